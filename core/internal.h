@@ -1,0 +1,106 @@
+/* What core offers the other folders beside tensors and ops: allocation, threads, CPU level, streams,
+ * scope internals, flags. May use proa/core.h. */
+#ifndef PROA_CORE_INTERNAL_H
+#define PROA_CORE_INTERNAL_H
+
+#include <proa/op.h>
+
+#include <string.h>
+
+/* ---- memory ---------------------------------------------------------------------------- */
+/* All of Proa's own allocations go through these: they can be made to fail, and are counted.
+ * 64-byte aligned, cached by size class per thread. NULL sets OUT_OF_MEMORY. */
+void *proa__alloc(size_t bytes);
+void *proa__calloc(size_t bytes);
+void proa__free(void *p); /* accepts NULL */
+/* Grows like realloc; the old block stays valid on failure. */
+void *proa__realloc(void *p, size_t bytes);
+char *proa__strdup(const char *s);
+/* a·b and a+b without overflow; false (and OVERFLOW set) otherwise. */
+bool proa__mul_size(size_t a, size_t b, size_t *out);
+
+/* ---- threads --------------------------------------------------------------------------- */
+/* Splits [0, n) into one contiguous range a thread; body runs on ranges of at least `grain` items,
+ * on the calling thread alone when n ≤ grain. Ranges do not depend on timing. */
+typedef void (*proa_range_fn)(int64_t begin, int64_t end, void *context);
+void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context);
+
+/* ---- CPU levels ------------------------------------------------------------------------ */
+/* 0 = baseline of the architecture, then x86-64-v3 = 1, x86-64-v4 = 2. FLAGS_cpu_level lowers it. */
+int proa__cpu_level(void);
+
+/* ---- random ---------------------------------------------------------------------------- */
+/* Reserves `blocks` 128-bit Philox blocks of this thread's generator; returns where they start. */
+proa_rng_state proa__rng_reserve(uint64_t blocks);
+
+/* ---- streams and devices --------------------------------------------------------------- */
+struct proa_stream {
+    int device;
+};
+proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
+
+typedef struct proa_device_ops {
+    const char *name;
+    void *(*alloc)(size_t bytes);
+    void (*free)(void *p, size_t bytes);
+    proa_status (*copy_in)(void *to, const void *from, size_t bytes, proa_stream *s);
+    proa_status (*copy_out)(void *to, const void *from, size_t bytes, proa_stream *s);
+    proa_status (*synchronize)(proa_stream *s);
+} proa_device_ops;
+const proa_device_ops *proa__device(int device);
+/* Adds a device (the CPU is 0); returns its id, −1 on error. */
+int proa__device_add(const proa_device_ops *ops);
+
+/* ---- flags ----------------------------------------------------------------------------- */
+/* The flags, once: X(name, default, meaning). Read through proa__flag_int / proa_get_flag. */
+#define PROA_FLAGS(X)                                                                              \
+    X(check_nan_inf, "0", "1: the watch door fails on NaN or infinity in an op's outputs")         \
+    X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")            \
+    X(num_threads, "0", "threads per calling thread; 0: all cores")                                \
+    X(backends, "onednn,openblas,cpu", "kernel families that may be used")                         \
+    X(memory_cap, "0", "most bytes that may be live; 0: no cap")                                   \
+    X(call_stack_level, "1", "2: errors show where in the library they were raised")
+typedef enum proa_flag {
+#define PROA_X(name, fallback, meaning) PROA_FLAG_##name,
+    PROA_FLAGS(PROA_X)
+#undef PROA_X
+    PROA_FLAG_COUNT
+} proa_flag;
+int64_t proa__flag_int(proa_flag flag); /* an atomic load */
+/* False when FLAGS_backends leaves this kernel's family out; the family is the last part of its name. */
+bool proa__backend_allowed(const proa_kernel *kernel);
+
+/* ---- scopes ---------------------------------------------------------------------------- */
+/* Puts a fresh handle (one reference) into the innermost scope; false: no memory, t was released. */
+bool proa__scope_push(proa_tensor *t);
+
+/* ---- ops ------------------------------------------------------------------------------- */
+/* Start of every op error: "matmul: ". */
+proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argument, const char *format,
+                          ...) PROA_PRINTF(4, 5);
+/* One block with a copy of args: lists and strings inline, tensors retained. `keep` says of each field
+ * whether its tensor value (1), a meta handle (2) or nothing (0) is kept; NULL keeps everything. */
+void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep);
+void proa__args_free(const proa_op *op, void *args);
+/* Runs kernels on filled args (outputs allocated): what watch calls innermost. */
+proa_status proa__run_call(proa_call *call);
+/* Picks the first kernel that does not decline; used by plans. state may be NULL afterwards. */
+proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);
+
+/* ---- process groups -------------------------------------------------------------------- */
+typedef enum proa_reduce { PROA_REDUCE_SUM, PROA_REDUCE_MAX, PROA_REDUCE_MIN, PROA_REDUCE_PROD, PROA_REDUCE_AVG } proa_reduce;
+typedef struct proa_group proa_group;
+struct proa_group {
+    int rank, size;
+    void *context;
+    proa_status (*all_reduce)(proa_group *g, void *data, int64_t count, proa_dtype dtype, proa_reduce op);
+    proa_status (*broadcast)(proa_group *g, void *data, size_t bytes, int root);
+    proa_status (*all_gather)(proa_group *g, const void *in, void *out, size_t bytes_each);
+    proa_status (*barrier)(proa_group *g);
+    void (*close)(proa_group *g);
+};
+/* The group collectives use when none is named: one rank until dist installs another. */
+proa_group *proa__default_group(void);
+void proa__set_default_group(proa_group *g);
+
+#endif

@@ -1,0 +1,94 @@
+/* The tensor handle and its storage, as Proa's own folders see them. May use proa/core.h only.
+ * Everything hot is inline and reads one cache line or two. */
+#ifndef PROA_CORE_TENSOR_H
+#define PROA_CORE_TENSOR_H
+
+#include <proa/op.h>
+
+#include <stdatomic.h>
+
+typedef struct proa_storage {
+    atomic_int refs;
+    int device;
+    atomic_uint version; /* bumped by every write that is not the first */
+    char *data;
+    size_t bytes;
+    void (*release)(void *context); /* foreign memory; NULL: the device's allocator owns it */
+    void *context;
+} proa_storage;
+
+typedef enum proa_kind { PROA_DENSE, PROA_ROWS, PROA_ARRAY, PROA_RECORD } proa_kind;
+
+struct proa_node; /* autograd's */
+struct proa_var;  /* jit's */
+
+/* autograd's part of a handle, made at first need: gradient, hooks, retain flag. */
+struct proa_grad_info;
+
+struct proa_tensor {
+    atomic_int refs;
+    uint8_t kind, dtype;
+    int8_t ndim;
+    bool is_return;      /* leaves its scope upwards */
+    uint32_t flags;      /* PROA_T_* */
+    uint32_t scope_slot; /* index in its thread's scope stack + 1; 0 = in none */
+    int64_t numel;       /* −1 when a dim is unknown */
+    char *data;          /* storage->data + offset; NULL for symbolic and meta handles */
+    proa_storage *storage;
+    int64_t shape[PROA_MAX_DIMS];
+    int64_t strides[PROA_MAX_DIMS]; /* bytes */
+    struct proa_node *node;         /* what made it, on the tape; owned */
+    uint32_t node_output;           /* which of the node's outputs */
+    uint32_t base_version;          /* of a recorded view: storage version when it was attached */
+    proa_tensor *base;              /* of a recorded view: the tensor it views; owned */
+    struct proa_grad_info *grad;    /* owned */
+    struct proa_var *var;           /* symbolic: its variable; borrowed from the program */
+    void *extra;                    /* rows/array/record payload, or LoD; owned by kind */
+    char *name;                     /* owned */
+};
+
+/* Handles come from a per-thread free list; fields are set to "dense, no owner but the scope". */
+/* New dense tensor of a meta, with uninitialised memory on the thread's device. */
+proa_tensor *proa__tensor_new(const proa_meta *meta);
+/* New handle without memory: symbolic or meta (flags say which). */
+proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
+/* New view of t's storage. offset is in bytes from t's element 0. */
+proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
+                               int64_t offset);
+/* New handle on t's memory and shape without history, name or gradient. */
+proa_tensor *proa__tensor_alias(proa_tensor *t);
+/* Makes `t` (a handle that must stay) show what `from` shows: memory, shape, strides, dtype. */
+void proa__tensor_assign(proa_tensor *t, const proa_tensor *from);
+/* Recomputes numel and the STRIDED flag after shape or strides changed. */
+void proa__tensor_refresh(proa_tensor *t);
+/* Row-major byte strides; returns false when the byte count overflows (OVERFLOW is set). */
+bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strides, int64_t *numel);
+/* Checks a user's shape: rank, negative dims, size overflow; fills the meta. `who` starts the message. */
+proa_status proa__meta_from_shape(const char *who, proa_ints shape, proa_dtype dtype, proa_meta *meta);
+
+proa_storage *proa__storage_new(size_t bytes, int device);
+void proa__storage_release(proa_storage *s);
+
+/* The hooks through which autograd frees its part of a handle: installed once. */
+typedef struct proa_tensor_hooks {
+    void (*free_node)(struct proa_node *node);
+    void (*free_grad)(struct proa_grad_info *grad);
+    void (*free_extra)(proa_tensor *t);
+} proa_tensor_hooks;
+extern proa_tensor_hooks proa__tensor_hooks;
+
+static inline void proa__bump_version(proa_tensor *t)
+{
+    if (t->storage) atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
+}
+static inline uint32_t proa__version(const proa_tensor *t)
+{
+    return t->storage ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
+}
+static inline bool proa__absent(const proa_tensor *t) { return t == proa_none; }
+
+/* Text for messages: "[2, 3, -1]". Uses a small ring of per-thread buffers: up to 8 in one message. */
+const char *proa__shape_text(const int64_t *shape, int ndim);
+const char *proa__tensor_text(const proa_tensor *t); /* "float32[2, 3]" */
+
+#endif

@@ -1,0 +1,81 @@
+/* Wire forms: how an op is spelled in Paddle's program format, without naming protobuf.
+ * The table fills proa_wire; io/ walks it. An irregular form names a C function of the op's folder that
+ * reads through proa_wire_reader (calling ops, which the open capture door records) or writes through
+ * proa_wire_writer. Uses proa/op.h. */
+#ifndef PROA_WIRE_H
+#define PROA_WIRE_H
+
+#include <proa/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* AttrType numbers of the format. */
+typedef enum proa_wire_type {
+    PROA_WIRE_INT, PROA_WIRE_FLOAT, PROA_WIRE_STRING, PROA_WIRE_INTS, PROA_WIRE_FLOATS, PROA_WIRE_STRINGS,
+    PROA_WIRE_BOOLEAN, PROA_WIRE_BOOLEANS, PROA_WIRE_BLOCK, PROA_WIRE_LONG, PROA_WIRE_BLOCKS,
+    PROA_WIRE_LONGS, PROA_WIRE_FLOAT64S, PROA_WIRE_VAR, PROA_WIRE_VARS, PROA_WIRE_FLOAT64,
+    PROA_WIRE_SCALAR, PROA_WIRE_SCALARS
+} proa_wire_type;
+
+typedef struct proa_wire_slot {
+    const char *slot; /* "X" */
+    int field;        /* index among the op's fields: a tensor or list of tensors */
+} proa_wire_slot;
+
+typedef struct proa_wire_attr {
+    const char *name;
+    int field;            /* −1: a constant, written and checked on reading */
+    int type;             /* proa_wire_type */
+    const char *constant; /* text of the constant (lists: comma-separated) */
+    const char *missing;  /* value when a program leaves it out; NULL: the field's own default */
+    const char *tensor;   /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL */
+    const char *tensors;  /* slot of the list of tensors that supply it ("ShapeTensorList"), or NULL */
+} proa_wire_attr;
+
+typedef struct proa_wire_reader proa_wire_reader;
+typedef struct proa_wire_writer proa_wire_writer;
+
+typedef struct proa_wire {
+    const char *type; /* "matmul_v2" */
+    const proa_wire_slot *slots;
+    const proa_wire_attr *attrs;
+    int n_slots, n_attrs;
+    proa_status (*read)(proa_wire_reader *r);
+    proa_status (*write)(const void *args, proa_wire_writer *w);
+} proa_wire;
+
+/* ---- reading: implemented by io ---- */
+/* The tensor in an input slot; PROA_NONE when the slot is empty. */
+PROA_API proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot);
+PROA_API proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot);
+PROA_API bool proa_wire_has(proa_wire_reader *r, const char *attr);
+PROA_API int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing); /* BOOLEAN, INT, LONG */
+PROA_API double proa_wire_float(proa_wire_reader *r, const char *attr, double missing);
+PROA_API const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing);
+PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);   /* INTS, LONGS; empty if missing */
+PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
+/* dtype attribute (INT, a VarType number) as a proa_dtype; `missing` when absent or −1. */
+PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
+/* Binds a result to the name in an output slot; slots that the program leaves empty are ignored. */
+PROA_API proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t);
+PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts);
+
+/* ---- writing: implemented by io ---- */
+/* Starts a wire op; what follows belongs to it until the next one. */
+PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
+PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t);
+PROA_API proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t);
+/* A fresh variable between two wire ops of one form. */
+PROA_API proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta);
+PROA_API proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v);
+PROA_API proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v);
+PROA_API proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const char *v);
+PROA_API proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v);
+PROA_API proa_status proa_wire_put_floats(proa_wire_writer *w, const char *attr, proa_floats v);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
