@@ -1,0 +1,24 @@
+# Install rules: headers, both libraries, proa.pc, the CMake package, and the generator for custom ops.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS proa EXPORT ProaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS proa_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES "${PROJECT_SOURCE_DIR}/include/proa.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/proa" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(FILES "${PROA_GEN}/proa/ops.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/proa)
+install(FILES "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" "${PROJECT_SOURCE_DIR}/ops/table.yaml"
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/proa)
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/proa.pc.in" "${PROJECT_BINARY_DIR}/proa.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/proa.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Proa)
+install(EXPORT ProaTargets NAMESPACE Proa:: DESTINATION ${package})
+set(PROA_SHARE_DIR ${CMAKE_INSTALL_DATADIR}/proa)
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ProaConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/ProaConfig.cmake" INSTALL_DESTINATION ${package} PATH_VARS PROA_SHARE_DIR)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/ProaConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/ProaConfig.cmake" "${PROJECT_BINARY_DIR}/ProaConfigVersion.cmake"
+        DESTINATION ${package})

@@ -1,0 +1,55 @@
+# The library: one object target a folder (in the order of docs/architecture.md), then libproa.so and libproa.a.
+string(REPLACE ";" ", " PROA_FOUND_TEXT "${PROA_FOUND}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/build_info.h.in" "${PROJECT_BINARY_DIR}/gen/build_info.h" @ONLY)
+
+set(PROA_FOLDERS core ops autograd nn optim amp jit io dist inference)
+foreach(folder IN LISTS PROA_FOLDERS)
+    if(folder STREQUAL "ops")
+        set(files ${PROA_OP_FILES} "${PROA_GEN}/ops_table.c" "${PROA_GEN}/ops_calls.c")
+    else()
+        file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.c")
+    endif()
+    if(folder STREQUAL "dist" AND PROA_HAVE_GLOO)
+        file(GLOB shims CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/dist/*.cc")
+        list(APPEND files ${shims})
+    endif()
+    if(folder STREQUAL "io" AND PROA_HAVE_PROTOBUF_C AND EXISTS "${PROJECT_SOURCE_DIR}/io/framework.proto")
+        set(pb "${PROJECT_BINARY_DIR}/gen/framework.pb-c")
+        add_custom_command(
+            OUTPUT "${pb}.c" "${pb}.h"
+            COMMAND "${PROA_PROTOC_C}" "--proto_path=${PROJECT_SOURCE_DIR}/io"
+                    "--c_out=${PROJECT_BINARY_DIR}/gen" "${PROJECT_SOURCE_DIR}/io/framework.proto"
+            DEPENDS "${PROJECT_SOURCE_DIR}/io/framework.proto" COMMENT "Generating framework.pb-c.c" VERBATIM)
+        set_source_files_properties("${pb}.c" PROPERTIES COMPILE_OPTIONS "-w")
+        list(APPEND files "${pb}.c" "${pb}.h")
+    endif()
+    if(files)
+        add_library(proa_${folder} OBJECT ${files})
+        proa_folder_settings(proa_${folder})
+        list(APPEND PROA_OBJECT_TARGETS proa_${folder})
+    endif()
+endforeach()
+
+set(objects "")
+foreach(target IN LISTS PROA_OBJECT_TARGETS)
+    list(APPEND objects $<TARGET_OBJECTS:${target}>)
+endforeach()
+add_library(proa SHARED ${objects})
+set_target_properties(proa PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+add_library(proa_static STATIC ${objects})
+set_target_properties(proa_static PROPERTIES OUTPUT_NAME proa)
+
+# PRIVATE: a program that links libproa.so needs none of these; for libproa.a CMake passes them on.
+foreach(target IN ITEMS proa proa_static)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:proa_outside> $<BUILD_INTERFACE:Threads::Threads> m
+                          ${CMAKE_DL_LIBS})
+    target_include_directories(${target} PUBLIC
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROA_GEN}>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    add_dependencies(${target} proa_gen)
+    if(PROA_HAVE_GLOO)
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    endif()
+endforeach()
+add_library(Proa::proa ALIAS proa)
+add_library(Proa::proa_static ALIAS proa_static)

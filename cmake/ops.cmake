@@ -1,0 +1,71 @@
+# The op table: runs tools/gen_ops.py over ops/*/*.yaml (or takes the files a source archive ships in gen/),
+# and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
+file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml")
+set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
+set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc ops.json)
+
+if(EXISTS "${PROJECT_SOURCE_DIR}/gen/ops_table.c")
+    set(PROA_GEN "${PROJECT_SOURCE_DIR}/gen")
+    add_custom_target(proa_gen)
+else()
+    execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
+    if(no_yaml)
+        message(FATAL_ERROR "Building from git needs PyYAML for ${Python3_EXECUTABLE}: run tools/bootstrap, or "
+                            "build from a source archive, which ships the generated files.")
+    endif()
+    set(PROA_GEN "${PROJECT_BINARY_DIR}/gen")
+    list(TRANSFORM products PREPEND "${PROA_GEN}/" OUTPUT_VARIABLE outputs)
+    set(layout core.h op.h wire.h)
+    list(TRANSFORM layout PREPEND "${PROJECT_SOURCE_DIR}/include/proa/")
+    # The generator leaves files that did not change alone; the stamp keeps the build from running it again.
+    add_custom_command(
+        OUTPUT "${PROA_GEN}/stamp" BYPRODUCTS ${outputs}
+        COMMAND "${Python3_EXECUTABLE}" "${generator}" --table "${PROJECT_SOURCE_DIR}/ops/table.yaml"
+                --out "${PROA_GEN}" ${PROA_OP_TABLES}
+        COMMAND "${CMAKE_COMMAND}" -E touch "${PROA_GEN}/stamp"
+        DEPENDS "${generator}" "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${layout}
+        COMMENT "Generating the op table" VERBATIM)
+    add_custom_target(proa_gen DEPENDS "${PROA_GEN}/stamp")
+    set_source_files_properties(${outputs} PROPERTIES GENERATED TRUE)
+endif()
+
+# ---- CPU levels: name and flags of each; the best one is chosen at load ----
+set(PROA_LEVELS base)
+set(PROA_FLAGS_base "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND PROA_CPU_LEVELS STREQUAL "all")
+    list(APPEND PROA_LEVELS v3 v4)
+    set(PROA_FLAGS_v3 -march=x86-64-v3)
+    set(PROA_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+    target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVEL_V3=1 PROA_HAVE_LEVEL_V4=1)
+endif()
+
+function(proa_folder_settings target)
+    target_include_directories(${target} PRIVATE
+        "${PROJECT_SOURCE_DIR}/include" "${PROA_GEN}" "${PROJECT_BINARY_DIR}/gen" "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${target} PRIVATE proa_flags proa_outside)
+    add_dependencies(${target} proa_gen)
+endfunction()
+
+file(GLOB all_op_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.c" "${PROJECT_SOURCE_DIR}/ops/*.c")
+set(PROA_OP_FILES ${all_op_files})
+set(level_files ${all_op_files})
+list(FILTER level_files INCLUDE REGEX "/ops/[^/]+/cpu(_[^/]*)?\\.c$")
+list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/cpu(_[^/]*)?\\.c$")
+if(NOT PROA_HAVE_ONEDNN)
+    list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/onednn[^/]*\\.c$")
+endif()
+if(NOT PROA_HAVE_OPENBLAS)
+    list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/openblas[^/]*\\.c$")
+endif()
+
+set(PROA_OBJECT_TARGETS "")
+foreach(level IN LISTS PROA_LEVELS)
+    set(target proa_kernels_${level})
+    add_library(${target} OBJECT ${level_files} "${PROA_GEN}/kernels_level.c")
+    proa_folder_settings(${target})
+    target_compile_definitions(${target} PRIVATE PROA_LEVEL=_${level})
+    # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered.
+    target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} -fopenmp-simd -ffp-contract=fast
+                           $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
+    list(APPEND PROA_OBJECT_TARGETS ${target})
+endforeach()

@@ -1,0 +1,66 @@
+# Programs: C tests (Check; linked statically, so that they see internals), the smoke test (no library but
+# Proa), examples and benchmarks (linked as a user's program would be).
+function(proa_program target file folder library)
+    add_executable(${target} "${file}")
+    get_filename_component(name "${file}" NAME_WE)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}"
+                                               OUTPUT_NAME ${name})
+    target_link_libraries(${target} PRIVATE ${library} proa_flags)
+endfunction()
+
+if(PROA_BUILD_TESTS)
+    enable_testing()
+    file(GLOB smoke CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/smoke/*.c")
+    foreach(file IN LISTS smoke)
+        get_filename_component(name "${file}" NAME_WE)
+        proa_program(test_${name} "${file}" tests proa_static)
+        add_test(NAME ${name} COMMAND test_${name})
+        set_tests_properties(${name} PROPERTIES LABELS smoke)
+    endforeach()
+    if(PROA_CHECK_LIBRARY AND PROA_CHECK_INCLUDE)
+        file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/c/test_*.c")
+        foreach(file IN LISTS tests)
+            get_filename_component(name "${file}" NAME_WE)
+            proa_program(${name} "${file}" tests proa_static)
+            target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/tests/c")
+            target_include_directories(${name} SYSTEM PRIVATE "${PROA_CHECK_INCLUDE}")
+            target_link_libraries(${name} PRIVATE proa_outside "${PROA_CHECK_LIBRARY}" rt)
+            if(PROA_SUBUNIT_LIBRARY)
+                target_link_libraries(${name} PRIVATE "${PROA_SUBUNIT_LIBRARY}")
+            endif()
+            add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+            set_tests_properties(${name} PROPERTIES LABELS c
+                ENVIRONMENT "PROA_TEST_TMP=${PROJECT_BINARY_DIR}/tests/tmp")
+        endforeach()
+        file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tests/tmp")
+    endif()
+endif()
+
+if(PROA_BUILD_EXAMPLES)
+    file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.c")
+    foreach(file IN LISTS examples)
+        get_filename_component(name "${file}" NAME_WE)
+        proa_program(example_${name} "${file}" examples proa)
+        # An example that defines ops has its table beside it: examples/custom_op.yaml.
+        set(table "${PROJECT_SOURCE_DIR}/examples/${name}.yaml")
+        if(EXISTS "${table}")
+            set(out "${PROJECT_BINARY_DIR}/gen/examples")
+            add_custom_command(
+                OUTPUT "${out}/${name}_ops.c" "${out}/${name}_ops.h" "${out}/${name}_ops_impl.h"
+                COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" --plugin ${name}
+                        --table "${PROJECT_SOURCE_DIR}/ops/table.yaml" --out "${out}" "${table}"
+                DEPENDS "${table}" "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" VERBATIM)
+            target_sources(example_${name} PRIVATE "${out}/${name}_ops.c")
+            target_include_directories(example_${name} PRIVATE "${out}")
+        endif()
+    endforeach()
+endif()
+
+if(PROA_BUILD_BENCHMARKS)
+    file(GLOB benchmarks CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/benchmarks/*.c")
+    foreach(file IN LISTS benchmarks)
+        get_filename_component(name "${file}" NAME_WE)
+        proa_program(bench_${name} "${file}" benchmarks proa)
+        target_link_libraries(bench_${name} PRIVATE proa_outside)
+    endforeach()
+endif()

@@ -1,0 +1,35 @@
+# The Python package in build/python/proa: the extension module proa._core and the .py files beside it.
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/*.c")
+if(NOT PROA_WITH_PYTHON OR CMAKE_CROSSCOMPILING OR NOT sources)
+    return()
+endif()
+execute_process(
+    COMMAND "${Python3_EXECUTABLE}" -c
+            "import sysconfig as s; print(s.get_path('include') + ';' + s.get_config_var('EXT_SUFFIX'), end='')"
+    OUTPUT_VARIABLE found)
+list(GET found 0 include)
+list(GET found 1 suffix)
+if(NOT EXISTS "${include}/Python.h")
+    list(APPEND PROA_MISSING "Python headers of ${Python3_EXECUTABLE}: no Python package")
+    return()
+endif()
+set(PROA_HAVE_PYTHON 1)
+set(package "${PROJECT_BINARY_DIR}/python/proa")
+add_library(proa_core_ext MODULE ${sources})
+set_target_properties(proa_core_ext PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFIX "${suffix}"
+                      LIBRARY_OUTPUT_DIRECTORY "${package}")
+target_include_directories(proa_core_ext PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/gen")
+target_include_directories(proa_core_ext SYSTEM PRIVATE "${include}")
+target_link_libraries(proa_core_ext PRIVATE proa proa_flags)
+
+file(GLOB_RECURSE modules RELATIVE "${PROJECT_SOURCE_DIR}/python-bindings/proa" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/python-bindings/proa/*.py")
+set(copies "")
+foreach(module IN LISTS modules)
+    add_custom_command(OUTPUT "${package}/${module}"
+        COMMAND "${CMAKE_COMMAND}" -E copy "${PROJECT_SOURCE_DIR}/python-bindings/proa/${module}"
+                "${package}/${module}"
+        DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/proa/${module}" VERBATIM)
+    list(APPEND copies "${package}/${module}")
+endforeach()
+add_custom_target(proa_python ALL DEPENDS ${copies} proa_core_ext)
