@@ -53,18 +53,18 @@ int proa__device_add(const proa_device_ops *ops);
 
 /* ---- flags ----------------------------------------------------------------------------- */
 /* The flags, once: X(name, default, meaning). Read through proa__flag_int / proa_get_flag. */
-#define PROA_FLAGS(X)                                                                              \
-    X(check_nan_inf, "0", "1: the watch door fails on NaN or infinity in an op's outputs")         \
-    X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")            \
-    X(num_threads, "0", "threads per calling thread; 0: all cores")                                \
-    X(backends, "onednn,openblas,cpu", "kernel families that may be used")                         \
-    X(memory_cap, "0", "most bytes that may be live; 0: no cap")                                   \
+#define PROA_FLAGS(X)                                                                      \
+    X(check_nan_inf, "0", "1: the watch door fails on NaN or infinity in an op's outputs") \
+    X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")    \
+    X(num_threads, "0", "threads per calling thread; 0: all cores")                        \
+    X(backends, "onednn,openblas,cpu", "kernel families that may be used")                 \
+    X(memory_cap, "0", "most bytes that may be live; 0: no cap")                           \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {
 #define PROA_X(name, fallback, meaning) PROA_FLAG_##name,
     PROA_FLAGS(PROA_X)
 #undef PROA_X
-    PROA_FLAG_COUNT
+        PROA_FLAG_COUNT
 } proa_flag;
 int64_t proa__flag_int(proa_flag flag); /* an atomic load */
 /* False when FLAGS_backends leaves this kernel's family out; the family is the last part of its name. */
@@ -76,8 +76,8 @@ bool proa__scope_push(proa_tensor *t);
 
 /* ---- ops ------------------------------------------------------------------------------- */
 /* Start of every op error: "matmul: ". */
-proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argument, const char *format,
-                          ...) PROA_PRINTF(4, 5);
+proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argument, const char *format, ...)
+    PROA_PRINTF(4, 5);
 /* One block with a copy of args: lists and strings inline, tensors retained. `keep` says of each field
  * whether its tensor value (1), a meta handle (2) or nothing (0) is kept; NULL keeps everything. */
 void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep);
@@ -88,7 +88,13 @@ proa_status proa__run_call(proa_call *call);
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);
 
 /* ---- process groups -------------------------------------------------------------------- */
-typedef enum proa_reduce { PROA_REDUCE_SUM, PROA_REDUCE_MAX, PROA_REDUCE_MIN, PROA_REDUCE_PROD, PROA_REDUCE_AVG } proa_reduce;
+typedef enum proa_reduce {
+    PROA_REDUCE_SUM,
+    PROA_REDUCE_MAX,
+    PROA_REDUCE_MIN,
+    PROA_REDUCE_PROD,
+    PROA_REDUCE_AVG
+} proa_reduce;
 typedef struct proa_group proa_group;
 struct proa_group {
     int rank, size;

@@ -33,18 +33,18 @@ extern "C" {
 
 /* X(NAME, name, bytes, wire): wire is Paddle's VarType.Type number. The order is the promotion order
  * within a kind and never changes; this list is the only one. */
-#define PROA_DTYPES(X)                                                                             \
-    X(BOOL, bool, 1, 0)                                                                            \
-    X(U8, uint8, 1, 20)                                                                            \
-    X(I8, int8, 1, 21)                                                                             \
-    X(I16, int16, 2, 1)                                                                            \
-    X(I32, int32, 4, 2)                                                                            \
-    X(I64, int64, 8, 3)                                                                            \
-    X(F16, float16, 2, 4)                                                                          \
-    X(BF16, bfloat16, 2, 22)                                                                       \
-    X(F32, float32, 4, 5)                                                                          \
-    X(F64, float64, 8, 6)                                                                          \
-    X(C64, complex64, 8, 23)                                                                       \
+#define PROA_DTYPES(X)       \
+    X(BOOL, bool, 1, 0)      \
+    X(U8, uint8, 1, 20)      \
+    X(I8, int8, 1, 21)       \
+    X(I16, int16, 2, 1)      \
+    X(I32, int32, 4, 2)      \
+    X(I64, int64, 8, 3)      \
+    X(F16, float16, 2, 4)    \
+    X(BF16, bfloat16, 2, 22) \
+    X(F32, float32, 4, 5)    \
+    X(F64, float64, 8, 6)    \
+    X(C64, complex64, 8, 23) \
     X(C128, complex128, 16, 24)
 
 /* PROA_NODTYPE (zero) means "not given": the default of every dtype option. */
@@ -53,7 +53,7 @@ typedef enum proa_dtype {
 #define PROA_X(NAME, name, bytes, wire) PROA_##NAME,
     PROA_DTYPES(PROA_X)
 #undef PROA_X
-    PROA_DTYPE_COUNT
+        PROA_DTYPE_COUNT
 } proa_dtype;
 
 /* "float32", … ; "none" for PROA_NODTYPE. Borrowed, static. */
@@ -71,28 +71,28 @@ PROA_API void proa_set_default_dtype(proa_dtype dtype);
 /* X(CODE, python exception, text). A thread has one error at a time: the first one wins and stays until
  * proa_finish, proa_take_error or proa_clear_error. While it is set every op returns NULL, and every
  * function that changes state returns it and does nothing. */
-#define PROA_ERRORS(X)                                                                             \
-    X(OK, None, "no error")                                                                        \
-    X(INVALID_ARGUMENT, ValueError, "invalid argument")                                            \
-    X(WRONG_TYPE, TypeError, "wrong type")                                                         \
-    X(OUT_OF_RANGE, IndexError, "out of range")                                                    \
-    X(NOT_FOUND, KeyError, "not found")                                                            \
-    X(OUT_OF_MEMORY, MemoryError, "out of memory")                                                 \
-    X(OVERFLOW, OverflowError, "size too large")                                                   \
-    X(IO, OSError, "input/output failed")                                                          \
-    X(CORRUPT, ValueError, "corrupt data")                                                         \
-    X(UNSUPPORTED, NotImplementedError, "not supported")                                           \
-    X(BAD_STATE, RuntimeError, "called in the wrong state")                                        \
-    X(UNAVAILABLE, RuntimeError, "not available")                                                  \
-    X(TIMEOUT, TimeoutError, "timed out")                                                          \
-    X(NUMERIC, FloatingPointError, "NaN or infinity")                                              \
+#define PROA_ERRORS(X)                                      \
+    X(OK, None, "no error")                                 \
+    X(INVALID_ARGUMENT, ValueError, "invalid argument")     \
+    X(WRONG_TYPE, TypeError, "wrong type")                  \
+    X(OUT_OF_RANGE, IndexError, "out of range")             \
+    X(NOT_FOUND, KeyError, "not found")                     \
+    X(OUT_OF_MEMORY, MemoryError, "out of memory")          \
+    X(OVERFLOW, OverflowError, "size too large")            \
+    X(IO, OSError, "input/output failed")                   \
+    X(CORRUPT, ValueError, "corrupt data")                  \
+    X(UNSUPPORTED, NotImplementedError, "not supported")    \
+    X(BAD_STATE, RuntimeError, "called in the wrong state") \
+    X(UNAVAILABLE, RuntimeError, "not available")           \
+    X(TIMEOUT, TimeoutError, "timed out")                   \
+    X(NUMERIC, FloatingPointError, "NaN or infinity")       \
     X(INTERNAL, SystemError, "internal error")
 
 typedef enum proa_status {
 #define PROA_X(CODE, exception, text) PROA_ERR_##CODE,
     PROA_ERRORS(PROA_X)
 #undef PROA_X
-    PROA_ERR_COUNT
+        PROA_ERR_COUNT
 } proa_status;
 #define PROA_OK PROA_ERR_OK
 
@@ -110,10 +110,10 @@ PROA_API void proa_clear_error(void);
  * thread's root scope holds, clears the error; returns 0, or 1 after an error. */
 PROA_API int proa_finish(FILE *to) PROA_MUST_CHECK;
 
-#define PROA_TRY(expression)                                                                       \
-    do {                                                                                           \
-        proa_status proa_try_ = (expression);                                                      \
-        if (proa_try_ != PROA_OK) return proa_try_;                                                \
+#define PROA_TRY(expression)                        \
+    do {                                            \
+        proa_status proa_try_ = (expression);       \
+        if (proa_try_ != PROA_OK) return proa_try_; \
     } while (0)
 
 /* ---- small values ---------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ typedef enum proa_scalar_kind {
 
 typedef struct proa_scalar {
     proa_scalar_kind kind;
-    int64_t i; /* BOOL and INT */
+    int64_t i;    /* BOOL and INT */
     double f, im; /* FLOAT: f; COMPLEX: f + im·i */
     proa_tensor *tensor;
 } proa_scalar;
@@ -162,18 +162,17 @@ PROA_API proa_scalar proa_scalar_complex(double re, double im);
 PROA_API proa_scalar proa_scalar_tensor(proa_tensor *t);
 
 /* PROA_INTS(1, 2): a proa_ints that lives as long as the enclosing block. */
-#define PROA_INTS(...)                                                                             \
-    (PROA_LITERAL(proa_ints){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),         \
+#define PROA_INTS(...)                                                                      \
+    (PROA_LITERAL(proa_ints){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                              (const int64_t[]){__VA_ARGS__}, NULL, NULL})
 #define PROA_SHAPE(...) PROA_INTS(__VA_ARGS__)
 #define PROA_SCALAR_SHAPE (PROA_LITERAL(proa_ints){0, NULL, NULL, NULL})
-#define PROA_FLOATS(...)                                                                           \
-    (PROA_LITERAL(proa_floats){(int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)),         \
+#define PROA_FLOATS(...)                                                                    \
+    (PROA_LITERAL(proa_floats){(int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), \
                                (const double[]){__VA_ARGS__}})
-#define PROA_LIST(...)                                                                             \
-    (PROA_LITERAL(proa_tensors){                                                                   \
-        (int64_t)(sizeof((proa_tensor *[]){__VA_ARGS__}) / sizeof(proa_tensor *)),                 \
-        (proa_tensor *[]){__VA_ARGS__}})
+#define PROA_LIST(...)                                                                                     \
+    (PROA_LITERAL(proa_tensors){(int64_t)(sizeof((proa_tensor *[]){__VA_ARGS__}) / sizeof(proa_tensor *)), \
+                                (proa_tensor *[]){__VA_ARGS__}})
 
 /* In options zero means "default". Where the default is not zero and zero is wanted: PROA_ZERO.
  * The value is exact both as int64_t and as double. */
@@ -203,8 +202,8 @@ PROA_API proa_tensor *proa_from_data(const void *data, proa_ints shape, proa_dty
 PROA_API proa_tensor *proa_empty(proa_ints shape, proa_dtype dtype);
 /* New tensor over foreign memory, not copied; `release(context)` runs when the last view is gone
  * (NULL: never). strides are in bytes, NULL means row-major. */
-PROA_API proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strides,
-                                        proa_dtype dtype, void (*release)(void *), void *context);
+PROA_API proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strides, proa_dtype dtype,
+                                        void (*release)(void *), void *context);
 /* One more / one fewer owner. retain returns its argument; both accept NULL. */
 PROA_API proa_tensor *proa_retain(proa_tensor *t);
 PROA_API void proa_release(proa_tensor *t);
@@ -259,12 +258,12 @@ PROA_API void proa_drop(proa_tensor *t);
 PROA_API void *proa_scope_alloc(size_t bytes);
 
 /* PROA_SCOPE { … }: a scope that break, return and goto leave, too. */
-#define PROA_SCOPE                                                                                 \
-    for (__attribute__((cleanup(proa_scope_leave))) proa_scope proa_scope_ = proa_scope_enter(),   \
-                                                               *proa_once_ = &proa_scope_;         \
+#define PROA_SCOPE                                                                               \
+    for (__attribute__((cleanup(proa_scope_leave))) proa_scope proa_scope_ = proa_scope_enter(), \
+                                                               *proa_once_ = &proa_scope_;       \
          proa_once_; proa_once_ = NULL)
 /* PROA_SCOPED; as a declaration: the rest of the block is a scope. */
-#define PROA_SCOPED                                                                                \
+#define PROA_SCOPED \
     __attribute__((cleanup(proa_scope_leave), unused)) proa_scope proa_scope_ = proa_scope_enter()
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -324,7 +323,7 @@ inline proa_scalar proa_scalar_of(proa_scalar v) { return v; }
 #else
 static inline proa_scalar proa_scalar_same_(proa_scalar v) { return v; }
 /* A proa_scalar from a bool, integer, floating number, one-element tensor, or proa_scalar. */
-#define PROA_SCALAR(v)                                                                             \
+#define PROA_SCALAR(v) \
     _Generic((v),                                                                                  \
         bool: proa_scalar_bool,                                                                    \
         float: proa_scalar_float,                                                                  \

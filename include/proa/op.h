@@ -30,14 +30,14 @@ typedef enum proa_field_kind {
 typedef enum proa_role { PROA_IN, PROA_ATTR, PROA_OUT } proa_role;
 
 enum {
-    PROA_FIELD_OPTIONAL = 1,   /* PROA_NONE allowed (IN); may be absent (OUT) */
-    PROA_FIELD_SAVED = 2,      /* the tape keeps the value */
-    PROA_FIELD_SAVED_META = 4, /* the tape keeps shape and dtype only */
-    PROA_FIELD_PROMOTE = 8,    /* takes part in type promotion */
+    PROA_FIELD_OPTIONAL = 1,     /* PROA_NONE allowed (IN); may be absent (OUT) */
+    PROA_FIELD_SAVED = 2,        /* the tape keeps the value */
+    PROA_FIELD_SAVED_META = 4,   /* the tape keeps shape and dtype only */
+    PROA_FIELD_PROMOTE = 8,      /* takes part in type promotion */
     PROA_FIELD_FROM_TENSOR = 16, /* attribute that tensors may supply */
-    PROA_FIELD_NO_GRAD = 32,   /* never has a gradient (indices, masks, running statistics) */
-    PROA_FIELD_MUTATED = 64,   /* OUT that is the memory of an input (`alias`), always */
-    PROA_FIELD_VIEW = 128      /* OUT that may be a view of input `alias` */
+    PROA_FIELD_NO_GRAD = 32,     /* never has a gradient (indices, masks, running statistics) */
+    PROA_FIELD_MUTATED = 64,     /* OUT that is the memory of an input (`alias`), always */
+    PROA_FIELD_VIEW = 128        /* OUT that may be a view of input `alias` */
 };
 
 typedef struct proa_field {
@@ -154,13 +154,13 @@ typedef enum proa_door {
 
 /* Flags of a tensor that doors ask about; a call carries the OR over its inputs. */
 enum {
-    PROA_T_GRAD = 1,       /* a gradient flows to or through it */
-    PROA_T_SYMBOLIC = 2,   /* a program's variable */
-    PROA_T_STRIDED = 4,    /* not contiguous */
-    PROA_T_NOT_DENSE = 8,  /* rows, array or record */
+    PROA_T_GRAD = 1,      /* a gradient flows to or through it */
+    PROA_T_SYMBOLIC = 2,  /* a program's variable */
+    PROA_T_STRIDED = 4,   /* not contiguous */
+    PROA_T_NOT_DENSE = 8, /* rows, array or record */
     PROA_T_HAS_LOD = 16,
-    PROA_T_META = 32,      /* shape and dtype only: what the tape keeps of unsaved tensors */
-    PROA_T_LEAF = 64,      /* made by the user with gradient wanted (a parameter) */
+    PROA_T_META = 32,       /* shape and dtype only: what the tape keeps of unsaved tensors */
+    PROA_T_LEAF = 64,       /* made by the user with gradient wanted (a parameter) */
     PROA_T_STALE_BASE = 128 /* a recorded view: its base's version is checked on use */
 };
 
@@ -219,13 +219,13 @@ static inline proa_tensors *proa_field_tensors(const proa_field *f, const void *
  * `const proa_relu_args *a` and `proa_run *run`, and returns a status. */
 #define PROA_KERNEL(kernel, op) PROA_KERNEL_PREPARED(kernel, op, NULL, NULL)
 /* The same with prepare(const void *args, void **state) and release(void *state). */
-#define PROA_KERNEL_PREPARED(kernel, op, prepare_fn, release_fn)                                   \
-    static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);                    \
-    static proa_status kernel##_run(const void *args, proa_run *run)                               \
-    {                                                                                              \
-        return kernel##_body((const proa_##op##_args *)args, run);                                 \
-    }                                                                                              \
-    const proa_kernel PROA_LEVELLED(kernel) = {#kernel, prepare_fn, release_fn, kernel##_run};     \
+#define PROA_KERNEL_PREPARED(kernel, op, prepare_fn, release_fn)                               \
+    static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);                \
+    static proa_status kernel##_run(const void *args, proa_run *run)                           \
+    {                                                                                          \
+        return kernel##_body((const proa_##op##_args *)args, run);                             \
+    }                                                                                          \
+    const proa_kernel PROA_LEVELLED(kernel) = {#kernel, prepare_fn, release_fn, kernel##_run}; \
     static proa_status kernel##_body(const proa_##op##_args *a, __attribute__((unused)) proa_run *run)
 
 #ifdef __cplusplus

@@ -13,10 +13,24 @@ extern "C" {
 
 /* AttrType numbers of the format. */
 typedef enum proa_wire_type {
-    PROA_WIRE_INT, PROA_WIRE_FLOAT, PROA_WIRE_STRING, PROA_WIRE_INTS, PROA_WIRE_FLOATS, PROA_WIRE_STRINGS,
-    PROA_WIRE_BOOLEAN, PROA_WIRE_BOOLEANS, PROA_WIRE_BLOCK, PROA_WIRE_LONG, PROA_WIRE_BLOCKS,
-    PROA_WIRE_LONGS, PROA_WIRE_FLOAT64S, PROA_WIRE_VAR, PROA_WIRE_VARS, PROA_WIRE_FLOAT64,
-    PROA_WIRE_SCALAR, PROA_WIRE_SCALARS
+    PROA_WIRE_INT,
+    PROA_WIRE_FLOAT,
+    PROA_WIRE_STRING,
+    PROA_WIRE_INTS,
+    PROA_WIRE_FLOATS,
+    PROA_WIRE_STRINGS,
+    PROA_WIRE_BOOLEAN,
+    PROA_WIRE_BOOLEANS,
+    PROA_WIRE_BLOCK,
+    PROA_WIRE_LONG,
+    PROA_WIRE_BLOCKS,
+    PROA_WIRE_LONGS,
+    PROA_WIRE_FLOAT64S,
+    PROA_WIRE_VAR,
+    PROA_WIRE_VARS,
+    PROA_WIRE_FLOAT64,
+    PROA_WIRE_SCALAR,
+    PROA_WIRE_SCALARS
 } proa_wire_type;
 
 typedef struct proa_wire_slot {
@@ -51,10 +65,11 @@ typedef struct proa_wire {
 PROA_API proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot);
 PROA_API proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot);
 PROA_API bool proa_wire_has(proa_wire_reader *r, const char *attr);
-PROA_API int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing); /* BOOLEAN, INT, LONG */
+PROA_API int64_t proa_wire_int(proa_wire_reader *r, const char *attr,
+                               int64_t missing); /* BOOLEAN, INT, LONG */
 PROA_API double proa_wire_float(proa_wire_reader *r, const char *attr, double missing);
 PROA_API const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing);
-PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);   /* INTS, LONGS; empty if missing */
+PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr); /* INTS, LONGS; empty if missing */
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
 /* dtype attribute (INT, a VarType number) as a proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
@@ -72,7 +87,8 @@ PROA_API proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *
 PROA_API proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v);
 PROA_API proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v);
 PROA_API proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const char *v);
-PROA_API proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v);
+PROA_API proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type,
+                                        proa_ints v);
 PROA_API proa_status proa_wire_put_floats(proa_wire_writer *w, const char *attr, proa_floats v);
 
 #ifdef __cplusplus
