@@ -1,0 +1,60 @@
+# For people: each target is one thing to type. The build itself is CMake's (CMakePresets.json).
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+JOBS ?= $(shell nproc)
+PYTHON_ENV := .venv/bin/python
+export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
+SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cc' '*.cu' | grep -v '^gen/')
+
+.PHONY: help bootstrap build demo test bench fuzz kill-test soak format check lock clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+bootstrap: ## install what is missing
+	@tools/bootstrap
+
+build: bootstrap ## build the release preset into build/
+	@tools/build release
+
+demo: build ## train on digits, export for Paddle, reload, predict: build/demo/
+	@tools/demo
+
+test: ## everything that must hold before a change is merged (about 10 minutes)
+	@tools/bootstrap --oracle
+	@tools/build release
+	@tools/test
+
+bench: build ## ratios against bare C, oneDNN called directly and memory bandwidth
+	@tools/programs benchmarks bench
+
+fuzz: bootstrap ## feed the file readers with hostile bytes (long)
+	@tools/build asan
+	@tools/programs fuzz tests/fuzz build-asan
+
+kill-test: build ## kill -9 a training program again and again; it must resume bit for bit (long)
+	@tools/programs kill-test tests/kill
+
+soak: build ## many runs over many shapes; memory must stay flat (long)
+	@tools/programs soak tests/soak
+
+format: bootstrap ## lay out the C files
+	@clang-format -i $(SOURCES)
+
+check: bootstrap ## layout, layering, sizes, lock file, headers
+	@clang-format --dry-run -Werror $(SOURCES) && echo "format: ok"
+	@$(PYTHON_ENV) tools/check_layers.py
+	@$(PYTHON_ENV) tools/check_sizes.py
+	@$(PYTHON_ENV) tools/check_lock.py
+	@tools/build release proa_gen
+	@$(PYTHON_ENV) tools/check_headers.py build/gen
+
+lock: bootstrap ## write ops/ops.lock anew from the op tables
+	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml
+
+clean: ## remove everything that was built
+	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64
