@@ -354,6 +354,12 @@ def grad_ins(op):
     return [f for f in op.ins if "NO_GRAD" not in f.flags]
 
 
+def shared_infer(name, parts):
+    """Prototype of `infer: "@name"`: one function for many ops, which sees the op and reads fields by descriptor."""
+    text = f"proa_status {name[1:]}(const proa_op *op, const void *args, void *metas);"
+    return "" if text in parts else text
+
+
 def emit_impl_h(ops, table, plugin):
     guard = f"PROA_{(plugin or 'ops').upper()}_IMPL_H"
     public = f"{plugin}_ops.h" if plugin else "proa/ops.h"
@@ -363,8 +369,8 @@ def emit_impl_h(ops, table, plugin):
         metas = "\n".join(f"    proa_meta{'s' if f.kind == 'TENSORS' else ''} {f.name};" for f in op.outs)
         parts.append(f"typedef struct proa_{n}_metas {{\n{metas or '    char _;'}\n}} proa_{n}_metas;")
         if op.entry.get("infer"):
-            parts.append(f"proa_status {op.entry['infer']}(const proa_{n}_args *a, proa_{n}_metas *m);"
-                         if not op.entry["infer"].startswith("@") else "")
+            parts.append(shared_infer(op.entry["infer"], parts) if op.entry["infer"].startswith("@") else
+                         f"proa_status {op.entry['infer']}(const proa_{n}_args *a, proa_{n}_metas *m);")
         if op.vjp and op.vjp != "none":
             parts.append(grads_struct(op))
             parts.append(f"proa_status {op.vjp}(const proa_{n}_args *a, proa_{n}_grads *g);")
@@ -504,7 +510,10 @@ def emit_table(ops, table, plugin, digest):
                    "\n".join(field_row(op, f) for f in op.fields) + "\n};")
         infer = op.entry.get("infer")
         if infer:
-            out.append(f"static proa_status infer_{n}(const void *a, void *m) {{ return {infer}(a, m); }}")
+            call = f"{infer[1:]}(&{'op_' if plugin else 'proa__op_'}{n}, a, m)" if infer[0] == "@" else f"{infer}(a, m)"
+            if infer[0] == "@":
+                out.append(f"{'static' if plugin else 'extern'} const proa_op {'op_' if plugin else 'proa__op_'}{n};")
+            out.append(f"static proa_status infer_{n}(const void *a, void *m) {{ return {call}; }}")
         if op.vjp and op.vjp != "none":
             out.append(f"static proa_status vjp_{n}(const void *a, void *g) {{ return {op.vjp}(a, g); }}")
         if op.entry.get("view"):
@@ -589,13 +598,25 @@ void proa__kernels_fill_v4(proa_kernel_row *rows);
 
 
 def emit_formulas(ops):
-    rows = []
+    """`formula: unary math F32 F64` makes, for the file that defines PROA_FORMULAS_MATH, one row a dtype
+    (attributes follow by name), their table, and the kernel."""
+    out = []
     for op in ops:
-        if op.entry.get("formula"):
-            shape, *lists = str(op.entry["formula"]).split()
-            rows.append(f"PROA_FORMULA_{shape.upper()}({op.name}, {', '.join(x.upper() for x in lists)})")
-    return banner("One row an op that is a scalar formula: PROA_FORMULA_<SHAPE>(op, lists…).") + \
-        "\n".join(rows) + "\n"
+        if not op.entry.get("formula"):
+            continue
+        shape, group, *dtypes = str(op.entry["formula"]).split()
+        bad = [d for d in dtypes if d not in DTYPES]
+        if bad or not dtypes:
+            op.bad(f"formula: 'shape group dtypes…', not {op.entry['formula']!r}")
+        n, shape, attrs = op.name, shape.upper(), "".join(f", {f.name}" for f in op.attrs)
+        out.append(f"#ifdef PROA_FORMULAS_{group.upper()}")
+        out += [f"PROA_ROW_{shape}_{len(op.attrs)}({n}, {d}{attrs})" for d in dtypes]
+        entries = ", ".join(f"[PROA_{d}] = {n}_row_{d}" for d in dtypes)
+        fields = ", ".join(f.name for f in op.outs + op.ins)
+        out += [f"static const proa_rows {n}_rows = {{{{{entries}}}, PROA_ROW_OUT_{shape}}};",
+                f"PROA_MAP_{shape}({n}, {fields})", "#endif"]
+    return banner("Ops that are a scalar formula: rows, their table and the kernel. See ops/elementwise/rows.h.") + \
+        "\n".join(out) + "\n"
 
 
 def emit_json(ops, table):
