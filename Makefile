@@ -30,17 +30,18 @@ test: ## everything that must hold before a change is merged (about 10 minutes)
 	@tools/test
 
 bench: build ## ratios against bare C, oneDNN called directly and memory bandwidth
-	@tools/programs benchmarks bench
+	@tools/bench
 
-fuzz: bootstrap ## feed the file readers with hostile bytes (long)
-	@tools/build asan
-	@tools/programs fuzz tests/fuzz build-asan
+fuzz: ## feed the file readers with hostile bytes (long)
+	@tools/bootstrap --ci
+	@tools/build fuzz
+	@tools/fuzz
 
 kill-test: build ## kill -9 a training program again and again; it must resume bit for bit (long)
-	@tools/programs kill-test tests/kill
+	@tools/long_tests kill
 
 soak: build ## many runs over many shapes; memory must stay flat (long)
-	@tools/programs soak tests/soak
+	@tools/long_tests soak
 
 format: bootstrap ## lay out the C files
 	@clang-format -i $(SOURCES)
@@ -57,4 +58,4 @@ lock: bootstrap ## write ops/ops.lock anew from the op tables
 	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml
 
 clean: ## remove everything that was built
-	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64
+	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64 build-fuzz

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Runs the code blocks of documentation pages in a copy of the project, so that what the pages say is true.
+
+    run_docs.py [page.md …]        default: every page of docs/ that has blocks to run
+
+A block is taken when its first fence line says so:
+    ```yaml file=ops/softclip/softclip.yaml   the block becomes that file of the copy
+    ```sh run                                 the block is run, in the copy's root, and must succeed
+A page that writes files must stay in one folder of ops/: "adding an op touches one folder". The copy lies
+in build/docs-test and is removed afterwards, which undoes everything.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from tree import ROOT, files
+
+COPY = ROOT / "build/docs-test"
+
+
+def blocks(page):
+    """(info string, text) of every fenced block."""
+    return re.findall(r"^```([^\n]*)\n(.*?)^```\s*$", page.read_text(), re.M | re.S)
+
+
+def copy_project():
+    shutil.rmtree(COPY, ignore_errors=True)
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True)
+    names = listed.stdout.splitlines() if listed.returncode == 0 else \
+        [str(p) for p in files(*{p.suffix for p in ROOT.rglob("*")})]
+    for name in names:
+        if (ROOT / name).is_file():
+            (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, COPY / name)
+    for venv in (".venv", ".venv-oracle"):
+        if (ROOT / venv).exists():
+            (COPY / venv).symlink_to(ROOT / venv)
+
+
+def run_page(page):
+    copy_project()
+    written, ran = [], 0
+    for info, text in blocks(page):
+        file = re.search(r"\bfile=(\S+)", info)
+        if file:
+            path = COPY / file.group(1)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            written.append(file.group(1))
+        elif re.search(r"\brun\b", info):
+            env = dict(os.environ, CCACHE_BASEDIR=str(COPY), JOBS=str(os.cpu_count()))
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=COPY, env=env, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            ran += 1
+            if done.returncode:
+                print(done.stdout[-4000:])
+                sys.exit(f"docs: {page.name}: a block fails with {done.returncode}:\n{text}")
+            print("\n".join(done.stdout.rstrip().splitlines()[-2:]))
+    folders = {pathlib.Path(w).parent.as_posix() for w in written}
+    if len(folders) > 1:
+        sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {sorted(folders)}")
+    shutil.rmtree(COPY, ignore_errors=True)
+    print(f"docs: {page.name}: ok, {len(written)} files written, {ran} blocks run")
+
+
+def main():
+    pages = [pathlib.Path(p) for p in sys.argv[1:]] or sorted((ROOT / "docs").glob("*.md"))
+    live = [p for p in pages if any("file=" in info or re.search(r"\brun\b", info) for info, _ in blocks(p))]
+    for page in live:
+        run_page(page)
+    if not live:
+        sys.exit("docs: no page has blocks to run (docs/add-an-op.md should)")
+
+
+if __name__ == "__main__":
+    main()
