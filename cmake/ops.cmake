@@ -36,7 +36,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND PROA_CPU_LEVELS S
     list(APPEND PROA_LEVELS v3 v4)
     set(PROA_FLAGS_v3 -march=x86-64-v3)
     set(PROA_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
-    target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVEL_V3=1 PROA_HAVE_LEVEL_V4=1)
+    target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVELS=1)
 endif()
 
 function(proa_folder_settings target)
