@@ -36,8 +36,15 @@ foreach(target IN LISTS PROA_OBJECT_TARGETS)
 endforeach()
 add_library(proa SHARED ${objects})
 set_target_properties(proa PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-add_library(proa_static STATIC ${objects})
-set_target_properties(proa_static PROPERTIES OUTPUT_NAME proa)
+# The archive holds one object: doors and kernels are installed by constructors, and a linker takes from an
+# archive only the members that somebody names.
+set(whole "${PROJECT_BINARY_DIR}/proa.o")
+add_custom_command(OUTPUT "${whole}"
+    COMMAND "${CMAKE_C_COMPILER}" -r -nostdlib -o "${whole}" ${objects}
+    DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Joining the objects of libproa.a")
+add_library(proa_static STATIC "${whole}")
+set_source_files_properties("${whole}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+set_target_properties(proa_static PROPERTIES OUTPUT_NAME proa LINKER_LANGUAGE C)
 
 # PRIVATE: a program that links libproa.so needs none of these; for libproa.a CMake passes them on.
 foreach(target IN ITEMS proa proa_static)
