@@ -1,0 +1,44 @@
+/* Which level of x86-64 this processor and its operating system offer. Uses cpuid; other architectures
+ * have their baseline only. */
+#include "core/thread.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* The vector registers that the operating system saves: XCR0. */
+static uint64_t saved_state(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static int detect(void)
+{
+    const uint32_t fma = 1u << 12, movbe = 1u << 22, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
+    const uint32_t bmi1 = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8, lzcnt = 1u << 5;
+    const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* F, DQ, CD, BW, VL */
+    uint32_t a, b, c, d, basic = fma | movbe | osxsave | avx | f16c, v3 = bmi1 | avx2 | bmi2;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & basic) != basic) return 0;
+    uint64_t saved = saved_state();
+    if ((saved & 0x06) != 0x06) return 0; /* SSE and AVX state */
+    if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !(c & lzcnt)) return 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & v3) != v3) return 0;
+    if ((saved & 0xe6) != 0xe6) return 1; /* mask registers and both halves of ZMM */
+    return (b & avx512) == avx512 ? 2 : 1;
+}
+#else
+static int detect(void) { return 0; }
+#endif
+
+int proa__cpu_level(void)
+{
+    static atomic_int known = -1;
+    int level = atomic_load_explicit(&known, memory_order_relaxed);
+    if (PROA__UNLIKELY(level < 0)) {
+        level = detect();
+        atomic_store_explicit(&known, level, memory_order_relaxed);
+    }
+    int64_t most = proa__flag_int(PROA_FLAG_cpu_level);
+    return most >= level ? level : most < 0 ? 0 : (int)most;
+}

@@ -1,0 +1,93 @@
+/* The thread's error: first one wins. Uses the thread's struct for the message only, so that a thread
+ * without memory still has a code. */
+#define _GNU_SOURCE
+#include "core/thread.h"
+
+#include <stdarg.h>
+#if defined(__GLIBC__)
+#include <dlfcn.h>
+#include <execinfo.h>
+#endif
+
+static const struct {
+    const char *exception, *text;
+} errors[] = {
+#define PROA_X(CODE, exception, text) {#exception, text},
+    PROA_ERRORS(PROA_X)
+#undef PROA_X
+};
+
+#if defined(__GLIBC__)
+/* FLAGS_call_stack_level=2: appends the frames of the call as symbol+offset, for addr2line. */
+static void append_frames(char *message, size_t used)
+{
+    void *frames[16];
+    int n = backtrace(frames, 16);
+    for (int i = 2; i < n; i++) {
+        Dl_info info;
+        if (!dladdr(frames[i], &info)) continue;
+        const char *name = info.dli_sname ? info.dli_sname : info.dli_fname;
+        uintptr_t from = (uintptr_t)(info.dli_sname ? info.dli_saddr : info.dli_fbase);
+        int wrote = snprintf(message + used, PROA__MESSAGE - used, "\n  at %s+0x%zx", name ? name : "?",
+                             (size_t)((uintptr_t)frames[i] - from));
+        if (wrote < 0 || (size_t)wrote >= PROA__MESSAGE - used) return;
+        used += (size_t)wrote;
+    }
+}
+#else
+static void append_frames(char *message, size_t used) { (void)message, (void)used; }
+#endif
+
+proa_status proa_fail(proa_status code, const char *format, ...)
+{
+    if (proa__thread_error != PROA_OK) return (proa_status)proa__thread_error;
+    if (code == PROA_OK) return PROA_OK;
+    if (code <= PROA_OK || code >= PROA_ERR_COUNT) code = PROA_ERR_INTERNAL;
+    proa__thread *me = proa__me();
+    if (me) {
+        va_list list;
+        va_start(list, format);
+        int wrote = vsnprintf(me->message, PROA__MESSAGE, format, list);
+        va_end(list);
+        if (wrote >= 0 && wrote < PROA__MESSAGE && proa__flag_int(PROA_FLAG_call_stack_level) >= 2)
+            append_frames(me->message, (size_t)wrote);
+    }
+    proa__thread_error = code;
+    return code;
+}
+
+proa_status proa_error(void) { return (proa_status)proa__thread_error; }
+
+const char *proa_error_message(void)
+{
+    if (proa__thread_error == PROA_OK) return "";
+    proa__thread *me = proa__thread_self;
+    return me && me->message[0] ? me->message : errors[proa__thread_error].text;
+}
+
+const char *proa_error_exception(proa_status code)
+{
+    if (code < PROA_OK || code >= PROA_ERR_COUNT) code = PROA_ERR_INTERNAL;
+    return errors[code].exception;
+}
+
+const char *proa_error_text(proa_status code)
+{
+    if (code < PROA_OK || code >= PROA_ERR_COUNT) code = PROA_ERR_INTERNAL;
+    return errors[code].text;
+}
+
+void proa_clear_error(void)
+{
+    proa__thread_error = PROA_OK;
+    if (proa__thread_self) proa__thread_self->message[0] = '\0';
+}
+
+int proa_finish(FILE *to)
+{
+    int failed = proa__thread_error != PROA_OK;
+    if (failed && to) fprintf(to, "proa: %s: %s\n", proa_error_exception(proa_error()), proa_error_message());
+    if (proa__thread_self) proa__scope_leave_all(proa__thread_self);
+    proa_clear_error();
+    return failed;
+}

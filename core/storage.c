@@ -1,0 +1,59 @@
+/* Storages: reference-counted memory of a device. On the CPU a storage lies in the head of the very block
+ * that holds its data, so that a tensor's memory is one block. Uses memory.c and the device table. */
+#include "core/thread.h"
+
+/* The storage in the head of a block of `payload` bytes. */
+static inline proa_storage *in_head(size_t payload, int device, size_t bytes)
+{
+    char *data = proa__alloc(payload);
+    if (PROA__UNLIKELY(!data)) return NULL;
+    proa_storage *s = (proa_storage *)(void *)(data - PROA__HEAD);
+    atomic_init(&s->refs, 1);
+    s->device = device;
+    atomic_init(&s->version, 0);
+    s->data = data;
+    s->bytes = bytes;
+    s->release = NULL;
+    s->context = NULL;
+    return s;
+}
+
+static inline void free_head(proa_storage *s) { proa__free((char *)s + PROA__HEAD); }
+
+proa_storage *proa__storage_new(size_t bytes, int device)
+{
+    if (PROA__LIKELY(device == PROA_CPU)) return in_head(bytes, device, bytes);
+    const proa_device_ops *ops = proa__device(device);
+    if (!ops) {
+        proa_fail(PROA_ERR_UNAVAILABLE, "storage: there is no device %d", device);
+        return NULL;
+    }
+    proa_storage *s = in_head(0, device, bytes);
+    if (!s) return NULL;
+    s->data = ops->alloc(bytes);
+    if (s->data || bytes == 0) return s;
+    proa_fail(PROA_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes on %s", bytes, ops->name);
+    free_head(s);
+    return NULL;
+}
+
+static void nothing(void *context) { (void)context; }
+
+proa_storage *proa__storage_foreign(void *data, size_t bytes)
+{
+    proa_storage *s = in_head(0, PROA_CPU, bytes);
+    if (!s) return NULL;
+    s->data = data;
+    s->release = nothing;
+    return s;
+}
+
+void proa__storage_release(proa_storage *s)
+{
+    if (atomic_load_explicit(&s->refs, memory_order_acquire) != 1 &&
+        atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (PROA__UNLIKELY(s->release != NULL)) s->release(s->context);
+    else if (PROA__UNLIKELY(s->device != PROA_CPU)) proa__device(s->device)->free(s->data, s->bytes);
+    free_head(s);
+}

@@ -1,0 +1,19 @@
+/* The thread's current stream: one a thread, on the device the thread has chosen. */
+#include "core/thread.h"
+
+proa_stream *proa__stream(void)
+{
+    static proa_stream cpu_stream; /* never written: the CPU's, for a thread without a struct */
+    proa__thread *me = proa__me();
+    if (me) return &me->stream;
+    proa_fail(PROA_ERR_OUT_OF_MEMORY, "stream: no memory for this thread's stream");
+    return &cpu_stream;
+}
+
+proa_status proa_synchronize(void)
+{
+    PROA_TRY(proa_error());
+    proa_stream *stream = proa__stream();
+    const proa_device_ops *ops = proa__device(stream->device);
+    return ops && ops->synchronize ? ops->synchronize(stream) : proa_error();
+}

@@ -1,0 +1,432 @@
+/* Tensor handles: made, owned, asked, freed. Freeing keeps a work list, so that a chain of tensors held by
+ * nodes held by tensors costs no C stack. Uses memory, storage and scopes. */
+#include "core/copy.h"
+#include "core/thread.h"
+
+#include <math.h>
+
+#include "core/half.h"
+
+static proa_tensor none = {.refs = 1, .kind = PROA_DENSE};
+proa_tensor *const proa_none = &none;
+
+proa_tensor_hooks proa__tensor_hooks;
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+/* A handle with one reference and no content but dtype and rank; not yet in a scope. */
+static inline proa_tensor *handle_new(proa_dtype dtype, int ndim, uint32_t flags)
+{
+    proa_tensor *t = proa__alloc(sizeof *t);
+    if (PROA__UNLIKELY(!t)) return NULL;
+    atomic_init(&t->refs, 1);
+    t->kind = PROA_DENSE;
+    t->dtype = (uint8_t)dtype;
+    t->ndim = (int8_t)ndim;
+    t->is_return = false;
+    t->flags = flags;
+    t->scope_slot = 0;
+    t->numel = 0;
+    t->data = NULL;
+    t->storage = NULL;
+    t->node = NULL;
+    t->node_output = 0;
+    t->base_version = 0;
+    t->base = NULL;
+    t->grad = NULL;
+    t->var = NULL;
+    t->extra = NULL;
+    t->name = NULL;
+    return t;
+}
+
+static bool check_meta(const proa_meta *meta)
+{
+    if (meta->ndim >= 0 && meta->ndim <= PROA_MAX_DIMS && proa_dtype_size(meta->dtype) > 0) return true;
+    proa_fail(PROA_ERR_INTERNAL, "new tensor: rank %d and dtype %s make no tensor", meta->ndim,
+              proa_dtype_name(meta->dtype));
+    return false;
+}
+
+proa_tensor *proa__tensor_new(const proa_meta *meta)
+{
+    if (PROA__UNLIKELY(!check_meta(meta))) return NULL;
+    int ndim = meta->ndim;
+    size_t item = proa_dtype_size(meta->dtype);
+    proa_tensor *t = handle_new(meta->dtype, ndim, 0);
+    if (PROA__UNLIKELY(!t)) return NULL;
+    for (int i = 0; i < ndim; i++) t->shape[i] = meta->shape[i];
+    if (PROA__UNLIKELY(!proa__row_major(t->shape, ndim, item, t->strides, &t->numel))) {
+        proa__free(t);
+        return NULL;
+    }
+    if (PROA__UNLIKELY(t->numel < 0)) {
+        proa_fail(PROA_ERR_INTERNAL, "new tensor: shape %s has an unknown length",
+                  proa__shape_text(t->shape, ndim));
+        proa__free(t);
+        return NULL;
+    }
+    const proa__thread *me = proa__thread_self;
+    t->storage = proa__storage_new((size_t)t->numel * item, me ? me->stream.device : PROA_CPU);
+    if (PROA__UNLIKELY(!t->storage)) {
+        proa__free(t);
+        return NULL;
+    }
+    t->data = t->storage->data;
+    return proa__scope_push(t) ? t : NULL;
+}
+
+proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags)
+{
+    if (!check_meta(meta)) return NULL;
+    proa_tensor *t = handle_new(meta->dtype, meta->ndim, flags);
+    if (!t) return NULL;
+    memcpy(t->shape, meta->shape, sizeof t->shape);
+    if (!proa__row_major(t->shape, t->ndim, proa_dtype_size(meta->dtype), t->strides, &t->numel)) {
+        proa__free(t);
+        return NULL;
+    }
+    return proa__scope_push(t) ? t : NULL;
+}
+
+proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
+                               int64_t offset)
+{
+    if (ndim < 0 || ndim > PROA_MAX_DIMS) {
+        proa_fail(PROA_ERR_INTERNAL, "view: rank %d is beyond %d", ndim, PROA_MAX_DIMS);
+        return NULL;
+    }
+    uint32_t kept = PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE;
+    proa_tensor *v = handle_new((proa_dtype)t->dtype, ndim, t->flags & kept);
+    if (!v) return NULL;
+    v->kind = t->kind;
+    v->storage = t->storage;
+    if (v->storage) atomic_fetch_add_explicit(&v->storage->refs, 1, memory_order_relaxed);
+    v->data = t->data ? t->data + offset : NULL;
+    if (ndim > 0) {
+        memcpy(v->shape, shape, (size_t)ndim * sizeof *shape);
+        memcpy(v->strides, strides, (size_t)ndim * sizeof *strides);
+    }
+    proa__tensor_refresh(v);
+    return proa__scope_push(v) ? v : NULL;
+}
+
+static bool fill_meta(const char *who, proa_ints shape, proa_dtype dtype, proa_meta *meta)
+{
+    return proa_error() == PROA_OK && proa__meta_from_shape(who, shape, dtype, meta) == PROA_OK;
+}
+
+proa_tensor *proa_empty(proa_ints shape, proa_dtype dtype)
+{
+    proa_meta meta;
+    return fill_meta("empty", shape, dtype, &meta) ? proa__tensor_new(&meta) : NULL;
+}
+
+proa_tensor *proa_from_data(const void *data, proa_ints shape, proa_dtype dtype)
+{
+    proa_meta meta;
+    if (!fill_meta("from_data", shape, dtype, &meta)) return NULL;
+    proa_tensor *t = proa__tensor_new(&meta);
+    if (!t || t->numel == 0) return t;
+    if (data && proa_copy_in(t, data, (size_t)t->numel * proa_dtype_size(dtype)) == PROA_OK) {
+        atomic_store_explicit(&t->storage->version, 0, memory_order_relaxed);
+        return t;
+    }
+    if (!data)
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "from_data: data is NULL, expected %s", proa__tensor_text(t));
+    return NULL;
+}
+
+/* On failure `release` is not called: the memory stays the caller's. */
+proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strides, proa_dtype dtype,
+                               void (*release)(void *), void *context)
+{
+    proa_meta meta;
+    if (!fill_meta("from_foreign", shape, dtype, &meta)) return NULL;
+    proa_tensor *t = handle_new(dtype, meta.ndim, 0);
+    if (!t) return NULL;
+    memcpy(t->shape, meta.shape, sizeof t->shape);
+    bool ok = proa__row_major(t->shape, t->ndim, proa_dtype_size(dtype), t->strides, &t->numel);
+    if (ok && t->numel > 0 && !data) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "from_foreign: data is NULL, expected %s", proa__tensor_text(t));
+        ok = false;
+    }
+    if (ok) t->storage = proa__storage_foreign(data, (size_t)t->numel * proa_dtype_size(dtype));
+    if (!t->storage) {
+        proa__free(t);
+        return NULL;
+    }
+    if (strides) {
+        for (int i = 0; i < t->ndim; i++) t->strides[i] = strides[i];
+        proa__tensor_refresh(t);
+    }
+    t->data = data;
+    if (!proa__scope_push(t)) return NULL;
+    t->storage->release = release; /* set last: a failure above must not give the memory away */
+    t->storage->context = context;
+    return t;
+}
+
+/* ---- owning ---------------------------------------------------------------------------- */
+
+proa_tensor *proa_retain(proa_tensor *t)
+{
+    if (t && t != &none) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+static inline void free_handle(proa_tensor *t)
+{
+    if (t->storage) proa__storage_release(t->storage);
+    proa__free(t);
+}
+
+/* Everything a handle owns; what this releases in turn lands on the work list. */
+static void free_parts(proa_tensor *t)
+{
+    const proa_tensor_hooks *hooks = &proa__tensor_hooks;
+    if (t->node && hooks->free_node) hooks->free_node(t->node);
+    if (t->grad && hooks->free_grad) hooks->free_grad(t->grad);
+    if (t->extra && hooks->free_extra) hooks->free_extra(t);
+    proa_release(t->base);
+    proa__free(t->name);
+    free_handle(t);
+}
+
+static __attribute__((noinline)) void destroy(proa_tensor *t)
+{
+    proa__thread *me = proa__me();
+    if (!me) { /* no memory even for the thread's struct: recursion is all that is left */
+        free_parts(t);
+        return;
+    }
+    if (me->destroying) {
+        t->var = (struct proa_var *)(void *)me->dying; /* borrowed field: free to be the link */
+        me->dying = t;
+        return;
+    }
+    me->destroying = true;
+    for (;;) {
+        free_parts(t);
+        t = me->dying;
+        if (!t) break;
+        me->dying = (proa_tensor *)(void *)t->var;
+        t->var = NULL;
+    }
+    me->destroying = false;
+}
+
+void proa_release(proa_tensor *t)
+{
+    if (!t || t == &none) return;
+    /* A sole owner needs no locked instruction: nobody else can retain meanwhile. */
+    if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1 &&
+        atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (PROA__UNLIKELY(t->scope_slot != 0)) { /* its scope holds the last reference */
+        atomic_store_explicit(&t->refs, 1, memory_order_relaxed);
+        proa_fail(PROA_ERR_BAD_STATE, "release: %s was not kept; its scope releases it (or proa_drop)",
+                  proa__tensor_text(t));
+        return;
+    }
+    if (PROA__LIKELY(!t->node && !t->grad && !t->extra && !t->base && !t->name)) free_handle(t);
+    else destroy(t);
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+static bool missing(const char *who, const proa_tensor *t)
+{
+    if (t && t != &none) return false;
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: expected a tensor, got %s", who, t ? "PROA_NONE" : "NULL");
+    return true;
+}
+
+int proa_ndim(const proa_tensor *t) { return t ? t->ndim : 0; }
+
+int64_t proa_dim(const proa_tensor *t, int axis)
+{
+    if (missing("dim", t)) return -1;
+    int at = axis < 0 ? axis + t->ndim : axis;
+    if (at >= 0 && at < t->ndim) return t->shape[at];
+    proa_fail(PROA_ERR_OUT_OF_RANGE, "dim: axis %d is outside [%d, %d) of %s", axis, -t->ndim, t->ndim,
+              proa__tensor_text(t));
+    return -1;
+}
+
+const int64_t *proa_shape_of(const proa_tensor *t) { return t ? t->shape : NULL; }
+const int64_t *proa_strides_of(const proa_tensor *t) { return t ? t->strides : NULL; }
+proa_dtype proa_dtype_of(const proa_tensor *t) { return t ? (proa_dtype)t->dtype : PROA_NODTYPE; }
+int64_t proa_numel(const proa_tensor *t) { return t ? t->numel : 0; }
+bool proa_is_contiguous(const proa_tensor *t) { return t && !(t->flags & PROA_T_STRIDED); }
+bool proa_is_symbolic(const proa_tensor *t) { return t && (t->flags & PROA_T_SYMBOLIC); }
+void *proa_data(const proa_tensor *t) { return t ? t->data : NULL; }
+const char *proa_name_of(const proa_tensor *t) { return t ? t->name : NULL; }
+
+void proa_touch(proa_tensor *t)
+{
+    if (t) proa__bump_version(t);
+}
+
+proa_status proa_set_name(proa_tensor *t, const char *name)
+{
+    PROA_TRY(proa_error());
+    if (missing("set_name", t)) return proa_error();
+    char *copy = name ? proa__strdup(name) : NULL;
+    if (name && !copy) return proa_error();
+    proa__free(t->name);
+    t->name = copy;
+    return PROA_OK;
+}
+
+/* ---- elements -------------------------------------------------------------------------- */
+
+/* Bytes of the elements; false and an error when t has none to copy or `bytes` is not that. */
+static bool check_bytes(const char *who, const proa_tensor *t, const void *memory, size_t bytes)
+{
+    if (missing(who, t)) return false;
+    if ((t->flags & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE)) || !t->storage) {
+        proa_fail(PROA_ERR_BAD_STATE, "%s: %s has no elements in memory (%s)", who, proa__tensor_text(t),
+                  t->flags & PROA_T_SYMBOLIC ? "it is a variable of a program" : "it is not a dense tensor");
+        return false;
+    }
+    size_t want = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+    if (bytes == want && (memory || want == 0)) return true;
+    if (bytes == want) proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the memory is NULL", who);
+    else
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: expected %zu bytes for %s, got %zu", who, want,
+                  proa__tensor_text(t), bytes);
+    return false;
+}
+
+/* A handle on host memory with t's shape: lives on the caller's stack, owns nothing. */
+static proa_tensor host_handle(const proa_tensor *t, void *memory)
+{
+    proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
+    h.data = memory;
+    memcpy(h.shape, t->shape, (size_t)t->ndim * sizeof *h.shape);
+    int64_t numel;
+    (void)proa__row_major(h.shape, h.ndim, proa_dtype_size((proa_dtype)t->dtype), h.strides, &numel);
+    return h;
+}
+
+/* The bytes, relative to element 0, between which all of t's elements lie. */
+static void span(const proa_tensor *t, int64_t *low, int64_t *high)
+{
+    *low = 0;
+    *high = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    for (int i = 0; i < t->ndim; i++) {
+        int64_t reach = (t->shape[i] - 1) * t->strides[i];
+        if (reach < 0) *low += reach;
+        else *high += reach;
+    }
+}
+
+/* Strided tensors of other devices go through a host copy of their span. */
+static proa_status copy_device(const proa_tensor *t, void *memory, bool in)
+{
+    const proa_device_ops *ops = proa__device(t->storage->device);
+    proa_stream *stream = proa__stream();
+    if (!ops) return proa_fail(PROA_ERR_INTERNAL, "copy: device %d is gone", t->storage->device);
+    size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+    if (!(t->flags & PROA_T_STRIDED)) {
+        PROA_TRY(in ? ops->copy_in(t->data, memory, bytes, stream)
+                    : ops->copy_out(memory, t->data, bytes, stream));
+        return ops->synchronize ? ops->synchronize(stream) : PROA_OK;
+    }
+    int64_t low, high;
+    span(t, &low, &high);
+    size_t wide = (size_t)(high - low);
+    char *whole = proa__alloc(wide);
+    if (!whole) return proa_error();
+    proa_status status = ops->copy_out(whole, t->data + low, wide, stream);
+    if (status == PROA_OK && ops->synchronize) status = ops->synchronize(stream);
+    proa_tensor inside = host_handle(t, whole - low), outside = host_handle(t, memory);
+    memcpy(inside.strides, t->strides, sizeof inside.strides);
+    inside.flags = PROA_T_STRIDED;
+    if (status == PROA_OK) status = in ? proa__copy(&inside, &outside) : proa__copy(&outside, &inside);
+    if (status == PROA_OK && in) status = ops->copy_in(t->data + low, whole, wide, stream);
+    if (status == PROA_OK && in && ops->synchronize) status = ops->synchronize(stream);
+    proa__free(whole);
+    return status;
+}
+
+proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes)
+{
+    PROA_TRY(proa_error());
+    if (!check_bytes("copy_out", t, to, bytes)) return proa_error();
+    if (bytes == 0) return PROA_OK;
+    if (t->storage->device != PROA_CPU) return copy_device(t, to, false);
+    if (!(t->flags & PROA_T_STRIDED)) {
+        memcpy(to, t->data, bytes);
+        return PROA_OK;
+    }
+    proa_tensor host = host_handle(t, to);
+    return proa__copy(&host, t);
+}
+
+proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes)
+{
+    PROA_TRY(proa_error());
+    if (!check_bytes("copy_in", t, from, bytes)) return proa_error();
+    proa__bump_version(t);
+    if (bytes == 0) return PROA_OK;
+    void *memory = (void *)(uintptr_t)from; /* only read */
+    if (t->storage->device != PROA_CPU) return copy_device(t, memory, true);
+    if (!(t->flags & PROA_T_STRIDED)) {
+        memcpy(t->data, from, bytes);
+        return PROA_OK;
+    }
+    proa_tensor host = host_handle(t, memory);
+    return proa__copy(t, &host);
+}
+
+/* The one element, as it lies in memory, in `value` (16 bytes). */
+static bool one_element(const char *who, const proa_tensor *t, void *value)
+{
+    if (proa_error() != PROA_OK || missing(who, t)) return false;
+    if (t->numel != 1) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: expected a tensor of one element, got %s", who,
+                  proa__tensor_text(t));
+        return false;
+    }
+    return proa_copy_out(t, value, proa_dtype_size((proa_dtype)t->dtype)) == PROA_OK;
+}
+
+double proa__element(proa_dtype dtype, const void *at, bool imaginary)
+{
+    switch (dtype) {
+    case PROA_BOOL: return *(const uint8_t *)at != 0;
+    case PROA_U8: return *(const uint8_t *)at;
+    case PROA_I8: return *(const int8_t *)at;
+    case PROA_I16: return *(const int16_t *)at;
+    case PROA_I32: return *(const int32_t *)at;
+    case PROA_I64: return (double)*(const int64_t *)at;
+    case PROA_F16: return (double)proa__f16_to_f32(*(const uint16_t *)at);
+    case PROA_BF16: return (double)proa__bf16_to_f32(*(const uint16_t *)at);
+    case PROA_F32: return (double)*(const float *)at;
+    case PROA_F64: return *(const double *)at;
+    case PROA_C64: return (double)((const float *)at)[imaginary];
+    case PROA_C128: return ((const double *)at)[imaginary];
+    case PROA_NODTYPE:
+    case PROA_DTYPE_COUNT: break;
+    }
+    return (double)NAN;
+}
+
+double proa_item(const proa_tensor *t)
+{
+    _Alignas(16) char value[16];
+    return one_element("item", t, value) ? proa__element((proa_dtype)t->dtype, value, false) : (double)NAN;
+}
+
+int64_t proa_item_int(const proa_tensor *t)
+{
+    _Alignas(16) char value[16];
+    if (!one_element("item_int", t, value)) return 0;
+    if (t->dtype == PROA_I64) return *(const int64_t *)(const void *)value;
+    double v = proa__element((proa_dtype)t->dtype, value, false);
+    if (v >= -0x1p63 && v < 0x1p63) return (int64_t)v;
+    proa_fail(PROA_ERR_OVERFLOW, "item_int: %g does not fit into 64 bits", v);
+    return 0;
+}

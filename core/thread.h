@@ -1,0 +1,106 @@
+/* What a thread owns: allocation cache, scope stack, error, generator, settings; one struct behind one
+ * thread-local pointer, so that the library needs a few bytes of static TLS only. Private to core. */
+#ifndef PROA_CORE_THREAD_H
+#define PROA_CORE_THREAD_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+#include <stdatomic.h>
+
+#if defined(__ELF__)
+#define PROA__TLS _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define PROA__TLS _Thread_local
+#endif
+#define PROA__LIKELY(x) __builtin_expect(!!(x), 1)
+#define PROA__UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Size classes of whole blocks (header included): 64-byte steps to 1 KiB, then four a doubling to 2 MiB. */
+enum {
+    PROA__CLASSES = 60,
+    PROA__SCOPE_INLINE = 512,
+    PROA__MESSAGE = 2048,
+    PROA__TEXTS = 8,
+    PROA__TEXT = 256
+};
+
+typedef struct proa__bin {
+    void *head;
+    atomic_uint count; /* written by the owner only; statistics read it */
+    uint32_t limit;
+} proa__bin;
+
+typedef struct proa__thread {
+    /* memory */
+    atomic_llong pending, pending_peak; /* live bytes not yet in the global count, and their peak */
+    atomic_llong allocations, misses, frees;
+    uint32_t trim_epoch;
+    proa__bin bins[PROA__CLASSES];
+    struct proa__thread *next, **link; /* the list of threads; under the memory lock */
+    /* scopes */
+    uintptr_t *stack;
+    uint32_t top, capacity, mark, depth, returns;
+    bool root_reported;
+    /* freeing */
+    bool destroying;
+    proa_tensor *dying;
+    /* settings */
+    proa_rng_state rng;
+    proa_dtype default_dtype;
+    proa_stream stream;
+    int threads; /* 0: the process's default */
+    bool flush_denormals;
+    /* texts */
+    unsigned next_text;
+    char texts[PROA__TEXTS][PROA__TEXT];
+    char message[PROA__MESSAGE];
+    uintptr_t inline_stack[PROA__SCOPE_INLINE];
+} proa__thread;
+
+extern PROA__TLS proa__thread *proa__thread_self;
+extern PROA__TLS int proa__thread_error;
+
+/* Makes this thread's struct; NULL when the system has no memory (no error is set). */
+proa__thread *proa__thread_make(void);
+static inline proa__thread *proa__me(void)
+{
+    proa__thread *me = proa__thread_self;
+    return PROA__LIKELY(me != NULL) ? me : proa__thread_make();
+}
+/* True in a child made by fork: it runs one thread from birth. */
+bool proa__forked(void);
+
+/* A block is 64 bytes of head and then its payload. The first PROA__HEAD_FREE bytes of the head are the
+ * owner's: a storage lives there, before its data. */
+enum { PROA__HEAD = 64, PROA__HEAD_FREE = 48 };
+/* memory.c's side of a thread's life and of fork. */
+void proa__memory_adopt(proa__thread *me);  /* enters the list of threads */
+void proa__memory_retire(proa__thread *me); /* gives the cache back, keeps the counts */
+void proa__memory_lock(void);
+void proa__memory_unlock(void);
+/* Blocks over 2 MiB. Sizes include the head. */
+size_t proa__large_round(size_t size); /* what a block of at least that size takes */
+void *proa__large_reuse(size_t *size); /* from the cache; *size grows to what was taken; NULL: none fits */
+void *proa__large_map(size_t size);    /* from the system; NULL: no memory */
+void proa__large_give(void *base, size_t size);
+void proa__large_trim(void);
+int64_t proa__large_cached(void);
+
+/* Releases everything this thread's scopes hold. */
+void proa__scope_leave_all(proa__thread *me);
+/* The message buffers a thread's ring hands out. NULL never. */
+char *proa__text_next(void);
+/* A storage over memory that is not ours; release and context are set by the caller. */
+proa_storage *proa__storage_foreign(void *data, size_t bytes);
+/* The element of that dtype at `at`, as a number. */
+double proa__element(proa_dtype dtype, const void *at, bool imaginary);
+/* Tells OpenMP on this thread what proa_threads says, where a flag or fork decided it: the libraries that
+ * run their own regions go by that. */
+void proa__threads_follow(void);
+/* Sets or clears flush-to-zero on the running thread. */
+void proa__denormals_apply(bool flush);
+/* Reads the environment's flags if that has not happened yet. */
+void proa__flags_ready(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* What this build is: its version, and one line on the processor and the libraries it found. */
+#include "core/thread.h"
+
+#include <pthread.h>
+
+#include "build_info.h"
+
+static char line[512];
+
+static void write_line(void)
+{
+    static const char *const levels[] = {"base", "x86-64-v3", "x86-64-v4"};
+    snprintf(line, sizeof line, "Proa %s, CPU level %s, %d threads, libraries: %s", proa_version(),
+             levels[proa__cpu_level()], proa_threads(), PROA_BUILD_LIBRARIES);
+}
+
+const char *proa_build_info(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_line);
+    return line;
+}
+
+const char *proa_version(void) { return PROA_BUILD_VERSION; }

@@ -1,0 +1,131 @@
+/* Shapes and strides: row-major layout, checks of a user's shape, aliasing and re-pointing handles, and
+ * the text of shapes in messages. Uses tensor.c. */
+#include "core/thread.h"
+
+bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strides, int64_t *numel)
+{
+    int64_t stride = (int64_t)item, count = 1;
+    bool known = true, empty = false, fits = true;
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = stride;
+        if (shape[i] < 0) {
+            known = false; /* a program's unknown length: strides mean nothing then */
+        } else if (shape[i] == 0) {
+            empty = true;
+        } else {
+            fits &= !__builtin_mul_overflow(stride, shape[i], &stride);
+            fits &= !__builtin_mul_overflow(count, shape[i], &count);
+        }
+    }
+    *numel = !known ? -1 : empty ? 0 : count;
+    if (PROA__LIKELY(fits)) return true;
+    proa_fail(PROA_ERR_OVERFLOW, "shape %s of %zu-byte elements takes more than 2^63 bytes",
+              proa__shape_text(shape, ndim), item);
+    return false;
+}
+
+proa_status proa__meta_from_shape(const char *who, proa_ints shape, proa_dtype dtype, proa_meta *meta)
+{
+    if (proa_dtype_size(dtype) == 0)
+        return proa_fail(PROA_ERR_WRONG_TYPE, "%s: dtype: expected one of Proa's dtypes, got %s", who,
+                         proa_dtype_name(dtype));
+    if (shape.tensor || shape.tensors)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: shape: expected numbers, got tensors", who);
+    if (shape.count < 0 || shape.count > PROA_MAX_DIMS || (shape.count > 0 && !shape.at))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: shape: expected 0 to %d lengths, got %lld", who,
+                         PROA_MAX_DIMS, (long long)shape.count);
+    meta->dtype = dtype;
+    meta->ndim = (int8_t)shape.count;
+    size_t bytes = proa_dtype_size(dtype);
+    bool fits = true, empty = false;
+    for (int i = 0; i < meta->ndim; i++) {
+        int64_t length = shape.at[i];
+        if (length < 0)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: shape: lengths must not be negative, got %s",
+                             who, proa__shape_text(shape.at, meta->ndim));
+        meta->shape[i] = length;
+        empty |= length == 0;
+        fits &= length == 0 || !__builtin_mul_overflow(bytes, (size_t)length, &bytes);
+    }
+    if (!empty && (!fits || bytes > (size_t)PTRDIFF_MAX))
+        return proa_fail(PROA_ERR_OVERFLOW, "%s: shape %s of %s takes more than 2^63 bytes", who,
+                         proa__shape_text(shape.at, meta->ndim), proa_dtype_name(dtype));
+    return PROA_OK;
+}
+
+void proa__tensor_refresh(proa_tensor *t)
+{
+    int64_t count = 1, next = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    bool known = true, dense = true;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        if (t->shape[i] < 0) known = false;
+        if (t->shape[i] != 1 && t->strides[i] != next) dense = false;
+        count *= t->shape[i];
+        next *= t->shape[i];
+    }
+    t->numel = known ? count : -1;
+    if (dense || !known || count == 0) t->flags &= ~(uint32_t)PROA_T_STRIDED;
+    else t->flags |= PROA_T_STRIDED;
+}
+
+proa_tensor *proa__tensor_alias(proa_tensor *t)
+{
+    return proa__tensor_view(t, t->ndim, t->shape, t->strides, 0);
+}
+
+void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)
+{
+    if (t == from) return;
+    proa_storage *old = t->storage;
+    if (from->storage) atomic_fetch_add_explicit(&from->storage->refs, 1, memory_order_relaxed);
+    t->storage = from->storage;
+    t->data = from->data;
+    t->dtype = from->dtype;
+    t->ndim = from->ndim;
+    t->numel = from->numel;
+    memcpy(t->shape, from->shape, (size_t)from->ndim * sizeof *t->shape);
+    memcpy(t->strides, from->strides, (size_t)from->ndim * sizeof *t->strides);
+    uint32_t shown = PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META;
+    t->flags = (t->flags & ~shown) | (from->flags & shown);
+    t->var = from->var;
+    if (old) proa__storage_release(old);
+}
+
+/* ---- texts ----------------------------------------------------------------------------- */
+
+char *proa__text_next(void)
+{
+    static char spare[PROA__TEXT]; /* a thread without a struct: its text may be garbled, not its memory */
+    proa__thread *me = proa__me();
+    if (!me) return spare;
+    return me->texts[me->next_text++ % PROA__TEXTS];
+}
+
+static void write_shape(char *text, size_t size, const int64_t *shape, int ndim)
+{
+    size_t used = 0;
+    for (int i = 0; i < ndim && used < size; i++) {
+        int wrote = snprintf(text + used, size - used, "%s%lld", i ? ", " : "[", (long long)shape[i]);
+        if (wrote < 0) return;
+        used += (size_t)wrote;
+    }
+    if (used < size) snprintf(text + used, size - used, ndim > 0 ? "]" : "[]");
+}
+
+const char *proa__shape_text(const int64_t *shape, int ndim)
+{
+    char *text = proa__text_next();
+    write_shape(text, PROA__TEXT, shape, ndim);
+    return text;
+}
+
+const char *proa__tensor_text(const proa_tensor *t)
+{
+    if (!t) return "NULL";
+    if (proa__absent(t)) return "PROA_NONE";
+    char *text = proa__text_next();
+    int wrote = snprintf(text, PROA__TEXT, "%s", proa_dtype_name((proa_dtype)t->dtype));
+    size_t used = wrote > 0 ? (size_t)wrote : 0;
+    write_shape(text + used, PROA__TEXT - used, t->shape, t->ndim);
+    return text;
+}
