@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 PYTHON_ENV := .venv/bin/python
 export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
-SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cc' '*.cu' | grep -v '^gen/')
+SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -v '^gen/')
 
 .PHONY: help bootstrap build demo test bench fuzz kill-test soak format check lock clean
 

@@ -21,8 +21,10 @@ PROA_API bool proa_set_recording(bool on);
 PROA_API bool proa_recording(void);
 PROA_API void proa_restore_recording_(const bool *was);
 /* PROA_NO_GRAD; as a declaration: nothing is recorded in the rest of the block. */
-#define PROA_NO_GRAD                                                                     \
-    __attribute__((cleanup(proa_restore_recording_), unused)) bool proa_was_recording_ = \
+#define PROA_NO_GRAD PROA_NO_GRAD_1_(__COUNTER__)
+#define PROA_NO_GRAD_1_(n) PROA_NO_GRAD_2_(n)
+#define PROA_NO_GRAD_2_(n)                                                                  \
+    bool proa_was_recording_##n __attribute__((cleanup(proa_restore_recording_), unused)) = \
         proa_set_recording(false)
 
 /* Backward from one scalar (or any tensor, with a gradient of ones): adds to the gradients of the leaves

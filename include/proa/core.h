@@ -258,13 +258,17 @@ PROA_API void proa_drop(proa_tensor *t);
 PROA_API void *proa_scope_alloc(size_t bytes);
 
 /* PROA_SCOPE { … }: a scope that break, return and goto leave, too. */
-#define PROA_SCOPE                                                                               \
-    for (__attribute__((cleanup(proa_scope_leave))) proa_scope proa_scope_ = proa_scope_enter(), \
-                                                               *proa_once_ = &proa_scope_;       \
-         proa_once_; proa_once_ = NULL)
+#define PROA_SCOPE PROA_SCOPE_1_(__COUNTER__)
+#define PROA_SCOPE_1_(n) PROA_SCOPE_2_(n)
+#define PROA_SCOPE_2_(n)                                                                            \
+    for (proa_scope proa_scope_##n __attribute__((cleanup(proa_scope_leave))) = proa_scope_enter(), \
+                                   *proa_once_##n = &proa_scope_##n;                                \
+         proa_once_##n; proa_once_##n = NULL)
 /* PROA_SCOPED; as a declaration: the rest of the block is a scope. */
-#define PROA_SCOPED \
-    __attribute__((cleanup(proa_scope_leave), unused)) proa_scope proa_scope_ = proa_scope_enter()
+#define PROA_SCOPED PROA_SCOPED_1_(__COUNTER__)
+#define PROA_SCOPED_1_(n) PROA_SCOPED_2_(n)
+#define PROA_SCOPED_2_(n) \
+    proa_scope proa_scoped_##n __attribute__((cleanup(proa_scope_leave), unused)) = proa_scope_enter()
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
