@@ -546,6 +546,8 @@ def emit_table(ops, table, plugin, digest):
         out.append("    return PROA_OK;\n}\n")
     else:
         rows = "\n".join(f"    &proa__op_{op.name}," for op in ops)
+        out.append(f"\n/* Written once, while the library loads (ops/registry.c). */\n"
+                   f"proa_kernel_row proa__kernels[{len(ops)}];")
         out.append(f"\nconst proa_op *const proa_op_table[] = {{\n{rows}\n}};")
         out.append(f"const uint32_t proa_op_count = {len(ops)};")
         out.append(f'const char proa_table_hash[] = "{digest}";')

@@ -1,0 +1,429 @@
+/* The backward engine: orders the nodes behind the outputs, runs each rule once all its gradients are
+ * there, and hands the results on. No recursion: chains may be any length. May use core and ops. */
+#include "autograd/backward.h"
+
+#include <proa/ops.h>
+
+/* Every backward marks the nodes it visits with its own number, so that nothing needs to be unmarked. */
+static atomic_uint_fast64_t passes;
+
+typedef struct node_list {
+    proa_node **at;
+    int64_t count, room;
+} node_list;
+
+static bool push(node_list *l, proa_node *n)
+{
+    if (l->count == l->room) {
+        int64_t room = l->room ? 2 * l->room : 64;
+        proa_node **at = proa__realloc(l->at, (size_t)room * sizeof *at);
+        if (!at) return false;
+        l->at = at;
+        l->room = room;
+    }
+    l->at[l->count++] = n;
+    return true;
+}
+
+/* ---- gradients on their way ------------------------------------------------------------ */
+
+static bool sole_owner(const proa_tensor *t)
+{
+    return atomic_load_explicit(&t->refs, memory_order_relaxed) == 1 && t->storage &&
+           atomic_load_explicit(&t->storage->refs, memory_order_relaxed) == 1 &&
+           !(t->flags & PROA_T_STRIDED) && !t->node && !t->storage->release;
+}
+
+/* Adds g to *slot, which owns what it holds. */
+static proa_status add_to(proa_tensor **slot, proa_tensor *g, bool create_graph)
+{
+    if (!*slot) {
+        *slot = proa_keep(g);
+        return PROA_OK;
+    }
+    if (!create_graph && (*slot)->kind == PROA_DENSE && g->kind == PROA_DENSE && sole_owner(*slot))
+        return proa_add_(*slot, g) ? PROA_OK : proa_error();
+    proa_tensor *sum = proa_add(*slot, g);
+    if (!sum) return proa_error();
+    proa_release(*slot);
+    *slot = proa_keep(sum);
+    return PROA_OK;
+}
+
+proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
+{
+    int extra = g->ndim - meta->ndim;
+    int64_t axes[PROA_MAX_DIMS];
+    int n = 0;
+    bool same = extra == 0;
+    for (int i = 0; i < g->ndim; i++) {
+        int64_t want = i < extra ? 1 : meta->shape[i - extra];
+        if (i >= extra && want == g->shape[i]) continue;
+        if (i >= extra && (want < 0 || g->shape[i] < 0)) continue; /* unknown until run: taken as equal */
+        same = false;
+        axes[n++] = i;
+    }
+    if (!same && extra >= 0) {
+        if (n) g = proa_sum(g, .axis = ((proa_ints){n, axes, NULL, NULL}), .keepdim = true);
+        if (g && extra > 0) {
+            int64_t lead[PROA_MAX_DIMS];
+            for (int i = 0; i < extra; i++) lead[i] = i;
+            g = proa_squeeze(g, .axis = ((proa_ints){extra, lead, NULL, NULL}));
+        }
+    } else if (extra < 0) {
+        proa_fail(PROA_ERR_INTERNAL, "backward: a rule returned %s for an input of shape %s",
+                  proa__tensor_text(g), proa__shape_text(meta->shape, meta->ndim));
+        return NULL;
+    }
+    if (!g || (proa_dtype)g->dtype == meta->dtype) return g;
+    bool from_complex = g->dtype == PROA_C64 || g->dtype == PROA_C128;
+    bool to_complex = meta->dtype == PROA_C64 || meta->dtype == PROA_C128;
+    if (from_complex && !to_complex) g = proa_real(g);
+    return !g || (proa_dtype)g->dtype == meta->dtype ? g : proa_cast(g, meta->dtype);
+}
+
+/* ---- ordering -------------------------------------------------------------------------- */
+
+static bool visit(node_list *stack, proa_node *n, uint64_t pass)
+{
+    if (n->pass == pass) return true;
+    n->pass = pass;
+    n->pending = 0;
+    n->needed = false;
+    return push(stack, n);
+}
+
+/* Counts, for every node behind the roots, how many edges lead to it. */
+static bool count_edges(node_list *all, uint64_t pass)
+{
+    for (int64_t i = 0; i < all->count; i++) {
+        proa_node *n = all->at[i];
+        for (int32_t e = 0; e < n->n_edges; e++) {
+            proa_node *to = n->edges[e].node;
+            if (!to) continue;
+            if (!visit(all, to, pass)) return false;
+            to->pending++;
+        }
+    }
+    return true;
+}
+
+/* Puts the nodes in an order where each comes after everything that sends it a gradient. */
+static bool sort_nodes(const node_list *all, node_list *order)
+{
+    for (int64_t i = 0; i < all->count; i++)
+        if (all->at[i]->pending == 0 && !push(order, all->at[i])) return false;
+    for (int64_t i = 0; i < order->count; i++) {
+        proa_node *n = order->at[i];
+        for (int32_t e = 0; e < n->n_edges; e++)
+            if (n->edges[e].node && --n->edges[e].node->pending == 0 && !push(order, n->edges[e].node))
+                return false;
+    }
+    return true;
+}
+
+/* With targets: only nodes from which a target can be reached need to run. */
+static void mark_needed(const proa__backward_call *call, const node_list *order)
+{
+    for (int64_t i = 0; i < call->n_targets; i++)
+        if (call->targets[i].node) call->targets[i].node->needed = true;
+    for (int64_t i = order->count - 1; i >= 0; i--) {
+        proa_node *n = order->at[i];
+        n->needed = n->needed || !call->targets;
+        for (int32_t e = 0; e < n->n_edges && !n->needed; e++)
+            n->needed = n->edges[e].node && n->edges[e].node->needed;
+    }
+}
+
+/* ---- one node -------------------------------------------------------------------------- */
+
+static proa_status grads_room(proa_node *n)
+{
+    if (n->grads) return PROA_OK;
+    n->grads = proa__calloc((size_t)n->n_out * sizeof *n->grads);
+    return n->grads ? PROA_OK : proa_error();
+}
+
+static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
+{
+    for (int32_t i = 0; info && i < info->n_hooks; i++) {
+        proa_tensor *next = info->hooks[i].fn(*slot, info->hooks[i].context);
+        if (!next) {
+            proa_fail(PROA_ERR_BAD_STATE, "backward: a gradient hook returned NULL");
+            return proa_error();
+        }
+        if (next == *slot) continue;
+        proa_keep(next);
+        proa_release(*slot);
+        *slot = next;
+    }
+    return PROA_OK;
+}
+
+/* A gradient to be kept by a user: contiguous, and nobody else's memory. */
+static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
+{
+    if (create_graph || g->flags & PROA_T_SYMBOLIC || g->kind != PROA_DENSE) return proa_keep(g);
+    if (sole_owner(g)) return proa_keep(g);
+    return proa_keep(proa_assign(g));
+}
+
+static proa_status store_gradient(struct proa_grad_info *info, proa_tensor **slot, bool create_graph)
+{
+    if (info->grad) return add_to(&info->grad, *slot, create_graph);
+    info->grad = own_gradient(*slot, create_graph);
+    return info->grad ? PROA_OK : proa_error();
+}
+
+static proa_status run_leaf(proa_node *n, const proa__backward_call *call)
+{
+    if (!n->grads || !n->grads[0]) return PROA_OK;
+    PROA_TRY(run_hooks(n->info, &n->grads[0]));
+    if (call->targets) return PROA_OK;
+    return store_gradient(n->info, &n->grads[0], call->create_graph);
+}
+
+static proa_status check_saved(const proa_node *n)
+{
+    const char *name = n->op ? n->op->name : n->fn ? n->fn->name : "a custom function";
+    if (n->freed)
+        return proa_fail(PROA_ERR_BAD_STATE,
+                         "backward: what %s saved was freed by an earlier backward; run that one with "
+                         ".retain_graph = true",
+                         name);
+    for (int32_t i = 0; i < n->n_saved; i++) {
+        uint32_t now = proa__version(n->saved[i].tensor);
+        if (now != n->saved[i].version)
+            return proa_fail(
+                PROA_ERR_BAD_STATE,
+                "backward: %s saved a %s that was changed in place afterwards (version %u, expected %u); "
+                "use the op without _ there",
+                name, proa__tensor_text(n->saved[i].tensor), now, n->saved[i].version);
+    }
+    return PROA_OK;
+}
+
+/* Hands gradient g, of input edge e, on to the node behind it. */
+static proa_status send(const proa_edge *e, proa_tensor *g, bool create_graph)
+{
+    if (!e->node || !e->node->needed || !g || g == proa_none) return PROA_OK;
+    g = proa__fit_gradient(g, &e->meta);
+    if (!g) return proa_error();
+    PROA_TRY(grads_room(e->node));
+    return add_to(&e->node->grads[e->output], g, create_graph);
+}
+
+/* The gradient of output i for the rule: what arrived, zeros, or PROA_NONE. */
+static proa_tensor *output_gradient(const proa_node *n, int32_t i)
+{
+    if (n->grads && n->grads[i]) return n->grads[i];
+    if (n->kind == PROA_NODE_FUNCTION || n->op->flags & PROA_OP_LAZY_GRADS || !n->metas) return proa_none;
+    const proa_meta *m = &n->metas[i];
+    if (m->ndim < 0 || !(m->dtype >= PROA_F16)) return proa_none;
+    return proa_full(((proa_ints){m->ndim, m->shape, NULL, NULL}), 0, .dtype = m->dtype);
+}
+
+/* Saved outputs get their history back for the length of the rule. */
+static proa_status reattach_outputs(const proa_node *n, void *args)
+{
+    const proa_op *op = n->op;
+    uint32_t index = 0;
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        proa_tensor **at = proa_field_tensor(f, args);
+        if (f->kind != PROA_FIELD_TENSOR) return PROA_OK;
+        if (*at && *at != proa_none && f->flags & PROA_FIELD_SAVED) {
+            proa_tensor *t = proa__tensor_alias(*at);
+            if (!t) return proa_error();
+            proa__attach(t, (proa_node *)(uintptr_t)n, index);
+            *at = t;
+        }
+        index++;
+    }
+    return PROA_OK;
+}
+
+static proa_status fill_given(const proa_node *n, char *grads)
+{
+    const proa_op *op = n->op;
+    int32_t index = 0;
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        void *at = grads + f->grad_offset;
+        if (f->kind == PROA_FIELD_TENSOR) {
+            proa_tensor *g = output_gradient(n, index++);
+            if (!g) return proa_error();
+            *(proa_tensor **)at = g;
+            continue;
+        }
+        /* a list output: all that is left, as nothing else may follow it */
+        proa_tensors *list = at;
+        list->count = n->n_out - index;
+        list->at = proa_scope_alloc((size_t)list->count * sizeof *list->at);
+        if (!list->at) return proa_error();
+        for (int64_t k = 0; k < list->count; k++)
+            if (!(list->at[k] = output_gradient(n, index++))) return proa_error();
+    }
+    return PROA_OK;
+}
+
+/* Says which inputs want a gradient and makes room for those that come as lists. */
+static proa_status fill_wanted(const proa_node *n, const void *args, char *grads)
+{
+    const proa_edge *e = n->edges;
+    for (int i = 0; i < n->op->n_in; i++) {
+        const proa_field *f = &n->op->fields[i];
+        int64_t count = f->kind == PROA_FIELD_TENSOR ? 1 : proa_field_tensors(f, args)->count;
+        bool want = false;
+        for (int64_t k = 0; k < count; k++, e++) want = want || (e->node && e->node->needed);
+        if (f->want_offset == 0xffff) continue;
+        *(bool *)(grads + f->want_offset) = want;
+        if (f->kind == PROA_FIELD_TENSOR || !want) continue;
+        proa_tensors *list = (proa_tensors *)(void *)(grads + f->grad_offset);
+        list->count = count;
+        list->at = proa_scope_alloc((size_t)count * sizeof *list->at);
+        if (!list->at) return proa_error();
+        memset(list->at, 0, (size_t)count * sizeof *list->at);
+    }
+    return PROA_OK;
+}
+
+static proa_status run_rule(proa_node *n, bool create_graph)
+{
+    if (!n->op->vjp)
+        return proa_fail(
+            PROA_ERR_UNSUPPORTED,
+            "backward: %s has no gradient rule yet; detach its result (proa_detach) if none is needed",
+            n->op->name);
+    _Alignas(16) char grads[PROA_GRADS_MAX] = {0}, args[PROA_ARGS_MAX];
+    if (n->op->grads_size > sizeof grads)
+        return proa__op_fail(PROA_ERR_INTERNAL, n->op, NULL, "has too large a grads struct");
+    memcpy(args, n->args, n->op->args_size);
+    if (create_graph) PROA_TRY(reattach_outputs(n, args));
+    PROA_TRY(fill_given(n, grads));
+    PROA_TRY(fill_wanted(n, args, grads));
+    PROA_TRY(n->op->vjp(args, grads));
+    PROA_TRY(proa_error());
+    const proa_edge *e = n->edges;
+    for (int i = 0; i < n->op->n_in; i++) {
+        const proa_field *f = &n->op->fields[i];
+        int64_t count = f->kind == PROA_FIELD_TENSOR ? 1 : proa_field_tensors(f, args)->count;
+        if (f->grad_offset == 0xffff) {
+            e += count;
+            continue;
+        }
+        void *at = grads + f->grad_offset;
+        proa_tensor **made = f->kind == PROA_FIELD_TENSOR ? (proa_tensor **)at : ((proa_tensors *)at)->at;
+        for (int64_t k = 0; k < count; k++, e++)
+            if (made) PROA_TRY(send(e, made[k], create_graph));
+    }
+    return PROA_OK;
+}
+
+static proa_status run_function(proa_node *n, bool create_graph)
+{
+    proa_tensors given = {n->n_out, proa_scope_alloc((size_t)n->n_out * sizeof(proa_tensor *))};
+    if (!given.at) return proa_error();
+    for (int32_t i = 0; i < n->n_out; i++) given.at[i] = output_gradient(n, i);
+    proa_tensors made = n->fn->backward(n->inputs, n->outputs, given, n->context);
+    PROA_TRY(proa_error());
+    if (made.count != n->n_edges)
+        return proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "backward: custom function %s returned %lld gradients for %d inputs; return one each "
+            "(PROA_NONE for none)",
+            n->fn->name, (long long)made.count, n->n_edges);
+    for (int32_t i = 0; i < n->n_edges; i++) PROA_TRY(send(&n->edges[i], made.at[i], create_graph));
+    return PROA_OK;
+}
+
+static bool has_gradient(const proa_node *n)
+{
+    for (int32_t i = 0; n->grads && i < n->n_out; i++)
+        if (n->grads[i]) return true;
+    return false;
+}
+
+static proa_status run_node(proa_node *n, const proa__backward_call *call)
+{
+    PROA_SCOPED;
+    if (n->kind == PROA_NODE_LEAF) return run_leaf(n, call);
+    if (!n->needed || !has_gradient(n)) return PROA_OK;
+    for (int32_t i = 0; n->infos && i < n->n_out; i++) {
+        if (!n->infos[i] || !n->grads[i]) continue;
+        PROA_TRY(run_hooks(n->infos[i], &n->grads[i]));
+        if (n->infos[i]->retain && !call->targets)
+            PROA_TRY(store_gradient(n->infos[i], &n->grads[i], call->create_graph));
+    }
+    bool on_the_way = !call->targets;
+    for (int32_t e = 0; e < n->n_edges && !on_the_way; e++)
+        on_the_way = n->edges[e].node && n->edges[e].node->needed;
+    if (!on_the_way) return PROA_OK;
+    PROA_TRY(check_saved(n));
+    return n->kind == PROA_NODE_OP ? run_rule(n, call->create_graph) : run_function(n, call->create_graph);
+}
+
+/* What a target tensor got, before its node's gradients are dropped. */
+static void collect_targets(const proa__backward_call *call, const proa_node *n)
+{
+    for (int64_t i = 0; i < call->n_targets; i++)
+        if (call->targets[i].node == n && n->grads && n->grads[call->targets[i].output])
+            call->targets[i].grad = proa_keep(n->grads[call->targets[i].output]);
+}
+
+static void drop_grads(proa_node *n)
+{
+    if (!n->grads) return;
+    for (int32_t i = 0; i < n->n_out; i++) proa_release(n->grads[i]);
+    proa__free(n->grads);
+    n->grads = NULL;
+}
+
+static proa_status run_order(const proa__backward_call *call, const node_list *order)
+{
+    proa_status status = PROA_OK;
+    for (int64_t i = 0; i < order->count; i++) {
+        proa_node *n = order->at[i];
+        if (status == PROA_OK) status = run_node(n, call);
+        collect_targets(call, n);
+        drop_grads(n);
+        if (status == PROA_OK && !call->retain_graph && n->kind != PROA_NODE_LEAF && n->needed && !n->freed)
+            proa__node_free_saved(n);
+    }
+    return status;
+}
+
+static proa_status seed_roots(const proa__backward_call *call, node_list *all, uint64_t pass)
+{
+    for (int64_t i = 0; i < call->n_roots; i++) {
+        proa_node *n = call->roots[i].node;
+        if (!visit(all, n, pass)) return proa_error();
+        PROA_TRY(grads_room(n));
+        PROA_TRY(add_to(&n->grads[call->roots[i].output], call->roots[i].grad, call->create_graph));
+    }
+    return PROA_OK;
+}
+
+proa_status proa__backward_run(const proa__backward_call *call)
+{
+    uint64_t pass = atomic_fetch_add(&passes, 1) + 1;
+    node_list all = {0}, order = {0};
+    bool convert = proa_door_set(PROA_DOOR_CONVERT, false);
+    bool record = proa_door_set(PROA_DOOR_RECORD, call->create_graph);
+    proa_status status = seed_roots(call, &all, pass);
+    if (status == PROA_OK && (!count_edges(&all, pass) || !sort_nodes(&all, &order))) status = proa_error();
+    /* nodes live on while their saved tensors are being freed */
+    for (int64_t i = 0; i < all.count; i++) proa__node_retain(all.at[i]);
+    if (status == PROA_OK) {
+        mark_needed(call, &order);
+        status = run_order(call, &order);
+    } else {
+        for (int64_t i = 0; i < all.count; i++) drop_grads(all.at[i]);
+    }
+    for (int64_t i = 0; i < all.count; i++) proa__node_release(all.at[i]);
+    proa_door_set(PROA_DOOR_CONVERT, convert);
+    proa_door_set(PROA_DOOR_RECORD, record);
+    proa__free(all.at);
+    proa__free(order.at);
+    return status;
+}

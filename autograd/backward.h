@@ -1,0 +1,27 @@
+/* The engine's one entry, for the public functions of autograd. */
+#ifndef PROA_AUTOGRAD_BACKWARD_H
+#define PROA_AUTOGRAD_BACKWARD_H
+
+#include "autograd/node.h"
+#include "core/run.h"
+
+enum { PROA_GRADS_MAX = 1024 };
+
+/* A tensor's place on the tape, with the gradient that starts there (roots) or arrived (targets; kept). */
+typedef struct proa__endpoint {
+    proa_node *node;
+    uint32_t output;
+    proa_tensor *grad;
+} proa__endpoint;
+
+typedef struct proa__backward_call {
+    const proa__endpoint *roots;
+    int64_t n_roots;
+    proa__endpoint *targets; /* NULL: add to the leaves */
+    int64_t n_targets;
+    bool retain_graph, create_graph;
+} proa__backward_call;
+
+proa_status proa__backward_run(const proa__backward_call *call);
+
+#endif

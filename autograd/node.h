@@ -1,0 +1,94 @@
+/* The tape's nodes. May use core and ops.
+ * A node stands for one recorded call; edges lead from it to what made its inputs. A leaf that wants a
+ * gradient has a node of its own, which adds up what arrives. */
+#ifndef PROA_AUTOGRAD_NODE_H
+#define PROA_AUTOGRAD_NODE_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+#include <proa/autograd.h>
+
+typedef struct proa_node proa_node;
+
+typedef enum proa_node_kind { PROA_NODE_OP, PROA_NODE_LEAF, PROA_NODE_FUNCTION } proa_node_kind;
+
+typedef struct proa_edge {
+    proa_node *node; /* retained; NULL: no gradient flows here */
+    uint32_t output; /* which of its outputs */
+    proa_meta meta;  /* the input's shape and dtype: what the gradient is fitted to */
+} proa_edge;
+
+typedef struct proa_hook {
+    int64_t id;
+    proa_hook_fn fn;
+    void *context;
+    void (*release)(void *);
+} proa_hook;
+
+/* A tensor's gradient, hooks and wish to keep it; shared by the handle and its node. */
+struct proa_grad_info {
+    atomic_int refs;
+    proa_tensor *grad; /* kept; NULL if none */
+    proa_node *leaf;   /* the leaf's node while it lives; not owned */
+    proa_hook *hooks;
+    int32_t n_hooks;
+    int64_t next_hook;
+    bool retain; /* of a tensor that is not a leaf */
+};
+
+/* A saved tensor and the version it had. */
+typedef struct proa_saved_version {
+    const proa_tensor *tensor;
+    uint32_t version;
+} proa_saved_version;
+
+struct proa_node {
+    atomic_int refs;
+    proa_node_kind kind;
+    const proa_op *op;
+    void *args;                   /* OP: what the rule reads; NULL once freed */
+    const proa_function *fn;      /* FUNCTION */
+    void *context;                /* FUNCTION: its context */
+    proa_tensors inputs, outputs; /* FUNCTION: kept inputs, output handles without history */
+    bool freed;                   /* a backward has passed and freed what was saved */
+    bool in_place;                /* the call overwrote an input */
+    int32_t n_edges, n_out, n_saved;
+    proa_edge *edges;              /* one an input tensor, lists flattened */
+    proa_meta *metas;              /* one an output: only when there is more than one; ndim −1: absent */
+    struct proa_grad_info **infos; /* one an output: hooks and retained gradients; NULL array if none */
+    struct proa_grad_info *info;   /* LEAF: where the gradient goes */
+    proa_saved_version *saved;
+    /* the running backward's */
+    uint64_t pass;
+    int32_t pending;
+    bool needed;
+    proa_tensor **grads;  /* kept, one an output */
+    proa_node *next_free; /* list of nodes being freed */
+};
+
+/* A node with room for its edges and saved versions. NULL sets the error. */
+proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved);
+/* Says how many outputs there are, once the call is done; makes room for their metas if several. */
+bool proa__node_set_outputs(proa_node *n, int32_t n_out);
+proa_node *proa__node_retain(proa_node *n);
+void proa__node_release(proa_node *n);
+/* Frees what the rule needed; the node can no longer run. */
+void proa__node_free_saved(proa_node *n);
+
+/* The node and output behind t: what made it, or its leaf's node (made at need). False on error; *node is
+ * NULL when no gradient flows to t. */
+bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output);
+/* Makes t the output of n. */
+void proa__attach(proa_tensor *t, proa_node *n, uint32_t output);
+
+/* t's info, made at need; NULL on error. */
+struct proa_grad_info *proa__grad_info(proa_tensor *t);
+struct proa_grad_info *proa__info_retain(struct proa_grad_info *info);
+void proa__info_release(struct proa_grad_info *info);
+
+/* Gradient of the input's meta from what a rule returned: sums broadcast dims, casts, drops the imaginary
+ * part of a real input's gradient. New or borrowed; NULL on error. */
+proa_tensor *proa__fit_gradient(proa_tensor *grad, const proa_meta *meta);
+
+#endif

@@ -1,0 +1,250 @@
+/* A tensor's gradient as users see it: stop_gradient, grad, hooks, detach; and backward and grad, which
+ * turn tensors into the engine's endpoints. May use core and ops. */
+#include "autograd/backward.h"
+
+#include <proa/ops.h>
+
+static bool may_want_gradient(const proa_tensor *t) { return t->dtype >= PROA_F16; }
+
+static proa_status check_tensor(const char *who, const proa_tensor *t)
+{
+    if (t && t != proa_none) return PROA_OK;
+    return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the tensor is %s", who, t ? "PROA_NONE" : "NULL");
+}
+
+proa_status proa_set_stop_gradient(proa_tensor *t, bool stop)
+{
+    PROA_TRY(proa_error());
+    PROA_TRY(check_tensor("set_stop_gradient", t));
+    if (!stop && !may_want_gradient(t))
+        return proa_fail(
+            PROA_ERR_WRONG_TYPE,
+            "set_stop_gradient: a %s tensor cannot have a gradient; expected a floating or complex dtype",
+            proa_dtype_name((proa_dtype)t->dtype));
+    if (stop) {
+        t->flags &= ~(uint32_t)(PROA_T_GRAD | PROA_T_LEAF);
+        return PROA_OK;
+    }
+    t->flags |= PROA_T_GRAD | (t->node ? 0 : PROA_T_LEAF);
+    return PROA_OK;
+}
+
+bool proa_stop_gradient(const proa_tensor *t) { return !t || !(t->flags & PROA_T_GRAD); }
+bool proa_is_leaf(const proa_tensor *t) { return !t || !t->node; }
+bool proa_set_recording(bool on) { return proa_door_set(PROA_DOOR_RECORD, on); }
+bool proa_recording(void) { return proa_door_is_open(PROA_DOOR_RECORD); }
+void proa_restore_recording_(const bool *was) { proa_door_set(PROA_DOOR_RECORD, *was); }
+
+proa_tensor *proa_grad_of(const proa_tensor *leaf)
+{
+    return leaf && leaf->grad && leaf->grad->grad ? leaf->grad->grad : proa_none;
+}
+
+void proa_clear_grad(proa_tensor *leaf)
+{
+    if (!leaf || !leaf->grad) return;
+    proa_release(leaf->grad->grad);
+    leaf->grad->grad = NULL;
+}
+
+proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad)
+{
+    PROA_TRY(proa_error());
+    PROA_TRY(check_tensor("set_grad", leaf));
+    PROA_TRY(check_tensor("set_grad", grad));
+    if (grad->dtype != leaf->dtype || grad->ndim != leaf->ndim ||
+        memcmp(grad->shape, leaf->shape, (size_t)leaf->ndim * sizeof *leaf->shape) != 0)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "set_grad: the gradient is %s, the tensor %s; they must agree",
+                         proa__tensor_text(grad), proa__tensor_text(leaf));
+    struct proa_grad_info *info = proa__grad_info(leaf);
+    if (!info) return proa_error();
+    proa_keep(grad);
+    proa_release(info->grad);
+    info->grad = grad;
+    return PROA_OK;
+}
+
+proa_status proa_retain_grad(proa_tensor *t)
+{
+    PROA_TRY(proa_error());
+    PROA_TRY(check_tensor("retain_grad", t));
+    if (!(t->flags & PROA_T_GRAD))
+        return proa_fail(PROA_ERR_BAD_STATE,
+                         "retain_grad: no gradient flows to this tensor (stop_gradient is true)");
+    struct proa_grad_info *info = proa__grad_info(t);
+    if (!info) return proa_error();
+    info->retain = true;
+    return PROA_OK;
+}
+
+int64_t proa_register_hook(proa_tensor *t, proa_hook_fn fn, void *context, void (*release)(void *))
+{
+    if (proa_error() || check_tensor("register_hook", t) != PROA_OK) return 0;
+    if (!fn || !(t->flags & PROA_T_GRAD)) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  !fn ? "register_hook: fn is NULL"
+                      : "register_hook: no gradient flows to this tensor (stop_gradient "
+                        "is true)");
+        return 0;
+    }
+    struct proa_grad_info *info = proa__grad_info(t);
+    if (!info) return 0;
+    proa_hook *hooks = proa__realloc(info->hooks, (size_t)(info->n_hooks + 1) * sizeof *hooks);
+    if (!hooks) return 0;
+    info->hooks = hooks;
+    hooks[info->n_hooks++] = (proa_hook){info->next_hook, fn, context, release};
+    return info->next_hook++;
+}
+
+bool proa_remove_hook(proa_tensor *t, int64_t id)
+{
+    struct proa_grad_info *info = t ? t->grad : NULL;
+    for (int32_t i = 0; info && i < info->n_hooks; i++) {
+        if (info->hooks[i].id != id) continue;
+        proa_hook gone = info->hooks[i];
+        info->n_hooks--;
+        memmove(&info->hooks[i], &info->hooks[i + 1], (size_t)(info->n_hooks - i) * sizeof gone);
+        if (gone.release) gone.release(gone.context);
+        return true;
+    }
+    return false;
+}
+
+proa_tensor *proa_detach(proa_tensor *t)
+{
+    if (proa_error() || check_tensor("detach", t) != PROA_OK) return NULL;
+    if (t->flags & PROA_T_SYMBOLIC) {
+        PROA_NO_GRAD;
+        return proa_assign(t);
+    }
+    return proa__tensor_alias(t);
+}
+
+/* ---- backward and grad ----------------------------------------------------------------- */
+
+/* The start of one output: its node and the gradient given, or ones. */
+static proa_status root_of(const char *who, proa_tensor *t, proa_tensor *given, proa__endpoint *root)
+{
+    PROA_TRY(check_tensor(who, t));
+    if (!proa__gradient_edge(t, &root->node, &root->output)) return proa_error();
+    if (!root->node)
+        return proa_fail(PROA_ERR_BAD_STATE,
+                         "%s: the output has no history; did its inputs stop_gradient, or was recording off?",
+                         who);
+    proa__node_retain(root->node);
+    if (given && given != proa_none) {
+        if (given->ndim != t->ndim || memcmp(given->shape, t->shape, (size_t)t->ndim * sizeof *t->shape) != 0)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the gradient given is %s for an output %s", who,
+                             proa__tensor_text(given), proa__tensor_text(t));
+        root->grad = given;
+        return PROA_OK;
+    }
+    bool record = proa_set_recording(false);
+    root->grad = proa_full_like(t, 1);
+    proa_set_recording(record);
+    return root->grad ? PROA_OK : proa_error();
+}
+
+static proa_status make_roots(const char *who, proa_tensors outputs, proa_tensors grads,
+                              proa__endpoint **roots)
+{
+    if (outputs.count <= 0 || !outputs.at)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: no outputs were given", who);
+    if (grads.count && grads.count != outputs.count)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: %lld gradients were given for %lld outputs", who,
+                         (long long)grads.count, (long long)outputs.count);
+    *roots = proa_scope_alloc((size_t)outputs.count * sizeof **roots);
+    if (!*roots) return proa_error();
+    memset(*roots, 0, (size_t)outputs.count * sizeof **roots);
+    for (int64_t i = 0; i < outputs.count; i++)
+        PROA_TRY(root_of(who, outputs.at[i], grads.count ? grads.at[i] : NULL, &(*roots)[i]));
+    return PROA_OK;
+}
+
+static void drop_roots(proa__endpoint *roots, int64_t n)
+{
+    for (int64_t i = 0; roots && i < n; i++) proa__node_release(roots[i].node);
+}
+
+proa_status proa_backward_all(proa_tensors outputs, proa_tensors grads, proa_backward_opts opts)
+{
+    PROA_TRY(proa_error());
+    PROA_SCOPED;
+    proa__endpoint *roots = NULL;
+    proa_status status = make_roots("backward", outputs, grads, &roots);
+    proa__backward_call call = {.roots = roots, .n_roots = outputs.count, .create_graph = opts.create_graph};
+    call.retain_graph = opts.retain_graph || opts.create_graph;
+    if (status == PROA_OK) status = proa__backward_run(&call);
+    drop_roots(roots, outputs.count);
+    return status;
+}
+
+proa_status proa_backward(proa_tensor *loss)
+{
+    PROA_TRY(proa_error());
+    PROA_TRY(check_tensor("backward", loss));
+    return proa_backward_all((proa_tensors){1, &loss}, (proa_tensors){0, NULL}, (proa_backward_opts){0});
+}
+
+/* Input i's result: what arrived, or PROA_NONE where that is allowed. */
+static proa_tensor *target_result(const proa__endpoint *target, int64_t i, bool allow_unused)
+{
+    if (target->grad) return target->grad;
+    if (allow_unused) return proa_none;
+    proa_fail(
+        PROA_ERR_INVALID_ARGUMENT,
+        "grad: input %lld is not used by the outputs; pass .allow_unused = true to get PROA_NONE for it",
+        (long long)i);
+    return NULL;
+}
+
+static proa_status find_targets(proa_tensors inputs, proa__endpoint *targets)
+{
+    for (int64_t i = 0; i < inputs.count; i++) {
+        PROA_TRY(check_tensor("grad", inputs.at[i]));
+        if (!(inputs.at[i]->flags & PROA_T_GRAD))
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "grad: input %lld has stop_gradient true",
+                             (long long)i);
+        if (!proa__gradient_edge(inputs.at[i], &targets[i].node, &targets[i].output)) return proa_error();
+        proa__node_retain(targets[i].node);
+    }
+    return PROA_OK;
+}
+
+proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors grads, proa_grad_opts opts)
+{
+    proa_tensors none = {0, NULL}, result = {inputs.count, NULL};
+    if (proa_error()) return none;
+    if (inputs.count <= 0 || !inputs.at) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "grad: no inputs were given");
+        return none;
+    }
+    result.at = proa_scope_alloc((size_t)inputs.count * sizeof *result.at);
+    if (!result.at) return none;
+    PROA_SCOPED;
+    proa__endpoint *roots = NULL, *targets = proa_scope_alloc((size_t)inputs.count * sizeof *targets);
+    if (!targets) return none;
+    memset(targets, 0, (size_t)inputs.count * sizeof *targets);
+    proa_status status = find_targets(inputs, targets);
+    if (status == PROA_OK) status = make_roots("grad", outputs, grads, &roots);
+    proa__backward_call call = {.roots = roots,
+                                .n_roots = outputs.count,
+                                .targets = targets,
+                                .n_targets = inputs.count,
+                                .create_graph = opts.create_graph,
+                                .retain_graph = opts.retain_graph || opts.create_graph};
+    if (status == PROA_OK) status = proa__backward_run(&call);
+    for (int64_t i = 0; i < inputs.count; i++) {
+        proa_tensor *g = status == PROA_OK ? target_result(&targets[i], i, opts.allow_unused) : NULL;
+        if (!g) status = proa_error();
+        /* what no scope of this thread holds goes to the caller's; the rest lives there or further out */
+        bool homeless = g && g != proa_none && g->scope_slot == 0;
+        if (homeless && proa__scope_push(proa_retain(g))) proa_return(g);
+        result.at[i] = g;
+        proa_release(targets[i].grad);
+        proa__node_release(targets[i].node);
+    }
+    drop_roots(roots, outputs.count);
+    return status == PROA_OK ? result : none;
+}

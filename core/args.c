@@ -1,0 +1,221 @@
+/* Args structs as data: copying one into a single block, freeing it, and the key that tells two calls
+ * apart for kernels that prepare. Walks field descriptors; may use core only. */
+#include "core/args.h"
+
+#include <stdalign.h>
+
+static size_t round8(size_t n) { return (n + 7) & ~(size_t)7; }
+
+/* Bytes that field f needs behind the struct. */
+static size_t payload(const proa_field *f, const void *at)
+{
+    switch ((proa_field_kind)f->kind) {
+    case PROA_FIELD_TENSORS: return (size_t)((const proa_tensors *)at)->count * sizeof(proa_tensor *);
+    case PROA_FIELD_INTS: {
+        const proa_ints *v = at;
+        return (size_t)v->count * (sizeof(int64_t) + (v->tensors ? sizeof(proa_tensor *) : 0));
+    }
+    case PROA_FIELD_FLOATS: return (size_t)((const proa_floats *)at)->count * sizeof(double);
+    case PROA_FIELD_STRING: {
+        const char *s = *(const char *const *)at;
+        return s ? round8(strlen(s) + 1) : 0;
+    }
+    default: return 0;
+    }
+}
+
+/* The handle to keep for t: itself, its meta, or nothing. Returns false without memory. */
+static bool keep_tensor(proa_tensor *t, uint8_t how, proa_tensor **kept)
+{
+    *kept = NULL;
+    if (!t || how == PROA_KEEP_NOTHING) return true;
+    if (t == proa_none || how == PROA_KEEP_VALUE) {
+        *kept = proa_retain(t);
+        return true;
+    }
+    proa_meta meta = proa_meta_of(t);
+    proa_tensor *bare = proa__tensor_bare(&meta, PROA_T_META);
+    *kept = proa_retain(bare);
+    if (bare) proa_drop(bare);
+    return bare != NULL;
+}
+
+static bool copy_tensors(const proa_field *f, void *to, const void *from, uint8_t how, char **room)
+{
+    if (f->kind == PROA_FIELD_TENSOR)
+        return keep_tensor(*proa_field_tensor(f, from), how, proa_field_tensor(f, to));
+    const proa_tensors *list = proa_field_tensors(f, from);
+    proa_tensors *copy = proa_field_tensors(f, to);
+    copy->count = 0;
+    copy->at = (proa_tensor **)(void *)*room;
+    *room += (size_t)list->count * sizeof(proa_tensor *);
+    for (; copy->count < list->count; copy->count++)
+        if (!keep_tensor(list->at[copy->count], how, &copy->at[copy->count])) return false;
+    return true;
+}
+
+static void copy_attr(const proa_field *f, void *to, const void *from, char **room)
+{
+    void *at = proa_field_at(f, to);
+    const void *src = proa_field_at(f, from);
+    size_t bytes = payload(f, src);
+    switch ((proa_field_kind)f->kind) {
+    case PROA_FIELD_INTS: {
+        proa_ints *v = at;
+        if (v->count && v->at) memcpy(*room, v->at, (size_t)v->count * sizeof(int64_t));
+        v->at = (v->count && v->at) ? (const int64_t *)(const void *)*room : NULL;
+        proa_retain(v->tensor);
+        if (v->tensors) {
+            proa_tensor **list = (proa_tensor **)(void *)(*room + (size_t)v->count * sizeof(int64_t));
+            for (int64_t i = 0; i < v->count; i++) list[i] = proa_retain(v->tensors[i]);
+            v->tensors = list;
+        }
+        break;
+    }
+    case PROA_FIELD_FLOATS: {
+        proa_floats *v = at;
+        if (v->count) memcpy(*room, v->at, bytes);
+        v->at = (const double *)(const void *)*room;
+        break;
+    }
+    case PROA_FIELD_STRING: {
+        const char *s = *(const char *const *)src;
+        if (s) memcpy(*room, s, strlen(s) + 1);
+        *(const char **)at = s ? *room : NULL;
+        break;
+    }
+    case PROA_FIELD_SCALAR: proa_retain(((proa_scalar *)at)->tensor); break;
+    default: break;
+    }
+    *room += bytes;
+}
+
+void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep)
+{
+    size_t bytes = round8(op->args_size);
+    for (int i = 0; i < op->n_fields; i++)
+        bytes += payload(&op->fields[i], proa_field_at(&op->fields[i], args));
+    char *block = proa__alloc(bytes);
+    if (!block) return NULL;
+    memcpy(block, args, op->args_size);
+    char *room = block + round8(op->args_size);
+    bool complete = true;
+    for (int i = 0; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->role == PROA_ATTR) {
+            copy_attr(f, block, args, &room);
+        } else if (!complete) {
+            memset(proa_field_at(f, block), 0,
+                   f->kind == PROA_FIELD_TENSOR ? sizeof(proa_tensor *) : sizeof(proa_tensors));
+        } else {
+            complete = copy_tensors(f, block, args, keep ? keep[i] : PROA_KEEP_VALUE, &room);
+        }
+    }
+    if (complete) return block;
+    proa__args_free(op, block);
+    return NULL;
+}
+
+void proa__args_free(const proa_op *op, void *args)
+{
+    if (!args) return;
+    for (int i = 0; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        void *at = proa_field_at(f, args);
+        if (f->kind == PROA_FIELD_TENSOR) {
+            proa_release(*(proa_tensor **)at);
+        } else if (f->kind == PROA_FIELD_TENSORS) {
+            proa_tensors *list = at;
+            for (int64_t k = 0; k < list->count; k++) proa_release(list->at[k]);
+        } else if (f->kind == PROA_FIELD_INTS) {
+            proa_ints *v = at;
+            proa_release(v->tensor);
+            for (int64_t k = 0; v->tensors && k < v->count; k++) proa_release(v->tensors[k]);
+        } else if (f->kind == PROA_FIELD_SCALAR) {
+            proa_release(((proa_scalar *)at)->tensor);
+        }
+    }
+    proa__free(args);
+}
+
+/* ---- keys ------------------------------------------------------------------------------ */
+
+typedef struct writer {
+    char *at, *end;
+} writer;
+
+static void put(writer *w, const void *data, size_t bytes)
+{
+    if ((size_t)(w->end - w->at) < bytes) {
+        w->at = w->end + 1; /* too long: stays so */
+        return;
+    }
+    if (bytes) memcpy(w->at, data, bytes);
+    w->at += bytes;
+}
+
+static void put_tensor(writer *w, const proa_tensor *t)
+{
+    if (w->at > w->end) return;
+    if (!t || t == proa_none) {
+        put(w, "-", 1);
+        return;
+    }
+    char head[4] = {(char)t->dtype, (char)t->ndim, (char)(t->flags & PROA_T_STRIDED), (char)t->kind};
+    put(w, head, sizeof head);
+    if (w->at <= w->end) put(w, t->shape, (size_t)t->ndim * sizeof(int64_t));
+    if (t->flags & PROA_T_STRIDED && w->at <= w->end) put(w, t->strides, (size_t)t->ndim * sizeof(int64_t));
+}
+
+static void put_field(writer *w, const proa_field *f, const void *at)
+{
+    switch ((proa_field_kind)f->kind) {
+    case PROA_FIELD_TENSOR: put_tensor(w, *(proa_tensor *const *)at); break;
+    case PROA_FIELD_TENSORS: {
+        const proa_tensors *list = at;
+        put(w, &list->count, sizeof list->count);
+        for (int64_t i = 0; i < list->count && w->at <= w->end; i++) put_tensor(w, list->at[i]);
+        break;
+    }
+    case PROA_FIELD_BOOL: put(w, at, sizeof(bool)); break;
+    case PROA_FIELD_INT: put(w, at, sizeof(int64_t)); break;
+    case PROA_FIELD_FLOAT: put(w, at, sizeof(double)); break;
+    case PROA_FIELD_DTYPE: put(w, at, sizeof(proa_dtype)); break;
+    case PROA_FIELD_ENUM: put(w, at, sizeof(int)); break;
+    case PROA_FIELD_INTS: {
+        const proa_ints *v = at;
+        put(w, &v->count, sizeof v->count);
+        if (v->at && w->at <= w->end) put(w, v->at, (size_t)v->count * sizeof(int64_t));
+        if (v->tensor || v->tensors) w->at = w->end + 1; /* values may change: never cached */
+        break;
+    }
+    case PROA_FIELD_FLOATS: {
+        const proa_floats *v = at;
+        put(w, &v->count, sizeof v->count);
+        if (w->at <= w->end) put(w, v->at, (size_t)v->count * sizeof(double));
+        break;
+    }
+    case PROA_FIELD_STRING: {
+        const char *s = *(const char *const *)at;
+        put(w, s, strlen(s) + 1);
+        break;
+    }
+    case PROA_FIELD_SCALAR: {
+        const proa_scalar *v = at;
+        double values[4] = {(double)v->kind, (double)v->i, v->f, v->im};
+        put(w, values, sizeof values);
+        if (v->tensor) w->at = w->end + 1;
+        break;
+    }
+    case PROA_FIELD_BLOCK: put(w, at, sizeof(void *)); break;
+    }
+}
+
+size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t room)
+{
+    writer w = {key, key + room};
+    put(&w, &op, sizeof op);
+    for (int i = 0; i < op->n_fields && w.at <= w.end; i++)
+        put_field(&w, &op->fields[i], proa_field_at(&op->fields[i], args));
+    return w.at > w.end ? 0 : (size_t)(w.at - key);
+}

@@ -1,0 +1,138 @@
+/* The doors: checks a call's inputs once, then sends it through the open doors, outermost first.
+ * May use core only; the folders that own doors install them. */
+#include "core/tensor.h"
+#include "core/internal.h"
+
+/* Process-wide: written once per door while the library loads, read-only afterwards. */
+static proa_door_fn door_fns[PROA_DOOR_COUNT];
+static unsigned installed;
+
+/* Which doors this thread has open. */
+static _Thread_local unsigned open_doors __attribute__((tls_model("initial-exec"))) =
+    1u << PROA_DOOR_CONVERT | 1u << PROA_DOOR_RECORD;
+
+void proa_door_install(proa_door door, proa_door_fn fn)
+{
+    door_fns[door] = fn;
+    installed |= 1u << door;
+}
+
+bool proa_door_set(proa_door door, bool open)
+{
+    bool was = open_doors >> door & 1;
+    if (open) open_doors |= 1u << door;
+    else open_doors &= ~(1u << door);
+    return was;
+}
+
+bool proa_door_is_open(proa_door door) { return open_doors >> door & 1; }
+
+static proa_status enter(unsigned first, proa_call *call)
+{
+    unsigned open = open_doors;
+    if (proa__flag_int(PROA_FLAG_check_nan_inf)) open |= 1u << PROA_DOOR_WATCH;
+    open = (open & installed) >> first << first;
+    if (!open) return proa__run_call(call);
+    return door_fns[__builtin_ctz(open)](call);
+}
+
+static proa_status bad_tensor(const proa_op *op, const proa_field *f, const proa_tensor *t, int64_t at)
+{
+    char where[64] = "";
+    if (f->kind == PROA_FIELD_TENSORS) snprintf(where, sizeof where, " (entry %lld)", (long long)at);
+    if (!t)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
+                             "is NULL%s; pass the tensor, or PROA_NONE where it is optional", where);
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is required%s, got PROA_NONE", where);
+}
+
+static proa_status check_ints(const proa_op *op, const proa_field *f, const proa_ints *v, uint32_t *any)
+{
+    if (v->count < 0 || (v->count > 0 && !v->at && !v->tensors))
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is a list of %lld numbers at %p",
+                             (long long)v->count, (const void *)v->at);
+    if (!v->tensor && !v->tensors) return PROA_OK;
+    if (!(f->flags & PROA_FIELD_FROM_TENSOR))
+        return proa__op_fail(PROA_ERR_UNSUPPORTED, op, f->name, "cannot be given by a tensor; pass numbers");
+    if (v->tensor) *any |= v->tensor->flags & PROA_T_SYMBOLIC;
+    for (int64_t i = 0; v->tensors && i < v->count; i++)
+        if (v->tensors[i]) *any |= v->tensors[i]->flags & PROA_T_SYMBOLIC;
+    return PROA_OK;
+}
+
+static proa_status check_attr(const proa_op *op, const proa_field *f, const void *at, uint32_t *any)
+{
+    switch ((proa_field_kind)f->kind) {
+    case PROA_FIELD_INTS: return check_ints(op, f, at, any);
+    case PROA_FIELD_ENUM: {
+        int v = *(const int *)at, n = 0;
+        while (f->choices[n]) n++;
+        if (v >= 0 && v < n) return PROA_OK;
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is %d; %s has the values 0 … %d", v,
+                             f->enum_name, n - 1);
+    }
+    case PROA_FIELD_DTYPE: {
+        int v = (int)*(const proa_dtype *)at;
+        if (v >= 0 && v < PROA_DTYPE_COUNT) return PROA_OK;
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is %d, which is no dtype", v);
+    }
+    case PROA_FIELD_FLOATS: {
+        const proa_floats *v = at;
+        if (v->count == 0 || (v->count > 0 && v->at)) return PROA_OK;
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is a list without values");
+    }
+    case PROA_FIELD_STRING:
+        if (*(const char *const *)at) return PROA_OK;
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is NULL");
+    case PROA_FIELD_SCALAR: {
+        const proa_scalar *v = at;
+        if (v->kind != PROA_SCALAR_TENSOR) return PROA_OK;
+        if (!v->tensor || v->tensor == proa_none) return bad_tensor(op, f, v->tensor, 0);
+        *any |= v->tensor->flags & PROA_T_SYMBOLIC;
+        return PROA_OK;
+    }
+    default: return PROA_OK;
+    }
+}
+
+/* Inputs present, lists and enums sane; gathers the inputs' flags. */
+static proa_status check_call(proa_call *call)
+{
+    const proa_op *op = call->op;
+    uint32_t any = 0;
+    const proa_field *f = op->fields;
+    for (const proa_field *end = f + op->n_in; f < end; f++) {
+        if (f->kind == PROA_FIELD_TENSOR) {
+            proa_tensor *t = *proa_field_tensor(f, call->args);
+            if (!t || (t == proa_none && !(f->flags & PROA_FIELD_OPTIONAL))) return bad_tensor(op, f, t, 0);
+            any |= t->flags;
+            continue;
+        }
+        const proa_tensors *list = proa_field_tensors(f, call->args);
+        if (list->count < 0 || (list->count > 0 && !list->at)) return bad_tensor(op, f, NULL, 0);
+        for (int64_t i = 0; i < list->count; i++) {
+            proa_tensor *t = list->at[i];
+            if (!t || (t == proa_none && !(f->flags & PROA_FIELD_OPTIONAL))) return bad_tensor(op, f, t, i);
+            any |= t->flags;
+        }
+    }
+    for (const proa_field *end = f + op->n_attr; f < end; f++)
+        PROA_TRY(check_attr(op, f, proa_field_at(f, call->args), &any));
+    call->any = any;
+    return PROA_OK;
+}
+
+proa_status proa_call_from(proa_door door, const proa_op *op, void *args)
+{
+    PROA_TRY(proa_error());
+    proa_call call = {op, args, 0};
+    PROA_TRY(check_call(&call));
+    return enter(door, &call);
+}
+
+proa_status proa_call_op(const proa_op *op, void *args)
+{
+    return proa_call_from(PROA_DOOR_CONVERT, op, args);
+}
+
+proa_status proa_call_inner(proa_door door, proa_call *call) { return enter((unsigned)door + 1, call); }

@@ -1,0 +1,344 @@
+/* The run door: infers outputs, makes inputs contiguous where the op asks for it, allocates, and calls
+ * the first kernel that does not decline. May use core only. */
+#include "core/args.h"
+#include "core/copy.h"
+#include "core/kernel_cache.h"
+#include "core/run.h"
+
+/* ---- inference ------------------------------------------------------------------------- */
+
+static proa_status check_dtype(const proa_op *op, const proa_field *f, proa_dtype dtype)
+{
+    if (op->dtypes >> dtype & 1) return PROA_OK;
+    char list[160] = "";
+    size_t n = 0;
+    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
+        if (op->dtypes >> d & 1 && n < sizeof list)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
+                                  proa_dtype_name((proa_dtype)d));
+    return proa__op_fail(PROA_ERR_WRONG_TYPE, op, f->name,
+                         "is %s; expected one of %s (convert with proa_cast)", proa_dtype_name(dtype), list);
+}
+
+static const proa_tensor *first_tensor(const proa_op *op, const void *args, const proa_field **field)
+{
+    for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
+        const proa_tensor *t = NULL;
+        if (f->kind == PROA_FIELD_TENSOR) t = *proa_field_tensor(f, args);
+        else if (proa_field_tensors(f, args)->count) t = proa_field_tensors(f, args)->at[0];
+        if (!t || t == proa_none) continue;
+        *field = f;
+        return t;
+    }
+    return NULL;
+}
+
+proa_status proa__infer_call(proa_call *call, void *metas)
+{
+    const proa_op *op = call->op;
+    const proa_field *f = NULL;
+    const proa_tensor *first = first_tensor(op, call->args, &f);
+    if (first) PROA_TRY(check_dtype(op, f, (proa_dtype)first->dtype));
+    char *m = metas;
+    for (int i = 0; i < op->n_out; i++) {
+        const proa_field *out = &op->fields[op->n_in + op->n_attr + i];
+        if (out->kind == PROA_FIELD_TENSORS) {
+            *(proa_metas *)(void *)m = (proa_metas){0, NULL};
+            m += sizeof(proa_metas);
+            continue;
+        }
+        proa_meta *meta = (proa_meta *)(void *)m;
+        meta->ndim = -1;
+        m += sizeof(proa_meta);
+        if (op->infer || !first) continue;
+        meta->dtype = (proa_dtype)first->dtype;
+        meta->ndim = first->ndim;
+        for (int d = 0; d < first->ndim; d++) meta->shape[d] = first->shape[d];
+    }
+    return op->infer ? op->infer(call->args, metas) : PROA_OK;
+}
+
+/* ---- outputs --------------------------------------------------------------------------- */
+
+static bool same_shape(const proa_meta *m, const proa_tensor *t)
+{
+    if (m->ndim != t->ndim || m->dtype != (proa_dtype)t->dtype) return false;
+    for (int i = 0; i < t->ndim; i++)
+        if (m->shape[i] != t->shape[i]) return false;
+    return true;
+}
+
+/* A preset output must fit the meta. */
+static proa_status check_preset(const proa_op *op, const proa_field *f, const proa_meta *m,
+                                const proa_tensor *t)
+{
+    if (same_shape(m, t)) return PROA_OK;
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
+                         "in place must be %s%s, but its memory is %s", proa_dtype_name(m->dtype),
+                         proa__shape_text(m->shape, m->ndim), proa__tensor_text(t));
+}
+
+static bool overlaps(const proa_tensor *a, const proa_tensor *b)
+{
+    if (!a || !b || a == proa_none || b == proa_none || a->storage != b->storage) return false;
+    return a->data != b->data || a->ndim != b->ndim ||
+           memcmp(a->strides, b->strides, (size_t)a->ndim * sizeof(int64_t)) != 0;
+}
+
+/* True if writing `out` directly could destroy an input before it is read, or its strides do not suit. */
+static bool needs_staging(const proa_call *call, const proa_tensor *out)
+{
+    const proa_op *op = call->op;
+    if (out->flags & PROA_T_STRIDED) return true;
+    for (int i = 0; i < op->n_in; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind == PROA_FIELD_TENSOR) {
+            if (overlaps(out, *proa_field_tensor(f, call->args))) return true;
+            continue;
+        }
+        const proa_tensors *list = proa_field_tensors(f, call->args);
+        for (int64_t k = 0; k < list->count; k++)
+            if (overlaps(out, list->at[k])) return true;
+    }
+    return false;
+}
+
+proa_tensor *proa_output_resize(void *args, const proa_op *op, int index, const proa_meta *meta)
+{
+    const proa_field *f = &op->fields[op->n_in + op->n_attr + index];
+    proa_tensor **out = proa_field_tensor(f, args);
+    if (*out && (*out)->data && same_shape(meta, *out)) return *out;
+    proa_tensor *t = proa__tensor_new(meta);
+    if (!t) return NULL;
+    if (*out) {
+        proa__tensor_assign(*out, t);
+        proa_drop(t);
+    } else {
+        *out = t;
+    }
+    return *out;
+}
+
+proa_status proa_metas_resize(proa_metas *list, int64_t count)
+{
+    list->count = 0;
+    list->at = NULL;
+    if (count == 0) return PROA_OK;
+    list->at = proa_scope_alloc((size_t)count * sizeof(proa_meta));
+    if (!list->at) return proa_error();
+    list->count = count;
+    for (int64_t i = 0; i < count; i++) list->at[i].ndim = -1;
+    return PROA_OK;
+}
+
+proa_meta proa_meta_of(const proa_tensor *t)
+{
+    proa_meta m = {.dtype = (proa_dtype)t->dtype, .ndim = t->ndim};
+    for (int i = 0; i < t->ndim; i++) m.shape[i] = t->shape[i];
+    return m;
+}
+
+/* ---- one call -------------------------------------------------------------------------- */
+
+/* What must be undone or finished round the kernel. */
+typedef struct staging {
+    void *args;              /* the struct the kernel sees */
+    proa_tensor *copied[16]; /* contiguous copies of inputs, dropped afterwards */
+    int n_copied;
+    bool too_many;
+} staging;
+
+static proa_status stage_inputs(const proa_op *op, staging *s)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        const proa_field *f = &op->fields[i];
+        proa_tensor **one = f->kind == PROA_FIELD_TENSOR ? proa_field_tensor(f, s->args) : NULL;
+        int64_t count = one ? 1 : proa_field_tensors(f, s->args)->count;
+        proa_tensor **at = one ? one : proa_field_tensors(f, s->args)->at;
+        proa_tensor **fresh = NULL;
+        for (int64_t k = 0; k < count; k++) {
+            if (at[k] == proa_none || !(at[k]->flags & PROA_T_STRIDED)) continue;
+            proa_tensor *c = proa__contiguous(at[k]);
+            if (!c) return proa_error();
+            if (!one && !fresh) { /* the caller's list stays as it is */
+                fresh = proa_scope_alloc((size_t)count * sizeof *fresh);
+                if (!fresh) return proa_error();
+                memcpy(fresh, at, (size_t)count * sizeof *fresh);
+                proa_field_tensors(f, s->args)->at = at = fresh;
+            }
+            at[k] = c;
+            if (s->n_copied < (int)(sizeof s->copied / sizeof *s->copied)) s->copied[s->n_copied++] = c;
+        }
+    }
+    return PROA_OK;
+}
+
+static proa_status make_list(const proa_call *call, const proa_field *f, const proa_metas *metas)
+{
+    proa_tensors *list = proa_field_tensors(f, call->args);
+    if (list->at) { /* preset: in place, or the executor's */
+        if (list->count == metas->count) return PROA_OK;
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, call->op, f->name, "has %lld entries, expected %lld",
+                             (long long)list->count, (long long)metas->count);
+    }
+    if (metas->count == 0) return PROA_OK;
+    list->at = proa_scope_alloc((size_t)metas->count * sizeof *list->at);
+    if (!list->at) return proa_error();
+    for (; list->count < metas->count; list->count++) {
+        const proa_meta *m = &metas->at[list->count];
+        list->at[list->count] = m->ndim < 0 ? proa_none : proa__tensor_new(m);
+        if (!list->at[list->count]) return proa_error();
+    }
+    return PROA_OK;
+}
+
+static proa_status mutate(const proa_call *call, const proa_field *f)
+{
+    const proa_field *src = &call->op->fields[f->alias];
+    if (f->kind == PROA_FIELD_TENSOR) {
+        proa_tensor *t = *proa_field_tensor(src, call->args);
+        *proa_field_tensor(f, call->args) = t;
+        if (t != proa_none) proa__bump_version(t);
+        return PROA_OK;
+    }
+    proa_tensors *list = proa_field_tensors(src, call->args);
+    *proa_field_tensors(f, call->args) = *list;
+    for (int64_t i = 0; i < list->count; i++)
+        if (list->at[i] != proa_none) proa__bump_version(list->at[i]);
+    return PROA_OK;
+}
+
+/* Fills the outputs of call->args. `staged` gets the output that must be copied to its place later. */
+static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **staged)
+{
+    const proa_op *op = call->op;
+    char *m = metas;
+    for (int i = 0; i < op->n_out; i++) {
+        const proa_field *f = &op->fields[op->n_in + op->n_attr + i];
+        if (f->kind == PROA_FIELD_TENSORS) {
+            PROA_TRY(f->flags & PROA_FIELD_MUTATED ? mutate(call, f)
+                                                   : make_list(call, f, (proa_metas *)(void *)m));
+            m += sizeof(proa_metas);
+            continue;
+        }
+        const proa_meta *meta = (const proa_meta *)(void *)m;
+        m += sizeof(proa_meta);
+        proa_tensor **out = proa_field_tensor(f, call->args);
+        if (f->flags & PROA_FIELD_MUTATED) {
+            PROA_TRY(mutate(call, f));
+        } else if (meta->ndim < 0) {
+            if (!*out) *out = proa_none;
+        } else if (*out && *out != proa_none) {
+            if (op->flags & PROA_OP_DATA_SHAPE) continue;
+            PROA_TRY(check_preset(op, f, meta, *out));
+            proa__bump_version(*out);
+            if (needs_staging(call, *out)) {
+                *staged = *out;
+                *out = proa__tensor_new(meta);
+                if (!*out) return proa_error();
+            }
+        } else if (!(op->flags & PROA_OP_DATA_SHAPE)) {
+            *out = proa__tensor_new(meta);
+            if (!*out) return proa_error();
+        }
+    }
+    return PROA_OK;
+}
+
+proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state)
+{
+    *state = NULL;
+    for (const proa_kernel *const *k = op->kernels; *k; k++) {
+        if (!proa__backend_allowed(*k)) continue;
+        *kernel = *k;
+        if (!(*k)->prepare) return PROA_OK;
+        proa_status status = (*k)->prepare(args, state);
+        if (status != PROA_DECLINED) return status;
+    }
+    return proa__op_fail(PROA_ERR_UNSUPPORTED, op, NULL, "no kernel takes these inputs (FLAGS_backends=%s)",
+                         proa_get_flag("backends"));
+}
+
+static proa_status run_kernel(const proa_op *op, void *args)
+{
+    const proa_kernel *first = op->kernels[0];
+    proa_run run = {NULL, proa__stream()};
+    if (first && !first->prepare && proa__backend_allowed(first)) return first->run(args, &run);
+    const proa_kernel *kernel = NULL;
+    bool cached = false;
+    PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run.state, &cached));
+    proa_status status = kernel->run(args, &run);
+    if (!cached && kernel->release && run.state) kernel->release(run.state);
+    return status;
+}
+
+/* Drops what a failed call had made, so that a long-lived scope does not collect it. */
+static void undo_outputs(const proa_op *op, void *args, const void *given)
+{
+    for (int i = 0; i < op->n_out; i++) {
+        const proa_field *f = &op->fields[op->n_in + op->n_attr + i];
+        if (f->kind != PROA_FIELD_TENSOR || f->flags & PROA_FIELD_MUTATED) continue;
+        proa_tensor **out = proa_field_tensor(f, args), *before = *proa_field_tensor(f, given);
+        if (*out && *out != before && *out != proa_none) proa_drop(*out);
+        *out = before;
+    }
+}
+
+/* Everything behind inference that is not the plain case: strided inputs, views, staged outputs. */
+static proa_status run_staged(proa_call *call, void *metas)
+{
+    const proa_op *op = call->op;
+    _Alignas(16) char given[PROA_ARGS_MAX], shadow[PROA_ARGS_MAX];
+    memcpy(given, call->args, op->args_size);
+    proa_tensor *target = NULL;
+    proa_status status = make_outputs(call, metas, &target);
+    staging s = {.args = call->args};
+    if (status == PROA_OK && call->any & PROA_T_STRIDED && !(op->flags & PROA_OP_STRIDED)) {
+        memcpy(shadow, call->args, op->args_size);
+        s.args = shadow;
+        status = stage_inputs(op, &s);
+    }
+    if (status == PROA_OK) status = run_kernel(op, s.args);
+    if (s.args == shadow && op->flags & PROA_OP_DATA_SHAPE)
+        for (int i = op->n_in + op->n_attr; i < op->n_fields; i++)
+            *proa_field_tensor(&op->fields[i], call->args) = *proa_field_tensor(&op->fields[i], shadow);
+    for (int i = 0; i < s.n_copied; i++) proa_drop(s.copied[i]);
+    if (status != PROA_OK) {
+        undo_outputs(op, call->args, given);
+        return status;
+    }
+    if (target) {
+        const proa_field *f = &op->fields[op->n_in + op->n_attr];
+        for (int i = 0; i < op->n_out; i++, f++) {
+            proa_tensor **out = proa_field_tensor(f, call->args);
+            if (f->kind != PROA_FIELD_TENSOR || *proa_field_tensor(f, given) != target) continue;
+            status = proa__copy(target, *out);
+            proa_drop(*out);
+            *out = target;
+            break;
+        }
+    }
+    return status;
+}
+
+proa_status proa__run_call(proa_call *call)
+{
+    const proa_op *op = call->op;
+    if (call->any & (PROA_T_SYMBOLIC | PROA_T_META))
+        return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL,
+                             "a program's variable has no data outside its program; open its capture first");
+    if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
+        return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
+    _Alignas(16) char metas[PROA_METAS_MAX];
+    PROA_TRY(proa__infer_call(call, metas));
+    if (op->flags & PROA_OP_VIEW) {
+        proa_tensor **out = proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
+        if (!*out) PROA_TRY(op->view(call->args, (const proa_meta *)(void *)metas));
+        if (*out && (*out)->storage == (*proa_field_tensor(&op->fields[0], call->args))->storage)
+            return PROA_OK;
+    }
+    return run_staged(call, metas);
+}
+
+void *proa_scratch(size_t bytes) { return proa__alloc(bytes ? bytes : 1); }
+void proa_scratch_free(void *p) { proa__free(p); }

@@ -1,0 +1,15 @@
+/* The run door's parts that capture and plans share. */
+#ifndef PROA_CORE_RUN_H
+#define PROA_CORE_RUN_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+/* Largest args and metas structs; the generator refuses ops beyond. */
+enum { PROA_ARGS_MAX = 1024, PROA_METAS_MAX = 1024 };
+
+/* Checks the first input's dtype, then fills `metas` (struct proa_<op>_metas, ≤ PROA_METAS_MAX bytes). Ops
+ * without an infer function take over the first input's meta. */
+proa_status proa__infer_call(proa_call *call, void *metas);
+
+#endif

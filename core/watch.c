@@ -1,0 +1,66 @@
+/* The watch door: looks at every op's outputs once they are there. FLAGS_check_nan_inf=1 makes NaN or
+ * infinity an error that names the op. May use core only. */
+#include "core/half.h"
+#include "core/internal.h"
+#include "core/tensor.h"
+
+typedef struct tally {
+    int64_t nan, inf, first;
+} tally;
+
+static void look(tally *n, double v, int64_t at)
+{
+    if (v - v == 0) return;
+    if (n->first < 0) n->first = at;
+    if (v != v) n->nan++;
+    else n->inf++;
+}
+
+static tally count_bad(const proa_tensor *t)
+{
+    tally n = {0, 0, -1};
+    for (int64_t i = 0; i < t->numel; i++) switch ((proa_dtype)t->dtype) {
+        case PROA_F16: look(&n, proa__f16_to_f32(((const uint16_t *)(const void *)t->data)[i]), i); break;
+        case PROA_BF16: look(&n, proa__bf16_to_f32(((const uint16_t *)(const void *)t->data)[i]), i); break;
+        case PROA_F32: look(&n, ((const float *)(const void *)t->data)[i], i); break;
+        case PROA_F64: look(&n, ((const double *)(const void *)t->data)[i], i); break;
+        case PROA_C64:
+            for (int k = 0; k < 2; k++) look(&n, ((const float *)(const void *)t->data)[2 * i + k], i);
+            break;
+        case PROA_C128:
+            for (int k = 0; k < 2; k++) look(&n, ((const double *)(const void *)t->data)[2 * i + k], i);
+            break;
+        default: return n;
+        }
+    return n;
+}
+
+static proa_status check_output(const proa_op *op, const proa_field *f, const proa_tensor *t)
+{
+    if (!t || t == proa_none || t->kind != PROA_DENSE || t->flags & (PROA_T_SYMBOLIC | PROA_T_STRIDED))
+        return PROA_OK; /* a strided output is a view of something checked before */
+    tally n = count_bad(t);
+    if (n.first < 0) return PROA_OK;
+    return proa__op_fail(PROA_ERR_NUMERIC, op, f->name,
+                         "%s holds %lld NaN and %lld infinite values, the first at element %lld",
+                         proa__tensor_text(t), (long long)n.nan, (long long)n.inf, (long long)n.first);
+}
+
+static proa_status watch(proa_call *call)
+{
+    PROA_TRY(proa_call_inner(PROA_DOOR_WATCH, call));
+    if (!proa__flag_int(PROA_FLAG_check_nan_inf)) return PROA_OK;
+    const proa_op *op = call->op;
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind == PROA_FIELD_TENSOR) {
+            PROA_TRY(check_output(op, f, *proa_field_tensor(f, call->args)));
+            continue;
+        }
+        const proa_tensors *list = proa_field_tensors(f, call->args);
+        for (int64_t k = 0; k < list->count; k++) PROA_TRY(check_output(op, f, list->at[k]));
+    }
+    return PROA_OK;
+}
+
+__attribute__((constructor)) static void install(void) { proa_door_install(PROA_DOOR_WATCH, watch); }

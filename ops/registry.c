@@ -1,0 +1,87 @@
+/* Finding ops by name, ops defined outside, and the choice of this CPU's kernels at load.
+ * May use core and the generated table. */
+#include "core/internal.h"
+#include "kernels.h"
+#include "ops_impl.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* A binary search tree would do; a sorted array is smaller. Rebuilt under the lock when an op is added. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static const proa_op **sorted;
+static size_t n_sorted;
+
+__attribute__((constructor)) static void choose_kernels(void)
+{
+    switch (proa__cpu_level()) {
+#ifdef PROA_HAVE_LEVELS
+    case 2: proa__kernels_fill_v4(proa__kernels); break;
+    case 1: proa__kernels_fill_v3(proa__kernels); break;
+#endif
+    default: proa__kernels_fill_base(proa__kernels); break;
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const proa_op *const *)a)->name, (*(const proa_op *const *)b)->name);
+}
+
+/* Under the write lock: sorts the table and `extra` into a fresh array. */
+static proa_status rebuild(const proa_op *extra)
+{
+    size_t n = sorted ? n_sorted : proa_op_count;
+    const proa_op **next = proa__alloc((n + 1) * sizeof *next);
+    if (!next) return proa_error();
+    memcpy(next, sorted ? (const void *)sorted : (const void *)proa_op_table, n * sizeof *next);
+    if (extra) next[n++] = extra;
+    qsort(next, n, sizeof *next, by_name);
+    proa__free(sorted);
+    sorted = next;
+    n_sorted = n;
+    return PROA_OK;
+}
+
+static const proa_op *find_locked(const char *name)
+{
+    proa_op probe = {.name = name};
+    const proa_op *key = &probe;
+    const proa_op **found = bsearch(&key, sorted, n_sorted, sizeof *sorted, by_name);
+    return found ? *found : NULL;
+}
+
+const proa_op *proa_find_op(const char *name)
+{
+    if (!name) return NULL;
+    pthread_rwlock_rdlock(&lock);
+    if (!sorted) {
+        pthread_rwlock_unlock(&lock);
+        pthread_rwlock_wrlock(&lock);
+        if (!sorted && rebuild(NULL) != PROA_OK) {
+            pthread_rwlock_unlock(&lock);
+            return NULL;
+        }
+    }
+    const proa_op *op = find_locked(name);
+    pthread_rwlock_unlock(&lock);
+    return op;
+}
+
+proa_status proa_register_op(const proa_op *op, const char *table_hash)
+{
+    if (!op || !op->name || !table_hash)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "register_op: op and table_hash must be given");
+    if (strcmp(table_hash, proa_table_hash) != 0)
+        return proa_fail(PROA_ERR_BAD_STATE,
+                         "register_op: op %s was built against another Proa (table %.12s…, this library has "
+                         "%.12s…); run the installed generator on its YAML again and rebuild it",
+                         op->name, table_hash, proa_table_hash);
+    if (proa_find_op(op->name))
+        return proa_fail(PROA_ERR_BAD_STATE, "register_op: an op called %s exists already", op->name);
+    PROA_TRY(proa_error());
+    pthread_rwlock_wrlock(&lock);
+    proa_status status = rebuild(op);
+    pthread_rwlock_unlock(&lock);
+    return status;
+}
