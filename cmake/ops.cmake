@@ -4,11 +4,11 @@ file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
 set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc ops.json)
 
+execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
 if(EXISTS "${PROJECT_SOURCE_DIR}/gen/ops_table.c")
     set(PROA_GEN "${PROJECT_SOURCE_DIR}/gen")
     add_custom_target(proa_gen)
 else()
-    execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
     if(no_yaml)
         message(FATAL_ERROR "Building from git needs PyYAML for ${Python3_EXECUTABLE}: run tools/bootstrap, or "
                             "build from a source archive, which ships the generated files.")
