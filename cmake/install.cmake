@@ -10,6 +10,7 @@ install(FILES "${PROA_GEN}/proa/ops.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/p
 install(FILES "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" "${PROJECT_SOURCE_DIR}/ops/table.yaml"
         DESTINATION ${CMAKE_INSTALL_DATADIR}/proa)
 
+file(RELATIVE_PATH PROA_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/proa.pc.in" "${PROJECT_BINARY_DIR}/proa.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/proa.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
