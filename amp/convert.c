@@ -1,0 +1,211 @@
+/* The convert door: type promotion, and autocast by the table's AMP classes. May use core, ops, autograd.
+ * Casts are op calls that enter at the record door, so that they have gradients and are captured. */
+#include "core/internal.h"
+#include "core/tensor.h"
+
+#include <proa/amp.h>
+
+#include "ops_impl.h"
+
+/* Ops that a user moved to another class: one byte an op id; 0 = the table's. */
+typedef struct class_list {
+    uint8_t *of;
+} class_list;
+
+static _Thread_local proa_autocast_state now __attribute__((tls_model("initial-exec")));
+
+extern const proa_op proa__op_cast;
+
+static bool is_half(int dtype) { return dtype == PROA_F16 || dtype == PROA_BF16; }
+static bool is_float(int dtype) { return dtype >= PROA_F16 && dtype <= PROA_F64; }
+static bool is_complex(int dtype) { return dtype == PROA_C64 || dtype == PROA_C128; }
+
+static proa_status cast_to(proa_tensor **slot, proa_dtype dtype)
+{
+    if (*slot == proa_none || (proa_dtype)(*slot)->dtype == dtype) return PROA_OK;
+    proa_cast_args a = {.x = *slot, .dtype = dtype};
+    PROA_TRY(proa_call_from(PROA_DOOR_RECORD, &proa__op_cast, &a));
+    *slot = a.out;
+    return PROA_OK;
+}
+
+/* ---- promotion ------------------------------------------------------------------------- */
+
+/* Paddle 2.6.2 promotes floating with floating (two different halves meet in float32) and floating with
+ * complex; anything else stays as it is, and the op refuses it. PROA_NODTYPE: no promotion. */
+static proa_dtype promote(int a, int b)
+{
+    if (is_float(a) && is_float(b)) {
+        if (is_half(a) && is_half(b)) return PROA_F32;
+        return (proa_dtype)(a > b ? a : b);
+    }
+    if (is_complex(a) && is_complex(b)) return PROA_C128;
+    if (is_complex(a) && is_float(b)) return b == PROA_F64 ? PROA_C128 : (proa_dtype)a;
+    if (is_complex(b) && is_float(a)) return a == PROA_F64 ? PROA_C128 : (proa_dtype)b;
+    return PROA_NODTYPE;
+}
+
+static proa_status promote_inputs(const proa_call *call, bool *changed)
+{
+    int dtype = PROA_NODTYPE;
+    bool mixed = false;
+    for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++) {
+        if (!(f->flags & PROA_FIELD_PROMOTE) || f->kind != PROA_FIELD_TENSOR) continue;
+        const proa_tensor *t = *proa_field_tensor(f, call->args);
+        if (t == proa_none || t->dtype == dtype) continue;
+        if (dtype == PROA_NODTYPE) {
+            dtype = t->dtype;
+            continue;
+        }
+        mixed = true;
+        dtype = promote(dtype, t->dtype);
+        if (dtype == PROA_NODTYPE) return PROA_OK;
+    }
+    if (!mixed) return PROA_OK;
+    *changed = true;
+    for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++)
+        if (f->flags & PROA_FIELD_PROMOTE && f->kind == PROA_FIELD_TENSOR)
+            PROA_TRY(cast_to(proa_field_tensor(f, call->args), (proa_dtype)dtype));
+    return PROA_OK;
+}
+
+/* ---- autocast -------------------------------------------------------------------------- */
+
+static proa_tensor **items(const proa_field *f, const void *args, int64_t *count)
+{
+    if (f->kind == PROA_FIELD_TENSOR) {
+        *count = 1;
+        return proa_field_tensor(f, args);
+    }
+    *count = proa_field_tensors(f, args)->count;
+    return proa_field_tensors(f, args)->at;
+}
+
+/* The target of a call's float32 and half inputs; PROA_NODTYPE: leave them. */
+static proa_dtype target_dtype(const proa_call *call)
+{
+    const proa_op *op = call->op;
+    const class_list *lists = now.lists;
+    int amp = lists && op->id < proa_op_count && lists->of[op->id] ? lists->of[op->id] : op->amp;
+    bool single = false, half = false;
+    for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
+        int64_t n;
+        proa_tensor **at = items(f, call->args, &n);
+        if (f->flags & PROA_FIELD_NO_GRAD) continue;
+        for (int64_t i = 0; i < n; i++) {
+            if (at[i]->dtype == PROA_F64 || is_complex(at[i]->dtype)) return PROA_NODTYPE;
+            single = single || at[i]->dtype == PROA_F32;
+            half = half || is_half(at[i]->dtype);
+        }
+    }
+    if (amp == PROA_AMP_F32) return PROA_F32;
+    if (amp == PROA_AMP_LOW || (now.level == PROA_AMP_O2 && amp == PROA_AMP_ANY)) return now.dtype;
+    return single && half ? PROA_F32 : PROA_NODTYPE;
+}
+
+/* The caller's list stays as it is: its casts go to a copy that ends with the scope. */
+static proa_status cast_list(const proa_field *f, const void *args, proa_dtype dtype)
+{
+    proa_tensors *list = proa_field_tensors(f, args);
+    proa_tensor **at = proa_scope_alloc((size_t)(list->count + 1) * sizeof *at);
+    if (!at) return proa_error();
+    for (int64_t i = 0; i < list->count; i++) {
+        at[i] = list->at[i];
+        if (at[i]->dtype == PROA_F32 || is_half(at[i]->dtype)) PROA_TRY(cast_to(&at[i], dtype));
+    }
+    list->at = at;
+    return PROA_OK;
+}
+
+static proa_status autocast(const proa_call *call, bool *changed)
+{
+    const proa_op *op = call->op;
+    /* casts themselves, and ops whose outputs are their inputs' memory, are as the caller says */
+    if (op == &proa__op_cast || op->flags & PROA_OP_MUTATES) return PROA_OK;
+    proa_dtype dtype = target_dtype(call);
+    if (dtype == PROA_NODTYPE) return PROA_OK;
+    *changed = true;
+    for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
+        if (f->flags & PROA_FIELD_NO_GRAD) continue;
+        if (f->kind == PROA_FIELD_TENSORS) {
+            PROA_TRY(cast_list(f, call->args, dtype));
+            continue;
+        }
+        proa_tensor **at = proa_field_tensor(f, call->args);
+        if ((*at)->dtype == PROA_F32 || is_half((*at)->dtype)) PROA_TRY(cast_to(at, dtype));
+    }
+    return PROA_OK;
+}
+
+static proa_status convert(proa_call *call)
+{
+    bool casts = now.level != PROA_AMP_OFF, promotes = call->op->flags & PROA_OP_PROMOTES;
+    if (!casts && !promotes) return proa_call_inner(PROA_DOOR_CONVERT, call);
+    bool changed = false;
+    if (casts) PROA_TRY(autocast(call, &changed));
+    if (promotes) PROA_TRY(promote_inputs(call, &changed));
+    if (!changed) return proa_call_inner(PROA_DOOR_CONVERT, call);
+    return proa_call_from(PROA_DOOR_RECORD, call->op, call->args);
+}
+
+/* ---- switching ------------------------------------------------------------------------- */
+
+static proa_status add_names(class_list *lists, const char *names, uint8_t amp)
+{
+    char name[64];
+    while (names && *names) {
+        size_t n = strcspn(names, ",");
+        const char *start = names + strspn(names, " ");
+        size_t length = (size_t)(names + n - start);
+        if (length > 0 && length < sizeof name) {
+            memcpy(name, start, length);
+            name[length] = 0;
+            const proa_op *op = proa_find_op(name);
+            if (!op || op->id >= proa_op_count)
+                return proa_fail(PROA_ERR_NOT_FOUND, "autocast: there is no op called \"%s\"", name);
+            lists->of[op->id] = amp;
+        }
+        names += n + (names[n] == ',');
+    }
+    return PROA_OK;
+}
+
+static void free_lists(class_list *lists)
+{
+    if (lists) proa__free(lists->of);
+    proa__free(lists);
+}
+
+proa_autocast_state proa_autocast_enter(proa_amp_level level, proa_autocast_opts opts)
+{
+    proa_autocast_state before = now;
+    before.set = false;
+    if (proa_error()) return before;
+    proa_dtype dtype = opts.dtype ? opts.dtype : PROA_BF16;
+    if (!is_half((int)dtype)) {
+        proa_fail(PROA_ERR_WRONG_TYPE, "autocast: dtype is %s; expected bfloat16 or float16",
+                  proa_dtype_name(dtype));
+        return before;
+    }
+    class_list *lists = NULL;
+    if (opts.custom_low || opts.custom_f32) {
+        lists = proa__calloc(sizeof *lists);
+        if (lists) lists->of = proa__calloc(proa_op_count);
+        if (!lists || !lists->of || add_names(lists, opts.custom_low, PROA_AMP_LOW) != PROA_OK ||
+            add_names(lists, opts.custom_f32, PROA_AMP_F32) != PROA_OK) {
+            free_lists(lists);
+            return before;
+        }
+    }
+    now = (proa_autocast_state){level, dtype, lists, true};
+    before.set = true;
+    return before;
+}
+
+void proa_autocast_leave(const proa_autocast_state *before)
+{
+    if (now.lists != before->lists) free_lists(now.lists);
+    now = *before;
+}
+
+__attribute__((constructor)) static void install(void) { proa_door_install(PROA_DOOR_CONVERT, convert); }

@@ -1,0 +1,72 @@
+/* Automatic mixed precision: autocast and the gradient scaler. Implemented by amp/; needs proa/core.h and
+ * proa/optim.h. The op table says which ops run in low precision, which in float32. */
+#ifndef PROA_AMP_H
+#define PROA_AMP_H
+
+#include <proa/core.h>
+#include <proa/optim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum proa_amp_level {
+    PROA_AMP_OFF = 0,
+    PROA_AMP_O1, /* low precision for ops of class low_precision, float32 for class float32 */
+    PROA_AMP_O2  /* low precision for everything but class float32; see proa_amp_decorate */
+} proa_amp_level;
+
+/* What autocast does on this thread. custom_low and custom_f32 are comma-separated op names on top of the
+ * table's classes (NULL: none). */
+typedef struct proa_autocast_opts {
+    char _;
+    proa_dtype dtype; /* PROA_BF16 (default) or PROA_F16 */
+    const char *custom_low, *custom_f32;
+} proa_autocast_opts;
+
+typedef struct proa_autocast_state {
+    proa_amp_level level;
+    proa_dtype dtype;
+    void *lists; /* owned by the state's setter */
+    bool set;
+} proa_autocast_state;
+
+/* Switches autocast for this thread; the result restores what was there before. */
+PROA_API proa_autocast_state proa_autocast_enter(proa_amp_level level, proa_autocast_opts opts);
+PROA_API void proa_autocast_leave(const proa_autocast_state *before);
+/* PROA_AUTOCAST(PROA_AMP_O1, .dtype = PROA_BF16) { … } */
+#define PROA_AUTOCAST(...) PROA_AUTOCAST_(__VA_ARGS__, )
+#define PROA_AUTOCAST_(level, ...)                                                                \
+    for (__attribute__((cleanup(proa_autocast_leave))) proa_autocast_state proa_autocast_ =       \
+             proa_autocast_enter((level), PROA_LITERAL(proa_autocast_opts){._ = 0, __VA_ARGS__}); \
+         proa_autocast_.set; proa_autocast_.set = false)
+
+/* The scale that keeps small float16 gradients from vanishing: raised every `growth_interval` good steps,
+ * lowered when a gradient overflows, and such a step is skipped. Zero options: Paddle's defaults. */
+typedef struct proa_scaler_opts {
+    char _;
+    double init_scale;                         /* 65536 (2^16) */
+    double growth, backoff;                    /* 2, 0.5 */
+    int64_t growth_interval, backoff_interval; /* 2000, 1 */
+    bool fixed;                                /* never changes the scale */
+} proa_scaler_opts;
+typedef struct proa_scaler proa_scaler;
+PROA_API proa_scaler *proa_scaler_new_opt(proa_scaler_opts opts);
+#define proa_scaler_new(...) proa_scaler_new_opt(PROA_LITERAL(proa_scaler_opts){._ = 0, __VA_ARGS__})
+PROA_API void proa_scaler_free(proa_scaler *s);
+/* loss × scale. New. */
+PROA_API proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss);
+/* Divides the optimiser's gradients by the scale, steps unless one of them is not finite, and updates the
+ * scale. */
+PROA_API proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt);
+PROA_API double proa_scaler_get(const proa_scaler *s);
+/* True if the last step was skipped. */
+PROA_API bool proa_scaler_skipped(const proa_scaler *s);
+
+/* O2: casts the floating parameters of a layer's list to dtype (their optimiser keeps float32 masters). */
+PROA_API proa_status proa_amp_decorate(proa_tensors parameters, proa_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
