@@ -1,0 +1,101 @@
+/* Optimisers, learning-rate schedules, gradient clipping. Implemented by optim/; needs proa/nn.h.
+ * A step is one multi-tensor op per parameter group and dtype; float16/bfloat16 parameters get float32
+ * masters. Formulas and defaults are Paddle 2.6.2's. */
+#ifndef PROA_OPTIM_H
+#define PROA_OPTIM_H
+
+#include <proa/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct proa_optimizer proa_optimizer;
+typedef struct proa_schedule proa_schedule;
+
+typedef enum proa_clip_kind {
+    PROA_CLIP_NONE = 0,
+    PROA_CLIP_VALUE,      /* to [−max, max] */
+    PROA_CLIP_NORM,       /* each gradient's norm to ≤ max */
+    PROA_CLIP_GLOBAL_NORM /* the norm over all gradients to ≤ max */
+} proa_clip_kind;
+typedef struct proa_clip {
+    proa_clip_kind kind;
+    double max;
+} proa_clip;
+
+/* Options of all optimisers; each reads those it has. Zero: the default in its comment. */
+typedef struct proa_optimizer_opts {
+    char _;
+    double lr;           /* 0.001 */
+    double weight_decay; /* L2 added to the gradient; AdamW: decoupled, default 0.01 */
+    double momentum;     /* momentum 0.9; RMSProp 0 */
+    bool nesterov;
+    double beta1, beta2;  /* 0.9, 0.999 */
+    double epsilon;       /* 1e-8 (Adagrad, RMSProp, Adadelta: 1e-6) */
+    double rho;           /* RMSProp, Adadelta: 0.95 */
+    bool centered;        /* RMSProp */
+    double initial_value; /* Adagrad's accumulator: 0 */
+    proa_clip clip;
+    proa_schedule *schedule; /* instead of lr; taken over */
+} proa_optimizer_opts;
+
+/* params is read once: the optimiser keeps the tensors. NULL on error. */
+PROA_API proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_optimizer_opts opts);
+#define PROA_X_optimizer_(kind, params, ...) \
+    proa_optimizer_new(kind, (params), PROA_LITERAL(proa_optimizer_opts){._ = 0, __VA_ARGS__})
+#define proa_sgd(...) PROA_X_optimizer_("sgd", __VA_ARGS__, )
+#define proa_momentum(...) PROA_X_optimizer_("momentum", __VA_ARGS__, )
+#define proa_adam(...) PROA_X_optimizer_("adam", __VA_ARGS__, )
+#define proa_adamw(...) PROA_X_optimizer_("adamw", __VA_ARGS__, )
+#define proa_adagrad(...) PROA_X_optimizer_("adagrad", __VA_ARGS__, )
+#define proa_rmsprop(...) PROA_X_optimizer_("rmsprop", __VA_ARGS__, )
+#define proa_adadelta(...) PROA_X_optimizer_("adadelta", __VA_ARGS__, )
+#define proa_adamax(...) PROA_X_optimizer_("adamax", __VA_ARGS__, )
+#define proa_lamb(...) PROA_X_optimizer_("lamb", __VA_ARGS__, )
+PROA_API void proa_optimizer_free(proa_optimizer *opt);
+
+typedef struct proa_group_opts {
+    char _;
+    double lr_scale;     /* of the optimiser's rate; 0: 1 */
+    double weight_decay; /* of this group; PROA_ZERO: none; 0: the optimiser's */
+} proa_group_opts;
+/* A further parameter group. */
+PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_group_opts opts);
+#define proa_add_group(...) PROA_X_add_group_(__VA_ARGS__, )
+#define PROA_X_add_group_(opt, params, ...) \
+    proa_add_group_opt((opt), (params), PROA_LITERAL(proa_group_opts){._ = 0, __VA_ARGS__})
+
+/* Clips, updates the parameters that have gradients, and drops the gradients. */
+PROA_API proa_status proa_step(proa_optimizer *opt);
+/* The same without dropping them. */
+PROA_API proa_status proa_step_keep(proa_optimizer *opt);
+PROA_API void proa_clear_grads(proa_optimizer *opt);
+/* All parameters of all groups. Borrowed. */
+PROA_API proa_tensors proa_optimizer_parameters(proa_optimizer *opt);
+PROA_API double proa_get_lr(const proa_optimizer *opt);
+PROA_API proa_status proa_set_lr(proa_optimizer *opt, double lr); /* error with a schedule */
+/* Accumulators and masters by Paddle's names ("linear_0.w_0_moment1_0"), for checkpoints. */
+PROA_API proa_named_list proa_optimizer_state(proa_optimizer *opt);
+
+/* ---- schedules: Paddle's classes; proa_schedule_step once an epoch or step, as you like ---- */
+PROA_API proa_schedule *proa_step_decay(double lr, int64_t step_size, double gamma);
+PROA_API proa_schedule *proa_multi_step_decay(double lr, proa_ints milestones, double gamma);
+PROA_API proa_schedule *proa_exponential_decay(double lr, double gamma);
+PROA_API proa_schedule *proa_polynomial_decay(double lr, int64_t decay_steps, double end_lr, double power);
+PROA_API proa_schedule *proa_cosine_decay(double lr, int64_t t_max, double eta_min);
+PROA_API proa_schedule *proa_noam_decay(int64_t d_model, int64_t warmup_steps, double lr);
+/* Linear from start_lr to end_lr over the first steps, then `after` (taken over; NULL: end_lr). */
+PROA_API proa_schedule *proa_linear_warmup(proa_schedule *after, int64_t warmup_steps, double start_lr,
+                                           double end_lr);
+PROA_API void proa_schedule_step(proa_schedule *s);
+PROA_API double proa_schedule_lr(const proa_schedule *s);
+PROA_API int64_t proa_schedule_epoch(const proa_schedule *s);
+PROA_API void proa_schedule_seek(proa_schedule *s, int64_t epoch);          /* for resuming */
+PROA_API proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt); /* borrowed; NULL if none */
+PROA_API void proa_schedule_free(proa_schedule *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
