@@ -1,0 +1,79 @@
+/* Matrix products for portable kernel files (compiled once per CPU level): packed panels and a register
+ * tile in GCC's vector types, instantiated for every accumulator type. Used by matmul and convolution.
+ * May use core only; everything is static. */
+#ifndef PROA_OPS_GEMM_H
+#define PROA_OPS_GEMM_H
+
+#include "core/half.h"
+#include "core/internal.h"
+
+/* Bytes of a vector and rows of the register tile: rows × 2 vectors + 3 must fit the register file. */
+#if defined(__AVX512F__)
+#define GEMM_VECTOR 64
+#define GEMM_MR 12
+#elif defined(__AVX2__)
+#define GEMM_VECTOR 32
+#define GEMM_MR 6
+#elif defined(__aarch64__)
+#define GEMM_VECTOR 16
+#define GEMM_MR 12
+#else
+#define GEMM_VECTOR 16
+#define GEMM_MR 6
+#endif
+#define GEMM_NV 2
+
+/* A block of A is MC × KC, of B KC × NC. NC is in bytes of the accumulator, so that a block of B is as
+ * large for every type. */
+enum { GEMM_MC = 96, GEMM_KC = 256, GEMM_NC_BYTES = 1536 };
+
+/* An operand: element strides of rows and columns. */
+typedef struct gemm_strides {
+    int64_t rs, cs;
+} gemm_strides;
+
+static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t gemm_round_up(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
+
+#define GEMM_SAME(v) (v)
+
+#define GEMM_NAME f32
+#define GEMM_T float
+#define GEMM_IN float
+#define GEMM_LOAD GEMM_SAME
+#include "ops/gemm_body.h"
+
+#define GEMM_NAME f64
+#define GEMM_T double
+#define GEMM_IN double
+#define GEMM_LOAD GEMM_SAME
+#include "ops/gemm_body.h"
+
+#ifdef GEMM_ALL_TYPES
+#define GEMM_NAME f16
+#define GEMM_T float
+#define GEMM_IN uint16_t
+#define GEMM_LOAD proa__f16_to_f32
+#include "ops/gemm_body.h"
+
+#define GEMM_NAME bf16
+#define GEMM_T float
+#define GEMM_IN uint16_t
+#define GEMM_LOAD proa__bf16_to_f32
+#include "ops/gemm_body.h"
+
+/* Integers wrap around, as in NumPy: unsigned arithmetic is what C defines for that. */
+#define GEMM_NAME i32
+#define GEMM_T uint32_t
+#define GEMM_IN uint32_t
+#define GEMM_LOAD GEMM_SAME
+#include "ops/gemm_body.h"
+
+#define GEMM_NAME i64
+#define GEMM_T uint64_t
+#define GEMM_IN uint64_t
+#define GEMM_LOAD GEMM_SAME
+#include "ops/gemm_body.h"
+#endif
+
+#endif

@@ -1,0 +1,125 @@
+/* One instance of the portable matrix product: included by gemm.h with GEMM_NAME, GEMM_T (accumulator),
+ * GEMM_IN (element in memory) and GEMM_LOAD (element to accumulator). No include guard on purpose. */
+#define GEMM_PASTE_(a, b) a##_##b
+#define GEMM_PASTE(a, b) GEMM_PASTE_(a, b)
+#define GEMM_FN(name) GEMM_PASTE(name, GEMM_NAME)
+#define GEMM_LANES ((int64_t)(GEMM_VECTOR / sizeof(GEMM_T)))
+#define GEMM_NR (GEMM_NV * GEMM_LANES)
+
+typedef GEMM_T GEMM_FN(gemm_vector) __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
+
+/* c[MR × NR] += a panel · b panel; both packed, c with row stride ldc. */
+static inline void GEMM_FN(gemm_micro)(int64_t kc, const GEMM_T *a, const GEMM_T *b, GEMM_T *c, int64_t ldc)
+{
+    typedef GEMM_FN(gemm_vector) vector;
+    vector sum[GEMM_MR][GEMM_NV];
+#pragma GCC unroll 16
+    for (int i = 0; i < GEMM_MR; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < GEMM_NV; v++) sum[i][v] = *(const vector *)(c + i * ldc + v * GEMM_LANES);
+    for (int64_t p = 0; p < kc; p++) {
+        vector column[GEMM_NV];
+#pragma GCC unroll 2
+        for (int v = 0; v < GEMM_NV; v++) column[v] = *(const vector *)(b + v * GEMM_LANES);
+#pragma GCC unroll 16
+        for (int i = 0; i < GEMM_MR; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
+        a += GEMM_MR;
+        b += GEMM_NR;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < GEMM_MR; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < GEMM_NV; v++) *(vector *)(c + i * ldc + v * GEMM_LANES) = sum[i][v];
+}
+
+/* Rows [0, m) of A into panels of MR rows, zero-filled to whole panels. */
+static inline void GEMM_FN(gemm_pack_a)(int64_t m, int64_t kc, const GEMM_IN *a, gemm_strides s, bool negate,
+                                        GEMM_T *to)
+{
+    for (int64_t i0 = 0; i0 < m; i0 += GEMM_MR, to += GEMM_MR * kc) {
+        int64_t rows = gemm_min(GEMM_MR, m - i0);
+        const GEMM_IN *from = a + i0 * s.rs;
+        if (rows < GEMM_MR) memset(to, 0, (size_t)(GEMM_MR * kc) * sizeof *to);
+        if (s.rs == 1) {
+            for (int64_t p = 0; p < kc; p++)
+                for (int64_t i = 0; i < rows; i++) to[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[p * s.cs + i]);
+        } else {
+            for (int64_t i = 0; i < rows; i++)
+                for (int64_t p = 0; p < kc; p++)
+                    to[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[i * s.rs + p * s.cs]);
+        }
+        if (negate)
+            for (int64_t i = 0; i < GEMM_MR * kc; i++) to[i] = -to[i];
+    }
+}
+
+/* Columns [0, n) of B into panels of NR columns, zero-filled to whole panels. */
+static inline void GEMM_FN(gemm_pack_b)(int64_t kc, int64_t n, const GEMM_IN *b, gemm_strides s, GEMM_T *to)
+{
+    for (int64_t j0 = 0; j0 < n; j0 += GEMM_NR, to += GEMM_NR * kc) {
+        int64_t columns = gemm_min(GEMM_NR, n - j0);
+        const GEMM_IN *from = b + j0 * s.cs;
+        if (columns < GEMM_NR) memset(to, 0, (size_t)(GEMM_NR * kc) * sizeof *to);
+        if (s.cs == 1 && columns == GEMM_NR) {
+            for (int64_t p = 0; p < kc; p++)
+                for (int64_t j = 0; j < GEMM_NR; j++) to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
+        } else if (s.cs == 1) {
+            for (int64_t p = 0; p < kc; p++)
+                for (int64_t j = 0; j < columns; j++) to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
+        } else {
+            for (int64_t j = 0; j < columns; j++)
+                for (int64_t p = 0; p < kc; p++)
+                    to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j * s.cs]);
+        }
+    }
+}
+
+/* Most columns of a tile, and the row stride of the accumulator of a tile with n columns. */
+static inline int64_t GEMM_FN(gemm_nc)(void) { return GEMM_NC_BYTES / (int64_t)sizeof(GEMM_T); }
+static inline int64_t GEMM_FN(gemm_ld)(int64_t n) { return gemm_round_up(n, GEMM_NR); }
+/* Elements of an m×n accumulator, padded to whole register tiles. */
+static inline int64_t GEMM_FN(gemm_tile_size)(int64_t m, int64_t n)
+{
+    return gemm_round_up(m, GEMM_MR) * GEMM_FN(gemm_ld)(n);
+}
+/* Elements of packing space that gemm_add needs for products of at most m×k and k×n. */
+static inline int64_t GEMM_FN(gemm_pack_size)(int64_t m, int64_t n, int64_t k)
+{
+    int64_t rows = gemm_min(gemm_round_up(m, GEMM_MR), GEMM_MC);
+    int64_t columns = gemm_min(gemm_round_up(n, GEMM_NR), GEMM_FN(gemm_nc)());
+    return (rows + columns) * gemm_min(k, GEMM_KC);
+}
+
+/* c += a·b (or −a·b) for one accumulator of padded rows: m, n any size. */
+static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM_IN *a, gemm_strides as, bool negate,
+                                     const GEMM_IN *b, gemm_strides bs, GEMM_T *c, int64_t ldc, GEMM_T *pack)
+{
+    int64_t rows = gemm_min(gemm_round_up(m, GEMM_MR), GEMM_MC), nc = GEMM_FN(gemm_nc)();
+    GEMM_T *pack_b = pack + rows * gemm_min(k, GEMM_KC);
+    for (int64_t p = 0; p < k; p += GEMM_KC) {
+        int64_t kc = gemm_min(GEMM_KC, k - p);
+        for (int64_t j0 = 0; j0 < n; j0 += nc) {
+            int64_t columns = gemm_min(nc, n - j0);
+            GEMM_FN(gemm_pack_b)(kc, columns, b + p * bs.rs + j0 * bs.cs, bs, pack_b);
+            for (int64_t i0 = 0; i0 < m; i0 += GEMM_MC) {
+                int64_t height = gemm_min(GEMM_MC, m - i0);
+                GEMM_FN(gemm_pack_a)(height, kc, a + i0 * as.rs + p * as.cs, as, negate, pack);
+                for (int64_t j = 0; j < columns; j += GEMM_NR)
+                    for (int64_t i = 0; i < height; i += GEMM_MR)
+                        GEMM_FN(gemm_micro)(kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
+            }
+        }
+    }
+}
+
+#undef GEMM_PASTE_
+#undef GEMM_PASTE
+#undef GEMM_FN
+#undef GEMM_LANES
+#undef GEMM_NR
+#undef GEMM_NAME
+#undef GEMM_T
+#undef GEMM_IN
+#undef GEMM_LOAD

@@ -1,0 +1,146 @@
+/* Shapes and dtypes of the matrix products. May use core only. */
+#include "ops/matmul/product.h"
+
+#define FAIL(op, argument, ...)                                                                              \
+    proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument, __VA_ARGS__)
+
+/* −1 is a dim that only the program's run will know: it agrees with everything. */
+static bool agree(int64_t a, int64_t b) { return a == b || a < 0 || b < 0; }
+
+static proa_status same_dtype(const char *op, const char *argument, const proa_tensor *t, const proa_tensor *first)
+{
+    if (t->dtype == first->dtype) return PROA_OK;
+    return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), argument,
+                         "is %s, but the first operand is %s; convert one with proa_cast",
+                         proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)first->dtype));
+}
+
+static proa_status check_rank(const char *op, const char *argument, const proa_tensor *t, int low, int high)
+{
+    if (t->ndim >= low && t->ndim <= high) return PROA_OK;
+    if (low == high)
+        return FAIL(op, argument, "must have %d dims, got %s; reshape it first", low, proa__tensor_text(t));
+    return FAIL(op, argument, "must have %d to %d dims, got %s; reshape it first", low, high, proa__tensor_text(t));
+}
+
+static proa_status inner_dims(const char *op, const proa_tensor *x, int64_t kx, const proa_tensor *y, int64_t ky)
+{
+    if (agree(kx, ky)) return PROA_OK;
+    return FAIL(op, "y", "has %lld rows to multiply, but x has %lld columns (x %s, y %s); transpose or reshape one",
+                (long long)ky, (long long)kx, proa__tensor_text(x), proa__tensor_text(y));
+}
+
+static bool broadcast_dim(int64_t a, int64_t b, int64_t *out)
+{
+    if (a == 1) {
+        *out = b;
+    } else if (b == 1 || a == b || b < 0) {
+        *out = a;
+    } else if (a < 0) {
+        *out = b;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Batch dims of x and y, right-aligned, into m; `core_*` dims at the end are the matrices. */
+static proa_status batch_dims(const char *op, const proa_tensor *x, int core_x, const proa_tensor *y, int core_y,
+                              proa_meta *m)
+{
+    int bx = x->ndim - core_x, by = y->ndim - core_y, dims = bx > by ? bx : by;
+    for (int i = 0; i < dims; i++) {
+        int ix = i - (dims - bx), iy = i - (dims - by);
+        int64_t dx = ix < 0 ? 1 : x->shape[ix], dy = iy < 0 ? 1 : y->shape[iy];
+        if (!broadcast_dim(dx, dy, &m->shape[i]))
+            return FAIL(op, "y", "has batch dim %lld where x has %lld (x %s, y %s); they must be equal or 1",
+                        (long long)dy, (long long)dx, proa__tensor_text(x), proa__tensor_text(y));
+    }
+    m->ndim = (int8_t)dims;
+    return PROA_OK;
+}
+
+static proa_status product_meta(const char *op, const proa_tensor *x, const proa_tensor *y, bool tx, bool ty,
+                                proa_meta *m)
+{
+    PROA_TRY(same_dtype(op, "y", y, x));
+    PROA_TRY(check_rank(op, "x", x, 1, PROA_MAX_DIMS));
+    PROA_TRY(check_rank(op, "y", y, 1, PROA_MAX_DIMS));
+    bool row = x->ndim == 1, column = y->ndim == 1;
+    int64_t kx = x->shape[row || !tx ? x->ndim - 1 : x->ndim - 2];
+    int64_t ky = y->shape[column || ty ? y->ndim - 1 : y->ndim - 2];
+    PROA_TRY(inner_dims(op, x, kx, y, ky));
+    m->dtype = (proa_dtype)x->dtype;
+    PROA_TRY(batch_dims(op, x, row ? 1 : 2, y, column ? 1 : 2, m));
+    if (!row) m->shape[m->ndim++] = x->shape[tx ? x->ndim - 1 : x->ndim - 2];
+    if (!column) m->shape[m->ndim++] = y->shape[ty ? y->ndim - 2 : y->ndim - 1];
+    return PROA_OK;
+}
+
+proa_status matmul_infer(const proa_matmul_args *a, proa_matmul_metas *m)
+{
+    return product_meta("matmul", a->x, a->y, a->transpose_x, a->transpose_y, &m->out);
+}
+
+proa_status bmm_infer(const proa_bmm_args *a, proa_bmm_metas *m)
+{
+    PROA_TRY(check_rank("bmm", "x", a->x, 3, 3));
+    PROA_TRY(check_rank("bmm", "y", a->y, 3, 3));
+    if (!agree(a->x->shape[0], a->y->shape[0]))
+        return FAIL("bmm", "y", "has %lld matrices, but x has %lld", (long long)a->y->shape[0],
+                    (long long)a->x->shape[0]);
+    return product_meta("bmm", a->x, a->y, false, false, &m->out);
+}
+
+proa_status mv_infer(const proa_mv_args *a, proa_mv_metas *m)
+{
+    PROA_TRY(check_rank("mv", "x", a->x, 2, 2));
+    PROA_TRY(check_rank("mv", "vec", a->vec, 1, 1));
+    return product_meta("mv", a->x, a->vec, false, false, &m->out);
+}
+
+proa_status dot_infer(const proa_dot_args *a, proa_dot_metas *m)
+{
+    PROA_TRY(same_dtype("dot", "y", a->y, a->x));
+    PROA_TRY(check_rank("dot", "x", a->x, 1, 2));
+    bool same = a->x->ndim == a->y->ndim;
+    for (int i = 0; same && i < a->x->ndim; i++) same = agree(a->x->shape[i], a->y->shape[i]);
+    if (!same)
+        return FAIL("dot", "y", "must have the shape of x, %s, got %s", proa__tensor_text(a->x),
+                    proa__tensor_text(a->y));
+    m->out.dtype = (proa_dtype)a->x->dtype;
+    m->out.ndim = (int8_t)(a->x->ndim - 1);
+    if (a->x->ndim == 2) m->out.shape[0] = a->x->shape[0] < 0 ? a->y->shape[0] : a->x->shape[0];
+    return PROA_OK;
+}
+
+/* d must broadcast to the 2-D (or, for linear, any) result. */
+static proa_status check_addend(const char *op, const char *argument, const proa_tensor *d, const proa_meta *out)
+{
+    bool fits = d->ndim <= out->ndim;
+    for (int i = 0; fits && i < d->ndim; i++)
+        fits = d->shape[i] == 1 || agree(d->shape[i], out->shape[out->ndim - d->ndim + i]);
+    if (fits) return PROA_OK;
+    return FAIL(op, argument, "is %s, which does not broadcast to the product's shape %s", proa__tensor_text(d),
+                proa__shape_text(out->shape, out->ndim));
+}
+
+proa_status addmm_infer(const proa_addmm_args *a, proa_addmm_metas *m)
+{
+    PROA_TRY(check_rank("addmm", "x", a->x, 2, 2));
+    PROA_TRY(check_rank("addmm", "y", a->y, 2, 2));
+    PROA_TRY(check_rank("addmm", "input", a->input, 1, 2));
+    PROA_TRY(same_dtype("addmm", "x", a->x, a->input));
+    PROA_TRY(product_meta("addmm", a->x, a->y, false, false, &m->out));
+    return check_addend("addmm", "input", a->input, &m->out);
+}
+
+proa_status linear_infer(const proa_linear_args *a, proa_linear_metas *m)
+{
+    PROA_TRY(check_rank("linear", "weight", a->weight, 2, 2));
+    PROA_TRY(product_meta("linear", a->x, a->weight, false, false, &m->out));
+    if (proa__absent(a->bias)) return PROA_OK;
+    PROA_TRY(same_dtype("linear", "bias", a->bias, a->x));
+    PROA_TRY(check_rank("linear", "bias", a->bias, 1, 1));
+    return check_addend("linear", "bias", a->bias, &m->out);
+}

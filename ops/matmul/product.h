@@ -1,0 +1,61 @@
+/* What every matrix product of this folder comes down to: batches of C = alpha·A·B + beta·D over element
+ * strides. Made from tensors here, run by the kernels. May use core only. */
+#ifndef PROA_OPS_MATMUL_PRODUCT_H
+#define PROA_OPS_MATMUL_PRODUCT_H
+
+#include "ops_impl.h"
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+typedef struct matmul_product {
+    proa_dtype dtype;
+    /* Batch dims, adjacent ones merged where the strides allow; strides in elements, 0 = broadcast. */
+    int batch_dims;
+    int64_t batch[PROA_MAX_DIMS], x_batch[PROA_MAX_DIMS], y_batch[PROA_MAX_DIMS], out_batch[PROA_MAX_DIMS];
+    int64_t batches; /* their product */
+    int64_t m, n, k;
+    int64_t x_rs, x_cs, y_rs, y_cs; /* out is row-major with n columns */
+    const char *x, *y;
+    char *out;
+    /* D, broadcast over the batches; NULL without one. */
+    const char *add;
+    int64_t add_rs, add_cs;
+    double alpha, beta;
+    bool odd; /* a byte stride is no multiple of the element: the operands must be copied first */
+} matmul_product;
+
+/* The product of x and y (1-D operands as rows and columns, batch dims broadcast) into out. */
+matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool transpose_x, bool transpose_y,
+                             const proa_tensor *out);
+/* Adds beta·d; d is 1-D or 2-D and broadcasts over [m, n]. Does nothing for proa_none or beta 0. */
+void proa__product_add(matmul_product *p, const proa_tensor *d, double alpha, double beta);
+/* Element offsets of batch `index` in x, y and out. */
+void proa__product_batch(const matmul_product *p, int64_t index, int64_t *x, int64_t *y, int64_t *out);
+
+/* Makes the product of each op from its args: what its kernels start with. */
+#define PRODUCT_MATMUL(a) proa__product((a)->x, (a)->y, (a)->transpose_x, (a)->transpose_y, (a)->out)
+#define PRODUCT_BMM(a) proa__product((a)->x, (a)->y, false, false, (a)->out)
+#define PRODUCT_MV(a) proa__product((a)->x, (a)->vec, false, false, (a)->out)
+
+static inline matmul_product product_linear(const proa_linear_args *a)
+{
+    matmul_product p = proa__product(a->x, a->weight, false, false, a->out);
+    proa__product_add(&p, a->bias, 1, 1);
+    return p;
+}
+
+static inline matmul_product product_addmm(const proa_addmm_args *a)
+{
+    matmul_product p = proa__product(a->x, a->y, false, false, a->out);
+    proa__product_add(&p, a->input, a->alpha, a->beta);
+    return p;
+}
+
+/* Multiply-adds of a product, as a double: only compared with thresholds. */
+static inline double product_work(const matmul_product *p)
+{
+    return (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
+}
+
+#endif

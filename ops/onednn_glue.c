@@ -1,0 +1,244 @@
+/* The oneDNN side of ops/onednn.h. Empty without oneDNN. May use core only. */
+#if PROA_HAVE_ONEDNN
+#include "ops/onednn.h"
+
+#include <pthread.h>
+#if PROA_HAVE_OPENMP
+#include <omp.h>
+#endif
+
+static dnnl_engine_t engine;
+static dnnl_stream_t stream; /* a CPU stream has no state: one serves every thread */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_engine(void)
+{
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) {
+        engine = NULL;
+        return;
+    }
+    if (dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success) {
+        dnnl_engine_destroy(engine);
+        engine = NULL;
+    }
+}
+
+bool proa__dnnl_usable(void)
+{
+#if defined(__x86_64__)
+    if (proa__cpu_level() == 0) return false;
+#endif
+    pthread_once(&once, make_engine);
+    return engine != NULL;
+}
+
+dnnl_engine_t proa__dnnl_engine(void) { return engine; }
+
+bool proa__dnnl_dtype(proa_dtype dtype, dnnl_data_type_t *to)
+{
+    switch (dtype) {
+    case PROA_F32: *to = dnnl_f32; return true;
+    case PROA_F16: *to = dnnl_f16; return true;
+    case PROA_BF16: *to = dnnl_bf16; return true;
+    case PROA_I32: *to = dnnl_s32; return true;
+    default: return false;
+    }
+}
+
+static dnnl_memory_desc_t make_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype, bool any)
+{
+    dnnl_data_type_t type;
+    dnnl_memory_desc_t md = NULL;
+    if (!proa__dnnl_dtype(dtype, &type)) return NULL;
+    dnnl_dims_t row_major;
+    if (any) return dnnl_memory_desc_create_with_tag(&md, ndim, dims, type, dnnl_format_tag_any) ? NULL : md;
+    if (!strides) {
+        int64_t step = 1;
+        for (int i = ndim - 1; i >= 0; step *= dims[i], i--) row_major[i] = step;
+        strides = row_major;
+    }
+    return dnnl_memory_desc_create_with_strides(&md, ndim, dims, type, strides) ? NULL : md;
+}
+
+dnnl_memory_desc_t proa__dnnl_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype)
+{
+    return make_md(ndim, dims, strides, dtype, false);
+}
+
+dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype dtype)
+{
+    return make_md(ndim, dims, NULL, dtype, true);
+}
+
+/* ---- threads: oneDNN uses as many as OpenMP would ---- */
+
+static int threads_set(int n)
+{
+#if PROA_HAVE_OPENMP
+    int before = omp_get_max_threads();
+    if (before != n) omp_set_num_threads(n);
+    return before;
+#else
+    return n;
+#endif
+}
+
+/* ---- building ---- */
+
+bool proa__dnnl_begin(proa__dnnl_build *b)
+{
+    *b = (proa__dnnl_build){.threads_before = -1};
+    if (!proa__dnnl_usable()) return false;
+    b->threads_before = threads_set(proa_threads());
+    if (dnnl_primitive_attr_create(&b->attr) != dnnl_success) return false;
+    return dnnl_primitive_attr_set_scratchpad_mode(b->attr, dnnl_scratchpad_mode_user) == dnnl_success;
+}
+
+bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user)
+{
+    if (!user) return false;
+    if (b->n_args == PROA__DNNL_ARGS) {
+        dnnl_memory_desc_destroy(user);
+        return false;
+    }
+    b->args[b->n_args++] = (proa__dnnl_arg){.index = index, .output = output, .user = user};
+    return true;
+}
+
+static void release_arg(proa__dnnl_arg *arg)
+{
+    if (arg->user) dnnl_memory_desc_destroy(arg->user);
+    if (arg->inner) dnnl_memory_desc_destroy(arg->inner);
+    if (arg->reorder) dnnl_primitive_destroy(arg->reorder);
+    *arg = (proa__dnnl_arg){0};
+}
+
+/* What the primitive wants of one operand; a reorder when that is not what the caller has. */
+static bool settle_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
+{
+    const_dnnl_memory_desc_t want = dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, arg->index);
+    if (!want) return false;
+    arg->bytes = dnnl_memory_desc_get_size(want);
+    if (dnnl_memory_desc_equal(want, arg->user)) return true;
+    if (dnnl_memory_desc_clone(&arg->inner, want) != dnnl_success) return false;
+    const_dnnl_memory_desc_t from = arg->output ? arg->inner : arg->user, to = arg->output ? arg->user : arg->inner;
+    dnnl_primitive_desc_t reorder = NULL;
+    if (dnnl_reorder_primitive_desc_create(&reorder, from, engine, to, engine, NULL) != dnnl_success) return false;
+    bool ok = dnnl_primitive_create(&arg->reorder, reorder) == dnnl_success;
+    dnnl_primitive_desc_destroy(reorder);
+    return ok;
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static proa__dnnl_state *make_state(proa__dnnl_build *b)
+{
+    proa__dnnl_state *s = proa__calloc(sizeof *s);
+    if (!s) return NULL;
+    s->threads = proa_threads();
+    bool ok = dnnl_primitive_create(&s->primitive, b->desc) == dnnl_success;
+    const_dnnl_memory_desc_t pad = dnnl_primitive_desc_query_md(b->desc, dnnl_query_scratchpad_md, 0);
+    ok = ok && pad && dnnl_memory_desc_clone(&s->scratchpad, pad) == dnnl_success;
+    if (ok) s->scratch_bytes = aligned(dnnl_memory_desc_get_size(s->scratchpad));
+    for (int i = 0; i < b->n_args; i++) {
+        s->args[i] = b->args[i];
+        b->args[i] = (proa__dnnl_arg){0};
+        s->n_args = i + 1;
+        ok = ok && settle_arg(&s->args[i], b->desc);
+        if (ok && s->args[i].reorder) s->scratch_bytes += aligned(s->args[i].bytes);
+    }
+    if (ok) return s;
+    proa__dnnl_release(s);
+    return NULL;
+}
+
+proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state)
+{
+    *state = ok && b->desc ? make_state(b) : NULL;
+    if (b->desc) dnnl_primitive_desc_destroy(b->desc);
+    if (b->attr) dnnl_primitive_attr_destroy(b->attr);
+    for (int i = 0; i < b->n_args; i++) release_arg(&b->args[i]);
+    if (b->threads_before >= 0) threads_set(b->threads_before);
+    return *state ? PROA_OK : proa_error() ? proa_error() : PROA_DECLINED;
+}
+
+void proa__dnnl_release(void *state)
+{
+    proa__dnnl_state *s = state;
+    if (!s) return;
+    for (int i = 0; i < s->n_args; i++) release_arg(&s->args[i]);
+    if (s->scratchpad) dnnl_memory_desc_destroy(s->scratchpad);
+    if (s->primitive) dnnl_primitive_destroy(s->primitive);
+    proa__free(s);
+}
+
+/* ---- running ---- */
+
+typedef struct execution {
+    dnnl_memory_t user[PROA__DNNL_ARGS], inner[PROA__DNNL_ARGS], pad;
+} execution;
+
+static bool make_memory(dnnl_memory_t *m, const_dnnl_memory_desc_t md, void *data)
+{
+    return dnnl_memory_create(m, md, engine, data) == dnnl_success;
+}
+
+static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t to)
+{
+    dnnl_exec_arg_t list[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    return dnnl_primitive_execute(arg->reorder, stream, 2, list) == dnnl_success;
+}
+
+static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, char *scratch)
+{
+    dnnl_exec_arg_t list[PROA__DNNL_ARGS + 1];
+    char *at = scratch + aligned(dnnl_memory_desc_get_size(s->scratchpad));
+    if (!make_memory(&e->pad, s->scratchpad, scratch)) return false;
+    for (int i = 0; i < s->n_args; i++) {
+        const proa__dnnl_arg *arg = &s->args[i];
+        if (!make_memory(&e->user[i], arg->user, data[i])) return false;
+        list[i] = (dnnl_exec_arg_t){arg->index, e->user[i]};
+        if (!arg->reorder) continue;
+        if (!make_memory(&e->inner[i], arg->inner, at)) return false;
+        at += aligned(arg->bytes);
+        list[i].memory = e->inner[i];
+        if (!arg->output && !reorder(arg, e->user[i], e->inner[i])) return false;
+    }
+    list[s->n_args] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, e->pad};
+    if (dnnl_primitive_execute(s->primitive, stream, s->n_args + 1, list) != dnnl_success) return false;
+    for (int i = 0; i < s->n_args; i++)
+        if (s->args[i].reorder && s->args[i].output && !reorder(&s->args[i], e->inner[i], e->user[i])) return false;
+    return true;
+}
+
+static proa_status run_state(const proa__dnnl_state *s, void *const *data)
+{
+    void *scratch = proa_scratch(s->scratch_bytes);
+    if (!scratch) return proa_error();
+    execution e = {0};
+    int before = threads_set(s->threads);
+    bool ok = execute(s, &e, data, scratch);
+    threads_set(before);
+    for (int i = 0; i < s->n_args; i++) {
+        if (e.user[i]) dnnl_memory_destroy(e.user[i]);
+        if (e.inner[i]) dnnl_memory_destroy(e.inner[i]);
+    }
+    if (e.pad) dnnl_memory_destroy(e.pad);
+    proa_scratch_free(scratch);
+    if (ok) return PROA_OK;
+    return proa_fail(PROA_ERR_OUT_OF_MEMORY, "oneDNN could not run a prepared primitive: most likely out of memory");
+}
+
+proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
+                           void *const *data)
+{
+    const proa__dnnl_state *s = state;
+    if (s->threads == proa_threads()) return run_state(s, data);
+    void *fresh = NULL;
+    proa_status status = prepare(args, &fresh);
+    if (status == PROA_DECLINED) status = run_state(s, data);
+    else if (status == PROA_OK) status = run_state(fresh, data);
+    proa__dnnl_release(fresh);
+    return status;
+}
+#endif
