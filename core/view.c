@@ -18,7 +18,7 @@ bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strid
         }
     }
     *numel = !known ? -1 : empty ? 0 : count;
-    if (PROA__LIKELY(fits)) return true;
+    if (PROA__LIKELY(fits) || empty) return true; /* no element: strides are never used */
     proa_fail(PROA_ERR_OVERFLOW, "shape %s of %zu-byte elements takes more than 2^63 bytes",
               proa__shape_text(shape, ndim), item);
     return false;
