@@ -1,0 +1,88 @@
+/* Data parallelism: equal parameters at the start, averaged gradients before every step. Gradients travel in
+ * buckets of one dtype, through the collective ops, so that a small layer costs no round trip of its own.
+ * May use core, ops, autograd, nn and optim. */
+#include "core/internal.h"
+#include "core/tensor.h"
+
+#include <proa/autograd.h>
+#include <proa/dist.h>
+
+/* Bytes of one bucket: large enough that latency vanishes, small enough to stay in the last cache. */
+enum { BUCKET_BYTES = 4 << 20 };
+
+proa_status proa_sync_layer(proa_layer *layer)
+{
+    PROA_TRY(proa_error());
+    if (!layer) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "sync_layer: layer is NULL");
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    proa_named_list state = proa_state(layer);
+    PROA_TRY(proa_error());
+    for (int64_t i = 0; i < state.count; i++)
+        if (!proa_broadcast_(state.at[i].tensor)) return proa_error();
+    return PROA_OK;
+}
+
+/* Copies between a bucket and the gradients [first, last). */
+static void exchange(proa_tensor *const *params, int64_t first, int64_t last, char *bucket, bool gather)
+{
+    for (int64_t i = first; i < last; i++) {
+        proa_tensor *g = proa_grad_of(params[i]);
+        if (g == proa_none || g->dtype != params[first]->dtype) continue;
+        size_t bytes = (size_t)g->numel * proa_dtype_size((proa_dtype)g->dtype);
+        if (gather) memcpy(bucket, g->data, bytes);
+        else memcpy(g->data, bucket, bytes);
+        bucket += bytes;
+        if (!gather) proa_touch(g);
+    }
+}
+
+/* One bucket: the gradients from `first` on, of its dtype, up to the size of a bucket. */
+static proa_status reduce_bucket(proa_tensor *const *params, int64_t first, int64_t last, int64_t elements)
+{
+    PROA_SCOPED;
+    proa_tensor *bucket = proa_empty(PROA_SHAPE(elements), (proa_dtype)params[first]->dtype);
+    if (!bucket) return proa_error();
+    exchange(params, first, last, bucket->data, true);
+    if (!proa_all_reduce_(bucket, .reduce_type = PROA_REDUCE_TYPE_AVG)) return proa_error();
+    exchange(params, first, last, bucket->data, false);
+    return PROA_OK;
+}
+
+/* Every rank must send the same tensors: a parameter that got no gradient here sends zeros. */
+static proa_status fill_missing(proa_tensors params)
+{
+    for (int64_t i = 0; i < params.count; i++) {
+        proa_tensor *p = params.at[i], *g = proa_grad_of(p);
+        if (g != proa_none) {
+            if (g->flags & PROA_T_STRIDED)
+                return proa_fail(PROA_ERR_INTERNAL, "sync_gradients: a gradient is not contiguous");
+            continue;
+        }
+        PROA_SCOPED;
+        proa_tensor *zero = proa_full_like(p, 0);
+        if (!zero) return proa_error();
+        PROA_TRY(proa_set_grad(p, zero));
+    }
+    return PROA_OK;
+}
+
+proa_status proa_sync_gradients(proa_optimizer *opt)
+{
+    PROA_TRY(proa_error());
+    if (!opt) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "sync_gradients: opt is NULL");
+    if (proa_size() == 1) return PROA_OK;
+    PROA_NO_GRAD;
+    proa_tensors params = proa_optimizer_parameters(opt);
+    PROA_TRY(fill_missing(params));
+    int64_t first = 0;
+    while (first < params.count) {
+        int64_t last = first, elements = 0, limit = BUCKET_BYTES / 8;
+        while (last < params.count && params.at[last]->dtype == params.at[first]->dtype &&
+               (elements == 0 || elements + params.at[last]->numel <= limit))
+            elements += params.at[last++]->numel;
+        PROA_TRY(reduce_bucket(params.at, first, last, elements));
+        first = last;
+    }
+    return PROA_OK;
+}
