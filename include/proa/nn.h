@@ -87,7 +87,7 @@ typedef struct proa_named_list {
     proa_named *at;
 } proa_named_list;
 /* The list and names end with the scope; tensors are borrowed. */
-PROA_API proa_named_list proa_state(proa_layer *layer);
+PROA_API proa_named_list proa_layer_state(proa_layer *layer);
 
 /* ---- layers ---- */
 /* proa_sequential(a, b, c): runs its children one after the other; takes them over. */
