@@ -1,0 +1,79 @@
+/* Files: programs in Paddle's format, named state, checkpoints. Implemented by io/; needs proa/core.h and
+ * proa/program.h. Every file is written whole or not at all, and nothing in a file is believed unchecked:
+ * a damaged one is PROA_ERR_CORRUPT with what and where, never a crash. */
+#ifndef PROA_IO_H
+#define PROA_IO_H
+
+#include <proa/core.h>
+#include <proa/program.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- programs -------------------------------------------------------------------------- */
+
+/* Writes <prefix>.pdmodel and, if the program has persistable variables, <prefix>.pdiparams (otherwise an
+ * old one is removed). Paddle 2.x loads the pair. UNSUPPORTED: an op that Paddle has no spelling for. */
+PROA_API proa_status proa_program_save(const proa_program *p, const char *prefix) PROA_MUST_CHECK;
+
+/* Loads <prefix>.pdmodel + .pdiparams; a path that ends in .pdmodel; a folder with __model__ and __params__
+ * (or model and params, or one file a variable); or one file with a program alone. Free the result with
+ * proa_program_free. Aligned parameter files are mapped, not copied: replace such a file by renaming, never
+ * by writing into it. UNSUPPORTED names every op type that is not known. */
+PROA_API proa_program *proa_program_load(const char *path);
+/* The same from memory; params NULL: the program has none. Nothing of the buffers is kept. */
+PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
+                                                size_t params_bytes);
+
+/* ---- tensor files ---------------------------------------------------------------------- */
+
+/* One tensor as Paddle's binary stream (paddle.save(…, use_binary_format=True)). */
+PROA_API proa_status proa_tensor_save(const proa_tensor *t, const char *path) PROA_MUST_CHECK;
+PROA_API proa_tensor *proa_tensor_load(const char *path);
+PROA_API proa_tensor *proa_tensor_load_memory(const void *data, size_t bytes);
+
+/* ---- state: named tensors and named bytes ---------------------------------------------- */
+
+typedef struct proa_state_item {
+    char *name;
+    proa_tensor *tensor; /* kept; NULL: bytes */
+    void *bytes;
+    size_t n_bytes;
+} proa_state_item;
+
+/* What a checkpoint holds. Names are unique; order is kept. */
+typedef struct proa_state {
+    int64_t count, room;
+    proa_state_item *items;
+} proa_state;
+
+PROA_API proa_state *proa_state_new(void);
+PROA_API void proa_state_free(proa_state *s); /* accepts NULL */
+/* Adds, or replaces what has that name. The tensor is kept, not copied; the bytes are copied. */
+PROA_API proa_status proa_state_put(proa_state *s, const char *name, proa_tensor *t);
+PROA_API proa_status proa_state_put_bytes(proa_state *s, const char *name, const void *data, size_t bytes);
+PROA_API proa_status proa_state_put_int(proa_state *s, const char *name, int64_t v);
+PROA_API proa_status proa_state_put_float(proa_state *s, const char *name, double v);
+/* The item of that name, NULL if none; sets no error. Borrowed. */
+PROA_API const proa_state_item *proa_state_find(const proa_state *s, const char *name);
+/* The tensor of that name; NOT_FOUND if none. Borrowed. */
+PROA_API proa_tensor *proa_state_get(const proa_state *s, const char *name);
+/* Copies exactly `bytes` bytes; NOT_FOUND or CORRUPT otherwise. */
+PROA_API proa_status proa_state_get_bytes(const proa_state *s, const char *name, void *to, size_t bytes);
+PROA_API proa_status proa_state_get_int(const proa_state *s, const char *name, int64_t *to);
+PROA_API proa_status proa_state_get_float(const proa_state *s, const char *name, double *to);
+/* Copies the tensor of that name into `to`, which must have its shape and dtype. */
+PROA_API proa_status proa_state_copy_to(const proa_state *s, const char *name, proa_tensor *to);
+
+/* ---- checkpoint files ------------------------------------------------------------------ */
+
+/* The container is described in docs/checkpoint-format.md: every byte is covered by a checksum. */
+PROA_API proa_status proa_state_save(const proa_state *s, const char *path) PROA_MUST_CHECK;
+PROA_API proa_state *proa_state_load(const char *path);
+PROA_API proa_state *proa_state_load_memory(const void *data, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+/* What the readers and writers of Paddle's format share: short names for the messages, the table of wire
+ * forms, and a program file's parts in memory. No protobuf type leaves io/. */
+#ifndef PROA_IO_FORMAT_H
+#define PROA_IO_FORMAT_H
+
+#include "framework.pb-c.h"
+#include "io/file.h"
+#include "jit/program.h"
+
+#include <proa/wire.h>
+
+typedef Paddle__Framework__Proto__ProgramDesc pb_program;
+typedef Paddle__Framework__Proto__BlockDesc pb_block;
+typedef Paddle__Framework__Proto__OpDesc pb_op;
+typedef Paddle__Framework__Proto__OpDesc__Attr pb_attr;
+typedef Paddle__Framework__Proto__OpDesc__Var pb_slot;
+typedef Paddle__Framework__Proto__VarDesc pb_var;
+typedef Paddle__Framework__Proto__VarType pb_var_type;
+typedef Paddle__Framework__Proto__VarType__TensorDesc pb_tensor;
+
+/* protobuf-c's memory comes from proa__alloc. */
+extern ProtobufCAllocator proa__pb_allocator;
+
+/* Container numbers of VarType.Type that io meets. */
+enum {
+    PB_LOD_TENSOR = 7,
+    PB_SELECTED_ROWS = 8,
+    PB_FEED_MINIBATCH = 9,
+    PB_FETCH_LIST = 10,
+    PB_READER = 15,
+    PB_RAW = 17
+};
+
+/* 2.6.2: the version that io's program files carry. */
+#define PROA__WIRE_VERSION 2006002
+
+/* VarType.Type of a dtype, and back (PROA_NODTYPE if it names no data type of ours). */
+int proa__dtype_to_wire(proa_dtype dtype);
+proa_dtype proa__dtype_from_wire(int64_t number);
+
+/* A wire form and the op it belongs to. */
+typedef struct proa__form {
+    const proa_op *op;
+    const proa_wire *wire;
+    struct proa__form *next; /* in its bucket */
+} proa__form;
+
+/* The wire forms of the whole table by type; built for one load, in its arena. */
+typedef struct proa__forms {
+    uint32_t mask;
+    proa__form **buckets;
+} proa__forms;
+
+proa_status proa__forms_build(proa__forms *forms, proa__arena *arena);
+/* The next form spelled `type` after `after` (NULL: the first), in the table's order; NULL if no more. */
+const proa__form *proa__forms_next(const proa__forms *forms, const proa__form *after, const char *type);
+/* FNV-1a of a name. */
+uint32_t proa__hash(const char *name);
+
+/* Values of the table's text (defaults, constants). Lists are "[1, 2]" or "1,2". */
+bool proa__text_bool(const char *text);
+int64_t proa__text_int(const char *text);
+double proa__text_float(const char *text);
+int64_t proa__text_count(const char *text);
+/* Fills args field f from text; memory comes from the arena. */
+proa_status proa__field_from_text(const proa_field *f, void *args, const char *text, proa__arena *arena);
+int proa__choice_of(const proa_field *f, const char *name); /* −1 if there is no such choice */
+
+/* ---- tensors in files ------------------------------------------------------------------ */
+typedef struct proa__named {
+    const char *name;
+    proa_tensor *tensor;
+} proa__named;
+
+/* Writes one LoDTensor stream; its data starts on a multiple of 64 from the file's begin. */
+proa_status proa__stream_write(proa__writer *w, const proa_tensor *t);
+/* Reads one; `map` NULL: copies. The tensor is new. */
+typedef struct proa__filemap proa__filemap;
+proa_tensor *proa__stream_read(proa__source *s, proa__filemap *map);
+/* A private mapping of an open source's file, NULL (no error) if it cannot be mapped. */
+proa__filemap *proa__filemap_open(const proa__source *s);
+void proa__filemap_release(proa__filemap *m);
+
+/* Writes tensors, which it sorts by name, as one .pdiparams. */
+proa_status proa__params_write(proa__writer *w, proa__named *items, size_t count);
+/* Reads the count streams of names (sorted) into items' tensors, new in the current scope. */
+proa_status proa__params_read(proa__source *s, proa__named *items, size_t count);
+int proa__by_name(const void *a, const void *b);
+
+#endif

@@ -1,0 +1,54 @@
+/* The state of loading one program, shared by the walker of ops (read_op.c) and the reader of files
+ * (program_read.c). Uses format.h. */
+#ifndef PROA_IO_PROGRAM_READ_H
+#define PROA_IO_PROGRAM_READ_H
+
+#include "io/format.h"
+
+/* A block of the file: its names in scope, and the IR block that stands for it once it was reached. */
+typedef struct proa__level {
+    const pb_block *pb;
+    proa_block *block;
+    proa__map names; /* name → tensor that it means now (a variable's handle or a constant) */
+} proa__level;
+
+/* A variable and the name it shall have when all is read. */
+typedef struct proa__rename {
+    proa_var *var;
+    const char *name;
+} proa__rename;
+
+typedef struct proa__load {
+    proa__arena arena;
+    proa__forms forms;
+    pb_program *pb;
+    proa_program *program;
+    proa__level *levels; /* one a block of the file */
+    proa__rename *renames;
+    size_t n_renames, renames_room;
+    proa_var **outputs; /* fetched, by col */
+    int32_t n_outputs, depth;
+    const char *source; /* for messages */
+} proa__load;
+
+struct proa_wire_reader {
+    proa__load *load;
+    proa__level *level;
+    const pb_op *desc;
+    int32_t first_var; /* variables with a lower index were there before this op */
+};
+
+const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name);
+const pb_attr *proa__attr_find(const pb_op *desc, const char *name);
+bool proa__attr_int(const pb_attr *a, int64_t *v);
+/* True for the names that stand for "no variable". */
+bool proa__no_name(const char *name);
+/* The tensor a name means in a level or its parents; an error if none. */
+proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *name);
+proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t);
+/* Reads one op through the form that fits it, into the level's block, which must be open for capture. */
+proa_status proa__read_op(proa_wire_reader *r);
+/* Reads block `index` of the file into a new IR block below `parent`. */
+proa_block *proa__read_block(proa__load *l, int64_t index, proa__level *parent);
+
+#endif

@@ -1,0 +1,230 @@
+/* Saves programs as .pdmodel + .pdiparams: every variable described with its rank, every attribute spelled
+ * out, feed and fetch ops and a last `scale` an output, as Paddle's own inference models have them. May use
+ * jit, core and io's own headers. */
+#if defined(PROA_HAVE_PROTOBUF_C)
+
+#include "io/program_write.h"
+
+#include <errno.h>
+#include <proa/io.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool is_param(const proa_var *v) { return v->persistable && v->wire_kind == 0; }
+
+/* ---- feeds and fetches ----------------------------------------------------------------- */
+
+static proa_status put_marker(proa_wire_writer *w, const char *type, const char *x, const char *out,
+                              int64_t col)
+{
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa__put_slot(w, true, "X", &x, 1));
+    PROA_TRY(proa__put_slot(w, false, "Out", &out, 1));
+    return proa_wire_put_int(w, "col", PROA_WIRE_INT, col);
+}
+
+static bool can_scale(proa_dtype dtype)
+{
+    return dtype != PROA_BOOL && dtype != PROA_C64 && dtype != PROA_C128;
+}
+
+/* The name that fetches output i: its own when a loaded program already ends in the usual scale, otherwise
+ * that of a scale op written here. */
+static proa_status put_output(proa_wire_writer *w, const proa_program *p, int32_t i, const char **fetched)
+{
+    const char *stem = "save_infer_model/scale_";
+    proa_var *v = p->outputs[i];
+    bool repeated = false;
+    for (int32_t k = 0; k < i; k++) repeated |= p->outputs[k] == v;
+    *fetched = v->name;
+    if (!can_scale(proa_dtype_of(v->handle))) return PROA_OK;
+    if (!repeated && !v->persistable && !v->is_input && strncmp(v->name, stem, strlen(stem)) == 0)
+        return PROA_OK;
+    int n = 0;
+    char *name;
+    do {
+        name = proa__arena_format(w->arena, "%s%d.tmp_%d", stem, i, n++);
+        if (!name) return proa_error();
+    } while (proa__var_find(w->block, name));
+    proa_meta meta = proa_meta_of(v->handle);
+    PROA_TRY(proa__put_var(w, name, &meta, PB_LOD_TENSOR, false, v->lod_level));
+    PROA_TRY(proa_wire_op(w, "scale"));
+    PROA_TRY(proa_wire_put_input(w, "X", v->handle));
+    PROA_TRY(proa__put_slot(w, false, "Out", (const char *const *)&name, 1));
+    PROA_TRY(proa_wire_put_float(w, "scale", 1));
+    PROA_TRY(proa_wire_put_float(w, "bias", 0));
+    PROA_TRY(proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1));
+    *fetched = name;
+    return PROA_OK;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------- */
+
+static int by_var_name(const void *a, const void *b)
+{
+    return strcmp((*(pb_var *const *)a)->name, (*(pb_var *const *)b)->name);
+}
+
+static proa_status put_vars(proa_wire_writer *w)
+{
+    for (int32_t i = 0; i < w->block->n_vars; i++) {
+        const proa_var *v = w->block->vars[i];
+        proa_meta meta = proa_meta_of(v->handle);
+        if (strcmp(v->name, "feed") == 0 || strcmp(v->name, "fetch") == 0)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "a variable is called '%s', a name that Paddle's format keeps "
+                             "for itself: rename it",
+                             v->name);
+        PROA_TRY(proa__put_var(w, v->name, &meta, v->wire_kind ? v->wire_kind : PB_LOD_TENSOR, v->persistable,
+                               v->lod_level));
+    }
+    return PROA_OK;
+}
+
+static proa_status put_ops(proa_wire_writer *w)
+{
+    for (int32_t i = 0; i < w->block->n_ops; i++) {
+        if (proa__write_op(w, &w->block->ops[i]) == PROA_OK) continue;
+        char text[1500];
+        proa_status code = proa_error();
+        snprintf(text, sizeof text, "%s", proa_error_message());
+        proa_clear_error();
+        return proa_fail(code, "saving op %d of block %d, %s: %s", i, w->block->index,
+                         w->block->ops[i].op->name, text);
+    }
+    return PROA_OK;
+}
+
+static proa_status put_root(proa_wire_writer *w, const proa_program *p)
+{
+    proa_meta none = {0};
+    const char **fetched = proa__arena_array(w->arena, (size_t)p->n_outputs, sizeof *fetched);
+    if (!fetched) return proa_error();
+    for (int32_t i = p->n_inputs; i-- > 0;) PROA_TRY(put_marker(w, "feed", "feed", p->inputs[i]->name, i));
+    PROA_TRY(put_ops(w));
+    w->role = 0;
+    for (int32_t i = 0; i < p->n_outputs; i++) PROA_TRY(put_output(w, p, i, &fetched[i]));
+    for (int32_t i = 0; i < p->n_outputs; i++) PROA_TRY(put_marker(w, "fetch", fetched[i], "fetch", i));
+    proa__close_op(w);
+    if (w->vars.count > 1) qsort(w->vars.at, w->vars.count, sizeof *w->vars.at, by_var_name);
+    PROA_TRY(proa__put_var(w, "feed", &none, PB_FEED_MINIBATCH, true, 0));
+    return proa__put_var(w, "fetch", &none, PB_FETCH_LIST, true, 0);
+}
+
+static pb_block *make_block(proa__arena *arena, const proa_program *p, const proa_block *b)
+{
+    proa_wire_writer w = {.arena = arena, .block = b};
+    pb_block *to = proa__arena_alloc(arena, sizeof *to);
+    if (!to || put_vars(&w) != PROA_OK) return NULL;
+    if ((b->index == 0 ? put_root(&w, p) : put_ops(&w)) != PROA_OK) return NULL;
+    proa__close_op(&w);
+    paddle__framework__proto__block_desc__init(to);
+    to->idx = b->index;
+    to->parent_idx = b->parent;
+    to->has_forward_block_idx = true;
+    to->forward_block_idx = -1;
+    to->vars = (pb_var **)(void *)w.vars.at;
+    to->n_vars = w.vars.count;
+    to->ops = (pb_op **)(void *)w.ops.at;
+    to->n_ops = w.ops.count;
+    return to;
+}
+
+/* ---- files ----------------------------------------------------------------------------- */
+
+/* protobuf-c hands out pieces; they go straight to the file. */
+typedef struct sink {
+    ProtobufCBuffer base;
+    proa__writer *writer;
+} sink;
+
+static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *data)
+{
+    proa__writer_put(((sink *)(void *)buffer)->writer, data, n);
+}
+
+static proa_status write_model(proa__arena *arena, const proa_program *p, proa__writer *w)
+{
+    pb_program program = PADDLE__FRAMEWORK__PROTO__PROGRAM_DESC__INIT;
+    Paddle__Framework__Proto__Version version = PADDLE__FRAMEWORK__PROTO__VERSION__INIT;
+    pb_block **blocks = proa__arena_array(arena, (size_t)p->n_blocks, sizeof(pb_block *));
+    if (!blocks) return proa_error();
+    for (int32_t i = 0; i < p->n_blocks; i++)
+        if (!(blocks[i] = make_block(arena, p, p->blocks[i]))) return proa_error();
+    version.has_version = true;
+    version.version = PROA__WIRE_VERSION;
+    program.version = &version;
+    program.blocks = blocks;
+    program.n_blocks = (size_t)p->n_blocks;
+    sink to = {{append}, w};
+    protobuf_c_message_pack_to_buffer(&program.base, &to.base);
+    return proa__writer_sync(w);
+}
+
+static proa_status list_params(proa__arena *arena, const proa_program *p, proa__named **items, size_t *count)
+{
+    size_t n = 0;
+    for (int32_t k = 0; k < p->n_blocks; k++) n += (size_t)p->blocks[k]->n_vars;
+    *items = proa__arena_array(arena, n, sizeof **items);
+    *count = 0;
+    if (!*items) return proa_error();
+    for (int32_t k = 0; k < p->n_blocks; k++)
+        for (int32_t i = 0; i < p->blocks[k]->n_vars; i++) {
+            const proa_var *v = p->blocks[k]->vars[i];
+            if (!is_param(v)) continue;
+            if (!v->value)
+                return proa_fail(PROA_ERR_BAD_STATE, "persistable variable '%s' has no value", v->name);
+            (*items)[(*count)++] = (proa__named){v->name, v->value};
+        }
+    return PROA_OK;
+}
+
+/* Both files are complete on disk before the first is renamed; parameters go first, so that a new model is
+ * never seen with old parameters for longer than between two renames. */
+static proa_status write_pair(proa__arena *arena, const proa_program *p, const char *model,
+                              const char *params)
+{
+    proa__named *items = NULL;
+    size_t count = 0;
+    proa__writer *m = NULL, *d = NULL;
+    proa_status status = list_params(arena, p, &items, &count);
+    if (status == PROA_OK && !(m = proa__writer_open(model))) status = proa_error();
+    if (status == PROA_OK) status = write_model(arena, p, m);
+    if (status == PROA_OK && count && !(d = proa__writer_open(params))) status = proa_error();
+    if (status == PROA_OK && count) status = proa__params_write(d, items, count);
+    if (status == PROA_OK && count) status = proa__writer_sync(d);
+    if (status == PROA_OK && count) {
+        status = proa__writer_commit(d);
+        d = NULL;
+    }
+    if (status == PROA_OK) {
+        status = proa__writer_commit(m);
+        m = NULL;
+    }
+    proa__writer_abort(m);
+    proa__writer_abort(d);
+    if (status == PROA_OK && !count && unlink(params) != 0 && errno != ENOENT)
+        status = proa_fail(PROA_ERR_IO, "cannot remove the old '%s': %s", params, strerror(errno));
+    return status;
+}
+
+proa_status proa_program_save(const proa_program *p, const char *prefix)
+{
+    if (proa_error() != PROA_OK) return proa_error();
+    if (!p || !prefix || !prefix[0])
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "proa_program_save: program and prefix must be given");
+    PROA_SCOPED;
+    proa__arena arena = {NULL};
+    size_t n = strlen(prefix);
+    char *stem = proa__arena_text(&arena, prefix), *model = NULL, *params = NULL;
+    if (stem && n > 8 && strcmp(prefix + n - 8, ".pdmodel") == 0) stem[n - 8] = 0;
+    if (stem) model = proa__arena_format(&arena, "%s.pdmodel", stem);
+    if (model) params = proa__arena_format(&arena, "%s.pdiparams", stem);
+    proa_status status = params ? write_pair(&arena, p, model, params) : proa_error();
+    proa__arena_free(&arena);
+    return status;
+}
+
+#else
+typedef int proa__no_program_write; /* C wants a declaration in every file */
+#endif

@@ -1,0 +1,42 @@
+/* The state of writing one program, shared by the walker of ops (write_op.c) and the writer of files
+ * (program_write.c). Uses format.h. */
+#ifndef PROA_IO_PROGRAM_WRITE_H
+#define PROA_IO_PROGRAM_WRITE_H
+
+#include "io/format.h"
+
+/* A growing list of pointers in an arena. */
+typedef struct proa__list {
+    void **at;
+    size_t count, room;
+} proa__list;
+
+proa_status proa__list_add(proa__list *list, proa__arena *arena, void *item);
+
+/* The wire op under construction. */
+typedef struct proa__open_op {
+    pb_op *desc;
+    proa__list inputs, outputs, attrs;
+    struct proa__open_op *next;
+} proa__open_op;
+
+struct proa_wire_writer {
+    proa__arena *arena;
+    const proa_block *block;
+    proa__list ops, vars; /* of the block: pb_op, pb_var */
+    proa__open_op *op;    /* the current one */
+    int32_t role;
+    unsigned temporaries;
+};
+
+/* Writes one op of the IR as one or more wire ops. */
+proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr);
+/* Gives the current op its finished lists. */
+void proa__close_op(proa_wire_writer *w);
+proa_status proa__put_slot(proa_wire_writer *w, bool input, const char *slot, const char *const *names,
+                           size_t n);
+/* A VarDesc of the block. */
+proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta *meta, int kind,
+                          bool persistable, int32_t lod_level);
+
+#endif

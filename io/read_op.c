@@ -1,0 +1,579 @@
+/* One op of a program file: finds the wire form that fits, fills the args struct from slots and attributes,
+ * and calls the op with capture open. Also what irregular forms read through (proa/wire.h). May use jit,
+ * core and io's own headers. */
+#if defined(PROA_HAVE_PROTOBUF_C)
+
+#include "io/program_read.h"
+
+#include "core/run.h"
+
+#include <math.h>
+
+/* ---- slots and names ------------------------------------------------------------------- */
+
+const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(slots[i]->parameter, name) == 0) return slots[i];
+    return NULL;
+}
+
+const pb_attr *proa__attr_find(const pb_op *desc, const char *name)
+{
+    for (size_t i = 0; i < desc->n_attrs; i++)
+        if (strcmp(desc->attrs[i]->name, name) == 0) return desc->attrs[i];
+    return NULL;
+}
+
+bool proa__no_name(const char *name) { return !name[0] || strcmp(name, "@EMPTY@") == 0; }
+
+proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *name)
+{
+    const proa__load *l = r->load;
+    const proa__level *level = r->level;
+    for (size_t steps = 0; level && steps <= l->pb->n_blocks; steps++) {
+        proa_tensor *t = proa__map_find(&level->names, name);
+        if (t) return t;
+        int32_t parent = level->pb->parent_idx;
+        level = parent >= 0 && (size_t)parent < l->pb->n_blocks ? &l->levels[parent] : NULL;
+    }
+    proa_fail(PROA_ERR_CORRUPT, "input %s names '%s', which nothing before it makes", slot, name);
+    return NULL;
+}
+
+/* A name whose variable this op has just made becomes that variable's name in the end. */
+static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *var)
+{
+    proa__load *l = r->load;
+    if (l->n_renames == l->renames_room) {
+        size_t room = l->renames_room ? l->renames_room * 2 : 256;
+        proa__rename *grown = proa__arena_array(&l->arena, room, sizeof *grown);
+        if (!grown) return proa_error();
+        if (l->n_renames) memcpy(grown, l->renames, l->n_renames * sizeof *grown);
+        l->renames = grown;
+        l->renames_room = room;
+    }
+    l->renames[l->n_renames++] = (proa__rename){var, name};
+    return PROA_OK;
+}
+
+proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t)
+{
+    if (proa__no_name(name) || proa__absent(t)) return PROA_OK;
+    if (!t) return proa_error() ? proa_error() : proa_fail(PROA_ERR_INTERNAL, "result '%s' is NULL", name);
+    proa_var *var = proa_is_symbolic(t) ? t->var : NULL;
+    PROA_TRY(proa__map_put(&r->level->names, name, t));
+    if (var && var->index >= r->first_var && var->index < r->level->block->n_vars &&
+        r->level->block->vars[var->index] == var && !var->persistable)
+        return plan_rename(r, name, var);
+    return PROA_OK;
+}
+
+/* ---- attributes as values -------------------------------------------------------------- */
+
+bool proa__attr_int(const pb_attr *a, int64_t *v)
+{
+    switch ((int)a->type) {
+    case PROA_WIRE_INT: *v = a->i; return true;
+    case PROA_WIRE_LONG: *v = a->l; return true;
+    case PROA_WIRE_BOOLEAN: *v = a->b; return true;
+    case PROA_WIRE_INTS: *v = a->n_ints == 1 ? a->ints[0] : 0; return a->n_ints == 1;
+    case PROA_WIRE_LONGS: *v = a->n_longs == 1 ? a->longs[0] : 0; return a->n_longs == 1;
+    case PROA_WIRE_FLOAT:
+    case PROA_WIRE_FLOAT64: {
+        double f = (int)a->type == PROA_WIRE_FLOAT ? (double)a->f : a->float64;
+        *v = fabs(f) < 0x1p62 ? (int64_t)f : 0;
+        return fabs(f) < 0x1p62 && (double)*v == f;
+    }
+    case PROA_WIRE_SCALAR:
+        if (!a->scalar || a->scalar->type > PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__LONG) return false;
+        *v = a->scalar->type == PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__LONG ? a->scalar->i : a->scalar->b;
+        return true;
+    default: return false;
+    }
+}
+
+static bool attr_float(const pb_attr *a, double *v)
+{
+    int64_t i;
+    switch ((int)a->type) {
+    case PROA_WIRE_FLOAT: *v = (double)a->f; return true;
+    case PROA_WIRE_FLOAT64: *v = a->float64; return true;
+    case PROA_WIRE_FLOATS: *v = a->n_floats == 1 ? (double)a->floats[0] : 0; return a->n_floats == 1;
+    case PROA_WIRE_STRING: *v = a->s ? proa__text_float(a->s) : 0; return a->s && a->s[0];
+    case PROA_WIRE_SCALAR:
+        if (a->scalar && a->scalar->type == PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__FLOAT64) {
+            *v = a->scalar->r;
+            return true;
+        }
+        break;
+    default: break;
+    }
+    bool ok = proa__attr_int(a, &i);
+    if (ok) *v = (double)i;
+    return ok;
+}
+
+/* Any list or single number as n numbers; get(i) by type. */
+static bool attr_count(const pb_attr *a, size_t *n)
+{
+    switch ((int)a->type) {
+    case PROA_WIRE_INTS: *n = a->n_ints; return true;
+    case PROA_WIRE_LONGS: *n = a->n_longs; return true;
+    case PROA_WIRE_BOOLEANS: *n = a->n_bools; return true;
+    case PROA_WIRE_FLOATS: *n = a->n_floats; return true;
+    case PROA_WIRE_FLOAT64S: *n = a->n_float64s; return true;
+    case PROA_WIRE_INT:
+    case PROA_WIRE_LONG:
+    case PROA_WIRE_BOOLEAN:
+    case PROA_WIRE_FLOAT:
+    case PROA_WIRE_FLOAT64: *n = 1; return true;
+    default: return false;
+    }
+}
+
+static double attr_nth(const pb_attr *a, size_t i)
+{
+    double v = 0;
+    switch ((int)a->type) {
+    case PROA_WIRE_INTS: return a->ints[i];
+    case PROA_WIRE_LONGS: return (double)a->longs[i];
+    case PROA_WIRE_BOOLEANS: return a->bools[i];
+    case PROA_WIRE_FLOATS: return (double)a->floats[i];
+    case PROA_WIRE_FLOAT64S: return a->float64s[i];
+    default: return attr_float(a, &v) ? v : 0;
+    }
+}
+
+static bool attr_ints(const pb_attr *a, proa__arena *arena, proa_ints *v)
+{
+    size_t n;
+    if (!attr_count(a, &n)) return false;
+    int64_t *at = proa__arena_array(arena, n, sizeof *at);
+    *v = (proa_ints){at ? (int64_t)n : 0, at, NULL, NULL};
+    for (size_t i = 0; i < n && at; i++) {
+        double f;
+        if ((int)a->type == PROA_WIRE_INTS) at[i] = a->ints[i];
+        else if ((int)a->type == PROA_WIRE_LONGS) at[i] = a->longs[i];
+        else if (n == 1 && proa__attr_int(a, &at[0])) continue;
+        else if (f = attr_nth(a, i), fabs(f) < 0x1p62 && (double)(int64_t)f == f) at[i] = (int64_t)f;
+        else return false;
+    }
+    return true;
+}
+
+static bool attr_floats(const pb_attr *a, proa__arena *arena, proa_floats *v)
+{
+    size_t n;
+    if (!attr_count(a, &n)) return false;
+    double *at = proa__arena_array(arena, n, sizeof *at);
+    *v = (proa_floats){at ? (int64_t)n : 0, at};
+    for (size_t i = 0; i < n && at; i++) at[i] = attr_nth(a, i);
+    return true;
+}
+
+static bool attr_scalar(const pb_attr *a, proa_scalar *v)
+{
+    int64_t i;
+    double f;
+    int type = (int)a->type;
+    if (type == PROA_WIRE_STRING) {
+        bool given = a->s && a->s[0];
+        *v = given ? proa_scalar_float(proa__text_float(a->s)) : (proa_scalar){0};
+        return true;
+    }
+    if (type == PROA_WIRE_SCALAR && a->scalar && a->scalar->c) {
+        *v = proa_scalar_complex(a->scalar->c->r, a->scalar->c->i);
+        return true;
+    }
+    if ((type == PROA_WIRE_FLOAT || type == PROA_WIRE_FLOAT64 || !proa__attr_int(a, &i)) && attr_float(a, &f))
+        *v = proa_scalar_float(f);
+    else if (proa__attr_int(a, &i))
+        *v = type == PROA_WIRE_BOOLEAN ? proa_scalar_bool(i != 0) : proa_scalar_int(i);
+    else return false;
+    return true;
+}
+
+static proa_status dtype_of_number(const char *attr, int64_t number, proa_dtype *v)
+{
+    *v = number == -1 ? PROA_NODTYPE : proa__dtype_from_wire(number);
+    if (number == -1 || *v != PROA_NODTYPE) return PROA_OK;
+    return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s is data type number %lld, which is not supported",
+                     attr, (long long)number);
+}
+
+static proa_status enum_of(const proa_field *f, const pb_attr *a, int *v)
+{
+    int64_t i, n = 0;
+    *v = -1;
+    while (f->choices[n]) n++;
+    if ((int)a->type == PROA_WIRE_STRING && a->s) *v = proa__choice_of(f, a->s);
+    else if (proa__attr_int(a, &i) && i >= 0 && i < n) *v = (int)i;
+    if (*v >= 0) return PROA_OK;
+    return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s is '%s', which is no %s", a->name, a->s ? a->s : "?",
+                     f->enum_name);
+}
+
+static proa_status block_of(proa_wire_reader *r, const pb_attr *a, struct proa_block **v)
+{
+    if ((int)a->type != PROA_WIRE_BLOCK)
+        return proa_fail(PROA_ERR_CORRUPT, "attribute %s is no block", a->name);
+    *v = proa__read_block(r->load, a->block_idx, r->level);
+    return *v ? PROA_OK : proa_error();
+}
+
+static proa_status attr_to_field(proa_wire_reader *r, const proa_field *f, void *args, const pb_attr *a)
+{
+    void *at = proa_field_at(f, args);
+    int64_t i = 0;
+    bool ok = false;
+    switch ((proa_field_kind)f->kind) {
+    case PROA_FIELD_BOOL:
+        ok = proa__attr_int(a, &i);
+        *(bool *)at = i != 0;
+        break;
+    case PROA_FIELD_INT: ok = proa__attr_int(a, at); break;
+    case PROA_FIELD_FLOAT: ok = attr_float(a, at); break;
+    case PROA_FIELD_DTYPE:
+        if (!(ok = proa__attr_int(a, &i))) break;
+        return dtype_of_number(a->name, i, at);
+    case PROA_FIELD_ENUM: return enum_of(f, a, at);
+    case PROA_FIELD_INTS: ok = attr_ints(a, &r->load->arena, at); break;
+    case PROA_FIELD_FLOATS: ok = attr_floats(a, &r->load->arena, at); break;
+    case PROA_FIELD_STRING:
+        ok = (int)a->type == PROA_WIRE_STRING && a->s;
+        *(const char **)at = ok ? a->s : "";
+        break;
+    case PROA_FIELD_SCALAR: ok = attr_scalar(a, at); break;
+    case PROA_FIELD_BLOCK: return block_of(r, a, at);
+    case PROA_FIELD_TENSOR:
+    case PROA_FIELD_TENSORS: return proa_fail(PROA_ERR_INTERNAL, "attribute %s fills a tensor", a->name);
+    }
+    if (ok) return proa_error();
+    return proa_fail(PROA_ERR_CORRUPT, "attribute %s of type number %d does not fit '%s'", a->name,
+                     (int)a->type, f->name);
+}
+
+/* ---- the form that fits ---------------------------------------------------------------- */
+
+static bool constant_holds(const char *text, const pb_attr *a)
+{
+    size_t n;
+    double v;
+    if ((int)a->type == PROA_WIRE_STRING) return a->s && strcmp(a->s, text) == 0;
+    if ((int)a->type == PROA_WIRE_FLOAT) return a->f == (float)proa__text_float(text);
+    if (!attr_count(a, &n)) return true;
+    if ((int64_t)n != proa__text_count(text)) return false;
+    if (n == 1 && attr_float(a, &v)) return v == proa__text_float(text);
+    const char *p = text;
+    for (size_t i = 0; i < n; i++) {
+        p += strspn(p, "[](), ");
+        if (attr_nth(a, i) != proa__text_float(p)) return false;
+        p += strcspn(p, ",");
+    }
+    return true;
+}
+
+static bool form_fits(const proa__form *form, const pb_op *desc, const char **why)
+{
+    const proa_wire *w = form->wire;
+    for (int i = 0; i < w->n_attrs; i++) {
+        const pb_attr *a = w->attrs[i].field < 0 ? proa__attr_find(desc, w->attrs[i].name) : NULL;
+        if (!a || !w->attrs[i].constant || constant_holds(w->attrs[i].constant, a)) continue;
+        *why = w->attrs[i].name;
+        return false;
+    }
+    return true;
+}
+
+static bool wire_knows(const proa_wire *w, const proa_op *op, const char *slot)
+{
+    for (int i = 0; i < w->n_slots; i++)
+        if (op->fields[w->slots[i].field].role == PROA_IN && strcmp(w->slots[i].slot, slot) == 0) return true;
+    for (int i = 0; i < w->n_attrs; i++) {
+        const proa_wire_attr *a = &w->attrs[i];
+        if ((a->tensor && strcmp(a->tensor, slot) == 0) || (a->tensors && strcmp(a->tensors, slot) == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool slot_empty(const pb_slot *s)
+{
+    for (size_t i = 0; s && i < s->n_arguments; i++)
+        if (!proa__no_name(s->arguments[i])) return false;
+    return true;
+}
+
+/* An input that the form does not know would be ignored, and the result be wrong. */
+static proa_status check_slots(const proa__form *form, const pb_op *desc)
+{
+    for (size_t i = 0; i < desc->n_inputs; i++)
+        if (!slot_empty(desc->inputs[i]) && !wire_knows(form->wire, form->op, desc->inputs[i]->parameter))
+            return proa_fail(PROA_ERR_UNSUPPORTED, "input %s (%s) is not supported",
+                             desc->inputs[i]->parameter, desc->inputs[i]->arguments[0]);
+    return PROA_OK;
+}
+
+/* ---- the regular walk ------------------------------------------------------------------ */
+
+static proa_status slot_tensors(proa_wire_reader *r, const pb_slot *s, proa_tensors *list)
+{
+    *list = (proa_tensors){0, NULL};
+    if (!s || s->n_arguments == 0) return PROA_OK;
+    list->at = proa__arena_array(&r->load->arena, s->n_arguments, sizeof *list->at);
+    if (!list->at) return proa_error();
+    for (size_t i = 0; i < s->n_arguments; i++) {
+        const char *name = s->arguments[i];
+        proa_tensor *t = proa__no_name(name) ? PROA_NONE : proa__name_find(r, s->parameter, name);
+        if (!t) return proa_error();
+        list->at[list->count++] = t;
+    }
+    return PROA_OK;
+}
+
+static proa_status fill_input(proa_wire_reader *r, const proa_field *f, void *args, const pb_slot *s)
+{
+    proa_tensors list;
+    PROA_TRY(slot_tensors(r, s, &list));
+    if (f->kind == PROA_FIELD_TENSORS) {
+        *proa_field_tensors(f, args) = list;
+        return PROA_OK;
+    }
+    if (list.count > 1)
+        return proa_fail(PROA_ERR_CORRUPT, "input %s has %lld variables, expected one", s->parameter,
+                         (long long)list.count);
+    if (list.count == 1) *proa_field_tensor(f, args) = list.at[0];
+    return PROA_OK;
+}
+
+/* Fields before the file is asked: absent tensors, default attributes. */
+static proa_status fill_defaults(proa_wire_reader *r, const proa_op *op, void *args)
+{
+    for (int i = 0; i < op->n_in + op->n_attr; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind == PROA_FIELD_TENSOR) *proa_field_tensor(f, args) = PROA_NONE;
+        else if (f->kind != PROA_FIELD_TENSORS && f->fallback)
+            PROA_TRY(proa__field_from_text(f, args, f->fallback, &r->load->arena));
+    }
+    return PROA_OK;
+}
+
+/* An attribute that tensors supply. */
+static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *wa, const proa_field *f,
+                                     void *args, bool *given)
+{
+    const pb_op *d = r->desc;
+    proa_tensors one, many;
+    PROA_TRY(slot_tensors(r, wa->tensor ? proa__slot_find(d->inputs, d->n_inputs, wa->tensor) : NULL, &one));
+    PROA_TRY(
+        slot_tensors(r, wa->tensors ? proa__slot_find(d->inputs, d->n_inputs, wa->tensors) : NULL, &many));
+    void *at = proa_field_at(f, args);
+    if (one.count == 0 && many.count == 0) return PROA_OK;
+    *given = true;
+    if (f->kind == PROA_FIELD_SCALAR && one.count == 1) {
+        *(proa_scalar *)at = proa_scalar_tensor(one.at[0]);
+    } else if (f->kind == PROA_FIELD_INTS &&
+               many.count > 0) { /* the list wins over the tensor, as in Paddle */
+        proa_ints *v = at;
+        int64_t *room = proa__arena_array(&r->load->arena, (size_t)many.count, sizeof *room);
+        if (!room) return proa_error();
+        if (v->count == many.count && v->at) memcpy(room, v->at, (size_t)many.count * sizeof *room);
+        *v = (proa_ints){many.count, room, NULL, many.at};
+    } else if (f->kind == PROA_FIELD_INTS && one.count == 1) {
+        *(proa_ints *)at = (proa_ints){0, NULL, one.at[0], NULL};
+    } else {
+        return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s cannot be supplied by %lld tensors", wa->name,
+                         (long long)(one.count + many.count));
+    }
+    return PROA_OK;
+}
+
+static proa_status fill_attr(proa_wire_reader *r, const proa__form *form, const proa_wire_attr *wa,
+                             void *args)
+{
+    if (wa->field < 0) return PROA_OK;
+    const proa_field *f = &form->op->fields[wa->field];
+    const pb_attr *a = proa__attr_find(r->desc, wa->name);
+    bool given = true;
+    if (a) PROA_TRY(attr_to_field(r, f, args, a));
+    else if (wa->missing) PROA_TRY(proa__field_from_text(f, args, wa->missing, &r->load->arena));
+    else given = f->fallback != NULL;
+    PROA_TRY(fill_from_tensors(r, wa, f, args, &given));
+    if (given) return PROA_OK;
+    return proa_fail(PROA_ERR_CORRUPT, "attribute %s is missing", wa->name);
+}
+
+static proa_status bind_output(proa_wire_reader *r, const proa_field *f, const void *args, const pb_slot *s)
+{
+    if (!s || s->n_arguments == 0) return PROA_OK;
+    if (f->kind == PROA_FIELD_TENSOR) {
+        proa_tensor *t = *proa_field_tensor(f, args);
+        return t ? proa__name_bind(r, s->arguments[0], t) : PROA_OK;
+    }
+    const proa_tensors *list = proa_field_tensors(f, args);
+    if ((int64_t)s->n_arguments > list->count)
+        return proa_fail(PROA_ERR_CORRUPT, "output %s names %zu variables, the op makes %lld", s->parameter,
+                         s->n_arguments, (long long)list->count);
+    for (size_t i = 0; i < s->n_arguments; i++) PROA_TRY(proa__name_bind(r, s->arguments[i], list->at[i]));
+    return PROA_OK;
+}
+
+static proa_status check_required(const proa__form *form, const void *args)
+{
+    for (int i = 0; i < form->op->n_in; i++) {
+        const proa_field *f = &form->op->fields[i];
+        if (f->kind != PROA_FIELD_TENSOR || f->flags & PROA_FIELD_OPTIONAL) continue;
+        if (!proa__absent(*proa_field_tensor(f, args))) continue;
+        for (int k = 0; k < form->wire->n_slots; k++)
+            if (form->wire->slots[k].field == i)
+                return proa_fail(PROA_ERR_CORRUPT, "input %s is missing", form->wire->slots[k].slot);
+        return proa_fail(PROA_ERR_UNSUPPORTED, "input '%s' is not in the file", f->name);
+    }
+    return PROA_OK;
+}
+
+static proa_status read_regular(proa_wire_reader *r, const proa__form *form)
+{
+    const proa_op *op = form->op;
+    const proa_wire *w = form->wire;
+    const pb_op *d = r->desc;
+    void *args = proa__arena_alloc(&r->load->arena, op->args_size);
+    if (!args) return proa_error();
+    PROA_TRY(check_slots(form, d));
+    PROA_TRY(fill_defaults(r, op, args));
+    for (int i = 0; i < w->n_slots; i++) {
+        const proa_field *f = &op->fields[w->slots[i].field];
+        if (f->role == PROA_IN)
+            PROA_TRY(fill_input(r, f, args, proa__slot_find(d->inputs, d->n_inputs, w->slots[i].slot)));
+    }
+    PROA_TRY(check_required(form, args));
+    for (int i = 0; i < w->n_attrs; i++) PROA_TRY(fill_attr(r, form, &w->attrs[i], args));
+    PROA_TRY(proa_call_from(PROA_DOOR_CAPTURE, op, args));
+    for (int i = 0; i < w->n_slots; i++) {
+        const proa_field *f = &op->fields[w->slots[i].field];
+        if (f->role == PROA_OUT)
+            PROA_TRY(bind_output(r, f, args, proa__slot_find(d->outputs, d->n_outputs, w->slots[i].slot)));
+    }
+    return PROA_OK;
+}
+
+proa_status proa__read_op(proa_wire_reader *r)
+{
+    const char *why = NULL;
+    const proa__form *form = NULL;
+    while ((form = proa__forms_next(&r->load->forms, form, r->desc->type)) != NULL) {
+        if (!form_fits(form, r->desc, &why)) continue;
+        if (!form->wire->read) return read_regular(r, form);
+        proa_status status = form->wire->read(r);
+        return status == PROA_OK ? proa_error() : status;
+    }
+    const pb_attr *a = why ? proa__attr_find(r->desc, why) : NULL;
+    double v;
+    if (a && (int)a->type == PROA_WIRE_STRING)
+        return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s = '%s' is not supported", why, a->s ? a->s : "");
+    if (a && attr_float(a, &v))
+        return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s = %g is not supported", why, v);
+    return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s has a value that is not supported", why ? why : "?");
+}
+
+/* ---- what irregular forms read through ------------------------------------------------- */
+
+proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot)
+{
+    proa_tensors list = proa_wire_inputs(r, slot);
+    if (proa_error() != PROA_OK) return NULL;
+    if (list.count > 1) {
+        proa_fail(PROA_ERR_CORRUPT, "input %s has %lld variables, expected one", slot, (long long)list.count);
+        return NULL;
+    }
+    return list.count ? list.at[0] : PROA_NONE;
+}
+
+proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot)
+{
+    proa_tensors list;
+    if (slot_tensors(r, proa__slot_find(r->desc->inputs, r->desc->n_inputs, slot), &list) != PROA_OK)
+        return (proa_tensors){0, NULL};
+    return list;
+}
+
+bool proa_wire_has(proa_wire_reader *r, const char *attr) { return proa__attr_find(r->desc, attr) != NULL; }
+
+static void misfit(const pb_attr *a, const char *expected)
+{
+    proa_fail(PROA_ERR_CORRUPT, "attribute %s of type number %d is no %s", a->name, (int)a->type, expected);
+}
+
+int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing)
+{
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    int64_t v = missing;
+    if (a && !proa__attr_int(a, &v)) misfit(a, "integer");
+    return v;
+}
+
+double proa_wire_float(proa_wire_reader *r, const char *attr, double missing)
+{
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    double v = missing;
+    if (a && !attr_float(a, &v)) misfit(a, "number");
+    return v;
+}
+
+const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing)
+{
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    if (!a) return missing;
+    if ((int)a->type == PROA_WIRE_STRING) return a->s ? a->s : "";
+    misfit(a, "string");
+    return missing;
+}
+
+proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr)
+{
+    proa_ints v = {0, NULL, NULL, NULL};
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    if (a && !attr_ints(a, &r->load->arena, &v)) misfit(a, "list of integers");
+    return v;
+}
+
+proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr)
+{
+    proa_floats v = {0, NULL};
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    if (a && !attr_floats(a, &r->load->arena, &v)) misfit(a, "list of numbers");
+    return v;
+}
+
+proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing)
+{
+    int64_t number = proa_wire_int(r, attr, -1);
+    proa_dtype v = missing;
+    if (number != -1 && dtype_of_number(attr, number, &v) != PROA_OK) return missing;
+    return v;
+}
+
+proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t)
+{
+    const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
+    PROA_TRY(proa_error());
+    if (!t) return proa_fail(PROA_ERR_INTERNAL, "output %s: NULL without an error", slot);
+    return s && s->n_arguments ? proa__name_bind(r, s->arguments[0], t) : PROA_OK;
+}
+
+proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts)
+{
+    const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
+    PROA_TRY(proa_error());
+    if (!s) return PROA_OK;
+    if ((int64_t)s->n_arguments > ts.count)
+        return proa_fail(PROA_ERR_CORRUPT, "output %s names %zu variables, the op makes %lld", slot,
+                         s->n_arguments, (long long)ts.count);
+    for (size_t i = 0; i < s->n_arguments; i++) PROA_TRY(proa__name_bind(r, s->arguments[i], ts.at[i]));
+    return PROA_OK;
+}
+
+#else
+typedef int proa__no_read_op; /* C wants a declaration in every file */
+#endif

@@ -1,0 +1,505 @@
+/* One op of the IR as wire ops: the regular walk over the first form's slots and attributes, and what
+ * irregular forms write through (proa/wire.h). May use jit, core and io's own headers. */
+#if defined(PROA_HAVE_PROTOBUF_C)
+
+#include "io/program_write.h"
+
+#include <math.h>
+
+proa_status proa__list_add(proa__list *list, proa__arena *arena, void *item)
+{
+    if (!item) return proa_error();
+    if (list->count == list->room) {
+        size_t room = list->room ? list->room * 2 : 4;
+        void **grown = proa__arena_array(arena, room, sizeof *grown);
+        if (!grown) return proa_error();
+        if (list->count) memcpy(grown, list->at, list->count * sizeof *grown);
+        list->at = grown;
+        list->room = room;
+    }
+    list->at[list->count++] = item;
+    return PROA_OK;
+}
+
+/* ---- the parts of a wire op ------------------------------------------------------------ */
+
+void proa__close_op(proa_wire_writer *w)
+{
+    proa__open_op *op = w->op;
+    if (!op) return;
+    op->desc->inputs = (pb_slot **)(void *)op->inputs.at;
+    op->desc->n_inputs = op->inputs.count;
+    op->desc->outputs = (pb_slot **)(void *)op->outputs.at;
+    op->desc->n_outputs = op->outputs.count;
+    op->desc->attrs = (pb_attr **)(void *)op->attrs.at;
+    op->desc->n_attrs = op->attrs.count;
+    w->op = NULL;
+}
+
+proa_status proa_wire_op(proa_wire_writer *w, const char *type)
+{
+    proa__close_op(w);
+    proa__open_op *op = proa__arena_alloc(w->arena, sizeof *op);
+    pb_op *desc = proa__arena_alloc(w->arena, sizeof *desc);
+    if (!op || !desc) return proa_error();
+    paddle__framework__proto__op_desc__init(desc);
+    desc->type = proa__arena_text(w->arena, type);
+    if (!desc->type) return proa_error();
+    op->desc = desc;
+    w->op = op;
+    PROA_TRY(proa__list_add(&w->ops, w->arena, desc));
+    return proa_wire_put_int(w, "op_role", PROA_WIRE_INT, w->role);
+}
+
+static proa_status no_op(const char *what)
+{
+    return proa_fail(PROA_ERR_INTERNAL, "%s is written before any wire op was begun", what);
+}
+
+proa_status proa__put_slot(proa_wire_writer *w, bool input, const char *slot, const char *const *names,
+                           size_t n)
+{
+    if (!w->op) return no_op(slot);
+    pb_slot *s = proa__arena_alloc(w->arena, sizeof *s);
+    char **list = proa__arena_array(w->arena, n, sizeof *list);
+    if (!s || !list) return proa_error();
+    paddle__framework__proto__op_desc__var__init(s);
+    for (size_t i = 0; i < n; i++)
+        if (!(list[i] = proa__arena_text(w->arena, names[i]))) return proa_error();
+    if (!(s->parameter = proa__arena_text(w->arena, slot))) return proa_error();
+    s->arguments = list;
+    s->n_arguments = n;
+    return proa__list_add(input ? &w->op->inputs : &w->op->outputs, w->arena, s);
+}
+
+static const char *name_of(const proa_tensor *t)
+{
+    if (!proa_is_symbolic(t)) return NULL;
+    return t->var ? t->var->name : proa_name_of(t);
+}
+
+/* A slot of one op field: nothing for absent tensors. A second call for the same slot adds to it. */
+static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot, proa_tensor *const *at,
+                               int64_t n)
+{
+    proa__list names = {0};
+    if (!w->op) return no_op(slot);
+    proa__list *slots = input ? &w->op->inputs : &w->op->outputs;
+    pb_slot *old = NULL;
+    for (size_t i = 0; i < slots->count; i++)
+        if (strcmp(((pb_slot *)slots->at[i])->parameter, slot) == 0) old = slots->at[i];
+    for (size_t i = 0; old && i < old->n_arguments; i++)
+        PROA_TRY(proa__list_add(&names, w->arena, old->arguments[i]));
+    for (int64_t i = 0; i < n; i++) {
+        if (!at[i] || proa__absent(at[i])) continue;
+        const char *name = name_of(at[i]);
+        if (!name)
+            return proa_fail(PROA_ERR_INTERNAL, "a tensor in slot %s is no variable of the program", slot);
+        PROA_TRY(proa__list_add(&names, w->arena, proa__arena_text(w->arena, name)));
+    }
+    if (names.count == 0) return PROA_OK;
+    if (!old) return proa__put_slot(w, input, slot, (const char *const *)(void *)names.at, names.count);
+    old->arguments = (char **)(void *)names.at;
+    old->n_arguments = names.count;
+    return PROA_OK;
+}
+
+proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
+{
+    return put_tensors(w, true, slot, &t, 1);
+}
+
+proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t)
+{
+    return put_tensors(w, false, slot, &t, 1);
+}
+
+static pb_attr *new_attr(proa_wire_writer *w, const char *name, int type)
+{
+    if (!w->op) {
+        no_op(name);
+        return NULL;
+    }
+    pb_attr *a = proa__arena_alloc(w->arena, sizeof *a);
+    if (!a) return NULL;
+    paddle__framework__proto__op_desc__attr__init(a);
+    a->type = (Paddle__Framework__Proto__AttrType)type;
+    a->name = proa__arena_text(w->arena, name);
+    return a->name && proa__list_add(&w->op->attrs, w->arena, a) == PROA_OK ? a : NULL;
+}
+
+static proa_status out_of_type(const char *attr, int64_t v)
+{
+    return proa_fail(PROA_ERR_OVERFLOW, "attribute %s = %lld does not fit Paddle's 32-bit integer", attr,
+                     (long long)v);
+}
+
+proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v)
+{
+    pb_attr *a = new_attr(w, attr, type);
+    if (!a) return proa_error();
+    switch (type) {
+    case PROA_WIRE_BOOLEAN:
+        a->has_b = true;
+        a->b = v != 0;
+        return PROA_OK;
+    case PROA_WIRE_LONG:
+        a->has_l = true;
+        a->l = v;
+        return PROA_OK;
+    case PROA_WIRE_INT:
+    case PROA_WIRE_BLOCK:
+        if (v < INT32_MIN || v > INT32_MAX) return out_of_type(attr, v);
+        a->has_i = type == PROA_WIRE_INT;
+        a->has_block_idx = type == PROA_WIRE_BLOCK;
+        *(type == PROA_WIRE_INT ? &a->i : &a->block_idx) = (int32_t)v;
+        return PROA_OK;
+    default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s: type %d is no integer", attr, (int)type);
+    }
+}
+
+proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v)
+{
+    pb_attr *a = new_attr(w, attr, PROA_WIRE_FLOAT);
+    if (!a) return proa_error();
+    a->has_f = true;
+    a->f = (float)v;
+    return PROA_OK;
+}
+
+proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const char *v)
+{
+    pb_attr *a = new_attr(w, attr, PROA_WIRE_STRING);
+    if (!a) return proa_error();
+    a->s = proa__arena_text(w->arena, v ? v : "");
+    return a->s ? PROA_OK : proa_error();
+}
+
+proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v)
+{
+    pb_attr *a = new_attr(w, attr, type);
+    size_t n = v.at && v.count > 0 ? (size_t)v.count : 0;
+    void *at = proa__arena_array(w->arena, n, 8);
+    if (!a || !at) return proa_error();
+    if (type == PROA_WIRE_LONGS) {
+        a->longs = at;
+        a->n_longs = n;
+        if (n) memcpy(at, v.at, n * sizeof *v.at);
+    } else if (type == PROA_WIRE_INTS) {
+        a->ints = at;
+        a->n_ints = n;
+        for (size_t i = 0; i < n; i++) {
+            /* INT64_MAX stands for "to the end" (slice): Paddle writes the largest 32-bit integer */
+            if (v.at[i] < INT32_MIN || (v.at[i] > INT32_MAX && v.at[i] != INT64_MAX))
+                return out_of_type(attr, v.at[i]);
+            a->ints[i] = v.at[i] > INT32_MAX ? INT32_MAX : (int32_t)v.at[i];
+        }
+    } else if (type == PROA_WIRE_BOOLEANS) {
+        a->bools = at;
+        a->n_bools = n;
+        for (size_t i = 0; i < n; i++) a->bools[i] = v.at[i] != 0;
+    } else {
+        return proa_fail(PROA_ERR_INTERNAL, "attribute %s: type %d is no list of integers", attr, (int)type);
+    }
+    return PROA_OK;
+}
+
+static proa_status put_doubles(proa_wire_writer *w, const char *attr, int type, proa_floats v)
+{
+    pb_attr *a = new_attr(w, attr, type);
+    size_t n = v.at && v.count > 0 ? (size_t)v.count : 0;
+    void *at = proa__arena_array(w->arena, n, 8);
+    if (!a || !at) return proa_error();
+    if (type == PROA_WIRE_FLOAT64S) {
+        a->float64s = at;
+        a->n_float64s = n;
+    } else {
+        a->floats = at;
+        a->n_floats = n;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (type == PROA_WIRE_FLOAT64S) a->float64s[i] = v.at[i];
+        else a->floats[i] = (float)v.at[i];
+    return PROA_OK;
+}
+
+proa_status proa_wire_put_floats(proa_wire_writer *w, const char *attr, proa_floats v)
+{
+    return put_doubles(w, attr, PROA_WIRE_FLOATS, v);
+}
+
+static proa_status put_float64(proa_wire_writer *w, const char *attr, double v)
+{
+    pb_attr *a = new_attr(w, attr, PROA_WIRE_FLOAT64);
+    if (!a) return proa_error();
+    a->has_float64 = true;
+    a->float64 = v;
+    return PROA_OK;
+}
+
+static proa_status put_scalar(proa_wire_writer *w, const char *attr, const proa_scalar *v)
+{
+    typedef Paddle__Framework__Proto__Scalar pb_scalar;
+    pb_attr *a = new_attr(w, attr, PROA_WIRE_SCALAR);
+    pb_scalar *s = proa__arena_alloc(w->arena, sizeof *s);
+    if (!a || !s) return proa_error();
+    paddle__framework__proto__scalar__init(s);
+    a->scalar = s;
+    if (v->kind == PROA_SCALAR_FLOAT) {
+        s->type = PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__FLOAT64;
+        s->has_r = true;
+        s->r = v->f;
+    } else {
+        s->type = v->kind == PROA_SCALAR_BOOL ? PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__BOOLEAN
+                                              : PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__LONG;
+        s->has_b = v->kind == PROA_SCALAR_BOOL;
+        s->b = v->i != 0;
+        s->has_i = !s->has_b;
+        s->i = v->i;
+    }
+    return PROA_OK;
+}
+
+/* ---- variables ------------------------------------------------------------------------- */
+
+proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta *meta, int kind,
+                          bool persistable, int32_t lod_level)
+{
+    pb_var *v = proa__arena_alloc(w->arena, sizeof *v);
+    pb_var_type *type = proa__arena_alloc(w->arena, sizeof *type);
+    Paddle__Framework__Proto__VarType__LoDTensorDesc *lod = proa__arena_alloc(w->arena, sizeof *lod);
+    pb_tensor *tensor = proa__arena_alloc(w->arena, sizeof *tensor);
+    if (!v || !type || !lod || !tensor) return proa_error();
+    paddle__framework__proto__var_desc__init(v);
+    paddle__framework__proto__var_type__init(type);
+    paddle__framework__proto__var_type__lo_dtensor_desc__init(lod);
+    paddle__framework__proto__var_type__tensor_desc__init(tensor);
+    if (!(v->name = proa__arena_text(w->arena, name))) return proa_error();
+    v->type = type;
+    v->has_persistable = true;
+    v->persistable = persistable;
+    type->type = (Paddle__Framework__Proto__VarType__Type)kind;
+    if (kind == PB_LOD_TENSOR) {
+        type->lod_tensor = lod;
+        lod->tensor = tensor;
+        lod->has_lod_level = true;
+        lod->lod_level = lod_level;
+        tensor->data_type = (Paddle__Framework__Proto__VarType__Type)proa__dtype_to_wire(meta->dtype);
+        tensor->n_dims = (size_t)meta->ndim;
+        tensor->dims = proa__arena_array(w->arena, tensor->n_dims, sizeof *tensor->dims);
+        if (!tensor->dims) return proa_error();
+        for (int i = 0; i < meta->ndim; i++) tensor->dims[i] = meta->shape[i];
+    }
+    return proa__list_add(&w->vars, w->arena, v);
+}
+
+proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta)
+{
+    char name[64];
+    do snprintf(name, sizeof name, "wire_tmp_%u_%d", w->temporaries++, w->block->index);
+    while (proa__var_find(w->block, name));
+    proa_tensor *t = proa__tensor_bare(meta, PROA_T_SYMBOLIC);
+    if (!t || proa_set_name(t, name) != PROA_OK) return NULL;
+    return proa__put_var(w, name, meta, PB_LOD_TENSOR, false, 0) == PROA_OK ? t : NULL;
+}
+
+/* ---- the regular walk ------------------------------------------------------------------ */
+
+static proa_status put_text(proa_wire_writer *w, const proa_wire_attr *a, const char *text)
+{
+    proa_field list = {.name = a->name, .kind = PROA_FIELD_INTS};
+    proa_ints ints;
+    proa_floats floats;
+    switch ((proa_wire_type)a->type) {
+    case PROA_WIRE_INT:
+    case PROA_WIRE_LONG:
+    case PROA_WIRE_BLOCK: return proa_wire_put_int(w, a->name, (proa_wire_type)a->type, proa__text_int(text));
+    case PROA_WIRE_BOOLEAN: return proa_wire_put_int(w, a->name, PROA_WIRE_BOOLEAN, proa__text_bool(text));
+    case PROA_WIRE_FLOAT: return proa_wire_put_float(w, a->name, proa__text_float(text));
+    case PROA_WIRE_FLOAT64: return put_float64(w, a->name, proa__text_float(text));
+    case PROA_WIRE_STRING: return proa_wire_put_string(w, a->name, text);
+    case PROA_WIRE_INTS:
+    case PROA_WIRE_LONGS:
+    case PROA_WIRE_BOOLEANS:
+        PROA_TRY(proa__field_from_text(&list, &ints, text, w->arena));
+        return proa_wire_put_ints(w, a->name, (proa_wire_type)a->type, ints);
+    case PROA_WIRE_FLOATS:
+    case PROA_WIRE_FLOAT64S:
+        list.kind = PROA_FIELD_FLOATS;
+        PROA_TRY(proa__field_from_text(&list, &floats, text, w->arena));
+        return put_doubles(w, a->name, a->type, floats);
+    case PROA_WIRE_STRINGS:
+        return new_attr(w, a->name, a->type) ? PROA_OK : proa_error(); /* only ever empty */
+    default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s: a constant of type %d", a->name, a->type);
+    }
+}
+
+static proa_status put_number(proa_wire_writer *w, const proa_wire_attr *a, bool whole, int64_t i, double f)
+{
+    char text[64];
+    switch ((proa_wire_type)a->type) {
+    case PROA_WIRE_INT:
+    case PROA_WIRE_LONG:
+    case PROA_WIRE_BOOLEAN:
+        return proa_wire_put_int(w, a->name, (proa_wire_type)a->type, whole ? i : (int64_t)f);
+    case PROA_WIRE_INTS:
+    case PROA_WIRE_LONGS:
+        return proa_wire_put_ints(w, a->name, (proa_wire_type)a->type, (proa_ints){1, &i, NULL, NULL});
+    case PROA_WIRE_FLOAT: return proa_wire_put_float(w, a->name, f);
+    case PROA_WIRE_FLOAT64: return put_float64(w, a->name, f);
+    case PROA_WIRE_FLOATS: return proa_wire_put_floats(w, a->name, (proa_floats){1, &f});
+    case PROA_WIRE_STRING:
+        if (whole) snprintf(text, sizeof text, "%lld", (long long)i);
+        else snprintf(text, sizeof text, "%.17g", f);
+        return proa_wire_put_string(w, a->name, text);
+    default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s: a number as type %d", a->name, a->type);
+    }
+}
+
+static proa_status put_field_scalar(proa_wire_writer *w, const proa_wire_attr *a, const proa_scalar *v)
+{
+    if (a->type == PROA_WIRE_STRING && (v->kind == PROA_SCALAR_NONE || v->kind == PROA_SCALAR_TENSOR))
+        return proa_wire_put_string(w, a->name, "");
+    if (v->kind == PROA_SCALAR_COMPLEX)
+        return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s: Paddle has no spelling for a complex number",
+                         a->name);
+    if (a->type == PROA_WIRE_SCALAR) return put_scalar(w, a->name, v);
+    bool whole = v->kind != PROA_SCALAR_FLOAT;
+    bool given = v->kind != PROA_SCALAR_NONE && v->kind != PROA_SCALAR_TENSOR;
+    return put_number(w, a, whole, given ? v->i : 0, !given ? 0 : whole ? (double)v->i : v->f);
+}
+
+static proa_status put_enum(proa_wire_writer *w, const proa_wire_attr *a, const proa_field *f, int v)
+{
+    if (a->type == PROA_WIRE_STRING) return proa_wire_put_string(w, a->name, f->choices[v]);
+    return proa_wire_put_int(w, a->name, (proa_wire_type)a->type, v);
+}
+
+static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const proa_field *f,
+                             const void *args)
+{
+    const void *at = proa_field_at(f, args);
+    switch ((proa_field_kind)f->kind) {
+    case PROA_FIELD_BOOL: return put_number(w, a, true, *(const bool *)at, *(const bool *)at);
+    case PROA_FIELD_INT: return put_number(w, a, true, *(const int64_t *)at, (double)*(const int64_t *)at);
+    case PROA_FIELD_FLOAT: return put_number(w, a, false, 0, *(const double *)at);
+    case PROA_FIELD_DTYPE: {
+        int number = proa__dtype_to_wire(*(const proa_dtype *)at);
+        return put_number(w, a, true, number, number);
+    }
+    case PROA_FIELD_ENUM: return put_enum(w, a, f, *(const int *)at);
+    case PROA_FIELD_INTS: {
+        const proa_ints *v = at;
+        if (a->type == PROA_WIRE_INT && v->count == 1 && v->at) return put_number(w, a, true, v->at[0], 0);
+        return proa_wire_put_ints(w, a->name, (proa_wire_type)a->type, *v);
+    }
+    case PROA_FIELD_FLOATS: return put_doubles(w, a->name, a->type, *(const proa_floats *)at);
+    case PROA_FIELD_STRING: return proa_wire_put_string(w, a->name, *(const char *const *)at);
+    case PROA_FIELD_SCALAR: return put_field_scalar(w, a, at);
+    case PROA_FIELD_BLOCK: {
+        const proa_block *b = *(const proa_block *const *)at;
+        return b ? proa_wire_put_int(w, a->name, PROA_WIRE_BLOCK, b->index) : PROA_OK;
+    }
+    default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s is a tensor", a->name);
+    }
+}
+
+/* Paddle wants a tensor for each entry of such a list: constants become fill_constant ops of their own. */
+static proa_tensor *constant_entry(proa_wire_writer *w, int64_t v)
+{
+    char text[32];
+    proa_meta meta = {.dtype = PROA_I64, .ndim = 1, .shape = {1}};
+    proa_tensor *t = proa_wire_temporary(w, &meta);
+    snprintf(text, sizeof text, "%lld", (long long)v);
+    if (!t || proa_wire_op(w, "fill_constant") != PROA_OK || proa_wire_put_output(w, "Out", t) != PROA_OK ||
+        proa_wire_put_int(w, "dtype", PROA_WIRE_INT, proa__dtype_to_wire(PROA_I64)) != PROA_OK ||
+        proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, PROA_INTS(1)) != PROA_OK ||
+        proa_wire_put_float(w, "value", (double)v) != PROA_OK ||
+        proa_wire_put_string(w, "str_value", text) != PROA_OK ||
+        proa_wire_put_int(w, "force_cpu", PROA_WIRE_BOOLEAN, 0) != PROA_OK ||
+        proa_wire_put_int(w, "place_type", PROA_WIRE_INT, -1) != PROA_OK)
+        return NULL;
+    return t;
+}
+
+/* What supplies an attribute, beside its value: filled before the op itself is begun. */
+typedef struct supply {
+    proa_tensor *one;
+    proa_tensors many;
+} supply;
+
+static proa_status find_supply(proa_wire_writer *w, const proa_wire_attr *a, const proa_field *f,
+                               const void *args, supply *to)
+{
+    const void *at = proa_field_at(f, args);
+    if (f->kind == PROA_FIELD_SCALAR) {
+        const proa_scalar *v = at;
+        if (v->kind == PROA_SCALAR_TENSOR) to->one = v->tensor;
+    } else if (f->kind == PROA_FIELD_INTS) {
+        const proa_ints *v = at;
+        to->one = v->tensors ? NULL : v->tensor;
+        if (v->tensors) {
+            to->many.at = proa__arena_array(w->arena, (size_t)v->count, sizeof(proa_tensor *));
+            if (!to->many.at) return proa_error();
+            for (; to->many.count < v->count; to->many.count++) {
+                int64_t i = to->many.count;
+                bool given = v->tensors[i] && !proa__absent(v->tensors[i]);
+                to->many.at[i] = given ? v->tensors[i] : constant_entry(w, v->at ? v->at[i] : 0);
+                if (!to->many.at[i]) return proa_error();
+            }
+        }
+    }
+    if ((to->one && !a->tensor) || (to->many.count && !a->tensors))
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "attribute %s: Paddle has no slot for a tensor that supplies it", a->name);
+    return PROA_OK;
+}
+
+static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, const proa_wire *wire)
+{
+    const proa_op *op = instr->op;
+    supply *supplies = proa__arena_array(w->arena, (size_t)wire->n_attrs, sizeof *supplies);
+    if (!supplies) return proa_error();
+    for (int i = 0; i < wire->n_attrs; i++)
+        if (wire->attrs[i].field >= 0)
+            PROA_TRY(find_supply(w, &wire->attrs[i], &op->fields[wire->attrs[i].field], instr->args,
+                                 &supplies[i]));
+    PROA_TRY(proa_wire_op(w, wire->type));
+    for (int i = 0; i < wire->n_slots; i++) {
+        const proa_field *f = &op->fields[wire->slots[i].field];
+        bool list = f->kind == PROA_FIELD_TENSORS;
+        const proa_tensors *many = proa_field_tensors(f, instr->args);
+        PROA_TRY(put_tensors(w, f->role == PROA_IN, wire->slots[i].slot,
+                             list ? many->at : proa_field_tensor(f, instr->args), list ? many->count : 1));
+    }
+    for (int i = 0; i < wire->n_attrs; i++) {
+        const proa_wire_attr *a = &wire->attrs[i];
+        if (supplies[i].one) PROA_TRY(proa_wire_put_input(w, a->tensor, supplies[i].one));
+        if (supplies[i].many.count)
+            PROA_TRY(put_tensors(w, true, a->tensors, supplies[i].many.at, supplies[i].many.count));
+        PROA_TRY(a->field < 0 ? put_text(w, a, a->constant ? a->constant : "")
+                              : put_field(w, a, &op->fields[a->field], instr->args));
+    }
+    return PROA_OK;
+}
+
+/* Of the constants of a form, those of fields decide whether it can say this call at all; so far every op
+ * whose first form cannot writes itself. */
+proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
+{
+    const proa_op *op = instr->op;
+    w->role = instr->role;
+    for (int i = 0; i < op->n_wires; i++) {
+        const proa_wire *wire = &op->wires[i];
+        if (!wire->write && wire->read) continue; /* an old spelling that is only read */
+        proa_status status = wire->write ? wire->write(instr->args, w) : write_regular(w, instr, wire);
+        proa__close_op(w);
+        if (status == PROA_OK) status = proa_error();
+        return status;
+    }
+    return proa_fail(PROA_ERR_UNSUPPORTED, "op '%s' has no spelling in Paddle's program format", op->name);
+}
+
+#else
+typedef int proa__no_write_op; /* C wants a declaration in every file */
+#endif
