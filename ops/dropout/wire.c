@@ -1,0 +1,69 @@
+/* Dropout on the wire: is_test is the opposite of training, downscale_in_infer is called downgrade_in_infer,
+ * and with axis the op is dropout_nd. May use core, proa/wire.h and public ops. */
+#include "ops_impl.h"
+
+#include <proa/wire.h>
+
+#include "ops/rows.h"
+
+static proa_dropout_mode read_mode(proa_wire_reader *r)
+{
+    const char *mode = proa_wire_string(r, "dropout_implementation", "downgrade_in_infer");
+    return mode && strcmp(mode, "upscale_in_train") == 0 ? PROA_DROPOUT_MODE_UPSCALE_IN_TRAIN
+                                                         : PROA_DROPOUT_MODE_DOWNSCALE_IN_INFER;
+}
+
+proa_status dropout_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    if (!x) return proa_error();
+    proa_dropout_result y = proa_dropout(
+        x, .p = rows_option_float(proa_wire_float(r, "dropout_prob", 0.5)), .axis = proa_wire_ints(r, "axis"),
+        .no_training = proa_wire_int(r, "is_test", 0) != 0, .mode = read_mode(r),
+        .seed = proa_wire_int(r, "seed", 0), .fix_seed = proa_wire_int(r, "fix_seed", 0) != 0);
+    PROA_TRY(proa_wire_result(r, "Out", y.out));
+    return y.mask && !proa__absent(y.mask) ? proa_wire_result(r, "Mask", y.mask) : proa_error();
+}
+
+proa_status dropout_grad_read(proa_wire_reader *r)
+{
+    proa_tensor *mask = proa_wire_input(r, "Mask"), *d_out = proa_wire_input(r, "Out@GRAD");
+    if (!mask || !d_out) return proa_error();
+    return proa_wire_result(r, "X@GRAD",
+                            proa_dropout_grad(mask, d_out,
+                                              .p = rows_option_float(proa_wire_float(r, "dropout_prob", 0.5)),
+                                              .axis = proa_wire_ints(r, "axis"), .mode = read_mode(r)));
+}
+
+static proa_status write_attributes(proa_wire_writer *w, double p, proa_ints axis, bool training,
+                                    proa_dropout_mode mode, int64_t seed, bool fix_seed)
+{
+    PROA_TRY(proa_wire_put_float(w, "dropout_prob", p));
+    PROA_TRY(proa_wire_put_int(w, "is_test", PROA_WIRE_BOOLEAN, !training));
+    PROA_TRY(proa_wire_put_string(w, "dropout_implementation",
+                                  mode == PROA_DROPOUT_MODE_UPSCALE_IN_TRAIN ? "upscale_in_train"
+                                                                             : "downgrade_in_infer"));
+    PROA_TRY(proa_wire_put_int(w, "fix_seed", PROA_WIRE_BOOLEAN, fix_seed));
+    PROA_TRY(proa_wire_put_int(w, "seed", PROA_WIRE_INT, seed));
+    return axis.count ? proa_wire_put_ints(w, "axis", PROA_WIRE_INTS, axis) : PROA_OK;
+}
+
+proa_status dropout_write(const void *args, proa_wire_writer *w)
+{
+    const proa_dropout_args *a = args;
+    PROA_TRY(proa_wire_op(w, a->axis.count ? "dropout_nd" : "dropout"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    if (a->mask && !proa__absent(a->mask)) PROA_TRY(proa_wire_put_output(w, "Mask", a->mask));
+    return write_attributes(w, a->p, a->axis, a->training, a->mode, a->seed, a->fix_seed);
+}
+
+proa_status dropout_grad_write(const void *args, proa_wire_writer *w)
+{
+    const proa_dropout_grad_args *a = args;
+    PROA_TRY(proa_wire_op(w, a->axis.count ? "dropout_nd_grad" : "dropout_grad"));
+    PROA_TRY(proa_wire_put_input(w, "Mask", a->mask));
+    PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
+    PROA_TRY(proa_wire_put_output(w, "X@GRAD", a->d_x));
+    return write_attributes(w, a->p, a->axis, a->training, a->mode, 0, false);
+}

@@ -1,0 +1,107 @@
+/* Portable kernels of embedding and its backward. The backward splits the table's rows among threads, each
+ * of which walks all numbers in order: every row is summed in the order of x, whatever the thread count.
+ * May use core and the row helpers of ops/. */
+#include "ops_impl.h"
+
+#include "ops/rows.h"
+
+typedef struct lookup {
+    proa_dtype dtype, id_dtype;
+    const void *ids;
+    int64_t n, rows, length, padding;
+    size_t bytes; /* of a row */
+    const char *from;
+    char *to;
+    float *sums; /* float32 accumulator of half tables */
+} lookup;
+
+static proa_status check_ids(const lookup *w, const char *op)
+{
+    for (int64_t i = 0; i < w->n; i++) {
+        int64_t id = rows_get_int(w->id_dtype, w->ids, i);
+        if (id < 0 || id >= w->rows)
+            return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "x",
+                                 "entry %lld is %lld; expected 0 to %lld (rows of weight)", (long long)i,
+                                 (long long)id, (long long)w->rows - 1);
+    }
+    return PROA_OK;
+}
+
+static void gather(int64_t begin, int64_t end, void *context)
+{
+    const lookup *w = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t id = rows_get_int(w->id_dtype, w->ids, i);
+        char *to = w->to + (size_t)i * w->bytes;
+        if (id == w->padding) memset(to, 0, w->bytes);
+        else memcpy(to, w->from + (size_t)id * w->bytes, w->bytes);
+    }
+}
+
+PROA_KERNEL(embedding_cpu, embedding)
+{
+    lookup w = {.dtype = (proa_dtype)a->weight->dtype,
+                .id_dtype = (proa_dtype)a->x->dtype,
+                .ids = a->x->data,
+                .n = a->x->numel,
+                .rows = a->weight->shape[0],
+                .length = a->weight->shape[1],
+                .padding = a->padding_idx,
+                .from = a->weight->data,
+                .to = a->out->data};
+    w.bytes = (size_t)w.length * proa_dtype_size(w.dtype);
+    PROA_TRY(check_ids(&w, "embedding"));
+    if (w.bytes) proa__parallel(w.n, rows_grain(w.length), gather, &w);
+    return PROA_OK;
+}
+
+/* Sums into table rows [begin, end). */
+static void scatter(int64_t begin, int64_t end, void *context)
+{
+    const lookup *w = context;
+    const int64_t n = w->length;
+    bool wide = w->dtype == PROA_F64, half = !rows_in_place(w->dtype);
+    memset(half ? (char *)(w->sums + begin * n) : w->to + (size_t)begin * w->bytes, 0,
+           half ? (size_t)(end - begin) * (size_t)n * sizeof(float) : (size_t)(end - begin) * w->bytes);
+    for (int64_t i = 0; i < w->n; i++) {
+        int64_t id = rows_get_int(w->id_dtype, w->ids, i);
+        if (id < begin || id >= end || id == w->padding) continue;
+        if (wide) {
+            double *to = (double *)(void *)w->to + id * n;
+            const double *from = (const double *)(const void *)w->from + i * n;
+            for (int64_t k = 0; k < n; k++) to[k] += from[k];
+            continue;
+        }
+        float *to = half ? w->sums + id * n : (float *)(void *)w->to + id * n, buffer[ROWS_PIECE];
+        for (int64_t k = 0; k < n; k += ROWS_PIECE) {
+            int64_t piece = n - k < ROWS_PIECE ? n - k : ROWS_PIECE;
+            const float *from = rows_load_float(w->dtype, w->from, i * n + k, piece, buffer);
+            for (int64_t j = 0; j < piece; j++) to[k + j] += from[j];
+        }
+    }
+    if (half) rows_store_float(w->dtype, w->to, begin * n, (end - begin) * n, w->sums + begin * n);
+}
+
+PROA_KERNEL(embedding_grad_cpu, embedding_grad)
+{
+    lookup w = {.dtype = (proa_dtype)a->weight->dtype,
+                .id_dtype = (proa_dtype)a->x->dtype,
+                .ids = a->x->data,
+                .n = a->x->numel,
+                .rows = a->weight->shape[0],
+                .length = a->weight->shape[1],
+                .padding = a->padding_idx,
+                .from = a->d_out->data,
+                .to = a->d_weight->data};
+    w.bytes = (size_t)w.length * proa_dtype_size(w.dtype);
+    PROA_TRY(check_ids(&w, "embedding_grad"));
+    if (a->weight->numel == 0) return PROA_OK;
+    if (!rows_in_place(w.dtype)) {
+        w.sums = proa_scratch((size_t)a->weight->numel * sizeof(float));
+        if (!w.sums) return proa_error();
+    }
+    int64_t work = w.n / w.rows + 1; /* rows summed a table row */
+    proa__parallel(w.rows, rows_grain(w.length * work), scatter, &w);
+    proa_scratch_free(w.sums);
+    return PROA_OK;
+}

@@ -1,0 +1,60 @@
+/* Sixteen random bits an element, for dropout masks: a 128-bit Philox block serves eight neighbours, so
+ * element i's bits depend on the stream and i alone. May use core; for kernel files. */
+#ifndef PROA_OPS_PHILOX16_H
+#define PROA_OPS_PHILOX16_H
+
+#include "core/internal.h"
+#include "core/philox.h"
+
+enum { PHILOX16_EACH = 8, PHILOX16_BLOCKS = 32 };
+
+/* Blocks that n elements take. */
+static inline uint64_t philox16_blocks(int64_t n)
+{
+    return ((uint64_t)n + PHILOX16_EACH - 1) / PHILOX16_EACH;
+}
+
+/* An element is dropped when its bits are below this: p of 65536. */
+static inline uint32_t philox16_threshold(double p) { return (uint32_t)(p * 65536.0 + 0.5); }
+
+/* keep[k] = 1 or 0 for elements [at, at + n) of the stream. Blocks are made PHILOX16_BLOCKS side by side,
+ * which the compiler turns into vectors. */
+static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, uint32_t threshold,
+                                 uint8_t *keep)
+{
+    uint64_t block = (uint64_t)at / PHILOX16_EACH;
+    int64_t skip = at % PHILOX16_EACH, done = 0;
+    while (done < n) {
+        uint32_t word[4][PHILOX16_BLOCKS];
+        uint8_t kept[PHILOX16_BLOCKS * PHILOX16_EACH];
+        for (int i = 0; i < PHILOX16_BLOCKS; i++) {
+            uint64_t index = stream.offset + block + (uint64_t)i;
+            word[0][i] = (uint32_t)index;
+            word[1][i] = (uint32_t)(index >> 32);
+            word[2][i] = word[3][i] = 0;
+        }
+        uint32_t k0 = (uint32_t)stream.seed, k1 = (uint32_t)(stream.seed >> 32);
+        for (int round = 0; round < 10; round++) {
+            for (int i = 0; i < PHILOX16_BLOCKS; i++) {
+                proa__philox_block c = {{word[0][i], word[1][i], word[2][i], word[3][i]}};
+                c = proa__philox_round(c, k0, k1);
+                word[0][i] = c.v[0], word[1][i] = c.v[1], word[2][i] = c.v[2], word[3][i] = c.v[3];
+            }
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        for (int i = 0; i < PHILOX16_BLOCKS; i++)
+            for (int v = 0; v < 4; v++) {
+                kept[i * PHILOX16_EACH + v * 2] = (uint8_t)((word[v][i] & 0xffffu) >= threshold);
+                kept[i * PHILOX16_EACH + v * 2 + 1] = (uint8_t)((word[v][i] >> 16) >= threshold);
+            }
+        int64_t have = PHILOX16_BLOCKS * PHILOX16_EACH - skip;
+        if (have > n - done) have = n - done;
+        memcpy(keep + done, kept + skip, (size_t)have);
+        done += have;
+        block += PHILOX16_BLOCKS;
+        skip = 0;
+    }
+}
+
+#endif

@@ -1,0 +1,86 @@
+/* Portable kernels of softmax, log_softmax and their backward ops: rows when the axis is the last, else
+ * blocks of neighbouring columns. May use core and the row helpers of ops/. */
+#include "ops_impl.h"
+
+#include "ops/rows.h"
+
+enum { COLUMNS = 64 };
+
+#define T float
+#include "cpu.inc"
+#undef T
+#define T double
+#include "cpu.inc"
+#undef T
+
+typedef struct work {
+    proa_dtype dtype;
+    bool is_log, is_grad;
+    const void *x, *d; /* grad: the forward output and its gradient */
+    void *y;
+    rows_around r;
+    int64_t blocks; /* of columns, per outer index */
+} work;
+
+static void one(const work *w, int64_t at, int64_t columns)
+{
+    int64_t n = w->r.n, inner = w->r.inner;
+    bool wide = w->dtype == PROA_F64;
+    if (inner == 1) {
+        if (w->is_grad)
+            (wide ? grad_row_double : grad_row_float)(w->dtype, w->is_log, w->x, w->d, w->y, at, n);
+        else if (w->is_log)
+            (wide ? log_softmax_row_double : log_softmax_row_float)(w->dtype, w->x, w->y, at, n);
+        else (wide ? softmax_row_double : softmax_row_float)(w->dtype, w->x, w->y, at, n);
+    } else if (w->is_grad) {
+        (wide ? grad_columns_double : grad_columns_float)(w->dtype, w->is_log, w->x, w->d, w->y, at, n, inner,
+                                                          columns);
+    } else {
+        (wide ? columns_double : columns_float)(w->dtype, w->is_log, w->x, w->y, at, n, inner, columns);
+    }
+}
+
+static void range(int64_t begin, int64_t end, void *context)
+{
+    const work *w = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t outer = i / w->blocks, column = i % w->blocks * COLUMNS;
+        int64_t left = w->r.inner - column;
+        one(w, outer * w->r.n * w->r.inner + column, left < COLUMNS ? left : COLUMNS);
+    }
+}
+
+static proa_status run_work(work *w, const proa_tensor *like, int64_t axis)
+{
+    w->dtype = (proa_dtype)like->dtype;
+    w->r = rows_split(like, axis);
+    if (like->numel == 0) return PROA_OK;
+    w->blocks = (w->r.inner + COLUMNS - 1) / COLUMNS;
+    int64_t columns = w->r.inner < COLUMNS ? w->r.inner : COLUMNS;
+    proa__parallel(w->r.outer * w->blocks, rows_grain(w->r.n * columns), range, w);
+    return PROA_OK;
+}
+
+PROA_KERNEL(softmax_cpu, softmax)
+{
+    work w = {.x = a->x->data, .y = a->out->data};
+    return run_work(&w, a->x, a->axis);
+}
+
+PROA_KERNEL(log_softmax_cpu, log_softmax)
+{
+    work w = {.is_log = true, .x = a->x->data, .y = a->out->data};
+    return run_work(&w, a->x, a->axis);
+}
+
+PROA_KERNEL(softmax_grad_cpu, softmax_grad)
+{
+    work w = {.is_grad = true, .x = a->out->data, .d = a->d_out->data, .y = a->d_x->data};
+    return run_work(&w, a->out, a->axis);
+}
+
+PROA_KERNEL(log_softmax_grad_cpu, log_softmax_grad)
+{
+    work w = {.is_log = true, .is_grad = true, .x = a->out->data, .d = a->d_out->data, .y = a->d_x->data};
+    return run_work(&w, a->out, a->axis);
+}
