@@ -166,7 +166,7 @@ static block *system_take(uint32_t class, size_t size)
     void *p = NULL;
     if (class == LARGE) {
         p = proa__large_map(size);
-    } else if (posix_memalign(&p, 64, size) != 0) {
+    } else if ((PROA__NO_CACHE && size > (size_t)1 << 40) || posix_memalign(&p, 64, size) != 0) {
         p = NULL;
     }
     block *b = p;

@@ -2,6 +2,8 @@
  * made by fork runs one thread: OpenMP's workers did not come along. Builds without OpenMP: one thread. */
 #include "core/thread.h"
 
+#include <pthread.h>
+
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
@@ -69,20 +71,6 @@ void proa__denormals_apply(bool flush)
 #endif
 }
 
-void proa_flush_denormals(bool on)
-{
-    proa__thread *me = proa__me();
-    if (me) me->flush_denormals = on;
-    proa__denormals_apply(on);
-#if defined(_OPENMP)
-    int n = proa_threads(); /* the libraries' own parallel regions run on the same workers */
-    if (n > 1 && !omp_in_parallel()) {
-#pragma omp parallel num_threads(n)
-        proa__denormals_apply(on);
-    }
-#endif
-}
-
 /* ---- ranges ---------------------------------------------------------------------------- */
 
 #if defined(_OPENMP)
@@ -92,32 +80,60 @@ typedef struct region {
     proa_range_fn body;
     void *context;
     bool flush;
-    /* the error of the lowest part that failed on another thread; in a critical section */
+    /* the error of the lowest part that failed on another thread; under the lock */
     int failed_part;
     proa_status code;
     char message[PROA__MESSAGE];
 } region;
 
+/* libgomp's barriers are invisible to ThreadSanitizer: these say what they order. */
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define UNSEEN __attribute__((no_sanitize_thread))
+#define ORDER(before_or_after, r) __tsan_##before_or_after(r)
+#else
+#define UNSEEN
+#define ORDER(before_or_after, r) ((void)(r))
+#endif
+
 /* Errors belong to a thread: what a worker raised is carried over to the thread that asked. */
 static void carry_error(region *r, int part)
 {
-#pragma omp critical(proa_carry_error)
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
     if (r->failed_part < 0 || part < r->failed_part) {
         r->failed_part = part;
         r->code = proa_error();
         snprintf(r->message, sizeof r->message, "%s", proa_error_message());
     }
+    pthread_mutex_unlock(&lock);
     proa_clear_error();
 }
 
-static void run_part(region *r, int part)
+static void run_part(region *r, int part, bool is_worker)
 {
     int64_t each = r->n / r->parts, more = r->n % r->parts;
     int64_t begin = part * each + (part < more ? part : more);
     int64_t end = begin + each + (part < more ? 1 : 0);
-    if (part > 0) proa__denormals_apply(r->flush);
     if (begin < end) r->body(begin, end, r->context);
-    if (part > 0 && proa_error() != PROA_OK) carry_error(r, part);
+    if (is_worker && proa_error() != PROA_OK) carry_error(r, part);
+}
+
+/* The parts of one thread. The runtime may give fewer threads than asked for: the parts stay the same. */
+static __attribute__((noinline)) void run_thread(region *r, int thread, int threads)
+{
+    ORDER(acquire, r);
+    if (thread > 0) proa__denormals_apply(r->flush);
+    for (int part = thread; part < r->parts; part += threads) run_part(r, part, thread > 0);
+    ORDER(release, r);
+}
+
+static UNSEEN void run_team(region *r)
+{
+    ORDER(release, r);
+#pragma omp parallel num_threads(r->parts) default(none) shared(r)
+    run_thread(r, omp_get_thread_num(), omp_get_num_threads());
+    ORDER(acquire, r);
 }
 
 static void run_region(int64_t n, int parts, proa_range_fn body, void *context)
@@ -127,14 +143,23 @@ static void run_region(int64_t n, int parts, proa_range_fn body, void *context)
     r.n = n, r.parts = parts, r.body = body, r.context = context;
     r.flush = me && me->flush_denormals;
     r.failed_part = -1;
-#pragma omp parallel num_threads(parts) default(none) shared(r)
-    { /* the runtime may give fewer threads than asked for: the parts stay the same */
-        int step = omp_get_num_threads();
-        for (int part = omp_get_thread_num(); part < r.parts; part += step) run_part(&r, part);
-    }
+    run_team(&r);
     if (r.failed_part >= 0) proa_fail(r.code, "%s", r.message);
 }
+
+static void nothing(int64_t begin, int64_t end, void *context) { (void)begin, (void)end, (void)context; }
 #endif
+
+void proa_flush_denormals(bool on)
+{
+    proa__thread *me = proa__me();
+    if (me) me->flush_denormals = on;
+    proa__denormals_apply(on);
+#if defined(_OPENMP)
+    int n = proa_threads(); /* the libraries' own parallel regions run on the same workers */
+    if (n > 1 && !omp_in_parallel()) run_region(n, n, nothing, NULL);
+#endif
+}
 
 void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
 {

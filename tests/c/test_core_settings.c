@@ -191,7 +191,9 @@ START_TEST(ranges_cover_everything_once)
             memset(hits, 0, sizeof hits);
             int64_t grain = grains[g];
             proa__parallel(ITEMS, grain, mark, &grain);
-            for (int i = 0; i < ITEMS; i++) ck_assert_int_eq(hits[i], 1);
+            int wrong = 0;
+            for (int i = 0; i < ITEMS; i++) wrong += hits[i] != 1;
+            ck_assert_int_eq(wrong, 0);
             ck_assert_int_eq(proa_error(), PROA_OK);
         }
     }
