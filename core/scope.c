@@ -8,8 +8,23 @@ enum { ROOT_MANY = 10000 };
 enum { TAG_TENSOR = 0, TAG_BLOCK = 1, TAG_MARK = 2, TAG_MASK = 3 };
 static const uint32_t no_mark = UINT32_MAX;
 
+/* Closes the holes that drops left in the innermost scope; returns how many there were. */
+static uint32_t close_holes(proa__thread *me)
+{
+    uint32_t to = me->depth > 0 ? me->mark + 1 : 0, from = to;
+    for (; from < me->top; from++) {
+        uintptr_t entry = me->stack[from];
+        if (!entry) continue;
+        me->stack[to++] = entry;
+        if ((entry & TAG_MASK) == TAG_TENSOR) ((proa_tensor *)entry)->scope_slot = to;
+    }
+    me->top = to;
+    return from - to;
+}
+
 static bool grow(proa__thread *me)
 {
+    if (close_holes(me) >= me->capacity / 4) return true;
     if (me->capacity > UINT32_MAX / 4) {
         proa_fail(PROA_ERR_OVERFLOW, "scope: more than %u tensors are in this thread's scopes", me->capacity);
         return false;

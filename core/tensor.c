@@ -40,6 +40,12 @@ static inline proa_tensor *handle_new(proa_dtype dtype, int ndim, uint32_t flags
     return t;
 }
 
+static inline void free_handle(proa_tensor *t)
+{
+    if (t->storage) proa__storage_release(t->storage);
+    proa__free(t);
+}
+
 static bool check_meta(const proa_meta *meta)
 {
     if (meta->ndim >= 0 && meta->ndim <= PROA_MAX_DIMS && proa_dtype_size(meta->dtype) > 0) return true;
@@ -107,7 +113,10 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         memcpy(v->shape, shape, (size_t)ndim * sizeof *shape);
         memcpy(v->strides, strides, (size_t)ndim * sizeof *strides);
     }
-    proa__tensor_refresh(v);
+    if (PROA__UNLIKELY(!proa__tensor_measure(v))) {
+        free_handle(v);
+        return NULL;
+    }
     return proa__scope_push(v) ? v : NULL;
 }
 
@@ -158,7 +167,7 @@ proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strid
     }
     if (strides) {
         for (int i = 0; i < t->ndim; i++) t->strides[i] = strides[i];
-        proa__tensor_refresh(t);
+        (void)proa__tensor_measure(t); /* the shape was checked above */
     }
     t->data = data;
     if (!proa__scope_push(t)) return NULL;
@@ -173,12 +182,6 @@ proa_tensor *proa_retain(proa_tensor *t)
 {
     if (t && t != &none) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
     return t;
-}
-
-static inline void free_handle(proa_tensor *t)
-{
-    if (t->storage) proa__storage_release(t->storage);
-    proa__free(t);
 }
 
 /* Everything a handle owns; what this releases in turn lands on the work list. */

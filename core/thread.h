@@ -93,6 +93,8 @@ void proa__scope_leave_all(proa__thread *me);
 char *proa__text_next(void);
 /* A storage over memory that is not ours; release and context are set by the caller. */
 proa_storage *proa__storage_foreign(void *data, size_t bytes);
+/* proa__tensor_refresh, saying whether the number of elements fits (else OVERFLOW is set, numel is 0). */
+bool proa__tensor_measure(proa_tensor *t);
 /* The element of that dtype at `at`, as a number. */
 double proa__element(proa_dtype dtype, const void *at, bool imaginary);
 /* Tells OpenMP on this thread what proa_threads says, where a flag or fork decided it: the libraries that

@@ -53,20 +53,27 @@ proa_status proa__meta_from_shape(const char *who, proa_ints shape, proa_dtype d
     return PROA_OK;
 }
 
-void proa__tensor_refresh(proa_tensor *t)
+bool proa__tensor_measure(proa_tensor *t)
 {
     int64_t count = 1, next = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
-    bool known = true, dense = true;
+    bool known = true, dense = true, fits = true, empty = false;
     for (int i = t->ndim - 1; i >= 0; i--) {
         if (t->shape[i] < 0) known = false;
+        if (t->shape[i] == 0) empty = true;
         if (t->shape[i] != 1 && t->strides[i] != next) dense = false;
-        count *= t->shape[i];
-        next *= t->shape[i];
+        fits &= !__builtin_mul_overflow(count, t->shape[i], &count);
+        if (__builtin_mul_overflow(next, t->shape[i], &next)) dense = false;
     }
-    t->numel = known ? count : -1;
-    if (dense || !known || count == 0) t->flags &= ~(uint32_t)PROA_T_STRIDED;
+    t->numel = !known ? -1 : empty ? 0 : count;
+    if (dense || !known || empty) t->flags &= ~(uint32_t)PROA_T_STRIDED;
     else t->flags |= PROA_T_STRIDED;
+    if (fits || !known || empty) return true;
+    t->numel = 0;
+    proa_fail(PROA_ERR_OVERFLOW, "shape %s has more than 2^63 elements", proa__shape_text(t->shape, t->ndim));
+    return false;
 }
+
+void proa__tensor_refresh(proa_tensor *t) { (void)proa__tensor_measure(t); }
 
 proa_tensor *proa__tensor_alias(proa_tensor *t)
 {

@@ -4,6 +4,7 @@
 #include "suite.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 static int64_t live(void) { return proa_memory_get_stats().live_blocks; }
 static proa_tensor *one(void) { return proa_empty(PROA_SHAPE(1), PROA_F32); }
@@ -167,6 +168,55 @@ START_TEST(drop_is_early_and_leaves_no_hole)
 }
 END_TEST
 
+START_TEST(a_carried_state_leaves_no_holes)
+{
+    one();
+    int64_t bytes = proa_memory_get_stats().live_bytes;
+    for (int round = 0; round < 2; round++) {
+        proa_tensor *other = one(), *state = one();
+        for (int i = 0; i < 100000; i++) {
+            proa_tensor *next = one();
+            if (i == 500) proa_drop(other);
+            proa_drop(state);
+            state = next;
+        }
+        *(float *)proa_data(state) = 4;
+        ck_assert_float_eq((float)proa_item(state), 4);
+        proa_drop(state);
+        ck_assert_int_eq(proa_memory_get_stats().live_bytes, bytes);
+        if (round == 0) proa_scope_enter(); /* the same inside a scope */
+    }
+    ck_assert_int_eq(proa_finish(NULL), 0);
+}
+END_TEST
+
+#if !defined(NDEBUG)
+START_TEST(a_debug_build_reports_a_full_root_scope)
+{
+    FILE *f = tmpfile();
+    int saved = dup(STDERR_FILENO);
+    dup2(fileno(f), STDERR_FILENO);
+    PROA_SCOPE {
+        for (int i = 0; i < 10050; i++) one();
+    }
+    ck_assert_int_eq(lseek(fileno(f), 0, SEEK_END), 0); /* other scopes may hold as many as they like */
+    for (int i = 0; i < 20100; i++) one();
+    dup2(saved, STDERR_FILENO);
+    char text[400] = {0};
+    rewind(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_ptr_nonnull(strstr(text, "PROA_SCOPE"));
+    ck_assert_ptr_null(strstr(strstr(text, "PROA_SCOPE") + 1, "PROA_SCOPE")); /* once */
+    ck_assert_int_eq(proa_finish(NULL), 0);
+    fclose(f);
+}
+END_TEST
+#else
+START_TEST(a_debug_build_reports_a_full_root_scope) { ck_assert_ptr_nonnull(one()); }
+END_TEST
+#endif
+
 START_TEST(misuse_is_an_error_not_a_crash)
 {
     int64_t before = live();
@@ -272,4 +322,5 @@ END_TEST
 
 SUITE("core_scope", a_scope_releases, break_return_and_goto_leave, return_moves_up_one_scope,
       return_climbs_several_scopes, keep_outlives_the_scope, drop_is_early_and_leaves_no_hole,
+      a_carried_state_leaves_no_holes, a_debug_build_reports_a_full_root_scope,
       misuse_is_an_error_not_a_crash, deep_and_wide, scopes_belong_to_a_thread, no_memory_for_a_scope)

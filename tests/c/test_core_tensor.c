@@ -144,6 +144,9 @@ START_TEST(views_show_the_same_memory)
         ck_assert(!proa_is_contiguous(wide));
         ck_assert_int_eq(proa_copy_out(wide, out, 24), PROA_OK);
         ck_assert_int_eq(memcmp(out, (int16_t[]){3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4, 5}, 24), 0);
+        ck_assert_ptr_null(
+            proa__tensor_view(t, 2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, (int64_t[]){0, 0}, 0));
+        expect(PROA_ERR_OVERFLOW, "more than 2^63 elements");
         proa_tensor *row = proa__tensor_view(t, 2, (int64_t[]){1, 3}, (int64_t[]){999, 2}, 6);
         ck_assert(proa_is_contiguous(row)); /* the stride of an axis of length 1 does not count */
         uint32_t version = proa__version(t);
