@@ -5,25 +5,30 @@
 #define PROA_JIT_PROGRAM_H
 
 #include "core/tensor.h"
+#include "map.h"
 
 #include <proa/program.h>
 
-typedef struct proa_var {
+typedef struct proa_var proa_var;
+struct proa_var {
     char *name;          /* unique in its block */
-    proa_tensor *handle; /* symbolic: dtype, shape (−1 unknown); owned */
+    proa_tensor *handle; /* symbolic: dtype, shape (−1 unknown); owned. Args structs hold this one; what
+                            capture hands to the user is another handle with the same `var` */
     proa_tensor *value;  /* persistable: its data, shared with the layer it came from; owned; else NULL */
+    proa_var *root;      /* the variable whose memory it shows in eager execution; NULL: its own */
     int32_t index;       /* in its block's vars */
     bool persistable;    /* lives outside a run: parameter, buffer, constant */
     bool is_input;       /* fed */
+    bool stale;          /* its memory was changed through another variable: no op may use it any more */
     uint8_t wire_kind;   /* VarType container number when it is no dense tensor (arrays, scopes); 0 = dense */
     int32_t lod_level;
-} proa_var;
+};
 
 typedef struct proa_instr {
     const proa_op *op;
-    void *args;       /* one block, made by proa__args_copy; owned */
-    int32_t role;     /* op_role: 0 forward, 1 backward, 2 optimize, 256 loss */
-    uint32_t marks;   /* bit 0: fp16_guard */
+    void *args;     /* one block, made by proa__args_copy; owned */
+    int32_t role;   /* op_role: 0 forward, 1 backward, 2 optimize, 256 loss */
+    uint32_t marks; /* bit 0: fp16_guard */
 } proa_instr;
 
 typedef struct proa_block {
@@ -33,6 +38,7 @@ typedef struct proa_block {
     int32_t n_vars, vars_room;
     proa_instr *ops;
     int32_t n_ops, ops_room;
+    proa__map names; /* name → variable */
 } proa_block;
 
 struct proa_program {
@@ -41,6 +47,10 @@ struct proa_program {
     proa_var **inputs, **outputs; /* of block 0, in order; borrowed from the block */
     int32_t n_inputs, n_outputs;
     uint64_t next_temporary; /* for names */
+    int32_t role;            /* what appended ops get */
+    uint32_t marks;
+    proa__map known;    /* every variable: what a handle's `var` is checked against */
+    proa__map concrete; /* concrete tensor (its address) → persistable variable */
 };
 
 proa_program *proa__program_new(void);
@@ -49,16 +59,58 @@ proa_block *proa__block_new(proa_program *p, int32_t parent);
 proa_var *proa__var_new(proa_block *b, const char *name, const proa_meta *meta);
 /* The variable of that name in b or its parents, NULL if none. */
 proa_var *proa__var_find(const proa_block *b, const char *name);
-/* The persistable variable that stands for a concrete tensor in this program (made at first use; named
- * after the tensor, or "param_<n>"). */
+/* The persistable variable that stands for a concrete tensor in this program (made at first use, in the
+ * root block; named after the tensor, or "param_<n>"). */
 proa_var *proa__var_of_concrete(proa_block *b, proa_tensor *value);
-/* Appends a copy of args. */
+/* Makes `var` persistable with these data (shared, not copied): same dtype, shape that fits. */
+proa_status proa__var_set_value(proa_block *b, proa_var *var, proa_tensor *value);
+/* The variable that a handle stands for in b's program: its own, or that of a concrete tensor. `op` and
+ * `argument` begin the message when it belongs to no or another program, or is stale. */
+proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const char *argument);
+/* A new handle for the user (in the scope) that stands for var. */
+proa_tensor *proa__var_tensor(const proa_var *var);
+
+/* Appends a copy of args, whose tensors may be concrete or any handle of this program's variables. */
 proa_status proa__block_append(proa_block *b, const proa_op *op, const void *args);
+/* Appends args itself, already made of variables' handles; frees it on failure. */
+proa_status proa__block_take(proa_block *b, const proa_op *op, void *args);
 proa_status proa__program_set_inputs(proa_program *p, proa_var *const *vars, int32_t n);
 proa_status proa__program_set_outputs(proa_program *p, proa_var *const *vars, int32_t n);
 
-/* Capture: while a block is open on this thread, ops go to it through the capture door. Returns the block
- * that was open before (NULL: none); NULL closes. */
+/* ---- for passes ---- */
+/* The variable an op's args slot names; NULL for an empty slot. */
+static inline proa_var *proa__slot_var(const proa_tensor *t) { return t && !proa__absent(t) ? t->var : NULL; }
+/* Frees an op's args. */
+void proa__instr_clear(proa_instr *instr);
+/* Frees one variable that is in no block. */
+void proa__var_free(proa_var *v);
+/* After a pass changed the arrays of variables: indices and maps follow them. Cannot fail when no more
+ * variables are there than the maps have held. */
+proa_status proa__program_reindex(proa_program *p);
+/* Room for one more entry of `size` bytes in a growing array. */
+proa_status proa__room(void *array, int32_t count, int32_t *room, size_t size);
+/* Drops ops and variables that no output needs. Ops that write a persistable variable stay when
+ * keep_writes is set (a training step), and go when it is not (export of a prediction). */
+proa_status proa__program_prune(proa_program *p, bool keep_writes);
+/* Runs at once what depends on constants only: ops without inputs, and, when `frozen` says that no
+ * persistable will change any more, ops on persistables alone. Results become persistable variables. */
+proa_status proa__program_fold(proa_program *p, bool frozen);
+
+/* A transform: sends every op, in order and through the doors, into a fresh block that replaces the old
+ * one; variables keep name and identity. `op` (may be NULL: send it on as it is) sees a call whose inputs
+ * are mapped and whose outputs are to be filled: by calling proa_call_op on it, or by other means. On
+ * failure the program is as it was. */
+typedef struct proa__replay_hook {
+    proa_status (*op)(proa_block *block, const proa_instr *instr, void *args, void *context);
+    void *context;
+} proa__replay_hook;
+proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook);
+
+/* ---- capture ---- */
+/* Installs the capture door; called once while the library loads. */
+void proa__jit_init(void);
+/* While a block is open on this thread, ops go to it through the capture door. Returns the block that was
+ * open before (NULL: none); NULL closes. */
 proa_block *proa__capture_into(proa_block *b);
 proa_block *proa__capture_block(void);
 

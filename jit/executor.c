@@ -1,0 +1,445 @@
+/* Runs programs: finds or makes the plan for the inputs' shapes, points its handles at memory, and calls
+ * kernel after kernel. Allocates nothing once warm but the outputs. May use core and ops. */
+#include "plan.h"
+
+#include "core/copy.h"
+#include "walk.h"
+
+/* Plans kept, least recently used first to go. */
+enum { PLANS = 64 };
+
+typedef struct plan {
+    proa__segment *root;
+    uint64_t used;
+} plan;
+
+typedef struct arena {
+    proa_storage *storage;
+    int64_t bytes;
+    uint64_t generation; /* of `storage`; counts growths of this arena */
+} arena;
+
+struct proa_executor {
+    const proa_program *program;
+    proa__facts facts;
+    plan plans[PLANS];
+    int32_t n_plans;
+    uint64_t clock;
+    int64_t plans_made;
+    arena *arenas; /* one a depth of segments */
+    int32_t n_arenas, arenas_room;
+    char *key; /* scratch */
+    size_t key_bytes, key_room;
+    proa_meta *metas;      /* of the inputs of this run */
+    proa_tensor **inputs;  /* contiguous */
+    proa_tensor **outputs; /* handed out in this run; NULL: not yet */
+    proa__segment **path;  /* segments of this run */
+    int32_t n_path, path_room;
+};
+
+/* ---- making and freeing ---------------------------------------------------------------- */
+
+proa_executor *proa_executor_new(const proa_program *p)
+{
+    if (proa_error() != PROA_OK) return NULL;
+    if (!p || p->n_outputs == 0) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: needs a program with outputs");
+        return NULL;
+    }
+    proa_executor *e = proa__calloc(sizeof *e);
+    if (!e) return NULL;
+    e->program = p;
+    e->metas = proa__calloc(((size_t)p->n_inputs + 1) * sizeof *e->metas);
+    e->inputs = proa__calloc(((size_t)p->n_inputs + 1) * sizeof *e->inputs);
+    e->outputs = proa__calloc((size_t)p->n_outputs * sizeof *e->outputs);
+    if (e->metas && e->inputs && e->outputs && proa__facts_find(&e->facts, p) == PROA_OK) return e;
+    proa_executor_free(e);
+    return NULL;
+}
+
+void proa_executor_free(proa_executor *e)
+{
+    if (!e) return;
+    for (int32_t i = 0; i < e->n_plans; i++) proa__segment_free(e->plans[i].root);
+    for (int32_t i = 0; i < e->n_arenas; i++)
+        if (e->arenas[i].storage) proa__storage_release(e->arenas[i].storage);
+    proa__facts_free(&e->facts);
+    proa__free(e->arenas);
+    proa__free(e->key);
+    proa__free(e->metas);
+    proa__free(e->inputs);
+    proa__free(e->outputs);
+    proa__free(e->path);
+    proa__free(e);
+}
+
+proa_executor_stats proa_executor_get_stats(const proa_executor *e)
+{
+    proa_executor_stats s = {0, 0, 0};
+    if (!e) return s;
+    for (int32_t i = 0; i < e->n_arenas; i++) s.arena_bytes += e->arenas[i].bytes;
+    s.plans = e->n_plans;
+    s.plans_made = e->plans_made;
+    return s;
+}
+
+/* ---- keys ------------------------------------------------------------------------------ */
+
+static proa_status make_room(proa_executor *e, size_t bytes)
+{
+    if (e->key_room - e->key_bytes >= bytes && e->key) return PROA_OK;
+    size_t room = (e->key_bytes + bytes) * 2 + 256;
+    char *grown = proa__realloc(e->key, room);
+    if (!grown) return proa_error();
+    e->key = grown;
+    e->key_room = room;
+    return PROA_OK;
+}
+
+static proa_status put(proa_executor *e, const void *data, size_t bytes)
+{
+    PROA_TRY(make_room(e, bytes));
+    if (bytes) memcpy(e->key + e->key_bytes, data, bytes);
+    e->key_bytes += bytes;
+    return PROA_OK;
+}
+
+static proa_status put_meta(proa_executor *e, const proa_tensor *t)
+{
+    char head[2] = {(char)t->dtype, (char)t->ndim};
+    PROA_TRY(put(e, head, sizeof head));
+    return put(e, t->shape, (size_t)t->ndim * sizeof *t->shape);
+}
+
+/* What kernels are chosen by, beside the inputs. */
+static proa_status start_key(proa_executor *e)
+{
+    int64_t settings[2] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level)};
+    e->key_bytes = 0;
+    PROA_TRY(put(e, settings, sizeof settings));
+    const char *backends = proa_get_flag("backends");
+    return put(e, backends, backends ? strlen(backends) : 0);
+}
+
+static bool matches(const proa_executor *e, const proa__segment *s)
+{
+    if (s->key_bytes != e->key_bytes || memcmp(s->key, e->key, e->key_bytes) != 0) return false;
+    for (int32_t i = 0; i < s->n_guards; i++) {
+        const proa__guard *g = &s->guards[i];
+        if (g->tensor->data != g->data) return false;
+        if (g->same_data && proa__version(g->tensor) != g->version) return false;
+    }
+    return true;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------- */
+
+static proa_status check_input(const proa_executor *e, int32_t i, const proa_tensor *t)
+{
+    const proa_var *v = e->program->inputs[i];
+    const proa_tensor *h = v->handle;
+    if (!t || proa__absent(t))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: input %d (%s) is %s", i, v->name,
+                         t ? "PROA_NONE" : "NULL");
+    if (t->flags & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "executor: input %d (%s) must be a dense tensor with data", i, v->name);
+    bool fits = t->dtype == h->dtype && t->ndim == h->ndim;
+    for (int d = 0; fits && d < h->ndim; d++) fits = h->shape[d] < 0 || h->shape[d] == t->shape[d];
+    if (fits) return PROA_OK;
+    return proa_fail(t->dtype == h->dtype ? PROA_ERR_INVALID_ARGUMENT : PROA_ERR_WRONG_TYPE,
+                     "executor: input %d (%s) must be %s, got %s", i, v->name, proa__tensor_text(h),
+                     proa__tensor_text(t));
+}
+
+static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
+{
+    const proa_program *p = e->program;
+    if (inputs.count != p->n_inputs || (inputs.count && !inputs.at))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: the program has %d inputs, got %lld",
+                         p->n_inputs, (long long)inputs.count);
+    PROA_TRY(start_key(e));
+    for (int32_t i = 0; i < p->n_inputs; i++) {
+        PROA_TRY(check_input(e, i, inputs.at[i]));
+        e->inputs[i] = proa__contiguous(inputs.at[i]);
+        if (!e->inputs[i]) return proa_error();
+        e->metas[i] = proa_meta_of(e->inputs[i]);
+        PROA_TRY(put_meta(e, e->inputs[i]));
+    }
+    return PROA_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+/* A segment's handles let go of the arena. */
+static void leave_arena(proa__segment *s)
+{
+    if (!s->generation) return;
+    for (int32_t i = 0; i < s->n_bindings; i++)
+        if (s->bindings[i].buffer->place == PROA__IN_ARENA) proa__point(s->bindings[i].handle, NULL, NULL);
+    s->generation = 0;
+}
+
+/* All segments of a depth, in all plans, before their arena goes. */
+static void leave_all(proa_executor *e, int32_t depth)
+{
+    for (int32_t i = 0; i < e->n_plans; i++) {
+        proa__segment *root = e->plans[i].root;
+        for (proa__segment *s = root; s;) { /* in order, without recursion */
+            if (s->depth == depth) leave_arena(s);
+            if (s->depth < depth && s->cursor < s->n_next) {
+                s = s->next[s->cursor++];
+                continue;
+            }
+            s->cursor = 0;
+            s = s == root ? NULL : s->parent;
+        }
+    }
+}
+
+static proa_status grow_arena(proa_executor *e, int32_t depth, int64_t bytes)
+{
+    while (e->n_arenas <= depth) {
+        PROA_TRY(proa__room(&e->arenas, e->n_arenas, &e->arenas_room, sizeof *e->arenas));
+        e->arenas[e->n_arenas++] = (arena){NULL, 0, 0};
+    }
+    arena *a = &e->arenas[depth];
+    if (bytes <= a->bytes && a->storage) return PROA_OK;
+    leave_all(e, depth);
+    if (a->storage) proa__storage_release(a->storage);
+    a->bytes = 0;
+    a->storage = proa__storage_new((size_t)bytes, proa__stream()->device);
+    if (!a->storage) return proa_error();
+    a->bytes = bytes;
+    a->generation++;
+    return PROA_OK;
+}
+
+static proa_status hand_out(proa_executor *e, const proa__buffer *b)
+{
+    if (e->outputs[b->index]) return PROA_OK;
+    e->outputs[b->index] = proa__tensor_new(&b->meta);
+    return e->outputs[b->index] ? PROA_OK : proa_error();
+}
+
+/* The tensor that the op before the cut has put into its output slot `index`. */
+static proa_tensor *dynamic(const proa__segment *s, int32_t index)
+{
+    const proa__step *step = &s->parent->steps[s->parent->n_steps - 1];
+    return *proa_field_tensor(&step->op->fields[step->op->n_in + step->op->n_attr + index], step->args);
+}
+
+static proa_status point_all(proa_executor *e, proa__segment *s)
+{
+    PROA_TRY(grow_arena(e, s->depth, s->arena_bytes));
+    const arena *a = &e->arenas[s->depth];
+    bool same_arena = s->generation == a->generation;
+    for (int32_t i = 0; i < s->n_bindings; i++) {
+        const proa__binding *b = &s->bindings[i];
+        const proa_tensor *from = NULL;
+        switch (b->buffer->place) {
+        case PROA__IN_FIXED: continue;
+        case PROA__IN_ARENA:
+            if (!same_arena)
+                proa__point(b->handle, a->storage, a->storage->data + b->buffer->offset + b->offset);
+            continue;
+        case PROA__IN_INPUT: from = e->inputs[b->buffer->index]; break;
+        case PROA__IN_OUTPUT:
+            PROA_TRY(hand_out(e, b->buffer));
+            from = e->outputs[b->buffer->index];
+            break;
+        case PROA__IN_DYNAMIC: {
+            const proa__segment *owner = s;
+            while (owner->parent && (owner->first_op > b->buffer->first || !owner->parent->sized_by_data))
+                owner = owner->parent;
+            from = dynamic(owner, b->buffer->index);
+            break;
+        }
+        }
+        proa__point(b->handle, from->storage, from->data + b->offset);
+    }
+    s->generation = a->generation;
+    return PROA_OK;
+}
+
+/* After a run nothing of the caller's stays held. */
+static void let_go(proa_executor *e)
+{
+    for (int32_t k = 0; k < e->n_path; k++) {
+        proa__segment *s = e->path[k];
+        for (int32_t i = 0; i < s->n_bindings; i++) {
+            proa__place place = s->bindings[i].buffer->place;
+            if (place != PROA__IN_FIXED && place != PROA__IN_ARENA)
+                proa__point(s->bindings[i].handle, NULL, NULL);
+        }
+        if (!s->sized_by_data) continue;
+        proa__step *step = &s->steps[s->n_steps - 1];
+        for (int i = step->op->n_in + step->op->n_attr; i < step->op->n_fields; i++) {
+            const proa_field *f = &step->op->fields[i];
+            if (f->flags & PROA_FIELD_MUTATED) continue;
+            proa_tensor **slot = proa_field_tensor(f, step->args);
+            if (!proa__slot_empty(*slot)) *slot = NULL; /* the run's scope owned it */
+        }
+    }
+    e->n_path = 0;
+}
+
+/* ---- running --------------------------------------------------------------------------- */
+
+/* With a watch door open the step passes through it; the run door then finds its kernel here. */
+static _Thread_local const proa__step *watched;
+
+static proa_status run_watched(proa_call *call)
+{
+    const proa__step *step = watched;
+    if (!step || call->args != step->args) return proa__run_call(call);
+    watched = NULL; /* what the kernel itself calls is no step */
+    proa_run run = {step->state, proa__stream()};
+    return step->kernel->run(step->args, &run);
+}
+
+static proa_status run_step(const proa__step *step, bool watch)
+{
+    if (!step->op) return proa__copy(step->to, step->from);
+    if (!watch) {
+        proa_run run = {step->state, proa__stream()};
+        return step->kernel->run(step->args, &run);
+    }
+    bool was = proa_door_set(PROA_DOOR_RUN, true);
+    watched = step;
+    proa_status status = proa_call_from(PROA_DOOR_WATCH, step->op, step->args);
+    watched = NULL;
+    proa_door_set(PROA_DOOR_RUN, was);
+    return status;
+}
+
+__attribute__((constructor)) static void install(void) { proa_door_install(PROA_DOOR_RUN, run_watched); }
+
+static proa_status run_steps(proa__segment *s)
+{
+    bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__flag_int(PROA_FLAG_check_nan_inf);
+    for (int32_t i = 0; i < s->n_steps; i++) {
+        PROA_TRY(run_step(&s->steps[i], watch));
+        PROA_TRY(proa_error());
+    }
+    for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
+    return PROA_OK;
+}
+
+static proa_status visit_segment(proa_executor *e, proa__segment *s)
+{
+    PROA_TRY(proa__room(&e->path, e->n_path, &e->path_room, sizeof *e->path));
+    e->path[e->n_path++] = s;
+    PROA_TRY(point_all(e, s));
+    return run_steps(s);
+}
+
+/* The outcome of a cut, as a key: shapes the last op made, values that attributes will need. */
+static proa_status cut_key(proa_executor *e, const proa__segment *s)
+{
+    e->key_bytes = 0;
+    if (s->sized_by_data) {
+        const proa__step *step = &s->steps[s->n_steps - 1];
+        for (int i = step->op->n_in + step->op->n_attr; i < step->op->n_fields; i++) {
+            const proa_tensor *t = *proa_field_tensor(&step->op->fields[i], step->args);
+            if (proa__slot_empty(t)) PROA_TRY(put(e, "-", 1));
+            else PROA_TRY(put_meta(e, t));
+        }
+    }
+    for (int32_t i = 0; i < s->n_cut; i++) {
+        const proa_tensor *t = s->values[s->cut_vars[i]].handle;
+        size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+        PROA_TRY(make_room(e, bytes));
+        PROA_TRY(proa_copy_out(t, e->key + e->key_bytes, bytes));
+        e->key_bytes += bytes;
+    }
+    return PROA_OK;
+}
+
+static proa__segment *follow(proa_executor *e, proa__segment *s)
+{
+    if (cut_key(e, s) != PROA_OK) return NULL;
+    int32_t stale = -1;
+    for (int32_t i = 0; i < s->n_next; i++) {
+        if (matches(e, s->next[i])) return s->next[i];
+        if (s->next[i]->key_bytes == e->key_bytes && !memcmp(s->next[i]->key, e->key, e->key_bytes))
+            stale = i;
+    }
+    proa__segment *made = proa__segment_new(&e->facts, e->program, s, NULL, e->key, e->key_bytes);
+    if (!made) return NULL;
+    e->plans_made++;
+    if (stale < 0 && s->n_next < PROA__OUTCOMES) return s->next[s->n_next++] = made;
+    int32_t at = stale >= 0 ? stale : s->replace++ % PROA__OUTCOMES;
+    proa__segment_free(s->next[at]);
+    return s->next[at] = made;
+}
+
+static plan *find_plan(proa_executor *e)
+{
+    plan *oldest = NULL;
+    for (int32_t i = 0; i < e->n_plans; i++) {
+        plan *c = &e->plans[i];
+        if (matches(e, c->root)) {
+            c->used = ++e->clock;
+            return c;
+        }
+        bool outdated = c->root->key_bytes == e->key_bytes && !memcmp(c->root->key, e->key, e->key_bytes);
+        if (outdated) c->used = 0; /* its data or memory have changed: the next to go */
+        if (!oldest || c->used < oldest->used) oldest = c;
+    }
+    proa__segment *root = proa__segment_new(&e->facts, e->program, NULL, e->metas, e->key, e->key_bytes);
+    if (!root) return NULL;
+    e->plans_made++;
+    plan *to = e->n_plans < PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
+    if (to == oldest) proa__segment_free(to->root);
+    *to = (plan){root, ++e->clock};
+    return to;
+}
+
+static proa_status collect(proa_executor *e, const proa__segment *last)
+{
+    for (int32_t i = 0; i < e->program->n_outputs; i++) {
+        if (e->outputs[i]) continue;
+        const proa_tensor *t = last->values[e->program->outputs[i]->index].handle;
+        proa_meta meta = proa_meta_of(t);
+        e->outputs[i] = proa__tensor_new(&meta);
+        if (!e->outputs[i]) return proa_error();
+        PROA_TRY(proa__copy(e->outputs[i], t));
+    }
+    return PROA_OK;
+}
+
+static proa_status run(proa_executor *e, proa_tensors inputs)
+{
+    PROA_TRY(take_inputs(e, inputs));
+    const plan *found = find_plan(e);
+    if (!found) return proa_error();
+    proa__segment *s = found->root;
+    for (;;) {
+        PROA_TRY(visit_segment(e, s));
+        if (!proa__segment_is_cut(s, &e->facts)) return collect(e, s);
+        s = follow(e, s);
+        if (!s) return proa_error();
+    }
+}
+
+proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
+{
+    proa_tensors none = {0, NULL};
+    if (proa_error() != PROA_OK) return none;
+    if (!e) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor_run: the executor is NULL");
+        return none;
+    }
+    int32_t n = e->program->n_outputs;
+    proa_tensors list = {n, proa_scope_alloc((size_t)n * sizeof *list.at)};
+    if (!list.at) return none;
+    proa_status status = PROA_OK;
+    PROA_SCOPE {
+        memset(e->outputs, 0, (size_t)n * sizeof *e->outputs);
+        status = run(e, inputs);
+        let_go(e);
+        for (int32_t i = 0; i < n && status == PROA_OK; i++) list.at[i] = proa_return(e->outputs[i]);
+    }
+    return status == PROA_OK ? list : none;
+}

@@ -1,0 +1,82 @@
+/* Packs buffers into an arena; see plan.h. May use core. */
+#include "plan.h"
+
+enum { ALIGN = 64 };
+
+static void sift(proa__buffer **heap, int32_t at, int32_t n)
+{
+    for (int32_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && heap[child + 1]->bytes < heap[child]->bytes) child++;
+        if (heap[at]->bytes <= heap[child]->bytes) return;
+        proa__buffer *t = heap[at];
+        heap[at] = heap[child];
+        heap[child] = t;
+    }
+}
+
+/* Heap sort, largest first. */
+static void sort_by_size(proa__buffer **b, int32_t n)
+{
+    for (int32_t i = n / 2 - 1; i >= 0; i--) sift(b, i, n);
+    for (int32_t end = n - 1; end > 0; end--) {
+        proa__buffer *t = b[0];
+        b[0] = b[end];
+        b[end] = t;
+        sift(b, 0, end);
+    }
+}
+
+static bool meet(const proa__buffer *a, const proa__buffer *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The smallest gap, among those placed already (by rising offset), that takes b. */
+static int64_t find_gap(proa__buffer *const *placed, int32_t n, const proa__buffer *b)
+{
+    int64_t end = 0, best = -1, best_size = INT64_MAX;
+    for (int32_t i = 0; i < n; i++) {
+        const proa__buffer *p = placed[i];
+        if (!meet(p, b)) continue;
+        if (p->offset - end >= b->bytes && p->offset - end < best_size) {
+            best = end;
+            best_size = p->offset - end;
+        }
+        if (p->offset + p->bytes > end) end = p->offset + p->bytes;
+    }
+    return best >= 0 ? best : end;
+}
+
+static void insert(proa__buffer **placed, int32_t n, proa__buffer *b)
+{
+    for (; n > 0 && placed[n - 1]->offset > b->offset; n--) placed[n] = placed[n - 1];
+    placed[n] = b;
+}
+
+proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
+{
+    *total = 0;
+    proa__buffer **order = proa__alloc(((size_t)n + 1) * 2 * sizeof *order);
+    if (!order) return proa_error();
+    proa__buffer **placed = order + n + 1;
+    int32_t count = 0, done = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (buffers[i]->place == PROA__IN_ARENA) order[count++] = buffers[i];
+    sort_by_size(order, count);
+    proa_status status = PROA_OK;
+    for (int32_t i = 0; i < count && status == PROA_OK; i++) {
+        proa__buffer *b = order[i];
+        if (b->bytes > INT64_MAX / 4 - ALIGN) {
+            status = proa_fail(PROA_ERR_OVERFLOW, "plan: a buffer of %lld bytes", (long long)b->bytes);
+            break;
+        }
+        b->bytes = (b->bytes + ALIGN - 1) / ALIGN * ALIGN;
+        b->offset = find_gap(placed, done, b);
+        if (b->offset > INT64_MAX / 2 - b->bytes)
+            status = proa_fail(PROA_ERR_OVERFLOW, "plan: the arena takes more than 2^62 bytes");
+        else if (b->offset + b->bytes > *total) *total = b->offset + b->bytes;
+        insert(placed, done++, b);
+    }
+    proa__free(order);
+    return status;
+}

@@ -1,0 +1,721 @@
+/* Plans a segment op by op: infers shapes from concrete dims, gives every output its place, makes views,
+ * and picks kernels; see plan.h. May use core and ops. */
+#include "plan.h"
+
+#include "core/copy.h"
+#include "core/run.h"
+#include "walk.h"
+
+typedef struct planner {
+    const proa__facts *facts;
+    const proa_program *program;
+    proa__segment *s;
+    /* of one op: */
+    const proa_instr *instr;
+    void *args;
+    int32_t at;
+    bool flag;
+    int64_t count;
+} planner;
+
+/* What is known when planning may be this large, in bytes. */
+enum { KNOWN_BYTES = 1 << 16 };
+
+/* Where persistables live: never packed, never free. */
+static proa__buffer fixed_place = {.place = PROA__IN_FIXED, .last = INT32_MAX};
+
+static int32_t later(int32_t a, int32_t b) { return a > b ? a : b; }
+
+/* ---- parts of a segment ---------------------------------------------------------------- */
+
+static proa__buffer *new_buffer(planner *p, proa__place place, int32_t index, int64_t bytes, int32_t last)
+{
+    proa__segment *s = p->s;
+    if (proa__room(&s->buffers, s->n_buffers, &s->buffers_room, sizeof *s->buffers) != PROA_OK) return NULL;
+    proa__buffer *b = proa__calloc(sizeof *b);
+    if (!b) return NULL;
+    *b = (proa__buffer){place, index, p->at, last, bytes, 0, {PROA_NODTYPE, 0, {0}}};
+    return s->buffers[s->n_buffers++] = b;
+}
+
+/* The segment becomes an owner of the handle. */
+static proa_status bind(planner *p, proa_tensor *handle, proa__buffer *buffer, int64_t offset)
+{
+    proa__segment *s = p->s;
+    PROA_TRY(proa__room(&s->bindings, s->n_bindings, &s->bindings_room, sizeof *s->bindings));
+    s->bindings[s->n_bindings++] = (proa__binding){proa_keep(handle), buffer, offset};
+    return PROA_OK;
+}
+
+static proa_tensor *new_handle(planner *p, const proa_meta *meta, proa__buffer *buffer)
+{
+    proa_tensor *t = proa__tensor_bare(meta, 0);
+    return t && bind(p, t, buffer, 0) == PROA_OK ? t : NULL;
+}
+
+static proa_status add_step(planner *p, proa__step step)
+{
+    proa__segment *s = p->s;
+    PROA_TRY(proa__room(&s->steps, s->n_steps, &s->steps_room, sizeof *s->steps));
+    s->steps[s->n_steps++] = step;
+    return PROA_OK;
+}
+
+static proa_status add_guard(planner *p, proa_tensor *t, bool same_data)
+{
+    proa__segment *s = p->s;
+    for (int32_t i = 0; i < s->n_guards; i++)
+        if (s->guards[i].tensor == t) {
+            s->guards[i].same_data |= same_data;
+            return PROA_OK;
+        }
+    PROA_TRY(proa__room(&s->guards, s->n_guards, &s->guards_room, sizeof *s->guards));
+    s->guards[s->n_guards++] = (proa__guard){proa_keep(t), t->data, proa__version(t), same_data};
+    return PROA_OK;
+}
+
+static proa_status add_written(planner *p, proa_tensor *t)
+{
+    proa__segment *s = p->s;
+    PROA_TRY(proa__room(&s->written, s->n_written, &s->written_room, sizeof *s->written));
+    s->written[s->n_written++] = t;
+    return PROA_OK;
+}
+
+static int64_t bytes_of(const proa_tensor *t)
+{
+    return t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+}
+
+/* ---- reads ----------------------------------------------------------------------------- */
+
+static proa__value *value_of(planner *p, const proa_var *v)
+{
+    proa__value *value = &p->s->values[v->index];
+    if (value->handle || !v->persistable) return value;
+    if (!v->value) {
+        proa_fail(PROA_ERR_BAD_STATE,
+                  "program: the persistable variable %s has no data; load its parameters, "
+                  "or run the program that makes them",
+                  v->name);
+        return value;
+    }
+    if (add_guard(p, v->value, false) != PROA_OK) return value;
+    *value = (proa__value){.handle = v->value, .buffer = &fixed_place};
+    value->known = !p->facts->written[v->index];
+    return value;
+}
+
+static proa_status map_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    planner *p = context;
+    (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    if (!v) return PROA_OK;
+    const proa__value *value = value_of(p, v);
+    if (!value->handle)
+        return proa_error() != PROA_OK
+                   ? proa_error()
+                   : proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, f->name,
+                                   "(%s) is neither fed nor made by an op before", v->name);
+    if (f->role == PROA_ATTR && v->persistable) PROA_TRY(add_guard(p, v->value, true));
+    proa__slot_set(slot, value->handle);
+    return PROA_OK;
+}
+
+/* flag: every tensor it reads is known. */
+static proa_status look_known(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    planner *p = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    if (!v) return PROA_OK;
+    const proa__value *value = value_of(p, v);
+    if (!value->handle && proa_error() != PROA_OK) return proa_error();
+    if (!value->known || !value->handle || (!value->handle->data && value->handle->numel)) p->flag = false;
+    return PROA_OK;
+}
+
+static proa_status guard_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    return v && v->persistable ? add_guard(context, v->value, true) : PROA_OK;
+}
+
+/* A strided tensor's contiguous copy, made at most once a segment. */
+static proa_tensor *dense_of(planner *p, proa__value *value)
+{
+    if (value->dense) {
+        value->dense_buffer->last = later(value->dense_buffer->last, p->at);
+        return value->dense;
+    }
+    proa_meta meta = proa_meta_of(value->handle);
+    proa__buffer *b = new_buffer(p, PROA__IN_ARENA, 0, bytes_of(value->handle), p->at);
+    proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
+    if (!t || add_step(p, (proa__step){.to = t, .from = value->handle}) != PROA_OK) return NULL;
+    value->dense_buffer = b;
+    return value->dense = t;
+}
+
+typedef struct densing {
+    planner *p;
+    proa_tensor **stored; /* the slots of the program's own args, in the same order */
+    int64_t at;
+} densing;
+
+static proa_status make_dense(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    densing *d = context;
+    planner *p = d->p;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(d->stored[d->at++]);
+    if (!v || !((*slot)->flags & PROA_T_STRIDED)) return PROA_OK;
+    proa__value *value = value_of(p, v);
+    if (*slot != value->handle) return PROA_OK;
+    proa_tensor *t = dense_of(p, value);
+    if (!t) return proa_error();
+    proa__slot_set(slot, t);
+    return PROA_OK;
+}
+
+static proa_status gather(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    densing *d = context;
+    (void)f, (void)index;
+    if (d->stored) d->stored[d->at] = *slot;
+    d->at++;
+    return PROA_OK;
+}
+
+static proa_status make_all_dense(planner *p)
+{
+    const proa_op *op = p->instr->op;
+    if (op->flags & PROA_OP_STRIDED) return PROA_OK;
+    densing d = {.p = p};
+    PROA_TRY(proa__walk(op, p->instr->args, PROA_IN, gather, &d));
+    d.stored = proa_scope_alloc(((size_t)d.at + 1) * sizeof(proa_tensor *));
+    if (!d.stored) return proa_error();
+    d.at = 0;
+    PROA_TRY(proa__walk(op, p->instr->args, PROA_IN, gather, &d));
+    d.at = 0;
+    return proa__walk(op, p->args, PROA_IN, make_dense, &d);
+}
+
+/* ---- places of outputs ----------------------------------------------------------------- */
+
+static int32_t output_index(const planner *p, const proa_var *v)
+{
+    for (int32_t i = 0; p->facts->is_output[v->index] && i < p->program->n_outputs; i++)
+        if (p->program->outputs[i] == v) return i;
+    return -1;
+}
+
+static void hand_out(planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta)
+{
+    int32_t i = output_index(p, v);
+    if (i < 0) return;
+    b->place = PROA__IN_OUTPUT;
+    b->index = i;
+    b->meta = *meta;
+}
+
+static proa_status place_fresh(planner *p, const proa_var *v, const proa_meta *meta, proa_tensor **slot)
+{
+    proa__value *value = &p->s->values[v->index];
+    proa__buffer *b = new_buffer(p, PROA__IN_ARENA, 0, 0, later(p->at, p->facts->last_use[v->index]));
+    proa_tensor *t = b ? new_handle(p, meta, b) : NULL;
+    if (!t) return proa_error();
+    b->bytes = bytes_of(t);
+    hand_out(p, b, v, meta);
+    *value = (proa__value){.handle = t, .buffer = b};
+    proa__slot_set(slot, t);
+    return PROA_OK;
+}
+
+/* How many of the op's inputs lie in buffer b. */
+typedef struct sharing {
+    planner *p;
+    const proa__buffer *buffer;
+    int n;
+} sharing;
+
+static proa_status look_sharing(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    sharing *s = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    const proa__value *value = v ? &s->p->s->values[v->index] : NULL;
+    if (value && (value->buffer == s->buffer || value->dense_buffer == s->buffer)) s->n++;
+    return PROA_OK;
+}
+
+/* True if the input's memory is nobody's any more after this op and may hold an output. */
+static bool is_free(planner *p, const proa__value *in)
+{
+    const proa__buffer *b = in->buffer;
+    if (!in->handle || !b || (b->place != PROA__IN_ARENA) || b->first < p->s->first_op || b->last > p->at)
+        return false;
+    sharing s = {p, b, 0};
+    proa__walk_reads(p->instr->op, p->instr->args, look_sharing, &s);
+    return s.n == 1;
+}
+
+static bool same_meta(const proa_meta *m, const proa_tensor *t)
+{
+    if (m->dtype != (proa_dtype)t->dtype || m->ndim != t->ndim) return false;
+    return !memcmp(m->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
+}
+
+static proa_tensor **nth_slot(const proa_field *f, const void *args, int64_t k)
+{
+    return f->kind == PROA_FIELD_TENSORS ? &proa_field_tensors(f, args)->at[k] : proa_field_tensor(f, args);
+}
+
+/* In place where the table allows it and the input dies here. */
+static bool place_over_input(planner *p, const proa_field *f, const proa_var *v, const proa_meta *meta,
+                             proa_tensor **slot, proa_status *status)
+{
+    const proa_op *op = p->instr->op;
+    if (!(op->flags & PROA_OP_INPLACE) || f->alias < 0 || f->kind != PROA_FIELD_TENSOR) return false;
+    const proa_field *src = &op->fields[f->alias];
+    if (src->kind != PROA_FIELD_TENSOR) return false;
+    const proa_var *in = proa__slot_var(*proa_field_tensor(src, p->instr->args));
+    if (!in) return false;
+    const proa__value *from = &p->s->values[in->index];
+    if (!is_free(p, from) || from->handle != *proa_field_tensor(src, p->args)) return false;
+    if (from->offset || from->buffer->bytes != bytes_of(from->handle) || !same_meta(meta, from->handle) ||
+        from->handle->flags & PROA_T_STRIDED)
+        return false;
+    proa__buffer *b = from->buffer;
+    proa_tensor *t = new_handle(p, meta, b);
+    *status = t ? PROA_OK : proa_error();
+    if (!t) return true;
+    b->last = later(p->at, p->facts->last_use[v->index]);
+    hand_out(p, b, v, meta);
+    p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
+    proa__slot_set(slot, t);
+    return true;
+}
+
+/* An output that always lies in its input's memory: there, if nobody else needs that, else in a copy. */
+static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, const proa_var *v,
+                                 proa_tensor **slot)
+{
+    const proa_field *src = &p->instr->op->fields[f->alias];
+    const proa_var *in = proa__slot_var(*nth_slot(src, p->instr->args, k));
+    proa_tensor **from_slot = nth_slot(src, p->args, k);
+    if (!in) return proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, f->name, "has no input to overwrite");
+    const proa__value *from = &p->s->values[in->index];
+    if (is_free(p, from) && *from_slot == from->handle && !(from->handle->flags & PROA_T_STRIDED)) {
+        from->buffer->last = later(p->at, p->facts->last_use[v->index]);
+        p->s->values[v->index] = *from;
+        p->s->values[v->index].known = false;
+        proa__slot_set(slot, from->handle);
+        return PROA_OK;
+    }
+    proa_meta meta = proa_meta_of(from->handle);
+    PROA_TRY(place_fresh(p, v, &meta, slot));
+    PROA_TRY(add_step(p, (proa__step){.to = *slot, .from = from->handle}));
+    proa__slot_set(from_slot, *slot);
+    return PROA_OK;
+}
+
+static proa_status place_persistable(planner *p, const proa_field *f, const proa_var *v,
+                                     const proa_meta *meta, proa_tensor **slot)
+{
+    const proa__value *value = value_of(p, v);
+    if (!value->handle) return proa_error();
+    proa_tensor *t = value->handle;
+    if (meta && meta->ndim >= 0 && !same_meta(meta, t))
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, p->instr->op, f->name,
+                             "must be %s%s to be written to %s, which is %s", proa_dtype_name(meta->dtype),
+                             proa__shape_text(meta->shape, meta->ndim), v->name, proa__tensor_text(t));
+    if (t->flags & PROA_T_STRIDED && !(p->instr->op->flags & PROA_OP_STRIDED))
+        return proa__op_fail(PROA_ERR_UNSUPPORTED, p->instr->op, f->name,
+                             "(%s) is not contiguous; a program writes contiguous tensors only", v->name);
+    proa__slot_set(slot, t);
+    return add_written(p, t);
+}
+
+static proa_status place(planner *p, const proa_field *f, int64_t k, const proa_meta *meta,
+                         proa_tensor **slot)
+{
+    const proa_op *op = p->instr->op;
+    const proa_var *v = proa__slot_var(*nth_slot(f, p->instr->args, k));
+    if (!v) {
+        proa__slot_set(slot, proa_none);
+        return PROA_OK;
+    }
+    if (v->persistable) return place_persistable(p, f, v, meta, slot);
+    if (f->flags & PROA_FIELD_MUTATED) return place_mutated(p, f, k, v, slot);
+    if (op->flags & PROA_OP_DATA_SHAPE) {
+        proa__slot_set(slot, NULL);
+        return PROA_OK;
+    }
+    if (!meta || meta->ndim < 0) {
+        proa__slot_set(slot, proa_none);
+        return PROA_OK;
+    }
+    for (int d = 0; d < meta->ndim; d++)
+        if (meta->shape[d] < 0)
+            return proa__op_fail(PROA_ERR_BAD_STATE, op, f->name,
+                                 "has the shape %s although all inputs are known: dim %d cannot be found",
+                                 proa__shape_text(meta->shape, meta->ndim), d);
+    proa_status status;
+    if (place_over_input(p, f, v, meta, slot, &status)) return status;
+    return place_fresh(p, v, meta, slot);
+}
+
+static proa_status place_all(planner *p, void *metas)
+{
+    const proa_op *op = p->instr->op;
+    proa__meta_ref m = proa__meta_first(metas);
+    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
+        int64_t n = f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, p->args)->count : 1;
+        for (int64_t k = 0; k < n; k++) {
+            const proa_meta *meta = f->kind != PROA_FIELD_TENSORS ? m.one
+                                    : k < m.list->count           ? &m.list->at[k]
+                                                                  : NULL;
+            PROA_TRY(place(p, f, k, meta, nth_slot(f, p->args, k)));
+        }
+        m = proa__meta_next(m, f);
+    }
+    return PROA_OK;
+}
+
+/* ---- views ----------------------------------------------------------------------------- */
+
+/* Views need an address to start from; one that no kernel ever sees. */
+static char anywhere[64];
+
+/* Lets output 0 be a view of input 0, if its strides allow and whoever reads it takes them. */
+static proa_status try_view(planner *p, const proa_meta *meta, bool *viewed)
+{
+    const proa_op *op = p->instr->op;
+    const proa_field *out = &op->fields[op->n_in + op->n_attr], *in = op->fields;
+    const proa_var *v = proa__slot_var(*proa_field_tensor(out, p->instr->args));
+    const proa_var *base_var = proa__slot_var(*proa_field_tensor(in, p->instr->args));
+    *viewed = false;
+    if (!v || !base_var || v->persistable || meta->ndim < 0) return PROA_OK;
+    for (int d = 0; d < meta->ndim; d++)
+        if (meta->shape[d] < 0) return PROA_OK; /* place() names it */
+    const proa__value *base = value_of(p, base_var);
+    proa_tensor **slot = proa_field_tensor(out, p->args), *b = base->handle;
+    bool nowhere = !b->data;
+    proa__slot_set(slot, NULL);
+    if (nowhere) b->data = anywhere;
+    proa_status status = op->view(p->args, meta);
+    proa_tensor *t = *slot; /* the scope owns it */
+    *slot = NULL;
+    int64_t offset = t ? (int64_t)((intptr_t)t->data - (intptr_t)b->data) : 0;
+    if (nowhere) b->data = NULL;
+    if (status != PROA_OK || !t) return status;
+    if (nowhere) proa__point(t, NULL, NULL);
+    if (t->flags & PROA_T_STRIDED && p->facts->wants_dense[v->index]) return PROA_OK;
+    *viewed = true;
+    proa__buffer *buffer = base->buffer;
+    if (buffer != &fixed_place) buffer->last = later(buffer->last, p->facts->last_use[v->index]);
+    proa__value made = {.handle = t, .buffer = buffer, .offset = base->offset + offset, .known = base->known};
+    p->s->values[v->index] = made;
+    return bind(p, t, buffer, made.offset);
+}
+
+/* ---- what is known when planning ------------------------------------------------------- */
+
+static proa_status look_feeds(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    planner *p = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    if (v && v->persistable) p->flag = false;
+    if (v && p->facts->feeds_attr[v->index]) p->count++;
+    return PROA_OK;
+}
+
+static proa_status shape_only(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    (void)f, (void)index, (void)context;
+    if (proa__slot_empty(*slot)) return PROA_OK;
+    proa_meta meta = proa_meta_of(*slot);
+    proa_tensor *t = proa__tensor_bare(&meta, 0);
+    if (!t) return proa_error();
+    proa__slot_set(slot, t);
+    return PROA_OK;
+}
+
+static bool worth_knowing(planner *p)
+{
+    const proa_op *op = p->instr->op;
+    if (op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES | PROA_OP_DATA_SHAPE)) return false;
+    p->flag = true;
+    p->count = 0;
+    if (proa__walk(op, p->instr->args, PROA_OUT, look_feeds, p) != PROA_OK || !p->count || !p->flag)
+        return false;
+    if (proa__is_shape_op(op)) return true;
+    return proa__walk_reads(op, p->instr->args, look_known, p) == PROA_OK && p->flag;
+}
+
+static int64_t small_outputs(const proa_op *op, void *metas)
+{
+    int64_t bytes = 0;
+    proa__meta_ref m = proa__meta_first(metas);
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        if (op->fields[i].kind == PROA_FIELD_TENSORS) return INT64_MAX;
+        int64_t n = (int64_t)proa_dtype_size(m.one->dtype);
+        for (int d = 0; d < m.one->ndim; d++)
+            if (m.one->shape[d] < 0 || __builtin_mul_overflow(n, m.one->shape[d], &n)) return INT64_MAX;
+        if (m.one->ndim >= 0 && __builtin_add_overflow(bytes, n, &bytes)) return INT64_MAX;
+        m = proa__meta_next(m, &op->fields[i]);
+    }
+    return bytes;
+}
+
+/* Runs the op now and keeps its results. */
+static proa_status know(planner *p, void *metas, bool *known)
+{
+    const proa_op *op = p->instr->op;
+    char args[PROA_ARGS_MAX] __attribute__((aligned(16)));
+    *known = false;
+    if (small_outputs(op, metas) > KNOWN_BYTES) return PROA_OK;
+    if (proa__is_shape_op(op)) PROA_TRY(proa__walk(op, p->args, PROA_IN, shape_only, p));
+    else PROA_TRY(proa__walk_reads(op, p->instr->args, guard_read, p));
+    memcpy(args, p->args, op->args_size);
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++)
+        *proa_field_tensor(&op->fields[i], args) = NULL;
+    PROA_TRY(proa_call_from(PROA_DOOR_RUN, op, args));
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_var *v = proa__slot_var(*proa_field_tensor(&op->fields[i], p->instr->args));
+        if (!v) continue;
+        proa_tensor *t = proa__contiguous(*proa_field_tensor(&op->fields[i], args));
+        if (!t) return proa_error();
+        PROA_TRY(bind(p, t, &fixed_place, 0));
+        p->s->values[v->index] = (proa__value){.handle = t, .buffer = &fixed_place, .known = true};
+    }
+    *known = true;
+    return PROA_OK;
+}
+
+/* ---- one op ---------------------------------------------------------------------------- */
+
+static proa_status plan_args(planner *p, bool *done)
+{
+    const proa_op *op = p->instr->op;
+    char metas[PROA_METAS_MAX] __attribute__((aligned(16)));
+    proa_call call = {op, p->args, 0};
+    memset(metas, 0, sizeof metas);
+    bool learn = worth_knowing(p);
+    PROA_TRY(proa_error());
+    PROA_TRY(proa__walk_reads(op, p->args, map_read, p));
+    PROA_TRY(proa__infer_call(&call, metas));
+    *done = false;
+    if (learn) PROA_TRY(know(p, metas, done));
+    if (!*done && op->flags & PROA_OP_VIEW && op->view)
+        PROA_TRY(try_view(p, (const proa_meta *)(const void *)metas, done));
+    if (*done) return PROA_OK;
+    PROA_TRY(make_all_dense(p));
+    return place_all(p, metas);
+}
+
+static proa_status plan_op(planner *p)
+{
+    const proa_op *op = p->instr->op;
+    if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
+        return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
+    p->args = proa__args_copy(op, p->instr->args, NULL);
+    if (!p->args) return proa_error();
+    bool done = false;
+    proa__step step = {.op = op, .args = p->args};
+    proa_status status = plan_args(p, &done);
+    if (status == PROA_OK && !done) {
+        status = proa__pick_kernel(op, p->args, &step.kernel, &step.state);
+        if (status == PROA_OK) {
+            status = add_step(p, step);
+            if (status == PROA_OK) return PROA_OK;
+            if (step.kernel->release && step.state) step.kernel->release(step.state);
+        }
+    }
+    proa__args_free(op, p->args);
+    return status;
+}
+
+/* ---- a segment ------------------------------------------------------------------------- */
+
+static proa_status look_unknown(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    planner *p = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    if (!v) return PROA_OK;
+    const proa__value *value = value_of(p, v);
+    PROA_TRY(proa_error());
+    if (!value->known) p->flag = true;
+    return PROA_OK;
+}
+
+/* True if an attribute of the op is computed in the run. */
+static bool needs_values(planner *p)
+{
+    p->flag = false;
+    return proa__walk(p->instr->op, p->instr->args, PROA_ATTR, look_unknown, p) == PROA_OK && p->flag;
+}
+
+static proa_status add_cut_var(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    planner *p = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    proa__segment *s = p->s;
+    if (!v || s->values[v->index].known || !s->values[v->index].handle) return PROA_OK;
+    for (int32_t i = 0; i < s->n_cut; i++)
+        if (s->cut_vars[i] == v->index) return PROA_OK;
+    PROA_TRY(proa__room(&s->cut_vars, s->n_cut, &s->cut_room, sizeof *s->cut_vars));
+    s->cut_vars[s->n_cut++] = v->index;
+    return PROA_OK;
+}
+
+static proa_status plan_ops(planner *p)
+{
+    const proa_block *b = p->facts->block;
+    proa__segment *s = p->s;
+    for (p->at = s->first_op; p->at < b->n_ops; p->at++) {
+        p->instr = &b->ops[p->at];
+        if (needs_values(p)) {
+            if (!s->parent || p->at > s->first_op) break;
+            return proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, NULL,
+                                 "needs the value of a tensor that is not there yet");
+        }
+        PROA_TRY(proa_error());
+        PROA_TRY(plan_op(p));
+        s->sized_by_data = p->instr->op->flags & PROA_OP_DATA_SHAPE;
+        if (!s->sized_by_data) continue;
+        p->at++;
+        break;
+    }
+    s->end_op = p->at;
+    for (int32_t i = s->end_op; i < b->n_ops; i++)
+        PROA_TRY(proa__walk(b->ops[i].op, b->ops[i].args, PROA_ATTR, add_cut_var, p));
+    return PROA_OK;
+}
+
+static proa_status add_inputs(planner *p, const proa_meta *inputs)
+{
+    for (int32_t i = 0; i < p->program->n_inputs; i++) {
+        proa__buffer *b = new_buffer(p, PROA__IN_INPUT, i, 0, INT32_MAX);
+        proa_tensor *t = b ? new_handle(p, &inputs[i], b) : NULL;
+        if (!t) return proa_error();
+        p->s->values[p->program->inputs[i]->index] = (proa__value){.handle = t, .buffer = b};
+    }
+    return PROA_OK;
+}
+
+/* What the op before the cut made: its slots, in order, become variables with the shapes they have now. */
+static proa_status add_dynamic(planner *p)
+{
+    const proa__segment *parent = p->s->parent;
+    const proa__step *step = &parent->steps[parent->n_steps - 1];
+    const proa_instr *instr = &p->facts->block->ops[parent->end_op - 1];
+    const proa_op *op = step->op;
+    int32_t index = 0;
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++, index++) {
+        const proa_var *v = proa__slot_var(*proa_field_tensor(&op->fields[i], instr->args));
+        proa_tensor *made = *proa_field_tensor(&op->fields[i], step->args);
+        if (!v || v->persistable || proa__slot_empty(made)) continue;
+        proa_meta meta = proa_meta_of(made);
+        proa__buffer *b = new_buffer(p, PROA__IN_DYNAMIC, index, 0, INT32_MAX);
+        proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
+        if (!t) return proa_error();
+        p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
+    }
+    return PROA_OK;
+}
+
+static proa_status inherit(planner *p)
+{
+    const proa__segment *parent = p->s->parent;
+    memcpy(p->s->values, parent->values, (size_t)p->facts->n_vars * sizeof *p->s->values);
+    for (int32_t i = 0; i < p->facts->n_vars; i++)
+        p->s->values[i].dense = NULL, p->s->values[i].dense_buffer = NULL;
+    for (int32_t i = 0; i < parent->n_cut; i++) p->s->values[parent->cut_vars[i]].known = true;
+    return parent->sized_by_data ? add_dynamic(p) : PROA_OK;
+}
+
+static proa_status check_outputs(planner *p)
+{
+    if (proa__segment_is_cut(p->s, p->facts)) return PROA_OK;
+    for (int32_t i = 0; i < p->program->n_outputs; i++) {
+        const proa_var *v = p->program->outputs[i];
+        if (value_of(p, v)->handle) continue;
+        PROA_TRY(proa_error());
+        return proa_fail(PROA_ERR_BAD_STATE, "program: output %s is neither fed nor made by an op", v->name);
+    }
+    return PROA_OK;
+}
+
+static proa_status build(planner *p, const proa_meta *inputs, const char *key, size_t key_bytes)
+{
+    proa__segment *s = p->s;
+    s->values = proa__calloc(((size_t)p->facts->n_vars + 1) * sizeof *s->values);
+    s->key = proa__alloc(key_bytes + 1);
+    if (!s->values || !s->key) return proa_error();
+    memcpy(s->key, key, key_bytes);
+    s->key_bytes = key_bytes;
+    p->at = s->first_op;
+    PROA_TRY(s->parent ? inherit(p) : add_inputs(p, inputs));
+    PROA_TRY(plan_ops(p));
+    PROA_TRY(check_outputs(p));
+    return proa__pack(s->buffers, s->n_buffers, &s->arena_bytes);
+}
+
+proa__segment *proa__segment_new(const proa__facts *facts, const proa_program *program, proa__segment *parent,
+                                 const proa_meta *inputs, const char *key, size_t key_bytes)
+{
+    proa__segment *s = proa__calloc(sizeof *s);
+    if (!s) return NULL;
+    s->parent = parent;
+    s->depth = parent ? parent->depth + 1 : 0;
+    s->first_op = parent ? parent->end_op : 0;
+    planner p = {.facts = facts, .program = program, .s = s};
+    proa_status status = PROA_OK;
+    PROA_SCOPE {
+        status = build(&p, inputs, key, key_bytes);
+    }
+    if (status == PROA_OK) return s;
+    proa__segment_free(s);
+    return NULL;
+}
+
+static void free_one(proa__segment *s)
+{
+    for (int32_t i = 0; i < s->n_steps; i++) {
+        const proa__step *step = &s->steps[i];
+        if (step->kernel && step->kernel->release && step->state) step->kernel->release(step->state);
+        if (step->op) proa__args_free(step->op, step->args);
+    }
+    for (int32_t i = 0; i < s->n_bindings; i++) proa_release(s->bindings[i].handle);
+    for (int32_t i = 0; i < s->n_guards; i++) proa_release(s->guards[i].tensor);
+    for (int32_t i = 0; i < s->n_buffers; i++) proa__free(s->buffers[i]);
+    proa__free(s->buffers);
+    proa__free(s->bindings);
+    proa__free(s->guards);
+    proa__free(s->steps);
+    proa__free(s->written);
+    proa__free(s->values);
+    proa__free(s->cut_vars);
+    proa__free(s->key);
+    proa__free(s);
+}
+
+/* Depth first without recursion: programs may be cut many thousand times. */
+void proa__segment_free(proa__segment *top)
+{
+    for (proa__segment *s = top; s;) {
+        if (s->n_next) {
+            s = s->next[--s->n_next];
+            continue;
+        }
+        proa__segment *up = s == top ? NULL : s->parent;
+        free_one(s);
+        s = up;
+    }
+}

@@ -1,0 +1,139 @@
+/* A plan: a block's ops made ready for one set of input shapes. Kernels are picked and prepared, args are
+ * filled, and every variable has its place in memory. May use core and ops.
+ *
+ * A plan is a tree of segments. It is cut where shapes depend on data: after an op that sizes its outputs
+ * itself, and before one whose attribute is a tensor that is computed in the run. Behind a cut there is one
+ * segment for each outcome seen lately; the outcome (those shapes or values) is the segment's key. */
+#ifndef PROA_JIT_PLAN_H
+#define PROA_JIT_PLAN_H
+
+#include "program.h"
+
+#include "core/internal.h"
+
+/* ---- what is known of a block before any shape is -------------------------------------- */
+
+typedef struct proa__facts {
+    const proa_block *block;
+    int32_t n_vars;
+    int32_t *last_use; /* of a variable: the last op that names it; INT32_MAX for outputs */
+    bool *wants_dense; /* some op that reads it takes contiguous inputs only */
+    bool *feeds_attr;  /* an attribute is computed from it */
+    bool *written;     /* persistable that an op writes */
+    bool *is_output;
+} proa__facts;
+
+proa_status proa__facts_find(proa__facts *facts, const proa_program *p);
+void proa__facts_free(proa__facts *facts);
+/* Ops whose result depends on the shape of their inputs, not on data: known when planning. */
+bool proa__is_shape_op(const proa_op *op);
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+typedef enum proa__place {
+    PROA__IN_ARENA,
+    PROA__IN_INPUT,   /* the caller's tensor number `index` */
+    PROA__IN_OUTPUT,  /* the tensor handed out as output number `index` */
+    PROA__IN_DYNAMIC, /* output slot number `index` of the op before the cut */
+    PROA__IN_FIXED    /* a persistable, or known when planning: never moves */
+} proa__place;
+
+typedef struct proa__buffer {
+    proa__place place;
+    int32_t index;
+    int32_t first, last;   /* ops between which it is in use, both included */
+    int64_t bytes, offset; /* offset: in the segment's arena */
+    proa_meta meta;        /* of the output to hand out */
+} proa__buffer;
+
+/* Gives each buffer in the arena its offset, a multiple of 64, so that no two that are in use at the same
+ * time overlap: largest first, each into the smallest gap that takes it. *total: bytes of the arena. */
+proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total);
+
+/* A handle that shows a part of a buffer, and is pointed there before a run. */
+typedef struct proa__binding {
+    proa_tensor *handle; /* owned */
+    proa__buffer *buffer;
+    int64_t offset;
+} proa__binding;
+
+/* A variable in a plan. */
+typedef struct proa__value {
+    proa_tensor *handle; /* borrowed from a binding or a step; NULL: not made yet */
+    proa_tensor *dense;  /* its contiguous copy, if one was made in this segment */
+    proa__buffer *buffer, *dense_buffer;
+    int64_t offset;
+    bool known; /* its data are part of what the plan is for */
+} proa__value;
+
+/* ---- segments -------------------------------------------------------------------------- */
+
+typedef struct proa__step {
+    const proa_op *op; /* NULL: copies `from` to `to` */
+    void *args;
+    const proa_kernel *kernel;
+    void *state;
+    proa_tensor *to, *from;
+} proa__step;
+
+/* A persistable that the plan relies on: that its memory has not moved and, where its data went into the
+ * plan, that they are the same. */
+typedef struct proa__guard {
+    proa_tensor *tensor; /* owned */
+    const char *data;
+    uint32_t version;
+    bool same_data;
+} proa__guard;
+
+enum { PROA__OUTCOMES = 8 };
+
+typedef struct proa__segment proa__segment;
+struct proa__segment {
+    proa__segment *parent;
+    int32_t depth, first_op, end_op;
+    char *key; /* the outcome of the parent's cut */
+    size_t key_bytes;
+    proa__step *steps;
+    int32_t n_steps, steps_room;
+    proa__buffer **buffers;
+    int32_t n_buffers, buffers_room;
+    proa__binding *bindings;
+    int32_t n_bindings, bindings_room;
+    proa__guard *guards;
+    int32_t n_guards, guards_room;
+    proa_tensor **written; /* persistables that its steps change; borrowed */
+    int32_t n_written, written_room;
+    proa__value *values; /* by variable; NULL when no segment can follow */
+    int64_t arena_bytes;
+    uint64_t generation; /* of the arena that its handles point into; 0: none */
+    bool sized_by_data;  /* the last step sized its outputs */
+    int32_t *cut_vars;   /* whose values tell outcomes apart */
+    int32_t n_cut, cut_room;
+    proa__segment *next[PROA__OUTCOMES];
+    int32_t n_next, replace; /* replace: the outcome to go when all places are taken */
+    int32_t cursor;          /* for walks over all segments */
+};
+
+/* Plans ops from where `parent` (NULL: the start) ends. inputs: one meta an input. With a parent, its steps
+ * must just have run: their results are looked at. key is copied. */
+proa__segment *proa__segment_new(const proa__facts *facts, const proa_program *p, proa__segment *parent,
+                                 const proa_meta *inputs, const char *key, size_t key_bytes);
+/* Frees it and all that follow. */
+void proa__segment_free(proa__segment *top);
+/* True if another segment follows. */
+static inline bool proa__segment_is_cut(const proa__segment *s, const proa__facts *facts)
+{
+    return s->sized_by_data || s->end_op < facts->block->n_ops;
+}
+
+/* Points a handle at memory; NULL, NULL: nowhere. */
+static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data)
+{
+    proa_storage *old = t->storage;
+    if (storage) atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    t->storage = storage;
+    t->data = data;
+    if (old) proa__storage_release(old);
+}
+
+#endif
