@@ -16,7 +16,7 @@ proa_status proa_sync_layer(proa_layer *layer)
     if (!layer) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "sync_layer: layer is NULL");
     PROA_SCOPED;
     PROA_NO_GRAD;
-    proa_named_list state = proa_state(layer);
+    proa_named_list state = proa_layer_state(layer);
     PROA_TRY(proa_error());
     for (int64_t i = 0; i < state.count; i++)
         if (!proa_broadcast_(state.at[i].tensor)) return proa_error();
