@@ -16,6 +16,16 @@ static void expect(proa_status code, const char *part)
     proa_clear_error();
 }
 
+/* How many threads a request for n gives: builds without OpenMP have one. */
+static int team(int n)
+{
+#if defined(_OPENMP)
+    return n;
+#else
+    return n > 0;
+#endif
+}
+
 /* ---- errors ---------------------------------------------------------------------------- */
 
 START_TEST(the_first_error_wins)
@@ -186,7 +196,7 @@ START_TEST(ranges_cover_everything_once)
     static const int64_t grains[] = {-1, 1, 100, 50001, 50002, ITEMS, 1000000};
     for (int threads = 1; threads <= 7; threads++) {
         proa_set_threads(threads);
-        ck_assert_int_eq(proa_threads(), threads);
+        ck_assert_int_eq(proa_threads(), team(threads));
         for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
             memset(hits, 0, sizeof hits);
             int64_t grain = grains[g];
@@ -235,7 +245,8 @@ START_TEST(errors_of_workers_arrive)
     proa_set_threads(4);
     for (int i = 0; i < 20; i++) {
         proa__parallel(4000, 1, fail_late, NULL);
-        expect(PROA_ERR_NUMERIC, "range from 1000");
+        if (team(4) == 4) expect(PROA_ERR_NUMERIC, "range from 1000");
+        else ck_assert_int_eq(proa_error(), PROA_OK); /* one range, from 0 */
     }
 }
 END_TEST
@@ -246,7 +257,7 @@ static void *own_settings(void *p)
     proa_set_threads(3);
     proa_seed(5);
     proa_fail(PROA_ERR_IO, "here");
-    return proa_threads() == 3 ? (void *)hits : NULL;
+    return proa_threads() == team(3) ? (void *)hits : NULL;
 }
 
 START_TEST(settings_belong_to_a_thread)
@@ -258,7 +269,7 @@ START_TEST(settings_belong_to_a_thread)
     pthread_create(&thread, NULL, own_settings, NULL);
     pthread_join(thread, &got);
     ck_assert_ptr_nonnull(got);
-    ck_assert_int_eq(proa_threads(), 2);
+    ck_assert_int_eq(proa_threads(), team(2));
     ck_assert_uint_eq(proa_rng_get().seed, 1);
     ck_assert_int_eq(proa_error(), PROA_OK);
 }
@@ -279,7 +290,7 @@ START_TEST(a_forked_child_runs_one_thread)
     int status = -1;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    ck_assert_int_eq(proa_threads(), 4);
+    ck_assert_int_eq(proa_threads(), team(4));
 }
 END_TEST
 
