@@ -77,7 +77,9 @@ void proa__tensor_refresh(proa_tensor *t) { (void)proa__tensor_measure(t); }
 
 proa_tensor *proa__tensor_alias(proa_tensor *t)
 {
-    return proa__tensor_view(t, t->ndim, t->shape, t->strides, 0);
+    proa_tensor *alias = proa__tensor_view(t, t->ndim, t->shape, t->strides, 0);
+    if (alias) alias->var = t->var; /* of a symbolic tensor: the same variable */
+    return alias;
 }
 
 void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)

@@ -70,13 +70,36 @@ END_TEST
 
 /* ---- flags, devices, groups ------------------------------------------------------------ */
 
-START_TEST(flags_from_the_environment_and_set)
+/* The environment is read once, by the latest when kernels are chosen at load: so a process of its own. */
+static __attribute__((constructor)) void look_at_flags(void)
 {
-    setenv("FLAGS_check_nan_inf", "True", 1);
-    setenv("FLAGS_cpu_level", "nonsense", 1); /* unreadable: as if not set */
+    if (!getenv("PROA_TEST_FLAGS")) return;
+    bool ok = proa__flag_int(PROA_FLAG_check_nan_inf) == 1 && /* "nonsense" is as if not set */
+              proa__flag_int(PROA_FLAG_cpu_level) == 9 && strcmp(proa_get_flag("cpu_level"), "9") == 0 &&
+              !proa__alloc(5000) && proa_error() == PROA_ERR_OUT_OF_MEMORY;
+    _exit(ok ? 0 : 1);
+}
+
+START_TEST(flags_from_the_environment)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        char *const environment[] = {"PROA_TEST_FLAGS=1", "FLAGS_check_nan_inf=True",
+                                     "FLAGS_cpu_level=nonsense", "FLAGS_memory_cap=4096", NULL};
+        execle("/proc/self/exe", "flags", (char *)NULL, environment);
+        _exit(2);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+START_TEST(flags_can_be_set)
+{
+    ck_assert_int_eq(proa_set_flag("check_nan_inf", "true"), PROA_OK);
     ck_assert_int_eq(proa__flag_int(PROA_FLAG_check_nan_inf), 1);
-    ck_assert_int_eq(proa__flag_int(PROA_FLAG_cpu_level), 9);
-    ck_assert_str_eq(proa_get_flag("cpu_level"), "9");
     ck_assert_int_eq(proa_set_flag("FLAGS_check_nan_inf", "0"), PROA_OK);
     ck_assert_int_eq(proa__flag_int(PROA_FLAG_check_nan_inf), 0);
     ck_assert_int_eq(proa_set_flag("cpu_level", "0"), PROA_OK);
@@ -398,7 +421,7 @@ START_TEST(numbers_have_the_right_distribution)
 END_TEST
 
 SUITE("core_settings", the_first_error_wins, errors_may_show_where_they_were_raised,
-      flags_from_the_environment_and_set, backends_can_be_left_out, devices, the_group_of_one,
+      flags_from_the_environment, flags_can_be_set, backends_can_be_left_out, devices, the_group_of_one,
       ranges_cover_everything_once, ranges_do_not_depend_on_timing, errors_of_workers_arrive,
       settings_belong_to_a_thread, a_forked_child_runs_one_thread, denormals_can_be_flushed,
       the_build_says_what_it_is, philox_known_answers, the_state_can_be_saved,
