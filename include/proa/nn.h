@@ -30,6 +30,7 @@ struct proa_layer {
     proa_layer **children;
     char **child_names;
     int32_t n_children;
+    int64_t number; /* which layer of its type in this process, for parameter names; −1 until one is named */
     bool eval; /* inference mode: dropout off, batch norm by running statistics */
 };
 

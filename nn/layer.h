@@ -1,0 +1,19 @@
+/* What the files of nn/ share. May use core, ops, autograd. */
+#ifndef PROA_NN_LAYER_H
+#define PROA_NN_LAYER_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+#include <proa/autograd.h>
+#include <proa/nn.h>
+
+/* layer, or NULL (and layer freed) when an error is set: the end of every constructor. */
+static inline proa_layer *proa__layer_done(proa_layer *layer)
+{
+    if (!proa_error()) return layer;
+    proa_layer_free(layer);
+    return NULL;
+}
+
+#endif
