@@ -277,6 +277,11 @@ def params(op):
     return ", ".join(ps) or "void"
 
 
+def c_name(op, suffix):
+    """The function behind the macro proa_<op> (suffix "") or its in-place twin proa_<op>_ (suffix "_")."""
+    return f"proa_{op.name}{'_in_place' if suffix else '_opt'}"
+
+
 def emit_public(op):
     out = [f"/* {op.doc}\n * {op.entry['call']} */"]
     if op.options:
@@ -289,16 +294,16 @@ def emit_public(op):
         fn = f"proa_{op.name}{suffix}"
         names = [f.name for f in op.required]
         wrapped = [f"PROA_SCALAR({n})" if op.by_name[n].kind == "SCALAR" else f"({n})" for n in names]
-        out.append(f"PROA_API {result_type(op)}{fn}{'opt' if suffix else '_opt'}({params(op)});")
+        out.append(f"PROA_API {result_type(op)}{c_name(op, suffix)}({params(op)});")
         if op.options:
             lead = "".join(n + ", " for n in names)
             args = "".join(w + ", " for w in wrapped)
             out.append(f"#define {fn}(...) PROA_X_{op.name}{suffix}_(__VA_ARGS__{', ' if names else ''})")
             init = f"PROA_LITERAL(proa_{op.name}_opts){{._ = 0, __VA_ARGS__}}"
             out.append(f"#define PROA_X_{op.name}{suffix}_({lead}...) \\\n"
-                       f"    {fn}{'opt' if suffix else '_opt'}({args}{init})")
+                       f"    {c_name(op, suffix)}({args}{init})")
         else:
-            out.append(f"#define {fn}({', '.join(names)}) {fn}{'opt' if suffix else '_opt'}({', '.join(wrapped)})")
+            out.append(f"#define {fn}({', '.join(names)}) {c_name(op, suffix)}({', '.join(wrapped)})")
     return "\n".join(out)
 
 
@@ -399,7 +404,7 @@ def emit_calls(ops, include, table_prefix):
            "    return given == 0 ? fallback : given == (double)PROA_ZERO ? 0 : given;\n}\n"]
     for op in ops:
         for suffix in ("", "_") if "INPLACE" in op.flags else ("",):
-            fn = f"proa_{op.name}{suffix}{'opt' if suffix else '_opt'}"
+            fn = c_name(op, suffix)
             lines = [f"{result_type(op)}{fn}({params(op)})", "{",
                      f"    proa_{op.name}_args a = {{0}};"]
             for f in op.required:
