@@ -17,7 +17,6 @@ proa_status proa__list_add(proa__list *list, proa__arena *arena, void *item);
 typedef struct proa__open_op {
     pb_op *desc;
     proa__list inputs, outputs, attrs;
-    struct proa__open_op *next;
 } proa__open_op;
 
 struct proa_wire_writer {
