@@ -23,7 +23,7 @@ static void append_frames(char *message, size_t used)
 {
     void *frames[16];
     int n = backtrace(frames, 16);
-    for (int i = 2; i < n; i++) {
+    for (int i = 3; i < n; i++) {
         Dl_info info;
         if (!dladdr(frames[i], &info)) continue;
         const char *name = info.dli_sname ? info.dli_sname : info.dli_fname;
@@ -38,22 +38,45 @@ static void append_frames(char *message, size_t used)
 static void append_frames(char *message, size_t used) { (void)message, (void)used; }
 #endif
 
-proa_status proa_fail(proa_status code, const char *format, ...)
+/* Sets the error, its message led by "op: argument " where those are given. Two frames below the caller. */
+static __attribute__((noinline)) proa_status raise_error(proa_status code, const char *op,
+                                                         const char *argument, const char *format,
+                                                         va_list list)
 {
     if (proa__thread_error != PROA_OK) return (proa_status)proa__thread_error;
     if (code == PROA_OK) return PROA_OK;
     if (code <= PROA_OK || code >= PROA_ERR_COUNT) code = PROA_ERR_INTERNAL;
     proa__thread *me = proa__me();
     if (me) {
-        va_list list;
-        va_start(list, format);
-        int wrote = vsnprintf(me->message, PROA__MESSAGE, format, list);
-        va_end(list);
-        if (wrote >= 0 && wrote < PROA__MESSAGE && proa__flag_int(PROA_FLAG_call_stack_level) >= 2)
-            append_frames(me->message, (size_t)wrote);
+        int lead = op ? snprintf(me->message, PROA__MESSAGE / 2, "%s: %s%s", op, argument ? argument : "",
+                                 argument ? " " : "")
+                      : 0;
+        size_t used = lead < 0 ? 0 : lead < PROA__MESSAGE / 2 ? (size_t)lead : PROA__MESSAGE / 2 - 1;
+        int wrote = vsnprintf(me->message + used, PROA__MESSAGE - used, format, list);
+        if (wrote >= 0 && used + (size_t)wrote < PROA__MESSAGE &&
+            proa__flag_int(PROA_FLAG_call_stack_level) >= 2)
+            append_frames(me->message, used + (size_t)wrote);
     }
     proa__thread_error = code;
     return code;
+}
+
+proa_status proa_fail(proa_status code, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    proa_status stands = raise_error(code, NULL, NULL, format, list);
+    va_end(list);
+    return stands;
+}
+
+proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argument, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    proa_status stands = raise_error(code, op && op->name ? op->name : "op", argument, format, list);
+    va_end(list);
+    return stands;
 }
 
 proa_status proa_error(void) { return (proa_status)proa__thread_error; }

@@ -52,6 +52,17 @@ START_TEST(the_first_error_wins)
     proa_fail(PROA_ERR_IO, "%s", text);
     ck_assert_uint_gt(strlen(proa_error_message()), 1000);
     proa_clear_error();
+    proa_op op = {.name = "matmul"};
+    proa__op_fail(PROA_ERR_INVALID_ARGUMENT, &op, "y", "has %d axes", 0);
+    ck_assert_str_eq(proa_error_message(), "matmul: y has 0 axes");
+    ck_assert_int_eq(proa__op_fail(PROA_ERR_IO, NULL, NULL, "later"), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    proa__op_fail(PROA_ERR_UNSUPPORTED, &op, NULL, "no kernel");
+    ck_assert_str_eq(proa_error_message(), "matmul: no kernel");
+    proa_clear_error();
+    proa__op_fail(PROA_ERR_IO, &op, text, "%s", text);
+    ck_assert_uint_lt(strlen(proa_error_message()), sizeof text);
+    proa_clear_error();
     ck_assert_str_eq(proa_error_exception(PROA_ERR_OUT_OF_MEMORY), "MemoryError");
     ck_assert_str_eq(proa_error_exception((proa_status)-5), "SystemError");
     ck_assert_str_eq(proa_error_text(PROA_ERR_CORRUPT), "corrupt data");
@@ -84,9 +95,11 @@ START_TEST(flags_from_the_environment)
 {
     pid_t child = fork();
     if (child == 0) {
-        char *const environment[] = {"PROA_TEST_FLAGS=1", "FLAGS_check_nan_inf=True",
-                                     "FLAGS_cpu_level=nonsense", "FLAGS_memory_cap=4096", NULL};
-        execle("/proc/self/exe", "flags", (char *)NULL, environment);
+        setenv("PROA_TEST_FLAGS", "1", 1);
+        setenv("FLAGS_check_nan_inf", "True", 1);
+        setenv("FLAGS_cpu_level", "nonsense", 1);
+        setenv("FLAGS_memory_cap", "4096", 1);
+        execl("/proc/self/exe", "flags", (char *)NULL);
         _exit(2);
     }
     int status = -1;
