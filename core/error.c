@@ -19,7 +19,7 @@ static const struct {
 
 #if defined(__GLIBC__)
 /* FLAGS_call_stack_level=2: appends the frames of the call as symbol+offset, for addr2line. */
-static void append_frames(char *message, size_t used)
+static __attribute__((noinline)) void append_frames(char *message, size_t used)
 {
     void *frames[16];
     int n = backtrace(frames, 16);
