@@ -4,7 +4,7 @@
 
 #include "ops/rows.h"
 
-proa_status broadcast_ranks_infer(const proa_broadcast_args *a, proa_broadcast_metas *m)
+proa_status collective_broadcast_infer(const proa_broadcast_args *a, proa_broadcast_metas *m)
 {
     int size = proa__default_group()->size;
     if (a->src < 0 || a->src >= size)
