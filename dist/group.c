@@ -201,7 +201,7 @@ void proa_dist_stop(void)
 int proa_rank(void) { return proa__default_group()->rank; }
 int proa_size(void) { return proa__default_group()->size; }
 
-proa_status proa_barrier(void)
+proa_status proa_dist_barrier(void)
 {
     PROA_TRY(proa_error());
     proa_group *g = proa__default_group();

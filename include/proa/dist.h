@@ -27,7 +27,7 @@ PROA_API void proa_dist_stop(void);
 PROA_API int proa_rank(void);
 PROA_API int proa_size(void);
 /* Waits until every rank is here. */
-PROA_API proa_status proa_barrier(void);
+PROA_API proa_status proa_dist_barrier(void);
 
 /* Gives every rank the parameters and buffers of rank 0. */
 PROA_API proa_status proa_sync_layer(proa_layer *layer);
