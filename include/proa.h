@@ -7,6 +7,8 @@
 
 #include <proa/ops.h>
 
+#include <proa/functional.h>
+
 #if __has_include(<proa/autograd.h>)
 #include <proa/autograd.h>
 #endif

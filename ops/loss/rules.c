@@ -40,7 +40,7 @@ proa_status softmax_with_cross_entropy_grad_vjp(const proa_softmax_with_cross_en
                                               .ignore_index = a->ignore_index,
                                               .axis = a->axis};
     proa_tensor *w = g->d_d_logits;
-    proa_tensor *c = cross_entropy_grad(a->label, a->softmax, proa_ones_like(a->d_loss), &f);
+    proa_tensor *c = cross_entropy_grad(a->label, a->softmax, proa_full_like(a->d_loss, 1), &f);
     if (g->want_d_loss)
         g->d_d_loss = proa_sum(proa_multiply(w, c), .axis = PROA_INTS(a->axis), .keepdim = true);
     if (g->want_softmax) {
