@@ -36,10 +36,9 @@ static proa_tensor *safe_mean(proa_tensor *total, proa_tensor *count)
 }
 
 /* One factor a row, of the label's shape: the label's class weight, 0 where ignored. */
-static proa_tensor *hard_weights(proa_tensor *label, proa_tensor *counts, proa_tensor *weight,
-                                 proa_tensor *loss)
+static proa_tensor *hard_weights(proa_tensor *label, proa_tensor *counts, proa_tensor *weight)
 {
-    if (!counts || !loss) return NULL;
+    if (!counts) return NULL;
     proa_tensor *valid = proa_multiply(label, proa_cast(counts, (proa_dtype)label->dtype));
     proa_tensor *each = proa_gather(weight, proa_reshape(valid, PROA_SHAPE(-1)));
     return proa_multiply(proa_reshape(each, proa__shape_like(label)), proa_cast(counts, (proa_dtype)weight->dtype));
