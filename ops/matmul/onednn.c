@@ -3,8 +3,9 @@
 #include "ops/onednn.h"
 #include "ops/matmul/product.h"
 
-/* Below this many multiply-adds the portable kernel's smaller fixed cost wins. */
-#define SMALL_WORK 4096.0
+/* Below these many multiply-adds the smaller fixed cost of OpenBLAS and of the portable kernel wins. */
+#define SMALL_WORK_F32 200000.0
+#define SMALL_WORK_HALF 4096.0
 
 static bool plain_strides(int64_t rs, int64_t cs, int64_t rows, int64_t columns)
 {
@@ -26,7 +27,7 @@ static bool suits(const matmul_product *p)
 {
     if (p->odd || p->k == 0 || p->batches == 0 || p->m == 0 || p->n == 0 || p->batch_dims > 3) return false;
     if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
-    if (product_work(p) < SMALL_WORK || p->m == 1 || p->n == 1) return false;
+    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF) || p->m == 1 || p->n == 1) return false;
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 

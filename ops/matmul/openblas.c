@@ -6,7 +6,8 @@
 #include <limits.h>
 #include <openblas_config.h>
 
-#define SMALL_WORK 4096.0
+/* Below this many multiply-adds the portable kernel's smaller fixed cost wins. */
+#define SMALL_WORK 1000.0
 
 /* Leading dimension of an operand that BLAS can read, 0 if it cannot; *transposed says how. */
 static int64_t leading(int64_t rs, int64_t cs, int64_t rows, int64_t columns, bool *transposed)

@@ -1,0 +1,68 @@
+/* What every convolution op comes down to: one n-dimensional, grouped, strided, dilated convolution with
+ * given paddings, run forwards, backwards to its input, or backwards to its filter. A transposed
+ * convolution is the second of these. May use core only. */
+#ifndef PROA_OPS_CONV_GEOMETRY_H
+#define PROA_OPS_CONV_GEOMETRY_H
+
+#include "ops_impl.h"
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+/* Sizes are as the convolution sees them: for a transposed one, `in` is the op's output. Spatial sizes
+ * are three, depth first; the absent leading ones are 1. −1 is a size known only when a program runs. */
+typedef struct conv_geometry {
+    int dims; /* spatial dims of the op: 1, 2, 3 */
+    bool channels_last;
+    int64_t batch, groups, in_channels, out_channels;
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
+} conv_geometry;
+
+/* The attributes of any op of the family; what an op does not have is zero. */
+typedef struct conv_params {
+    const char *op;
+    int dims;
+    bool transposed;
+    const proa_tensor *x, *weight;
+    proa_ints stride, padding, dilation, output_padding, output_size;
+    int64_t groups;
+    proa_padding_algorithm algorithm;
+    proa_data_format format;
+} conv_params;
+
+/* Checks everything and fills g; INVALID_ARGUMENT and the like name the op and the argument. */
+proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g);
+/* The op's input-side or output-side tensor's meta. */
+void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
+void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
+/* The resolved paddings as 2·dims explicit ones; false when an unknown size hides them. */
+bool proa__conv_paddings(const conv_geometry *g, int64_t *to);
+
+/* Element strides of a contiguous activation: batch, channel, depth, row, column. */
+typedef struct conv_strides {
+    int64_t n, c, s[3];
+} conv_strides;
+
+static inline conv_strides conv_strides_of(const conv_geometry *g, int64_t channels, const int64_t *size)
+{
+    conv_strides s;
+    int64_t pixels = size[0] * size[1] * size[2], step = g->channels_last ? channels : 1;
+    s.n = channels * pixels;
+    s.c = g->channels_last ? 1 : pixels;
+    s.s[2] = step, s.s[1] = step * size[2], s.s[0] = step * size[1] * size[2];
+    return s;
+}
+
+static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
+
+/* The params of each kind of op, from its args. */
+#define CONV_COMMON(a, N)                                                                                    \
+    .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding,           \
+    .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,                   \
+    .format = (a)->data_format
+#define CONV_PARAMS(a, N, name) ((conv_params){.op = name, CONV_COMMON(a, N)})
+#define CONV_TRANSPOSE_PARAMS(a, N, name)                                                                    \
+    ((conv_params){.op = name, .transposed = true, CONV_COMMON(a, N), .output_padding = (a)->output_padding, \
+                   .output_size = (a)->output_size})
+
+#endif

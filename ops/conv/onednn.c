@@ -1,0 +1,213 @@
+/* Convolutions through oneDNN, in all three directions: the primitive chooses its layouts, operands are
+ * reordered around it where those differ from the caller's. May use core only. */
+#include "ops/onednn.h"
+#include "ops/conv/geometry.h"
+
+typedef enum conv_kind { FORWARD, TO_INPUT, TO_FILTER } conv_kind;
+
+/* Dims and strides as oneDNN wants them: batch, channels, then the op's own spatial dims. */
+typedef struct conv_layout {
+    int n;
+    int64_t dims[6], strides[6];
+} conv_layout;
+
+static conv_layout activation(const conv_geometry *g, int64_t n_channels, const int64_t *size)
+{
+    conv_strides s = conv_strides_of(g, n_channels, size);
+    conv_layout l = {.n = g->dims + 2, .dims = {g->batch, n_channels}, .strides = {s.n, s.c}};
+    for (int i = 0; i < g->dims; i++) {
+        l.dims[2 + i] = size[3 - g->dims + i];
+        l.strides[2 + i] = s.s[3 - g->dims + i];
+    }
+    return l;
+}
+
+static conv_layout filter(const conv_geometry *g)
+{
+    conv_layout l = {0};
+    if (g->groups > 1) l.dims[l.n++] = g->groups;
+    l.dims[l.n++] = g->out_channels / g->groups;
+    l.dims[l.n++] = g->in_channels / g->groups;
+    for (int i = 0; i < g->dims; i++) l.dims[l.n++] = g->kernel[3 - g->dims + i];
+    int64_t step = 1;
+    for (int i = l.n - 1; i >= 0; step *= l.dims[i], i--) l.strides[i] = step;
+    return l;
+}
+
+/* Everything the three descriptors need, with layouts left open. */
+typedef struct conv_task {
+    const conv_geometry *g;
+    proa_dtype dtype;
+    conv_layout in, filter, out;
+    dnnl_dims_t stride, dilation, before, after;
+    dnnl_memory_desc_t any_in, any_filter, any_out, bias;
+} conv_task;
+
+static bool task_make(conv_task *t, const conv_geometry *g, proa_dtype dtype, bool bias)
+{
+    *t = (conv_task){.g = g, .dtype = dtype, .in = activation(g, g->in_channels, g->in), .filter = filter(g),
+                     .out = activation(g, g->out_channels, g->out)};
+    for (int i = 0; i < g->dims; i++) {
+        int from = 3 - g->dims + i;
+        t->stride[i] = g->stride[from], t->dilation[i] = g->dilation[from] - 1;
+        t->before[i] = g->before[from], t->after[i] = g->after[from];
+    }
+    t->any_in = proa__dnnl_md_any(t->in.n, t->in.dims, dtype);
+    t->any_filter = proa__dnnl_md_any(t->filter.n, t->filter.dims, dtype);
+    t->any_out = proa__dnnl_md_any(t->out.n, t->out.dims, dtype);
+    if (bias) t->bias = proa__dnnl_md(1, &g->out_channels, NULL, dtype);
+    return t->any_in && t->any_filter && t->any_out && (!bias || t->bias);
+}
+
+static void task_release(conv_task *t)
+{
+    if (t->any_in) dnnl_memory_desc_destroy(t->any_in);
+    if (t->any_filter) dnnl_memory_desc_destroy(t->any_filter);
+    if (t->any_out) dnnl_memory_desc_destroy(t->any_out);
+    if (t->bias) dnnl_memory_desc_destroy(t->bias);
+}
+
+static bool forward_desc(const conv_task *t, dnnl_prop_kind_t kind, const_dnnl_primitive_attr_t attr,
+                         dnnl_primitive_desc_t *desc)
+{
+    return dnnl_convolution_forward_primitive_desc_create(desc, proa__dnnl_engine(), kind, dnnl_convolution_direct,
+                                                          t->any_in, t->any_filter, t->bias, t->any_out, t->stride,
+                                                          t->dilation, t->before, t->after, attr) == dnnl_success;
+}
+
+/* The backward descriptors want the forward one as a hint. */
+static bool backward_desc(conv_kind kind, const conv_task *t, const_dnnl_primitive_attr_t attr,
+                          dnnl_primitive_desc_t *desc)
+{
+    dnnl_primitive_desc_t hint = NULL;
+    if (!forward_desc(t, dnnl_forward_training, NULL, &hint)) return false;
+    dnnl_status_t status =
+        kind == TO_INPUT
+            ? dnnl_convolution_backward_data_primitive_desc_create(
+                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter, t->any_out, t->stride,
+                  t->dilation, t->before, t->after, hint, attr)
+            : dnnl_convolution_backward_weights_primitive_desc_create(
+                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter, NULL, t->any_out,
+                  t->stride, t->dilation, t->before, t->after, hint, attr);
+    dnnl_primitive_desc_destroy(hint);
+    return status == dnnl_success;
+}
+
+static bool add_operand(proa__dnnl_build *b, int index, bool output, const conv_layout *l, proa_dtype dtype)
+{
+    return proa__dnnl_add(b, index, output, proa__dnnl_md(l->n, l->dims, l->strides, dtype));
+}
+
+static bool operands(conv_kind kind, proa__dnnl_build *b, const conv_task *t)
+{
+    switch (kind) {
+    case FORWARD:
+        return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype) &&
+               add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype) &&
+               add_operand(b, DNNL_ARG_DST, true, &t->out, t->dtype) &&
+               (!t->bias ||
+                proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(1, &t->g->out_channels, NULL, t->dtype)));
+    case TO_INPUT:
+        return add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype) &&
+               add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype) &&
+               add_operand(b, DNNL_ARG_DIFF_SRC, true, &t->in, t->dtype);
+    default:
+        return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype) &&
+               add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype) &&
+               add_operand(b, DNNL_ARG_DIFF_WEIGHTS, true, &t->filter, t->dtype);
+    }
+}
+
+static bool suits(const conv_geometry *g, proa_dtype dtype)
+{
+    if (dtype != PROA_F32 && dtype != PROA_BF16 && dtype != PROA_F16) return false;
+    if (g->batch < 1) return false;
+    for (int i = 0; i < 3; i++) {
+        int64_t span = g->in[i] + g->before[i] + g->after[i] - g->dilation[i] * (g->kernel[i] - 1) - 1;
+        if (g->in[i] < 1 || g->out[i] < 1 || span < 0 || span / g->stride[i] + 1 != g->out[i]) return false;
+    }
+    return true;
+}
+
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_dtype dtype, bool bias, void **state)
+{
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(p, &g));
+    if (!suits(&g, dtype)) return PROA_DECLINED;
+    proa__dnnl_build b;
+    bool ok = proa__dnnl_begin(&b);
+    conv_task t = {0};
+    ok = ok && task_make(&t, &g, dtype, bias && kind == FORWARD);
+    ok = ok && (kind == FORWARD ? forward_desc(&t, dnnl_forward_training, b.attr, &b.desc)
+                                : backward_desc(kind, &t, b.attr, &b.desc));
+    ok = ok && operands(kind, &b, &t);
+    task_release(&t);
+    return proa__dnnl_finish(&b, ok, state);
+}
+
+/* Adds a float32 bias a channel to what backward-data made for a transposed convolution. */
+static void add_bias(const conv_geometry *g, const float *bias, float *out)
+{
+    conv_strides s = conv_strides_of(g, g->in_channels, g->in);
+    int64_t pixels = conv_pixels(g->in);
+    for (int64_t n = 0; n < g->batch; n++) {
+        float *image = out + n * s.n;
+        if (g->channels_last) {
+            for (int64_t p = 0; p < pixels; p++)
+                for (int64_t c = 0; c < g->in_channels; c++) image[p * g->in_channels + c] += bias[c];
+        } else {
+            for (int64_t c = 0; c < g->in_channels; c++)
+                for (int64_t p = 0; p < pixels; p++) image[c * pixels + p] += bias[c];
+        }
+    }
+}
+
+#define DATA(t) (proa__absent(t) ? NULL : (void *)(t)->data)
+
+/* prepare and kernel of one op. */
+#define DNNL_CONV(op, kind, make_params, N, has_bias, first, second, third, fourth)                          \
+    static proa_status op##_prepare(const void *args, void **state)                                          \
+    {                                                                                                        \
+        const proa_##op##_args *a = args;                                                                    \
+        return prepare(kind, &make_params(a, N, #op), (proa_dtype)a->x->dtype, has_bias, state);             \
+    }                                                                                                        \
+    PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                                  \
+    {                                                                                                        \
+        void *data[] = {DATA(first), DATA(second), DATA(third), fourth};                                     \
+        return proa__dnnl_run(run->state, a, op##_prepare, data);                                            \
+    }
+
+#define DNNL_TRANSPOSE(N)                                                                                    \
+    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                          \
+    {                                                                                                        \
+        const proa_conv##N##d_transpose_args *a = args;                                                      \
+        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return PROA_DECLINED;                         \
+        return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"),                      \
+                       (proa_dtype)a->x->dtype, false, state);                                               \
+    }                                                                                                        \
+    PROA_KERNEL_PREPARED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare,    \
+                         proa__dnnl_release)                                                                 \
+    {                                                                                                        \
+        void *data[] = {a->x->data, a->weight->data, a->out->data};                                          \
+        PROA_TRY(proa__dnnl_run(run->state, a, conv##N##d_transpose_prepare, data));                         \
+        if (proa__absent(a->bias)) return PROA_OK;                                                           \
+        conv_geometry g;                                                                                     \
+        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));            \
+        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);                   \
+        return PROA_OK;                                                                                      \
+    }
+
+#define DNNL_FORWARD(N)                                                                                      \
+    DNNL_CONV(conv##N##d, FORWARD, CONV_PARAMS, N, !proa__absent(a->bias), a->x, a->weight, a->out,          \
+              DATA(a->bias))                                                                                 \
+    DNNL_TRANSPOSE(N)
+
+#define DNNL_BACKWARD(N)                                                                                     \
+    DNNL_CONV(conv##N##d_grad_input, TO_INPUT, CONV_PARAMS, N, false, a->d_out, a->weight, a->d_x, NULL)     \
+    DNNL_CONV(conv##N##d_grad_filter, TO_FILTER, CONV_PARAMS, N, false, a->x, a->d_out, a->d_weight, NULL)
+
+DNNL_FORWARD(1)
+DNNL_FORWARD(2)
+DNNL_FORWARD(3)
+DNNL_BACKWARD(2)
+DNNL_BACKWARD(3)

@@ -1,0 +1,116 @@
+/* Gradients of convolutions. A convolution is linear in both operands, so every derivative of any order is a
+ * convolution again, to the input, or to the filter. May use core and the ops. */
+#include "ops/conv/geometry.h"
+
+/* The bias gradient: d_out summed over batch and space. */
+static proa_tensor *sum_but_channels(proa_tensor *d_out, int dims, bool channels_last)
+{
+    int64_t axes[4] = {0};
+    for (int i = 0; i < dims; i++) axes[1 + i] = channels_last ? 1 + i : 2 + i;
+    return proa_sum(d_out, .axis = ((proa_ints){dims + 1, axes, NULL, NULL}));
+}
+
+static bool last(proa_data_format f)
+{
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
+}
+
+/* The same convolution again: its attributes as options. */
+#define SAME_ATTRS(a)                                                                                        \
+    .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, .groups = (a)->groups,        \
+    .padding_algorithm = (a)->padding_algorithm, .data_format = (a)->data_format
+/* A transposed op's paddings are those of its own input: explicit ones for the ops that see it reversed. */
+#define EXPLICIT_ATTRS(a)                                                                                    \
+    .stride = (a)->stride, .padding = paddings, .dilation = dilations, .groups = (a)->groups,                \
+    .data_format = (a)->data_format
+
+static proa_status explicit_lists(const conv_params *p, int64_t *paddings, int64_t *dilations)
+{
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(p, &g));
+    for (int i = 0; i < p->dims; i++) dilations[i] = g.dilation[3 - p->dims + i];
+    if (proa__conv_paddings(&g, paddings)) return PROA_OK;
+    return proa__op_fail(PROA_ERR_UNSUPPORTED, proa_find_op(p->op), "padding_algorithm",
+                         "SAME has no gradient while a spatial size is unknown; give explicit paddings");
+}
+
+/* conv1d is a conv2d of one row; its gradients are that one's. */
+static int64_t row_axis(proa_data_format f) { return last(f) ? -3 : -2; }
+
+static proa_tensor *as_rows(proa_tensor *t, int64_t axis) { return proa_unsqueeze(t, PROA_INTS(axis)); }
+
+static proa_tensor *without_rows(proa_tensor *t, int64_t axis) { return proa_squeeze(t, .axis = PROA_INTS(axis)); }
+
+/* Options of the conv2d that a conv1d is; paddings are explicit, so that SAME does not pad the row. */
+#define ROW_ATTRS(a)                                                                                         \
+    .stride = PROA_INTS(1, (a)->stride.at[0]), .padding = PROA_INTS(0, 0, paddings[0], paddings[1]),         \
+    .dilation = PROA_INTS(1, dilations[0]), .groups = (a)->groups,                                           \
+    .data_format = last((a)->data_format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW
+
+proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
+{
+    int64_t axis = row_axis(a->data_format), paddings[2], dilations[1];
+    PROA_TRY(explicit_lists(&CONV_PARAMS(a, 1, "conv1d"), paddings, dilations));
+    proa_tensor *x = as_rows(a->x, axis), *weight = as_rows(a->weight, -2), *d_out = as_rows(g->d_out, axis);
+    if (g->want_x) g->d_x = without_rows(proa_conv2d_grad_input(x, weight, d_out, ROW_ATTRS(a)), axis);
+    if (g->want_weight) g->d_weight = without_rows(proa_conv2d_grad_filter(x, weight, d_out, ROW_ATTRS(a)), -2);
+    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, last(a->data_format));
+    return proa_error();
+}
+
+proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1d_transpose_grads *g)
+{
+    int64_t axis = row_axis(a->data_format), paddings[2], dilations[1];
+    PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, 1, "conv1d_transpose"), paddings, dilations));
+    proa_tensor *x = as_rows(a->x, axis), *weight = as_rows(a->weight, -2), *d_out = as_rows(g->d_out, axis);
+    if (g->want_x) g->d_x = without_rows(proa_conv2d(d_out, weight, PROA_NONE, ROW_ATTRS(a)), axis);
+    if (g->want_weight) g->d_weight = without_rows(proa_conv2d_grad_filter(d_out, weight, x, ROW_ATTRS(a)), -2);
+    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, last(a->data_format));
+    return proa_error();
+}
+
+#define CONV_RULES(N)                                                                                        \
+    proa_status conv##N##d_vjp(const proa_conv##N##d_args *a, proa_conv##N##d_grads *g)                      \
+    {                                                                                                        \
+        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, a->weight, g->d_out, SAME_ATTRS(a));        \
+        if (g->want_weight)                                                                                  \
+            g->d_weight = proa_conv##N##d_grad_filter(a->x, a->weight, g->d_out, SAME_ATTRS(a));             \
+        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));                   \
+        return proa_error();                                                                                 \
+    }                                                                                                        \
+    proa_status conv##N##d_grad_input_vjp(const proa_conv##N##d_grad_input_args *a,                          \
+                                          proa_conv##N##d_grad_input_grads *g)                               \
+    {                                                                                                        \
+        if (g->want_weight)                                                                                  \
+            g->d_weight = proa_conv##N##d_grad_filter(g->d_d_x, a->weight, a->d_out, SAME_ATTRS(a));         \
+        if (g->want_d_out) g->d_d_out = proa_conv##N##d(g->d_d_x, a->weight, PROA_NONE, SAME_ATTRS(a));      \
+        return proa_error();                                                                                 \
+    }                                                                                                        \
+    proa_status conv##N##d_grad_filter_vjp(const proa_conv##N##d_grad_filter_args *a,                        \
+                                           proa_conv##N##d_grad_filter_grads *g)                             \
+    {                                                                                                        \
+        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, g->d_d_weight, a->d_out, SAME_ATTRS(a));    \
+        if (g->want_d_out) g->d_d_out = proa_conv##N##d(a->x, g->d_d_weight, PROA_NONE, SAME_ATTRS(a));      \
+        return proa_error();                                                                                 \
+    }
+
+#define TRANSPOSE_RULES(N)                                                                                   \
+    proa_status conv##N##d_transpose_vjp(const proa_conv##N##d_transpose_args *a,                            \
+                                         proa_conv##N##d_transpose_grads *g)                                 \
+    {                                                                                                        \
+        int64_t padding_values[2 * N], dilation_values[N];                                                   \
+        PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), padding_values,       \
+                                dilation_values));                                                           \
+        proa_ints paddings = {2 * N, padding_values, NULL, NULL}, dilations = {N, dilation_values, NULL, NULL}; \
+        if (g->want_x)                                                                                       \
+            g->d_x = proa_conv##N##d(g->d_out, a->weight, PROA_NONE, EXPLICIT_ATTRS(a));                     \
+        if (g->want_weight)                                                                                  \
+            g->d_weight = proa_conv##N##d_grad_filter(g->d_out, a->weight, a->x, EXPLICIT_ATTRS(a));         \
+        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));                   \
+        return proa_error();                                                                                 \
+    }
+
+CONV_RULES(2)
+CONV_RULES(3)
+TRANSPOSE_RULES(2)
+TRANSPOSE_RULES(3)
