@@ -1,0 +1,195 @@
+/* Irregular Paddle forms of the index ops. May use core and ops. */
+#include "ops/ints.h"
+#include "ops_impl.h"
+
+#include <proa/wire.h>
+
+static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
+
+/* ---- gather ----------------------------------------------------------------------------- */
+
+proa_status gather_read(proa_wire_reader *r)
+{
+    proa_tensor *given = proa_wire_input(r, "Axis");
+    proa_ints from = {.tensor = is_given(given) ? given : NULL};
+    proa_tensor *out = proa_gather(proa_wire_input(r, "X"), proa_wire_input(r, "Index"),
+                                   .axis = proa_wire_int(r, "axis", 0), .axis_tensor = from);
+    return proa_wire_result(r, "Out", out);
+}
+
+proa_status gather_write(const void *args, proa_wire_writer *w)
+{
+    const proa_gather_args *a = args;
+    PROA_TRY(proa_wire_op(w, "gather"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_input(w, "Index", a->index));
+    if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "Axis", a->axis_tensor.tensor));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis; /* the program's op takes no negative one */
+    return proa_wire_put_int(w, "axis", PROA_WIRE_INT, axis);
+}
+
+/* ---- along an axis ---------------------------------------------------------------------- */
+
+/* Paddle broadcasts in Python: the op in a program wants indices of the full shape on the other axes. */
+static proa_status put_expanded(proa_wire_writer *w, proa_tensor *t, const proa_meta *to, proa_tensor **out)
+{
+    proa_meta meta = *to;
+    meta.dtype = (proa_dtype)t->dtype;
+    *out = t;
+    bool same = t->ndim == to->ndim;
+    for (int i = 0; same && i < t->ndim; i++) same = t->shape[i] == to->shape[i];
+    if (same) return PROA_OK;
+    *out = proa_wire_temporary(w, &meta);
+    if (!*out) return proa_error();
+    PROA_TRY(proa_wire_op(w, "expand_v2"));
+    PROA_TRY(proa_wire_put_input(w, "X", t));
+    PROA_TRY(proa_wire_put_output(w, "Out", *out));
+    return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, (proa_ints){meta.ndim, meta.shape, NULL, NULL});
+}
+
+proa_status take_along_axis_read(proa_wire_reader *r)
+{
+    proa_tensor *out = proa_take_along_axis(proa_wire_input(r, "Input"), proa_wire_input(r, "Index"),
+                                            proa_wire_int(r, "Axis", 0), .no_broadcast = true);
+    return proa_wire_result(r, "Result", out);
+}
+
+proa_status take_along_axis_write(const void *args, proa_wire_writer *w)
+{
+    const proa_take_along_axis_args *a = args;
+    proa_meta places = proa_meta_of(a->out), full = places;
+    proa_tensor *index = a->indices, *arr = a->arr;
+    int64_t axis = a->axis < 0 ? a->axis + a->arr->ndim : a->axis;
+    full.shape[axis] = a->arr->shape[axis];
+    if (a->broadcast) {
+        PROA_TRY(put_expanded(w, index, &places, &index));
+        PROA_TRY(put_expanded(w, arr, &full, &arr));
+    }
+    PROA_TRY(proa_wire_op(w, "take_along_axis"));
+    PROA_TRY(proa_wire_put_input(w, "Input", arr));
+    PROA_TRY(proa_wire_put_input(w, "Index", index));
+    PROA_TRY(proa_wire_put_output(w, "Result", a->out));
+    return proa_wire_put_int(w, "Axis", PROA_WIRE_INT, a->axis);
+}
+
+static const char *const reduce_names[] = {"assign", "add", "multiply", "mean", "amin", "amax"};
+
+proa_status put_along_axis_read(proa_wire_reader *r)
+{
+    const char *reduce = proa_wire_string(r, "Reduce", "assign");
+    int mode = -1;
+    for (int i = 0; reduce && i < 6; i++)
+        if (!strcmp(reduce, reduce_names[i])) mode = i;
+    if (reduce && !strcmp(reduce, "mul")) mode = PROA_PUT_MODE_MULTIPLY;
+    if (mode < 0)
+        return OP_FAIL("put_along_axis", UNSUPPORTED, "reduce", "is \"%s\"; expected assign, add, mul, mean, amin or amax",
+                       reduce ? reduce : "");
+    proa_tensor *out = proa_put_along_axis(
+        proa_wire_input(r, "Input"), proa_wire_input(r, "Index"), proa_wire_input(r, "Value"),
+        proa_wire_int(r, "Axis", 0), .reduce = (proa_put_mode)mode,
+        .no_include_self = !proa_wire_int(r, "Include_self", 1), .no_broadcast = true);
+    return proa_wire_result(r, "Result", out);
+}
+
+proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
+{
+    const proa_put_along_axis_args *a = args;
+    proa_meta places = proa_meta_of(a->indices);
+    proa_tensor *index, *values;
+    int64_t axis = a->axis < 0 ? a->axis + a->arr->ndim : a->axis;
+    for (int i = 0; i < places.ndim && a->broadcast; i++)
+        if (i != axis) places.shape[i] = a->arr->shape[i];
+    PROA_TRY(put_expanded(w, a->indices, &places, &index));
+    PROA_TRY(put_expanded(w, a->values, &places, &values));
+    PROA_TRY(proa_wire_op(w, "put_along_axis"));
+    PROA_TRY(proa_wire_put_input(w, "Input", a->arr));
+    PROA_TRY(proa_wire_put_input(w, "Index", index));
+    PROA_TRY(proa_wire_put_input(w, "Value", values));
+    PROA_TRY(proa_wire_put_output(w, "Result", a->out));
+    PROA_TRY(proa_wire_put_int(w, "Axis", PROA_WIRE_INT, a->axis));
+    PROA_TRY(proa_wire_put_string(w, "Reduce", a->reduce == PROA_PUT_MODE_MULTIPLY ? "mul" : reduce_names[a->reduce]));
+    return proa_wire_put_int(w, "Include_self", PROA_WIRE_BOOLEAN, a->include_self);
+}
+
+/* ---- set_value -------------------------------------------------------------------------- */
+
+static proa_ints list_of(proa_wire_reader *r, const char *attr, const char *tensors)
+{
+    proa_tensors list = proa_wire_inputs(r, tensors);
+    proa_ints v = proa_wire_ints(r, attr);
+    if (list.count) v = (proa_ints){list.count, list.count == v.count ? v.at : NULL, NULL, list.at};
+    return v;
+}
+
+/* The value that attributes hold: of 2.5+ `values`, before that one list a dtype. */
+static proa_tensor *value_of(proa_wire_reader *r, proa_dtype dtype)
+{
+    static const char *const lists[] = {"values", "fp32_values", "fp64_values", "fp16_values"};
+    static const char *const whole[] = {"int64_values", "int32_values", "bool_values"};
+    proa_ints shape = proa_wire_ints(r, "shape");
+    if (!shape.count) shape = PROA_INTS(1);
+    for (int i = 0; i < 4; i++) {
+        proa_floats v = proa_wire_has(r, lists[i]) ? proa_wire_floats(r, lists[i]) : (proa_floats){0, NULL};
+        if (v.count)
+            return proa_cast(proa_reshape(proa_from_data(v.at, PROA_INTS(v.count), PROA_F64), shape), dtype);
+    }
+    for (int i = 0; i < 3; i++) {
+        proa_ints v = proa_wire_has(r, whole[i]) ? proa_wire_ints(r, whole[i]) : PROA_SCALAR_SHAPE;
+        if (v.count)
+            return proa_cast(proa_reshape(proa_from_data(v.at, PROA_INTS(v.count), PROA_I64), shape), dtype);
+    }
+    OP_FAIL("set_value", CORRUPT, "value", "is neither a tensor nor in the attributes");
+    return NULL;
+}
+
+proa_status set_value_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "Input"), *value = proa_wire_input(r, "ValueTensor");
+    if (!x) return proa_error();
+    if (!is_given(value)) value = value_of(r, (proa_dtype)x->dtype);
+    else if (value->dtype != x->dtype) value = proa_cast(value, (proa_dtype)x->dtype);
+    proa_tensor *out = proa_set_value(x, value, proa_wire_ints(r, "axes"), list_of(r, "starts", "StartsTensorList"),
+                                      list_of(r, "ends", "EndsTensorList"),
+                                      .steps = list_of(r, "steps", "StepsTensorList"),
+                                      .decrease_axes = proa_wire_ints(r, "decrease_axes"),
+                                      .none_axes = proa_wire_ints(r, "none_axes"));
+    return proa_wire_result(r, "Out", out);
+}
+
+static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char *slot, const proa_ints *v, int64_t n)
+{
+    int64_t at[PROA_MAX_DIMS];
+    if (is_given(v->tensor))
+        return OP_FAIL("set_value", UNSUPPORTED, attr, "come from one tensor; a program needs numbers or a list of tensors");
+    for (int64_t i = 0; i < n && i < PROA_MAX_DIMS; i++) {
+        at[i] = v->count ? proa__ints_at(v, i) : 1;
+        if (at[i] == PROA_UNKNOWN) at[i] = -1;
+        if (v->tensors && is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, slot, v->tensors[i]));
+    }
+    return proa_wire_put_ints(w, attr, PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL});
+}
+
+proa_status set_value_write(const void *args, proa_wire_writer *w)
+{
+    const proa_set_value_args *a = args;
+    int64_t n = a->axes.count;
+    proa_ints none = PROA_SCALAR_SHAPE;
+    PROA_TRY(proa_wire_op(w, "set_value"));
+    PROA_TRY(proa_wire_put_input(w, "Input", a->x));
+    PROA_TRY(proa_wire_put_input(w, "ValueTensor", a->value));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_LONGS, a->axes));
+    PROA_TRY(put_bounds(w, "starts", "StartsTensorList", &a->starts, n));
+    PROA_TRY(put_bounds(w, "ends", "EndsTensorList", &a->ends, n));
+    PROA_TRY(put_bounds(w, "steps", "StepsTensorList", &a->steps, n));
+    PROA_TRY(proa_wire_put_ints(w, "decrease_axes", PROA_WIRE_LONGS, a->decrease_axes));
+    PROA_TRY(proa_wire_put_ints(w, "none_axes", PROA_WIRE_LONGS, a->none_axes));
+    static const int wire_numbers[] = {
+#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = wire,
+        PROA_DTYPES(PROA_X)
+#undef PROA_X
+    };
+    PROA_TRY(proa_wire_put_int(w, "dtype", PROA_WIRE_INT, wire_numbers[a->value->dtype]));
+    return proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, none);
+}

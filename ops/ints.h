@@ -1,0 +1,62 @@
+/* List attributes that tensors may supply, axes, and windows into tensors: what shape inference, rules and
+ * copying kernels of several families share. May use core only; implemented in ops/shape/ints.c. */
+#ifndef PROA_OPS_INTS_H
+#define PROA_OPS_INTS_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+/* A list entry that only running the program will tell. */
+#define PROA_UNKNOWN INT64_MIN
+
+/* A failure of op `who`; the lookup costs only when something is wrong. */
+#define OP_FAIL(who, code, argument, ...)                                                                    \
+    proa__op_fail(PROA_ERR_##code, proa_find_op(who), argument, __VA_ARGS__)
+
+/* Entries of a list, wherever they come from. WRONG_TYPE unless supplying tensors are integers. */
+proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v, int64_t *count);
+/* Entry i < count; PROA_UNKNOWN when a program's variable supplies it. */
+int64_t proa__ints_at(const proa_ints *v, int64_t i);
+/* All entries into to[max]; INVALID_ARGUMENT when there are more. */
+proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to, int *n);
+/* True if a tensor supplies the list or one of its entries. */
+bool proa__ints_from_tensor(const proa_ints *v);
+/* The one value of an int attribute with a tensor twin: the twin if given, else `value`. */
+proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to);
+
+/* axis in [−ndim, ndim) → [0, ndim); a 0-D tensor takes 0 and −1. OUT_OF_RANGE otherwise. */
+proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim, int *to);
+/* Several axes, each once. */
+proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n);
+
+/* The shape of t as a list attribute: its dims, or in a program with unknown ones a `shape` op. Borrowed from t. */
+proa_ints proa__shape_like(proa_tensor *t);
+/* A 0-D zero of t's dtype, for rules. */
+proa_tensor *proa__zero_of(const proa_tensor *t);
+/* Number of elements of a meta; −1 when a dim is unknown. */
+int64_t proa__meta_numel(const proa_meta *m);
+
+/* ---- windows ---------------------------------------------------------------------------- */
+
+/* A stack handle on t's memory, to be narrowed and given to proa__copy. It owns nothing. */
+static inline proa_tensor proa__window(const proa_tensor *t)
+{
+    proa_tensor w = {.dtype = t->dtype, .ndim = t->ndim, .numel = t->numel, .data = t->data};
+    for (int i = 0; i < t->ndim; i++) w.shape[i] = t->shape[i], w.strides[i] = t->strides[i];
+    return w;
+}
+
+/* Keeps [start, start + count · step) of one axis. */
+static inline void proa__narrow(proa_tensor *w, int axis, int64_t start, int64_t count, int64_t step)
+{
+    if (count > 0) w->data += start * w->strides[axis];
+    w->shape[axis] = count;
+    w->strides[axis] *= step;
+}
+
+/* proa__copy between windows, after their flags are set right. */
+proa_status proa__copy_window(proa_tensor *dst, proa_tensor *src);
+/* Writes one element's bytes (NULL: zero) all over dst. */
+proa_status proa__fill_window(proa_tensor *dst, const void *value);
+
+#endif

@@ -1,0 +1,160 @@
+/* List attributes that tensors may supply, axes, and windows: see ops/ints.h. May use core and ops. */
+#include "ops/ints.h"
+
+#include "core/copy.h"
+
+#include <proa/ops.h>
+
+static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
+
+static proa_status check_integer(const char *who, const char *arg, const proa_tensor *t)
+{
+    if (t->dtype == PROA_I32 || t->dtype == PROA_I64) return PROA_OK;
+    return OP_FAIL(who, WRONG_TYPE, arg, "comes from a tensor of dtype %s; expected int32 or int64",
+                   proa_dtype_name((proa_dtype)t->dtype));
+}
+
+proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v, int64_t *count)
+{
+    *count = v->count;
+    if (is_given(v->tensor)) {
+        PROA_TRY(check_integer(who, arg, v->tensor));
+        *count = v->tensor->numel;
+        if (v->tensor->ndim > 1)
+            return OP_FAIL(who, INVALID_ARGUMENT, arg, "comes from a tensor of shape %s; expected one axis",
+                           proa__shape_text(v->tensor->shape, v->tensor->ndim));
+        if (*count < 0)
+            return OP_FAIL(who, UNSUPPORTED, arg, "comes from a tensor of unknown length; give it a fixed one");
+    } else if (v->tensors) {
+        for (int64_t i = 0; i < v->count; i++) {
+            if (!is_given(v->tensors[i])) continue;
+            PROA_TRY(check_integer(who, arg, v->tensors[i]));
+            if (v->tensors[i]->numel != 1 && v->tensors[i]->numel >= 0)
+                return OP_FAIL(who, INVALID_ARGUMENT, arg, "entry %lld is a tensor of shape %s; expected one element",
+                               (long long)i, proa__shape_text(v->tensors[i]->shape, v->tensors[i]->ndim));
+        }
+    }
+    return PROA_OK;
+}
+
+static int64_t element(const proa_tensor *t, int64_t i)
+{
+    if (!t->data) return PROA_UNKNOWN;
+    const char *p = t->data + (t->ndim ? i * t->strides[0] : 0);
+    return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p : *(const int64_t *)(const void *)p;
+}
+
+int64_t proa__ints_at(const proa_ints *v, int64_t i)
+{
+    if (is_given(v->tensor)) return element(v->tensor, i);
+    if (v->tensors && is_given(v->tensors[i])) return element(v->tensors[i], 0);
+    return v->at ? v->at[i] : PROA_UNKNOWN;
+}
+
+proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to, int *n)
+{
+    int64_t count;
+    PROA_TRY(proa__ints_count(who, arg, v, &count));
+    if (count > max)
+        return OP_FAIL(who, INVALID_ARGUMENT, arg, "has %lld entries; at most %d are possible", (long long)count,
+                       max);
+    for (int64_t i = 0; i < count; i++) to[i] = proa__ints_at(v, i);
+    *n = (int)count;
+    return PROA_OK;
+}
+
+bool proa__ints_from_tensor(const proa_ints *v)
+{
+    if (is_given(v->tensor)) return true;
+    for (int64_t i = 0; v->tensors && i < v->count; i++)
+        if (is_given(v->tensors[i])) return true;
+    return false;
+}
+
+proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to)
+{
+    *to = value;
+    if (!twin->count && !is_given(twin->tensor)) return PROA_OK;
+    int n = 0;
+    PROA_TRY(proa__ints_list(who, arg, twin, 1, to, &n));
+    return n == 1 ? PROA_OK : OP_FAIL(who, INVALID_ARGUMENT, arg, "comes from an empty tensor");
+}
+
+proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim, int *to)
+{
+    int64_t n = ndim ? ndim : 1;
+    if (axis < -n || axis >= n)
+        return OP_FAIL(who, OUT_OF_RANGE, arg, "is %lld; expected %lld to %lld for a tensor of %d axes",
+                       (long long)axis, (long long)-n, (long long)n - 1, ndim);
+    *to = (int)(axis < 0 ? axis + n : axis);
+    return PROA_OK;
+}
+
+proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n)
+{
+    int64_t raw[PROA_MAX_DIMS];
+    unsigned seen = 0;
+    PROA_TRY(proa__ints_list(who, arg, v, PROA_MAX_DIMS, raw, n));
+    for (int i = 0; i < *n; i++) {
+        if (raw[i] == PROA_UNKNOWN)
+            return OP_FAIL(who, UNSUPPORTED, arg, "comes from a variable; in a program axes must be numbers");
+        PROA_TRY(proa__axis(who, arg, raw[i], ndim, &axes[i]));
+        if (seen >> axes[i] & 1)
+            return OP_FAIL(who, INVALID_ARGUMENT, arg, "names axis %d twice", axes[i]);
+        seen |= 1u << axes[i];
+    }
+    return PROA_OK;
+}
+
+proa_ints proa__shape_like(proa_tensor *t)
+{
+    if (!t) return (proa_ints){0, NULL, NULL, NULL};
+    for (int i = 0; i < t->ndim; i++)
+        if (t->shape[i] < 0) return (proa_ints){0, NULL, proa_shape(t), NULL};
+    return (proa_ints){t->ndim, t->shape, NULL, NULL};
+}
+
+proa_tensor *proa__zero_of(const proa_tensor *t)
+{
+    static const char zero[16] = {0};
+    return t ? proa_from_data(zero, PROA_SCALAR_SHAPE, (proa_dtype)t->dtype) : NULL;
+}
+
+int64_t proa__meta_numel(const proa_meta *m)
+{
+    int64_t n = 1;
+    for (int i = 0; i < m->ndim; i++) {
+        if (m->shape[i] < 0) return -1;
+        if (__builtin_mul_overflow(n, m->shape[i], &n)) return -1;
+    }
+    return n;
+}
+
+proa_status proa__copy_window(proa_tensor *dst, proa_tensor *src)
+{
+    proa__tensor_refresh(dst);
+    proa__tensor_refresh(src);
+    return proa__copy(dst, src);
+}
+
+static void zero_range(int64_t begin, int64_t end, void *context)
+{
+    memset((char *)context + begin, 0, (size_t)(end - begin));
+}
+
+proa_status proa__fill_window(proa_tensor *dst, const void *value)
+{
+    static const char zero[16] = {0};
+    proa__tensor_refresh(dst);
+    if (!value && !(dst->flags & PROA_T_STRIDED)) {
+        proa__parallel(dst->numel * (int64_t)proa_dtype_size((proa_dtype)dst->dtype), 1 << 20, zero_range,
+                       dst->data);
+        return PROA_OK;
+    }
+    char one[16];
+    memcpy(one, value ? value : zero, proa_dtype_size((proa_dtype)dst->dtype));
+    proa_tensor src = proa__window(dst);
+    src.data = one;
+    for (int i = 0; i < src.ndim; i++) src.strides[i] = 0;
+    return proa__copy_window(dst, &src);
+}

@@ -1,0 +1,232 @@
+/* Shape inference and rules of concat, split, stack, unstack and unbind. */
+#include "ops/ints.h"
+#include "ops_impl.h"
+
+/* ---- concat ----------------------------------------------------------------------------- */
+
+/* Dim i of the parts must agree; an unknown one takes what the others know. */
+static proa_status agree(const char *who, int k, int i, int64_t d, int64_t *have)
+{
+    if (*have < 0) *have = d;
+    if (d < 0 || d == *have) return PROA_OK;
+    return OP_FAIL(who, INVALID_ARGUMENT, "x", "entry %d has length %lld on axis %d; the ones before it have %lld", k,
+                   (long long)d, i, (long long)*have);
+}
+
+static proa_status check_list(const char *who, const proa_tensors *x)
+{
+    if (x->count < 1) return OP_FAIL(who, INVALID_ARGUMENT, "x", "is an empty list; expected at least one tensor");
+    for (int64_t k = 1; k < x->count; k++) {
+        if (x->at[k]->dtype != x->at[0]->dtype)
+            return OP_FAIL(who, WRONG_TYPE, "x", "entry %lld is %s, but the first is %s; convert with proa_cast",
+                           (long long)k, proa__tensor_text(x->at[k]), proa__tensor_text(x->at[0]));
+        if (x->at[k]->ndim != x->at[0]->ndim)
+            return OP_FAIL(who, INVALID_ARGUMENT, "x", "entry %lld is %s, but the first is %s: ranks differ",
+                           (long long)k, proa__tensor_text(x->at[k]), proa__tensor_text(x->at[0]));
+    }
+    return PROA_OK;
+}
+
+proa_status proa__concat_axis(const proa_concat_args *a, int *axis);
+proa_status proa__concat_axis(const proa_concat_args *a, int *axis)
+{
+    int64_t v;
+    PROA_TRY(proa__int_or("concat", "axis", a->axis, &a->axis_tensor, &v));
+    if (v == PROA_UNKNOWN)
+        return OP_FAIL("concat", UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+    if (a->x.at[0]->ndim == 0)
+        return OP_FAIL("concat", INVALID_ARGUMENT, "x", "holds 0-D tensors, which have no axis; use stack");
+    return proa__axis("concat", "axis", v, a->x.at[0]->ndim, axis);
+}
+
+proa_status concat_infer(const proa_concat_args *a, proa_concat_metas *m)
+{
+    int axis;
+    PROA_TRY(check_list("concat", &a->x));
+    PROA_TRY(proa__concat_axis(a, &axis));
+    m->out = proa_meta_of(a->x.at[0]);
+    for (int k = 1; k < a->x.count; k++)
+        for (int i = 0; i < m->out.ndim; i++) {
+            int64_t d = a->x.at[k]->shape[i], *have = &m->out.shape[i];
+            if (i != axis) {
+                PROA_TRY(agree("concat", k, i, d, have));
+            } else if (d < 0 || *have < 0) {
+                *have = -1;
+            } else if (__builtin_add_overflow(*have, d, have)) {
+                return OP_FAIL("concat", OVERFLOW, "x", "is longer than 2^63 along axis %d", axis);
+            }
+        }
+    return PROA_OK;
+}
+
+/* In a program with unknown lengths the bounds of each part are themselves computed: `at` runs along. */
+static proa_tensor *part_of(proa_tensor *d_out, proa_tensor *x, int axis, int64_t *offset, proa_tensor **at)
+{
+    proa_ints axes = PROA_INTS(axis);
+    if (!*at && x->shape[axis] >= 0) {
+        int64_t from = *offset, to = *offset += x->shape[axis];
+        return proa_slice(d_out, axes, PROA_INTS(from), PROA_INTS(to));
+    }
+    proa_tensor *length = proa_slice(proa_shape(x), PROA_INTS(0), PROA_INTS(axis), PROA_INTS(axis + 1));
+    int32_t done = (int32_t)*offset;
+    proa_tensor *from = *at ? *at : proa_from_data(&done, PROA_INTS(1), PROA_I32);
+    *at = proa_add(from, length);
+    proa_ints starts = {.tensor = from}, ends = {.tensor = *at};
+    return proa_slice(d_out, axes, starts, ends);
+}
+
+proa_status concat_vjp(const proa_concat_args *a, proa_concat_grads *g)
+{
+    int axis;
+    int64_t offset = 0;
+    proa_tensor *at = NULL;
+    PROA_TRY(proa__concat_axis(a, &axis));
+    g->d_x.at = proa_scope_alloc((size_t)a->x.count * sizeof *g->d_x.at);
+    if (!g->d_x.at) return proa_error();
+    g->d_x.count = a->x.count;
+    for (int64_t k = 0; k < a->x.count; k++) g->d_x.at[k] = part_of(g->d_out, a->x.at[k], axis, &offset, &at);
+    return proa_error();
+}
+
+/* ---- split ------------------------------------------------------------------------------ */
+
+proa_status proa__split_axis(const proa_split_args *a, int *axis);
+proa_status proa__split_axis(const proa_split_args *a, int *axis)
+{
+    int64_t v;
+    PROA_TRY(proa__int_or("split", "axis", a->axis, &a->axis_tensor, &v));
+    if (v == PROA_UNKNOWN)
+        return OP_FAIL("split", UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+    if (a->x->ndim == 0) return OP_FAIL("split", INVALID_ARGUMENT, "x", "is 0-D and has no axis to part");
+    return proa__axis("split", "axis", v, a->x->ndim, axis);
+}
+
+static proa_status split_even(const proa_split_args *a, int axis, proa_metas *out)
+{
+    int64_t dim = a->x->shape[axis];
+    if (a->num < 1 || (dim >= 0 && dim % a->num))
+        return OP_FAIL("split", INVALID_ARGUMENT, "num", "is %lld, which does not part axis %d of length %lld evenly",
+                       (long long)a->num, axis, (long long)dim);
+    PROA_TRY(proa_metas_resize(out, a->num));
+    for (int64_t k = 0; k < a->num; k++) {
+        out->at[k] = proa_meta_of(a->x);
+        out->at[k].shape[axis] = dim < 0 ? -1 : dim / a->num;
+    }
+    return PROA_OK;
+}
+
+proa_status split_infer(const proa_split_args *a, proa_split_metas *m)
+{
+    int axis;
+    int64_t n, rest, hole = -1;
+    PROA_TRY(proa__split_axis(a, &axis));
+    PROA_TRY(proa__ints_count("split", "sections", &a->sections, &n));
+    if (n == 0) return split_even(a, axis, &m->out);
+    PROA_TRY(proa_metas_resize(&m->out, n));
+    rest = a->x->shape[axis];
+    bool known = rest >= 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t part = proa__ints_at(&a->sections, k);
+        m->out.at[k] = proa_meta_of(a->x);
+        m->out.at[k].shape[axis] = part == PROA_UNKNOWN ? -1 : part;
+        if (part == PROA_UNKNOWN) {
+            known = false;
+        } else if (part == -1) {
+            if (hole >= 0) return OP_FAIL("split", INVALID_ARGUMENT, "sections", "has more than one −1");
+            hole = k;
+        } else if (part < 0 || (known && part > rest)) {
+            return OP_FAIL("split", INVALID_ARGUMENT, "sections", "entry %lld is %lld, but axis %d of x has %lld",
+                           (long long)k, (long long)part, axis, (long long)a->x->shape[axis]);
+        } else if (known) {
+            rest -= part;
+        }
+    }
+    if (!known) return PROA_OK;
+    if (hole >= 0) m->out.at[hole].shape[axis] = rest;
+    else if (rest)
+        return OP_FAIL("split", INVALID_ARGUMENT, "sections", "sum to %lld, but axis %d of x has %lld",
+                       (long long)(a->x->shape[axis] - rest), axis, (long long)a->x->shape[axis]);
+    return PROA_OK;
+}
+
+proa_status split_vjp(const proa_split_args *a, proa_split_grads *g)
+{
+    g->d_x = proa_concat(g->d_out, .axis = a->axis, .axis_tensor = a->axis_tensor);
+    return proa_error();
+}
+
+/* ---- stack, unstack, unbind ------------------------------------------------------------- */
+
+proa_status stack_infer(const proa_stack_args *a, proa_stack_metas *m)
+{
+    int axis;
+    PROA_TRY(check_list("stack", &a->x));
+    proa_meta one = proa_meta_of(a->x.at[0]);
+    for (int k = 1; k < a->x.count; k++)
+        for (int i = 0; i < one.ndim; i++) PROA_TRY(agree("stack", k, i, a->x.at[k]->shape[i], &one.shape[i]));
+    if (one.ndim == PROA_MAX_DIMS)
+        return OP_FAIL("stack", INVALID_ARGUMENT, "x", "has %d axes already, the most possible", one.ndim);
+    PROA_TRY(proa__axis("stack", "axis", a->axis, one.ndim + 1, &axis));
+    m->out = one;
+    m->out.ndim++;
+    for (int i = one.ndim; i > axis; i--) m->out.shape[i] = one.shape[i - 1];
+    m->out.shape[axis] = a->x.count;
+    return PROA_OK;
+}
+
+proa_status stack_vjp(const proa_stack_args *a, proa_stack_grads *g)
+{
+    int axis;
+    PROA_TRY(proa__axis("stack", "axis", a->axis, a->x.at[0]->ndim + 1, &axis));
+    g->d_x.at = proa_scope_alloc((size_t)a->x.count * sizeof *g->d_x.at);
+    if (!g->d_x.at) return proa_error();
+    g->d_x.count = a->x.count;
+    for (int64_t k = 0; k < a->x.count; k++)
+        g->d_x.at[k] = proa_slice(g->d_out, PROA_INTS(axis), PROA_INTS(k), PROA_INTS(k + 1),
+                                  .decrease_axis = PROA_INTS(axis));
+    return proa_error();
+}
+
+static proa_status parts(const char *who, const char *arg, const proa_tensor *x, int64_t axis, int64_t num,
+                         proa_metas *out)
+{
+    int at;
+    if (x->ndim == 0) return OP_FAIL(who, INVALID_ARGUMENT, arg, "is 0-D and has no axis to part");
+    PROA_TRY(proa__axis(who, "axis", axis, x->ndim, &at));
+    int64_t n = x->shape[at];
+    if (n < 0 && num <= 0)
+        return OP_FAIL(who, UNSUPPORTED, arg, "has an unknown length on axis %d; the number of parts must be known",
+                       at);
+    if (num > 0 && n >= 0 && num != n)
+        return OP_FAIL(who, INVALID_ARGUMENT, "num", "is %lld, but axis %d of x has %lld", (long long)num, at,
+                       (long long)n);
+    if (n < 0) n = num;
+    PROA_TRY(proa_metas_resize(out, n));
+    for (int64_t k = 0; k < n; k++) {
+        proa_meta *m = &out->at[k];
+        *m = proa_meta_of(x);
+        for (int i = at; i + 1 < x->ndim; i++) m->shape[i] = m->shape[i + 1];
+        m->ndim--;
+    }
+    return PROA_OK;
+}
+
+proa_status unstack_infer(const proa_unstack_args *a, proa_unstack_metas *m)
+{
+    return parts("unstack", "x", a->x, a->axis, a->num, &m->out);
+}
+proa_status unbind_infer(const proa_unbind_args *a, proa_unbind_metas *m)
+{
+    return parts("unbind", "input", a->input, a->axis, 0, &m->out);
+}
+
+proa_status unstack_vjp(const proa_unstack_args *a, proa_unstack_grads *g)
+{
+    g->d_x = proa_stack(g->d_out, .axis = a->axis);
+    return proa_error();
+}
+proa_status unbind_vjp(const proa_unbind_args *a, proa_unbind_grads *g)
+{
+    g->d_input = proa_stack(g->d_out, .axis = a->axis);
+    return proa_error();
+}

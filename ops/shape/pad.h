@@ -1,0 +1,24 @@
+/* What pad and pad3d put where: shared by inference and kernels. May use ops/ints.h. */
+#ifndef PROA_OPS_PAD_H
+#define PROA_OPS_PAD_H
+
+#include "ops/ints.h"
+
+#include <proa/ops.h>
+
+typedef struct proa_pad_plan {
+    int ndim;
+    int64_t before[PROA_MAX_DIMS], after[PROA_MAX_DIMS]; /* by axis */
+} proa_pad_plan;
+
+/* pad: two entries an axis, first axis first. */
+proa_status proa__pad_plan(const char *who, int ndim, const proa_ints *paddings, proa_pad_plan *p);
+/* pad3d: two entries a spatial axis, last one first. */
+proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings, proa_data_format format,
+                                   proa_pad_plan *p);
+static inline bool proa__channels_last(proa_data_format f)
+{
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
+}
+
+#endif

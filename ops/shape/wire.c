@@ -1,0 +1,290 @@
+/* Irregular Paddle forms of the shape ops: axes that tensors supply, hint flags, forms of older programs.
+ * May use core and ops. */
+#include "ops/ints.h"
+#include "ops_impl.h"
+
+#include <proa/wire.h>
+
+static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
+
+/* ---- flatten, expand -------------------------------------------------------------------- */
+
+/* flatten and flatten2: two axes, parted before attribute axis. */
+proa_status flatten_read_v2(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    int64_t axis = proa_wire_int(r, "axis", 1);
+    if (!x) return proa_error();
+    if (axis < 0) axis += x->ndim;
+    if (axis < 0 || axis > x->ndim)
+        return OP_FAIL("flatten", OUT_OF_RANGE, "axis", "of flatten2 is %lld; x has %d axes", (long long)axis, x->ndim);
+    proa_tensor *y;
+    if (axis == 0) {
+        y = proa_reshape(x, PROA_INTS(1, -1));
+    } else if (axis == x->ndim) {
+        y = proa_reshape(x, PROA_INTS(-1, 1));
+    } else {
+        y = proa_flatten(x, .start_axis = axis, .stop_axis = -1);
+        y = axis == 1 ? y : proa_flatten(y, .start_axis = PROA_ZERO, .stop_axis = axis - 1);
+    }
+    return proa_wire_result(r, "Out", y);
+}
+
+/* A list attribute that tensors may supply, as value, one tensor or a list of them. */
+static proa_status put_ints(proa_wire_writer *w, const char *attr, const proa_ints *v, const char *tensor,
+                            const char *tensors)
+{
+    int64_t at[2 * PROA_MAX_DIMS];
+    int n = 0;
+    PROA_TRY(proa__ints_list("program", attr, v, 2 * PROA_MAX_DIMS, at, &n));
+    for (int i = 0; i < n; i++)
+        if (at[i] == PROA_UNKNOWN) at[i] = -1;
+    if (is_given(v->tensor)) PROA_TRY(proa_wire_put_input(w, tensor, v->tensor));
+    for (int64_t i = 0; v->tensors && i < v->count; i++)
+        if (is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, tensors, v->tensors[i]));
+    return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
+}
+
+proa_status broadcast_to_write(const void *args, proa_wire_writer *w)
+{
+    const proa_broadcast_to_args *a = args;
+    PROA_TRY(proa_wire_op(w, "expand_v2"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    return put_ints(w, "shape", &a->shape, "Shape", "expand_shapes_tensor");
+}
+
+proa_status expand_as_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");
+    proa_tensor *out = is_given(y) ? proa_expand_as(x, y) : proa_expand(x, proa_wire_ints(r, "target_shape"));
+    return proa_wire_result(r, "Out", out);
+}
+
+proa_status expand_as_write(const void *args, proa_wire_writer *w)
+{
+    const proa_expand_as_args *a = args;
+    PROA_TRY(proa_wire_op(w, "expand_as_v2"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_input(w, "Y", a->y));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    return proa_wire_put_ints(w, "target_shape", PROA_WIRE_INTS,
+                              (proa_ints){a->y->ndim, a->y->shape, NULL, NULL});
+}
+
+/* ---- slice ------------------------------------------------------------------------------ */
+
+/* infer_flags: −1 where a tensor gives a bound, as Paddle writes it. */
+static proa_status put_flags(proa_wire_writer *w, const proa_ints *axes, const proa_ints *lists[3])
+{
+    int64_t flags[PROA_MAX_DIMS];
+    int64_t n = axes->count < PROA_MAX_DIMS ? axes->count : PROA_MAX_DIMS;
+    for (int64_t i = 0; i < n; i++) {
+        flags[i] = 1;
+        for (int k = 0; k < 3; k++)
+            if (lists[k] && (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i]))))
+                flags[i] = -1;
+    }
+    return proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){n, flags, NULL, NULL});
+}
+
+proa_status slice_write(const void *args, proa_wire_writer *w)
+{
+    const proa_slice_args *a = args;
+    const proa_ints *lists[3] = {&a->starts, &a->ends, NULL};
+    PROA_TRY(proa_wire_op(w, "slice"));
+    PROA_TRY(proa_wire_put_input(w, "Input", a->input));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
+    PROA_TRY(put_ints(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
+    PROA_TRY(put_ints(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
+    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
+    return put_flags(w, &a->axes, lists);
+}
+
+proa_status strided_slice_write(const void *args, proa_wire_writer *w)
+{
+    const proa_strided_slice_args *a = args;
+    const proa_ints *lists[3] = {&a->starts, &a->ends, &a->strides};
+    PROA_TRY(proa_wire_op(w, "strided_slice"));
+    PROA_TRY(proa_wire_put_input(w, "Input", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
+    PROA_TRY(put_ints(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
+    PROA_TRY(put_ints(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
+    PROA_TRY(put_ints(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
+    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
+    return put_flags(w, &a->axes, lists);
+}
+
+/* ---- concat, split ---------------------------------------------------------------------- */
+
+proa_status concat_read(proa_wire_reader *r)
+{
+    proa_ints from = {.tensor = proa_wire_input(r, "AxisTensor")};
+    int64_t axis = proa_wire_int(r, "axis", 0);
+    if (!is_given(from.tensor)) from.tensor = NULL;
+    proa_tensor *out = proa_concat(proa_wire_inputs(r, "X"), .axis = axis, .axis_tensor = from);
+    return proa_wire_result(r, "Out", out);
+}
+
+proa_status concat_write(const void *args, proa_wire_writer *w)
+{
+    const proa_concat_args *a = args;
+    PROA_TRY(proa_wire_op(w, "concat"));
+    for (int64_t i = 0; i < a->x.count; i++) PROA_TRY(proa_wire_put_input(w, "X", a->x.at[i]));
+    if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    return proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis);
+}
+
+proa_status split_read(proa_wire_reader *r)
+{
+    proa_ints from = {.tensor = proa_wire_input(r, "AxisTensor")}, sections = proa_wire_ints(r, "sections");
+    proa_tensors list = proa_wire_inputs(r, "SectionsTensorList");
+    int64_t axis = proa_wire_int(r, "axis", 0), num = proa_wire_int(r, "num", 0);
+    if (!is_given(from.tensor)) from.tensor = NULL;
+    if (list.count) sections = (proa_ints){list.count, NULL, NULL, list.at};
+    proa_tensors out = proa_split(proa_wire_input(r, "X"), .sections = sections, .num = num, .axis = axis,
+                                  .axis_tensor = from);
+    return proa_wire_results(r, "Out", out);
+}
+
+proa_status split_write(const void *args, proa_wire_writer *w)
+{
+    const proa_split_args *a = args;
+    PROA_TRY(proa_wire_op(w, "split"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
+    for (int64_t i = 0; i < a->out.count; i++) PROA_TRY(proa_wire_put_output(w, "Out", a->out.at[i]));
+    PROA_TRY(proa_wire_put_int(w, "num", PROA_WIRE_INT, a->num));
+    PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis));
+    if (!a->sections.tensors && !a->sections.tensor)
+        return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS, a->sections);
+    if (!a->sections.tensors)
+        return OP_FAIL("split", UNSUPPORTED, "sections", "come from one tensor; a program needs numbers or a list of tensors");
+    int64_t *flat = proa_scope_alloc((size_t)a->sections.count * sizeof *flat);
+    if (!flat) return proa_error();
+    for (int64_t i = 0; i < a->sections.count; i++) {
+        flat[i] = -1;
+        if (!is_given(a->sections.tensors[i]))
+            return OP_FAIL("split", UNSUPPORTED, "sections", "mix numbers and tensors; a program needs one kind");
+        PROA_TRY(proa_wire_put_input(w, "SectionsTensorList", a->sections.tensors[i]));
+    }
+    return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS, (proa_ints){a->sections.count, flat, NULL, NULL});
+}
+
+/* ---- pad -------------------------------------------------------------------------------- */
+
+/* Old pad2d: an image, paddings top, bottom, left, right; its mode "edge" is replicate. */
+proa_status pad3d_read_2d(proa_wire_reader *r)
+{
+    proa_tensor *given = proa_wire_input(r, "Paddings");
+    proa_ints in = is_given(given) ? (proa_ints){.tensor = given} : proa_wire_ints(r, "paddings");
+    const char *mode = proa_wire_string(r, "mode", "constant"), *format = proa_wire_string(r, "data_format", "NCHW");
+    int64_t v[4];
+    int n = 0;
+    if (!mode || !format) return proa_error();
+    PROA_TRY(proa__ints_list("pad3d", "paddings", &in, 4, v, &n));
+    if (n != 4 || v[0] == PROA_UNKNOWN)
+        return OP_FAIL("pad3d", UNSUPPORTED, "paddings", "of pad2d must be four numbers known when the program is read");
+    proa_pad_mode m = !strcmp(mode, "reflect") ? PROA_PAD_MODE_REFLECT
+                      : !strcmp(mode, "edge")  ? PROA_PAD_MODE_REPLICATE
+                                               : PROA_PAD_MODE_CONSTANT;
+    proa_tensor *out = proa_pad3d(proa_wire_input(r, "X"), PROA_INTS(v[2], v[3], v[0], v[1]), .mode = m,
+                                  .value = proa_wire_float(r, "pad_value", 0),
+                                  .data_format = strcmp(format, "NHWC") ? PROA_DATA_FORMAT_NCHW
+                                                                        : PROA_DATA_FORMAT_NHWC);
+    return proa_wire_result(r, "Out", out);
+}
+
+static const char *const mode_names[] = {"constant", "reflect", "replicate", "circular"};
+
+/* A unit depth (and height) put in before, or taken out behind, a pad3d of fewer axes. */
+static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out, int first, int n)
+{
+    int64_t axes[2] = {first, first + 1};
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, (proa_ints){n, axes, NULL, NULL});
+}
+
+static proa_tensor *with_units(proa_wire_writer *w, const proa_tensor *t, int first, int n)
+{
+    proa_meta m = proa_meta_of(t);
+    for (int i = m.ndim - 1; i >= first; i--) m.shape[i + n] = m.shape[i];
+    for (int i = 0; i < n; i++) m.shape[first + i] = 1;
+    m.ndim = (int8_t)(m.ndim + n);
+    return proa_wire_temporary(w, &m);
+}
+
+proa_status pad3d_write(const void *args, proa_wire_writer *w)
+{
+    const proa_pad3d_args *a = args;
+    bool last = a->data_format == PROA_DATA_FORMAT_NHWC || a->data_format == PROA_DATA_FORMAT_NLC ||
+                a->data_format == PROA_DATA_FORMAT_NDHWC;
+    int64_t v[6] = {0, 0, 0, 0, 0, 0};
+    int n = 0, units = 5 - a->x->ndim, first = last ? 1 : 2;
+    proa_tensor *x = a->x, *out = a->out;
+    PROA_TRY(proa__ints_list("pad3d", "paddings", &a->paddings, 6, v, &n));
+    for (int i = 0; i < n; i++)
+        if (v[i] == PROA_UNKNOWN && units)
+            return OP_FAIL("pad3d", UNSUPPORTED, "paddings", "come from a variable; a program needs x with 5 axes then");
+    if (units) {
+        x = with_units(w, a->x, first, units);
+        out = with_units(w, a->out, first, units);
+        if (!x || !out) return proa_error();
+        PROA_TRY(put_units(w, "unsqueeze2", a->x, x, first, units));
+    }
+    PROA_TRY(proa_wire_op(w, "pad3d"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    if (is_given(a->paddings.tensor)) PROA_TRY(proa_wire_put_input(w, "Paddings", a->paddings.tensor));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    for (int i = 0; i < 6; i++)
+        if (v[i] == PROA_UNKNOWN) v[i] = 0;
+    PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, (proa_ints){6, v, NULL, NULL}));
+    PROA_TRY(proa_wire_put_string(w, "mode", mode_names[a->mode]));
+    PROA_TRY(proa_wire_put_float(w, "value", a->value));
+    PROA_TRY(proa_wire_put_string(w, "data_format", last ? "NDHWC" : "NCDHW"));
+    return units ? put_units(w, "squeeze2", out, a->out, first, units) : PROA_OK;
+}
+
+/* ---- one_hot ---------------------------------------------------------------------------- */
+
+static proa_status read_one_hot(proa_wire_reader *r, proa_tensor *x)
+{
+    proa_tensor *given = proa_wire_input(r, "depth_tensor");
+    proa_ints depth = {.tensor = is_given(given) ? given : NULL};
+    proa_tensor *out = proa_one_hot(x, proa_wire_int(r, "depth", -1), .depth_tensor = depth,
+                                    .dtype = proa_wire_dtype(r, "dtype", PROA_F32),
+                                    .allow_out_of_range = proa_wire_int(r, "allow_out_of_range", 0) != 0);
+    return proa_wire_result(r, "Out", out);
+}
+
+proa_status one_hot_read(proa_wire_reader *r) { return read_one_hot(r, proa_wire_input(r, "X")); }
+
+/* The old form's X has a last axis of length 1, which the result replaces. */
+proa_status one_hot_read_v1(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    if (x && x->ndim > 1) x = proa_squeeze(x, .axis = PROA_INTS(-1));
+    return read_one_hot(r, x);
+}
+
+proa_status one_hot_write(const void *args, proa_wire_writer *w)
+{
+    static const int wire_numbers[] = {
+#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = wire,
+        PROA_DTYPES(PROA_X)
+#undef PROA_X
+    };
+    const proa_one_hot_args *a = args;
+    PROA_TRY(proa_wire_op(w, "one_hot_v2"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    if (is_given(a->depth_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "depth_tensor", a->depth_tensor.tensor));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_int(w, "depth", PROA_WIRE_INT, a->num_classes));
+    PROA_TRY(proa_wire_put_int(w, "dtype", PROA_WIRE_INT, wire_numbers[a->dtype]));
+    return proa_wire_put_int(w, "allow_out_of_range", PROA_WIRE_BOOLEAN, a->allow_out_of_range);
+}

@@ -1,0 +1,141 @@
+/* Kernels of sort, argsort, topk, kthvalue and searchsorted: a line along the axis at a time, as keys. */
+#include "ops/ints.h"
+#include "ops/sort/keys.h"
+#include "ops_impl.h"
+
+#include <stdatomic.h>
+
+/* Lines of x along an axis, and what each leaves: `take` values from sorted place `skip` on. */
+typedef struct line_sort {
+    const proa_tensor *x;
+    char *values;    /* may be NULL */
+    int64_t *places; /* may be NULL */
+    int64_t length, inner, take, skip;
+    bool descending;
+    atomic_bool failed;
+} line_sort;
+
+/* The best `want` of n pairs to the front, in order, by insertion: for few out of many. */
+static void select_few(sort_pair *p, int64_t n, int64_t want)
+{
+    for (int64_t i = 1; i < n; i++) {
+        int64_t j = i < want ? i : want;
+        if (i >= want && p[i].key >= p[want - 1].key) continue;
+        sort_pair v = p[i];
+        for (j = i < want ? i : want - 1; j > 0 && p[j - 1].key > v.key; j--) p[j] = p[j - 1];
+        p[j] = v;
+    }
+}
+
+enum { FEW = 32 };
+
+static void sort_lines(int64_t begin, int64_t end, void *context)
+{
+    line_sort *s = context;
+    proa_dtype dtype = (proa_dtype)s->x->dtype;
+    int64_t item = (int64_t)proa_dtype_size(dtype), want = s->skip + s->take;
+    sort_pair *p = proa_scratch((size_t)s->length * 2 * sizeof *p);
+    if (!p) {
+        atomic_store(&s->failed, true);
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        int64_t outer = i / s->inner, inner = i % s->inner;
+        const char *from = s->x->data + (outer * s->length * s->inner + inner) * item;
+        int64_t to = outer * s->take * s->inner + inner;
+        fill_pairs(p, s->length, dtype, from, s->inner * item, s->descending);
+        if (want <= FEW && want * 4 < s->length) select_few(p, s->length, want);
+        else sort_pairs(p, p + s->length, s->length, key_bits(dtype));
+        for (int64_t k = 0; k < s->take; k++) {
+            int64_t place = p[s->skip + k].place, at = to + k * s->inner;
+            if (s->places) s->places[at] = place;
+            if (s->values) memcpy(s->values + at * item, from + place * s->inner * item, (size_t)item);
+        }
+    }
+    proa_scratch_free(p);
+}
+
+static proa_status run_lines(const char *who, line_sort *s, int64_t axis)
+{
+    int at;
+    int64_t outer = 1;
+    size_t bytes;
+    PROA_TRY(proa__axis(who, "axis", axis, s->x->ndim, &at));
+    s->length = s->x->ndim ? s->x->shape[at] : 1;
+    s->inner = 1;
+    for (int i = 0; i < at; i++) outer *= s->x->shape[i];
+    for (int i = at + 1; i < s->x->ndim; i++) s->inner *= s->x->shape[i];
+    if (s->take < 0) s->take = s->length;
+    if (s->x->numel == 0) return PROA_OK;
+    if (!proa__mul_size((size_t)s->length, 2 * sizeof(sort_pair), &bytes)) return proa_error();
+    proa__parallel(outer * s->inner, 1 + 4096 / s->length, sort_lines, s);
+    if (!atomic_load(&s->failed)) return PROA_OK;
+    return OP_FAIL(who, OUT_OF_MEMORY, "x", "needs %zu bytes of scratch a thread to be sorted", bytes);
+}
+
+static int64_t *places_in(const proa_tensor *t) { return (int64_t *)(void *)t->data; }
+
+PROA_KERNEL(sort_cpu, sort)
+{
+    line_sort s = {.x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = -1,
+                   .descending = a->descending};
+    return run_lines("sort", &s, a->axis);
+}
+
+PROA_KERNEL(argsort_cpu, argsort)
+{
+    line_sort s = {.x = a->x, .places = places_in(a->out), .take = -1, .descending = a->descending};
+    return run_lines("argsort", &s, a->axis);
+}
+
+PROA_KERNEL(topk_cpu, topk)
+{
+    line_sort s = {.x = a->x, .values = a->out->data, .places = places_in(a->indices), .descending = a->largest};
+    PROA_TRY(proa__int_or("topk", "k", a->k, &a->k_tensor, &s.take));
+    return run_lines("topk", &s, a->axis);
+}
+
+PROA_KERNEL(kthvalue_cpu, kthvalue)
+{
+    line_sort s = {.x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = 1, .skip = a->k - 1};
+    return run_lines("kthvalue", &s, a->axis);
+}
+
+/* ---- searchsorted ----------------------------------------------------------------------- */
+
+typedef struct searching {
+    const proa_tensor *sequence, *values;
+    proa_tensor *out;
+    bool right;
+} searching;
+
+static void search_range(int64_t begin, int64_t end, void *context)
+{
+    const searching *s = context;
+    proa_dtype dtype = (proa_dtype)s->values->dtype;
+    int64_t item = (int64_t)proa_dtype_size(dtype), n = s->sequence->shape[s->sequence->ndim - 1];
+    int64_t row = s->sequence->ndim > 1 ? s->values->shape[s->values->ndim - 1] : 0;
+    for (int64_t i = begin; i < end; i++) {
+        const char *line = s->sequence->data + (row ? i / row * n * item : 0);
+        uint64_t key = key_of(dtype, s->values->data + i * item);
+        int64_t low = 0, high = n;
+        while (low < high) {
+            int64_t mid = low + (high - low) / 2;
+            uint64_t there = key_of(dtype, line + mid * item);
+            if (s->right ? there <= key : there < key) low = mid + 1;
+            else high = mid;
+        }
+        if (s->out->dtype == PROA_I32) ((int32_t *)(void *)s->out->data)[i] = (int32_t)low;
+        else ((int64_t *)(void *)s->out->data)[i] = low;
+    }
+}
+
+PROA_KERNEL(searchsorted_cpu, searchsorted)
+{
+    searching s = {a->sorted_sequence, a->values, a->out, a->right};
+    if (a->out_int32 && a->sorted_sequence->shape[a->sorted_sequence->ndim - 1] > INT32_MAX)
+        return OP_FAIL("searchsorted", OVERFLOW, "sorted_sequence", "is %s, too long for int32 results",
+                       proa__tensor_text(a->sorted_sequence));
+    proa__parallel(a->values->numel, 4096, search_range, &s);
+    return PROA_OK;
+}

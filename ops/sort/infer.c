@@ -1,0 +1,109 @@
+/* Shape inference and rules of the order ops. Their gradients put d_out back to where elements came from. */
+#include "ops/ints.h"
+#include "ops_impl.h"
+
+static proa_meta places_of(const proa_meta *values)
+{
+    proa_meta m = *values;
+    m.dtype = PROA_I64;
+    return m;
+}
+
+/* d_out's elements at `indices` along axis of zeros shaped like x. */
+static proa_tensor *put_back(proa_tensor *x, proa_tensor *d_out, proa_tensor *indices, int64_t axis)
+{
+    if (!x || x->ndim == 0) return d_out;
+    return proa_take_along_axis_grad(d_out, indices, proa__shape_like(x), axis);
+}
+
+proa_status sort_infer(const proa_sort_args *a, proa_sort_metas *m)
+{
+    int axis;
+    m->out = proa_meta_of(a->x);
+    m->indices = places_of(&m->out);
+    return proa__axis("sort", "axis", a->axis, a->x->ndim, &axis);
+}
+
+proa_status sort_vjp(const proa_sort_args *a, proa_sort_grads *g)
+{
+    g->d_x = put_back(a->x, g->d_out, a->indices, a->axis);
+    return proa_error();
+}
+
+proa_status argsort_infer(const proa_argsort_args *a, proa_argsort_metas *m)
+{
+    int axis;
+    m->out = proa_meta_of(a->x);
+    m->out.dtype = PROA_I64;
+    return proa__axis("argsort", "axis", a->axis, a->x->ndim, &axis);
+}
+
+proa_status topk_infer(const proa_topk_args *a, proa_topk_metas *m)
+{
+    int axis;
+    int64_t k;
+    PROA_TRY(proa__axis("topk", "axis", a->axis, a->x->ndim, &axis));
+    PROA_TRY(proa__int_or("topk", "k", a->k, &a->k_tensor, &k));
+    int64_t have = a->x->ndim ? a->x->shape[axis] : 1;
+    if (k != PROA_UNKNOWN && (k < 1 || (have >= 0 && k > have)))
+        return OP_FAIL("topk", INVALID_ARGUMENT, "k", "is %lld; expected 1 to %lld, the length of axis %d", (long long)k,
+                       (long long)have, axis);
+    m->out = proa_meta_of(a->x);
+    if (a->x->ndim) m->out.shape[axis] = k == PROA_UNKNOWN ? -1 : k;
+    m->indices = places_of(&m->out);
+    return PROA_OK;
+}
+
+proa_status topk_vjp(const proa_topk_args *a, proa_topk_grads *g)
+{
+    g->d_x = put_back(a->x, g->d_out, a->indices, a->axis);
+    return proa_error();
+}
+
+proa_status kthvalue_infer(const proa_kthvalue_args *a, proa_kthvalue_metas *m)
+{
+    int axis;
+    PROA_TRY(proa__axis("kthvalue", "axis", a->axis, a->x->ndim, &axis));
+    int64_t have = a->x->ndim ? a->x->shape[axis] : 1;
+    if (a->k < 1 || (have >= 0 && a->k > have))
+        return OP_FAIL("kthvalue", INVALID_ARGUMENT, "k", "is %lld; expected 1 to %lld, the length of axis %d",
+                       (long long)a->k, (long long)have, axis);
+    m->out = proa_meta_of(a->x);
+    if (a->x->ndim && a->keepdim) m->out.shape[axis] = 1;
+    if (a->x->ndim && !a->keepdim) {
+        m->out.ndim--;
+        for (int i = axis; i < m->out.ndim; i++) m->out.shape[i] = m->out.shape[i + 1];
+    }
+    m->indices = places_of(&m->out);
+    return PROA_OK;
+}
+
+proa_status kthvalue_vjp(const proa_kthvalue_args *a, proa_kthvalue_grads *g)
+{
+    proa_tensor *d = g->d_out, *indices = a->indices;
+    if (a->x && a->x->ndim && !a->keepdim) {
+        int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis;
+        d = proa_unsqueeze(d, PROA_INTS(axis));
+        indices = proa_unsqueeze(indices, PROA_INTS(axis));
+    }
+    g->d_x = put_back(a->x, d, indices, a->axis);
+    return proa_error();
+}
+
+proa_status searchsorted_infer(const proa_searchsorted_args *a, proa_searchsorted_metas *m)
+{
+    const proa_tensor *s = a->sorted_sequence, *v = a->values;
+    if (s->dtype != v->dtype)
+        return OP_FAIL("searchsorted", WRONG_TYPE, "values", "is %s; expected sorted_sequence's dtype, %s",
+                       proa__tensor_text(v), proa_dtype_name((proa_dtype)s->dtype));
+    bool fits = s->ndim == 1 || (s->ndim > 1 && s->ndim == v->ndim);
+    for (int i = 0; fits && s->ndim > 1 && i + 1 < s->ndim; i++)
+        fits = s->shape[i] < 0 || v->shape[i] < 0 || s->shape[i] == v->shape[i];
+    if (!fits)
+        return OP_FAIL("searchsorted", INVALID_ARGUMENT, "sorted_sequence",
+                       "is %s and values %s; expected one axis, or equal dims but the last", proa__tensor_text(s),
+                       proa__tensor_text(v));
+    m->out = proa_meta_of(v);
+    m->out.dtype = a->out_int32 ? PROA_I32 : PROA_I64;
+    return PROA_OK;
+}
