@@ -6,7 +6,8 @@ import sys
 from tree import FOLDERS, ROOT, files, report
 
 # Where a public or generated header belongs; include/proa/<folder>.h belongs to that folder.
-HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "data.h": "io",
+HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "create.h": "ops",
+           "functional.h": "ops", "data.h": "io",
            "program.h": "jit", "export.h": "io", "proa.h": "inference"}
 GENERATED = {"ops_impl.h": "ops", "kernels.h": "core", "formulas.inc": "ops", "build_info.h": "core",
              "framework.pb-c.h": "io"}
