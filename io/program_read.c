@@ -361,8 +361,8 @@ static proa_status read_params(proa__load *l, const params *from, proa__named *i
 
 static proa_status build(proa__load *l, const params *from)
 {
-    proa__named *items;
-    size_t count;
+    proa__named *items = NULL;
+    size_t count = 0;
     PROA_TRY(check_blocks(l));
     PROA_TRY(proa__forms_build(&l->forms, &l->arena));
     PROA_TRY(check_types(l));
