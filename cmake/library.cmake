@@ -35,6 +35,9 @@ foreach(target IN LISTS PROA_OBJECT_TARGETS)
     list(APPEND objects $<TARGET_OBJECTS:${target}>)
 endforeach()
 add_library(proa SHARED ${objects})
+if(NOT PROA_SANITIZE)
+    target_link_options(proa PRIVATE -Wl,-z,defs) # a name nobody defines is an error here, not at load
+endif()
 set_target_properties(proa PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 # The archive holds one object: doors and kernels are installed by constructors, and a linker takes from an
 # archive only the members that somebody names.
