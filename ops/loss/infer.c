@@ -56,7 +56,7 @@ proa_status softmax_with_cross_entropy_grad_infer(const proa_softmax_with_cross_
                                                   proa_softmax_with_cross_entropy_grad_metas *m)
 {
     const char *op = "softmax_with_cross_entropy_grad";
-    proa_meta loss;
+    proa_meta loss = {.ndim = 0};
     if (!rows_is_floating(a->softmax->dtype))
         return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "softmax",
                              "is %s; expected a floating dtype",
@@ -102,7 +102,7 @@ proa_status nll_loss_infer(const proa_nll_loss_args *a, proa_nll_loss_metas *m)
 
 proa_status nll_loss_grad_infer(const proa_nll_loss_grad_args *a, proa_nll_loss_grad_metas *m)
 {
-    proa_meta out;
+    proa_meta out = {.ndim = 0};
     PROA_TRY(nll_shapes("nll_loss_grad", a->input, a->label, a->weight, a->reduction, &out));
     if (a->d_out->ndim != out.ndim || a->d_out->dtype != out.dtype)
         return mismatch("nll_loss_grad", "d_out", a->d_out, "the loss's shape for input", a->input);
