@@ -310,6 +310,7 @@ def emit_public(op):
 def emit_ops_h(ops, table, digest=None):
     body = "\n\n".join(emit_public(op) for op in ops)
     args = "\n\n".join(emit_args(op) for op in ops)
+    tail = "#include <proa/create.h>\n" if {"full", "full_like"} <= {op.name for op in ops} else ""
     hash_line = (f'/* What a custom op is built against: see proa_register_op. */\n'
                  f'#define PROA_TABLE_HASH "{digest}"\n') if digest else ""
     return f"""{banner("Every op as a C function, with its args struct.")}#ifndef PROA_OPS_H
@@ -336,7 +337,7 @@ struct proa_block;
 #ifdef __cplusplus
 }}
 #endif
-#endif
+{tail}#endif
 """
 
 

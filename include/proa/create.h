@@ -1,0 +1,27 @@
+/* Short forms of creating ops: constants by shape. Included at the end of proa/ops.h; uses it only. */
+#ifndef PROA_CREATE_H
+#define PROA_CREATE_H
+
+#include <proa/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* New tensors of zeros or ones; dtype PROA_NODTYPE means the default floating one. */
+static inline proa_tensor *proa_zeros(proa_ints shape, proa_dtype dtype)
+{
+    return proa_full(shape, 0, .dtype = dtype);
+}
+static inline proa_tensor *proa_ones(proa_ints shape, proa_dtype dtype)
+{
+    return proa_full(shape, 1, .dtype = dtype);
+}
+/* The same in the shape and dtype of x. */
+static inline proa_tensor *proa_zeros_like(proa_tensor *x) { return proa_full_like(x, 0); }
+static inline proa_tensor *proa_ones_like(proa_tensor *x) { return proa_full_like(x, 1); }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

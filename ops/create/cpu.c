@@ -1,0 +1,163 @@
+/* Portable kernels of creating ops. May use core only. */
+#include "core/copy.h"
+#include "ops/create/range.h"
+#include "ops/iterator.h"
+#include "ops/scalar.h"
+#include "ops_impl.h"
+
+/* ---- constants ---- */
+
+typedef struct fill_job {
+    char *data;
+    int64_t item;
+    _Alignas(16) char value[16];
+} fill_job;
+
+static void fill_range(int64_t begin, int64_t end, void *context)
+{
+    const fill_job *j = context;
+    char *to = j->data + begin * j->item;
+    int64_t bytes = (end - begin) * j->item;
+    bool uniform = true;
+    for (int64_t i = 1; i < j->item; i++) uniform &= j->value[i] == j->value[0];
+    if (uniform) memset(to, j->value[0], (size_t)bytes);
+    else proa__gather(to, j->value, end - begin, 0, j->item);
+}
+
+static proa_status fill_all(proa_tensor *out, const proa_scalar *value)
+{
+    fill_job j = {.data = out->data, .item = (int64_t)proa_dtype_size((proa_dtype)out->dtype)};
+    proa__scalar_to(value, (proa_dtype)out->dtype, 0, j.value);
+    if (out->numel > 0) proa__parallel(out->numel, PROA_GRAIN, fill_range, &j);
+    return PROA_OK;
+}
+
+PROA_KERNEL(full_cpu, full) { return fill_all(a->out, &a->fill_value); }
+PROA_KERNEL(full_like_cpu, full_like) { return fill_all(a->out, &a->fill_value); }
+PROA_KERNEL(fill_cpu, fill) { return fill_all(a->out, &a->value); }
+
+/* ---- ranges ---- */
+
+typedef struct range_job {
+    char *data;
+    proa_dtype dtype;
+    bool whole;
+    int64_t start, step, last;
+    double first, delta, end;
+} range_job;
+
+enum { STEP = 256 };
+
+/* Values go through int64 or double, then to the dtype. */
+static void range_part(int64_t begin, int64_t end, void *context)
+{
+    const range_job *j = context;
+    int64_t item = (int64_t)proa_dtype_size(j->dtype);
+    int64_t integers[STEP];
+    double numbers[STEP];
+    for (int64_t i = begin; i < end; i += STEP) {
+        int64_t n = end - i < STEP ? end - i : STEP;
+        if (j->whole) {
+            for (int64_t k = 0; k < n; k++)
+                integers[k] = (int64_t)((uint64_t)j->start + (uint64_t)(i + k) * (uint64_t)j->step);
+            proa__convert(j->dtype, j->data + i * item, PROA_I64, integers, n);
+            continue;
+        }
+        /* the far half of a linspace counts back from its end, so that both ends are exact */
+        for (int64_t k = 0; k < n; k++) {
+            int64_t at = i + k;
+            bool near = j->last < 0 || at < (j->last + 1) / 2;
+            numbers[k] = near ? j->first + (double)at * j->delta : j->end - (double)(j->last - at) * j->delta;
+        }
+        proa__convert(j->dtype, j->data + i * item, PROA_F64, numbers, n);
+    }
+}
+
+PROA_KERNEL(arange_cpu, arange)
+{
+    proa_number start, end, step;
+    PROA_TRY(proa__number("arange", "start", &a->start, &start));
+    PROA_TRY(proa__number("arange", "end", &a->end, &end));
+    PROA_TRY(proa__number("arange", "step", &a->step, &step));
+    range_job j = {.data = a->out->data, .dtype = (proa_dtype)a->out->dtype, .start = start.i, .step = step.i,
+                   .whole = start.integer && step.integer, .first = start.f, .delta = step.f, .last = -1};
+    proa__parallel(a->out->numel, PROA_GRAIN, range_part, &j);
+    return PROA_OK;
+}
+
+PROA_KERNEL(linspace_cpu, linspace)
+{
+    proa_number start, stop;
+    PROA_TRY(proa__number("linspace", "start", &a->start, &start));
+    PROA_TRY(proa__number("linspace", "stop", &a->stop, &stop));
+    int64_t last = a->out->numel - 1;
+    range_job j = {.data = a->out->data, .dtype = (proa_dtype)a->out->dtype, .first = start.f, .end = stop.f,
+                   .delta = last > 0 ? (stop.f - start.f) / (double)last : 0, .last = last};
+    if (last == 0) j.end = start.f;
+    proa__parallel(a->out->numel, PROA_GRAIN, range_part, &j);
+    return PROA_OK;
+}
+
+/* ---- diagonals and triangles ---- */
+
+PROA_KERNEL(eye_cpu, eye)
+{
+    proa_tensor *out = a->out;
+    if (out->numel <= 0) return PROA_OK;
+    size_t item = proa_dtype_size((proa_dtype)out->dtype);
+    _Alignas(16) char one[16];
+    proa_scalar value = {.kind = PROA_SCALAR_INT, .i = 1};
+    proa__scalar_to(&value, (proa_dtype)out->dtype, 0, one);
+    memset(out->data, 0, (size_t)out->numel * item);
+    int64_t rows = out->shape[0], columns = out->shape[1], n = rows < columns ? rows : columns;
+    for (int64_t i = 0; i < n; i++) memcpy(out->data + (size_t)(i * columns + i) * item, one, item);
+    return PROA_OK;
+}
+
+typedef struct triangle_job {
+    char *out;
+    const char *x;
+    int64_t rows, columns, item, diagonal;
+    bool lower;
+} triangle_job;
+
+static void triangle_rows(int64_t begin, int64_t end, void *context)
+{
+    const triangle_job *j = context;
+    for (int64_t r = begin; r < end; r++) {
+        /* columns [0, cut) lie on or below the diagonal (lower), or strictly below it (upper) */
+        int64_t cut = r % j->rows + j->diagonal + (j->lower ? 1 : 0);
+        cut = cut < 0 ? 0 : cut > j->columns ? j->columns : cut;
+        size_t left = (size_t)(cut * j->item), right = (size_t)((j->columns - cut) * j->item);
+        char *out = j->out + r * j->columns * j->item;
+        const char *x = j->x + r * j->columns * j->item;
+        if (j->lower) {
+            memcpy(out, x, left);
+            memset(out + left, 0, right);
+        } else {
+            memset(out, 0, left);
+            memcpy(out + left, x + left, right);
+        }
+    }
+}
+
+static proa_status triangle(proa_tensor *out, const proa_tensor *x, int64_t diagonal, bool lower)
+{
+    if (out->numel <= 0) return PROA_OK;
+    int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1], limit = rows + columns;
+    diagonal = diagonal > limit ? limit : diagonal < -limit ? -limit : diagonal;
+    triangle_job j = {out->data, x->data, rows, columns, (int64_t)proa_dtype_size((proa_dtype)x->dtype), diagonal, lower};
+    proa__parallel(out->numel / columns, PROA_GRAIN / (columns + 1) + 1, triangle_rows, &j);
+    return PROA_OK;
+}
+
+PROA_KERNEL(tril_cpu, tril) { return triangle(a->out, a->x, a->diagonal, true); }
+PROA_KERNEL(triu_cpu, triu) { return triangle(a->out, a->x, a->diagonal, false); }
+
+PROA_KERNEL(assign_value_cpu, assign_value)
+{
+    proa_dtype d = (proa_dtype)a->out->dtype;
+    if (a->values.count) proa__convert(d, a->out->data, PROA_F64, a->values.at, a->out->numel);
+    else if (a->out->numel) proa__convert(d, a->out->data, PROA_I64, a->int_values.at, a->out->numel);
+    return PROA_OK;
+}

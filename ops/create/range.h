@@ -1,0 +1,17 @@
+/* Numbers that attributes or one-element tensors give to ranges. For this folder and ops/random. */
+#ifndef PROA_OPS_CREATE_RANGE_H
+#define PROA_OPS_CREATE_RANGE_H
+
+#include <proa/op.h>
+
+typedef struct proa_number {
+    bool known;   /* false: a program's variable will supply it */
+    bool integer; /* given as an integer: i is exact */
+    int64_t i;
+    double f;
+} proa_number;
+
+/* The value of s; INVALID_ARGUMENT when it is not given or its tensor has not one element. */
+proa_status proa__number(const char *who, const char *name, const proa_scalar *s, proa_number *to);
+
+#endif

@@ -1,0 +1,191 @@
+/* Paddle's forms of creating ops: values as text, and numbers that travel as one-element tensors.
+ * May use public ops and proa/wire.h. */
+#include "core/internal.h"
+#include "core/tensor.h"
+#include "ops/shape_meta.h"
+#include "ops/wire_util.h"
+#include "ops_impl.h"
+
+#include <proa/wire.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The shape from ShapeTensor, ShapeTensorList or the attribute. */
+static proa_ints read_shape(proa_wire_reader *r, int64_t *zeros)
+{
+    proa_tensor *t = proa_wire_input(r, "ShapeTensor");
+    proa_tensors list = proa_wire_inputs(r, "ShapeTensorList");
+    if (t != PROA_NONE) return (proa_ints){0, NULL, t, NULL};
+    if (list.count) return (proa_ints){list.count, zeros, NULL, list.at};
+    return proa_wire_ints(r, "shape");
+}
+
+/* Value by str_value (which wins; "inf", "nan" and integers above 2^53 included) or value. */
+static proa_scalar read_value(proa_wire_reader *r, proa_dtype d)
+{
+    const char *text = proa_wire_string(r, "str_value", "");
+    double v = proa_wire_float(r, "value", 0);
+    if (!text || !*text) return proa_scalar_float(v);
+    char *end = NULL;
+    long long whole = strtoll(text, &end, 10);
+    if (d <= PROA_I64 && *end == '\0') return proa_scalar_int(whole);
+    return proa_scalar_float(strtod(text, NULL));
+}
+
+proa_status full_read(proa_wire_reader *r)
+{
+    int64_t zeros[PROA_MAX_DIMS] = {0};
+    proa_dtype d = proa_wire_dtype(r, "dtype", PROA_F32);
+    proa_tensor *given = proa_wire_input(r, "ValueTensor");
+    proa_scalar v = given == PROA_NONE ? read_value(r, d) : proa_scalar_tensor(given);
+    return proa_wire_result(r, "Out", proa_full(read_shape(r, zeros), v, .dtype = d));
+}
+
+static proa_status put_value(proa_wire_writer *w, const proa_scalar *s)
+{
+    char text[64] = "";
+    double v = s->kind == PROA_SCALAR_FLOAT ? s->f : (double)s->i;
+    if (s->kind == PROA_SCALAR_TENSOR) {
+        PROA_TRY(proa_wire_put_input(w, "ValueTensor", s->tensor));
+        v = 0;
+    } else if (s->kind == PROA_SCALAR_FLOAT) {
+        snprintf(text, sizeof text, isnan(v) ? "nan" : isinf(v) ? (v > 0 ? "inf" : "-inf") : "%.17g", v);
+    } else {
+        snprintf(text, sizeof text, "%lld", (long long)s->i);
+    }
+    PROA_TRY(proa_wire_put_float(w, "value", v));
+    return proa_wire_put_string(w, "str_value", text);
+}
+
+proa_status full_write(const void *args, proa_wire_writer *w)
+{
+    const proa_full_args *a = args;
+    PROA_TRY(proa_wire_op(w, "fill_constant"));
+    if (a->shape.tensor) PROA_TRY(proa_wire_put_input(w, "ShapeTensor", a->shape.tensor));
+    for (int64_t i = 0; a->shape.tensors && i < a->shape.count; i++)
+        if (!a->shape.tensors[i])
+            return proa_fail(PROA_ERR_UNSUPPORTED,
+                             "full: shape: a list of numbers and tensors has no Paddle form here; pass one tensor");
+    for (int64_t i = 0; a->shape.tensors && i < a->shape.count; i++)
+        PROA_TRY(proa_wire_put_input(w, "ShapeTensorList", a->shape.tensors[i]));
+    proa_ints shape = {a->shape.tensors || a->shape.tensor ? 0 : a->shape.count, a->shape.at, NULL, NULL};
+    PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, shape));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", proa__dtype_or_default(a->dtype)));
+    PROA_TRY(put_value(w, &a->fill_value));
+    PROA_TRY(proa_wire_put_int(w, "force_cpu", PROA_WIRE_BOOLEAN, 0));
+    PROA_TRY(proa_wire_put_int(w, "place_type", PROA_WIRE_INT, -1));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+proa_status full_like_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    proa_dtype d = proa_wire_dtype(r, "dtype", PROA_NODTYPE);
+    return proa_wire_result(r, "Out", proa_full_like(x, proa_wire_float(r, "value", 0), .dtype = d));
+}
+
+proa_status zeros_like_read(proa_wire_reader *r)
+{
+    return proa_wire_result(r, "Out", proa_full_like(proa_wire_input(r, "X"), 0));
+}
+
+proa_status tril_triu_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    int64_t diagonal = proa_wire_int(r, "diagonal", 0);
+    int64_t given = diagonal == 0 ? PROA_ZERO : diagonal;
+    proa_tensor *out = proa_wire_int(r, "lower", 0) ? proa_tril(x, .diagonal = given) : proa_triu(x, .diagonal = given);
+    return proa_wire_result(r, "Out", out);
+}
+
+/* ---- ranges: their numbers are tensors on the wire ---- */
+
+static proa_dtype common_dtype(const proa_tensor *t) { return t && t != PROA_NONE ? (proa_dtype)t->dtype : PROA_NODTYPE; }
+
+proa_status arange_read(proa_wire_reader *r)
+{
+    proa_tensor *start = proa_wire_input(r, "Start"), *end = proa_wire_input(r, "End"), *step = proa_wire_input(r, "Step");
+    return proa_wire_result(r, "Out", proa_arange(start, end, step, .dtype = common_dtype(start)));
+}
+
+proa_status linspace_read(proa_wire_reader *r)
+{
+    proa_tensor *start = proa_wire_input(r, "Start"), *stop = proa_wire_input(r, "Stop"), *num = proa_wire_input(r, "Num");
+    proa_dtype d = proa_wire_dtype(r, "dtype", common_dtype(start));
+    return proa_wire_result(r, "Out", proa_linspace(start, stop, num, .dtype = d));
+}
+
+/* A number as a variable: its own tensor, or a constant made by an op before. */
+static proa_tensor *number_variable(proa_wire_writer *w, const proa_scalar *s, proa_dtype d)
+{
+    if (s->kind == PROA_SCALAR_TENSOR) return s->tensor;
+    proa_meta m = {.dtype = d, .ndim = 1, .shape = {1}};
+    proa_tensor *t = proa_wire_temporary(w, &m);
+    if (!t) return NULL;
+    proa_full_args full = {.shape = PROA_INTS(1), .fill_value = *s, .dtype = d, .out = t};
+    return full_write(&full, w) == PROA_OK ? t : NULL;
+}
+
+proa_status arange_write(const void *args, proa_wire_writer *w)
+{
+    const proa_arange_args *a = args;
+    proa_dtype d = (proa_dtype)a->out->dtype;
+    proa_tensor *start = number_variable(w, &a->start, d), *end = number_variable(w, &a->end, d);
+    proa_tensor *step = number_variable(w, &a->step, d);
+    if (!start || !end || !step) return proa_error();
+    PROA_TRY(proa_wire_op(w, "range"));
+    PROA_TRY(proa_wire_put_input(w, "Start", start));
+    PROA_TRY(proa_wire_put_input(w, "End", end));
+    PROA_TRY(proa_wire_put_input(w, "Step", step));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+proa_status linspace_write(const void *args, proa_wire_writer *w)
+{
+    const proa_linspace_args *a = args;
+    proa_dtype d = (proa_dtype)a->out->dtype;
+    proa_tensor *start = number_variable(w, &a->start, d), *stop = number_variable(w, &a->stop, d);
+    proa_tensor *num = number_variable(w, &a->num, PROA_I32);
+    if (!start || !stop || !num) return proa_error();
+    PROA_TRY(proa_wire_op(w, "linspace"));
+    PROA_TRY(proa_wire_put_input(w, "Start", start));
+    PROA_TRY(proa_wire_put_input(w, "Stop", stop));
+    PROA_TRY(proa_wire_put_input(w, "Num", num));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", d));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+/* ---- listed values: one attribute a dtype ---- */
+
+proa_status assign_value_read(proa_wire_reader *r)
+{
+    proa_ints shape = proa_wire_ints(r, "shape"), whole = {0};
+    proa_dtype d = proa_wire_dtype(r, "dtype", PROA_F32);
+    proa_floats values = {0};
+    if (d == PROA_BOOL) whole = proa_wire_ints(r, "bool_values");
+    else if (d == PROA_I32) whole = proa_wire_ints(r, "int32_values");
+    else if (d == PROA_I64) whole = proa_wire_ints(r, "int64_values");
+    else if (d == PROA_F64) values = proa_wire_floats(r, "fp64_values");
+    else values = proa_wire_floats(r, "fp32_values");
+    return proa_wire_result(r, "Out", proa_assign_value(shape, d, .values = values, .int_values = whole));
+}
+
+proa_status assign_value_write(const void *args, proa_wire_writer *w)
+{
+    const proa_assign_value_args *a = args;
+    static const struct {
+        const char *name;
+        proa_wire_type type;
+        proa_dtype dtype;
+    } lists[] = {{"bool_values", PROA_WIRE_INTS, PROA_BOOL}, {"int32_values", PROA_WIRE_INTS, PROA_I32},
+                 {"int64_values", PROA_WIRE_LONGS, PROA_I64}};
+    PROA_TRY(proa_wire_op(w, "assign_value"));
+    PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, a->shape));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", a->dtype));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        PROA_TRY(proa_wire_put_ints(w, lists[i].name, lists[i].type,
+                                    lists[i].dtype == a->dtype ? a->int_values : (proa_ints){0}));
+    PROA_TRY(proa_wire_put_floats(w, "fp32_values", a->dtype == PROA_F32 ? a->values : (proa_floats){0}));
+    return proa_wire_put_output(w, "Out", a->out);
+}

@@ -1,0 +1,200 @@
+/* proa__map_run: rows over broadcast, strided, converted operands, in threads. Every operand that is not
+ * plain contiguous memory of the row's dtype passes through a cache-sized buffer. May use core only. */
+#include "ops/iterator.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+typedef enum operand_kind { DIRECT, SCALAR, WALK } operand_kind;
+
+typedef struct operand {
+    operand_kind kind;
+    proa_dtype own, as;
+    int64_t size, as_size;
+    proa_walk walk;
+} operand;
+
+typedef struct map_plan {
+    const proa_map *map;
+    operand operand[PROA_MAP_MAX];
+    int64_t chunk;
+    bool stream;
+    bool all_direct;
+} map_plan;
+
+/* Outputs that no cache will hold until they are read again are written past the caches. */
+enum { STREAM_BYTES = 1 << 25, GRAIN_BYTES = 1 << 17 };
+
+/* Copies to 64-byte aligned `to` without reading its cache lines; n is a multiple of 64. */
+static void stream_copy(char *to, const char *from, int64_t n)
+{
+#if defined(__AVX512F__)
+    for (int64_t i = 0; i < n; i += 64)
+        _mm512_stream_si512((void *)(to + i), _mm512_load_si512((const void *)(from + i)));
+#elif defined(__AVX__)
+    for (int64_t i = 0; i < n; i += 32)
+        _mm256_stream_si256((void *)(to + i), _mm256_load_si256((const void *)(from + i)));
+#elif defined(__SSE2__)
+    for (int64_t i = 0; i < n; i += 16)
+        _mm_stream_si128((void *)(to + i), _mm_load_si128((const void *)(from + i)));
+#else
+    memcpy(to, from, (size_t)n);
+#endif
+}
+
+/* A whole-cache-line chunk at an aligned place can be streamed. */
+static bool can_stream(const char *to, int64_t bytes) { return ((uintptr_t)to & 63) == 0 && (bytes & 63) == 0; }
+
+static const char *read_operand(const operand *o, int64_t begin, int64_t n, char *raw, char *converted)
+{
+    char *gathered = o->own == o->as ? converted : raw;
+    const char *p =
+        o->kind == DIRECT ? o->walk.data + begin * o->size : proa__walk_read(&o->walk, begin, n, gathered);
+    if (o->own == o->as) return p;
+    proa__convert(o->as, converted, o->own, p, n);
+    return converted;
+}
+
+static void fill_scalar(const operand *o, int64_t n, char *buffer)
+{
+    _Alignas(16) char one[16];
+    proa__convert(o->as, one, o->own, o->walk.data, 1);
+    proa__gather(buffer, one, n, 0, o->as_size);
+}
+
+static void map_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    _Alignas(64) char buffers[PROA_MAP_MAX][PROA_STAGE_BYTES];
+    _Alignas(64) char raw[PROA_STAGE_BYTES];
+    const operand *out = &p->operand[0];
+    char *at[PROA_MAP_MAX] = {0};
+    int64_t chunk = p->chunk < end - begin ? p->chunk : end - begin;
+    for (int k = 1; k < p->map->n; k++) {
+        at[k] = buffers[k];
+        if (p->operand[k].kind == SCALAR) fill_scalar(&p->operand[k], chunk, buffers[k]);
+    }
+    for (int64_t i = begin; i < end;) {
+        int64_t n = end - i < chunk ? end - i : chunk;
+        char *to = out->walk.data + i * out->size;
+        if (p->stream && ((uintptr_t)to & 63)) { /* up to the next cache line */
+            int64_t head = (64 - (int64_t)((uintptr_t)to & 63)) / out->size;
+            n = head < n ? head : n;
+        }
+        for (int k = 1; k < p->map->n; k++)
+            if (p->operand[k].kind != SCALAR)
+                at[k] = (char *)(uintptr_t)read_operand(&p->operand[k], i, n, raw, buffers[k]);
+        bool stream = p->stream && can_stream(to, n * out->size);
+        bool stage = stream || out->own != out->as;
+        at[0] = stage ? buffers[0] : to;
+        p->map->row(at, n, p->map->args);
+        if (out->own != out->as) {
+            char *place = stream ? raw : to;
+            proa__convert(out->own, place, out->as, buffers[0], n);
+            if (stream) stream_copy(to, raw, n * out->size);
+        } else if (stream) {
+            stream_copy(to, buffers[0], n * out->size);
+        }
+        i += n;
+    }
+#if defined(__SSE2__)
+    if (p->stream) _mm_sfence();
+#endif
+}
+
+/* Every operand plain: one call of the row for the whole range. */
+static void direct_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    char *at[PROA_MAP_MAX] = {0};
+    for (int k = 0; k < p->map->n; k++) at[k] = p->operand[k].walk.data + begin * p->operand[k].size;
+    p->map->row(at, end - begin, p->map->args);
+}
+
+static void plan_operand(map_plan *p, int k)
+{
+    const proa_map *map = p->map;
+    const proa_tensor *t = map->tensor[k], *out = map->tensor[0];
+    operand *o = &p->operand[k];
+    o->own = (proa_dtype)t->dtype;
+    o->as = map->as[k];
+    if (o->own == PROA_BOOL && o->as == PROA_U8) o->as = PROA_BOOL; /* the same bytes */
+    o->size = (int64_t)proa_dtype_size(o->own);
+    o->as_size = (int64_t)proa_dtype_size(o->as);
+    o->walk.data = t->data;
+    if (t->numel == out->numel && !(t->flags & PROA_T_STRIDED))
+        o->kind = DIRECT;
+    else if (t->numel == 1)
+        o->kind = SCALAR;
+    else
+        o->kind = WALK;
+    if (o->kind == WALK) proa__walk_init(&o->walk, t, out->ndim, out->shape);
+    if (o->kind != DIRECT || o->own != o->as) p->all_direct = false;
+}
+
+proa_status proa__map_run(const proa_map *map)
+{
+    const proa_tensor *out = map->tensor[0];
+    int64_t numel = out->numel;
+    if (numel <= 0) return PROA_OK;
+    if (numel <= PROA_GRAIN) { /* the hot path of small tensors: nothing to plan */
+        char *at[PROA_MAP_MAX] = {out->data};
+        bool plain = map->as[0] == (proa_dtype)out->dtype;
+        for (int k = 1; k < map->n; k++) {
+            const proa_tensor *t = map->tensor[k];
+            at[k] = t->data;
+            plain &= t->numel == numel && map->as[k] == (proa_dtype)t->dtype &&
+                     (!(t->flags & PROA_T_STRIDED) || numel == 1);
+        }
+        if (plain) {
+            map->row(at, numel, map->args);
+            return PROA_OK;
+        }
+    }
+    map_plan p = {.map = map, .all_direct = true};
+    int64_t widest = 1, bytes = 0;
+    for (int k = 0; k < map->n; k++) {
+        plan_operand(&p, k);
+        const operand *o = &p.operand[k];
+        if (o->size > widest) widest = o->size;
+        if (o->as_size > widest) widest = o->as_size;
+        bytes += o->size;
+    }
+    p.chunk = PROA_STAGE_BYTES / widest;
+    bool in_place = false;
+    for (int k = 1; k < map->n; k++) in_place |= map->tensor[k]->data == out->data;
+    p.stream = !in_place && numel * p.operand[0].size >= STREAM_BYTES;
+    int64_t grain = (GRAIN_BYTES / bytes + 63) / 64 * 64;
+    proa__parallel(numel, grain, p.all_direct && !p.stream ? direct_range : map_range, &p);
+    return PROA_OK;
+}
+
+/* The dtype that a row for `d` computes in. */
+static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
+{
+    if (rows->at[d]) return d;
+    if (d == PROA_F16 || d == PROA_BF16) return PROA_F32;
+    if (d <= PROA_I64)
+        for (int w = (int)d + 1; w <= PROA_I64; w++)
+            if (rows->at[w]) return (proa_dtype)w;
+    if (d == PROA_C64 && rows->at[PROA_C128]) return PROA_C128;
+    return PROA_F32;
+}
+
+proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
+{
+    proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
+    proa_map map = {.row = rows->at[d], .n = n, .args = args};
+    map.as[0] = rows->out == PROA_ROW_OUT_BOOL                   ? PROA_BOOL
+                : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32
+                : rows->out == PROA_ROW_OUT_REAL && d == PROA_C128 ? PROA_F64
+                                                                   : d;
+    for (int k = 0; k < n; k++) {
+        map.tensor[k] = tensors[k];
+        if (k) map.as[k] = d;
+    }
+    if (!map.row)
+        return proa_fail(PROA_ERR_INTERNAL, "an op has no row for %s", proa_dtype_name(d));
+    return proa__map_run(&map);
+}

@@ -1,0 +1,153 @@
+/* Scalar formulas for one floating type: included by formulas.h with T (type), F(name) (name with the dtype's
+ * suffix) and C(name) (the C library's function). Branch-free where that keeps loops in vector registers. */
+
+/* ---- arithmetic ---- */
+PROA_FORMULA T F(add)(T x, T y) { return x + y; }
+PROA_FORMULA T F(subtract)(T x, T y) { return x - y; }
+PROA_FORMULA T F(multiply)(T x, T y) { return x * y; }
+PROA_FORMULA T F(divide)(T x, T y) { return x / y; }
+/* NaN in either operand gives NaN; fmax and fmin prefer the number. */
+PROA_FORMULA T F(maximum)(T x, T y) { return x > y || x != x ? x : y; }
+PROA_FORMULA T F(minimum)(T x, T y) { return x < y || x != x ? x : y; }
+PROA_FORMULA T F(fmax)(T x, T y) { return x >= y || y != y ? x : y; }
+PROA_FORMULA T F(fmin)(T x, T y) { return x <= y || y != y ? x : y; }
+PROA_FORMULA T F(elementwise_pow)(T x, T y) { return F(m_pow)(x, y); }
+PROA_FORMULA T F(remainder)(T x, T y)
+{
+    T r = F(m_fmod)(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+PROA_FORMULA T F(floor_divide)(T x, T y) { return F(m_floor)(x / y); }
+PROA_FORMULA T F(atan2)(T x, T y) { return C(atan2)(x, y); }
+PROA_FORMULA T F(heaviside)(T x, T y) { return x == 0 ? y : x > 0 ? (T)1 : x < 0 ? (T)0 : x; }
+PROA_FORMULA T F(lerp)(T x, T y, T w) { return x + w * (y - x); }
+
+/* ---- tests ---- */
+PROA_FORMULA uint8_t F(equal)(T x, T y) { return x == y; }
+PROA_FORMULA uint8_t F(not_equal)(T x, T y) { return x != y; }
+PROA_FORMULA uint8_t F(less_than)(T x, T y) { return x < y; }
+PROA_FORMULA uint8_t F(less_equal)(T x, T y) { return x <= y; }
+PROA_FORMULA uint8_t F(greater_than)(T x, T y) { return x > y; }
+PROA_FORMULA uint8_t F(greater_equal)(T x, T y) { return x >= y; }
+PROA_FORMULA uint8_t F(logical_and)(T x, T y) { return (x != 0) & (y != 0); }
+PROA_FORMULA uint8_t F(logical_or)(T x, T y) { return (x != 0) | (y != 0); }
+PROA_FORMULA uint8_t F(logical_xor)(T x, T y) { return (x != 0) ^ (y != 0); }
+PROA_FORMULA uint8_t F(logical_not)(T x) { return x == 0; }
+PROA_FORMULA uint8_t F(isnan)(T x) { return x != x; }
+PROA_FORMULA uint8_t F(isinf)(T x) { return F(m_abs)(x) == (T)INFINITY; }
+PROA_FORMULA uint8_t F(isfinite)(T x) { return F(m_abs)(x) < (T)INFINITY; }
+
+/* ---- powers, roots, rounding ---- */
+PROA_FORMULA T F(abs)(T x) { return F(m_abs)(x); }
+PROA_FORMULA T F(neg)(T x) { return -x; }
+PROA_FORMULA T F(conj)(T x) { return x; }
+PROA_FORMULA T F(sign)(T x) { return (T)((x > 0) - (x < 0)) + (x != x ? x : 0); }
+PROA_FORMULA T F(square)(T x) { return x * x; }
+PROA_FORMULA T F(sqrt)(T x) { return F(m_sqrt)(x); }
+PROA_FORMULA T F(rsqrt)(T x) { return 1 / F(m_sqrt)(x); }
+PROA_FORMULA T F(reciprocal)(T x) { return 1 / x; }
+PROA_FORMULA T F(floor)(T x) { return C(floor)(x); }
+PROA_FORMULA T F(ceil)(T x) { return C(ceil)(x); }
+PROA_FORMULA T F(trunc)(T x) { return C(trunc)(x); }
+/* Halves go away from zero, as Paddle rounds. */
+PROA_FORMULA T F(round)(T x)
+{
+    T t = C(trunc)(x), r = F(m_abs)(x - t) >= (T)0.5 ? t + F(m_copysign)(1, x) : t;
+    return F(m_copysign)(r, x);
+}
+
+/* ---- exponentials, logarithms, trigonometry ---- */
+PROA_FORMULA T F(exp)(T x) { return F(m_exp)(x); }
+PROA_FORMULA T F(expm1)(T x) { return F(m_expm1)(x); }
+PROA_FORMULA T F(log)(T x) { return F(m_log)(x); }
+PROA_FORMULA T F(log2)(T x) { return C(log2)(x); }
+PROA_FORMULA T F(log10)(T x) { return C(log10)(x); }
+PROA_FORMULA T F(log1p)(T x) { return F(m_log1p)(x); }
+PROA_FORMULA T F(sin)(T x) { return C(sin)(x); }
+PROA_FORMULA T F(cos)(T x) { return C(cos)(x); }
+PROA_FORMULA T F(tan)(T x) { return C(tan)(x); }
+PROA_FORMULA T F(asin)(T x) { return C(asin)(x); }
+PROA_FORMULA T F(acos)(T x) { return C(acos)(x); }
+PROA_FORMULA T F(atan)(T x) { return C(atan)(x); }
+PROA_FORMULA T F(sinh)(T x) { return C(sinh)(x); }
+PROA_FORMULA T F(cosh)(T x) { return C(cosh)(x); }
+PROA_FORMULA T F(tanh)(T x) { return F(m_tanh)(x); }
+PROA_FORMULA T F(asinh)(T x) { return C(asinh)(x); }
+PROA_FORMULA T F(acosh)(T x) { return C(acosh)(x); }
+PROA_FORMULA T F(atanh)(T x) { return C(atanh)(x); }
+PROA_FORMULA T F(erf)(T x) { return F(m_erf)(x); }
+PROA_FORMULA T F(erfinv)(T x) { return (T)m_erfinv((double)x); }
+PROA_FORMULA T F(lgamma)(T x) { return F(m_lgamma)(x); }
+PROA_FORMULA T F(digamma)(T x) { return (T)m_digamma((double)x); }
+PROA_FORMULA T F(digamma_grad)(T x, T g) { return g * (T)m_trigamma((double)x); }
+PROA_FORMULA T F(angle)(T x) { return x < 0 ? (T)3.14159265358979323846 : x != x ? x : 0; }
+
+/* ---- activations ---- */
+PROA_FORMULA T F(relu)(T x) { return x > 0 || x != x ? x : 0; }
+PROA_FORMULA T F(relu6)(T x)
+{
+    T r = F(relu)(x);
+    return r > 6 ? (T)6 : r;
+}
+PROA_FORMULA T F(sigmoid)(T x) { return 1 / (1 + F(m_exp)(-x)); }
+/* log σ(x) = min(x, 0) − log(1 + e^−|x|) */
+PROA_FORMULA T F(logsigmoid)(T x) { return (x < 0 || x != x ? x : 0) - F(m_log1p)(F(m_exp)(-F(m_abs)(x))); }
+PROA_FORMULA T F(leaky_relu)(T x, T alpha) { return x > 0 ? x : alpha * x; }
+PROA_FORMULA T F(elu)(T x, T alpha) { return x > 0 ? x : alpha * F(m_expm1)(x < 0 || x != x ? x : 0); }
+PROA_FORMULA T F(selu)(T x, T scale, T alpha) { return scale * F(elu)(x, alpha); }
+PROA_FORMULA T F(celu)(T x, T alpha)
+{
+    T n = x < 0 || x != x ? x : 0;
+    return (x > 0 ? x : 0) + alpha * F(m_expm1)(n / alpha);
+}
+PROA_FORMULA T F(silu)(T x) { return x / (1 + F(m_exp)(-x)); }
+PROA_FORMULA T F(swish)(T x) { return F(silu)(x); }
+PROA_FORMULA T F(softplus)(T x, T beta, T threshold)
+{
+    T z = x * beta, soft = ((z > 0 ? z : 0) + F(m_log1p)(F(m_exp)(-F(m_abs)(z)))) / beta;
+    return z > threshold || x != x ? x : soft;
+}
+PROA_FORMULA T F(mish)(T x, T threshold) { return x * F(m_tanh)(F(softplus)(x, 1, threshold)); }
+PROA_FORMULA T F(softsign)(T x) { return x / (1 + F(m_abs)(x)); }
+PROA_FORMULA T F(clamp_between)(T x, T low, T high)
+{
+    T r = x < low ? low : x;
+    return r > high ? high : r;
+}
+PROA_FORMULA T F(hardsigmoid)(T x, T slope, T offset) { return F(clamp_between)(x * slope + offset, 0, 1); }
+PROA_FORMULA T F(hardswish)(T x) { return x * F(clamp_between)(x + 3, 0, 6) / 6; }
+PROA_FORMULA T F(hardtanh)(T x, T min, T max) { return F(clamp_between)(x, min, max); }
+PROA_FORMULA T F(hardshrink)(T x, T threshold) { return x >= -threshold && x <= threshold ? 0 : x; }
+PROA_FORMULA T F(softshrink)(T x, T threshold)
+{
+    return x > threshold ? x - threshold : x < -threshold ? x + threshold : x != x ? x : 0;
+}
+PROA_FORMULA T F(tanhshrink)(T x) { return x - F(m_tanh)(x); }
+PROA_FORMULA T F(thresholded_relu)(T x, T threshold) { return x > threshold || x != x ? x : 0; }
+PROA_FORMULA T F(stanh)(T x, T scale_a, T scale_b) { return scale_b * F(m_tanh)(scale_a * x); }
+/* approximate ≠ 0: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))); else x Φ(x). */
+PROA_FORMULA T F(gelu_inner)(T x) { return (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x); }
+PROA_FORMULA T F(gelu)(T x, T approximate)
+{
+    if (approximate != 0) return (T)0.5 * x * (1 + F(m_tanh)(F(gelu_inner)(x)));
+    return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.70710678118654752440));
+}
+
+/* ---- gradients of hot activations: the saved tensor first, then the gradient that came in ---- */
+PROA_FORMULA T F(relu_grad)(T out, T g) { return out > 0 ? g : 0; }
+PROA_FORMULA T F(sigmoid_grad)(T out, T g) { return g * out * (1 - out); }
+PROA_FORMULA T F(tanh_grad)(T out, T g) { return g * (1 - out * out); }
+PROA_FORMULA T F(silu_grad)(T x, T g)
+{
+    T s = F(sigmoid)(x);
+    return g * s * (1 + x * (1 - s));
+}
+PROA_FORMULA T F(gelu_grad)(T x, T g, T approximate)
+{
+    if (approximate != 0) {
+        T t = F(m_tanh)(F(gelu_inner)(x)), inner = (T)0.79788456080286535588 * (1 + (T)0.134145 * x * x);
+        return g * (T)0.5 * ((1 + t) + x * (1 - t * t) * inner);
+    }
+    T phi = (T)0.39894228040143267794 * F(m_exp)((T)-0.5 * x * x);
+    return g * ((T)0.5 * (1 + F(m_erf)(x * (T)0.70710678118654752440)) + x * phi);
+}

@@ -1,0 +1,98 @@
+/* Irregular Paddle forms of elementwise ops: operands aligned at an axis, negation, limits and conversions.
+ * May use public ops and proa/wire.h. */
+#include "core/internal.h"
+#include "core/tensor.h"
+#include "ops/wire_util.h"
+#include "ops_impl.h"
+
+#include <proa/wire.h>
+
+/* y's dims stand at x's dims [axis, …): ones are appended so that they align on the right. axis −1 is that
+ * already. Trailing ones of y that would stick out are dropped, as Paddle does. */
+static proa_tensor *aligned(proa_wire_reader *r, const proa_tensor *x, proa_tensor *y)
+{
+    int64_t axis = proa_wire_int(r, "axis", -1);
+    if (!x || !y || axis == -1 || x->ndim <= y->ndim) return y;
+    int kept = y->ndim;
+    while (kept > 0 && axis + kept > x->ndim && y->shape[kept - 1] == 1) kept--;
+    int64_t after = x->ndim - axis - kept;
+    if (axis < 0 || after < 0) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  "elementwise op: axis %lld does not place y's shape %s in x's shape %s", (long long)axis,
+                  proa__shape_text(y->shape, y->ndim), proa__shape_text(x->shape, x->ndim));
+        return NULL;
+    }
+    int64_t shape[PROA_MAX_DIMS];
+    int n = 0;
+    for (; n < kept; n++) shape[n] = y->shape[n] < 0 ? 0 : y->shape[n]; /* reshape: 0 keeps the dim */
+    for (int i = 0; i < after && n < PROA_MAX_DIMS; i++) shape[n++] = 1;
+    return n == y->ndim ? y : proa_reshape(y, ((proa_ints){n, shape, NULL, NULL}));
+}
+
+#define ALIGNED_READ(op)                                                                           \
+    proa_status op##_read(proa_wire_reader *r)                                                     \
+    {                                                                                              \
+        proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");                    \
+        return proa_wire_result(r, "Out", proa_##op(x, aligned(r, x, y)));                         \
+    }
+ALIGNED_READ(add)
+ALIGNED_READ(subtract)
+ALIGNED_READ(multiply)
+ALIGNED_READ(divide)
+ALIGNED_READ(floor_divide)
+ALIGNED_READ(remainder)
+ALIGNED_READ(elementwise_pow)
+ALIGNED_READ(maximum)
+ALIGNED_READ(minimum)
+ALIGNED_READ(heaviside)
+ALIGNED_READ(equal)
+ALIGNED_READ(not_equal)
+ALIGNED_READ(less_than)
+ALIGNED_READ(less_equal)
+ALIGNED_READ(greater_than)
+ALIGNED_READ(greater_equal)
+
+/* −x is written as Paddle writes it: scale by −1. */
+proa_status neg_write(const void *args, proa_wire_writer *w)
+{
+    const proa_neg_args *a = args;
+    PROA_TRY(proa_wire_op(w, "scale"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_float(w, "scale", -1));
+    PROA_TRY(proa_wire_put_float(w, "bias", 0));
+    PROA_TRY(proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+/* A limit that is not given is written as float32's largest number. */
+static proa_status put_limit(proa_wire_writer *w, const char *attr, const char *slot, const proa_scalar *s, double end)
+{
+    if (s->kind == PROA_SCALAR_TENSOR) {
+        PROA_TRY(proa_wire_put_input(w, slot, s->tensor));
+        return proa_wire_put_float(w, attr, 0);
+    }
+    double v = s->kind == PROA_SCALAR_NONE ? end : s->kind == PROA_SCALAR_FLOAT ? s->f : (double)s->i;
+    return proa_wire_put_float(w, attr, v);
+}
+
+proa_status clip_write(const void *args, proa_wire_writer *w)
+{
+    const proa_clip_args *a = args;
+    const double largest = 3.4028234663852886e38;
+    PROA_TRY(proa_wire_op(w, "clip"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(put_limit(w, "min", "Min", &a->min, -largest));
+    PROA_TRY(put_limit(w, "max", "Max", &a->max, largest));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+/* cast says both dtypes. */
+proa_status cast_write(const void *args, proa_wire_writer *w)
+{
+    const proa_cast_args *a = args;
+    PROA_TRY(proa_wire_op(w, "cast"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa__wire_put_dtype(w, "in_dtype", (proa_dtype)a->x->dtype));
+    PROA_TRY(proa__wire_put_dtype(w, "out_dtype", a->dtype));
+    return proa_wire_put_output(w, "Out", a->out);
+}

@@ -1,0 +1,12 @@
+/* Axes of reductions, as attributes give them. Implemented in infer.c. */
+#ifndef PROA_OPS_REDUCE_AXES_H
+#define PROA_OPS_REDUCE_AXES_H
+
+#include <proa/op.h>
+
+/* The axes as a bit mask; none given means all. */
+proa_status proa__reduce_mask(const char *who, const proa_ints *axis, int ndim, unsigned *mask);
+/* axis of argmax, cumsum, …: *flat when it is not given. */
+proa_status proa__scan_axis(const char *who, const proa_scalar *axis, int ndim, int *to, bool *flat);
+
+#endif

@@ -1,0 +1,161 @@
+/* Shapes and dtypes of reductions, arg-reductions and running sums. May use core and the op headers. */
+#include "core/internal.h"
+#include "core/tensor.h"
+#include "ops/ints.h"
+#include "ops/reduce/axes.h"
+#include "ops/shape_meta.h"
+#include "ops_impl.h"
+
+proa_status proa__reduce_mask(const char *who, const proa_ints *axis, int ndim, unsigned *mask)
+{
+    int axes[PROA_MAX_DIMS], n = 0;
+    PROA_TRY(proa__axes(who, "axis", axis, ndim, axes, &n));
+    *mask = n ? 0 : (1u << ndim) - 1;
+    for (int i = 0; i < n; i++) *mask |= 1u << axes[i];
+    return PROA_OK;
+}
+
+proa_status proa__scan_axis(const char *who, const proa_scalar *axis, int ndim, int *to, bool *flat)
+{
+    *flat = axis->kind == PROA_SCALAR_NONE;
+    *to = 0;
+    if (*flat) return PROA_OK;
+    int64_t value = axis->kind == PROA_SCALAR_FLOAT ? (int64_t)axis->f : axis->i;
+    if (axis->kind == PROA_SCALAR_TENSOR) {
+        if (!axis->tensor || !axis->tensor->data)
+            return OP_FAIL(who, UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+        value = proa_item_int(axis->tensor);
+        if (proa_error() != PROA_OK) return proa_error();
+    }
+    return proa__axis(who, "axis", value, ndim, to);
+}
+
+static void drop_axes(const proa_tensor *x, unsigned mask, bool keepdim, proa_meta *m)
+{
+    m->ndim = 0;
+    for (int i = 0; i < x->ndim; i++)
+        if (!(mask >> i & 1)) m->shape[m->ndim++] = x->shape[i];
+        else if (keepdim) m->shape[m->ndim++] = 1;
+}
+
+/* The fields of these ops have one layout but different structs: they are read by descriptor. */
+static const proa_ints *axis_of(const proa_op *op, const void *args)
+{
+    return proa_field_at(&op->fields[1], args);
+}
+static bool keepdim_of(const proa_op *op, const void *args)
+{
+    return *(const bool *)proa_field_at(&op->fields[op->n_in + op->n_attr - 1], args);
+}
+
+/* Has an element to choose: max, min and the like of nothing do not exist. */
+static proa_status check_not_empty(const char *who, const proa_tensor *x, unsigned mask)
+{
+    for (int i = 0; i < x->ndim; i++)
+        if (mask >> i & 1 && x->shape[i] == 0)
+            return OP_FAIL(who, INVALID_ARGUMENT, "x", "has shape %s: nothing to choose from along axis %d",
+                           proa__shape_text(x->shape, x->ndim), i);
+    return PROA_OK;
+}
+
+proa_status reduce_infer(const proa_op *op, const void *args, void *metas)
+{
+    const proa_tensor *x = *proa_field_tensor(&op->fields[0], args);
+    proa_meta *m = metas;
+    unsigned mask;
+    PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
+    if (op->name[0] == 'm' ? op->name[1] != 'e' : op->name[0] == 'a') PROA_TRY(check_not_empty(op->name, x, mask));
+    drop_axes(x, mask, keepdim_of(op, args), m);
+    m->dtype = (proa_dtype)x->dtype;
+    return PROA_OK;
+}
+
+proa_status test_reduce_infer(const proa_op *op, const void *args, void *metas)
+{
+    const proa_tensor *x = *proa_field_tensor(&op->fields[0], args);
+    proa_meta *m = metas;
+    unsigned mask;
+    PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
+    drop_axes(x, mask, keepdim_of(op, args), m);
+    m->dtype = PROA_BOOL;
+    return PROA_OK;
+}
+
+static proa_status typed_infer(const proa_op *op, const void *args, proa_meta *m, proa_dtype automatic)
+{
+    const proa_tensor *x = *proa_field_tensor(&op->fields[0], args);
+    proa_dtype wanted = *(const proa_dtype *)proa_field_at(&op->fields[2], args);
+    unsigned mask;
+    PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
+    drop_axes(x, mask, keepdim_of(op, args), m);
+    m->dtype = wanted == PROA_NODTYPE ? automatic : wanted;
+    return PROA_OK;
+}
+
+proa_status sum_infer(const proa_op *op, const void *args, void *metas)
+{
+    proa_dtype d = (proa_dtype)(*proa_field_tensor(&op->fields[0], args))->dtype;
+    return typed_infer(op, args, metas, d == PROA_BOOL || d == PROA_I32 ? PROA_I64 : d);
+}
+
+proa_status prod_infer(const proa_op *op, const void *args, void *metas)
+{
+    return typed_infer(op, args, metas, (proa_dtype)(*proa_field_tensor(&op->fields[0], args))->dtype);
+}
+
+proa_status p_norm_infer(const proa_p_norm_args *a, proa_p_norm_metas *m)
+{
+    int axis = 0;
+    if (!a->asvector) PROA_TRY(proa__axis("p_norm", "axis", a->axis, a->x->ndim, &axis));
+    unsigned mask = a->asvector ? (1u << a->x->ndim) - 1 : 1u << axis;
+    if (a->x->ndim == 0) mask = 0;
+    drop_axes(a->x, mask, a->keepdim, &m->out);
+    m->out.dtype = (proa_dtype)a->x->dtype;
+    return PROA_OK;
+}
+
+static proa_status arg_infer(const char *who, const proa_tensor *x, const proa_scalar *axis, bool keepdim,
+                             proa_dtype dtype, proa_meta *m)
+{
+    int at;
+    bool flat;
+    PROA_TRY(proa__scan_axis(who, axis, x->ndim, &at, &flat));
+    unsigned mask = flat ? (1u << x->ndim) - 1 : x->ndim ? 1u << at : 0;
+    PROA_TRY(check_not_empty(who, x, mask));
+    drop_axes(x, mask, keepdim, m);
+    m->dtype = dtype == PROA_NODTYPE ? PROA_I64 : dtype;
+    return proa__check_dtype(who, m->dtype, 1u << PROA_I32 | 1u << PROA_I64);
+}
+
+proa_status argmax_infer(const proa_argmax_args *a, proa_argmax_metas *m)
+{
+    return arg_infer("argmax", a->x, &a->axis, a->keepdim, a->dtype, &m->out);
+}
+
+proa_status argmin_infer(const proa_argmin_args *a, proa_argmin_metas *m)
+{
+    return arg_infer("argmin", a->x, &a->axis, a->keepdim, a->dtype, &m->out);
+}
+
+proa_status cumsum_infer(const proa_cumsum_args *a, proa_cumsum_metas *m)
+{
+    int axis;
+    bool flat;
+    PROA_TRY(proa__scan_axis("cumsum", &a->axis, a->x->ndim, &axis, &flat));
+    m->out = proa_meta_of(a->x);
+    if (flat || a->flatten) {
+        m->out.ndim = 1;
+        m->out.shape[0] = a->x->numel;
+    }
+    if (a->dtype != PROA_NODTYPE) m->out.dtype = a->dtype;
+    return PROA_OK;
+}
+
+proa_status cumprod_infer(const proa_cumprod_args *a, proa_cumprod_metas *m)
+{
+    int axis;
+    PROA_TRY(proa__axis("cumprod", "dim", a->dim, a->x->ndim, &axis));
+    m->out = proa_meta_of(a->x);
+    if (a->dtype != PROA_NODTYPE) m->out.dtype = a->dtype;
+    return PROA_OK;
+}

@@ -1,0 +1,184 @@
+/* Paddle's forms of reductions: dim, keep_dim, reduce_all. May use public ops and proa/wire.h. */
+#include "core/internal.h"
+#include "core/tensor.h"
+#include "ops/reduce/axes.h"
+#include "ops/wire_util.h"
+#include "ops_impl.h"
+
+/* Axes of a reduce_* op; none when it reduces all. AxisTensor and AxisTensorList win over the attribute. */
+static proa_ints read_axes(proa_wire_reader *r, const char *attr, int64_t *zeros)
+{
+    proa_tensor *t = proa_wire_input(r, "AxisTensor");
+    proa_tensors list = proa_wire_inputs(r, "AxisTensorList");
+    if (proa_wire_int(r, "reduce_all", 0)) return (proa_ints){0};
+    if (t != PROA_NONE) return (proa_ints){0, NULL, t, NULL};
+    if (list.count) return (proa_ints){list.count, zeros, NULL, list.at};
+    proa_ints axes = proa_wire_ints(r, attr);
+    /* left out, the attribute is [0] */
+    return axes.count || proa_wire_has(r, attr) ? axes : (proa_ints){1, zeros, NULL, NULL};
+}
+
+/* dim has every axis by number, also when all are reduced. */
+static proa_status write_axes(proa_wire_writer *w, const char *who, const char *attr, proa_wire_type type,
+                              const proa_ints *axis, const proa_tensor *x)
+{
+    unsigned mask;
+    int64_t axes[PROA_MAX_DIMS];
+    int n = 0;
+    PROA_TRY(proa__reduce_mask(who, axis, x->ndim, &mask));
+    for (int i = 0; i < x->ndim; i++)
+        if (mask >> i & 1) axes[n++] = i;
+    bool all = n == x->ndim;
+    PROA_TRY(proa_wire_put_ints(w, attr, type, (proa_ints){n, axes, NULL, NULL}));
+    return proa_wire_put_int(w, "reduce_all", PROA_WIRE_BOOLEAN, all);
+}
+
+static proa_status write_reduce(proa_wire_writer *w, const char *who, const char *type, proa_wire_type list,
+                                proa_tensor *x, const proa_ints *axis, bool keepdim, proa_dtype in, proa_dtype dtype,
+                                proa_tensor *out)
+{
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(write_axes(w, who, "dim", list, axis, x));
+    PROA_TRY(proa_wire_put_int(w, "keep_dim", PROA_WIRE_BOOLEAN, keepdim));
+    PROA_TRY(proa__wire_put_dtype(w, "in_dtype", in));
+    PROA_TRY(proa__wire_put_dtype(w, "out_dtype", dtype));
+    return proa_wire_put_output(w, "Out", out);
+}
+
+#define REDUCE_WIRE(op, type, list)                                                                \
+    proa_status op##_read(proa_wire_reader *r)                                                     \
+    {                                                                                              \
+        int64_t zeros[PROA_MAX_DIMS] = {0};                                                        \
+        proa_ints axis = read_axes(r, "dim", zeros);                                               \
+        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                          \
+        return proa_wire_result(r, "Out", proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep)); \
+    }                                                                                              \
+    proa_status op##_write(const void *args, proa_wire_writer *w)                                  \
+    {                                                                                              \
+        const proa_##op##_args *a = args;                                                          \
+        return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, PROA_NODTYPE, PROA_NODTYPE, a->out); \
+    }
+/* The same with a result dtype. in_dtype, which Paddle converts to first, is the input's own. */
+#define TYPED_REDUCE_WIRE(op, type, list)                                                          \
+    proa_status op##_read(proa_wire_reader *r)                                                     \
+    {                                                                                              \
+        int64_t zeros[PROA_MAX_DIMS] = {0};                                                        \
+        proa_ints axis = read_axes(r, "dim", zeros);                                               \
+        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                          \
+        proa_dtype d = proa_wire_dtype(r, "out_dtype", PROA_NODTYPE);                              \
+        return proa_wire_result(                                                                   \
+            r, "Out", proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep, .dtype = d)); \
+    }                                                                                              \
+    proa_status op##_write(const void *args, proa_wire_writer *w)                                  \
+    {                                                                                              \
+        const proa_##op##_args *a = args;                                                          \
+        proa_dtype in = (proa_dtype)a->x->dtype, d = (proa_dtype)a->out->dtype;                    \
+        bool same = in == d;                                                                       \
+        return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, same ? PROA_NODTYPE : in, \
+                            same ? PROA_NODTYPE : d, a->out);                                      \
+    }
+TYPED_REDUCE_WIRE(sum, "reduce_sum", PROA_WIRE_INTS)
+TYPED_REDUCE_WIRE(prod, "reduce_prod", PROA_WIRE_INTS)
+REDUCE_WIRE(mean, "reduce_mean", PROA_WIRE_INTS)
+REDUCE_WIRE(max, "reduce_max", PROA_WIRE_INTS)
+REDUCE_WIRE(min, "reduce_min", PROA_WIRE_INTS)
+REDUCE_WIRE(amax, "reduce_amax", PROA_WIRE_LONGS)
+REDUCE_WIRE(amin, "reduce_amin", PROA_WIRE_LONGS)
+REDUCE_WIRE(any, "reduce_any", PROA_WIRE_LONGS)
+REDUCE_WIRE(all, "reduce_all", PROA_WIRE_LONGS)
+
+proa_status mean_read_all(proa_wire_reader *r)
+{
+    return proa_wire_result(r, "Out", proa_mean(proa_wire_input(r, "X")));
+}
+
+proa_status logsumexp_read(proa_wire_reader *r)
+{
+    int64_t zeros[PROA_MAX_DIMS] = {0};
+    proa_ints axis = read_axes(r, "axis", zeros);
+    bool keep = proa_wire_int(r, "keepdim", 0) != 0;
+    return proa_wire_result(r, "Out", proa_logsumexp(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep));
+}
+
+proa_status logsumexp_write(const void *args, proa_wire_writer *w)
+{
+    const proa_logsumexp_args *a = args;
+    PROA_TRY(proa_wire_op(w, "logsumexp"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(write_axes(w, "logsumexp", "axis", PROA_WIRE_INTS, &a->axis, a->x));
+    PROA_TRY(proa_wire_put_int(w, "keepdim", PROA_WIRE_BOOLEAN, a->keepdim));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+/* ---- arg-reductions and running sums: the axis is absent when flatten says so ---- */
+
+static proa_scalar read_axis(proa_wire_reader *r, int64_t missing)
+{
+    if (proa_wire_int(r, "flatten", 0)) return (proa_scalar){0};
+    return proa_scalar_int(proa_wire_int(r, "axis", missing));
+}
+
+static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_scalar *axis, const proa_tensor *x,
+                              proa_wire_type type, bool flatten)
+{
+    int at;
+    bool flat;
+    PROA_TRY(proa__scan_axis(who, axis, x->ndim, &at, &flat));
+    PROA_TRY(proa_wire_put_int(w, "axis", type, flat ? -1 : at));
+    return proa_wire_put_int(w, "flatten", PROA_WIRE_BOOLEAN, flat || flatten);
+}
+
+#define ARG_WIRE(op, type)                                                                         \
+    proa_status op##_read(proa_wire_reader *r)                                                     \
+    {                                                                                              \
+        proa_dtype d = proa_wire_dtype(r, "dtype", PROA_I64);                                      \
+        bool keep = proa_wire_int(r, "keepdims", 0) != 0;                                          \
+        proa_tensor *x = proa_wire_input(r, "X");                                                  \
+        return proa_wire_result(r, "Out",                                                          \
+                                proa_##op(x, .axis = read_axis(r, -1), .keepdim = keep, .dtype = d)); \
+    }                                                                                              \
+    proa_status op##_write(const void *args, proa_wire_writer *w)                                  \
+    {                                                                                              \
+        const proa_##op##_args *a = args;                                                          \
+        PROA_TRY(proa_wire_op(w, type));                                                           \
+        PROA_TRY(proa_wire_put_input(w, "X", a->x));                                               \
+        PROA_TRY(write_axis(w, #op, &a->axis, a->x, PROA_WIRE_LONG, false));                       \
+        PROA_TRY(proa_wire_put_int(w, "keepdims", PROA_WIRE_BOOLEAN, a->keepdim));                 \
+        PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->out->dtype));                     \
+        return proa_wire_put_output(w, "Out", a->out);                                             \
+    }
+ARG_WIRE(argmax, "arg_max")
+ARG_WIRE(argmin, "arg_min")
+
+proa_status cumsum_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    bool exclusive = proa_wire_int(r, "exclusive", 0) != 0, reverse = proa_wire_int(r, "reverse", 0) != 0;
+    return proa_wire_result(
+        r, "Out", proa_cumsum(x, .axis = read_axis(r, -1), .exclusive = exclusive, .reverse = reverse));
+}
+
+/* A result dtype is a cast before, as Paddle's own Python writes it. */
+proa_status cumsum_write(const void *args, proa_wire_writer *w)
+{
+    const proa_cumsum_args *a = args;
+    proa_tensor *x = a->x;
+    if (a->x->dtype != a->out->dtype) {
+        proa_meta m = proa_meta_of(a->x);
+        m.dtype = (proa_dtype)a->out->dtype;
+        x = proa_wire_temporary(w, &m);
+        if (!x) return proa_error();
+        PROA_TRY(proa_wire_op(w, "cast"));
+        PROA_TRY(proa_wire_put_input(w, "X", a->x));
+        PROA_TRY(proa__wire_put_dtype(w, "in_dtype", (proa_dtype)a->x->dtype));
+        PROA_TRY(proa__wire_put_dtype(w, "out_dtype", m.dtype));
+        PROA_TRY(proa_wire_put_output(w, "Out", x));
+    }
+    PROA_TRY(proa_wire_op(w, "cumsum"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(write_axis(w, "cumsum", &a->axis, a->x, PROA_WIRE_INT, a->flatten));
+    PROA_TRY(proa_wire_put_int(w, "exclusive", PROA_WIRE_BOOLEAN, a->exclusive));
+    PROA_TRY(proa_wire_put_int(w, "reverse", PROA_WIRE_BOOLEAN, a->reverse));
+    return proa_wire_put_output(w, "Out", a->out);
+}
