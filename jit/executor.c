@@ -171,26 +171,28 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-/* A segment's handles let go of the arena. */
-static void leave_arena(proa__segment *s)
+/* A segment's handles let go of the arena of one depth. */
+static void leave_arena(proa__segment *s, int32_t depth)
 {
     if (!s->generation) return;
-    for (int32_t i = 0; i < s->n_bindings; i++)
-        if (s->bindings[i].buffer->place == PROA__IN_ARENA) proa__point(s->bindings[i].handle, NULL, NULL);
+    for (int32_t i = 0; i < s->n_bindings; i++) {
+        const proa__buffer *b = s->bindings[i].buffer;
+        if (b->place == PROA__IN_ARENA && b->depth == depth) proa__point(s->bindings[i].handle, NULL, NULL);
+    }
     s->generation = 0;
 }
 
-/* All segments of a depth, in all plans, before their arena goes. */
+/* All segments of all plans, before an arena goes. */
 static void leave_all(proa_executor *e, int32_t depth)
 {
     for (int32_t i = 0; i < e->n_plans; i++) {
         proa__segment *root = e->plans[i].root;
         for (proa__segment *s = root; s;) { /* in order, without recursion */
-            if (s->depth == depth) leave_arena(s);
-            if (s->depth < depth && s->cursor < s->n_next) {
+            if (s->cursor < s->n_next) {
                 s = s->next[s->cursor++];
                 continue;
             }
+            if (s->depth >= depth) leave_arena(s, depth);
             s->cursor = 0;
             s = s == root ? NULL : s->parent;
         }
@@ -232,16 +234,19 @@ static proa_tensor *dynamic(const proa__segment *s, int32_t index)
 static proa_status point_all(proa_executor *e, proa__segment *s)
 {
     PROA_TRY(grow_arena(e, s->depth, s->arena_bytes));
-    const arena *a = &e->arenas[s->depth];
-    bool same_arena = s->generation == a->generation;
+    uint64_t generation = 0; /* each only grows: the sum tells whether any has changed */
+    for (int32_t d = 0; d <= s->depth; d++) generation += e->arenas[d].generation;
+    bool same_arena = s->generation == generation;
     for (int32_t i = 0; i < s->n_bindings; i++) {
         const proa__binding *b = &s->bindings[i];
         const proa_tensor *from = NULL;
+        proa_storage *from_storage;
         switch (b->buffer->place) {
         case PROA__IN_FIXED: continue;
         case PROA__IN_ARENA:
-            if (!same_arena)
-                proa__point(b->handle, a->storage, a->storage->data + b->buffer->offset + b->offset);
+            if (same_arena) continue;
+            from_storage = e->arenas[b->buffer->depth].storage;
+            proa__point(b->handle, from_storage, from_storage->data + b->buffer->offset + b->offset);
             continue;
         case PROA__IN_INPUT: from = e->inputs[b->buffer->index]; break;
         case PROA__IN_OUTPUT:
@@ -258,7 +263,7 @@ static proa_status point_all(proa_executor *e, proa__segment *s)
         }
         proa__point(b->handle, from->storage, from->data + b->offset);
     }
-    s->generation = a->generation;
+    s->generation = generation;
     return PROA_OK;
 }
 

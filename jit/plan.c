@@ -34,7 +34,8 @@ static proa__buffer *new_buffer(planner *p, proa__place place, int32_t index, in
     if (proa__room(&s->buffers, s->n_buffers, &s->buffers_room, sizeof *s->buffers) != PROA_OK) return NULL;
     proa__buffer *b = proa__calloc(sizeof *b);
     if (!b) return NULL;
-    *b = (proa__buffer){place, index, p->at, last, bytes, 0, {PROA_NODTYPE, 0, {0}}};
+    *b = (proa__buffer){
+        .place = place, .index = index, .depth = s->depth, .first = p->at, .last = last, .bytes = bytes};
     return s->buffers[s->n_buffers++] = b;
 }
 

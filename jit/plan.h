@@ -41,6 +41,7 @@ typedef enum proa__place {
 typedef struct proa__buffer {
     proa__place place;
     int32_t index;
+    int32_t depth;         /* of the segment whose arena it is in */
     int32_t first, last;   /* ops between which it is in use, both included */
     int64_t bytes, offset; /* offset: in the segment's arena */
     proa_meta meta;        /* of the output to hand out */
@@ -105,7 +106,7 @@ struct proa__segment {
     int32_t n_written, written_room;
     proa__value *values; /* by variable; NULL when no segment can follow */
     int64_t arena_bytes;
-    uint64_t generation; /* of the arena that its handles point into; 0: none */
+    uint64_t generation; /* of the arenas, of all depths down to here, that its handles point into; 0: none */
     bool sized_by_data;  /* the last step sized its outputs */
     int32_t *cut_vars;   /* whose values tell outcomes apart */
     int32_t n_cut, cut_room;
