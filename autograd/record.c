@@ -92,7 +92,7 @@ static bool fill_edges(const proa_call *call, proa_node *node)
 
 static void note_version(proa_node *node, const proa_tensor *t)
 {
-    if (t && t != proa_none && t->storage)
+    if (t && t != proa_none && (t->storage || t->var))
         node->saved[node->n_saved++] = (proa_saved_version){t, proa__version(t)};
 }
 

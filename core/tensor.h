@@ -83,7 +83,8 @@ static inline void proa__bump_version(proa_tensor *t)
 }
 static inline uint32_t proa__version(const proa_tensor *t)
 {
-    return t->storage ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
+    if (t->storage) return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+    return (uint32_t)((uintptr_t)t->var >> 4); /* symbolic: an in-place op makes it another variable */
 }
 static inline bool proa__absent(const proa_tensor *t) { return t == proa_none; }
 
