@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Exports models with real Paddle 2.6.2 for the loading tests, with fixed random weights.
+
+    export_models.py OUT          (run with the oracle's Python)
+
+Writes OUT/<name>.pdmodel, .pdiparams, and <name>.npz with inputs in0, in1, … and eager outputs out0, ….
+"""
+import os
+import pathlib
+import sys
+
+os.environ.setdefault("GLOG_minloglevel", "3")
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.static import InputSpec
+
+
+class Mlp(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.b(nn.functional.relu(self.a(x)))
+
+
+class TwoInputs(nn.Layer):
+    """Two inputs in an order that is not alphabetical, two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 5)
+
+    def forward(self, z, a):
+        h = self.linear(z)
+        return h + a, paddle.mean(h, axis=1)
+
+
+class Rnn(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 7, num_layers=2, direction="bidirect")
+        self.out = nn.Linear(14, 3)
+
+    def forward(self, x):
+        return self.out(self.lstm(x)[0])
+
+
+class Encoder(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.1, activation="gelu")
+        self.embed = nn.Embedding(50, 32)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.out = nn.Linear(32, 50)
+
+    def forward(self, ids):
+        return self.out(self.encoder(self.embed(ids)))
+
+
+def models():
+    from paddle.vision.models import LeNet, mobilenet_v2, resnet18
+    image = InputSpec([None, 3, 64, 64], "float32", "image")
+    x = np.random.RandomState(1)
+    f = lambda *s: x.standard_normal(s).astype("float32")
+    yield "mlp", Mlp(), [InputSpec([None, 8], "float32", "x")], [f(5, 8)]
+    yield "two_inputs", TwoInputs(), [InputSpec([None, 6], "float32", "z"), InputSpec([None, 5], "float32", "a")], \
+        [f(3, 6), f(3, 5)]
+    yield "lenet", LeNet(), [InputSpec([None, 1, 28, 28], "float32", "image")], [f(3, 1, 28, 28)]
+    yield "resnet18", resnet18(num_classes=10), [image], [f(2, 3, 64, 64)]
+    yield "mobilenet_v2", mobilenet_v2(num_classes=10), [image], [f(2, 3, 64, 64)]
+    yield "encoder", Encoder(), [InputSpec([None, 12], "int64", "ids")], [x.randint(0, 50, (2, 12)).astype("int64")]
+    yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
+
+
+def randomise(layer, seed):
+    """Weights that depend on nothing but the seed; running statistics that are not 0 and 1."""
+    x = np.random.RandomState(seed)
+    for name, p in sorted(layer.state_dict().items()):
+        v = x.standard_normal(p.shape).astype("float32")
+        fan = np.prod(p.shape[1:]) if len(p.shape) > 2 else (p.shape[0] if p.shape else 1)
+        if name.endswith("_variance"):
+            v = np.abs(v) + 0.5
+        elif len(p.shape) > 1:
+            v *= (2.0 / fan) ** 0.5
+        else:
+            v = 0.1 * v + (1.0 if name.endswith("weight") else 0.0)
+        p.set_value(v.astype(p.numpy().dtype))
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    for name, layer, spec, inputs in models():
+        randomise(layer, 7)
+        layer.eval()
+        results = layer(*[paddle.to_tensor(v) for v in inputs])
+        results = results if isinstance(results, (list, tuple)) else [results]
+        paddle.jit.save(layer, str(out / name), input_spec=spec)
+        arrays = {f"in{i}": v for i, v in enumerate(inputs)}
+        arrays.update({f"out{i}": v.numpy() for i, v in enumerate(results)})
+        np.savez(out / f"{name}.npz", **arrays)
+        print(name, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
