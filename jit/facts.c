@@ -12,7 +12,7 @@ typedef struct visit {
 
 bool proa__is_shape_op(const proa_op *op)
 {
-    return strcmp(op->name, "shape") == 0 || strcmp(op->name, "numel") == 0 || strcmp(op->name, "size") == 0;
+    return strcmp(op->name, "shape") == 0 || strcmp(op->name, "size") == 0;
 }
 
 /* Only variables of the block itself: a sub-block's op may name outer ones. */

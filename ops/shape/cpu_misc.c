@@ -1,4 +1,4 @@
-/* Kernels of shape, numel, tile, flip, roll, one_hot and meshgrid. May use core and ops headers. */
+/* Kernels of shape, size, tile, flip, roll, one_hot and meshgrid. May use core and ops headers. */
 #include "core/copy.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/tile.h"
@@ -14,7 +14,7 @@ PROA_KERNEL(shape_cpu, shape)
     return PROA_OK;
 }
 
-PROA_KERNEL(numel_cpu, numel)
+PROA_KERNEL(size_cpu, size)
 {
     *(int64_t *)(void *)a->out->data = a->x->numel;
     return PROA_OK;

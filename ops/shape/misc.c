@@ -1,10 +1,10 @@
-/* Shape inference and rules of shape, numel, tile, flip, roll, one_hot and meshgrid. May use core and ops. */
+/* Shape inference and rules of shape, size, tile, flip, roll, one_hot and meshgrid. May use core and ops. */
 #include "ops/shape/slice.h"
 #include "ops_impl.h"
 
 #include "ops/shape/tile.h"
 
-/* ---- shape, numel ----------------------------------------------------------------------- */
+/* ---- shape, size ------------------------------------------------------------------------ */
 
 proa_status shape_infer(const proa_shape_args *a, proa_shape_metas *m)
 {
@@ -12,7 +12,7 @@ proa_status shape_infer(const proa_shape_args *a, proa_shape_metas *m)
     return PROA_OK;
 }
 
-proa_status numel_infer(__attribute__((unused)) const proa_numel_args *a, proa_numel_metas *m)
+proa_status size_infer(__attribute__((unused)) const proa_size_args *a, proa_size_metas *m)
 {
     m->out = (proa_meta){.dtype = PROA_I64, .ndim = 0};
     return PROA_OK;
@@ -68,7 +68,7 @@ proa_status tile_grad_infer(const proa_tile_grad_args *a, proa_tile_grad_metas *
 {
     proa_tile t;
     int64_t shape[PROA_MAX_DIMS];
-    PROA_TRY(proa__shape_meta("tile_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta("tile_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__tile_plan("tile_grad", m->d_x.ndim, m->d_x.shape, &a->repeat_times, &t));
     PROA_TRY(tiled_shape("tile_grad", &t, shape));
     bool fits = t.ndim == a->d_out->ndim;

@@ -16,7 +16,7 @@ static proa_tensors one(proa_tensor *t)
 static proa_tensor *filled(proa_ints shape, float value)
 {
     proa_tensor *t = proa_empty(shape, PROA_F32);
-    for (int64_t i = 0; i < (proa_numel)(t); i++) ((float *)proa_data(t))[i] = value + (float)i;
+    for (int64_t i = 0; i < proa_numel(t); i++) ((float *)proa_data(t))[i] = value + (float)i;
     return t;
 }
 
