@@ -73,7 +73,7 @@ static lines lines_of(const proa_tensor *index, const proa_tensor *data, int64_t
                       const int64_t *places, int axis)
 {
     lines l = {.count = 1, .length = places[axis]};
-    int64_t is[PROA_MAX_DIMS], ds[PROA_MAX_DIMS], vs[PROA_MAX_DIMS] = {0}, step = item;
+    int64_t is[PROA_MAX_DIMS] = {0}, ds[PROA_MAX_DIMS] = {0}, vs[PROA_MAX_DIMS] = {0}, step = item;
     int64_t index_item = (int64_t)proa_dtype_size((proa_dtype)index->dtype);
     broadcast_steps(index, data->ndim, places, is);
     if (values) broadcast_steps(values, data->ndim, places, vs);

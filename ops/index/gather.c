@@ -74,7 +74,7 @@ proa_status index_select_grad_infer(const proa_index_select_grad_args *a, proa_i
     static const char who[] = "index_select_grad";
     int axis;
     PROA_TRY(proa__check_index_dtype(who, "index", a->index));
-    PROA_TRY(proa__shape_meta(who, "shape", &a->shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta(who, "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__axis(who, "axis", a->axis, m->d_x.ndim, &axis));
     int64_t want = a->index->numel;
     for (int i = 0; i < m->d_x.ndim && want >= 0; i++)
@@ -140,7 +140,7 @@ proa_status gather_nd_vjp(const proa_gather_nd_args *a, proa_gather_nd_grads *g)
 
 proa_status gather_nd_grad_infer(const proa_gather_nd_grad_args *a, proa_gather_nd_grad_metas *m)
 {
-    PROA_TRY(proa__shape_meta("gather_nd_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta("gather_nd_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
     return proa__check_points("gather_nd_grad", "d_out", a->d_out, a->index, m->d_x.ndim, m->d_x.shape);
 }
 
@@ -209,7 +209,7 @@ proa_status take_along_axis_grad_infer(const proa_take_along_axis_grad_args *a,
 {
     int axis;
     PROA_TRY(proa__check_index_dtype("take_along_axis_grad", "indices", a->indices));
-    PROA_TRY(proa__shape_meta("take_along_axis_grad", "shape", &a->shape, a->d_out->dtype, &m->d_arr));
+    PROA_TRY(proa__dims_meta("take_along_axis_grad", "shape", &a->shape, a->d_out->dtype, &m->d_arr));
     PROA_TRY(proa__axis("take_along_axis_grad", "axis", a->axis, m->d_arr.ndim, &axis));
     if (m->d_arr.ndim == a->d_out->ndim && a->indices->ndim == a->d_out->ndim) return PROA_OK;
     return OP_FAIL("take_along_axis_grad", INVALID_ARGUMENT, "d_out", "is %s and indices %s; expected %d axes",
@@ -264,7 +264,7 @@ proa_status masked_select_vjp(const proa_masked_select_args *a, proa_masked_sele
 proa_status masked_select_grad_infer(const proa_masked_select_grad_args *a, proa_masked_select_grad_metas *m)
 {
     PROA_TRY(check_mask("masked_select_grad", a->mask));
-    PROA_TRY(proa__shape_meta("masked_select_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta("masked_select_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
     return proa__broadcast_meta("masked_select_grad", "mask", a->mask, &m->d_x);
 }
 

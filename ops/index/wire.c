@@ -1,8 +1,7 @@
 /* Irregular Paddle forms of the index ops. May use core and ops. */
 #include "ops/ints.h"
+#include "ops/wire_util.h"
 #include "ops_impl.h"
-
-#include <proa/wire.h>
 
 static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
 
@@ -185,11 +184,6 @@ proa_status set_value_write(const void *args, proa_wire_writer *w)
     PROA_TRY(put_bounds(w, "steps", "StepsTensorList", &a->steps, n));
     PROA_TRY(proa_wire_put_ints(w, "decrease_axes", PROA_WIRE_LONGS, a->decrease_axes));
     PROA_TRY(proa_wire_put_ints(w, "none_axes", PROA_WIRE_LONGS, a->none_axes));
-    static const int wire_numbers[] = {
-#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = wire,
-        PROA_DTYPES(PROA_X)
-#undef PROA_X
-    };
-    PROA_TRY(proa_wire_put_int(w, "dtype", PROA_WIRE_INT, wire_numbers[a->value->dtype]));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->value->dtype));
     return proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, none);
 }

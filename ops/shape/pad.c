@@ -110,7 +110,7 @@ proa_status pad3d_grad_infer(const proa_pad3d_grad_args *a, proa_pad3d_grad_meta
 {
     proa_pad_plan p;
     proa_meta out;
-    PROA_TRY(proa__shape_meta("pad3d_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta("pad3d_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__pad_spatial_plan("pad3d_grad", m->d_x.ndim, &a->paddings, a->data_format, &p));
     PROA_TRY(padded("pad3d_grad", &p, m->d_x.shape, &out));
     PROA_TRY(check_mode("pad3d_grad", a->mode, &p, m->d_x.shape, &out));

@@ -130,7 +130,7 @@ proa_status strided_slice_grad_infer(const proa_strided_slice_grad_args *a, proa
 {
     proa_cut c;
     proa_meta cut;
-    PROA_TRY(proa__shape_meta("strided_slice_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta("strided_slice_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__cut(&SLICE_GRAD_SPEC(a), m->d_x.ndim, m->d_x.shape, &c));
     cut_meta(&c, a->d_out->dtype, &cut);
     for (int i = 0; i < cut.ndim; i++)
@@ -153,7 +153,7 @@ proa_status strided_slice_grad_vjp(const proa_strided_slice_grad_args *a, proa_s
 
 /* ---- any strides ------------------------------------------------------------------------ */
 
-proa_status proa__shape_meta(const char *who, const char *arg, const proa_ints *shape, int dtype, proa_meta *m)
+proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *shape, int dtype, proa_meta *m)
 {
     int n = 0;
     PROA_TRY(proa__ints_list(who, arg, shape, PROA_MAX_DIMS, m->shape, &n));
@@ -172,7 +172,7 @@ proa_status proa__shape_meta(const char *who, const char *arg, const proa_ints *
 static proa_status check_places(const char *who, int64_t numel, const proa_ints *shape, const proa_ints *stride,
                                 int64_t offset, int dtype, proa_meta *m)
 {
-    PROA_TRY(proa__shape_meta(who, "shape", shape, dtype, m));
+    PROA_TRY(proa__dims_meta(who, "shape", shape, dtype, m));
     if (stride->count != shape->count)
         return OP_FAIL(who, INVALID_ARGUMENT, "strides", "has %lld entries; expected %lld, as shape has",
                        (long long)stride->count, (long long)shape->count);
@@ -214,7 +214,7 @@ proa_status as_strided_vjp(const proa_as_strided_args *a, proa_as_strided_grads 
 proa_status as_strided_grad_infer(const proa_as_strided_grad_args *a, proa_as_strided_grad_metas *m)
 {
     proa_meta places;
-    PROA_TRY(proa__shape_meta("as_strided_grad", "x_shape", &a->x_shape, a->d_out->dtype, &m->d_x));
+    PROA_TRY(proa__dims_meta("as_strided_grad", "x_shape", &a->x_shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(check_places("as_strided_grad", proa__meta_numel(&m->d_x), &a->shape, &a->stride, a->offset,
                           a->d_out->dtype, &places));
     if (places.ndim != a->d_out->ndim || (a->d_out->numel >= 0 && proa__meta_numel(&places) != a->d_out->numel))

@@ -29,7 +29,7 @@ proa_status proa__cut(const proa_cut_spec *s, int ndim, const int64_t *shape, pr
 /* Narrows a window to the cut and drops its dropped axes. */
 void proa__cut_window(const proa_cut *c, proa_tensor *w);
 /* A meta from a list of plain dims; unknown entries become −1. */
-proa_status proa__shape_meta(const char *who, const char *arg, const proa_ints *shape, int dtype, proa_meta *m);
+proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *shape, int dtype, proa_meta *m);
 /* INVALID_ARGUMENT unless t broadcasts to the meta. */
 proa_status proa__check_broadcast(const char *who, const char *arg, const proa_tensor *t, const proa_meta *to);
 /* Makes a window show its axes as `ndim` dims of `shape`, repeating axes of length 1 (checked before). */

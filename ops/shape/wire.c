@@ -1,9 +1,8 @@
 /* Irregular Paddle forms of the shape ops: axes that tensors supply, hint flags, forms of older programs.
  * May use core and ops. */
 #include "ops/ints.h"
+#include "ops/wire_util.h"
 #include "ops_impl.h"
-
-#include <proa/wire.h>
 
 static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
 
@@ -274,17 +273,12 @@ proa_status one_hot_read_v1(proa_wire_reader *r)
 
 proa_status one_hot_write(const void *args, proa_wire_writer *w)
 {
-    static const int wire_numbers[] = {
-#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = wire,
-        PROA_DTYPES(PROA_X)
-#undef PROA_X
-    };
     const proa_one_hot_args *a = args;
     PROA_TRY(proa_wire_op(w, "one_hot_v2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
     if (is_given(a->depth_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "depth_tensor", a->depth_tensor.tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_int(w, "depth", PROA_WIRE_INT, a->num_classes));
-    PROA_TRY(proa_wire_put_int(w, "dtype", PROA_WIRE_INT, wire_numbers[a->dtype]));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->dtype));
     return proa_wire_put_int(w, "allow_out_of_range", PROA_WIRE_BOOLEAN, a->allow_out_of_range);
 }
