@@ -184,8 +184,10 @@ static proa_status rebase(proa_tensor *view)
     const proa_op *op = proa_find_op("set_strided");
     proa_set_strided_args a = {.x = base, .value = view};
     a.shape = (proa_ints){view->ndim, view->shape, NULL, NULL};
-    a.strides = (proa_ints){view->ndim, view->strides, NULL, NULL};
-    a.offset = view->data - base->data;
+    int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size((proa_dtype)view->dtype);
+    for (int d = 0; d < view->ndim; d++) strides[d] = view->strides[d] / item;
+    a.strides = (proa_ints){view->ndim, strides, NULL, NULL};
+    a.offset = (view->data - base->data) / item;
     proa_call call = {op, &a, base->flags | view->flags};
     proa_node *node = begin_node(&call, true);
     if (!node) return proa_error();

@@ -44,7 +44,7 @@ static proa_status reduce_bucket(proa_tensor *const *params, int64_t first, int6
     proa_tensor *bucket = proa_empty(PROA_SHAPE(elements), (proa_dtype)params[first]->dtype);
     if (!bucket) return proa_error();
     exchange(params, first, last, bucket->data, true);
-    if (!proa_all_reduce_(bucket, .reduce_type = PROA_REDUCE_TYPE_AVG)) return proa_error();
+    if (!proa_all_reduce_(bucket, .op = PROA_REDUCE_TYPE_AVG)) return proa_error();
     exchange(params, first, last, bucket->data, false);
     return PROA_OK;
 }

@@ -263,7 +263,12 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
 
 static PyObject *tensor_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("Tensor(%s)", proa__tensor_text(self_tensor(self)));
+    PyObject *shape = get_shape(self, NULL);
+    PyObject *text = shape ? PyUnicode_FromFormat("Tensor(%s%R)", proa_dtype_name(proa_dtype_of(self_tensor(self))),
+                                                  shape)
+                           : NULL;
+    Py_XDECREF(shape);
+    return text;
 }
 
 static PyMethodDef tensor_methods[] = {
