@@ -33,6 +33,18 @@ static proa_layer *sized_new(const char *type, proa_tensor *(*forward)(proa_laye
     return &s->base;
 }
 
+proa_tensor *proa__layer_dropout(const proa_layer *self, proa_tensor *x, double p)
+{
+    return self->eval || p == 0 || !x ? x : proa_dropout(x, .p = p).out;
+}
+
+bool proa__is_probability(const char *who, const char *argument, double p)
+{
+    if (p >= 0 && p <= 1) return true;
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: %s is %g, expected a probability", who, argument, p);
+    return false;
+}
+
 static proa_tensor *dropout_forward(proa_layer *self, proa_tensor *x)
 {
     double p = ((const sized *)self)->p;
@@ -41,10 +53,7 @@ static proa_tensor *dropout_forward(proa_layer *self, proa_tensor *x)
 
 proa_layer *proa_dropout_layer(double p)
 {
-    if (p < 0 || p > 1) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "dropout_layer: p is %g, expected a probability", p);
-        return NULL;
-    }
+    if (proa_error() || !proa__is_probability("dropout_layer", "p", p)) return NULL;
     return sized_new("dropout", dropout_forward, 0, p);
 }
 

@@ -16,4 +16,9 @@ static inline proa_layer *proa__layer_done(proa_layer *layer)
     return NULL;
 }
 
+/* Dropout by the layer's mode: x itself in inference or with p = 0. */
+proa_tensor *proa__layer_dropout(const proa_layer *self, proa_tensor *x, double p);
+/* False, and an error, unless 0 ≤ p ≤ 1. */
+bool proa__is_probability(const char *who, const char *argument, double p);
+
 #endif

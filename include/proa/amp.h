@@ -62,6 +62,8 @@ PROA_API proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt);
 PROA_API double proa_scaler_get(const proa_scaler *s);
 /* True if the last step was skipped. */
 PROA_API bool proa_scaler_skipped(const proa_scaler *s);
+/* Its numbers as tensors, for checkpoints. The list ends with the scope, tensors are borrowed. */
+PROA_API proa_named_list proa_scaler_state(proa_scaler *s);
 
 /* O2: casts the floating parameters of a layer's list to dtype (their optimiser keeps float32 masters). */
 PROA_API proa_status proa_amp_decorate(proa_tensors parameters, proa_dtype dtype);

@@ -1,0 +1,330 @@
+/* Optimisers: parameters in groups, their accumulators, and the step, which gathers what has gradients into
+ * lists of one group and dtype and hands each to one multi-tensor op. Uses optim/optimizer.h. */
+#include "optim/optimizer.h"
+
+#include <math.h>
+
+typedef struct group {
+    double lr_scale, weight_decay;
+} group;
+
+struct proa_optimizer {
+    const proa__rule *rule;
+    proa_optimizer_opts opts; /* resolved: no zero means default */
+    int32_t n_groups;
+    group *groups;
+    int64_t count;
+    proa__entry *entries;
+    proa_tensor **params; /* entries' parameters once more, for proa_optimizer_parameters */
+};
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+static double option(double v, double fallback) { return v == 0 ? fallback : v == (double)PROA_ZERO ? 0 : v; }
+
+static proa_optimizer_opts resolve(const proa__rule *rule, proa_optimizer_opts o)
+{
+    o.lr = option(o.lr, 0.001);
+    o.weight_decay = option(o.weight_decay, rule->weight_decay);
+    o.momentum = option(o.momentum, strcmp(rule->kind, "momentum") == 0 ? 0.9 : 0);
+    o.beta1 = option(o.beta1, 0.9);
+    o.beta2 = option(o.beta2, 0.999);
+    o.epsilon = option(o.epsilon, rule->epsilon);
+    o.rho = option(o.rho, 0.95);
+    return o;
+}
+
+static proa_status check(const char *kind, const proa_optimizer_opts *o)
+{
+    bool betas = o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1;
+    if (betas && o->lr >= 0 && o->weight_decay >= 0 && o->epsilon >= 0 && o->rho >= 0) {
+        if (o->clip.kind == PROA_CLIP_NONE || o->clip.max > 0) return PROA_OK;
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: clip.max is %g, expected a positive number", kind,
+                         o->clip.max);
+    }
+    return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                     "%s: lr %g, weight_decay %g, beta1 %g, beta2 %g, epsilon %g, rho %g: none may be negative, "
+                     "and betas must be below 1",
+                     kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->epsilon, o->rho);
+}
+
+static bool is_half(const proa_tensor *t) { return t->dtype == PROA_F16 || t->dtype == PROA_BF16; }
+static bool is_float(const proa_tensor *t) { return t->dtype >= PROA_F16 && t->dtype <= PROA_F64; }
+
+static proa_tensor *new_slot(const proa_optimizer *opt, const proa__slot *slot, proa_tensor *param)
+{
+    const proa_optimizer_opts *o = &opt->opts;
+    proa_dtype dtype = is_half(param) ? PROA_F32 : (proa_dtype)param->dtype;
+    switch (slot->start) {
+    case PROA__BETA1: return proa_full(PROA_SHAPE(1), o->beta1, .dtype = PROA_F32);
+    case PROA__BETA2: return proa_full(PROA_SHAPE(1), o->beta2, .dtype = PROA_F32);
+    default: {
+        proa_ints shape = {param->ndim, param->shape, NULL, NULL};
+        return proa_full(shape, slot->start == PROA__INITIAL_VALUE ? o->initial_value : 0.0, .dtype = dtype);
+    }
+    }
+}
+
+static proa_status fill_entry(proa_optimizer *opt, proa__entry *e)
+{
+    for (int i = 0; i < PROA__SLOTS && opt->rule->slots[i].name; i++) {
+        if (strcmp(opt->rule->slots[i].name, "mean_grad") == 0 && !opt->opts.centered) continue;
+        proa_tensor *t = new_slot(opt, &opt->rule->slots[i], e->param);
+        if (!t) return proa_error();
+        e->slots[i] = proa_keep(t);
+    }
+    return PROA_OK;
+}
+
+static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
+{
+    const char *kind = opt->rule->kind;
+    if (params.count < 0 || (params.count && !params.at))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: params is no list", kind);
+    for (int64_t i = 0; i < params.count; i++) {
+        proa_tensor *p = params.at[i];
+        if (!p || p == proa_none || p->kind != PROA_DENSE || !is_float(p) || p->flags & PROA_T_STRIDED ||
+            proa_is_symbolic(p))
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "%s: parameter %lld is %s; expected a contiguous floating tensor", kind,
+                             (long long)i, p ? proa__tensor_text(p) : "NULL");
+        for (int64_t j = 0; j < opt->count; j++)
+            if (opt->params[j] == p)
+                return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: parameter %lld (%s) is in a group already", kind,
+                                 (long long)i, p->name ? p->name : "unnamed");
+    }
+    return PROA_OK;
+}
+
+proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_group_opts opts)
+{
+    PROA_TRY(proa_error());
+    if (!opt) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "add_group: opt is NULL: did making it fail?");
+    PROA_TRY(check_params(opt, params));
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    size_t n = (size_t)(opt->count + params.count), groups = (size_t)opt->n_groups + 1;
+    group *g = proa__realloc(opt->groups, groups * sizeof *g);
+    if (!g) return proa_error();
+    opt->groups = g;
+    proa__entry *entries = proa__realloc(opt->entries, (n + 1) * sizeof *entries);
+    if (!entries) return proa_error();
+    opt->entries = entries;
+    proa_tensor **list = proa__realloc(opt->params, (n + 1) * sizeof *list);
+    if (!list) return proa_error();
+    opt->params = list;
+    g[opt->n_groups++] =
+        (group){option(opts.lr_scale, 1), option(opts.weight_decay, opt->opts.weight_decay)};
+    for (int64_t i = 0; i < params.count; i++) {
+        proa__entry *e = &opt->entries[opt->count];
+        *e = (proa__entry){.param = proa_keep(params.at[i]), .group = opt->n_groups - 1};
+        opt->params[opt->count++] = params.at[i];
+        PROA_TRY(fill_entry(opt, e));
+    }
+    return PROA_OK;
+}
+
+proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_optimizer_opts opts)
+{
+    const proa__rule *rule = proa_error() ? NULL : proa__find_rule(kind);
+    proa_optimizer *opt = rule ? proa__calloc(sizeof *opt) : NULL;
+    if (!opt) {
+        proa_schedule_free(opts.schedule);
+        return NULL;
+    }
+    opt->rule = rule;
+    opt->opts = resolve(rule, opts);
+    if (check(kind, &opt->opts) == PROA_OK && proa_add_group(opt, params) == PROA_OK) return opt;
+    proa_optimizer_free(opt);
+    return NULL;
+}
+
+void proa_optimizer_free(proa_optimizer *opt)
+{
+    if (!opt) return;
+    for (int64_t i = 0; i < opt->count; i++) {
+        proa__entry *e = &opt->entries[i];
+        for (int j = 0; j < PROA__SLOTS; j++) proa_release(e->slots[j]);
+        proa_release(e->master);
+        proa_release(e->param);
+    }
+    proa_schedule_free(opt->opts.schedule);
+    proa__free(opt->entries);
+    proa__free(opt->params);
+    proa__free(opt->groups);
+    proa__free(opt);
+}
+
+/* ---- the step -------------------------------------------------------------------------- */
+
+/* Half parameters change in float32; a parameter may have become half after the optimiser was made. */
+static proa_status ensure_master(proa__entry *e)
+{
+    if (e->master || !is_half(e->param)) return PROA_OK;
+    PROA_SCOPED;
+    proa_tensor *t = proa_cast(e->param, PROA_F32);
+    if (!t) return proa_error();
+    e->master = proa_keep(t);
+    return PROA_OK;
+}
+
+/* L2 regularisation: the gradient of weight_decay / 2 · |param|². */
+static proa_tensor *decayed(proa_tensor *grad, const proa__entry *e, double weight_decay)
+{
+    proa_tensor *p = e->master && grad->dtype == PROA_F32 ? e->master : e->param;
+    return proa_add(grad, proa_scale(p, .scale = PROA_SCALAR(weight_decay)));
+}
+
+static proa_tensor *rate(double lr, proa_dtype dtype)
+{
+    float single = (float)lr;
+    if (dtype == PROA_F64) return proa_from_data(&lr, PROA_SHAPE(1), PROA_F64);
+    return proa_from_data(&single, PROA_SHAPE(1), PROA_F32);
+}
+
+static proa_status new_lists(proa__step_batch *b, int64_t n)
+{
+    proa_tensors *lists[PROA__SLOTS + 3] = {&b->params, &b->grads, &b->masters};
+    for (int i = 0; i < PROA__SLOTS; i++) lists[3 + i] = &b->slots[i];
+    for (int i = 0; i < PROA__SLOTS + 3; i++) {
+        lists[i]->at = proa_scope_alloc((size_t)(n + 1) * sizeof(proa_tensor *));
+        lists[i]->count = 0;
+        if (!lists[i]->at) return proa_error();
+    }
+    return PROA_OK;
+}
+
+/* What a step works on: the entries with gradients, and these (clipped). */
+typedef struct work {
+    int64_t count;
+    proa__entry **entries;
+    proa_tensors grads;
+} work;
+
+static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_index, int dtype)
+{
+    const group *g = &opt->groups[group_index];
+    bool adds_l2 = !opt->rule->own_decay && g->weight_decay != 0;
+    proa__step_batch b = {.weight_decay = g->weight_decay};
+    PROA_TRY(new_lists(&b, w->count));
+    for (int64_t i = 0; i < w->count; i++) {
+        proa__entry *e = w->entries[i];
+        if (e->group != group_index || e->param->dtype != dtype) continue;
+        proa_tensor *grad = w->grads.at[i];
+        if (adds_l2) grad = decayed(grad, e, g->weight_decay);
+        if (!grad) return proa_error();
+        b.params.at[b.params.count++] = e->param;
+        b.grads.at[b.grads.count++] = grad;
+        if (e->master) b.masters.at[b.masters.count++] = e->master;
+        for (int j = 0; j < PROA__SLOTS; j++)
+            if (e->slots[j]) b.slots[j].at[b.slots[j].count++] = e->slots[j];
+    }
+    if (b.params.count == 0) return PROA_OK;
+    b.lr = rate(proa_get_lr(opt) * g->lr_scale, (proa_dtype)dtype);
+    return b.lr ? opt->rule->apply(&opt->opts, &b) : proa_error();
+}
+
+static proa_status gather(proa_optimizer *opt, work *w)
+{
+    w->entries = proa_scope_alloc((size_t)(opt->count + 1) * sizeof *w->entries);
+    w->grads.at = proa_scope_alloc((size_t)(opt->count + 1) * sizeof *w->grads.at);
+    if (!w->entries || !w->grads.at) return proa_error();
+    for (int64_t i = 0; i < opt->count; i++) {
+        proa__entry *e = &opt->entries[i];
+        proa_tensor *grad = proa_grad_of(e->param);
+        if (!grad) return proa_error();
+        if (grad == proa_none) continue;
+        PROA_TRY(ensure_master(e));
+        w->entries[w->count++] = e;
+        w->grads.at[w->grads.count++] = grad;
+    }
+    return PROA_OK;
+}
+
+proa_status proa_step_keep(proa_optimizer *opt)
+{
+    PROA_TRY(proa_error());
+    if (!opt) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "step: opt is NULL: did making it fail?");
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    work w = {0};
+    PROA_TRY(gather(opt, &w));
+    PROA_TRY(proa__clip_grads(opt->opts.clip, w.grads));
+    for (int32_t g = 0; g < opt->n_groups; g++)
+        for (int dtype = PROA_F16; dtype <= PROA_F64; dtype++) PROA_TRY(step_batch(opt, &w, g, dtype));
+    return PROA_OK;
+}
+
+proa_status proa_step(proa_optimizer *opt)
+{
+    PROA_TRY(proa_step_keep(opt));
+    proa_clear_grads(opt);
+    return proa_error();
+}
+
+void proa_clear_grads(proa_optimizer *opt)
+{
+    for (int64_t i = 0; opt && i < opt->count; i++) proa_clear_grad(opt->params[i]);
+}
+
+/* ---- looking at it --------------------------------------------------------------------- */
+
+proa_tensors proa_optimizer_parameters(proa_optimizer *opt)
+{
+    return opt ? (proa_tensors){opt->count, opt->params} : (proa_tensors){0, NULL};
+}
+
+proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt) { return opt ? opt->opts.schedule : NULL; }
+
+double proa_get_lr(const proa_optimizer *opt)
+{
+    if (!opt) return 0;
+    return opt->opts.schedule ? proa_schedule_lr(opt->opts.schedule) : opt->opts.lr;
+}
+
+proa_status proa_set_lr(proa_optimizer *opt, double lr)
+{
+    PROA_TRY(proa_error());
+    if (!opt || !(lr >= 0))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "set_lr: needs an optimiser and a rate ≥ 0, got %g", lr);
+    if (opt->opts.schedule)
+        return proa_fail(PROA_ERR_BAD_STATE, "set_lr: this optimiser's rate follows a schedule; step that");
+    opt->opts.lr = lr;
+    return PROA_OK;
+}
+
+static const char *state_name(const proa__entry *e, int64_t index, const char *slot)
+{
+    char stem[32];
+    snprintf(stem, sizeof stem, "param_%lld", (long long)index);
+    const char *param = e->param->name ? e->param->name : stem;
+    size_t bytes = strlen(param) + strlen(slot) + 8;
+    char *text = proa_scope_alloc(bytes);
+    if (text) snprintf(text, bytes, "%s_%s_0", param, slot);
+    return text;
+}
+
+proa_named_list proa_optimizer_state(proa_optimizer *opt)
+{
+    proa_named_list none = {0, NULL}, list = none;
+    if (proa_error()) return none;
+    if (!opt) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "optimizer_state: opt is NULL: did making it fail?");
+        return none;
+    }
+    PROA_NO_GRAD;
+    list.at = proa_scope_alloc((size_t)(opt->count * (PROA__SLOTS + 1) + 1) * sizeof *list.at);
+    if (!list.at) return none;
+    for (int64_t i = 0; i < opt->count; i++) {
+        proa__entry *e = &opt->entries[i];
+        if (ensure_master(e) != PROA_OK) return none;
+        for (int j = 0; j <= PROA__SLOTS; j++) {
+            proa_tensor *t = j < PROA__SLOTS ? e->slots[j] : e->master;
+            if (!t) continue;
+            const char *name = state_name(e, i, j < PROA__SLOTS ? opt->rule->slots[j].name : "fp32_master");
+            if (!name) return none;
+            list.at[list.count++] = (proa_named){name, t, true};
+        }
+    }
+    return list;
+}
