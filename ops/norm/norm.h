@@ -1,0 +1,39 @@
+/* What every normalisation comes down to: rows of elements that share a mean and a deviation, each row a set
+ * of equal segments, with a scale and shift by weight index. May use core only. */
+#ifndef PROA_OPS_NORM_NORM_H
+#define PROA_OPS_NORM_NORM_H
+
+#include "ops_impl.h"
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+/* Row r = (image r / groups, group r % groups) starts at image · image_step + group · group_step; its segment
+ * s at s · segment_step more. Element j of it has weight group · group_weights + s · by_segment + j · by_element. */
+typedef struct norm_rows {
+    int64_t rows, groups, image_step, group_step;
+    int64_t segments, segment_step, length;
+    int64_t group_weights, by_segment, by_element, weights;
+} norm_rows;
+
+static inline int64_t norm_start(const norm_rows *n, int64_t row)
+{
+    return row / n->groups * n->image_step + row % n->groups * n->group_step;
+}
+
+static inline bool norm_channels_last(proa_data_format f)
+{
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
+}
+
+/* True when batch_norm uses the running statistics. */
+#define BATCH_NORM_FIXED(a) (((a)->is_test && !(a)->trainable_statistics) || (a)->use_global_stats)
+
+/* Channels of x; dim 1, or the last. 2-D x has channels last either way. */
+int64_t proa__norm_channels(const proa_tensor *x, proa_data_format f);
+/* How each op sees a concrete x. */
+norm_rows proa__batch_rows(const proa_tensor *x, proa_data_format f);
+norm_rows proa__layer_rows(const proa_tensor *x, int64_t begin_norm_axis);
+norm_rows proa__group_rows(const proa_tensor *x, int64_t groups, proa_data_format f);
+
+#endif

@@ -1,0 +1,23 @@
+"""Normalisations in real Paddle: only the outputs that its Python API shows."""
+from paddle.nn import functional as F
+
+
+def batch_norm(x, running_mean, running_var, weight, bias, is_test, momentum, epsilon, data_format, use_global_stats,
+               trainable_statistics):
+    mean, variance = running_mean.clone(), running_var.clone()
+    out = F.batch_norm(x, mean, variance, weight, bias, training=not is_test or trainable_statistics,
+                       momentum=momentum, epsilon=epsilon, data_format=data_format,
+                       use_global_stats=use_global_stats)
+    return out, mean, variance
+
+
+def layer_norm(x, weight, bias, epsilon, begin_norm_axis):
+    return F.layer_norm(x, x.shape[begin_norm_axis:], weight, bias, epsilon)
+
+
+def group_norm(x, num_groups, weight, bias, epsilon, data_format):
+    return F.group_norm(x, num_groups, epsilon, weight, bias, data_format)
+
+
+def instance_norm(x, weight, bias, epsilon):
+    return F.instance_norm(x, weight=weight, bias=bias, eps=epsilon)

@@ -1,0 +1,219 @@
+/* Gradients of the normalisations: the fused backward ops, and these ops' own gradients composed from public
+ * ops. With x̂ = (x − m)·r, g = weight·d_out, M the mean over a row: d_x = r·(g − Mg − x̂·M(g·x̂)), which is
+ * linear and self-adjoint in g; differentiating it for x once more gives the formulas of `second`. May use
+ * core and the ops. */
+#include "ops/norm/norm.h"
+
+static bool given(const proa_tensor *t) { return t && !proa__absent(t); }
+
+/* ---- first order ---- */
+
+proa_status batch_norm_vjp(const proa_batch_norm_args *a, proa_batch_norm_grads *g)
+{
+    if (!given(g->d_out)) return PROA_OK;
+    proa_batch_norm_grad_result r = proa_batch_norm_grad(
+        a->x, a->weight, a->saved_mean, a->saved_variance, g->d_out, .is_test = a->is_test,
+        .epsilon = a->epsilon == 0 ? (double)PROA_ZERO : a->epsilon, .data_format = a->data_format,
+        .use_global_stats = a->use_global_stats, .trainable_statistics = a->trainable_statistics);
+    if (g->want_x) g->d_x = r.d_x;
+    if (g->want_weight) g->d_weight = r.d_weight;
+    if (g->want_bias) g->d_bias = r.d_bias;
+    return proa_error();
+}
+
+/* epsilon as an option, where a plain 0 would mean "default". */
+#define EPSILON(a) .epsilon = (a)->epsilon == 0 ? (double)PROA_ZERO : (a)->epsilon
+
+#define FIRST_ORDER(op, call)                                                                                \
+    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)                                    \
+    {                                                                                                        \
+        if (!given(g->d_out)) return PROA_OK;                                                                \
+        proa_##op##_grad_result r = call;                                                                    \
+        if (g->want_x) g->d_x = r.d_x;                                                                       \
+        if (g->want_weight) g->d_weight = r.d_weight;                                                        \
+        if (g->want_bias) g->d_bias = r.d_bias;                                                              \
+        return proa_error();                                                                                 \
+    }
+
+FIRST_ORDER(layer_norm, proa_layer_norm_grad(a->x, a->weight, a->mean, a->variance, g->d_out, EPSILON(a),
+                                             .begin_norm_axis = a->begin_norm_axis))
+FIRST_ORDER(group_norm, proa_group_norm_grad(a->x, a->num_groups, a->weight, a->mean, a->variance, g->d_out,
+                                             EPSILON(a), .data_format = a->data_format))
+FIRST_ORDER(instance_norm,
+            proa_instance_norm_grad(a->x, a->weight, a->saved_mean, a->saved_variance, g->d_out, EPSILON(a)))
+
+/* ---- second order ---- */
+
+/* A shape in which rows and weights are axes: how each op's tensors are seen below. */
+typedef struct norm_view {
+    proa_ints x, statistics, weight; /* shapes to reshape to */
+    proa_ints row_axes;              /* what a mean is taken over */
+    proa_ints weight_axes;           /* what a weight's gradient is summed over */
+    int64_t room[5][4];
+} norm_view;
+
+/* Everything a gradient op has, in that shape; absent ones are NULL. */
+typedef struct second_order {
+    const norm_view *view;
+    bool fixed;
+    proa_tensor *x, *weight, *mean, *r, *d_out;
+    proa_tensor *v, *v_weight, *v_bias; /* gradients of d_x, d_weight, d_bias */
+} second_order;
+
+static proa_tensor *shaped(proa_tensor *t, proa_ints shape) { return given(t) ? proa_reshape(t, shape) : NULL; }
+
+static proa_tensor *row_mean(const second_order *s, proa_tensor *t)
+{
+    return proa_mean(t, .axis = s->view->row_axes, .keepdim = true);
+}
+
+static proa_tensor *plus(proa_tensor *a, proa_tensor *b) { return !a ? b : !b ? a : proa_add(a, b); }
+
+/* r·(t − Mt − x̂·M(t·x̂)): the first-order rule, for any t. */
+static proa_tensor *normalised(const second_order *s, proa_tensor *t, proa_tensor *x_hat)
+{
+    if (!t) return NULL;
+    if (s->fixed) return proa_multiply(s->r, t);
+    proa_tensor *along = proa_multiply(x_hat, row_mean(s, proa_multiply(t, x_hat)));
+    return proa_multiply(s->r, proa_subtract(proa_subtract(t, row_mean(s, t)), along));
+}
+
+/* −r²·(x̂·(A − 2ab) + q − Mq), where a = M(v·x̂), b = M(g·x̂), A = M(v·g) − Mv·Mg − ab, q = v·b + g·a. */
+static proa_tensor *through_statistics(const second_order *s, proa_tensor *g, proa_tensor *x_hat)
+{
+    proa_tensor *a = row_mean(s, proa_multiply(s->v, x_hat)), *b = row_mean(s, proa_multiply(g, x_hat));
+    proa_tensor *ab = proa_multiply(a, b);
+    proa_tensor *means = proa_multiply(row_mean(s, s->v), row_mean(s, g));
+    proa_tensor *factor = proa_subtract(row_mean(s, proa_multiply(s->v, g)), means);
+    factor = proa_subtract(factor, proa_add(ab, proa_add(ab, ab)));
+    proa_tensor *q = proa_add(proa_multiply(s->v, b), proa_multiply(g, a));
+    proa_tensor *sum = proa_add(proa_multiply(x_hat, factor), proa_subtract(q, row_mean(s, q)));
+    return proa_neg(proa_multiply(proa_square(s->r), sum));
+}
+
+/* The gradients of a gradient op: to[0] for x, to[1] for weight (summed, in the view's shape), to[2] for d_out. */
+static proa_status second(const second_order *s, const bool *want, proa_tensor **to)
+{
+    proa_tensor *x_hat = proa_multiply(proa_subtract(s->x, s->mean), s->r);
+    proa_tensor *g = s->weight ? proa_multiply(s->d_out, s->weight) : s->d_out;
+    proa_tensor *d_g = normalised(s, s->v, x_hat);
+    if (want[0]) {
+        proa_tensor *by_weight = s->v_weight ? proa_multiply(s->v_weight, s->d_out) : NULL;
+        proa_tensor *d_x = s->v && !s->fixed ? through_statistics(s, g, x_hat) : NULL;
+        to[0] = plus(d_x, normalised(s, by_weight, x_hat));
+    }
+    if (want[1] && s->weight && d_g)
+        to[1] = proa_sum(proa_multiply(d_g, s->d_out), .axis = s->view->weight_axes, .keepdim = true);
+    if (want[2]) {
+        proa_tensor *d = d_g && s->weight ? proa_multiply(d_g, s->weight) : d_g;
+        if (s->v_weight) d = plus(d, proa_multiply(s->v_weight, x_hat));
+        if (s->v_bias) d = plus(d, proa_expand(s->v_bias, ((proa_ints){s->x->ndim, s->x->shape, NULL, NULL})));
+        to[2] = d;
+    }
+    return proa_error();
+}
+
+static proa_tensor *back(proa_tensor *t, const proa_tensor *like)
+{
+    return t ? proa_reshape(t, ((proa_ints){like->ndim, like->shape, NULL, NULL})) : NULL;
+}
+
+static int64_t dims_product(const proa_tensor *t, int from, int to)
+{
+    int64_t n = 1;
+    for (int i = from; i < to; i++) n = n < 0 || t->shape[i] < 0 ? -1 : n * t->shape[i];
+    return n;
+}
+
+/* Copies up to four values into the view's own room, so that the lists live as long as it. */
+static proa_ints list(norm_view *v, int which, int n, const int64_t *values)
+{
+    for (int i = 0; i < n; i++) v->room[which][i] = values[i];
+    return (proa_ints){n, v->room[which], NULL, NULL};
+}
+
+#define LIST(v, which, n, ...) list(v, which, n, (const int64_t[]){__VA_ARGS__})
+
+static void batch_view(norm_view *v, const proa_tensor *x, proa_data_format f)
+{
+    int64_t c = proa__norm_channels(x, f);
+    bool last = norm_channels_last(f);
+    int64_t inner = last ? 1 : dims_product(x, 2, x->ndim), outer = last ? dims_product(x, 0, x->ndim - 1) : x->shape[0];
+    v->x = LIST(v, 0, 3, outer, c, inner);
+    v->statistics = v->weight = LIST(v, 1, 3, 1, c, 1);
+    v->row_axes = v->weight_axes = LIST(v, 2, 2, 0, 2);
+}
+
+static void layer_view(norm_view *v, const proa_tensor *x, int64_t axis)
+{
+    int64_t rows = dims_product(x, 0, (int)axis), n = dims_product(x, (int)axis, x->ndim);
+    v->x = LIST(v, 0, 2, rows, n);
+    v->statistics = LIST(v, 1, 2, rows, 1);
+    v->weight = LIST(v, 2, 2, 1, n);
+    v->row_axes = LIST(v, 3, 1, 1);
+    v->weight_axes = LIST(v, 4, 1, 0);
+}
+
+static void group_view(norm_view *v, const proa_tensor *x, int64_t groups, proa_data_format f)
+{
+    bool last = norm_channels_last(f);
+    int64_t each = proa__norm_channels(x, f) / groups, n = x->shape[0];
+    int64_t pixels = last ? dims_product(x, 1, x->ndim - 1) : dims_product(x, 2, x->ndim);
+    v->x = last ? LIST(v, 0, 4, n, pixels, groups, each) : LIST(v, 0, 4, n, groups, each, pixels);
+    v->statistics = last ? LIST(v, 1, 4, n, 1, groups, 1) : LIST(v, 1, 4, n, groups, 1, 1);
+    v->weight = last ? LIST(v, 2, 4, 1, 1, groups, each) : LIST(v, 2, 4, 1, groups, each, 1);
+    v->row_axes = last ? LIST(v, 3, 2, 1, 3) : LIST(v, 3, 2, 2, 3);
+    v->weight_axes = last ? LIST(v, 4, 2, 0, 1) : LIST(v, 4, 2, 0, 3);
+}
+
+/* Fills a second_order from a gradient op's args `a` and gradients `g`, and hands the results back. */
+#define SECOND_ORDER(a, g, view_, fixed_, mean_, r_)                                                         \
+    do {                                                                                                     \
+        second_order s = {.view = &(view_), .fixed = fixed_, .x = shaped((a)->x, (view_).x),                 \
+                          .weight = shaped((a)->weight, (view_).weight),                                     \
+                          .mean = shaped(mean_, (view_).statistics), .r = shaped(r_, (view_).statistics),    \
+                          .d_out = shaped((a)->d_out, (view_).x), .v = shaped((g)->d_d_x, (view_).x),        \
+                          .v_weight = shaped((g)->d_d_weight, (view_).weight),                               \
+                          .v_bias = shaped((g)->d_d_bias, (view_).weight)};                                  \
+        if (proa_error()) return proa_error();                                                               \
+        proa_tensor *to[3] = {NULL, NULL, NULL};                                                             \
+        const bool want[3] = {(g)->want_x, (g)->want_weight, (g)->want_d_out};                               \
+        PROA_TRY(second(&s, want, to));                                                                      \
+        (g)->d_x = back(to[0], (a)->x);                                                                      \
+        (g)->d_weight = back(to[1], (a)->weight);                                                            \
+        (g)->d_d_out = back(to[2], (a)->x);                                                                  \
+        return proa_error();                                                                                 \
+    } while (0)
+
+static proa_tensor *inverse_deviation(proa_tensor *variance, double epsilon)
+{
+    return proa_rsqrt(proa_scale(variance, .bias = epsilon));
+}
+
+proa_status batch_norm_grad_vjp(const proa_batch_norm_grad_args *a, proa_batch_norm_grad_grads *g)
+{
+    norm_view view;
+    batch_view(&view, a->x, a->data_format);
+    SECOND_ORDER(a, g, view, BATCH_NORM_FIXED(a), a->saved_mean, a->saved_variance);
+}
+
+proa_status layer_norm_grad_vjp(const proa_layer_norm_grad_args *a, proa_layer_norm_grad_grads *g)
+{
+    norm_view view;
+    layer_view(&view, a->x, a->begin_norm_axis);
+    SECOND_ORDER(a, g, view, false, a->mean, inverse_deviation(a->variance, a->epsilon));
+}
+
+proa_status group_norm_grad_vjp(const proa_group_norm_grad_args *a, proa_group_norm_grad_grads *g)
+{
+    norm_view view;
+    group_view(&view, a->x, a->num_groups, a->data_format);
+    SECOND_ORDER(a, g, view, false, a->mean, inverse_deviation(a->variance, a->epsilon));
+}
+
+proa_status instance_norm_grad_vjp(const proa_instance_norm_grad_args *a, proa_instance_norm_grad_grads *g)
+{
+    norm_view view;
+    group_view(&view, a->x, a->x->shape[1], PROA_DATA_FORMAT_NCHW);
+    SECOND_ORDER(a, g, view, false, a->saved_mean, a->saved_variance);
+}
