@@ -71,7 +71,7 @@ proa_status proa_sync_gradients(proa_optimizer *opt)
 {
     PROA_TRY(proa_error());
     if (!opt) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "sync_gradients: opt is NULL");
-    if (proa_size() == 1) return PROA_OK;
+    if (proa_dist_size() == 1) return PROA_OK;
     PROA_NO_GRAD;
     proa_tensors params = proa_optimizer_parameters(opt);
     PROA_TRY(fill_missing(params));

@@ -198,8 +198,8 @@ void proa_dist_stop(void)
     started = NULL;
 }
 
-int proa_rank(void) { return proa__default_group()->rank; }
-int proa_size(void) { return proa__default_group()->size; }
+int proa_dist_rank(void) { return proa__default_group()->rank; }
+int proa_dist_size(void) { return proa__default_group()->size; }
 
 proa_status proa_dist_barrier(void)
 {

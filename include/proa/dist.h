@@ -24,8 +24,8 @@ PROA_API proa_status proa_dist_start_opt(proa_dist_opts opts);
 #define proa_dist_start(...) proa_dist_start_opt(PROA_LITERAL(proa_dist_opts){._ = 0, __VA_ARGS__})
 /* Leaves the group; collectives are one-rank again. */
 PROA_API void proa_dist_stop(void);
-PROA_API int proa_rank(void);
-PROA_API int proa_size(void);
+PROA_API int proa_dist_rank(void);
+PROA_API int proa_dist_size(void);
 /* Waits until every rank is here. */
 PROA_API proa_status proa_dist_barrier(void);
 
