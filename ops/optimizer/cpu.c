@@ -71,7 +71,13 @@ static proa_status finish(step *w)
 
 static double number(const proa_tensor *t) { return rows_get((proa_dtype)t->dtype, t->data, 0); }
 
-static void set_number(const proa_tensor *t, double v) { rows_set((proa_dtype)t->dtype, t->data, 0, v); }
+/* β^t moves on in its own precision, as in Paddle: the same numbers step for step. */
+static void advance(const proa_tensor *t, double beta)
+{
+    double v = number(t);
+    rows_set((proa_dtype)t->dtype, t->data, 0,
+             t->dtype == PROA_F64 ? v * beta : (double)((float)v * (float)beta));
+}
 
 static bool skipped(const proa_tensor *t) { return !proa__absent(t) && *(const uint8_t *)t->data; }
 
@@ -107,8 +113,8 @@ static void adam_numbers(step *w, proa_tensors pows1, proa_tensors pows2, double
         k[2] = beta2;
         k[3] = epsilon * sqrt(1 - p2);
         k[4] = keep;
-        set_number(pows1.at[i], p1 * beta1);
-        set_number(pows2.at[i], p2 * beta2);
+        advance(pows1.at[i], beta1);
+        advance(pows2.at[i], beta2);
     }
 }
 
@@ -195,7 +201,7 @@ PROA_KERNEL(adamax_step_cpu, adamax_step)
         k[1] = a->beta1;
         k[2] = a->beta2;
         k[3] = a->epsilon;
-        set_number(a->beta1_pows.at[i], pow * a->beta1);
+        advance(a->beta1_pows.at[i], a->beta1);
     }
     return finish(&w);
 }

@@ -47,6 +47,14 @@ static void run_second(int64_t begin, int64_t end, void *context)
 
 static double number(const proa_tensor *t) { return rows_get((proa_dtype)t->dtype, t->data, 0); }
 
+/* β^t moves on in its own precision, as in Paddle: the same numbers step for step. */
+static void advance(const proa_tensor *t, double beta)
+{
+    double v = number(t);
+    rows_set((proa_dtype)t->dtype, t->data, 0,
+             t->dtype == PROA_F64 ? v * beta : (double)((float)v * (float)beta));
+}
+
 PROA_KERNEL(lamb_step_cpu, lamb_step)
 {
     if (!proa__absent(a->skip_update) && *(const uint8_t *)a->skip_update->data) return PROA_OK;
@@ -74,8 +82,8 @@ PROA_KERNEL(lamb_step_cpu, lamb_step)
         bool adapt = (a->weight_decay > 0 || a->always_adapt) && p > 0 && r > 0;
         w.lr = adapt ? lr * sqrt(p / r) : lr;
         proa__parallel(n, 2, run_second, &w);
-        rows_set((proa_dtype)a->beta1_pows.at[i]->dtype, a->beta1_pows.at[i]->data, 0, w.pow1 * a->beta1);
-        rows_set((proa_dtype)a->beta2_pows.at[i]->dtype, a->beta2_pows.at[i]->data, 0, w.pow2 * a->beta2);
+        advance(a->beta1_pows.at[i], a->beta1);
+        advance(a->beta2_pows.at[i], a->beta2);
     }
     return PROA_OK;
 }
