@@ -1,10 +1,12 @@
-/* Files: programs in Paddle's format, named state, checkpoints. Implemented by io/; needs proa/core.h and
- * proa/program.h. Every file is written whole or not at all, and nothing in a file is believed unchecked:
+/* Files: programs in Paddle's format, named state, checkpoints. Implemented by io/; needs
+ * proa/program.h, and for training states proa/amp.h and proa/data.h. Every file is written whole or not at all, and nothing in a file is believed unchecked:
  * a damaged one is PROA_ERR_CORRUPT with what and where, never a crash. */
 #ifndef PROA_IO_H
 #define PROA_IO_H
 
+#include <proa/amp.h>
 #include <proa/core.h>
+#include <proa/data.h>
 #include <proa/program.h>
 
 #ifdef __cplusplus
@@ -25,6 +27,14 @@ PROA_API proa_program *proa_program_load(const char *path);
 /* The same from memory; params NULL: the program has none. Nothing of the buffers is kept. */
 PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
                                                 size_t params_bytes);
+
+/* An input of a layer that is exported: PROA_INPUT(-1, 1, 8, 8) is float32, dim −1 any length. */
+#define PROA_INPUT(...) PROA_INPUT_OF(PROA_F32, __VA_ARGS__)
+#define PROA_INPUT_OF(type, ...) \
+    (PROA_LITERAL(proa_input_spec){NULL, PROA_SHAPE(__VA_ARGS__), (type)})
+/* Captures proa_forward(layer, x) in inference mode and writes <prefix>.pdmodel and .pdiparams. The layer's
+ * mode stays as it is. Errors: those of proa_capture and proa_program_save. */
+PROA_API proa_status proa_export(proa_layer *layer, const char *prefix, proa_input_spec input);
 
 /* ---- tensor files ---------------------------------------------------------------------- */
 
@@ -72,6 +82,31 @@ PROA_API proa_status proa_state_copy_to(const proa_state *s, const char *name, p
 PROA_API proa_status proa_state_save(const proa_state *s, const char *path) PROA_MUST_CHECK;
 PROA_API proa_state *proa_state_load(const char *path);
 PROA_API proa_state *proa_state_load_memory(const void *data, size_t bytes);
+
+/* ---- training states ------------------------------------------------------------------- */
+
+/* What else belongs to a run. */
+typedef struct proa_checkpoint_opts {
+    char _;
+    proa_scaler *scaler;
+    proa_loader *loader; /* its position; inside proa_each: behind the batch at hand */
+    int64_t *numbers;    /* the program's own, as many as it says: epoch, step, … */
+    int n_numbers;
+} proa_checkpoint_opts;
+/* Writes parameters, buffers, accumulators, masters, learning rate or schedule, the thread's random state and
+ * what the options name, so that a run that loads it goes on bit for bit. opt may be NULL. */
+PROA_API proa_status proa_checkpoint_save_opt(const char *path, proa_layer *layer, proa_optimizer *opt,
+                                              proa_checkpoint_opts opts);
+#define proa_checkpoint_save(...) PROA_X_checkpoint_save_(__VA_ARGS__, )
+#define PROA_X_checkpoint_save_(path, layer, opt, ...) \
+    proa_checkpoint_save_opt((path), (layer), (opt), PROA_LITERAL(proa_checkpoint_opts){._ = 0, __VA_ARGS__})
+/* Restores it into objects made alike. INVALID_ARGUMENT or NOT_FOUND, and nothing is changed, when the file
+ * belongs to another model; CORRUPT or IO when it cannot be read. */
+PROA_API proa_status proa_checkpoint_load_opt(const char *path, proa_layer *layer, proa_optimizer *opt,
+                                              proa_checkpoint_opts opts);
+#define proa_checkpoint_load(...) PROA_X_checkpoint_load_(__VA_ARGS__, )
+#define PROA_X_checkpoint_load_(path, layer, opt, ...) \
+    proa_checkpoint_load_opt((path), (layer), (opt), PROA_LITERAL(proa_checkpoint_opts){._ = 0, __VA_ARGS__})
 
 #ifdef __cplusplus
 }
