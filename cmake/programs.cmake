@@ -6,6 +6,9 @@ function(proa_program target file folder library)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}"
                                                OUTPUT_NAME ${name})
     target_link_libraries(${target} PRIVATE ${library} proa_flags)
+    if(library STREQUAL "proa_static" AND PROA_HAVE_GLOO)
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX) # the archive hides its C++ from CMake
+    endif()
 endfunction()
 
 if(PROA_BUILD_TESTS)
