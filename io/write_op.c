@@ -483,15 +483,14 @@ static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, c
     return PROA_OK;
 }
 
-/* Of the constants of a form, those of fields decide whether it can say this call at all; so far every op
- * whose first form cannot writes itself. */
+/* The first form is written: by its function, or along its slots and attributes. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
     w->role = instr->role;
     for (int i = 0; i < op->n_wires; i++) {
         const proa_wire *wire = &op->wires[i];
-        if (!wire->write && wire->read) continue; /* an old spelling that is only read */
+        if (!wire->write && wire->read && wire->n_slots == 0) continue; /* an old spelling, only read */
         proa_status status = wire->write ? wire->write(instr->args, w) : write_regular(w, instr, wire);
         proa__close_op(w);
         if (status == PROA_OK) status = proa_error();
