@@ -9,14 +9,12 @@
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-static proa_status copy_all(proa_tensor *out, const proa_tensor *x) { return proa__copy(out, x); }
-
 PROA_KERNEL(scatter_cpu, scatter)
 {
     around r = around_axis(a->out, 0);
     int64_t chunk = r.inner * (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
     PROA_TRY(check_indices("scatter", "index", a->index, r.length));
-    PROA_TRY(copy_all(a->out, a->x));
+    PROA_TRY(proa__copy(a->out, a->x));
     for (int64_t k = 0; k < a->index->numel; k++) {
         char *row = a->out->data + index_at(a->index, k) * chunk;
         if (a->overwrite) memcpy(row, a->updates->data + k * chunk, (size_t)chunk);
@@ -39,7 +37,7 @@ PROA_KERNEL(index_fill_cpu, index_fill)
     PROA_TRY(proa__axis("index_fill", "axis", a->axis, a->x->ndim, &axis));
     PROA_TRY(check_indices("index_fill", "index", a->index, around_axis(a->x, axis).length));
     proa__scalar_to(&a->value, (proa_dtype)a->x->dtype, 0, one);
-    PROA_TRY(copy_all(a->out, a->x));
+    PROA_TRY(proa__copy(a->out, a->x));
     for (int64_t k = 0; k < a->index->numel; k++) {
         proa_tensor slice = proa__window(a->out);
         if (slice.ndim) proa__narrow(&slice, axis, index_at(a->index, k), 1, 1);
@@ -183,13 +181,6 @@ PROA_KERNEL(take_along_axis_grad_cpu, take_along_axis_grad)
         SUM v = VALUE;                                                                                       \
         BY_MODE(SUM, v, v > *at || v != v, v < *at || v != v);                                               \
     }
-#define PUT_COMPLEX(T)                                                                                       \
-    {                                                                                                        \
-        T *at = (T *)(void *)to;                                                                             \
-        T v = *(const T *)(const void *)value;                                                               \
-        BY_MODE(T, v, false, false);                                                                         \
-    }
-
 /* Puts one value at a sum; `first`: what is there does not count. */
 static void put_one(proa_dtype dtype, proa_put_mode mode, bool first, char *to, const char *value)
 {
@@ -205,10 +196,8 @@ static void put_one(proa_dtype dtype, proa_put_mode mode, bool first, char *to, 
         else PUT_CASE(uint64_t, uint64_t, raw)
     case PROA_F16: PUT_CASE(float, uint16_t, proa__f16_to_f32(raw))
     case PROA_BF16: PUT_CASE(float, uint16_t, proa__bf16_to_f32(raw))
-    case PROA_F32: PUT_CASE(float, float, raw)
     case PROA_F64: PUT_CASE(double, double, raw)
-    case PROA_C64: PUT_COMPLEX(float _Complex)
-    default: PUT_COMPLEX(double _Complex)
+    default: PUT_CASE(float, float, raw)
     }
 }
 
@@ -228,8 +217,6 @@ static void divide_one(proa_dtype dtype, char *to, int64_t n)
     case PROA_I32: DIVIDE_CASE(int32_t)
     case PROA_I64: DIVIDE_CASE(int64_t)
     case PROA_F64: DIVIDE_CASE(double)
-    case PROA_C64: DIVIDE_CASE(float _Complex)
-    case PROA_C128: DIVIDE_CASE(double _Complex)
     default: DIVIDE_CASE(float)
     }
 }
@@ -312,7 +299,7 @@ PROA_KERNEL(set_value_cpu, set_value)
     proa_cut c;
     proa_meta places;
     PROA_TRY(proa__set_value_places(a, &c, &places));
-    PROA_TRY(copy_all(a->out, a->x));
+    PROA_TRY(proa__copy(a->out, a->x));
     proa_tensor dst = proa__window(a->out), src = proa__window(a->value);
     proa__cut_window(&c, &dst);
     proa__expand_window(&src, places.ndim, places.shape);

@@ -27,8 +27,6 @@ static proa_status check_rows(const char *who, const char *arg, const proa_tenso
     bool fits = n == updates->ndim;
     for (int i = 0; fits && i < n; i++)
         fits = want[i] < 0 || updates->shape[i] < 0 || want[i] == updates->shape[i];
-    if (!fits && !index->ndim && updates->ndim == x->ndim) /* a 0-D index with one whole row */
-        fits = updates->numel < 0 || updates->shape[axis] == 1;
     if (fits) return same_dtype(who, arg, updates, x);
     return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s; expected shape %s", proa__tensor_text(updates),
                    proa__shape_text(want, n));

@@ -1,0 +1,35 @@
+"""The index ops in real Paddle."""
+import paddle
+
+from paddle import (gather_nd, index_add, index_sample, index_select, masked_fill, masked_select, nonzero,  # noqa: F401
+                    scatter, scatter_nd_add, take_along_axis)
+
+
+def gather(x, index, axis, axis_tensor):
+    return paddle.gather(x, index, axis)
+
+
+def put_along_axis(arr, indices, values, axis, reduce, include_self, broadcast):
+    if broadcast and list(values.shape) != list(indices.shape):
+        shape = list(arr.shape)
+        shape[axis] = indices.shape[axis]
+        indices = paddle.broadcast_to(indices, shape)
+        values = paddle.broadcast_to(values, shape)
+    reduce = "mul" if reduce == "multiply" else reduce
+    return paddle.put_along_axis(arr, indices, values, axis, reduce, include_self, broadcast)
+
+
+def set_value(x, value, axes, starts, ends, steps, decrease_axes, none_axes):
+    out, index = x.clone(), []
+    for axis in range(x.ndim):
+        if axis not in axes:
+            index.append(slice(None))
+            continue
+        k = list(axes).index(axis)
+        index.append(starts[k] if axis in decrease_axes else slice(starts[k], ends[k], steps[k] if len(steps) else 1))
+    out[tuple(index)] = value
+    return out
+
+
+def unique(x, return_index, return_inverse, return_counts, axis, dtype):
+    return paddle.unique(x, return_index, return_inverse, return_counts, axis[0] if len(axis) else None)

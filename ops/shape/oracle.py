@@ -1,0 +1,64 @@
+"""The shape ops in real Paddle."""
+import paddle
+
+from paddle import (broadcast_to, expand, expand_as, flip, reshape, stack, strided_slice as _strided,  # noqa: F401
+                    slice as _slice, tile, transpose, unbind, unsqueeze)
+
+
+def squeeze(x, axis):
+    return paddle.squeeze(x, axis or None)
+
+
+def flatten(x, start_axis, stop_axis):
+    return paddle.flatten(x, start_axis, stop_axis)
+
+
+def slice(input, axes, starts, ends, decrease_axis):
+    if starts == [-1] and ends == [0] and decrease_axis:
+        ends = [input.shape[axes[0]]]
+    out = _slice(input, axes, starts, ends)
+    return paddle.squeeze(out, decrease_axis) if decrease_axis else out
+
+
+def strided_slice(x, axes, starts, ends, strides, decrease_axis):
+    return _strided(x, axes, starts, ends, strides)
+
+
+def concat(x, axis, axis_tensor):
+    return paddle.concat(x, axis)
+
+
+def split(x, sections, num, axis, axis_tensor):
+    return paddle.split(x, sections or num, axis)
+
+
+def unstack(x, axis, num):
+    return paddle.unstack(x, axis)
+
+
+def shape(input):
+    return paddle.shape(input)
+
+
+def size(x):
+    return paddle.numel(x)
+
+
+def pad(x, paddings, pad_value):
+    return paddle.nn.functional.pad(x, paddings, value=pad_value)
+
+
+def pad3d(x, paddings, mode, value, data_format):
+    return paddle.nn.functional.pad(x, paddings, mode, value, data_format)
+
+
+def roll(x, shifts, axis):
+    return paddle.roll(x, shifts, axis or None)
+
+
+def one_hot(x, num_classes, depth_tensor, dtype, allow_out_of_range):
+    return paddle.nn.functional.one_hot(x, num_classes)
+
+
+def meshgrid(inputs):
+    return paddle.meshgrid(*inputs)

@@ -1,0 +1,184 @@
+"""What the shape ops mean, in NumPy: for the table-driven tests."""
+import numpy as np
+
+
+def reshape(x, shape):
+    return np.reshape(x, [x.shape[i] if d == 0 and i < x.ndim else d for i, d in enumerate(shape)])
+
+
+def transpose(x, perm):
+    return np.transpose(x, perm)
+
+
+def squeeze(x, axis):
+    axes = [a % max(x.ndim, 1) for a in axis] or range(x.ndim)
+    return x.reshape([d for i, d in enumerate(x.shape) if not (i in axes and d == 1)])
+
+
+def unsqueeze(x, axis):
+    for a in axis:
+        x = np.expand_dims(x, a)
+    return x
+
+
+def flatten(x, start_axis, stop_axis):
+    if x.ndim == 0:
+        return x.reshape([1])
+    start, stop = start_axis % x.ndim, stop_axis % x.ndim
+    return x.reshape(x.shape[:start] + (int(np.prod(x.shape[start:stop + 1])),) + x.shape[stop + 1:])
+
+
+def expand(x, shape):
+    lead = len(shape) - x.ndim
+    return np.broadcast_to(x, [x.shape[i - lead] if d == -1 else d for i, d in enumerate(shape)])
+
+
+broadcast_to = expand
+
+
+def expand_as(x, y):
+    return np.broadcast_to(x, y.shape)
+
+
+def _cut(shape, axes, starts, ends, strides, decrease_axis):
+    """The index that takes a slice with Paddle's bounds: an end of -1 with a negative stride is before the start."""
+    index = [np.s_[:]] * len(shape)
+    for k, axis in enumerate(axes):
+        dim, start, end = shape[axis], starts[k], ends[k]
+        step = strides[k] if strides else 1
+        if start == -1 and end == 0 and axis in decrease_axis:
+            end = dim
+        start = max(start + dim, 0) if start < 0 else start
+        if end < 0 and not (end == -1 and step < 0):
+            end = max(end + dim, 0)
+        index[axis] = np.s_[min(start, dim - 1) if step < 0 else start:None if end == -1 else end:step]
+        if axis in decrease_axis:
+            index[axis] = start
+    return tuple(index)
+
+
+def slice(input, axes, starts, ends, decrease_axis):
+    return input[_cut(input.shape, axes, starts, ends, [], decrease_axis)]
+
+
+def strided_slice(x, axes, starts, ends, strides, decrease_axis):
+    return x[_cut(x.shape, axes, starts, ends, strides, decrease_axis)]
+
+
+def strided_slice_grad(d_out, shape, axes, starts, ends, strides, decrease_axis):
+    d_x = np.zeros(shape, d_out.dtype)
+    d_x[_cut(shape, axes, starts, ends, strides, decrease_axis)] = d_out
+    return d_x
+
+
+def _places(shape, stride, offset):
+    at = np.full(shape, offset, np.int64)
+    for axis, (n, s) in enumerate(zip(shape, stride)):
+        at += (np.arange(n) * s).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return at
+
+
+def as_strided(x, shape, stride, offset):
+    return np.take(x.reshape(-1), _places(shape, stride, offset))
+
+
+def as_strided_grad(d_out, x_shape, shape, stride, offset):
+    d_x = np.zeros(int(np.prod(x_shape)), d_out.dtype)
+    np.add.at(d_x, _places(shape, stride, offset), d_out)
+    return d_x.reshape(x_shape)
+
+
+def set_strided(x, value, shape, strides, offset):
+    out = x.copy().reshape(-1)
+    out[_places(shape, strides, offset)] = value
+    return out.reshape(x.shape)
+
+
+def concat(x, axis, axis_tensor):
+    return np.concatenate(x, axis_tensor[0] if len(axis_tensor) else axis)
+
+
+def split(x, sections, num, axis, axis_tensor):
+    axis = axis_tensor[0] if len(axis_tensor) else axis
+    if not len(sections):
+        return np.split(x, num, axis)
+    known = sum(s for s in sections if s >= 0)
+    sections = [x.shape[axis] - known if s < 0 else s for s in sections]
+    return np.split(x, np.cumsum(sections)[:-1], axis)
+
+
+def stack(x, axis):
+    return np.stack(x, axis)
+
+
+def unstack(x, axis, num):
+    return [np.take(x, i, axis) for i in range(x.shape[axis])]
+
+
+def unbind(input, axis):
+    return unstack(input, axis, 0)
+
+
+def shape(input):
+    return np.array(input.shape, np.int32)
+
+
+def size(x):
+    return np.array(x.size, np.int64)
+
+
+def tile(x, repeat_times):
+    return np.tile(x, [1] * (x.ndim - len(repeat_times)) + list(repeat_times))
+
+
+def tile_grad(d_out, shape, repeat_times):
+    rank = max(len(shape), len(repeat_times))
+    full = [1] * (rank - len(shape)) + list(shape)
+    times = [1] * (rank - len(repeat_times)) + list(repeat_times)
+    pairs = [n for pair in zip(times, full) for n in pair]
+    return d_out.reshape(pairs).sum(tuple(range(0, 2 * rank, 2)), dtype=d_out.dtype).reshape(shape)
+
+
+def _pad(x, before_after, mode, value):
+    cut = tuple(np.s_[max(-b, 0):n + min(a, 0)] for (b, a), n in zip(before_after, x.shape))
+    widths = [(max(b, 0), max(a, 0)) for b, a in before_after]
+    if mode == "constant":
+        return np.pad(x[cut], widths, constant_values=value)
+    return np.pad(x[cut], widths, mode={"replicate": "edge", "circular": "wrap"}.get(mode, mode))
+
+
+def pad(x, paddings, pad_value):
+    return _pad(x, list(zip(paddings[::2], paddings[1::2])), "constant", pad_value)
+
+
+def _spatial(ndim, paddings, data_format):
+    pairs = list(zip(paddings[::2], paddings[1::2]))[::-1]
+    return [(0, 0)] + pairs + [(0, 0)] if data_format[-1] == "C" else [(0, 0), (0, 0)] + pairs
+
+
+def pad3d(x, paddings, mode, value, data_format):
+    return _pad(x, _spatial(x.ndim, paddings, data_format), mode, value)
+
+
+def pad3d_grad(d_out, shape, paddings, mode, data_format):
+    numbers = np.arange(1, np.prod(shape) + 1).reshape(shape)
+    places = _pad(numbers, _spatial(len(shape), paddings, data_format), mode, 0)
+    d_x = np.zeros(int(np.prod(shape)) + 1, d_out.dtype)
+    np.add.at(d_x, places, d_out)
+    return d_x[1:].reshape(shape)
+
+
+def flip(x, axis):
+    return np.flip(x, axis)
+
+
+def roll(x, shifts, axis):
+    return np.roll(x, shifts, tuple(axis)) if len(axis) else np.roll(x, shifts[0])
+
+
+def one_hot(x, num_classes, depth_tensor, dtype, allow_out_of_range):
+    return (x[..., None] == np.arange(depth_tensor[0] if len(depth_tensor) else num_classes)).astype(np.float32)
+
+
+def meshgrid(inputs):
+    return np.meshgrid(*inputs, indexing="ij")

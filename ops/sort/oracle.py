@@ -1,0 +1,12 @@
+"""The order ops in real Paddle. Where elements are equal its places may differ: values are what counts."""
+import paddle
+
+from paddle import argsort, kthvalue, searchsorted  # noqa: F401
+
+
+def sort(x, axis, descending):
+    return paddle.sort(x, axis, descending), paddle.argsort(x, axis, descending)
+
+
+def topk(x, k, axis, largest, sorted, k_tensor):
+    return paddle.topk(x, k, axis, largest, sorted)
