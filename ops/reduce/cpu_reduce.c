@@ -221,7 +221,8 @@ static proa_status reduce(const char *who, fold kind, proa_tensor *out, const pr
     reducer r;
     unsigned mask;
     PROA_TRY(proa__reduce_mask(who, axis, x->ndim, &mask));
-    make_reducer(&r, kind, (proa_dtype)(x->dtype > out->dtype || kind > PROD ? x->dtype : out->dtype));
+    /* sums and products convert their terms to the result's dtype first, as Paddle does */
+    make_reducer(&r, kind, (proa_dtype)(kind <= PROD ? out->dtype : x->dtype));
     reduce_job j = {.r = &r, .x = x};
     return reduce_run(&j, out, mask);
 }

@@ -1,0 +1,34 @@
+"""Creation in real Paddle."""
+import paddle
+
+_DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
+           "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
+           "C128": "complex128", None: None}
+
+
+def full(shape, fill_value, dtype=None):
+    return paddle.full(shape, fill_value, _DTYPES[dtype])
+
+
+def full_like(x, fill_value, dtype=None):
+    return paddle.full_like(x, fill_value, _DTYPES[dtype])
+
+
+def arange(start, end, step, dtype=None):
+    return paddle.arange(start, end, step, _DTYPES[dtype])
+
+
+def linspace(start, stop, num, dtype=None):
+    return paddle.linspace(start, stop, num, _DTYPES[dtype])
+
+
+def eye(num_rows, num_columns=-1, dtype=None):
+    return paddle.eye(num_rows, None if num_columns == -1 else num_columns, _DTYPES[dtype])
+
+
+def tril(x, diagonal=0):
+    return paddle.tril(x, diagonal)
+
+
+def triu(x, diagonal=0):
+    return paddle.triu(x, diagonal)

@@ -1,0 +1,95 @@
+"""NumPy references of reductions, arg-reductions and running sums."""
+import numpy as np
+from scipy.special import logsumexp as _logsumexp
+
+_DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "I32": np.int32, "I64": np.int64,
+           "F16": np.float16, "BF16": np.float32, "F32": np.float32, "F64": np.float64, "C64": np.complex64,
+           "C128": np.complex128}
+
+
+def _axes(axis):
+    return tuple(axis) if axis else None
+
+
+def sum(x, axis=(), dtype=None, keepdim=False):
+    to = _DTYPES[dtype] if dtype else np.int64 if x.dtype in (np.bool_, np.int32) else x.dtype
+    return np.sum(x, axis=_axes(axis), keepdims=keepdim, dtype=to if to != np.float16 else None).astype(to)
+
+
+def mean(x, axis=(), keepdim=False):
+    if x.dtype.kind in "iub":
+        n = np.mean(x.astype(np.float64), axis=_axes(axis), keepdims=keepdim)
+        return np.trunc(n).astype(x.dtype)
+    return np.mean(x, axis=_axes(axis), keepdims=keepdim)
+
+
+def max(x, axis=(), keepdim=False):
+    return np.max(x, axis=_axes(axis), keepdims=keepdim)
+
+
+def min(x, axis=(), keepdim=False):
+    return np.min(x, axis=_axes(axis), keepdims=keepdim)
+
+
+amax, amin = max, min
+
+
+def prod(x, axis=(), dtype=None, keepdim=False):
+    to = _DTYPES[dtype] if dtype else x.dtype
+    return np.prod(x.astype(to), axis=_axes(axis), keepdims=keepdim).astype(to)
+
+
+def any(x, axis=(), keepdim=False):
+    return np.any(x, axis=_axes(axis), keepdims=keepdim)
+
+
+def all(x, axis=(), keepdim=False):
+    return np.all(x, axis=_axes(axis), keepdims=keepdim)
+
+
+def logsumexp(x, axis=(), keepdim=False):
+    return _logsumexp(x, axis=_axes(axis), keepdims=keepdim)
+
+
+def p_norm(x, porder=2.0, axis=-1, epsilon=1e-12, keepdim=False, asvector=False):
+    a, over = np.abs(x), None if asvector or x.ndim == 0 else axis
+    porder = float(porder)
+    if np.isinf(porder):
+        return (np.max if porder > 0 else np.min)(a, axis=over, keepdims=keepdim)
+    if porder == 0:
+        return np.sum(a != 0, axis=over, keepdims=keepdim).astype(x.dtype)
+    return np.sum(a ** porder, axis=over, keepdims=keepdim) ** (1 / porder)
+
+
+def argmax(x, axis=None, keepdim=False, dtype=None):
+    return np.asarray(np.argmax(x, axis=axis, keepdims=keepdim)).astype(_DTYPES[dtype or "I64"])
+
+
+def argmin(x, axis=None, keepdim=False, dtype=None):
+    return np.asarray(np.argmin(x, axis=axis, keepdims=keepdim)).astype(_DTYPES[dtype or "I64"])
+
+
+def cumsum(x, axis=None, dtype=None, flatten=False, exclusive=False, reverse=False):
+    to = _DTYPES[dtype] if dtype else x.dtype
+    if axis is None or flatten:
+        x, axis = x.reshape(-1), 0
+    if reverse:
+        x = np.flip(x, axis)
+    out = np.cumsum(x.astype(to), axis=axis, dtype=to)
+    if exclusive:
+        out = out - x.astype(to)
+    return np.flip(out, axis) if reverse else out
+
+
+def cumprod(x, dim, dtype=None):
+    to = _DTYPES[dtype] if dtype else x.dtype
+    return np.cumprod(x.astype(to), axis=dim, dtype=to)
+
+
+def cumprod_grad(x, out, d_out, dim):
+    x, out, d = (np.moveaxis(t, dim, -1) for t in (x, out, d_out))
+    n = x.shape[-1]
+    dx = np.zeros_like(x)
+    for i in range(n):  # out_j / x_i for every j ≥ i
+        dx[..., i] = np.sum(np.conj(out[..., i:]) * d[..., i:], axis=-1) / np.conj(x[..., i])
+    return np.moveaxis(dx, -1, dim)
