@@ -1,42 +1,15 @@
-/* exp, sigmoid and tanh without branches or library calls, so that loops over them become vector code at
- * every CPU level. Accurate to 2 ulp. Needs nothing but C; for kernel files. */
+/* exp, sigmoid and tanh by computing type, for kernel bodies that exist in float and in double (FN(vexp)).
+ * float32 is that of the elementwise formulas; float64's exp is branch-free here, so that loops over it are
+ * vector code, too. Needs nothing but C; for kernel files. */
 #ifndef PROA_OPS_VMATH_H
 #define PROA_OPS_VMATH_H
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include "ops/elementwise/formulas.h"
 
-/* 2^n as bits is added to the exponent in two halves, so that results down to denormals come out right.
- * Adding 1.5·2^23 (1.5·2^52) rounds to an integer, which then stands in the low bits. */
-static inline float vexp_float(float x)
-{
-    float c = x > 89.0f ? 89.0f : x;
-    c = c < -104.0f ? -104.0f : c;
-    float shifted = c * 1.44269504088896341f + 12582912.0f;
-    uint32_t bits, low, high;
-    memcpy(&bits, &shifted, 4);
-    float n = shifted - 12582912.0f;
-    float r = c - n * 0.693359375f;
-    r = r + n * 2.12194440054690583e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    uint32_t k = bits - 0x4B400000u + 512u; /* n + 512: not negative */
-    low = (k >> 1);
-    high = k - low;
-    low = (low - 256u + 127u) << 23;
-    high = (high - 256u + 127u) << 23;
-    float a, b;
-    memcpy(&a, &low, 4);
-    memcpy(&b, &high, 4);
-    return p * a * b;
-}
+static inline float vexp_float(float x) { return m_exp_F32(x); }
 
+/* e^x to 1 ulp: x = n·ln 2 + r. Adding 1.5·2^52 rounds to an integer, which then stands in the low bits; 2^n
+ * comes in two factors, so that results down to denormals come out right. */
 static inline double vexp_double(double x)
 {
     double c = x > 710.0 ? 710.0 : x;
@@ -74,19 +47,7 @@ static inline double vexp_double(double x)
 static inline float vsigmoid_float(float x) { return 1.0f / (1.0f + vexp_float(-x)); }
 static inline double vsigmoid_double(double x) { return 1.0 / (1.0 + vexp_double(-x)); }
 
-/* A polynomial near zero, where 1 − 2/(e^2x + 1) loses digits. */
-static inline float vtanh_float(float x)
-{
-    float z = x * x;
-    float p = -5.70498872745e-3f;
-    p = p * z + 2.06390887954e-2f;
-    p = p * z - 5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z - 3.33332819422e-1f;
-    float small = p * z * x + x;
-    float large = 1.0f - 2.0f / (vexp_float(2.0f * x) + 1.0f);
-    return fabsf(x) < 0.625f ? small : large;
-}
+static inline float vtanh_float(float x) { return m_tanh_F32(x); }
 static inline double vtanh_double(double x) { return tanh(x); }
 
 #endif

@@ -15,8 +15,8 @@ extern "C" {
 /* Cross-entropy of softmax(logits) along axis, the mean over the rows that count.
  * logits: floating [..., C]; label: integer class numbers, logits' shape without axis (or with length 1
  * there), or with soft_label a distribution of logits' shape. weight: [C], one factor a class; the mean then
- * divides by the sum of the factors used. label_smoothing mixes a uniform distribution in. New tensor: 0-D, or
- * with no reduction one loss a row (of the label's rank). */
+ * divides by the sum of the factors used. label_smoothing mixes a uniform distribution in. New tensor: 0-D,
+ * or with no reduction one loss a row (of the label's rank). */
 typedef struct proa_cross_entropy_opts {
     char _;
     proa_tensor *weight;
@@ -63,7 +63,7 @@ PROA_API proa_tensor *proa_smooth_l1_loss_opt(proa_tensor *input, proa_tensor *l
 #define PROA_X_smooth_l1_loss_(input, label, ...) \
     proa_smooth_l1_loss_opt((input), (label), PROA_LITERAL(proa_smooth_l1_loss_opts){._ = 0, __VA_ARGS__})
 
-/* Kullback-Leibler divergence of log-probabilities input from label; _BATCHMEAN divides by axis 0's length. */
+/* Kullback-Leibler divergence of log-probabilities input from label; _BATCHMEAN divides by the batch. */
 PROA_API proa_tensor *proa_kl_div_opt(proa_tensor *input, proa_tensor *label, proa_loss_opts opts);
 #define proa_kl_div(...) PROA_X_kl_div_(__VA_ARGS__, )
 #define PROA_X_kl_div_(input, label, ...) \

@@ -1,4 +1,5 @@
-/* Portable kernels of softmax_with_cross_entropy and its backward. May use core and the row helpers of ops/. */
+/* Portable kernels of softmax_with_cross_entropy and its backward.
+ * May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
 #include "ops/rows.h"

@@ -41,7 +41,8 @@ static proa_tensor *hard_weights(proa_tensor *label, proa_tensor *counts, proa_t
     if (!counts) return NULL;
     proa_tensor *valid = proa_multiply(label, proa_cast(counts, (proa_dtype)label->dtype));
     proa_tensor *each = proa_gather(weight, proa_reshape(valid, PROA_SHAPE(-1)));
-    return proa_multiply(proa_reshape(each, proa__shape_like(label)), proa_cast(counts, (proa_dtype)weight->dtype));
+    return proa_multiply(proa_reshape(each, proa__shape_like(label)),
+                         proa_cast(counts, (proa_dtype)weight->dtype));
 }
 
 static proa_tensor *hard_loss(proa_tensor *label, proa_tensor *loss, int64_t ignore,

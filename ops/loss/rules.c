@@ -118,7 +118,8 @@ proa_status sigmoid_cross_entropy_with_logits_vjp(const proa_sigmoid_cross_entro
     return proa_error();
 }
 
-/* With r = label − input: d_label = d_out · r clamped to ±delta, d_input its negative; residual passes through. */
+/* With r = label − input: d_label = d_out · r clamped to ±delta, d_input its negative; residual passes
+ * through. */
 proa_status huber_loss_vjp(const proa_huber_loss_args *a, proa_huber_loss_grads *g)
 {
     proa_tensor *d = NULL;
