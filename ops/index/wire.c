@@ -69,7 +69,7 @@ proa_status take_along_axis_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Input", arr));
     PROA_TRY(proa_wire_put_input(w, "Index", index));
     PROA_TRY(proa_wire_put_output(w, "Result", a->out));
-    return proa_wire_put_int(w, "Axis", PROA_WIRE_INT, a->axis);
+    return proa_wire_put_int(w, "Axis", PROA_WIRE_INT, axis); /* its kernel takes no negative one */
 }
 
 static const char *const reduce_names[] = {"assign", "add", "multiply", "mean", "amin", "amax"};
@@ -106,7 +106,7 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Index", index));
     PROA_TRY(proa_wire_put_input(w, "Value", values));
     PROA_TRY(proa_wire_put_output(w, "Result", a->out));
-    PROA_TRY(proa_wire_put_int(w, "Axis", PROA_WIRE_INT, a->axis));
+    PROA_TRY(proa_wire_put_int(w, "Axis", PROA_WIRE_INT, axis));
     PROA_TRY(proa_wire_put_string(w, "Reduce", a->reduce == PROA_PUT_MODE_MULTIPLY ? "mul" : reduce_names[a->reduce]));
     return proa_wire_put_int(w, "Include_self", PROA_WIRE_BOOLEAN, a->include_self);
 }
@@ -186,4 +186,120 @@ proa_status set_value_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_ints(w, "none_axes", PROA_WIRE_LONGS, a->none_axes));
     PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->value->dtype));
     return proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, none);
+}
+
+/* ---- filling ---------------------------------------------------------------------------- */
+
+/* A temporary like x (dtype: another one) filled with one value. */
+static proa_tensor *put_filled(proa_wire_writer *w, proa_tensor *x, proa_dtype dtype, double value)
+{
+    proa_meta m = proa_meta_of(x);
+    m.dtype = dtype;
+    proa_tensor *t = proa_wire_temporary(w, &m);
+    if (!t || proa_wire_op(w, "fill_any_like") != PROA_OK || proa_wire_put_input(w, "X", x) != PROA_OK ||
+        proa_wire_put_output(w, "Out", t) != PROA_OK || proa_wire_put_float(w, "value", value) != PROA_OK ||
+        proa__wire_put_dtype(w, "dtype", dtype) != PROA_OK)
+        return NULL;
+    return t;
+}
+
+static proa_status plain_value(const char *who, const proa_scalar *v, double *to)
+{
+    *to = v->kind == PROA_SCALAR_FLOAT ? v->f : (double)v->i;
+    if (v->kind != PROA_SCALAR_TENSOR && v->kind != PROA_SCALAR_COMPLEX) return PROA_OK;
+    return OP_FAIL(who, UNSUPPORTED, "value", "is a tensor or complex; a program needs a real number");
+}
+
+/* Written as where(mask, filled, x), the mask first brought to x's shape. */
+proa_status masked_fill_write(const void *args, proa_wire_writer *w)
+{
+    const proa_masked_fill_args *a = args;
+    double value;
+    PROA_TRY(plain_value("masked_fill", &a->value, &value));
+    if (a->out->ndim != a->x->ndim || a->out->numel != a->x->numel)
+        return OP_FAIL("masked_fill", UNSUPPORTED, "mask", "is larger than x; a program needs x of the full shape");
+    proa_meta m = proa_meta_of(a->x);
+    m.dtype = PROA_BOOL;
+    proa_tensor *filled = put_filled(w, a->x, (proa_dtype)a->x->dtype, value);
+    proa_tensor *ones = put_filled(w, a->x, PROA_BOOL, 1), *mask = proa_wire_temporary(w, &m);
+    if (!filled || !ones || !mask) return proa_error();
+    PROA_TRY(proa_wire_op(w, "logical_and"));
+    PROA_TRY(proa_wire_put_input(w, "X", ones));
+    PROA_TRY(proa_wire_put_input(w, "Y", a->mask));
+    PROA_TRY(proa_wire_put_output(w, "Out", mask));
+    PROA_TRY(proa_wire_op(w, "where"));
+    PROA_TRY(proa_wire_put_input(w, "Condition", mask));
+    PROA_TRY(proa_wire_put_input(w, "X", filled));
+    PROA_TRY(proa_wire_put_input(w, "Y", a->x));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+/* x with axis 0 and `axis` exchanged. */
+static proa_status put_exchanged(proa_wire_writer *w, proa_tensor *x, int64_t axis, proa_tensor *to)
+{
+    int64_t perm[PROA_MAX_DIMS];
+    for (int i = 0; i < x->ndim; i++) perm[i] = i == 0 ? axis : i == axis ? 0 : i;
+    PROA_TRY(proa_wire_op(w, "transpose2"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_output(w, "Out", to));
+    return proa_wire_put_ints(w, "axis", PROA_WIRE_INTS, (proa_ints){x->ndim, perm, NULL, NULL});
+}
+
+/* Written as a scatter of filled rows; another axis than the first is brought there and back. */
+proa_status index_fill_write(const void *args, proa_wire_writer *w)
+{
+    const proa_index_fill_args *a = args;
+    double value;
+    int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis;
+    proa_tensor *x = a->x, *out = a->out;
+    PROA_TRY(plain_value("index_fill", &a->value, &value));
+    if (axis) {
+        proa_meta m = proa_meta_of(x);
+        m.shape[0] = x->shape[axis], m.shape[axis] = x->shape[0];
+        x = proa_wire_temporary(w, &m);
+        out = proa_wire_temporary(w, &m);
+        if (!x || !out) return proa_error();
+        PROA_TRY(put_exchanged(w, a->x, axis, x));
+    }
+    proa_meta m = proa_meta_of(x);
+    m.shape[0] = a->index->numel;
+    proa_tensor *rows = proa_wire_temporary(w, &m);
+    if (!rows) return proa_error();
+    PROA_TRY(proa_wire_op(w, "gather"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_input(w, "Index", a->index));
+    PROA_TRY(proa_wire_put_output(w, "Out", rows));
+    PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, 0));
+    proa_tensor *filled = put_filled(w, rows, (proa_dtype)x->dtype, value);
+    if (!filled) return proa_error();
+    PROA_TRY(proa_wire_op(w, "scatter"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_input(w, "Ids", a->index));
+    PROA_TRY(proa_wire_put_input(w, "Updates", filled));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    PROA_TRY(proa_wire_put_int(w, "overwrite", PROA_WIRE_BOOLEAN, 1));
+    return axis ? put_exchanged(w, out, axis, a->out) : PROA_OK;
+}
+
+/* ---- unique ----------------------------------------------------------------------------- */
+
+/* The inverse is an output that the program's op always wants. */
+proa_status unique_write(const void *args, proa_wire_writer *w)
+{
+    const proa_unique_args *a = args;
+    proa_meta m = {.dtype = a->dtype, .ndim = 1, .shape = {a->x->numel}};
+    proa_tensor *inverse = is_given(a->inverse) ? a->inverse : proa_wire_temporary(w, &m);
+    if (!inverse) return proa_error();
+    PROA_TRY(proa_wire_op(w, "unique"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    if (is_given(a->index)) PROA_TRY(proa_wire_put_output(w, "Indices", a->index));
+    PROA_TRY(proa_wire_put_output(w, "Index", inverse));
+    if (is_given(a->counts)) PROA_TRY(proa_wire_put_output(w, "Counts", a->counts));
+    PROA_TRY(proa_wire_put_int(w, "return_index", PROA_WIRE_BOOLEAN, a->return_index));
+    PROA_TRY(proa_wire_put_int(w, "return_inverse", PROA_WIRE_BOOLEAN, a->return_inverse));
+    PROA_TRY(proa_wire_put_int(w, "return_counts", PROA_WIRE_BOOLEAN, a->return_counts));
+    PROA_TRY(proa_wire_put_ints(w, "axis", PROA_WIRE_INTS, a->axis));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", a->dtype));
+    return proa_wire_put_int(w, "is_sorted", PROA_WIRE_BOOLEAN, 1);
 }

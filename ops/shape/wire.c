@@ -87,16 +87,33 @@ static proa_status put_flags(proa_wire_writer *w, const proa_ints *axes, const p
     return proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){n, flags, NULL, NULL});
 }
 
+/* "From −1 to 0, dropped" is the last element here; with numbers Paddle needs an end past the axis. */
+static void open_ends(const proa_slice_args *a, int64_t *ends)
+{
+    for (int64_t i = 0; i < a->axes.count; i++) {
+        ends[i] = a->ends.at[i];
+        for (int64_t k = 0; k < a->decrease_axis.count; k++)
+            if (a->decrease_axis.at[k] == a->axes.at[i] && a->starts.at[i] == -1 && ends[i] == 0) ends[i] = INT32_MAX;
+    }
+}
+
 proa_status slice_write(const void *args, proa_wire_writer *w)
 {
     const proa_slice_args *a = args;
     const proa_ints *lists[3] = {&a->starts, &a->ends, NULL};
+    int64_t at[PROA_MAX_DIMS];
+    proa_ints ends = a->ends;
+    bool plain = !proa__ints_from_tensor(&a->starts) && !proa__ints_from_tensor(&ends);
+    if (plain && a->axes.count <= PROA_MAX_DIMS) {
+        open_ends(a, at);
+        ends.at = at;
+    }
     PROA_TRY(proa_wire_op(w, "slice"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->input));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
     PROA_TRY(put_ints(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
-    PROA_TRY(put_ints(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
+    PROA_TRY(put_ints(w, "ends", &ends, "EndsTensor", "EndsTensorList"));
     PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
     return put_flags(w, &a->axes, lists);
 }
@@ -157,7 +174,8 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
     for (int64_t i = 0; i < a->out.count; i++) PROA_TRY(proa_wire_put_output(w, "Out", a->out.at[i]));
     PROA_TRY(proa_wire_put_int(w, "num", PROA_WIRE_INT, a->num));
-    PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis));
+    int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis; /* the program's op takes no negative one */
+    PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, axis));
     if (!a->sections.tensors && !a->sections.tensor)
         return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS, a->sections);
     if (!a->sections.tensors)
@@ -171,6 +189,16 @@ proa_status split_write(const void *args, proa_wire_writer *w)
         PROA_TRY(proa_wire_put_input(w, "SectionsTensorList", a->sections.tensors[i]));
     }
     return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS, (proa_ints){a->sections.count, flat, NULL, NULL});
+}
+
+proa_status unstack_write(const void *args, proa_wire_writer *w)
+{
+    const proa_unstack_args *a = args;
+    PROA_TRY(proa_wire_op(w, "unstack"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    for (int64_t i = 0; i < a->out.count; i++) PROA_TRY(proa_wire_put_output(w, "Y", a->out.at[i]));
+    PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis));
+    return proa_wire_put_int(w, "num", PROA_WIRE_INT, a->out.count);
 }
 
 /* ---- pad -------------------------------------------------------------------------------- */
@@ -281,4 +309,70 @@ proa_status one_hot_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_int(w, "depth", PROA_WIRE_INT, a->num_classes));
     PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->dtype));
     return proa_wire_put_int(w, "allow_out_of_range", PROA_WIRE_BOOLEAN, a->allow_out_of_range);
+}
+
+/* ---- set_strided ------------------------------------------------------------------------ */
+
+static proa_tensor *reshaped(proa_wire_writer *w, proa_tensor *x, int64_t numel)
+{
+    proa_meta m = {.dtype = (proa_dtype)x->dtype, .ndim = 1, .shape = {numel}};
+    proa_tensor *flat = proa_wire_temporary(w, &m);
+    if (!flat || proa_wire_op(w, "reshape2") != PROA_OK || proa_wire_put_input(w, "X", x) != PROA_OK ||
+        proa_wire_put_output(w, "Out", flat) != PROA_OK ||
+        proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, PROA_INTS(-1)) != PROA_OK)
+        return NULL;
+    return flat;
+}
+
+/* The flat numbers of the places that set_strided writes, as a constant of the program. */
+static proa_tensor *place_numbers(proa_wire_writer *w, const proa_set_strided_args *a, int64_t count)
+{
+    size_t bytes;
+    proa_meta m = {.dtype = PROA_I64, .ndim = 1, .shape = {count}};
+    if (!proa__mul_size((size_t)count, sizeof(int64_t), &bytes)) return NULL;
+    int64_t *at = proa_scope_alloc(bytes);
+    proa_tensor *index = proa_wire_temporary(w, &m);
+    for (int64_t k = 0; at && k < count; k++) {
+        int64_t rest = k;
+        at[k] = a->offset;
+        for (int i = (int)a->shape.count - 1; i >= 0; rest /= a->shape.at[i--])
+            at[k] += rest % a->shape.at[i] * a->strides.at[i];
+    }
+    if (!at || !index || proa_wire_op(w, "assign_value") != PROA_OK ||
+        proa_wire_put_output(w, "Out", index) != PROA_OK ||
+        proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, PROA_INTS(count)) != PROA_OK ||
+        proa__wire_put_dtype(w, "dtype", PROA_I64) != PROA_OK ||
+        proa_wire_put_ints(w, "int64_values", PROA_WIRE_LONGS, (proa_ints){count, at, NULL, NULL}) != PROA_OK)
+        return NULL;
+    return index;
+}
+
+/* Written as x made flat, scattered into, and given back its shape. */
+proa_status set_strided_write(const void *args, proa_wire_writer *w)
+{
+    const proa_set_strided_args *a = args;
+    proa_meta full = {.dtype = (proa_dtype)a->value->dtype, .ndim = (int8_t)a->shape.count};
+    for (int i = 0; i < full.ndim; i++) full.shape[i] = a->shape.at[i];
+    int64_t count = proa__meta_numel(&full);
+    proa_tensor *value = proa_wire_temporary(w, &full), *flat = reshaped(w, a->x, a->x->numel), *updates, *index;
+    if (!value || !flat) return proa_error();
+    proa_meta line = proa_meta_of(flat);
+    PROA_TRY(proa_wire_op(w, "expand_v2"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->value));
+    PROA_TRY(proa_wire_put_output(w, "Out", value));
+    PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, a->shape));
+    updates = reshaped(w, value, count);
+    index = place_numbers(w, a, count);
+    proa_tensor *out = proa_wire_temporary(w, &line);
+    if (!updates || !index || !out) return proa_error();
+    PROA_TRY(proa_wire_op(w, "scatter"));
+    PROA_TRY(proa_wire_put_input(w, "X", flat));
+    PROA_TRY(proa_wire_put_input(w, "Ids", index));
+    PROA_TRY(proa_wire_put_input(w, "Updates", updates));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    PROA_TRY(proa_wire_put_int(w, "overwrite", PROA_WIRE_BOOLEAN, 1));
+    PROA_TRY(proa_wire_op(w, "reshape2"));
+    PROA_TRY(proa_wire_put_input(w, "X", out));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, (proa_ints){a->x->ndim, a->x->shape, NULL, NULL});
 }
