@@ -232,7 +232,7 @@ static proa_status reattach_outputs(const proa_node *n, void *args)
         const proa_field *f = &op->fields[i];
         proa_tensor **at = proa_field_tensor(f, args);
         if (f->kind != PROA_FIELD_TENSOR) return PROA_OK;
-        if (*at && *at != proa_none && f->flags & PROA_FIELD_SAVED) {
+        if (*at && *at != proa_none && !((*at)->flags & PROA_T_META)) {
             proa_tensor *t = proa__tensor_alias(*at);
             if (!t) return proa_error();
             proa__attach(t, (proa_node *)(uintptr_t)n, index);

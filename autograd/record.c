@@ -118,6 +118,15 @@ static bool unshare_outputs(const proa_call *call, void *saved)
     return true;
 }
 
+/* Whether the rule needs the field's value, its meta, or nothing of it. */
+static uint8_t how_saved(const proa_call *call, const proa_field *f)
+{
+    if (!(f->flags & PROA_FIELD_SAVED)) return f->flags & PROA_FIELD_SAVED_META ? PROA_KEEP_META : PROA_KEEP_NOTHING;
+    if (f->saved_for < 0) return PROA_KEEP_VALUE;
+    const proa_tensor *wants = *proa_field_tensor(&call->op->fields[f->saved_for], call->args);
+    return wants->flags & PROA_T_GRAD ? PROA_KEEP_VALUE : PROA_KEEP_META;
+}
+
 /* The node as far as the inputs go. Outputs are saved after the call. */
 static proa_node *begin_node(const proa_call *call, bool in_place)
 {
@@ -130,10 +139,7 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
     uint8_t keep[64];
     for (int i = 0; i < op->n_fields && i < 64; i++) {
         const proa_field *f = &op->fields[i];
-        keep[i] = f->role == PROA_OUT                ? PROA_KEEP_NOTHING
-                  : f->flags & PROA_FIELD_SAVED      ? PROA_KEEP_VALUE
-                  : f->flags & PROA_FIELD_SAVED_META ? PROA_KEEP_META
-                                                     : PROA_KEEP_NOTHING;
+        keep[i] = f->role == PROA_OUT ? PROA_KEEP_NOTHING : how_saved(call, f);
         if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && keep[i] == PROA_KEEP_NOTHING &&
             *proa_field_tensor(f, call->args) == proa_none)
             keep[i] = PROA_KEEP_VALUE; /* absence is known to the rule */
@@ -158,10 +164,10 @@ static bool save_outputs(const proa_call *call, proa_node *node)
     const proa_op *op = call->op;
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        if (!(f->flags & (PROA_FIELD_SAVED | PROA_FIELD_SAVED_META)) || f->kind != PROA_FIELD_TENSOR)
-            continue;
+        uint8_t how = how_saved(call, f);
+        if (how == PROA_KEEP_NOTHING || f->kind != PROA_FIELD_TENSOR) continue;
         proa_tensor *t = *proa_field_tensor(f, call->args), *kept = t;
-        if (t != proa_none && f->flags & PROA_FIELD_SAVED) {
+        if (t != proa_none && how == PROA_KEEP_VALUE) {
             kept = proa__tensor_alias(t);
         } else if (t != proa_none) {
             proa_meta meta = proa_meta_of(t);
@@ -170,7 +176,7 @@ static bool save_outputs(const proa_call *call, proa_node *node)
         if (!kept) return false;
         *proa_field_tensor(f, node->args) = proa_keep(kept);
         if (kept != t) proa_drop(kept);
-        if (f->flags & PROA_FIELD_SAVED) note_version(node, kept);
+        if (how == PROA_KEEP_VALUE) note_version(node, kept);
     }
     return true;
 }

@@ -67,7 +67,7 @@ class Field:
             self.flags.add("OPTIONAL")
         if self.from_tensor:
             self.flags.add("FROM_TENSOR")
-        self.alias = None
+        self.alias = self.saved_for = None
         if role == "ATTR" and self.default is None and self.kind == "STRING":
             pass
 
@@ -128,8 +128,11 @@ class Op:
             self.flags.add("LOD_SHARE")
         for key, flag in (("saves", "SAVED"), ("saves_meta", "SAVED_META"), ("promote", "PROMOTE"),
                           ("no_grad", "NO_GRAD")):
-            for name in entry.get(key) or []:
+            for text in entry.get(key) or []:
+                name, _, wanted_by = text.partition(" for ")  # "x for y": by value only if y wants a gradient
                 self.field(name, key).flags.add(flag)
+                if wanted_by:
+                    self.by_name[name].saved_for = self.field(wanted_by, key)
         for key, flag in (("inplace", None), ("mutates", "MUTATED")):
             for out, src in (entry.get(key) or {}).items():
                 self.field(out, key).alias = self.field(src, key)
@@ -497,7 +500,7 @@ def field_row(op, f):
     alias = op.fields.index(f.alias) if f.alias else -1
     return (f"    {{{cstr(f.name)}, {cstr(f.enum) if f.enum else 'NULL'}, {choices}, {fallback}, "
             f"offsetof(proa_{n}_args, {f.name}), {grad}, {want}, PROA_FIELD_{f.kind}, PROA_{f.role}, "
-            f"0{kinds}, {alias}}},")
+            f"0{kinds}, {alias}, {op.fields.index(f.saved_for) if f.saved_for else -1}}},")
 
 
 def emit_table(ops, table, plugin, digest):
@@ -637,7 +640,7 @@ def emit_json(ops, table):
                         "flags": sorted(f.flags), "enum": f.enum,
                         "alias": f.alias.name if f.alias else None} for f in op.fields],
             "order": [f.name for f in op.ordered], "flags": sorted(op.flags), "dtypes": op.dtypes,
-            "kernels": op.kernels, "vjp": op.vjp, "amp": op.amp, "saves": e.get("saves", []),
+            "kernels": op.kernels, "vjp": op.vjp, "amp": op.amp, "saves": [x.partition(" for ")[0] for x in e.get("saves", [])],
             "wires": [w["type"] for w in op.wires], "samples": e.get("samples", []),
             "tolerance": e.get("tolerance"), "reference": e.get("reference"), "skip": e.get("skip"),
             "oracle": e.get("oracle"), "python": e.get("python"),

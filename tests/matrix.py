@@ -1,0 +1,167 @@
+"""The cases of the table's test matrix: op x sample x dtype, with inputs that are the same everywhere.
+
+Used by tests/python/test_ops.py (which runs them on Proa) and tests/oracle/run_matrix.py (which runs them in
+real Paddle, in a virtual environment of its own). Needs NumPy alone. bfloat16 travels as float32 values that
+bfloat16 can hold.
+"""
+import importlib.util
+import itertools
+import json
+import pathlib
+import zlib
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NUMPY = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
+         "F16": "float16", "BF16": "float32", "F32": "float32", "F64": "float64", "C64": "complex64",
+         "C128": "complex128"}
+NAMES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
+         "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
+         "C128": "complex128"}
+# relative to the largest magnitude of the expected output
+TOLERANCE = {"F16": 2e-3, "BF16": 1.6e-2, "F32": 1e-5, "F64": 1e-12, "C64": 1e-5, "C128": 1e-12}
+
+
+def to_bf16(a):
+    """float32 values rounded to the nearest bfloat16 (ties to even)."""
+    bits = np.ascontiguousarray(a, np.float32).view(np.uint32).astype(np.uint64)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return bits.astype(np.uint32).view(np.float32).reshape(np.shape(a))
+
+
+class Array:
+    """A tensor input: NumPy values and the dtype's table name (they differ for bfloat16)."""
+
+    def __init__(self, values, dtype):
+        values = np.asarray(values)
+        self.dtype = dtype
+        self.values = to_bf16(values) if dtype == "BF16" else np.array(values, NUMPY[dtype])
+
+
+class Case:
+    def __init__(self, op, index, dtype, inputs, attrs, sample):
+        self.op, self.index, self.dtype, self.inputs, self.attrs, self.sample = op, index, dtype, inputs, attrs, sample
+        self.id = f"{op['name']}/{index}/{dtype or '-'}"
+
+    def arrays(self):
+        """fields -> NumPy arrays, lists of them, None; attributes as they are."""
+        def plain(v):
+            if isinstance(v, Array):
+                return v.values
+            return [plain(x) for x in v] if isinstance(v, list) else v
+        return {**{k: plain(v) for k, v in self.inputs.items()}, **self.attrs}
+
+    def tolerance(self):
+        own = (self.op.get("tolerance") or {}).get(self.dtype)
+        return float(own) if own is not None else TOLERANCE.get(self.dtype, 0)
+
+
+def random_values(rng, shape, dtype, low, high):
+    shape = tuple(shape)
+    if dtype == "BOOL":
+        return rng.randint(0, 2, shape).astype(bool)
+    if dtype in ("U8", "I8", "I16", "I32", "I64"):
+        low = (0 if dtype == "U8" else -5) if low is None else low
+        return rng.randint(int(low), int(6 if high is None else high), shape)
+    if low is not None:
+        return rng.uniform(low, high, shape)
+    values = rng.standard_normal(shape)
+    return values + 1j * rng.standard_normal(shape) if dtype in ("C64", "C128") else values
+
+
+def make_tensor(rng, spec, dtype, zero=None):
+    """A tensor from its spec; `zero`: the length that is replaced by 0 (for empty variants)."""
+    if spec == "none" or spec is None:
+        return None
+    if isinstance(spec, list):
+        spec = {"shape": spec}
+    kind = spec.get("dtype") or dtype
+    if "values" in spec:
+        return Array(spec["values"], kind)
+    shape = [0 if zero is not None and n == zero else n for n in spec["shape"]]
+    return Array(random_values(rng, shape, kind, spec.get("low"), spec.get("high")), kind)
+
+
+def is_free(spec):
+    """True if the spec's dtype is the case's."""
+    return isinstance(spec, list) and not any(isinstance(x, (dict, list)) for x in spec) or (
+        isinstance(spec, dict) and "dtype" not in spec)
+
+
+def tensor_fields(op):
+    return [f for f in op["fields"] if f["role"] == "IN"]
+
+
+def sample_specs(op, sample):
+    """Every tensor spec of a sample, lists flattened."""
+    for f in tensor_fields(op):
+        spec = sample.get(f["name"])
+        if f["kind"] == "TENSORS":
+            yield from spec or []
+        elif spec is not None:
+            yield spec
+
+
+def case_dtypes(op, sample):
+    free = any(is_free(s) for s in sample_specs(op, sample))
+    if sample.get("dtypes"):
+        return list(sample["dtypes"])
+    return list(op["dtypes"]) if free else [None]
+
+
+def build(op, index, sample, dtype, zero=None):
+    rng = np.random.RandomState(zlib.crc32(f"{op['name']}/{index}/{dtype}".encode()) & 0x7FFFFFFF)
+    inputs = {}
+    for f in tensor_fields(op):
+        if f["name"] not in sample:
+            continue
+        spec = sample[f["name"]]
+        if f["kind"] == "TENSORS":
+            inputs[f["name"]] = [make_tensor(rng, s, dtype, zero) for s in spec or []]
+        else:
+            inputs[f["name"]] = make_tensor(rng, spec, dtype, zero)
+    named = {f["name"]: f for f in op["fields"] if f["role"] == "ATTR"}
+    attrs = {}
+    for key, value in sample.items():
+        if key in named:
+            attrs[key] = NAMES[value] if named[key]["kind"] == "DTYPE" and value in NAMES else value
+    return Case(op, index, dtype or first_dtype(inputs), inputs, attrs, sample)
+
+
+def first_dtype(inputs):
+    for v in itertools.chain.from_iterable(v if isinstance(v, list) else [v] for v in inputs.values()):
+        if v is not None:
+            return v.dtype
+    return None
+
+
+def cases(op):
+    for index, sample in enumerate(op["samples"]):
+        for dtype in case_dtypes(op, sample):
+            yield build(op, index, sample, dtype)
+
+
+def empty_case(op, index, sample, dtype):
+    """The sample with the first tensor's first length replaced by 0 wherever it occurs; None if it has none."""
+    for spec in sample_specs(op, sample):
+        shape = spec if isinstance(spec, list) else spec.get("shape") if isinstance(spec, dict) else None
+        if shape and sample.get("empty", True):
+            return build(op, index, sample, dtype, zero=shape[0])
+    return None
+
+
+def load_table(build_dir):
+    return json.loads((pathlib.Path(build_dir) / "gen/ops.json").read_text())["ops"]
+
+
+def family_module(op, name):
+    """ops/<family>/<name>.py as a module, None if there is none."""
+    path = ROOT / "ops" / op["family"] / f"{name}.py"
+    if not path.exists():
+        return None
+    key = f"proa_{op['family']}_{name}"
+    spec = importlib.util.spec_from_file_location(key, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

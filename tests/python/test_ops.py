@@ -1,0 +1,394 @@
+"""The table's matrix: every op, sample and dtype, in every mode. An op is tested because it is in the table.
+
+Modes: forward (NumPy), oracle (real Paddle), strided, empty, gradient (finite differences in float64), captured
+(eager = captured = saved and loaded), backends (each against the portable one), refused (bad input).
+Known gaps stand in skips.txt with their reason; one that has come to pass fails until its line is removed.
+"""
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import numpy as np
+import pytest
+
+import matrix
+import runner
+from conftest import BUILD, ROOT
+from proa import _core
+
+TABLE = matrix.load_table(BUILD)
+DIFFERENTIABLE = [op for op in TABLE if op["vjp"] not in (None, "none")]
+SKIPS = {}
+for line in (pathlib.Path(__file__).parent / "skips.txt").read_text().splitlines():
+    if line.strip() and not line.startswith("#"):
+        name, mode, reason = line.split(None, 2)
+        SKIPS[name, mode] = reason
+
+
+def each(ops):
+    return pytest.mark.parametrize("op", ops, ids=lambda op: op["name"])
+
+
+def verdict(op, mode, problems, tried=1):
+    """Turns a list of problems into the test's result, known gaps included."""
+    reason = SKIPS.get((op["name"], mode))
+    if reason and problems:
+        pytest.skip(reason)
+    if reason:
+        pytest.fail(f"skips.txt has '{op['name']} {mode}', but it passes now: remove the line")
+    assert not problems, "\n".join(problems[:8]) + (f"\n… {len(problems)} problems" if len(problems) > 8 else "")
+    assert tried, "no case was tried"
+
+
+def check(case, got, expected):
+    n = sum(f["role"] == "OUT" for f in case.op["fields"])
+    want = runner.as_list(expected, n)
+    if len(want) < n:
+        want = want + [None] * (n - len(want))
+    return runner.difference(got, want[:n], case.tolerance())
+
+
+def attempt(case, body):
+    """body's complaint about a case, or its exception, as one line; None if all is well."""
+    try:
+        problem = body()
+    except Exception as e:  # noqa: BLE001 - any exception is a finding here
+        problem = f"{type(e).__name__}: {e}"
+    return f"{case.id}: {problem}" if problem else None
+
+
+@each(TABLE)
+def test_forward(op):
+    reference = getattr(matrix.family_module(op, "reference"), op["name"], None)
+    if op["skip"]:
+        pytest.skip(op["skip"])
+    if reference is None:
+        return verdict(op, "forward", ["reference.py has no function for it"])
+
+    def body(case):
+        with np.errstate(all="ignore"):
+            return check(case, runner.call(case), reference(**case.arrays()))
+    problems = [p for p in (attempt(c, lambda: body(c)) for c in matrix.cases(op)) if p]
+    verdict(op, "forward", problems)
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory):
+    python = ROOT / ".venv-oracle/bin/python"
+    if not python.exists():
+        pytest.skip("no oracle: tools/bootstrap --oracle")
+    name = f"oracle-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}.npz"
+    out = pathlib.Path(tempfile.gettempdir()) / name
+    lock = out.with_suffix(".lock")
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+        run = subprocess.run([python, ROOT / "tests/oracle/run_matrix.py", BUILD, out.with_suffix(".part.npz")],
+                             capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr[-2000:]
+        print(run.stdout)
+        out.with_suffix(".part.npz").rename(out)
+    except FileExistsError:
+        import time
+        for _ in range(1200):
+            if out.exists():
+                break
+            time.sleep(0.25)
+    return dict(np.load(out, allow_pickle=False))
+
+
+def recorded(results, case):
+    """What Paddle answered: an array, a list of them, or None if it refused."""
+    if case.id in results:
+        return results[case.id]
+
+    def gather(prefix):
+        if prefix in results:
+            return results[prefix]
+        found, i = [], 0
+        while f"{prefix}#{i}" in results or f"{prefix}#{i}#0" in results:
+            found.append(gather(f"{prefix}#{i}"))
+            i += 1
+        return found
+    return gather(case.id) or None
+
+
+@each([op for op in TABLE if op["oracle"] != "none" and not op["skip"]])
+def test_oracle(op, oracle):
+    if getattr_oracle(op) is None:
+        return verdict(op, "oracle", ["oracle.py has no function for it, and the table does not say oracle: none"])
+    problems, tried = [], 0
+    for case in matrix.cases(op):
+        expected = recorded(oracle, case)
+        if expected is None:
+            if case.id + "!" not in oracle:
+                problems.append(f"{case.id}: Paddle returned nothing")
+            continue
+        tried += 1
+        problem = attempt(case, lambda: check(case, runner.call(case), expected))
+        if problem:
+            problems.append(problem)
+    if not tried:
+        problems.append("Paddle refused every case: " + str(next((v for k, v in oracle.items() if k.startswith(
+            op["name"] + "/")), "")))
+    verdict(op, "oracle", problems)
+
+
+def getattr_oracle(op):
+    path = ROOT / "ops" / op["family"] / "oracle.py"
+    return path.exists() and f"def {op['name']}(" in path.read_text() or None
+
+
+def has_tensors(op):
+    return any(True for sample in op["samples"] for _ in matrix.sample_specs(op, sample))
+
+
+@each([op for op in TABLE if has_tensors(op)])
+def test_strided(op):
+    def body(case):
+        return runner.difference(runner.call(case, runner.strided), runner.call(case), case.tolerance())
+    verdict(op, "strided", [p for p in (attempt(c, lambda: body(c)) for c in matrix.cases(op)) if p])
+
+
+@each([op for op in TABLE if has_tensors(op)])
+def test_empty(op):
+    reference = getattr(matrix.family_module(op, "reference"), op["name"], None)
+    problems = []
+    for index, sample in enumerate(op["samples"]):
+        dtype = matrix.case_dtypes(op, sample)[0]
+        case = matrix.empty_case(op, index, sample, dtype)
+        if case is None or reference is None:
+            continue
+
+        def body():
+            got = runner.call(case)
+            with np.errstate(all="ignore"):
+                try:
+                    expected = reference(**case.arrays())
+                except Exception:  # noqa: BLE001 - NumPy cannot: not crashing is what is left to ask
+                    return None
+            return check(case, got, expected)
+        problem = attempt(case, body)
+        if problem:
+            problems.append(problem)
+    verdict(op, "empty", problems)
+
+
+# ---- gradients -------------------------------------------------------------------------------
+
+EPS = 1e-6
+
+
+def float_inputs(case):
+    """(field, index) of every float64 input a gradient may flow to."""
+    for f in matrix.tensor_fields(case.op):
+        if "NO_GRAD" in f["flags"] or f["name"] not in case.inputs:
+            continue
+        v = case.inputs[f["name"]]
+        for i, item in enumerate(v if isinstance(v, list) else [v]):
+            if item is not None and item.dtype == "F64":
+                yield f["name"], i if isinstance(v, list) else None
+
+
+def weighted(case, values):
+    """A scalar of the op's floating outputs, with fixed random weights."""
+    _core.seed(1)
+    result = getattr(_core, case.op["name"])(**{k: v for k, v in values.items() if v is not None}, **case.attrs)
+    flat = []
+    for out in runner.outputs(case, values, result):
+        flat += out if isinstance(out, list) else [out]
+    rng, total = np.random.RandomState(7), None
+    for out in flat:
+        if out is None or out.dtype != "float64":
+            continue
+        w = _core.from_numpy(np.asarray(rng.standard_normal(tuple(out.shape))))
+        part = _core.sum(_core.multiply(out, w))
+        total = part if total is None else _core.add(total, part)
+    return total
+
+
+def place(case, moves):
+    """Tensors of the case, its float64 inputs moved; and the list of those inputs."""
+    values, leaves = runner.tensors(case), []
+    for (name, i), delta in moves.items():
+        array = case.inputs[name] if i is None else case.inputs[name][i]
+        t = _core.from_numpy(np.ascontiguousarray(array.values + delta))
+        t.stop_gradient = False
+        leaves.append(t)
+        if i is None:
+            values[name] = t
+        else:
+            values[name][i] = t
+    return values, leaves
+
+
+def slope_problem(value, wanted, case, directions, what):
+    """Compares value's recorded slope with central differences of it."""
+    zero = {k: 0 * d for k, d in directions.items()}
+    total, leaves = value(zero)
+    if total is None or total.stop_gradient:
+        return None if wanted is None else "no gradient flows"
+    grads = _core.grad([total], leaves, allow_unused=True)
+    recorded_slope = sum(float((g.numpy() * d).sum()) for g, d in zip(grads, directions.values()) if g is not None)
+    up = value({k: EPS * d for k, d in directions.items()})[0].item()
+    down = value({k: -EPS * d for k, d in directions.items()})[0].item()
+    numeric = (up - down) / (2 * EPS)
+    noise = 4e-15 * (abs(up) + abs(down)) / EPS
+    allowed = 2e-5 * max(1, abs(numeric)) + noise
+    if abs(numeric - recorded_slope) <= allowed:
+        return None
+    return f"{what}: recorded {recorded_slope:.8g}, numeric {numeric:.8g}"
+
+
+def gradient_problem(case, order):
+    rng = np.random.RandomState(11)
+    targets = list(float_inputs(case))
+    arrays = {t: (case.inputs[t[0]] if t[1] is None else case.inputs[t[0]][t[1]]).values for t in targets}
+    directions = {t: rng.standard_normal(a.shape) for t, a in arrays.items()}
+
+    def first(moves):
+        values, leaves = place(case, moves)
+        return weighted(case, values), leaves
+
+    def second(moves):
+        total, leaves = first(moves)
+        if total is None or total.stop_gradient:
+            return None, leaves
+        grads = _core.grad([total], leaves, create_graph=True, allow_unused=True)
+        weights, out = np.random.RandomState(13), None
+        for g in grads:
+            if g is None or g.stop_gradient:
+                continue
+            w = _core.from_numpy(np.asarray(weights.standard_normal(tuple(g.shape))))
+            part = _core.sum(_core.multiply(g, w))
+            out = part if out is None else _core.add(out, part)
+        return out, leaves
+    if order == 1:
+        return slope_problem(first, True, case, directions, "gradient")
+    return slope_problem(second, None, case, directions, "second gradient")
+
+
+def gradient_cases(op):
+    for index, sample in enumerate(op["samples"]):
+        if "F64" in matrix.case_dtypes(op, sample):
+            case = matrix.build(op, index, sample, "F64")
+            if any(float_inputs(case)):
+                yield case
+
+
+@each(DIFFERENTIABLE)
+def test_gradient(op):
+    problems, tried = [], 0
+    for case in gradient_cases(op):
+        tried += 1
+        problem = attempt(case, lambda: gradient_problem(case, 1))
+        if problem:
+            problems.append(problem)
+    if not tried:
+        problems.append("no sample reaches it in float64")
+    verdict(op, "gradient", problems)
+
+
+@each(DIFFERENTIABLE)
+def test_second_gradient(op):
+    problems = [p for p in (attempt(c, lambda: gradient_problem(c, 2)) for c in gradient_cases(op)) if p]
+    verdict(op, "second", problems)
+
+
+# ---- programs --------------------------------------------------------------------------------
+
+def captured(case, values):
+    """The op as a program over its tensors (flattened), and those tensors."""
+    flat = []
+    for v in values.values():
+        flat += v if isinstance(v, list) else [v] if isinstance(v, _core.Tensor) else []
+
+    def fn(*symbols):
+        it = iter(symbols)
+        given = {k: [next(it) if isinstance(x, _core.Tensor) else x for x in v] if isinstance(v, list)
+                 else next(it) if isinstance(v, _core.Tensor) else v for k, v in values.items() if v is not None}
+        result = getattr(_core, case.op["name"])(**given, **case.attrs)
+        outs = []
+        for out in runner.outputs(case, given, result):
+            outs += out if isinstance(out, list) else [] if out is None else [out]
+        return outs
+    return _core.capture(fn, [(f"x{i}", list(t.shape), t.dtype) for i, t in enumerate(flat)]), flat
+
+
+def flatten(values):
+    out = []
+    for v in values:
+        out += flatten(v) if isinstance(v, list) else [] if v is None else [v]
+    return out
+
+
+CAPTURABLE = [op for op in TABLE if has_tensors(op) and not {"MUTATES", "RANDOM"} & set(op["flags"])]
+
+
+@each(CAPTURABLE)
+def test_captured(op, tmp_path):
+    problems = []
+    for case in matrix.cases(op):
+        def body():
+            eager = flatten(runner.call(case))
+            values = runner.tensors(case)
+            program, flat = captured(case, values)
+            problem = runner.difference(runner.to_numpy(program.run(flat)), eager, 0)
+            if problem or case.dtype not in ("F32", "I64"):
+                return problem and "captured: " + problem
+            program.save(str(tmp_path / "m"))
+            loaded = _core.load_program(str(tmp_path / "m"))
+            problem = runner.difference(runner.to_numpy(loaded.run(flat)), eager, max(case.tolerance(), 1e-6))
+            return problem and "saved and loaded: " + problem
+        problem = attempt(case, body)
+        if problem:
+            problems.append(problem)
+    verdict(op, "captured", problems)
+
+
+# ---- kernels and bad input -------------------------------------------------------------------
+
+@each([op for op in TABLE if len(op["kernels"]) > 1])
+def test_backends(op):
+    problems = []
+    for backend in sorted({k.rsplit("_", 1)[1] for k in op["kernels"]} - {"cpu"}):
+        for case in matrix.cases(op):
+            def body():
+                _core.set_flag("backends", "cpu")
+                portable = runner.call(case)
+                _core.set_flag("backends", f"{backend},cpu")
+                return runner.difference(runner.call(case), portable, 2 * case.tolerance())
+            problem = attempt(case, body)
+            if problem:
+                problems.append(f"{backend}: {problem}")
+    _core.set_flag("backends", "onednn,openblas,cpu")
+    verdict(op, "backends", problems)
+
+
+@each([op for op in TABLE if has_tensors(op)])
+def test_refused(op):
+    """Wrong dtypes, missing and odd-shaped tensors: an exception that names the op, or a result; never a crash."""
+    problems = []
+    case = next(matrix.cases(op))
+    for f in matrix.tensor_fields(op):
+        values = runner.tensors(case)
+        if f["name"] not in values or f["kind"] != "TENSOR" or values[f["name"]] is None:
+            continue
+        wrong = [d for d in matrix.NUMPY if d not in op["dtypes"] and d != "BF16"]
+        odd = [np.zeros((2, 3, 1, 2, 7)), np.zeros(()), np.zeros((0, 3)), np.full((3,), 1 << 40)]
+        for value in [None] + odd + [np.zeros((4, 5), matrix.NUMPY[d]) for d in wrong]:
+            given = dict(values)
+            given[f["name"]] = None if value is None else _core.from_numpy(np.ascontiguousarray(value))
+            is_first = f is matrix.tensor_fields(op)[0]
+            try:
+                getattr(_core, op["name"])(**given, **case.attrs)
+                if value is None and "OPTIONAL" not in f["flags"]:
+                    problems.append(f"{f['name']}=None was taken")
+                elif is_first and value is not None and value.dtype.name in {matrix.NUMPY[d] for d in wrong}:
+                    problems.append(f"{f['name']}: {value.dtype} was taken")
+            except SystemError as e:
+                problems.append(f"{f['name']}: SystemError: {e}")
+            except Exception as e:  # noqa: BLE001 - every typed error is right
+                if op["name"] not in str(e):
+                    problems.append(f"{f['name']}: the message does not name the op: {e}")
+    verdict(op, "refused", problems)
