@@ -23,6 +23,10 @@ static proa_status prepare(const matmul_product *p, void **state)
 {
     bool t;
     *state = NULL;
+#if defined(__x86_64__)
+    /* For x86-64 without AVX2 OpenBLAS may choose kernels with 3DNow!, which few of those CPUs have. */
+    if (proa__cpu_level() == 0) return PROA_DECLINED;
+#endif
     bool known = p->dtype == PROA_F32 || p->dtype == PROA_F64 || p->dtype == PROA_C64 || p->dtype == PROA_C128;
     if (!known || p->odd || p->k == 0 || p->batches == 0 || p->m == 0 || p->n == 0) return PROA_DECLINED;
     if (product_work(p) < SMALL_WORK || (p->add && (p->dtype == PROA_C64 || p->dtype == PROA_C128)))
