@@ -463,6 +463,7 @@ proa_status proa__read_op(proa_wire_reader *r)
     const char *why = NULL;
     const proa__form *form = NULL;
     while ((form = proa__forms_next(&r->load->forms, form, r->desc->type)) != NULL) {
+        if (form->wire->write && !form->wire->read && form->wire->n_slots == 0) continue; /* only written */
         if (!form_fits(form, r->desc, &why)) continue;
         if (!form->wire->read) return read_regular(r, form);
         proa_status status = form->wire->read(r);

@@ -47,6 +47,54 @@ static proa_status put_expanded(proa_wire_writer *w, proa_tensor *t, const proa_
     return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, (proa_ints){meta.ndim, meta.shape, NULL, NULL});
 }
 
+/* t, some of whose dims only running will tell, plus zeros shaped like `like`: broadcast there and then. */
+static proa_status put_grown(proa_wire_writer *w, proa_tensor *t, proa_tensor *like, const proa_meta *to,
+                             proa_tensor **out)
+{
+    proa_meta zeros = proa_meta_of(like), grown = *to;
+    zeros.dtype = grown.dtype = (proa_dtype)t->dtype;
+    proa_tensor *zero = proa_wire_temporary(w, &zeros);
+    *out = proa_wire_temporary(w, &grown);
+    if (!zero || !*out) return proa_error();
+    PROA_TRY(proa_wire_op(w, "fill_any_like"));
+    PROA_TRY(proa_wire_put_input(w, "X", like));
+    PROA_TRY(proa_wire_put_output(w, "Out", zero));
+    PROA_TRY(proa_wire_put_float(w, "value", 0));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", zeros.dtype));
+    PROA_TRY(proa_wire_op(w, "elementwise_add"));
+    PROA_TRY(proa_wire_put_input(w, "X", t));
+    PROA_TRY(proa_wire_put_input(w, "Y", zero));
+    PROA_TRY(proa_wire_put_output(w, "Out", *out));
+    return proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1);
+}
+
+static bool has_unknown(const proa_tensor *t, int64_t but)
+{
+    for (int i = 0; i < t->ndim; i++)
+        if (i != but && t->shape[i] < 0) return true;
+    return false;
+}
+
+/* indices brought to the shape `to`, which they share with arr beside the axis. */
+static proa_status put_indices(proa_wire_writer *w, proa_tensor *indices, proa_tensor *arr, int64_t axis,
+                               const proa_meta *to, proa_tensor **out)
+{
+    if (!has_unknown(indices, axis) && !has_unknown(arr, axis)) return put_expanded(w, indices, to, out);
+    proa_meta m = proa_meta_of(arr);
+    m.shape[axis] = 1;
+    proa_tensor *first = proa_wire_temporary(w, &m);
+    if (!first) return proa_error();
+    PROA_TRY(proa_wire_op(w, "slice"));
+    PROA_TRY(proa_wire_put_input(w, "Input", arr));
+    PROA_TRY(proa_wire_put_output(w, "Out", first));
+    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis)));
+    PROA_TRY(proa_wire_put_ints(w, "starts", PROA_WIRE_INTS, PROA_INTS(0)));
+    PROA_TRY(proa_wire_put_ints(w, "ends", PROA_WIRE_INTS, PROA_INTS(1)));
+    PROA_TRY(proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, PROA_INTS(1)));
+    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, PROA_SCALAR_SHAPE));
+    return put_grown(w, indices, first, to, out);
+}
+
 proa_status take_along_axis_read(proa_wire_reader *r)
 {
     proa_tensor *out = proa_take_along_axis(proa_wire_input(r, "Input"), proa_wire_input(r, "Index"),
@@ -62,8 +110,8 @@ proa_status take_along_axis_write(const void *args, proa_wire_writer *w)
     int64_t axis = a->axis < 0 ? a->axis + a->arr->ndim : a->axis;
     full.shape[axis] = a->arr->shape[axis];
     if (a->broadcast) {
-        PROA_TRY(put_expanded(w, index, &places, &index));
-        PROA_TRY(put_expanded(w, arr, &full, &arr));
+        PROA_TRY(put_indices(w, a->indices, arr, axis, &places, &index));
+        if (!has_unknown(arr, axis) && !has_unknown(a->indices, axis)) PROA_TRY(put_expanded(w, arr, &full, &arr));
     }
     PROA_TRY(proa_wire_op(w, "take_along_axis"));
     PROA_TRY(proa_wire_put_input(w, "Input", arr));
@@ -99,8 +147,10 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
     int64_t axis = a->axis < 0 ? a->axis + a->arr->ndim : a->axis;
     for (int i = 0; i < places.ndim && a->broadcast; i++)
         if (i != axis) places.shape[i] = a->arr->shape[i];
-    PROA_TRY(put_expanded(w, a->indices, &places, &index));
-    PROA_TRY(put_expanded(w, a->values, &places, &values));
+    if (a->broadcast) PROA_TRY(put_indices(w, a->indices, a->arr, axis, &places, &index));
+    else index = a->indices;
+    if (has_unknown(a->values, -1) || has_unknown(index, -1)) PROA_TRY(put_grown(w, a->values, index, &places, &values));
+    else PROA_TRY(put_expanded(w, a->values, &places, &values));
     PROA_TRY(proa_wire_op(w, "put_along_axis"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->arr));
     PROA_TRY(proa_wire_put_input(w, "Index", index));

@@ -371,8 +371,17 @@ proa_status set_strided_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Updates", updates));
     PROA_TRY(proa_wire_put_output(w, "Out", out));
     PROA_TRY(proa_wire_put_int(w, "overwrite", PROA_WIRE_BOOLEAN, 1));
+    proa_meta dims = {.dtype = PROA_I32, .ndim = 1, .shape = {a->x->ndim}};
+    proa_tensor *shape = proa_wire_temporary(w, &dims);
+    if (!shape) return proa_error();
+    if (a->x->numel < 0) {
+        PROA_TRY(proa_wire_op(w, "shape"));
+        PROA_TRY(proa_wire_put_input(w, "Input", a->x));
+        PROA_TRY(proa_wire_put_output(w, "Out", shape));
+    }
     PROA_TRY(proa_wire_op(w, "reshape2"));
     PROA_TRY(proa_wire_put_input(w, "X", out));
+    if (a->x->numel < 0) PROA_TRY(proa_wire_put_input(w, "Shape", shape));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, (proa_ints){a->x->ndim, a->x->shape, NULL, NULL});
 }
