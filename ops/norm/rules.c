@@ -107,7 +107,7 @@ static proa_status second(const second_order *s, const bool *want, proa_tensor *
     if (want[2]) {
         proa_tensor *d = d_g && s->weight ? proa_multiply(d_g, s->weight) : d_g;
         if (s->v_weight) d = plus(d, proa_multiply(s->v_weight, x_hat));
-        if (s->v_bias) d = plus(d, proa_expand(s->v_bias, ((proa_ints){s->x->ndim, s->x->shape, NULL, NULL})));
+        if (s->v_bias) d = plus(d, proa_expand_as(s->v_bias, s->x));
         to[2] = d;
     }
     return proa_error();
