@@ -68,7 +68,7 @@ proa_status full_like_infer(const proa_full_like_args *a, proa_full_like_metas *
 {
     m->out = proa_meta_of(a->x);
     if (a->dtype != PROA_NODTYPE) m->out.dtype = a->dtype;
-    return PROA_OK;
+    return proa__check_dtype("full_like", m->out.dtype, (1u << PROA_DTYPE_COUNT) - 2);
 }
 
 static const uint32_t RANGE_DTYPES =

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #ifndef PROA_FORMULA
-#define PROA_FORMULA static inline __attribute__((unused))
+#define PROA_FORMULA static inline __attribute__((unused, always_inline))
 #endif
 
 #define T float _Complex

@@ -24,7 +24,7 @@ typedef struct map_plan {
 } map_plan;
 
 /* Outputs that no cache will hold until they are read again are written past the caches. */
-enum { STREAM_BYTES = 1 << 25, GRAIN_BYTES = 1 << 17 };
+enum { STREAM_BYTES = 1 << 21, GRAIN_BYTES = 1 << 17 };
 
 /* Copies to 64-byte aligned `to` without reading its cache lines; n is a multiple of 64. */
 static void stream_copy(char *to, const char *from, int64_t n)

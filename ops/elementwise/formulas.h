@@ -10,7 +10,7 @@
 #include <string.h>
 
 #ifndef PROA_FORMULA
-#define PROA_FORMULA static inline __attribute__((unused))
+#define PROA_FORMULA static inline __attribute__((unused, always_inline))
 #endif
 
 /* ---- float32 primitives ---------------------------------------------------------------- */
@@ -111,10 +111,20 @@ PROA_FORMULA float m_log_F32(float x)
 /* log(1 + x): 3 ulp; the rounding error of 1 + x is carried on. */
 PROA_FORMULA float m_log1p_F32(float x)
 {
-    float u = 1.0f + x, lost = u >= 1.0f && x < 1.0f ? x - (u - 1.0f) : x < 1.0f ? (x - u) + 1.0f : 1.0f - (u - x);
+    float u = 1.0f + x, lost = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
     float y = m_log_F32(u) + lost / u;
     y = u == 1.0f ? x : y;
     return u > 0.0f && u < INFINITY ? y : m_log_F32(u);
+}
+
+/* log(1 + x) for x in [0, 1], without the edges of the general one. */
+PROA_FORMULA float m_log1p_unit_F32(float x)
+{
+    float u = 1.0f + x, lost = x - (u - 1.0f);
+    uint32_t above = m_bits(u) - 0x3f3504f3u; /* as in m_split */
+    float e = (float)((int32_t)above >> 23), m = m_float((above & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    float tail = m_log_tail(m) + e * -2.12194440e-4f;
+    return (tail + m) + e * 0.693359375f + lost / u;
 }
 
 /* tanh x: 3 ulp. */
@@ -170,6 +180,7 @@ PROA_FORMULA double m_exp_F64(double x) { return exp(x); }
 PROA_FORMULA double m_expm1_F64(double x) { return expm1(x); }
 PROA_FORMULA double m_log_F64(double x) { return log(x); }
 PROA_FORMULA double m_log1p_F64(double x) { return log1p(x); }
+PROA_FORMULA double m_log1p_unit_F64(double x) { return log1p(x); }
 PROA_FORMULA double m_tanh_F64(double x) { return tanh(x); }
 PROA_FORMULA double m_erf_F64(double x) { return erf(x); }
 PROA_FORMULA double m_sqrt_F64(double x) { return sqrt(x); }
@@ -185,7 +196,7 @@ PROA_FORMULA double m_digamma(double x)
     if (x == 0) return copysign(INFINITY, -x);
     if (x < 0) {
         if (x == floor(x)) return NAN;
-        double frac = x - floor(x);
+        double frac = x - floor(x + 0.5);
         back = -3.14159265358979323846 / tan(3.14159265358979323846 * frac);
         x = 1 - x;
     }

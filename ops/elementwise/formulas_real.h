@@ -91,7 +91,7 @@ PROA_FORMULA T F(relu6)(T x)
 }
 PROA_FORMULA T F(sigmoid)(T x) { return 1 / (1 + F(m_exp)(-x)); }
 /* log σ(x) = min(x, 0) − log(1 + e^−|x|) */
-PROA_FORMULA T F(logsigmoid)(T x) { return (x < 0 || x != x ? x : 0) - F(m_log1p)(F(m_exp)(-F(m_abs)(x))); }
+PROA_FORMULA T F(logsigmoid)(T x) { return (x < 0 || x != x ? x : 0) - F(m_log1p_unit)(F(m_exp)(-F(m_abs)(x))); }
 PROA_FORMULA T F(leaky_relu)(T x, T alpha) { return x > 0 ? x : alpha * x; }
 PROA_FORMULA T F(elu)(T x, T alpha) { return x > 0 ? x : alpha * F(m_expm1)(x < 0 || x != x ? x : 0); }
 PROA_FORMULA T F(selu)(T x, T scale, T alpha) { return scale * F(elu)(x, alpha); }
@@ -104,7 +104,7 @@ PROA_FORMULA T F(silu)(T x) { return x / (1 + F(m_exp)(-x)); }
 PROA_FORMULA T F(swish)(T x) { return F(silu)(x); }
 PROA_FORMULA T F(softplus)(T x, T beta, T threshold)
 {
-    T z = x * beta, soft = ((z > 0 ? z : 0) + F(m_log1p)(F(m_exp)(-F(m_abs)(z)))) / beta;
+    T z = x * beta, soft = ((z > 0 ? z : 0) + F(m_log1p_unit)(F(m_exp)(-F(m_abs)(z)))) / beta;
     return z > threshold || x != x ? x : soft;
 }
 PROA_FORMULA T F(mish)(T x, T threshold) { return x * F(m_tanh)(F(softplus)(x, 1, threshold)); }
@@ -125,13 +125,10 @@ PROA_FORMULA T F(softshrink)(T x, T threshold)
 PROA_FORMULA T F(tanhshrink)(T x) { return x - F(m_tanh)(x); }
 PROA_FORMULA T F(thresholded_relu)(T x, T threshold) { return x > threshold || x != x ? x : 0; }
 PROA_FORMULA T F(stanh)(T x, T scale_a, T scale_b) { return scale_b * F(m_tanh)(scale_a * x); }
-/* approximate ≠ 0: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))); else x Φ(x). */
+/* x Φ(x); on (approximate): 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))). */
 PROA_FORMULA T F(gelu_inner)(T x) { return (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x); }
-PROA_FORMULA T F(gelu)(T x, T approximate)
-{
-    if (approximate != 0) return (T)0.5 * x * (1 + F(m_tanh)(F(gelu_inner)(x)));
-    return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.70710678118654752440));
-}
+PROA_FORMULA T F(gelu_on)(T x) { return (T)0.5 * x * (1 + F(m_tanh)(F(gelu_inner)(x))); }
+PROA_FORMULA T F(gelu_off)(T x) { return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.70710678118654752440)); }
 
 /* ---- gradients of hot activations: the saved tensor first, then the gradient that came in ---- */
 PROA_FORMULA T F(relu_grad)(T out, T g) { return out > 0 ? g : 0; }
@@ -142,12 +139,13 @@ PROA_FORMULA T F(silu_grad)(T x, T g)
     T s = F(sigmoid)(x);
     return g * s * (1 + x * (1 - s));
 }
-PROA_FORMULA T F(gelu_grad)(T x, T g, T approximate)
+PROA_FORMULA T F(gelu_grad_on)(T x, T g)
 {
-    if (approximate != 0) {
-        T t = F(m_tanh)(F(gelu_inner)(x)), inner = (T)0.79788456080286535588 * (1 + (T)0.134145 * x * x);
-        return g * (T)0.5 * ((1 + t) + x * (1 - t * t) * inner);
-    }
+    T t = F(m_tanh)(F(gelu_inner)(x)), inner = (T)0.79788456080286535588 * (1 + (T)0.134145 * x * x);
+    return g * (T)0.5 * ((1 + t) + x * (1 - t * t) * inner);
+}
+PROA_FORMULA T F(gelu_grad_off)(T x, T g)
+{
     T phi = (T)0.39894228040143267794 * F(m_exp)((T)-0.5 * x * x);
     return g * ((T)0.5 * (1 + F(m_erf)(x * (T)0.70710678118654752440)) + x * phi);
 }

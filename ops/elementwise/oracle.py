@@ -6,10 +6,10 @@ _DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "
            "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
            "C128": "complex128"}
 
-for _name in """add subtract multiply divide floor_divide remainder maximum minimum fmax fmin heaviside atan2 lerp
+for _name in """add subtract multiply divide floor_divide remainder maximum minimum fmax fmin heaviside lerp
         equal not_equal less_than less_equal greater_than greater_equal logical_and logical_or logical_xor
         logical_not bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite abs neg exp expm1 log log2
-        log10 log1p sqrt rsqrt square reciprocal sign floor ceil round trunc sin cos tan asin acos atan sinh cosh
+        log10 log1p sqrt rsqrt square reciprocal sign floor ceil round sin cos tan asin acos atan sinh cosh
         tanh asinh acosh atanh erf erfinv lgamma digamma stanh angle real imag conj scale clip pow
         assign""".split():
     globals()[_name] = getattr(paddle, _name)
@@ -20,6 +20,15 @@ for _name in """relu relu6 sigmoid leaky_relu elu selu celu gelu silu swish soft
 
 def elementwise_pow(x, y):
     return paddle.pow(x, y)
+
+
+def trunc(x):
+    return paddle.trunc(x)
+
+
+def atan2(x, y):
+    shape = paddle.broadcast_shape(x.shape, y.shape)
+    return paddle.atan2(paddle.expand(x, shape), paddle.expand(y, shape))
 
 
 def where(condition, x, y):

@@ -124,7 +124,7 @@ isfinite = _unary(np.isfinite)
 # ---- unary mathematics ----
 
 abs = _unary(np.abs)
-neg = _unary(np.negative)
+neg = _unary(lambda x: x if x.dtype == np.bool_ else -x)
 square = _unary(np.square)
 sign = _unary(np.sign)
 conj = _unary(np.conj)

@@ -33,6 +33,23 @@
 #define PROA_ROW_UNARY_3(op, D, b, c, d)                                                           \
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b, c = (T)a->c, d = (T)a->d;          \
     PROA_ROW_LOOP out[i] = op##_##D(x[i], b, c, d); }
+/* A flag picks one of two formulas, <op>_on and <op>_off, before the loop starts. */
+#define PROA_ROW_FLAGGED_1(op, D, flag)                                                            \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T)                                                         \
+    if (a->flag) {                                                                                 \
+        PROA_ROW_LOOP out[i] = op##_on_##D(x[i]);                                                  \
+    } else {                                                                                       \
+        PROA_ROW_LOOP out[i] = op##_off_##D(x[i]);                                                 \
+    }                                                                                              \
+    }
+#define PROA_ROW_FLAGGED2_1(op, D, flag)                                                           \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_                                             \
+    if (a->flag) {                                                                                 \
+        PROA_ROW_LOOP out[i] = op##_on_##D(x[i], y[i]);                                            \
+    } else {                                                                                       \
+        PROA_ROW_LOOP out[i] = op##_off_##D(x[i], y[i]);                                           \
+    }                                                                                              \
+    }
 
 #define PROA_ROW_BINARY_0(op, D)                                                                   \
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i]); }
@@ -61,6 +78,8 @@ typedef int64_t proa_real_I64;
 #define PROA_ROW_OUT_UNARY PROA_ROW_OUT_SAME
 #define PROA_ROW_OUT_BINARY PROA_ROW_OUT_SAME
 #define PROA_ROW_OUT_TERNARY PROA_ROW_OUT_SAME
+#define PROA_ROW_OUT_FLAGGED PROA_ROW_OUT_SAME
+#define PROA_ROW_OUT_FLAGGED2 PROA_ROW_OUT_SAME
 #define PROA_ROW_OUT_TEST PROA_ROW_OUT_BOOL
 #define PROA_ROW_OUT_COMPARE PROA_ROW_OUT_BOOL
 #define PROA_ROW_OUT_MODULUS PROA_ROW_OUT_REAL
@@ -85,6 +104,8 @@ typedef int64_t proa_real_I64;
         return proa__map_rows(&op##_rows, 4, t, a);                                                \
     }
 #define PROA_MAP_TEST PROA_MAP_UNARY
+#define PROA_MAP_FLAGGED PROA_MAP_UNARY
+#define PROA_MAP_FLAGGED2 PROA_MAP_BINARY
 #define PROA_MAP_MODULUS PROA_MAP_UNARY
 #define PROA_MAP_COMPARE PROA_MAP_BINARY
 

@@ -258,6 +258,7 @@ PROA_KERNEL(mean_cpu, mean)
 {
     reducer r;
     unsigned mask;
+    if (a->x->dtype == PROA_BOOL) return reduce("mean", ANY, a->out, a->x, &a->axis); /* as Paddle rounds it */
     PROA_TRY(proa__reduce_mask("mean", &a->axis, a->x->ndim, &mask));
     make_reducer(&r, SUM, (proa_dtype)a->x->dtype);
     reduce_job j = {.r = &r, .x = a->x};

@@ -100,7 +100,8 @@ proa_status sum_infer(const proa_op *op, const void *args, void *metas)
 
 proa_status prod_infer(const proa_op *op, const void *args, void *metas)
 {
-    return typed_infer(op, args, metas, (proa_dtype)(*proa_field_tensor(&op->fields[0], args))->dtype);
+    proa_dtype d = (proa_dtype)(*proa_field_tensor(&op->fields[0], args))->dtype;
+    return typed_infer(op, args, metas, d == PROA_BOOL ? PROA_I64 : d);
 }
 
 proa_status p_norm_infer(const proa_p_norm_args *a, proa_p_norm_metas *m)

@@ -17,6 +17,8 @@ def sum(x, axis=(), dtype=None, keepdim=False):
 
 
 def mean(x, axis=(), keepdim=False):
+    if x.dtype == np.bool_:
+        return np.any(x, axis=_axes(axis), keepdims=keepdim)
     if x.dtype.kind in "iub":
         n = np.mean(x.astype(np.float64), axis=_axes(axis), keepdims=keepdim)
         return np.trunc(n).astype(x.dtype)
@@ -35,7 +37,7 @@ amax, amin = max, min
 
 
 def prod(x, axis=(), dtype=None, keepdim=False):
-    to = _DTYPES[dtype] if dtype else x.dtype
+    to = _DTYPES[dtype] if dtype else np.int64 if x.dtype == np.bool_ else x.dtype
     return np.prod(x.astype(to), axis=_axes(axis), keepdims=keepdim).astype(to)
 
 
