@@ -44,17 +44,35 @@ class Case:
         self.op, self.index, self.dtype, self.inputs, self.attrs, self.sample = op, index, dtype, inputs, attrs, sample
         self.id = f"{op['name']}/{index}/{dtype or '-'}"
 
+    def fields(self, convert):
+        """What references and oracles get: every input (absent ones as None or []) through `convert`, every
+        attribute with its default; dtypes by their names in the table."""
+        given = {}
+        for f in tensor_fields(self.op):
+            value = self.inputs.get(f["name"], [] if f["kind"] == "TENSORS" else None)
+            given[f["name"]] = [convert(v) for v in value] if isinstance(value, list) else convert(value)
+        for f in self.op["fields"]:
+            if f["role"] == "ATTR":
+                given[f["name"]] = self.sample.get(f["name"], default_value(f))
+        return given
+
     def arrays(self):
-        """fields -> NumPy arrays, lists of them, None; attributes as they are."""
-        def plain(v):
-            if isinstance(v, Array):
-                return v.values
-            return [plain(x) for x in v] if isinstance(v, list) else v
-        return {**{k: plain(v) for k, v in self.inputs.items()}, **self.attrs}
+        return self.fields(lambda v: v.values if isinstance(v, Array) else v)
 
     def tolerance(self):
         own = (self.op.get("tolerance") or {}).get(self.dtype)
         return float(own) if own is not None else TOLERANCE.get(self.dtype, 0)
+
+
+def default_value(f):
+    """A default's text in the table as a Python value."""
+    text = f["default"]
+    if text is None or text == "none":
+        return None
+    if f["kind"] in ("ENUM", "STRING", "DTYPE"):
+        return text.strip('"')
+    return {"true": True, "false": False, "inf": float("inf"), "-inf": -float("inf")}.get(text) \
+        if text in ("true", "false", "inf", "-inf") else json.loads(text)
 
 
 def random_values(rng, shape, dtype, low, high):
