@@ -234,7 +234,7 @@ static proa_status attach_outputs(const proa_call *call, proa_node *node)
         const proa_field *f = &op->fields[i];
         proa_tensor **at = field_items(f, call->args);
         for (int64_t k = 0, n = field_count(f, call->args); k < n; k++, index++)
-            if (!(f->flags & PROA_FIELD_MUTATED)) PROA_TRY(attach_output(call, node, at[k], index));
+            if (!(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD))) PROA_TRY(attach_output(call, node, at[k], index));
     }
     return PROA_OK;
 }

@@ -59,9 +59,10 @@ class Case:
     def arrays(self):
         return self.fields(lambda v: v.values if isinstance(v, Array) else v)
 
-    def tolerance(self):
+    def tolerance(self, at_least=0.0):
+        """What an output may be off, as a part of its range. Integer inputs may have floating outputs."""
         own = (self.op.get("tolerance") or {}).get(self.dtype)
-        return float(own) if own is not None else TOLERANCE.get(self.dtype, 0)
+        return max(at_least, float(own) if own is not None else TOLERANCE.get(self.dtype, 1e-5))
 
 
 def default_value(f):

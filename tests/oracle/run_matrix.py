@@ -86,15 +86,16 @@ def answers(fn, cases):
 
 
 def main(build_dir, out):
-    results, modules = {}, {}
+    results, modules, functions = {}, {}, []
     for op in matrix.load_table(build_dir):
         family = op["family"]
         if family not in modules:
             modules[family] = matrix.family_module(op, "oracle")
         fn = getattr(modules[family], op["name"], None)
         if fn is not None:
+            functions.append(op["name"])
             results.update(answers(fn, list(matrix.cases(op))))
-    np.savez(out, version=paddle.__version__, **results)
+    np.savez(out, version=paddle.__version__, functions=np.array(functions), **results)
     refused = sum(k.endswith("!") for k in results)
     print(f"oracle {paddle.__version__}: {len(results) - refused} results, {refused} cases refused")
 
