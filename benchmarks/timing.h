@@ -1,0 +1,68 @@
+/* What the benchmarks share: a clock, medians, and a fence for the optimiser. C library only. */
+#ifndef PROA_BENCHMARKS_TIMING_H
+#define PROA_BENCHMARKS_TIMING_H
+
+#define _POSIX_C_SOURCE 200809L
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static inline double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Seconds of this thread's own running: what others on the machine do meanwhile is not in it. */
+static inline double now_here(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The compiler must assume that what p points to is read and written here. */
+static inline void opaque(const void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+
+static inline int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts. */
+static inline double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare_doubles);
+    return values[n / 2];
+}
+
+/* One addition a cycle, each waiting for the last: the core's clock as it is under this load. */
+static inline double clock_ghz(void)
+{
+    enum { STEPS = 1 << 16, TRIES = 31 };
+    double best = 1e9;
+    for (int try = 0; try < TRIES; try++) {
+        uint64_t x = (uint64_t)try;
+        double start = now_here();
+        for (int i = 0; i < STEPS; i++) {
+            x += 3;
+            __asm__ volatile("" : "+r"(x));
+            x += 5;
+            __asm__ volatile("" : "+r"(x));
+            x += 7;
+            __asm__ volatile("" : "+r"(x));
+            x += 9;
+            __asm__ volatile("" : "+r"(x));
+        }
+        double each = (now_here() - start) / (4.0 * STEPS);
+        if (each < best) best = each;
+    }
+    return 1e-9 / best;
+}
+
+static inline const char *verdict(int met) { return met ? "met" : "missed"; }
+
+#endif
