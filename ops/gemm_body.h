@@ -6,7 +6,8 @@
 #define GEMM_LANES ((int64_t)(GEMM_VECTOR / sizeof(GEMM_T)))
 #define GEMM_NR (GEMM_NV * GEMM_LANES)
 
-typedef GEMM_T GEMM_FN(gemm_vector) __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
+typedef GEMM_T GEMM_FN(gemm_vector)
+    __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
 
 /* c[MR × NR] += a panel · b panel; both packed, c with row stride ldc. */
 static inline void GEMM_FN(gemm_micro)(int64_t kc, const GEMM_T *a, const GEMM_T *b, GEMM_T *c, int64_t ldc)
@@ -44,7 +45,8 @@ static inline void GEMM_FN(gemm_pack_a)(int64_t m, int64_t kc, const GEMM_IN *a,
         if (rows < GEMM_MR) memset(to, 0, (size_t)(GEMM_MR * kc) * sizeof *to);
         if (s.rs == 1) {
             for (int64_t p = 0; p < kc; p++)
-                for (int64_t i = 0; i < rows; i++) to[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[p * s.cs + i]);
+                for (int64_t i = 0; i < rows; i++)
+                    to[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[p * s.cs + i]);
         } else {
             for (int64_t i = 0; i < rows; i++)
                 for (int64_t p = 0; p < kc; p++)
@@ -64,10 +66,12 @@ static inline void GEMM_FN(gemm_pack_b)(int64_t kc, int64_t n, const GEMM_IN *b,
         if (columns < GEMM_NR) memset(to, 0, (size_t)(GEMM_NR * kc) * sizeof *to);
         if (s.cs == 1 && columns == GEMM_NR) {
             for (int64_t p = 0; p < kc; p++)
-                for (int64_t j = 0; j < GEMM_NR; j++) to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
+                for (int64_t j = 0; j < GEMM_NR; j++)
+                    to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
         } else if (s.cs == 1) {
             for (int64_t p = 0; p < kc; p++)
-                for (int64_t j = 0; j < columns; j++) to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
+                for (int64_t j = 0; j < columns; j++)
+                    to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
         } else {
             for (int64_t j = 0; j < columns; j++)
                 for (int64_t p = 0; p < kc; p++)
@@ -93,8 +97,9 @@ static inline int64_t GEMM_FN(gemm_pack_size)(int64_t m, int64_t n, int64_t k)
 }
 
 /* c += a·b (or −a·b) for one accumulator of padded rows: m, n any size. */
-static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM_IN *a, gemm_strides as, bool negate,
-                                     const GEMM_IN *b, gemm_strides bs, GEMM_T *c, int64_t ldc, GEMM_T *pack)
+static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM_IN *a, gemm_strides as,
+                                     bool negate, const GEMM_IN *b, gemm_strides bs, GEMM_T *c, int64_t ldc,
+                                     GEMM_T *pack)
 {
     int64_t rows = gemm_min(gemm_round_up(m, GEMM_MR), GEMM_MC), nc = GEMM_FN(gemm_nc)();
     GEMM_T *pack_b = pack + rows * gemm_min(k, GEMM_KC);
@@ -108,7 +113,8 @@ static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM
                 GEMM_FN(gemm_pack_a)(height, kc, a + i0 * as.rs + p * as.cs, as, negate, pack);
                 for (int64_t j = 0; j < columns; j += GEMM_NR)
                     for (int64_t i = 0; i < height; i += GEMM_MR)
-                        GEMM_FN(gemm_micro)(kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
+                        GEMM_FN(gemm_micro)
+                        (kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
             }
         }
     }

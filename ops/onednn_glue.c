@@ -45,7 +45,8 @@ bool proa__dnnl_dtype(proa_dtype dtype, dnnl_data_type_t *to)
     }
 }
 
-static dnnl_memory_desc_t make_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype, bool any)
+static dnnl_memory_desc_t make_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype,
+                                  bool any)
 {
     dnnl_data_type_t type;
     dnnl_memory_desc_t md = NULL;
@@ -121,9 +122,11 @@ static bool settle_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
     arg->bytes = dnnl_memory_desc_get_size(want);
     if (dnnl_memory_desc_equal(want, arg->user)) return true;
     if (dnnl_memory_desc_clone(&arg->inner, want) != dnnl_success) return false;
-    const_dnnl_memory_desc_t from = arg->output ? arg->inner : arg->user, to = arg->output ? arg->user : arg->inner;
+    const_dnnl_memory_desc_t from = arg->output ? arg->inner : arg->user,
+                             to = arg->output ? arg->user : arg->inner;
     dnnl_primitive_desc_t reorder = NULL;
-    if (dnnl_reorder_primitive_desc_create(&reorder, from, engine, to, engine, NULL) != dnnl_success) return false;
+    if (dnnl_reorder_primitive_desc_create(&reorder, from, engine, to, engine, NULL) != dnnl_success)
+        return false;
     bool ok = dnnl_primitive_create(&arg->reorder, reorder) == dnnl_success;
     dnnl_primitive_desc_destroy(reorder);
     return ok;
@@ -207,7 +210,8 @@ static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, 
     list[s->n_args] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, e->pad};
     if (dnnl_primitive_execute(s->primitive, stream, s->n_args + 1, list) != dnnl_success) return false;
     for (int i = 0; i < s->n_args; i++)
-        if (s->args[i].reorder && s->args[i].output && !reorder(&s->args[i], e->inner[i], e->user[i])) return false;
+        if (s->args[i].reorder && s->args[i].output && !reorder(&s->args[i], e->inner[i], e->user[i]))
+            return false;
     return true;
 }
 
@@ -226,7 +230,8 @@ static proa_status run_state(const proa__dnnl_state *s, void *const *data)
     if (e.pad) dnnl_memory_destroy(e.pad);
     proa_scratch_free(scratch);
     if (ok) return PROA_OK;
-    return proa_fail(PROA_ERR_OUT_OF_MEMORY, "oneDNN could not run a prepared primitive: most likely out of memory");
+    return proa_fail(PROA_ERR_OUT_OF_MEMORY,
+                     "oneDNN could not run a prepared primitive: most likely out of memory");
 }
 
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),

@@ -14,7 +14,7 @@ typedef struct conv_job {
     char *work;
     size_t work_each;
     int64_t slots, tasks;
-    int64_t chunk, chunks; /* output pixels at a time */
+    int64_t chunk, chunks;                              /* output pixels at a time */
     int64_t in_block, in_blocks, out_block, out_blocks; /* channels of a group at a time */
 } conv_job;
 
@@ -84,7 +84,8 @@ static proa_status run_kind(conv_kind kind, bool wide, conv_job *job)
     }
 }
 
-static proa_status run_half(conv_kind kind, conv_job *job, const proa_tensor *const *operands, proa_tensor *result)
+static proa_status run_half(conv_kind kind, conv_job *job, const proa_tensor *const *operands,
+                            proa_tensor *result)
 {
     float *wide[4] = {NULL, NULL, NULL, NULL};
     float *to = proa_scratch((size_t)result->numel * sizeof(float));
@@ -103,8 +104,9 @@ static proa_status run_half(conv_kind kind, conv_job *job, const proa_tensor *co
 }
 
 /* in, filter, out, bias: NULL where the kind does not read it. */
-static proa_status conv_run(conv_kind kind, const conv_params *p, const proa_tensor *in, const proa_tensor *filter,
-                            const proa_tensor *out, const proa_tensor *bias, proa_tensor *result)
+static proa_status conv_run(conv_kind kind, const conv_params *p, const proa_tensor *in,
+                            const proa_tensor *filter, const proa_tensor *out, const proa_tensor *bias,
+                            proa_tensor *result)
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
@@ -114,7 +116,8 @@ static proa_status conv_run(conv_kind kind, const conv_params *p, const proa_ten
         const proa_tensor *const operands[] = {in, filter, out, bias};
         return run_half(kind, &job, operands, result);
     }
-    job.in = in ? in->data : NULL, job.filter = filter ? filter->data : NULL, job.out = out ? out->data : NULL;
+    job.in = in ? in->data : NULL, job.filter = filter ? filter->data : NULL,
+    job.out = out ? out->data : NULL;
     job.bias = bias && !proa__absent(bias) ? bias->data : NULL;
     job.result = result->data;
     return run_kind(kind, result->dtype == PROA_F64, &job);
@@ -131,16 +134,16 @@ static proa_status conv_run(conv_kind kind, const conv_params *p, const proa_ten
                         a->x, a->bias, a->out);                                                              \
     }
 
-#define CONV_KERNELS_BACKWARD(N)                                                                             \
-    PROA_KERNEL(conv##N##d_grad_input_cpu, conv##N##d_grad_input)                                            \
-    {                                                                                                        \
-        return conv_run(TO_INPUT, &CONV_PARAMS(a, N, "conv" #N "d_grad_input"), NULL, a->weight, a->d_out,   \
-                        NULL, a->d_x);                                                                       \
-    }                                                                                                        \
-    PROA_KERNEL(conv##N##d_grad_filter_cpu, conv##N##d_grad_filter)                                          \
-    {                                                                                                        \
-        return conv_run(TO_FILTER, &CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), a->x, NULL, a->d_out,      \
-                        NULL, a->d_weight);                                                                  \
+#define CONV_KERNELS_BACKWARD(N)                                                                           \
+    PROA_KERNEL(conv##N##d_grad_input_cpu, conv##N##d_grad_input)                                          \
+    {                                                                                                      \
+        return conv_run(TO_INPUT, &CONV_PARAMS(a, N, "conv" #N "d_grad_input"), NULL, a->weight, a->d_out, \
+                        NULL, a->d_x);                                                                     \
+    }                                                                                                      \
+    PROA_KERNEL(conv##N##d_grad_filter_cpu, conv##N##d_grad_filter)                                        \
+    {                                                                                                      \
+        return conv_run(TO_FILTER, &CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), a->x, NULL, a->d_out,    \
+                        NULL, a->d_weight);                                                                \
     }
 
 CONV_KERNELS(1)

@@ -2,7 +2,7 @@
  * convolution arithmetic for deep learning, 2016). May use core only. */
 #include "ops/conv/geometry.h"
 
-#define FAIL(p, argument, ...)                                                                               \
+#define FAIL(p, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op((p)->op), argument, __VA_ARGS__)
 
 static bool format_channels_last(proa_data_format f)
@@ -11,13 +11,16 @@ static bool format_channels_last(proa_data_format f)
 }
 
 /* One value a spatial dim, ≥ `low`, into the last `dims` of to[3]. */
-static proa_status spatial(const conv_params *p, const char *name, const proa_ints *v, int64_t low, int64_t *to)
+static proa_status spatial(const conv_params *p, const char *name, const proa_ints *v, int64_t low,
+                           int64_t *to)
 {
     if (v->count != p->dims)
-        return FAIL(p, name, "must have %d values, one a spatial dim, got %lld", p->dims, (long long)v->count);
+        return FAIL(p, name, "must have %d values, one a spatial dim, got %lld", p->dims,
+                    (long long)v->count);
     for (int i = 0; i < p->dims; i++) {
         if (v->at[i] < low || v->at[i] > INT32_MAX)
-            return FAIL(p, name, "has value %lld; expected at least %lld", (long long)v->at[i], (long long)low);
+            return FAIL(p, name, "has value %lld; expected at least %lld", (long long)v->at[i],
+                        (long long)low);
         to[3 - p->dims + i] = v->at[i];
     }
     return PROA_OK;
@@ -27,13 +30,14 @@ static proa_status explicit_padding(const conv_params *p, conv_geometry *g)
 {
     const proa_ints *v = &p->padding;
     if (v->count != p->dims && v->count != 2 * p->dims)
-        return FAIL(p, "padding", "must have %d values, or %d (before and after each spatial dim), got %lld", p->dims,
-                    2 * p->dims, (long long)v->count);
+        return FAIL(p, "padding", "must have %d values, or %d (before and after each spatial dim), got %lld",
+                    p->dims, 2 * p->dims, (long long)v->count);
     int each = v->count == p->dims ? 1 : 2;
     for (int i = 0; i < p->dims; i++) {
         int64_t before = v->at[i * each], after = v->at[i * each + each - 1];
         if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
-            return FAIL(p, "padding", "has value %lld; expected 0 or more", (long long)(before < 0 ? before : after));
+            return FAIL(p, "padding", "has value %lld; expected 0 or more",
+                        (long long)(before < 0 ? before : after));
         g->before[3 - p->dims + i] = before;
         g->after[3 - p->dims + i] = after;
     }
@@ -71,8 +75,10 @@ static proa_status forward_size(const conv_params *p, conv_geometry *g, int i)
     }
     int64_t span = g->in[i] + g->before[i] + g->after[i] - extent(g, i);
     if (span < 0)
-        return FAIL(p, "weight", "spans %lld, more than x's size %lld with padding %lld + %lld; pad more or use a "
-                    "smaller kernel", (long long)extent(g, i), (long long)g->in[i], (long long)g->before[i],
+        return FAIL(p, "weight",
+                    "spans %lld, more than x's size %lld with padding %lld + %lld; pad more or use a "
+                    "smaller kernel",
+                    (long long)extent(g, i), (long long)g->in[i], (long long)g->before[i],
                     (long long)g->after[i]);
     g->out[i] = span / g->stride[i] + 1;
     return PROA_OK;
@@ -123,7 +129,8 @@ static proa_status check_tensors(const conv_params *p)
     if (p->weight->dtype != p->x->dtype)
         return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(p->op), "weight",
                              "is %s, but x is %s; convert one with proa_cast",
-                             proa_dtype_name((proa_dtype)p->weight->dtype), proa_dtype_name((proa_dtype)p->x->dtype));
+                             proa_dtype_name((proa_dtype)p->weight->dtype),
+                             proa_dtype_name((proa_dtype)p->x->dtype));
     if (p->groups < 1) return FAIL(p, "groups", "must be at least 1, got %lld", (long long)p->groups);
     for (int i = 0; i < rank; i++)
         if (p->weight->shape[i] == 0)
@@ -143,8 +150,8 @@ static proa_status channels(const conv_params *p, conv_geometry *g, int64_t x_ch
                     (long long)x_channels, proa__tensor_text(p->x), proa__tensor_text(p->weight),
                     (long long)p->groups, (long long)expected);
     if (first >= 0 && first % p->groups)
-        return FAIL(p, "weight", "has %lld in its first dim, which groups = %lld does not divide", (long long)first,
-                    (long long)p->groups);
+        return FAIL(p, "weight", "has %lld in its first dim, which groups = %lld does not divide",
+                    (long long)first, (long long)p->groups);
     return PROA_OK;
 }
 
@@ -152,8 +159,13 @@ proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g)
 {
     PROA_TRY(check_tensors(p));
     int lead = 3 - p->dims;
-    *g = (conv_geometry){.dims = p->dims, .groups = p->groups, .channels_last = format_channels_last(p->format),
-                         .in = {1, 1, 1}, .out = {1, 1, 1}, .kernel = {1, 1, 1}, .stride = {1, 1, 1},
+    *g = (conv_geometry){.dims = p->dims,
+                         .groups = p->groups,
+                         .channels_last = format_channels_last(p->format),
+                         .in = {1, 1, 1},
+                         .out = {1, 1, 1},
+                         .kernel = {1, 1, 1},
+                         .stride = {1, 1, 1},
                          .dilation = {1, 1, 1}};
     g->batch = p->x->shape[0];
     PROA_TRY(channels(p, g, p->x->shape[g->channels_last ? p->dims + 1 : 1]));
@@ -171,7 +183,8 @@ proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g)
     return PROA_OK;
 }
 
-static void put_meta(const conv_geometry *g, int64_t n_channels, const int64_t *size, proa_dtype dtype, proa_meta *m)
+static void put_meta(const conv_geometry *g, int64_t n_channels, const int64_t *size, proa_dtype dtype,
+                     proa_meta *m)
 {
     m->dtype = dtype;
     m->ndim = (int8_t)(g->dims + 2);

@@ -56,13 +56,16 @@ static inline conv_strides conv_strides_of(const conv_geometry *g, int64_t chann
 static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
 /* The params of each kind of op, from its args. */
-#define CONV_COMMON(a, N)                                                                                    \
-    .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding,           \
-    .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,                   \
+#define CONV_COMMON(a, N)                                                                          \
+    .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \
+    .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,         \
     .format = (a)->data_format
 #define CONV_PARAMS(a, N, name) ((conv_params){.op = name, CONV_COMMON(a, N)})
-#define CONV_TRANSPOSE_PARAMS(a, N, name)                                                                    \
-    ((conv_params){.op = name, .transposed = true, CONV_COMMON(a, N), .output_padding = (a)->output_padding, \
+#define CONV_TRANSPOSE_PARAMS(a, N, name)                 \
+    ((conv_params){.op = name,                            \
+                   .transposed = true,                    \
+                   CONV_COMMON(a, N),                     \
+                   .output_padding = (a)->output_padding, \
                    .output_size = (a)->output_size})
 
 #endif

@@ -1,20 +1,23 @@
 /* Shapes and dtypes of the convolution ops. May use core only. */
 #include "ops/conv/geometry.h"
 
-static proa_status check_bias(const char *op, const proa_tensor *bias, const proa_tensor *x, int64_t n_channels)
+static proa_status check_bias(const char *op, const proa_tensor *bias, const proa_tensor *x,
+                              int64_t n_channels)
 {
     if (proa__absent(bias)) return PROA_OK;
     if (bias->dtype != x->dtype)
         return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "bias", "is %s, but x is %s",
                              proa_dtype_name((proa_dtype)bias->dtype), proa_dtype_name((proa_dtype)x->dtype));
-    if (bias->ndim == 1 && (bias->shape[0] == n_channels || bias->shape[0] < 0 || n_channels < 0)) return PROA_OK;
+    if (bias->ndim == 1 && (bias->shape[0] == n_channels || bias->shape[0] < 0 || n_channels < 0))
+        return PROA_OK;
     return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "bias",
                          "must be 1-D with one value for each of %lld output channels, got %s",
                          (long long)n_channels, proa__tensor_text(bias));
 }
 
 /* A gradient op's d_out must be what its forward op made. */
-static proa_status check_d_out(const char *op, const proa_tensor *d_out, const conv_geometry *g, const proa_tensor *x)
+static proa_status check_d_out(const char *op, const proa_tensor *d_out, const conv_geometry *g,
+                               const proa_tensor *x)
 {
     proa_meta m;
     proa__conv_meta_out(g, (proa_dtype)x->dtype, &m);
@@ -27,39 +30,39 @@ static proa_status check_d_out(const char *op, const proa_tensor *d_out, const c
                          proa__shape_text(m.shape, m.ndim), proa__tensor_text(d_out));
 }
 
-#define CONV_INFER(N)                                                                                        \
-    proa_status conv##N##d_infer(const proa_conv##N##d_args *a, proa_conv##N##d_metas *m)                    \
-    {                                                                                                        \
-        conv_geometry g;                                                                                     \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d"), &g));                                \
-        proa__conv_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);                                           \
-        return check_bias("conv" #N "d", a->bias, a->x, g.out_channels);                                     \
-    }                                                                                                        \
-    proa_status conv##N##d_transpose_infer(const proa_conv##N##d_transpose_args *a,                          \
-                                           proa_conv##N##d_transpose_metas *m)                               \
-    {                                                                                                        \
-        conv_geometry g;                                                                                     \
-        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));            \
-        proa__conv_meta_in(&g, (proa_dtype)a->x->dtype, &m->out);                                            \
-        return check_bias("conv" #N "d_transpose", a->bias, a->x, g.in_channels);                            \
+#define CONV_INFER(N)                                                                             \
+    proa_status conv##N##d_infer(const proa_conv##N##d_args *a, proa_conv##N##d_metas *m)         \
+    {                                                                                             \
+        conv_geometry g;                                                                          \
+        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d"), &g));                     \
+        proa__conv_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);                                \
+        return check_bias("conv" #N "d", a->bias, a->x, g.out_channels);                          \
+    }                                                                                             \
+    proa_status conv##N##d_transpose_infer(const proa_conv##N##d_transpose_args *a,               \
+                                           proa_conv##N##d_transpose_metas *m)                    \
+    {                                                                                             \
+        conv_geometry g;                                                                          \
+        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g)); \
+        proa__conv_meta_in(&g, (proa_dtype)a->x->dtype, &m->out);                                 \
+        return check_bias("conv" #N "d_transpose", a->bias, a->x, g.in_channels);                 \
     }
 
-#define CONV_INFER_BACKWARD(N)                                                                               \
-    proa_status conv##N##d_grad_input_infer(const proa_conv##N##d_grad_input_args *a,                        \
-                                            proa_conv##N##d_grad_input_metas *m)                             \
-    {                                                                                                        \
-        conv_geometry g;                                                                                     \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d_grad_input"), &g));                     \
-        m->d_x = proa_meta_of(a->x);                                                                         \
-        return check_d_out("conv" #N "d_grad_input", a->d_out, &g, a->x);                                    \
-    }                                                                                                        \
-    proa_status conv##N##d_grad_filter_infer(const proa_conv##N##d_grad_filter_args *a,                      \
-                                             proa_conv##N##d_grad_filter_metas *m)                           \
-    {                                                                                                        \
-        conv_geometry g;                                                                                     \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), &g));                    \
-        m->d_weight = proa_meta_of(a->weight);                                                               \
-        return check_d_out("conv" #N "d_grad_filter", a->d_out, &g, a->x);                                   \
+#define CONV_INFER_BACKWARD(N)                                                            \
+    proa_status conv##N##d_grad_input_infer(const proa_conv##N##d_grad_input_args *a,     \
+                                            proa_conv##N##d_grad_input_metas *m)          \
+    {                                                                                     \
+        conv_geometry g;                                                                  \
+        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d_grad_input"), &g));  \
+        m->d_x = proa_meta_of(a->x);                                                      \
+        return check_d_out("conv" #N "d_grad_input", a->d_out, &g, a->x);                 \
+    }                                                                                     \
+    proa_status conv##N##d_grad_filter_infer(const proa_conv##N##d_grad_filter_args *a,   \
+                                             proa_conv##N##d_grad_filter_metas *m)        \
+    {                                                                                     \
+        conv_geometry g;                                                                  \
+        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), &g)); \
+        m->d_weight = proa_meta_of(a->weight);                                            \
+        return check_d_out("conv" #N "d_grad_filter", a->d_out, &g, a->x);                \
     }
 
 CONV_INFER(1)

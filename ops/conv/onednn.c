@@ -45,7 +45,10 @@ typedef struct conv_task {
 
 static bool task_make(conv_task *t, const conv_geometry *g, proa_dtype dtype, bool bias)
 {
-    *t = (conv_task){.g = g, .dtype = dtype, .in = activation(g, g->in_channels, g->in), .filter = filter(g),
+    *t = (conv_task){.g = g,
+                     .dtype = dtype,
+                     .in = activation(g, g->in_channels, g->in),
+                     .filter = filter(g),
                      .out = activation(g, g->out_channels, g->out)};
     for (int i = 0; i < g->dims; i++) {
         int from = 3 - g->dims + i;
@@ -70,9 +73,9 @@ static void task_release(conv_task *t)
 static bool forward_desc(const conv_task *t, dnnl_prop_kind_t kind, const_dnnl_primitive_attr_t attr,
                          dnnl_primitive_desc_t *desc)
 {
-    return dnnl_convolution_forward_primitive_desc_create(desc, proa__dnnl_engine(), kind, dnnl_convolution_direct,
-                                                          t->any_in, t->any_filter, t->bias, t->any_out, t->stride,
-                                                          t->dilation, t->before, t->after, attr) == dnnl_success;
+    return dnnl_convolution_forward_primitive_desc_create(
+               desc, proa__dnnl_engine(), kind, dnnl_convolution_direct, t->any_in, t->any_filter, t->bias,
+               t->any_out, t->stride, t->dilation, t->before, t->after, attr) == dnnl_success;
 }
 
 /* The backward descriptors want the forward one as a hint. */
@@ -82,13 +85,12 @@ static bool backward_desc(conv_kind kind, const conv_task *t, const_dnnl_primiti
     dnnl_primitive_desc_t hint = NULL;
     if (!forward_desc(t, dnnl_forward_training, NULL, &hint)) return false;
     dnnl_status_t status =
-        kind == TO_INPUT
-            ? dnnl_convolution_backward_data_primitive_desc_create(
-                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter, t->any_out, t->stride,
-                  t->dilation, t->before, t->after, hint, attr)
-            : dnnl_convolution_backward_weights_primitive_desc_create(
-                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter, NULL, t->any_out,
-                  t->stride, t->dilation, t->before, t->after, hint, attr);
+        kind == TO_INPUT ? dnnl_convolution_backward_data_primitive_desc_create(
+                               desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter,
+                               t->any_out, t->stride, t->dilation, t->before, t->after, hint, attr)
+                         : dnnl_convolution_backward_weights_primitive_desc_create(
+                               desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter,
+                               NULL, t->any_out, t->stride, t->dilation, t->before, t->after, hint, attr);
     dnnl_primitive_desc_destroy(hint);
     return status == dnnl_success;
 }
@@ -105,8 +107,8 @@ static bool operands(conv_kind kind, proa__dnnl_build *b, const conv_task *t)
         return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype) &&
                add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype) &&
                add_operand(b, DNNL_ARG_DST, true, &t->out, t->dtype) &&
-               (!t->bias ||
-                proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(1, &t->g->out_channels, NULL, t->dtype)));
+               (!t->bias || proa__dnnl_add(b, DNNL_ARG_BIAS, false,
+                                           proa__dnnl_md(1, &t->g->out_channels, NULL, t->dtype)));
     case TO_INPUT:
         return add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype) &&
                add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype) &&
@@ -165,45 +167,45 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
 #define DATA(t) (proa__absent(t) ? NULL : (void *)(t)->data)
 
 /* prepare and kernel of one op. */
-#define DNNL_CONV(op, kind, make_params, N, has_bias, first, second, third, fourth)                          \
-    static proa_status op##_prepare(const void *args, void **state)                                          \
-    {                                                                                                        \
-        const proa_##op##_args *a = args;                                                                    \
-        return prepare(kind, &make_params(a, N, #op), (proa_dtype)a->x->dtype, has_bias, state);             \
-    }                                                                                                        \
-    PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                                  \
-    {                                                                                                        \
-        void *data[] = {DATA(first), DATA(second), DATA(third), fourth};                                     \
-        return proa__dnnl_run(run->state, a, op##_prepare, data);                                            \
+#define DNNL_CONV(op, kind, make_params, N, has_bias, first, second, third, fourth)              \
+    static proa_status op##_prepare(const void *args, void **state)                              \
+    {                                                                                            \
+        const proa_##op##_args *a = args;                                                        \
+        return prepare(kind, &make_params(a, N, #op), (proa_dtype)a->x->dtype, has_bias, state); \
+    }                                                                                            \
+    PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                      \
+    {                                                                                            \
+        void *data[] = {DATA(first), DATA(second), DATA(third), fourth};                         \
+        return proa__dnnl_run(run->state, a, op##_prepare, data);                                \
     }
 
-#define DNNL_TRANSPOSE(N)                                                                                    \
-    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                          \
-    {                                                                                                        \
-        const proa_conv##N##d_transpose_args *a = args;                                                      \
-        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return PROA_DECLINED;                         \
-        return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"),                      \
-                       (proa_dtype)a->x->dtype, false, state);                                               \
-    }                                                                                                        \
-    PROA_KERNEL_PREPARED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare,    \
-                         proa__dnnl_release)                                                                 \
-    {                                                                                                        \
-        void *data[] = {a->x->data, a->weight->data, a->out->data};                                          \
-        PROA_TRY(proa__dnnl_run(run->state, a, conv##N##d_transpose_prepare, data));                         \
-        if (proa__absent(a->bias)) return PROA_OK;                                                           \
-        conv_geometry g;                                                                                     \
-        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));            \
-        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);                   \
-        return PROA_OK;                                                                                      \
+#define DNNL_TRANSPOSE(N)                                                                                 \
+    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                       \
+    {                                                                                                     \
+        const proa_conv##N##d_transpose_args *a = args;                                                   \
+        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return PROA_DECLINED;                      \
+        return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"),                   \
+                       (proa_dtype)a->x->dtype, false, state);                                            \
+    }                                                                                                     \
+    PROA_KERNEL_PREPARED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare, \
+                         proa__dnnl_release)                                                              \
+    {                                                                                                     \
+        void *data[] = {a->x->data, a->weight->data, a->out->data};                                       \
+        PROA_TRY(proa__dnnl_run(run->state, a, conv##N##d_transpose_prepare, data));                      \
+        if (proa__absent(a->bias)) return PROA_OK;                                                        \
+        conv_geometry g;                                                                                  \
+        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));         \
+        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);                \
+        return PROA_OK;                                                                                   \
     }
 
-#define DNNL_FORWARD(N)                                                                                      \
-    DNNL_CONV(conv##N##d, FORWARD, CONV_PARAMS, N, !proa__absent(a->bias), a->x, a->weight, a->out,          \
-              DATA(a->bias))                                                                                 \
+#define DNNL_FORWARD(N)                                                                             \
+    DNNL_CONV(conv##N##d, FORWARD, CONV_PARAMS, N, !proa__absent(a->bias), a->x, a->weight, a->out, \
+              DATA(a->bias))                                                                        \
     DNNL_TRANSPOSE(N)
 
-#define DNNL_BACKWARD(N)                                                                                     \
-    DNNL_CONV(conv##N##d_grad_input, TO_INPUT, CONV_PARAMS, N, false, a->d_out, a->weight, a->d_x, NULL)     \
+#define DNNL_BACKWARD(N)                                                                                 \
+    DNNL_CONV(conv##N##d_grad_input, TO_INPUT, CONV_PARAMS, N, false, a->d_out, a->weight, a->d_x, NULL) \
     DNNL_CONV(conv##N##d_grad_filter, TO_FILTER, CONV_PARAMS, N, false, a->x, a->d_out, a->d_weight, NULL)
 
 DNNL_FORWARD(1)

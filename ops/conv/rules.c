@@ -16,12 +16,12 @@ static bool last(proa_data_format f)
 }
 
 /* The same convolution again: its attributes as options. */
-#define SAME_ATTRS(a)                                                                                        \
-    .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, .groups = (a)->groups,        \
+#define SAME_ATTRS(a)                                                                                 \
+    .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, .groups = (a)->groups, \
     .padding_algorithm = (a)->padding_algorithm, .data_format = (a)->data_format
 /* A transposed op's paddings are those of its own input: explicit ones for the ops that see it reversed. */
-#define EXPLICIT_ATTRS(a)                                                                                    \
-    .stride = (a)->stride, .padding = paddings, .dilation = dilations, .groups = (a)->groups,                \
+#define EXPLICIT_ATTRS(a)                                                                     \
+    .stride = (a)->stride, .padding = paddings, .dilation = dilations, .groups = (a)->groups, \
     .data_format = (a)->data_format
 
 static proa_status explicit_lists(const conv_params *p, int64_t *paddings, int64_t *dilations)
@@ -39,12 +39,15 @@ static int64_t row_axis(proa_data_format f) { return last(f) ? -3 : -2; }
 
 static proa_tensor *as_rows(proa_tensor *t, int64_t axis) { return proa_unsqueeze(t, PROA_INTS(axis)); }
 
-static proa_tensor *without_rows(proa_tensor *t, int64_t axis) { return proa_squeeze(t, .axis = PROA_INTS(axis)); }
+static proa_tensor *without_rows(proa_tensor *t, int64_t axis)
+{
+    return proa_squeeze(t, .axis = PROA_INTS(axis));
+}
 
 /* Options of the conv2d that a conv1d is; paddings are explicit, so that SAME does not pad the row. */
-#define ROW_ATTRS(a)                                                                                         \
-    .stride = PROA_INTS(1, (a)->stride.at[0]), .padding = PROA_INTS(0, 0, paddings[0], paddings[1]),         \
-    .dilation = PROA_INTS(1, dilations[0]), .groups = (a)->groups,                                           \
+#define ROW_ATTRS(a)                                                                                 \
+    .stride = PROA_INTS(1, (a)->stride.at[0]), .padding = PROA_INTS(0, 0, paddings[0], paddings[1]), \
+    .dilation = PROA_INTS(1, dilations[0]), .groups = (a)->groups,                                   \
     .data_format = last((a)->data_format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW
 
 proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
@@ -53,7 +56,8 @@ proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
     PROA_TRY(explicit_lists(&CONV_PARAMS(a, 1, "conv1d"), paddings, dilations));
     proa_tensor *x = as_rows(a->x, axis), *weight = as_rows(a->weight, -2), *d_out = as_rows(g->d_out, axis);
     if (g->want_x) g->d_x = without_rows(proa_conv2d_grad_input(x, weight, d_out, ROW_ATTRS(a)), axis);
-    if (g->want_weight) g->d_weight = without_rows(proa_conv2d_grad_filter(x, weight, d_out, ROW_ATTRS(a)), -2);
+    if (g->want_weight)
+        g->d_weight = without_rows(proa_conv2d_grad_filter(x, weight, d_out, ROW_ATTRS(a)), -2);
     if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, last(a->data_format));
     return proa_error();
 }
@@ -64,50 +68,51 @@ proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1
     PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, 1, "conv1d_transpose"), paddings, dilations));
     proa_tensor *x = as_rows(a->x, axis), *weight = as_rows(a->weight, -2), *d_out = as_rows(g->d_out, axis);
     if (g->want_x) g->d_x = without_rows(proa_conv2d(d_out, weight, PROA_NONE, ROW_ATTRS(a)), axis);
-    if (g->want_weight) g->d_weight = without_rows(proa_conv2d_grad_filter(d_out, weight, x, ROW_ATTRS(a)), -2);
+    if (g->want_weight)
+        g->d_weight = without_rows(proa_conv2d_grad_filter(d_out, weight, x, ROW_ATTRS(a)), -2);
     if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, last(a->data_format));
     return proa_error();
 }
 
-#define CONV_RULES(N)                                                                                        \
-    proa_status conv##N##d_vjp(const proa_conv##N##d_args *a, proa_conv##N##d_grads *g)                      \
-    {                                                                                                        \
-        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, a->weight, g->d_out, SAME_ATTRS(a));        \
-        if (g->want_weight)                                                                                  \
-            g->d_weight = proa_conv##N##d_grad_filter(a->x, a->weight, g->d_out, SAME_ATTRS(a));             \
-        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));                   \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status conv##N##d_grad_input_vjp(const proa_conv##N##d_grad_input_args *a,                          \
-                                          proa_conv##N##d_grad_input_grads *g)                               \
-    {                                                                                                        \
-        if (g->want_weight)                                                                                  \
-            g->d_weight = proa_conv##N##d_grad_filter(g->d_d_x, a->weight, a->d_out, SAME_ATTRS(a));         \
-        if (g->want_d_out) g->d_d_out = proa_conv##N##d(g->d_d_x, a->weight, PROA_NONE, SAME_ATTRS(a));      \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status conv##N##d_grad_filter_vjp(const proa_conv##N##d_grad_filter_args *a,                        \
-                                           proa_conv##N##d_grad_filter_grads *g)                             \
-    {                                                                                                        \
-        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, g->d_d_weight, a->d_out, SAME_ATTRS(a));    \
-        if (g->want_d_out) g->d_d_out = proa_conv##N##d(a->x, g->d_d_weight, PROA_NONE, SAME_ATTRS(a));      \
-        return proa_error();                                                                                 \
+#define CONV_RULES(N)                                                                                     \
+    proa_status conv##N##d_vjp(const proa_conv##N##d_args *a, proa_conv##N##d_grads *g)                   \
+    {                                                                                                     \
+        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, a->weight, g->d_out, SAME_ATTRS(a));     \
+        if (g->want_weight)                                                                               \
+            g->d_weight = proa_conv##N##d_grad_filter(a->x, a->weight, g->d_out, SAME_ATTRS(a));          \
+        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));                \
+        return proa_error();                                                                              \
+    }                                                                                                     \
+    proa_status conv##N##d_grad_input_vjp(const proa_conv##N##d_grad_input_args *a,                       \
+                                          proa_conv##N##d_grad_input_grads *g)                            \
+    {                                                                                                     \
+        if (g->want_weight)                                                                               \
+            g->d_weight = proa_conv##N##d_grad_filter(g->d_d_x, a->weight, a->d_out, SAME_ATTRS(a));      \
+        if (g->want_d_out) g->d_d_out = proa_conv##N##d(g->d_d_x, a->weight, PROA_NONE, SAME_ATTRS(a));   \
+        return proa_error();                                                                              \
+    }                                                                                                     \
+    proa_status conv##N##d_grad_filter_vjp(const proa_conv##N##d_grad_filter_args *a,                     \
+                                           proa_conv##N##d_grad_filter_grads *g)                          \
+    {                                                                                                     \
+        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, g->d_d_weight, a->d_out, SAME_ATTRS(a)); \
+        if (g->want_d_out) g->d_d_out = proa_conv##N##d(a->x, g->d_d_weight, PROA_NONE, SAME_ATTRS(a));   \
+        return proa_error();                                                                              \
     }
 
-#define TRANSPOSE_RULES(N)                                                                                   \
-    proa_status conv##N##d_transpose_vjp(const proa_conv##N##d_transpose_args *a,                            \
-                                         proa_conv##N##d_transpose_grads *g)                                 \
-    {                                                                                                        \
-        int64_t padding_values[2 * N], dilation_values[N];                                                   \
-        PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), padding_values,       \
-                                dilation_values));                                                           \
-        proa_ints paddings = {2 * N, padding_values, NULL, NULL}, dilations = {N, dilation_values, NULL, NULL}; \
-        if (g->want_x)                                                                                       \
-            g->d_x = proa_conv##N##d(g->d_out, a->weight, PROA_NONE, EXPLICIT_ATTRS(a));                     \
-        if (g->want_weight)                                                                                  \
-            g->d_weight = proa_conv##N##d_grad_filter(g->d_out, a->weight, a->x, EXPLICIT_ATTRS(a));         \
-        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));                   \
-        return proa_error();                                                                                 \
+#define TRANSPOSE_RULES(N)                                                                             \
+    proa_status conv##N##d_transpose_vjp(const proa_conv##N##d_transpose_args *a,                      \
+                                         proa_conv##N##d_transpose_grads *g)                           \
+    {                                                                                                  \
+        int64_t padding_values[2 * N], dilation_values[N];                                             \
+        PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), padding_values, \
+                                dilation_values));                                                     \
+        proa_ints paddings = {2 * N, padding_values, NULL, NULL},                                      \
+                  dilations = {N, dilation_values, NULL, NULL};                                        \
+        if (g->want_x) g->d_x = proa_conv##N##d(g->d_out, a->weight, PROA_NONE, EXPLICIT_ATTRS(a));    \
+        if (g->want_weight)                                                                            \
+            g->d_weight = proa_conv##N##d_grad_filter(g->d_out, a->weight, a->x, EXPLICIT_ATTRS(a));   \
+        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));             \
+        return proa_error();                                                                           \
     }
 
 CONV_RULES(2)

@@ -31,45 +31,55 @@ static const char *wire_format(const conv_writing *s)
 
 static const char *wire_algorithm(proa_padding_algorithm a)
 {
-    return a == PROA_PADDING_ALGORITHM_SAME ? "SAME" : a == PROA_PADDING_ALGORITHM_VALID ? "VALID" : "EXPLICIT";
+    return a == PROA_PADDING_ALGORITHM_SAME    ? "SAME"
+           : a == PROA_PADDING_ALGORITHM_VALID ? "VALID"
+                                               : "EXPLICIT";
 }
 
 static const char *wire_type(const conv_writing *s)
 {
     const conv_geometry *g = &s->g;
-    bool depthwise = s->wire_dims == 2 && g->groups > 1 && g->groups == g->in_channels && g->groups == g->out_channels;
+    bool depthwise =
+        s->wire_dims == 2 && g->groups > 1 && g->groups == g->in_channels && g->groups == g->out_channels;
     if (s->wire_dims == 3) return s->p->transposed ? "conv3d_transpose" : "conv3d";
     if (s->p->transposed) return depthwise ? "depthwise_conv2d_transpose" : "conv2d_transpose";
-    depthwise = depthwise || (g->groups > 1 && g->groups == g->in_channels && g->out_channels % g->groups == 0);
+    depthwise =
+        depthwise || (g->groups > 1 && g->groups == g->in_channels && g->out_channels % g->groups == 0);
     return depthwise ? "depthwise_conv2d" : "conv2d";
 }
 
-static proa_status put_conv(const conv_writing *s, proa_tensor *x, proa_tensor *weight, proa_tensor *to)
+static proa_status put_attrs(const conv_writing *s)
 {
     proa_wire_writer *w = s->w;
     const conv_params *p = s->p;
     int64_t room[4];
-    PROA_TRY(proa_wire_op(w, wire_type(s)));
-    PROA_TRY(proa_wire_put_input(w, "Input", x));
-    PROA_TRY(proa_wire_put_input(w, "Filter", weight));
-    PROA_TRY(proa_wire_put_output(w, "Output", to));
     PROA_TRY(proa_wire_put_ints(w, "strides", PROA_WIRE_INTS, for_rows(s, &p->stride, 1, room)));
     if (p->dims == 1 && p->algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && p->padding.count == 2)
         PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS,
                                     PROA_INTS(0, 0, p->padding.at[0], p->padding.at[1])));
-    else
-        PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, for_rows(s, &p->padding, 0, room)));
+    else PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, for_rows(s, &p->padding, 0, room)));
     PROA_TRY(proa_wire_put_string(w, "padding_algorithm", wire_algorithm(p->algorithm)));
     PROA_TRY(proa_wire_put_ints(w, "dilations", PROA_WIRE_INTS, for_rows(s, &p->dilation, 1, room)));
     PROA_TRY(proa_wire_put_int(w, "groups", PROA_WIRE_INT, p->groups));
     PROA_TRY(proa_wire_put_string(w, "data_format", wire_format(s)));
     if (!p->transposed) return PROA_OK;
-    PROA_TRY(proa_wire_put_ints(w, "output_padding", PROA_WIRE_INTS, for_rows(s, &p->output_padding, 0, room)));
+    PROA_TRY(
+        proa_wire_put_ints(w, "output_padding", PROA_WIRE_INTS, for_rows(s, &p->output_padding, 0, room)));
     return proa_wire_put_ints(w, "output_size", PROA_WIRE_INTS, for_rows(s, &p->output_size, 1, room));
 }
 
+static proa_status put_conv(const conv_writing *s, proa_tensor *x, proa_tensor *weight, proa_tensor *to)
+{
+    PROA_TRY(proa_wire_op(s->w, wire_type(s)));
+    PROA_TRY(proa_wire_put_input(s->w, "Input", x));
+    PROA_TRY(proa_wire_put_input(s->w, "Filter", weight));
+    PROA_TRY(proa_wire_put_output(s->w, "Output", to));
+    return put_attrs(s);
+}
+
 /* squeeze2 and unsqueeze2 differ in nothing but their name. */
-static proa_status put_axis(proa_wire_writer *w, const char *type, proa_tensor *from, proa_tensor *to, int64_t axis)
+static proa_status put_axis(proa_wire_writer *w, const char *type, proa_tensor *from, proa_tensor *to,
+                            int64_t axis)
 {
     PROA_TRY(proa_wire_op(w, type));
     PROA_TRY(proa_wire_put_input(w, "X", from));
@@ -136,23 +146,55 @@ static proa_status write_conv(const conv_params *p, proa_tensor *bias, proa_tens
     return put_bias(&s, sum, out);
 }
 
-#define CONV_WRITE(N)                                                                                        \
-    proa_status conv##N##d_write(const void *args, proa_wire_writer *w)                                      \
-    {                                                                                                        \
-        const proa_conv##N##d_args *a = args;                                                                \
-        return write_conv(&CONV_PARAMS(a, N, "conv" #N "d"), a->bias, a->out, w);                            \
-    }                                                                                                        \
-    proa_status conv##N##d_transpose_write(const void *args, proa_wire_writer *w)                            \
-    {                                                                                                        \
-        const proa_conv##N##d_transpose_args *a = args;                                                      \
-        return write_conv(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), a->bias, a->out, w);        \
+#define CONV_WRITE(N)                                                                                 \
+    proa_status conv##N##d_write(const void *args, proa_wire_writer *w)                               \
+    {                                                                                                 \
+        const proa_conv##N##d_args *a = args;                                                         \
+        return write_conv(&CONV_PARAMS(a, N, "conv" #N "d"), a->bias, a->out, w);                     \
+    }                                                                                                 \
+    proa_status conv##N##d_transpose_write(const void *args, proa_wire_writer *w)                     \
+    {                                                                                                 \
+        const proa_conv##N##d_transpose_args *a = args;                                               \
+        return write_conv(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), a->bias, a->out, w); \
     }
 
 CONV_WRITE(1)
 CONV_WRITE(2)
 CONV_WRITE(3)
 
-/* ---- reading gradients: one wire op stands for two of ours ---- */
+/* ---- gradients: one wire op stands for two of ours ---- */
+
+/* Writes conv2d_grad or conv3d_grad with the one output, Input@GRAD or Filter@GRAD, that this op makes. */
+static proa_status write_grad(const conv_params *p, proa_tensor *d_out, const char *slot, proa_tensor *result,
+                              proa_wire_writer *w)
+{
+    PROA_TRY(proa_wire_op(w, p->dims == 2 ? "conv2d_grad" : "conv3d_grad"));
+    PROA_TRY(proa_wire_put_input(w, "Input", (proa_tensor *)(uintptr_t)p->x));
+    PROA_TRY(proa_wire_put_input(w, "Filter", (proa_tensor *)(uintptr_t)p->weight));
+    PROA_TRY(proa_wire_put_input(w, "Output@GRAD", d_out));
+    PROA_TRY(proa_wire_put_output(w, slot, result));
+    return put_attrs(&(conv_writing){.w = w,
+                                     .p = p,
+                                     .wire_dims = p->dims,
+                                     .g.channels_last = p->format == PROA_DATA_FORMAT_NHWC ||
+                                                        p->format == PROA_DATA_FORMAT_NDHWC});
+}
+
+#define CONV_WRITE_GRAD(N)                                                                                  \
+    proa_status conv##N##d_grad_input_write(const void *args, proa_wire_writer *w)                          \
+    {                                                                                                       \
+        const proa_conv##N##d_grad_input_args *a = args;                                                    \
+        return write_grad(&CONV_PARAMS(a, N, "conv" #N "d_grad_input"), a->d_out, "Input@GRAD", a->d_x, w); \
+    }                                                                                                       \
+    proa_status conv##N##d_grad_filter_write(const void *args, proa_wire_writer *w)                         \
+    {                                                                                                       \
+        const proa_conv##N##d_grad_filter_args *a = args;                                                   \
+        return write_grad(&CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), a->d_out, "Filter@GRAD",           \
+                          a->d_weight, w);                                                                  \
+    }
+
+CONV_WRITE_GRAD(2)
+CONV_WRITE_GRAD(3)
 
 static proa_data_format read_format(proa_wire_reader *r)
 {
@@ -163,13 +205,14 @@ static proa_data_format read_format(proa_wire_reader *r)
 static proa_padding_algorithm read_algorithm(proa_wire_reader *r)
 {
     const char *a = proa_wire_string(r, "padding_algorithm", "EXPLICIT");
-    return a && a[0] == 'S' ? PROA_PADDING_ALGORITHM_SAME
-                            : a && a[0] == 'V' ? PROA_PADDING_ALGORITHM_VALID : PROA_PADDING_ALGORITHM_EXPLICIT;
+    return a && a[0] == 'S'   ? PROA_PADDING_ALGORITHM_SAME
+           : a && a[0] == 'V' ? PROA_PADDING_ALGORITHM_VALID
+                              : PROA_PADDING_ALGORITHM_EXPLICIT;
 }
 
-#define READ_ATTRS(r)                                                                                        \
-    .stride = proa_wire_ints(r, "strides"), .padding = proa_wire_ints(r, "paddings"),                        \
-    .dilation = proa_wire_ints(r, "dilations"), .groups = proa_wire_int(r, "groups", 1),                     \
+#define READ_ATTRS(r)                                                                    \
+    .stride = proa_wire_ints(r, "strides"), .padding = proa_wire_ints(r, "paddings"),    \
+    .dilation = proa_wire_ints(r, "dilations"), .groups = proa_wire_int(r, "groups", 1), \
     .padding_algorithm = read_algorithm(r), .data_format = read_format(r)
 
 #define CONV_READ_GRAD(N)                                                                                    \
@@ -177,8 +220,8 @@ static proa_padding_algorithm read_algorithm(proa_wire_reader *r)
     {                                                                                                        \
         proa_tensor *x = proa_wire_input(r, "Input"), *weight = proa_wire_input(r, "Filter");                \
         proa_tensor *d_out = proa_wire_input(r, "Output@GRAD");                                              \
-        PROA_TRY(proa_wire_result(r, "Input@GRAD",                                                           \
-                                  proa_conv##N##d_grad_input(x, weight, d_out, READ_ATTRS(r))));             \
+        PROA_TRY(                                                                                            \
+            proa_wire_result(r, "Input@GRAD", proa_conv##N##d_grad_input(x, weight, d_out, READ_ATTRS(r)))); \
         return proa_wire_result(r, "Filter@GRAD",                                                            \
                                 proa_conv##N##d_grad_filter(x, weight, d_out, READ_ATTRS(r)));               \
     }

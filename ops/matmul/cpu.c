@@ -6,7 +6,6 @@
 
 #include "core/copy.h"
 
-
 /* What one range of tiles needs beside the product. */
 typedef struct tile_job {
     const matmul_product *p;
@@ -75,22 +74,21 @@ static proa_status product_run(const matmul_product *p)
 }
 
 /* Runs op's product; operands whose strides no element pointer can follow are copied first. */
-#define PRODUCT_KERNEL(op, first, second, make)                                                              \
-    PROA_KERNEL(op##_cpu, op)                                                                                \
-    {                                                                                                        \
-        matmul_product p = make(a);                                                                          \
-        if (!p.odd) return product_run(&p);                                                                  \
-        proa_##op##_args plain = *a;                                                                         \
-        proa_status status = PROA_OK;                                                                        \
-        PROA_SCOPE                                                                                           \
-        {                                                                                                    \
-            plain.first = proa__contiguous(a->first), plain.second = proa__contiguous(a->second);            \
-            if (plain.first && plain.second) {                                                               \
-                p = make(&plain);                                                                            \
-                status = p.odd ? odd_addend(#op) : product_run(&p);                                          \
-            }                                                                                                \
-        }                                                                                                    \
-        return status ? status : proa_error();                                                               \
+#define PRODUCT_KERNEL(op, first, second, make)                                                   \
+    PROA_KERNEL(op##_cpu, op)                                                                     \
+    {                                                                                             \
+        matmul_product p = make(a);                                                               \
+        if (!p.odd) return product_run(&p);                                                       \
+        proa_##op##_args plain = *a;                                                              \
+        proa_status status = PROA_OK;                                                             \
+        PROA_SCOPE {                                                                              \
+            plain.first = proa__contiguous(a->first), plain.second = proa__contiguous(a->second); \
+            if (plain.first && plain.second) {                                                    \
+                p = make(&plain);                                                                 \
+                status = p.odd ? odd_addend(#op) : product_run(&p);                               \
+            }                                                                                     \
+        }                                                                                         \
+        return status ? status : proa_error();                                                    \
     }
 
 static proa_status odd_addend(const char *op)
@@ -110,8 +108,15 @@ static matmul_product product_dot(const proa_dot_args *a)
 {
     int last = a->x->ndim - 1;
     int64_t size = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
-    matmul_product p = {.dtype = (proa_dtype)a->x->dtype, .alpha = 1, .x = a->x->data, .y = a->y->data,
-                        .out = a->out->data, .m = 1, .n = 1, .k = a->x->shape[last], .batches = 1};
+    matmul_product p = {.dtype = (proa_dtype)a->x->dtype,
+                        .alpha = 1,
+                        .x = a->x->data,
+                        .y = a->y->data,
+                        .out = a->out->data,
+                        .m = 1,
+                        .n = 1,
+                        .k = a->x->shape[last],
+                        .batches = 1};
     p.x_cs = a->x->strides[last] / size, p.y_rs = a->y->strides[last] / size;
     p.odd = a->x->strides[last] % size || a->y->strides[last] % size;
     p.x_rs = p.k, p.y_cs = 1;

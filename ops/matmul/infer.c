@@ -1,13 +1,14 @@
 /* Shapes and dtypes of the matrix products. May use core only. */
 #include "ops/matmul/product.h"
 
-#define FAIL(op, argument, ...)                                                                              \
+#define FAIL(op, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument, __VA_ARGS__)
 
 /* −1 is a dim that only the program's run will know: it agrees with everything. */
 static bool agree(int64_t a, int64_t b) { return a == b || a < 0 || b < 0; }
 
-static proa_status same_dtype(const char *op, const char *argument, const proa_tensor *t, const proa_tensor *first)
+static proa_status same_dtype(const char *op, const char *argument, const proa_tensor *t,
+                              const proa_tensor *first)
 {
     if (t->dtype == first->dtype) return PROA_OK;
     return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), argument,
@@ -20,13 +21,16 @@ static proa_status check_rank(const char *op, const char *argument, const proa_t
     if (t->ndim >= low && t->ndim <= high) return PROA_OK;
     if (low == high)
         return FAIL(op, argument, "must have %d dims, got %s; reshape it first", low, proa__tensor_text(t));
-    return FAIL(op, argument, "must have %d to %d dims, got %s; reshape it first", low, high, proa__tensor_text(t));
+    return FAIL(op, argument, "must have %d to %d dims, got %s; reshape it first", low, high,
+                proa__tensor_text(t));
 }
 
-static proa_status inner_dims(const char *op, const proa_tensor *x, int64_t kx, const proa_tensor *y, int64_t ky)
+static proa_status inner_dims(const char *op, const proa_tensor *x, int64_t kx, const proa_tensor *y,
+                              int64_t ky)
 {
     if (agree(kx, ky)) return PROA_OK;
-    return FAIL(op, "y", "has %lld rows to multiply, but x has %lld columns (x %s, y %s); transpose or reshape one",
+    return FAIL(op, "y",
+                "has %lld rows to multiply, but x has %lld columns (x %s, y %s); transpose or reshape one",
                 (long long)ky, (long long)kx, proa__tensor_text(x), proa__tensor_text(y));
 }
 
@@ -45,8 +49,8 @@ static bool broadcast_dim(int64_t a, int64_t b, int64_t *out)
 }
 
 /* Batch dims of x and y, right-aligned, into m; `core_*` dims at the end are the matrices. */
-static proa_status batch_dims(const char *op, const proa_tensor *x, int core_x, const proa_tensor *y, int core_y,
-                              proa_meta *m)
+static proa_status batch_dims(const char *op, const proa_tensor *x, int core_x, const proa_tensor *y,
+                              int core_y, proa_meta *m)
 {
     int bx = x->ndim - core_x, by = y->ndim - core_y, dims = bx > by ? bx : by;
     for (int i = 0; i < dims; i++) {
@@ -115,14 +119,15 @@ proa_status dot_infer(const proa_dot_args *a, proa_dot_metas *m)
 }
 
 /* d must broadcast to the 2-D (or, for linear, any) result. */
-static proa_status check_addend(const char *op, const char *argument, const proa_tensor *d, const proa_meta *out)
+static proa_status check_addend(const char *op, const char *argument, const proa_tensor *d,
+                                const proa_meta *out)
 {
     bool fits = d->ndim <= out->ndim;
     for (int i = 0; fits && i < d->ndim; i++)
         fits = d->shape[i] == 1 || agree(d->shape[i], out->shape[out->ndim - d->ndim + i]);
     if (fits) return PROA_OK;
-    return FAIL(op, argument, "is %s, which does not broadcast to the product's shape %s", proa__tensor_text(d),
-                proa__shape_text(out->shape, out->ndim));
+    return FAIL(op, argument, "is %s, which does not broadcast to the product's shape %s",
+                proa__tensor_text(d), proa__shape_text(out->shape, out->ndim));
 }
 
 proa_status addmm_infer(const proa_addmm_args *a, proa_addmm_metas *m)

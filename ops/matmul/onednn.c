@@ -27,7 +27,8 @@ static bool suits(const matmul_product *p)
 {
     if (p->odd || p->k == 0 || p->batches == 0 || p->m == 0 || p->n == 0 || p->batch_dims > 3) return false;
     if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
-    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF) || p->m == 1 || p->n == 1) return false;
+    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF) || p->m == 1 || p->n == 1)
+        return false;
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 
@@ -48,10 +49,11 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p)
     bool ok = proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
               proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&
               proa__dnnl_add(b, DNNL_ARG_DST, true, proa__dnnl_md(n, dims[2], strides[2], p->dtype)) &&
-              (!p->add || proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(n, bias_dims, bias_strides, p->dtype)));
-    return ok && dnnl_matmul_primitive_desc_create(&b->desc, proa__dnnl_engine(), b->args[0].user, b->args[1].user,
-                                                   p->add ? b->args[3].user : NULL, b->args[2].user,
-                                                   b->attr) == dnnl_success;
+              (!p->add ||
+               proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(n, bias_dims, bias_strides, p->dtype)));
+    return ok && dnnl_matmul_primitive_desc_create(&b->desc, proa__dnnl_engine(), b->args[0].user,
+                                                   b->args[1].user, p->add ? b->args[3].user : NULL,
+                                                   b->args[2].user, b->attr) == dnnl_success;
 }
 
 static proa_status prepare(const matmul_product *p, void **state)
@@ -63,17 +65,17 @@ static proa_status prepare(const matmul_product *p, void **state)
 }
 
 /* The kernel of one op: `make` turns its args into a product. */
-#define DNNL_PRODUCT(op, make)                                                                               \
-    static proa_status op##_prepare(const void *args, void **state)                                          \
-    {                                                                                                        \
-        matmul_product p = make((const proa_##op##_args *)args);                                             \
-        return prepare(&p, state);                                                                           \
-    }                                                                                                        \
-    PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                                  \
-    {                                                                                                        \
-        matmul_product p = make(a);                                                                          \
-        void *data[] = {(void *)(uintptr_t)p.x, (void *)(uintptr_t)p.y, p.out, (void *)(uintptr_t)p.add};    \
-        return proa__dnnl_run(run->state, a, op##_prepare, data);                                            \
+#define DNNL_PRODUCT(op, make)                                                                            \
+    static proa_status op##_prepare(const void *args, void **state)                                       \
+    {                                                                                                     \
+        matmul_product p = make((const proa_##op##_args *)args);                                          \
+        return prepare(&p, state);                                                                        \
+    }                                                                                                     \
+    PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                               \
+    {                                                                                                     \
+        matmul_product p = make(a);                                                                       \
+        void *data[] = {(void *)(uintptr_t)p.x, (void *)(uintptr_t)p.y, p.out, (void *)(uintptr_t)p.add}; \
+        return proa__dnnl_run(run->state, a, op##_prepare, data);                                         \
     }
 
 DNNL_PRODUCT(matmul, PRODUCT_MATMUL)

@@ -27,7 +27,8 @@ static proa_status prepare(const matmul_product *p, void **state)
     /* For x86-64 without AVX2 OpenBLAS may choose kernels with 3DNow!, which few of those CPUs have. */
     if (proa__cpu_level() == 0) return PROA_DECLINED;
 #endif
-    bool known = p->dtype == PROA_F32 || p->dtype == PROA_F64 || p->dtype == PROA_C64 || p->dtype == PROA_C128;
+    bool known =
+        p->dtype == PROA_F32 || p->dtype == PROA_F64 || p->dtype == PROA_C64 || p->dtype == PROA_C128;
     if (!known || p->odd || p->k == 0 || p->batches == 0 || p->m == 0 || p->n == 0) return PROA_DECLINED;
     if (product_work(p) < SMALL_WORK || (p->add && (p->dtype == PROA_C64 || p->dtype == PROA_C128)))
         return PROA_DECLINED;
@@ -44,9 +45,9 @@ static void put_addend(const matmul_product *p, char *out)
         for (int64_t j = 0; j < p->n; j++) {
             int64_t at = i * p->add_rs + j * p->add_cs;
             if (p->dtype == PROA_F32)
-                ((float *)(void *)out)[i * p->n + j] = (float)p->beta * ((const float *)(const void *)p->add)[at];
-            else
-                ((double *)(void *)out)[i * p->n + j] = p->beta * ((const double *)(const void *)p->add)[at];
+                ((float *)(void *)out)[i * p->n + j] =
+                    (float)p->beta * ((const float *)(const void *)p->add)[at];
+            else ((double *)(void *)out)[i * p->n + j] = p->beta * ((const double *)(const void *)p->add)[at];
         }
 }
 
@@ -54,7 +55,8 @@ static void multiply(const matmul_product *p, const char *x, const char *y, char
 {
     bool tx, ty;
     int m = (int)p->m, n = (int)p->n, k = (int)p->k;
-    int ldx = (int)leading(p->x_rs, p->x_cs, p->m, p->k, &tx), ldy = (int)leading(p->y_rs, p->y_cs, p->k, p->n, &ty);
+    int ldx = (int)leading(p->x_rs, p->x_cs, p->m, p->k, &tx),
+        ldy = (int)leading(p->y_rs, p->y_cs, p->k, p->n, &ty);
     CBLAS_TRANSPOSE a = tx ? CblasTrans : CblasNoTrans, b = ty ? CblasTrans : CblasNoTrans;
     double one = p->add ? 1 : 0;
     double alpha_z[2] = {1, 0}, zero_z[2] = {0, 0};
@@ -87,16 +89,16 @@ static proa_status product_run(const matmul_product *p)
     return PROA_OK;
 }
 
-#define BLAS_PRODUCT(op, make)                                                                               \
-    static proa_status op##_prepare(const void *args, void **state)                                          \
-    {                                                                                                        \
-        matmul_product p = make((const proa_##op##_args *)args);                                             \
-        return prepare(&p, state);                                                                           \
-    }                                                                                                        \
-    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)                                              \
-    {                                                                                                        \
-        matmul_product p = make(a);                                                                          \
-        return product_run(&p);                                                                              \
+#define BLAS_PRODUCT(op, make)                                      \
+    static proa_status op##_prepare(const void *args, void **state) \
+    {                                                               \
+        matmul_product p = make((const proa_##op##_args *)args);    \
+        return prepare(&p, state);                                  \
+    }                                                               \
+    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)     \
+    {                                                               \
+        matmul_product p = make(a);                                 \
+        return product_run(&p);                                     \
     }
 
 BLAS_PRODUCT(matmul, PRODUCT_MATMUL)

@@ -9,7 +9,8 @@ static int64_t element_stride(matmul_product *p, int64_t bytes)
     return bytes / size;
 }
 
-/* Element stride of batch dim `dim` (of `dims`, right-aligned) of a tensor whose last `core` dims are the matrix. */
+/* Element stride of batch dim `dim` (of `dims`, right-aligned) of a tensor whose last `core` dims are
+ * the matrix. */
 static int64_t batch_stride(matmul_product *p, const proa_tensor *t, int core, int dim, int dims)
 {
     int at = t->ndim - core - (dims - dim);
@@ -57,7 +58,8 @@ static void put_batches(matmul_product *p, const proa_tensor *x, const proa_tens
 matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool transpose_x, bool transpose_y,
                              const proa_tensor *out)
 {
-    matmul_product p = {.dtype = (proa_dtype)x->dtype, .alpha = 1, .x = x->data, .y = y->data, .out = out->data};
+    matmul_product p = {
+        .dtype = (proa_dtype)x->dtype, .alpha = 1, .x = x->data, .y = y->data, .out = out->data};
     bool row = x->ndim == 1, column = y->ndim == 1;
     int xr = x->ndim - (transpose_x ? 1 : 2), xc = x->ndim - (transpose_x ? 2 : 1);
     int yr = y->ndim - (transpose_y ? 1 : 2), yc = y->ndim - (transpose_y ? 2 : 1);

@@ -44,7 +44,8 @@ proa_status matmul_vjp(const proa_matmul_args *a, proa_matmul_grads *g)
         if (g->want_y) g->d_y = proa_multiply(d_out, conjugate(x));
         return proa_error();
     }
-    /* 1-D operands as the matrices they stood for; a row's extra leading dim goes when the engine un-broadcasts. */
+    /* 1-D operands as the matrices they stood for; a row's extra leading dim goes when the engine un-
+     * broadcasts. */
     if (row) x = proa_unsqueeze(x, PROA_INTS(0)), d_out = proa_unsqueeze(d_out, PROA_INTS(-2));
     if (column) y = proa_unsqueeze(y, PROA_INTS(1)), d_out = proa_unsqueeze(d_out, PROA_INTS(-1));
     if (!x || !y || !d_out) return proa_error();
@@ -83,7 +84,8 @@ proa_status addmm_vjp(const proa_addmm_args *a, proa_addmm_grads *g)
 {
     proa_tensor *scaled = a->alpha == 1 ? g->d_out : proa_scale(g->d_out, .scale = PROA_SCALAR(a->alpha));
     if (!scaled) return proa_error();
-    if (g->want_input) g->d_input = a->beta == 1 ? g->d_out : proa_scale(g->d_out, .scale = PROA_SCALAR(a->beta));
+    if (g->want_input)
+        g->d_input = a->beta == 1 ? g->d_out : proa_scale(g->d_out, .scale = PROA_SCALAR(a->beta));
     if (g->want_x) g->d_x = product_d_x(a->y, scaled, false, false);
     if (g->want_y) g->d_y = product_d_y(a->x, a->y, scaled, false, false);
     return proa_error();

@@ -45,8 +45,8 @@ static proa_tensor *flat_product(proa_tensor *x, int64_t x_rows, proa_tensor *y,
 {
     if (!x || !y) return NULL;
     if (x_rows < 1 || x_rows >= x->ndim || y_rows < 1 || y_rows >= y->ndim) {
-        proa_fail(PROA_ERR_CORRUPT, "mul: num_col_dims %lld and %lld do not split %s and %s", (long long)x_rows,
-                  (long long)y_rows, proa__tensor_text(x), proa__tensor_text(y));
+        proa_fail(PROA_ERR_CORRUPT, "mul: num_col_dims %lld and %lld do not split %s and %s",
+                  (long long)x_rows, (long long)y_rows, proa__tensor_text(x), proa__tensor_text(y));
         return NULL;
     }
     if (x_rows == x->ndim - 1 && y->ndim == 2) return proa_matmul(x, y);
@@ -73,10 +73,10 @@ proa_status linear_read_fc(proa_wire_reader *r)
     proa_tensor *out = flat_product(proa_wire_input(r, "Input"), proa_wire_int(r, "in_num_col_dims", 1),
                                     proa_wire_input(r, "W"), 1);
     if (proa_wire_int(r, "padding_weights", 0))
-        return proa_fail(PROA_ERR_UNSUPPORTED, "fc: padding_weights is not supported; export without fc fusion");
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "fc: padding_weights is not supported; export without fc fusion");
     if (out && bias && !proa__absent(bias)) out = proa_add(out, bias->ndim > 1 ? proa_flatten(bias) : bias);
-    if (activation && !strcmp(activation, "relu"))
-        out = proa_relu(out);
+    if (activation && !strcmp(activation, "relu")) out = proa_relu(out);
     else if (activation && *activation)
         return proa_fail(PROA_ERR_UNSUPPORTED, "fc: activation_type '%s' is unknown; expected '' or 'relu'",
                          activation);

@@ -12,9 +12,9 @@
 typedef struct norm_job {
     norm_rows n;
     double epsilon;
-    bool fixed; /* mean and deviation are given constants */
+    bool fixed;                            /* mean and deviation are given constants */
     const void *x, *d_out, *weight, *bias; /* weight, bias: NULL without one */
-    void *mean, *inverse; /* of each row; 1 / deviation */
+    void *mean, *inverse;                  /* of each row; 1 / deviation */
     void *result, *d_weight, *d_bias;
 } norm_job;
 
@@ -72,8 +72,8 @@ static void put(const proa_tensor *t, const void *from)
     if (is_half(t)) rows_store_float((proa_dtype)t->dtype, t->data, 0, t->numel, from);
 }
 
-static proa_status forward(norm_job *job, const proa_tensor *x, const proa_tensor *weight, const proa_tensor *bias,
-                           const proa_tensor *out)
+static proa_status forward(norm_job *job, const proa_tensor *x, const proa_tensor *weight,
+                           const proa_tensor *bias, const proa_tensor *out)
 {
     norm_memory m = {.n = 0};
     job->x = operand(&m, x), job->weight = operand(&m, weight), job->bias = operand(&m, bias);
@@ -87,8 +87,9 @@ static proa_status forward(norm_job *job, const proa_tensor *x, const proa_tenso
     return proa_error();
 }
 
-static proa_status backward(norm_job *job, const proa_tensor *x, const proa_tensor *weight, const proa_tensor *d_out,
-                            const proa_tensor *d_x, const proa_tensor *d_weight, const proa_tensor *d_bias)
+static proa_status backward(norm_job *job, const proa_tensor *x, const proa_tensor *weight,
+                            const proa_tensor *d_out, const proa_tensor *d_x, const proa_tensor *d_weight,
+                            const proa_tensor *d_bias)
 {
     norm_memory m = {.n = 0};
     job->x = operand(&m, x), job->weight = operand(&m, weight), job->d_out = operand(&m, d_out);
@@ -111,8 +112,8 @@ static char *element(const proa_tensor *t, int64_t i)
 }
 
 /* running = momentum · running + (1 − momentum) · this batch's; `batch` holds 1 / deviation for variances. */
-static void update_running(const proa_tensor *from, const proa_tensor *to, const proa_tensor *batch, double momentum,
-                           double epsilon, bool variance)
+static void update_running(const proa_tensor *from, const proa_tensor *to, const proa_tensor *batch,
+                           double momentum, double epsilon, bool variance)
 {
     for (int64_t i = 0; i < batch->numel; i++) {
         double v = rows_get((proa_dtype)batch->dtype, batch->data, i);
@@ -124,12 +125,16 @@ static void update_running(const proa_tensor *from, const proa_tensor *to, const
 
 PROA_KERNEL(batch_norm_cpu, batch_norm)
 {
-    norm_job job = {.n = proa__batch_rows(a->x, a->data_format), .epsilon = a->epsilon, .fixed = BATCH_NORM_FIXED(a),
-                    .mean = a->saved_mean->data, .inverse = a->saved_variance->data};
+    norm_job job = {.n = proa__batch_rows(a->x, a->data_format),
+                    .epsilon = a->epsilon,
+                    .fixed = BATCH_NORM_FIXED(a),
+                    .mean = a->saved_mean->data,
+                    .inverse = a->saved_variance->data};
     proa_dtype dtype = (proa_dtype)a->saved_mean->dtype;
     if (job.fixed || a->x->numel == 0) /* without elements the statistics stay what they were */
         for (int64_t i = 0; i < job.n.rows; i++) {
-            rows_set(dtype, job.mean, i, rows_get((proa_dtype)a->running_mean->dtype, element(a->running_mean, i), 0));
+            rows_set(dtype, job.mean, i,
+                     rows_get((proa_dtype)a->running_mean->dtype, element(a->running_mean, i), 0));
             double v = rows_get((proa_dtype)a->running_var->dtype, element(a->running_var, i), 0);
             rows_set(dtype, job.inverse, i, 1 / sqrt(v + a->epsilon));
         }
@@ -144,11 +149,13 @@ PROA_KERNEL(batch_norm_cpu, batch_norm)
 PROA_KERNEL(batch_norm_grad_cpu, batch_norm_grad)
 {
     norm_memory m = {.n = 0};
-    norm_job job = {.n = proa__batch_rows(a->x, a->data_format), .epsilon = a->epsilon, .fixed = BATCH_NORM_FIXED(a),
+    norm_job job = {.n = proa__batch_rows(a->x, a->data_format),
+                    .epsilon = a->epsilon,
+                    .fixed = BATCH_NORM_FIXED(a),
                     .mean = (void *)(uintptr_t)operand(&m, a->saved_mean),
                     .inverse = (void *)(uintptr_t)operand(&m, a->saved_variance)};
-    proa_status status = m.failed ? proa_error()
-                                  : backward(&job, a->x, a->weight, a->d_out, a->d_x, a->d_weight, a->d_bias);
+    proa_status status =
+        m.failed ? proa_error() : backward(&job, a->x, a->weight, a->d_out, a->d_x, a->d_weight, a->d_bias);
     give(&m);
     return status;
 }
@@ -175,27 +182,28 @@ static void *inverses(norm_memory *m, const proa_tensor *variance, double epsilo
     return to;
 }
 
-#define VARIANCE_KERNELS(op, make_rows)                                                                      \
-    PROA_KERNEL(op##_cpu, op)                                                                                \
-    {                                                                                                        \
-        norm_job job = {.n = make_rows, .epsilon = a->epsilon, .mean = a->mean->data,                        \
-                        .inverse = a->variance->data};                                                       \
-        if (a->x->numel == 0) return PROA_OK;                                                                \
-        PROA_TRY(forward(&job, a->x, a->weight, a->bias, a->out));                                           \
-        to_variances(a->variance, a->epsilon);                                                               \
-        return PROA_OK;                                                                                      \
-    }                                                                                                        \
-    PROA_KERNEL(op##_grad_cpu, op##_grad)                                                                    \
-    {                                                                                                        \
-        norm_memory m = {.n = 0};                                                                            \
-        norm_job job = {.n = make_rows, .epsilon = a->epsilon,                                               \
-                        .mean = (void *)(uintptr_t)operand(&m, a->mean),                                     \
-                        .inverse = inverses(&m, a->variance, a->epsilon, a->x->dtype == PROA_F64)};          \
-        proa_status status = m.failed ? proa_error()                                                         \
-                                      : backward(&job, a->x, a->weight, a->d_out, a->d_x, a->d_weight,       \
-                                                 a->d_bias);                                                 \
-        give(&m);                                                                                            \
-        return status;                                                                                       \
+#define VARIANCE_KERNELS(op, make_rows)                                                                  \
+    PROA_KERNEL(op##_cpu, op)                                                                            \
+    {                                                                                                    \
+        norm_job job = {                                                                                 \
+            .n = make_rows, .epsilon = a->epsilon, .mean = a->mean->data, .inverse = a->variance->data}; \
+        if (a->x->numel == 0) return PROA_OK;                                                            \
+        PROA_TRY(forward(&job, a->x, a->weight, a->bias, a->out));                                       \
+        to_variances(a->variance, a->epsilon);                                                           \
+        return PROA_OK;                                                                                  \
+    }                                                                                                    \
+    PROA_KERNEL(op##_grad_cpu, op##_grad)                                                                \
+    {                                                                                                    \
+        norm_memory m = {.n = 0};                                                                        \
+        norm_job job = {.n = make_rows,                                                                  \
+                        .epsilon = a->epsilon,                                                           \
+                        .mean = (void *)(uintptr_t)operand(&m, a->mean),                                 \
+                        .inverse = inverses(&m, a->variance, a->epsilon, a->x->dtype == PROA_F64)};      \
+        proa_status status =                                                                             \
+            m.failed ? proa_error()                                                                      \
+                     : backward(&job, a->x, a->weight, a->d_out, a->d_x, a->d_weight, a->d_bias);        \
+        give(&m);                                                                                        \
+        return status;                                                                                   \
     }
 
 VARIANCE_KERNELS(layer_norm, proa__layer_rows(a->x, a->begin_norm_axis))
@@ -204,7 +212,9 @@ VARIANCE_KERNELS(group_norm, proa__group_rows(a->x, a->num_groups, a->data_forma
 PROA_KERNEL(instance_norm_cpu, instance_norm)
 {
     norm_job job = {.n = proa__group_rows(a->x, a->x->shape[1] ? a->x->shape[1] : 1, PROA_DATA_FORMAT_NCHW),
-                    .epsilon = a->epsilon, .mean = a->saved_mean->data, .inverse = a->saved_variance->data};
+                    .epsilon = a->epsilon,
+                    .mean = a->saved_mean->data,
+                    .inverse = a->saved_variance->data};
     return a->x->numel == 0 ? PROA_OK : forward(&job, a->x, a->weight, a->bias, a->out);
 }
 
@@ -212,10 +222,11 @@ PROA_KERNEL(instance_norm_grad_cpu, instance_norm_grad)
 {
     norm_memory m = {.n = 0};
     norm_job job = {.n = proa__group_rows(a->x, a->x->shape[1] ? a->x->shape[1] : 1, PROA_DATA_FORMAT_NCHW),
-                    .epsilon = a->epsilon, .mean = (void *)(uintptr_t)operand(&m, a->saved_mean),
+                    .epsilon = a->epsilon,
+                    .mean = (void *)(uintptr_t)operand(&m, a->saved_mean),
                     .inverse = (void *)(uintptr_t)operand(&m, a->saved_variance)};
-    proa_status status = m.failed ? proa_error()
-                                  : backward(&job, a->x, a->weight, a->d_out, a->d_x, a->d_weight, a->d_bias);
+    proa_status status =
+        m.failed ? proa_error() : backward(&job, a->x, a->weight, a->d_out, a->d_x, a->d_weight, a->d_bias);
     give(&m);
     return status;
 }

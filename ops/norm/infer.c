@@ -1,7 +1,7 @@
 /* Shapes and dtypes of the normalisations, and their view of a tensor as rows. May use core only. */
 #include "ops/norm/norm.h"
 
-#define FAIL(op, argument, ...)                                                                              \
+#define FAIL(op, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument, __VA_ARGS__)
 
 static int64_t dims_product(const proa_tensor *t, int from, int to)
@@ -21,15 +21,28 @@ norm_rows proa__batch_rows(const proa_tensor *x, proa_data_format f)
     bool last = norm_channels_last(f);
     int64_t c = proa__norm_channels(x, f), inner = last ? 1 : dims_product(x, 2, x->ndim);
     int64_t outer = last ? dims_product(x, 0, x->ndim - 1) : x->shape[0];
-    return (norm_rows){.rows = c, .groups = c, .group_step = inner, .segments = outer, .segment_step = c * inner,
-                       .length = inner, .group_weights = 1, .weights = c};
+    return (norm_rows){.rows = c,
+                       .groups = c,
+                       .group_step = inner,
+                       .segments = outer,
+                       .segment_step = c * inner,
+                       .length = inner,
+                       .group_weights = 1,
+                       .weights = c};
 }
 
 norm_rows proa__layer_rows(const proa_tensor *x, int64_t begin_norm_axis)
 {
-    int64_t rows = dims_product(x, 0, (int)begin_norm_axis), n = dims_product(x, (int)begin_norm_axis, x->ndim);
-    return (norm_rows){.rows = rows, .groups = 1, .image_step = n, .segments = 1, .segment_step = n, .length = n,
-                       .by_element = 1, .weights = n};
+    int64_t rows = dims_product(x, 0, (int)begin_norm_axis),
+            n = dims_product(x, (int)begin_norm_axis, x->ndim);
+    return (norm_rows){.rows = rows,
+                       .groups = 1,
+                       .image_step = n,
+                       .segments = 1,
+                       .segment_step = n,
+                       .length = n,
+                       .by_element = 1,
+                       .weights = n};
 }
 
 norm_rows proa__group_rows(const proa_tensor *x, int64_t groups, proa_data_format f)
@@ -37,7 +50,10 @@ norm_rows proa__group_rows(const proa_tensor *x, int64_t groups, proa_data_forma
     bool last = norm_channels_last(f);
     int64_t c = proa__norm_channels(x, f), each = c / groups;
     int64_t pixels = last ? dims_product(x, 1, x->ndim - 1) : dims_product(x, 2, x->ndim);
-    norm_rows n = {.rows = x->shape[0] * groups, .groups = groups, .image_step = c * pixels, .group_weights = each,
+    norm_rows n = {.rows = x->shape[0] * groups,
+                   .groups = groups,
+                   .image_step = c * pixels,
+                   .group_weights = each,
                    .weights = c};
     n.group_step = last ? each : each * pixels;
     n.segments = last ? pixels : each;
@@ -54,7 +70,8 @@ static proa_dtype statistics_dtype(const proa_tensor *x)
     return x->dtype == PROA_F16 || x->dtype == PROA_BF16 ? PROA_F32 : (proa_dtype)x->dtype;
 }
 
-static proa_status check_parameter(const char *op, const char *name, const proa_tensor *t, const proa_tensor *x, int64_t n)
+static proa_status check_parameter(const char *op, const char *name, const proa_tensor *t,
+                                   const proa_tensor *x, int64_t n)
 {
     if (proa__absent(t)) return PROA_OK;
     if (t->dtype != x->dtype && t->dtype != statistics_dtype(x))
@@ -91,10 +108,8 @@ static void vector_meta(proa_meta *m, proa_dtype dtype, int64_t n)
 /* A parameter's gradient: like the parameter, or of x's statistics when there is none. */
 static void parameter_meta(proa_meta *m, const proa_tensor *t, const proa_tensor *x, int64_t n)
 {
-    if (proa__absent(t))
-        vector_meta(m, statistics_dtype(x), n);
-    else
-        *m = proa_meta_of(t);
+    if (proa__absent(t)) vector_meta(m, statistics_dtype(x), n);
+    else *m = proa_meta_of(t);
 }
 
 /* ---- batch_norm ---- */
@@ -135,7 +150,8 @@ static proa_status layer_axis(const char *op, const proa_tensor *x, int64_t axis
 {
     if (axis > 0 && axis < x->ndim) return PROA_OK;
     return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "begin_norm_axis",
-                         "is %lld; expected 1 to %d for x %s", (long long)axis, x->ndim - 1, proa__tensor_text(x));
+                         "is %lld; expected 1 to %d for x %s", (long long)axis, x->ndim - 1,
+                         proa__tensor_text(x));
 }
 
 static void layer_statistics(const proa_tensor *x, int64_t axis, proa_meta *m)
@@ -190,7 +206,8 @@ proa_status group_norm_infer(const proa_group_norm_args *a, proa_group_norm_meta
     PROA_TRY(check_parameter("group_norm", "weight", a->weight, a->x, c));
     PROA_TRY(check_parameter("group_norm", "bias", a->bias, a->x, c));
     m->out = proa_meta_of(a->x);
-    m->mean = (proa_meta){.dtype = statistics_dtype(a->x), .ndim = 2, .shape = {a->x->shape[0], a->num_groups}};
+    m->mean =
+        (proa_meta){.dtype = statistics_dtype(a->x), .ndim = 2, .shape = {a->x->shape[0], a->num_groups}};
     m->variance = m->mean;
     return PROA_OK;
 }

@@ -8,8 +8,9 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 
-/* Row r = (image r / groups, group r % groups) starts at image · image_step + group · group_step; its segment
- * s at s · segment_step more. Element j of it has weight group · group_weights + s · by_segment + j · by_element. */
+/* Row r = (image r / groups, group r % groups) starts at image · image_step + group · group_step; its
+ * segment s at s · segment_step more. Element j of it has weight group · group_weights + s ·
+ * by_segment + j · by_element. */
 typedef struct norm_rows {
     int64_t rows, groups, image_step, group_step;
     int64_t segments, segment_step, length;

@@ -24,15 +24,15 @@ proa_status batch_norm_vjp(const proa_batch_norm_args *a, proa_batch_norm_grads 
 /* epsilon as an option, where a plain 0 would mean "default". */
 #define EPSILON(a) .epsilon = (a)->epsilon == 0 ? (double)PROA_ZERO : (a)->epsilon
 
-#define FIRST_ORDER(op, call)                                                                                \
-    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)                                    \
-    {                                                                                                        \
-        if (!given(g->d_out)) return PROA_OK;                                                                \
-        proa_##op##_grad_result r = call;                                                                    \
-        if (g->want_x) g->d_x = r.d_x;                                                                       \
-        if (g->want_weight) g->d_weight = r.d_weight;                                                        \
-        if (g->want_bias) g->d_bias = r.d_bias;                                                              \
-        return proa_error();                                                                                 \
+#define FIRST_ORDER(op, call)                                             \
+    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g) \
+    {                                                                     \
+        if (!given(g->d_out)) return PROA_OK;                             \
+        proa_##op##_grad_result r = call;                                 \
+        if (g->want_x) g->d_x = r.d_x;                                    \
+        if (g->want_weight) g->d_weight = r.d_weight;                     \
+        if (g->want_bias) g->d_bias = r.d_bias;                           \
+        return proa_error();                                              \
     }
 
 FIRST_ORDER(layer_norm, proa_layer_norm_grad(a->x, a->weight, a->mean, a->variance, g->d_out, EPSILON(a),
@@ -60,7 +60,10 @@ typedef struct second_order {
     proa_tensor *v, *v_weight, *v_bias; /* gradients of d_x, d_weight, d_bias */
 } second_order;
 
-static proa_tensor *shaped(proa_tensor *t, proa_ints shape) { return given(t) ? proa_reshape(t, shape) : NULL; }
+static proa_tensor *shaped(proa_tensor *t, proa_ints shape)
+{
+    return given(t) ? proa_reshape(t, shape) : NULL;
+}
 
 static proa_tensor *row_mean(const second_order *s, proa_tensor *t)
 {
@@ -91,7 +94,8 @@ static proa_tensor *through_statistics(const second_order *s, proa_tensor *g, pr
     return proa_neg(proa_multiply(proa_square(s->r), sum));
 }
 
-/* The gradients of a gradient op: to[0] for x, to[1] for weight (summed, in the view's shape), to[2] for d_out. */
+/* The gradients of a gradient op: to[0] for x, to[1] for weight (summed, in the view's shape), to[2]
+ * for d_out. */
 static proa_status second(const second_order *s, const bool *want, proa_tensor **to)
 {
     proa_tensor *x_hat = proa_multiply(proa_subtract(s->x, s->mean), s->r);
@@ -138,7 +142,8 @@ static void batch_view(norm_view *v, const proa_tensor *x, proa_data_format f)
 {
     int64_t c = proa__norm_channels(x, f);
     bool last = norm_channels_last(f);
-    int64_t inner = last ? 1 : dims_product(x, 2, x->ndim), outer = last ? dims_product(x, 0, x->ndim - 1) : x->shape[0];
+    int64_t inner = last ? 1 : dims_product(x, 2, x->ndim),
+            outer = last ? dims_product(x, 0, x->ndim - 1) : x->shape[0];
     v->x = LIST(v, 0, 3, outer, c, inner);
     v->statistics = v->weight = LIST(v, 1, 3, 1, c, 1);
     v->row_axes = v->weight_axes = LIST(v, 2, 2, 0, 2);
@@ -167,22 +172,26 @@ static void group_view(norm_view *v, const proa_tensor *x, int64_t groups, proa_
 }
 
 /* Fills a second_order from a gradient op's args `a` and gradients `g`, and hands the results back. */
-#define SECOND_ORDER(a, g, view_, fixed_, mean_, r_)                                                         \
-    do {                                                                                                     \
-        second_order s = {.view = &(view_), .fixed = fixed_, .x = shaped((a)->x, (view_).x),                 \
-                          .weight = shaped((a)->weight, (view_).weight),                                     \
-                          .mean = shaped(mean_, (view_).statistics), .r = shaped(r_, (view_).statistics),    \
-                          .d_out = shaped((a)->d_out, (view_).x), .v = shaped((g)->d_d_x, (view_).x),        \
-                          .v_weight = shaped((g)->d_d_weight, (view_).weight),                               \
-                          .v_bias = shaped((g)->d_d_bias, (view_).weight)};                                  \
-        if (proa_error()) return proa_error();                                                               \
-        proa_tensor *to[3] = {NULL, NULL, NULL};                                                             \
-        const bool want[3] = {(g)->want_x, (g)->want_weight, (g)->want_d_out};                               \
-        PROA_TRY(second(&s, want, to));                                                                      \
-        (g)->d_x = back(to[0], (a)->x);                                                                      \
-        (g)->d_weight = back(to[1], (a)->weight);                                                            \
-        (g)->d_d_out = back(to[2], (a)->x);                                                                  \
-        return proa_error();                                                                                 \
+#define SECOND_ORDER(a, g, view_, fixed_, mean_, r_)                           \
+    do {                                                                       \
+        second_order s = {.view = &(view_),                                    \
+                          .fixed = fixed_,                                     \
+                          .x = shaped((a)->x, (view_).x),                      \
+                          .weight = shaped((a)->weight, (view_).weight),       \
+                          .mean = shaped(mean_, (view_).statistics),           \
+                          .r = shaped(r_, (view_).statistics),                 \
+                          .d_out = shaped((a)->d_out, (view_).x),              \
+                          .v = shaped((g)->d_d_x, (view_).x),                  \
+                          .v_weight = shaped((g)->d_d_weight, (view_).weight), \
+                          .v_bias = shaped((g)->d_d_bias, (view_).weight)};    \
+        if (proa_error()) return proa_error();                                 \
+        proa_tensor *to[3] = {NULL, NULL, NULL};                               \
+        const bool want[3] = {(g)->want_x, (g)->want_weight, (g)->want_d_out}; \
+        PROA_TRY(second(&s, want, to));                                        \
+        (g)->d_x = back(to[0], (a)->x);                                        \
+        (g)->d_weight = back(to[1], (a)->weight);                              \
+        (g)->d_d_out = back(to[2], (a)->x);                                    \
+        return proa_error();                                                   \
     } while (0)
 
 static proa_tensor *inverse_deviation(proa_tensor *variance, double epsilon)

@@ -47,48 +47,52 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     return PROA_OK;
 }
 
-#define POOL_KERNEL(name, params)                                                                            \
-    PROA_KERNEL(name##_cpu, name)                                                                            \
-    {                                                                                                        \
-        pool_job job = {.task = POOL_FORWARD, .x = a->x->data, .result = a->out->data};                      \
-        return pool_run(&params, &job);                                                                      \
+#define POOL_KERNEL(name, params)                                                       \
+    PROA_KERNEL(name##_cpu, name)                                                       \
+    {                                                                                   \
+        pool_job job = {.task = POOL_FORWARD, .x = a->x->data, .result = a->out->data}; \
+        return pool_run(&params, &job);                                                 \
     }
 
-#define POOL_KERNELS(N)                                                                                      \
-    POOL_KERNEL(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                                         \
-    POOL_KERNEL(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                                         \
-    POOL_KERNEL(adaptive_max_pool##N##d,                                                                     \
-                ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX))                    \
-    POOL_KERNEL(adaptive_avg_pool##N##d,                                                                     \
+#define POOL_KERNELS(N)                                                                   \
+    POOL_KERNEL(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
+    POOL_KERNEL(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                      \
+    POOL_KERNEL(adaptive_max_pool##N##d,                                                  \
+                ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX)) \
+    POOL_KERNEL(adaptive_avg_pool##N##d,                                                  \
                 ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
 
-#define POOL_GRAD_KERNELS(N)                                                                                 \
-    PROA_KERNEL(pool##N##d_grad_cpu, pool##N##d_grad)                                                        \
-    {                                                                                                        \
-        pool_job job = {.task = POOL_BACKWARD, .x = a->x->data, .other = a->d_out->data,                     \
-                        .result = a->d_x->data};                                                             \
-        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), &job);                                       \
-    }                                                                                                        \
-    PROA_KERNEL(pool##N##d_double_grad_cpu, pool##N##d_double_grad)                                          \
-    {                                                                                                        \
-        pool_job job = {.task = POOL_PICK, .x = a->x->data, .other = a->v->data, .result = a->out->data};    \
-        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &job);                                \
-    }                                                                                                        \
-    PROA_KERNEL(max_pool##N##d_with_index_cpu, max_pool##N##d_with_index)                                    \
-    {                                                                                                        \
-        pool_job job = {.task = POOL_FORWARD, .x = a->x->data, .result = a->out->data,                       \
-                        .mask = (int32_t *)(void *)a->mask->data};                                           \
-        if (a->x->numel / (a->x->shape[0] * a->x->shape[1] + 1) > INT32_MAX)                                 \
-            return proa__op_fail(PROA_ERR_OVERFLOW, proa_find_op("max_pool" #N "d_with_index"), "x",         \
-                                 "has planes of more than 2^31 elements, too many for an int32 mask");       \
-        return pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &job);                            \
-    }                                                                                                        \
-    PROA_KERNEL(max_pool##N##d_with_index_grad_cpu, max_pool##N##d_with_index_grad)                          \
-    {                                                                                                        \
-        pool_job job = {.task = POOL_SCATTER, .other = a->d_out->data, .result = a->d_x->data,               \
-                        .mask = (int32_t *)(void *)a->mask->data};                                           \
-        PROA_TRY(pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index_grad"), &job));                    \
-        return PROA_OK;                                                                                      \
+#define POOL_GRAD_KERNELS(N)                                                                              \
+    PROA_KERNEL(pool##N##d_grad_cpu, pool##N##d_grad)                                                     \
+    {                                                                                                     \
+        pool_job job = {                                                                                  \
+            .task = POOL_BACKWARD, .x = a->x->data, .other = a->d_out->data, .result = a->d_x->data};     \
+        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), &job);                                    \
+    }                                                                                                     \
+    PROA_KERNEL(pool##N##d_double_grad_cpu, pool##N##d_double_grad)                                       \
+    {                                                                                                     \
+        pool_job job = {.task = POOL_PICK, .x = a->x->data, .other = a->v->data, .result = a->out->data}; \
+        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &job);                             \
+    }                                                                                                     \
+    PROA_KERNEL(max_pool##N##d_with_index_cpu, max_pool##N##d_with_index)                                 \
+    {                                                                                                     \
+        pool_job job = {.task = POOL_FORWARD,                                                             \
+                        .x = a->x->data,                                                                  \
+                        .result = a->out->data,                                                           \
+                        .mask = (int32_t *)(void *)a->mask->data};                                        \
+        if (a->x->numel / (a->x->shape[0] * a->x->shape[1] + 1) > INT32_MAX)                              \
+            return proa__op_fail(PROA_ERR_OVERFLOW, proa_find_op("max_pool" #N "d_with_index"), "x",      \
+                                 "has planes of more than 2^31 elements, too many for an int32 mask");    \
+        return pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &job);                         \
+    }                                                                                                     \
+    PROA_KERNEL(max_pool##N##d_with_index_grad_cpu, max_pool##N##d_with_index_grad)                       \
+    {                                                                                                     \
+        pool_job job = {.task = POOL_SCATTER,                                                             \
+                        .other = a->d_out->data,                                                          \
+                        .result = a->d_x->data,                                                           \
+                        .mask = (int32_t *)(void *)a->mask->data};                                        \
+        PROA_TRY(pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index_grad"), &job));                 \
+        return PROA_OK;                                                                                   \
     }
 
 POOL_KERNELS(1)

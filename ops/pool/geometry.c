@@ -2,17 +2,20 @@
  * May use core only. */
 #include "ops/pool/geometry.h"
 
-#define FAIL(p, argument, ...)                                                                               \
+#define FAIL(p, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op((p)->op), argument, __VA_ARGS__)
 
 /* `dims` values ≥ low into the last places of to[3]. */
-static proa_status spatial(const pool_params *p, const char *name, const proa_ints *v, int64_t low, int64_t *to)
+static proa_status spatial(const pool_params *p, const char *name, const proa_ints *v, int64_t low,
+                           int64_t *to)
 {
     if (v->count != p->dims)
-        return FAIL(p, name, "must have %d values, one a spatial dim, got %lld", p->dims, (long long)v->count);
+        return FAIL(p, name, "must have %d values, one a spatial dim, got %lld", p->dims,
+                    (long long)v->count);
     for (int i = 0; i < p->dims; i++) {
         if (v->at[i] < low || v->at[i] > INT32_MAX)
-            return FAIL(p, name, "has value %lld; expected at least %lld", (long long)v->at[i], (long long)low);
+            return FAIL(p, name, "has value %lld; expected at least %lld", (long long)v->at[i],
+                        (long long)low);
         to[3 - p->dims + i] = v->at[i];
     }
     return PROA_OK;
@@ -33,15 +36,17 @@ static proa_status padding(const pool_params *p, pool_geometry *g)
         return PROA_OK;
     }
     if (v->count != p->dims && v->count != 2 * p->dims)
-        return FAIL(p, "padding", "must have %d values, or %d (before and after each spatial dim), got %lld", p->dims,
-                    2 * p->dims, (long long)v->count);
+        return FAIL(p, "padding", "must have %d values, or %d (before and after each spatial dim), got %lld",
+                    p->dims, 2 * p->dims, (long long)v->count);
     int each = v->count == p->dims ? 1 : 2;
     for (int i = 0; i < p->dims; i++) {
         int at = 3 - p->dims + i;
         g->before[at] = v->at[i * each], g->after[at] = v->at[i * each + each - 1];
-        if (g->before[at] < 0 || g->after[at] < 0 || g->before[at] >= g->kernel[at] || g->after[at] >= g->kernel[at])
+        if (g->before[at] < 0 || g->after[at] < 0 || g->before[at] >= g->kernel[at] ||
+            g->after[at] >= g->kernel[at])
             return FAIL(p, "padding", "has value %lld; expected 0 to %lld, less than kernel_size",
-                        (long long)(g->before[at] < 0 ? g->before[at] : g->after[at]), (long long)(g->kernel[at] - 1));
+                        (long long)(g->before[at] < 0 ? g->before[at] : g->after[at]),
+                        (long long)(g->kernel[at] - 1));
     }
     return PROA_OK;
 }
@@ -60,7 +65,8 @@ static proa_status output_size(const pool_params *p, pool_geometry *g, int i)
     int64_t span = g->in[i] + g->before[i] + g->after[i] - g->kernel[i];
     if (span < 0 || g->in[i] == 0)
         return FAIL(p, "kernel_size", "has value %lld, more than x's size %lld with padding %lld + %lld",
-                    (long long)g->kernel[i], (long long)g->in[i], (long long)g->before[i], (long long)g->after[i]);
+                    (long long)g->kernel[i], (long long)g->in[i], (long long)g->before[i],
+                    (long long)g->after[i]);
     g->out[i] = (p->ceil_mode ? span + g->stride[i] - 1 : span) / g->stride[i] + 1;
     return PROA_OK;
 }
@@ -68,8 +74,14 @@ static proa_status output_size(const pool_params *p, pool_geometry *g, int i)
 proa_status proa__pool_geometry(const pool_params *p, pool_geometry *g)
 {
     proa_data_format f = p->format;
-    *g = (pool_geometry){.dims = p->dims, .adaptive = p->adaptive, .exclusive = p->exclusive || p->adaptive,
-                         .type = p->type, .in = {1, 1, 1}, .out = {1, 1, 1}, .kernel = {1, 1, 1}, .stride = {1, 1, 1}};
+    *g = (pool_geometry){.dims = p->dims,
+                         .adaptive = p->adaptive,
+                         .exclusive = p->exclusive || p->adaptive,
+                         .type = p->type,
+                         .in = {1, 1, 1},
+                         .out = {1, 1, 1},
+                         .kernel = {1, 1, 1},
+                         .stride = {1, 1, 1}};
     g->channels_last = f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
     if (p->x->ndim != p->dims + 2)
         return FAIL(p, "x", "must have %d dims (batch, channels, %d spatial), got %s", p->dims + 2, p->dims,
@@ -79,10 +91,8 @@ proa_status proa__pool_geometry(const pool_params *p, pool_geometry *g)
     for (int i = 0; i < p->dims; i++) g->in[3 - p->dims + i] = p->x->shape[(g->channels_last ? 1 : 2) + i];
     PROA_TRY(spatial(p, p->adaptive ? "output_size" : "kernel_size", &p->kernel_size, 1, g->kernel));
     if (!p->adaptive) {
-        if (p->stride.count)
-            PROA_TRY(spatial(p, "stride", &p->stride, 1, g->stride));
-        else /* no stride: windows side by side */
-            memcpy(g->stride, g->kernel, sizeof g->stride);
+        if (p->stride.count) PROA_TRY(spatial(p, "stride", &p->stride, 1, g->stride));
+        else /* no stride: windows side by side */ memcpy(g->stride, g->kernel, sizeof g->stride);
         PROA_TRY(padding(p, g));
     }
     for (int i = 3 - p->dims; i < 3; i++) PROA_TRY(output_size(p, g, i));
@@ -114,7 +124,8 @@ static proa_status check_out(const pool_params *p, const char *name, const proa_
     proa_meta m;
     PROA_TRY(infer_out(p, &m));
     bool same = t->ndim == m.ndim;
-    for (int i = 0; same && i < m.ndim; i++) same = t->shape[i] == m.shape[i] || t->shape[i] < 0 || m.shape[i] < 0;
+    for (int i = 0; same && i < m.ndim; i++)
+        same = t->shape[i] == m.shape[i] || t->shape[i] < 0 || m.shape[i] < 0;
     if (same) return PROA_OK;
     return FAIL(p, name, "must have shape %s, as pooling made it, got %s", proa__shape_text(m.shape, m.ndim),
                 proa__tensor_text(t));
@@ -127,55 +138,57 @@ static proa_status check_dtype(const pool_params *p, const char *name, const pro
                          proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)p->x->dtype));
 }
 
-#define POOL_INFER(N)                                                                                        \
-    proa_status max_pool##N##d_infer(const proa_max_pool##N##d_args *a, proa_max_pool##N##d_metas *m)        \
-    {                                                                                                        \
-        return infer_out(&MAX_PARAMS(a, N, "max_pool" #N "d"), &m->out);                                     \
-    }                                                                                                        \
-    proa_status avg_pool##N##d_infer(const proa_avg_pool##N##d_args *a, proa_avg_pool##N##d_metas *m)        \
-    {                                                                                                        \
-        return infer_out(&AVG_PARAMS(a, N, "avg_pool" #N "d"), &m->out);                                     \
-    }                                                                                                        \
-    proa_status adaptive_max_pool##N##d_infer(const proa_adaptive_max_pool##N##d_args *a,                    \
-                                              proa_adaptive_max_pool##N##d_metas *m)                         \
-    {                                                                                                        \
-        return infer_out(&ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX), &m->out); \
-    }                                                                                                        \
-    proa_status adaptive_avg_pool##N##d_infer(const proa_adaptive_avg_pool##N##d_args *a,                    \
-                                              proa_adaptive_avg_pool##N##d_metas *m)                         \
-    {                                                                                                        \
-        return infer_out(&ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG), &m->out); \
+#define POOL_INFER(N)                                                                                 \
+    proa_status max_pool##N##d_infer(const proa_max_pool##N##d_args *a, proa_max_pool##N##d_metas *m) \
+    {                                                                                                 \
+        return infer_out(&MAX_PARAMS(a, N, "max_pool" #N "d"), &m->out);                              \
+    }                                                                                                 \
+    proa_status avg_pool##N##d_infer(const proa_avg_pool##N##d_args *a, proa_avg_pool##N##d_metas *m) \
+    {                                                                                                 \
+        return infer_out(&AVG_PARAMS(a, N, "avg_pool" #N "d"), &m->out);                              \
+    }                                                                                                 \
+    proa_status adaptive_max_pool##N##d_infer(const proa_adaptive_max_pool##N##d_args *a,             \
+                                              proa_adaptive_max_pool##N##d_metas *m)                  \
+    {                                                                                                 \
+        return infer_out(&ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX),   \
+                         &m->out);                                                                    \
+    }                                                                                                 \
+    proa_status adaptive_avg_pool##N##d_infer(const proa_adaptive_avg_pool##N##d_args *a,             \
+                                              proa_adaptive_avg_pool##N##d_metas *m)                  \
+    {                                                                                                 \
+        return infer_out(&ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG),   \
+                         &m->out);                                                                    \
     }
 
-#define POOL_GRAD_INFER(N)                                                                                   \
-    proa_status pool##N##d_grad_infer(const proa_pool##N##d_grad_args *a, proa_pool##N##d_grad_metas *m)     \
-    {                                                                                                        \
-        m->d_x = proa_meta_of(a->x);                                                                         \
-        PROA_TRY(check_dtype(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), "d_out", a->d_out));                    \
-        return check_out(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), "d_out", a->d_out);                         \
-    }                                                                                                        \
-    proa_status pool##N##d_double_grad_infer(const proa_pool##N##d_double_grad_args *a,                      \
-                                             proa_pool##N##d_double_grad_metas *m)                           \
-    {                                                                                                        \
-        PROA_TRY(check_dtype(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), "v", a->v));                     \
-        return infer_out(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &m->out);                            \
-    }                                                                                                        \
-    proa_status max_pool##N##d_with_index_infer(const proa_max_pool##N##d_with_index_args *a,                \
-                                                proa_max_pool##N##d_with_index_metas *m)                     \
-    {                                                                                                        \
-        PROA_TRY(infer_out(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &m->out));                     \
-        m->mask = m->out;                                                                                    \
-        m->mask.dtype = PROA_I32;                                                                            \
-        return PROA_OK;                                                                                      \
-    }                                                                                                        \
-    proa_status max_pool##N##d_with_index_grad_infer(const proa_max_pool##N##d_with_index_grad_args *a,      \
-                                                     proa_max_pool##N##d_with_index_grad_metas *m)           \
-    {                                                                                                        \
-        m->d_x = proa_meta_of(a->x);                                                                         \
-        const char *name = "max_pool" #N "d_with_index_grad";                                                \
-        PROA_TRY(check_out(&INDEX_PARAMS(a, N, name), "mask", a->mask));                                     \
-        PROA_TRY(check_dtype(&INDEX_PARAMS(a, N, name), "d_out", a->d_out));                                 \
-        return check_out(&INDEX_PARAMS(a, N, name), "d_out", a->d_out);                                      \
+#define POOL_GRAD_INFER(N)                                                                               \
+    proa_status pool##N##d_grad_infer(const proa_pool##N##d_grad_args *a, proa_pool##N##d_grad_metas *m) \
+    {                                                                                                    \
+        m->d_x = proa_meta_of(a->x);                                                                     \
+        PROA_TRY(check_dtype(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), "d_out", a->d_out));                \
+        return check_out(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), "d_out", a->d_out);                     \
+    }                                                                                                    \
+    proa_status pool##N##d_double_grad_infer(const proa_pool##N##d_double_grad_args *a,                  \
+                                             proa_pool##N##d_double_grad_metas *m)                       \
+    {                                                                                                    \
+        PROA_TRY(check_dtype(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), "v", a->v));                 \
+        return infer_out(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &m->out);                        \
+    }                                                                                                    \
+    proa_status max_pool##N##d_with_index_infer(const proa_max_pool##N##d_with_index_args *a,            \
+                                                proa_max_pool##N##d_with_index_metas *m)                 \
+    {                                                                                                    \
+        PROA_TRY(infer_out(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &m->out));                 \
+        m->mask = m->out;                                                                                \
+        m->mask.dtype = PROA_I32;                                                                        \
+        return PROA_OK;                                                                                  \
+    }                                                                                                    \
+    proa_status max_pool##N##d_with_index_grad_infer(const proa_max_pool##N##d_with_index_grad_args *a,  \
+                                                     proa_max_pool##N##d_with_index_grad_metas *m)       \
+    {                                                                                                    \
+        m->d_x = proa_meta_of(a->x);                                                                     \
+        const char *name = "max_pool" #N "d_with_index_grad";                                            \
+        PROA_TRY(check_out(&INDEX_PARAMS(a, N, name), "mask", a->mask));                                 \
+        PROA_TRY(check_dtype(&INDEX_PARAMS(a, N, name), "d_out", a->d_out));                             \
+        return check_out(&INDEX_PARAMS(a, N, name), "d_out", a->d_out);                                  \
     }
 
 POOL_INFER(1)

@@ -50,22 +50,26 @@ static inline int64_t pool_window(const pool_geometry *g, int d, int64_t i, int6
     return length;
 }
 
-#define POOL_COMMON(a, N, name)                                                                              \
-    .op = name, .dims = N, .x = (a)->x, .format = (a)->data_format
-#define POOL_WINDOWS(a)                                                                                      \
-    .kernel_size = (a)->kernel_size, .stride = (a)->stride, .padding = (a)->padding,                         \
+#define POOL_COMMON(a, N, name) .op = name, .dims = N, .x = (a)->x, .format = (a)->data_format
+#define POOL_WINDOWS(a)                                                              \
+    .kernel_size = (a)->kernel_size, .stride = (a)->stride, .padding = (a)->padding, \
     .ceil_mode = (a)->ceil_mode, .algorithm = (a)->padding_algorithm
 #define MAX_PARAMS(a, N, name) ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a)})
-#define AVG_PARAMS(a, N, name)                                                                               \
-    ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a), .type = PROA_POOLING_TYPE_AVG,                  \
+#define AVG_PARAMS(a, N, name)                                                              \
+    ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a), .type = PROA_POOLING_TYPE_AVG, \
                    .exclusive = (a)->exclusive})
-#define ADAPTIVE_PARAMS(a, N, name, t)                                                                       \
+#define ADAPTIVE_PARAMS(a, N, name, t) \
     ((pool_params){POOL_COMMON(a, N, name), .kernel_size = (a)->output_size, .adaptive = true, .type = t})
-#define INDEX_PARAMS(a, N, name)                                                                             \
-    ((pool_params){.op = name, .dims = N, .x = (a)->x, .kernel_size = (a)->kernel_size,                      \
-                   .stride = (a)->stride, .padding = (a)->padding, .adaptive = (a)->adaptive})
-#define GRAD_PARAMS(a, N, name)                                                                              \
-    ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a), .type = (a)->pooling_type,                      \
+#define INDEX_PARAMS(a, N, name)                    \
+    ((pool_params){.op = name,                      \
+                   .dims = N,                       \
+                   .x = (a)->x,                     \
+                   .kernel_size = (a)->kernel_size, \
+                   .stride = (a)->stride,           \
+                   .padding = (a)->padding,         \
+                   .adaptive = (a)->adaptive})
+#define GRAD_PARAMS(a, N, name)                                                         \
+    ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a), .type = (a)->pooling_type, \
                    .exclusive = (a)->exclusive, .adaptive = (a)->adaptive})
 
 #endif

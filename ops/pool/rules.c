@@ -8,24 +8,24 @@ static bool last(proa_data_format f)
 }
 
 /* Windows side by side are spelled out: Paddle's gradient ops have no default for strides. */
-#define WINDOWS(a)                                                                                           \
-    .stride = (a)->stride.count ? (a)->stride : (a)->kernel_size, .padding = (a)->padding,                    \
-    .ceil_mode = (a)->ceil_mode,                                                                             \
-    .data_format = (a)->data_format, .padding_algorithm = (a)->padding_algorithm
+#define WINDOWS(a)                                                                         \
+    .stride = (a)->stride.count ? (a)->stride : (a)->kernel_size, .padding = (a)->padding, \
+    .ceil_mode = (a)->ceil_mode, .data_format = (a)->data_format,                          \
+    .padding_algorithm = (a)->padding_algorithm
 
 /* exclusive's default is true, so its option is stored inverted. */
 #define POOL_RULES(N)                                                                                        \
     proa_status max_pool##N##d_vjp(const proa_max_pool##N##d_args *a, proa_max_pool##N##d_grads *g)          \
     {                                                                                                        \
-        if (g->want_x)                                                                                       \
-            g->d_x = proa_pool##N##d_grad(a->x, a->out, g->d_out, a->kernel_size, WINDOWS(a));               \
+        if (g->want_x) g->d_x = proa_pool##N##d_grad(a->x, a->out, g->d_out, a->kernel_size, WINDOWS(a));    \
         return proa_error();                                                                                 \
     }                                                                                                        \
     proa_status avg_pool##N##d_vjp(const proa_avg_pool##N##d_args *a, proa_avg_pool##N##d_grads *g)          \
     {                                                                                                        \
         if (g->want_x)                                                                                       \
-            g->d_x = proa_pool##N##d_grad(a->x, a->out, g->d_out, a->kernel_size, WINDOWS(a),                \
-                                          .no_exclusive = !a->exclusive, .pooling_type = PROA_POOLING_TYPE_AVG); \
+            g->d_x =                                                                                         \
+                proa_pool##N##d_grad(a->x, a->out, g->d_out, a->kernel_size, WINDOWS(a),                     \
+                                     .no_exclusive = !a->exclusive, .pooling_type = PROA_POOLING_TYPE_AVG);  \
         return proa_error();                                                                                 \
     }                                                                                                        \
     proa_status adaptive_max_pool##N##d_vjp(const proa_adaptive_max_pool##N##d_args *a,                      \
@@ -40,8 +40,9 @@ static bool last(proa_data_format f)
                                             proa_adaptive_avg_pool##N##d_grads *g)                           \
     {                                                                                                        \
         if (g->want_x)                                                                                       \
-            g->d_x = proa_pool##N##d_grad(a->x, a->out, g->d_out, a->output_size, .adaptive = true,          \
-                                          .data_format = a->data_format, .pooling_type = PROA_POOLING_TYPE_AVG); \
+            g->d_x =                                                                                         \
+                proa_pool##N##d_grad(a->x, a->out, g->d_out, a->output_size, .adaptive = true,               \
+                                     .data_format = a->data_format, .pooling_type = PROA_POOLING_TYPE_AVG);  \
         return proa_error();                                                                                 \
     }                                                                                                        \
     proa_status pool##N##d_grad_vjp(const proa_pool##N##d_grad_args *a, proa_pool##N##d_grad_grads *g)       \
@@ -65,10 +66,10 @@ static bool last(proa_data_format f)
                                               proa_max_pool##N##d_with_index_grads *g)                       \
     {                                                                                                        \
         if (g->want_x)                                                                                       \
-            g->d_x = proa_max_pool##N##d_with_index_grad(a->x, a->mask, g->d_out, a->kernel_size,            \
-                                                         .stride = a->stride.count ? a->stride : a->kernel_size, \
-                                                         .padding = a->padding,                              \
-                                                         .adaptive = a->adaptive);                           \
+            g->d_x =                                                                                         \
+                proa_max_pool##N##d_with_index_grad(a->x, a->mask, g->d_out, a->kernel_size,                 \
+                                                    .stride = a->stride.count ? a->stride : a->kernel_size,  \
+                                                    .padding = a->padding, .adaptive = a->adaptive);         \
         return proa_error();                                                                                 \
     }                                                                                                        \
     proa_status max_pool##N##d_with_index_grad_vjp(const proa_max_pool##N##d_with_index_grad_args *a,        \
@@ -92,7 +93,10 @@ POOL_RULES(3)
 
 /* ---- 1-D ---- */
 
-static proa_tensor *as_rows(proa_tensor *t, proa_data_format f) { return proa_unsqueeze(t, PROA_INTS(last(f) ? -3 : -2)); }
+static proa_tensor *as_rows(proa_tensor *t, proa_data_format f)
+{
+    return proa_unsqueeze(t, PROA_INTS(last(f) ? -3 : -2));
+}
 
 static proa_tensor *without_rows(proa_tensor *t, proa_data_format f)
 {
@@ -109,19 +113,20 @@ static proa_tensor *row_grad(const pool_params *p, proa_tensor *x, proa_tensor *
                       "SAME has no gradient while the length is unknown; give explicit paddings");
         return NULL;
     }
-    proa_tensor *d_x = proa_pool2d_grad(
-        as_rows(x, p->format), as_rows(out, p->format), as_rows(d_out, p->format), PROA_INTS(1, g.kernel[2]),
-        .stride = PROA_INTS(1, g.stride[2]), .padding = PROA_INTS(0, 0, g.before[2], g.after[2]),
-        .ceil_mode = p->ceil_mode, .no_exclusive = !g.exclusive, .adaptive = p->adaptive, .pooling_type = p->type,
-        .data_format = last(p->format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW);
+    proa_tensor *d_x =
+        proa_pool2d_grad(as_rows(x, p->format), as_rows(out, p->format), as_rows(d_out, p->format),
+                         PROA_INTS(1, g.kernel[2]), .stride = PROA_INTS(1, g.stride[2]),
+                         .padding = PROA_INTS(0, 0, g.before[2], g.after[2]), .ceil_mode = p->ceil_mode,
+                         .no_exclusive = !g.exclusive, .adaptive = p->adaptive, .pooling_type = p->type,
+                         .data_format = last(p->format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW);
     return without_rows(d_x, p->format);
 }
 
-#define ROW_RULE(name, params)                                                                               \
-    proa_status name##_vjp(const proa_##name##_args *a, proa_##name##_grads *g)                              \
-    {                                                                                                        \
-        if (g->want_x) g->d_x = row_grad(&params, a->x, a->out, g->d_out);                                   \
-        return proa_error();                                                                                 \
+#define ROW_RULE(name, params)                                                  \
+    proa_status name##_vjp(const proa_##name##_args *a, proa_##name##_grads *g) \
+    {                                                                           \
+        if (g->want_x) g->d_x = row_grad(&params, a->x, a->out, g->d_out);      \
+        return proa_error();                                                    \
     }
 
 ROW_RULE(max_pool1d, MAX_PARAMS(a, 1, "max_pool1d"))

@@ -4,10 +4,10 @@
 
 #include <proa/wire.h>
 
-static proa_status put_list(proa_wire_writer *w, const char *name, int wire_dims,
-                            const int64_t *values)
+static proa_status put_list(proa_wire_writer *w, const char *name, int wire_dims, const int64_t *values)
 {
-    return proa_wire_put_ints(w, name, PROA_WIRE_INTS, (proa_ints){wire_dims, values + (3 - wire_dims), NULL, NULL});
+    return proa_wire_put_ints(w, name, PROA_WIRE_INTS,
+                              (proa_ints){wire_dims, values + (3 - wire_dims), NULL, NULL});
 }
 
 /* Paddings are before and after of each dim when they differ, once when they do not. */
@@ -25,7 +25,9 @@ static proa_status put_paddings(proa_wire_writer *w, const pool_geometry *g, int
 
 static const char *algorithm_name(proa_padding_algorithm a)
 {
-    return a == PROA_PADDING_ALGORITHM_SAME ? "SAME" : a == PROA_PADDING_ALGORITHM_VALID ? "VALID" : "EXPLICIT";
+    return a == PROA_PADDING_ALGORITHM_SAME    ? "SAME"
+           : a == PROA_PADDING_ALGORITHM_VALID ? "VALID"
+                                               : "EXPLICIT";
 }
 
 static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *out, proa_wire_writer *w)
@@ -33,7 +35,8 @@ static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *o
     pool_geometry g;
     PROA_TRY(proa__pool_geometry(p, &g));
     int n = p->dims == 1 ? 2 : p->dims;
-    /* SAME written by name would pad the row of a 1-D pooling as well, were that not of size 1 and stride 1. */
+    /* SAME written by name would pad the row of a 1-D pooling as well, were that not of size 1 and
+     * stride 1. */
     PROA_TRY(proa_wire_op(w, n == 2 ? "pool2d" : "pool3d"));
     PROA_TRY(proa_wire_put_input(w, "X", x));
     PROA_TRY(proa_wire_put_output(w, "Out", out));
@@ -41,9 +44,12 @@ static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *o
     PROA_TRY(put_list(w, "strides", n, g.stride));
     PROA_TRY(put_paddings(w, &g, n, p->algorithm == PROA_PADDING_ALGORITHM_EXPLICIT));
     PROA_TRY(proa_wire_put_int(w, "ceil_mode", PROA_WIRE_BOOLEAN, p->ceil_mode));
-    PROA_TRY(proa_wire_put_int(w, "exclusive", PROA_WIRE_BOOLEAN, p->type == PROA_POOLING_TYPE_MAX || g.exclusive));
-    PROA_TRY(proa_wire_put_string(w, "data_format", n == 2 ? g.channels_last ? "NHWC" : "NCHW"
-                                                           : g.channels_last ? "NDHWC" : "NCDHW"));
+    PROA_TRY(proa_wire_put_int(w, "exclusive", PROA_WIRE_BOOLEAN,
+                               p->type == PROA_POOLING_TYPE_MAX || g.exclusive));
+    PROA_TRY(proa_wire_put_string(w, "data_format",
+                                  n == 2            ? g.channels_last ? "NHWC" : "NCHW"
+                                  : g.channels_last ? "NDHWC"
+                                                    : "NCDHW"));
     PROA_TRY(proa_wire_put_string(w, "pooling_type", p->type == PROA_POOLING_TYPE_MAX ? "max" : "avg"));
     PROA_TRY(proa_wire_put_int(w, "global_pooling", PROA_WIRE_BOOLEAN, 0));
     PROA_TRY(proa_wire_put_int(w, "adaptive", PROA_WIRE_BOOLEAN, p->adaptive));
@@ -51,7 +57,8 @@ static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *o
     return proa_wire_put_int(w, "use_cudnn", PROA_WIRE_BOOLEAN, 0);
 }
 
-static proa_status put_axis(proa_wire_writer *w, const char *type, proa_tensor *from, proa_tensor *to, int64_t axis)
+static proa_status put_axis(proa_wire_writer *w, const char *type, proa_tensor *from, proa_tensor *to,
+                            int64_t axis)
 {
     PROA_TRY(proa_wire_op(w, type));
     PROA_TRY(proa_wire_put_input(w, "X", from));
@@ -81,19 +88,19 @@ static proa_status write_pool(const pool_params *p, proa_tensor *out, proa_wire_
     return put_axis(w, "squeeze2", pooled, out, axis);
 }
 
-#define POOL_WRITE(name, params)                                                                             \
-    proa_status name##_write(const void *args, proa_wire_writer *w)                                          \
-    {                                                                                                        \
-        const proa_##name##_args *a = args;                                                                  \
-        return write_pool(&params, a->out, w);                                                               \
+#define POOL_WRITE(name, params)                                    \
+    proa_status name##_write(const void *args, proa_wire_writer *w) \
+    {                                                               \
+        const proa_##name##_args *a = args;                         \
+        return write_pool(&params, a->out, w);                      \
     }
 
-#define POOL_WRITES(N)                                                                                       \
-    POOL_WRITE(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                                          \
-    POOL_WRITE(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                                          \
-    POOL_WRITE(adaptive_max_pool##N##d,                                                                      \
-               ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX))                     \
-    POOL_WRITE(adaptive_avg_pool##N##d,                                                                      \
+#define POOL_WRITES(N)                                                                   \
+    POOL_WRITE(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
+    POOL_WRITE(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                      \
+    POOL_WRITE(adaptive_max_pool##N##d,                                                  \
+               ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX)) \
+    POOL_WRITE(adaptive_avg_pool##N##d,                                                  \
                ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
 
 POOL_WRITES(1)
@@ -119,31 +126,30 @@ static proa_status write_index(const pool_params *p, const char *type, proa_tens
     return proa_wire_put_int(w, "adaptive", PROA_WIRE_BOOLEAN, p->adaptive);
 }
 
-#define INDEX_WRITE(N)                                                                                       \
-    proa_status max_pool##N##d_with_index_write(const void *args, proa_wire_writer *w)                       \
-    {                                                                                                        \
-        const proa_max_pool##N##d_with_index_args *a = args;                                                 \
-        return write_index(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), "max_pool" #N "d_with_index",  \
-                           a->out, a->mask, w);                                                              \
+#define INDEX_WRITE(N)                                                                                      \
+    proa_status max_pool##N##d_with_index_write(const void *args, proa_wire_writer *w)                      \
+    {                                                                                                       \
+        const proa_max_pool##N##d_with_index_args *a = args;                                                \
+        return write_index(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), "max_pool" #N "d_with_index", \
+                           a->out, a->mask, w);                                                             \
     }
 
 INDEX_WRITE(2)
 INDEX_WRITE(3)
 
 /* Global pooling is adaptive pooling to one value. */
-#define READ_GLOBAL(N, ...)                                                                                  \
-    proa_status pool##N##d_read_global(proa_wire_reader *r)                                                  \
-    {                                                                                                        \
-        const char *format = proa_wire_string(r, "data_format", "NCHW"), *type;                              \
-        type = proa_wire_string(r, "pooling_type", "");                                                      \
-        proa_data_format f = format && format[0] == 'N' && format[1] != 'C' ? PROA_DATA_FORMAT_NHWC          \
-                                                                            : PROA_DATA_FORMAT_NCHW;         \
-        proa_tensor *x = proa_wire_input(r, "X"), *out;                                                      \
-        if (type && type[0] == 'm')                                                                          \
-            out = proa_adaptive_max_pool##N##d(x, PROA_INTS(__VA_ARGS__), .data_format = f);                 \
-        else                                                                                                 \
-            out = proa_adaptive_avg_pool##N##d(x, PROA_INTS(__VA_ARGS__), .data_format = f);                 \
-        return proa_wire_result(r, "Out", out);                                                              \
+#define READ_GLOBAL(N, ...)                                                                                 \
+    proa_status pool##N##d_read_global(proa_wire_reader *r)                                                 \
+    {                                                                                                       \
+        const char *format = proa_wire_string(r, "data_format", "NCHW"), *type;                             \
+        type = proa_wire_string(r, "pooling_type", "");                                                     \
+        proa_data_format f =                                                                                \
+            format && format[0] == 'N' && format[1] != 'C' ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW; \
+        proa_tensor *x = proa_wire_input(r, "X"), *out;                                                     \
+        if (type && type[0] == 'm')                                                                         \
+            out = proa_adaptive_max_pool##N##d(x, PROA_INTS(__VA_ARGS__), .data_format = f);                \
+        else out = proa_adaptive_avg_pool##N##d(x, PROA_INTS(__VA_ARGS__), .data_format = f);               \
+        return proa_wire_result(r, "Out", out);                                                             \
     }
 
 READ_GLOBAL(2, 1, 1)
