@@ -8,6 +8,7 @@
  * do not fit. */
 bool proa__broadcast_into(proa_meta *m, const proa_tensor *t);
 /* The error that says so. */
-proa_status proa__broadcast_fail(const proa_op *op, const proa_field *f, const proa_meta *m, const proa_tensor *t);
+proa_status proa__broadcast_fail(const proa_op *op, const proa_field *f, const proa_meta *m,
+                                 const proa_tensor *t);
 
 #endif

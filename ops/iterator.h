@@ -90,15 +90,15 @@ static inline void proa__walk_init(proa_walk *w, const proa_tensor *t, int ndim,
     w->ndim = n;
 }
 
-#define PROA_GATHER_(T)                                                                            \
-    do {                                                                                           \
-        const T *from_ = (const T *)(const void *)p;                                               \
-        T *to_ = (T *)(void *)out;                                                                 \
-        if (stride == 0)                                                                           \
-            for (int64_t i = 0; i < n; i++) to_[i] = *from_;                                       \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                to_[i] = *(const T *)(const void *)((const char *)p + i * stride);                 \
+#define PROA_GATHER_(T)                                                            \
+    do {                                                                           \
+        const T *from_ = (const T *)(const void *)p;                               \
+        T *to_ = (T *)(void *)out;                                                 \
+        if (stride == 0)                                                           \
+            for (int64_t i = 0; i < n; i++) to_[i] = *from_;                       \
+        else                                                                       \
+            for (int64_t i = 0; i < n; i++)                                        \
+                to_[i] = *(const T *)(const void *)((const char *)p + i * stride); \
     } while (0)
 
 typedef struct proa_pair64 {

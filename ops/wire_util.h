@@ -8,7 +8,7 @@
 static inline __attribute__((unused)) int64_t proa__wire_dtype_number(proa_dtype d)
 {
     switch (d) {
-#define PROA_X(NAME, name, bytes, wire)                                                            \
+#define PROA_X(NAME, name, bytes, wire) \
     case PROA_##NAME: return wire;
         PROA_DTYPES(PROA_X)
 #undef PROA_X
@@ -16,7 +16,8 @@ static inline __attribute__((unused)) int64_t proa__wire_dtype_number(proa_dtype
     }
 }
 
-static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire_writer *w, const char *attr, proa_dtype d)
+static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire_writer *w, const char *attr,
+                                                                       proa_dtype d)
 {
     return proa_wire_put_int(w, attr, PROA_WIRE_INT, proa__wire_dtype_number(d));
 }

@@ -79,8 +79,14 @@ PROA_KERNEL(arange_cpu, arange)
     PROA_TRY(proa__number("arange", "start", &a->start, &start));
     PROA_TRY(proa__number("arange", "end", &a->end, &end));
     PROA_TRY(proa__number("arange", "step", &a->step, &step));
-    range_job j = {.data = a->out->data, .dtype = (proa_dtype)a->out->dtype, .start = start.i, .step = step.i,
-                   .whole = start.integer && step.integer, .first = start.f, .delta = step.f, .last = -1};
+    range_job j = {.data = a->out->data,
+                   .dtype = (proa_dtype)a->out->dtype,
+                   .start = start.i,
+                   .step = step.i,
+                   .whole = start.integer && step.integer,
+                   .first = start.f,
+                   .delta = step.f,
+                   .last = -1};
     proa__parallel(a->out->numel, PROA_GRAIN, range_part, &j);
     return PROA_OK;
 }
@@ -91,8 +97,12 @@ PROA_KERNEL(linspace_cpu, linspace)
     PROA_TRY(proa__number("linspace", "start", &a->start, &start));
     PROA_TRY(proa__number("linspace", "stop", &a->stop, &stop));
     int64_t last = a->out->numel - 1;
-    range_job j = {.data = a->out->data, .dtype = (proa_dtype)a->out->dtype, .first = start.f, .end = stop.f,
-                   .delta = last > 0 ? (stop.f - start.f) / (double)last : 0, .last = last};
+    range_job j = {.data = a->out->data,
+                   .dtype = (proa_dtype)a->out->dtype,
+                   .first = start.f,
+                   .end = stop.f,
+                   .delta = last > 0 ? (stop.f - start.f) / (double)last : 0,
+                   .last = last};
     if (last == 0) j.end = start.f;
     proa__parallel(a->out->numel, PROA_GRAIN, range_part, &j);
     return PROA_OK;
@@ -146,7 +156,8 @@ static proa_status triangle(proa_tensor *out, const proa_tensor *x, int64_t diag
     if (out->numel <= 0) return PROA_OK;
     int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1], limit = rows + columns;
     diagonal = diagonal > limit ? limit : diagonal < -limit ? -limit : diagonal;
-    triangle_job j = {out->data, x->data, rows, columns, (int64_t)proa_dtype_size((proa_dtype)x->dtype), diagonal, lower};
+    triangle_job j = {out->data, x->data, rows, columns, (int64_t)proa_dtype_size((proa_dtype)x->dtype),
+                      diagonal,  lower};
     proa__parallel(out->numel / columns, PROA_GRAIN / (columns + 1) + 1, triangle_rows, &j);
     return PROA_OK;
 }

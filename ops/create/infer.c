@@ -31,7 +31,8 @@ proa_status proa__check_dtype(const char *who, proa_dtype dtype, uint32_t allowe
     size_t n = 0;
     for (int d = 1; d < PROA_DTYPE_COUNT; d++)
         if (allowed >> d & 1 && n < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", proa_dtype_name((proa_dtype)d));
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
+                                  proa_dtype_name((proa_dtype)d));
     return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected one of %s", proa_dtype_name(dtype), list);
 }
 
@@ -75,7 +76,8 @@ static const uint32_t RANGE_DTYPES =
     1u << PROA_I32 | 1u << PROA_I64 | 1u << PROA_F16 | 1u << PROA_BF16 | 1u << PROA_F32 | 1u << PROA_F64;
 
 /* ⌈(end − start) / step⌉, exact for integers. */
-static proa_status range_length(const proa_number *start, const proa_number *end, const proa_number *step, int64_t *n)
+static proa_status range_length(const proa_number *start, const proa_number *end, const proa_number *step,
+                                int64_t *n)
 {
     bool whole = start->integer && end->integer && step->integer;
     if (whole ? step->i == 0 : !(step->f != 0))
@@ -103,10 +105,11 @@ proa_status arange_infer(const proa_arange_args *a, proa_arange_metas *m)
     PROA_TRY(proa__number("arange", "end", &a->end, &end));
     PROA_TRY(proa__number("arange", "step", &a->step, &step));
     bool whole = start.integer && end.integer && step.integer;
-    proa_dtype d = a->dtype != PROA_NODTYPE                    ? a->dtype
-                   : a->start.kind == PROA_SCALAR_TENSOR && a->start.tensor ? (proa_dtype)a->start.tensor->dtype
-                   : whole                                     ? PROA_I64
-                                                               : proa_default_dtype();
+    proa_dtype d = a->dtype != PROA_NODTYPE ? a->dtype
+                   : a->start.kind == PROA_SCALAR_TENSOR && a->start.tensor
+                       ? (proa_dtype)a->start.tensor->dtype
+                   : whole ? PROA_I64
+                           : proa_default_dtype();
     PROA_TRY(proa__check_dtype("arange", d, RANGE_DTYPES));
     m->out = (proa_meta){.dtype = d, .ndim = 1, .shape = {-1}};
     if (!start.known || !end.known || !step.known) return PROA_OK;
@@ -125,14 +128,16 @@ proa_status linspace_infer(const proa_linspace_args *a, proa_linspace_metas *m)
     PROA_TRY(proa__check_dtype("linspace", d, RANGE_DTYPES));
     m->out = (proa_meta){.dtype = d, .ndim = 1, .shape = {-1}};
     if (!num.known) return PROA_OK;
-    if (num.i < 1) return OP_FAIL("linspace", INVALID_ARGUMENT, "num", "is %lld; expected 1 or more", (long long)num.i);
+    if (num.i < 1)
+        return OP_FAIL("linspace", INVALID_ARGUMENT, "num", "is %lld; expected 1 or more", (long long)num.i);
     return proa__meta_from_shape("linspace", PROA_INTS(num.i), d, &m->out);
 }
 
 proa_status eye_infer(const proa_eye_args *a, proa_eye_metas *m)
 {
     int64_t columns = a->num_columns == -1 ? a->num_rows : a->num_columns;
-    return proa__meta_from_shape("eye", PROA_INTS(a->num_rows, columns), proa__dtype_or_default(a->dtype), &m->out);
+    return proa__meta_from_shape("eye", PROA_INTS(a->num_rows, columns), proa__dtype_or_default(a->dtype),
+                                 &m->out);
 }
 
 static proa_status triangle_infer(const char *who, const proa_tensor *x, proa_meta *m)
@@ -141,8 +146,14 @@ static proa_status triangle_infer(const char *who, const proa_tensor *x, proa_me
     if (x->ndim >= 2) return PROA_OK;
     return OP_FAIL(who, INVALID_ARGUMENT, "x", "has %d dims; expected 2 or more", x->ndim);
 }
-proa_status tril_infer(const proa_tril_args *a, proa_tril_metas *m) { return triangle_infer("tril", a->x, &m->out); }
-proa_status triu_infer(const proa_triu_args *a, proa_triu_metas *m) { return triangle_infer("triu", a->x, &m->out); }
+proa_status tril_infer(const proa_tril_args *a, proa_tril_metas *m)
+{
+    return triangle_infer("tril", a->x, &m->out);
+}
+proa_status triu_infer(const proa_triu_args *a, proa_triu_metas *m)
+{
+    return triangle_infer("triu", a->x, &m->out);
+}
 
 proa_status assign_value_infer(const proa_assign_value_args *a, proa_assign_value_metas *m)
 {

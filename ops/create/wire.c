@@ -65,8 +65,9 @@ proa_status full_write(const void *args, proa_wire_writer *w)
     if (a->shape.tensor) PROA_TRY(proa_wire_put_input(w, "ShapeTensor", a->shape.tensor));
     for (int64_t i = 0; a->shape.tensors && i < a->shape.count; i++)
         if (!a->shape.tensors[i])
-            return proa_fail(PROA_ERR_UNSUPPORTED,
-                             "full: shape: a list of numbers and tensors has no Paddle form here; pass one tensor");
+            return proa_fail(
+                PROA_ERR_UNSUPPORTED,
+                "full: shape: a list of numbers and tensors has no Paddle form here; pass one tensor");
     for (int64_t i = 0; a->shape.tensors && i < a->shape.count; i++)
         PROA_TRY(proa_wire_put_input(w, "ShapeTensorList", a->shape.tensors[i]));
     proa_ints shape = {a->shape.tensors || a->shape.tensor ? 0 : a->shape.count, a->shape.at, NULL, NULL};
@@ -95,23 +96,29 @@ proa_status tril_triu_read(proa_wire_reader *r)
     proa_tensor *x = proa_wire_input(r, "X");
     int64_t diagonal = proa_wire_int(r, "diagonal", 0);
     int64_t given = diagonal == 0 ? PROA_ZERO : diagonal;
-    proa_tensor *out = proa_wire_int(r, "lower", 0) ? proa_tril(x, .diagonal = given) : proa_triu(x, .diagonal = given);
+    proa_tensor *out =
+        proa_wire_int(r, "lower", 0) ? proa_tril(x, .diagonal = given) : proa_triu(x, .diagonal = given);
     return proa_wire_result(r, "Out", out);
 }
 
 /* ---- ranges: their numbers are tensors on the wire ---- */
 
-static proa_dtype common_dtype(const proa_tensor *t) { return t && t != PROA_NONE ? (proa_dtype)t->dtype : PROA_NODTYPE; }
+static proa_dtype common_dtype(const proa_tensor *t)
+{
+    return t && t != PROA_NONE ? (proa_dtype)t->dtype : PROA_NODTYPE;
+}
 
 proa_status arange_read(proa_wire_reader *r)
 {
-    proa_tensor *start = proa_wire_input(r, "Start"), *end = proa_wire_input(r, "End"), *step = proa_wire_input(r, "Step");
+    proa_tensor *start = proa_wire_input(r, "Start"), *end = proa_wire_input(r, "End"),
+                *step = proa_wire_input(r, "Step");
     return proa_wire_result(r, "Out", proa_arange(start, end, step, .dtype = common_dtype(start)));
 }
 
 proa_status linspace_read(proa_wire_reader *r)
 {
-    proa_tensor *start = proa_wire_input(r, "Start"), *stop = proa_wire_input(r, "Stop"), *num = proa_wire_input(r, "Num");
+    proa_tensor *start = proa_wire_input(r, "Start"), *stop = proa_wire_input(r, "Stop"),
+                *num = proa_wire_input(r, "Num");
     proa_dtype d = proa_wire_dtype(r, "dtype", common_dtype(start));
     return proa_wire_result(r, "Out", proa_linspace(start, stop, num, .dtype = d));
 }
@@ -178,7 +185,8 @@ proa_status assign_value_write(const void *args, proa_wire_writer *w)
         const char *name;
         proa_wire_type type;
         proa_dtype dtype;
-    } lists[] = {{"bool_values", PROA_WIRE_INTS, PROA_BOOL}, {"int32_values", PROA_WIRE_INTS, PROA_I32},
+    } lists[] = {{"bool_values", PROA_WIRE_INTS, PROA_BOOL},
+                 {"int32_values", PROA_WIRE_INTS, PROA_I32},
                  {"int64_values", PROA_WIRE_LONGS, PROA_I64}};
     PROA_TRY(proa_wire_op(w, "assign_value"));
     PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, a->shape));

@@ -7,14 +7,14 @@
 #include "formulas.inc"
 
 /* prelu reads alpha through a view of its shape that broadcasts with x. */
-#define PRELU_ROW(D)                                                                               \
-    static void prelu_row_##D(char *const *p, int64_t n, const void *args)                         \
-    {                                                                                              \
-        (void)args;                                                                                \
-        proa_c_##D *out = (proa_c_##D *)(void *)p[0];                                              \
-        const proa_c_##D *x = (const proa_c_##D *)(const void *)p[1];                              \
-        const proa_c_##D *alpha = (const proa_c_##D *)(const void *)p[2];                          \
-        PROA_ROW_LOOP out[i] = leaky_relu_##D(x[i], alpha[i]);                                     \
+#define PRELU_ROW(D)                                                       \
+    static void prelu_row_##D(char *const *p, int64_t n, const void *args) \
+    {                                                                      \
+        (void)args;                                                        \
+        proa_c_##D *out = (proa_c_##D *)(void *)p[0];                      \
+        const proa_c_##D *x = (const proa_c_##D *)(const void *)p[1];      \
+        const proa_c_##D *alpha = (const proa_c_##D *)(const void *)p[2];  \
+        PROA_ROW_LOOP out[i] = leaky_relu_##D(x[i], alpha[i]);             \
     }
 PRELU_ROW(F32)
 PRELU_ROW(F64)

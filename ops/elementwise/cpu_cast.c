@@ -7,10 +7,16 @@
 
 /* Out-of-range numbers become the most negative integer, as the CPU's own conversion does; narrower
  * integers keep the low bits. */
-static inline int64_t integer_of_F32(float x) { return x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN; }
+static inline int64_t integer_of_F32(float x)
+{
+    return x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN;
+}
 static inline int64_t integer_of_F64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 static inline int32_t short_of_F32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
-static inline int32_t short_of_F64(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
+static inline int32_t short_of_F64(double x)
+{
+    return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN;
+}
 
 #define REAL_PART(x) (__real__(x))
 #define TO_BOOL_WHOLE(x) ((uint8_t)((x) != 0))
@@ -25,8 +31,8 @@ static inline int32_t short_of_F64(double x) { return x > -0x1p31 - 1 && x < 0x1
 #define TO_F64_WHOLE(x) ((double)(x))
 #define TO_C64_WHOLE(x) ((float)(x))
 #define TO_C128_WHOLE(x) ((double)(x))
-#define SHORT_OF(x) _Generic((x), float: short_of_F32, double: short_of_F64)(x)
-#define LONG_OF(x) _Generic((x), float: integer_of_F32, double: integer_of_F64)(x)
+#define SHORT_OF(x) _Generic((x), float : short_of_F32, double : short_of_F64)(x)
+#define LONG_OF(x) _Generic((x), float : integer_of_F32, double : integer_of_F64)(x)
 #define TO_U8_FLOAT(x) ((uint8_t)SHORT_OF(x))
 #define TO_I8_FLOAT(x) ((int8_t)SHORT_OF(x))
 #define TO_I16_FLOAT(x) ((int16_t)SHORT_OF(x))
@@ -48,35 +54,35 @@ static inline int32_t short_of_F64(double x) { return x > -0x1p31 - 1 && x < 0x1
 
 typedef void (*convert_fn)(void *out, const void *in, int64_t n);
 
-#define CONVERT(FROM, class, TO)                                                                   \
-    static void FROM##_to_##TO(void *out, const void *in, int64_t n)                               \
-    {                                                                                              \
-        const proa_c_##FROM *x = in;                                                               \
-        proa_c_##TO *to = out;                                                                     \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = TO_##TO##_##class(x[i]);      \
+#define CONVERT(FROM, class, TO)                                                              \
+    static void FROM##_to_##TO(void *out, const void *in, int64_t n)                          \
+    {                                                                                         \
+        const proa_c_##FROM *x = in;                                                          \
+        proa_c_##TO *to = out;                                                                \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = TO_##TO##_##class(x[i]); \
     }
-#define CONVERT_FROM(FROM, class)                                                                  \
-    CONVERT(FROM, class, BOOL)                                                                     \
-    CONVERT(FROM, class, U8)                                                                       \
-    CONVERT(FROM, class, I8)                                                                       \
-    CONVERT(FROM, class, I16)                                                                      \
-    CONVERT(FROM, class, I32)                                                                      \
-    CONVERT(FROM, class, I64)                                                                      \
-    CONVERT(FROM, class, F32)                                                                      \
-    CONVERT(FROM, class, F64)                                                                      \
-    CONVERT(FROM, class, C64)                                                                      \
+#define CONVERT_FROM(FROM, class) \
+    CONVERT(FROM, class, BOOL)    \
+    CONVERT(FROM, class, U8)      \
+    CONVERT(FROM, class, I8)      \
+    CONVERT(FROM, class, I16)     \
+    CONVERT(FROM, class, I32)     \
+    CONVERT(FROM, class, I64)     \
+    CONVERT(FROM, class, F32)     \
+    CONVERT(FROM, class, F64)     \
+    CONVERT(FROM, class, C64)     \
     CONVERT(FROM, class, C128)
-#define SOURCES(X)                                                                                         \
-    X(U8, WHOLE) X(I8, WHOLE) X(I16, WHOLE) X(I32, WHOLE) X(I64, WHOLE) X(F32, FLOAT) X(F64, FLOAT)         \
-    X(C64, PAIR) X(C128, PAIR)
+#define SOURCES(X)                                                                                  \
+    X(U8, WHOLE)                                                                                    \
+    X(I8, WHOLE) X(I16, WHOLE) X(I32, WHOLE) X(I64, WHOLE) X(F32, FLOAT) X(F64, FLOAT) X(C64, PAIR) \
+        X(C128, PAIR)
 SOURCES(CONVERT_FROM)
 
-#define ENTRIES(FROM, class)                                                                       \
-    [PROA_##FROM] = {[PROA_BOOL] = FROM##_to_BOOL, [PROA_U8] = FROM##_to_U8,                       \
-                     [PROA_I8] = FROM##_to_I8,     [PROA_I16] = FROM##_to_I16,                     \
-                     [PROA_I32] = FROM##_to_I32,   [PROA_I64] = FROM##_to_I64,                     \
-                     [PROA_F32] = FROM##_to_F32,   [PROA_F64] = FROM##_to_F64,                     \
-                     [PROA_C64] = FROM##_to_C64,   [PROA_C128] = FROM##_to_C128},
+#define ENTRIES(FROM, class)                                                                               \
+    [PROA_##FROM] = {[PROA_BOOL] = FROM##_to_BOOL, [PROA_U8] = FROM##_to_U8,   [PROA_I8] = FROM##_to_I8,   \
+                     [PROA_I16] = FROM##_to_I16,   [PROA_I32] = FROM##_to_I32, [PROA_I64] = FROM##_to_I64, \
+                     [PROA_F32] = FROM##_to_F32,   [PROA_F64] = FROM##_to_F64, [PROA_C64] = FROM##_to_C64, \
+                     [PROA_C128] = FROM##_to_C128},
 static const convert_fn direct[PROA_DTYPE_COUNT][PROA_DTYPE_COUNT] = {SOURCES(ENTRIES)};
 
 static bool is_half(proa_dtype d) { return d == PROA_F16 || d == PROA_BF16; }
@@ -126,11 +132,11 @@ void proa__convert(proa_dtype to, void *out, proa_dtype from, const void *in, in
 }
 
 /* The row of a conversion: the staging has done the work already, what is left is the move. */
-#define MOVE(T, name)                                                                              \
-    static void name(char *const *p, int64_t n, const void *args)                                  \
-    {                                                                                              \
-        (void)args;                                                                                \
-        if (p[0] != p[1]) memcpy(p[0], p[1], (size_t)n * sizeof(T));                               \
+#define MOVE(T, name)                                                \
+    static void name(char *const *p, int64_t n, const void *args)    \
+    {                                                                \
+        (void)args;                                                  \
+        if (p[0] != p[1]) memcpy(p[0], p[1], (size_t)n * sizeof(T)); \
     }
 MOVE(uint8_t, move_1)
 MOVE(uint16_t, move_2)

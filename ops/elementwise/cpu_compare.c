@@ -6,13 +6,13 @@
 #include "formulas.inc"
 
 /* "Not" is logical for bool and bitwise for integers, so it has a row of its own. */
-#define INVERT_ROW(name, T, expression)                                                            \
-    static void name(char *const *p, int64_t n, const void *args)                                  \
-    {                                                                                              \
-        (void)args;                                                                                \
-        T *out = (T *)(void *)p[0];                                                                \
-        const T *x = (const T *)(const void *)p[1];                                                \
-        PROA_ROW_LOOP out[i] = (T)(expression);                                                    \
+#define INVERT_ROW(name, T, expression)                           \
+    static void name(char *const *p, int64_t n, const void *args) \
+    {                                                             \
+        (void)args;                                               \
+        T *out = (T *)(void *)p[0];                               \
+        const T *x = (const T *)(const void *)p[1];               \
+        PROA_ROW_LOOP out[i] = (T)(expression);                   \
     }
 INVERT_ROW(invert_bool, uint8_t, x[i] == 0)
 INVERT_ROW(invert_1, uint8_t, ~x[i])

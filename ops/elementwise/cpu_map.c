@@ -44,7 +44,10 @@ static void stream_copy(char *to, const char *from, int64_t n)
 }
 
 /* A whole-cache-line chunk at an aligned place can be streamed. */
-static bool can_stream(const char *to, int64_t bytes) { return ((uintptr_t)to & 63) == 0 && (bytes & 63) == 0; }
+static bool can_stream(const char *to, int64_t bytes)
+{
+    return ((uintptr_t)to & 63) == 0 && (bytes & 63) == 0;
+}
 
 static const char *read_operand(const operand *o, int64_t begin, int64_t n, char *raw, char *converted)
 {
@@ -123,12 +126,9 @@ static void plan_operand(map_plan *p, int k)
     o->size = (int64_t)proa_dtype_size(o->own);
     o->as_size = (int64_t)proa_dtype_size(o->as);
     o->walk.data = t->data;
-    if (t->numel == out->numel && !(t->flags & PROA_T_STRIDED))
-        o->kind = DIRECT;
-    else if (t->numel == 1)
-        o->kind = SCALAR;
-    else
-        o->kind = WALK;
+    if (t->numel == out->numel && !(t->flags & PROA_T_STRIDED)) o->kind = DIRECT;
+    else if (t->numel == 1) o->kind = SCALAR;
+    else o->kind = WALK;
     if (o->kind == WALK) proa__walk_init(&o->walk, t, out->ndim, out->shape);
     if (o->kind != DIRECT || o->own != o->as) p->all_direct = false;
 }
@@ -186,7 +186,7 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
 {
     proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
     proa_map map = {.row = rows->at[d], .n = n, .args = args};
-    map.as[0] = rows->out == PROA_ROW_OUT_BOOL                   ? PROA_BOOL
+    map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C128 ? PROA_F64
                                                                    : d;
@@ -194,7 +194,6 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
         map.tensor[k] = tensors[k];
         if (k) map.as[k] = d;
     }
-    if (!map.row)
-        return proa_fail(PROA_ERR_INTERNAL, "an op has no row for %s", proa_dtype_name(d));
+    if (!map.row) return proa_fail(PROA_ERR_INTERNAL, "an op has no row for %s", proa_dtype_name(d));
     return proa__map_run(&map);
 }

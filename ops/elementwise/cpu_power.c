@@ -13,24 +13,24 @@ typedef struct numbers {
     bool flag;
 } numbers;
 
-#define NUMBERS_HEAD(name, D)                                                                      \
-    static void name##_##D(char *const *p, int64_t n, const void *args)                            \
-    {                                                                                              \
-        typedef proa_c_##D T;                                                                      \
-        const numbers *v = args;                                                                   \
-        T first, second;                                                                           \
-        memcpy(&first, v->a, sizeof first);                                                        \
-        memcpy(&second, v->b, sizeof second);                                                      \
-        T *out = (T *)(void *)p[0];                                                                \
+#define NUMBERS_HEAD(name, D)                                           \
+    static void name##_##D(char *const *p, int64_t n, const void *args) \
+    {                                                                   \
+        typedef proa_c_##D T;                                           \
+        const numbers *v = args;                                        \
+        T first, second;                                                \
+        memcpy(&first, v->a, sizeof first);                             \
+        memcpy(&second, v->b, sizeof second);                           \
+        T *out = (T *)(void *)p[0];                                     \
         const T *x = (const T *)(const void *)p[1];
 
-#define SCALE_ROW(D, MUL, ADD)                                                                     \
-    NUMBERS_HEAD(scale_row, D)                                                                     \
-        if (v->flag) {                                                                             \
-            PROA_ROW_LOOP out[i] = ADD(MUL(x[i], first), second);                                  \
-        } else {                                                                                   \
-            PROA_ROW_LOOP out[i] = MUL(ADD(x[i], second), first);                                  \
-        }                                                                                          \
+#define SCALE_ROW(D, MUL, ADD)                                \
+    NUMBERS_HEAD(scale_row, D)                                \
+    if (v->flag) {                                            \
+        PROA_ROW_LOOP out[i] = ADD(MUL(x[i], first), second); \
+    } else {                                                  \
+        PROA_ROW_LOOP out[i] = MUL(ADD(x[i], second), first); \
+    }                                                         \
     }
 SCALE_ROW(I32, multiply_I32, add_I32)
 SCALE_ROW(I64, multiply_I64, add_I64)
@@ -38,8 +38,12 @@ SCALE_ROW(F32, multiply_F32, add_F32)
 SCALE_ROW(F64, multiply_F64, add_F64)
 SCALE_ROW(C64, multiply_C64, add_C64)
 SCALE_ROW(C128, multiply_C128, add_C128)
-static const proa_rows scale_rows = {{[PROA_I32] = scale_row_I32, [PROA_I64] = scale_row_I64, [PROA_F32] = scale_row_F32,
-                                      [PROA_F64] = scale_row_F64, [PROA_C64] = scale_row_C64, [PROA_C128] = scale_row_C128},
+static const proa_rows scale_rows = {{[PROA_I32] = scale_row_I32,
+                                      [PROA_I64] = scale_row_I64,
+                                      [PROA_F32] = scale_row_F32,
+                                      [PROA_F64] = scale_row_F64,
+                                      [PROA_C64] = scale_row_C64,
+                                      [PROA_C128] = scale_row_C128},
                                      PROA_ROW_OUT_SAME};
 
 /* The dtype in which the row for d computes. */
@@ -61,21 +65,23 @@ PROA_KERNEL(scale_cpu, scale)
 }
 
 /* NaN passes; a limit below the other wins as in max(min(x, high), low). */
-#define CLIP_ROW(D)                                                                                \
-    NUMBERS_HEAD(clip_row, D)                                                                      \
-        PROA_ROW_LOOP                                                                              \
-        {                                                                                          \
-            T r = x[i] < first ? first : x[i];                                                     \
-            out[i] = r > second ? second : r;                                                      \
-        }                                                                                          \
+#define CLIP_ROW(D)                        \
+    NUMBERS_HEAD(clip_row, D)              \
+    PROA_ROW_LOOP                          \
+    {                                      \
+        T r = x[i] < first ? first : x[i]; \
+        out[i] = r > second ? second : r;  \
+    }                                      \
     }
 CLIP_ROW(I32)
 CLIP_ROW(I64)
 CLIP_ROW(F32)
 CLIP_ROW(F64)
-static const proa_rows clip_rows = {
-    {[PROA_I32] = clip_row_I32, [PROA_I64] = clip_row_I64, [PROA_F32] = clip_row_F32, [PROA_F64] = clip_row_F64},
-    PROA_ROW_OUT_SAME};
+static const proa_rows clip_rows = {{[PROA_I32] = clip_row_I32,
+                                     [PROA_I64] = clip_row_I64,
+                                     [PROA_F32] = clip_row_F32,
+                                     [PROA_F64] = clip_row_F64},
+                                    PROA_ROW_OUT_SAME};
 
 /* A limit that is not given, or lies outside an integer's range, is the range's end. */
 static void clip_limit(const proa_scalar *s, proa_dtype d, bool upper, void *to)
@@ -102,33 +108,35 @@ PROA_KERNEL(clip_cpu, clip)
 }
 
 /* Frequent exponents have loops of their own; the first number is the exponent. */
-#define POWER_ROW(D)                                                                               \
-    NUMBERS_HEAD(power_row, D)                                                                     \
-        (void)second;                                                                              \
-        if (first == 2) {                                                                          \
-            PROA_ROW_LOOP out[i] = x[i] * x[i];                                                    \
-        } else if (first == 3) {                                                                   \
-            PROA_ROW_LOOP out[i] = x[i] * x[i] * x[i];                                             \
-        } else if (first == (T)0.5) {                                                              \
-            PROA_ROW_LOOP out[i] = sqrt_##D(x[i]);                                                 \
-        } else if (first == -1) {                                                                  \
-            PROA_ROW_LOOP out[i] = 1 / x[i];                                                       \
-        } else {                                                                                   \
-            PROA_ROW_LOOP out[i] = m_pow_##D(x[i], first);                                         \
-        }                                                                                          \
+#define POWER_ROW(D)                                   \
+    NUMBERS_HEAD(power_row, D)                         \
+    (void)second;                                      \
+    if (first == 2) {                                  \
+        PROA_ROW_LOOP out[i] = x[i] * x[i];            \
+    } else if (first == 3) {                           \
+        PROA_ROW_LOOP out[i] = x[i] * x[i] * x[i];     \
+    } else if (first == (T)0.5) {                      \
+        PROA_ROW_LOOP out[i] = sqrt_##D(x[i]);         \
+    } else if (first == -1) {                          \
+        PROA_ROW_LOOP out[i] = 1 / x[i];               \
+    } else {                                           \
+        PROA_ROW_LOOP out[i] = m_pow_##D(x[i], first); \
+    }                                                  \
     }
-#define INTEGER_POWER_ROW(D)                                                                       \
-    NUMBERS_HEAD(power_row, D)                                                                     \
-        (void)second;                                                                              \
-        PROA_ROW_LOOP out[i] = elementwise_pow_##D(x[i], first);                                   \
+#define INTEGER_POWER_ROW(D)                                 \
+    NUMBERS_HEAD(power_row, D)                               \
+    (void)second;                                            \
+    PROA_ROW_LOOP out[i] = elementwise_pow_##D(x[i], first); \
     }
 INTEGER_POWER_ROW(I32)
 INTEGER_POWER_ROW(I64)
 POWER_ROW(F32)
 POWER_ROW(F64)
-static const proa_rows power_rows = {
-    {[PROA_I32] = power_row_I32, [PROA_I64] = power_row_I64, [PROA_F32] = power_row_F32, [PROA_F64] = power_row_F64},
-    PROA_ROW_OUT_SAME};
+static const proa_rows power_rows = {{[PROA_I32] = power_row_I32,
+                                      [PROA_I64] = power_row_I64,
+                                      [PROA_F32] = power_row_F32,
+                                      [PROA_F64] = power_row_F64},
+                                     PROA_ROW_OUT_SAME};
 
 PROA_KERNEL(pow_cpu, pow)
 {

@@ -202,7 +202,9 @@ PROA_FORMULA double m_digamma(double x)
     }
     for (; x < 10; x += 1) back -= 1 / x;
     double s = 1 / (x * x);
-    double tail = s * (1. / 12 - s * (1. / 120 - s * (1. / 252 - s * (1. / 240 - s * (1. / 132 - s * (691. / 32760 - s / 12))))));
+    double tail =
+        s * (1. / 12 -
+             s * (1. / 120 - s * (1. / 252 - s * (1. / 240 - s * (1. / 132 - s * (691. / 32760 - s / 12))))));
     return back + log(x) - 0.5 / x - tail;
 }
 
@@ -221,7 +223,8 @@ PROA_FORMULA double m_trigamma(double x)
     double up = 0;
     for (; x < 10; x += 1) up += 1 / (x * x);
     double s = 1 / (x * x);
-    double tail = s * (1. / 6 - s * (1. / 30 - s * (1. / 42 - s * (1. / 30 - s * (5. / 66 - s * 691. / 2730)))));
+    double tail =
+        s * (1. / 6 - s * (1. / 30 - s * (1. / 42 - s * (1. / 30 - s * (5. / 66 - s * 691. / 2730)))));
     return sum + sign * (up + (1 + 0.5 / x + tail) / x);
 }
 

@@ -91,7 +91,10 @@ PROA_FORMULA T F(relu6)(T x)
 }
 PROA_FORMULA T F(sigmoid)(T x) { return 1 / (1 + F(m_exp)(-x)); }
 /* log σ(x) = min(x, 0) − log(1 + e^−|x|) */
-PROA_FORMULA T F(logsigmoid)(T x) { return (x < 0 || x != x ? x : 0) - F(m_log1p_unit)(F(m_exp)(-F(m_abs)(x))); }
+PROA_FORMULA T F(logsigmoid)(T x)
+{
+    return (x < 0 || x != x ? x : 0) - F(m_log1p_unit)(F(m_exp)(-F(m_abs)(x)));
+}
 PROA_FORMULA T F(leaky_relu)(T x, T alpha) { return x > 0 ? x : alpha * x; }
 PROA_FORMULA T F(elu)(T x, T alpha) { return x > 0 ? x : alpha * F(m_expm1)(x < 0 || x != x ? x : 0); }
 PROA_FORMULA T F(selu)(T x, T scale, T alpha) { return scale * F(elu)(x, alpha); }

@@ -24,7 +24,8 @@ bool proa__broadcast_into(proa_meta *m, const proa_tensor *t)
     return true;
 }
 
-proa_status proa__broadcast_fail(const proa_op *op, const proa_field *f, const proa_meta *m, const proa_tensor *t)
+proa_status proa__broadcast_fail(const proa_op *op, const proa_field *f, const proa_meta *m,
+                                 const proa_tensor *t)
 {
     return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
                          "has shape %s, which does not broadcast with %s: each dim must be equal or 1, "
@@ -119,7 +120,8 @@ proa_status where_infer(const proa_where_args *a, proa_where_metas *m)
 proa_status cast_infer(const proa_cast_args *a, proa_cast_metas *m)
 {
     if (a->dtype <= PROA_NODTYPE || a->dtype >= PROA_DTYPE_COUNT)
-        return OP_FAIL("cast", INVALID_ARGUMENT, "dtype", "is not given; expected one of PROA_BOOL … PROA_C128");
+        return OP_FAIL("cast", INVALID_ARGUMENT, "dtype",
+                       "is not given; expected one of PROA_BOOL … PROA_C128");
     m->out = proa_meta_of(a->x);
     m->out.dtype = a->dtype;
     return PROA_OK;
@@ -167,15 +169,17 @@ proa_status prelu_infer(const proa_prelu_args *a, proa_prelu_metas *m)
     const proa_tensor *x = a->x, *alpha = a->alpha;
     m->out = proa_meta_of(x);
     if (alpha->dtype != x->dtype)
-        return OP_FAIL("prelu", WRONG_TYPE, "alpha", "is %s, but x is %s", proa_dtype_name((proa_dtype)alpha->dtype),
-                       proa_dtype_name((proa_dtype)x->dtype));
+        return OP_FAIL("prelu", WRONG_TYPE, "alpha", "is %s, but x is %s",
+                       proa_dtype_name((proa_dtype)alpha->dtype), proa_dtype_name((proa_dtype)x->dtype));
     int64_t expected = 1;
     if (a->mode == PROA_PRELU_MODE_CHANNEL) {
         if (x->ndim < 2)
-            return OP_FAIL("prelu", INVALID_ARGUMENT, "x", "has %d dims; one alpha a channel needs 2 or more", x->ndim);
+            return OP_FAIL("prelu", INVALID_ARGUMENT, "x", "has %d dims; one alpha a channel needs 2 or more",
+                           x->ndim);
         expected = x->shape[channels_last(a->data_format) ? x->ndim - 1 : 1];
     } else if (a->mode == PROA_PRELU_MODE_ELEMENT) {
-        for (int i = 1; i < x->ndim; i++) expected = x->shape[i] < 0 || expected < 0 ? -1 : expected * x->shape[i];
+        for (int i = 1; i < x->ndim; i++)
+            expected = x->shape[i] < 0 || expected < 0 ? -1 : expected * x->shape[i];
     }
     if (expected >= 0 && alpha->numel >= 0 && alpha->numel != expected)
         return OP_FAIL("prelu", INVALID_ARGUMENT, "alpha", "has %lld elements, expected %lld for this mode",

@@ -11,69 +11,79 @@
 #define PROA_ROW_LOOP _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
 
 /* Attributes are read once, in the row's own type. */
-#define PROA_ROW_HEAD_(op, D)                                                                      \
-    static void op##_row_##D(char *const *p, int64_t n, const void *args)                          \
-    {                                                                                              \
-        typedef proa_c_##D T;                                                                      \
-        const proa_##op##_args *a = args;                                                          \
-        (void)a;                                                                                   \
+#define PROA_ROW_HEAD_(op, D)                                             \
+    static void op##_row_##D(char *const *p, int64_t n, const void *args) \
+    {                                                                     \
+        typedef proa_c_##D T;                                             \
+        const proa_##op##_args *a = args;                                 \
+        (void)a;                                                          \
         const T *x = (const T *)(const void *)p[1];
 #define PROA_ROW_OUT_(type) type *out = (type *)(void *)p[0];
 #define PROA_ROW_Y_ const T *y = (const T *)(const void *)p[2];
 #define PROA_ROW_Z_ const T *z = (const T *)(const void *)p[3];
 
-#define PROA_ROW_UNARY_0(op, D)                                                                    \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_LOOP out[i] = op##_##D(x[i]); }
-#define PROA_ROW_UNARY_1(op, D, b)                                                                 \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b;                                    \
-    PROA_ROW_LOOP out[i] = op##_##D(x[i], b); }
-#define PROA_ROW_UNARY_2(op, D, b, c)                                                              \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b, c = (T)a->c;                       \
-    PROA_ROW_LOOP out[i] = op##_##D(x[i], b, c); }
-#define PROA_ROW_UNARY_3(op, D, b, c, d)                                                           \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b, c = (T)a->c, d = (T)a->d;          \
-    PROA_ROW_LOOP out[i] = op##_##D(x[i], b, c, d); }
-/* A flag picks one of two formulas, <op>_on and <op>_off, before the loop starts. */
-#define PROA_ROW_FLAGGED_1(op, D, flag)                                                            \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T)                                                         \
-    if (a->flag) {                                                                                 \
-        PROA_ROW_LOOP out[i] = op##_on_##D(x[i]);                                                  \
-    } else {                                                                                       \
-        PROA_ROW_LOOP out[i] = op##_off_##D(x[i]);                                                 \
-    }                                                                                              \
+#define PROA_ROW_UNARY_0(op, D)                                                   \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_LOOP out[i] = op##_##D(x[i]); \
     }
-#define PROA_ROW_FLAGGED2_1(op, D, flag)                                                           \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_                                             \
-    if (a->flag) {                                                                                 \
-        PROA_ROW_LOOP out[i] = op##_on_##D(x[i], y[i]);                                            \
-    } else {                                                                                       \
-        PROA_ROW_LOOP out[i] = op##_off_##D(x[i], y[i]);                                           \
-    }                                                                                              \
+#define PROA_ROW_UNARY_1(op, D, b)                              \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b; \
+    PROA_ROW_LOOP out[i] = op##_##D(x[i], b);                   \
+    }
+#define PROA_ROW_UNARY_2(op, D, b, c)                                        \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b, c = (T)a->c; \
+    PROA_ROW_LOOP out[i] = op##_##D(x[i], b, c);                             \
+    }
+#define PROA_ROW_UNARY_3(op, D, b, c, d)                                                  \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b, c = (T)a->c, d = (T)a->d; \
+    PROA_ROW_LOOP out[i] = op##_##D(x[i], b, c, d);                                       \
+    }
+/* A flag picks one of two formulas, <op>_on and <op>_off, before the loop starts. */
+#define PROA_ROW_FLAGGED_1(op, D, flag)                                                               \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) if (a->flag) { PROA_ROW_LOOP out[i] = op##_on_##D(x[i]); } \
+    else                                                                                              \
+    {                                                                                                 \
+        PROA_ROW_LOOP out[i] = op##_off_##D(x[i]);                                                    \
+    }                                                                                                 \
+    }
+#define PROA_ROW_FLAGGED2_1(op, D, flag)                            \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ if (a->flag) \
+    {                                                               \
+        PROA_ROW_LOOP out[i] = op##_on_##D(x[i], y[i]);             \
+    }                                                               \
+    else                                                            \
+    {                                                               \
+        PROA_ROW_LOOP out[i] = op##_off_##D(x[i], y[i]);            \
+    }                                                               \
     }
 
-#define PROA_ROW_BINARY_0(op, D)                                                                   \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i]); }
-#define PROA_ROW_BINARY_1(op, D, b)                                                                \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ const T b = (T)a->b;                        \
-    PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], b); }
-#define PROA_ROW_TERNARY_0(op, D)                                                                  \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_Z_                                 \
-    PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], z[i]); }
+#define PROA_ROW_BINARY_0(op, D)                                                                    \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i]); \
+    }
+#define PROA_ROW_BINARY_1(op, D, b)                                         \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ const T b = (T)a->b; \
+    PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], b);                         \
+    }
+#define PROA_ROW_TERNARY_0(op, D)                                                               \
+    PROA_ROW_HEAD_(op, D)                                                                       \
+    PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_Z_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], z[i]); \
+    }
 
 /* Results are bool. */
-#define PROA_ROW_TEST_0(op, D)                                                                     \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(uint8_t) PROA_ROW_LOOP out[i] = op##_##D(x[i]); }
-#define PROA_ROW_COMPARE_0(op, D)                                                                  \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(uint8_t) PROA_ROW_Y_                                       \
-    PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i]); }
+#define PROA_ROW_TEST_0(op, D)                                                          \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(uint8_t) PROA_ROW_LOOP out[i] = op##_##D(x[i]); \
+    }
+#define PROA_ROW_COMPARE_0(op, D)                                                                         \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(uint8_t) PROA_ROW_Y_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i]); \
+    }
 
 /* Results are real where the input is complex. */
 typedef float proa_real_C64, proa_real_F32;
 typedef double proa_real_C128, proa_real_F64;
 typedef int32_t proa_real_I32;
 typedef int64_t proa_real_I64;
-#define PROA_ROW_MODULUS_0(op, D)                                                                  \
-    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(proa_real_##D) PROA_ROW_LOOP out[i] = op##_##D(x[i]); }
+#define PROA_ROW_MODULUS_0(op, D)                                                             \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(proa_real_##D) PROA_ROW_LOOP out[i] = op##_##D(x[i]); \
+    }
 
 #define PROA_ROW_OUT_UNARY PROA_ROW_OUT_SAME
 #define PROA_ROW_OUT_BINARY PROA_ROW_OUT_SAME
@@ -85,23 +95,23 @@ typedef int64_t proa_real_I64;
 #define PROA_ROW_OUT_MODULUS PROA_ROW_OUT_REAL
 
 /* Kernels: the fields by name, the output first. */
-#define PROA_MAP_UNARY(op, o, x)                                                                   \
-    PROA_KERNEL(op##_cpu, op)                                                                      \
-    {                                                                                              \
-        proa_tensor *t[] = {a->o, a->x};                                                           \
-        return proa__map_rows(&op##_rows, 2, t, a);                                                \
+#define PROA_MAP_UNARY(op, o, x)                    \
+    PROA_KERNEL(op##_cpu, op)                       \
+    {                                               \
+        proa_tensor *t[] = {a->o, a->x};            \
+        return proa__map_rows(&op##_rows, 2, t, a); \
     }
-#define PROA_MAP_BINARY(op, o, x, y)                                                               \
-    PROA_KERNEL(op##_cpu, op)                                                                      \
-    {                                                                                              \
-        proa_tensor *t[] = {a->o, a->x, a->y};                                                     \
-        return proa__map_rows(&op##_rows, 3, t, a);                                                \
+#define PROA_MAP_BINARY(op, o, x, y)                \
+    PROA_KERNEL(op##_cpu, op)                       \
+    {                                               \
+        proa_tensor *t[] = {a->o, a->x, a->y};      \
+        return proa__map_rows(&op##_rows, 3, t, a); \
     }
-#define PROA_MAP_TERNARY(op, o, x, y, z)                                                           \
-    PROA_KERNEL(op##_cpu, op)                                                                      \
-    {                                                                                              \
-        proa_tensor *t[] = {a->o, a->x, a->y, a->z};                                               \
-        return proa__map_rows(&op##_rows, 4, t, a);                                                \
+#define PROA_MAP_TERNARY(op, o, x, y, z)             \
+    PROA_KERNEL(op##_cpu, op)                        \
+    {                                                \
+        proa_tensor *t[] = {a->o, a->x, a->y, a->z}; \
+        return proa__map_rows(&op##_rows, 4, t, a);  \
     }
 #define PROA_MAP_TEST PROA_MAP_UNARY
 #define PROA_MAP_FLAGGED PROA_MAP_UNARY

@@ -56,18 +56,21 @@ proa_status elementwise_pow_vjp(const proa_elementwise_pow_args *a, proa_element
     return proa_error();
 }
 
-#define PICK_VJP(op, test)                                                                         \
-    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)                          \
-    {                                                                                              \
-        proa_tensor *first = test(a->x, a->y), *zero = proa__zero_of(g->d_out);                    \
-        if (g->want_x) g->d_x = proa_where(first, g->d_out, zero);                                 \
-        if (g->want_y) g->d_y = proa_where(first, zero, g->d_out);                                 \
-        return proa_error();                                                                       \
+#define PICK_VJP(op, test)                                                      \
+    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)       \
+    {                                                                           \
+        proa_tensor *first = test(a->x, a->y), *zero = proa__zero_of(g->d_out); \
+        if (g->want_x) g->d_x = proa_where(first, g->d_out, zero);              \
+        if (g->want_y) g->d_y = proa_where(first, zero, g->d_out);              \
+        return proa_error();                                                    \
     }
 PICK_VJP(maximum, proa_greater_than)
 PICK_VJP(minimum, proa_less_than)
 
-static proa_tensor *first_or_nan(proa_tensor *test, proa_tensor *y) { return proa_logical_or(test, proa_isnan(y)); }
+static proa_tensor *first_or_nan(proa_tensor *test, proa_tensor *y)
+{
+    return proa_logical_or(test, proa_isnan(y));
+}
 #define FMAX_TEST(x, y) first_or_nan(proa_greater_equal(x, y), y)
 #define FMIN_TEST(x, y) first_or_nan(proa_less_equal(x, y), y)
 PICK_VJP(fmax, FMAX_TEST)
@@ -117,8 +120,10 @@ proa_status clip_vjp(const proa_clip_args *a, proa_clip_grads *g)
 {
     /* Inside, ends excluded, as Paddle has it: x equals its clipped self and no limit. */
     proa_tensor *zero = proa__zero_of(g->d_out), *d = g->d_out;
-    if (a->min.kind != PROA_SCALAR_NONE) d = proa_where(proa_greater_than(a->x, rule_number(&a->min, a->x)), d, zero);
-    if (a->max.kind != PROA_SCALAR_NONE) d = proa_where(proa_less_than(a->x, rule_number(&a->max, a->x)), d, zero);
+    if (a->min.kind != PROA_SCALAR_NONE)
+        d = proa_where(proa_greater_than(a->x, rule_number(&a->min, a->x)), d, zero);
+    if (a->max.kind != PROA_SCALAR_NONE)
+        d = proa_where(proa_less_than(a->x, rule_number(&a->max, a->x)), d, zero);
     g->d_x = d;
     return proa_error();
 }
@@ -131,10 +136,8 @@ proa_status pow_vjp(const proa_pow_args *a, proa_pow_grads *g)
         return proa_error();
     }
     double y = a->y.kind == PROA_SCALAR_FLOAT ? a->y.f : (double)a->y.i;
-    if (y == 0)
-        g->d_x = proa_scale(g->d_out, .scale = PROA_SCALAR(0.0));
-    else if (y == 1)
-        g->d_x = g->d_out;
+    if (y == 0) g->d_x = proa_scale(g->d_out, .scale = PROA_SCALAR(0.0));
+    else if (y == 1) g->d_x = g->d_out;
     else {
         proa_tensor *power = y == 2 ? a->x : proa_pow(a->x, y - 1);
         g->d_x = proa_multiply(g->d_out, proa_scale(power, .scale = PROA_SCALAR(y)));

@@ -21,7 +21,8 @@ proa_status relu_vjp(const proa_relu_args *a, proa_relu_grads *g)
 WHERE_VJP(relu6, BETWEEN(a->out, 0, 6), RULE_ZERO)
 WHERE_VJP(leaky_relu, GREATER(a->x, 0), SCALED(g->d_out, a->negative_slope))
 WHERE_VJP(elu, GREATER(a->x, 0), proa_multiply(g->d_out, SCALED(proa_exp(negative_part(a->x)), a->alpha)))
-WHERE_VJP(celu, GREATER(a->x, 0), proa_multiply(g->d_out, proa_exp(SCALED(negative_part(a->x), 1 / a->alpha))))
+WHERE_VJP(celu, GREATER(a->x, 0),
+          proa_multiply(g->d_out, proa_exp(SCALED(negative_part(a->x), 1 / a->alpha))))
 WHERE_VJP(thresholded_relu, GREATER(a->x, a->threshold), RULE_ZERO)
 WHERE_VJP(hardtanh, BETWEEN(a->x, a->min, a->max), RULE_ZERO)
 WHERE_VJP(hardshrink, proa_logical_or(GREATER(a->x, a->threshold), LESS(a->x, -a->threshold)), RULE_ZERO)
@@ -53,8 +54,7 @@ proa_status sigmoid_vjp(const proa_sigmoid_args *a, proa_sigmoid_grads *g)
 {
     if (rule_is_complex(a->out))
         g->d_x = proa_multiply(g->d_out, rule_conj(proa_multiply(a->out, AFFINE(a->out, -1, 1))));
-    else
-        g->d_x = proa_sigmoid_grad(a->out, g->d_out);
+    else g->d_x = proa_sigmoid_grad(a->out, g->d_out);
     return proa_error();
 }
 
@@ -173,7 +173,8 @@ static proa_tensor *gelu_curvature_tanh(proa_tensor *x)
     proa_tensor *s = proa_square(x);
     proa_tensor *t = proa_tanh(proa_multiply(x, AFFINE(s, k * c, k)));
     proa_tensor *slope = AFFINE(s, 3 * k * c, k);
-    proa_tensor *bend = proa_subtract(SCALED(s, 3 * k * c), proa_multiply(proa_multiply(x, t), proa_square(slope)));
+    proa_tensor *bend =
+        proa_subtract(SCALED(s, 3 * k * c), proa_multiply(proa_multiply(x, t), proa_square(slope)));
     return proa_multiply(AFFINE(proa_square(t), -1, 1), proa_add(slope, bend));
 }
 

@@ -75,8 +75,7 @@ proa_status tanh_vjp(const proa_tanh_args *a, proa_tanh_grads *g)
 {
     if (rule_is_complex(a->out))
         g->d_x = proa_multiply(g->d_out, rule_conj(AFFINE(proa_square(a->out), -1, 1)));
-    else
-        g->d_x = proa_tanh_grad(a->out, g->d_out);
+    else g->d_x = proa_tanh_grad(a->out, g->d_out);
     return proa_error();
 }
 

@@ -29,11 +29,11 @@ static proa_tensor *aligned(proa_wire_reader *r, const proa_tensor *x, proa_tens
     return n == y->ndim ? y : proa_reshape(y, ((proa_ints){n, shape, NULL, NULL}));
 }
 
-#define ALIGNED_READ(op)                                                                           \
-    proa_status op##_read(proa_wire_reader *r)                                                     \
-    {                                                                                              \
-        proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");                    \
-        return proa_wire_result(r, "Out", proa_##op(x, aligned(r, x, y)));                         \
+#define ALIGNED_READ(op)                                                        \
+    proa_status op##_read(proa_wire_reader *r)                                  \
+    {                                                                           \
+        proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y"); \
+        return proa_wire_result(r, "Out", proa_##op(x, aligned(r, x, y)));      \
     }
 ALIGNED_READ(add)
 ALIGNED_READ(subtract)
@@ -65,7 +65,8 @@ proa_status neg_write(const void *args, proa_wire_writer *w)
 }
 
 /* A limit that is not given is written as float32's largest number. */
-static proa_status put_limit(proa_wire_writer *w, const char *attr, const char *slot, const proa_scalar *s, double end)
+static proa_status put_limit(proa_wire_writer *w, const char *attr, const char *slot, const proa_scalar *s,
+                             double end)
 {
     if (s->kind == PROA_SCALAR_TENSOR) {
         PROA_TRY(proa_wire_put_input(w, slot, s->tensor));

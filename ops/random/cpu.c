@@ -14,8 +14,8 @@ typedef struct random_job {
     proa_tensor *out;
     const proa_tensor *x;
     proa_rng_state at;
-    double a, b;       /* bounds, or mean and deviation, or rate */
-    int64_t low;       /* randint */
+    double a, b; /* bounds, or mean and deviation, or rate */
+    int64_t low; /* randint */
     uint64_t span;
     void (*floats)(const struct random_job *j, uint64_t block, float *four);
     void (*doubles)(const struct random_job *j, uint64_t block, double *two);
@@ -155,13 +155,15 @@ PROA_KERNEL(uniform_cpu, uniform)
 
 PROA_KERNEL(gaussian_cpu, gaussian)
 {
-    random_job j = {.out = a->out, .a = a->mean, .b = a->std, .floats = normal_floats, .doubles = normal_doubles};
+    random_job j = {
+        .out = a->out, .a = a->mean, .b = a->std, .floats = normal_floats, .doubles = normal_doubles};
     return run_random(&j, a->seed);
 }
 
 PROA_KERNEL(truncated_gaussian_random_cpu, truncated_gaussian_random)
 {
-    random_job j = {.out = a->out, .a = a->mean, .b = a->std, .floats = truncated_floats, .doubles = truncated_doubles};
+    random_job j = {
+        .out = a->out, .a = a->mean, .b = a->std, .floats = truncated_floats, .doubles = truncated_doubles};
     return run_random(&j, a->seed);
 }
 

@@ -42,8 +42,8 @@ proa_status truncated_gaussian_random_infer(const proa_truncated_gaussian_random
 proa_status randint_infer(const proa_randint_args *a, proa_randint_metas *m)
 {
     if (a->low >= a->high)
-        return OP_FAIL("randint", INVALID_ARGUMENT, "high", "is %lld; expected more than low, %lld", (long long)a->high,
-                       (long long)a->low);
+        return OP_FAIL("randint", INVALID_ARGUMENT, "high", "is %lld; expected more than low, %lld",
+                       (long long)a->high, (long long)a->low);
     proa_dtype d = a->dtype == PROA_NODTYPE ? PROA_I64 : a->dtype;
     PROA_TRY(proa__check_dtype("randint", d, INDEX));
     return proa__shape_meta("randint", &a->shape, d, &m->out);

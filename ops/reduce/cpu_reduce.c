@@ -32,32 +32,32 @@ enum { CHUNK = 512, SLICE = 1 << 15, MAX_SLICES = 256 };
 
 /* ---- the foldings ---- */
 
-#define COLUMN(name, IN, ACC, FOLD)                                                                \
-    static void name(void *acc, const void *x, int64_t n)                                          \
-    {                                                                                              \
-        proa_c_##ACC *to = acc;                                                                    \
-        const proa_c_##IN *from = x;                                                               \
-        for (int64_t i = 0; i < n; i++) to[i] = FOLD(to[i], (proa_c_##ACC)from[i]);                \
+#define COLUMN(name, IN, ACC, FOLD)                                                 \
+    static void name(void *acc, const void *x, int64_t n)                           \
+    {                                                                               \
+        proa_c_##ACC *to = acc;                                                     \
+        const proa_c_##IN *from = x;                                                \
+        for (int64_t i = 0; i < n; i++) to[i] = FOLD(to[i], (proa_c_##ACC)from[i]); \
     }
 /* Sixteen running values, folded in order at the end: n is small (a chunk). */
-#define ROW(name, IN, ACC, FOLD, START)                                                            \
-    static void name(void *acc, const void *x, int64_t n)                                          \
-    {                                                                                              \
-        typedef proa_c_##ACC A;                                                                    \
-        const proa_c_##IN *from = x;                                                               \
-        A lane[16], total = *(const A *)acc;                                                       \
-        for (int k = 0; k < 16; k++) lane[k] = START;                                              \
-        int64_t i = 0;                                                                             \
-        for (; i + 16 <= n; i += 16)                                                               \
-            for (int k = 0; k < 16; k++) lane[k] = FOLD(lane[k], (A)from[i + k]);                  \
-        for (; i < n; i++) lane[0] = FOLD(lane[0], (A)from[i]);                                    \
-        for (int w = 8; w > 0; w /= 2)                                                             \
-            for (int k = 0; k < w; k++) lane[k] = FOLD(lane[k], lane[k + w]);                      \
-        *(A *)acc = FOLD(total, lane[0]);                                                          \
+#define ROW(name, IN, ACC, FOLD, START)                                           \
+    static void name(void *acc, const void *x, int64_t n)                         \
+    {                                                                             \
+        typedef proa_c_##ACC A;                                                   \
+        const proa_c_##IN *from = x;                                              \
+        A lane[16], total = *(const A *)acc;                                      \
+        for (int k = 0; k < 16; k++) lane[k] = START;                             \
+        int64_t i = 0;                                                            \
+        for (; i + 16 <= n; i += 16)                                              \
+            for (int k = 0; k < 16; k++) lane[k] = FOLD(lane[k], (A)from[i + k]); \
+        for (; i < n; i++) lane[0] = FOLD(lane[0], (A)from[i]);                   \
+        for (int w = 8; w > 0; w /= 2)                                            \
+            for (int k = 0; k < w; k++) lane[k] = FOLD(lane[k], lane[k + w]);     \
+        *(A *)acc = FOLD(total, lane[0]);                                         \
     }
-#define FOLDING(name, IN, ACC, FOLD, START)                                                        \
-    ROW(name##_row, IN, ACC, FOLD, START)                                                          \
-    COLUMN(name##_column, IN, ACC, FOLD)                                                           \
+#define FOLDING(name, IN, ACC, FOLD, START) \
+    ROW(name##_row, IN, ACC, FOLD, START)   \
+    COLUMN(name##_column, IN, ACC, FOLD)    \
     COLUMN(name##_merge, ACC, ACC, FOLD)
 
 #define ADD(a, b) ((a) + (b))
@@ -93,8 +93,15 @@ typedef enum fold { SUM, PROD, MAXIMUM, MINIMUM, ANY, ALL } fold;
 static void make_reducer(reducer *r, fold kind, proa_dtype d)
 {
     double number = kind == PROD ? 1 : kind == MAXIMUM ? -INFINITY : kind == MINIMUM ? INFINITY : 0;
-    int64_t whole = kind == PROD || kind == ALL ? 1 : kind == MAXIMUM ? INT64_MIN : kind == MINIMUM ? INT64_MAX : 0;
-#define USE(name, IN, ACC) *r = (reducer){PROA_##IN, PROA_##ACC, name##_row, name##_column, name##_merge, {0}}
+    int64_t whole = kind == PROD || kind == ALL ? 1
+                    : kind == MAXIMUM           ? INT64_MIN
+                    : kind == MINIMUM           ? INT64_MAX
+                                                : 0;
+#define USE(name, IN, ACC)                                                    \
+    *r = (reducer)                                                            \
+    {                                                                         \
+        PROA_##IN, PROA_##ACC, name##_row, name##_column, name##_merge, { 0 } \
+    }
     bool is_complex = d == PROA_C64 || d == PROA_C128, integer = d <= PROA_I64, wide = d == PROA_F64;
     if (kind == ANY) USE(any_u8, BOOL, BOOL);
     else if (kind == ALL) USE(all_u8, BOOL, BOOL);
@@ -153,7 +160,8 @@ static void fold_columns(const reduce_job *j, int64_t unit, int64_t begin, int64
     _Alignas(64) char buffer[CHUNK * 16];
     int64_t outer = unit / j->chunks, column = unit % j->chunks * CHUNK;
     int64_t n = p->inner - column < CHUNK ? p->inner - column : CHUNK;
-    int64_t base = proa__group_offset(&p->kept, outer) + column, acc_size = (int64_t)proa_dtype_size(j->r->acc);
+    int64_t base = proa__group_offset(&p->kept, outer) + column,
+            acc_size = (int64_t)proa_dtype_size(j->r->acc);
     char *acc = acc_of_slice + (outer * p->inner + column) * acc_size;
     for (int64_t t = begin; t < end; t++)
         j->r->column(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer), n);
@@ -166,7 +174,8 @@ static void reduce_tasks(int64_t begin, int64_t end, void *context)
     int64_t acc_size = (int64_t)proa_dtype_size(j->r->acc);
     for (int64_t task = begin; task < end; task++) {
         int64_t unit = task / j->slices, slice = task % j->slices;
-        int64_t from = slice * j->per_slice, to = from + j->per_slice < p->terms ? from + j->per_slice : p->terms;
+        int64_t from = slice * j->per_slice,
+                to = from + j->per_slice < p->terms ? from + j->per_slice : p->terms;
         char *acc = j->partial + slice * p->outputs * acc_size;
         if (p->rows) fold_rows(j, unit, from, to, acc + unit * acc_size);
         else fold_columns(j, unit, from, to, acc);
@@ -216,7 +225,8 @@ static proa_status reduce_run(reduce_job *j, proa_tensor *out, unsigned mask)
     return PROA_OK;
 }
 
-static proa_status reduce(const char *who, fold kind, proa_tensor *out, const proa_tensor *x, const proa_ints *axis)
+static proa_status reduce(const char *who, fold kind, proa_tensor *out, const proa_tensor *x,
+                          const proa_ints *axis)
 {
     reducer r;
     unsigned mask;
@@ -258,7 +268,8 @@ PROA_KERNEL(mean_cpu, mean)
 {
     reducer r;
     unsigned mask;
-    if (a->x->dtype == PROA_BOOL) return reduce("mean", ANY, a->out, a->x, &a->axis); /* as Paddle rounds it */
+    if (a->x->dtype == PROA_BOOL)
+        return reduce("mean", ANY, a->out, a->x, &a->axis); /* as Paddle rounds it */
     PROA_TRY(proa__reduce_mask("mean", &a->axis, a->x->ndim, &mask));
     make_reducer(&r, SUM, (proa_dtype)a->x->dtype);
     reduce_job j = {.r = &r, .x = a->x};
@@ -272,12 +283,12 @@ PROA_KERNEL(mean_cpu, mean)
 
 /* ---- norms ---- */
 
-#define NORM_TERMS(name, T, expression)                                                            \
-    static void name(void *terms_, int64_t n, double p)                                            \
-    {                                                                                              \
-        (void)p;                                                                                   \
-        T *x = terms_;                                                                             \
-        for (int64_t i = 0; i < n; i++) x[i] = (T)(expression);                                    \
+#define NORM_TERMS(name, T, expression)                         \
+    static void name(void *terms_, int64_t n, double p)         \
+    {                                                           \
+        (void)p;                                                \
+        T *x = terms_;                                          \
+        for (int64_t i = 0; i < n; i++) x[i] = (T)(expression); \
     }
 NORM_TERMS(absolute_f32, float, fabsf(x[i]))
 NORM_TERMS(absolute_f64, double, fabs(x[i]))
@@ -343,7 +354,8 @@ PROA_KERNEL(logsumexp_cpu, logsumexp)
     make_reducer(&r, MAXIMUM, PROA_F64);
     reduce_job j = {.r = &r, .x = a->x};
     proa_status status = reduce_run(&j, top, mask);
-    proa_map map = {.row = shifted_exp, .n = 3, .tensor = {e, a->x, top}, .as = {PROA_F64, PROA_F64, PROA_F64}};
+    proa_map map = {
+        .row = shifted_exp, .n = 3, .tensor = {e, a->x, top}, .as = {PROA_F64, PROA_F64, PROA_F64}};
     if (status == PROA_OK) status = proa__map_run(&map);
     make_reducer(&r, SUM, PROA_F64);
     reduce_job k = {.r = &r, .x = e};

@@ -38,30 +38,30 @@ typedef struct arg_job {
 } arg_job;
 
 /* best[i], index[i] take row `at`; the first of equals stays, the first NaN wins for good. */
-#define ARG_ROW(name, T)                                                                           \
-    static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest)     \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            bool better = largest ? x[i] > best[i] : x[i] < best[i];                               \
-            better = (better || x[i] != x[i]) && best[i] == best[i];                               \
-            best[i] = better || at == 0 ? x[i] : best[i];                                          \
-            index[i] = better || at == 0 ? at : index[i];                                          \
-        }                                                                                          \
+#define ARG_ROW(name, T)                                                                       \
+    static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest) \
+    {                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            bool better = largest ? x[i] > best[i] : x[i] < best[i];                           \
+            better = (better || x[i] != x[i]) && best[i] == best[i];                           \
+            best[i] = better || at == 0 ? x[i] : best[i];                                      \
+            index[i] = better || at == 0 ? at : index[i];                                      \
+        }                                                                                      \
     }
 ARG_ROW(arg_row_f64, double)
 ARG_ROW(arg_row_i64, int64_t)
 
 /* The same along one contiguous line. */
-#define ARG_LINE(name, T)                                                                          \
-    static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest)     \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            bool better = largest ? x[i] > *best : x[i] < *best;                                   \
-            if (at + i == 0 || ((better || x[i] != x[i]) && *best == *best)) {                     \
-                *best = x[i];                                                                      \
-                *index = at + i;                                                                   \
-            }                                                                                      \
-        }                                                                                          \
+#define ARG_LINE(name, T)                                                                      \
+    static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest) \
+    {                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            bool better = largest ? x[i] > *best : x[i] < *best;                               \
+            if (at + i == 0 || ((better || x[i] != x[i]) && *best == *best)) {                 \
+                *best = x[i];                                                                  \
+                *index = at + i;                                                               \
+            }                                                                                  \
+        }                                                                                      \
     }
 ARG_LINE(arg_line_f64, double)
 ARG_LINE(arg_line_i64, int64_t)
@@ -82,23 +82,28 @@ static void arg_tasks(int64_t begin, int64_t end, void *context)
             int64_t m = line ? (j->shape.length - at < PIECE ? j->shape.length - at : PIECE) : n;
             proa__convert(j->wide, piece, d, x + at * j->shape.width * item, m);
             if (integer)
-                (line ? arg_line_i64 : arg_row_i64)((int64_t *)(void *)best, index, (const int64_t *)(void *)piece, m,
-                                                    at, j->largest);
-            else
-                (line ? arg_line_f64 : arg_row_f64)(best, index, piece, m, at, j->largest);
+                (line ? arg_line_i64 : arg_row_i64)((int64_t *)(void *)best, index,
+                                                    (const int64_t *)(void *)piece, m, at, j->largest);
+            else (line ? arg_line_f64 : arg_row_f64)(best, index, piece, m, at, j->largest);
         }
-        proa__convert(j->out_dtype, j->out + (block * j->shape.width + column) * out_item, PROA_I64, index, n);
+        proa__convert(j->out_dtype, j->out + (block * j->shape.width + column) * out_item, PROA_I64, index,
+                      n);
     }
 }
 
-static proa_status arg_reduce(const char *who, proa_tensor *out, const proa_tensor *x, const proa_scalar *axis_, bool largest)
+static proa_status arg_reduce(const char *who, proa_tensor *out, const proa_tensor *x,
+                              const proa_scalar *axis_, bool largest)
 {
     int axis;
     bool flat;
     PROA_TRY(proa__scan_axis(who, axis_, x->ndim, &axis, &flat));
     if (out->numel <= 0) return PROA_OK;
-    arg_job j = {.x = x, .out = out->data, .out_dtype = (proa_dtype)out->dtype, .largest = largest,
-                 .shape = shape_at(x, axis, flat), .wide = wide_dtype((proa_dtype)x->dtype)};
+    arg_job j = {.x = x,
+                 .out = out->data,
+                 .out_dtype = (proa_dtype)out->dtype,
+                 .largest = largest,
+                 .shape = shape_at(x, axis, flat),
+                 .wide = wide_dtype((proa_dtype)x->dtype)};
     j.chunks = (j.shape.width + COLUMNS - 1) / COLUMNS;
     int64_t work = j.shape.length * (j.shape.width < COLUMNS ? j.shape.width : COLUMNS);
     proa__parallel(j.shape.lines * j.chunks, PROA_GRAIN / (work + 1) + 1, arg_tasks, &j);
@@ -120,27 +125,27 @@ typedef struct scan_job {
 } scan_job;
 
 /* acc takes x; x becomes the running value before (exclusive) or after its own element. */
-#define SCAN_ROW(name, T, FOLD)                                                                    \
-    static void name(void *acc, void *row, int64_t n, bool exclusive)                              \
-    {                                                                                              \
-        T *a = acc, *x = row;                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            T before = a[i], after = FOLD(a[i], x[i]);                                             \
-            a[i] = after;                                                                          \
-            x[i] = exclusive ? before : after;                                                     \
-        }                                                                                          \
+#define SCAN_ROW(name, T, FOLD)                                       \
+    static void name(void *acc, void *row, int64_t n, bool exclusive) \
+    {                                                                 \
+        T *a = acc, *x = row;                                         \
+        for (int64_t i = 0; i < n; i++) {                             \
+            T before = a[i], after = FOLD(a[i], x[i]);                \
+            a[i] = after;                                             \
+            x[i] = exclusive ? before : after;                        \
+        }                                                             \
     }
-#define SCAN_LINE(name, T, FOLD)                                                                   \
-    static void name(void *acc, void *row, int64_t n, bool exclusive, bool reverse)                \
-    {                                                                                              \
-        T a = *(T *)acc, *x = row;                                                                 \
-        for (int64_t k = 0; k < n; k++) {                                                          \
-            int64_t i = reverse ? n - 1 - k : k;                                                   \
-            T before = a;                                                                          \
-            a = FOLD(a, x[i]);                                                                     \
-            x[i] = exclusive ? before : a;                                                         \
-        }                                                                                          \
-        *(T *)acc = a;                                                                             \
+#define SCAN_LINE(name, T, FOLD)                                                    \
+    static void name(void *acc, void *row, int64_t n, bool exclusive, bool reverse) \
+    {                                                                               \
+        T a = *(T *)acc, *x = row;                                                  \
+        for (int64_t k = 0; k < n; k++) {                                           \
+            int64_t i = reverse ? n - 1 - k : k;                                    \
+            T before = a;                                                           \
+            a = FOLD(a, x[i]);                                                      \
+            x[i] = exclusive ? before : a;                                          \
+        }                                                                           \
+        *(T *)acc = a;                                                              \
     }
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
@@ -215,7 +220,10 @@ PROA_KERNEL(cumsum_cpu, cumsum)
     int axis;
     bool flat;
     PROA_TRY(proa__scan_axis("cumsum", &a->axis, a->x->ndim, &axis, &flat));
-    scan_job j = {.x = a->x, .out = a->out, .exclusive = a->exclusive, .reverse = a->reverse,
+    scan_job j = {.x = a->x,
+                  .out = a->out,
+                  .exclusive = a->exclusive,
+                  .reverse = a->reverse,
                   .shape = shape_at(a->x, axis, flat || a->flatten)};
     return scan(&j);
 }
@@ -231,25 +239,25 @@ PROA_KERNEL(cumprod_cpu, cumprod)
 
 /* With the first zero of a line at z: left of it dx_i = Σ_{i≤j<z} out_j d_j / x_i; at it, Σ_{j≥z} d_j times the
  * product of all x up to j but x_z; right of it nothing arrives. */
-#define CUMPROD_GRAD(name, T, CONJ)                                                                \
-    static void name(T *dx, const T *x, const T *out, const T *d, int64_t n, int64_t step)         \
-    {                                                                                              \
-        int64_t z = 0;                                                                             \
-        while (z < n && x[z * step] != 0) z++;                                                     \
-        T sum = 0;                                                                                 \
-        for (int64_t i = z - 1; i >= 0; i--) {                                                     \
-            sum += CONJ(out[i * step]) * d[i * step];                                              \
-            dx[i * step] = sum / CONJ(x[i * step]);                                                \
-        }                                                                                          \
-        if (z == n) return;                                                                        \
-        T product = z ? CONJ(out[(z - 1) * step]) : 1;                                             \
-        sum = product * d[z * step];                                                               \
-        for (int64_t i = z + 1; i < n; i++) {                                                      \
-            product *= CONJ(x[i * step]);                                                          \
-            sum += product * d[i * step];                                                          \
-            dx[i * step] = 0;                                                                      \
-        }                                                                                          \
-        dx[z * step] = sum;                                                                        \
+#define CUMPROD_GRAD(name, T, CONJ)                                                        \
+    static void name(T *dx, const T *x, const T *out, const T *d, int64_t n, int64_t step) \
+    {                                                                                      \
+        int64_t z = 0;                                                                     \
+        while (z < n && x[z * step] != 0) z++;                                             \
+        T sum = 0;                                                                         \
+        for (int64_t i = z - 1; i >= 0; i--) {                                             \
+            sum += CONJ(out[i * step]) * d[i * step];                                      \
+            dx[i * step] = sum / CONJ(x[i * step]);                                        \
+        }                                                                                  \
+        if (z == n) return;                                                                \
+        T product = z ? CONJ(out[(z - 1) * step]) : 1;                                     \
+        sum = product * d[z * step];                                                       \
+        for (int64_t i = z + 1; i < n; i++) {                                              \
+            product *= CONJ(x[i * step]);                                                  \
+            sum += product * d[i * step];                                                  \
+            dx[i * step] = 0;                                                              \
+        }                                                                                  \
+        dx[z * step] = sum;                                                                \
     }
 #define SAME(v) (v)
 #define CONJUGATE(v) (__builtin_conj(v))
@@ -276,11 +284,11 @@ PROA_KERNEL(cumprod_grad_cpu, cumprod_grad)
         int64_t first = l / s.width * s.length * s.width + l % s.width;
         size_t o = (size_t)first * item;
         if (wide == PROA_C128)
-            cumprod_grad_c128((void *)(at[0] + o), (void *)(at[1] + o), (void *)(at[2] + o), (void *)(at[3] + o), s.length,
-                              s.width);
+            cumprod_grad_c128((void *)(at[0] + o), (void *)(at[1] + o), (void *)(at[2] + o),
+                              (void *)(at[3] + o), s.length, s.width);
         else
-            cumprod_grad_f64((void *)(at[0] + o), (void *)(at[1] + o), (void *)(at[2] + o), (void *)(at[3] + o), s.length,
-                             s.width);
+            cumprod_grad_f64((void *)(at[0] + o), (void *)(at[1] + o), (void *)(at[2] + o),
+                             (void *)(at[3] + o), s.length, s.width);
     }
     proa__convert((proa_dtype)a->d_x->dtype, a->d_x->data, wide, at[0], n);
     proa_scratch_free(w);

@@ -23,7 +23,8 @@ proa_status proa__scan_axis(const char *who, const proa_scalar *axis, int ndim, 
     int64_t value = axis->kind == PROA_SCALAR_FLOAT ? (int64_t)axis->f : axis->i;
     if (axis->kind == PROA_SCALAR_TENSOR) {
         if (!axis->tensor || !axis->tensor->data)
-            return OP_FAIL(who, UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+            return OP_FAIL(who, UNSUPPORTED, "axis",
+                           "comes from a variable; in a program it must be a number");
         value = proa_item_int(axis->tensor);
         if (proa_error() != PROA_OK) return proa_error();
     }
@@ -64,7 +65,8 @@ proa_status reduce_infer(const proa_op *op, const void *args, void *metas)
     proa_meta *m = metas;
     unsigned mask;
     PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
-    if (op->name[0] == 'm' ? op->name[1] != 'e' : op->name[0] == 'a') PROA_TRY(check_not_empty(op->name, x, mask));
+    if (op->name[0] == 'm' ? op->name[1] != 'e' : op->name[0] == 'a')
+        PROA_TRY(check_not_empty(op->name, x, mask));
     drop_axes(x, mask, keepdim_of(op, args), m);
     m->dtype = (proa_dtype)x->dtype;
     return PROA_OK;

@@ -6,7 +6,8 @@
 #include "ops_impl.h"
 
 /* t with the reduced axes put back as ones, so that it broadcasts with x. */
-static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *who, const proa_ints *axis, bool keepdim)
+static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *who, const proa_ints *axis,
+                              bool keepdim)
 {
     unsigned mask;
     if (!t || keepdim) return t;
@@ -54,29 +55,29 @@ proa_status mean_vjp(const proa_mean_args *a, proa_mean_grads *g)
 }
 
 /* Where x is the chosen value. */
-#define CHOSEN(op)                                                                                 \
-    proa_tensor *out = with_axes(a->out, a->x, #op, &a->axis, a->keepdim);                         \
-    proa_tensor *d = with_axes(g->d_out, a->x, #op, &a->axis, a->keepdim);                         \
+#define CHOSEN(op)                                                         \
+    proa_tensor *out = with_axes(a->out, a->x, #op, &a->axis, a->keepdim); \
+    proa_tensor *d = with_axes(g->d_out, a->x, #op, &a->axis, a->keepdim); \
     proa_tensor *chosen = proa_equal(a->x, out), *zero = proa__zero_of(d)
 
-#define WHOLE_VJP(op)                                                                              \
-    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)                          \
-    {                                                                                              \
-        CHOSEN(op);                                                                                \
-        g->d_x = proa_where(chosen, d, zero);                                                      \
-        return proa_error();                                                                       \
+#define WHOLE_VJP(op)                                                     \
+    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g) \
+    {                                                                     \
+        CHOSEN(op);                                                       \
+        g->d_x = proa_where(chosen, d, zero);                             \
+        return proa_error();                                              \
     }
 WHOLE_VJP(max)
 WHOLE_VJP(min)
 
-#define SHARED_VJP(op)                                                                             \
-    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)                          \
-    {                                                                                              \
-        CHOSEN(op);                                                                                \
-        proa_tensor *ones = proa_cast(chosen, d ? (proa_dtype)d->dtype : PROA_F32);                \
-        proa_tensor *count = proa_sum(ones, .axis = a->axis, .keepdim = true);                     \
-        g->d_x = proa_where(chosen, proa_divide(d, count), zero);                                  \
-        return proa_error();                                                                       \
+#define SHARED_VJP(op)                                                              \
+    proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g)           \
+    {                                                                               \
+        CHOSEN(op);                                                                 \
+        proa_tensor *ones = proa_cast(chosen, d ? (proa_dtype)d->dtype : PROA_F32); \
+        proa_tensor *count = proa_sum(ones, .axis = a->axis, .keepdim = true);      \
+        g->d_x = proa_where(chosen, proa_divide(d, count), zero);                   \
+        return proa_error();                                                        \
     }
 SHARED_VJP(amax)
 SHARED_VJP(amin)

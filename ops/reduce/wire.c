@@ -34,8 +34,8 @@ static proa_status write_axes(proa_wire_writer *w, const char *who, const char *
 }
 
 static proa_status write_reduce(proa_wire_writer *w, const char *who, const char *type, proa_wire_type list,
-                                proa_tensor *x, const proa_ints *axis, bool keepdim, proa_dtype in, proa_dtype dtype,
-                                proa_tensor *out)
+                                proa_tensor *x, const proa_ints *axis, bool keepdim, proa_dtype in,
+                                proa_dtype dtype, proa_tensor *out)
 {
     PROA_TRY(proa_wire_op(w, type));
     PROA_TRY(proa_wire_put_input(w, "X", x));
@@ -46,37 +46,39 @@ static proa_status write_reduce(proa_wire_writer *w, const char *who, const char
     return proa_wire_put_output(w, "Out", out);
 }
 
-#define REDUCE_WIRE(op, type, list)                                                                \
-    proa_status op##_read(proa_wire_reader *r)                                                     \
-    {                                                                                              \
-        int64_t zeros[PROA_MAX_DIMS] = {0};                                                        \
-        proa_ints axis = read_axes(r, "dim", zeros);                                               \
-        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                          \
-        return proa_wire_result(r, "Out", proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep)); \
-    }                                                                                              \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                  \
-    {                                                                                              \
-        const proa_##op##_args *a = args;                                                          \
-        return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, PROA_NODTYPE, PROA_NODTYPE, a->out); \
+#define REDUCE_WIRE(op, type, list)                                                                     \
+    proa_status op##_read(proa_wire_reader *r)                                                          \
+    {                                                                                                   \
+        int64_t zeros[PROA_MAX_DIMS] = {0};                                                             \
+        proa_ints axis = read_axes(r, "dim", zeros);                                                    \
+        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                               \
+        return proa_wire_result(r, "Out",                                                               \
+                                proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep));     \
+    }                                                                                                   \
+    proa_status op##_write(const void *args, proa_wire_writer *w)                                       \
+    {                                                                                                   \
+        const proa_##op##_args *a = args;                                                               \
+        return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, PROA_NODTYPE, PROA_NODTYPE, \
+                            a->out);                                                                    \
     }
 /* The same with a result dtype. in_dtype, which Paddle converts to first, is the input's own. */
-#define TYPED_REDUCE_WIRE(op, type, list)                                                          \
-    proa_status op##_read(proa_wire_reader *r)                                                     \
-    {                                                                                              \
-        int64_t zeros[PROA_MAX_DIMS] = {0};                                                        \
-        proa_ints axis = read_axes(r, "dim", zeros);                                               \
-        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                          \
-        proa_dtype d = proa_wire_dtype(r, "out_dtype", PROA_NODTYPE);                              \
-        return proa_wire_result(                                                                   \
+#define TYPED_REDUCE_WIRE(op, type, list)                                                             \
+    proa_status op##_read(proa_wire_reader *r)                                                        \
+    {                                                                                                 \
+        int64_t zeros[PROA_MAX_DIMS] = {0};                                                           \
+        proa_ints axis = read_axes(r, "dim", zeros);                                                  \
+        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                             \
+        proa_dtype d = proa_wire_dtype(r, "out_dtype", PROA_NODTYPE);                                 \
+        return proa_wire_result(                                                                      \
             r, "Out", proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep, .dtype = d)); \
-    }                                                                                              \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                  \
-    {                                                                                              \
-        const proa_##op##_args *a = args;                                                          \
-        proa_dtype in = (proa_dtype)a->x->dtype, d = (proa_dtype)a->out->dtype;                    \
-        bool same = in == d;                                                                       \
+    }                                                                                                 \
+    proa_status op##_write(const void *args, proa_wire_writer *w)                                     \
+    {                                                                                                 \
+        const proa_##op##_args *a = args;                                                             \
+        proa_dtype in = (proa_dtype)a->x->dtype, d = (proa_dtype)a->out->dtype;                       \
+        bool same = in == d;                                                                          \
         return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, same ? PROA_NODTYPE : in, \
-                            same ? PROA_NODTYPE : d, a->out);                                      \
+                            same ? PROA_NODTYPE : d, a->out);                                         \
     }
 TYPED_REDUCE_WIRE(sum, "reduce_sum", PROA_WIRE_INTS)
 TYPED_REDUCE_WIRE(prod, "reduce_prod", PROA_WIRE_INTS)
@@ -119,8 +121,8 @@ static proa_scalar read_axis(proa_wire_reader *r, int64_t missing)
     return proa_scalar_int(proa_wire_int(r, "axis", missing));
 }
 
-static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_scalar *axis, const proa_tensor *x,
-                              proa_wire_type type, bool flatten)
+static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_scalar *axis,
+                              const proa_tensor *x, proa_wire_type type, bool flatten)
 {
     int at;
     bool flat;
@@ -129,24 +131,24 @@ static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_s
     return proa_wire_put_int(w, "flatten", PROA_WIRE_BOOLEAN, flat || flatten);
 }
 
-#define ARG_WIRE(op, type)                                                                         \
-    proa_status op##_read(proa_wire_reader *r)                                                     \
-    {                                                                                              \
-        proa_dtype d = proa_wire_dtype(r, "dtype", PROA_I64);                                      \
-        bool keep = proa_wire_int(r, "keepdims", 0) != 0;                                          \
-        proa_tensor *x = proa_wire_input(r, "X");                                                  \
-        return proa_wire_result(r, "Out",                                                          \
+#define ARG_WIRE(op, type)                                                                            \
+    proa_status op##_read(proa_wire_reader *r)                                                        \
+    {                                                                                                 \
+        proa_dtype d = proa_wire_dtype(r, "dtype", PROA_I64);                                         \
+        bool keep = proa_wire_int(r, "keepdims", 0) != 0;                                             \
+        proa_tensor *x = proa_wire_input(r, "X");                                                     \
+        return proa_wire_result(r, "Out",                                                             \
                                 proa_##op(x, .axis = read_axis(r, -1), .keepdim = keep, .dtype = d)); \
-    }                                                                                              \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                  \
-    {                                                                                              \
-        const proa_##op##_args *a = args;                                                          \
-        PROA_TRY(proa_wire_op(w, type));                                                           \
-        PROA_TRY(proa_wire_put_input(w, "X", a->x));                                               \
-        PROA_TRY(write_axis(w, #op, &a->axis, a->x, PROA_WIRE_LONG, false));                       \
-        PROA_TRY(proa_wire_put_int(w, "keepdims", PROA_WIRE_BOOLEAN, a->keepdim));                 \
-        PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->out->dtype));                     \
-        return proa_wire_put_output(w, "Out", a->out);                                             \
+    }                                                                                                 \
+    proa_status op##_write(const void *args, proa_wire_writer *w)                                     \
+    {                                                                                                 \
+        const proa_##op##_args *a = args;                                                             \
+        PROA_TRY(proa_wire_op(w, type));                                                              \
+        PROA_TRY(proa_wire_put_input(w, "X", a->x));                                                  \
+        PROA_TRY(write_axis(w, #op, &a->axis, a->x, PROA_WIRE_LONG, false));                          \
+        PROA_TRY(proa_wire_put_int(w, "keepdims", PROA_WIRE_BOOLEAN, a->keepdim));                    \
+        PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->out->dtype));                        \
+        return proa_wire_put_output(w, "Out", a->out);                                                \
     }
 ARG_WIRE(argmax, "arg_max")
 ARG_WIRE(argmin, "arg_min")
