@@ -77,8 +77,12 @@ proa_status index_select_grad_infer(const proa_index_select_grad_args *a, proa_i
     PROA_TRY(proa__dims_meta(who, "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__axis(who, "axis", a->axis, m->d_x.ndim, &axis));
     int64_t want = a->index->numel;
-    for (int i = 0; i < m->d_x.ndim && want >= 0; i++)
-        if (i != axis) want = m->d_x.shape[i] < 0 ? -1 : want * m->d_x.shape[i];
+    for (int i = 0; i < m->d_x.ndim && want >= 0; i++) {
+        if (i == axis) continue;
+        if (m->d_x.shape[i] < 0) want = -1;
+        else if (__builtin_mul_overflow(want, m->d_x.shape[i], &want))
+            return OP_FAIL(who, OVERFLOW, "shape", "and index call for more than 2^63 elements");
+    }
     if (want >= 0 && a->d_out->numel >= 0 && want != a->d_out->numel)
         return OP_FAIL(who, INVALID_ARGUMENT, "d_out", "is %s; index and shape call for %lld elements",
                        proa__tensor_text(a->d_out), (long long)want);
@@ -204,16 +208,30 @@ proa_status take_along_axis_vjp(const proa_take_along_axis_args *a, proa_take_al
     return proa_error();
 }
 
+/* d_out's dims: on the axis indices', elsewhere arr's or less, or more where arr has length 1. */
+static bool fits_along(const proa_tensor *d_out, const proa_tensor *indices, const proa_meta *arr, int axis)
+{
+    if (arr->ndim != d_out->ndim || indices->ndim != d_out->ndim) return false;
+    for (int i = 0; i < d_out->ndim; i++) {
+        int64_t d = d_out->shape[i], q = indices->shape[i], p = arr->shape[i];
+        if (d < 0 || q < 0 || p < 0) continue;
+        if (i == axis ? d != q : (q != d && q != 1) || (p != 1 && p < d)) return false;
+    }
+    return true;
+}
+
 proa_status take_along_axis_grad_infer(const proa_take_along_axis_grad_args *a,
                                        proa_take_along_axis_grad_metas *m)
 {
+    static const char who[] = "take_along_axis_grad";
     int axis;
-    PROA_TRY(proa__check_index_dtype("take_along_axis_grad", "indices", a->indices));
-    PROA_TRY(proa__dims_meta("take_along_axis_grad", "shape", &a->shape, a->d_out->dtype, &m->d_arr));
-    PROA_TRY(proa__axis("take_along_axis_grad", "axis", a->axis, m->d_arr.ndim, &axis));
-    if (m->d_arr.ndim == a->d_out->ndim && a->indices->ndim == a->d_out->ndim) return PROA_OK;
-    return OP_FAIL("take_along_axis_grad", INVALID_ARGUMENT, "d_out", "is %s and indices %s; expected %d axes",
-                   proa__tensor_text(a->d_out), proa__tensor_text(a->indices), m->d_arr.ndim);
+    PROA_TRY(proa__check_index_dtype(who, "indices", a->indices));
+    PROA_TRY(proa__dims_meta(who, "shape", &a->shape, a->d_out->dtype, &m->d_arr));
+    PROA_TRY(proa__axis(who, "axis", a->axis, m->d_arr.ndim, &axis));
+    if (m->d_arr.ndim && fits_along(a->d_out, a->indices, &m->d_arr, axis)) return PROA_OK;
+    return OP_FAIL(who, INVALID_ARGUMENT, "d_out", "is %s, indices %s: they do not belong to an arr of shape %s",
+                   proa__tensor_text(a->d_out), proa__tensor_text(a->indices),
+                   proa__shape_text(m->d_arr.shape, m->d_arr.ndim));
 }
 
 proa_status take_along_axis_grad_vjp(const proa_take_along_axis_grad_args *a, proa_take_along_axis_grad_grads *g)

@@ -74,8 +74,13 @@ static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const pr
 {
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
     proa_tensor w = {.dtype = t->dtype, .ndim = (int8_t)shape->count, .data = t->data};
-    if (t->numel) w.data += offset * item;
-    for (int i = 0; i < w.ndim; i++) w.shape[i] = shape->at[i], w.strides[i] = strides->at[i] * item;
+    bool empty = t->numel == 0;
+    for (int i = 0; i < w.ndim; i++) empty |= shape->at[i] == 0;
+    if (!empty) w.data += offset * item;
+    for (int i = 0; i < w.ndim; i++) { /* a stride that is never taken may be anything */
+        w.shape[i] = shape->at[i];
+        w.strides[i] = empty || shape->at[i] == 1 ? 0 : strides->at[i] * item;
+    }
     return w;
 }
 
@@ -91,7 +96,7 @@ PROA_KERNEL(as_strided_grad_cpu, as_strided_grad)
     PROA_TRY(accumulate_begin(&acc, a->d_x, NULL));
     proa_tensor src = proa__window(a->d_out);
     int64_t strides[PROA_MAX_DIMS];
-    for (int i = 0; i < src.ndim; i++) strides[i] = a->stride.at[i] * acc.item;
+    for (int i = 0; i < src.ndim && src.numel; i++) strides[i] = src.shape[i] == 1 ? 0 : a->stride.at[i] * acc.item;
     if (src.numel)
         accumulate_strided(&acc, acc.data + a->offset * acc.item, strides, src.data, src.strides, src.shape, src.ndim);
     return accumulate_end(&acc);

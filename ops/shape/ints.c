@@ -37,18 +37,21 @@ proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *
     return PROA_OK;
 }
 
+/* A user's smallest integer must not read as "unknown". */
+static int64_t known(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
+
 static int64_t element(const proa_tensor *t, int64_t i)
 {
     if (!t->data) return PROA_UNKNOWN;
     const char *p = t->data + (t->ndim ? i * t->strides[0] : 0);
-    return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p : *(const int64_t *)(const void *)p;
+    return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p : known(*(const int64_t *)(const void *)p);
 }
 
 int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
     if (is_given(v->tensor)) return element(v->tensor, i);
     if (v->tensors && is_given(v->tensors[i])) return element(v->tensors[i], 0);
-    return v->at ? v->at[i] : PROA_UNKNOWN;
+    return v->at ? known(v->at[i]) : PROA_UNKNOWN;
 }
 
 proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to, int *n)
@@ -73,7 +76,7 @@ bool proa__ints_from_tensor(const proa_ints *v)
 
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to)
 {
-    *to = value;
+    *to = known(value);
     if (!twin->count && !is_given(twin->tensor)) return PROA_OK;
     int n = 0;
     PROA_TRY(proa__ints_list(who, arg, twin, 1, to, &n));

@@ -101,12 +101,20 @@ proa_status proa__split_axis(const proa_split_args *a, int *axis)
     return proa__axis("split", "axis", v, a->x->ndim, axis);
 }
 
+/* Each part is a tensor of its own. */
+static proa_status check_parts(const char *who, int64_t n)
+{
+    if (n <= 1 << 24) return PROA_OK;
+    return OP_FAIL(who, OVERFLOW, NULL, "would make %lld tensors; at most 2^24 are possible", (long long)n);
+}
+
 static proa_status split_even(const proa_split_args *a, int axis, proa_metas *out)
 {
     int64_t dim = a->x->shape[axis];
     if (a->num < 1 || (dim >= 0 && dim % a->num))
         return OP_FAIL("split", INVALID_ARGUMENT, "num", "is %lld, which does not part axis %d of length %lld evenly",
                        (long long)a->num, axis, (long long)dim);
+    PROA_TRY(check_parts("split", a->num));
     PROA_TRY(proa_metas_resize(out, a->num));
     for (int64_t k = 0; k < a->num; k++) {
         out->at[k] = proa_meta_of(a->x);
@@ -122,6 +130,7 @@ proa_status split_infer(const proa_split_args *a, proa_split_metas *m)
     PROA_TRY(proa__split_axis(a, &axis));
     PROA_TRY(proa__ints_count("split", "sections", &a->sections, &n));
     if (n == 0) return split_even(a, axis, &m->out);
+    PROA_TRY(check_parts("split", n));
     PROA_TRY(proa_metas_resize(&m->out, n));
     rest = a->x->shape[axis];
     bool known = rest >= 0;
@@ -201,6 +210,7 @@ static proa_status parts(const char *who, const char *arg, const proa_tensor *x,
         return OP_FAIL(who, INVALID_ARGUMENT, "num", "is %lld, but axis %d of x has %lld", (long long)num, at,
                        (long long)n);
     if (n < 0) n = num;
+    PROA_TRY(check_parts(who, n));
     PROA_TRY(proa_metas_resize(out, n));
     for (int64_t k = 0; k < n; k++) {
         proa_meta *m = &out->at[k];
