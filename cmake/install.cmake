@@ -1,6 +1,17 @@
 # Install rules: headers, both libraries, proa.pc, the CMake package, and the generator for custom ops.
 include(CMakePackageConfigHelpers)
 
+# oneDNN of tools/bootstrap lies in the checkout: a copy goes along, so that what is installed stands alone.
+if(PROA_HAVE_ONEDNN)
+    get_filename_component(folder "${dnnl_DIR}/../.." ABSOLUTE)
+    if(folder STREQUAL "${venv}/lib")
+        install(PROGRAMS "${folder}/libdnnl.so.${dnnl_VERSION_MAJOR}" DESTINATION ${CMAKE_INSTALL_LIBDIR}/proa)
+        set_target_properties(proa PROPERTIES INSTALL_RPATH "$ORIGIN/proa")
+        string(REPLACE "-L${folder} -ldnnl" "-L\${libdir}/proa -l:libdnnl.so.${dnnl_VERSION_MAJOR}"
+               PROA_PRIVATE_LIBS "${PROA_PRIVATE_LIBS}")
+    endif()
+endif()
+
 install(TARGETS proa EXPORT ProaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS proa_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES "${PROJECT_SOURCE_DIR}/include/proa.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -35,6 +35,8 @@ foreach(target IN LISTS PROA_OBJECT_TARGETS)
     list(APPEND objects $<TARGET_OBJECTS:${target}>)
 endforeach()
 add_library(proa SHARED ${objects})
+# Calls inside the library go straight to their target, not through its table of exported names.
+target_link_options(proa PRIVATE -Wl,-Bsymbolic-functions)
 target_link_options(proa PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
 set_target_properties(proa PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
 if(NOT PROA_SANITIZE)
