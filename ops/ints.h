@@ -10,7 +10,7 @@
 #define PROA_UNKNOWN INT64_MIN
 
 /* A failure of op `who`; the lookup costs only when something is wrong. */
-#define OP_FAIL(who, code, argument, ...)                                                                    \
+#define OP_FAIL(who, code, argument, ...) \
     proa__op_fail(PROA_ERR_##code, proa_find_op(who), argument, __VA_ARGS__)
 
 /* Entries of a list, wherever they come from. WRONG_TYPE unless supplying tensors are integers. */
@@ -18,7 +18,8 @@ proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *
 /* Entry i < count; PROA_UNKNOWN when a program's variable supplies it. */
 int64_t proa__ints_at(const proa_ints *v, int64_t i);
 /* All entries into to[max]; INVALID_ARGUMENT when there are more. */
-proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to, int *n);
+proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
+                            int *n);
 /* True if a tensor supplies the list or one of its entries. */
 bool proa__ints_from_tensor(const proa_ints *v);
 /* The one value of an int attribute with a tensor twin: the twin if given, else `value`. */

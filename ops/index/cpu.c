@@ -68,7 +68,8 @@ static void add_range(int64_t begin, int64_t end, void *context)
 }
 
 /* acc[…, index[k], …] += from[…, k, …] */
-static proa_status add_slices(const accumulator *acc, const proa_tensor *index, const proa_tensor *from, int axis)
+static proa_status add_slices(const accumulator *acc, const proa_tensor *index, const proa_tensor *from,
+                              int axis)
 {
     adding t = {acc, index, from->data, around_axis(acc->out, axis), 64, 1};
     t.pieces = (t.x.inner + t.columns - 1) / t.columns;
@@ -179,7 +180,8 @@ static proa_status scatter_points(const char *who, proa_tensor *out, const proa_
     if (!rows) return proa_error();
     proa_status status = accumulate_begin(&acc, out, base);
     if (status == PROA_OK) {
-        point_sums p = {&acc, rows, from->data, count, inner, (int64_t)proa_dtype_size((proa_dtype)out->dtype)};
+        point_sums p = {&acc,  rows,  from->data,
+                        count, inner, (int64_t)proa_dtype_size((proa_dtype)out->dtype)};
         if (from->numel) proa__parallel(inner, grain_for(count * 4) + 63, add_points, &p);
         status = accumulate_end(&acc);
     }

@@ -11,11 +11,11 @@ extern const proa_op proa__op_nonzero, proa__op_masked_select;
 
 /* ---- which elements count ---------------------------------------------------------------- */
 
-#define MARK(T, TEST)                                                                                        \
-    for (int64_t i = 0; i < n; i++) {                                                                        \
-        T v = ((const T *)p)[i];                                                                             \
-        hit[i] = (TEST);                                                                                     \
-    }                                                                                                        \
+#define MARK(T, TEST)                 \
+    for (int64_t i = 0; i < n; i++) { \
+        T v = ((const T *)p)[i];      \
+        hit[i] = (TEST);              \
+    }                                 \
     break
 
 /* hit[i] = element begin + i of t (contiguous) is not zero. −0 is zero, NaN is not. */
@@ -205,8 +205,9 @@ PROA_KERNEL(masked_select_grad_cpu, masked_select_grad)
     int64_t pieces;
     proa_status status = count_hits(&c, &pieces);
     if (status == PROA_OK && c.before[pieces] != a->d_out->numel)
-        status = OP_FAIL("masked_select_grad", INVALID_ARGUMENT, "d_out", "has %lld elements, but mask holds %lld times",
-                         (long long)a->d_out->numel, (long long)c.before[pieces]);
+        status = OP_FAIL("masked_select_grad", INVALID_ARGUMENT, "d_out",
+                         "has %lld elements, but mask holds %lld times", (long long)a->d_out->numel,
+                         (long long)c.before[pieces]);
     if (status == PROA_OK) status = proa__fill_window(&all, NULL);
     if (status == PROA_OK) {
         mover m = {mask, c.before, a->d_out->data, all.data, (int64_t)proa_dtype_size(full.dtype), true};

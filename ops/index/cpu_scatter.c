@@ -52,7 +52,8 @@ PROA_KERNEL(index_fill_cpu, index_fill)
 typedef struct lines {
     int ndim; /* without the axis */
     int64_t shape[PROA_MAX_DIMS], count, length;
-    int64_t index_step[PROA_MAX_DIMS], data_step[PROA_MAX_DIMS], value_step[PROA_MAX_DIMS]; /* elements; bytes; bytes */
+    int64_t index_step[PROA_MAX_DIMS], data_step[PROA_MAX_DIMS],
+        value_step[PROA_MAX_DIMS]; /* elements; bytes; bytes */
     int64_t index_along, data_along, value_along;
 } lines;
 
@@ -67,8 +68,8 @@ static void broadcast_steps(const proa_tensor *t, int ndim, const int64_t *place
 }
 
 /* data: the tensor indexed along axis; values (may be NULL): what goes with every place. */
-static lines lines_of(const proa_tensor *index, const proa_tensor *data, int64_t item, const proa_tensor *values,
-                      const int64_t *places, int axis)
+static lines lines_of(const proa_tensor *index, const proa_tensor *data, int64_t item,
+                      const proa_tensor *values, const int64_t *places, int axis)
 {
     lines l = {.count = 1, .length = places[axis]};
     int64_t is[PROA_MAX_DIMS] = {0}, ds[PROA_MAX_DIMS] = {0}, vs[PROA_MAX_DIMS] = {0}, step = item;
@@ -106,11 +107,11 @@ static line line_at(const lines *l, int64_t i)
 typedef struct line_job {
     lines l;
     const proa_tensor *index;
-    char *data;         /* indexed along the axis */
-    char *values;       /* one a place */
+    char *data;   /* indexed along the axis */
+    char *values; /* one a place */
     int64_t item;
     const accumulator *acc;
-    char *counts;       /* put: how many values a place has got, one int64 a data element; may be NULL */
+    char *counts; /* put: how many values a place has got, one int64 a data element; may be NULL */
     proa_put_mode mode;
     bool include_self;
 } line_job;
@@ -122,19 +123,28 @@ static void take_lines(int64_t begin, int64_t end, void *context)
         line at = line_at(&j->l, i);
         for (int64_t k = 0; k < j->l.length; k++)
             copy_item(j->values + at.value + k * j->l.value_along,
-                      j->data + at.data + index_at(j->index, at.index + k * j->l.index_along) * j->l.data_along, j->item);
+                      j->data + at.data +
+                          index_at(j->index, at.index + k * j->l.index_along) * j->l.data_along,
+                      j->item);
     }
 }
 
-static proa_status take_along(const char *who, const char *arg, const proa_tensor *x, const proa_tensor *index,
-                              int64_t axis, const proa_tensor *out)
+static proa_status take_along(const char *who, const char *arg, const proa_tensor *x,
+                              const proa_tensor *index, int64_t axis, const proa_tensor *out)
 {
     int at;
     PROA_TRY(proa__axis(who, "axis", axis, x->ndim, &at));
     PROA_TRY(check_indices(who, arg, index, x->shape[at]));
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
-    line_job j = {lines_of(index, x, item, out, out->shape, at), index, x->data, out->data, item, NULL, NULL,
-                  PROA_PUT_MODE_ASSIGN, true};
+    line_job j = {lines_of(index, x, item, out, out->shape, at),
+                  index,
+                  x->data,
+                  out->data,
+                  item,
+                  NULL,
+                  NULL,
+                  PROA_PUT_MODE_ASSIGN,
+                  true};
     if (out->numel) proa__parallel(j.l.count, grain_for(j.l.length * 16), take_lines, &j);
     return PROA_OK;
 }
@@ -143,7 +153,10 @@ PROA_KERNEL(take_along_axis_cpu, take_along_axis)
 {
     return take_along("take_along_axis", "indices", a->arr, a->indices, a->axis, a->out);
 }
-PROA_KERNEL(index_sample_cpu, index_sample) { return take_along("index_sample", "index", a->x, a->index, 1, a->out); }
+PROA_KERNEL(index_sample_cpu, index_sample)
+{
+    return take_along("index_sample", "index", a->x, a->index, 1, a->out);
+}
 
 PROA_KERNEL(take_along_axis_grad_cpu, take_along_axis_grad)
 {
@@ -154,32 +167,34 @@ PROA_KERNEL(take_along_axis_grad_cpu, take_along_axis_grad)
     PROA_TRY(check_indices(who, "indices", a->indices, a->d_arr->shape[axis]));
     PROA_TRY(accumulate_begin(&acc, a->d_arr, NULL));
     lines l = lines_of(a->indices, a->d_arr, acc.item, a->d_out, a->d_out->shape, axis);
-    for (int64_t i = 0; i < l.count && a->d_out->numel; i++) { /* broadcast lines may share places: one after the other */
+    for (int64_t i = 0; i < l.count && a->d_out->numel;
+         i++) { /* broadcast lines may share places: one after the other */
         line at = line_at(&l, i);
         for (int64_t k = 0; k < l.length; k++)
-            accumulate_row(&acc, acc.data + at.data + index_at(a->indices, at.index + k * l.index_along) * l.data_along, 0,
-                           a->d_out->data + at.value + k * l.value_along, 0, 1);
+            accumulate_row(
+                &acc, acc.data + at.data + index_at(a->indices, at.index + k * l.index_along) * l.data_along,
+                0, a->d_out->data + at.value + k * l.value_along, 0, 1);
     }
     return accumulate_end(&acc);
 }
 
 /* ---- put -------------------------------------------------------------------------------- */
 
-#define BY_MODE(SUM, V, MORE, LESS)                                                                          \
-    switch (mode) {                                                                                          \
-    case PROA_PUT_MODE_ASSIGN: *at = (SUM)(V); break;                                                        \
-    case PROA_PUT_MODE_MULTIPLY: *at = (SUM)(first ? (V) : *at * (V)); break;                                \
-    case PROA_PUT_MODE_AMAX: *at = (SUM)(first || (MORE) ? (V) : *at); break;                                \
-    case PROA_PUT_MODE_AMIN: *at = (SUM)(first || (LESS) ? (V) : *at); break;                                \
-    default: *at = (SUM)(first ? (V) : *at + (V)); break;                                                    \
-    }                                                                                                        \
+#define BY_MODE(SUM, V, MORE, LESS)                                           \
+    switch (mode) {                                                           \
+    case PROA_PUT_MODE_ASSIGN: *at = (SUM)(V); break;                         \
+    case PROA_PUT_MODE_MULTIPLY: *at = (SUM)(first ? (V) : *at * (V)); break; \
+    case PROA_PUT_MODE_AMAX: *at = (SUM)(first || (MORE) ? (V) : *at); break; \
+    case PROA_PUT_MODE_AMIN: *at = (SUM)(first || (LESS) ? (V) : *at); break; \
+    default: *at = (SUM)(first ? (V) : *at + (V)); break;                     \
+    }                                                                         \
     break
-#define PUT_CASE(SUM, T, VALUE)                                                                              \
-    {                                                                                                        \
-        SUM *at = (SUM *)(void *)to;                                                                         \
-        T raw = *(const T *)(const void *)value;                                                             \
-        SUM v = VALUE;                                                                                       \
-        BY_MODE(SUM, v, v > *at || v != v, v < *at || v != v);                                               \
+#define PUT_CASE(SUM, T, VALUE)                                \
+    {                                                          \
+        SUM *at = (SUM *)(void *)to;                           \
+        T raw = *(const T *)(const void *)value;               \
+        SUM v = VALUE;                                         \
+        BY_MODE(SUM, v, v > *at || v != v, v < *at || v != v); \
     }
 /* Puts one value at a sum; `first`: what is there does not count. */
 static void put_one(proa_dtype dtype, proa_put_mode mode, bool first, char *to, const char *value)
@@ -201,11 +216,11 @@ static void put_one(proa_dtype dtype, proa_put_mode mode, bool first, char *to, 
     }
 }
 
-#define DIVIDE_CASE(T)                                                                                       \
-    {                                                                                                        \
-        T *at = (T *)(void *)to;                                                                             \
-        *at = (T)(*at / (T)n);                                                                               \
-        break;                                                                                               \
+#define DIVIDE_CASE(T)           \
+    {                            \
+        T *at = (T *)(void *)to; \
+        *at = (T)(*at / (T)n);   \
+        break;                   \
     }
 
 static void divide_one(proa_dtype dtype, char *to, int64_t n)
@@ -246,11 +261,17 @@ PROA_KERNEL(put_along_axis_cpu, put_along_axis)
     PROA_TRY(proa__axis("put_along_axis", "axis", a->axis, a->arr->ndim, &axis));
     PROA_TRY(check_indices("put_along_axis", "indices", a->indices, a->arr->shape[axis]));
     PROA_TRY(accumulate_begin(&acc, a->out, a->arr));
-    bool any = a->out->numel && a->indices->numel, counts = a->reduce == PROA_PUT_MODE_MEAN || !a->include_self;
+    bool any = a->out->numel && a->indices->numel,
+         counts = a->reduce == PROA_PUT_MODE_MEAN || !a->include_self;
     for (int i = 0; i < a->arr->ndim; i++)
-        places[i] = i != axis && a->broadcast && a->indices->shape[i] == 1 ? a->arr->shape[i] : a->indices->shape[i];
-    line_job j = {.l = lines_of(a->indices, a->out, acc.item, a->values, places, axis), .index = a->indices,
-                  .values = a->values->data, .acc = &acc, .mode = a->reduce, .include_self = a->include_self};
+        places[i] =
+            i != axis && a->broadcast && a->indices->shape[i] == 1 ? a->arr->shape[i] : a->indices->shape[i];
+    line_job j = {.l = lines_of(a->indices, a->out, acc.item, a->values, places, axis),
+                  .index = a->indices,
+                  .values = a->values->data,
+                  .acc = &acc,
+                  .mode = a->reduce,
+                  .include_self = a->include_self};
     if (any && counts) {
         if (proa__mul_size((size_t)a->out->numel, sizeof(int64_t), &bytes)) j.counts = proa_scratch(bytes);
         if (!j.counts) {

@@ -60,15 +60,16 @@ static void put_place(proa_tensor *t, int64_t i, int64_t v)
 }
 
 /* One optional list output of `n` entries; absent stays absent. */
-static proa_status make_list(const proa_unique_args *a, proa_tensor *present, bool wanted, int index, int64_t n)
+static proa_status make_list(const proa_unique_args *a, proa_tensor *present, bool wanted, int index,
+                             int64_t n)
 {
     proa_meta meta = {.dtype = a->dtype, .ndim = 1, .shape = {n}};
     if (!wanted || present == proa_none) return PROA_OK;
     return proa_output_resize((void *)(uintptr_t)a, &proa__op_unique, index, &meta) ? PROA_OK : proa_error();
 }
 
-static proa_status write_groups(const proa_unique_args *a, const rows_of_keys *r, const around *x, int64_t groups,
-                                uint64_t nan)
+static proa_status write_groups(const proa_unique_args *a, const rows_of_keys *r, const around *x,
+                                int64_t groups, uint64_t nan)
 {
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype), g = -1, before = 0;
     proa_meta meta = {.dtype = (proa_dtype)a->x->dtype, .ndim = 1, .shape = {groups}};
@@ -116,8 +117,8 @@ PROA_KERNEL(unique_cpu, unique)
     if (keys && r.order) {
         for (int64_t i = 0; i < r.n; i++)
             for (int64_t k = 0; k < r.width; k++)
-                keys[i * r.width + k] = key_of(
-                    dtype, a->x->data + ((k / x.inner * x.length + i) * x.inner + k % x.inner) * item);
+                keys[i * r.width + k] =
+                    key_of(dtype, a->x->data + ((k / x.inner * x.length + i) * x.inner + k % x.inner) * item);
         r.keys = keys;
         for (int64_t i = 0; i < r.n; i++) r.order[i] = i;
         if (r.width == 1) sort_flat(&r, (sort_pair *)(void *)(r.order + r.n), key_bits(dtype));

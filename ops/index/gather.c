@@ -32,7 +32,8 @@ proa_status gather_infer(const proa_gather_args *a, proa_gather_metas *m)
     PROA_TRY(proa__check_index_dtype("gather", "index", a->index));
     PROA_TRY(proa__int_or("gather", "axis", a->axis, &a->axis_tensor, &v));
     if (v == PROA_UNKNOWN)
-        return OP_FAIL("gather", UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+        return OP_FAIL("gather", UNSUPPORTED, "axis",
+                       "comes from a variable; in a program it must be a number");
     if (a->x->ndim == 0) return OP_FAIL("gather", INVALID_ARGUMENT, "x", "is 0-D and has nothing to gather");
     PROA_TRY(proa__axis("gather", "axis", v, a->x->ndim, &axis));
     if (a->index->ndim > 2 || (a->index->ndim == 2 && a->index->shape[1] >= 0 && a->index->shape[1] != 1))
@@ -54,7 +55,8 @@ proa_status index_select_infer(const proa_index_select_args *a, proa_index_selec
 {
     int axis;
     PROA_TRY(proa__check_index_dtype("index_select", "index", a->index));
-    if (a->x->ndim == 0) return OP_FAIL("index_select", INVALID_ARGUMENT, "x", "is 0-D and has nothing to select");
+    if (a->x->ndim == 0)
+        return OP_FAIL("index_select", INVALID_ARGUMENT, "x", "is 0-D and has nothing to select");
     PROA_TRY(proa__axis("index_select", "axis", a->axis, a->x->ndim, &axis));
     if (a->index->ndim != 1)
         return OP_FAIL("index_select", INVALID_ARGUMENT, "index", "is %s; expected one axis",
@@ -161,7 +163,8 @@ proa_status index_sample_infer(const proa_index_sample_args *a, proa_index_sampl
     PROA_TRY(proa__check_index_dtype("index_sample", "index", a->index));
     int64_t p = a->x->ndim == 2 ? a->x->shape[0] : 0, q = a->index->ndim == 2 ? a->index->shape[0] : 0;
     if (a->x->ndim != 2 || a->index->ndim != 2 || (p >= 0 && q >= 0 && p != q))
-        return OP_FAIL("index_sample", INVALID_ARGUMENT, "index", "is %s and x is %s; expected two matrices of as many rows",
+        return OP_FAIL("index_sample", INVALID_ARGUMENT, "index",
+                       "is %s and x is %s; expected two matrices of as many rows",
                        proa__tensor_text(a->index), proa__tensor_text(a->x));
     m->out = proa_meta_of(a->index);
     m->out.dtype = (proa_dtype)a->x->dtype;
@@ -174,14 +177,15 @@ proa_status index_sample_vjp(const proa_index_sample_args *a, proa_index_sample_
     return proa_error();
 }
 
-proa_status proa__along_shape(const char *who, const proa_tensor *arr, const proa_tensor *indices, int64_t axis,
-                              bool broadcast, proa_meta *m)
+proa_status proa__along_shape(const char *who, const proa_tensor *arr, const proa_tensor *indices,
+                              int64_t axis, bool broadcast, proa_meta *m)
 {
     int at;
     PROA_TRY(proa__check_index_dtype(who, "indices", indices));
     if (arr->ndim != indices->ndim || arr->ndim == 0)
-        return OP_FAIL(who, INVALID_ARGUMENT, "indices", "is %s and arr is %s; expected as many axes, at least one",
-                       proa__tensor_text(indices), proa__tensor_text(arr));
+        return OP_FAIL(who, INVALID_ARGUMENT, "indices",
+                       "is %s and arr is %s; expected as many axes, at least one", proa__tensor_text(indices),
+                       proa__tensor_text(arr));
     PROA_TRY(proa__axis(who, "axis", axis, arr->ndim, &at));
     *m = proa_meta_of(indices);
     m->dtype = (proa_dtype)arr->dtype;
@@ -229,12 +233,13 @@ proa_status take_along_axis_grad_infer(const proa_take_along_axis_grad_args *a,
     PROA_TRY(proa__dims_meta(who, "shape", &a->shape, a->d_out->dtype, &m->d_arr));
     PROA_TRY(proa__axis(who, "axis", a->axis, m->d_arr.ndim, &axis));
     if (m->d_arr.ndim && fits_along(a->d_out, a->indices, &m->d_arr, axis)) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, "d_out", "is %s, indices %s: they do not belong to an arr of shape %s",
-                   proa__tensor_text(a->d_out), proa__tensor_text(a->indices),
-                   proa__shape_text(m->d_arr.shape, m->d_arr.ndim));
+    return OP_FAIL(who, INVALID_ARGUMENT, "d_out",
+                   "is %s, indices %s: they do not belong to an arr of shape %s", proa__tensor_text(a->d_out),
+                   proa__tensor_text(a->indices), proa__shape_text(m->d_arr.shape, m->d_arr.ndim));
 }
 
-proa_status take_along_axis_grad_vjp(const proa_take_along_axis_grad_args *a, proa_take_along_axis_grad_grads *g)
+proa_status take_along_axis_grad_vjp(const proa_take_along_axis_grad_args *a,
+                                     proa_take_along_axis_grad_grads *g)
 {
     g->d_d_out = proa_take_along_axis(g->d_d_arr, a->indices, a->axis, .no_broadcast = false);
     return proa_error();
@@ -249,8 +254,8 @@ proa_status proa__broadcast_meta(const char *who, const char *arg, const proa_te
     for (int i = 1; i <= rank; i++) {
         int64_t p = i <= m->ndim ? m->shape[m->ndim - i] : 1, q = i <= t->ndim ? t->shape[t->ndim - i] : 1;
         if (p >= 0 && q >= 0 && p != q && p != 1 && q != 1)
-            return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s, which does not broadcast with %s", proa__tensor_text(t),
-                           proa__shape_text(m->shape, m->ndim));
+            return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s, which does not broadcast with %s",
+                           proa__tensor_text(t), proa__shape_text(m->shape, m->ndim));
         r.shape[rank - i] = p == 1 ? q : q == 1 || q < 0 ? p : q;
         if (p < 0 && q == 1) r.shape[rank - i] = -1;
     }
@@ -308,7 +313,8 @@ proa_status masked_fill_vjp(const proa_masked_fill_args *a, proa_masked_fill_gra
 proa_status nonzero_infer(const proa_nonzero_args *a, proa_nonzero_metas *m)
 {
     if (a->x->ndim == 0)
-        return OP_FAIL("nonzero", INVALID_ARGUMENT, "x", "is 0-D; expected at least one axis (proa_reshape to [1])");
+        return OP_FAIL("nonzero", INVALID_ARGUMENT, "x",
+                       "is 0-D; expected at least one axis (proa_reshape to [1])");
     m->out = (proa_meta){.dtype = PROA_I64, .ndim = 2, .shape = {-1, a->x->ndim}};
     return PROA_OK;
 }

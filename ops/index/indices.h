@@ -15,8 +15,8 @@ static inline int64_t index_at(const proa_tensor *t, int64_t i)
 }
 
 /* OUT_OF_RANGE unless every entry lies in [0, limit). */
-static __attribute__((unused)) proa_status check_indices(const char *who, const char *arg, const proa_tensor *t,
-                                                         int64_t limit)
+static __attribute__((unused)) proa_status check_indices(const char *who, const char *arg,
+                                                         const proa_tensor *t, int64_t limit)
 {
     for (int64_t i = 0; i < t->numel; i++) {
         int64_t v = index_at(t, i);

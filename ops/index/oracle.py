@@ -1,8 +1,8 @@
 """The index ops in real Paddle."""
 import paddle
 
-from paddle import (gather_nd, index_add, index_sample, index_select, masked_fill, masked_select, nonzero,  # noqa: F401
-                    scatter, scatter_nd_add, take_along_axis)
+from paddle import gather_nd, index_add, index_sample, index_select, masked_fill  # noqa: F401
+from paddle import masked_select, nonzero, scatter, scatter_nd_add, take_along_axis  # noqa: F401
 
 
 def gather(x, index, axis, axis_tensor):
@@ -26,7 +26,8 @@ def set_value(x, value, axes, starts, ends, steps, decrease_axes, none_axes):
             index.append(slice(None))
             continue
         k = list(axes).index(axis)
-        index.append(starts[k] if axis in decrease_axes else slice(starts[k], ends[k], steps[k] if len(steps) else 1))
+        cut = slice(starts[k], ends[k], steps[k] if len(steps) else 1)
+        index.append(starts[k] if axis in decrease_axes else cut)
     out[tuple(index)] = value
     return out
 

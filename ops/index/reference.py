@@ -142,7 +142,8 @@ def masked_fill(x, mask, value):
 def set_value(x, value, axes, starts, ends, steps, decrease_axes, none_axes):
     out, index = x.copy(), [np.s_[:]] * x.ndim
     for k, axis in enumerate(axes):
-        index[axis] = starts[k] if axis in decrease_axes else np.s_[starts[k]:ends[k]:steps[k] if len(steps) else 1]
+        cut = np.s_[starts[k]:ends[k]:steps[k] if len(steps) else 1]
+        index[axis] = starts[k] if axis in decrease_axes else cut
     out[tuple(index)] = value
     return out
 

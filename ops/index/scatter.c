@@ -56,8 +56,9 @@ proa_status index_add_infer(const proa_index_add_args *a, proa_index_add_metas *
     PROA_TRY(proa__check_index_dtype("index_add", "index", a->index));
     PROA_TRY(proa__axis("index_add", "axis", a->axis, a->x->ndim, &axis));
     if (a->index->ndim != 1 || a->x->ndim == 0)
-        return OP_FAIL("index_add", INVALID_ARGUMENT, "index", "is %s and x %s; expected one axis, and at least one",
-                       proa__tensor_text(a->index), proa__tensor_text(a->x));
+        return OP_FAIL("index_add", INVALID_ARGUMENT, "index",
+                       "is %s and x %s; expected one axis, and at least one", proa__tensor_text(a->index),
+                       proa__tensor_text(a->x));
     m->out = proa_meta_of(a->x);
     return check_rows("index_add", "value", a->value, a->index, a->x, axis);
 }
@@ -120,7 +121,8 @@ static proa_tensor *is_result(proa_tensor *t, proa_tensor *result)
 /* How many elements every place of out was made of. */
 static proa_tensor *share_count(const proa_put_along_axis_args *a)
 {
-    proa_tensor *one = proa_expand_as(proa_add(proa__zero_of(a->arr), proa_scale(proa__zero_of(a->arr), .bias = 1)), a->arr);
+    proa_tensor *one =
+        proa_expand_as(proa_add(proa__zero_of(a->arr), proa_scale(proa__zero_of(a->arr), .bias = 1)), a->arr);
     return proa_put_along_axis(one, a->indices, proa_scale(proa__zero_of(a->arr), .bias = 1), a->axis,
                                .reduce = PROA_PUT_MODE_ADD, .no_include_self = !a->include_self,
                                .no_broadcast = !a->broadcast);
@@ -182,7 +184,8 @@ static proa_status place_shape(const proa_set_value_args *a, proa_cut *c, proa_m
     for (int64_t i = 0; i < a->none_axes.count; i++) {
         int64_t at = a->none_axes.at[i];
         if (at < 0 || at > m->ndim || m->ndim == PROA_MAX_DIMS)
-            return OP_FAIL("set_value", OUT_OF_RANGE, "none_axes", "has %lld; expected 0 to %d", (long long)at, m->ndim);
+            return OP_FAIL("set_value", OUT_OF_RANGE, "none_axes", "has %lld; expected 0 to %d",
+                           (long long)at, m->ndim);
         for (int k = m->ndim; k > at; k--) m->shape[k] = m->shape[k - 1];
         m->shape[at] = 1;
         m->ndim++;
@@ -209,13 +212,15 @@ proa_status set_value_infer(const proa_set_value_args *a, proa_set_value_metas *
 proa_status set_value_vjp(const proa_set_value_args *a, proa_set_value_grads *g)
 {
     if (g->want_x)
-        g->d_x = proa_set_value(g->d_out, proa__zero_of(g->d_out), a->axes, a->starts, a->ends, .steps = a->steps,
-                                .decrease_axes = a->decrease_axes, .none_axes = a->none_axes);
+        g->d_x =
+            proa_set_value(g->d_out, proa__zero_of(g->d_out), a->axes, a->starts, a->ends, .steps = a->steps,
+                           .decrease_axes = a->decrease_axes, .none_axes = a->none_axes);
     if (!g->want_value) return proa_error();
-    proa_tensor *d = a->steps.count || a->steps.tensor
-                         ? proa_strided_slice(g->d_out, a->axes, a->starts, a->ends, a->steps,
-                                              .decrease_axis = a->decrease_axes)
-                         : proa_slice(g->d_out, a->axes, a->starts, a->ends, .decrease_axis = a->decrease_axes);
+    proa_tensor *d =
+        a->steps.count || a->steps.tensor
+            ? proa_strided_slice(g->d_out, a->axes, a->starts, a->ends, a->steps,
+                                 .decrease_axis = a->decrease_axes)
+            : proa_slice(g->d_out, a->axes, a->starts, a->ends, .decrease_axis = a->decrease_axes);
     g->d_value = a->none_axes.count ? proa_unsqueeze(d, a->none_axes) : d;
     return proa_error();
 }
@@ -229,7 +234,8 @@ proa_status unique_infer(const proa_unique_args *a, proa_unique_metas *m)
         return OP_FAIL("unique", INVALID_ARGUMENT, "axis", "has %lld entries; expected none or one",
                        (long long)a->axis.count);
     if (a->dtype != PROA_I32 && a->dtype != PROA_I64)
-        return OP_FAIL("unique", WRONG_TYPE, "dtype", "is %s; expected int32 or int64", proa_dtype_name(a->dtype));
+        return OP_FAIL("unique", WRONG_TYPE, "dtype", "is %s; expected int32 or int64",
+                       proa_dtype_name(a->dtype));
     m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = 1, .shape = {-1}};
     if (a->axis.count) {
         PROA_TRY(proa__axis("unique", "axis", a->axis.at[0], a->x->ndim, &axis));

@@ -111,7 +111,8 @@ proa_status take_along_axis_write(const void *args, proa_wire_writer *w)
     full.shape[axis] = a->arr->shape[axis];
     if (a->broadcast) {
         PROA_TRY(put_indices(w, a->indices, arr, axis, &places, &index));
-        if (!has_unknown(arr, axis) && !has_unknown(a->indices, axis)) PROA_TRY(put_expanded(w, arr, &full, &arr));
+        if (!has_unknown(arr, axis) && !has_unknown(a->indices, axis))
+            PROA_TRY(put_expanded(w, arr, &full, &arr));
     }
     PROA_TRY(proa_wire_op(w, "take_along_axis"));
     PROA_TRY(proa_wire_put_input(w, "Input", arr));
@@ -130,8 +131,8 @@ proa_status put_along_axis_read(proa_wire_reader *r)
         if (!strcmp(reduce, reduce_names[i])) mode = i;
     if (reduce && !strcmp(reduce, "mul")) mode = PROA_PUT_MODE_MULTIPLY;
     if (mode < 0)
-        return OP_FAIL("put_along_axis", UNSUPPORTED, "reduce", "is \"%s\"; expected assign, add, mul, mean, amin or amax",
-                       reduce ? reduce : "");
+        return OP_FAIL("put_along_axis", UNSUPPORTED, "reduce",
+                       "is \"%s\"; expected assign, add, mul, mean, amin or amax", reduce ? reduce : "");
     proa_tensor *out = proa_put_along_axis(
         proa_wire_input(r, "Input"), proa_wire_input(r, "Index"), proa_wire_input(r, "Value"),
         proa_wire_int(r, "Axis", 0), .reduce = (proa_put_mode)mode,
@@ -149,7 +150,8 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
         if (i != axis) places.shape[i] = a->arr->shape[i];
     if (a->broadcast) PROA_TRY(put_indices(w, a->indices, a->arr, axis, &places, &index));
     else index = a->indices;
-    if (has_unknown(a->values, -1) || has_unknown(index, -1)) PROA_TRY(put_grown(w, a->values, index, &places, &values));
+    if (has_unknown(a->values, -1) || has_unknown(index, -1))
+        PROA_TRY(put_grown(w, a->values, index, &places, &values));
     else PROA_TRY(put_expanded(w, a->values, &places, &values));
     PROA_TRY(proa_wire_op(w, "put_along_axis"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->arr));
@@ -157,7 +159,8 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Value", values));
     PROA_TRY(proa_wire_put_output(w, "Result", a->out));
     PROA_TRY(proa_wire_put_int(w, "Axis", PROA_WIRE_INT, axis));
-    PROA_TRY(proa_wire_put_string(w, "Reduce", a->reduce == PROA_PUT_MODE_MULTIPLY ? "mul" : reduce_names[a->reduce]));
+    PROA_TRY(proa_wire_put_string(w, "Reduce",
+                                  a->reduce == PROA_PUT_MODE_MULTIPLY ? "mul" : reduce_names[a->reduce]));
     return proa_wire_put_int(w, "Include_self", PROA_WIRE_BOOLEAN, a->include_self);
 }
 
@@ -198,19 +201,20 @@ proa_status set_value_read(proa_wire_reader *r)
     if (!x) return proa_error();
     if (!is_given(value)) value = value_of(r, (proa_dtype)x->dtype);
     else if (value->dtype != x->dtype) value = proa_cast(value, (proa_dtype)x->dtype);
-    proa_tensor *out = proa_set_value(x, value, proa_wire_ints(r, "axes"), list_of(r, "starts", "StartsTensorList"),
-                                      list_of(r, "ends", "EndsTensorList"),
-                                      .steps = list_of(r, "steps", "StepsTensorList"),
-                                      .decrease_axes = proa_wire_ints(r, "decrease_axes"),
-                                      .none_axes = proa_wire_ints(r, "none_axes"));
+    proa_tensor *out = proa_set_value(
+        x, value, proa_wire_ints(r, "axes"), list_of(r, "starts", "StartsTensorList"),
+        list_of(r, "ends", "EndsTensorList"), .steps = list_of(r, "steps", "StepsTensorList"),
+        .decrease_axes = proa_wire_ints(r, "decrease_axes"), .none_axes = proa_wire_ints(r, "none_axes"));
     return proa_wire_result(r, "Out", out);
 }
 
-static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char *slot, const proa_ints *v, int64_t n)
+static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char *slot, const proa_ints *v,
+                              int64_t n)
 {
     int64_t at[PROA_MAX_DIMS];
     if (is_given(v->tensor))
-        return OP_FAIL("set_value", UNSUPPORTED, attr, "come from one tensor; a program needs numbers or a list of tensors");
+        return OP_FAIL("set_value", UNSUPPORTED, attr,
+                       "come from one tensor; a program needs numbers or a list of tensors");
     for (int64_t i = 0; i < n && i < PROA_MAX_DIMS; i++) {
         at[i] = v->count ? proa__ints_at(v, i) : 1;
         if (at[i] == PROA_UNKNOWN) at[i] = -1;
@@ -267,7 +271,8 @@ proa_status masked_fill_write(const void *args, proa_wire_writer *w)
     double value;
     PROA_TRY(plain_value("masked_fill", &a->value, &value));
     if (a->out->ndim != a->x->ndim || a->out->numel != a->x->numel)
-        return OP_FAIL("masked_fill", UNSUPPORTED, "mask", "is larger than x; a program needs x of the full shape");
+        return OP_FAIL("masked_fill", UNSUPPORTED, "mask",
+                       "is larger than x; a program needs x of the full shape");
     proa_meta m = proa_meta_of(a->x);
     m.dtype = PROA_BOOL;
     proa_tensor *filled = put_filled(w, a->x, (proa_dtype)a->x->dtype, value);

@@ -8,7 +8,7 @@
 
 typedef struct accumulator {
     proa_tensor *out;
-    char *data;   /* out's memory, or the scratch: contiguous */
+    char *data; /* out's memory, or the scratch: contiguous */
     float *scratch;
     int64_t item; /* bytes of one sum */
 } accumulator;
@@ -74,12 +74,12 @@ static __attribute__((unused)) proa_status accumulate_end(accumulator *acc)
     return PROA_OK;
 }
 
-#define ACCUMULATE_ROW(SUM, T, VALUE)                                                                        \
-    for (int64_t i = 0; i < n; i++) {                                                                        \
-        T v = *(const T *)(const void *)(s + i * ss);                                                        \
-        SUM *sum = (SUM *)(void *)(d + i * ds);                                                              \
-        *sum = (SUM)(*sum + (VALUE));                                                                        \
-    }                                                                                                        \
+#define ACCUMULATE_ROW(SUM, T, VALUE)                 \
+    for (int64_t i = 0; i < n; i++) {                 \
+        T v = *(const T *)(const void *)(s + i * ss); \
+        SUM *sum = (SUM *)(void *)(d + i * ds);       \
+        *sum = (SUM)(*sum + (VALUE));                 \
+    }                                                 \
     break
 #define ACCUMULATE_CASE(T) ACCUMULATE_ROW(T, T, v)
 

@@ -70,7 +70,8 @@ PROA_KERNEL(strided_slice_grad_cpu, strided_slice_grad)
 }
 
 /* out, contiguous, seen through as_strided's list of places. */
-static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const proa_ints *strides, int64_t offset)
+static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const proa_ints *strides,
+                          int64_t offset)
 {
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
     proa_tensor w = {.dtype = t->dtype, .ndim = (int8_t)shape->count, .data = t->data};
@@ -96,9 +97,11 @@ PROA_KERNEL(as_strided_grad_cpu, as_strided_grad)
     PROA_TRY(accumulate_begin(&acc, a->d_x, NULL));
     proa_tensor src = proa__window(a->d_out);
     int64_t strides[PROA_MAX_DIMS];
-    for (int i = 0; i < src.ndim && src.numel; i++) strides[i] = src.shape[i] == 1 ? 0 : a->stride.at[i] * acc.item;
+    for (int i = 0; i < src.ndim && src.numel; i++)
+        strides[i] = src.shape[i] == 1 ? 0 : a->stride.at[i] * acc.item;
     if (src.numel)
-        accumulate_strided(&acc, acc.data + a->offset * acc.item, strides, src.data, src.strides, src.shape, src.ndim);
+        accumulate_strided(&acc, acc.data + a->offset * acc.item, strides, src.data, src.strides, src.shape,
+                           src.ndim);
     return accumulate_end(&acc);
 }
 

@@ -8,7 +8,8 @@ PROA_KERNEL(shape_cpu, shape)
 {
     for (int i = 0; i < a->input->ndim; i++) {
         if (a->input->shape[i] > INT32_MAX)
-            return OP_FAIL("shape", OVERFLOW, "input", "is %s; its dims do not fit int32", proa__tensor_text(a->input));
+            return OP_FAIL("shape", OVERFLOW, "input", "is %s; its dims do not fit int32",
+                           proa__tensor_text(a->input));
         ((int32_t *)(void *)a->out->data)[i] = (int32_t)a->input->shape[i];
     }
     return PROA_OK;
@@ -119,7 +120,8 @@ PROA_KERNEL(roll_cpu, roll)
     proa_tensor *flat = proa__contiguous(a->x);
     if (!flat) return proa_error();
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)flat->dtype);
-    proa_tensor src = {.dtype = flat->dtype, .ndim = 1, .data = flat->data, .shape = {flat->numel}, .strides = {item}};
+    proa_tensor src = {
+        .dtype = flat->dtype, .ndim = 1, .data = flat->data, .shape = {flat->numel}, .strides = {item}};
     proa_tensor dst = src;
     dst.data = a->out->data;
     shift[0] = wrapped(proa__ints_at(&a->shifts, 0), flat->numel);
@@ -156,17 +158,17 @@ static const char *one_of(proa_dtype dtype)
 PROA_KERNEL(one_hot_cpu, one_hot)
 {
     proa_tensor all = proa__window(a->out);
-    int64_t depth = a->out->shape[a->out->ndim - 1], item = (int64_t)proa_dtype_size((proa_dtype)a->out->dtype);
+    int64_t depth = a->out->shape[a->out->ndim - 1],
+            item = (int64_t)proa_dtype_size((proa_dtype)a->out->dtype);
     const char *one = one_of((proa_dtype)a->out->dtype);
     PROA_TRY(proa__fill_window(&all, NULL));
     for (int64_t i = 0; i < a->x->numel; i++) {
         int64_t v = a->x->dtype == PROA_I32 ? ((const int32_t *)(const void *)a->x->data)[i]
                                             : ((const int64_t *)(const void *)a->x->data)[i];
-        if (v >= 0 && v < depth)
-            memcpy(a->out->data + (i * depth + v) * item, one, (size_t)item);
+        if (v >= 0 && v < depth) memcpy(a->out->data + (i * depth + v) * item, one, (size_t)item);
         else if (!a->allow_out_of_range)
-            return OP_FAIL("one_hot", OUT_OF_RANGE, "x", "entry %lld is %lld; expected 0 to %lld", (long long)i,
-                           (long long)v, (long long)depth - 1);
+            return OP_FAIL("one_hot", OUT_OF_RANGE, "x", "entry %lld is %lld; expected 0 to %lld",
+                           (long long)i, (long long)v, (long long)depth - 1);
     }
     return PROA_OK;
 }

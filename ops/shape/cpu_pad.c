@@ -17,7 +17,8 @@ static void inside(const proa_pad_plan *p, proa_tensor *out, proa_tensor *x)
     }
 }
 
-static proa_status pad_constant(const proa_pad_plan *p, const proa_tensor *x, const proa_tensor *out, double value)
+static proa_status pad_constant(const proa_pad_plan *p, const proa_tensor *x, const proa_tensor *out,
+                                double value)
 {
     char one[16];
     proa_tensor dst = proa__window(out), src = proa__window(x);
@@ -49,7 +50,7 @@ typedef struct padding {
     const char *x;
     char *out;
     int64_t in[3], to[3], batch, chunk;
-    int64_t *map[3]; /* out place → x place, an axis */
+    int64_t *map[3];  /* out place → x place, an axis */
     accumulator *acc; /* backward: out is read, sums are written at x's places */
     int64_t item, elements;
 } padding;
@@ -58,7 +59,8 @@ static void pad_row(const padding *p, int64_t out_row, int64_t x_row)
 {
     const char *from = p->x + x_row * p->in[2] * p->chunk;
     char *to = p->out + out_row * p->to[2] * p->chunk;
-    for (int64_t w = 0; w < p->to[2]; w++, to += p->chunk) memcpy(to, from + p->map[2][w] * p->chunk, (size_t)p->chunk);
+    for (int64_t w = 0; w < p->to[2]; w++, to += p->chunk)
+        memcpy(to, from + p->map[2][w] * p->chunk, (size_t)p->chunk);
 }
 
 static void unpad_row(const padding *p, int64_t out_row, int64_t x_row)
@@ -66,7 +68,8 @@ static void unpad_row(const padding *p, int64_t out_row, int64_t x_row)
     const char *from = p->out + out_row * p->to[2] * p->chunk;
     char *to = p->acc->data + x_row * p->in[2] * p->elements * p->acc->item;
     for (int64_t w = 0; w < p->to[2]; w++, from += p->chunk)
-        accumulate_row(p->acc, to + p->map[2][w] * p->elements * p->acc->item, p->acc->item, from, p->item, p->elements);
+        accumulate_row(p->acc, to + p->map[2][w] * p->elements * p->acc->item, p->acc->item, from, p->item,
+                       p->elements);
 }
 
 static void pad_batches(int64_t begin, int64_t end, void *context)
@@ -117,7 +120,8 @@ PROA_KERNEL(pad3d_cpu, pad3d)
     int64_t *maps = NULL;
     PROA_TRY(proa__pad_spatial_plan("pad3d", a->x->ndim, &a->paddings, a->data_format, &plan));
     if (a->mode == PROA_PAD_MODE_CONSTANT) return pad_constant(&plan, a->x, a->out, a->value);
-    padding p = {.x = a->x->data, .out = a->out->data, .item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype)};
+    padding p = {
+        .x = a->x->data, .out = a->out->data, .item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype)};
     if (!a->out->numel) return PROA_OK;
     PROA_TRY(pad_maps(&p, &plan, a->x->shape, a->out->shape, a->mode, a->data_format, &maps));
     proa__parallel(p.batch, 1 + (1 << 15) / (p.to[0] * p.to[1] * p.to[2] * p.elements), pad_batches, &p);
@@ -138,9 +142,11 @@ PROA_KERNEL(pad3d_grad_cpu, pad3d_grad)
         return proa__copy_window(&dst, &src);
     }
     PROA_TRY(accumulate_begin(&acc, a->d_x, NULL));
-    padding p = {.out = a->d_out->data, .acc = &acc, .item = (int64_t)proa_dtype_size((proa_dtype)a->d_x->dtype)};
+    padding p = {
+        .out = a->d_out->data, .acc = &acc, .item = (int64_t)proa_dtype_size((proa_dtype)a->d_x->dtype)};
     if (a->d_out->numel) {
-        proa_status status = pad_maps(&p, &plan, a->d_x->shape, a->d_out->shape, a->mode, a->data_format, &maps);
+        proa_status status =
+            pad_maps(&p, &plan, a->d_x->shape, a->d_out->shape, a->mode, a->data_format, &maps);
         if (status != PROA_OK) {
             proa_scratch_free(acc.scratch);
             return status;

@@ -22,8 +22,9 @@ static proa_status expanded(const char *who, const proa_tensor *x, const proa_in
                 return OP_FAIL(who, INVALID_ARGUMENT, "shape", "has −1 (keep) at the new axis %d", i);
             m->shape[i] = have;
         } else if (want < 0 || (have != 1 && have >= 0 && have != want)) {
-            return OP_FAIL(who, INVALID_ARGUMENT, "shape", "wants %lld at place %d, where x has %lld; x is %s",
-                           (long long)want, i, (long long)have, proa__shape_text(x->shape, x->ndim));
+            return OP_FAIL(who, INVALID_ARGUMENT, "shape",
+                           "wants %lld at place %d, where x has %lld; x is %s", (long long)want, i,
+                           (long long)have, proa__shape_text(x->shape, x->ndim));
         }
     }
     return PROA_OK;
@@ -68,14 +69,18 @@ proa_status broadcast_to_view(proa_broadcast_to_args *a, const proa_meta *m)
 {
     return expanded_view(a->x, m, &a->out);
 }
-proa_status expand_as_view(proa_expand_as_args *a, const proa_meta *m) { return expanded_view(a->x, m, &a->out); }
+proa_status expand_as_view(proa_expand_as_args *a, const proa_meta *m)
+{
+    return expanded_view(a->x, m, &a->out);
+}
 
 proa_status expand_vjp(__attribute__((unused)) const proa_expand_args *a, proa_expand_grads *g)
 {
     g->d_x = g->d_out;
     return PROA_OK;
 }
-proa_status broadcast_to_vjp(__attribute__((unused)) const proa_broadcast_to_args *a, proa_broadcast_to_grads *g)
+proa_status broadcast_to_vjp(__attribute__((unused)) const proa_broadcast_to_args *a,
+                             proa_broadcast_to_grads *g)
 {
     g->d_x = g->d_out;
     return PROA_OK;

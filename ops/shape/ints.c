@@ -24,14 +24,16 @@ proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *
             return OP_FAIL(who, INVALID_ARGUMENT, arg, "comes from a tensor of shape %s; expected one axis",
                            proa__shape_text(v->tensor->shape, v->tensor->ndim));
         if (*count < 0)
-            return OP_FAIL(who, UNSUPPORTED, arg, "comes from a tensor of unknown length; give it a fixed one");
+            return OP_FAIL(who, UNSUPPORTED, arg,
+                           "comes from a tensor of unknown length; give it a fixed one");
     } else if (v->tensors) {
         for (int64_t i = 0; i < v->count; i++) {
             if (!is_given(v->tensors[i])) continue;
             PROA_TRY(check_integer(who, arg, v->tensors[i]));
             if (v->tensors[i]->numel != 1 && v->tensors[i]->numel >= 0)
-                return OP_FAIL(who, INVALID_ARGUMENT, arg, "entry %lld is a tensor of shape %s; expected one element",
-                               (long long)i, proa__shape_text(v->tensors[i]->shape, v->tensors[i]->ndim));
+                return OP_FAIL(who, INVALID_ARGUMENT, arg,
+                               "entry %lld is a tensor of shape %s; expected one element", (long long)i,
+                               proa__shape_text(v->tensors[i]->shape, v->tensors[i]->ndim));
         }
     }
     return PROA_OK;
@@ -44,7 +46,8 @@ static int64_t element(const proa_tensor *t, int64_t i)
 {
     if (!t->data) return PROA_UNKNOWN;
     const char *p = t->data + (t->ndim ? i * t->strides[0] : 0);
-    return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p : known(*(const int64_t *)(const void *)p);
+    return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p
+                                : known(*(const int64_t *)(const void *)p);
 }
 
 int64_t proa__ints_at(const proa_ints *v, int64_t i)
@@ -54,13 +57,14 @@ int64_t proa__ints_at(const proa_ints *v, int64_t i)
     return v->at ? known(v->at[i]) : PROA_UNKNOWN;
 }
 
-proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to, int *n)
+proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
+                            int *n)
 {
     int64_t count;
     PROA_TRY(proa__ints_count(who, arg, v, &count));
     if (count > max)
-        return OP_FAIL(who, INVALID_ARGUMENT, arg, "has %lld entries; at most %d are possible", (long long)count,
-                       max);
+        return OP_FAIL(who, INVALID_ARGUMENT, arg, "has %lld entries; at most %d are possible",
+                       (long long)count, max);
     for (int64_t i = 0; i < count; i++) to[i] = proa__ints_at(v, i);
     *n = (int)count;
     return PROA_OK;
@@ -102,8 +106,7 @@ proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int
         if (raw[i] == PROA_UNKNOWN)
             return OP_FAIL(who, UNSUPPORTED, arg, "comes from a variable; in a program axes must be numbers");
         PROA_TRY(proa__axis(who, arg, raw[i], ndim, &axes[i]));
-        if (seen >> axes[i] & 1)
-            return OP_FAIL(who, INVALID_ARGUMENT, arg, "names axis %d twice", axes[i]);
+        if (seen >> axes[i] & 1) return OP_FAIL(who, INVALID_ARGUMENT, arg, "names axis %d twice", axes[i]);
         seen |= 1u << axes[i];
     }
     return PROA_OK;

@@ -9,17 +9,20 @@ static proa_status agree(const char *who, int k, int i, int64_t d, int64_t *have
 {
     if (*have < 0) *have = d;
     if (d < 0 || d == *have) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, "x", "entry %d has length %lld on axis %d; the ones before it have %lld", k,
-                   (long long)d, i, (long long)*have);
+    return OP_FAIL(who, INVALID_ARGUMENT, "x",
+                   "entry %d has length %lld on axis %d; the ones before it have %lld", k, (long long)d, i,
+                   (long long)*have);
 }
 
 static proa_status check_list(const char *who, const proa_tensors *x)
 {
-    if (x->count < 1) return OP_FAIL(who, INVALID_ARGUMENT, "x", "is an empty list; expected at least one tensor");
+    if (x->count < 1)
+        return OP_FAIL(who, INVALID_ARGUMENT, "x", "is an empty list; expected at least one tensor");
     for (int64_t k = 1; k < x->count; k++) {
         if (x->at[k]->dtype != x->at[0]->dtype)
-            return OP_FAIL(who, WRONG_TYPE, "x", "entry %lld is %s, but the first is %s; convert with proa_cast",
-                           (long long)k, proa__tensor_text(x->at[k]), proa__tensor_text(x->at[0]));
+            return OP_FAIL(who, WRONG_TYPE, "x",
+                           "entry %lld is %s, but the first is %s; convert with proa_cast", (long long)k,
+                           proa__tensor_text(x->at[k]), proa__tensor_text(x->at[0]));
         if (x->at[k]->ndim != x->at[0]->ndim)
             return OP_FAIL(who, INVALID_ARGUMENT, "x", "entry %lld is %s, but the first is %s: ranks differ",
                            (long long)k, proa__tensor_text(x->at[k]), proa__tensor_text(x->at[0]));
@@ -33,7 +36,8 @@ proa_status proa__concat_axis(const proa_concat_args *a, int *axis)
     int64_t v;
     PROA_TRY(proa__int_or("concat", "axis", a->axis, &a->axis_tensor, &v));
     if (v == PROA_UNKNOWN)
-        return OP_FAIL("concat", UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+        return OP_FAIL("concat", UNSUPPORTED, "axis",
+                       "comes from a variable; in a program it must be a number");
     if (a->x.at[0]->ndim == 0)
         return OP_FAIL("concat", INVALID_ARGUMENT, "x", "holds 0-D tensors, which have no axis; use stack");
     return proa__axis("concat", "axis", v, a->x.at[0]->ndim, axis);
@@ -96,7 +100,8 @@ proa_status proa__split_axis(const proa_split_args *a, int *axis)
     int64_t v;
     PROA_TRY(proa__int_or("split", "axis", a->axis, &a->axis_tensor, &v));
     if (v == PROA_UNKNOWN)
-        return OP_FAIL("split", UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+        return OP_FAIL("split", UNSUPPORTED, "axis",
+                       "comes from a variable; in a program it must be a number");
     if (a->x->ndim == 0) return OP_FAIL("split", INVALID_ARGUMENT, "x", "is 0-D and has no axis to part");
     return proa__axis("split", "axis", v, a->x->ndim, axis);
 }
@@ -112,8 +117,9 @@ static proa_status split_even(const proa_split_args *a, int axis, proa_metas *ou
 {
     int64_t dim = a->x->shape[axis];
     if (a->num < 1 || (dim >= 0 && dim % a->num))
-        return OP_FAIL("split", INVALID_ARGUMENT, "num", "is %lld, which does not part axis %d of length %lld evenly",
-                       (long long)a->num, axis, (long long)dim);
+        return OP_FAIL("split", INVALID_ARGUMENT, "num",
+                       "is %lld, which does not part axis %d of length %lld evenly", (long long)a->num, axis,
+                       (long long)dim);
     PROA_TRY(check_parts("split", a->num));
     PROA_TRY(proa_metas_resize(out, a->num));
     for (int64_t k = 0; k < a->num; k++) {
@@ -144,8 +150,9 @@ proa_status split_infer(const proa_split_args *a, proa_split_metas *m)
             if (hole >= 0) return OP_FAIL("split", INVALID_ARGUMENT, "sections", "has more than one −1");
             hole = k;
         } else if (part < 0 || (known && part > rest)) {
-            return OP_FAIL("split", INVALID_ARGUMENT, "sections", "entry %lld is %lld, but axis %d of x has %lld",
-                           (long long)k, (long long)part, axis, (long long)a->x->shape[axis]);
+            return OP_FAIL("split", INVALID_ARGUMENT, "sections",
+                           "entry %lld is %lld, but axis %d of x has %lld", (long long)k, (long long)part,
+                           axis, (long long)a->x->shape[axis]);
         } else if (known) {
             rest -= part;
         }
@@ -172,7 +179,8 @@ proa_status stack_infer(const proa_stack_args *a, proa_stack_metas *m)
     PROA_TRY(check_list("stack", &a->x));
     proa_meta one = proa_meta_of(a->x.at[0]);
     for (int k = 1; k < a->x.count; k++)
-        for (int i = 0; i < one.ndim; i++) PROA_TRY(agree("stack", k, i, a->x.at[k]->shape[i], &one.shape[i]));
+        for (int i = 0; i < one.ndim; i++)
+            PROA_TRY(agree("stack", k, i, a->x.at[k]->shape[i], &one.shape[i]));
     if (one.ndim == PROA_MAX_DIMS)
         return OP_FAIL("stack", INVALID_ARGUMENT, "x", "has %d axes already, the most possible", one.ndim);
     PROA_TRY(proa__axis("stack", "axis", a->axis, one.ndim + 1, &axis));
@@ -204,8 +212,8 @@ static proa_status parts(const char *who, const char *arg, const proa_tensor *x,
     PROA_TRY(proa__axis(who, "axis", axis, x->ndim, &at));
     int64_t n = x->shape[at];
     if (n < 0 && num <= 0)
-        return OP_FAIL(who, UNSUPPORTED, arg, "has an unknown length on axis %d; the number of parts must be known",
-                       at);
+        return OP_FAIL(who, UNSUPPORTED, arg,
+                       "has an unknown length on axis %d; the number of parts must be known", at);
     if (num > 0 && n >= 0 && num != n)
         return OP_FAIL(who, INVALID_ARGUMENT, "num", "is %lld, but axis %d of x has %lld", (long long)num, at,
                        (long long)n);

@@ -75,8 +75,8 @@ proa_status tile_grad_infer(const proa_tile_grad_args *a, proa_tile_grad_metas *
     for (int i = 0; fits && i < t.ndim; i++)
         fits = shape[i] < 0 || a->d_out->shape[i] < 0 || shape[i] == a->d_out->shape[i];
     if (fits) return PROA_OK;
-    return OP_FAIL("tile_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s", proa__tensor_text(a->d_out),
-                   proa__shape_text(shape, t.ndim));
+    return OP_FAIL("tile_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s",
+                   proa__tensor_text(a->d_out), proa__shape_text(shape, t.ndim));
 }
 
 proa_status tile_grad_vjp(const proa_tile_grad_args *a, proa_tile_grad_grads *g)
@@ -107,8 +107,8 @@ proa_status roll_infer(const proa_roll_args *a, proa_roll_metas *m)
     m->out = proa_meta_of(a->x);
     PROA_TRY(proa__ints_count("roll", "shifts", &a->shifts, &n));
     if (n != want)
-        return OP_FAIL("roll", INVALID_ARGUMENT, "shifts", "has %lld entries; expected %lld, one an axis", (long long)n,
-                       (long long)want);
+        return OP_FAIL("roll", INVALID_ARGUMENT, "shifts", "has %lld entries; expected %lld, one an axis",
+                       (long long)n, (long long)want);
     for (int64_t i = 0; i < a->axis.count; i++)
         PROA_TRY(proa__axis("roll", "axis", a->axis.at[i], a->x->ndim, &axis));
     return PROA_OK;
@@ -140,7 +140,8 @@ proa_status one_hot_infer(const proa_one_hot_args *a, proa_one_hot_metas *m)
     if (depth != PROA_UNKNOWN && depth < 1)
         return OP_FAIL("one_hot", INVALID_ARGUMENT, "num_classes", "is %lld; expected ≥ 1", (long long)depth);
     if (a->x->ndim == PROA_MAX_DIMS)
-        return OP_FAIL("one_hot", INVALID_ARGUMENT, "x", "has %d axes already, the most possible", a->x->ndim);
+        return OP_FAIL("one_hot", INVALID_ARGUMENT, "x", "has %d axes already, the most possible",
+                       a->x->ndim);
     m->out = proa_meta_of(a->x);
     m->out.dtype = a->dtype;
     m->out.shape[m->out.ndim++] = depth == PROA_UNKNOWN ? -1 : depth;
@@ -153,14 +154,15 @@ proa_status meshgrid_infer(const proa_meshgrid_args *a, proa_meshgrid_metas *m)
 {
     int64_t n = a->inputs.count;
     if (n < 1 || n > PROA_MAX_DIMS)
-        return OP_FAIL("meshgrid", INVALID_ARGUMENT, "inputs", "has %lld tensors; expected 1 to %d", (long long)n,
-                       PROA_MAX_DIMS);
+        return OP_FAIL("meshgrid", INVALID_ARGUMENT, "inputs", "has %lld tensors; expected 1 to %d",
+                       (long long)n, PROA_MAX_DIMS);
     PROA_TRY(proa_metas_resize(&m->out, n));
     for (int64_t k = 0; k < n; k++) {
         const proa_tensor *x = a->inputs.at[k];
         if (x->ndim > 1 || x->dtype != a->inputs.at[0]->dtype)
-            return OP_FAIL("meshgrid", INVALID_ARGUMENT, "inputs", "entry %lld is %s; expected one axis and dtype %s",
-                           (long long)k, proa__tensor_text(x), proa_dtype_name((proa_dtype)a->inputs.at[0]->dtype));
+            return OP_FAIL("meshgrid", INVALID_ARGUMENT, "inputs",
+                           "entry %lld is %s; expected one axis and dtype %s", (long long)k,
+                           proa__tensor_text(x), proa_dtype_name((proa_dtype)a->inputs.at[0]->dtype));
         for (int64_t j = 0; j < n; j++) m->out.at[j].shape[k] = x->ndim ? x->shape[0] : 1;
         m->out.at[k].ndim = (int8_t)n;
         m->out.at[k].dtype = (proa_dtype)x->dtype;

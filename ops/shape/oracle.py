@@ -1,8 +1,9 @@
 """The shape ops in real Paddle."""
 import paddle
 
-from paddle import (broadcast_to, expand, expand_as, flip, reshape, stack, strided_slice as _strided,  # noqa: F401
-                    slice as _slice, tile, transpose, unbind, unsqueeze)
+from paddle import broadcast_to, expand, expand_as, flip, reshape, stack, tile, transpose  # noqa: F401
+from paddle import unbind, unsqueeze  # noqa: F401
+from paddle import slice as _slice, strided_slice as _strided
 
 
 def squeeze(x, axis):

@@ -7,8 +7,7 @@ static proa_status read_paddings(const char *who, const proa_ints *paddings, int
 {
     int n = 0;
     PROA_TRY(proa__ints_list(who, "paddings", paddings, 2 * PROA_MAX_DIMS, to, &n));
-    if (n != want)
-        return OP_FAIL(who, INVALID_ARGUMENT, "paddings", "has %d entries; expected %d", n, want);
+    if (n != want) return OP_FAIL(who, INVALID_ARGUMENT, "paddings", "has %d entries; expected %d", n, want);
     return PROA_OK;
 }
 
@@ -21,12 +20,13 @@ proa_status proa__pad_plan(const char *who, int ndim, const proa_ints *paddings,
     return PROA_OK;
 }
 
-proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings, proa_data_format format,
-                                   proa_pad_plan *p)
+proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings,
+                                   proa_data_format format, proa_pad_plan *p)
 {
     int64_t v[2 * PROA_MAX_DIMS];
     if (ndim < 3 || ndim > 5)
-        return OP_FAIL(who, INVALID_ARGUMENT, "x", "has %d axes; expected 3, 4 or 5 (proa_pad takes any)", ndim);
+        return OP_FAIL(who, INVALID_ARGUMENT, "x", "has %d axes; expected 3, 4 or 5 (proa_pad takes any)",
+                       ndim);
     PROA_TRY(read_paddings(who, paddings, 2 * (ndim - 2), v));
     p->ndim = ndim;
     for (int i = 0; i < ndim; i++) p->before[i] = p->after[i] = 0;
@@ -52,15 +52,16 @@ static proa_status padded(const char *who, const proa_pad_plan *p, const int64_t
     return PROA_OK;
 }
 
-static proa_status check_mode(const char *who, proa_pad_mode mode, const proa_pad_plan *p, const int64_t *shape,
-                              const proa_meta *out)
+static proa_status check_mode(const char *who, proa_pad_mode mode, const proa_pad_plan *p,
+                              const int64_t *shape, const proa_meta *out)
 {
     for (int i = 0; i < p->ndim && mode != PROA_PAD_MODE_CONSTANT; i++) {
         int64_t n = shape[i], most = p->before[i] > p->after[i] ? p->before[i] : p->after[i];
         if (out->shape[i] < 0) continue;
         if (mode == PROA_PAD_MODE_REFLECT && most >= n && most > 0)
-            return OP_FAIL(who, INVALID_ARGUMENT, "paddings", "reflect takes less than axis %d has, %lld; got %lld", i,
-                           (long long)n, (long long)most);
+            return OP_FAIL(who, INVALID_ARGUMENT, "paddings",
+                           "reflect takes less than axis %d has, %lld; got %lld", i, (long long)n,
+                           (long long)most);
         if (n == 0 && out->shape[i] > 0)
             return OP_FAIL(who, INVALID_ARGUMENT, "x", "is empty on axis %d and has nothing to repeat", i);
     }
@@ -83,7 +84,8 @@ proa_status pad_vjp(const proa_pad_args *a, proa_pad_grads *g)
     PROA_TRY(proa__ints_list("pad", "paddings", &a->paddings, 2 * PROA_MAX_DIMS, back, &n));
     for (int i = 0; i < n; i++) {
         if (back[i] == PROA_UNKNOWN)
-            return OP_FAIL("pad", UNSUPPORTED, "paddings", "come from a variable; no gradient in a program then");
+            return OP_FAIL("pad", UNSUPPORTED, "paddings",
+                           "come from a variable; no gradient in a program then");
         back[i] = -back[i];
     }
     g->d_x = proa_pad(g->d_out, ((proa_ints){n, back, NULL, NULL}));
@@ -118,8 +120,8 @@ proa_status pad3d_grad_infer(const proa_pad3d_grad_args *a, proa_pad3d_grad_meta
     for (int i = 0; fits && i < out.ndim; i++)
         fits = out.shape[i] < 0 || a->d_out->shape[i] < 0 || out.shape[i] == a->d_out->shape[i];
     if (fits) return PROA_OK;
-    return OP_FAIL("pad3d_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s", proa__tensor_text(a->d_out),
-                   proa__shape_text(out.shape, out.ndim));
+    return OP_FAIL("pad3d_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s",
+                   proa__tensor_text(a->d_out), proa__shape_text(out.shape, out.ndim));
 }
 
 proa_status pad3d_grad_vjp(const proa_pad3d_grad_args *a, proa_pad3d_grad_grads *g)

@@ -14,8 +14,8 @@ typedef struct proa_pad_plan {
 /* pad: two entries an axis, first axis first. */
 proa_status proa__pad_plan(const char *who, int ndim, const proa_ints *paddings, proa_pad_plan *p);
 /* pad3d: two entries a spatial axis, last one first. */
-proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings, proa_data_format format,
-                                   proa_pad_plan *p);
+proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings,
+                                   proa_data_format format, proa_pad_plan *p);
 static inline bool proa__channels_last(proa_data_format f)
 {
     return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;

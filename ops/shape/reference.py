@@ -41,7 +41,7 @@ def expand_as(x, y):
 
 
 def _cut(shape, axes, starts, ends, strides, decrease_axis):
-    """The index that takes a slice with Paddle's bounds: an end of -1 with a negative stride is before the start."""
+    """The index of a slice with Paddle's bounds: an end of -1 with a negative stride is before the start."""
     index = [np.s_[:]] * len(shape)
     for k, axis in enumerate(axes):
         dim, start, end = shape[axis], starts[k], ends[k]
@@ -177,7 +177,8 @@ def roll(x, shifts, axis):
 
 
 def one_hot(x, num_classes, depth_tensor, dtype, allow_out_of_range):
-    return (x[..., None] == np.arange(depth_tensor[0] if len(depth_tensor) else num_classes)).astype(np.float32)
+    depth = depth_tensor[0] if len(depth_tensor) else num_classes
+    return (x[..., None] == np.arange(depth)).astype(np.float32)
 
 
 def meshgrid(inputs):

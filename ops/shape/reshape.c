@@ -59,8 +59,8 @@ proa_status reshape_infer(const proa_reshape_args *a, proa_reshape_metas *m)
                            proa__shape_text(a->x->shape, a->x->ndim));
         } else if (want[i] == -1) {
             if (hole >= 0)
-                return OP_FAIL("reshape", INVALID_ARGUMENT, "shape", "has −1 at places %d and %d; expected one",
-                               hole, i);
+                return OP_FAIL("reshape", INVALID_ARGUMENT, "shape",
+                               "has −1 at places %d and %d; expected one", hole, i);
             hole = i;
         } else if (want[i] < -1) {
             return OP_FAIL("reshape", INVALID_ARGUMENT, "shape", "has %lld at place %d; expected ≥ −1",
@@ -113,7 +113,10 @@ static proa_status reshaped_view(proa_tensor *x, const proa_meta *m, proa_tensor
 
 proa_status reshape_view(proa_reshape_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
 proa_status squeeze_view(proa_squeeze_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
-proa_status unsqueeze_view(proa_unsqueeze_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
+proa_status unsqueeze_view(proa_unsqueeze_args *a, const proa_meta *m)
+{
+    return reshaped_view(a->x, m, &a->out);
+}
 proa_status flatten_view(proa_flatten_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
 
 /* d_out in the shape of x. A known 0 dim would mean "copy" to reshape; empty tensors take the strided view. */
@@ -180,10 +183,11 @@ proa_status unsqueeze_infer(const proa_unsqueeze_args *a, proa_unsqueeze_metas *
     m->out = proa_meta_of(a->x);
     for (int i = 0; i < n; i++, rank++) {
         if (axes[i] == PROA_UNKNOWN)
-            return OP_FAIL("unsqueeze", UNSUPPORTED, "axis", "comes from a variable; in a program it must be a number");
+            return OP_FAIL("unsqueeze", UNSUPPORTED, "axis",
+                           "comes from a variable; in a program it must be a number");
         if (axes[i] < -rank - 1 || axes[i] > rank)
-            return OP_FAIL("unsqueeze", OUT_OF_RANGE, "axis", "is %lld; expected %d to %d", (long long)axes[i],
-                           -rank - 1, rank);
+            return OP_FAIL("unsqueeze", OUT_OF_RANGE, "axis", "is %lld; expected %d to %d",
+                           (long long)axes[i], -rank - 1, rank);
         int at = (int)(axes[i] < 0 ? axes[i] + rank + 1 : axes[i]);
         for (int k = rank; k > at; k--) m->out.shape[k] = m->out.shape[k - 1];
         m->out.shape[at] = 1;

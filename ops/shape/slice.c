@@ -13,15 +13,17 @@ static proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, proa_cut
     c->start[axis] = 0, c->step[axis] = step, c->count[axis] = -1;
     if (step == 0) return OP_FAIL(s->who, INVALID_ARGUMENT, "strides", "is 0 for axis %d", axis);
     if (from == PROA_UNKNOWN || to == PROA_UNKNOWN || step == PROA_UNKNOWN || dim < 0) return PROA_OK;
-    if (from == -1 && to == 0 && c->dropped >> axis & 1) to = step < 0 ? -1 : INT64_MAX; /* the last element */
+    if (from == -1 && to == 0 && c->dropped >> axis & 1)
+        to = step < 0 ? -1 : INT64_MAX; /* the last element */
     if (from < 0) from = from + dim < 0 ? 0 : from + dim;
     if (to < 0 && !(to == -1 && step < 0)) to = to + dim < 0 ? 0 : to + dim;
     int64_t high = step > 0 ? dim : dim - 1; /* bounds past the end mean the end */
     if (to > dim) to = dim;
     bool crossed = step > 0 ? from > to && from < dim : from < to && to < dim;
     if (crossed)
-        return OP_FAIL(s->who, INVALID_ARGUMENT, "starts", "%lld lies past ends %lld on axis %d of length %lld",
-                       (long long)from, (long long)to, axis, (long long)dim);
+        return OP_FAIL(s->who, INVALID_ARGUMENT, "starts",
+                       "%lld lies past ends %lld on axis %d of length %lld", (long long)from, (long long)to,
+                       axis, (long long)dim);
     if (from > high) from = high;
     int64_t span = step > 0 ? to - from : from - to, size = step > 0 ? step : -(step + 1) + 1;
     c->start[axis] = from < 0 ? 0 : from;
@@ -39,8 +41,9 @@ proa_status proa__cut(const proa_cut_spec *s, int ndim, const int64_t *shape, pr
     PROA_TRY(proa__ints_count(s->who, "ends", s->ends, &n[1]));
     if (s->strides) PROA_TRY(proa__ints_count(s->who, "strides", s->strides, &n[2]));
     if (n[0] != c->n_axes || n[1] != c->n_axes || (n[2] && n[2] != c->n_axes))
-        return OP_FAIL(s->who, INVALID_ARGUMENT, "starts", "has %lld entries and ends %lld; expected %d, one an axis",
-                       (long long)n[0], (long long)n[1], c->n_axes);
+        return OP_FAIL(s->who, INVALID_ARGUMENT, "starts",
+                       "has %lld entries and ends %lld; expected %d, one an axis", (long long)n[0],
+                       (long long)n[1], c->n_axes);
     c->dropped = 0;
     for (int i = 0; i < n_drop; i++) c->dropped |= 1u << drop[i];
     c->ndim = ndim;
@@ -162,15 +165,15 @@ proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *s
     for (int i = 0; i < n; i++) {
         if (m->shape[i] == PROA_UNKNOWN) m->shape[i] = -1;
         else if (m->shape[i] < 0)
-            return OP_FAIL(who, INVALID_ARGUMENT, arg, "has %lld at place %d; expected ≥ 0", (long long)m->shape[i],
-                           i);
+            return OP_FAIL(who, INVALID_ARGUMENT, arg, "has %lld at place %d; expected ≥ 0",
+                           (long long)m->shape[i], i);
     }
     return PROA_OK;
 }
 
 /* Checks that every place lies in a row-major tensor of numel elements (−1: unknown). */
-static proa_status check_places(const char *who, int64_t numel, const proa_ints *shape, const proa_ints *stride,
-                                int64_t offset, int dtype, proa_meta *m)
+static proa_status check_places(const char *who, int64_t numel, const proa_ints *shape,
+                                const proa_ints *stride, int64_t offset, int dtype, proa_meta *m)
 {
     PROA_TRY(proa__dims_meta(who, "shape", shape, dtype, m));
     if (stride->count != shape->count)
@@ -185,8 +188,8 @@ static proa_status check_places(const char *who, int64_t numel, const proa_ints 
             return OP_FAIL(who, OVERFLOW, "strides", "reach further than 2^63 elements");
     }
     if (low < 0 || high >= numel)
-        return OP_FAIL(who, OUT_OF_RANGE, "strides", "reach elements %lld to %lld, but x has %lld", (long long)low,
-                       (long long)high, (long long)numel);
+        return OP_FAIL(who, OUT_OF_RANGE, "strides", "reach elements %lld to %lld, but x has %lld",
+                       (long long)low, (long long)high, (long long)numel);
     return PROA_OK;
 }
 
@@ -199,7 +202,7 @@ proa_status as_strided_view(proa_as_strided_args *a, const proa_meta *m)
 {
     int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
     if (a->x->flags & PROA_T_STRIDED) return PROA_OK; /* the kernel gets a contiguous x */
-    bool empty = proa__meta_numel(m) == 0; /* a stride that is never taken may be anything */
+    bool empty = proa__meta_numel(m) == 0;            /* a stride that is never taken may be anything */
     for (int i = 0; i < m->ndim; i++) strides[i] = empty || m->shape[i] == 1 ? item : a->stride.at[i] * item;
     a->out = proa__tensor_view(a->x, m->ndim, m->shape, strides, empty ? 0 : a->offset * item);
     return a->out ? PROA_OK : proa_error();
@@ -217,7 +220,8 @@ proa_status as_strided_grad_infer(const proa_as_strided_grad_args *a, proa_as_st
     PROA_TRY(proa__dims_meta("as_strided_grad", "x_shape", &a->x_shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(check_places("as_strided_grad", proa__meta_numel(&m->d_x), &a->shape, &a->stride, a->offset,
                           a->d_out->dtype, &places));
-    if (places.ndim != a->d_out->ndim || (a->d_out->numel >= 0 && proa__meta_numel(&places) != a->d_out->numel))
+    if (places.ndim != a->d_out->ndim ||
+        (a->d_out->numel >= 0 && proa__meta_numel(&places) != a->d_out->numel))
         return OP_FAIL("as_strided_grad", INVALID_ARGUMENT, "d_out", "is %s; expected the shape %s",
                        proa__tensor_text(a->d_out), proa__shape_text(places.shape, places.ndim));
     return PROA_OK;
@@ -233,7 +237,8 @@ proa_status set_strided_infer(const proa_set_strided_args *a, proa_set_strided_m
 {
     proa_meta places;
     m->out = proa_meta_of(a->x);
-    PROA_TRY(check_places("set_strided", a->x->numel, &a->shape, &a->strides, a->offset, a->x->dtype, &places));
+    PROA_TRY(
+        check_places("set_strided", a->x->numel, &a->shape, &a->strides, a->offset, a->x->dtype, &places));
     if (a->value->dtype != a->x->dtype)
         return OP_FAIL("set_strided", WRONG_TYPE, "value", "is %s; expected x's dtype, %s",
                        proa__tensor_text(a->value), proa_dtype_name((proa_dtype)a->x->dtype));

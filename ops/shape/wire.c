@@ -16,7 +16,8 @@ proa_status flatten_read_v2(proa_wire_reader *r)
     if (!x) return proa_error();
     if (axis < 0) axis += x->ndim;
     if (axis < 0 || axis > x->ndim)
-        return OP_FAIL("flatten", OUT_OF_RANGE, "axis", "of flatten2 is %lld; x has %d axes", (long long)axis, x->ndim);
+        return OP_FAIL("flatten", OUT_OF_RANGE, "axis", "of flatten2 is %lld; x has %d axes", (long long)axis,
+                       x->ndim);
     proa_tensor *y;
     if (axis == 0) {
         y = proa_reshape(x, PROA_INTS(1, -1));
@@ -81,7 +82,8 @@ static proa_status put_flags(proa_wire_writer *w, const proa_ints *axes, const p
     for (int64_t i = 0; i < n; i++) {
         flags[i] = 1;
         for (int k = 0; k < 3; k++)
-            if (lists[k] && (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i]))))
+            if (lists[k] &&
+                (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i]))))
                 flags[i] = -1;
     }
     return proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){n, flags, NULL, NULL});
@@ -93,7 +95,8 @@ static void open_ends(const proa_slice_args *a, int64_t *ends)
     for (int64_t i = 0; i < a->axes.count; i++) {
         ends[i] = a->ends.at[i];
         for (int64_t k = 0; k < a->decrease_axis.count; k++)
-            if (a->decrease_axis.at[k] == a->axes.at[i] && a->starts.at[i] == -1 && ends[i] == 0) ends[i] = INT32_MAX;
+            if (a->decrease_axis.at[k] == a->axes.at[i] && a->starts.at[i] == -1 && ends[i] == 0)
+                ends[i] = INT32_MAX;
     }
 }
 
@@ -149,7 +152,8 @@ proa_status concat_write(const void *args, proa_wire_writer *w)
     const proa_concat_args *a = args;
     PROA_TRY(proa_wire_op(w, "concat"));
     for (int64_t i = 0; i < a->x.count; i++) PROA_TRY(proa_wire_put_input(w, "X", a->x.at[i]));
-    if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
+    if (is_given(a->axis_tensor.tensor))
+        PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis);
 }
@@ -171,7 +175,8 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     const proa_split_args *a = args;
     PROA_TRY(proa_wire_op(w, "split"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
+    if (is_given(a->axis_tensor.tensor))
+        PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
     for (int64_t i = 0; i < a->out.count; i++) PROA_TRY(proa_wire_put_output(w, "Out", a->out.at[i]));
     PROA_TRY(proa_wire_put_int(w, "num", PROA_WIRE_INT, a->num));
     int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis; /* the program's op takes no negative one */
@@ -179,16 +184,19 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     if (!a->sections.tensors && !a->sections.tensor)
         return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS, a->sections);
     if (!a->sections.tensors)
-        return OP_FAIL("split", UNSUPPORTED, "sections", "come from one tensor; a program needs numbers or a list of tensors");
+        return OP_FAIL("split", UNSUPPORTED, "sections",
+                       "come from one tensor; a program needs numbers or a list of tensors");
     int64_t *flat = proa_scope_alloc((size_t)a->sections.count * sizeof *flat);
     if (!flat) return proa_error();
     for (int64_t i = 0; i < a->sections.count; i++) {
         flat[i] = -1;
         if (!is_given(a->sections.tensors[i]))
-            return OP_FAIL("split", UNSUPPORTED, "sections", "mix numbers and tensors; a program needs one kind");
+            return OP_FAIL("split", UNSUPPORTED, "sections",
+                           "mix numbers and tensors; a program needs one kind");
         PROA_TRY(proa_wire_put_input(w, "SectionsTensorList", a->sections.tensors[i]));
     }
-    return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS, (proa_ints){a->sections.count, flat, NULL, NULL});
+    return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS,
+                              (proa_ints){a->sections.count, flat, NULL, NULL});
 }
 
 proa_status unstack_write(const void *args, proa_wire_writer *w)
@@ -208,27 +216,30 @@ proa_status pad3d_read_2d(proa_wire_reader *r)
 {
     proa_tensor *given = proa_wire_input(r, "Paddings");
     proa_ints in = is_given(given) ? (proa_ints){.tensor = given} : proa_wire_ints(r, "paddings");
-    const char *mode = proa_wire_string(r, "mode", "constant"), *format = proa_wire_string(r, "data_format", "NCHW");
+    const char *mode = proa_wire_string(r, "mode", "constant"),
+               *format = proa_wire_string(r, "data_format", "NCHW");
     int64_t v[4];
     int n = 0;
     if (!mode || !format) return proa_error();
     PROA_TRY(proa__ints_list("pad3d", "paddings", &in, 4, v, &n));
     if (n != 4 || v[0] == PROA_UNKNOWN)
-        return OP_FAIL("pad3d", UNSUPPORTED, "paddings", "of pad2d must be four numbers known when the program is read");
+        return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
+                       "of pad2d must be four numbers known when the program is read");
     proa_pad_mode m = !strcmp(mode, "reflect") ? PROA_PAD_MODE_REFLECT
                       : !strcmp(mode, "edge")  ? PROA_PAD_MODE_REPLICATE
                                                : PROA_PAD_MODE_CONSTANT;
-    proa_tensor *out = proa_pad3d(proa_wire_input(r, "X"), PROA_INTS(v[2], v[3], v[0], v[1]), .mode = m,
-                                  .value = proa_wire_float(r, "pad_value", 0),
-                                  .data_format = strcmp(format, "NHWC") ? PROA_DATA_FORMAT_NCHW
-                                                                        : PROA_DATA_FORMAT_NHWC);
+    proa_tensor *out =
+        proa_pad3d(proa_wire_input(r, "X"), PROA_INTS(v[2], v[3], v[0], v[1]), .mode = m,
+                   .value = proa_wire_float(r, "pad_value", 0),
+                   .data_format = strcmp(format, "NHWC") ? PROA_DATA_FORMAT_NCHW : PROA_DATA_FORMAT_NHWC);
     return proa_wire_result(r, "Out", out);
 }
 
 static const char *const mode_names[] = {"constant", "reflect", "replicate", "circular"};
 
 /* A unit depth (and height) put in before, or taken out behind, a pad3d of fewer axes. */
-static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out, int first, int n)
+static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out,
+                             int first, int n)
 {
     int64_t axes[2] = {first, first + 1};
     PROA_TRY(proa_wire_op(w, type));
@@ -257,7 +268,8 @@ proa_status pad3d_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa__ints_list("pad3d", "paddings", &a->paddings, 6, v, &n));
     for (int i = 0; i < n; i++)
         if (v[i] == PROA_UNKNOWN && units)
-            return OP_FAIL("pad3d", UNSUPPORTED, "paddings", "come from a variable; a program needs x with 5 axes then");
+            return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
+                           "come from a variable; a program needs x with 5 axes then");
     if (units) {
         x = with_units(w, a->x, first, units);
         out = with_units(w, a->out, first, units);
@@ -304,7 +316,8 @@ proa_status one_hot_write(const void *args, proa_wire_writer *w)
     const proa_one_hot_args *a = args;
     PROA_TRY(proa_wire_op(w, "one_hot_v2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (is_given(a->depth_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "depth_tensor", a->depth_tensor.tensor));
+    if (is_given(a->depth_tensor.tensor))
+        PROA_TRY(proa_wire_put_input(w, "depth_tensor", a->depth_tensor.tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_int(w, "depth", PROA_WIRE_INT, a->num_classes));
     PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->dtype));
@@ -354,7 +367,8 @@ proa_status set_strided_write(const void *args, proa_wire_writer *w)
     proa_meta full = {.dtype = (proa_dtype)a->value->dtype, .ndim = (int8_t)a->shape.count};
     for (int i = 0; i < full.ndim; i++) full.shape[i] = a->shape.at[i];
     int64_t count = proa__meta_numel(&full);
-    proa_tensor *value = proa_wire_temporary(w, &full), *flat = reshaped(w, a->x, a->x->numel), *updates, *index;
+    proa_tensor *value = proa_wire_temporary(w, &full), *flat = reshaped(w, a->x, a->x->numel), *updates,
+                *index;
     if (!value || !flat) return proa_error();
     proa_meta line = proa_meta_of(flat);
     PROA_TRY(proa_wire_op(w, "expand_v2"));

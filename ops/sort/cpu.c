@@ -77,7 +77,10 @@ static int64_t *places_in(const proa_tensor *t) { return (int64_t *)(void *)t->d
 
 PROA_KERNEL(sort_cpu, sort)
 {
-    line_sort s = {.x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = -1,
+    line_sort s = {.x = a->x,
+                   .values = a->out->data,
+                   .places = places_in(a->indices),
+                   .take = -1,
                    .descending = a->descending};
     return run_lines("sort", &s, a->axis);
 }
@@ -90,14 +93,16 @@ PROA_KERNEL(argsort_cpu, argsort)
 
 PROA_KERNEL(topk_cpu, topk)
 {
-    line_sort s = {.x = a->x, .values = a->out->data, .places = places_in(a->indices), .descending = a->largest};
+    line_sort s = {
+        .x = a->x, .values = a->out->data, .places = places_in(a->indices), .descending = a->largest};
     PROA_TRY(proa__int_or("topk", "k", a->k, &a->k_tensor, &s.take));
     return run_lines("topk", &s, a->axis);
 }
 
 PROA_KERNEL(kthvalue_cpu, kthvalue)
 {
-    line_sort s = {.x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = 1, .skip = a->k - 1};
+    line_sort s = {
+        .x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = 1, .skip = a->k - 1};
     return run_lines("kthvalue", &s, a->axis);
 }
 

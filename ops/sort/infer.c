@@ -46,8 +46,8 @@ proa_status topk_infer(const proa_topk_args *a, proa_topk_metas *m)
     PROA_TRY(proa__int_or("topk", "k", a->k, &a->k_tensor, &k));
     int64_t have = a->x->ndim ? a->x->shape[axis] : 1;
     if (k != PROA_UNKNOWN && (k < 1 || (have >= 0 && k > have)))
-        return OP_FAIL("topk", INVALID_ARGUMENT, "k", "is %lld; expected 1 to %lld, the length of axis %d", (long long)k,
-                       (long long)have, axis);
+        return OP_FAIL("topk", INVALID_ARGUMENT, "k", "is %lld; expected 1 to %lld, the length of axis %d",
+                       (long long)k, (long long)have, axis);
     m->out = proa_meta_of(a->x);
     if (a->x->ndim) m->out.shape[axis] = k == PROA_UNKNOWN ? -1 : k;
     m->indices = places_of(&m->out);
@@ -66,8 +66,9 @@ proa_status kthvalue_infer(const proa_kthvalue_args *a, proa_kthvalue_metas *m)
     PROA_TRY(proa__axis("kthvalue", "axis", a->axis, a->x->ndim, &axis));
     int64_t have = a->x->ndim ? a->x->shape[axis] : 1;
     if (a->k < 1 || (have >= 0 && a->k > have))
-        return OP_FAIL("kthvalue", INVALID_ARGUMENT, "k", "is %lld; expected 1 to %lld, the length of axis %d",
-                       (long long)a->k, (long long)have, axis);
+        return OP_FAIL("kthvalue", INVALID_ARGUMENT, "k",
+                       "is %lld; expected 1 to %lld, the length of axis %d", (long long)a->k, (long long)have,
+                       axis);
     m->out = proa_meta_of(a->x);
     if (a->x->ndim && a->keepdim) m->out.shape[axis] = 1;
     if (a->x->ndim && !a->keepdim) {
@@ -101,8 +102,8 @@ proa_status searchsorted_infer(const proa_searchsorted_args *a, proa_searchsorte
         fits = s->shape[i] < 0 || v->shape[i] < 0 || s->shape[i] == v->shape[i];
     if (!fits)
         return OP_FAIL("searchsorted", INVALID_ARGUMENT, "sorted_sequence",
-                       "is %s and values %s; expected one axis, or equal dims but the last", proa__tensor_text(s),
-                       proa__tensor_text(v));
+                       "is %s and values %s; expected one axis, or equal dims but the last",
+                       proa__tensor_text(s), proa__tensor_text(v));
     m->out = proa_meta_of(v);
     m->out.dtype = a->out_int32 ? PROA_I32 : PROA_I64;
     return PROA_OK;

@@ -57,14 +57,15 @@ static inline int key_bits(proa_dtype dtype)
 static __attribute__((unused)) void fill_pairs(sort_pair *p, int64_t n, proa_dtype dtype, const char *from,
                                                int64_t stride, bool descending)
 {
-    uint64_t flip = descending ? (key_bits(dtype) == 64 ? UINT64_MAX : ((uint64_t)1 << key_bits(dtype)) - 1) : 0;
+    uint64_t flip =
+        descending ? (key_bits(dtype) == 64 ? UINT64_MAX : ((uint64_t)1 << key_bits(dtype)) - 1) : 0;
     for (int64_t i = 0; i < n; i++) p[i] = (sort_pair){key_of(dtype, from + i * stride) ^ flip, i};
 }
 
 enum { SORT_RUN = 24, SORT_RADIX_FROM = 512 };
 
-static __attribute__((unused)) void merge_pairs(const sort_pair *a, int64_t na, const sort_pair *b, int64_t nb,
-                                                sort_pair *to)
+static __attribute__((unused)) void merge_pairs(const sort_pair *a, int64_t na, const sort_pair *b,
+                                                int64_t nb, sort_pair *to)
 {
     while (na && nb) {
         if (b->key < a->key) *to++ = *b++, nb--;
