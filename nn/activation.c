@@ -60,7 +60,7 @@ proa_layer *proa_dropout_layer(double p)
 static proa_tensor *max_pool2d_forward(proa_layer *self, proa_tensor *x)
 {
     int64_t k = ((const sized *)self)->size;
-    return proa__max_pool2d(x, k);
+    return proa_max_pool2d(x, PROA_INTS(k, k));
 }
 
 proa_layer *proa_max_pool2d_layer(int64_t kernel) { return sized_new("max_pool2d", max_pool2d_forward, kernel, 0); }
@@ -68,14 +68,15 @@ proa_layer *proa_max_pool2d_layer(int64_t kernel) { return sized_new("max_pool2d
 static proa_tensor *avg_pool2d_forward(proa_layer *self, proa_tensor *x)
 {
     int64_t k = ((const sized *)self)->size;
-    return proa__avg_pool2d(x, k);
+    return proa_avg_pool2d(x, PROA_INTS(k, k));
 }
 
 proa_layer *proa_avg_pool2d_layer(int64_t kernel) { return sized_new("avg_pool2d", avg_pool2d_forward, kernel, 0); }
 
 static proa_tensor *adaptive_avg_pool2d_forward(proa_layer *self, proa_tensor *x)
 {
-    return proa__adaptive_avg_pool2d(x, ((const sized *)self)->size);
+    int64_t n = ((const sized *)self)->size;
+    return proa_adaptive_avg_pool2d(x, PROA_INTS(n, n));
 }
 
 proa_layer *proa_adaptive_avg_pool2d_layer(int64_t size)
