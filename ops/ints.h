@@ -30,7 +30,7 @@ proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim,
 /* Several axes, each once. */
 proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n);
 
-/* The shape of t as a list attribute: its dims, or in a program with unknown ones a `shape` op. Borrowed from t. */
+/* t's shape as an attribute: its dims, or, in a program with unknown ones, a `shape` op. Borrowed. */
 proa_ints proa__shape_like(proa_tensor *t);
 /* A 0-D zero of t's dtype, for rules. */
 proa_tensor *proa__zero_of(const proa_tensor *t);

@@ -1,4 +1,4 @@
-/* Kernel of unique: slices along an axis as rows of order-preserving keys, sorted stably, then cut into groups.
+/* Kernel of unique: slices along an axis as rows of order-preserving keys, sorted stably, then cut up.
  * The flat form is the case of rows of one key. */
 #include "ops/index/indices.h"
 #include "ops/sort/keys.h"

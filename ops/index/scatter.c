@@ -138,7 +138,7 @@ static proa_tensor *taken(const proa_put_along_axis_args *a, proa_tensor *t)
     return proa_take_along_axis(t, a->indices, a->axis, .no_broadcast = !a->broadcast);
 }
 
-/* Products and means share d_out by the quotient rule; extrema give it to every element that equals the result. */
+/* Products and means share d_out by the quotient rule; extrema give it to all that equal the result. */
 proa_status put_along_axis_vjp(const proa_put_along_axis_args *a, proa_put_along_axis_grads *g)
 {
     proa_tensor *d = g->d_out, *count;

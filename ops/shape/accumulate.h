@@ -108,7 +108,7 @@ static __attribute__((unused)) void accumulate_row(const accumulator *acc, char 
     }
 }
 
-/* The same over several axes; places of d may be visited more than once (stride 0), in row-major order of s. */
+/* The same over several axes, in row-major order of s; d may be visited more than once (stride 0). */
 static __attribute__((unused)) void accumulate_strided(const accumulator *acc, char *d, const int64_t *ds,
                                                        const char *s, const int64_t *ss, const int64_t *shape,
                                                        int ndim)

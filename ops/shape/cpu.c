@@ -1,11 +1,11 @@
-/* Kernels that only move elements: views that strides do not allow, joining, parting. They work on the bytes of
+/* Kernels that only move elements: views that strides do not allow, joining, parting. They see only bytes of
  * an element through core's strided copy, so every dtype is one code path. May use core and ops headers. */
 #include "core/copy.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/slice.h"
 #include "ops_impl.h"
 
-/* x's elements, in row-major order of any strides, into out of another shape. Both sides are cut into the axes
+/* x's elements, in row-major order of any strides, into out of another shape. Both sides are cut into axes
  * of x: out is contiguous, so it can be seen in x's shape. */
 static proa_status reshaped_copy(const proa_tensor *x, const proa_tensor *out)
 {

@@ -1,4 +1,4 @@
-/* Kernels of pad and pad3d. Constant padding is a fill and a strided copy of the inside; the other modes look up,
+/* Kernels of pad and pad3d. Constant padding is a fill and a strided copy of the inside; other modes look up,
  * per spatial axis, where each place comes from. May use core and ops headers. */
 #include "ops/scalar.h"
 #include "ops/shape/accumulate.h"

@@ -5,7 +5,7 @@
 
 /* ---- reshape ---------------------------------------------------------------------------- */
 
-/* Fills the −1 at `hole` so that the element counts agree. Unknown dims of x cancel against those that 0 copied. */
+/* Fills the −1 at `hole` so that the element counts agree. Unknown dims of x cancel against copied ones. */
 static proa_status fill_hole(const proa_tensor *x, int hole, uint32_t copied, proa_meta *m)
 {
     int64_t have = 1, want = 1;
@@ -119,7 +119,7 @@ proa_status unsqueeze_view(proa_unsqueeze_args *a, const proa_meta *m)
 }
 proa_status flatten_view(proa_flatten_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
 
-/* d_out in the shape of x. A known 0 dim would mean "copy" to reshape; empty tensors take the strided view. */
+/* d_out in the shape of x. A 0 dim would mean "copy" to reshape; empty tensors take a strided view. */
 static proa_tensor *back_to(proa_tensor *d_out, proa_tensor *x)
 {
     if (x && x->numel == 0) {
