@@ -235,7 +235,7 @@ static proa_status reattach_outputs(const proa_node *n, void *args)
         if (*at && *at != proa_none && !((*at)->flags & PROA_T_META)) {
             proa_tensor *t = proa__tensor_alias(*at);
             if (!t) return proa_error();
-            proa__attach(t, (proa_node *)(uintptr_t)n, index);
+            proa__attach(t, proa__node_retain((proa_node *)(uintptr_t)n), index);
             *at = t;
         }
         index++;

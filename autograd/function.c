@@ -55,7 +55,7 @@ static proa_status fresh_outputs(proa_tensors inputs, proa_tensors *outputs)
 static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_tensors outputs,
                              void *context)
 {
-    proa_node *n = proa__node_new(PROA_NODE_FUNCTION, (int32_t)inputs.count, 0, (int32_t)inputs.count);
+    proa_node *n = proa__node_new(PROA_NODE_FUNCTION, (int32_t)inputs.count, 0, (int32_t)inputs.count, 0);
     if (!n) return proa_error();
     bool ok = keep_list(&n->inputs, inputs, false) && keep_list(&n->outputs, outputs, true) &&
               proa__node_set_outputs(n, (int32_t)outputs.count);
@@ -79,7 +79,7 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
         proa_tensor *t = outputs.at[i];
         if (t == proa_none) continue;
         if (n->metas) n->metas[i] = proa_meta_of(t);
-        if (t->dtype >= PROA_F16) proa__attach(t, n, (uint32_t)i);
+        if (t->dtype >= PROA_F16) proa__attach(t, proa__node_retain_new(n), (uint32_t)i);
     }
     proa__node_release(n);
     return PROA_OK;

@@ -1,20 +1,51 @@
 /* Making, sharing and freeing nodes and gradient infos. Graphs are freed with a work list, so that a
  * chain of any length needs no stack. May use core. */
 #include "autograd/node.h"
+#include "core/args.h"
 
-proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved)
+/* Field by field: stores that the compiler joins, where clearing the struct as a whole would become a
+ * string instruction, which costs more than the rest of making a node. */
+static inline void clear(proa_node *n)
+{
+    n->op = NULL;
+    n->args = NULL;
+    n->fn = NULL;
+    n->context = NULL;
+    n->inputs.count = 0;
+    n->inputs.at = NULL;
+    n->outputs.count = 0;
+    n->outputs.at = NULL;
+    n->freed = false;
+    n->in_place = false;
+    n->n_saved = 0;
+    n->metas = NULL;
+    n->infos = NULL;
+    n->info = NULL;
+    n->pass = 0;
+    n->pending = 0;
+    n->needed = false;
+    n->grads = NULL;
+    n->next_free = NULL;
+}
+
+proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved,
+                          size_t args_bytes)
 {
     size_t bytes = sizeof(proa_node) + (size_t)n_edges * sizeof(proa_edge) +
-                   (size_t)n_saved * sizeof(proa_saved_version);
+                   (size_t)n_saved * sizeof(proa_saved_version) + args_bytes;
     char *block = proa__alloc(bytes);
     if (!block) return NULL;
     proa_node *n = (proa_node *)(void *)block;
-    *n = (proa_node){.kind = kind, .n_edges = n_edges, .n_out = n_out};
     atomic_init(&n->refs, 1);
+    n->kind = kind;
+    n->n_edges = n_edges;
+    n->n_out = n_out;
+    clear(n);
     char *room = block + sizeof(proa_node);
     n->edges = (proa_edge *)(void *)room;
     for (int32_t i = 0; i < n_edges; i++) n->edges[i].node = NULL;
     n->saved = (proa_saved_version *)(void *)(room + (size_t)n_edges * sizeof(proa_edge));
+    n->args_room = n->saved + n_saved;
     return n;
 }
 
@@ -44,7 +75,7 @@ void proa__node_free_saved(proa_node *n)
 {
     n->freed = true;
     if (n->kind == PROA_NODE_OP) {
-        proa__args_free(n->op, n->args);
+        if (n->args) proa__args_drop(n->op, n->args);
         n->args = NULL;
     } else if (n->kind == PROA_NODE_FUNCTION) {
         release_list(&n->inputs);
@@ -69,18 +100,28 @@ static void free_one(proa_node *n)
         proa__free(n->grads);
     }
     proa__free(n->metas);
-    if (n->info) {
-        n->info->leaf = NULL;
-        proa__info_release(n->info);
+    struct proa_grad_info *info = n->info;
+    if (info && atomic_load_explicit(&info->refs, memory_order_acquire) > 1) {
+        atomic_store_explicit(&n->refs, 0, memory_order_relaxed);
+        n->info = NULL; /* the tensor lives on: its next recording finds the node there, without owners */
+        n->grads = NULL;
+        n->metas = NULL;
+        proa__info_release(info);
+        return;
     }
+    if (info) info->leaf = NULL;
+    proa__info_release(info);
     proa__free(n);
 }
 
 void proa__node_release(proa_node *n)
 {
-    static _Thread_local proa_node *waiting;
-    static _Thread_local bool freeing;
-    if (!n || atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1) return;
+    static _Thread_local proa_node *waiting __attribute__((tls_model("initial-exec")));
+    static _Thread_local bool freeing __attribute__((tls_model("initial-exec")));
+    /* A sole owner needs no locked instruction: nobody else can retain meanwhile. */
+    if (!n || (atomic_load_explicit(&n->refs, memory_order_acquire) != 1 &&
+               atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1))
+        return;
     n->next_free = waiting;
     waiting = n;
     if (freeing) return; /* an outer call takes it from the list */
@@ -106,6 +147,7 @@ void proa__info_release(struct proa_grad_info *info)
     for (int32_t i = 0; i < info->n_hooks; i++)
         if (info->hooks[i].release) info->hooks[i].release(info->hooks[i].context);
     proa__free(info->hooks);
+    proa__free(info->leaf); /* without owners, or it would own this */
     proa__free(info);
 }
 
@@ -143,14 +185,12 @@ bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output)
     struct proa_grad_info *info = proa__grad_info(t);
     if (!info) return false;
     if (!info->leaf) {
-        proa_node *leaf = proa__node_new(PROA_NODE_LEAF, 0, 1, 0);
-        if (!leaf) return false;
-        leaf->info = proa__info_retain(info);
-        info->leaf = leaf;
-        *node = leaf; /* the caller's edge becomes its owner */
-        atomic_store_explicit(&leaf->refs, 0, memory_order_relaxed);
-        return true;
+        info->leaf = proa__node_new(PROA_NODE_LEAF, 0, 1, 0, 0);
+        if (!info->leaf) return false;
+        atomic_store_explicit(&info->leaf->refs, 0, memory_order_relaxed);
     }
+    if (!info->leaf->info)
+        info->leaf->info = proa__info_retain(info); /* the caller's edge is its first owner */
     *node = info->leaf;
     return true;
 }
@@ -158,7 +198,7 @@ bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output)
 void proa__attach(proa_tensor *t, proa_node *n, uint32_t output)
 {
     proa_node *before = t->node;
-    t->node = proa__node_retain(n);
+    t->node = n;
     t->node_output = output;
     t->flags = (t->flags | PROA_T_GRAD) & ~(uint32_t)PROA_T_LEAF;
     if (t->grad) { /* hooks and gradient belonged to the value that was overwritten */

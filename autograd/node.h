@@ -30,7 +30,7 @@ typedef struct proa_hook {
 struct proa_grad_info {
     atomic_int refs;
     proa_tensor *grad; /* kept; NULL if none */
-    proa_node *leaf;   /* the leaf's node while it lives; not owned */
+    proa_node *leaf;   /* the leaf's node, which owns this while edges own it; freed with this */
     proa_hook *hooks;
     int32_t n_hooks;
     int64_t next_hook;
@@ -47,7 +47,8 @@ struct proa_node {
     atomic_int refs;
     proa_node_kind kind;
     const proa_op *op;
-    void *args;                   /* OP: what the rule reads; NULL once freed */
+    void *args;                   /* OP: what the rule reads; NULL before it is filled and once freed */
+    void *args_room;              /* OP: where the args lie, in the node's own block */
     const proa_function *fn;      /* FUNCTION */
     void *context;                /* FUNCTION: its context */
     proa_tensors inputs, outputs; /* FUNCTION: kept inputs, output handles without history */
@@ -67,19 +68,33 @@ struct proa_node {
     proa_node *next_free; /* list of nodes being freed */
 };
 
-/* A node with room for its edges and saved versions. NULL sets the error. */
-proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved);
+/* A node with room for its edges, saved versions and args. NULL sets the error. */
+proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved,
+                          size_t args_bytes);
 /* Says how many outputs there are, once the call is done; makes room for their metas if several. */
 bool proa__node_set_outputs(proa_node *n, int32_t n_out);
 proa_node *proa__node_retain(proa_node *n);
 void proa__node_release(proa_node *n);
+/* Retain and release while no other thread can know the node: without locked instructions. */
+static inline proa_node *proa__node_retain_new(proa_node *n)
+{
+    int refs = atomic_load_explicit(&n->refs, memory_order_relaxed);
+    atomic_store_explicit(&n->refs, refs + 1, memory_order_relaxed);
+    return n;
+}
+static inline void proa__node_release_new(proa_node *n)
+{
+    int refs = atomic_load_explicit(&n->refs, memory_order_relaxed);
+    if (refs == 1) proa__node_release(n);
+    else atomic_store_explicit(&n->refs, refs - 1, memory_order_relaxed);
+}
 /* Frees what the rule needed; the node can no longer run. */
 void proa__node_free_saved(proa_node *n);
 
 /* The node and output behind t: what made it, or its leaf's node (made at need). False on error; *node is
  * NULL when no gradient flows to t. */
 bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output);
-/* Makes t the output of n. */
+/* Makes t the output of n; takes over the caller's reference to n. */
 void proa__attach(proa_tensor *t, proa_node *n, uint32_t output);
 
 /* t's info, made at need; NULL on error. */

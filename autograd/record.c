@@ -81,7 +81,9 @@ static bool fill_edges(const proa_call *call, proa_node *node)
             proa_node *target = NULL;
             if (f->flags & PROA_FIELD_NO_GRAD || !(at[k]->flags & PROA_T_GRAD)) continue;
             if (!proa__gradient_edge(at[k], &target, &e->output)) return false;
-            e->node = proa__node_retain(target);
+            bool is_new =
+                atomic_load_explicit(&target->refs, memory_order_relaxed) == 0; /* a leaf's, just made */
+            e->node = is_new ? proa__node_retain_new(target) : proa__node_retain(target);
             e->meta.dtype = (proa_dtype)at[k]->dtype;
             e->meta.ndim = at[k]->ndim;
             for (int d = 0; d < at[k]->ndim; d++) e->meta.shape[d] = at[k]->shape[d];
@@ -121,7 +123,8 @@ static bool unshare_outputs(const proa_call *call, void *saved)
 /* Whether the rule needs the field's value, its meta, or nothing of it. */
 static uint8_t how_saved(const proa_call *call, const proa_field *f)
 {
-    if (!(f->flags & PROA_FIELD_SAVED)) return f->flags & PROA_FIELD_SAVED_META ? PROA_KEEP_META : PROA_KEEP_NOTHING;
+    if (!(f->flags & PROA_FIELD_SAVED))
+        return f->flags & PROA_FIELD_SAVED_META ? PROA_KEEP_META : PROA_KEEP_NOTHING;
     if (f->saved_for < 0) return PROA_KEEP_VALUE;
     const proa_tensor *wants = *proa_field_tensor(&call->op->fields[f->saved_for], call->args);
     return wants->flags & PROA_T_GRAD ? PROA_KEEP_VALUE : PROA_KEEP_META;
@@ -132,24 +135,28 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
 {
     const proa_op *op = call->op;
     int32_t n_edges = count_inputs(call), n_saved = n_edges + op->n_out;
-    proa_node *node = proa__node_new(PROA_NODE_OP, n_edges, op->n_out, n_saved);
+    proa_node *node =
+        proa__node_new(PROA_NODE_OP, n_edges, op->n_out, n_saved, proa__args_bytes(op, call->args));
     if (!node) return NULL;
     node->op = op;
     node->in_place = in_place;
-    uint8_t keep[64];
-    for (int i = 0; i < op->n_fields && i < 64; i++) {
+    uint8_t keep[256]; /* of attributes it says nothing: they are copied */
+    bool any_saved = false;
+    for (int i = 0; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
-        keep[i] = f->role == PROA_OUT ? PROA_KEEP_NOTHING : how_saved(call, f);
-        if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && keep[i] == PROA_KEEP_NOTHING &&
+        keep[i] = how_saved(call, f);
+        any_saved |= keep[i] == PROA_KEEP_VALUE;
+        if (keep[i] == PROA_KEEP_NOTHING && f->kind == PROA_FIELD_TENSOR &&
             *proa_field_tensor(f, call->args) == proa_none)
             keep[i] = PROA_KEEP_VALUE; /* absence is known to the rule */
     }
-    node->args = proa__args_copy(op, call->args, keep);
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) keep[i] = PROA_KEEP_NOTHING;
+    if (proa__args_copy_to(op, call->args, keep, node->args_room)) node->args = node->args_room;
     if (!node->args || !fill_edges(call, node) || (in_place && !unshare_outputs(call, node->args))) {
         proa__node_release(node);
         return NULL;
     }
-    for (int i = 0; i < op->n_in; i++) {
+    for (int i = 0; i < op->n_in && any_saved; i++) {
         const proa_field *f = &op->fields[i];
         if (!(f->flags & PROA_FIELD_SAVED)) continue;
         proa_tensor **at = field_items(f, node->args);
@@ -198,7 +205,6 @@ static proa_status rebase(proa_tensor *view)
     proa_node *node = begin_node(&call, true);
     if (!node) return proa_error();
     proa__attach(base, node, 0);
-    proa__node_release(node);
     view->base_version = proa__version(view);
     if (base->flags & PROA_T_STALE_BASE) base->base_version = proa__version(base);
     return PROA_OK;
@@ -210,7 +216,7 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
     if (node->metas) node->metas[index] = proa_meta_of(t);
     if (!is_differentiable((proa_dtype)t->dtype)) return PROA_OK;
     bool through_view = node->in_place && t->base;
-    proa__attach(t, node, index);
+    proa__attach(t, proa__node_retain_new(node), index);
     if (through_view) return rebase(t);
     if (!(call->op->flags & PROA_OP_VIEW) || node->in_place) return PROA_OK;
     proa_tensor *x = *proa_field_tensor(&call->op->fields[0], call->args);
@@ -234,7 +240,8 @@ static proa_status attach_outputs(const proa_call *call, proa_node *node)
         const proa_field *f = &op->fields[i];
         proa_tensor **at = field_items(f, call->args);
         for (int64_t k = 0, n = field_count(f, call->args); k < n; k++, index++)
-            if (!(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD))) PROA_TRY(attach_output(call, node, at[k], index));
+            if (!(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD)))
+                PROA_TRY(attach_output(call, node, at[k], index));
     }
     return PROA_OK;
 }
@@ -252,7 +259,7 @@ static proa_status record(proa_call *call)
     proa_status status = proa_call_inner(PROA_DOOR_RECORD, call);
     if (status == PROA_OK && !save_outputs(call, node)) status = proa_error();
     if (status == PROA_OK) status = attach_outputs(call, node);
-    proa__node_release(node);
+    proa__node_release_new(node);
     return status;
 }
 

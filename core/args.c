@@ -90,13 +90,18 @@ static void copy_attr(const proa_field *f, void *to, const void *from, char **ro
     *room += bytes;
 }
 
-void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep)
+size_t proa__args_bytes(const proa_op *op, const void *args)
 {
     size_t bytes = round8(op->args_size);
     for (int i = 0; i < op->n_fields; i++)
-        bytes += payload(&op->fields[i], proa_field_at(&op->fields[i], args));
-    char *block = proa__alloc(bytes);
-    if (!block) return NULL;
+        if (op->fields[i].kind != PROA_FIELD_TENSOR)
+            bytes += payload(&op->fields[i], proa_field_at(&op->fields[i], args));
+    return bytes;
+}
+
+bool proa__args_copy_to(const proa_op *op, const void *args, const uint8_t *keep, void *to)
+{
+    char *block = to;
     memcpy(block, args, op->args_size);
     char *room = block + round8(op->args_size);
     bool complete = true;
@@ -111,14 +116,20 @@ void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep)
             complete = copy_tensors(f, block, args, keep ? keep[i] : PROA_KEEP_VALUE, &room);
         }
     }
-    if (complete) return block;
-    proa__args_free(op, block);
+    if (!complete) proa__args_drop(op, block);
+    return complete;
+}
+
+void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep)
+{
+    void *block = proa__alloc(proa__args_bytes(op, args));
+    if (!block || proa__args_copy_to(op, args, keep, block)) return block;
+    proa__free(block);
     return NULL;
 }
 
-void proa__args_free(const proa_op *op, void *args)
+void proa__args_drop(const proa_op *op, void *args)
 {
-    if (!args) return;
     for (int i = 0; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
         void *at = proa_field_at(f, args);
@@ -135,6 +146,11 @@ void proa__args_free(const proa_op *op, void *args)
             proa_release(((proa_scalar *)at)->tensor);
         }
     }
+}
+
+void proa__args_free(const proa_op *op, void *args)
+{
+    if (args) proa__args_drop(op, args);
     proa__free(args);
 }
 

@@ -1,7 +1,6 @@
 /* The doors: checks a call's inputs once, then sends it through the open doors, outermost first.
  * May use core only; the folders that own doors install them. */
-#include "core/tensor.h"
-#include "core/internal.h"
+#include "core/thread.h"
 
 /* Process-wide: written once per door while the library loads, read-only afterwards. */
 static proa_door_fn door_fns[PROA_DOOR_COUNT];
@@ -10,6 +9,9 @@ static unsigned installed;
 /* Which doors this thread has open. */
 static _Thread_local unsigned open_doors __attribute__((tls_model("initial-exec"))) =
     1u << PROA_DOOR_CONVERT | 1u << PROA_DOOR_RECORD;
+
+/* Doors open on all threads, whatever each has open of its own. */
+static atomic_uint everywhere;
 
 void proa_door_install(proa_door door, proa_door_fn fn)
 {
@@ -27,10 +29,15 @@ bool proa_door_set(proa_door door, bool open)
 
 bool proa_door_is_open(proa_door door) { return open_doors >> door & 1; }
 
-static proa_status enter(unsigned first, proa_call *call)
+void proa__door_everywhere(proa_door door, bool open)
 {
-    unsigned open = open_doors;
-    if (proa__flag_int(PROA_FLAG_check_nan_inf)) open |= 1u << PROA_DOOR_WATCH;
+    if (open) atomic_fetch_or_explicit(&everywhere, 1u << door, memory_order_relaxed);
+    else atomic_fetch_and_explicit(&everywhere, ~(1u << door), memory_order_relaxed);
+}
+
+static inline proa_status enter(unsigned first, proa_call *call)
+{
+    unsigned open = open_doors | atomic_load_explicit(&everywhere, memory_order_relaxed);
     open = (open & installed) >> first << first;
     if (!open) return proa__run_call(call);
     return door_fns[__builtin_ctz(open)](call);
@@ -122,17 +129,19 @@ static proa_status check_call(proa_call *call)
     return PROA_OK;
 }
 
-proa_status proa_call_from(proa_door door, const proa_op *op, void *args)
+static inline proa_status call_from(proa_door door, const proa_op *op, void *args)
 {
-    PROA_TRY(proa_error());
+    PROA_TRY((proa_status)proa__thread_error);
     proa_call call = {op, args, 0};
     PROA_TRY(check_call(&call));
-    return enter(door, &call);
+    return enter((unsigned)door, &call);
 }
 
-proa_status proa_call_op(const proa_op *op, void *args)
+proa_status proa_call_from(proa_door door, const proa_op *op, void *args)
 {
-    return proa_call_from(PROA_DOOR_CONVERT, op, args);
+    return call_from(door, op, args);
 }
+
+proa_status proa_call_op(const proa_op *op, void *args) { return call_from(PROA_DOOR_CONVERT, op, args); }
 
 proa_status proa_call_inner(proa_door door, proa_call *call) { return enter((unsigned)door + 1, call); }

@@ -1,25 +1,22 @@
 /* Names and sizes of dtypes, and the thread's default one. All from the list in proa/core.h. */
 #include "core/thread.h"
 
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[PROA_DTYPE_COUNT] = {[PROA_NODTYPE] = {"none", 0},
-#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = {#name, bytes},
-                              PROA_DTYPES(PROA_X)
+static const char *const names[PROA_DTYPE_COUNT] = {[PROA_NODTYPE] = "none",
+#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = #name,
+                                                    PROA_DTYPES(PROA_X)
 #undef PROA_X
 };
 
 static inline bool is_known(proa_dtype dtype) { return dtype >= PROA_NODTYPE && dtype < PROA_DTYPE_COUNT; }
 
-const char *proa_dtype_name(proa_dtype dtype) { return is_known(dtype) ? dtypes[dtype].name : "unknown"; }
+const char *proa_dtype_name(proa_dtype dtype) { return is_known(dtype) ? names[dtype] : "unknown"; }
 
-size_t proa_dtype_size(proa_dtype dtype) { return is_known(dtype) ? dtypes[dtype].size : 0; }
+size_t proa_dtype_size(proa_dtype dtype) { return proa__dtype_bytes((unsigned)dtype); }
 
 proa_dtype proa_dtype_from_name(const char *name)
 {
     for (int i = 1; name && i < PROA_DTYPE_COUNT; i++)
-        if (strcmp(name, dtypes[i].name) == 0) return (proa_dtype)i;
+        if (strcmp(name, names[i]) == 0) return (proa_dtype)i;
     return PROA_NODTYPE;
 }
 

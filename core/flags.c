@@ -21,7 +21,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char values[PROA_FLAG_COUNT][VALUE]; /* under the lock */
 static atomic_llong numbers[PROA_FLAG_COUNT];
-static atomic_bool ready, backends_narrowed;
+static atomic_bool ready;
+atomic_bool proa__backends_narrowed;
 
 static bool parse(const char *text, long long *number)
 {
@@ -44,8 +45,9 @@ static bool store(int flag, const char *text)
     memmove(values[flag], text, strlen(text) + 1);
     atomic_store_explicit(&numbers[flag], number, memory_order_relaxed);
     if (flag == PROA_FLAG_memory_cap) proa_memory_set_cap(number);
+    if (flag == PROA_FLAG_check_nan_inf) proa__door_everywhere(PROA_DOOR_WATCH, number != 0);
     if (flag == PROA_FLAG_backends)
-        atomic_store_explicit(&backends_narrowed, strcmp(text, table[flag].fallback) != 0,
+        atomic_store_explicit(&proa__backends_narrowed, strcmp(text, table[flag].fallback) != 0,
                               memory_order_release);
     return true;
 }
@@ -120,12 +122,10 @@ const char *proa_get_flag(const char *name)
 }
 _Static_assert(VALUE <= (int)PROA__TEXT, "a flag's value fits into a text");
 
-/* The portable family, cpu, is always allowed: it is what every op falls back to. Called once per
- * choice of a kernel; one atomic load unless FLAGS_backends was set. */
+/* The portable family, cpu, is always allowed: it is what every op falls back to. */
 bool proa__backend_allowed(const proa_kernel *kernel)
 {
-    need();
-    if (PROA__LIKELY(!atomic_load_explicit(&backends_narrowed, memory_order_acquire))) return true;
+    if (!atomic_load_explicit(&proa__backends_narrowed, memory_order_acquire)) return true;
     const char *last = strrchr(kernel->name, '_');
     const char *family = last ? last + 1 : kernel->name;
     size_t length = strlen(family);

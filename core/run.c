@@ -4,6 +4,7 @@
 #include "core/copy.h"
 #include "core/kernel_cache.h"
 #include "core/run.h"
+#include "core/thread.h"
 
 /* ---- inference ------------------------------------------------------------------------- */
 
@@ -145,7 +146,6 @@ typedef struct staging {
     void *args;              /* the struct the kernel sees */
     proa_tensor *copied[16]; /* contiguous copies of inputs, dropped afterwards */
     int n_copied;
-    bool too_many;
 } staging;
 
 static proa_status stage_inputs(const proa_op *op, staging *s)
@@ -249,7 +249,7 @@ proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_ke
 {
     *state = NULL;
     for (const proa_kernel *const *k = op->kernels; *k; k++) {
-        if (!proa__backend_allowed(*k)) continue;
+        if (!proa__may_use(*k)) continue;
         *kernel = *k;
         if (!(*k)->prepare) return PROA_OK;
         proa_status status = (*k)->prepare(args, state);
@@ -262,8 +262,9 @@ proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_ke
 static proa_status run_kernel(const proa_op *op, void *args)
 {
     const proa_kernel *first = op->kernels[0];
-    proa_run run = {NULL, proa__stream()};
-    if (first && !first->prepare && proa__backend_allowed(first)) return first->run(args, &run);
+    proa__thread *me = proa__thread_self;
+    proa_run run = {NULL, PROA__LIKELY(me != NULL) ? &me->stream : proa__stream()};
+    if (first && !first->prepare && proa__may_use(first)) return first->run(args, &run);
     const proa_kernel *kernel = NULL;
     bool cached = false;
     PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run.state, &cached));
@@ -285,14 +286,16 @@ static void undo_outputs(const proa_op *op, void *args, const void *given)
 }
 
 /* Everything behind inference that is not the plain case: strided inputs, views, staged outputs. */
-static proa_status run_staged(proa_call *call, void *metas)
+static __attribute__((noinline)) proa_status run_staged(proa_call *call, void *metas)
 {
     const proa_op *op = call->op;
     _Alignas(16) char given[PROA_ARGS_MAX], shadow[PROA_ARGS_MAX];
     memcpy(given, call->args, op->args_size);
     proa_tensor *target = NULL;
     proa_status status = make_outputs(call, metas, &target);
-    staging s = {.args = call->args};
+    staging s;
+    s.args = call->args;
+    s.n_copied = 0;
     if (status == PROA_OK && call->any & PROA_T_STRIDED && !(op->flags & PROA_OP_STRIDED)) {
         memcpy(shadow, call->args, op->args_size);
         s.args = shadow;
@@ -321,6 +324,29 @@ static proa_status run_staged(proa_call *call, void *metas)
     return status;
 }
 
+/* The plain case: the kernel takes the inputs as they are, and there is one output, to be made. */
+static inline bool is_plain(const proa_call *call)
+{
+    const proa_op *op = call->op;
+    if (op->n_out != 1 || op->flags & (PROA_OP_DATA_SHAPE | PROA_OP_MUTATES)) return false;
+    if (call->any & PROA_T_STRIDED && !(op->flags & PROA_OP_STRIDED)) return false;
+    const proa_field *f = &op->fields[op->n_in + op->n_attr];
+    return f->kind == PROA_FIELD_TENSOR && !*proa_field_tensor(f, call->args);
+}
+
+static inline proa_status run_plain(proa_call *call, const proa_meta *meta)
+{
+    const proa_op *op = call->op;
+    proa_tensor **out = proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
+    *out = meta->ndim < 0 ? proa_none : proa__tensor_new(meta);
+    if (PROA__UNLIKELY(!*out)) return proa_error();
+    proa_status status = run_kernel(op, call->args);
+    if (PROA__LIKELY(status == PROA_OK)) return PROA_OK;
+    proa_drop(*out);
+    *out = NULL;
+    return status;
+}
+
 proa_status proa__run_call(proa_call *call)
 {
     const proa_op *op = call->op;
@@ -337,6 +363,7 @@ proa_status proa__run_call(proa_call *call)
         if (*out && (*out)->storage == (*proa_field_tensor(&op->fields[0], call->args))->storage)
             return PROA_OK;
     }
+    if (PROA__LIKELY(is_plain(call))) return run_plain(call, (const proa_meta *)(void *)metas);
     return run_staged(call, metas);
 }
 

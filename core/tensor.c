@@ -46,9 +46,11 @@ static inline void free_handle(proa_tensor *t)
     proa__free(t);
 }
 
-static bool check_meta(const proa_meta *meta)
+static inline bool check_meta(const proa_meta *meta)
 {
-    if (meta->ndim >= 0 && meta->ndim <= PROA_MAX_DIMS && proa_dtype_size(meta->dtype) > 0) return true;
+    if (PROA__LIKELY(meta->ndim >= 0 && meta->ndim <= PROA_MAX_DIMS &&
+                     proa__dtype_bytes((unsigned)meta->dtype) > 0))
+        return true;
     proa_fail(PROA_ERR_INTERNAL, "new tensor: rank %d and dtype %s make no tensor", meta->ndim,
               proa_dtype_name(meta->dtype));
     return false;
@@ -58,7 +60,7 @@ proa_tensor *proa__tensor_new(const proa_meta *meta)
 {
     if (PROA__UNLIKELY(!check_meta(meta))) return NULL;
     int ndim = meta->ndim;
-    size_t item = proa_dtype_size(meta->dtype);
+    size_t item = proa__dtype_bytes((unsigned)meta->dtype);
     proa_tensor *t = handle_new(meta->dtype, ndim, 0);
     if (PROA__UNLIKELY(!t)) return NULL;
     for (int i = 0; i < ndim; i++) t->shape[i] = meta->shape[i];

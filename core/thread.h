@@ -87,6 +87,23 @@ void proa__large_give(void *base, size_t size);
 void proa__large_trim(void);
 int64_t proa__large_cached(void);
 
+/* Opens or closes a door on every thread: the watch door goes by a flag. */
+void proa__door_everywhere(proa_door door, bool open);
+/* proa__backend_allowed, inline: one load unless FLAGS_backends leaves a family out. */
+extern atomic_bool proa__backends_narrowed;
+static inline bool proa__may_use(const proa_kernel *kernel)
+{
+    return PROA__LIKELY(!atomic_load_explicit(&proa__backends_narrowed, memory_order_acquire)) ||
+           proa__backend_allowed(kernel);
+}
+/* proa_dtype_size, inline. */
+static inline size_t proa__dtype_bytes(unsigned dtype)
+{
+#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = bytes,
+    static const uint8_t sizes[PROA_DTYPE_COUNT] = {PROA_DTYPES(PROA_X)};
+#undef PROA_X
+    return dtype < PROA_DTYPE_COUNT ? sizes[dtype] : 0;
+}
 /* Releases everything this thread's scopes hold. */
 void proa__scope_leave_all(proa__thread *me);
 /* The message buffers a thread's ring hands out. NULL never. */

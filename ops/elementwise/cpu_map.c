@@ -133,25 +133,28 @@ static void plan_operand(map_plan *p, int k)
     if (o->kind != DIRECT || o->own != o->as) p->all_direct = false;
 }
 
+/* The hot path of small tensors, where nothing needs a plan; false: not such a call. */
+static inline bool run_small(proa_row row, int n, proa_tensor *const *tensor, const proa_dtype *as, const void *args)
+{
+    int64_t numel = tensor[0]->numel;
+    if (numel > PROA_GRAIN) return false;
+    char *at[PROA_MAP_MAX];
+    for (int k = 0; k < n; k++) {
+        const proa_tensor *t = tensor[k];
+        if (t->numel != numel || as[k] != (proa_dtype)t->dtype || (t->flags & PROA_T_STRIDED && numel != 1))
+            return false;
+        at[k] = t->data;
+    }
+    row(at, numel, args);
+    return true;
+}
+
 proa_status proa__map_run(const proa_map *map)
 {
     const proa_tensor *out = map->tensor[0];
     int64_t numel = out->numel;
     if (numel <= 0) return PROA_OK;
-    if (numel <= PROA_GRAIN) { /* the hot path of small tensors: nothing to plan */
-        char *at[PROA_MAP_MAX] = {out->data};
-        bool plain = map->as[0] == (proa_dtype)out->dtype;
-        for (int k = 1; k < map->n; k++) {
-            const proa_tensor *t = map->tensor[k];
-            at[k] = t->data;
-            plain &= t->numel == numel && map->as[k] == (proa_dtype)t->dtype &&
-                     (!(t->flags & PROA_T_STRIDED) || numel == 1);
-        }
-        if (plain) {
-            map->row(at, numel, map->args);
-            return PROA_OK;
-        }
-    }
+    if (run_small(map->row, map->n, map->tensor, map->as, map->args)) return PROA_OK;
     map_plan p = {.map = map, .all_direct = true};
     int64_t widest = 1, bytes = 0;
     for (int k = 0; k < map->n; k++) {
@@ -185,6 +188,8 @@ static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
 proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
 {
     proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
+    proa_dtype as[PROA_MAP_MAX] = {d, d, d, d, d};
+    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] && run_small(rows->at[d], n, tensors, as, args)) return PROA_OK;
     proa_map map = {.row = rows->at[d], .n = n, .args = args};
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32

@@ -8,6 +8,9 @@
 
 bool proa__broadcast_into(proa_meta *m, const proa_tensor *t)
 {
+    bool same = m->ndim == t->ndim;
+    for (int i = 0; i < t->ndim && same; i++) same = m->shape[i] == t->shape[i];
+    if (same) return true;
     int ndim = m->ndim > t->ndim ? m->ndim : t->ndim;
     int64_t shape[PROA_MAX_DIMS];
     for (int i = 0; i < ndim; i++) {
@@ -39,7 +42,7 @@ static proa_status broadcast_inputs(const proa_op *op, const void *args, int fir
     const proa_tensor *x = *proa_field_tensor(&op->fields[first], args);
     m->dtype = (proa_dtype)x->dtype;
     m->ndim = x->ndim;
-    memcpy(m->shape, x->shape, (size_t)x->ndim * sizeof *x->shape);
+    for (int i = 0; i < x->ndim; i++) m->shape[i] = x->shape[i];
     for (int i = first + 1; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
         const proa_tensor *t = *proa_field_tensor(f, args);

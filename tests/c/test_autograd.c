@@ -446,6 +446,30 @@ START_TEST(stale_views_are_refused)
 }
 END_TEST
 
+START_TEST(leaves_own_no_graph)
+{
+    int64_t before = proa_memory_get_stats().live_blocks;
+    for (int backward = 0; backward < 2; backward++)
+        for (int kept = 0; kept < 2; kept++) {
+            PROA_SCOPED;
+            proa_tensor *x = leaf(VECTOR(1, 2)), *last = NULL;
+            int64_t blocks = 0;
+            for (int i = 0; i < 4; i++) {
+                PROA_SCOPED;
+                proa_tensor *y = proa_sum(proa_multiply(x, x));
+                if (backward) ck_assert_int_eq(proa_backward(y), PROA_OK);
+                if (i == 1) blocks = proa_memory_get_stats().live_blocks;
+                if (i == 3) ck_assert_int_eq(proa_memory_get_stats().live_blocks, blocks);
+                if (i == 3 && kept) last = proa_keep(y); /* outlives x */
+            }
+            proa_drop(x);
+            proa_release(last);
+        }
+    ck_assert_int_eq(proa_memory_get_stats().live_blocks, before);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 /* ---- size ------------------------------------------------------------------------------ */
 
 enum { LONG = 100000 };
@@ -522,5 +546,5 @@ SUITE("autograd", adds_up_over_uses_and_calls, takes_several_outputs_and_gradien
       grad_returns_and_adds_to_no_leaf, gradients_have_gradients, backward_of_a_gradient_reaches_leaves,
       hooks_change_what_flows, retained_gradients, custom_functions, recompute_equals_plain,
       saved_tensors_are_checked, in_place_moves_on, in_place_through_a_transposed_view,
-      in_place_through_a_slice, stale_views_are_refused, long_chains_need_no_stack,
+      in_place_through_a_slice, stale_views_are_refused, leaves_own_no_graph, long_chains_need_no_stack,
       gradcheck_passes_and_fails)
