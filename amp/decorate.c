@@ -16,8 +16,9 @@ proa_status proa_amp_decorate(proa_tensors parameters, proa_dtype dtype)
     for (int64_t i = 0; i < parameters.count; i++) {
         proa_tensor *p = parameters.at[i];
         if (!p || p == proa_none || proa_is_symbolic(p) || !proa_is_leaf(p))
-            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "amp_decorate: parameter %lld is %s; expected a leaf with data",
-                             (long long)i, p ? proa__tensor_text(p) : "NULL");
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "amp_decorate: parameter %lld is %s; expected a leaf with data", (long long)i,
+                             p ? proa__tensor_text(p) : "NULL");
         if (p->dtype != PROA_F32) continue;
         PROA_SCOPED;
         proa_tensor *low = proa_cast(p, dtype);

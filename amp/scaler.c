@@ -8,8 +8,8 @@
 #include <proa/autograd.h>
 
 struct proa_scaler {
-    proa_scaler_opts opts;                  /* resolved */
-    proa_tensor *scale, *good, *bad;        /* kept: float32[1], int32[1], int32[1] */
+    proa_scaler_opts opts;           /* resolved */
+    proa_tensor *scale, *good, *bad; /* kept: float32[1], int32[1], int32[1] */
     bool skipped;
 };
 
@@ -18,11 +18,11 @@ static proa_status check(const proa_scaler_opts *o)
     if (o->init_scale > 0 && o->growth > 1 && o->backoff > 0 && o->backoff < 1 && o->growth_interval > 0 &&
         o->backoff_interval > 0)
         return PROA_OK;
-    return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                     "scaler: init_scale %g, growth %g, backoff %g, intervals %lld and %lld; expected a positive "
-                     "scale, growth > 1, 0 < backoff < 1, positive intervals",
-                     o->init_scale, o->growth, o->backoff, (long long)o->growth_interval,
-                     (long long)o->backoff_interval);
+    return proa_fail(
+        PROA_ERR_INVALID_ARGUMENT,
+        "scaler: init_scale %g, growth %g, backoff %g, intervals %lld and %lld; expected a positive "
+        "scale, growth > 1, 0 < backoff < 1, positive intervals",
+        o->init_scale, o->growth, o->backoff, (long long)o->growth_interval, (long long)o->backoff_interval);
 }
 
 proa_scaler *proa_scaler_new_opt(proa_scaler_opts opts)
@@ -80,7 +80,8 @@ static proa_status gradients(proa_optimizer *opt, proa_tensors *list)
 proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt)
 {
     PROA_TRY(proa_error());
-    if (!s || !opt) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "scaler_step: scaler and optimiser must be given");
+    if (!s || !opt)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "scaler_step: scaler and optimiser must be given");
     PROA_SCOPED;
     PROA_NO_GRAD;
     proa_tensors grads;

@@ -63,7 +63,8 @@ static void write_text(proa_layer *net, const proa_text *text, const char *start
     if (!encoded || proa_copy_out(encoded, ids, (size_t)n * sizeof *ids) != PROA_OK) return;
     proa_eval(net);
     printf("%s", start);
-    for (int i = 0; i < length && n < 4096 && !proa_error(); i++) PROA_SCOPE {
+    for (int i = 0; i < length && n < 4096 && !proa_error(); i++)
+        PROA_SCOPE {
             PROA_NO_GRAD;
             int64_t from = n > WINDOW ? n - WINDOW : 0;
             proa_tensor *x = proa_from_data(ids + from, PROA_SHAPE(1, n - from), PROA_I64);
@@ -98,17 +99,18 @@ int main(int argc, char **argv)
     proa_seed(7);
     proa_text *text = proa_text_load(path, false);
     if (!text) return proa_finish(stderr);
-    proa_loader *batches = proa_load_text(text, .window = WINDOW, .batch = BATCH, .shuffle = true, .drop_last = true);
+    proa_loader *batches =
+        proa_load_text(text, .window = WINDOW, .batch = BATCH, .shuffle = true, .drop_last = true);
     proa_layer *net = make_decoder(proa_text_vocabulary(text));
-    proa_optimizer *opt = proa_adamw(
-        proa_parameters(net), .beta2 = 0.99, .clip = {PROA_CLIP_GLOBAL_NORM, 1},
-        .schedule = proa_linear_warmup(proa_cosine_decay(2e-3, steps, 1e-4), 20, 1e-4, 2e-3));
+    proa_optimizer *opt =
+        proa_adamw(proa_parameters(net), .beta2 = 0.99, .clip = {PROA_CLIP_GLOBAL_NORM, 1},
+                   .schedule = proa_linear_warmup(proa_cosine_decay(2e-3, steps, 1e-4), 20, 1e-4, 2e-3));
     printf("%lld parameters%s\n", (long long)proa_parameter_count(net), bf16 ? ", bfloat16" : "");
 
     proa_progress *bar = proa_progress_new(stdout, "steps", steps);
     double mean = 0;
     while (step < steps && !proa_error()) {
-        proa_each(batch, batches) {
+        proa_each (batch, batches) {
             proa_tensor *loss = loss_of(net, batch, bf16);
             proa_backward(loss);
             proa_step(opt);

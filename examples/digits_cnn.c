@@ -9,12 +9,12 @@
 
 static proa_layer *make_net(void)
 {
-    return proa_sequential(
-        proa_conv2d_layer(1, 32, 3, .padding = 1), proa_batch_norm_layer(32), proa_relu_layer(),
-        proa_conv2d_layer(32, 32, 3, .padding = 1), proa_batch_norm_layer(32), proa_relu_layer(),
-        proa_max_pool2d_layer(2), proa_conv2d_layer(32, 64, 3, .padding = 1), proa_relu_layer(),
-        proa_max_pool2d_layer(2), proa_flatten_layer(), proa_dropout_layer(0.3),
-        proa_linear_layer(64 * 2 * 2, 10));
+    return proa_sequential(proa_conv2d_layer(1, 32, 3, .padding = 1), proa_batch_norm_layer(32),
+                           proa_relu_layer(), proa_conv2d_layer(32, 32, 3, .padding = 1),
+                           proa_batch_norm_layer(32), proa_relu_layer(), proa_max_pool2d_layer(2),
+                           proa_conv2d_layer(32, 64, 3, .padding = 1), proa_relu_layer(),
+                           proa_max_pool2d_layer(2), proa_flatten_layer(), proa_dropout_layer(0.3),
+                           proa_linear_layer(64 * 2 * 2, 10));
 }
 
 /* Share of the samples whose largest score is at their label. */
@@ -22,7 +22,7 @@ static double accuracy(proa_layer *net, proa_loader *data)
 {
     double right = 0, all = 0;
     proa_eval(net);
-    proa_each(batch, data) {
+    proa_each (batch, data) {
         PROA_NO_GRAD;
         proa_tensor *guess = proa_argmax(proa_forward(net, batch->x), .axis = PROA_SCALAR(1));
         right += proa_item(proa_sum(proa_cast(proa_equal(guess, batch->y), PROA_F32)));
@@ -36,7 +36,7 @@ static double accuracy(proa_layer *net, proa_loader *data)
 static double train_epoch(proa_layer *net, proa_optimizer *opt, proa_loader *data, proa_progress *bar)
 {
     double sum = 0, batches = 0;
-    proa_each(batch, data) {
+    proa_each (batch, data) {
         /* a digit stays what it is a pixel further left or right: two batches of three are moved */
         proa_tensor *x = proa_roll(batch->x, PROA_INTS(batch->index % 3 - 1), .axis = PROA_INTS(3));
         proa_tensor *loss = proa_cross_entropy(proa_forward(net, x), batch->y);
@@ -57,7 +57,7 @@ static void draw(proa_layer *net, proa_loader *data)
     enum { SHOWN = 5, SIDE = 8 };
     const char shades[] = " .:-=+*#%@";
     proa_eval(net);
-    proa_each(batch, data) {
+    proa_each (batch, data) {
         PROA_NO_GRAD;
         proa_tensor *guess = proa_argmax(proa_forward(net, batch->x), .axis = PROA_SCALAR(1));
         const float *pixels = proa_data(batch->x);

@@ -25,7 +25,10 @@ static proa_status check(proa_state *s, const char *name, proa_tensor *t)
                      proa__tensor_text(from), proa__tensor_text(t));
 }
 
-static proa_status copy(proa_state *s, const char *name, proa_tensor *t) { return proa_state_copy_to(s, name, t); }
+static proa_status copy(proa_state *s, const char *name, proa_tensor *t)
+{
+    return proa_state_copy_to(s, name, t);
+}
 
 static proa_status each_of(proa_state *s, const char *prefix, proa_named_list list, item_fn fn)
 {
@@ -94,7 +97,8 @@ proa_status proa_checkpoint_save_opt(const char *path, proa_layer *layer, proa_o
                                      proa_checkpoint_opts opts)
 {
     PROA_TRY(proa_error());
-    if (!path || !layer) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "checkpoint_save: path and layer must be given");
+    if (!path || !layer)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "checkpoint_save: path and layer must be given");
     proa_state *s = proa_state_new();
     if (!s) return proa_error();
     proa_status status = each_tensor(s, layer, opt, opts.scaler, put);
@@ -113,7 +117,8 @@ typedef struct numbers {
     int64_t loader_seed;
 } numbers;
 
-static proa_status read_numbers(const proa_state *s, proa_optimizer *opt, const proa_checkpoint_opts *o, numbers *n)
+static proa_status read_numbers(const proa_state *s, proa_optimizer *opt, const proa_checkpoint_opts *o,
+                                numbers *n)
 {
     PROA_TRY(proa_state_get_int(s, "rng/seed", &n->seed));
     PROA_TRY(proa_state_get_int(s, "rng/offset", &n->offset));
@@ -135,7 +140,8 @@ static proa_status read_numbers(const proa_state *s, proa_optimizer *opt, const 
     return PROA_OK;
 }
 
-static proa_status restore(proa_state *s, proa_layer *layer, proa_optimizer *opt, const proa_checkpoint_opts *o)
+static proa_status restore(proa_state *s, proa_layer *layer, proa_optimizer *opt,
+                           const proa_checkpoint_opts *o)
 {
     numbers n = {0};
     PROA_TRY(each_tensor(s, layer, opt, o->scaler, check));
@@ -157,7 +163,8 @@ proa_status proa_checkpoint_load_opt(const char *path, proa_layer *layer, proa_o
                                      proa_checkpoint_opts opts)
 {
     PROA_TRY(proa_error());
-    if (!path || !layer) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "checkpoint_load: path and layer must be given");
+    if (!path || !layer)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "checkpoint_load: path and layer must be given");
     PROA_SCOPED;
     proa_state *s = proa_state_load(path);
     if (!s) return proa_error();

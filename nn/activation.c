@@ -1,13 +1,16 @@
 /* Layers without parameters: activations, flatten, dropout, pooling. Uses nn/layer.h. */
 #include "nn/layer.h"
 
-#define ACTIVATION(name, expression)                                                                         \
-    static proa_tensor *name##_forward(proa_layer *self, proa_tensor *x)                                     \
-    {                                                                                                        \
-        (void)self;                                                                                          \
-        return expression;                                                                                   \
-    }                                                                                                        \
-    proa_layer *proa_##name##_layer(void) { return proa_layer_new(sizeof(proa_layer), #name, name##_forward); }
+#define ACTIVATION(name, expression)                                      \
+    static proa_tensor *name##_forward(proa_layer *self, proa_tensor *x)  \
+    {                                                                     \
+        (void)self;                                                       \
+        return expression;                                                \
+    }                                                                     \
+    proa_layer *proa_##name##_layer(void)                                 \
+    {                                                                     \
+        return proa_layer_new(sizeof(proa_layer), #name, name##_forward); \
+    }
 
 ACTIVATION(relu, proa_relu(x))
 ACTIVATION(gelu, proa_gelu(x))
@@ -23,8 +26,8 @@ typedef struct sized {
     double p;
 } sized;
 
-static proa_layer *sized_new(const char *type, proa_tensor *(*forward)(proa_layer *, proa_tensor *), int64_t size,
-                             double p)
+static proa_layer *sized_new(const char *type, proa_tensor *(*forward)(proa_layer *, proa_tensor *),
+                             int64_t size, double p)
 {
     sized *s = (sized *)proa_layer_new(sizeof *s, type, forward);
     if (!s) return NULL;
@@ -63,7 +66,10 @@ static proa_tensor *max_pool2d_forward(proa_layer *self, proa_tensor *x)
     return proa_max_pool2d(x, PROA_INTS(k, k));
 }
 
-proa_layer *proa_max_pool2d_layer(int64_t kernel) { return sized_new("max_pool2d", max_pool2d_forward, kernel, 0); }
+proa_layer *proa_max_pool2d_layer(int64_t kernel)
+{
+    return sized_new("max_pool2d", max_pool2d_forward, kernel, 0);
+}
 
 static proa_tensor *avg_pool2d_forward(proa_layer *self, proa_tensor *x)
 {
@@ -71,7 +77,10 @@ static proa_tensor *avg_pool2d_forward(proa_layer *self, proa_tensor *x)
     return proa_avg_pool2d(x, PROA_INTS(k, k));
 }
 
-proa_layer *proa_avg_pool2d_layer(int64_t kernel) { return sized_new("avg_pool2d", avg_pool2d_forward, kernel, 0); }
+proa_layer *proa_avg_pool2d_layer(int64_t kernel)
+{
+    return sized_new("avg_pool2d", avg_pool2d_forward, kernel, 0);
+}
 
 static proa_tensor *adaptive_avg_pool2d_forward(proa_layer *self, proa_tensor *x)
 {

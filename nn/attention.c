@@ -25,10 +25,9 @@ static proa_tensor *attention_forward(proa_layer *self, proa_tensor *x)
     }
     proa_tensor *q = project(a, self->children[0], x), *k = project(a, self->children[1], x);
     proa_tensor *v = project(a, self->children[2], x);
-    proa_tensor *mixed =
-        proa_scaled_dot_product_attention(q, k, v, proa_none, .dropout_p = a->dropout, .is_causal = a->causal,
-                                          .no_training = self->eval)
-            .out;
+    proa_tensor *mixed = proa_scaled_dot_product_attention(q, k, v, proa_none, .dropout_p = a->dropout,
+                                                           .is_causal = a->causal, .no_training = self->eval)
+                             .out;
     return proa_forward(self->children[3], proa_reshape(mixed, PROA_SHAPE(0, 0, a->features)));
 }
 
@@ -37,8 +36,9 @@ proa_layer *proa_attention_layer_opt(int64_t features, int64_t heads, proa_atten
     static const char *const names[] = {"q_proj", "k_proj", "v_proj", "out_proj"};
     if (proa_error()) return NULL;
     if (features < 1 || heads < 1 || features % heads) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "attention_layer: heads is %lld, which must divide features (%lld)",
-                  (long long)heads, (long long)features);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  "attention_layer: heads is %lld, which must divide features (%lld)", (long long)heads,
+                  (long long)features);
         return NULL;
     }
     if (!proa__is_probability("attention_layer", "dropout", opts.dropout)) return NULL;
@@ -89,9 +89,9 @@ proa_layer *proa_transformer_layer_opt(int64_t features, int64_t heads, int64_t 
     t->dropout = opts.dropout;
     t->norm_first = opts.norm_first;
     t->relu = opts.relu;
-    t->attention = proa_layer_add(
-        &t->base, "self_attn",
-        proa_attention_layer(features, heads, .causal = opts.causal, .dropout = opts.dropout));
+    t->attention =
+        proa_layer_add(&t->base, "self_attn",
+                       proa_attention_layer(features, heads, .causal = opts.causal, .dropout = opts.dropout));
     t->linear1 = proa_layer_add(&t->base, "linear1", proa_linear_layer(features, feed_forward_size));
     t->linear2 = proa_layer_add(&t->base, "linear2", proa_linear_layer(feed_forward_size, features));
     t->norm1 = proa_layer_add(&t->base, "norm1", proa_layer_norm_layer(features));

@@ -20,8 +20,8 @@ static proa_tensor *conv_forward(proa_layer *self, proa_tensor *x)
     const conv *c = (const conv *)self;
     proa_ints stride = {c->spatial, c->stride, NULL, NULL}, padding = {c->spatial, c->padding, NULL, NULL},
               dilation = {c->spatial, c->dilation, NULL, NULL};
-#define CONV(op)                                                                                        \
-    op(x, c->weight, c->bias, .stride = stride, .padding = padding, .dilation = dilation,               \
+#define CONV(op)                                                                          \
+    op(x, c->weight, c->bias, .stride = stride, .padding = padding, .dilation = dilation, \
        .groups = c->groups, .data_format = c->format, .padding_algorithm = c->algorithm)
     switch (c->spatial) {
     case 1: return CONV(proa_conv1d);
@@ -37,9 +37,9 @@ static proa_tensor *transpose_forward(proa_layer *self, proa_tensor *x)
     proa_ints stride = {c->spatial, c->stride, NULL, NULL}, padding = {c->spatial, c->padding, NULL, NULL},
               dilation = {c->spatial, c->dilation, NULL, NULL},
               output_padding = {c->output_padding[0] ? c->spatial : 0, c->output_padding, NULL, NULL};
-#define CONV(op)                                                                                    \
-    op(x, c->weight, c->bias, .stride = stride, .padding = padding, .dilation = dilation,           \
-       .output_padding = output_padding, .groups = c->groups, .data_format = c->format,             \
+#define CONV(op)                                                                          \
+    op(x, c->weight, c->bias, .stride = stride, .padding = padding, .dilation = dilation, \
+       .output_padding = output_padding, .groups = c->groups, .data_format = c->format,   \
        .padding_algorithm = c->algorithm)
     switch (c->spatial) {
     case 1: return CONV(proa_conv1d_transpose);
@@ -53,11 +53,13 @@ static proa_status check(int spatial, int64_t in, int64_t out, int64_t kernel, c
 {
     if (spatial < 1 || spatial > 3)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "conv_layer: %d spatial dims, expected 1 to 3", spatial);
-    if (in < 1 || out < 1 || kernel < 1 || o->stride < 0 || o->dilation < 0 || o->padding < 0 || o->groups < 0)
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "conv%dd_layer: in %lld, out %lld, kernel %lld: channels and kernel must be at least 1, "
-                         "stride, padding, dilation and groups not negative",
-                         spatial, (long long)in, (long long)out, (long long)kernel);
+    if (in < 1 || out < 1 || kernel < 1 || o->stride < 0 || o->dilation < 0 || o->padding < 0 ||
+        o->groups < 0)
+        return proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "conv%dd_layer: in %lld, out %lld, kernel %lld: channels and kernel must be at least 1, "
+            "stride, padding, dilation and groups not negative",
+            spatial, (long long)in, (long long)out, (long long)kernel);
     int64_t groups = o->groups ? o->groups : 1;
     if (in % groups || out % groups)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,

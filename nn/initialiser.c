@@ -40,8 +40,8 @@ static proa_tensor *assigned(proa_ints shape, proa_dtype dtype, proa_tensor *val
     bool same = value->ndim == shape.count;
     for (int64_t i = 0; same && i < shape.count; i++) same = value->shape[i] == shape.at[i];
     if (same) return value->dtype == dtype ? proa_assign(value) : proa_cast(value, dtype);
-    proa_fail(PROA_ERR_INVALID_ARGUMENT, "initialiser: the value is %s, the parameter %s", proa__tensor_text(value),
-              proa__shape_text(shape.at, (int)shape.count));
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "initialiser: the value is %s, the parameter %s",
+              proa__tensor_text(value), proa__shape_text(shape.at, (int)shape.count));
     return NULL;
 }
 

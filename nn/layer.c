@@ -16,7 +16,8 @@ static struct {
 
 static int64_t next_number(const char *type)
 {
-    while (atomic_flag_test_and_set_explicit(&names.busy, memory_order_acquire)) {}
+    while (atomic_flag_test_and_set_explicit(&names.busy, memory_order_acquire)) {
+    }
     int i = 0;
     while (i < MAX_TYPES - 1 && names.type[i] && strcmp(names.type[i], type) != 0) i++;
     names.type[i] = type;
@@ -27,12 +28,14 @@ static int64_t next_number(const char *type)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-proa_layer *proa_layer_new(size_t bytes, const char *type, proa_tensor *(*forward)(proa_layer *, proa_tensor *))
+proa_layer *proa_layer_new(size_t bytes, const char *type,
+                           proa_tensor *(*forward)(proa_layer *, proa_tensor *))
 {
     if (proa_error()) return NULL;
     if (bytes < sizeof(proa_layer) || !type) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "layer_new: a layer needs a type and at least %zu bytes, got %zu",
-                  sizeof(proa_layer), bytes);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  "layer_new: a layer needs a type and at least %zu bytes, got %zu", sizeof(proa_layer),
+                  bytes);
         return NULL;
     }
     proa_layer *layer = proa__calloc(bytes);
@@ -64,7 +67,8 @@ void proa_layer_free(proa_layer *layer)
 proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child)
 {
     if (proa_error() || !parent || !child || !name) {
-        if (!proa_error()) proa_fail(PROA_ERR_INVALID_ARGUMENT, "layer_add: parent, name and child must be given");
+        if (!proa_error())
+            proa_fail(PROA_ERR_INVALID_ARGUMENT, "layer_add: parent, name and child must be given");
         proa_layer_free(child);
         return NULL;
     }
@@ -92,11 +96,13 @@ static proa_status name_parameter(proa_layer *layer, const char *name, proa_tens
     for (int32_t i = 0; i < layer->n_parameters; i++)
         same += (strstr(layer->parameters[i].name, "bias") != NULL) == is_bias;
     char text[160];
-    snprintf(text, sizeof text, "%s_%lld.%c_%d", layer->type, (long long)layer->number, is_bias ? 'b' : 'w', same);
+    snprintf(text, sizeof text, "%s_%lld.%c_%d", layer->type, (long long)layer->number, is_bias ? 'b' : 'w',
+             same);
     return proa_set_name(t, text);
 }
 
-static proa_tensor *add_tensor(proa_layer *layer, const char *name, proa_ints shape, proa_init init, bool is_buffer)
+static proa_tensor *add_tensor(proa_layer *layer, const char *name, proa_ints shape, proa_init init,
+                               bool is_buffer)
 {
     if (proa_error()) return NULL;
     if (!layer || !name) {
@@ -134,9 +140,10 @@ proa_tensor *proa_forward(proa_layer *layer, proa_tensor *x)
 {
     if (proa_error()) return NULL;
     if (!layer || !layer->forward || !x) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, !layer ? "forward: layer is NULL: did making it fail?"
-                                             : !x   ? "forward: x is NULL"
-                                                    : "forward: this layer has no forward function of one input");
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  !layer ? "forward: layer is NULL: did making it fail?"
+                  : !x   ? "forward: x is NULL"
+                         : "forward: this layer has no forward function of one input");
         return NULL;
     }
     PROA_SCOPED;

@@ -17,7 +17,8 @@ static proa_tensor *batch_forward(proa_layer *self, proa_tensor *x)
 {
     const norm *n = (const norm *)self;
     return proa_batch_norm(x, n->mean, n->variance, n->weight, n->bias, .is_test = self->eval,
-                           .momentum = given(n->momentum), .epsilon = given(n->epsilon), .data_format = n->format)
+                           .momentum = given(n->momentum), .epsilon = given(n->epsilon),
+                           .data_format = n->format)
         .out;
 }
 
@@ -49,8 +50,8 @@ static proa_tensor *instance_forward(proa_layer *self, proa_tensor *x)
     return proa_instance_norm(x, n->weight, n->bias, .epsilon = given(n->epsilon)).out;
 }
 
-static norm *norm_new(const char *type, proa_tensor *(*forward)(proa_layer *, proa_tensor *), int64_t features,
-                      const char *weight, proa_norm_layer_opts opts)
+static norm *norm_new(const char *type, proa_tensor *(*forward)(proa_layer *, proa_tensor *),
+                      int64_t features, const char *weight, proa_norm_layer_opts opts)
 {
     if (proa_error()) return NULL;
     if (features < 1) {
@@ -91,8 +92,9 @@ proa_layer *proa_layer_norm_layer_opt(int64_t features, proa_norm_layer_opts opt
 proa_layer *proa_group_norm_layer_opt(int64_t groups, int64_t channels, proa_norm_layer_opts opts)
 {
     if (!proa_error() && (groups < 1 || channels % groups))
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "group_norm_layer: groups is %lld, which must divide channels (%lld)",
-                  (long long)groups, (long long)channels);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  "group_norm_layer: groups is %lld, which must divide channels (%lld)", (long long)groups,
+                  (long long)channels);
     norm *n = norm_new("group_norm", group_forward, channels, "weight", opts);
     if (!n) return NULL;
     n->groups = groups;

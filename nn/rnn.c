@@ -10,7 +10,8 @@ typedef struct rnn {
     int64_t in, hidden, layers, directions;
     double dropout;
     bool time_major;
-    proa_tensor **weights; /* owned list of borrowed tensors, in the op's order: all w_ih, w_hh, then biases */
+    proa_tensor *
+        *weights; /* owned list of borrowed tensors, in the op's order: all w_ih, w_hh, then biases */
 } rnn;
 
 static void rnn_release(proa_layer *self) { proa__free(((rnn *)self)->weights); }
@@ -43,8 +44,8 @@ proa_rnn_output proa_rnn_forward(proa_layer *layer, proa_tensor *x, proa_tensor 
     }
     const rnn *r = (const rnn *)layer;
     if (proa_ndim(x) != 3) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "rnn_forward: x is %s; expected [%s, %lld]", proa__tensor_text(x),
-                  r->time_major ? "T, N" : "N, T", (long long)r->in);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "rnn_forward: x is %s; expected [%s, %lld]",
+                  proa__tensor_text(x), r->time_major ? "T, N" : "N, T", (long long)r->in);
         return failed;
     }
     PROA_SCOPED;
@@ -55,9 +56,9 @@ proa_rnn_output proa_rnn_forward(proa_layer *layer, proa_tensor *x, proa_tensor 
     c = lstm ? initial_state(r, c, in) : proa_none;
     proa_tensors states = {lstm ? 2 : 1, (proa_tensor *[]){h, c}};
     proa_tensors weights = {4 * r->layers * r->directions, r->weights};
-    proa_rnn_result y = proa_rnn(in, states, weights, lengths, .mode = r->mode, .num_layers = r->layers,
-                                 .is_bidirec = r->directions == 2, .dropout_prob = r->dropout,
-                                 .no_training = layer->eval);
+    proa_rnn_result y =
+        proa_rnn(in, states, weights, lengths, .mode = r->mode, .num_layers = r->layers,
+                 .is_bidirec = r->directions == 2, .dropout_prob = r->dropout, .no_training = layer->eval);
     if (proa_error() || !y.out) return failed;
     proa_tensor *out = r->time_major ? y.out : proa_transpose(y.out, PROA_INTS(1, 0, 2));
     return (proa_rnn_output){proa_return(out), proa_return(y.state.at[0]),
@@ -83,7 +84,8 @@ static void add_cell(rnn *r, int64_t layer, int64_t direction)
         snprintf(name, sizeof name, "%s_l%lld%s", names[i], (long long)layer, direction ? "_reverse" : "");
         int64_t shape[2] = {rows, i == 0 ? in : r->hidden};
         proa_ints dims = {i < 2 ? 2 : 1, shape, NULL, NULL};
-        r->weights[(i < 2 ? 0 : 2 * cells) + 2 * cell + i % 2] = proa_layer_parameter(&r->base, name, dims, init);
+        r->weights[(i < 2 ? 0 : 2 * cells) + 2 * cell + i % 2] =
+            proa_layer_parameter(&r->base, name, dims, init);
     }
 }
 
@@ -92,10 +94,11 @@ proa_layer *proa_rnn_layer_opt(proa_rnn_mode mode, int64_t in, int64_t hidden, p
     if (proa_error()) return NULL;
     int64_t layers = opts.layers ? opts.layers : 1;
     if (in < 1 || hidden < 1 || layers < 1 || layers > 4096 || mode > PROA_RNN_MODE_RNN_RELU) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                  "rnn_layer: mode %d, in %lld, hidden %lld, layers %lld: sizes must be at least 1, layers at most "
-                  "4096",
-                  (int)mode, (long long)in, (long long)hidden, (long long)layers);
+        proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "rnn_layer: mode %d, in %lld, hidden %lld, layers %lld: sizes must be at least 1, layers at most "
+            "4096",
+            (int)mode, (long long)in, (long long)hidden, (long long)layers);
         return NULL;
     }
     if (!proa__is_probability("rnn_layer", "dropout", opts.dropout)) return NULL;

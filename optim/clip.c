@@ -15,9 +15,8 @@ proa_status proa__clip_grads(proa_clip clip, proa_tensors grads)
     if (clip.kind == PROA_CLIP_NONE || grads.count == 0) return proa_error();
     if (clip.kind == PROA_CLIP_GLOBAL_NORM) return clip_global(clip.max, grads);
     for (int64_t i = 0; i < grads.count && !proa_error(); i++)
-        grads.at[i] =
-            clip.kind == PROA_CLIP_NORM
-                ? proa_clip_by_norm(grads.at[i], clip.max)
-                : proa_clip(grads.at[i], .min = PROA_SCALAR(-clip.max), .max = PROA_SCALAR(clip.max));
+        grads.at[i] = clip.kind == PROA_CLIP_NORM ? proa_clip_by_norm(grads.at[i], clip.max)
+                                                  : proa_clip(grads.at[i], .min = PROA_SCALAR(-clip.max),
+                                                              .max = PROA_SCALAR(clip.max));
     return proa_error();
 }

@@ -42,10 +42,11 @@ static proa_status check(const char *kind, const proa_optimizer_opts *o)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: clip.max is %g, expected a positive number", kind,
                          o->clip.max);
     }
-    return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                     "%s: lr %g, weight_decay %g, beta1 %g, beta2 %g, epsilon %g, rho %g: none may be negative, "
-                     "and betas must be below 1",
-                     kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->epsilon, o->rho);
+    return proa_fail(
+        PROA_ERR_INVALID_ARGUMENT,
+        "%s: lr %g, weight_decay %g, beta1 %g, beta2 %g, epsilon %g, rho %g: none may be negative, "
+        "and betas must be below 1",
+        kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->epsilon, o->rho);
 }
 
 static bool is_half(const proa_tensor *t) { return t->dtype == PROA_F16 || t->dtype == PROA_BF16; }
@@ -90,8 +91,8 @@ static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
                              (long long)i, p ? proa__tensor_text(p) : "NULL");
         for (int64_t j = 0; j < opt->count; j++)
             if (opt->params[j] == p)
-                return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: parameter %lld (%s) is in a group already", kind,
-                                 (long long)i, p->name ? p->name : "unnamed");
+                return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: parameter %lld (%s) is in a group already",
+                                 kind, (long long)i, p->name ? p->name : "unnamed");
     }
     return PROA_OK;
 }
@@ -113,8 +114,7 @@ proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_gr
     proa_tensor **list = proa__realloc(opt->params, (n + 1) * sizeof *list);
     if (!list) return proa_error();
     opt->params = list;
-    g[opt->n_groups++] =
-        (group){option(opts.lr_scale, 1), option(opts.weight_decay, opt->opts.weight_decay)};
+    g[opt->n_groups++] = (group){option(opts.lr_scale, 1), option(opts.weight_decay, opt->opts.weight_decay)};
     for (int64_t i = 0; i < params.count; i++) {
         proa__entry *e = &opt->entries[opt->count];
         *e = (proa__entry){.param = proa_keep(params.at[i]), .group = opt->n_groups - 1};

@@ -36,7 +36,7 @@ typedef struct proa__rule {
     const char *kind;
     proa__slot slots[PROA__SLOTS];
     double epsilon, weight_decay; /* defaults */
-    bool own_decay;               /* the op applies weight decay itself; otherwise L2 is added to the gradient */
+    bool own_decay; /* the op applies weight decay itself; otherwise L2 is added to the gradient */
     proa_status (*apply)(const proa_optimizer_opts *o, const proa__step_batch *b);
 } proa__rule;
 

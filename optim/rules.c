@@ -40,7 +40,8 @@ static proa_status lamb(const proa_optimizer_opts *o, const proa__step_batch *b)
 
 static proa_status adagrad(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
-    return proa_adagrad_step(b->params, b->grads, b->lr, b->slots[0], b->masters, .epsilon = given(o->epsilon));
+    return proa_adagrad_step(b->params, b->grads, b->lr, b->slots[0], b->masters,
+                             .epsilon = given(o->epsilon));
 }
 
 static proa_status rmsprop(const proa_optimizer_opts *o, const proa__step_batch *b)
@@ -62,10 +63,10 @@ static proa_status adamax(const proa_optimizer_opts *o, const proa__step_batch *
                             .beta1 = given(o->beta1), .beta2 = given(o->beta2), .epsilon = given(o->epsilon));
 }
 
-#define MOMENTS                                                                                          \
-    {                                                                                                    \
-        {"moment1", PROA__ZEROS}, {"moment2", PROA__ZEROS}, {"beta1_pow_acc", PROA__BETA1},              \
-            {"beta2_pow_acc", PROA__BETA2},                                                              \
+#define MOMENTS                                                                             \
+    {                                                                                       \
+        {"moment1", PROA__ZEROS}, {"moment2", PROA__ZEROS}, {"beta1_pow_acc", PROA__BETA1}, \
+            {"beta2_pow_acc", PROA__BETA2},                                                 \
     }
 
 static const proa__rule rules[] = {

@@ -11,8 +11,8 @@ typedef enum kind { STEP, MULTI_STEP, EXPONENTIAL, POLYNOMIAL, COSINE, NOAM, WAR
 struct proa_schedule {
     kind kind;
     int64_t epoch;
-    double lr, a, b;      /* gamma; end rate and power; … */
-    int64_t steps;        /* step size, decay or warmup steps, T_max */
+    double lr, a, b; /* gamma; end rate and power; … */
+    int64_t steps;   /* step size, decay or warmup steps, T_max */
     int64_t n_milestones;
     int64_t *milestones;  /* owned, ascending */
     proa_schedule *after; /* owned; of a warmup */
@@ -22,8 +22,8 @@ static proa_schedule *make(const char *who, proa_schedule with)
 {
     bool counted = with.kind != EXPONENTIAL && with.kind != MULTI_STEP;
     if (!proa_error() && (!(with.lr >= 0) || (counted && with.steps < 1)))
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: lr is %g and steps %lld; expected lr ≥ 0 and steps ≥ 1", who,
-                  with.lr, (long long)with.steps);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: lr is %g and steps %lld; expected lr ≥ 0 and steps ≥ 1",
+                  who, with.lr, (long long)with.steps);
     proa_schedule *s = proa_error() ? NULL : proa__calloc(sizeof *s);
     if (s) {
         *s = with;
@@ -50,11 +50,10 @@ proa_schedule *proa_multi_step_decay(double lr, proa_ints milestones, double gam
     int64_t *copy = proa__alloc((size_t)(milestones.count + 1) * sizeof *copy);
     if (!copy) return NULL;
     if (milestones.count) memcpy(copy, milestones.at, (size_t)milestones.count * sizeof *copy);
-    return make("multi_step_decay", (proa_schedule){.kind = MULTI_STEP,
-                                                    .lr = lr,
-                                                    .a = gamma,
-                                                    .milestones = copy,
-                                                    .n_milestones = milestones.count});
+    return make(
+        "multi_step_decay",
+        (proa_schedule){
+            .kind = MULTI_STEP, .lr = lr, .a = gamma, .milestones = copy, .n_milestones = milestones.count});
 }
 
 proa_schedule *proa_exponential_decay(double lr, double gamma)
@@ -84,11 +83,9 @@ proa_schedule *proa_noam_decay(int64_t d_model, int64_t warmup_steps, double lr)
 
 proa_schedule *proa_linear_warmup(proa_schedule *after, int64_t warmup_steps, double start_lr, double end_lr)
 {
-    return make("linear_warmup", (proa_schedule){.kind = WARMUP,
-                                                 .lr = end_lr,
-                                                 .a = start_lr,
-                                                 .steps = warmup_steps,
-                                                 .after = after});
+    return make(
+        "linear_warmup",
+        (proa_schedule){.kind = WARMUP, .lr = end_lr, .a = start_lr, .steps = warmup_steps, .after = after});
 }
 
 void proa_schedule_free(proa_schedule *s)

@@ -30,8 +30,7 @@ PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_
 
 /* An input of a layer that is exported: PROA_INPUT(-1, 1, 8, 8) is float32, dim −1 any length. */
 #define PROA_INPUT(...) PROA_INPUT_OF(PROA_F32, __VA_ARGS__)
-#define PROA_INPUT_OF(type, ...) \
-    (PROA_LITERAL(proa_input_spec){NULL, PROA_SHAPE(__VA_ARGS__), (type)})
+#define PROA_INPUT_OF(type, ...) (PROA_LITERAL(proa_input_spec){NULL, PROA_SHAPE(__VA_ARGS__), (type)})
 /* Captures proa_forward(layer, x) in inference mode and writes <prefix>.pdmodel and .pdiparams. The layer's
  * mode stays as it is. Errors: those of proa_capture and proa_program_save. */
 PROA_API proa_status proa_export(proa_layer *layer, const char *prefix, proa_input_spec input);

@@ -30,7 +30,8 @@ static void check_layer(proa_layer *layer, proa_tensor *x, proa_ints shape)
     if (params.count > 0) {
         ck_assert_int_eq(proa_backward(proa_sum(proa_square(y))), PROA_OK);
         for (int64_t i = 0; i < params.count; i++)
-            ck_assert_msg(proa_grad_of(params.at[i]) != PROA_NONE, "%s has no gradient", proa_name_of(params.at[i]));
+            ck_assert_msg(proa_grad_of(params.at[i]) != PROA_NONE, "%s has no gradient",
+                          proa_name_of(params.at[i]));
     }
     proa_layer_free(layer);
     check_ok();
@@ -75,7 +76,8 @@ END_TEST
 
 START_TEST(names_are_paddles)
 {
-    proa_layer *a = proa_linear_layer(2, 3), *b = proa_sequential(proa_batch_norm_layer(3), proa_linear_layer(3, 2));
+    proa_layer *a = proa_linear_layer(2, 3),
+               *b = proa_sequential(proa_batch_norm_layer(3), proa_linear_layer(3, 2));
     proa_named_list state = proa_layer_state(b);
     static const char *const paths[] = {"0.weight", "0.bias", "0._mean", "0._variance", "1.weight", "1.bias"};
     static const char *const names[] = {"batch_norm_0.w_0", "batch_norm_0.b_0", "batch_norm_0.w_1",
@@ -218,9 +220,9 @@ START_TEST(exported_layer_predicts_the_same)
 {
     char prefix[4096];
     snprintf(prefix, sizeof prefix, "%s/exported", getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : ".");
-    proa_layer *l = proa_sequential(proa_conv2d_layer(1, 4, 3, .padding = 1), proa_batch_norm_layer(4), proa_relu_layer(),
-                                    proa_max_pool2d_layer(2), proa_flatten_layer(), proa_dropout_layer(0.5),
-                                    proa_linear_layer(64, 3));
+    proa_layer *l = proa_sequential(proa_conv2d_layer(1, 4, 3, .padding = 1), proa_batch_norm_layer(4),
+                                    proa_relu_layer(), proa_max_pool2d_layer(2), proa_flatten_layer(),
+                                    proa_dropout_layer(0.5), proa_linear_layer(64, 3));
     proa_tensor *x = normal(PROA_SHAPE(5, 1, 8, 8));
     proa_forward(l, x); /* running statistics that are not the first */
     ck_assert_int_eq(proa_export(l, prefix, PROA_INPUT(-1, 1, 8, 8)), PROA_OK);

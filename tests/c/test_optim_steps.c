@@ -100,7 +100,7 @@ static void follow(proa_optimizer *opt, proa_tensor *p, void (*step)(number *, d
 START_TEST(formulas)
 {
     proa_tensor *p;
-#define FOLLOW(step, make) \
+#define FOLLOW(step, make)   \
     p = parameter(START, 3); \
     follow(make, p, step)
     FOLLOW(sgd, proa_sgd(PROA_LIST(p), .lr = 0.1));
@@ -126,8 +126,9 @@ static void check_rates(proa_schedule *s, const double *expected, int n)
     ck_assert_double_eq_tol(proa_schedule_lr(s), expected[1], 1e-9);
     proa_schedule_free(s);
 }
-#define RATES(s, ...) \
-    check_rates((s), (const double[]){__VA_ARGS__}, (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+#define RATES(s, ...)                               \
+    check_rates((s), (const double[]){__VA_ARGS__}, \
+                (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
 /* The numbers are real Paddle 2.6.2's. */
 START_TEST(schedules)
@@ -136,8 +137,10 @@ START_TEST(schedules)
     RATES(proa_multi_step_decay(1, PROA_INTS(2, 3), 0.5), 1, 1, 0.5, 0.25, 0.25);
     RATES(proa_exponential_decay(2, 0.5), 2, 1, 0.5, 0.25);
     RATES(proa_polynomial_decay(1, 4, 0.1, 2), 1, 0.60625, 0.325, 0.15625, 0.1, 0.1);
-    RATES(proa_cosine_decay(1, 4, 0.2), 1, 0.8828427124746191, 0.6, 0.3171572875253811, 0.2, 0.3171572875253811);
-    RATES(proa_noam_decay(100, 2, 1), 0, 0.035355339059327376, 0.07071067811865475, 0.05773502691896258, 0.05);
+    RATES(proa_cosine_decay(1, 4, 0.2), 1, 0.8828427124746191, 0.6, 0.3171572875253811, 0.2,
+          0.3171572875253811);
+    RATES(proa_noam_decay(100, 2, 1), 0, 0.035355339059327376, 0.07071067811865475, 0.05773502691896258,
+          0.05);
     RATES(proa_linear_warmup(proa_step_decay(1, 1, 0.5), 2, 0, 1), 0, 0.5, 1, 0.5, 0.25);
     RATES(proa_linear_warmup(NULL, 2, 0.1, 0.3), 0.1, 0.2, 0.3, 0.3);
 }
@@ -145,7 +148,8 @@ END_TEST
 
 START_TEST(clipping)
 {
-    static const proa_clip clips[] = {{PROA_CLIP_VALUE, 2}, {PROA_CLIP_NORM, 2}, {PROA_CLIP_GLOBAL_NORM, 6.5}};
+    static const proa_clip clips[] = {
+        {PROA_CLIP_VALUE, 2}, {PROA_CLIP_NORM, 2}, {PROA_CLIP_GLOBAL_NORM, 6.5}};
     static const double expected[3][3] = {{-2, -2, 2}, {-1.2, -1.6, 2}, {-1.5, -2, 6}};
     for (int i = 0; i < 3; i++) {
         proa_tensor *a = parameter((float[]){0, 0}, 2), *b = parameter((float[]){0}, 1);
@@ -239,8 +243,8 @@ static run start(uint64_t seed)
     run r = {0};
     proa_seed(seed);
     PROA_SCOPED;
-    r.net = proa_sequential(proa_linear_layer(4, 16), proa_batch_norm_layer(16), proa_relu_layer(), proa_dropout_layer(0.3),
-                            proa_linear_layer(16, 3));
+    r.net = proa_sequential(proa_linear_layer(4, 16), proa_batch_norm_layer(16), proa_relu_layer(),
+                            proa_dropout_layer(0.3), proa_linear_layer(16, 3));
     r.opt = proa_adamw(proa_parameters(r.net), .schedule = proa_cosine_decay(0.01, 30, 0));
     r.scaler = proa_scaler_new(.growth_interval = 3);
     proa_tensor *x = proa_gaussian(PROA_SHAPE(40, 4)), *y = proa_randint(0, 3, PROA_SHAPE(40));
@@ -252,8 +256,9 @@ static run start(uint64_t seed)
 static void advance(run *r, int64_t until, const char *save_at, int64_t when)
 {
     while (r->step < until && !proa_error()) {
-        proa_each(batch, r->data) {
-            proa_backward(proa_scaler_scale(r->scaler, proa_cross_entropy(proa_forward(r->net, batch->x), batch->y)));
+        proa_each (batch, r->data) {
+            proa_backward(
+                proa_scaler_scale(r->scaler, proa_cross_entropy(proa_forward(r->net, batch->x), batch->y)));
             proa_scaler_step(r->scaler, r->opt);
             proa_schedule_step(proa_optimizer_schedule(r->opt));
             if (++r->step == when)

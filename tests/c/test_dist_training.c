@@ -1,0 +1,106 @@
+/* Data parallelism: two processes with batches of 32 end with the weights of one process with batches of 64,
+ * on the digits. */
+#define _POSIX_C_SOURCE 200809L
+#include "suite.h"
+
+#include <proa.h>
+
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STEPS = 40 };
+
+/* Trains, and writes the parameters to `path` as a state. Returns the exit code. */
+static int train(int rank, int size, const char *store, const char *path)
+{
+    proa_set_threads(1);
+    if (size > 1) proa_dist_start(.store = store, .rank = rank, .size = size, .timeout = 60);
+    proa_seed(7 + (uint64_t)rank);
+    proa_layer *net =
+        proa_sequential(proa_conv2d_layer(1, 8, 3, .padding = 1), proa_relu_layer(), proa_max_pool2d_layer(2),
+                        proa_flatten_layer(), proa_linear_layer(128, 10));
+    proa_sync_layer(net);
+    proa_loader *data = proa_load_csv("examples/data/digits_train.csv", .shape = PROA_SHAPE(1, 8, 8),
+                                      .scale = 1.0 / 16, .batch = 64 / size, .shuffle = true, .seed = 3,
+                                      .drop_last = true, .rank = rank, .size = size);
+    proa_optimizer *opt = proa_momentum(proa_parameters(net), .lr = 0.05);
+    for (int step = 0; step < STEPS && !proa_error();) {
+        proa_each (batch, data) {
+            proa_backward(proa_cross_entropy(proa_forward(net, batch->x), batch->y));
+            proa_sync_gradients(opt);
+            proa_step(opt);
+            if (++step == STEPS) break;
+        }
+    }
+    if (path) {
+        proa_status saved = proa_checkpoint_save(path, net, opt);
+        (void)saved; /* proa_finish says so */
+    }
+    proa_optimizer_free(opt);
+    proa_layer_free(net);
+    proa_loader_free(data);
+    proa_dist_stop();
+    return proa_finish(stderr);
+}
+
+static pid_t start(int rank, int size, const char *store, const char *path)
+{
+    pid_t child = fork();
+    if (child == 0) _exit(train(rank, size, store, path));
+    ck_assert_int_gt(child, 0);
+    return child;
+}
+
+static void finish(pid_t child)
+{
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+static double largest_difference(const char *a, const char *b)
+{
+    double largest = 0;
+    proa_state *x = proa_state_load(a), *y = proa_state_load(b);
+    ck_assert_msg(x && y, "%s", proa_error_message());
+    for (int64_t i = 0; i < x->count; i++) {
+        proa_tensor *t = x->items[i].tensor;
+        if (!t) continue;
+        proa_tensor *u = proa_state_get(y, x->items[i].name);
+        largest = fmax(largest, proa_item(proa_max(proa_abs(proa_subtract(t, u)))));
+    }
+    ck_assert_msg(proa_error() == PROA_OK, "%s", proa_error_message());
+    proa_state_free(x);
+    proa_state_free(y);
+    return largest;
+}
+
+START_TEST(two_ranks_train_like_one)
+{
+    const char *folder = getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : "/tmp";
+    char store[4096], one[4200], two[4200], other[4200];
+    snprintf(store, sizeof store, "%s/dist_XXXXXX", folder);
+    ck_assert_ptr_nonnull(mkdtemp(store));
+    snprintf(one, sizeof one, "%s/one", store);
+    snprintf(two, sizeof two, "%s/two", store);
+    snprintf(other, sizeof other, "%s/other", store);
+    finish(start(0, 1, store, one));
+    pid_t first = start(0, 2, store, two), second = start(1, 2, store, other);
+    finish(first);
+    finish(second);
+    ck_assert_double_eq(largest_difference(two, other), 0);
+    ck_assert_double_lt(largest_difference(one, two), 2e-5);
+}
+END_TEST
+
+START_TEST(one_rank_needs_no_group)
+{
+    ck_assert_int_eq(proa_dist_start(.size = 1), PROA_OK);
+    ck_assert_int_eq(proa_dist_size(), 1);
+    ck_assert_int_eq(proa_dist_start(.size = 2, .rank = 2), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+}
+END_TEST
+
+SUITE("dist", two_ranks_train_like_one, one_rank_needs_no_group)
