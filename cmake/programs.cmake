@@ -24,12 +24,13 @@ if(PROA_BUILD_TESTS)
                                  ENVIRONMENT "FLAGS_cpu_level=${level}")
         endforeach()
     endforeach()
-    # Programs that long tests start and kill; they see internals.
-    file(GLOB killed CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kill/*.c")
-    foreach(file IN LISTS killed)
+    # Programs that Python tests start (and kill); they see internals.
+    file(GLOB started CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kill/*.c"
+                                        "${PROJECT_SOURCE_DIR}/tests/oracle/*.c")
+    foreach(file IN LISTS started)
         get_filename_component(name "${file}" NAME_WE)
-        proa_program(kill_${name} "${file}" tests proa_static)
-        target_include_directories(kill_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+        proa_program(started_${name} "${file}" tests proa_static)
+        target_include_directories(started_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
     endforeach()
     if(PROA_CHECK_LIBRARY AND PROA_CHECK_INCLUDE)
         file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/c/test_*.c")

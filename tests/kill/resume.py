@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Kills a training program again and again; after every kill it must resume and end bit for bit like the run
-that nobody killed. 30 kills strike between write, fsync and rename of a save, 20 at random moments.
+that nobody killed. Of 50 kills at least 20 strike between write, fsync and rename of a save; some come right
+after the rename, the rest at random moments.
 
     resume.py [build folder] [kills]
 """
@@ -60,7 +61,7 @@ def main():
             leftovers = sorted(p.name for p in folder.iterdir())
             if [n for n in leftovers if n not in ("state", "final", "state.tmp")]:
                 sys.exit(f"kill test: strange files are left: {leftovers}")
-    inside = struck["write"] + struck["fsync"] + struck["rename"]
+    inside = struck["write"] + struck["fsync"]
     if inside < kills * 2 // 5:
         sys.exit(f"kill test: only {inside} kills struck inside a save: {struck}")
     print(f"kill test: {sum(struck.values())} kills ({', '.join(f'{k} {v}' for k, v in struck.items())}), "
