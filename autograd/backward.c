@@ -185,7 +185,7 @@ static proa_status run_leaf(proa_node *n, const proa__backward_call *call)
 
 static proa_status check_saved(const proa_node *n)
 {
-    const char *name = n->op ? n->op->name : n->fn ? n->fn->name : "a custom function";
+    const char *name = n->op ? n->op->name : n->function.name ? n->function.name : "a custom function";
     if (n->freed)
         return proa_fail(PROA_ERR_BAD_STATE,
                          "backward: what %s saved was freed by an earlier backward; run that one with "
@@ -231,7 +231,10 @@ static proa_status reattach_outputs(const proa_node *n, void *args)
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
         proa_tensor **at = proa_field_tensor(f, args);
-        if (f->kind != PROA_FIELD_TENSOR) return PROA_OK;
+        if (f->kind != PROA_FIELD_TENSOR) {
+            index += (uint32_t)(n->n_out - (op->n_out - 1));
+            continue;
+        }
         if (*at && *at != proa_none && !((*at)->flags & PROA_T_META)) {
             proa_tensor *t = proa__tensor_alias(*at);
             if (!t) return proa_error();
@@ -256,9 +259,9 @@ static proa_status fill_given(const proa_node *n, char *grads)
             *(proa_tensor **)at = g;
             continue;
         }
-        /* a list output: all that is left, as nothing else may follow it */
+        /* the one list output (the generator allows no second): what single outputs do not take */
         proa_tensors *list = at;
-        list->count = n->n_out - index;
+        list->count = n->n_out - (op->n_out - 1);
         list->at = proa_scope_alloc((size_t)list->count * sizeof *list->at);
         if (!list->at) return proa_error();
         for (int64_t k = 0; k < list->count; k++)
@@ -325,14 +328,14 @@ static proa_status run_function(proa_node *n, bool create_graph)
     proa_tensors given = {n->n_out, proa_scope_alloc((size_t)n->n_out * sizeof(proa_tensor *))};
     if (!given.at) return proa_error();
     for (int32_t i = 0; i < n->n_out; i++) given.at[i] = output_gradient(n, i);
-    proa_tensors made = n->fn->backward(n->inputs, n->outputs, given, n->context);
+    proa_tensors made = n->function.backward(n->inputs, n->outputs, given, n->context);
     PROA_TRY(proa_error());
     if (made.count != n->n_edges)
         return proa_fail(
             PROA_ERR_INVALID_ARGUMENT,
             "backward: custom function %s returned %lld gradients for %d inputs; return one each "
             "(PROA_NONE for none)",
-            n->fn->name, (long long)made.count, n->n_edges);
+            n->function.name, (long long)made.count, n->n_edges);
     for (int32_t i = 0; i < n->n_edges; i++) PROA_TRY(send(&n->edges[i], made.at[i], create_graph));
     return PROA_OK;
 }

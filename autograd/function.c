@@ -73,7 +73,7 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
         proa__node_release(n);
         return proa_error();
     }
-    n->fn = fn;
+    n->function = *fn;
     n->context = context;
     for (int32_t i = 0; i < n->n_out; i++) {
         proa_tensor *t = outputs.at[i];

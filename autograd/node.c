@@ -9,7 +9,8 @@ static inline void clear(proa_node *n)
 {
     n->op = NULL;
     n->args = NULL;
-    n->fn = NULL;
+    n->function.name = NULL;
+    n->function.release = NULL;
     n->context = NULL;
     n->inputs.count = 0;
     n->inputs.at = NULL;
@@ -80,8 +81,8 @@ void proa__node_free_saved(proa_node *n)
     } else if (n->kind == PROA_NODE_FUNCTION) {
         release_list(&n->inputs);
         release_list(&n->outputs);
-        if (n->fn && n->fn->release) n->fn->release(n->context);
-        n->fn = NULL;
+        if (n->function.release) n->function.release(n->context);
+        n->function.release = NULL;
         n->context = NULL;
     }
     n->n_saved = 0;

@@ -145,6 +145,8 @@ class Op:
         self.dtypes = []
         for d in entry.get("dtypes", ["any"]):
             self.dtypes += lists.get(d) or ([d] if d in DTYPES else self.bad(f"unknown dtype list {d!r}"))
+        if self.vjp and self.vjp != "none" and sum(f.kind == "TENSORS" for f in self.outs) > 1:
+            self.bad("a differentiable op has at most one list output")
         self.kernels = entry.get("kernels", [f"{n}_cpu"])
         self.amp = AMP.get(entry.get("amp", "any")) or self.bad(f"amp: {entry['amp']!r}")
         self.wires = entry.get("paddle", [])
