@@ -21,14 +21,17 @@ struct proa__gloo {
     uint32_t tag = 0; /* collectives are called in the same order everywhere, so a counter tells them apart */
 };
 
-namespace {
+namespace
+{
 
 proa_status failed(const char *what, const std::exception &e)
 {
     /* this Gloo says "timed out" in words alone */
-    const bool late = std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
+    const bool late =
+        std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
     return proa_fail(late ? PROA_ERR_TIMEOUT : PROA_ERR_UNAVAILABLE,
-                     "%s: a process of the group did not answer: %s; is every rank still running?", what, e.what());
+                     "%s: a process of the group did not answer: %s; is every rank still running?", what,
+                     e.what());
 }
 
 struct wide {

@@ -112,9 +112,10 @@ static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM
                 int64_t height = gemm_min(GEMM_MC, m - i0);
                 GEMM_FN(gemm_pack_a)(height, kc, a + i0 * as.rs + p * as.cs, as, negate, pack);
                 for (int64_t j = 0; j < columns; j += GEMM_NR)
-                    for (int64_t i = 0; i < height; i += GEMM_MR)
+                    for (int64_t i = 0; i < height; i += GEMM_MR) {
                         GEMM_FN(gemm_micro)
                         (kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
+                    }
             }
         }
     }

@@ -264,9 +264,9 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
 static PyObject *tensor_repr(PyObject *self)
 {
     PyObject *shape = get_shape(self, NULL);
-    PyObject *text = shape ? PyUnicode_FromFormat("Tensor(%s%R)", proa_dtype_name(proa_dtype_of(self_tensor(self))),
-                                                  shape)
-                           : NULL;
+    PyObject *text =
+        shape ? PyUnicode_FromFormat("Tensor(%s%R)", proa_dtype_name(proa_dtype_of(self_tensor(self))), shape)
+              : NULL;
     Py_XDECREF(shape);
     return text;
 }

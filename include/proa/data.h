@@ -54,7 +54,7 @@ typedef struct proa_data_opts {
     double scale;     /* x is multiplied by it: 1.0 / 16 */
     proa_dtype dtype; /* of x; default float32 */
     /* CSV */
-    int64_t label;     /* column of y; default -1, the last; PROA_ZERO: the first; PROA_NO_LABEL: none */
+    int64_t label;          /* column of y; default -1, the last; PROA_ZERO: the first; PROA_NO_LABEL: none */
     char separator;         /* default ',' */
     proa_dtype label_dtype; /* of y; default int64 */
     /* text */

@@ -31,7 +31,7 @@ struct proa_layer {
     char **child_names;
     int32_t n_children;
     int64_t number; /* which layer of its type in this process, for parameter names; −1 until one is named */
-    bool eval; /* inference mode: dropout off, batch norm by running statistics */
+    bool eval;      /* inference mode: dropout off, batch norm by running statistics */
 };
 
 /* Makes a layer struct of `bytes` (≥ sizeof(proa_layer)), zeroed but for the base. NULL on error. */

@@ -49,7 +49,7 @@ typedef struct proa_field {
     uint16_t grad_offset;       /* in the grads struct; 0xffff if it has no gradient there */
     uint16_t want_offset;       /* of the want_<name> bool in the grads struct (inputs) */
     uint8_t kind, role, flags;
-    int8_t alias; /* OUT: index among `fields` of the input it aliases or overwrites; −1 */
+    int8_t alias;     /* OUT: index among `fields` of the input it aliases or overwrites; −1 */
     int8_t saved_for; /* SAVED: kept by value only if this input wants a gradient, else by meta; −1: always */
 } proa_field;
 

@@ -72,10 +72,10 @@ typedef void (*convert_fn)(void *out, const void *in, int64_t n);
     CONVERT(FROM, class, F64)     \
     CONVERT(FROM, class, C64)     \
     CONVERT(FROM, class, C128)
-#define SOURCES(X)                                                                                  \
-    X(U8, WHOLE)                                                                                    \
-    X(I8, WHOLE) X(I16, WHOLE) X(I32, WHOLE) X(I64, WHOLE) X(F32, FLOAT) X(F64, FLOAT) X(C64, PAIR) \
-        X(C128, PAIR)
+#define SOURCES(X) \
+    X(U8, WHOLE)   \
+    X(I8, WHOLE)   \
+    X(I16, WHOLE) X(I32, WHOLE) X(I64, WHOLE) X(F32, FLOAT) X(F64, FLOAT) X(C64, PAIR) X(C128, PAIR)
 SOURCES(CONVERT_FROM)
 
 #define ENTRIES(FROM, class)                                                                               \

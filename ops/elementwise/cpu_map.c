@@ -134,7 +134,8 @@ static void plan_operand(map_plan *p, int k)
 }
 
 /* The hot path of small tensors, where nothing needs a plan; false: not such a call. */
-static inline bool run_small(proa_row row, int n, proa_tensor *const *tensor, const proa_dtype *as, const void *args)
+static inline bool run_small(proa_row row, int n, proa_tensor *const *tensor, const proa_dtype *as,
+                             const void *args)
 {
     int64_t numel = tensor[0]->numel;
     if (numel > PROA_GRAIN) return false;
@@ -189,7 +190,8 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
 {
     proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
     proa_dtype as[PROA_MAP_MAX] = {d, d, d, d, d};
-    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] && run_small(rows->at[d], n, tensors, as, args)) return PROA_OK;
+    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] && run_small(rows->at[d], n, tensors, as, args))
+        return PROA_OK;
     proa_map map = {.row = rows->at[d], .n = n, .args = args};
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32

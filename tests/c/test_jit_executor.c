@@ -27,7 +27,7 @@ static void assert_same(const proa_tensor *a, const proa_tensor *b)
     ck_assert_int_eq(proa_ndim(a), proa_ndim(b));
     for (int i = 0; i < proa_ndim(a); i++) ck_assert_int_eq(proa_dim(a, i), proa_dim(b, i));
     ck_assert_int_eq(proa_dtype_of(a), proa_dtype_of(b));
-    size_t bytes = (size_t)proa_numel(a)*proa_dtype_size(proa_dtype_of(a));
+    size_t bytes = (size_t)proa_numel(a) * proa_dtype_size(proa_dtype_of(a));
     char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
     ck_assert_int_eq(proa_copy_out(a, x, bytes), PROA_OK);
     ck_assert_int_eq(proa_copy_out(b, y, bytes), PROA_OK);
