@@ -201,15 +201,25 @@ typedef struct work {
     proa_tensors grads;
 } work;
 
+static bool is_in_batch(const proa__entry *e, int32_t group_index, int dtype)
+{
+    return e->group == group_index && e->param->dtype == dtype;
+}
+
 static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_index, int dtype)
 {
+    /* nothing is allocated for an empty batch: the batch before it is done, and a step that failed now
+     * could not be repeated */
+    bool any = false;
+    for (int64_t i = 0; i < w->count && !any; i++) any = is_in_batch(w->entries[i], group_index, dtype);
+    if (!any) return PROA_OK;
     const group *g = &opt->groups[group_index];
     bool adds_l2 = !opt->rule->own_decay && g->weight_decay != 0;
     proa__step_batch b = {.weight_decay = g->weight_decay};
     PROA_TRY(new_lists(&b, w->count));
     for (int64_t i = 0; i < w->count; i++) {
         proa__entry *e = w->entries[i];
-        if (e->group != group_index || e->param->dtype != dtype) continue;
+        if (!is_in_batch(e, group_index, dtype)) continue;
         proa_tensor *grad = w->grads.at[i];
         if (adds_l2) grad = decayed(grad, e, g->weight_decay);
         if (!grad) return proa_error();
@@ -219,7 +229,6 @@ static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_
         for (int j = 0; j < PROA__SLOTS; j++)
             if (e->slots[j]) b.slots[j].at[b.slots[j].count++] = e->slots[j];
     }
-    if (b.params.count == 0) return PROA_OK;
     b.lr = rate(proa_get_lr(opt) * g->lr_scale, (proa_dtype)dtype);
     return b.lr ? opt->rule->apply(&opt->opts, &b) : proa_error();
 }

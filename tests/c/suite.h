@@ -10,7 +10,7 @@ static inline int suite_run(const char *name, const TTest *const *tests, size_t 
 {
     Suite *suite = suite_create(name);
     TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 120);
+    if (!getenv("CK_DEFAULT_TIMEOUT")) tcase_set_timeout(all, 120);
     for (size_t i = 0; i < count; i++) tcase_add_test(all, tests[i]);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
