@@ -1,5 +1,6 @@
 /* A small decoder learns to write English, one character at a time, from "Alice's Adventures in Wonderland".
  * Usage: char_transformer [data folder] [--bf16] [--steps N]
+ * Leaves char_transformer.pdmodel and .pdiparams where it runs.
  * --bf16 computes matrix products in bfloat16 (O1 autocast); parameters and their updates stay float32. */
 #include <proa.h>
 
@@ -87,7 +88,7 @@ static proa_tensor *loss_of(proa_layer *net, const proa_batch *batch, bool bf16)
 int main(int argc, char **argv)
 {
     const char *data = getenv("PROA_DATA") ? getenv("PROA_DATA") : "examples/data";
-    int64_t steps = getenv("PROA_SHORT") ? 60 : 1500, step = 0;
+    int64_t steps = getenv("PROA_SHORT") ? 120 : 1500, step = 0;
     bool bf16 = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bf16") == 0) bf16 = true;
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
     proa_progress_end(bar);
     write_text(net, text, "Alice was ", getenv("PROA_SHORT") ? 120 : 600);
     printf("loss: %.2f nats a character\n", mean);
+    proa_export(net, "char_transformer", PROA_INPUT_OF(PROA_I64, -1, WINDOW));
     proa_optimizer_free(opt);
     proa_layer_free(net);
     proa_loader_free(batches);

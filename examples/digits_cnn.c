@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 {
     const char *data = argc > 1 ? argv[1] : getenv("PROA_DATA"), *out = argc > 2 ? argv[2] : ".";
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
-    int64_t epochs = argc > 4 ? strtoll(argv[4], NULL, 10) : getenv("PROA_SHORT") ? 2 : 15, epoch = 0;
+    int64_t epochs = argc > 4 ? strtoll(argv[4], NULL, 10) : getenv("PROA_SHORT") ? 2 : 30, epoch = 0;
     char path[4096], checkpoint[4096];
     if (!data) data = "examples/data";
     proa_seed(seed);
