@@ -37,6 +37,8 @@ endforeach()
 add_library(proa SHARED ${objects})
 # Calls inside the library go straight to their target, not through its table of exported names.
 target_link_options(proa PRIVATE -Wl,-Bsymbolic-functions)
+# Threads that end later than a dlclose run destructors that lie in the library.
+target_link_options(proa PRIVATE -Wl,-z,nodelete)
 target_link_options(proa PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
 set_target_properties(proa PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
 if(NOT PROA_SANITIZE)

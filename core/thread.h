@@ -99,8 +99,8 @@ static inline bool proa__may_use(const proa_kernel *kernel)
 /* proa_dtype_size, inline. */
 static inline size_t proa__dtype_bytes(unsigned dtype)
 {
-#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = bytes,
-    static const uint8_t sizes[PROA_DTYPE_COUNT] = {PROA_DTYPES(PROA_X)};
+#define PROA_X(NAME, name, bytes, wire) bytes,
+    static const uint8_t sizes[PROA_DTYPE_COUNT] = { 0, PROA_DTYPES(PROA_X) };
 #undef PROA_X
     return dtype < PROA_DTYPE_COUNT ? sizes[dtype] : 0;
 }

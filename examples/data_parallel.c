@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     const char *data = argc > 1 ? argv[1] : getenv("PROA_DATA") ? getenv("PROA_DATA") : "examples/data";
     if (getenv("PROA_RANK")) return train(data);
 
-    char store[] = "/tmp/data_parallel_XXXXXX", rank[8];
+    char store[] = "/tmp/data_parallel_XXXXXX", rank[16];
     if (!mkdtemp(store)) return 1;
     setenv("PROA_STORE", store, 1);
     setenv("PROA_SIZE", "2", 1);
