@@ -20,7 +20,7 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char values[PROA_FLAG_COUNT][VALUE]; /* under the lock */
-static atomic_llong numbers[PROA_FLAG_COUNT];
+static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text: how often it was set */
 static atomic_bool ready;
 atomic_bool proa__backends_narrowed;
 
@@ -42,6 +42,7 @@ static bool store(int flag, const char *text)
 {
     long long number = 0;
     if (strlen(text) >= VALUE || (!table[flag].is_text && !parse(text, &number))) return false;
+    if (table[flag].is_text) number = atomic_load_explicit(&numbers[flag], memory_order_relaxed) + 1;
     memmove(values[flag], text, strlen(text) + 1);
     atomic_store_explicit(&numbers[flag], number, memory_order_relaxed);
     if (flag == PROA_FLAG_memory_cap) proa_memory_set_cap(number);

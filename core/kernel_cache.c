@@ -88,8 +88,9 @@ proa_status proa__kernel_cache_get(const proa_op *op, const void *args, const pr
                                    void **state, bool *cached)
 {
     char key[KEY_MAX];
-    int64_t settings = ((int64_t)proa_threads() << 32) ^ proa__flag_int(PROA_FLAG_cpu_level);
-    memcpy(key, &settings, sizeof settings);
+    int64_t settings[] = {((int64_t)proa_threads() << 32) ^ proa__flag_int(PROA_FLAG_cpu_level),
+                          proa__flag_int(PROA_FLAG_backends)};
+    memcpy(key, settings, sizeof settings);
     size_t n = proa__args_key(op, args, key + sizeof settings, sizeof key - sizeof settings);
     *cached = false;
     cache *c = n ? my_cache() : NULL;
@@ -101,8 +102,7 @@ proa_status proa__kernel_cache_get(const proa_op *op, const void *args, const pr
     uint64_t hash = hash_bytes(key, n);
     entry *set = c->at[hash % SETS], *oldest = set;
     for (entry *e = set; e < set + WAYS; e++) {
-        if (e->key && e->hash == hash && e->key_bytes == n && !memcmp(e->key, key, n) &&
-            proa__backend_allowed(e->kernel)) {
+        if (e->key && e->hash == hash && e->key_bytes == n && !memcmp(e->key, key, n)) {
             e->used = ++c->clock;
             *kernel = e->kernel, *state = e->state, *cached = true;
             return PROA_OK;

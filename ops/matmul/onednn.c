@@ -49,16 +49,16 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p)
     bool ok = proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
               proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&
               proa__dnnl_add(b, DNNL_ARG_DST, true, proa__dnnl_md(n, dims[2], strides[2], p->dtype)) &&
-              (!p->add ||
+              (!p->has_add ||
                proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(n, bias_dims, bias_strides, p->dtype)));
     return ok && dnnl_matmul_primitive_desc_create(&b->desc, proa__dnnl_engine(), b->args[0].user,
-                                                   b->args[1].user, p->add ? b->args[3].user : NULL,
+                                                   b->args[1].user, p->has_add ? b->args[3].user : NULL,
                                                    b->args[2].user, b->attr) == dnnl_success;
 }
 
 static proa_status prepare(const matmul_product *p, void **state)
 {
-    if (!suits(p) || (p->add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1)))) return PROA_DECLINED;
+    if (!suits(p) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1)))) return PROA_DECLINED;
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b) && describe(&b, p);
     return proa__dnnl_finish(&b, ok, state);

@@ -85,6 +85,7 @@ void proa__product_add(matmul_product *p, const proa_tensor *d, double alpha, do
     p->beta = beta;
     if (proa__absent(d) || beta == 0) return;
     p->add = d->data;
+    p->has_add = true;
     int last = d->ndim - 1;
     if (d->ndim > 0 && d->shape[last] > 1) p->add_cs = element_stride(p, d->strides[last]);
     if (d->ndim > 1 && d->shape[0] > 1) p->add_rs = element_stride(p, d->strides[0]);

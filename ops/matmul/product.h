@@ -20,6 +20,7 @@ typedef struct matmul_product {
     char *out;
     /* D, broadcast over the batches; NULL without one. */
     const char *add;
+    bool has_add; /* prepare sees no data, so add says nothing there */
     int64_t add_rs, add_cs;
     double alpha, beta;
     bool odd; /* a byte stride is no multiple of the element: the operands must be copied first */
