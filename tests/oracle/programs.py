@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 DTYPES = ["none", "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
           "complex64", "complex128"]
 
@@ -23,11 +24,7 @@ class ProaError(Exception):
 
 
 def open_library():
-    named = os.environ.get("PROA_LIBRARY")
-    found = [pathlib.Path(named)] if named else sorted(ROOT.glob("build*/libproa.so"))
-    if not found:
-        raise FileNotFoundError("no libproa.so: build the project, or set PROA_LIBRARY")
-    lib = c.CDLL(str(found[0]))
+    lib = c.CDLL(str(BUILD / "libproa.so"))
     for name in ("proa_program_load", "proa_executor_new", "proa_from_data", "proa_data", "proa_shape_of",
                  "proa_program_input", "proa_program_output", "proa_name_of"):
         getattr(lib, name).restype = c.c_void_p
