@@ -1,6 +1,6 @@
 /* Sizes at the edges: an op over 2^31 + 8 elements, where 32-bit arithmetic would go wrong, and shapes of
- * 2^63 bytes and more, which are refused. The first needs 5 GiB and runs where PROA_TEST_BIG is set (make soak
- * does), the second always. */
+ * 2^63 bytes and more, which are refused. The first needs 5 GiB and runs where PROA_TEST_BIG is set, as make
+ * soak does; the second always. */
 #include "suite.h"
 
 #include <proa.h>
