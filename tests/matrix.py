@@ -61,8 +61,11 @@ class Case:
 
     def tolerance(self, at_least=0.0):
         """What an output may be off, as a part of its range. Integer inputs may have floating outputs."""
-        own = (self.op.get("tolerance") or {}).get(self.dtype)
-        return max(at_least, float(own) if own is not None else TOLERANCE.get(self.dtype, 1e-5))
+        of = dict(TOLERANCE, **{k: float(v) for k, v in (self.op.get("tolerance") or {}).items()})
+        dtypes = {self.dtype, self.sample.get("dtype")}  # a dtype attribute is what the output is rounded to
+        if self.dtype not in TOLERANCE:
+            dtypes |= {v.dtype for v in flat(self.inputs)}
+        return max([at_least] + ([of[d] for d in dtypes if d in of] or [1e-5]))
 
 
 def default_value(f):
@@ -90,7 +93,7 @@ def random_values(rng, shape, dtype, low, high):
 
 
 def make_tensor(rng, spec, dtype, zero=None):
-    """A tensor from its spec; `zero`: the length that is replaced by 0 (for empty variants)."""
+    """A tensor from its spec; `zero`: the leading length that is replaced by 0 (for empty variants)."""
     if spec == "none" or spec is None:
         return None
     if isinstance(spec, list):
@@ -98,7 +101,9 @@ def make_tensor(rng, spec, dtype, zero=None):
     kind = spec.get("dtype") or dtype
     if "values" in spec:
         return Array(spec["values"], kind)
-    shape = [0 if zero is not None and n == zero else n for n in spec["shape"]]
+    shape = list(spec["shape"])
+    if zero is not None and shape and shape[0] == zero:
+        shape[0] = 0
     return Array(random_values(rng, shape, kind, spec.get("low"), spec.get("high")), kind)
 
 
@@ -148,11 +153,14 @@ def build(op, index, sample, dtype, zero=None):
     return Case(op, index, dtype or first_dtype(inputs), inputs, attrs, sample)
 
 
+def flat(inputs):
+    """Every tensor that is there, lists flattened."""
+    each = itertools.chain.from_iterable(v if isinstance(v, list) else [v] for v in inputs.values())
+    return [v for v in each if v is not None]
+
+
 def first_dtype(inputs):
-    for v in itertools.chain.from_iterable(v if isinstance(v, list) else [v] for v in inputs.values()):
-        if v is not None:
-            return v.dtype
-    return None
+    return next((v.dtype for v in flat(inputs)), None)
 
 
 def cases(op):
@@ -162,7 +170,8 @@ def cases(op):
 
 
 def empty_case(op, index, sample, dtype):
-    """The sample with the first tensor's first length replaced by 0 wherever it occurs; None if it has none."""
+    """The sample with the first tensor's first length replaced by 0 wherever a tensor
+    starts with it (a batch, mostly); None if it has none."""
     for spec in sample_specs(op, sample):
         shape = spec if isinstance(spec, list) else spec.get("shape") if isinstance(spec, dict) else None
         if shape and sample.get("empty", True):

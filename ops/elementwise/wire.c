@@ -97,3 +97,14 @@ proa_status cast_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa__wire_put_dtype(w, "out_dtype", a->dtype));
     return proa_wire_put_output(w, "Out", a->out);
 }
+
+/* Paddle's `sum` adds a list of tensors. */
+proa_status add_read_sum(proa_wire_reader *r)
+{
+    proa_tensors xs = proa_wire_inputs(r, "X");
+    if (!xs.count && !proa_error())
+        return proa_fail(PROA_ERR_CORRUPT, "add: op sum of the program has no input X");
+    proa_tensor *total = xs.count == 1 ? proa_assign(xs.at[0]) : xs.count ? xs.at[0] : NULL;
+    for (int64_t i = 1; i < xs.count; i++) total = proa_add(total, xs.at[i]);
+    return proa_wire_result(r, "Out", total);
+}

@@ -33,4 +33,6 @@ def set_value(x, value, axes, starts, ends, steps, decrease_axes, none_axes):
 
 
 def unique(x, return_index, return_inverse, return_counts, axis, dtype):
-    return paddle.unique(x, return_index, return_inverse, return_counts, axis[0] if len(axis) else None)
+    given = paddle.unique(x, return_index, return_inverse, return_counts, axis[0] if len(axis) else None)
+    given = iter(given if isinstance(given, (list, tuple)) else [given])
+    return [next(given)] + [next(given) if asked else None for asked in (return_index, return_inverse, return_counts)]
