@@ -54,11 +54,24 @@ proa_status all_reduce_vjp(const proa_all_reduce_args *a, proa_all_reduce_grads 
     return proa_error();
 }
 
+/* The groups' sums know real numbers: complex ones go as two parts. */
+static proa_tensor *summed(proa_tensor *d, bool scatter)
+{
+    if (!d) return NULL;
+    if (d->dtype != PROA_C64 && d->dtype != PROA_C128)
+        return scatter ? proa_reduce_scatter(d, .op = PROA_REDUCE_TYPE_SUM)
+                       : proa_all_reduce(d, .op = PROA_REDUCE_TYPE_SUM);
+    proa_dtype dtype = (proa_dtype)d->dtype;
+    proa_tensor *re = proa_cast(summed(proa_real(d), scatter), dtype);
+    proa_tensor *im = proa_cast(summed(proa_imag(d), scatter), dtype);
+    return proa_add(re, proa_scale(im, .scale = proa_scalar_complex(0, 1)));
+}
+
 /* Everything flows back to the source; the others' tensors were not looked at. */
 proa_status broadcast_vjp(const proa_broadcast_args *a, proa_broadcast_grads *g)
 {
     if (!g->want_x) return PROA_OK;
-    proa_tensor *sum = proa_all_reduce(g->d_out, .op = PROA_REDUCE_TYPE_SUM);
+    proa_tensor *sum = summed(g->d_out, false);
     double mine = proa__default_group()->rank == a->src ? 1 : 0;
     g->d_x = mine != 0 ? sum : proa_scale(sum, .scale = PROA_SCALAR(mine));
     return proa_error();
@@ -67,7 +80,7 @@ proa_status broadcast_vjp(const proa_broadcast_args *a, proa_broadcast_grads *g)
 proa_status all_gather_vjp(const proa_all_gather_args *a, proa_all_gather_grads *g)
 {
     (void)a;
-    if (g->want_x) g->d_x = proa_reduce_scatter(g->d_out, .op = PROA_REDUCE_TYPE_SUM);
+    if (g->want_x) g->d_x = summed(g->d_out, true);
     return proa_error();
 }
 

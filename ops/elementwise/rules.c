@@ -112,7 +112,10 @@ proa_status where_vjp(const proa_where_args *a, proa_where_grads *g)
 
 proa_status scale_vjp(const proa_scale_args *a, proa_scale_grads *g)
 {
-    g->d_x = proa_scale(g->d_out, .scale = a->scale);
+    proa_scalar by = a->scale;
+    if (by.kind == PROA_SCALAR_COMPLEX) by.im = -by.im; /* the conjugate, as for every product */
+    if (by.kind == PROA_SCALAR_TENSOR && rule_is_complex(by.tensor)) by.tensor = proa_conj(by.tensor);
+    g->d_x = proa_scale(g->d_out, .scale = by);
     return proa_error();
 }
 

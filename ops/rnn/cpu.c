@@ -87,7 +87,7 @@ static proa_status check_lengths(const rnn *r, const char *op)
 
 PROA_KERNEL(rnn_cpu, rnn)
 {
-    rnn r = {.s = rnn_measure(a->input, a->pre_state.at[0], a->mode, a->num_layers, a->is_bidirec),
+    rnn r = {.s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
              .mode = a->mode,
              .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
              .input = a->input->data,
@@ -129,7 +129,7 @@ static proa_status no_steps(const proa_rnn_grad_args *a, const rnn *r)
 
 PROA_KERNEL(rnn_grad_cpu, rnn_grad)
 {
-    rnn r = {.s = rnn_measure(a->input, a->pre_state.at[0], a->mode, a->num_layers, a->is_bidirec),
+    rnn r = {.s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
              .mode = a->mode,
              .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
              .input = a->input->data,

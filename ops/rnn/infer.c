@@ -58,11 +58,11 @@ static proa_status check(const char *op, const proa_tensor *input, proa_tensors 
     if (!(p >= 0 && p <= 1))
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "dropout_prob",
                              "is %g; expected 0 to 1", p);
-    if (state.count != states || state.at[0]->ndim != 3 || state.at[0]->shape[2] < 1)
+    if (state.count != states || state.at[0]->ndim != 3 || state.at[0]->shape[2] == 0)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "pre_state",
                              "has %lld tensors; expected %lld of shape [layers * directions, batch, hidden]",
                              (long long)state.count, (long long)states);
-    *s = rnn_measure(input, state.at[0], mode, layers, both);
+    *s = rnn_measure(input, state.at[0], weights, mode, layers, both);
     for (int64_t i = 0; i < states; i++)
         if (!is(state.at[i], input->dtype, layers * s->directions, s->batch ? s->batch : -1, s->hidden) ||
             !rows_dims_agree(state.at[i]->shape[1], s->batch))
@@ -87,10 +87,11 @@ proa_status rnn_infer(const proa_rnn_args *a, proa_rnn_metas *m)
     PROA_TRY(check("rnn", a->input, a->pre_state, a->weight_list, a->sequence_length, a->mode, a->num_layers,
                    a->is_bidirec, a->dropout_prob, &s));
     proa_dtype dtype = (proa_dtype)a->input->dtype;
-    int64_t wide = s.directions * s.hidden;
+    int64_t wide = s.hidden < 0 ? -1 : s.directions * s.hidden;
     m->out = (proa_meta){.dtype = dtype, .ndim = 3, .shape = {s.steps, s.batch, wide}};
     PROA_TRY(like(&m->state, a->pre_state));
-    for (int64_t i = 0; i < m->state.count; i++) m->state.at[i].shape[1] = s.batch;
+    for (int64_t i = 0; i < m->state.count; i++)
+        m->state.at[i] = (proa_meta){.dtype = dtype, .ndim = 3, .shape = {s.layers * s.directions, s.batch, s.hidden}};
     bool known = s.steps >= 0 && s.batch >= 0 && s.hidden >= 0;
     m->reserve = (proa_meta){.dtype = dtype, .ndim = 1, .shape = {known ? rnn_reserve(&s, a->mode) : -1}};
     if (a->training && a->dropout_prob > 0 && a->num_layers > 1)

@@ -30,13 +30,20 @@ static inline int64_t rnn_reserve(const rnn_sizes *s, proa_rnn_mode mode)
            (s->layers * rnn_kept(s, mode) + (s->layers - 1) * s->hidden);
 }
 
-static inline rnn_sizes rnn_measure(const proa_tensor *input, const proa_tensor *h, proa_rnn_mode mode,
-                                    int64_t layers, bool both)
+/* The hidden size: weights are parameters and know it even where the states' shape is only computed. */
+static inline int64_t rnn_hidden(const proa_tensor *h, proa_tensors weights)
+{
+    if (h->shape[2] >= 0 || weights.count < 2 || weights.at[1]->ndim != 2) return h->shape[2];
+    return weights.at[1]->shape[1];
+}
+
+static inline rnn_sizes rnn_measure(const proa_tensor *input, const proa_tensor *h, proa_tensors weights,
+                                    proa_rnn_mode mode, int64_t layers, bool both)
 {
     return (rnn_sizes){.steps = input->shape[0],
                        .batch = input->shape[1],
                        .input = input->shape[2],
-                       .hidden = h->shape[2],
+                       .hidden = rnn_hidden(h, weights),
                        .layers = layers,
                        .directions = both ? 2 : 1,
                        .gates = rnn_gates(mode)};

@@ -101,7 +101,7 @@ static proa_status put_dropout_state(proa_wire_writer *w, proa_tensor *mask)
 proa_status rnn_write(const void *args, proa_wire_writer *w)
 {
     const proa_rnn_args *a = args;
-    rnn_sizes s = rnn_measure(a->input, a->pre_state.at[0], a->mode, a->num_layers, a->is_bidirec);
+    rnn_sizes s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
     s.input = a->weight_list.at[0]->shape[1]; /* known even where the input's is not */
     PROA_TRY(proa_wire_op(w, "rnn"));
     PROA_TRY(put_inputs(w, a->input, a->pre_state, a->weight_list, a->sequence_length));
@@ -115,7 +115,7 @@ proa_status rnn_write(const void *args, proa_wire_writer *w)
 proa_status rnn_grad_write(const void *args, proa_wire_writer *w)
 {
     const proa_rnn_grad_args *a = args;
-    rnn_sizes s = rnn_measure(a->input, a->pre_state.at[0], a->mode, a->num_layers, a->is_bidirec);
+    rnn_sizes s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
     s.input = a->weight_list.at[0]->shape[1];
     PROA_TRY(proa_wire_op(w, "rnn_grad"));
     PROA_TRY(put_inputs(w, a->input, a->pre_state, a->weight_list, a->sequence_length));
