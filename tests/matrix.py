@@ -85,7 +85,7 @@ def random_values(rng, shape, dtype, low, high):
         return rng.randint(0, 2, shape).astype(bool)
     if dtype in ("U8", "I8", "I16", "I32", "I64"):
         low = (0 if dtype == "U8" else -5) if low is None else low
-        return rng.randint(int(low), int(6 if high is None else high), shape)
+        return rng.randint(int(low), max(int(low) + 1, int(6 if high is None else high)), shape)
     if low is not None:
         return rng.uniform(low, high, shape)
     values = rng.standard_normal(shape)
