@@ -163,9 +163,9 @@ proa_status proa_gradcheck(proa_tensors (*fn)(proa_tensors inputs, void *context
     PROA_SCOPED;
     checker c = {fn,
                  context,
-                 opts.eps ? opts.eps : 1e-6,
-                 opts.rtol ? opts.rtol : 1e-5,
-                 opts.atol ? opts.atol : 1e-7,
+                 opts.eps > 0 ? opts.eps : 1e-6,
+                 opts.rtol > 0 ? opts.rtol : 1e-5,
+                 opts.atol > 0 ? opts.atol : 1e-7,
                  opts.seed,
                  0};
     double **directions = make_directions(&c, inputs);

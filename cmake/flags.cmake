@@ -14,6 +14,10 @@ endif()
 if(CMAKE_C_COMPILER_ID MATCHES "Clang")
     # Converting an int to float and back is what kernels do; GCC's -Wconversion does not warn there.
     target_compile_options(proa_flags INTERFACE -Wno-implicit-int-float-conversion -Wno-sign-conversion)
+    # It does not know GCC's loop pragmas, warns where it does not vectorise a loop as asked, and of nested
+    # initialisers that leave fields out on purpose.
+    target_compile_options(proa_flags INTERFACE -Wno-unknown-pragmas -Wno-pass-failed
+                           -Wno-missing-field-initializers)
 endif()
 
 if(PROA_SANITIZE)

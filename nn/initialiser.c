@@ -51,7 +51,7 @@ proa_tensor *proa_initialised(proa_ints shape, proa_dtype dtype, proa_init init)
     PROA_NO_GRAD;
     double in, out;
     fans(shape, &in, &out);
-    double std = init.b ? init.b : 1;
+    double std = init.b != 0 ? init.b : 1;
     switch (init.kind) {
     case PROA_INIT_CONSTANT: return proa_full(shape, init.a, .dtype = dtype);
     case PROA_INIT_UNIFORM:
