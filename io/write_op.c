@@ -106,6 +106,7 @@ static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot
 
 proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
+    if (t == PROA_NONE) return proa__put_slot(w, true, slot, NULL, 0); /* the slot is there, and empty */
     return put_tensors(w, true, slot, &t, 1);
 }
 

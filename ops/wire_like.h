@@ -6,7 +6,7 @@
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 
-/* A variable of `result`'s dtype and that shape, made by a fill_constant written here. NULL after an error. */
+/* A variable of `result`'s dtype and that shape, made by a fill_constant written here; NULL on error. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_put_like(proa_wire_writer *w,
                                                                        const proa_ints *shape,
                                                                        const proa_tensor *result)
@@ -27,7 +27,8 @@ static inline __attribute__((unused)) proa_tensor *proa__wire_put_like(proa_wire
         if (proa_wire_put_input(w, "ShapeTensorList", shape->tensors[i])) return NULL;
     if (proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL}) ||
         proa__wire_put_dtype(w, "dtype", meta.dtype) || proa_wire_put_float(w, "value", 0) ||
-        proa_wire_put_string(w, "str_value", "0") || proa_wire_put_int(w, "force_cpu", PROA_WIRE_BOOLEAN, 0) ||
+        proa_wire_put_string(w, "str_value", "0") ||
+        proa_wire_put_int(w, "force_cpu", PROA_WIRE_BOOLEAN, 0) ||
         proa_wire_put_int(w, "place_type", PROA_WIRE_INT, -1) || proa_wire_put_output(w, "Out", x))
         return NULL;
     return x;

@@ -80,6 +80,7 @@ PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, pr
 /* ---- writing: implemented by io ---- */
 /* Starts a wire op; what follows belongs to it until the next one. */
 PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
+/* PROA_NONE writes an empty slot. */
 PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t);
 PROA_API proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* A fresh variable between two wire ops of one form. */

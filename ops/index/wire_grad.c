@@ -5,8 +5,8 @@
 #include "ops_impl.h"
 
 /* slots: the input, the places, the incoming gradient, the result. */
-static proa_status put_three(proa_wire_writer *w, const char *const slots[4], proa_tensor *x, proa_tensor *places,
-                             proa_tensor *d_out, proa_tensor *d_x)
+static proa_status put_three(proa_wire_writer *w, const char *const slots[4], proa_tensor *x,
+                             proa_tensor *places, proa_tensor *d_out, proa_tensor *d_x)
 {
     PROA_TRY(proa_wire_put_input(w, slots[0], x));
     PROA_TRY(proa_wire_put_input(w, slots[1], places));

@@ -87,15 +87,16 @@ static proa_status check_lengths(const rnn *r, const char *op)
 
 PROA_KERNEL(rnn_cpu, rnn)
 {
-    rnn r = {.s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
-             .mode = a->mode,
-             .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
-             .input = a->input->data,
-             .out = a->out->data,
-             .reserve = a->reserve->data,
-             .pre_state = a->pre_state,
-             .weights = a->weight_list,
-             .state = a->state};
+    rnn r = {
+        .s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
+        .mode = a->mode,
+        .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
+        .input = a->input->data,
+        .out = a->out->data,
+        .reserve = a->reserve->data,
+        .pre_state = a->pre_state,
+        .weights = a->weight_list,
+        .state = a->state};
     PROA_TRY(check_lengths(&r, "rnn"));
     if (a->dropout_state && !proa__absent(a->dropout_state)) {
         uint8_t *mask = (uint8_t *)a->dropout_state->data;
@@ -129,18 +130,19 @@ static proa_status no_steps(const proa_rnn_grad_args *a, const rnn *r)
 
 PROA_KERNEL(rnn_grad_cpu, rnn_grad)
 {
-    rnn r = {.s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
-             .mode = a->mode,
-             .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
-             .input = a->input->data,
-             .d_out = proa__absent(a->d_out) ? NULL : a->d_out->data,
-             .reserve = a->reserve->data,
-             .d_input = a->d_input->data,
-             .pre_state = a->pre_state,
-             .weights = a->weight_list,
-             .d_state = a->d_state,
-             .d_pre_state = a->d_pre_state,
-             .d_weights = a->d_weight_list};
+    rnn r = {
+        .s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
+        .mode = a->mode,
+        .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
+        .input = a->input->data,
+        .d_out = proa__absent(a->d_out) ? NULL : a->d_out->data,
+        .reserve = a->reserve->data,
+        .d_input = a->d_input->data,
+        .pre_state = a->pre_state,
+        .weights = a->weight_list,
+        .d_state = a->d_state,
+        .d_pre_state = a->d_pre_state,
+        .d_weights = a->d_weight_list};
     PROA_TRY(check_lengths(&r, "rnn_grad"));
     if (!proa__absent(a->dropout_state) && a->dropout_prob > 0 && a->num_layers > 1) {
         r.mask = (const uint8_t *)a->dropout_state->data;

@@ -91,7 +91,8 @@ proa_status rnn_infer(const proa_rnn_args *a, proa_rnn_metas *m)
     m->out = (proa_meta){.dtype = dtype, .ndim = 3, .shape = {s.steps, s.batch, wide}};
     PROA_TRY(like(&m->state, a->pre_state));
     for (int64_t i = 0; i < m->state.count; i++)
-        m->state.at[i] = (proa_meta){.dtype = dtype, .ndim = 3, .shape = {s.layers * s.directions, s.batch, s.hidden}};
+        m->state.at[i] =
+            (proa_meta){.dtype = dtype, .ndim = 3, .shape = {s.layers * s.directions, s.batch, s.hidden}};
     bool known = s.steps >= 0 && s.batch >= 0 && s.hidden >= 0;
     m->reserve = (proa_meta){.dtype = dtype, .ndim = 1, .shape = {known ? rnn_reserve(&s, a->mode) : -1}};
     if (a->training && a->dropout_prob > 0 && a->num_layers > 1)

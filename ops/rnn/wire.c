@@ -70,7 +70,8 @@ static proa_status put_inputs(proa_wire_writer *w, proa_tensor *input, proa_tens
     PROA_TRY(proa_wire_put_input(w, "Input", input));
     PROA_TRY(put_list(w, "PreState", state, false));
     PROA_TRY(put_list(w, "WeightList", weights, false));
-    return proa__absent(lengths) ? PROA_OK : proa_wire_put_input(w, "SequenceLength", lengths);
+    return proa_wire_put_input(w, "SequenceLength",
+                               lengths); /* Paddle's gradient wants the slot even if empty */
 }
 
 static proa_status put_attributes(proa_wire_writer *w, const rnn_sizes *s, proa_rnn_mode mode, double p,
@@ -101,7 +102,8 @@ static proa_status put_dropout_state(proa_wire_writer *w, proa_tensor *mask)
 proa_status rnn_write(const void *args, proa_wire_writer *w)
 {
     const proa_rnn_args *a = args;
-    rnn_sizes s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
+    rnn_sizes s =
+        rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
     s.input = a->weight_list.at[0]->shape[1]; /* known even where the input's is not */
     PROA_TRY(proa_wire_op(w, "rnn"));
     PROA_TRY(put_inputs(w, a->input, a->pre_state, a->weight_list, a->sequence_length));
@@ -115,7 +117,8 @@ proa_status rnn_write(const void *args, proa_wire_writer *w)
 proa_status rnn_grad_write(const void *args, proa_wire_writer *w)
 {
     const proa_rnn_grad_args *a = args;
-    rnn_sizes s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
+    rnn_sizes s =
+        rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
     s.input = a->weight_list.at[0]->shape[1];
     PROA_TRY(proa_wire_op(w, "rnn_grad"));
     PROA_TRY(put_inputs(w, a->input, a->pre_state, a->weight_list, a->sequence_length));

@@ -47,8 +47,9 @@ proa_status as_strided_grad_read(proa_wire_reader *r)
     proa_tensor *x = proa_wire_input(r, "input"), *d_out = proa_wire_input(r, "out@GRAD");
     if (!x || !d_out) return proa_error();
     int64_t offset = proa_wire_int(r, "offset", 0);
-    proa_tensor *d_x = proa_as_strided_grad(d_out, proa__shape_like(x), proa_wire_ints(r, "dims"),
-                                            proa_wire_ints(r, "stride"), .offset = offset ? offset : PROA_ZERO);
+    proa_tensor *d_x =
+        proa_as_strided_grad(d_out, proa__shape_like(x), proa_wire_ints(r, "dims"),
+                             proa_wire_ints(r, "stride"), .offset = offset ? offset : PROA_ZERO);
     return proa_wire_result(r, "input@GRAD", d_x);
 }
 
@@ -90,11 +91,11 @@ static proa_status read_slice(proa_wire_reader *r, proa_ints strides)
 {
     proa_tensor *x = proa_wire_input(r, "Input"), *d_out = proa_wire_input(r, "Out@GRAD");
     if (!x || !d_out) return proa_error();
-    proa_tensor *d_x = proa_strided_slice_grad(
-        d_out, proa__shape_like(x), proa_wire_ints(r, "axes"),
-        read_list(r, "starts", "StartsTensor", "StartsTensorList"),
-        read_list(r, "ends", "EndsTensor", "EndsTensorList"), .strides = strides,
-        .decrease_axis = proa_wire_ints(r, "decrease_axis"));
+    proa_tensor *d_x =
+        proa_strided_slice_grad(d_out, proa__shape_like(x), proa_wire_ints(r, "axes"),
+                                read_list(r, "starts", "StartsTensor", "StartsTensorList"),
+                                read_list(r, "ends", "EndsTensor", "EndsTensorList"), .strides = strides,
+                                .decrease_axis = proa_wire_ints(r, "decrease_axis"));
     return proa_wire_result(r, "Input@GRAD", d_x);
 }
 
@@ -103,6 +104,26 @@ proa_status slice_grad_read(proa_wire_reader *r) { return read_slice(r, (proa_in
 proa_status strided_slice_grad_read(proa_wire_reader *r)
 {
     return read_slice(r, read_list(r, "strides", "StridesTensor", "StridesTensorList"));
+}
+
+/* Paddle's strided_slice_grad wants the axes that the slice dropped back in d_out. */
+static proa_status put_dropped(proa_wire_writer *w, const proa_strided_slice_grad_args *a,
+                               proa_tensor **d_out)
+{
+    proa_meta meta = proa_meta_of(a->d_out);
+    int from = 0, ndim = a->d_x->ndim;
+    for (int i = 0; i < ndim; i++) {
+        bool dropped = false;
+        for (int64_t k = 0; k < a->decrease_axis.count; k++)
+            dropped |= a->decrease_axis.at[k] == i || a->decrease_axis.at[k] + ndim == i;
+        meta.shape[i] = dropped ? 1 : from < a->d_out->ndim ? a->d_out->shape[from++] : 1;
+    }
+    meta.ndim = (int8_t)ndim;
+    if (!(*d_out = proa_wire_temporary(w, &meta))) return proa_error();
+    PROA_TRY(proa_wire_op(w, "unsqueeze2"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->d_out));
+    PROA_TRY(proa_wire_put_output(w, "Out", *d_out));
+    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->decrease_axis);
 }
 
 /* Without strides it is a slice's, whose bounds mean the same. */
@@ -114,19 +135,26 @@ proa_status strided_slice_grad_write(const void *args, proa_wire_writer *w)
     bool strided = a->strides.count || a->strides.tensor || a->strides.tensors;
     proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x);
     if (!x) return proa_error();
+    proa_tensor *d_out = a->d_out;
+    proa_ints dropped = a->decrease_axis;
+    if (strided && dropped.count) {
+        PROA_TRY(put_dropped(w, a, &d_out));
+        dropped = PROA_SCALAR_SHAPE;
+    }
     PROA_TRY(proa_wire_op(w, strided ? "strided_slice_grad" : "slice_grad"));
-    PROA_TRY(put_pair(w, "Input", x, "Out@GRAD", a->d_out));
+    PROA_TRY(put_pair(w, "Input", x, "Out@GRAD", d_out));
     PROA_TRY(proa_wire_put_output(w, "Input@GRAD", a->d_x));
     PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
     PROA_TRY(put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
     PROA_TRY(put_list(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
     if (strided) PROA_TRY(put_list(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
-    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
+    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, dropped));
     int64_t n = a->axes.count < PROA_MAX_DIMS ? a->axes.count : PROA_MAX_DIMS;
     for (int64_t i = 0; i < n; i++) {
         flags[i] = 1;
         for (int k = 0; k < 3; k++)
-            if (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i]))) flags[i] = -1;
+            if (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i])))
+                flags[i] = -1;
     }
     return proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){n, flags, NULL, NULL});
 }
@@ -162,8 +190,8 @@ static proa_meta widened(const proa_meta *m, int first, int n)
     return wide;
 }
 
-static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out, int first,
-                             int n)
+static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out,
+                             int first, int n)
 {
     int64_t axes[2] = {first, first + 1};
     PROA_TRY(proa_wire_op(w, type));
