@@ -109,7 +109,7 @@ void proa_clear_error(void)
 int proa_finish(FILE *to)
 {
     int failed = proa__thread_error != PROA_OK;
-    if (failed && to) fprintf(to, "proa: %s: %s\n", proa_error_exception(proa_error()), proa_error_message());
+    if (failed && to) fprintf(to, "proa: %s: %s\n", proa_error_text(proa_error()), proa_error_message());
     if (proa__thread_self) proa__scope_leave_all(proa__thread_self);
     proa_clear_error();
     return failed;
