@@ -18,7 +18,7 @@ extern "C" {
 typedef struct proa_dataset_desc {
     int64_t count;
     int fields;
-    /* Sample `index`: puts new tensors into to[0 … fields - 1]; all samples of a batch must agree in shape. */
+    /* Sample `index`: puts new tensors into to[0 … fields - 1]; all samples of a batch agree in shape. */
     proa_status (*item)(void *context, int64_t index, proa_tensor **to);
     /* n samples at once: new tensors whose first dim is n. Wins over item. */
     proa_status (*batch)(void *context, const int64_t *indices, int64_t n, proa_tensor **to);
@@ -149,8 +149,8 @@ PROA_API proa_tensor *proa_text_tokens(const proa_text *t);
 PROA_API proa_tensor *proa_text_encode(const proa_text *t, const char *text);
 /* The token as UTF-8 (or one byte) and a zero: at most 5 bytes. OUT_OF_RANGE otherwise. */
 PROA_API proa_status proa_text_decode(const proa_text *t, int64_t token, char to[5]);
-/* Windows of the text: x = tokens [i, i + window), y = the tokens one later; both int64[window]. The text must
- * outlive the dataset. */
+/* Windows of the text: x = tokens [i, i + window), y = the tokens one later; both int64[window]. The text
+ * must outlive the dataset. */
 PROA_API proa_dataset *proa_text_dataset(const proa_text *t, int64_t window, int64_t stride);
 PROA_API proa_loader *proa_load_text_opt(const proa_text *t, proa_data_opts opts);
 #define proa_load_text(...) PROA_X_load_text_(__VA_ARGS__, )

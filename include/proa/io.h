@@ -1,6 +1,6 @@
 /* Files: programs in Paddle's format, named state, checkpoints. Implemented by io/; needs
- * proa/program.h, and for training states proa/amp.h and proa/data.h. Every file is written whole or not at all, and nothing in a file is believed unchecked:
- * a damaged one is PROA_ERR_CORRUPT with what and where, never a crash. */
+ * proa/program.h, and for training states proa/amp.h and proa/data.h. Every file is written whole or not at
+ * all, and nothing in a file is believed unchecked: a damaged one is PROA_ERR_CORRUPT with what and where. */
 #ifndef PROA_IO_H
 #define PROA_IO_H
 

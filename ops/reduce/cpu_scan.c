@@ -237,8 +237,8 @@ PROA_KERNEL(cumprod_cpu, cumprod)
 
 /* ---- gradient of cumprod ---- */
 
-/* With the first zero of a line at z: left of it dx_i = Σ_{i≤j<z} out_j d_j / x_i; at it, Σ_{j≥z} d_j times the
- * product of all x up to j but x_z; right of it nothing arrives. */
+/* With the first zero of a line at z: left of it dx_i = Σ_{i≤j<z} out_j d_j / x_i; at it, Σ_{j≥z} d_j times
+ * the product of all x up to j but x_z; right of it nothing arrives. */
 #define CUMPROD_GRAD(name, T, CONJ)                                                        \
     static void name(T *dx, const T *x, const T *out, const T *d, int64_t n, int64_t step) \
     {                                                                                      \
