@@ -1,5 +1,6 @@
 /* Paddle's initialisers, drawn from the thread's generator through ops, so that a seed gives the
- * same parameters everywhere. Fans as in Paddle: [in, out] matrices, [out, in, k…] convolutions. Uses nn/layer.h. */
+ * same parameters everywhere. Fans as in Paddle: [in, out] matrices, [out, in, k…] convolutions.
+ * Uses nn/layer.h. */
 #include "nn/layer.h"
 
 #include <math.h>

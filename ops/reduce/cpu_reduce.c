@@ -1,5 +1,6 @@
 /* Portable reductions. Floating sums and products run in double, integer ones in int64; every partial
- * result covers a fixed slice of the terms, so the bits do not depend on the number of threads. May use core only. */
+ * result covers a fixed slice of the terms, so the bits do not depend on the number of threads.
+ * May use core only. */
 #include "ops/iterator.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/plan.h"
