@@ -53,6 +53,7 @@ add_custom_command(OUTPUT "${whole}"
     DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Joining the objects of libproa.a")
 add_library(proa_static STATIC "${whole}")
 set_source_files_properties("${whole}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+add_dependencies(proa_static ${PROA_OBJECT_TARGETS}) # Makefiles need it said: the objects first
 set_target_properties(proa_static PROPERTIES OUTPUT_NAME proa LINKER_LANGUAGE C)
 
 # PRIVATE: a program that links libproa.so needs none of these; for libproa.a CMake passes them on.
