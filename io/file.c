@@ -27,7 +27,7 @@ proa_status proa__source_open(proa__source *s, const char *path)
     if (s->fd < 0 || fstat(s->fd, &st) != 0) {
         int e = errno;
         proa__source_close(s);
-        return proa_fail(e == ENOENT ? PROA_ERR_NOT_FOUND : PROA_ERR_IO, "cannot read '%s': %s", path,
+        return proa_fail(e == ENOENT ? PROA_ERR_NO_FILE : PROA_ERR_IO, "cannot read '%s': %s", path,
                          strerror(e));
     }
     if (!S_ISREG(st.st_mode)) {

@@ -459,11 +459,11 @@ static proa_program *load_path(proa__arena *a, const char *path)
         const char *params_inside = first_file(a, path, "__params__", "params");
         if (inside) return load_files(inside, params_inside, params_inside ? NULL : path);
         if (proa_error() == PROA_OK)
-            proa_fail(PROA_ERR_NOT_FOUND, "folder '%s' has neither __model__ nor model", path);
+            proa_fail(PROA_ERR_NO_FILE, "folder '%s' has neither __model__ nor model", path);
         return NULL;
     }
     if (proa__is_file(path)) return load_files(path, NULL, NULL);
-    proa_fail(PROA_ERR_NOT_FOUND, "no program at '%s': neither '%s' nor a folder or file of that name", path,
+    proa_fail(PROA_ERR_NO_FILE, "no program at '%s': neither '%s' nor a folder or file of that name", path,
               model);
     return NULL;
 }

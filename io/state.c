@@ -1,10 +1,22 @@
-/* State: an ordered list of named tensors and named bytes. Core only. */
+/* State: an ordered list of named tensors and named bytes, with an index by name. Core and jit/map.h only. */
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "jit/map.h"
 
 #include <proa/io.h>
 
-proa_state *proa_state_new(void) { return proa_error() == PROA_OK ? proa__calloc(sizeof(proa_state)) : NULL; }
+/* One block: the state, and behind it its index. */
+proa_state *proa_state_new(void)
+{
+    struct {
+        proa_state state;
+        proa__map index;
+    } *s = proa_error() == PROA_OK ? proa__calloc(sizeof *s) : NULL;
+    if (!s) return NULL;
+    s->index.by_text = true;
+    s->state.index = &s->index;
+    return &s->state;
+}
 
 static void clear_item(proa_state_item *i)
 {
@@ -22,15 +34,15 @@ void proa_state_free(proa_state *s)
         clear_item(&s->items[i]);
         proa__free(s->items[i].name);
     }
+    proa__map_clear(s->index);
     proa__free(s->items);
     proa__free(s);
 }
 
 const proa_state_item *proa_state_find(const proa_state *s, const char *name)
 {
-    for (int64_t i = 0; s && i < s->count; i++)
-        if (strcmp(s->items[i].name, name) == 0) return &s->items[i];
-    return NULL;
+    const void *place = s ? proa__map_find(s->index, name) : NULL; /* the index in items, plus one */
+    return place ? &s->items[(uintptr_t)place - 1] : NULL;
 }
 
 /* The item of that name, emptied, or a new one. */
@@ -55,7 +67,11 @@ static proa_state_item *take_item(proa_state *s, const char *name)
     }
     item = &s->items[s->count];
     *item = (proa_state_item){.name = proa__strdup(name)};
-    if (!item->name) return NULL;
+    void *place = (void *)((uintptr_t)s->count + 1);
+    if (!item->name || proa__map_put(s->index, item->name, place) != PROA_OK) {
+        proa__free(item->name);
+        return NULL;
+    }
     s->count++;
     return item;
 }

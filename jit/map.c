@@ -36,7 +36,8 @@ void *proa__map_find(const proa__map *m, const void *key)
 
 static proa_status grow(proa__map *m)
 {
-    if (m->room > UINT32_MAX / 4) return proa_fail(PROA_ERR_OVERFLOW, "program: too many names");
+    if (m->room > UINT32_MAX / 4)
+        return proa_fail(PROA_ERR_OVERFLOW, "a map of more than %u entries", m->room / 2);
     proa__map bigger = {NULL, m->room ? m->room * 2 : 16, m->count, m->by_text};
     bigger.entries = proa__calloc(bigger.room * sizeof *bigger.entries);
     if (!bigger.entries) return proa_error();

@@ -1,4 +1,4 @@
-/* A small hash map for the program IR: names or addresses to pointers. No removal: passes rebuild it.
+/* A small hash map for programs and states: names or addresses to pointers. No removal: passes rebuild it.
  * May use core. */
 #ifndef PROA_JIT_MAP_H
 #define PROA_JIT_MAP_H

@@ -77,6 +77,7 @@ PROA_API void proa_set_default_dtype(proa_dtype dtype);
     X(WRONG_TYPE, TypeError, "wrong type")                  \
     X(OUT_OF_RANGE, IndexError, "out of range")             \
     X(NOT_FOUND, KeyError, "not found")                     \
+    X(NO_FILE, FileNotFoundError, "no such file")           \
     X(OUT_OF_MEMORY, MemoryError, "out of memory")          \
     X(OVERFLOW, OverflowError, "size too large")            \
     X(IO, OSError, "input/output failed")                   \

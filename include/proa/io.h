@@ -55,6 +55,7 @@ typedef struct proa_state_item {
 typedef struct proa_state {
     int64_t count, room;
     proa_state_item *items;
+    struct proa__map *index; /* from names to places in items */
 } proa_state;
 
 PROA_API proa_state *proa_state_new(void);
@@ -79,7 +80,7 @@ PROA_API proa_status proa_state_copy_to(const proa_state *s, const char *name, p
 
 /* The container is described in docs/checkpoint-format.md: every byte is covered by a checksum. */
 PROA_API proa_status proa_state_save(const proa_state *s, const char *path) PROA_MUST_CHECK;
-PROA_API proa_state *proa_state_load(const char *path);
+PROA_API proa_state *proa_state_load(const char *path); /* NO_FILE if there is none */
 PROA_API proa_state *proa_state_load_memory(const void *data, size_t bytes);
 
 /* ---- training states ------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ PROA_API proa_status proa_checkpoint_save_opt(const char *path, proa_layer *laye
 #define PROA_X_checkpoint_save_(path, layer, opt, ...) \
     proa_checkpoint_save_opt((path), (layer), (opt), PROA_LITERAL(proa_checkpoint_opts){._ = 0, __VA_ARGS__})
 /* Restores it into objects made alike. INVALID_ARGUMENT or NOT_FOUND, and nothing is changed, when the file
- * belongs to another model; CORRUPT or IO when it cannot be read. */
+ * belongs to another model; NO_FILE, CORRUPT or IO when it cannot be read. */
 PROA_API proa_status proa_checkpoint_load_opt(const char *path, proa_layer *layer, proa_optimizer *opt,
                                               proa_checkpoint_opts opts);
 #define proa_checkpoint_load(...) PROA_X_checkpoint_load_(__VA_ARGS__, )

@@ -89,7 +89,8 @@ START_TEST(csv_errors_say_where)
     ck_assert_int_eq(proa_error(), PROA_ERR_OUT_OF_RANGE);
     proa_clear_error();
     ck_assert_ptr_null(proa_load_csv("/no/such/file.csv", .batch = 2));
-    ck_assert_int_eq(proa_error(), PROA_ERR_NOT_FOUND);
+    ck_assert_int_eq(proa_error(), PROA_ERR_NO_FILE);
+    ck_assert_str_eq(proa_error_exception(proa_error()), "FileNotFoundError");
     proa_clear_error();
 }
 END_TEST

@@ -316,6 +316,41 @@ START_TEST(a_checkpoint_returns_what_was_saved)
 }
 END_TEST
 
+/* So many that a search along the list would take minutes. */
+START_TEST(a_state_of_many_records_is_found_by_name)
+{
+    enum { N = 100000 };
+    const char *path = tmp("many");
+    char name[32];
+    proa_state *s = proa_state_new();
+    for (int pass = 0; pass < 2; pass++) /* the second replaces */
+        for (int i = 0; i < N; i++) {
+            snprintf(name, sizeof name, "record.%d", i);
+            ck_assert_int_eq(proa_state_put_int(s, name, pass ? (int64_t)i * i : -1), PROA_OK);
+        }
+    ck_assert_int_eq(s->count, N);
+    ck_assert_int_eq(proa_state_save(s, path), PROA_OK);
+    proa_state_free(s);
+    s = proa_state_load(path);
+    ck_assert_ptr_nonnull(s);
+    ck_assert_int_eq(s->count, N);
+    for (int i = 0; i < N; i++) {
+        int64_t v = -1;
+        snprintf(name, sizeof name, "record.%d", i);
+        ck_assert_str_eq(s->items[i].name, name);
+        ck_assert_int_eq(proa_state_get_int(s, name, &v), PROA_OK);
+        ck_assert_int_eq(v, (int64_t)i * i);
+    }
+    ck_assert_ptr_null(proa_state_find(s, "record"));
+    ck_assert_ptr_null(proa_state_find(s, NULL));
+    proa_state_free(s);
+    unlink(path);
+    ck_assert_ptr_null(proa_state_load(path));
+    ck_assert_int_eq(proa_error(), PROA_ERR_NO_FILE);
+    proa_clear_error();
+}
+END_TEST
+
 START_TEST(every_flipped_bit_and_every_cut_is_found)
 {
     const char *path = tmp("flip");
@@ -376,5 +411,5 @@ SUITE("io_files", checksum_is_crc32c, a_save_is_all_or_nothing, a_full_disk_is_a
       tensor_streams_return_what_was_saved, a_loaded_tensor_can_be_written_to, paddles_own_stream_is_read,
       damaged_streams_are_refused,
 #endif
-      a_checkpoint_returns_what_was_saved, every_flipped_bit_and_every_cut_is_found,
-      no_memory_at_any_point_leaves_no_trace)
+      a_checkpoint_returns_what_was_saved, a_state_of_many_records_is_found_by_name,
+      every_flipped_bit_and_every_cut_is_found, no_memory_at_any_point_leaves_no_trace)
