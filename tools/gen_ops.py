@@ -16,6 +16,8 @@ import sys
 
 import yaml
 
+import gen_python
+
 DTYPES = ["BOOL", "U8", "I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64", "C64", "C128"]
 # type in `call:` -> (field kind, C type in args, wire attribute type)
 TYPES = {
@@ -707,6 +709,7 @@ def main():
     write(out / "kernels.h", header)
     write(out / "kernels_level.c", source)
     write(out / "formulas.inc", emit_formulas(ops))
+    write(out / "py_api.inc", banner("The callables of the Python extension.") + gen_python.emit(ops, cstr))
     write(out / "ops.json", emit_json(ops, table))
     if a.lock:
         write(pathlib.Path(a.lock), emit_lock(ops))

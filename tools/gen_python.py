@@ -1,0 +1,115 @@
+"""The Python half of the op table: `python:` entries -> py_api.inc (callables of the extension).
+
+An entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": public names that share a signature
+(Tensor: the method of the same name), the parameters if they differ from the call's own (`mat2: y` fills
+field y; `out: -` is accepted and must be None), and the one output that is returned if not all are.
+Used by gen_ops.py alone.
+"""
+import re
+
+
+def split(text):
+    """The parameters of "(a, b=[1, 2], c)"."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += c in "[("
+        depth -= c in "])"
+        if c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [p for p in parts + [text[start:].strip()] if p]
+
+
+def python_text(f):
+    """A field's default in Python's words; None if the field is required."""
+    if f.default is None:
+        return "None" if "OPTIONAL" in f.flags else None
+    text = {"true": "True", "false": "False", "none": "None", "inf": "float('inf')",
+            "-inf": "-float('inf')"}.get(f.default, f.default)
+    if f.kind in ("INTS", "FLOATS") and text == "[]":
+        return "None"
+    if f.kind in ("ENUM", "DTYPE") and text != "None":
+        return repr(text.lower() if f.kind == "DTYPE" else text)
+    return text
+
+
+def table_text(op, f, text):
+    """What a Python default means in the table's words; None if it is the field's own default."""
+    text = text.strip()
+    if text == "None" or f is None:
+        return None
+    plain = text.strip("'\"")
+    words = {"True": "true", "False": "false"}.get(plain, plain)
+    own = (f.default or "").strip('"')
+    try:
+        same = float(words) == float(own)
+    except ValueError:
+        same = words == own or words.lower() == own.lower()
+    if same:
+        return None
+    if f.kind == "DTYPE":
+        return {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL"}.get(
+            words) or op.bad(f"python: default {text} of {f.name}")
+    if re.fullmatch(r"\(.*\)", words):
+        words = "[" + words[1:-1] + "]"
+    return words
+
+
+class Entry:
+    """One callable: its names, parameters, returned output."""
+
+    def __init__(self, op, names, params, result):
+        self.op, self.names, self.result = op, names, result
+        self.params = []  # (name, field or None, default in the table's words or None, required)
+        texts = []
+        for text in params:
+            head, _, default = (s.strip() for s in text.partition("="))
+            name, _, field = (s.strip() for s in head.partition(":"))
+            f = None if field == "-" else op.field(field or name, "python")
+            shown = default or ("None" if f is None else python_text(f))
+            self.params.append((name, f, table_text(op, f, default) if default else None,
+                                shown is None))
+            texts.append(name if shown is None else f"{name}={shown}")
+        if not any(n == "name" for n, *_ in self.params) and names[0].split(".")[0] != "_core":
+            self.params.append(("name", None, None, False))
+            texts.append("name=None")
+        self.signature = "(" + ", ".join(texts) + ")"
+
+
+def entries(op):
+    """The entries of an op: the plain callable of proa._core, and the public ones."""
+    found = [Entry(op, [f"_core.{op.name}"], [f.name for f in op.ordered], None)]
+    wanted = op.entry.get("python") or []
+    for text in [wanted] if isinstance(wanted, str) else wanted:
+        m = re.fullmatch(r"\s*([\w. ]+?)\s*(?:\((.*)\))?\s*(?:->\s*(\w+))?\s*", text, re.S)
+        if not m:
+            op.bad(f"python: cannot read {text!r}")
+        names = m.group(1).split()
+        last = names[0].rpartition(".")[2]
+        names = [f"Tensor.{last}" if n == "Tensor" else n for n in names]
+        params = split(m.group(2)) if m.group(2) is not None else [f.name for f in op.ordered]
+        if m.group(3):
+            op.field(m.group(3), "python")
+        found.append(Entry(op, names, params, m.group(3)))
+    return found
+
+
+def emit(ops, cstr):
+    """py_api.inc: rows of PY_ENTRY in python-bindings/ops.c."""
+    out, rows = [], []
+    for index, op in enumerate(ops):
+        for k, e in enumerate(entries(op)):
+            base = f"{op.name}_{k}"
+            params = ", ".join(f"{{{cstr(n)}, {op.fields.index(f) if f else -1}, {cstr(d) if d else 'NULL'}, "
+                               f"{'true' if required else 'false'}}}" for n, f, d, required in e.params)
+            if e.params:
+                out.append(f"static const py_param py_params_{base}[] = {{{params}}};")
+            result = op.fields.index(op.by_name[e.result]) if e.result else -1
+            for twin in ("", "_") if "INPLACE" in op.flags else ("",):
+                names = ", ".join(cstr(n + twin) for n in e.names)
+                label = base + ("_in_place" if twin else "")
+                out.append(f"static const char *const py_names_{label}[] = {{{names}, NULL}};")
+                rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if e.params else 'NULL'}, "
+                            f"{cstr(e.signature)}, {index}, {len(e.params)}, {result}, "
+                            f"{'true' if twin else 'false'}}},")
+    return "\n".join(out) + "\nstatic const py_entry py_entries[] = {\n" + "\n".join(rows) + "\n};\n"
