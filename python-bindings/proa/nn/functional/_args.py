@@ -1,0 +1,84 @@
+"""What the functions of this folder share: argument forms (ints, padding, data formats) and reductions.
+
+Every form that Paddle takes is turned into the one that the ops take; nothing here touches tensor data.
+"""
+from operator import index
+
+from ... import _core
+
+_LAST = ({}, {"NCL": False, "NLC": True}, {"NCHW": False, "NHWC": True}, {"NCDHW": False, "NDHWC": True})
+
+
+def channel_last(data_format, n, who):
+    """Whether the channels come last in a data format of n spatial axes; ValueError for any other format."""
+    last = _LAST[n].get(data_format)
+    if last is None:
+        first, second = _LAST[n]
+        raise ValueError(f"{who}: data_format must be '{first}' or '{second}', got {data_format!r}")
+    return last
+
+
+def ints(value, n, who, what):
+    """A list of n ints from one int or a sequence of n."""
+    if type(value) is int:
+        return [value] * n
+    try:
+        values = [index(value)] * n
+    except TypeError:
+        try:
+            values = [index(v) for v in value]
+        except TypeError:
+            raise ValueError(f"{who}: {what} must be an int or {n} ints, got {value!r}") from None
+    if len(values) != n:
+        raise ValueError(f"{who}: {what} must be an int or {n} ints, got {value!r}")
+    return values
+
+
+def padding(value, n, last, who):
+    """(numbers, algorithm) of a padding: an int, n or 2n ints, pairs for every axis, 'SAME' or 'VALID'."""
+    if type(value) is int:
+        return _counted([value] * n, value, who), "EXPLICIT"
+    if isinstance(value, str):
+        algorithm = value.upper()
+        if algorithm not in ("SAME", "VALID"):
+            raise ValueError(f"{who}: padding must be 'SAME', 'VALID' or numbers, got {value!r}")
+        return [0] * n, algorithm
+    if isinstance(value, (list, tuple)):
+        values = value
+        if len(values) == n + 2 and isinstance(values[0], (list, tuple)):
+            outer = (values[0], values[-1]) if last else values[:2]
+            if any(p != 0 for pair in outer for p in pair):
+                raise ValueError(f"{who}: batch and channel axes cannot be padded, got padding {value!r}")
+            values = [p for pair in (values[1:-1] if last else values[2:]) for p in pair]
+        if len(values) not in (n, 2 * n):
+            raise ValueError(f"{who}: padding must have {n} or {2 * n} numbers, or a pair for each of {n + 2} axes, "
+                             f"got {value!r}")
+        values = ints(values, len(values), who, "padding")
+        if len(values) == 2 * n and values[::2] == values[1::2]:
+            values = values[::2]
+        return _counted(values, value, who), "EXPLICIT"
+    return _counted(ints(value, n, who, "padding"), value, who), "EXPLICIT"
+
+
+def _counted(values, given, who):
+    if min(values) < 0:
+        raise ValueError(f"{who}: padding must not be negative, got {given!r}")
+    return values
+
+
+def reduction_of(reduction, who):
+    """reduction itself if it is one; ValueError if not."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{who}: reduction must be 'sum', 'mean' or 'none', got {reduction!r}")
+    return reduction
+
+
+def reduced(loss, reduction, who):
+    """A loss after its reduction: a scalar, or the loss itself for 'none'."""
+    if reduction == "mean":
+        return _core.mean(loss)
+    if reduction == "sum":
+        return _core.sum(loss)
+    if reduction != "none":
+        reduction_of(reduction, who)
+    return loss

@@ -1,0 +1,105 @@
+"""Activations that check or prepare their arguments; those that are one op come from the op table."""
+from ... import _core
+
+
+def celu(x, alpha=1.0, name=None):
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0); alpha must not be 0."""
+    if alpha == 0:
+        raise ZeroDivisionError("celu: alpha must not be 0")
+    return _core.celu(x, alpha)
+
+
+def elu_(x, alpha=1.0, name=None):
+    """elu in place, for alpha >= 0 (the gradient is taken from the output)."""
+    if alpha < 0:
+        raise AssertionError(f"elu_: alpha must be at least 0, got {alpha}; use elu")
+    return _core.elu_(x, alpha)
+
+
+def selu(x, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717, name=None):
+    """scale * elu(x, alpha), self-normalising."""
+    if scale <= 1.0:
+        raise ValueError(f"selu: scale must be above 1.0, got {scale}")
+    if alpha < 0:
+        raise ValueError(f"selu: alpha must be at least 0, got {alpha}")
+    return _core.selu(x, scale, alpha)
+
+
+def softshrink(x, threshold=0.5, name=None):
+    """x moved towards 0 by threshold, 0 where |x| <= threshold."""
+    if threshold < 0:
+        raise ValueError(f"softshrink: threshold must be at least 0, got {threshold}")
+    return _core.softshrink(x, threshold)
+
+
+def prelu(x, weight, data_format="NCHW", name=None):
+    """x where positive, else weight * x; weight has one value, or one a channel."""
+    shape = weight.shape
+    if len(shape) > 1:
+        raise AssertionError(f"prelu: weight must have 0 or 1 axes, got shape {shape}")
+    if len(shape) == 0 or shape[0] == 1:
+        return _core.prelu(x, weight if shape else _core.reshape(weight, [1]), "NCHW", "all")
+    if data_format not in ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC"):
+        raise ValueError(f"prelu: data_format must be one such as 'NCHW' or 'NHWC', got {data_format!r}")
+    last = data_format[1] != "C"
+    if x.ndim < 2 or x.shape[-1 if last else 1] != shape[0]:
+        raise AssertionError(f"prelu: weight has {shape[0]} values, which must be x's channels; x has shape {x.shape}")
+    return _core.prelu(x, weight, "NHWC" if last else "NCHW", "channel")
+
+
+def rrelu(x, lower=1.0 / 8.0, upper=1.0 / 3.0, training=True, name=None):
+    """x where positive, else x times a slope drawn from [lower, upper) (their mean outside training)."""
+    if not isinstance(lower, float) or not isinstance(upper, float):
+        raise TypeError(f"rrelu: lower and upper must be floats, got {lower!r} and {upper!r}")
+    if not 0 <= lower <= upper <= 1:
+        raise ValueError(f"rrelu: expected 0 <= lower <= upper <= 1, got {lower} and {upper}")
+    if not training:
+        return _core.leaky_relu(x, (lower + upper) / 2)
+    slope = _core.uniform(x.shape, x.dtype, lower, upper)
+    return _core.where(x >= 0, x, x * slope)
+
+
+def maxout(x, groups, axis=1, name=None):
+    """The largest of every `groups` neighbouring channels."""
+    shape = x.shape
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"maxout: axis {axis} is outside x's {len(shape)} axes")
+    axis %= len(shape)
+    if groups < 1 or shape[axis] % groups:
+        raise ValueError(f"maxout: groups must divide the {shape[axis]} channels, got {groups}")
+    split = shape[:axis] + [shape[axis] // groups, groups] + shape[axis + 1:]
+    return _core.max(_core.reshape(x, split), axis + 1)
+
+
+def softmax(x, axis=-1, dtype=None, name=None):
+    """exp(x) / sum(exp(x)) along an axis, in dtype if one is given."""
+    return _core.softmax(x if dtype is None else _core.cast(x, dtype), axis)
+
+
+def softmax_(x, axis=-1, dtype=None, name=None):
+    """softmax in place."""
+    return _core.softmax_(x if dtype is None else _core.cast(x, dtype), axis)
+
+
+def log_softmax(x, axis=-1, dtype=None, name=None):
+    """The logarithm of softmax, in dtype if one is given."""
+    return _core.log_softmax(x if dtype is None else _core.cast(x, dtype), axis)
+
+
+def glu(x, axis=-1, name=None):
+    """The first half of x along an axis times the sigmoid of the second."""
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"glu: axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
+    a, b = _core.split(x, (), 2, axis)
+    return a * _core.sigmoid(b)
+
+
+def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, name=None):
+    """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft sample."""
+    u = _core.uniform(x.shape, x.dtype, 1e-5, 1.0)
+    soft = _core.softmax((x - _core.log(-_core.log(u))) / temperature, axis)
+    if not hard:
+        return soft
+    best = _core.argmax(soft, axis, True)
+    one = _core.put_along_axis(_core.full_like(soft, 0.0), best, _core.full([1] * x.ndim, 1.0, soft.dtype), axis)
+    return (one - soft.detach()) + soft

@@ -1,0 +1,232 @@
+"""Linear maps, dropout, padding, resampling, sliding windows and similarities."""
+from ... import _core
+from ._args import ints
+
+
+# ---- dropout -----------------------------------------------------------------------------------------------------
+
+def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=None):
+    """Zeros with probability p in training; axis: one draw for all positions that differ in other axes only."""
+    if isinstance(p, (float, int)):
+        if p == 0:
+            return x
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout: p must be in [0, 1], got {p}")
+    elif isinstance(p, _core.Tensor):
+        p = float(p)
+    else:
+        raise TypeError(f"dropout: p must be a number or a Tensor, got {type(p).__name__}")
+    if axis is None:
+        return _core.dropout(x, p, (), training, mode)[0]
+    axes = [axis] if isinstance(axis, int) else axis
+    if not isinstance(axes, (list, tuple)):
+        raise TypeError(f"dropout: axis must be an int or ints, got {axis!r}")
+    if min(axes, default=-1) < 0 or max(axes) >= x.ndim:
+        raise ValueError(f"dropout: axis must name axes of x from 0 to {x.ndim - 1}, got {axis!r}")
+    return _core.dropout(x, p, axes, training, mode)[0]
+
+
+def _channels(who, x, ndim, formats, data_format):
+    if x.ndim != ndim:
+        raise ValueError(f"{who}: x must have {ndim} axes, got shape {x.shape}")
+    if data_format not in formats:
+        raise ValueError(f"{who}: data_format must be '{formats[0]}' or '{formats[1]}', got {data_format!r}")
+    return (0, 1) if data_format == formats[0] else (0, ndim - 1)
+
+
+def dropout2d(x, p=0.5, training=True, data_format="NCHW", name=None):
+    """Dropout of whole channels of images."""
+    return dropout(x, p, _channels("dropout2d", x, 4, ("NCHW", "NHWC"), data_format), training)
+
+
+def dropout3d(x, p=0.5, training=True, data_format="NCDHW", name=None):
+    """Dropout of whole channels of volumes."""
+    return dropout(x, p, _channels("dropout3d", x, 5, ("NCDHW", "NDHWC"), data_format), training)
+
+
+def alpha_dropout(x, p=0.5, training=True, name=None):
+    """Dropout that keeps mean and variance of self-normalising networks (Klambauer et al., 2017)."""
+    if not isinstance(p, (float, int)):
+        raise TypeError(f"alpha_dropout: p must be a number, got {type(p).__name__}")
+    if not 0 <= p <= 1:
+        raise ValueError(f"alpha_dropout: p must be in [0, 1], got {p}")
+    if not training:
+        return x
+    if p == 1:
+        return _core.scale(x, 0.0)
+    low = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946
+    a = ((1 - p) * (1 + p * low ** 2)) ** -0.5
+    keep = _core.cast(_core.uniform(x.shape, "float32", 0.0, 1.0) >= p, x.dtype)
+    return _core.scale(x * keep + _core.scale(keep, -low, low), a, -a * low * p)
+
+
+# ---- padding -----------------------------------------------------------------------------------------------------
+
+_PAD_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
+_PAD_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
+    """x with its spatial axes padded: two numbers an axis, last axis first; or, in mode constant, two numbers for
+    every axis of x, first axis first."""
+    if mode not in _PAD_MODES:
+        raise AssertionError(f"pad: mode must be one of {', '.join(_PAD_MODES)}, got {mode!r}")
+    data_format = data_format.upper()
+    if not any(data_format in pair for pair in _PAD_FORMATS.values()):
+        raise AssertionError(f"pad: data_format must be one such as 'NCHW' or 'NLC', got {data_format!r}")
+    ndim = x.ndim
+    if isinstance(pad, _core.Tensor):
+        pad = pad.tolist()
+    elif not isinstance(pad, (list, tuple)):
+        raise TypeError(f"pad: pad must be ints or a Tensor of ints, got {pad!r}")
+    elif mode == "constant" and len(pad) == 2 * ndim:
+        return _core.pad(x, pad, float(value))
+    if ndim not in _PAD_FORMATS:
+        raise AssertionError(f"pad: x must have 3, 4 or 5 axes, or pad two numbers for each of them; got x of shape "
+                             f"{x.shape} and {len(pad)} numbers")
+    if data_format not in _PAD_FORMATS[ndim]:
+        raise AssertionError(f"pad: data_format must be '{_PAD_FORMATS[ndim][0]}' or '{_PAD_FORMATS[ndim][1]}' for x "
+                             f"with {ndim} axes, got {data_format!r}")
+    return _core.pad3d(x, pad, mode, float(value), data_format)
+
+
+def zeropad2d(x, padding, data_format="NCHW", name=None):
+    """Images with zeros round them: left, right, top, bottom."""
+    return pad(x, padding, "constant", 0.0, data_format)
+
+
+# ---- resampling --------------------------------------------------------------------------------------------------
+
+# mode -> (ranks of x, formats that go with them)
+_MODES = {"nearest": (4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,),
+          "area": (3, 4, 5)}
+_SAMPLE_FORMATS = {3: {"NCW": "NCL", "NWC": "NLC"}, 4: {"NCHW": "NCHW", "NHWC": "NHWC"},
+                   5: {"NCDHW": "NCDHW", "NDHWC": "NDHWC"}}
+
+
+def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, align_mode=0,
+                data_format="NCHW", name=None):
+    """x resampled to `size`, or to its size times scale_factor, on the spatial axes."""
+    mode, n = mode.lower(), x.ndim - 2
+    if mode not in _MODES:
+        raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if x.ndim not in _MODES[mode]:
+        raise ValueError(f"interpolate: mode '{mode}' takes x with {' or '.join(map(str, _MODES[mode]))} axes, got "
+                         f"shape {x.shape}")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate: give size or scale_factor, and only one of them")
+    if not isinstance(align_corners, bool):
+        raise TypeError(f"interpolate: align_corners must be a bool, got {align_corners!r}")
+    if align_mode not in (0, 1):
+        raise ValueError(f"interpolate: align_mode must be 0 or 1, got {align_mode!r}")
+    if align_corners and mode == "nearest":
+        raise ValueError("interpolate: mode 'nearest' takes no align_corners")
+    if mode == "area":
+        return _area(x, n, size)
+    layout = _SAMPLE_FORMATS[x.ndim].get(data_format.upper())
+    if layout is None:
+        raise ValueError(f"interpolate: data_format must be one of {', '.join(_SAMPLE_FORMATS[x.ndim])} for x of "
+                         f"shape {x.shape}, got {data_format!r}")
+    if size is not None:
+        return _core.interpolate(x, _sizes(size, n), (), mode, align_corners, align_mode, layout)
+    return _core.interpolate(x, (), _scales(scale_factor, n), mode, align_corners, align_mode, layout)
+
+
+def _area(x, n, size):
+    if size is None:
+        raise ValueError("interpolate: mode 'area' needs size")
+    from . import pooling
+    pool = (pooling.adaptive_avg_pool1d, pooling.adaptive_avg_pool2d, pooling.adaptive_avg_pool3d)[n - 1]
+    return pool(x, size)
+
+
+def _sizes(size, n):
+    if isinstance(size, _core.Tensor):
+        size = size.tolist()
+    elif isinstance(size, (list, tuple)):
+        size = [int(s) for s in size]
+    if not isinstance(size, list):
+        raise TypeError(f"interpolate: size must be ints or a Tensor of ints, got {size!r}")
+    if len(size) != n:
+        raise ValueError(f"interpolate: size must have {n} numbers, got {size}")
+    if min(size) < 1:
+        raise AssertionError(f"interpolate: size must be above 0, got {size}")
+    return size
+
+
+def _scales(scale, n):
+    if isinstance(scale, _core.Tensor):
+        scale = scale.tolist()
+    if not isinstance(scale, (list, tuple)):
+        try:
+            scale = [float(scale)] * n
+        except TypeError:
+            raise TypeError(f"interpolate: scale_factor must be a number, numbers or a Tensor, got {scale!r}") from None
+    scale = [float(s) for s in scale]
+    scale = scale * n if len(scale) == 1 else scale
+    if len(scale) != n:
+        raise ValueError(f"interpolate: scale_factor must have {n} numbers, got {scale}")
+    if min(scale) <= 0:
+        raise ValueError(f"interpolate: scale_factor must be above 0, got {scale}")
+    return scale
+
+
+def upsample(x, size=None, scale_factor=None, mode="nearest", align_corners=False, align_mode=0, data_format="NCHW",
+             name=None):
+    """The older name of interpolate."""
+    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format)
+
+
+# ---- sliding windows ---------------------------------------------------------------------------------------------
+
+def _pair(value, who, what):
+    if not isinstance(value, int) and not (isinstance(value, (list, tuple)) and len(value) == 2):
+        raise AssertionError(f"{who}: {what} must be an int or two ints, got {value!r}")
+    return ints(value, 2, who, what)
+
+
+def _borders(value, who):
+    """Four paddings: top, left, bottom, right."""
+    if isinstance(value, int):
+        return [value] * 4
+    if isinstance(value, (list, tuple)) and len(value) in (2, 4):
+        return list(value) * (4 // len(value))
+    raise ValueError(f"{who}: paddings must be an int or 2 or 4 ints, got {value!r}")
+
+
+def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
+    """The windows of images [N, C, H, W] as columns: [N, C * kh * kw, windows]."""
+    if x.ndim != 4:
+        raise AssertionError(f"unfold: x must be [N, C, H, W], got shape {x.shape}")
+    return _core.unfold(x, _pair(kernel_sizes, "unfold", "kernel_sizes"), _pair(strides, "unfold", "strides"),
+                        _borders(paddings, "unfold"), _pair(dilations, "unfold", "dilations"))
+
+
+def fold(x, output_sizes, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
+    """Columns [N, C * kh * kw, windows] added up into images of output_sizes: the transpose of unfold."""
+    if x.ndim != 3:
+        raise AssertionError(f"fold: x must be [N, C * kh * kw, windows], got shape {x.shape}")
+    return _core.fold(x, _pair(output_sizes, "fold", "output_sizes"), _pair(kernel_sizes, "fold", "kernel_sizes"),
+                      _pair(strides, "fold", "strides"), _borders(paddings, "fold"),
+                      _pair(dilations, "fold", "dilations"))
+
+
+# ---- similarities and bilinear forms -----------------------------------------------------------------------------
+
+def cosine_similarity(x1, x2, axis=1, eps=1e-8):
+    """The cosine of the angle between x1 and x2 along an axis."""
+    both = _core.sum(_core.multiply(x1, x2), axis)
+    norms = _core.sum(_core.square(x1), axis) * _core.sum(_core.square(x2), axis)
+    return both / _core.sqrt(_core.clip(norms, eps * eps))
+
+
+def bilinear(x1, x2, weight, bias=None, name=None):
+    """x1 · weight[k] · x2 for every k, plus bias: x1 [N, I], x2 [N, J], weight [K, I, J], bias [1, K]."""
+    return _core.bilinear(x1, x2, weight, bias)
+
+
+def label_smooth(label, prior_dist=None, epsilon=0.1, name=None):
+    """(1 - epsilon) * label + epsilon * prior_dist (the uniform one if not given)."""
+    if not 0.0 <= epsilon <= 1.0:
+        raise ValueError(f"label_smooth: epsilon must be in [0, 1], got {epsilon}")
+    return _core.label_smooth(label, prior_dist, epsilon)

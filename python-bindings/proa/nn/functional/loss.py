@@ -1,0 +1,242 @@
+"""Losses: classification, regression and sequences. The margin and embedding losses are in margin_loss.py.
+
+Each is an op or two and a reduction; what Paddle accepts as labels is brought to the form that the op takes.
+"""
+import math
+
+from ... import _core
+from ._args import reduced, reduction_of
+
+
+_FLOATING = (_core.float16, _core.bfloat16, _core.float32, _core.float64)
+
+
+def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
+                               return_softmax=False, axis=-1):
+    """Cross-entropy of softmax(logits) along axis, one loss a row; return_softmax: (loss, softmax)."""
+    _narrow(logits, label)
+    softmax, loss = _core.softmax_with_cross_entropy(logits, label, soft_label, True, ignore_index, axis)
+    return (loss, softmax) if return_softmax else loss
+
+
+def _narrow(logits, label):
+    """Whether label lacks the class axis; ValueError unless it has logits' axes or one less."""
+    missing = logits.ndim - label.ndim
+    if missing not in (0, 1) or logits.ndim == 0:
+        raise ValueError(f"cross entropy: label must have the axes of input or one less, got shapes {label.shape} and "
+                         f"{logits.shape}")
+    return missing == 1
+
+
+def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean", soft_label=False, axis=-1,
+                  use_softmax=True, label_smoothing=0.0, name=None):
+    """Cross-entropy of softmax(input) (use_softmax=False: of probabilities) and classes or distributions.
+
+    label: class numbers with or without the class axis, or distributions of input's shape (soft_label).
+    weight: one value a class; the mean divides by the weights of the labels that count.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        reduction_of(reduction, "cross_entropy")
+    if soft_label and ignore_index > 0:
+        raise ValueError(f"cross_entropy: soft labels take no ignore_index, got {ignore_index}")
+    narrow = _narrow(input, label)
+    if label_smoothing > 0.0:
+        label = _smooth(_one_hot_along(label, input, axis) if narrow else label, label_smoothing, input.dtype)
+        soft_label = True
+    loss = _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
+    if weight is not None:
+        row = _label_weights(input, label, weight, ignore_index, soft_label, axis, loss.shape)
+        loss = _core.cast(loss, row.dtype) * row
+        if reduction == "mean":
+            total = _core.sum(row)
+            return _core.sum(loss) / (total + _core.cast(total == 0.0, total.dtype))
+    if reduction == "mean":
+        if soft_label and ignore_index < 0:
+            return _core.mean(loss)
+        kept = label != ignore_index
+        if _core.all(kept):
+            return _core.mean(loss)
+        return _core.sum(loss) / _core.clip(_core.sum(_core.cast(kept, loss.dtype)), 1.0)
+    if reduction == "sum":
+        return _core.sum(loss)
+    return _core.squeeze(loss, axis) if narrow else loss
+
+
+def _one_hot_along(label, input, axis):
+    """One-hot labels of input's shape: the classes on `axis`."""
+    hot = _core.one_hot(label, input.shape[axis])
+    last, axis = input.ndim - 1, axis % input.ndim
+    return hot if axis == last else _core.transpose(hot, [*range(axis), last, *range(axis, last)])
+
+
+def _smooth(label, epsilon, dtype):
+    label = label if label.dtype in _FLOATING else _core.cast(label, "float32")
+    return _core.cast(_core.label_smooth(label, None, epsilon), dtype)
+
+
+def _label_weights(input, label, weight, ignore_index, soft_label, axis, shape):
+    """The weight of each row's label; 0 where it is ignored."""
+    if soft_label:
+        return _core.reshape(_core.matmul(_core.cast(label, weight.dtype), weight), shape)
+    if input.shape[axis] != weight.shape[-1]:
+        raise ValueError(f"cross_entropy: weight must have a value for each of the {input.shape[axis]} classes, got "
+                         f"shape {weight.shape}")
+    flat = _core.reshape(label, [-1])
+    kept = flat != ignore_index
+    row = _core.gather(weight, _core.multiply(flat, _core.cast(kept, flat.dtype)))
+    return _core.reshape(row * _core.cast(kept, row.dtype), shape)
+
+
+def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
+    """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] names."""
+    reduction_of(reduction, "nll_loss")
+    if input.ndim < 2 or input.ndim - 1 != label.ndim:
+        raise ValueError(f"nll_loss: input must be [N, C, ...] and label [N, ...], got shapes {input.shape} and "
+                         f"{label.shape}")
+    return _core.nll_loss(input, label, weight, ignore_index, reduction)[0]
+
+
+def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None):
+    """Cross-entropy of probabilities and labels in [0, 1]."""
+    loss = _core.bce_loss(input, label)
+    return reduced(loss if weight is None else loss * weight, reduction, "binary_cross_entropy")
+
+
+def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None, name=None):
+    """Cross-entropy of sigmoid(logit) and labels in [0, 1]; pos_weight: the weight of positive examples."""
+    if pos_weight is not None:
+        pos_weight = label * (pos_weight - 1.0) + 1.0
+    loss = _core.sigmoid_cross_entropy_with_logits(logit, label, pos_weight)
+    return reduced(loss if weight is None else loss * weight, reduction, "binary_cross_entropy_with_logits")
+
+
+def mse_loss(input, label, reduction="mean", name=None):
+    """The squared difference."""
+    return reduced(_core.square(_core.subtract(input, label)), reduction, "mse_loss")
+
+
+def l1_loss(input, label, reduction="mean", name=None):
+    """The absolute difference."""
+    return reduced(_core.abs(_core.subtract(input, label)), reduction, "l1_loss")
+
+
+def smooth_l1_loss(input, label, reduction="mean", delta=1.0, name=None):
+    """Half the squared difference below delta, a straight line above it (Huber)."""
+    return reduced(_core.huber_loss(input, label, delta)[0], reduction, "smooth_l1_loss")
+
+
+def square_error_cost(input, label):
+    """The squared difference of each pair of elements."""
+    return _core.square(_core.subtract(input, label))
+
+
+def log_loss(input, label, epsilon=0.0001, name=None):
+    """Cross-entropy of probabilities, each moved epsilon away from 0."""
+    return -(label * _core.log(input + epsilon)) - (1.0 - label) * _core.log(1.0 - input + epsilon)
+
+
+def kl_div(input, label, reduction="mean", name=None):
+    """Kullback-Leibler divergence of label (probabilities) from input (log-probabilities)."""
+    if input.dtype != label.dtype:
+        if input.dtype == _core.float32 and label.dtype == _core.float64:
+            input = _core.cast(input, label.dtype)
+        elif input.dtype == _core.float64 and label.dtype == _core.float32:
+            label = _core.cast(label, input.dtype)
+    return _core.kldiv_loss(input, label, reduction)
+
+
+def dice_loss(input, label, epsilon=0.00001, name=None):
+    """1 - the Dice coefficient of probabilities [N, ..., C] and classes [N, ..., 1], averaged over N."""
+    if input.ndim < 2 or input.shape[:-1] != label.shape[:-1] or label.shape[-1:] != [1]:
+        raise AssertionError(f"dice_loss: input must be [N, ..., C] and label [N, ..., 1], got shapes {input.shape} "
+                             f"and {label.shape}")
+    if input.size == 0:
+        raise AssertionError(f"dice_loss: input must not be empty, got shape {input.shape}")
+    hot = _core.cast(_core.one_hot(_core.squeeze(label, -1), input.shape[-1]), input.dtype)
+    axes = list(range(1, input.ndim))
+    both = _core.sum(input * hot, axes)
+    return _core.mean(1.0 - both * 2.0 / (_core.sum(input, axes) + _core.sum(hot, axes) + epsilon))
+
+
+def npair_loss(anchor, positive, labels, l2_reg=0.002):
+    """Cross-entropy of the similarities of anchors and positives (Sohn, 2016), with an L2 term."""
+    if anchor.size == 0 or positive.size == 0:
+        raise ValueError(f"npair_loss: anchor and positive must not be empty, got {anchor.shape}, {positive.shape}")
+    n = labels.shape[0]
+    column = _core.reshape(labels, [n, 1])
+    same = _core.cast(_core.equal(column, _core.reshape(labels, [1, n])), anchor.dtype)
+    same = same / _core.sum(same, 1, keepdim=True)
+    l2 = _core.mean(_core.sum(_core.square(anchor), 1)) + _core.mean(_core.sum(_core.square(positive), 1))
+    logits = _core.matmul(anchor, positive, False, True)
+    rows = _core.softmax_with_cross_entropy(logits, same, True)[1]
+    return l2 * (0.25 * l2_reg) + _core.mean(_core.sum(same * rows, 0))
+
+
+def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, reduction="sum", name=None):
+    """Cross-entropy of sigmoid(logit) in which easy examples count less (Lin et al., 2017)."""
+    reduction_of(reduction, "sigmoid_focal_loss")
+    if normalizer is not None and normalizer.ndim > 1:
+        raise ValueError(f"sigmoid_focal_loss: normalizer must have at most 1 axis, got shape {normalizer.shape}")
+    loss = _core.sigmoid_cross_entropy_with_logits(logit, label)
+    p = _core.sigmoid(logit)
+    other = 1.0 - label
+    hit = p * label + (1.0 - p) * other
+    loss = (alpha * label + (1.0 - alpha) * other) * loss * _core.pow(1.0 - hit, gamma)
+    return reduced(loss if normalizer is None else loss / normalizer, reduction, "sigmoid_focal_loss")
+
+
+def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, reduction="mean", name=None):
+    """Negative log-likelihood of counts under a Poisson law; full: with Stirling's term."""
+    reduction_of(reduction, "poisson_nll_loss")
+    if epsilon <= 0:
+        raise ValueError(f"poisson_nll_loss: epsilon must be above 0, got {epsilon}")
+    if input.shape != label.shape:
+        raise ValueError(f"poisson_nll_loss: input and label must have one shape, got {input.shape} and {label.shape}")
+    label = _core.cast(label, input.dtype)
+    loss = _core.exp(input) - label * input if log_input else input - label * _core.log(input + epsilon)
+    if full:
+        stirling = label * _core.log(label) - label + 0.5 * _core.log(2 * math.pi * label)
+        loss = loss + _core.where(label > 1.0, stirling, _core.full_like(stirling, 0.0))
+    return reduced(loss, reduction, "poisson_nll_loss")
+
+
+def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reduction="mean", name=None):
+    """Negative log-likelihood under normal laws of mean `input` and a variance of its own each."""
+    reduction_of(reduction, "gaussian_nll_loss")
+    if variance.shape != input.shape:
+        if variance.shape == input.shape[:-1]:
+            variance = _core.unsqueeze(variance, -1)
+        elif variance.shape != input.shape[:-1] + [1]:
+            raise ValueError(f"gaussian_nll_loss: variance must have input's shape {input.shape}, or 1 or no last axis; "
+                             f"got {variance.shape}")
+    for what, value in (("input", input), ("label", label), ("variance", variance)):
+        if value.dtype not in (_core.float32, _core.float64):
+            raise ValueError(f"gaussian_nll_loss: {what} must be float32 or float64, got {value.dtype}")
+    if _core.any(variance < 0.0):
+        raise ValueError("gaussian_nll_loss: variance must not be negative")
+    variance = variance + (_core.clip(variance.detach(), epsilon) - variance.detach())  # the gradient is 1 throughout
+    loss = 0.5 * (_core.log(variance) + _core.square(input - label) / variance)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction, "gaussian_nll_loss")
+
+
+def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction="mean", norm_by_times=False):
+    """Connectionist temporal classification (Graves et al., 2006) of logits [T, N, C] and labels [N, L].
+
+    The mean divides each loss by its label's length first.
+    """
+    reduction_of(reduction, "ctc_loss")
+    loss = _core.ctc_loss(log_probs, labels, input_lengths, label_lengths, blank, norm_by_times)
+    if loss.ndim == 2:
+        loss = _core.squeeze(loss, -1)
+    if reduction == "mean":
+        return _core.mean(loss / _core.cast(label_lengths, loss.dtype))
+    return _core.sum(loss) if reduction == "sum" else loss
+
+
+def hsigmoid_loss(input, label, num_classes, weight, bias=None, path_table=None, path_code=None, is_sparse=False,
+                  name=None):
+    """Hierarchical sigmoid: the cross-entropy of the path to a label in a binary tree of classes."""
+    if num_classes < 2:
+        raise ValueError(f"hsigmoid_loss: num_classes must be at least 2, got {num_classes}")
+    out = _core.hsigmoid_loss(input, label, weight, bias, path_table, path_code, num_classes)
+    return out[0] if isinstance(out, tuple) else out
