@@ -1,0 +1,427 @@
+/* Gradients for Python: grad and backward, hooks, PyLayer's node, the optimiser's view of gradients, autocast.
+ * Python code called from backward gets the interpreter back, and what it raises arrives as it was raised.
+ * Uses ext.h and core/internal.h. */
+#include "ext.h"
+
+#include "core/internal.h"
+
+#include <proa/amp.h>
+#include <proa/wire.h>
+
+/* ---- exceptions on their way through the engine ------------------------------------------ */
+
+typedef struct raised {
+    PyObject *type, *value, *trace;
+} raised;
+
+static _Thread_local raised waiting;
+
+/* Puts the current exception aside and sets Proa's error, which ends the engine's run. */
+static void stash(const char *what)
+{
+    if (waiting.type) PyErr_Clear(); /* the first one is told */
+    else PyErr_Fetch(&waiting.type, &waiting.value, &waiting.trace);
+    proa_fail(PROA_ERR_BAD_STATE, "%s raised an exception", what);
+}
+
+PyObject *py_raise_backward(void)
+{
+    if (!waiting.type) return py_raise();
+    proa_clear_error();
+    raised r = waiting;
+    waiting = (raised){NULL, NULL, NULL};
+    PyErr_Restore(r.type, r.value, r.trace);
+    return NULL;
+}
+
+/* A tensor that Python returned, alive until the engine's scope ends. */
+static proa_tensor *held(PyObject *obj)
+{
+    proa_tensor *t = py_tensor_of(obj);
+    if (t->scope_slot == 0 && !proa__scope_push(proa_retain(t))) return NULL;
+    return t;
+}
+
+/* ---- backward and grad ------------------------------------------------------------------- */
+
+PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph)
+{
+    PyThreadState *state = PyEval_SaveThread();
+    proa_status status =
+        proa_backward_all(outputs, grads, (proa_backward_opts){.retain_graph = retain_graph});
+    PyEval_RestoreThread(state);
+    if (status != PROA_OK) return py_raise_backward();
+    Py_RETURN_NONE;
+}
+
+/* backward(tensors, grads=None, retain_graph=False) */
+static PyObject *backward(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *outputs, *given = Py_None;
+    int retain = 0;
+    if (!PyArg_ParseTuple(args, "O|Op", &outputs, &given, &retain)) return NULL;
+    PROA_SCOPED;
+    proa_tensors out, g = {0, NULL};
+    if (!py_to_tensors(outputs, "tensors", false, &out)) return NULL;
+    if (given != Py_None && !py_to_tensors(given, "grad_tensors", true, &g)) return NULL;
+    return py_run_backward(out, g, retain);
+}
+
+/* grad(outputs, inputs, grads=None, retain_graph=False, create_graph=False, allow_unused=False) */
+static PyObject *grad(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"outputs",      "inputs",       "grads", "retain_graph",
+                            "create_graph", "allow_unused", NULL};
+    PyObject *outputs, *inputs, *given = Py_None;
+    int retain = 0, create = 0, unused = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Oppp", names, &outputs, &inputs, &given, &retain,
+                                     &create, &unused))
+        return NULL;
+    PROA_SCOPED;
+    proa_tensors out, in, g = {0, NULL};
+    if (!py_to_tensors(outputs, "outputs", false, &out) || !py_to_tensors(inputs, "inputs", false, &in))
+        return NULL;
+    if (given != Py_None && !py_to_tensors(given, "grad_outputs", true, &g)) return NULL;
+    proa_grad_opts opts = {.retain_graph = retain, .create_graph = create, .allow_unused = unused};
+    PyThreadState *state = PyEval_SaveThread();
+    proa_tensors result = proa_grad(out, in, g, opts);
+    PyEval_RestoreThread(state);
+    return proa_error() ? py_raise_backward() : py_from_tensors(result);
+}
+
+/* ---- hooks ------------------------------------------------------------------------------- */
+
+static void release_object(void *context)
+{
+    if (Py_IsInitialized()) {
+        PyGILState_STATE gil = PyGILState_Ensure();
+        Py_DECREF((PyObject *)context);
+        PyGILState_Release(gil);
+    }
+}
+
+/* Python code in backward promotes dtypes as it does elsewhere. */
+static proa_tensor *call_hook(proa_tensor *g, void *context)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    bool convert = proa_door_set(PROA_DOOR_CONVERT, true);
+    PyObject *given = py_wrap(g), *made = given ? PyObject_CallOneArg(context, given) : NULL;
+    proa_tensor *next = NULL;
+    if (made == Py_None) {
+        next = g;
+    } else if (made && !py_is_tensor(made)) {
+        PyErr_Format(PyExc_TypeError, "register_hook: the hook must return a Tensor or None, got %s",
+                     Py_TYPE(made)->tp_name);
+    } else if (made) {
+        next = held(made);
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(given);
+    if (PyErr_Occurred()) stash("a gradient hook");
+    proa_door_set(PROA_DOOR_CONVERT, convert);
+    PyGILState_Release(gil);
+    return next;
+}
+
+static bool is_hook_call(const char *who, PyObject *const *args, Py_ssize_t n)
+{
+    if (n == 2 && py_is_tensor(args[0])) return true;
+    PyErr_Format(PyExc_TypeError, "%s: expected a Tensor and one argument more", who);
+    return false;
+}
+
+/* register_hook(tensor, fn) -> id */
+static PyObject *register_hook(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (!is_hook_call("register_hook", args, n)) return NULL;
+    if (!PyCallable_Check(args[1])) {
+        PyErr_Format(PyExc_TypeError, "register_hook: the hook must be callable, got %s",
+                     Py_TYPE(args[1])->tp_name);
+        return NULL;
+    }
+    Py_INCREF(args[1]);
+    int64_t id = proa_register_hook(py_tensor_of(args[0]), call_hook, args[1], release_object);
+    if (id > 0) return PyLong_FromLongLong(id);
+    Py_DECREF(args[1]);
+    return py_raise();
+}
+
+/* remove_hook(tensor, id) -> bool */
+static PyObject *remove_hook(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (!is_hook_call("remove_hook", args, n)) return NULL;
+    long long id = PyLong_AsLongLong(args[1]);
+    if (id == -1 && PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(proa_remove_hook(py_tensor_of(args[0]), id));
+}
+
+static PyObject *retain_grads(PyObject *module, PyObject *obj)
+{
+    (void)module;
+    if (py_is_tensor(obj)) return py_none_or_raise(proa_retain_grad(py_tensor_of(obj)));
+    PyErr_Format(PyExc_TypeError, "retain_grads: expected a Tensor, got %s", Py_TYPE(obj)->tp_name);
+    return NULL;
+}
+
+/* ---- PyLayer ----------------------------------------------------------------------------- */
+
+/* What a PyLayer's node owns; during apply also the outputs that its forward made. */
+typedef struct layer {
+    PyObject *backward;
+    proa_tensors outputs;
+} layer;
+
+static proa_tensors layer_forward(proa_tensors inputs, void *context)
+{
+    (void)inputs;
+    return ((layer *)context)->outputs;
+}
+
+static void layer_release(void *context)
+{
+    release_object(((layer *)context)->backward);
+    proa__free(context);
+}
+
+/* The tensors and Nones of a sequence, alive until the engine's scope ends. */
+static bool held_list(PyObject *made, proa_tensors *list)
+{
+    PyObject *fast = PySequence_Fast(made, "PyLayer: backward must return Tensors");
+    if (!fast) return false;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    list->at = proa_scope_alloc((size_t)(n + 1) * sizeof *list->at);
+    list->count = n;
+    bool ok = list->at != NULL;
+    for (Py_ssize_t i = 0; ok && i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
+        list->at[i] = item == Py_None ? proa_none : py_is_tensor(item) ? held(item) : NULL;
+        ok = list->at[i] != NULL;
+        if (!ok && !proa_error())
+            PyErr_Format(PyExc_TypeError, "PyLayer: backward must return Tensors or None, got %s",
+                         Py_TYPE(item)->tp_name);
+    }
+    Py_DECREF(fast);
+    return ok;
+}
+
+static proa_tensors layer_backward(proa_tensors inputs, proa_tensors outputs, proa_tensors grads,
+                                   void *context)
+{
+    (void)inputs;
+    proa_tensors list = {0, NULL};
+    PyGILState_STATE gil = PyGILState_Ensure();
+    bool convert = proa_door_set(PROA_DOOR_CONVERT, true);
+    PyObject *given = py_from_tensors(grads), *outs = given ? py_from_tensors(outputs) : NULL;
+    PyObject *made =
+        outs ? PyObject_CallFunctionObjArgs(((layer *)context)->backward, given, outs, NULL) : NULL;
+    if (made) held_list(made, &list);
+    Py_XDECREF(made);
+    Py_XDECREF(outs);
+    Py_XDECREF(given);
+    if (PyErr_Occurred()) stash("a PyLayer's backward");
+    proa_door_set(PROA_DOOR_CONVERT, convert);
+    PyGILState_Release(gil);
+    return list;
+}
+
+/* Results as objects: an output whose handle is the one given stays the object it was. */
+static PyObject *same_objects(PyObject *given, proa_tensors before, proa_tensors after)
+{
+    PyObject *list = PyList_New((Py_ssize_t)after.count);
+    for (Py_ssize_t i = 0; list && i < (Py_ssize_t)after.count; i++) {
+        bool same = after.at[i] == before.at[i];
+        PyObject *one = same ? Py_NewRef(PyList_GET_ITEM(given, i)) : py_wrap(after.at[i]);
+        if (!one) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i, one);
+    }
+    return list;
+}
+
+/* py_layer(name, inputs, outputs, backward, keep_outputs): makes the lists of tensors one recorded step.
+ * backward(grads, outputs) returns one gradient an input; it gets the outputs if they are kept. */
+static PyObject *py_layer(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *name, *inputs, *outputs, *fn;
+    int keep;
+    if (!PyArg_ParseTuple(args, "UO!O!Op", &name, &PyList_Type, &inputs, &PyList_Type, &outputs, &fn, &keep))
+        return NULL;
+    PROA_SCOPED;
+    proa_tensors in, out;
+    if (!py_to_tensors(inputs, "inputs", false, &in) || !py_to_tensors(outputs, "outputs", false, &out))
+        return NULL;
+    layer *context = proa__alloc(sizeof *context);
+    if (!context) return py_raise();
+    *context = (layer){Py_NewRef(fn), out};
+    Py_INCREF(name); /* messages may name it as long as the process lives: classes are few */
+    PyUnicode_InternInPlace(&name);
+    proa_function f = {PyUnicode_AsUTF8(name), layer_forward, layer_backward, layer_release, true, !keep};
+    proa_tensors made = proa_apply(&f, in, context);
+    return proa_error() ? py_raise() : same_objects(outputs, out, made);
+}
+
+/* ---- gradients of many parameters --------------------------------------------------------- */
+
+/* gather_grads(params) -> (gradients, None where there is none or it is not wanted; how many there are) */
+static PyObject *gather_grads(PyObject *module, PyObject *params)
+{
+    (void)module;
+    PyObject *fast = PySequence_Fast(params, "gather_grads: expected a list of Tensors");
+    if (!fast) return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast), found = 0;
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *p = PySequence_Fast_GET_ITEM(fast, i), *g = NULL;
+        if (!py_is_tensor(p)) {
+            PyErr_Format(PyExc_TypeError, "parameters: entry %zd: expected a Tensor, got %s", i,
+                         Py_TYPE(p)->tp_name);
+        } else {
+            proa_tensor *t = py_tensor_of(p);
+            g = py_wrap(t->flags & PROA_T_GRAD ? proa_grad_of(t) : proa_none);
+            found += g && g != Py_None;
+        }
+        if (!g) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i, g);
+    }
+    Py_DECREF(fast);
+    return list ? Py_BuildValue("(Nn)", list, found) : NULL;
+}
+
+/* clear_grads(params, set_to_zero): zeros, or none at all; of parameters that want gradients. */
+static PyObject *clear_grads(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    int zero = n == 2 ? PyObject_IsTrue(args[1]) : -1;
+    PyObject *fast = zero >= 0 ? PySequence_Fast(args[0], "clear_grads: expected a list of Tensors") : NULL;
+    if (!fast) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "clear_grads: takes (params, set_to_zero)");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); i++) {
+        PyObject *p = PySequence_Fast_GET_ITEM(fast, i);
+        if (!py_is_tensor(p) || !(py_tensor_of(p)->flags & PROA_T_GRAD)) continue;
+        if (zero) (void)proa_zero_grad(py_tensor_of(p));
+        else proa_clear_grad(py_tensor_of(p));
+    }
+    Py_DECREF(fast);
+    return py_none_or_raise(proa_error());
+}
+
+/* ---- autocast ---------------------------------------------------------------------------- */
+
+/* The table's ops that a user's name means: an op's own name, or a name in Paddle's programs. */
+static bool add_ops_named(PyObject *list, const char *name)
+{
+    for (uint32_t i = 0; i < proa_op_count; i++) {
+        const proa_op *op = proa_op_table[i];
+        bool match = !strcmp(op->name, name);
+        for (int w = 0; w < op->n_wires && !match; w++)
+            match = op->wires[w].type && !strcmp(op->wires[w].type, name);
+        PyObject *text = match ? PyUnicode_FromString(op->name) : NULL;
+        if (match && (!text || PyList_Append(list, text) < 0)) {
+            Py_XDECREF(text);
+            return false;
+        }
+        Py_XDECREF(text);
+    }
+    return true;
+}
+
+/* New string of comma-separated op names; names that mean no op are left out, as in Paddle. */
+static PyObject *op_names(PyObject *names)
+{
+    PyObject *list = PyList_New(0), *item, *joined = NULL;
+    PyObject *each = list && names != Py_None ? PyObject_GetIter(names) : NULL;
+    bool ok = list && (each || names == Py_None);
+    while (ok && each && (item = PyIter_Next(each))) {
+        const char *name = PyUnicode_AsUTF8(item);
+        ok = name && add_ops_named(list, name);
+        Py_DECREF(item);
+    }
+    PyObject *comma = ok && !PyErr_Occurred() ? PyUnicode_FromString(",") : NULL;
+    if (comma) joined = PyUnicode_Join(comma, list);
+    Py_XDECREF(comma);
+    Py_XDECREF(each);
+    Py_XDECREF(list);
+    return joined;
+}
+
+static const char token_name[] = "proa.autocast";
+
+static void free_token(PyObject *token) { PyMem_Free(PyCapsule_GetPointer(token, token_name)); }
+
+/* autocast_enter(level, dtype, white=None, black=None) -> token; level 0, 1 or 2 */
+static PyObject *autocast_enter(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int level;
+    PyObject *dtype_object, *white = Py_None, *black = Py_None;
+    proa_dtype dtype;
+    if (!PyArg_ParseTuple(args, "iO|OO", &level, &dtype_object, &white, &black)) return NULL;
+    if (level < 0 || level > 2) {
+        PyErr_Format(PyExc_ValueError, "autocast_enter: level must be 0, 1 or 2, got %d", level);
+        return NULL;
+    }
+    if (!py_to_dtype(dtype_object, &dtype)) return NULL;
+    PyObject *low = op_names(white), *single = low ? op_names(black) : NULL, *token = NULL;
+    proa_autocast_state *before = single ? PyMem_Malloc(sizeof *before) : NULL;
+    if (single && !before) PyErr_NoMemory();
+    if (before) {
+        *before = proa_autocast_enter((proa_amp_level)level,
+                                      (proa_autocast_opts){.dtype = dtype,
+                                                           .custom_low = PyUnicode_AsUTF8(low),
+                                                           .custom_f32 = PyUnicode_AsUTF8(single)});
+        token = before->set ? PyCapsule_New(before, token_name, free_token) : py_raise();
+        if (!token) PyMem_Free(before);
+    }
+    Py_XDECREF(low);
+    Py_XDECREF(single);
+    return token;
+}
+
+/* autocast_leave(token): autocast is again what it was before. A second time nothing happens. */
+static PyObject *autocast_leave(PyObject *module, PyObject *token)
+{
+    (void)module;
+    proa_autocast_state *before = PyCapsule_GetPointer(token, token_name);
+    if (!before) return NULL;
+    if (before->set) {
+        before->set = false;
+        proa_autocast_leave(before);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_recording(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    int on = PyObject_IsTrue(arg);
+    return on < 0 ? NULL : PyBool_FromLong(proa_set_recording(on));
+}
+
+static PyObject *is_recording(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(proa_recording());
+}
+
+#define FAST(fn) (PyCFunction)(void (*)(void)) fn, METH_FASTCALL
+PyMethodDef py_autograd_functions[] = {
+    {"backward", backward, METH_VARARGS, "Adds gradients to the leaves."},
+    {"grad", (PyCFunction)(void (*)(void))grad, METH_VARARGS | METH_KEYWORDS, "d(outputs)/d(inputs)."},
+    {"register_hook", FAST(register_hook), "Calls a function with a tensor's gradient; returns an id."},
+    {"remove_hook", FAST(remove_hook), "Removes a hook by its id."},
+    {"retain_grads", retain_grads, METH_O, "Keeps the gradient of a tensor that is no leaf."},
+    {"py_layer", py_layer, METH_VARARGS, "Makes a Python function one recorded step."},
+    {"gather_grads", gather_grads, METH_O, "Gradients of a list of parameters, and how many there are."},
+    {"clear_grads", FAST(clear_grads), "Zeros or drops the gradients of a list of parameters."},
+    {"autocast_enter", autocast_enter, METH_VARARGS, "Switches autocast; returns a token."},
+    {"autocast_leave", autocast_leave, METH_O, "Undoes autocast_enter."},
+    {"set_recording", set_recording, METH_O, "Switches recording; returns what it was."},
+    {"is_recording", is_recording, METH_NOARGS, "True if calls are recorded."},
+    {0},
+};

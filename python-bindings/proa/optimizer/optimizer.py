@@ -1,0 +1,387 @@
+"""Optimizer: parameters in groups, accumulators under Paddle's names, and the step. A step gathers what has
+gradients into batches of one dtype, rate and kind of decay, and hands each to one multi-tensor op; the batches are
+kept from step to step while nothing about the parameters changes."""
+from .. import _core
+from ..framework import unique_name
+from ..regularizer import L2Decay
+from .lr import LRScheduler
+
+_HALF = (_core.float16, _core.bfloat16)
+
+
+class _Batch:
+    """Parameters that one op call updates. `at`: their places among the step's; states: one list a slot."""
+
+    def __init__(self, rate, extra, dtype):
+        self.rate, self.extra, self.dtype = rate, extra, dtype
+        self.at, self.params, self.masters, self.states = [], [], [], []
+
+
+class Optimizer:
+    """Base of the optimisers. Subclasses name their accumulators and call their op; one of a user's own may define
+    _create_accumulators(block, parameters) and _append_optimize_op(block, param_and_grad) instead, as in Paddle."""
+
+    _options = ()  # names of the options that a parameter group may set
+
+    def __init__(self, learning_rate, parameters=None, weight_decay=None, grad_clip=None, name=None):
+        who = type(self).__name__
+        if isinstance(parameters, (_core.Tensor, dict)):
+            raise TypeError(f"{who}: parameters must be a list of Tensors or a list of dicts (groups), got "
+                            f"{type(parameters).__name__}")
+        if parameters is None:
+            raise AttributeError(f"{who}: parameters must be given, such as model.parameters()")
+        if not isinstance(learning_rate, (float, LRScheduler)):
+            raise TypeError(f"{who}: learning_rate must be a float or an LRScheduler, got "
+                            f"{type(learning_rate).__name__}")
+        if grad_clip is not None and not callable(grad_clip):
+            raise TypeError(f"{who}: grad_clip must be one of paddle.nn.ClipGradBy…, got {type(grad_clip).__name__}")
+        self._name = name
+        self._parameter_list = list(parameters)
+        self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay
+        self._grad_clip = grad_clip
+        self._learning_rate = learning_rate
+        self._accumulators = {}
+        self._accumulators_holder = {}
+        self._opti_name_list = []
+        self._master_weights = {}
+        self._multi_precision = getattr(self, "_multi_precision", False)
+        self._auxiliary_vars = {}
+        self._plans = {}
+        self._rates = {}
+        self.clear_gradients = self.clear_grad
+        self._default_dict = dict(self._group_defaults(), weight_decay=self.regularization, grad_clip=grad_clip)
+        self._param_groups = self._parameter_list
+        if self._parameter_list and isinstance(self._parameter_list[0], dict):
+            self._param_groups = []
+            for group in self._parameter_list:
+                self._add_param_group(group.copy())
+
+    # ---- for subclasses ----
+
+    def _group_defaults(self):
+        """The optimiser's own value of every option that a group may set."""
+        return {name: getattr(self, "_" + name) for name in self._options}
+
+    def _slots(self, param):
+        """(name, dtype or None for the parameter's, fill value, shape or None) of each accumulator."""
+        return ()
+
+    def _extra(self, param):
+        """What else must agree within a batch; handed to _apply."""
+        return None
+
+    def _apply(self, batch, grads, rate):
+        raise NotImplementedError(f"{type(self).__name__}: an optimizer must define _append_optimize_op; use a "
+                                  "subclass such as paddle.optimizer.Adam")
+
+    # ---- groups ----
+
+    def _add_param_group(self, group):
+        params = group.get('params')
+        if params is None:
+            raise AssertionError(f"{type(self).__name__}: a parameter group must have 'params', got {list(group)}")
+        if isinstance(params, set):
+            raise TypeError(f"{type(self).__name__}: params of a group must be a list, got a set, which has no order")
+        group['params'] = [params] if isinstance(params, _core.Tensor) else list(params)
+        for key, value in self._default_dict.items():
+            group.setdefault(key, value)
+        seen = {id(p) for other in self._param_groups for p in other['params']}
+        if any(id(p) in seen for p in group['params']):
+            raise ValueError(f"{type(self).__name__}: some parameters are in more than one group")
+        self._describe_params(group)
+        self._param_groups.append(group)
+
+    def _describe_params(self, group):
+        decay = group['weight_decay']
+        decay = L2Decay(decay) if isinstance(decay, float) else decay
+        for param in group['params']:
+            param.regularizer = decay
+            self._set_param_rate(param, group)
+
+    @staticmethod
+    def _set_param_rate(param, group):
+        if getattr(param, 'optimize_attr', None) is None:
+            param.optimize_attr = {}
+        param.optimize_attr['learning_rate'] = group.get('learning_rate', 1.0)
+
+    def _groups(self):
+        """(parameters, options) of each group; options is None without groups."""
+        if self._param_groups and isinstance(self._param_groups[0], dict):
+            return [(group['params'], group) for group in self._param_groups]
+        return [(self._param_groups, None)]
+
+    def _all_parameters(self):
+        return [p for params, _ in self._groups() for p in params]
+
+    # ---- the learning rate ----
+
+    def get_lr(self):
+        """The current learning rate, a float."""
+        return self._learning_rate if isinstance(self._learning_rate, float) else self._learning_rate()
+
+    def set_lr(self, value):
+        """Sets the learning rate of an optimiser that has no scheduler."""
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"set_lr: value must be a number, got {type(value).__name__}")
+        if isinstance(self._learning_rate, LRScheduler):
+            raise RuntimeError("set_lr: the learning rate comes from a scheduler; use set_lr_scheduler")
+        self._learning_rate = float(value)
+
+    def set_lr_scheduler(self, scheduler):
+        """Takes the learning rate from scheduler from now on."""
+        if not isinstance(scheduler, LRScheduler):
+            raise TypeError(f"set_lr_scheduler: scheduler must be an LRScheduler, got {type(scheduler).__name__}")
+        self._learning_rate = scheduler
+
+    def _rate_tensor(self, factor, dtype):
+        """A one-element tensor of the rate times a parameter's own factor; kept while the number stays."""
+        rate = self.get_lr()
+        kept = self._rates.get((factor, dtype))
+        if kept is None or kept[0] != rate:
+            wide = _core.float64 if dtype == _core.float64 else _core.float32
+            tensor = _core.full([1], float(rate), wide)
+            if factor != 1.0:
+                tensor = _core.scale(tensor, float(factor))
+            kept = self._rates[(factor, dtype)] = (rate, tensor)
+        return kept[1]
+
+    def _create_param_lr(self, param_and_grad):
+        param = param_and_grad[0]
+        factor = (getattr(param, 'optimize_attr', None) or {}).get('learning_rate', 1.0)
+        return self._rate_tensor(factor, param.dtype)
+
+    def _global_learning_rate(self):
+        return self._rate_tensor(1.0, _core.float32)
+
+    # ---- accumulators ----
+
+    def _is_dtype_fp16_or_bf16(self, dtype):
+        return dtype in _HALF
+
+    def _create_master_weight(self, param):
+        master = self._master_weights.get(param.name)
+        if master is None:
+            master = _core.cast(param, _core.float32)
+            master.name = unique_name.generate(param.name + "_fp32_master")
+            self._master_weights[param.name] = master
+        return master
+
+    def _full_name(self, name):
+        return name if self._name is None else f"{self._name}_{name}"
+
+    def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None, device=None):
+        of_name = self._accumulators.setdefault(self._full_name(name), {})
+        if param.name in of_name:
+            return of_name[param.name]
+        full_name = unique_name.generate(f"{param.name}_{self._full_name(name)}")
+        state = _core.full(param.shape if shape is None else shape, float(fill_value), dtype or param.dtype)
+        state.name = full_name
+        state.persistable = True
+        if self._accumulators_holder:
+            if full_name not in self._accumulators_holder:
+                raise AssertionError(f"set_state_dict: the state has no '{full_name}'")
+            state.set_value(self._accumulators_holder.pop(full_name))
+        self._opti_name_list.append(full_name)
+        of_name[param.name] = state
+        return state
+
+    def _get_accumulator(self, name, param):
+        try:
+            return self._accumulators[self._full_name(name)][param.name]
+        except KeyError:
+            raise Exception(f"{self.__class__.__name__}: there is no accumulator {name} of {param.name}") from None
+
+    def _get_accumulator_master(self, name, param):
+        half = self._multi_precision and param.dtype in _HALF
+        return self._get_accumulator(name, self._master_weights[param.name] if half else param)
+
+    def _create_accumulators(self, block, parameters):
+        for param in parameters:
+            if self._multi_precision and param.dtype in _HALF:
+                param = self._create_master_weight(param)
+            for name, dtype, fill, shape in self._slots(param):
+                self._add_accumulator(name, param, dtype, fill, shape)
+
+    # ---- state ----
+
+    def state_dict(self):
+        """Accumulators by name, master_weights and LR_Scheduler; empty before the first step."""
+        state = {t.name: t for of_name in self._accumulators.values() for t in of_name.values()}
+        if self._master_weights:
+            state["master_weights"] = self._master_weights
+        if isinstance(self._learning_rate, LRScheduler):
+            state["LR_Scheduler"] = self._learning_rate.state_dict()
+        return state
+
+    def set_state_dict(self, state_dict):
+        """Takes over what state_dict() gave; accumulators not made yet take their values when they are."""
+        state = dict(state_dict)
+        if isinstance(self._learning_rate, LRScheduler):
+            self._learning_rate.set_state_dict(state["LR_Scheduler"])
+        state.pop("LR_Scheduler", None)
+        masters = state.pop("master_weights", None)
+        if masters is not None:
+            self._master_weights = {k: v if isinstance(v, _core.Tensor) else _core.to_tensor(v)
+                                    for k, v in masters.items()}
+        self._plans.clear()
+        self._accumulators_holder = state
+        for of_name in self._accumulators.values():
+            for tensor in of_name.values():
+                if tensor.name not in state:
+                    raise AssertionError(f"set_state_dict: the state has no '{tensor.name}'")
+                value = state[tensor.name]
+                if list(value.shape) != tensor.shape:
+                    raise AssertionError(f"set_state_dict: '{tensor.name}' must have shape {tensor.shape}, got "
+                                         f"{list(value.shape)}")
+                tensor.set_value(value)
+
+    set_dict = set_state_dict
+
+    def get_opti_var_name_list(self):
+        """The names of all accumulators."""
+        return self._opti_name_list
+
+    # ---- the step ----
+
+    def _set_auxiliary_var(self, key, value):
+        self._auxiliary_vars[key] = value
+
+    def _get_auxiliary_var(self, key):
+        return self._auxiliary_vars.get(key)
+
+    def _create_regularization_of_grad(self, param, grad, regularization=None):
+        own = getattr(param, 'regularizer', None)
+        decay = regularization if own is None else own
+        if grad is None or decay is None:
+            return grad
+        if param.dtype != grad.dtype:
+            half = self._multi_precision and param.dtype in _HALF and param.name in self._master_weights
+            param = self._master_weights[param.name] if half else _core.cast(param, grad.dtype)
+        return _core.add(grad, decay(param, grad, None))
+
+    def append_regularization_ops(self, parameters_and_grads, regularization=None):
+        """The pairs with weight decay added to the gradients."""
+        return [(p, self._create_regularization_of_grad(p, g, regularization)) for p, g in parameters_and_grads]
+
+    def _decays(self, params):
+        return self.regularization is not None or any(getattr(p, 'regularizer', None) is not None for p in params)
+
+    def _signature(self, params):
+        """What the batches depend on, beside which parameters have gradients."""
+        return [((getattr(p, 'optimize_attr', None) or {}).get('learning_rate', 1.0), p.dtype,
+                 getattr(p, 'regularizer', None)) for p in params]
+
+    def _plan(self, index, params):
+        """The batches of these parameters: the ones of the last step if they are still right."""
+        key, signature = [id(p) for p in params], self._signature(params)
+        kept = self._plans.get(index)
+        if kept and kept[0] == key and kept[1] == signature and kept[2] == self._multi_precision:
+            return kept[3]
+        self._create_accumulators(None, params)
+        batches = {}
+        for at, (param, (rate, dtype, _)) in enumerate(zip(params, signature)):
+            extra = self._extra(param)
+            batch = batches.get((rate, dtype, extra))
+            if batch is None:
+                batch = batches[(rate, dtype, extra)] = _Batch(rate, extra, dtype)
+            batch.at.append(at)
+            batch.params.append(param)
+            owner = param
+            if self._multi_precision and dtype in _HALF:
+                owner = self._master_weights[param.name]
+                batch.masters.append(owner)
+            states = [self._get_accumulator(slot[0], owner) for slot in self._slots(owner)]
+            batch.states = batch.states or [[] for _ in states]
+            for of_slot, state in zip(batch.states, states):
+                of_slot.append(state)
+        made = list(batches.values())
+        self._plans[index] = (key, signature, self._multi_precision, made)
+        return made
+
+    def _use_group(self, options):
+        for name in self._options if options is not None else ():
+            setattr(self, "_" + name, options.get(name, self._default_dict[name]))
+
+    def _update(self, index, params, grads, options):
+        """Clips, decays and applies one group's gradients."""
+        clip = self._grad_clip if options is None else options['grad_clip']
+        if clip is not None and params:
+            pairs = [(p, g) for p, g in clip(list(zip(params, grads))) if g is not None]
+            params, grads = [p for p, _ in pairs], [g for _, g in pairs]
+        self._use_group(options)
+        own_op = type(self)._append_optimize_op is not Optimizer._append_optimize_op
+        batches = None
+        if not own_op:
+            batches = self._plan(index, params)
+        else:
+            self._create_accumulators(None, params)
+        if self._decays(params):
+            grads = [self._create_regularization_of_grad(p, g, self.regularization) for p, g in zip(params, grads)]
+        found = self._auxiliary_vars.get('found_inf')
+        if found is not None:
+            self._auxiliary_vars['found_inf'] = found = bool(found)
+        if found:
+            return
+        if own_op:
+            for pair in zip(params, grads):
+                self._append_optimize_op(None, pair)
+        else:
+            for batch in batches:
+                chosen = grads if len(batch.at) == len(grads) else [grads[i] for i in batch.at]
+                self._apply(batch, chosen, self._rate_tensor(batch.rate, batch.dtype))
+        self._finish_update(None, list(zip(params, grads)) if own_op else ())
+
+    def _append_optimize_op(self, block, param_and_grad):
+        raise NotImplementedError(f"{type(self).__name__}: an optimizer must define _append_optimize_op")
+
+    def _finish_update(self, block, parameters_and_grads):
+        """Called after every step of a user's optimizer."""
+
+    def step(self):
+        """Updates the parameters that have gradients."""
+        recording = _core.set_recording(False)
+        try:
+            for index, (params, options) in enumerate(self._groups()):
+                grads, count = _core.gather_grads(params)
+                if count < len(params):
+                    at = [i for i, g in enumerate(grads) if g is not None]
+                    params, grads = [params[i] for i in at], [grads[i] for i in at]
+                self._update(index, params, grads, options)
+        finally:
+            _core.set_recording(recording)
+
+    def clear_grad(self, set_to_zero=True):
+        """Makes the gradients of all parameters zeros, or drops them."""
+        for params, _ in self._groups():
+            _core.clear_grads(params, set_to_zero)
+
+    def backward(self, loss, startup_program=None, parameters=None, no_grad_set=None, callbacks=None):
+        """The (parameter, gradient) pairs that there are; loss.backward() makes them."""
+        params = list(parameters) if parameters else self._all_parameters()
+        grads, _ = _core.gather_grads(params)
+        return [(p, g) for p, g in zip(params, grads) if g is not None]
+
+    def apply_gradients(self, params_grads):
+        """One step with these (parameter, gradient) pairs."""
+        recording = _core.set_recording(False)
+        try:
+            pairs = sorted(params_grads, key=lambda pair: pair[0].name)
+            self._update('apply', [p for p, _ in pairs], [g for _, g in pairs], None)
+        finally:
+            _core.set_recording(recording)
+        return []
+
+    def minimize(self, loss, startup_program=None, parameters=None, no_grad_set=None):
+        """A step with the gradients that loss.backward() made; returns ([], (parameter, gradient) pairs)."""
+        if not isinstance(loss, _core.Tensor):
+            raise AssertionError(f"minimize: loss must be a Tensor, got {type(loss).__name__}")
+        pairs = self.backward(loss, startup_program, parameters, no_grad_set)
+        if parameters:
+            recording = _core.set_recording(False)
+            try:
+                self._update('minimize', [p for p, _ in pairs], [g for _, g in pairs], None)
+            finally:
+                _core.set_recording(recording)
+        else:
+            self.step()
+        return [], pairs
