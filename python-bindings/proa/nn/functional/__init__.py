@@ -6,14 +6,14 @@ from ... import _core
 
 globals().update(_core.api("paddle.nn.functional"))
 
-from .activation import (celu, elu_, glu, gumbel_softmax, log_softmax, maxout, prelu, rrelu,  # noqa: E402
+from .activation import (celu, elu_, glu, gumbel_softmax, log_softmax, prelu, rrelu,  # noqa: E402
                          selu, softmax, softmax_, softshrink)
 from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,  # noqa: E402
                      fold, interpolate, label_smooth, pad, unfold, upsample, zeropad2d)
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,  # noqa: E402
                    conv3d_transpose)
 from .distance import pairwise_distance  # noqa: E402
-from .extension import gather_tree, sequence_mask, temporal_shift  # noqa: E402
+from .extension import gather_tree, sequence_mask  # noqa: E402
 from .flash_attention import scaled_dot_product_attention  # noqa: E402
 from .input import embedding  # noqa: E402
 from .loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,  # noqa: E402
@@ -27,4 +27,3 @@ from .norm import (batch_norm, instance_norm, layer_norm, local_response_norm, n
 from .pooling import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d,  # noqa: E402
                       adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d,
                       avg_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
-from .vision import (affine_grid, channel_shuffle, grid_sample, pixel_shuffle, pixel_unshuffle)  # noqa: E402

@@ -59,18 +59,6 @@ def rrelu(x, lower=1.0 / 8.0, upper=1.0 / 3.0, training=True, name=None):
     return _core.where(x >= 0, x, x * slope)
 
 
-def maxout(x, groups, axis=1, name=None):
-    """The largest of every `groups` neighbouring channels."""
-    shape = x.shape
-    if not -len(shape) <= axis < len(shape):
-        raise ValueError(f"maxout: axis {axis} is outside x's {len(shape)} axes")
-    axis %= len(shape)
-    if groups < 1 or shape[axis] % groups:
-        raise ValueError(f"maxout: groups must divide the {shape[axis]} channels, got {groups}")
-    split = shape[:axis] + [shape[axis] // groups, groups] + shape[axis + 1:]
-    return _core.max(_core.reshape(x, split), axis + 1)
-
-
 def softmax(x, axis=-1, dtype=None, name=None):
     """exp(x) / sum(exp(x)) along an axis, in dtype if one is given."""
     return _core.softmax(x if dtype is None else _core.cast(x, dtype), axis)

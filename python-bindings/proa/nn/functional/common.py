@@ -222,7 +222,10 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
 
 def bilinear(x1, x2, weight, bias=None, name=None):
     """x1 · weight[k] · x2 for every k, plus bias: x1 [N, I], x2 [N, J], weight [K, I, J], bias [1, K]."""
-    return _core.bilinear(x1, x2, weight, bias)
+    k, i, j = weight.shape
+    left = _core.reshape(_core.matmul(x1, _core.reshape(_core.transpose(weight, [1, 0, 2]), [i, k * j])), [-1, k, j])
+    out = _core.sum(left * _core.unsqueeze(x2, 1), -1)
+    return out if bias is None else out + bias
 
 
 def label_smooth(label, prior_dist=None, epsilon=0.1, name=None):

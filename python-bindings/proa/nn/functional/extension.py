@@ -1,4 +1,4 @@
-"""Masks, diagonals, beams and shifts."""
+"""Masks and beams."""
 from ... import _core
 
 
@@ -20,10 +20,3 @@ def gather_tree(ids, parents):
         raise ValueError(f"gather_tree: ids and parents must be [time, batch, beam], got shapes {ids.shape} and "
                          f"{parents.shape}")
     return _core.gather_tree(ids, parents)
-
-
-def temporal_shift(x, seg_num, shift_ratio=0.25, name=None, data_format="NCHW"):
-    """Frames [N * seg_num, C, H, W] with a part of the channels moved one step back in time, another one on."""
-    if data_format not in ("NCHW", "NHWC"):
-        raise ValueError(f"temporal_shift: data_format must be 'NCHW' or 'NHWC', got {data_format!r}")
-    return _core.temporal_shift(x, seg_num, shift_ratio, data_format)
