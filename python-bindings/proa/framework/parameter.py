@@ -1,0 +1,136 @@
+"""Parameter: a tensor that optimisers update, and the one place that makes parameters for layers."""
+import copy
+
+from .. import _core
+from . import unique_name
+from .dtype import dtype_name, get_default_dtype, to_dtype
+from .param_attr import ParamAttr, WeightNormParamAttr
+
+
+class Parameter(_core.Tensor):
+    """A named, persistable leaf tensor of a layer; `trainable` says whether it wants a gradient.
+
+    >>> import proa as paddle
+    >>> paddle.nn.Linear(2, 3).weight.trainable
+    True
+    """
+
+    def __new__(cls, shape, dtype, **kwargs):
+        if shape is None or dtype is None:
+            raise ValueError("Parameter: shape and dtype must be given")
+        shape = [int(n) for n in shape]
+        if any(n < 0 for n in shape):
+            raise ValueError(f"Parameter: no dimension of shape may be negative, got {shape}")
+        return cls._share(_core.full(shape, 0.0, to_dtype(dtype)))
+
+    def __init__(self, shape, dtype, **kwargs):
+        self._describe(**kwargs)
+
+    @classmethod
+    def _share(cls, tensor):
+        """A parameter object on the same data as tensor; the caller describes it."""
+        return _core.Tensor.__new__(cls, tensor)
+
+    @classmethod
+    def from_tensor(cls, tensor, **kwargs):
+        """A parameter that holds tensor's data."""
+        param = cls._share(tensor.detach())
+        param._describe(**kwargs)
+        return param
+
+    def _describe(self, name=None, trainable=True, optimize_attr=None, regularizer=None, do_model_average=None,
+                  need_clip=True, is_distributed=False, **extra):
+        self.name = name or unique_name.generate("_eager_param_base")
+        self.persistable = True
+        self.stop_gradient = not trainable
+        self.optimize_attr = {"learning_rate": 1.0} if optimize_attr is None else optimize_attr
+        self.regularizer = regularizer
+        self.do_model_average = do_model_average
+        self.need_clip = need_clip
+        self.is_distributed = is_distributed
+        for key, value in extra.items():
+            setattr(self, key, value)
+
+    @property
+    def trainable(self):
+        return not self.stop_gradient
+
+    @trainable.setter
+    def trainable(self, trainable):
+        if not isinstance(trainable, bool):
+            raise ValueError(f"Parameter.trainable must be a bool, got {trainable!r}")
+        self.stop_gradient = not trainable
+
+    def __str__(self):
+        return "Parameter containing:\n" + _core.Tensor.__repr__(self)
+
+    __repr__ = __str__
+
+    def __deepcopy__(self, memo):
+        state = copy.deepcopy(self.__dict__, memo)
+        recording = _core.set_recording(False)
+        try:
+            new = Parameter._share(_core.assign(self))
+        finally:
+            _core.set_recording(recording)
+        new._describe(name=self.name + unique_name.generate("_deepcopy"), trainable=self.trainable, **state)
+        memo[id(self)] = new
+        return new
+
+    def __reduce_ex__(self, protocol):
+        state = dict(self.__dict__, name=self.name, trainable=self.trainable)
+        return _restore, (_core.Tensor.numpy(self), dtype_name(self.dtype), state)
+
+
+def _restore(value, dtype, state):
+    """A pickled parameter."""
+    param = Parameter._share(_core.to_tensor(value, dtype=dtype))
+    param._describe(**state)
+    return param
+
+
+def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initializer=None):
+    """The parameter that attr describes, named after its owner; None if attr is False.
+
+    An initializer in attr comes first, then the global one, then default_initializer, then Xavier (a bias: zeros).
+    """
+    attr = ParamAttr._to_attr(copy.deepcopy(attr))
+    if attr is False:
+        return None
+    from ..nn import initializer as init
+    shape = [int(n) for n in shape]
+    for i, size in enumerate(shape):
+        if size <= 0:
+            raise ValueError(f"every dimension of a parameter must be larger than 0, but dimension {i} of "
+                             f"shape {shape} is {size}")
+    dtype = to_dtype(dtype or get_default_dtype())
+    make = attr.initializer or init.global_initializer(is_bias) or default_initializer
+    if make is None:
+        if dtype_name(dtype) not in ("float16", "bfloat16", "float32", "float64", "int8"):
+            raise TypeError("a parameter without an initializer must be float16, bfloat16, float32 or float64, got "
+                            f"{dtype_name(dtype)}: set default_initializer")
+        make = init.Constant(0.0) if is_bias else init.XavierUniform()
+    if isinstance(attr, WeightNormParamAttr):
+        raise TypeError("WeightNormParamAttr is for programs: use paddle.nn.utils.weight_norm(layer) with layers")
+    name = attr.name or unique_name.generate(f"{owner}.{'b' if is_bias else 'w'}")
+    if unique_name.dygraph_parameter_name_checker(name):
+        raise ValueError(f"the parameter name {name!r} is in use: names given by ParamAttr must differ")
+    param = Parameter(shape, dtype, name=name, trainable=attr.trainable,
+                      optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer,
+                      do_model_average=attr.do_model_average, need_clip=attr.need_clip)
+    make(param)
+    return param
+
+
+def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+    """A parameter that belongs to no layer.
+
+    >>> import proa as paddle
+    >>> paddle.create_parameter([2, 3], "float32").shape
+    [2, 3]
+    """
+    if not isinstance(shape, (list, tuple)) and not isinstance(shape, _core.Tensor):
+        raise TypeError(f"create_parameter: shape must be a list or tuple of ints, got {shape!r}")
+    if attr is None:
+        attr = ParamAttr(name=name)
+    return make_parameter(unique_name.generate("create_parameter"), attr, shape, dtype, is_bias, default_initializer)

@@ -1,0 +1,71 @@
+"""Seeds and states of the random generator."""
+from .. import _core
+
+__all__ = ["get_cuda_rng_state", "get_rng_state", "seed", "set_cuda_rng_state", "set_rng_state"]
+
+
+class Generator:
+    """The generator that every random function draws from."""
+
+    def __init__(self):
+        self._seed = 0
+
+    def manual_seed(self, seed):
+        _core.seed(seed & (2 ** 64 - 1))
+        self._seed = seed
+        return self
+
+    def initial_seed(self):
+        return self._seed
+
+    def get_state(self):
+        return _core.get_rng_state()
+
+    def set_state(self, state):
+        _core.set_rng_state(state)
+
+
+default_generator = Generator()
+
+
+def seed(seed):
+    """Seeds the generator, and returns it.
+
+    >>> import proa as paddle
+    >>> _ = paddle.seed(7)
+    >>> first = paddle.rand([3])
+    >>> _ = paddle.seed(7)
+    >>> bool((paddle.rand([3]) == first).all())
+    True
+    """
+    return default_generator.manual_seed(int(seed))
+
+
+def _checked(device):
+    if device is not None and not str(device).replace("Place(", "").startswith("cpu"):
+        raise ValueError(f"the random state of {device!r} is not known: this build computes on the CPU")
+
+
+def get_rng_state(device=None):
+    """The generator's state, in a list with one entry a device."""
+    _checked(device)
+    return [default_generator.get_state()]
+
+
+def set_rng_state(state_list, device=None):
+    """Sets what get_rng_state returned."""
+    _checked(device)
+    if len(state_list) != 1:
+        raise ValueError(f"set_rng_state: state_list must hold 1 state for the CPU, got {len(state_list)}")
+    default_generator.set_state(state_list[0])
+
+
+def get_cuda_rng_state():
+    """The states of the GPUs' generators: an empty list where there is no GPU."""
+    return []
+
+
+def set_cuda_rng_state(state_list):
+    """Sets what get_cuda_rng_state returned."""
+    if state_list:
+        raise ValueError(f"set_cuda_rng_state: there is no GPU, yet {len(state_list)} states came")
