@@ -1,0 +1,76 @@
+"""Gradient clips that optimisers take as grad_clip."""
+from .. import _core
+
+__all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
+
+
+class ClipGradBase:
+    """Calling a clip with [(parameter, gradient)] returns the pairs with gradients clipped; those of parameters
+    with need_clip=False stay, and pairs without a gradient go."""
+
+    def __call__(self, params_grads):
+        pairs = [(p, g) for p, g in params_grads if g is not None]
+        wanted = [i for i, (p, _) in enumerate(pairs) if getattr(p, "need_clip", True)]
+        recording = _core.set_recording(False)
+        try:
+            clipped = self._clip([pairs[i][1] for i in wanted]) if wanted else []
+        finally:
+            _core.set_recording(recording)
+        for i, grad in zip(wanted, clipped):
+            pairs[i] = pairs[i][0], grad
+        return pairs
+
+
+class ClipGradByValue(ClipGradBase):
+    """Clips every element into [min, max]; min is -max unless given."""
+
+    def __init__(self, max, min=None):
+        if min is None:
+            if not max > 0:
+                raise ValueError(f"ClipGradByValue: max must be positive when min is not given, got {max}")
+            min = -max
+        self.max, self.min = float(max), float(min)
+
+    def __str__(self):
+        return f"Clip Gradient By Value, min = {self.min:f}, max={self.max:f}"
+
+    def _clip(self, grads):
+        return [_core.clip(g, self.min, self.max) for g in grads]
+
+
+class ClipGradByNorm(ClipGradBase):
+    """Scales a gradient whose L2 norm is larger than clip_norm down to it."""
+
+    def __init__(self, clip_norm):
+        self.clip_norm = float(clip_norm)
+
+    def __str__(self):
+        return f"Gradient Clip By Norm, clip_norm={self.clip_norm:f}"
+
+    def _clip(self, grads):
+        return [_core.clip_by_norm(g, self.clip_norm) for g in grads]
+
+
+class ClipGradByGlobalNorm(ClipGradBase):
+    """Scales all gradients by one factor, so that their common L2 norm is clip_norm at most."""
+
+    def __init__(self, clip_norm, group_name="default_group", auto_skip_clip=False):
+        if not isinstance(auto_skip_clip, bool):
+            raise TypeError(f"ClipGradByGlobalNorm: auto_skip_clip must be a bool, got {auto_skip_clip!r}")
+        self.clip_norm, self.group_name, self.auto_skip_clip = float(clip_norm), group_name, auto_skip_clip
+
+    def __str__(self):
+        return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"
+
+    def _clip(self, grads):
+        by_dtype = {}
+        for g in grads:
+            by_dtype.setdefault(g.dtype, []).append(g)
+        squared = [_core.global_squared_norm(same) for same in by_dtype.values()]
+        if len(squared) == 1:
+            return _core.clip_by_global_norm(grads, squared[0], self.clip_norm)
+        wide = _core.float64 if _core.float64 in by_dtype else _core.float32
+        total = sum(float(_core.cast(s, wide)) for s in squared)
+        norm = total ** 0.5
+        scale = self.clip_norm / max(norm, self.clip_norm)
+        return [_core.scale(g, scale) for g in grads]

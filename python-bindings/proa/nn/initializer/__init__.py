@@ -1,0 +1,31 @@
+"""paddle.nn.initializer: how a new parameter gets its first values."""
+from .draw import (KaimingNormal, KaimingUniform, Normal, TruncatedNormal, Uniform, XavierNormal,  # noqa: F401
+                   XavierUniform, calculate_gain)
+from .exact import Assign, Bilinear, Constant, Dirac, Orthogonal  # noqa: F401
+from .initializer import Initializer  # noqa: F401
+
+__all__ = ["Assign", "Bilinear", "Constant", "Dirac", "KaimingNormal", "KaimingUniform", "Normal", "Orthogonal",
+           "TruncatedNormal", "Uniform", "XavierNormal", "XavierUniform", "calculate_gain", "set_global_initializer"]
+
+_global = {False: None, True: None}
+
+
+def set_global_initializer(weight_init, bias_init=None):
+    """Initializers of all weights and biases made from now on, but for those whose ParamAttr says another.
+
+    >>> import proa as paddle
+    >>> init = paddle.nn.initializer
+    >>> init.set_global_initializer(init.Constant(2.0), init.Constant(1.0))
+    >>> paddle.nn.Linear(1, 1).weight.tolist()
+    [[2.0]]
+    >>> init.set_global_initializer(None)
+    """
+    for what, value in (("weight_init", weight_init), ("bias_init", bias_init)):
+        if value is not None and not isinstance(value, Initializer):
+            raise TypeError(f"set_global_initializer: {what} must be an Initializer or None, got {value!r}")
+    _global[False], _global[True] = weight_init, bias_init
+
+
+def global_initializer(is_bias):
+    """What set_global_initializer set for weights or biases, or None."""
+    return _global[bool(is_bias)]

@@ -1,0 +1,122 @@
+"""Initializers that draw from the random generator, and calculate_gain."""
+import math
+
+from ... import _core
+from .initializer import Initializer, drawn, fans, store
+
+
+def calculate_gain(nonlinearity, param=None):
+    """The gain that keeps the variance through a nonlinearity; param is leaky_relu's slope.
+
+    >>> import proa as paddle
+    >>> paddle.nn.initializer.calculate_gain("tanh")
+    1.6666666666666667
+    """
+    if param is not None and not isinstance(param, (bool, int, float)):
+        raise TypeError(f"calculate_gain: param must be a number, got {param!r}")
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else float(param)) ** 2))
+    gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4, "sigmoid": 1, "linear": 1}
+    for rank in "123":
+        gains[f"conv{rank}d"] = gains[f"conv{rank}d_transpose"] = 1
+    if nonlinearity not in gains:
+        raise ValueError(f"calculate_gain: no gain is known for the nonlinearity {nonlinearity!r}")
+    return gains[nonlinearity]
+
+
+def _need(name, **values):
+    for key, value in values.items():
+        if value is None:
+            raise ValueError(f"{name}: {key} must not be None")
+
+
+class Normal(Initializer):
+    """Normal numbers."""
+
+    def __init__(self, mean=0.0, std=1.0, name=None):
+        _need("Normal", mean=mean, std=std)
+        self._mean, self._std = mean, std
+
+    def forward(self, var, block=None):
+        store(var, _core.gaussian(var.shape, mean=float(self._mean), std=float(self._std), dtype=drawn(var)))
+
+
+class TruncatedNormal(Initializer):
+    """Normal numbers, drawn again where they are more than two deviations from the mean."""
+
+    def __init__(self, mean=0.0, std=1.0, name=None):
+        _need("TruncatedNormal", mean=mean, std=std)
+        self._mean, self._std = mean, std
+
+    def forward(self, var, block=None):
+        store(var, _core.truncated_gaussian_random(var.shape, mean=float(self._mean), std=float(self._std),
+                                                   dtype=drawn(var)))
+
+
+def _uniform(var, low, high):
+    store(var, _core.uniform(var.shape, dtype=drawn(var), min=float(low), max=float(high)))
+
+
+def _normal(var, std):
+    store(var, _core.gaussian(var.shape, mean=0.0, std=std, dtype=drawn(var)))
+
+
+class Uniform(Initializer):
+    """Uniform numbers in [low, high)."""
+
+    def __init__(self, low=-1.0, high=1.0, name=None):
+        _need("Uniform", low=low, high=high)
+        if high < low:
+            raise ValueError(f"Uniform: high must not be less than low, got {low} and {high}")
+        self._low, self._high = low, high
+
+    def forward(self, var, block=None):
+        _uniform(var, self._low, self._high)
+
+
+class _Xavier(Initializer):
+    def __init__(self, fan_in=None, fan_out=None, name=None):
+        self._fan_in, self._fan_out = fan_in, fan_out
+
+    def _fans(self, var):
+        own = fans(var)
+        return sum(o if given is None else given for given, o in zip((self._fan_in, self._fan_out), own))
+
+
+class XavierUniform(_Xavier):
+    """Uniform numbers within ±√(6 / (fan_in + fan_out))."""
+
+    def forward(self, var, block=None):
+        limit = math.sqrt(6.0 / self._fans(var))
+        _uniform(var, -limit, limit)
+
+
+class XavierNormal(_Xavier):
+    """Normal numbers of deviation √(2 / (fan_in + fan_out))."""
+
+    def forward(self, var, block=None):
+        _normal(var, math.sqrt(2.0 / self._fans(var)))
+
+
+class _Kaiming(Initializer):
+    def __init__(self, fan_in=None, negative_slope=0.0, nonlinearity="relu"):
+        self._fan_in, self._negative_slope, self._nonlinearity = fan_in, negative_slope, nonlinearity
+
+    def _deviation(self, var):
+        fan_in = fans(var)[0] if self._fan_in is None else self._fan_in
+        return calculate_gain(self._nonlinearity, self._negative_slope) / math.sqrt(float(fan_in))
+
+
+class KaimingUniform(_Kaiming):
+    """Uniform numbers within ±gain·√(3 / fan_in)."""
+
+    def forward(self, var, block=None):
+        limit = math.sqrt(3.0) * self._deviation(var)
+        _uniform(var, -limit, limit)
+
+
+class KaimingNormal(_Kaiming):
+    """Normal numbers of deviation gain / √fan_in."""
+
+    def forward(self, var, block=None):
+        _normal(var, self._deviation(var))

@@ -1,0 +1,49 @@
+"""Initializer, the base, and what initializers share: fans, and storing values in a tensor."""
+import math
+
+from ... import _core
+from ...framework.dtype import dtype_name
+
+
+class Initializer:
+    """Calling an initializer with a tensor sets the tensor's values."""
+
+    def __call__(self, param, block=None):
+        recording = _core.set_recording(False)
+        try:
+            return self.forward(param, block)
+        finally:
+            _core.set_recording(recording)
+
+    def forward(self, param, block=None):
+        """Sets param's values: every subclass writes its own."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward()")
+
+
+def fans(tensor):
+    """fan_in and fan_out: a matrix is [in, out], a convolution's kernel [out, in, …]."""
+    shape = tensor.shape
+    if not shape:
+        return 1, 1
+    if len(shape) == 1:
+        return shape[0], shape[0]
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+def drawn(tensor):
+    """The dtype to draw tensor's values in: half types are drawn as float32."""
+    name = dtype_name(tensor.dtype)
+    if name not in ("float16", "bfloat16", "float32", "float64"):
+        raise TypeError(f"an initializer that draws numbers needs a floating parameter, got {name}")
+    return _core.float64 if name == "float64" else _core.float32
+
+
+def store(tensor, values):
+    """Sets tensor to values of the same shape, cast to its dtype."""
+    if list(values.shape) != list(tensor.shape):
+        raise ValueError(f"the initial value's shape {list(values.shape)} is not the parameter's, "
+                         f"{list(tensor.shape)}")
+    tensor.set_value(values if values.dtype == tensor.dtype else _core.cast(values, tensor.dtype))
