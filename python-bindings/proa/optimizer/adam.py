@@ -83,9 +83,6 @@ class AdamW(_Moments):
         for param in group['params']:
             self._set_param_rate(param, group)
 
-    def _decays(self, params):
-        return False  # as Paddle: a parameter's own regularizer is left out only if there is none
-
     def _extra(self, param):
         ratio = 1.0 if self._lr_ratio is None else float(self._lr_ratio(param))
         fun = self._apply_decay_param_fun

@@ -221,8 +221,10 @@ class Optimizer:
         state.pop("LR_Scheduler", None)
         masters = state.pop("master_weights", None)
         if masters is not None:
-            self._master_weights = {k: v if isinstance(v, _core.Tensor) else _core.to_tensor(v)
-                                    for k, v in masters.items()}
+            self._master_weights = {}
+            for param_name, value in masters.items():
+                master = self._master_weights[param_name] = _core.to_tensor(value)
+                master.name = getattr(value, "name", None) or f"{param_name}_fp32_master_0"
         self._plans.clear()
         self._accumulators_holder = state
         for of_name in self._accumulators.values():

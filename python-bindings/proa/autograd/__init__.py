@@ -1,0 +1,13 @@
+"""paddle.autograd: switching recording, backward and grad, PyLayer, jacobian and hessian."""
+from .backward_mode import backward, grad  # noqa: F401
+from .guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
+from .py_layer import PyLayer, PyLayerContext  # noqa: F401
+
+__all__ = ['jacobian', 'hessian', 'backward', 'PyLayer', 'PyLayerContext']
+
+
+def __getattr__(name):
+    if name in ("jacobian", "hessian", "vjp", "jvp", "Jacobian", "Hessian"):
+        from . import functional
+        return getattr(functional, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,88 @@
+"""jacobian and hessian of tensors, vjp and jvp of functions: rows of grad, one output element a call."""
+from .. import _core
+from .backward_mode import grad
+
+
+def _list(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _rows(y, x, create_graph):
+    """d(y elements)/dx: [y.size, x.size]."""
+    flat = _core.reshape(y, [-1])
+    rows = []
+    for i in range(flat.shape[0]):
+        one = _core.slice(flat, [0], [i], [i + 1])
+        row = grad(one, x, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
+        rows.append(_core.reshape(_core.zeros_like(x) if row is None else row, [-1]))
+    return _core.stack(rows)
+
+
+def _jacobian(y, x, batch_axis, create_graph=True):
+    if batch_axis is None:
+        full = _rows(y, x, create_graph)
+        return _core.reshape(full, [s for t in (y, x) if t.ndim for s in [full.shape[0 if t is y else 1]]])
+    if batch_axis != 0:
+        raise ValueError(f"jacobian: batch_axis must be None or 0, got {batch_axis}")
+    batch = y.shape[0]
+    columns = _core.reshape(y, [batch, -1])
+    parts = []
+    for i in range(columns.shape[1]):
+        one = _core.slice(columns, [1], [i], [i + 1])
+        row = grad(one, x, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
+        parts.append(_core.reshape(_core.zeros_like(x) if row is None else row, [batch, -1]))
+    return _core.stack(parts, 1)
+
+
+def jacobian(ys, xs, batch_axis=None):
+    """d(ys)/d(xs): [M, N], or [B, M, N] with batch_axis 0; tuples of them where ys or xs are tuples."""
+    by_x = [[_jacobian(y, x, batch_axis) for x in _list(xs)] for y in _list(ys)]
+    rows = [tuple(row) if isinstance(xs, (list, tuple)) else row[0] for row in by_x]
+    return tuple(rows) if isinstance(ys, (list, tuple)) else rows[0]
+
+
+def hessian(ys, xs, batch_axis=None):
+    """The second derivatives of a scalar (or, with batch_axis 0, of one number a row) by xs."""
+    first = grad(ys, _list(xs), create_graph=True, allow_unused=True)
+    made = []
+    for g, of in zip(first, _list(xs)):
+        g = _core.zeros_like(of) if g is None else g
+        made.append(tuple(_jacobian(g, x, batch_axis) for x in _list(xs)))
+    return tuple(made) if isinstance(xs, (list, tuple)) else made[0][0]
+
+
+def _leaves(xs):
+    leaves = []
+    for x in _list(xs):
+        leaf = x.detach()
+        leaf.stop_gradient = False
+        leaves.append(leaf)
+    return leaves
+
+
+def _shape_like(value, made):
+    return tuple(made) if isinstance(value, (list, tuple)) else made[0]
+
+
+def vjp(func, xs, v=None):
+    """(func(xs), vᵀ · its Jacobian)."""
+    leaves = _leaves(xs)
+    ys = func(*leaves)
+    made = grad(ys, leaves, None if v is None else _list(v), allow_unused=True)
+    made = [_core.zeros_like(x) if g is None else g for g, x in zip(made, leaves)]
+    return ys, _shape_like(xs, made)
+
+
+def jvp(func, xs, v=None):
+    """(func(xs), its Jacobian · v), by the transpose of the transpose."""
+    leaves = _leaves(xs)
+    ys = func(*leaves)
+    seeds = [_core.ones_like(y) for y in _list(ys)]
+    for seed in seeds:
+        seed.stop_gradient = False
+    pulled = grad(ys, leaves, seeds, create_graph=True, allow_unused=True)
+    v = [_core.ones_like(x) for x in leaves] if v is None else _list(v)
+    pairs = [(p, t) for p, t in zip(pulled, v) if p is not None]
+    made = grad([p for p, _ in pairs], seeds, [t for _, t in pairs], allow_unused=True)
+    made = [_core.zeros_like(s) if g is None else g for g, s in zip(made, seeds)]
+    return ys, _shape_like(ys, made)

@@ -1,0 +1,112 @@
+"""no_grad, enable_grad, set_grad_enabled: contexts that switch recording, and decorators of functions and of
+generators (whose body runs under the switch, their caller's code between does not)."""
+import functools
+import inspect
+
+from .. import _core
+
+
+def is_grad_enabled():
+    """True if operations are recorded for backward."""
+    return _core.is_recording()
+
+
+class _Switch:
+    """A context that may be entered again while it is open; calling it with a function decorates that."""
+
+    _on = False
+
+    def __init__(self):
+        self._before = []
+
+    def __enter__(self):
+        self._before.append(_core.set_recording(self._on))
+
+    def __exit__(self, *exception):
+        _core.set_recording(self._before.pop())
+
+    def clone(self):
+        return type(self)()
+
+    def __call__(self, func):
+        if inspect.isgeneratorfunction(func):
+            return self._decorate_generator(func)
+
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            before = _core.set_recording(self._on)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                _core.set_recording(before)
+        return wrapper
+
+    def _decorate_generator(self, func):
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            generator = func(*args, **kwargs)
+            resume, value = generator.send, None
+            while True:
+                try:
+                    with self.clone():
+                        item = resume(value)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    value = yield item
+                    resume = generator.send
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
+        return wrapper
+
+
+class _NoGrad(_Switch):
+    """Nothing is recorded inside: `with paddle.no_grad():`, @paddle.no_grad() or @paddle.no_grad."""
+
+    def __new__(cls, func=None):
+        self = super().__new__(cls)
+        if func is None:
+            return self
+        self.__init__()
+        return self(func)
+
+    def __init__(self, func=None):
+        super().__init__()
+
+
+no_grad = _NoGrad
+no_grad.__name__ = no_grad.__qualname__ = "no_grad"
+
+
+class enable_grad(_Switch):
+    """Operations are recorded inside, whatever was switched off outside."""
+
+    _on = True
+
+
+class set_grad_enabled(_Switch):
+    """Switches recording at once; as a context, until it ends."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = self._on = bool(mode)
+        self._outside = _core.set_recording(self._on)
+
+    def __enter__(self):
+        _core.set_recording(self._on)
+        self._before.append(self._outside)
+
+    def clone(self):
+        new = type(self).__new__(type(self))
+        _Switch.__init__(new)
+        new.mode = new._on = self._on
+        new._outside = _core.is_recording()
+        return new
+
+    def __call__(self, func):
+        _core.set_recording(self._outside)  # used as a decorator: only the function runs under it
+        return super().__call__(func)
