@@ -1,0 +1,78 @@
+"""What the tensor functions share: argument forms, in-place writing, and in-place twins of compositions."""
+from .. import _core
+
+Tensor = _core.Tensor
+
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+INTEGER = ("uint8", "int8", "int16", "int32", "int64")
+
+
+def dtype_name(dtype):
+    """'float32' for paddle.float32, 'float32', numpy.float32, …; None stays None."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    name = str(dtype)
+    if name.startswith("paddle."):
+        return name[7:]
+    return getattr(dtype, "__name__", name)
+
+
+def is_number(value):
+    """A Python or NumPy scalar (a Tensor is none)."""
+    if isinstance(value, (bool, int, float, complex)):
+        return True
+    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+
+
+def need_tensor(value, what):
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{what} must be a Tensor, got {type(value).__name__}")
+    return value
+
+
+def one_axis(axis, ndim, what):
+    """axis counted from the front; a 0-D tensor has one axis to speak of, 0 or -1."""
+    axis = axis.__index__()
+    room = max(ndim, 1)
+    if not -room <= axis < room:
+        raise ValueError(f"{what}: axis must be in [{-room}, {room}), got {axis}")
+    return axis + room if axis < 0 else axis
+
+
+def plain_ints(values):
+    """A list of ints from an int, a Tensor, or a sequence of ints and one-element Tensors."""
+    if isinstance(values, Tensor):
+        values = values.tolist()
+    if isinstance(values, (list, tuple)):
+        return [int(v) if isinstance(v, Tensor) else v.__index__() for v in values]
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+        return values if isinstance(values, list) else [values]
+    return [values.__index__()]
+
+
+def like(value, x):
+    """value as a Tensor: a number becomes a 0-D tensor of x's dtype."""
+    return value if isinstance(value, Tensor) else _core.full([], value, x.dtype)
+
+
+def overwrite(x, y, what):
+    """Makes x hold y's value and history: the in-place form of an op that has none of its own."""
+    if x.is_leaf and not x.stop_gradient and _core.is_recording():
+        raise ValueError(f"{what}: a leaf Tensor that wants a gradient cannot be changed in place; "
+                         "use paddle.no_grad() or a copy")
+    if y is x:
+        return x
+    if y.shape == x.shape and y.dtype == x.dtype:
+        return _core.set_value_(x, y, axes=[], starts=[], ends=[])
+    return _core.rebind(x, y)
+
+
+def twin(fn, name):
+    """fn's in-place form: its first argument takes the result."""
+    def in_place(x, *args, **kwargs):
+        return overwrite(x, fn(x, *args, **kwargs), name)
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = f"In-place form of {name[:-1]}: changes x and returns it."
+    return in_place

@@ -1,0 +1,25 @@
+"""What a tensor is: its rank, shape, and kind of dtype."""
+from .. import _core
+from ._tools import COMPLEX, FLOATING, INTEGER, dtype_name, need_tensor
+
+__all__ = ["is_complex", "is_floating_point", "is_integer", "rank"]
+
+
+def rank(input):
+    """The number of axes, as a 0-D int32 tensor."""
+    return _core.full([], len(need_tensor(input, "rank: input").shape), "int32")
+
+
+def is_complex(x):
+    """Whether x's dtype is complex64 or complex128."""
+    return dtype_name(need_tensor(x, "is_complex: x").dtype) in COMPLEX
+
+
+def is_floating_point(x):
+    """Whether x's dtype is float16, bfloat16, float32 or float64."""
+    return dtype_name(need_tensor(x, "is_floating_point: x").dtype) in FLOATING
+
+
+def is_integer(x):
+    """Whether x's dtype is uint8, int8, int16, int32 or int64."""
+    return dtype_name(need_tensor(x, "is_integer: x").dtype) in INTEGER

@@ -1,0 +1,175 @@
+"""Tensors from nothing, from numbers and from other tensors' shapes: zeros, arange, eye, assign, …"""
+from .. import _core
+from ._tools import FLOATING, Tensor, dtype_name, is_number, plain_ints
+
+__all__ = ["arange", "assign", "clone", "complex", "create_parameter", "create_tensor", "diagflat", "empty",
+           "empty_like", "eye", "full", "full_like", "linspace", "logspace", "meshgrid", "ones", "ones_like",
+           "polar", "to_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like"]
+
+to_tensor = _core.to_tensor
+
+
+def _default(dtype):
+    return _core.get_default_dtype() if dtype is None else dtype
+
+
+def full(shape, fill_value, dtype=None, name=None):
+    """A tensor of this shape whose elements are all fill_value (a number or a one-element Tensor)."""
+    if isinstance(fill_value, str):
+        fill_value = float(fill_value)
+    return _core.full(shape, fill_value, _default(dtype))
+
+
+def zeros(shape, dtype=None, name=None):
+    """A tensor of zeros; shape is a list, a Tensor, or a list that holds Tensors."""
+    return _core.full(shape, 0, _default(dtype))
+
+
+def ones(shape, dtype=None, name=None):
+    """A tensor of ones."""
+    return _core.full(shape, 1, _default(dtype))
+
+
+def empty(shape, dtype=None, name=None):
+    """A tensor whose values are unspecified (zeros)."""
+    return _core.full(shape, 0, _default(dtype))
+
+
+def full_like(x, fill_value, dtype=None, name=None):
+    """full of x's shape, and of x's dtype unless another is given."""
+    return _core.full_like(x, fill_value, dtype)
+
+
+def zeros_like(x, dtype=None, name=None):
+    """zeros of x's shape and dtype."""
+    return _core.full_like(x, 0, dtype)
+
+
+def ones_like(x, dtype=None, name=None):
+    """ones of x's shape and dtype."""
+    return _core.full_like(x, 1, dtype)
+
+
+def empty_like(x, dtype=None, name=None):
+    """empty of x's shape and dtype."""
+    return _core.full_like(x, 0, dtype)
+
+
+def _is_integer(value):
+    if isinstance(value, Tensor):
+        return dtype_name(value.dtype) not in FLOATING
+    return isinstance(value, int) or (is_number(value) and hasattr(value, "__index__"))
+
+
+def arange(start=0, end=None, step=1, dtype=None, name=None):
+    """Values from start up to, not including, end; int64 if all three are integers, else the default dtype."""
+    if end is None:
+        start, end = 0, start
+    if dtype is None:
+        whole = _is_integer(start) and _is_integer(end) and _is_integer(step)
+        dtype = "int64" if whole else _core.get_default_dtype()
+    return _core.arange(start, end, step, dtype)
+
+
+def linspace(start, stop, num, dtype=None, name=None):
+    """num values at equal distances from start to stop, both included."""
+    return _core.linspace(start, stop, num, _default(dtype))
+
+
+def logspace(start, stop, num, base=10.0, dtype=None, name=None):
+    """base to the powers linspace(start, stop, num)."""
+    wide = "float64" if dtype_name(_default(dtype)) != "float32" else "float32"
+    powers = _core.linspace(start, stop, num, wide)
+    if not isinstance(base, Tensor):
+        base = _core.full([], base, wide)
+    return _core.cast(_core.elementwise_pow(_core.cast(base, wide), powers), _default(dtype))
+
+
+def eye(num_rows, num_columns=None, dtype=None, name=None):
+    """A matrix with ones on its diagonal."""
+    for n, what in ((num_rows, "num_rows"), (num_columns, "num_columns")):
+        if n is not None and (not hasattr(n, "__index__") or int(n) < 0):
+            raise TypeError(f"eye: {what} must be a non-negative int, got {n!r}")
+    rows = int(num_rows)
+    return _core.eye(rows, rows if num_columns is None else int(num_columns), _default(dtype))
+
+
+def meshgrid(*args, **kwargs):
+    """N 1-D tensors as N grids, each of shape [len of the first, len of the second, …]."""
+    kwargs.pop("name", None)
+    if kwargs:
+        raise TypeError(f"meshgrid: unexpected keyword arguments {sorted(kwargs)}")
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        args = args[0]
+    return list(_core.meshgrid(list(args)))
+
+
+def diagflat(x, offset=0, name=None):
+    """A matrix with x's elements on the diagonal that lies offset above the main one."""
+    return _core.diag(x if len(x.shape) == 1 else _core.flatten(x), offset)
+
+
+def assign(x, output=None):
+    """A copy of x (Tensor, array, list or number); written into output if that is given."""
+    if isinstance(x, Tensor):
+        if output is None:
+            return _core.assign(x)
+        return output if output is x else _core.set_value_(output, x, axes=[], starts=[], ends=[])
+    value = to_tensor([x] if is_number(x) else x)
+    if dtype_name(value.dtype) == "float64":
+        value = _core.cast(value, "float32")
+    if output is None:
+        return value
+    return _core.set_value_(output, value, axes=[], starts=[], ends=[])
+
+
+def clone(x, name=None):
+    """A copy of x that gradients flow through."""
+    return x.clone()
+
+
+def complex(real, imag, name=None):
+    """The complex tensor real + i·imag, of the two's broadcast shape."""
+    return _core.complex(real, imag)
+
+
+def polar(abs, angle, name=None):
+    """The complex tensor of this absolute value and angle."""
+    for t, what in ((abs, "abs"), (angle, "angle")):
+        if dtype_name(t.dtype) not in ("float32", "float64"):
+            raise TypeError(f"polar: {what} must be float32 or float64, got {dtype_name(t.dtype)}")
+    return _core.complex(abs * _core.cos(angle), abs * _core.sin(angle))
+
+
+def _corner_indices(row, col, dtype, keep):
+    pairs = [(i, j) for i in range(row) for j in range(col) if keep(i, j)]
+    return to_tensor([[i for i, _ in pairs], [j for _, j in pairs]], dtype=dtype) if pairs else \
+        _core.full([2, 0], 0, dtype)
+
+
+def tril_indices(row, col=None, offset=0, dtype="int64"):
+    """Row and column indices, [2, n], of the lower triangle of a row × col matrix."""
+    return _corner_indices(row, row if col is None else col, dtype, lambda i, j: j - i <= offset)
+
+
+def triu_indices(row, col=None, offset=0, dtype="int64"):
+    """Row and column indices, [2, n], of the upper triangle of a row × col matrix."""
+    return _corner_indices(row, row if col is None else col, dtype, lambda i, j: j - i >= offset)
+
+
+def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+    """A Parameter outside any Layer."""
+    from ..framework.parameter import create_parameter as create
+    from ..framework.param_attr import ParamAttr
+    if attr is None and name is not None:
+        attr = ParamAttr(name=name)
+    return create(plain_ints(shape), dtype, attr, is_bias, default_initializer)
+
+
+def create_tensor(dtype, name=None, persistable=False):
+    """An empty tensor of this dtype, to be assigned to."""
+    out = _core.full([0], 0, dtype)
+    out.persistable = persistable
+    if name is not None:
+        out.name = name
+    return out

@@ -1,0 +1,108 @@
+"""paddle.einsum: Einstein's summation as transposes and batched matrix products."""
+from .. import _core
+from .manipulation import broadcast_shape
+
+__all__ = ["einsum"]
+
+
+def _parse(equation, operands):
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise AssertionError(f"einsum: {equation!r} names {len(terms)} operands, got {len(operands)}")
+    dots, labels = 0, []
+    for term, t in zip(terms, operands):
+        if any(not c.isalpha() and c != "." for c in term) or term.replace("...", "").count("."):
+            raise AssertionError(f"einsum: cannot read {term!r} in {equation!r}")
+        named = term.replace("...", "")
+        spare = len(t.shape) - len(named)
+        if spare < 0 or (spare and "..." not in term):
+            raise AssertionError(f"einsum: {term!r} does not fit a Tensor of {len(t.shape)} axes")
+        dots = max(dots, spare)
+        head, _, tail = term.partition("...") if "..." in term else (term, "", "")
+        labels.append(list(head) + [-k for k in range(spare, 0, -1)] + list(tail))  # -1 is the last ellipsis axis
+    ellipsis = [-k for k in range(dots, 0, -1)]
+    if arrow:
+        head, has, tail = right.partition("...")
+        out = list(head) + (ellipsis if has else []) + list(tail)
+    else:
+        every = "".join(terms).replace(".", "")
+        out = ellipsis + sorted(c for c in set(every) if every.count(c) == 1)
+    known = {c for term in labels for c in term}
+    if len(set(out)) != len(out) or not set(out) <= known:
+        raise AssertionError(f"einsum: the output {right!r} of {equation!r} must name axes of the inputs, each once")
+    return labels, out
+
+
+def _diagonals(t, labels):
+    """t with axes that share a label made one."""
+    while len(set(labels)) < len(labels):
+        c = next(c for c in labels if labels.count(c) > 1)
+        i = labels.index(c)
+        j = labels.index(c, i + 1)
+        n = t.shape[i]
+        if t.shape[j] != n:
+            raise AssertionError(f"einsum: axes {c!r} differ in length: {n} and {t.shape[j]}")
+        rest = [k for k in range(len(labels)) if k not in (i, j)]
+        t = _core.transpose(t, rest + [i, j])
+        shape = t.shape[:-2]
+        t = _core.index_select(_core.reshape(t, shape + [n * n]), _core.arange(0, n * n, n + 1, "int64"), len(shape))
+        labels = [labels[k] for k in rest] + [c]
+    return t, labels
+
+
+def _summed(t, labels, keep):
+    away = [i for i, c in enumerate(labels) if c not in keep]
+    return (_core.sum(t, away), [c for c in labels if c in keep]) if away else (t, labels)
+
+
+def _size(shape):
+    out = 1
+    for n in shape:
+        out *= n
+    return out
+
+
+def _aligned(t, labels, order):
+    return t if labels == order else _core.transpose(t, [labels.index(c) for c in order])
+
+
+def _pair(a, la, b, lb, keep):
+    """The product of two operands, summed over the labels that no one else needs."""
+    a, la = _summed(a, la, set(lb) | keep)
+    b, lb = _summed(b, lb, set(la) | keep)
+    na, nb = dict(zip(la, a.shape)), dict(zip(lb, b.shape))
+    shared = [c for c in la if c in nb]
+    for c in [c for c in shared if c not in keep and na[c] != nb[c]]:  # a length of 1 stretches: sum the other first
+        if na[c] == 1:
+            b, lb = _core.sum(b, [lb.index(c)], None, True), lb
+        else:
+            a, la = _core.sum(a, [la.index(c)], None, True), la
+    na, nb = dict(zip(la, a.shape)), dict(zip(lb, b.shape))
+    batch = [c for c in shared if c in keep]
+    inner = [c for c in shared if c not in keep]
+    only_a, only_b = [c for c in la if c not in nb], [c for c in lb if c not in na]
+    a, b = _aligned(a, la, batch + only_a + inner), _aligned(b, lb, batch + inner + only_b)
+    sizes = broadcast_shape([na[c] for c in batch], [nb[c] for c in batch])
+    k = _size([na[c] for c in inner])
+    a = _core.reshape(a, [na[c] for c in batch] + [_size([na[c] for c in only_a]), k])
+    b = _core.reshape(b, [nb[c] for c in batch] + [k, _size([nb[c] for c in only_b])])
+    out = _core.matmul(a, b) if k != 1 else _core.multiply(a, b)
+    return _core.reshape(out, sizes + [na[c] for c in only_a] + [nb[c] for c in only_b]), batch + only_a + only_b
+
+
+def einsum(equation, *operands):
+    """Sums of products of the operands' elements, as equation says: "ij,jk->ik" is a matrix product."""
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    if not operands:
+        raise AssertionError("einsum: needs at least one operand")
+    labels, out = _parse(equation, operands)
+    parts = [_diagonals(t, term) for t, term in zip(operands, labels)]
+    t, term = parts[0]
+    for i, (other, other_term) in enumerate(parts[1:], 1):
+        keep = set(out) | {c for _, later in parts[i + 1:] for c in later}
+        t, term = _pair(t, term, other, other_term, keep)
+    t, term = _summed(t, term, set(out))
+    return _aligned(t, term, out)

@@ -1,0 +1,485 @@
+"""Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views. One-op functions come from C."""
+from .. import _core
+from ._tools import Tensor, dtype_name, is_number, like, need_tensor, one_axis, overwrite, plain_ints, twin
+
+__all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors", "cast_",
+           "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
+           "fill_diagonal_tensor_", "flatten_", "index_fill", "index_fill_", "index_put", "index_put_", "masked_fill",
+           "masked_fill_", "moveaxis", "multiplex", "put_along_axis", "put_along_axis_", "repeat_interleave",
+           "reshape_", "reverse", "rot90", "scatter_nd", "select_scatter", "shard_index", "slice", "split",
+           "squeeze_", "take_along_axis", "tensor_array_to_tensor", "tolist", "transpose_", "unflatten", "unfold",
+           "unique", "unique_consecutive", "unsqueeze_", "unstack", "view", "view_as", "vsplit", "zero_"]
+
+reshape_ = twin(_core.reshape, "reshape_")
+squeeze_ = twin(_core.squeeze, "squeeze_")
+unsqueeze_ = twin(_core.unsqueeze, "unsqueeze_")
+flatten_ = twin(_core.flatten, "flatten_")
+transpose_ = twin(_core.transpose, "transpose_")
+cast_ = twin(_core.cast, "cast_")
+
+
+def slice(input, axes, starts, ends):
+    """The part of input between starts and ends of the axes named."""
+    if not isinstance(axes, (list, tuple)) or not axes:
+        raise ValueError(f"slice: axes must be a list or tuple with at least one axis, got {axes!r}")
+    last = len(input.shape) - 1
+    axes = [max(0, a + last + 1) if a < 0 else min(last, a) for a in axes]
+    return _core.slice(input, axes, plain_ints(starts), plain_ints(ends))
+
+
+def crop(x, shape=None, offsets=None, name=None):
+    """The box of this shape that starts at offsets; -1 in shape means up to the end."""
+    full_shape = x.shape
+    shape = full_shape if shape is None else plain_ints(shape)
+    offsets = [0] * len(full_shape) if offsets is None else plain_ints(offsets)
+    if len(shape) != len(full_shape) or len(offsets) != len(full_shape):
+        raise ValueError(f"crop: shape and offsets must have {len(full_shape)} entries, got {shape} and {offsets}")
+    ends = [n if s == -1 else o + s for n, s, o in zip(full_shape, shape, offsets)]
+    for n, o, e in zip(full_shape, offsets, ends):
+        if not 0 <= o <= e <= n:
+            raise ValueError(f"crop: shape {shape} at offsets {offsets} reaches outside {full_shape}")
+    return _core.slice(x, list(range(len(full_shape))), offsets, ends)
+
+
+def split(x, num_or_sections, axis=0, name=None):
+    """x cut along axis into that many equal parts, or into parts of these lengths (one may be -1)."""
+    axis = int(axis) if isinstance(axis, Tensor) else axis
+    if isinstance(num_or_sections, (list, tuple)):
+        return list(_core.split(x, plain_ints(num_or_sections), 0, axis))
+    if not isinstance(num_or_sections, int):
+        raise TypeError(f"split: num_or_sections must be an int, list or tuple, got {type(num_or_sections).__name__}")
+    return list(_core.split(x, [], num_or_sections, axis))
+
+
+def chunk(x, chunks, axis=0, name=None):
+    """x cut along axis into chunks equal parts."""
+    if not isinstance(chunks, int):
+        raise TypeError(f"chunk: chunks must be an int, got {type(chunks).__name__}")
+    return split(x, chunks, axis)
+
+
+def vsplit(x, num_or_sections, name=None):
+    """split along the first axis."""
+    if len(x.shape) < 2:
+        raise ValueError(f"vsplit: x must have at least 2 axes, got {len(x.shape)}")
+    return split(x, num_or_sections, 0)
+
+
+def unstack(x, axis=0, num=None):
+    """The list of x's slices along axis, without that axis."""
+    ndim = len(x.shape)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"unstack: axis must be in [-{ndim}, {ndim}), got {axis}")
+    size = x.shape[axis]
+    if num is not None and not 0 <= num <= size:
+        raise ValueError(f"unstack: num must be in [0, {size}], got {num}")
+    num = size if num is None else num
+    return list(_core.unstack(x, axis, num)) if num else []
+
+
+def tensor_array_to_tensor(input, axis=1, use_stack=False, name=None):
+    """A list of tensors joined along axis, and the lengths that they had there."""
+    out = _core.stack(input, axis) if use_stack else _core.concat(input, axis)
+    return out, _core.to_tensor([t.shape[axis] for t in input])
+
+
+def broadcast_shape(x_shape, y_shape):
+    """The shape that x_shape and y_shape broadcast to."""
+    a, b = list(x_shape), list(y_shape)
+    n = max(len(a), len(b))
+    a, b = [1] * (n - len(a)) + a, [1] * (n - len(b)) + b
+    out = []
+    for p, q in zip(a, b):
+        if p != q and 1 not in (p, q) and -1 not in (p, q):
+            raise ValueError(f"broadcast_shape: {list(x_shape)} and {list(y_shape)} do not broadcast")
+        out.append(-1 if -1 in (p, q) else (q if p == 1 else p))
+    return out
+
+
+def broadcast_tensors(input, name=None):
+    """The tensors of the list input, all expanded to their common shape."""
+    shape = []
+    for t in input:
+        shape = broadcast_shape(shape, t.shape)
+    return [_core.expand(t, shape) for t in input]
+
+
+def reverse(x, axis, name=None):
+    """x with the order along axis (or axes) turned round; the older name of flip."""
+    return _core.flip(x, [axis] if isinstance(axis, int) else axis)
+
+
+def rot90(x, k=1, axes=[0, 1], name=None):
+    """x turned k times by 90 degrees in the plane of two axes."""
+    ndim = len(x.shape)
+    if len(axes) != 2 or ndim < 2:
+        raise ValueError(f"rot90: needs two axes of a tensor with at least two, got axes={axes}, {ndim} axes")
+    a, b = (one_axis(axis, ndim, "rot90") for axis in axes)
+    if a == b:
+        raise ValueError(f"rot90: the two axes must differ, got {axes}")
+    k %= 4
+    if k == 0:
+        return x
+    if k == 2:
+        return _core.flip(x, [a, b])
+    perm = list(range(ndim))
+    perm[a], perm[b] = b, a
+    if k == 1:
+        return _core.transpose(_core.flip(x, [b]), perm)
+    return _core.flip(_core.transpose(x, perm), [b])
+
+
+def moveaxis(x, source, destination, name=None):
+    """x with the axes source moved to the places destination, the others in their order."""
+    src = [source] if isinstance(source, int) else list(source)
+    dst = [destination] if isinstance(destination, int) else list(destination)
+    ndim = len(x.shape)
+    if len(src) != len(dst):
+        raise AssertionError(f"moveaxis: source and destination must have one length, got {source}, {destination}")
+    src = [one_axis(a, ndim, "moveaxis") for a in src]
+    dst = [one_axis(a, ndim, "moveaxis") for a in dst]
+    if len(set(src)) != len(src) or len(set(dst)) != len(dst):
+        raise ValueError(f"moveaxis: an axis is named twice in {source} or {destination}")
+    rest = iter([a for a in range(ndim) if a not in src])
+    placed = dict(zip(dst, src))
+    return _core.transpose(x, [placed[i] if i in placed else next(rest) for i in range(ndim)])
+
+
+def tolist(x):
+    """x's values as nested lists."""
+    return x.tolist()
+
+
+def unflatten(x, axis, shape, name=None):
+    """x with one axis spread over several of this shape."""
+    axis = one_axis(axis, len(x.shape), "unflatten")
+    if not isinstance(shape, (list, tuple, Tensor)):
+        raise TypeError(f"unflatten: shape must be a list, tuple or Tensor, got {type(shape).__name__}")
+    shape = plain_ints(shape)
+    if -1 in shape:
+        known = 1
+        for n in shape:
+            known *= n if n != -1 else 1
+        shape[shape.index(-1)] = x.shape[axis] // max(known, 1)
+    return _core.reshape(x, x.shape[:axis] + shape + x.shape[axis + 1:])
+
+
+def _atleast(inputs, widen):
+    out = [widen(t if isinstance(t, Tensor) else _core.to_tensor(t)) for t in inputs]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_1d(*inputs, name=None):
+    """Each input as a tensor with at least one axis."""
+    return _atleast(inputs, lambda t: t if t.shape else _core.reshape(t, [1]))
+
+
+def atleast_2d(*inputs, name=None):
+    """Each input as a tensor with at least two axes; new ones come first."""
+    return _atleast(inputs, lambda t: t if len(t.shape) > 1 else _core.reshape(t, [1] + (t.shape or [1])))
+
+
+def atleast_3d(*inputs, name=None):
+    """Each input as a tensor with at least three axes."""
+    def widen(t):
+        s = t.shape
+        return t if len(s) > 2 else _core.reshape(t, [[1, 1, 1], [1] + s + [1], s + [1]][len(s)])
+    return _atleast(inputs, widen)
+
+
+def view(x, shape_or_dtype, name=None):
+    """x's memory under another shape, or read as another dtype."""
+    if isinstance(shape_or_dtype, (list, tuple)):
+        return _core.reshape(x, shape_or_dtype)
+    return _core.view_dtype(x, shape_or_dtype)
+
+
+def view_as(x, other, name=None):
+    """x's memory under other's shape."""
+    return _core.reshape(x, other.shape)
+
+
+def as_strided(x, shape, stride, offset=0, name=None):
+    """x's memory under this shape and these strides (counted in elements)."""
+    return _core.as_strided(x, shape, stride, offset)
+
+
+def unfold(x, axis, size, step, name=None):
+    """All windows of this size, step apart, along axis; the window becomes the last axis."""
+    axis = one_axis(axis, len(x.shape), "unfold")
+    length = x.shape[axis]
+    if size > length or size < 0 or step <= 0:
+        raise ValueError(f"unfold: size must be in [0, {length}] and step above 0, got {size} and {step}")
+    count = (length - size) // step + 1
+    starts = _core.arange(0, count * step, step, "int64")
+    index = _core.add(_core.unsqueeze(starts, [1]), _core.arange(0, size, 1, "int64"))
+    taken = _core.index_select(x, _core.reshape(index, [-1]), axis)
+    taken = _core.reshape(taken, x.shape[:axis] + [count, size] + x.shape[axis + 1:])
+    return moveaxis(taken, axis + 1, -1)
+
+
+def repeat_interleave(x, repeats, axis=None, name=None):
+    """x with each entry along axis (of flattened x without axis) repeated."""
+    if axis is None:
+        x, axis = _core.flatten(x), 0
+    axis = one_axis(axis, len(x.shape), "repeat_interleave")
+    count = x.shape[axis]
+    if isinstance(repeats, Tensor):
+        times = repeats.flatten().tolist()
+        times = times * count if len(times) == 1 else times
+        if len(times) != count:
+            raise ValueError(f"repeat_interleave: repeats must have 1 or {count} entries, got {len(times)}")
+        index = _core.to_tensor([i for i, n in enumerate(times) for _ in range(n)], dtype="int64")
+    else:
+        index = _core.floor_divide(_core.arange(0, count * repeats, 1, "int64"), _core.full([], repeats, "int64"))
+    return _core.index_select(x, index, axis)
+
+
+def multiplex(inputs, index, name=None):
+    """Row i of the result is row i of inputs[index[i]]."""
+    stacked = _core.stack(list(inputs), 1)
+    rows = _core.arange(0, stacked.shape[0], 1, dtype_name(index.dtype))
+    pairs = _core.stack([rows, _core.reshape(index, [-1])], 1)
+    return _core.gather_nd(stacked, pairs)
+
+
+def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
+    """Indices counted within their shard; those of other shards become ignore_value."""
+    if not 0 <= shard_id < nshards:
+        raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
+    size = (index_num + nshards - 1) // nshards
+    low = like(shard_id * size, input)
+    local = _core.subtract(input, low)
+    mine = _core.logical_and(_core.greater_equal(local, like(0, input)), _core.less_than(local, like(size, input)))
+    return _core.where(mine, local, _core.full_like(input, ignore_value))
+
+
+def scatter_nd(index, updates, shape, name=None):
+    """Zeros of this shape with updates added at index."""
+    return _core.scatter_nd_add(_core.full(shape, 0, updates.dtype), index, updates)
+
+
+def select_scatter(x, values, axis, index, name=None):
+    """x with values in the place of its slice number index along axis."""
+    axis = one_axis(axis, len(x.shape), "select_scatter")
+    index = index + x.shape[axis] if index < 0 else index
+    wanted = x.shape[:axis] + x.shape[axis + 1:]
+    if values.shape != wanted:
+        raise RuntimeError(f"select_scatter: values must have the slice's shape {wanted}, got {values.shape}")
+    return _core.set_value(x, _core.cast(values, x.dtype), axes=[axis], starts=[index], ends=[index + 1],
+                           decrease_axes=[axis])
+
+
+def _filled(x, mask, value):
+    return _core.where(mask, _core.cast(like(value, x), x.dtype), x)
+
+
+def masked_fill(x, mask, value, name=None):
+    """x with value (a number or 0-D Tensor) where mask is True."""
+    if is_number(value) and x.shape == broadcast_shape(x.shape, mask.shape):
+        return _core.masked_fill(x, mask, value)
+    return _filled(x, mask, value)
+
+
+masked_fill_ = twin(masked_fill, "masked_fill_")
+
+
+def index_fill(x, index, axis, value, name=None):
+    """x with value (a number or 0-D Tensor) in the slices that index names along axis."""
+    if not isinstance(index, Tensor):
+        raise ValueError(f"index_fill: index must be a Tensor, got {type(index).__name__}")
+    if not isinstance(value, Tensor):
+        return _core.index_fill(x, index, axis, value)
+    if value.shape:
+        raise ValueError(f"index_fill: value must be a number or a 0-D Tensor, got shape {value.shape}")
+    axis = one_axis(axis, len(x.shape), "index_fill")
+    hit = _core.index_fill(_core.full([x.shape[axis]], False, "bool"), index, 0, True)
+    return _filled(x, _core.reshape(hit, [-1] + [1] * (len(x.shape) - axis - 1)), value)
+
+
+index_fill_ = twin(index_fill, "index_fill_")
+
+
+def index_put(x, indices, value, accumulate=False, name=None):
+    """x with value at indices, a tuple of integer tensors (or bool masks), one an axis; accumulate adds."""
+    parts = []
+    for t in indices:
+        if dtype_name(t.dtype) == "bool":
+            where = _core.nonzero(t)
+            parts += [_core.squeeze(c, [1]) for c in _core.split(where, [], len(t.shape), 1)]
+        else:
+            parts.append(t)
+    parts = broadcast_tensors([_core.cast(t, "int64") for t in parts])
+    sizes, inner = x.shape[:len(parts)], x.shape[len(parts):]
+    rows, total = None, 1
+    for part, n in zip(parts, sizes):
+        part = _core.where(_core.less_than(part, like(0, part)), _core.scale(part, 1, n), part)
+        rows = part if rows is None else _core.add(_core.scale(rows, n), part)
+        total *= n
+    value = _core.reshape(_core.expand(value, rows.shape + inner), [-1] + inner)
+    flat, rows = _core.reshape(x, [total] + inner), _core.reshape(rows, [-1])
+    if accumulate:
+        out = _core.scatter_nd_add(flat, _core.unsqueeze(rows, [1]), value)
+    else:
+        out = _core.scatter(flat, rows, value)
+    return _core.reshape(out, x.shape)
+
+
+index_put_ = twin(index_put, "index_put_")
+
+
+def _along(arr, indices, axis, what):
+    if len(arr.shape) != len(indices.shape):
+        raise ValueError(f"{what}: arr and indices must have equally many axes, got {arr.shape}, {indices.shape}")
+    axis = one_axis(axis, len(arr.shape), what)
+    shape = list(arr.shape)
+    shape[axis] = indices.shape[axis]
+    fits = all(a >= i for a, i in zip(arr.shape, indices.shape))
+    return axis, shape if fits else None
+
+
+def _check_inside(arr, indices, axis, what):
+    for i, (a, n) in enumerate(zip(arr.shape, indices.shape)):
+        if i != axis and a < n:
+            raise RuntimeError(f"{what}: indices must fit into arr beside axis {axis}: {indices.shape}, {arr.shape}")
+    if not bool(_core.all(_core.less_than(indices, like(arr.shape[axis], indices)))):
+        raise RuntimeError(f"{what}: an index is out of bounds for axis {axis} of size {arr.shape[axis]}")
+
+
+def take_along_axis(arr, indices, axis, broadcast=True):
+    """The elements of arr that indices name along axis."""
+    axis, shape = _along(arr, indices, axis, "take_along_axis")
+    if not broadcast:
+        _check_inside(arr, indices, axis, "take_along_axis")
+        return _core.take_along_axis(arr, indices, axis, False)
+    shape = shape or list(indices.shape)
+    indices = _core.expand(indices, shape)
+    shape[axis] = arr.shape[axis]
+    return _core.take_along_axis(_core.expand(arr, shape), indices, axis)
+
+
+def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True):
+    """arr with values at the places that indices name along axis; reduce says how they meet what is there."""
+    axis, shape = _along(arr, indices, axis, "put_along_axis")
+    if dtype_name(indices.dtype) not in ("int32", "int64"):
+        raise TypeError(f"put_along_axis: indices must be int32 or int64, got {dtype_name(indices.dtype)}")
+    if not isinstance(values, Tensor):
+        values = _core.cast(_core.to_tensor(values), arr.dtype)
+    if broadcast:
+        if shape:
+            indices = _core.expand(indices, shape)
+        values = _core.expand(values, indices.shape)
+    else:
+        _check_inside(arr, indices, axis, "put_along_axis")
+        if not values.shape or all(n == 1 for n in values.shape):
+            values = _core.expand(values, indices.shape)
+    return _core.put_along_axis(arr, indices, values, axis, "multiply" if reduce == "mul" else reduce, include_self)
+
+
+put_along_axis_ = twin(put_along_axis, "put_along_axis_")
+
+
+def _optional(wanted, results):
+    out = [results[0]] + [r for want, r in zip(wanted, results[1:]) if want]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
+    """x's different elements in rising order (slices along axis), and what else is asked for."""
+    wanted = (return_index, return_inverse, return_counts)
+    if axis is not None:
+        axis = one_axis(axis, len(x.shape), "unique")
+    return _optional(wanted, _core.unique(x, *wanted, [] if axis is None else [axis], dtype))
+
+
+def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
+    """x with runs of equal elements (slices along axis) shortened to one."""
+    if axis is None:
+        x, axis = _core.flatten(x), 0
+    axis = one_axis(axis, len(x.shape), "unique_consecutive")
+    n = x.shape[axis]
+    if n == 0:
+        empty = _core.full([0], 0, dtype)
+        return _optional((return_inverse, return_counts), (x, empty, empty))
+    ahead, behind = _core.slice(x, [axis], [1], [n]), _core.slice(x, [axis], [0], [n - 1])
+    others = [a for a in range(len(x.shape)) if a != axis]
+    changed = _core.not_equal(ahead, behind)
+    changed = _core.any(changed, others) if others else changed
+    first = _core.concat([_core.full([1], True, "bool"), _core.reshape(changed, [n - 1])], 0)
+    starts = _core.reshape(_core.nonzero(first), [-1])
+    inverse = _core.cast(_core.cumsum(_core.cast(first, "int64"), 0) - 1, dtype)
+    ends = _core.concat([_core.slice(starts, [0], [1], [n]), _core.full([1], n, "int64")], 0)
+    counts = _core.cast(_core.subtract(ends, starts), dtype)
+    return _optional((return_inverse, return_counts), (_core.index_select(x, starts, axis), inverse, counts))
+
+
+def fill_(x, value):
+    """Fills x with one number."""
+    if not isinstance(value, (float, int)):
+        raise TypeError(f"fill_: value must be an int or float, got {type(value).__name__}")
+    return _core.fill_(x, value)
+
+
+def zero_(x):
+    """Fills x with zeros."""
+    return _core.fill_(x, 0)
+
+
+def fill_diagonal_(x, value, offset=0, wrap=False, name=None):
+    """Writes value on x's main diagonal (of a matrix: the one offset above it; wrap goes on below a tall one's end)."""
+    shape = need_tensor(x, "fill_diagonal_: x").shape
+    if len(shape) < 2:
+        raise ValueError(f"fill_diagonal_: x must have at least 2 axes, got {len(shape)}")
+    step = sum(_strides(shape))
+    total = shape[0] * _strides(shape)[0]
+    spots = []
+    if len(shape) > 2:
+        if len(set(shape)) != 1:
+            raise ValueError(f"fill_diagonal_: beyond two axes all lengths must be equal, got {shape}")
+        spots = list(range(0, total, step))
+    else:
+        rows, columns = shape
+        end = total if wrap or rows <= columns else columns * columns
+        spots = [i + offset for i in range(0, end, step) if 0 <= i % columns + offset < columns]
+    flat = _core.reshape(x, [total])
+    if spots:
+        index = _core.to_tensor(spots, dtype="int64")
+        flat = _core.index_fill(flat, index, 0, value)
+    return overwrite(x, _core.reshape(flat, shape), "fill_diagonal_")
+
+
+def _strides(shape):
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= n
+    return out[::-1]
+
+
+def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
+    """x with y on the diagonal, offset above the main one, of the axes dim1 and dim2."""
+    ndim = len(x.shape)
+    if ndim < 2:
+        raise AssertionError(f"fill_diagonal_tensor: x must have at least 2 axes, got {ndim}")
+    a, b = one_axis(dim1, ndim, "fill_diagonal_tensor"), one_axis(dim2, ndim, "fill_diagonal_tensor")
+    rows, columns = x.shape[a], x.shape[b]
+    length = max(0, min(rows, rows + offset, columns, columns - offset))
+    rest = [n for i, n in enumerate(x.shape) if i not in (a, b)]
+    if y.shape != rest + [length]:
+        raise AssertionError(f"fill_diagonal_tensor: y must have shape {rest + [length]}, got {y.shape}")
+    if length == 0:
+        return _core.assign(x)
+    moved = moveaxis(x, [a, b], [0, 1])
+    flat = _core.reshape(moved, [rows * columns] + rest)
+    first, step = max(-offset, 0) * columns + max(offset, 0), columns + 1
+    spots = _core.arange(first, first + length * step, step, "int64")
+    out = _core.scatter(flat, spots, moveaxis(y, -1, 0))
+    return moveaxis(_core.reshape(out, moved.shape), [0, 1], [a, b])
+
+
+fill_diagonal_tensor_ = twin(fill_diagonal_tensor, "fill_diagonal_tensor_")
+
+
+def diagonal_scatter(x, y, offset=0, axis1=0, axis2=1, name=None):
+    """x with y on the diagonal of axis1 and axis2."""
+    return fill_diagonal_tensor(x, y, offset, axis1, axis2)

@@ -1,0 +1,397 @@
+"""Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
+from .. import _core
+from ._tools import FLOATING, Tensor, dtype_name, is_number, like, overwrite, twin
+from .attribute import is_complex
+
+__all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
+           "deg2rad", "diff", "frac", "frexp", "gcd", "hypot", "increment", "inner", "lcm", "ldexp", "lerp",
+           "logaddexp", "logcumsumexp", "logit", "multigammaln", "nan_to_num", "nanmean", "nansum", "outer", "polygamma",
+           "pow", "rad2deg", "renorm", "scale", "scale_", "sgn", "take", "trapezoid", "vander"]
+
+
+def add_n(inputs, name=None):
+    """The sum of a list of tensors."""
+    if isinstance(inputs, Tensor):
+        return _core.assign(inputs)
+    if not inputs:
+        raise ValueError("add_n: inputs must hold at least one Tensor")
+    total = inputs[0]
+    for t in inputs[1:]:
+        total = _core.add(total, t)
+    return _core.assign(total) if len(inputs) == 1 else total
+
+
+def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+    """x·scale + bias, or (x + bias)·scale; act names an activation to put on top."""
+    out = _core.scale(x, scale, float(bias), bias_after_scale)
+    return out if act is None else getattr(_core, act)(out)
+
+
+def scale_(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+    """In-place form of scale."""
+    _core.scale_(x, scale, float(bias), bias_after_scale)
+    return x if act is None else overwrite(x, getattr(_core, act)(x), "scale_")
+
+
+def pow(x, y, name=None):
+    """x to the power y, a number or a Tensor."""
+    if isinstance(y, Tensor):
+        return _core.elementwise_pow(x, y)
+    if not isinstance(y, (int, float)) and not is_number(y):
+        raise TypeError(f"pow: y must be a number or a Tensor, got {type(y).__name__}")
+    return _core.pow(x, y)
+
+
+def increment(x, value=1.0, name=None):
+    """Adds value to the one-element tensor x, in place."""
+    count = 1
+    for n in x.shape:
+        count *= n
+    if count != 1:
+        raise ValueError(f"increment: x must have one element, got shape {x.shape}")
+    return _core.scale_(x, 1.0, float(value))
+
+
+def lerp(x, y, weight, name=None):
+    """x + weight·(y - x); weight is a number or a Tensor."""
+    return _core.lerp(x, y, like(weight, x))
+
+
+def inner(x, y, name=None):
+    """Products summed over both last axes; elementwise if one of the two has one element."""
+    if x.size == 1 or y.size == 1:
+        return _core.multiply(x, y)
+    out = x.shape[:-1] + y.shape[:-1]
+    a, b = _core.reshape(x, [-1, x.shape[-1]]), _core.reshape(y, [-1, y.shape[-1]])
+    return _core.reshape(_core.matmul(a, b, False, True), out)
+
+
+def outer(x, y, name=None):
+    """The matrix of all products of x's elements with y's."""
+    return _core.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
+
+
+def logaddexp(x, y, name=None):
+    """log(exp(x) + exp(y))."""
+    near = _core.exp(_core.neg(_core.abs(_core.subtract(x, y))))
+    return _core.add(_core.log1p(near), _core.maximum(x, y))
+
+
+def cumsum(x, axis=None, dtype=None, name=None):
+    """Running sums along axis, of flattened x without axis."""
+    if dtype is not None:
+        x = _core.cast(x, dtype)
+    return _core.cumsum(x, -1 if axis is None else axis, None, axis is None)
+
+
+def logcumsumexp(x, axis=None, dtype=None, name=None):
+    """Running log-sum-exp along axis, of flattened x without axis."""
+    if dtype is not None:
+        x = _core.cast(x, dtype)
+    if axis is None:
+        x, axis = _core.flatten(x), 0
+    return _core.logcumsumexp(x, axis)
+
+
+def _running(op, x, axis, dtype):
+    if axis is None:
+        x, axis = _core.flatten(x), 0
+    if dtype_name(dtype) not in ("int32", "int64"):
+        raise TypeError(f"{op}: dtype must be int32 or int64, got {dtype_name(dtype)}")
+    return tuple(getattr(_core, op)(x, axis, dtype))
+
+
+def cummax(x, axis=None, dtype="int64", name=None):
+    """Running maxima along axis (of flattened x without axis), and where they are."""
+    return _running("cummax", x, axis, dtype)
+
+
+def cummin(x, axis=None, dtype="int64", name=None):
+    """Running minima along axis (of flattened x without axis), and where they are."""
+    return _running("cummin", x, axis, dtype)
+
+
+def clip_(x, min=None, max=None, name=None):
+    """In-place form of clip."""
+    low = -3.4028234663852886e38 if min is None else min
+    high = 3.4028234663852886e38 if max is None else max
+    return _core.clip_(x, low, high)
+
+
+def _as_floating(x):
+    return x if dtype_name(x.dtype) in FLOATING else _core.cast(x, "float32")
+
+
+def rad2deg(x, name=None):
+    """Radians to degrees."""
+    return _core.scale(_as_floating(x), 57.29577951308232)
+
+
+def deg2rad(x, name=None):
+    """Degrees to radians."""
+    return _core.scale(_as_floating(x), 0.017453292519943295)
+
+
+def gcd(x, y, name=None):
+    """The greatest common divisor, element by element."""
+    x, y = _core.add(x, _core.full_like(y, 0)), _core.add(y, _core.full_like(x, 0))
+    x, y = _core.abs(x), _core.abs(y)
+    zero, one = like(0, x), like(1, x)
+    while True:
+        more = _core.not_equal(y, zero)
+        if not bool(_core.any(more)):
+            return x
+        rest = _core.remainder(x, _core.where(more, y, _core.expand(one, y.shape)))
+        x, y = _core.where(more, y, x), _core.where(more, rest, y)
+
+
+def lcm(x, y, name=None):
+    """The least common multiple, element by element."""
+    d = gcd(x, y)
+    none = _core.equal(d, like(0, d))
+    safe = _core.where(none, _core.full_like(d, 1), d)
+    return _core.floor_divide(_core.abs(_core.multiply(x, y)), safe)
+
+
+def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
+    """Differences of neighbours along axis, n times over."""
+    if n < 1:
+        raise ValueError(f"diff: n must be at least 1, got {n}")
+    axis = axis + len(x.shape) if axis < 0 else axis
+    for _ in range(n):
+        parts = [t for t in (prepend, x, append) if t is not None]
+        whole = _core.concat(parts, axis) if len(parts) > 1 else x
+        length = whole.shape[axis]
+        front = _core.slice(whole, [axis], [0], [length - 1])
+        back = _core.slice(whole, [axis], [1], [length])
+        x = _core.logical_xor(back, front) if dtype_name(x.dtype) == "bool" else _core.subtract(back, front)
+    return x
+
+
+def frac(x, name=None):
+    """x without its whole part."""
+    if dtype_name(x.dtype) not in ("int32", "int64", "float32", "float64"):
+        raise TypeError(f"frac: x must be int32, int64, float32 or float64, got {dtype_name(x.dtype)}")
+    return _core.subtract(x, _core.trunc(x))
+
+
+def sgn(x, name=None):
+    """x's sign; of a complex x, x divided by its absolute value."""
+    if dtype_name(x.dtype) not in ("float16", "float32", "float64", "complex64", "complex128"):
+        raise TypeError(f"sgn: x must be floating or complex, got {dtype_name(x.dtype)}")
+    if not is_complex(x):
+        return _core.sign(x)
+    size = _core.abs(x)
+    size = _core.where(_core.equal(size, like(0, size)), _core.full_like(size, 1), size)
+    return _core.complex(_core.divide(_core.real(x), size), _core.divide(_core.imag(x), size))
+
+
+def hypot(x, y, name=None):
+    """sqrt(x² + y²)."""
+    for t, what in ((x, "x"), (y, "y")):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"hypot: {what} must be a Tensor, got {type(t).__name__}")
+    return _core.sqrt(_core.add(_core.pow(x, 2), _core.pow(y, 2)))
+
+
+def ldexp(x, y, name=None):
+    """x·2^y."""
+    for t, what in ((x, "x"), (y, "y")):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"ldexp: {what} must be a Tensor, got {type(t).__name__}")
+    wide = "float64" if "float64" in (dtype_name(x.dtype), dtype_name(y.dtype)) else _core.get_default_dtype()
+    return _core.multiply(_core.cast(x, wide), _core.elementwise_pow(_core.full([], 2, wide), _core.cast(y, wide)))
+
+
+def frexp(x, name=None):
+    """Mantissa in [0.5, 1) and exponent with x = mantissa·2^exponent."""
+    if dtype_name(x.dtype) not in ("float32", "float64"):
+        raise TypeError(f"frexp: x must be float32 or float64, got {dtype_name(x.dtype)}")
+    size = _core.abs(x)
+    exponent = _core.floor(_core.log2(size))
+    exponent = _core.where(_core.isinf(exponent), _core.full_like(exponent, 0), exponent)
+    two = like(2, x)
+    mantissa = _core.divide(size, _core.elementwise_pow(two, exponent))
+    high = _core.greater_equal(mantissa, like(1, x))
+    exponent = _core.where(high, _core.scale(exponent, 1, 1.0), exponent)
+    mantissa = _core.where(high, _core.scale(mantissa, 0.5), mantissa)
+    return _core.where(_core.less_than(x, like(0, x)), _core.neg(mantissa), mantissa), exponent
+
+
+def logit(x, eps=None, name=None):
+    """log(x / (1 - x)), x first clipped to [eps, 1 - eps] if eps is given."""
+    if eps:
+        x = _core.clip(x, eps, 1.0 - eps)
+        return _core.log(_core.divide(x, _core.scale(x, -1, 1.0)))
+    one, zero = like(1, x), like(0, x)
+    inside = _core.logical_and(_core.greater_equal(x, zero), _core.less_equal(x, one))
+    out = _core.log(_core.divide(x, _core.scale(x, -1, 1.0)))
+    return _core.where(inside, out, _core.full_like(x, float("nan")))
+
+
+def multigammaln(x, p, name=None):
+    """The logarithm of the multivariate gamma function of dimension p."""
+    if p < 1:
+        raise AssertionError(f"multigammaln: p must be at least 1, got {p}")
+    shifts = _core.scale(_core.arange(1 - p, 1, 1, x.dtype), 0.5)
+    terms = _core.lgamma(_core.add(_core.unsqueeze(x, [-1]), shifts))
+    return _core.scale(_core.sum(terms, [-1]), 1, 0.25 * p * (p - 1) * 1.1447298858494002)
+
+
+def polygamma(x, n, name=None):
+    """The n-th derivative of digamma."""
+    if not isinstance(n, int):
+        raise TypeError(f"polygamma: n must be an int, got {type(n).__name__}")
+    if n < 0:
+        raise ValueError(f"polygamma: n must not be negative, got {n}")
+    return _core.digamma(x) if n == 0 else _core.polygamma(x, n)
+
+
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
+    """x with NaN and the infinities replaced by numbers (the dtype's greatest and least by default)."""
+    kind = dtype_name(x.dtype)
+    if kind not in ("float32", "float64"):
+        raise AssertionError(f"nan_to_num: x must be float32 or float64, got {kind}")
+    top = 3.4028234663852886e38 if kind == "float32" else 1.7976931348623157e308
+    for bad, good in ((float("inf"), top if posinf is None else posinf), (float("-inf"), -top if neginf is None else neginf)):
+        x = _core.where(_core.equal(x, like(bad, x)), _core.full_like(x, good), x)
+    return _core.where(_core.isnan(x), _core.full_like(x, nan), x)
+
+
+def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
+    """sum, with NaN counted as zero."""
+    if dtype_name(x.dtype) in FLOATING:
+        x = _core.where(_core.isnan(x), _core.full_like(x, 0), x)
+    return _core.sum(x, [] if axis is None else axis, dtype, keepdim)
+
+
+def nanmean(x, axis=None, keepdim=False, name=None):
+    """The mean of what is not NaN."""
+    axis = [] if axis is None else axis
+    count = _core.sum(_core.cast(_core.logical_not(_core.isnan(x)), x.dtype), axis, None, keepdim)
+    return _core.divide(nansum(x, axis, None, keepdim), count)
+
+
+def count_nonzero(x, axis=None, keepdim=False, name=None):
+    """How many elements are not zero."""
+    return _core.sum(_core.cast(_core.cast(x, "bool"), "int64"), [] if axis is None else axis, None, keepdim)
+
+
+def renorm(x, p, axis, max_norm):
+    """x with every slice along axis scaled down to a p-norm of at most max_norm."""
+    ndim = len(x.shape)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"renorm: axis must be in [-{ndim}, {ndim}), got {axis}")
+    others = [a for a in range(ndim) if a != axis % ndim]
+    powers = _core.sum(_core.pow(_core.abs(x), float(p)), others, None, True)
+    norms = _core.pow(powers, 1.0 / p)
+    limit = like(max_norm, x)
+    factor = _core.divide(_core.expand(limit, norms.shape), _core.scale(norms, 1, 1e-7))
+    factor = _core.where(_core.greater_than(norms, limit), factor, _core.full_like(norms, 1))
+    return _core.multiply(x, factor)
+
+
+def take(x, index, mode="raise", name=None):
+    """Elements of flattened x; mode says what becomes of indices outside: raise, wrap or clip."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    if not isinstance(index, Tensor):
+        raise TypeError(f"take: index must be a Tensor, got {type(index).__name__}")
+    if dtype_name(index.dtype) not in ("int32", "int64"):
+        raise TypeError(f"take: index must be int32 or int64, got {dtype_name(index.dtype)}")
+    flat, spots = _core.flatten(x), _core.flatten(index)
+    count = flat.shape[0]
+    if mode == "wrap":
+        spots = _core.remainder(spots, like(count, spots))
+    elif mode == "clip":
+        spots = _core.clip(spots, 0, count - 1)
+    else:
+        spots = _core.where(_core.less_than(spots, like(0, spots)), _core.scale(spots, 1, count), spots)
+    return _core.reshape(_core.index_select(flat, spots, 0), index.shape)
+
+
+def _trapezoids(y, x, dx, axis, what):
+    if x is not None and dx is not None:
+        raise ValueError(f"{what}: x and dx cannot both be given")
+    for t in (y, x):
+        if t is not None and dtype_name(t.dtype) not in ("float16", "float32", "float64"):
+            raise TypeError(f"{what}: needs float16, float32 or float64, got {dtype_name(t.dtype)}")
+    axis = axis + len(y.shape) if axis < 0 else axis
+    length = y.shape[axis]
+    if x is None:
+        step = dx if isinstance(dx, Tensor) else _core.to_tensor(1.0 if dx is None else dx)
+        if len(step.shape) > 1:
+            raise ValueError(f"{what}: dx must be a number, got shape {step.shape}")
+    elif len(x.shape) == 1:
+        step = diff(x)
+        shape = [1] * len(y.shape)
+        shape[axis] = step.shape[0]
+        step = _core.reshape(step, shape)
+    else:
+        step = diff(x, axis=axis)
+    pairs = _core.add(_core.slice(y, [axis], [1], [length]), _core.slice(y, [axis], [0], [length - 1]))
+    return _core.scale(_core.multiply(pairs, step), 0.5), axis
+
+
+def trapezoid(y, x=None, dx=None, axis=-1, name=None):
+    """The integral of y along axis by the trapezoid rule."""
+    parts, axis = _trapezoids(y, x, dx, axis, "trapezoid")
+    return _core.sum(parts, [axis])
+
+
+def cumulative_trapezoid(y, x=None, dx=None, axis=-1, name=None):
+    """The running integral of y along axis by the trapezoid rule."""
+    parts, axis = _trapezoids(y, x, dx, axis, "cumulative_trapezoid")
+    return _core.cumsum(parts, axis)
+
+
+def vander(x, n=None, increasing=False, name=None):
+    """The matrix of x's powers, one column each."""
+    if len(x.shape) != 1:
+        raise ValueError(f"vander: x must have one axis, got {len(x.shape)}")
+    n = x.shape[0] if n is None else n
+    if n < 0:
+        raise ValueError(f"vander: n must not be negative, got {n}")
+    if n == 0:
+        return _core.full([x.shape[0], 0], 0, x.dtype)
+    ones = _core.full([x.shape[0], 1], 1, x.dtype)
+    if n == 1:
+        return ones
+    steps = _core.concat([ones, _core.expand(_core.unsqueeze(x, [1]), [x.shape[0], n - 1])], 1)
+    powers = _core.cumprod(steps, 1)
+    return powers if increasing else _core.flip(powers, [1])
+
+
+def combinations(x, r=2, with_replacement=False, name=None):
+    """All choices of r elements of x, one a row."""
+    from itertools import combinations as choices, combinations_with_replacement as repeated
+    if len(x.shape) != 1:
+        raise TypeError(f"combinations: x must have one axis, got shape {x.shape}")
+    if not isinstance(r, int) or r < 0:
+        raise ValueError(f"combinations: r must be a non-negative int, got {r!r}")
+    if r == 0:
+        return _core.full([0], 0, x.dtype)
+    rows = list((repeated if with_replacement else choices)(range(x.shape[0]), r))
+    if not rows:
+        return _core.full([0, r], 0, x.dtype)
+    spots = _core.to_tensor([i for row in rows for i in row], dtype="int64")
+    return _core.reshape(_core.index_select(x, spots, 0), [len(rows), r])
+
+
+for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, logit, multigammaln, nan_to_num, polygamma, pow, renorm):
+    _name = _fn.__name__ + "_"
+    globals()[_name] = twin(_fn, _name)
+    __all__.append(_name)
+for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cumprod_ digamma_ equal_ erf_ expm1_ "
+              "floor_mod_ greater_equal_ greater_than_ i0_ less_equal_ less_than_ lgamma_ log10_ log1p_ log2_ log_ "
+              "logical_and_ logical_not_ logical_or_ logical_xor_ mod_ neg_ not_equal_ remainder_ sigmoid_ sin_ sinh_ "
+              "square_ tan_ tril_ triu_ trunc_").split():
+    _op = {"floor_mod": "remainder", "mod": "remainder"}.get(_name[:-1], _name[:-1])
+    if hasattr(_core, _op + "_"):
+        globals()[_name] = getattr(_core, _op + "_")
+    elif hasattr(_core, _op):
+        globals()[_name] = twin(getattr(_core, _op), _name)
+    else:
+        continue
+    __all__.append(_name)
+del _fn, _name, _op

@@ -1,0 +1,91 @@
+"""Tensor methods that are no functions of the paddle namespace: dim, to, cpu, gradient, element_size, …"""
+from .. import _core
+from ._tools import Tensor, dtype_name
+
+_SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
+          "complex64": 8, "int64": 8, "float64": 8, "complex128": 16}
+
+
+def dim(self):
+    """The number of axes."""
+    return len(self.shape)
+
+
+def element_size(self):
+    """The bytes that one element takes."""
+    return _SIZES[dtype_name(self.dtype)]
+
+
+def gradient(self):
+    """The gradient as a NumPy array, or None."""
+    return None if self.grad is None else self.grad.numpy()
+
+
+def _same(self, *args, **kwargs):
+    return self
+
+
+def cpu(self):
+    """The tensor in the CPU's memory."""
+    return self
+
+
+def cuda(self, device_id=None, blocking=True):
+    """The tensor in a GPU's memory; an error where the build has none."""
+    raise RuntimeError("Tensor.cuda: this build of Proa has no CUDA device")
+
+
+def pin_memory(self, blocking=True):
+    """The tensor in page-locked memory; an error where the build has no CUDA device."""
+    raise RuntimeError("Tensor.pin_memory: this build of Proa has no CUDA device")
+
+
+def _is_dtype(value):
+    if isinstance(value, _core.dtype):
+        return True
+    return dtype_name(value) in _SIZES
+
+
+def to(self, *args, **kwargs):
+    """The tensor on another device, with another dtype, or with both of another tensor."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    kwargs.pop("blocking", None)
+    other = kwargs.pop("other", None)
+    if kwargs:
+        raise TypeError(f"Tensor.to: unexpected keyword arguments {sorted(kwargs)}")
+    for value in args:
+        if isinstance(value, Tensor):
+            other = value
+        elif isinstance(value, bool) or value is None:
+            continue
+        elif _is_dtype(value):
+            dtype = value
+        else:
+            device = value
+    if other is not None:
+        dtype = other.dtype
+    if isinstance(device, str) and device.split(":")[0] not in ("cpu",):
+        raise ValueError(f"Tensor.to: device must be 'cpu' in this build of Proa, got {device!r}")
+    return self if dtype is None or dtype_name(dtype) == dtype_name(self.dtype) else _core.cast(self, dtype)
+
+
+def is_dense(self):
+    """Whether the tensor is dense."""
+    return True
+
+
+def _never(self):
+    return False
+
+
+def md5sum(self):
+    """The MD5 sum of the tensor's bytes."""
+    import hashlib
+    return hashlib.md5(self.numpy().tobytes()).hexdigest()
+
+
+METHODS = {"dim": dim, "ndimension": dim, "element_size": element_size, "gradient": gradient, "cpu": cpu, "cuda": cuda,
+           "pin_memory": pin_memory, "to": to, "value": _same, "get_tensor": _same, "is_dense": is_dense,
+           "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
+           "is_selected_rows": _never, "_md5sum": md5sum, "contiguous": lambda self: _core.assign(self)
+           if not self.is_contiguous() else self}

@@ -1,0 +1,105 @@
+"""Random tensors. Equal seeds give equal values here, yet not the values that real Paddle draws."""
+from .. import _core
+from ._tools import Tensor, dtype_name, overwrite
+
+__all__ = ["cauchy_", "exponential_", "geometric_", "normal", "normal_", "rand", "randint", "randint_like", "randn",
+           "randperm", "standard_normal", "uniform", "uniform_"]
+
+
+def _floating(dtype, what):
+    dtype = dtype_name(_core.get_default_dtype() if dtype is None else dtype)
+    if dtype not in ("float16", "bfloat16", "uint16", "float32", "float64"):
+        raise TypeError(f"{what}: dtype must be a floating one, got {dtype}")
+    return "bfloat16" if dtype == "uint16" else dtype
+
+
+def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):
+    """Values drawn evenly from [min, max)."""
+    return _core.uniform(shape, _floating(dtype, "uniform"), float(min), float(max), seed)
+
+
+def rand(shape, dtype=None, name=None):
+    """Values drawn evenly from [0, 1)."""
+    return _core.uniform(shape, _floating(dtype, "rand"), 0.0, 1.0, 0)
+
+
+def standard_normal(shape, dtype=None, name=None):
+    """Values of the normal distribution with mean 0 and deviation 1."""
+    return _core.gaussian(shape, 0.0, 1.0, 0, _floating(dtype, "standard_normal"))
+
+
+def randn(shape, dtype=None, name=None):
+    """standard_normal."""
+    return standard_normal(shape, dtype)
+
+
+def normal(mean=0.0, std=1.0, shape=None, name=None):
+    """Values of the normal distribution; mean and std may be tensors, then they give the shape."""
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        return _core.gaussian(shape, float(mean), float(std), 0, _floating(None, "normal"))
+    guide = mean if isinstance(mean, Tensor) else std
+    if isinstance(mean, Tensor) and isinstance(std, Tensor):
+        std = _core.reshape(_core.cast(std, mean.dtype), mean.shape)
+    return standard_normal(guide.shape, guide.dtype) * std + mean
+
+
+def _range(low, high, what):
+    if high is None:
+        if low <= 0:
+            raise ValueError(f"{what}: without high, low must be above 0, got {low}")
+        low, high = 0, low
+    if low >= high:
+        raise ValueError(f"{what}: low must be less than high, got low={low}, high={high}")
+    return int(low), int(high)
+
+
+def randint(low=0, high=None, shape=[1], dtype=None, name=None):
+    """Integers drawn evenly from [low, high), or from [0, low) without high."""
+    low, high = _range(low, high, "randint")
+    return _core.randint(low, high, shape, "int64" if dtype is None else dtype)
+
+
+def randint_like(x, low=0, high=None, dtype=None, name=None):
+    """randint of x's shape, and of x's dtype unless another is given."""
+    low, high = _range(low, high, "randint_like")
+    return _core.cast(_core.randint(low, high, x.shape, "int64"), x.dtype if dtype is None else dtype)
+
+
+def randperm(n, dtype="int64", name=None):
+    """The numbers 0 … n - 1 in random order."""
+    return _core.randperm(n, dtype)
+
+
+def _refill(x, values, what):
+    return overwrite(x, values if values.dtype == x.dtype else _core.cast(values, x.dtype), what)
+
+
+def uniform_(x, min=-1.0, max=1.0, seed=0, name=None):
+    """Refills x with values drawn evenly from [min, max)."""
+    return _refill(x, uniform(x.shape, x.dtype, min, max, seed), "uniform_")
+
+
+def normal_(x, mean=0.0, std=1.0, name=None):
+    """Refills x with values of the normal distribution."""
+    return _refill(x, _core.gaussian(x.shape, float(mean), float(std), 0, x.dtype), "normal_")
+
+
+def exponential_(x, lam=1.0, name=None):
+    """Refills x with values of the exponential distribution of rate lam."""
+    return _core.exponential_(x, lam)
+
+
+def cauchy_(x, loc=0, scale=1, name=None):
+    """Refills x with values of the Cauchy distribution."""
+    half_turns = _core.uniform(x.shape, x.dtype, -0.5, 0.5, 0)
+    values = _core.scale(_core.tan(_core.scale(half_turns, 3.141592653589793)), float(scale), float(loc))
+    return _refill(x, values, "cauchy_")
+
+
+def geometric_(x, probs, name=None):
+    """Refills x with values log(u) / log(1 - probs), u drawn evenly from (0, 1)."""
+    u = _core.uniform(x.shape, x.dtype, 1.1754943508222875e-38, 1.0, 0)
+    if not isinstance(probs, Tensor):
+        probs = _core.full([], probs, x.dtype)
+    values = _core.divide(_core.log(u), _core.log1p(_core.neg(_core.cast(probs, x.dtype))))
+    return _refill(x, values, "geometric_")

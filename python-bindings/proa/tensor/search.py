@@ -1,0 +1,79 @@
+"""Finding things: where, nonzero, topk forms, mode, bucketize."""
+from .. import _core
+from ._tools import FLOATING, Tensor, dtype_name, is_number, one_axis, overwrite
+
+__all__ = ["bucketize", "mode", "nonzero", "sort", "where", "where_"]
+
+
+def nonzero(x, as_tuple=False):
+    """The indices of x's non-zero elements: a matrix with one a row, or with as_tuple a column for each axis."""
+    out = _core.nonzero(x)
+    if not as_tuple:
+        return out
+    ndim = len(x.shape)
+    return (out,) if ndim == 1 else tuple(_core.slice(out, [1], [i], [i + 1]) for i in range(ndim))
+
+
+def _branch(value):
+    if not is_number(value):
+        return value
+    kind = "bool" if isinstance(value, bool) else "int64" if hasattr(value, "__index__") else "float64"
+    return _core.full([1], value, "complex128" if isinstance(value, complex) else kind)
+
+
+def where(condition, x=None, y=None, name=None):
+    """x where condition is True, else y (Tensors or numbers); with condition alone, where it is True."""
+    if x is None and y is None:
+        return nonzero(condition, True)
+    if x is None or y is None:
+        raise ValueError("where: x and y must be given both, or neither")
+    x, y = _branch(x), _branch(y)
+    if x.dtype != y.dtype:
+        kinds = dtype_name(x.dtype), dtype_name(y.dtype)
+        if not all(k in FLOATING for k in kinds):
+            raise ValueError(f"where: x and y must have one dtype, got {kinds[0]} and {kinds[1]}")
+        wide = "float64" if "float64" in kinds else "float32"
+        x, y = _core.cast(x, wide), _core.cast(y, wide)
+    return _core.where(condition, x, y)
+
+
+def where_(condition, x=None, y=None, name=None):
+    """In-place form of where: x takes the result."""
+    if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+        raise ValueError("where_: x and y must both be Tensors")
+    return overwrite(x, _core.where(condition, x, y), "where_")
+
+
+def sort(x, axis=-1, descending=False, name=None):
+    """x's values in rising (or falling) order along axis."""
+    return _core.sort(x, axis, descending)[0]
+
+
+def mode(x, axis=-1, keepdim=False, name=None):
+    """The most frequent value along axis (the smallest of equals), and its last place there."""
+    if not x.shape:
+        return _core.assign(x), _core.full([], 0, "int64")
+    axis = one_axis(axis, len(x.shape), "mode")
+    length = x.shape[axis]
+    shape = [1] * len(x.shape)
+    shape[axis] = length
+    with_values, places = _core.sort(x, axis, False)
+    count = None
+    for step in range(length):  # how often each value stands in the sorted row
+        spot = _core.slice(with_values, [axis], [step], [step + 1])
+        same = _core.cast(_core.equal(with_values, spot), "int64")
+        count = same if count is None else _core.add(count, same)
+    best = _core.argmax(count, axis, True)
+    value = _core.take_along_axis(with_values, best, axis)
+    hit = _core.cast(_core.equal(x, value), "int64")
+    order = _core.reshape(_core.arange(1, length + 1, 1, "int64"), shape)
+    place = _core.argmax(_core.multiply(hit, order), axis, True)
+    out = _core.take_along_axis(x, place, axis)
+    return (out, place) if keepdim else (_core.squeeze(out, [axis]), _core.squeeze(place, [axis]))
+
+
+def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
+    """Which of the intervals between the rising values of sorted_sequence each element of x lies in."""
+    if len(sorted_sequence.shape) != 1:
+        raise ValueError(f"bucketize: sorted_sequence must have one axis, got {len(sorted_sequence.shape)}")
+    return _core.searchsorted(sorted_sequence, x, out_int32, right)
