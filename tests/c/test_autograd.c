@@ -284,7 +284,8 @@ static proa_tensors odd_backward(proa_tensors in, proa_tensors out, proa_tensors
     made.at[1] = PROA_NONE;
     return made;
 }
-static const proa_function odd = {"odd", odd_forward, odd_backward, count_release};
+static const proa_function odd = {
+    .name = "odd", .forward = odd_forward, .backward = odd_backward, .release = count_release};
 
 static proa_tensors too_few(proa_tensors in, proa_tensors out, proa_tensors grads, void *context)
 {
@@ -524,7 +525,7 @@ static proa_tensors wrong_backward(proa_tensors in, proa_tensors out, proa_tenso
     (void)out, (void)context;
     return one(proa_multiply(grads.at[0], in.at[0])); /* half of what it should be */
 }
-static const proa_function wrong = {"wrong", wrong_forward, wrong_backward, NULL};
+static const proa_function wrong = {.name = "wrong", .forward = wrong_forward, .backward = wrong_backward};
 static proa_tensors applies_wrong(proa_tensors in, void *context) { return proa_apply(&wrong, in, context); }
 
 START_TEST(gradcheck_passes_and_fails)

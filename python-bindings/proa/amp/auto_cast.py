@@ -145,7 +145,7 @@ def amp_decorate(models, optimizers=None, level='O1', dtype='float16', master_we
     for model in each:
         for layer in model.sublayers(include_self=True):
             if not _stays_float32(layer, dtype):
-                layer._to_impl(dtype=dtype, include_sublayers=False, floating_only=True)
+                layer._cast(dtype, floating_only=True)
     if optimizers is not None:
         for optimizer in _all_of("Optimizers", Optimizer, optimizers, "optimizers"):
             optimizer._multi_precision = master_weight is not False
