@@ -87,9 +87,10 @@ def random_values(rng, shape, dtype, low, high):
         low = (0 if dtype == "U8" else -5) if low is None else low
         return rng.randint(int(low), max(int(low) + 1, int(6 if high is None else high)), shape)
     if low is not None:
-        return rng.uniform(low, high, shape)
-    values = rng.standard_normal(shape)
-    return values + 1j * rng.standard_normal(shape) if dtype in ("C64", "C128") else values
+        draw = lambda: rng.uniform(low, high, shape)  # noqa: E731
+    else:
+        draw = lambda: rng.standard_normal(shape)  # noqa: E731
+    return draw() + 1j * draw() if dtype in ("C64", "C128") else draw()
 
 
 def make_tensor(rng, spec, dtype, zero=None):

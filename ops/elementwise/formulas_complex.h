@@ -54,3 +54,36 @@ PROA_FORMULA T F(acosh)(T x) { return C(cacosh)(x); }
 PROA_FORMULA T F(atanh)(T x) { return C(catanh)(x); }
 PROA_FORMULA T F(sigmoid)(T x) { return 1 / (1 + C(cexp)(-x)); }
 PROA_FORMULA T F(silu)(T x) { return x / (1 + C(cexp)(-x)); }
+
+/* What the next two have in common, for z = a + ib and e = e^−|a|, which cannot overflow:
+ * log(1 + e^−|a| e^±ib) = log1p(e (2 cos b + e)) / 2 ± i atan2(e sin b, 1 + e cos b). */
+PROA_FORMULA R F(m_log_modulus)(R e, R b) { return C(log1p)(e * (2 * C(cos)(b) + e)) / 2; }
+PROA_FORMULA R F(m_log_argument)(R e, R b) { return C(atan2)(e * C(sin)(b), 1 + e * C(cos)(b)); }
+/* As in Paddle: x − log(1 + e^x) left of the imaginary axis, −log(1 + e^−x) elsewhere. */
+PROA_FORMULA T F(logsigmoid)(T x)
+{
+    R a = __real__ x, b = __imag__ x, e = C(exp)(-C(fabs)(a)), turn = F(m_log_argument)(e, b);
+    return F(m_complex)((a < 0 ? a : 0) - F(m_log_modulus)(e, b), a < 0 ? b - turn : turn);
+}
+/* The principal logarithm of 1 + e^(beta x), over beta; real parts alone are compared with the threshold. */
+PROA_FORMULA T F(softplus)(T x, T beta, T threshold)
+{
+    T z = F(multiply)(x, beta);
+    R a = __real__ z, b = __imag__ z, e = C(exp)(-C(fabs)(a));
+    if (a > __real__ threshold) return x;
+    R argument = a > 0 ? C(atan2)(C(sin)(b), e + C(cos)(b)) : F(m_log_argument)(e, b);
+    T soft = F(m_complex)((a > 0 ? a : 0) + F(m_log_modulus)(e, b), argument);
+    return soft / __real__ beta;
+}
+PROA_FORMULA T F(softsign)(T x) { return x / (1 + F(abs)(x)); }
+/* x + 3 is clamped by its real part: 0 or 6 replaces the whole of it. */
+PROA_FORMULA T F(hardswish)(T x)
+{
+    R a = __real__ x;
+    T gate = a < -3 ? 0 : a > 3 ? (T)6 : x + 3;
+    return F(multiply)(x, gate) / 6;
+}
+PROA_FORMULA T F(stanh)(T x, T scale_a, T scale_b)
+{
+    return __real__ scale_b * C(ctanh)(__real__ scale_a * x);
+}

@@ -229,6 +229,8 @@ def sigmoid(x):
 
 
 def logsigmoid(x):
+    if np.iscomplexobj(x):
+        return np.where(x.real < 0, x - np.log(1 + np.exp(x)), -np.log(1 + np.exp(-x)))
     return special.log_expit(x)
 
 
@@ -262,6 +264,8 @@ swish = silu
 
 
 def softplus(x, beta=1.0, threshold=20.0):
+    if np.iscomplexobj(x):
+        return np.where(beta * x.real > threshold, x, np.log(1 + np.exp(beta * x)) / beta)
     return np.where(beta * x > threshold, x, np.logaddexp(0, beta * x) / beta)
 
 
@@ -278,6 +282,8 @@ def hardsigmoid(x, slope=0.1666667, offset=0.5):
 
 
 def hardswish(x):
+    if np.iscomplexobj(x):
+        return x * np.where(x.real < -3, 0, np.where(x.real > 3, 6, x + 3)) / 6
     return x * np.clip(x + 3, 0, 6) / 6
 
 

@@ -9,6 +9,8 @@ static proa_tensor *number_of(const proa_tensor *like, double v)
 {
     return like ? proa_full(PROA_SCALAR_SHAPE, v, .dtype = (proa_dtype)like->dtype) : NULL;
 }
+/* What a piecewise function of x compares: complex numbers by their real parts. */
+static proa_tensor *compared(proa_tensor *x) { return x && rule_is_complex(x) ? proa_real(x) : x; }
 /* min(x, 0): keeps exponentials finite where their branch is not taken. */
 static proa_tensor *negative_part(proa_tensor *x) { return proa_minimum(x, proa__zero_of(x)); }
 
@@ -43,9 +45,9 @@ proa_status hardsigmoid_vjp(const proa_hardsigmoid_args *a, proa_hardsigmoid_gra
 
 proa_status hardswish_vjp(const proa_hardswish_args *a, proa_hardswish_grads *g)
 {
-    proa_tensor *slope = AFFINE(a->x, 1.0 / 3, 0.5);
-    proa_tensor *upper = proa_where(LESS(a->x, 3), proa_multiply(g->d_out, slope), g->d_out);
-    g->d_x = proa_where(GREATER(a->x, -3), upper, RULE_ZERO);
+    proa_tensor *slope = rule_conj(AFFINE(a->x, 1.0 / 3, 0.5)), *x = compared(a->x);
+    proa_tensor *upper = proa_where(LESS(x, 3), proa_multiply(g->d_out, slope), g->d_out);
+    g->d_x = proa_where(GREATER(x, -3), upper, RULE_ZERO);
     return proa_error();
 }
 
@@ -84,12 +86,32 @@ proa_status gelu_vjp(const proa_gelu_args *a, proa_gelu_grads *g)
 
 UNARY_VJP(logsigmoid, proa_sigmoid(proa_neg(a->x)))
 UNARY_VJP(tanhshrink, proa_square(proa_tanh(a->x)))
-UNARY_VJP(softsign, proa_reciprocal(proa_square(AFFINE(proa_abs(a->x), 1, 1))))
+
+/* Real: d_out / (1 + |x|)². Complex x has a direction besides: d_out / (1 + r) − x Re(conj(d_out) x) / (r (1 + r)²)
+ * with r = |x|; at 0 the second term is 0. (Paddle's kernel takes Re(x) d_out for that real part, which is no
+ * gradient unless d_out is real.) */
+proa_status softsign_vjp(const proa_softsign_args *a, proa_softsign_grads *g)
+{
+    proa_tensor *r = proa_abs(a->x), *slope = proa_reciprocal(proa_square(AFFINE(r, 1, 1)));
+    if (!rule_is_complex(a->x)) {
+        g->d_x = proa_multiply(g->d_out, slope);
+        return proa_error();
+    }
+    proa_dtype d = (proa_dtype)a->x->dtype;
+    proa_tensor *zero = proa__zero_of(r);
+    proa_tensor *safe = proa_where(proa_equal(r, zero), AFFINE(zero, 1, 1), r);
+    proa_tensor *along = proa_real(proa_multiply(proa_conj(g->d_out), a->x));
+    proa_tensor *bend = proa_multiply(proa_divide(along, safe), slope);
+    proa_tensor *turned = proa_multiply(a->x, proa_cast(bend, d));
+    g->d_x = proa_subtract(proa_divide(g->d_out, proa_cast(AFFINE(r, 1, 1), d)), turned);
+    return proa_error();
+}
 
 proa_status softplus_vjp(const proa_softplus_args *a, proa_softplus_grads *g)
 {
     proa_tensor *z = SCALED(a->x, a->beta);
-    g->d_x = proa_where(GREATER(z, a->threshold), g->d_out, proa_multiply(g->d_out, proa_sigmoid(z)));
+    proa_tensor *soft = proa_multiply(g->d_out, rule_conj(proa_sigmoid(z)));
+    g->d_x = proa_where(GREATER(compared(z), a->threshold), g->d_out, soft);
     return proa_error();
 }
 

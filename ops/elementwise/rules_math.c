@@ -94,6 +94,6 @@ proa_status stanh_vjp(const proa_stanh_args *a, proa_stanh_grads *g)
 {
     proa_tensor *t = proa_tanh(SCALED(a->x, a->scale_a));
     double s = a->scale_a * a->scale_b;
-    g->d_x = proa_multiply(g->d_out, AFFINE(proa_square(t), -s, s));
+    g->d_x = proa_multiply(g->d_out, rule_conj(AFFINE(proa_square(t), -s, s)));
     return proa_error();
 }
