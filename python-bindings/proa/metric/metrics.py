@@ -1,0 +1,203 @@
+"""Metrics that gather over batches. NumPy is imported at first use."""
+import abc
+
+from .. import _core
+
+
+def _array(owner, name, value):
+    import numpy as np
+    if isinstance(value, _core.Tensor):
+        return value.numpy()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    raise ValueError(f"{owner}: {name} must be a Tensor or an array, got {type(value).__name__}")
+
+
+class Metric(metaclass=abc.ABCMeta):
+    """Base of metrics: compute(outputs, labels) as tensors, update(what it gave), accumulate() → the value."""
+
+    def __init__(self):
+        pass
+
+    @abc.abstractmethod
+    def reset(self):
+        """Forgets what was gathered."""
+
+    @abc.abstractmethod
+    def update(self, *args):
+        """Adds a batch."""
+
+    @abc.abstractmethod
+    def accumulate(self):
+        """The value over what was gathered."""
+
+    @abc.abstractmethod
+    def name(self):
+        """The metric's name or names."""
+
+    def compute(self, *args):
+        """What update gets; by default the arguments themselves."""
+        return args
+
+
+class Accuracy(Metric):
+    """The part of samples whose label is among the k highest predictions, for each k of topk."""
+
+    def __init__(self, topk=(1,), name=None, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.topk = topk
+        self.maxk = max(topk)
+        name = name or "acc"
+        self._name = [name] if self.maxk == 1 else [f"{name}_top{k}" for k in topk]
+        self.reset()
+
+    def compute(self, pred, label, *args):
+        """[…, maxk] float32: 1 where the prediction of that rank is the label."""
+        order = _core.argsort(pred, axis=-1, descending=True)
+        order = order[..., :self.maxk]
+        if len(label.shape) == 1 or len(label.shape) == 2 and label.shape[-1] == 1:
+            label = label.reshape([-1, 1])
+        elif label.shape[-1] != 1:
+            label = _core.argmax(label, axis=-1, keepdim=True)
+        return (order == label.astype(order.dtype)).astype("float32")
+
+    def update(self, correct, *args):
+        import numpy as np
+        if isinstance(correct, _core.Tensor):
+            correct = correct.numpy()
+        samples = int(np.prod(correct.shape[:-1]))
+        values = []
+        for i, k in enumerate(self.topk):
+            right = correct[..., :k].sum()
+            values.append(float(right) / samples)
+            self.total[i] += right
+            self.count[i] += samples
+        return values[0] if len(self.topk) == 1 else values
+
+    def reset(self):
+        self.total = [0.0] * len(self.topk)
+        self.count = [0] * len(self.topk)
+
+    def accumulate(self):
+        values = [float(t) / c if c > 0 else 0.0 for t, c in zip(self.total, self.count)]
+        return values[0] if len(self.topk) == 1 else values
+
+    def name(self):
+        return self._name
+
+
+class _Binary(Metric):
+    """Counts over predictions rounded to 0 or 1."""
+
+    def __init__(self, name, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._name = name
+        self.reset()
+
+    def _pairs(self, preds, labels, rounded):
+        owner = type(self).__name__
+        preds, labels = _array(owner, "preds", preds), _array(owner, "labels", labels)
+        return rounded(preds).astype("int32").reshape(-1)[:labels.shape[0]], labels.reshape(-1)[:labels.shape[0]]
+
+    def name(self):
+        return self._name
+
+
+class Precision(_Binary):
+    """Of the samples predicted positive, the part that is."""
+
+    def __init__(self, name="precision", *args, **kwargs):
+        super().__init__(name, *args, **kwargs)
+
+    def update(self, preds, labels):
+        import numpy as np
+        preds, labels = self._pairs(preds, labels, lambda p: np.floor(p + 0.5))
+        right = int((labels[preds == 1] == 1).sum())
+        self.tp += right
+        self.fp += int((preds == 1).sum()) - right
+
+    def reset(self):
+        self.tp = 0
+        self.fp = 0
+
+    def accumulate(self):
+        return float(self.tp) / (self.tp + self.fp) if self.tp + self.fp else 0.0
+
+
+class Recall(_Binary):
+    """Of the positive samples, the part that was predicted so."""
+
+    def __init__(self, name="recall", *args, **kwargs):
+        super().__init__(name, *args, **kwargs)
+
+    def update(self, preds, labels):
+        import numpy as np
+        preds, labels = self._pairs(preds, labels, np.rint)
+        right = int((preds[labels == 1] == 1).sum())
+        self.tp += right
+        self.fn += int((labels == 1).sum()) - right
+
+    def reset(self):
+        self.tp = 0
+        self.fn = 0
+
+    def accumulate(self):
+        return float(self.tp) / (self.tp + self.fn) if self.tp + self.fn else 0.0
+
+
+class Auc(Metric):
+    """Area under the ROC curve, from the predictions counted in num_thresholds + 1 bins."""
+
+    def __init__(self, curve="ROC", num_thresholds=4095, name="auc", *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._curve = curve
+        self._num_thresholds = num_thresholds
+        self._name = name
+        self.reset()
+
+    def update(self, preds, labels):
+        """preds: [N, 2], the second column the probability of the positive class; labels: [N] or [N, 1]."""
+        import numpy as np
+        labels, preds = _array("Auc", "labels", labels), _array("Auc", "preds", preds)
+        positive = labels.reshape(labels.shape[0], -1).any(axis=1)
+        bins = (preds[:labels.shape[0], 1] * self._num_thresholds).astype(np.int64)
+        if bins.size and bins.max() > self._num_thresholds:
+            raise AssertionError("Auc: preds must be probabilities of at most 1")
+        size = self._num_thresholds + 1
+        self._stat_pos += np.bincount(bins[positive] % size, minlength=size)
+        self._stat_neg += np.bincount(bins[~positive] % size, minlength=size)
+
+    @staticmethod
+    def trapezoid_area(x1, x2, y1, y2):
+        """The area between x1 and x2 under the line from y1 to y2."""
+        return abs(x1 - x2) * (y1 + y2) / 2.0
+
+    def accumulate(self):
+        positive = negative = area = 0.0
+        for p, n in zip(self._stat_pos[::-1].tolist(), self._stat_neg[::-1].tolist()):
+            area += self.trapezoid_area(negative + n, negative, positive + p, positive)
+            positive, negative = positive + p, negative + n
+        return area / positive / negative if positive > 0.0 and negative > 0.0 else 0.0
+
+    def reset(self):
+        import numpy as np
+        self._stat_pos = np.zeros(self._num_thresholds + 1)
+        self._stat_neg = np.zeros(self._num_thresholds + 1)
+
+    def name(self):
+        return self._name
+
+
+def accuracy(input, label, k=1, correct=None, total=None, name=None):
+    """The part of samples whose label is among the k highest of input: a float32 Tensor.
+
+    correct and total, if given, are int32 Tensors that get the counts.
+    """
+    top = _core.topk(input, k)[1]
+    hits = (top == label.reshape([-1, 1]).astype(top.dtype)).astype("int32")
+    right = hits.sum()
+    if correct is not None:
+        correct.set_value(right.astype("int32").reshape(correct.shape))
+    if total is not None:
+        total.set_value(_core.to_tensor(input.shape[0], "int32").reshape(total.shape))
+    return right.astype("float32") / float(input.shape[0])
