@@ -1,0 +1,54 @@
+"""Products, norms and decompositions."""
+import paddle
+from parity import case, ints, rand
+
+
+@case("paddle.matmul", "paddle.mm", "paddle.bmm", "paddle.mv", "paddle.dot", "paddle.addmm", "paddle.Tensor.matmul",
+      "paddle.Tensor.mm", "paddle.Tensor.bmm", "paddle.Tensor.mv", "paddle.Tensor.dot", "paddle.Tensor.addmm")
+def products():
+    a, b, v = rand(3, 4), rand(4, 5), rand(4)
+    p, q, c = rand(2, 3, 4), rand(2, 4, 5), rand(3, 5)
+    return [paddle.matmul(a, b), a.matmul(rand(5, 4), transpose_y=True), paddle.matmul(p, b), paddle.matmul(v, b),
+            paddle.mm(a, b), a.mm(b), paddle.bmm(p, q), p.bmm(q), paddle.mv(a, v), a.mv(v), paddle.dot(v, rand(4)),
+            v.dot(v), paddle.dot(rand(2, 3), rand(2, 3)), paddle.addmm(c, a, b, beta=0.5, alpha=2.0), c.addmm(a, b)]
+
+
+@case("paddle.norm", "paddle.dist", "paddle.linalg.norm", "paddle.Tensor.norm", "paddle.Tensor.dist")
+def norms():
+    x, y = rand(3, 4), rand(3, 4)
+    inf = float("inf")
+    return [paddle.norm(x), x.norm(p=1), paddle.norm(x, 2, 1), paddle.norm(x, inf), paddle.norm(x, axis=[0, 1]),
+            paddle.norm(x, 3, [0, 1], True), paddle.norm(x, -inf, 0, keepdim=True), paddle.linalg.norm(x, axis=-1),
+            paddle.dist(x, y), paddle.dist(x, y, 1), x.dist(y, inf), paddle.norm(x, inf, [0, 1])]
+
+
+@case("paddle.tensordot", "paddle.einsum", "paddle.linalg.multi_dot", "paddle.linalg.cov", "paddle.linalg.corrcoef")
+def contractions():
+    x, y, m = rand(2, 3, 4), rand(3, 4, 5), rand(3, 3)
+    e = paddle.einsum
+    return [paddle.tensordot(x, y), paddle.tensordot(x, y, [[1, 2], [0, 1]]), paddle.tensordot(x[0], y[0], 1),
+            e("ijk,jkl->il", x, y), e("ij,ij->", m, m), e("ij->ji", m), e("bij,bjk->bik", x, rand(2, 4, 5)),
+            e("i,j->ij", rand(2), rand(3)), e("...ij,...jk->...ik", x, rand(2, 4, 2)), e("ij,jk,kl", m, m, m),
+            paddle.linalg.multi_dot([rand(2, 3), m, rand(3, 4)]), paddle.linalg.cov(m), paddle.linalg.corrcoef(m)]
+
+
+@case("paddle.cross", "paddle.kron", "paddle.trace", "paddle.Tensor.cross", "paddle.Tensor.kron", "paddle.Tensor.trace")
+def others():
+    x, y = rand(2, 3), rand(2, 3)
+    return [paddle.cross(x, y), x.cross(y, axis=1), paddle.kron(x, y), x.kron(rand(2, 2)), paddle.trace(x),
+            rand(2, 3, 4).trace(1, 0, 2)]
+
+
+@case("paddle.cholesky", "paddle.inverse", "paddle.Tensor.cholesky", "paddle.Tensor.inverse",
+      tol=1e-4)  # inverses in float32
+def factors():
+    a = rand(3, 3)
+    s = paddle.matmul(a, a, transpose_y=True) + 3 * paddle.eye(3)
+    return paddle.cholesky(s), s.cholesky(upper=True), paddle.inverse(s), s.inverse()
+
+
+@case("paddle.histogram", "paddle.Tensor.histogram", "paddle.bincount", grad=False)
+def counts():
+    x = rand(20, grad=False)
+    return paddle.histogram(x), x.histogram(bins=4, min=-1, max=1), paddle.bincount(ints(9, high=5)), \
+        paddle.bincount(ints(3, high=4), rand(3, grad=False), minlength=6)
