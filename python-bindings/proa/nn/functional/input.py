@@ -13,3 +13,8 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     if not -rows <= padding_idx < rows:
         raise ValueError(f"embedding: padding_idx must be in [{-rows}, {rows}), got {padding_idx}")
     return _core.embedding(x, weight, padding_idx % rows, sparse)
+
+
+def one_hot(x, num_classes, name=None):
+    """A last axis of num_classes zeros with a one at the place that x names."""
+    return _core.one_hot(x, int(num_classes))

@@ -42,7 +42,7 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     narrow = _narrow(input, label)
     if label_smoothing > 0.0:
         label = _smooth(_one_hot_along(label, input, axis) if narrow else label, label_smoothing, input.dtype)
-        soft_label = True
+        soft_label, narrow = True, False  # the loss keeps the class axis
     loss = _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
     if weight is not None:
         row = _label_weights(input, label, weight, ignore_index, soft_label, axis, loss.shape)
@@ -214,7 +214,7 @@ def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reductio
             raise ValueError(f"gaussian_nll_loss: {what} must be float32 or float64, got {value.dtype}")
     if _core.any(variance < 0.0):
         raise ValueError("gaussian_nll_loss: variance must not be negative")
-    variance = variance + (_core.clip(variance.detach(), epsilon) - variance.detach())  # the gradient is 1 throughout
+    variance = _core.clip(variance.detach(), epsilon)  # a constant, as in Paddle
     loss = 0.5 * (_core.log(variance) + _core.square(input - label) / variance)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction, "gaussian_nll_loss")
 

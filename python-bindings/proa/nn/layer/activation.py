@@ -331,7 +331,8 @@ class PReLU(Layer):
         self._weight_attr = weight_attr
         self._data_format = data_format
         self._name = name
-        self._weight = self.create_parameter([num_parameters], weight_attr, get_default_dtype(), False, Constant(init))
+        self._weight = self.create_parameter([num_parameters], weight_attr, get_default_dtype(), False,
+                                             Constant(init))
 
     def forward(self, x):
         return F.prelu(x, self._weight, self._data_format)

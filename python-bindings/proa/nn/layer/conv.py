@@ -87,7 +87,7 @@ class _ConvTransposeNd(_ConvNd):
 class Conv1D(_ConvNd):
     """Convolution of signals with learnt filters."""
 
-    _dims, _op = 1, _core.conv1d
+    _dims, _op = 1, staticmethod(_core.conv1d)
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
                  padding_mode="zeros", weight_attr=None, bias_attr=None, data_format="NCL"):
@@ -98,7 +98,7 @@ class Conv1D(_ConvNd):
 class Conv2D(_ConvNd):
     """Convolution of images with learnt filters."""
 
-    _dims, _op = 2, _core.conv2d
+    _dims, _op = 2, staticmethod(_core.conv2d)
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
                  padding_mode="zeros", weight_attr=None, bias_attr=None, data_format="NCHW"):
@@ -109,7 +109,7 @@ class Conv2D(_ConvNd):
 class Conv3D(_ConvNd):
     """Convolution of volumes with learnt filters."""
 
-    _dims, _op = 3, _core.conv3d
+    _dims, _op = 3, staticmethod(_core.conv3d)
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
                  padding_mode="zeros", weight_attr=None, bias_attr=None, data_format="NCDHW"):
@@ -120,7 +120,7 @@ class Conv3D(_ConvNd):
 class Conv1DTranspose(_ConvTransposeNd):
     """The transpose of Conv1D."""
 
-    _dims, _op = 1, _core.conv1d_transpose
+    _dims, _op = 1, staticmethod(_core.conv1d_transpose)
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
                  dilation=1, weight_attr=None, bias_attr=None, data_format="NCL"):
@@ -131,7 +131,7 @@ class Conv1DTranspose(_ConvTransposeNd):
 class Conv2DTranspose(_ConvTransposeNd):
     """The transpose of Conv2D."""
 
-    _dims, _op = 2, _core.conv2d_transpose
+    _dims, _op = 2, staticmethod(_core.conv2d_transpose)
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
                  groups=1, weight_attr=None, bias_attr=None, data_format="NCHW"):
@@ -142,7 +142,7 @@ class Conv2DTranspose(_ConvTransposeNd):
 class Conv3DTranspose(_ConvTransposeNd):
     """The transpose of Conv3D."""
 
-    _dims, _op = 3, _core.conv3d_transpose
+    _dims, _op = 3, staticmethod(_core.conv3d_transpose)
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
                  groups=1, weight_attr=None, bias_attr=None, data_format="NCDHW"):

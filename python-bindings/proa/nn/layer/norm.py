@@ -52,6 +52,7 @@ class _BatchNormBase(Layer):
         if layout is None:
             raise ValueError(f"{type(self).__name__}: data_format must be one of {', '.join(self._formats)}, got "
                              f"{self._data_format!r}")
+        self._data_format = layout
         if self._ranks and input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: expected {' or '.join(map(str, self._ranks))} axes, got shape "
                              f"{input.shape}")

@@ -87,7 +87,8 @@ class MaxPool1D(_Pool):
 class MaxPool2D(_Pool):
     """The largest value of each window of images."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW", name=None):
+    def __init__(self, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False,
+                 data_format="NCHW", name=None):
         super().__init__()
         self.ksize = kernel_size
         self.stride = stride
@@ -105,7 +106,8 @@ class MaxPool2D(_Pool):
 class MaxPool3D(_Pool):
     """The largest value of each window of volumes."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCDHW", name=None):
+    def __init__(self, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False,
+                 data_format="NCDHW", name=None):
         super().__init__()
         self.ksize = kernel_size
         self.stride = stride
