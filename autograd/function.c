@@ -61,12 +61,8 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
               proa__node_set_outputs(n, (int32_t)outputs.count);
     for (int32_t i = 0; ok && i < n->n_edges; i++) {
         proa_tensor *t = inputs.at[i];
-        proa_edge *e = &n->edges[i];
-        proa_node *target = NULL;
         if (t == proa_none || !(t->flags & PROA_T_GRAD)) continue;
-        ok = proa__gradient_edge(t, &target, &e->output);
-        e->node = proa__node_retain(target);
-        e->meta = proa_meta_of(t);
+        ok = proa__edge_to(&n->edges[i], t);
         if (t->storage) n->saved[n->n_saved++] = (proa_saved_version){t, proa__version(t)};
     }
     if (!ok) {

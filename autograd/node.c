@@ -4,18 +4,12 @@
 #include "core/args.h"
 
 /* Field by field: stores that the compiler joins, where clearing the struct as a whole would become a
- * string instruction, which costs more than the rest of making a node. */
+ * string instruction, which costs more than the rest of making a node. What only functions use is cleared
+ * for them alone; a backward sets `pending` and `needed` itself. */
 static inline void clear(proa_node *n)
 {
     n->op = NULL;
     n->args = NULL;
-    n->function.name = NULL;
-    n->function.release = NULL;
-    n->context = NULL;
-    n->inputs.count = 0;
-    n->inputs.at = NULL;
-    n->outputs.count = 0;
-    n->outputs.at = NULL;
     n->freed = false;
     n->in_place = false;
     n->n_saved = 0;
@@ -23,10 +17,11 @@ static inline void clear(proa_node *n)
     n->infos = NULL;
     n->info = NULL;
     n->pass = 0;
-    n->pending = 0;
-    n->needed = false;
     n->grads = NULL;
-    n->next_free = NULL;
+    if (n->kind != PROA_NODE_FUNCTION) return;
+    n->function = (proa_function){0};
+    n->context = NULL;
+    n->inputs = n->outputs = (proa_tensors){0, NULL};
 }
 
 proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved,
@@ -59,10 +54,23 @@ bool proa__node_set_outputs(proa_node *n, int32_t n_out)
     return n->metas != NULL;
 }
 
+static inline atomic_int *owners(proa_node *n)
+{
+    return n->kind == PROA_NODE_LEAF ? &n->info->refs : &n->refs;
+}
+
 proa_node *proa__node_retain(proa_node *n)
 {
-    if (n) atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+    if (n) atomic_fetch_add_explicit(owners(n), 1, memory_order_relaxed);
     return n;
+}
+
+/* True when the last owner has gone. A sole owner needs no locked instruction: nobody else can retain
+ * meanwhile. */
+static inline bool uncount(atomic_int *refs)
+{
+    return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
 }
 
 static void release_list(proa_tensors *list)
@@ -90,8 +98,9 @@ void proa__node_free_saved(proa_node *n)
 
 static void free_one(proa_node *n)
 {
-    if (!n->freed && n->kind != PROA_NODE_LEAF) proa__node_free_saved(n);
-    for (int32_t i = 0; i < n->n_edges; i++) proa__node_release(n->edges[i].node);
+    if (!n->freed) proa__node_free_saved(n);
+    for (int32_t i = 0; i < n->n_edges; i++)
+        if (n->edges[i].node) proa__node_release(n->edges[i].node);
     if (n->infos) {
         for (int32_t i = 0; i < n->n_out; i++) proa__info_release(n->infos[i]);
         proa__free(n->infos);
@@ -100,18 +109,7 @@ static void free_one(proa_node *n)
         for (int32_t i = 0; i < n->n_out; i++) proa_release(n->grads[i]);
         proa__free(n->grads);
     }
-    proa__free(n->metas);
-    struct proa_grad_info *info = n->info;
-    if (info && atomic_load_explicit(&info->refs, memory_order_acquire) > 1) {
-        atomic_store_explicit(&n->refs, 0, memory_order_relaxed);
-        n->info = NULL; /* the tensor lives on: its next recording finds the node there, without owners */
-        n->grads = NULL;
-        n->metas = NULL;
-        proa__info_release(info);
-        return;
-    }
-    if (info) info->leaf = NULL;
-    proa__info_release(info);
+    if (n->metas) proa__free(n->metas);
     proa__free(n);
 }
 
@@ -119,10 +117,12 @@ void proa__node_release(proa_node *n)
 {
     static _Thread_local proa_node *waiting __attribute__((tls_model("initial-exec")));
     static _Thread_local bool freeing __attribute__((tls_model("initial-exec")));
-    /* A sole owner needs no locked instruction: nobody else can retain meanwhile. */
-    if (!n || (atomic_load_explicit(&n->refs, memory_order_acquire) != 1 &&
-               atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1))
+    if (!n) return;
+    if (n->kind == PROA_NODE_LEAF) {
+        proa__info_release(n->info);
         return;
+    }
+    if (!uncount(&n->refs)) return;
     n->next_free = waiting;
     waiting = n;
     if (freeing) return; /* an outer call takes it from the list */
@@ -143,12 +143,12 @@ struct proa_grad_info *proa__info_retain(struct proa_grad_info *info)
 
 void proa__info_release(struct proa_grad_info *info)
 {
-    if (!info || atomic_fetch_sub_explicit(&info->refs, 1, memory_order_acq_rel) != 1) return;
+    if (!info || !uncount(&info->refs)) return;
     proa_release(info->grad);
     for (int32_t i = 0; i < info->n_hooks; i++)
         if (info->hooks[i].release) info->hooks[i].release(info->hooks[i].context);
     proa__free(info->hooks);
-    proa__free(info->leaf); /* without owners, or it would own this */
+    proa__free(info->leaf);
     proa__free(info);
 }
 
@@ -173,40 +173,40 @@ struct proa_grad_info *proa__grad_info(proa_tensor *t)
     return info;
 }
 
+/* The leaf's node of t, made at need. */
+static proa_node *leaf_of(proa_tensor *t)
+{
+    struct proa_grad_info *info = proa__grad_info(t);
+    if (!info || info->leaf) return info ? info->leaf : NULL;
+    info->leaf = proa__node_new(PROA_NODE_LEAF, 0, 1, 0, 0);
+    if (info->leaf) info->leaf->info = info;
+    return info->leaf;
+}
+
 bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output)
 {
     *node = NULL;
     *output = 0;
     if (!(t->flags & PROA_T_GRAD)) return true;
-    if (t->node) {
-        *node = t->node;
-        *output = t->node_output;
-        return true;
-    }
-    struct proa_grad_info *info = proa__grad_info(t);
-    if (!info) return false;
-    if (!info->leaf) {
-        info->leaf = proa__node_new(PROA_NODE_LEAF, 0, 1, 0, 0);
-        if (!info->leaf) return false;
-        atomic_store_explicit(&info->leaf->refs, 0, memory_order_relaxed);
-    }
-    if (!info->leaf->info)
-        info->leaf->info = proa__info_retain(info); /* the caller's edge is its first owner */
-    *node = info->leaf;
-    return true;
+    *node = proa__node_retain(t->node ? t->node : leaf_of(t));
+    if (t->node) *output = t->node_output;
+    return *node != NULL;
 }
 
-void proa__attach(proa_tensor *t, proa_node *n, uint32_t output)
+bool proa__edge_to(proa_edge *e, proa_tensor *t)
 {
-    proa_node *before = t->node;
-    t->node = n;
-    t->node_output = output;
-    t->flags = (t->flags | PROA_T_GRAD) & ~(uint32_t)PROA_T_LEAF;
-    if (t->grad) { /* hooks and gradient belonged to the value that was overwritten */
-        proa__info_release(t->grad);
-        t->grad = NULL;
+    proa_node *leaf = t->node ? NULL : leaf_of(t);
+    if (leaf && atomic_load_explicit(&leaf->info->refs, memory_order_acquire) == 1) {
+        proa__count_new(&leaf->info->refs); /* only t owns it, and only one thread records with a leaf */
+        e->node = leaf;
+        e->output = 0;
+    } else if (!proa__gradient_edge(t, &e->node, &e->output)) {
+        return false;
     }
-    proa__node_release(before);
+    e->meta.dtype = (proa_dtype)t->dtype;
+    e->meta.ndim = t->ndim;
+    for (int d = 0; d < t->ndim; d++) e->meta.shape[d] = t->shape[d];
+    return true;
 }
 
 __attribute__((constructor)) static void install(void)

@@ -30,7 +30,7 @@ typedef struct proa_hook {
 struct proa_grad_info {
     atomic_int refs;
     proa_tensor *grad; /* kept; NULL if none */
-    proa_node *leaf;   /* the leaf's node, which owns this while edges own it; freed with this */
+    proa_node *leaf;   /* the leaf's node: who owns that owns this, by `refs`; freed with this */
     proa_hook *hooks;
     int32_t n_hooks;
     int64_t next_hook;
@@ -44,7 +44,7 @@ typedef struct proa_saved_version {
 } proa_saved_version;
 
 struct proa_node {
-    atomic_int refs;
+    atomic_int refs; /* of a leaf: unused */
     proa_node_kind kind;
     const proa_op *op;
     void *args;                   /* OP: what the rule reads; NULL before it is filled and once freed */
@@ -73,13 +73,17 @@ proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, i
                           size_t args_bytes);
 /* Says how many outputs there are, once the call is done; makes room for their metas if several. */
 bool proa__node_set_outputs(proa_node *n, int32_t n_out);
+/* A leaf's node and its info have one life and one count, the info's. */
 proa_node *proa__node_retain(proa_node *n);
 void proa__node_release(proa_node *n);
-/* Retain and release while no other thread can know the node: without locked instructions. */
+/* Retain and release while no other thread can know what is counted: without locked instructions. */
+static inline void proa__count_new(atomic_int *refs)
+{
+    atomic_store_explicit(refs, atomic_load_explicit(refs, memory_order_relaxed) + 1, memory_order_relaxed);
+}
 static inline proa_node *proa__node_retain_new(proa_node *n)
 {
-    int refs = atomic_load_explicit(&n->refs, memory_order_relaxed);
-    atomic_store_explicit(&n->refs, refs + 1, memory_order_relaxed);
+    proa__count_new(&n->refs);
     return n;
 }
 static inline void proa__node_release_new(proa_node *n)
@@ -91,16 +95,30 @@ static inline void proa__node_release_new(proa_node *n)
 /* Frees what the rule needed; the node can no longer run. */
 void proa__node_free_saved(proa_node *n);
 
-/* The node and output behind t: what made it, or its leaf's node (made at need). False on error; *node is
- * NULL when no gradient flows to t. */
+/* The node and output behind t: what made it, or its leaf's node (made at need); retained. False on error;
+ * *node is NULL when no gradient flows to t. */
 bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output);
-/* Makes t the output of n; takes over the caller's reference to n. */
-void proa__attach(proa_tensor *t, proa_node *n, uint32_t output);
+/* Lets an edge lead to what made t, a tensor to which a gradient flows. False on error. */
+bool proa__edge_to(proa_edge *e, proa_tensor *t);
 
 /* t's info, made at need; NULL on error. */
 struct proa_grad_info *proa__grad_info(proa_tensor *t);
 struct proa_grad_info *proa__info_retain(struct proa_grad_info *info);
 void proa__info_release(struct proa_grad_info *info);
+
+/* Makes t the output of n; takes over the caller's reference to n. */
+static inline void proa__attach(proa_tensor *t, proa_node *n, uint32_t output)
+{
+    proa_node *before = t->node;
+    t->node = n;
+    t->node_output = output;
+    t->flags = (t->flags | PROA_T_GRAD) & ~(uint32_t)PROA_T_LEAF;
+    if (t->grad) { /* hooks and gradient belonged to the value that was overwritten */
+        proa__info_release(t->grad);
+        t->grad = NULL;
+    }
+    if (before) proa__node_release(before);
+}
 
 /* Gradient of the input's meta from what a rule returned: sums broadcast dims, casts, drops the imaginary
  * part of a real input's gradient. New or borrowed; NULL on error. */

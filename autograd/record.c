@@ -5,11 +5,7 @@
 
 #include "ops_impl.h"
 
-static bool is_differentiable(proa_dtype d)
-{
-    return d == PROA_F32 || d == PROA_F64 || d == PROA_F16 || d == PROA_BF16 || d == PROA_C64 ||
-           d == PROA_C128;
-}
+static bool is_differentiable(proa_dtype d) { return d >= PROA_F16; } /* floating and complex */
 
 static int64_t field_count(const proa_field *f, const void *args)
 {
@@ -66,68 +62,80 @@ static proa_status check_in_place(const proa_call *call, bool *in_place)
 
 static int32_t count_inputs(const proa_call *call)
 {
+    if (call->op->flags & PROA_OP_FLAT) return call->op->n_in;
     int64_t n = 0;
     for (int i = 0; i < call->op->n_in; i++) n += field_count(&call->op->fields[i], call->args);
     return (int32_t)n;
 }
 
-static bool fill_edges(const proa_call *call, proa_node *node)
-{
-    proa_edge *e = node->edges;
-    for (int i = 0; i < call->op->n_in; i++) {
-        const proa_field *f = &call->op->fields[i];
-        proa_tensor **at = field_items(f, call->args);
-        for (int64_t k = 0, n = field_count(f, call->args); k < n; k++, e++) {
-            proa_node *target = NULL;
-            if (f->flags & PROA_FIELD_NO_GRAD || !(at[k]->flags & PROA_T_GRAD)) continue;
-            if (!proa__gradient_edge(at[k], &target, &e->output)) return false;
-            bool is_new =
-                atomic_load_explicit(&target->refs, memory_order_relaxed) == 0; /* a leaf's, just made */
-            e->node = is_new ? proa__node_retain_new(target) : proa__node_retain(target);
-            e->meta.dtype = (proa_dtype)at[k]->dtype;
-            e->meta.ndim = at[k]->ndim;
-            for (int d = 0; d < at[k]->ndim; d++) e->meta.shape[d] = at[k]->shape[d];
-        }
-    }
-    return true;
-}
-
-static void note_version(proa_node *node, const proa_tensor *t)
-{
-    if (t && t != proa_none && (t->storage || t->var))
-        node->saved[node->n_saved++] = (proa_saved_version){t, proa__version(t)};
-}
-
-/* In-place calls: a saved input that is the output's handle would keep itself alive through the node. */
-static bool unshare_outputs(const proa_call *call, void *saved)
-{
-    const proa_op *op = call->op;
-    for (int i = 0; i < op->n_in; i++) {
-        const proa_field *f = &op->fields[i];
-        if (f->kind != PROA_FIELD_TENSOR || !(f->flags & PROA_FIELD_SAVED)) continue;
-        proa_tensor **at = proa_field_tensor(f, saved);
-        for (int o = op->n_in + op->n_attr; o < op->n_fields; o++) {
-            if (op->fields[o].kind != PROA_FIELD_TENSOR || !*at || *at == proa_none ||
-                *at != *proa_field_tensor(&op->fields[o], call->args))
-                continue;
-            proa_tensor *alias = proa__tensor_alias(*at);
-            if (!alias) return false;
-            proa_release(*at);
-            *at = proa_keep(alias);
-            proa_drop(alias);
-        }
-    }
-    return true;
-}
-
 /* Whether the rule needs the field's value, its meta, or nothing of it. */
-static uint8_t how_saved(const proa_call *call, const proa_field *f)
+static inline uint8_t how_saved(const proa_call *call, const proa_field *f)
 {
     if (!(f->flags & PROA_FIELD_SAVED))
         return f->flags & PROA_FIELD_SAVED_META ? PROA_KEEP_META : PROA_KEEP_NOTHING;
     if (f->saved_for < 0) return PROA_KEEP_VALUE;
     const proa_tensor *wants = *proa_field_tensor(&call->op->fields[f->saved_for], call->args);
     return wants->flags & PROA_T_GRAD ? PROA_KEEP_VALUE : PROA_KEEP_META;
+}
+
+/* True in calls that write t in place: kept as it is, its handle would own itself through the node. */
+static bool is_output(const proa_call *call, const proa_tensor *t)
+{
+    const proa_op *op = call->op;
+    for (int o = op->n_in + op->n_attr; o < op->n_fields; o++)
+        if (op->fields[o].kind == PROA_FIELD_TENSOR && t == *proa_field_tensor(&op->fields[o], call->args))
+            return true;
+    return false;
+}
+
+static bool keep_alias(proa_tensor *t, proa_tensor **kept)
+{
+    proa_tensor *alias = proa__tensor_alias(t);
+    *kept = proa_retain(alias);
+    if (alias) proa_drop(alias);
+    return alias != NULL;
+}
+
+/* Keeps what the rule needs of t, and the version that a kept value had. */
+static inline bool save(proa_node *node, proa_tensor *t, uint8_t how, bool as_alias, proa_tensor **kept)
+{
+    if (as_alias && how == PROA_KEEP_VALUE && t != proa_none) {
+        if (!keep_alias(t, kept)) return false;
+    } else if (!proa__args_keep(t, how, kept)) {
+        return false;
+    }
+    if (how == PROA_KEEP_VALUE && t != proa_none && (t->storage || t->var))
+        node->saved[node->n_saved++] = (proa_saved_version){*kept, proa__version(*kept)};
+    return true;
+}
+
+/* The node's view of one input tensor: what is kept of it, and the edge. */
+static inline bool take_input(const proa_call *call, proa_node *node, const proa_field *f, proa_tensor *t,
+                              proa_tensor **kept, proa_edge *e)
+{
+    bool as_alias = node->in_place && is_output(call, t);
+    if (!save(node, t, how_saved(call, f), as_alias, kept)) return false;
+    return !(t->flags & PROA_T_GRAD) || f->flags & PROA_FIELD_NO_GRAD || proa__edge_to(e, t);
+}
+
+static bool take_inputs(const proa_call *call, proa_node *node)
+{
+    proa_edge *e = node->edges;
+    for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++) {
+        if (f->kind == PROA_FIELD_TENSOR) {
+            proa_tensor **kept = proa_field_tensor(f, node->args);
+            if (!take_input(call, node, f, *proa_field_tensor(f, call->args), kept, e++)) return false;
+            continue;
+        }
+        const proa_tensors *list = proa_field_tensors(f, call->args);
+        proa_tensors *copy = proa_field_tensors(f, node->args);
+        while (copy->count < list->count) {
+            int64_t k = copy->count++;
+            copy->at[k] = NULL;
+            if (!take_input(call, node, f, list->at[k], &copy->at[k], e++)) return false;
+        }
+    }
+    return true;
 }
 
 /* The node as far as the inputs go. Outputs are saved after the call. */
@@ -140,52 +148,11 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
     if (!node) return NULL;
     node->op = op;
     node->in_place = in_place;
-    uint8_t keep[256]; /* of attributes it says nothing: they are copied */
-    bool any_saved = false;
-    for (int i = 0; i < op->n_in; i++) {
-        const proa_field *f = &op->fields[i];
-        keep[i] = how_saved(call, f);
-        any_saved |= keep[i] == PROA_KEEP_VALUE;
-        if (keep[i] == PROA_KEEP_NOTHING && f->kind == PROA_FIELD_TENSOR &&
-            *proa_field_tensor(f, call->args) == proa_none)
-            keep[i] = PROA_KEEP_VALUE; /* absence is known to the rule */
-    }
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) keep[i] = PROA_KEEP_NOTHING;
-    if (proa__args_copy_to(op, call->args, keep, node->args_room)) node->args = node->args_room;
-    if (!node->args || !fill_edges(call, node) || (in_place && !unshare_outputs(call, node->args))) {
-        proa__node_release(node);
-        return NULL;
-    }
-    for (int i = 0; i < op->n_in && any_saved; i++) {
-        const proa_field *f = &op->fields[i];
-        if (!(f->flags & PROA_FIELD_SAVED)) continue;
-        proa_tensor **at = field_items(f, node->args);
-        for (int64_t k = 0, n = field_count(f, node->args); k < n; k++) note_version(node, at[k]);
-    }
-    return node;
-}
-
-/* Keeps what the rule needs of the outputs: as handles without history, or the node would own itself. */
-static bool save_outputs(const proa_call *call, proa_node *node)
-{
-    const proa_op *op = call->op;
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        uint8_t how = how_saved(call, f);
-        if (how == PROA_KEEP_NOTHING || f->kind != PROA_FIELD_TENSOR) continue;
-        proa_tensor *t = *proa_field_tensor(f, call->args), *kept = t;
-        if (t != proa_none && how == PROA_KEEP_VALUE) {
-            kept = proa__tensor_alias(t);
-        } else if (t != proa_none) {
-            proa_meta meta = proa_meta_of(t);
-            kept = proa__tensor_bare(&meta, PROA_T_META);
-        }
-        if (!kept) return false;
-        *proa_field_tensor(f, node->args) = proa_keep(kept);
-        if (kept != t) proa_drop(kept);
-        if (how == PROA_KEEP_VALUE) note_version(node, kept);
-    }
-    return true;
+    proa__args_copy_values(op, call->args, node->args_room);
+    node->args = node->args_room;
+    if (take_inputs(call, node)) return node;
+    proa__node_release(node);
+    return NULL;
 }
 
 /* ---- outputs --------------------------------------------------------------------------- */
@@ -228,20 +195,40 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
     return PROA_OK;
 }
 
-static proa_status attach_outputs(const proa_call *call, proa_node *node)
+/* Keeps what the rule needs of an output: as a handle without history, or the node would own itself. */
+static inline bool save_output(const proa_call *call, proa_node *node, const proa_field *f)
+{
+    if (!(f->flags & (PROA_FIELD_SAVED | PROA_FIELD_SAVED_META)) || f->kind != PROA_FIELD_TENSOR) return true;
+    proa_tensor *t = *proa_field_tensor(f, call->args);
+    return save(node, t, how_saved(call, f), true, proa_field_tensor(f, node->args));
+}
+
+static bool count_outputs(const proa_call *call, proa_node *node)
 {
     const proa_op *op = call->op;
-    int64_t n_out = 0;
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++)
-        n_out += field_count(&op->fields[i], call->args);
-    if (!proa__node_set_outputs(node, (int32_t)n_out)) return proa_error();
+    int64_t n = 0;
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) n += field_count(&op->fields[i], call->args);
+    return proa__node_set_outputs(node, (int32_t)n);
+}
+
+/* After the call: outputs are saved, and point to the node. */
+static proa_status end_node(const proa_call *call, proa_node *node)
+{
+    const proa_op *op = call->op;
+    bool single = op->n_out == 1 && op->flags & PROA_OP_FLAT; /* the node expects one output */
+    if (!single && !count_outputs(call, node)) return proa_error();
     uint32_t index = 0;
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        proa_tensor **at = field_items(f, call->args);
-        for (int64_t k = 0, n = field_count(f, call->args); k < n; k++, index++)
-            if (!(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD)))
-                PROA_TRY(attach_output(call, node, at[k], index));
+    for (const proa_field *end = op->fields + op->n_fields, *f = end - op->n_out; f < end; f++) {
+        if (!save_output(call, node, f)) return proa_error();
+        bool attach = !(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD));
+        if (f->kind == PROA_FIELD_TENSOR) {
+            if (attach) PROA_TRY(attach_output(call, node, *proa_field_tensor(f, call->args), index));
+            index++;
+            continue;
+        }
+        const proa_tensors *list = proa_field_tensors(f, call->args);
+        for (int64_t k = 0; k < list->count; k++, index++)
+            if (attach) PROA_TRY(attach_output(call, node, list->at[k], index));
     }
     return PROA_OK;
 }
@@ -257,8 +244,7 @@ static proa_status record(proa_call *call)
     proa_node *node = begin_node(call, in_place);
     if (!node) return proa_error();
     proa_status status = proa_call_inner(PROA_DOOR_RECORD, call);
-    if (status == PROA_OK && !save_outputs(call, node)) status = proa_error();
-    if (status == PROA_OK) status = attach_outputs(call, node);
+    if (status == PROA_OK) status = end_node(call, node);
     proa__node_release_new(node);
     return status;
 }

@@ -132,7 +132,6 @@ static proa_status root_of(const char *who, proa_tensor *t, proa_tensor *given, 
         return proa_fail(PROA_ERR_BAD_STATE,
                          "%s: the output has no history; did its inputs stop_gradient, or was recording off?",
                          who);
-    proa__node_retain(root->node);
     if (given && given != proa_none) {
         if (given->ndim != t->ndim || memcmp(given->shape, t->shape, (size_t)t->ndim * sizeof *t->shape) != 0)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the gradient given is %s for an output %s", who,
@@ -207,7 +206,6 @@ static proa_status find_targets(proa_tensors inputs, proa__endpoint *targets)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "grad: input %lld has stop_gradient true",
                              (long long)i);
         if (!proa__gradient_edge(inputs.at[i], &targets[i].node, &targets[i].output)) return proa_error();
-        proa__node_retain(targets[i].node);
     }
     return PROA_OK;
 }

@@ -24,34 +24,13 @@ static size_t payload(const proa_field *f, const void *at)
     }
 }
 
-/* The handle to keep for t: itself, its meta, or nothing. Returns false without memory. */
-static bool keep_tensor(proa_tensor *t, uint8_t how, proa_tensor **kept)
+bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept)
 {
-    *kept = NULL;
-    if (!t || how == PROA_KEEP_NOTHING) return true;
-    if (t == proa_none || how == PROA_KEEP_VALUE) {
-        *kept = proa_retain(t);
-        return true;
-    }
     proa_meta meta = proa_meta_of(t);
     proa_tensor *bare = proa__tensor_bare(&meta, PROA_T_META);
     *kept = proa_retain(bare);
     if (bare) proa_drop(bare);
     return bare != NULL;
-}
-
-static bool copy_tensors(const proa_field *f, void *to, const void *from, uint8_t how, char **room)
-{
-    if (f->kind == PROA_FIELD_TENSOR)
-        return keep_tensor(*proa_field_tensor(f, from), how, proa_field_tensor(f, to));
-    const proa_tensors *list = proa_field_tensors(f, from);
-    proa_tensors *copy = proa_field_tensors(f, to);
-    copy->count = 0;
-    copy->at = (proa_tensor **)(void *)*room;
-    *room += (size_t)list->count * sizeof(proa_tensor *);
-    for (; copy->count < list->count; copy->count++)
-        if (!keep_tensor(list->at[copy->count], how, &copy->at[copy->count])) return false;
-    return true;
 }
 
 static void copy_attr(const proa_field *f, void *to, const void *from, char **room)
@@ -93,58 +72,79 @@ static void copy_attr(const proa_field *f, void *to, const void *from, char **ro
 size_t proa__args_bytes(const proa_op *op, const void *args)
 {
     size_t bytes = round8(op->args_size);
+    if (op->flags & PROA_OP_FLAT) return bytes;
     for (int i = 0; i < op->n_fields; i++)
         if (op->fields[i].kind != PROA_FIELD_TENSOR)
             bytes += payload(&op->fields[i], proa_field_at(&op->fields[i], args));
     return bytes;
 }
 
-bool proa__args_copy_to(const proa_op *op, const void *args, const uint8_t *keep, void *to)
+void proa__args_copy_values(const proa_op *op, const void *args, void *to)
 {
-    char *block = to;
-    memcpy(block, args, op->args_size);
-    char *room = block + round8(op->args_size);
-    bool complete = true;
-    for (int i = 0; i < op->n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        if (f->role == PROA_ATTR) {
-            copy_attr(f, block, args, &room);
-        } else if (!complete) {
-            memset(proa_field_at(f, block), 0,
-                   f->kind == PROA_FIELD_TENSOR ? sizeof(proa_tensor *) : sizeof(proa_tensors));
+    memcpy(to, args, op->args_size);
+    char *room = (char *)to + round8(op->args_size);
+    bool flat = op->flags & PROA_OP_FLAT;
+    for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++) {
+        if (f->kind == PROA_FIELD_TENSOR) {
+            *proa_field_tensor(f, to) = NULL;
+        } else if (flat) {
+            continue; /* a plain value */
+        } else if (f->kind == PROA_FIELD_TENSORS) {
+            *proa_field_tensors(f, to) = (proa_tensors){0, (proa_tensor **)(void *)room};
+            room += payload(f, proa_field_at(f, args));
         } else {
-            complete = copy_tensors(f, block, args, keep ? keep[i] : PROA_KEEP_VALUE, &room);
+            copy_attr(f, to, args, &room);
         }
     }
-    if (!complete) proa__args_drop(op, block);
-    return complete;
 }
 
-void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep)
+static void keep_all(const proa_op *op, const void *args, void *to)
+{
+    for (int i = 0; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind == PROA_FIELD_TENSOR) {
+            *proa_field_tensor(f, to) = proa_retain(*proa_field_tensor(f, args));
+        } else if (f->kind == PROA_FIELD_TENSORS) {
+            const proa_tensors *list = proa_field_tensors(f, args);
+            proa_tensors *copy = proa_field_tensors(f, to);
+            for (; copy->count < list->count; copy->count++)
+                copy->at[copy->count] = proa_retain(list->at[copy->count]);
+        }
+    }
+}
+
+void *proa__args_copy(const proa_op *op, const void *args)
 {
     void *block = proa__alloc(proa__args_bytes(op, args));
-    if (!block || proa__args_copy_to(op, args, keep, block)) return block;
-    proa__free(block);
-    return NULL;
+    if (!block) return NULL;
+    proa__args_copy_values(op, args, block);
+    keep_all(op, args, block);
+    return block;
+}
+
+static void drop_field(const proa_field *f, void *at)
+{
+    if (f->kind == PROA_FIELD_TENSORS) {
+        proa_tensors *list = at;
+        for (int64_t k = 0; k < list->count; k++) proa_release(list->at[k]);
+    } else if (f->kind == PROA_FIELD_INTS) {
+        proa_ints *v = at;
+        proa_release(v->tensor);
+        for (int64_t k = 0; v->tensors && k < v->count; k++) proa_release(v->tensors[k]);
+    } else if (f->kind == PROA_FIELD_SCALAR) {
+        proa_release(((proa_scalar *)at)->tensor);
+    }
 }
 
 void proa__args_drop(const proa_op *op, void *args)
 {
-    for (int i = 0; i < op->n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        void *at = proa_field_at(f, args);
-        if (f->kind == PROA_FIELD_TENSOR) {
-            proa_release(*(proa_tensor **)at);
-        } else if (f->kind == PROA_FIELD_TENSORS) {
-            proa_tensors *list = at;
-            for (int64_t k = 0; k < list->count; k++) proa_release(list->at[k]);
-        } else if (f->kind == PROA_FIELD_INTS) {
-            proa_ints *v = at;
-            proa_release(v->tensor);
-            for (int64_t k = 0; v->tensors && k < v->count; k++) proa_release(v->tensors[k]);
-        } else if (f->kind == PROA_FIELD_SCALAR) {
-            proa_release(((proa_scalar *)at)->tensor);
+    for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++) {
+        if (f->kind != PROA_FIELD_TENSOR) {
+            if (!(op->flags & PROA_OP_FLAT)) drop_field(f, proa_field_at(f, args));
+            continue;
         }
+        proa_tensor *t = *proa_field_tensor(f, args);
+        if (t) proa_release(t);
     }
 }
 

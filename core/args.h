@@ -5,13 +5,21 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 
-/* What proa__args_copy keeps of a tensor field. */
+/* What a copy keeps of a tensor field. */
 enum { PROA_KEEP_NOTHING, PROA_KEEP_VALUE, PROA_KEEP_META };
 
-/* proa__args_copy and proa__args_free into memory of the caller's, of proa__args_bytes bytes. copy_to: false
- * without memory for a meta handle, and then it has kept nothing. */
+/* A copy in memory of the caller's, of proa__args_bytes bytes, in two steps: copy_values, which cannot fail,
+ * leaves tensor fields NULL and lists empty, with room; args_keep fills one tensor (false: no memory for a
+ * meta handle, and it is NULL). args_drop releases what is there. */
 size_t proa__args_bytes(const proa_op *op, const void *args);
-bool proa__args_copy_to(const proa_op *op, const void *args, const uint8_t *keep, void *to);
+void proa__args_copy_values(const proa_op *op, const void *args, void *to);
+bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept);
+static inline bool proa__args_keep(proa_tensor *t, uint8_t how, proa_tensor **kept)
+{
+    if (how == PROA_KEEP_META && t && t != proa_none) return proa__args_keep_meta(t, kept);
+    *kept = t == proa_none ? t : how == PROA_KEEP_VALUE ? proa_retain(t) : NULL; /* absence is always known */
+    return true;
+}
 void proa__args_drop(const proa_op *op, void *args);
 
 /* Writes what a prepared kernel depends on (op, metas, strides, attributes) as bytes; returns their

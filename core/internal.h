@@ -78,9 +78,8 @@ bool proa__scope_push(proa_tensor *t);
 /* Start of every op error: "matmul: ". */
 proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argument, const char *format, ...)
     PROA_PRINTF(4, 5);
-/* One block with a copy of args: lists and strings inline, tensors retained. `keep` says of each field
- * whether its tensor value (1), a meta handle (2) or nothing (0) is kept; NULL keeps everything. */
-void *proa__args_copy(const proa_op *op, const void *args, const uint8_t *keep);
+/* One block with a copy of args: lists and strings inline, tensors retained. */
+void *proa__args_copy(const proa_op *op, const void *args);
 void proa__args_free(const proa_op *op, void *args);
 /* Runs kernels on filled args (outputs allocated): what watch calls innermost. */
 proa_status proa__run_call(proa_call *call);

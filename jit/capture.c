@@ -249,7 +249,7 @@ static proa_status store(recording *r)
     memset(metas, 0, sizeof metas);
     PROA_TRY(proa__infer_call(r->call, metas));
     PROA_TRY(plan_outputs(r, metas));
-    r->stored = proa__args_copy(op, r->call->args, NULL);
+    r->stored = proa__args_copy(op, r->call->args);
     if (!r->stored) return proa_error();
     proa_status status = proa__walk_reads(op, r->stored, store_read, r);
     if (status == PROA_OK) status = proa__walk(op, r->stored, PROA_OUT, store_write, r);

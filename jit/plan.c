@@ -523,7 +523,7 @@ static proa_status plan_op(planner *p)
     const proa_op *op = p->instr->op;
     if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
         return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
-    p->args = proa__args_copy(op, p->instr->args, NULL);
+    p->args = proa__args_copy(op, p->instr->args);
     if (!p->args) return proa_error();
     bool done = false;
     proa__step step = {.op = op, .args = p->args};

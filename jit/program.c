@@ -273,7 +273,7 @@ static proa_status bind_slot(proa_tensor **slot, const proa_field *f, int64_t in
 proa_status proa__block_append(proa_block *b, const proa_op *op, const void *args)
 {
     PROA_TRY(proa_error());
-    proa_instr instr = {op, proa__args_copy(op, args, NULL), 0, 0};
+    proa_instr instr = {op, proa__args_copy(op, args), 0, 0};
     if (!instr.args) return proa_error();
     binding to = {b, op};
     proa_status status = proa__walk_reads(op, instr.args, bind_slot, &to);

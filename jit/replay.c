@@ -182,7 +182,7 @@ static proa_status replay_op(replay *r, proa_block *b, const proa_instr *instr)
     const proa_op *op = instr->op;
     char args[PROA_ARGS_MAX] __attribute__((aligned(16)));
     PROA_TRY(replay_inner(r, instr, b->index));
-    void *owned = proa__args_copy(op, instr->args, NULL);
+    void *owned = proa__args_copy(op, instr->args);
     if (!owned) return proa_error();
     r->program->role = instr->role;
     r->program->marks = instr->marks;

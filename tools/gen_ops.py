@@ -128,6 +128,8 @@ class Op:
             self.flags.add("DATA_SHAPE")
         if entry.get("lod") == "share":
             self.flags.add("LOD_SHARE")
+        if {f.kind for f in self.fields} <= {"TENSOR", "BOOL", "INT", "FLOAT", "DTYPE", "ENUM"}:
+            self.flags.add("FLAT")
         for key, flag in (("saves", "SAVED"), ("saves_meta", "SAVED_META"), ("promote", "PROMOTE"),
                           ("no_grad", "NO_GRAD")):
             for text in entry.get(key) or []:

@@ -108,7 +108,8 @@ enum {
     PROA_OP_LOD_SHARE = 64,   /* outputs take over input 0's LoD */
     PROA_OP_RANDOM = 128,     /* draws from the generator */
     PROA_OP_LAZY_GRADS = 256, /* the rule takes PROA_NONE for outputs that got no gradient */
-    PROA_OP_MUTATES = 512     /* has MUTATED outputs */
+    PROA_OP_MUTATES = 512,    /* has MUTATED outputs */
+    PROA_OP_FLAT = 1024       /* args are single tensors and plain values: no list, string or scalar */
 };
 
 typedef struct proa_op proa_op;
