@@ -73,7 +73,8 @@ class Parameter(_core.Tensor):
             new = Parameter._share(_core.assign(self))
         finally:
             _core.set_recording(recording)
-        new._describe(name=self.name + unique_name.generate("_deepcopy"), trainable=self.trainable, **state)
+        state.update(name=self.name + unique_name.generate("_deepcopy"), trainable=self.trainable)
+        new._describe(**state)
         memo[id(self)] = new
         return new
 
