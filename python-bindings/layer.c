@@ -1,5 +1,6 @@
-/* _core.LayerBase: the part of nn.Layer that every forward pass goes through. Attribute lookup finds parameters,
- * sublayers and buffers, and a call reaches forward(), with no Python frame between. Uses the CPython API alone. */
+/* _core.LayerBase: the part of nn.Layer that every forward pass goes through. Attribute lookup finds
+ * parameters, sublayers and buffers, and a call reaches forward(), with no Python frame between.
+ * Uses the CPython API alone. */
 #include "ext.h"
 
 #include <structmember.h>
@@ -67,8 +68,8 @@ static PyObject *layer_getattr(PyObject *self, PyObject *name)
     return found;
 }
 
-/* A subclass inherits __getattr__ as a method, for which CPython takes a slow slot: give it this type's own slot
- * back unless the class defines lookup of its own. */
+/* A subclass inherits __getattr__ as a method, for which CPython takes a slow slot: give it this type's own
+ * slot back unless the class defines lookup of its own. */
 static PyObject *layer_init_subclass(PyObject *cls, PyObject *args, PyObject *keywords)
 {
     (void)args, (void)keywords;
