@@ -160,10 +160,7 @@ def triu_indices(row, col=None, offset=0, dtype="int64"):
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
     """A Parameter outside any Layer."""
     from ..framework.parameter import create_parameter as create
-    from ..framework.param_attr import ParamAttr
-    if attr is None and name is not None:
-        attr = ParamAttr(name=name)
-    return create(plain_ints(shape), dtype, attr, is_bias, default_initializer)
+    return create(plain_ints(shape), dtype, name, attr, is_bias, default_initializer)
 
 
 def create_tensor(dtype, name=None, persistable=False):
