@@ -1,0 +1,4 @@
+"""paddle.static: InputSpec."""
+from .input import InputSpec
+
+__all__ = ["InputSpec"]
