@@ -83,6 +83,14 @@ bool proa__scope_push(proa_tensor *t)
     return false;
 }
 
+proa_tensor *proa_adopt(proa_tensor *t)
+{
+    if (!t || t == proa_none) return t;
+    if (t->scope_slot == 0) return proa__scope_push(t) ? t : NULL;
+    proa_release(t); /* a scope holds it already */
+    return t;
+}
+
 proa_scope proa_scope_enter(void)
 {
     proa__thread *me = proa__me();

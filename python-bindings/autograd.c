@@ -1,9 +1,7 @@
 /* Gradients for Python: grad and backward, hooks, PyLayer's node, the optimiser's view of gradients, autocast.
  * Python code called from backward gets the interpreter back, and what it raises arrives as it was raised.
- * Uses ext.h and core/internal.h. */
+ * Uses ext.h. */
 #include "ext.h"
-
-#include "core/internal.h"
 
 #include <proa/amp.h>
 #include <proa/wire.h>
@@ -37,9 +35,7 @@ PyObject *py_raise_backward(void)
 /* A tensor that Python returned, alive until the engine's scope ends. */
 static proa_tensor *held(PyObject *obj)
 {
-    proa_tensor *t = py_tensor_of(obj);
-    if (t->scope_slot == 0 && !proa__scope_push(proa_retain(t))) return NULL;
-    return t;
+    return proa_adopt(proa_retain(py_tensor_of(obj)));
 }
 
 /* ---- backward and grad ------------------------------------------------------------------- */
@@ -184,7 +180,7 @@ static proa_tensors layer_forward(proa_tensors inputs, void *context)
 static void layer_release(void *context)
 {
     release_object(((layer *)context)->backward);
-    proa__free(context);
+    PyMem_RawFree(context);
 }
 
 /* The tensors and Nones of a sequence, alive until the engine's scope ends. */
@@ -254,7 +250,7 @@ static PyObject *py_layer(PyObject *module, PyObject *args)
     proa_tensors in, out;
     if (!py_to_tensors(inputs, "inputs", false, &in) || !py_to_tensors(outputs, "outputs", false, &out))
         return NULL;
-    layer *context = proa__alloc(sizeof *context);
+    layer *context = PyMem_RawCalloc(1, sizeof *context);
     if (!context) return py_raise();
     *context = (layer){Py_NewRef(fn), out};
     Py_INCREF(name); /* messages may name it as long as the process lives: classes are few */

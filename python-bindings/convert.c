@@ -3,27 +3,24 @@
 
 #include <stdlib.h>
 
-static bool wrong(const proa_op *op, const proa_field *f, const char *expected, PyObject *got)
+const char *py_shape_text(const proa_tensor *t)
 {
-    PyErr_Format(PyExc_TypeError, "%s: argument %s: expected %s, got %s", op->name, f->name, expected,
-                 Py_TYPE(got)->tp_name);
-    return false;
+    static _Thread_local char ring[4][256]; /* so that one message may name several */
+    static _Thread_local unsigned turn;
+    char *text = ring[turn++ % 4];
+    size_t at = 0;
+    text[at++] = '[';
+    for (int i = 0; i < t->ndim; i++)
+        at += (size_t)snprintf(text + at, 24, i ? ", %lld" : "%lld", (long long)t->shape[i]);
+    text[at++] = ']';
+    text[at] = 0;
+    return text;
 }
 
-bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
+static bool wrong(const char *who, const char *name, const char *expected, PyObject *got)
 {
-    *dtype = PROA_NODTYPE;
-    if (obj == Py_None) return true;
-    const char *name = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
-    if (!name) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "expected a dtype's name such as 'float32', got %s",
-                         Py_TYPE(obj)->tp_name);
-        return false;
-    }
-    *dtype = proa_dtype_from_name(name);
-    if (*dtype != PROA_NODTYPE) return true;
-    PyErr_Format(PyExc_ValueError, "'%s' is no dtype; expected one such as 'float32'", name);
+    PyErr_Format(PyExc_TypeError, "%s: argument %s: expected %s, got %s", who, name, expected,
+                 Py_TYPE(got)->tp_name);
     return false;
 }
 
@@ -36,41 +33,66 @@ static void *scope_room(Py_ssize_t count, size_t item)
 
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list)
 {
-    PyObject *fast = PySequence_Fast(obj, "expected a list or tuple of tensors");
-    if (!fast) return false;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    if (!PyList_Check(obj) && !PyTuple_Check(obj)) {
+        PyErr_Format(PyExc_TypeError, "%s: expected a list or tuple of Tensors, got %s", what,
+                     Py_TYPE(obj)->tp_name);
+        return false;
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(obj);
     list->count = n;
     list->at = scope_room(n, sizeof *list->at);
-    bool ok = list->at != NULL;
-    for (Py_ssize_t i = 0; ok && i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
-        if (PyObject_TypeCheck(item, &py_tensor_type)) {
-            list->at[i] = ((py_tensor *)item)->tensor;
+    for (Py_ssize_t i = 0; list->at && i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(obj, i);
+        if (py_is_tensor(item)) {
+            list->at[i] = py_tensor_of(item);
         } else if (item == Py_None && optional) {
             list->at[i] = proa_none;
         } else {
             PyErr_Format(PyExc_TypeError, "%s: entry %zd: expected a Tensor, got %s", what, i,
                          Py_TYPE(item)->tp_name);
-            ok = false;
+            return false;
         }
     }
-    Py_DECREF(fast);
-    return ok;
+    return list->at != NULL;
+}
+
+static bool to_int(PyObject *obj, int64_t *out)
+{
+    PyObject *index = PyNumber_Index(obj);
+    *out = index ? PyLong_AsLongLong(index) : -1;
+    Py_XDECREF(index);
+    return !(*out == -1 && PyErr_Occurred());
+}
+
+/* One entry of an integer list: a number, or a one-element tensor, which the op reads. */
+static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, proa_tensor ***tensors)
+{
+    if (!py_is_tensor(item)) return to_int(item, &at[i]);
+    if (!*tensors) {
+        *tensors = scope_room(n, sizeof **tensors);
+        if (!*tensors) return false;
+        memset(*tensors, 0, (size_t)n * sizeof **tensors);
+    }
+    (*tensors)[i] = py_tensor_of(item);
+    at[i] = 0;
+    return true;
 }
 
 bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
 {
     *out = (proa_ints){0, NULL, NULL, NULL};
-    if (PyLong_Check(obj)) {
-        int64_t *one = scope_room(1, sizeof *one);
-        if (!one) return false;
-        one[0] = PyLong_AsLongLong(obj);
-        *out = (proa_ints){1, one, NULL, NULL};
-        return !PyErr_Occurred();
-    }
-    if (PyObject_TypeCheck(obj, &py_tensor_type)) {
-        out->tensor = ((py_tensor *)obj)->tensor;
+    if (py_is_tensor(obj)) {
+        out->tensor = py_tensor_of(obj);
         return true;
+    }
+    if (PyIndex_Check(obj)) {
+        int64_t *one = scope_room(1, sizeof *one);
+        *out = (proa_ints){1, one, NULL, NULL};
+        return one && to_int(obj, one);
+    }
+    if (PyUnicode_Check(obj) || !PySequence_Check(obj)) {
+        PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what, Py_TYPE(obj)->tp_name);
+        return false;
     }
     PyObject *fast = PySequence_Fast(obj, what);
     if (!fast) return false;
@@ -78,112 +100,119 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
     int64_t *at = scope_room(n, sizeof *at);
     proa_tensor **tensors = NULL;
     bool ok = at != NULL;
-    for (Py_ssize_t i = 0; ok && i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
-        if (PyObject_TypeCheck(item, &py_tensor_type)) {
-            if (!tensors) {
-                tensors = scope_room(n, sizeof *tensors);
-                if (tensors) memset(tensors, 0, (size_t)n * sizeof *tensors);
-            }
-            ok = tensors != NULL;
-            if (ok) tensors[i] = ((py_tensor *)item)->tensor;
-            at[i] = 0;
-            continue;
-        }
-        PyObject *index = PyNumber_Index(item);
-        at[i] = index ? PyLong_AsLongLong(index) : -1;
-        Py_XDECREF(index);
-        ok = !PyErr_Occurred();
-    }
+    for (Py_ssize_t i = 0; ok && i < n; i++) ok = to_entry(PySequence_Fast_GET_ITEM(fast, i), i, n, at, &tensors);
     Py_DECREF(fast);
     *out = (proa_ints){n, at, NULL, tensors};
     return ok;
 }
 
-static bool to_floats(PyObject *obj, proa_floats *out)
+static bool to_floats(const char *who, const char *name, PyObject *obj, proa_floats *out)
 {
-    PyObject *fast = PySequence_Fast(obj, "expected a list of numbers");
+    bool one = PyFloat_Check(obj) || PyLong_Check(obj);
+    if (!one && (PyUnicode_Check(obj) || !PySequence_Check(obj))) return wrong(who, name, "a list of numbers", obj);
+    PyObject *fast = one ? PyTuple_Pack(1, obj) : PySequence_Fast(obj, "expected a list of numbers");
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
     double *at = scope_room(n, sizeof *at);
-    for (Py_ssize_t i = 0; at && i < n; i++) at[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(fast, i));
+    for (Py_ssize_t i = 0; at && i < n; i++) {
+        at[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(fast, i));
+        if (at[i] == -1 && PyErr_Occurred()) at = NULL;
+    }
     Py_DECREF(fast);
     *out = (proa_floats){n, at};
-    return at && !PyErr_Occurred();
+    return at != NULL;
 }
 
-static bool to_enum(const proa_op *op, const proa_field *f, PyObject *obj, int *out)
+static bool to_enum(const char *who, const char *param, const proa_field *f, PyObject *obj, int *out)
 {
     const char *name = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
-    if (!name) return wrong(op, f, "a string", obj);
+    if (!name) return wrong(who, param, "a string", obj);
     for (int i = 0; f->choices[i]; i++)
         if (!strcmp(f->choices[i], name)) {
             *out = i;
             return true;
         }
-    PyErr_Format(PyExc_ValueError, "%s: argument %s: '%s' is no %s", op->name, f->name, name, f->enum_name);
+    PyErr_Format(PyExc_ValueError, "%s: argument %s: '%s' is no %s", who, param, name, f->enum_name);
     return false;
 }
 
-static bool to_scalar(const proa_op *op, const proa_field *f, PyObject *obj, proa_scalar *out)
+bool py_to_scalar(PyObject *obj, proa_scalar *out)
 {
     if (PyBool_Check(obj)) {
         *out = proa_scalar_bool(obj == Py_True);
-    } else if (PyLong_Check(obj)) {
-        *out = proa_scalar_int(PyLong_AsLongLong(obj));
     } else if (PyFloat_Check(obj)) {
         *out = proa_scalar_float(PyFloat_AS_DOUBLE(obj));
+    } else if (PyLong_Check(obj)) {
+        *out = proa_scalar_int(PyLong_AsLongLong(obj));
     } else if (PyComplex_Check(obj)) {
         *out = proa_scalar_complex(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj));
-    } else if (PyObject_TypeCheck(obj, &py_tensor_type)) {
-        *out = proa_scalar_tensor(((py_tensor *)obj)->tensor);
+    } else if (py_is_tensor(obj)) {
+        *out = proa_scalar_tensor(py_tensor_of(obj));
+    } else if (PyIndex_Check(obj)) {
+        int64_t i;
+        if (!to_int(obj, &i)) return false;
+        *out = proa_scalar_int(i);
+    } else if (PyNumber_Check(obj) && Py_TYPE(obj)->tp_as_number->nb_float && !PySequence_Check(obj)) {
+        double d = PyFloat_AsDouble(obj);
+        *out = proa_scalar_float(d);
     } else {
-        return wrong(op, f, "a number or a one-element Tensor", obj);
+        return false;
     }
     return !PyErr_Occurred();
 }
 
-bool py_to_field(const proa_op *op, const proa_field *f, PyObject *obj, void *args)
+static bool to_number(const char *who, const char *name, const proa_field *f, PyObject *obj, void *at)
+{
+    if (py_is_tensor(obj)) { /* attributes that are plain numbers: a one-element tensor's value is read now */
+        double d = proa_item(py_tensor_of(obj));
+        if (f->kind == PROA_FIELD_INT) *(int64_t *)at = proa_item_int(py_tensor_of(obj));
+        else *(double *)at = d;
+        if (!proa_error()) return true;
+        py_raise();
+        return false;
+    }
+    if (f->kind == PROA_FIELD_INT) {
+        if (!PyIndex_Check(obj)) return wrong(who, name, "an int", obj);
+        return to_int(obj, at);
+    }
+    if (PyUnicode_Check(obj) || !PyNumber_Check(obj)) return wrong(who, name, "a number", obj);
+    *(double *)at = PyFloat_AsDouble(obj);
+    return !PyErr_Occurred();
+}
+
+bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args)
 {
     void *at = proa_field_at(f, args);
     switch ((proa_field_kind)f->kind) {
     case PROA_FIELD_TENSOR:
-        if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) *(proa_tensor **)at = proa_none;
-        else if (PyObject_TypeCheck(obj, &py_tensor_type)) *(proa_tensor **)at = ((py_tensor *)obj)->tensor;
-        else return wrong(op, f, "a Tensor", obj);
+        if (py_is_tensor(obj)) *(proa_tensor **)at = py_tensor_of(obj);
+        else if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) *(proa_tensor **)at = proa_none;
+        else return wrong(who, name, "a Tensor", obj);
         return true;
-    case PROA_FIELD_TENSORS: return py_to_tensors(obj, f->name, f->flags & PROA_FIELD_OPTIONAL, at);
+    case PROA_FIELD_TENSORS:
+        if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) return true;
+        return py_to_tensors(obj, name, f->flags & PROA_FIELD_OPTIONAL, at);
     case PROA_FIELD_BOOL: {
         int truth = PyObject_IsTrue(obj);
         *(bool *)at = truth > 0;
         return truth >= 0;
     }
-    case PROA_FIELD_INT: {
-        PyObject *index = PyNumber_Index(obj);
-        *(int64_t *)at = index ? PyLong_AsLongLong(index) : 0;
-        Py_XDECREF(index);
-        return !PyErr_Occurred();
-    }
-    case PROA_FIELD_FLOAT: *(double *)at = PyFloat_AsDouble(obj); return !PyErr_Occurred();
+    case PROA_FIELD_INT:
+    case PROA_FIELD_FLOAT: return to_number(who, name, f, obj, at);
     case PROA_FIELD_DTYPE: return py_to_dtype(obj, at);
-    case PROA_FIELD_ENUM: return to_enum(op, f, obj, at);
-    case PROA_FIELD_INTS:
-        if (obj == Py_None) {
-            *(proa_ints *)at = (proa_ints){0, NULL, NULL, NULL};
-            return true;
-        }
-        return py_to_ints(obj, f->name, at);
-    case PROA_FIELD_FLOATS: return to_floats(obj, at);
-    case PROA_FIELD_STRING: *(const char **)at = PyUnicode_AsUTF8(obj); return *(const char **)at != NULL;
+    case PROA_FIELD_ENUM: return to_enum(who, name, f, obj, at);
+    case PROA_FIELD_INTS: return py_to_ints(obj, name, at);
+    case PROA_FIELD_FLOATS: return to_floats(who, name, obj, at);
+    case PROA_FIELD_STRING:
+        if (!PyUnicode_Check(obj)) return wrong(who, name, "a string", obj);
+        *(const char **)at = PyUnicode_AsUTF8(obj);
+        return *(const char **)at != NULL;
     case PROA_FIELD_SCALAR:
-        if (obj == Py_None) {
-            *(proa_scalar *)at = (proa_scalar){0};
-            return true;
-        }
-        return to_scalar(op, f, obj, at);
+        if (py_to_scalar(obj, at)) return true;
+        return PyErr_Occurred() ? false : wrong(who, name, "a number or a one-element Tensor", obj);
     case PROA_FIELD_BLOCK: break;
     }
-    return wrong(op, f, "something else", obj);
+    return wrong(who, name, "something else", obj);
 }
 
 /* ---- defaults: text from the table ----------------------------------------------------- */
@@ -222,10 +251,9 @@ static bool default_list(const proa_field *f, const double *values, int n, void 
     return true;
 }
 
-bool py_default_field(const proa_op *op, const proa_field *f, void *args)
+bool py_default_field(const char *who, const proa_field *f, const char *text, void *args)
 {
     void *at = proa_field_at(f, args);
-    const char *text = f->fallback;
     double v[16] = {0};
     bool none = !strcmp(text, "none");
     switch ((proa_field_kind)f->kind) {
@@ -270,6 +298,6 @@ bool py_default_field(const proa_op *op, const proa_field *f, void *args)
     }
     default: return true;
     }
-    PyErr_Format(PyExc_SystemError, "%s: argument %s: cannot read its default %s", op->name, f->name, text);
+    PyErr_Format(PyExc_SystemError, "%s: argument %s: cannot read its default %s", who, f->name, text);
     return false;
 }

@@ -1,4 +1,4 @@
-/* What the files of the extension share: the tensor object, errors, conversions by field descriptor.
+/* What the files of the extension share: the tensor object, dtypes, errors, conversions by field descriptor.
  * Uses the CPython API and Proa's headers. */
 #ifndef PROA_PYTHON_EXT_H
 #define PROA_PYTHON_EXT_H
@@ -7,38 +7,95 @@
 #include <Python.h>
 
 #include "core/tensor.h"
-#include "core/internal.h"
 
 #include <proa/autograd.h>
 #include <proa/op.h>
+#include <proa/ops.h>
+
+/* ---- objects --------------------------------------------------------------------------- */
 
 typedef struct py_tensor {
     PyObject_HEAD proa_tensor *tensor; /* kept */
+    PyObject *weak;
 } py_tensor;
 
-extern PyTypeObject py_tensor_type;
-extern PyTypeObject py_op_type;
+/* Made once by PyInit__core and alive as long as the process. */
+extern PyTypeObject *py_tensor_type;
+extern PyTypeObject py_op_type, py_dtype_type, py_program_type;
+
+static inline bool py_is_tensor(PyObject *obj)
+{
+    return Py_TYPE(obj) == py_tensor_type || PyObject_TypeCheck(obj, py_tensor_type);
+}
+static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)obj)->tensor; }
 
 /* Raises this thread's Proa error as its Python exception and clears it. Always returns NULL. */
 PyObject *py_raise(void);
+/* None, or raises the error that a status stands for. */
+PyObject *py_none_or_raise(proa_status status);
 /* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
 PyObject *py_wrap(proa_tensor *t);
+/* A list of such objects. */
+PyObject *py_from_tensors(proa_tensors list);
+
+/* Results of a call on these inputs are worth giving the interpreter to other threads meanwhile. */
+#define PY_LONG_WORK 65536 /* elements */
+static inline bool py_is_long(const proa_tensor *t) { return t && t->numel >= PY_LONG_WORK; }
+
+/* ---- dtypes and places (dtype.c) ------------------------------------------------------- */
+
+/* Borrowed: the one object of a dtype. */
+PyObject *py_dtype_object(proa_dtype dtype);
+/* dtype objects, names ("float32"), NumPy's dtypes and scalar types. None: PROA_NODTYPE. False with an
+ * exception otherwise. */
+bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
+bool py_add_dtypes(PyObject *module);
+/* New reference: the place that a tensor lies on. */
+PyObject *py_place_of(const proa_tensor *t);
+
+/* ---- conversions (convert.c) ----------------------------------------------------------- */
+
+/* "[2, 3]", for messages: good for the next three calls. */
+const char *py_shape_text(const proa_tensor *t);
 /* A tuple or list of tensors as a list that ends with the scope. False with an exception. */
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list);
-PyObject *py_from_tensors(proa_tensors list);
-/* dtype from its name; PROA_NODTYPE and no exception for None; false with an exception. */
-bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
+/* An integer, a list of integers and one-element tensors, or an integer tensor. */
 bool py_to_ints(PyObject *obj, const char *what, proa_ints *out);
-
+/* A number (NumPy's, too) or a one-element tensor. False without an exception: it is neither. */
+bool py_to_scalar(PyObject *obj, proa_scalar *out);
 /* Converts obj into field f of args; memory that it needs ends with the scope. */
-bool py_to_field(const proa_op *op, const proa_field *f, PyObject *obj, void *args);
-/* Parses a default's text into the field; memory is owned by the caller's arena. */
-bool py_default_field(const proa_op *op, const proa_field *f, void *args);
+bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args);
+/* Reads a default's text into the field; the memory lives as long as the process. */
+bool py_default_field(const char *who, const proa_field *f, const char *text, void *args);
 
-/* Adds one callable an op to the module. */
+/* ---- from and to arrays (array.c) ------------------------------------------------------ */
+
+/* New tensor with a copy of anything array-like: numbers, nested lists, arrays, tensors. */
+proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype);
+extern PyBufferProcs py_tensor_buffer;
+PyObject *py_tensor_numpy(PyObject *self, PyObject *unused);
+extern PyMethodDef py_array_functions[];
+
+/* ---- operators (operators.c) and indexing (index.c) ------------------------------------ */
+
+extern PyType_Slot py_operator_slots[]; /* ends with {0} */
+PyObject *py_getitem(PyObject *self, PyObject *key);
+int py_setitem(PyObject *self, PyObject *key, PyObject *value);
+Py_ssize_t py_tensor_len(PyObject *self);
+
+/* ---- the module ------------------------------------------------------------------------ */
+
+/* Adds one callable an op, and api(). Sets `Tensor` methods of the table. */
 bool py_add_ops(PyObject *module);
-extern PyMethodDef py_tensor_functions[];  /* from_numpy, … */
-extern PyMethodDef py_program_functions[]; /* capture, load, save */
-extern PyTypeObject py_program_type;
+bool py_make_tensor_type(PyObject *module);
+/* LayerBase, what every nn.Layer call and lookup goes through (layer.c). */
+bool py_add_layer(PyObject *module);
+/* py_raise, or the exception that a Python callback raised in backward (autograd.c). */
+PyObject *py_raise_backward(void);
+/* Backward with the interpreter given to others; None or an exception. */
+PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph);
+extern PyMethodDef py_op_functions[];       /* api */
+extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
+extern PyMethodDef py_program_functions[];  /* capture, load, save */
 
 #endif

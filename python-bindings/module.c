@@ -1,14 +1,6 @@
 /* The module proa._core: ops, tensors, programs and the switches that tests need. Uses ext.h. */
 #include "ext.h"
 
-#include <proa/amp.h>
-
-static PyObject *status(proa_status code)
-{
-    if (code != PROA_OK) return py_raise();
-    Py_RETURN_NONE;
-}
-
 static PyObject *seed(PyObject *module, PyObject *arg)
 {
     (void)module;
@@ -18,18 +10,12 @@ static PyObject *seed(PyObject *module, PyObject *arg)
     Py_RETURN_NONE;
 }
 
-static PyObject *set_recording(PyObject *module, PyObject *arg)
-{
-    (void)module;
-    return PyBool_FromLong(proa_set_recording(PyObject_IsTrue(arg) == 1));
-}
-
 static PyObject *set_flag(PyObject *module, PyObject *args)
 {
     (void)module;
     const char *name, *value;
     if (!PyArg_ParseTuple(args, "ss", &name, &value)) return NULL;
-    return status(proa_set_flag(name, value));
+    return py_none_or_raise(proa_set_flag(name, value));
 }
 
 static PyObject *set_threads(PyObject *module, PyObject *arg)
@@ -38,7 +24,7 @@ static PyObject *set_threads(PyObject *module, PyObject *arg)
     long n = PyLong_AsLong(arg);
     if (PyErr_Occurred()) return NULL;
     proa_set_threads((int)n);
-    return status(proa_error());
+    return py_none_or_raise(proa_error());
 }
 
 static PyObject *live_bytes(PyObject *module, PyObject *unused)
@@ -53,53 +39,93 @@ static PyObject *build_info(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(proa_build_info());
 }
 
-/* grad(outputs, inputs, grads=None, retain_graph=False, create_graph=False, allow_unused=False) */
-static PyObject *grad(PyObject *module, PyObject *args, PyObject *keywords)
+/* None or a dtype: the dtype that results have where none is given. */
+static PyObject *get_default_dtype(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    static char *names[] = {"outputs",      "inputs",       "grads", "retain_graph",
-                            "create_graph", "allow_unused", NULL};
-    PyObject *outputs, *inputs, *given = Py_None;
-    int retain = 0, create = 0, unused = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Oppp", names, &outputs, &inputs, &given, &retain,
-                                     &create, &unused))
-        return NULL;
-    PROA_SCOPED;
-    proa_tensors out, in, g = {0, NULL};
-    if (!py_to_tensors(outputs, "outputs", false, &out) || !py_to_tensors(inputs, "inputs", false, &in))
-        return NULL;
-    if (given != Py_None && !py_to_tensors(given, "grads", true, &g)) return NULL;
-    return py_from_tensors(
-        proa_grad(out, in, g,
-                  (proa_grad_opts){.retain_graph = retain, .create_graph = create, .allow_unused = unused}));
+    (void)module, (void)unused;
+    return PyUnicode_FromString(proa_dtype_name(proa_default_dtype()));
 }
 
-/* autocast(level, dtype, fn): calls fn() under autocast. */
-static PyObject *autocast(PyObject *module, PyObject *args)
+static PyObject *set_default_dtype(PyObject *module, PyObject *obj)
 {
     (void)module;
-    int level;
-    PyObject *dtype_name, *fn;
     proa_dtype dtype;
-    if (!PyArg_ParseTuple(args, "iOO", &level, &dtype_name, &fn) || !py_to_dtype(dtype_name, &dtype))
-        return NULL;
-    proa_autocast_state before =
-        proa_autocast_enter((proa_amp_level)level, (proa_autocast_opts){.dtype = dtype});
-    if (proa_error()) return py_raise();
-    PyObject *result = PyObject_CallNoArgs(fn);
-    proa_autocast_leave(&before);
-    return result;
+    if (!py_to_dtype(obj, &dtype)) return NULL;
+    if (dtype < PROA_F16 || dtype > PROA_F64)
+        return PyErr_Format(PyExc_TypeError, "set_default_dtype: expected a floating dtype, got %R", obj);
+    proa_set_default_dtype(dtype);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_rng_state(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    proa_rng_state state = proa_rng_get();
+    return Py_BuildValue("KK", (unsigned long long)state.seed, (unsigned long long)state.offset);
+}
+
+static PyObject *set_rng_state(PyObject *module, PyObject *state)
+{
+    (void)module;
+    unsigned long long seed_value, offset;
+    if (!PyTuple_Check(state) || !PyArg_ParseTuple(state, "KK", &seed_value, &offset)) {
+        PyErr_Clear();
+        return PyErr_Format(PyExc_TypeError, "set_rng_state: expected what get_rng_state returned");
+    }
+    proa_rng_set((proa_rng_state){seed_value, offset});
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_flag(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const char *name = PyUnicode_Check(arg) ? PyUnicode_AsUTF8(arg) : NULL;
+    if (!name) return PyErr_Format(PyExc_TypeError, "get_flag: expected a name");
+    const char *value = proa_get_flag(name);
+    return value ? PyUnicode_FromString(value) : py_raise();
+}
+
+static PyObject *get_threads(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(proa_threads());
+}
+
+static PyObject *set_device(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const char *name = PyUnicode_Check(arg) ? PyUnicode_AsUTF8(arg) : NULL;
+    if (!name) return PyErr_Format(PyExc_TypeError, "set_device: expected a name such as 'cpu'");
+    return py_none_or_raise(proa_set_device(name));
+}
+
+static PyObject *get_device(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(proa_get_device());
+}
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(proa_version());
 }
 
 static PyMethodDef functions[] = {
     {"seed", seed, METH_O, "Seeds the random generator."},
-    {"set_recording", set_recording, METH_O, "Switches recording; returns what it was."},
     {"set_flag", set_flag, METH_VARARGS, "Sets a FLAGS_ value."},
     {"set_threads", set_threads, METH_O, "Threads that kernels use."},
     {"live_bytes", live_bytes, METH_NOARGS, "Bytes handed out by the allocator."},
     {"build_info", build_info, METH_NOARGS, "What this build has."},
-    {"grad", (PyCFunction)(void (*)(void))grad, METH_VARARGS | METH_KEYWORDS, "d(outputs)/d(inputs)."},
-    {"autocast", autocast, METH_VARARGS, "Calls a function under autocast."},
+    {"get_flag", get_flag, METH_O, "The value of a FLAGS_ setting."},
+    {"get_threads", get_threads, METH_NOARGS, "Threads that kernels use."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, "Name of the dtype of results that name none."},
+    {"set_default_dtype", set_default_dtype, METH_O, "Sets it: float16, bfloat16, float32 or float64."},
+    {"get_rng_state", get_rng_state, METH_NOARGS, "The random generator's state: (seed, offset)."},
+    {"set_rng_state", set_rng_state, METH_O, "Puts the random generator back to a state."},
+    {"set_device", set_device, METH_O, "Where new tensors are made: 'cpu', 'gpu:0'."},
+    {"get_device", get_device, METH_NOARGS, "Where new tensors are made."},
+    {"version", version, METH_NOARGS, "The library's version."},
     {0},
 };
 
@@ -111,15 +137,12 @@ static PyModuleDef module_def = {
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-    if (PyType_Ready(&py_tensor_type) < 0 || PyType_Ready(&py_op_type) < 0 ||
-        PyType_Ready(&py_program_type) < 0)
-        return NULL;
+    if (PyType_Ready(&py_op_type) < 0 || PyType_Ready(&py_program_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&module_def);
     if (!module) return NULL;
-    Py_INCREF(&py_tensor_type);
-    bool ok = PyModule_AddObject(module, "Tensor", (PyObject *)&py_tensor_type) == 0 &&
-              PyModule_AddFunctions(module, py_tensor_functions) == 0 &&
-              PyModule_AddFunctions(module, py_program_functions) == 0 && py_add_ops(module);
+    PyMethodDef *const lists[] = {py_op_functions, py_array_functions, py_autograd_functions, py_program_functions};
+    bool ok = py_add_dtypes(module) && py_make_tensor_type(module) && py_add_ops(module) && py_add_layer(module);
+    for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++) ok = PyModule_AddFunctions(module, lists[i]) == 0;
     if (!ok) Py_CLEAR(module);
     return module;
 }

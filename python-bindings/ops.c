@@ -1,62 +1,149 @@
-/* One callable object an op: arguments by position or keyword straight into the args struct. */
+/* Callables of the op table: `python:` entries and the plain call of every op. Arguments by position or
+ * keyword go straight into the args struct; no Python frame lies between the user's line and the op.
+ * Uses ext.h and the generated py_api.inc. */
 #include "ext.h"
 
 #include <stddef.h>
 
+typedef struct py_param {
+    const char *name;
+    int8_t field;         /* index among the op's fields; −1: accepted, and must be None */
+    const char *fallback; /* default in the table's words where it differs from the field's own */
+    bool required;
+} py_param;
+
+typedef struct py_entry {
+    const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
+    const py_param *params;
+    const char *signature;
+    uint16_t op; /* in proa_op_table */
+    uint8_t n_params;
+    int8_t result; /* field index of the one output that is returned; −1: all that are new */
+    bool in_place; /* output 0 is input 0's memory */
+} py_entry;
+
+#include "py_api.inc"
+
+#define ENTRY_COUNT (sizeof py_entries / sizeof *py_entries)
+#define ARGS_MAX 1024 /* bytes; checked when the callable is made */
+
 typedef struct py_op {
     PyObject_HEAD vectorcallfunc call;
+    const py_entry *entry;
     const proa_op *op;
-    bool in_place;    /* output 0 is input 0's memory */
-    char *defaults;   /* an args struct with every default filled in */
-    PyObject **names; /* interned, one a field that is no output */
+    char *defaults;      /* an args struct with every default filled in; made at first call */
+    PyObject **keywords; /* interned parameter names; made at first keyword */
 } py_op;
+
+/* Made by py_add_ops, alive as long as the process. */
+static py_op *callables[ENTRY_COUNT];
+
+static const char *own_name(const py_op *self)
+{
+    const char *dot = strrchr(self->entry->names[0], '.');
+    return dot ? dot + 1 : self->entry->names[0];
+}
+
+/* ---- arguments ------------------------------------------------------------------------- */
+
+static bool make_defaults(py_op *self)
+{
+    const proa_op *op = self->op;
+    char *args = PyMem_Calloc(1, op->args_size + 1u);
+    if (!args) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (int i = 0; i < op->n_in + op->n_attr; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && f->flags & PROA_FIELD_OPTIONAL)
+            *proa_field_tensor(f, args) = proa_none;
+        if (f->fallback && !py_default_field(own_name(self), f, f->fallback, args)) return false;
+    }
+    for (int i = 0; i < self->entry->n_params; i++) {
+        const py_param *p = &self->entry->params[i];
+        if (p->fallback && !py_default_field(own_name(self), &op->fields[p->field], p->fallback, args))
+            return false;
+    }
+    self->defaults = args;
+    return true;
+}
+
+static bool make_keywords(py_op *self)
+{
+    int n = self->entry->n_params;
+    PyObject **names = PyMem_Calloc((size_t)n + 1, sizeof *names);
+    for (int i = 0; names && i < n; i++) {
+        names[i] = PyUnicode_InternFromString(self->entry->params[i].name);
+        if (!names[i]) return false;
+    }
+    if (!names) PyErr_NoMemory();
+    self->keywords = names;
+    return names != NULL;
+}
 
 static int find_keyword(const py_op *self, PyObject *name)
 {
-    int n = self->op->n_in + self->op->n_attr;
-    for (int i = 0; i < n; i++)
-        if (self->names[i] == name) return i;
-    for (int i = 0; i < n; i++)
-        if (PyUnicode_Compare(self->names[i], name) == 0) return i;
+    for (int i = 0; i < self->entry->n_params; i++)
+        if (self->keywords[i] == name) return i;
+    for (int i = 0; i < self->entry->n_params; i++)
+        if (PyUnicode_Compare(self->keywords[i], name) == 0) return i;
     return -1;
 }
 
-static bool fill_args(const py_op *self, void *args, PyObject *const *values, Py_ssize_t n,
-                      PyObject *keywords)
+static bool fill_one(const py_op *self, int i, PyObject *value, void *args)
 {
-    const proa_op *op = self->op;
-    int n_fields = op->n_in + op->n_attr;
-    uint64_t given = 0;
-    if (n > n_fields) {
-        PyErr_Format(PyExc_TypeError, "%s: takes %d arguments, got %zd", op->name, n_fields, n);
+    const py_param *p = &self->entry->params[i];
+    if (p->field < 0) {
+        if (value == Py_None || !strcmp(p->name, "name")) return true;
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", own_name(self), p->name);
         return false;
     }
-    for (Py_ssize_t i = 0; i < n; i++, given = given << 1 | 1)
-        if (!py_to_field(op, &op->fields[i], values[i], args)) return false;
-    for (Py_ssize_t k = 0; keywords && k < PyTuple_GET_SIZE(keywords); k++) {
+    const proa_field *f = &self->op->fields[p->field];
+    if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
+    return py_to_field(own_name(self), f, p->name, value, args);
+}
+
+static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given, void *args)
+{
+    if (!self->keywords && !make_keywords(self)) return false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); k++) {
         PyObject *name = PyTuple_GET_ITEM(keywords, k);
         int i = find_keyword(self, name);
-        if (i < 0 || given >> i & 1) {
-            PyErr_Format(PyExc_TypeError,
-                         i < 0 ? "%s: there is no argument %U" : "%s: argument %U was given twice", op->name,
-                         name);
+        if (i < 0 || *given >> i & 1) {
+            const char *text = i < 0 ? "%s: there is no argument %U; the call is %s%s"
+                                     : "%s: argument %U was given twice; the call is %s%s";
+            PyErr_Format(PyExc_TypeError, text, own_name(self), name, own_name(self), self->entry->signature);
             return false;
         }
-        given |= (uint64_t)1 << i;
-        if (!py_to_field(op, &op->fields[i], values[n + k], args)) return false;
-    }
-    for (int i = 0; i < n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        if (given >> i & 1) continue;
-        if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && f->flags & PROA_FIELD_OPTIONAL) {
-            *proa_field_tensor(f, args) = proa_none;
-        } else if (f->role == PROA_IN ? !(f->flags & PROA_FIELD_OPTIONAL) : !f->fallback) {
-            PyErr_Format(PyExc_TypeError, "%s: argument %s is missing", op->name, f->name);
-            return false;
-        }
+        *given |= (uint64_t)1 << i;
+        if (!fill_one(self, i, values[k], args)) return false;
     }
     return true;
 }
+
+static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+{
+    const py_entry *e = self->entry;
+    if (n > e->n_params) {
+        PyErr_Format(PyExc_TypeError, "%s: takes %d arguments, got %zd; the call is %s%s", own_name(self),
+                     e->n_params, n, own_name(self), e->signature);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!fill_one(self, (int)i, values[i], args)) return false;
+    uint64_t given = ((uint64_t)1 << n) - 1;
+    if (keywords && !fill_keywords(self, values + n, keywords, &given, args)) return false;
+    for (int i = (int)n; i < e->n_params; i++) {
+        if (given >> i & 1 || !e->params[i].required) continue;
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", own_name(self),
+                     e->params[i].name, own_name(self), e->signature);
+        return false;
+    }
+    return true;
+}
+
+/* ---- results --------------------------------------------------------------------------- */
 
 static PyObject *one_result(const proa_field *f, const void *args)
 {
@@ -64,8 +151,10 @@ static PyObject *one_result(const proa_field *f, const void *args)
                                         : py_from_tensors(*proa_field_tensors(f, args));
 }
 
-static PyObject *results(const proa_op *op, const void *args)
+static PyObject *results(const py_op *self, const void *args)
 {
+    const proa_op *op = self->op;
+    if (self->entry->result >= 0) return one_result(&op->fields[self->entry->result], args);
     const proa_field *outs = &op->fields[op->n_in + op->n_attr];
     int n = 0, last = -1;
     for (int i = 0; i < op->n_out; i++)
@@ -76,90 +165,197 @@ static PyObject *results(const proa_op *op, const void *args)
     for (int i = 0, k = 0; tuple && i < op->n_out; i++) {
         if (outs[i].flags & PROA_FIELD_MUTATED) continue;
         PyObject *one = one_result(&outs[i], args);
-        if (!one) {
-            Py_CLEAR(tuple);
-            break;
-        }
-        PyTuple_SET_ITEM(tuple, k++, one);
+        if (!one) Py_CLEAR(tuple);
+        if (tuple) PyTuple_SET_ITEM(tuple, k++, one);
     }
     return tuple;
 }
 
+/* ---- the call -------------------------------------------------------------------------- */
+
+static bool is_long_work(const proa_op *op, const void *args)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind == PROA_FIELD_TENSORS) {
+            const proa_tensors *list = proa_field_tensors(f, args);
+            if (list->count > 16 || (list->count && py_is_long(list->at[0]))) return true;
+        } else if (py_is_long(*proa_field_tensor(f, args))) {
+            return true;
+        }
+    }
+    return op->n_in == 0;
+}
+
+static proa_status run(const proa_op *op, void *args)
+{
+    if (!is_long_work(op, args)) return proa_call_op(op, args);
+    PyThreadState *thread = PyEval_SaveThread();
+    proa_status status = proa_call_op(op, args);
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
+/* The outputs that are an input's memory in an in-place call. */
+static void alias_outputs(const proa_op *op, void *args)
+{
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->alias >= 0 && f->kind == PROA_FIELD_TENSOR)
+            *proa_field_tensor(f, args) = *proa_field_tensor(&op->fields[f->alias], args);
+    }
+}
+
 static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t flagged, PyObject *keywords)
 {
-    const py_op *self = (py_op *)callable;
+    py_op *self = (py_op *)callable;
     const proa_op *op = self->op;
-    _Alignas(16) char args[1024];
+    if (!self->defaults && !make_defaults(self)) return NULL;
+    _Alignas(16) char args[ARGS_MAX];
     memcpy(args, self->defaults, op->args_size);
+    Py_ssize_t n = PyVectorcall_NARGS(flagged);
     PROA_SCOPED;
-    if (!fill_args(self, args, values, PyVectorcall_NARGS(flagged), keywords)) {
+    if (!fill_args(self, args, values, n, keywords)) {
         proa_clear_error();
         return NULL;
     }
-    if (self->in_place)
-        for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-            const proa_field *f = &op->fields[i];
-            if (f->alias >= 0 && f->kind == PROA_FIELD_TENSOR)
-                *proa_field_tensor(f, args) = *proa_field_tensor(&op->fields[f->alias], args);
-        }
-    if (proa_call_op(op, args) != PROA_OK) return py_raise();
-    return results(op, args);
+    if (self->entry->in_place) alias_outputs(op, args);
+    if (run(op, args) != PROA_OK) return py_raise();
+    if (self->entry->in_place && n > 0 && py_is_tensor(values[0])) return Py_NewRef(values[0]);
+    return results(self, args);
+}
+
+/* ---- the type -------------------------------------------------------------------------- */
+
+static PyObject *module_name(const py_op *self)
+{
+    const char *full = self->entry->names[0], *dot = strrchr(full, '.');
+    if (!strncmp(full, "_core", 5)) return PyUnicode_FromString("proa._core");
+    if (!strncmp(full, "Tensor", 6)) return PyUnicode_FromString("proa");
+    return PyUnicode_FromFormat("proa%.*s", (int)(dot - full - 6), full + 6); /* after "paddle" */
+}
+
+static PyObject *op_get(PyObject *obj, void *closure)
+{
+    const py_op *self = (py_op *)obj;
+    switch (*(const char *)closure) {
+    case 'd':
+        return PyUnicode_FromFormat("%s%s\n\n%s", own_name(self), self->entry->signature, self->op->doc);
+    case 'm': return module_name(self);
+    default: return PyUnicode_FromString(own_name(self));
+    }
+}
+
+/* For inspect.signature: made on request. */
+static PyObject *op_signature(PyObject *obj, void *closure)
+{
+    (void)closure;
+    const py_op *self = (py_op *)obj;
+    PyObject *inspect = PyImport_ImportModule("inspect"), *result = NULL, *scope = PyDict_New();
+    PyObject *code = PyUnicode_FromFormat("def f%s: pass\n", self->entry->signature);
+    const char *text = code ? PyUnicode_AsUTF8(code) : NULL;
+    PyObject *builtins = PyEval_GetBuiltins(); /* borrowed */
+    if (inspect && scope && text && PyDict_SetItemString(scope, "__builtins__", builtins) == 0) {
+        PyObject *done = PyRun_String(text, Py_file_input, scope, scope);
+        PyObject *f = done ? PyDict_GetItemString(scope, "f") : NULL;
+        if (f) result = PyObject_CallMethod(inspect, "signature", "O", f);
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(code);
+    Py_XDECREF(scope);
+    Py_XDECREF(inspect);
+    return result;
 }
 
 static PyObject *op_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<proa op %s>", ((py_op *)self)->op->name);
+    return PyUnicode_FromFormat("<proa function %s%s>", own_name((py_op *)self), ((py_op *)self)->entry->signature);
 }
 
-static PyObject *op_doc(PyObject *self, void *closure)
+/* Pickled and copied by name. */
+static PyObject *op_reduce(PyObject *self, PyObject *unused)
 {
-    (void)closure;
-    return PyUnicode_FromString(((py_op *)self)->op->doc);
+    (void)unused;
+    return PyUnicode_FromString(own_name((py_op *)self));
 }
 
-static PyGetSetDef op_getset[] = {{"__doc__", op_doc, NULL, NULL, NULL}, {0}};
+static PyObject *op_bind(PyObject *self, PyObject *instance, PyObject *type)
+{
+    (void)type;
+    if (!instance || instance == Py_None) return Py_NewRef(self);
+    return PyMethod_New(self, instance);
+}
+
+static PyGetSetDef op_getset[] = {
+    {"__doc__", op_get, NULL, NULL, "d"},
+    {"__name__", op_get, NULL, NULL, "n"},
+    {"__qualname__", op_get, NULL, NULL, "n"},
+    {"__module__", op_get, NULL, NULL, "m"},
+    {"__signature__", op_signature, NULL, NULL, NULL},
+    {0},
+};
+static PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "For pickle."}, {0}};
 
 PyTypeObject py_op_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Op",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Function",
     .tp_basicsize = sizeof(py_op),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_vectorcall_offset = offsetof(py_op, call),
     .tp_call = PyVectorcall_Call,
     .tp_repr = op_repr,
+    .tp_descr_get = op_bind,
     .tp_getset = op_getset,
+    .tp_methods = op_methods,
 };
 
-/* Op objects live as long as the process: their memory is never given back. */
-static PyObject *op_new(const proa_op *op, bool in_place)
+/* ---- registration ---------------------------------------------------------------------- */
+
+static bool add_names(PyObject *module, const py_op *self)
 {
-    py_op *self = PyObject_New(py_op, &py_op_type);
-    if (!self) return NULL;
-    int n = op->n_in + op->n_attr;
-    self->call = op_call;
-    self->op = op;
-    self->in_place = in_place;
-    self->defaults = PyMem_Calloc(1, op->args_size + 1u);
-    self->names = PyMem_Calloc((size_t)n + 1, sizeof(PyObject *));
-    bool ok = self->defaults && self->names && op->args_size <= 1024;
-    for (int i = 0; ok && i < n; i++) {
-        self->names[i] = PyUnicode_InternFromString(op->fields[i].name);
-        ok = self->names[i] &&
-             (!op->fields[i].fallback || py_default_field(op, &op->fields[i], self->defaults));
+    for (const char *const *name = self->entry->names; *name; name++) {
+        const char *last = strrchr(*name, '.') + 1;
+        PyObject *owner = !strncmp(*name, "_core.", 6)          ? module
+                          : !strncmp(*name, "Tensor.", 7)       ? (PyObject *)py_tensor_type
+                          : !strncmp(*name, "paddle.Tensor.", 14) ? (PyObject *)py_tensor_type
+                                                                : NULL;
+        if (owner && PyObject_SetAttrString(owner, last, (PyObject *)self) != 0) return false;
     }
-    if (ok) return (PyObject *)self;
-    if (!PyErr_Occurred()) PyErr_NoMemory();
-    return NULL;
+    return true;
 }
 
 bool py_add_ops(PyObject *module)
 {
-    for (uint32_t i = 0; i < proa_op_count; i++) {
-        const proa_op *op = proa_op_table[i];
-        if (PyModule_AddObject(module, op->name, op_new(op, false)) < 0) return false;
-        if (!(op->flags & PROA_OP_INPLACE)) continue;
-        char name[80];
-        snprintf(name, sizeof name, "%s_", op->name);
-        if (PyModule_AddObject(module, name, op_new(op, true)) < 0) return false;
+    for (size_t i = 0; i < ENTRY_COUNT; i++) {
+        py_op *self = PyObject_New(py_op, &py_op_type);
+        if (!self) return false;
+        const proa_op *op = proa_op_table[py_entries[i].op];
+        *self = (py_op){self->ob_base, op_call, &py_entries[i], op, NULL, NULL};
+        callables[i] = self;
+        if (op->args_size > ARGS_MAX || self->entry->n_params > 63) {
+            PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for", op->name);
+            return false;
+        }
+        if (!add_names(module, self)) return false;
     }
     return true;
 }
+
+/* api("paddle.nn.functional"): {name: callable} of what the op table puts there. */
+static PyObject *api(PyObject *module, PyObject *where)
+{
+    (void)module;
+    Py_ssize_t n = 0;
+    const char *prefix = PyUnicode_AsUTF8AndSize(where, &n);
+    PyObject *found = prefix ? PyDict_New() : NULL;
+    for (size_t i = 0; found && i < ENTRY_COUNT; i++)
+        for (const char *const *name = py_entries[i].names; found && *name; name++) {
+            if (strncmp(*name, prefix, (size_t)n) || (*name)[n] != '.' || strchr(*name + n + 1, '.')) continue;
+            if (PyDict_SetItemString(found, *name + n + 1, (PyObject *)callables[i]) != 0) Py_CLEAR(found);
+        }
+    return found;
+}
+
+PyMethodDef py_op_functions[] = {
+    {"api", api, METH_O, "The callables that the op table puts into a module of paddle."},
+    {0},
+};

@@ -40,7 +40,7 @@ static proa_tensors call_python(proa_tensors inputs, void *context)
     PyObject *list = py_from_tensors(inputs);
     PyObject *args = list ? PyList_AsTuple(list) : NULL;
     PyObject *out = args ? PyObject_CallObject(context, args) : NULL;
-    if (out && PyObject_TypeCheck(out, &py_tensor_type)) {
+    if (out && py_is_tensor(out)) {
         PyObject *one = PyTuple_Pack(1, out);
         Py_DECREF(out);
         out = one;

@@ -1,27 +1,43 @@
-/* The tensor object: attributes, NumPy through the buffer protocol without copies, backward.
- * Uses ext.h. */
+/* The tensor type: attributes and the methods that are no ops. Uses ext.h. */
 #include "ext.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+PyTypeObject *py_tensor_type;
+
+/* ---- errors and results ---------------------------------------------------------------- */
+
+static PyObject *exception_of(proa_status code)
+{
+    const char *name = proa_error_exception(code);
+    PyObject *found = PyDict_GetItemString(PyEval_GetBuiltins(), name); /* borrowed */
+    return found ? found : PyExc_RuntimeError;
+}
 
 PyObject *py_raise(void)
 {
     proa_status code = proa_error();
-    PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *type = builtins ? PyObject_GetAttrString(builtins, proa_error_exception(code)) : NULL;
-    Py_XDECREF(builtins);
-    PyErr_Clear();
-    PyErr_SetString(type ? type : PyExc_RuntimeError,
-                    code ? proa_error_message() : "a call failed without an error");
-    Py_XDECREF(type);
+    if (!PyErr_Occurred()) /* a Python callback's own exception is the better one */
+        PyErr_SetString(exception_of(code), code ? proa_error_message() : "a call failed without an error");
     proa_clear_error();
     return NULL;
+}
+
+PyObject *py_none_or_raise(proa_status status)
+{
+    if (status != PROA_OK) return py_raise();
+    Py_RETURN_NONE;
 }
 
 PyObject *py_wrap(proa_tensor *t)
 {
     if (!t) return py_raise();
     if (t == proa_none) Py_RETURN_NONE;
-    py_tensor *self = PyObject_New(py_tensor, &py_tensor_type);
-    if (self) self->tensor = proa_keep(t);
+    py_tensor *self = PyObject_New(py_tensor, py_tensor_type);
+    if (!self) return NULL;
+    self->tensor = proa_keep(t);
+    self->weak = NULL;
     return (PyObject *)self;
 }
 
@@ -37,107 +53,33 @@ PyObject *py_from_tensors(proa_tensors list)
     return result;
 }
 
-static proa_tensor *self_tensor(PyObject *self) { return ((py_tensor *)self)->tensor; }
+/* ---- life ------------------------------------------------------------------------------ */
 
-static void tensor_dealloc(PyObject *self)
+/* Tensor(t): a new object (of a subclass, usually) on t's handle; Tensor(data, …): as to_tensor. */
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    proa_release(self_tensor(self));
-    PyObject_Free(self);
-}
-
-/* ---- buffers --------------------------------------------------------------------------- */
-
-/* struct-module formats; bfloat16 has none and shows its bits. */
-static const char *const formats[PROA_DTYPE_COUNT] = {
-    [PROA_BOOL] = "?", [PROA_U8] = "B",  [PROA_I8] = "b",   [PROA_I16] = "h",
-    [PROA_I32] = "i",  [PROA_I64] = "q", [PROA_F16] = "e",  [PROA_BF16] = "H",
-    [PROA_F32] = "f",  [PROA_F64] = "d", [PROA_C64] = "Zf", [PROA_C128] = "Zd",
-};
-
-static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
-{
-    proa_tensor *t = self_tensor(self);
-    view->obj = NULL;
-    if (proa_is_symbolic(t)) {
-        PyErr_SetString(PyExc_BufferError, "a program's variable has no data");
-        return -1;
-    }
-    if (!(t->flags & PROA_T_STRIDED) || flags & PyBUF_STRIDES) {
-        _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are handed over as they are");
-        Py_INCREF(self);
-        *view = (Py_buffer){.buf = t->data,
-                            .obj = self,
-                            .len = (Py_ssize_t)(t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype)),
-                            .itemsize = (Py_ssize_t)proa_dtype_size((proa_dtype)t->dtype),
-                            .ndim = t->ndim,
-                            .format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)formats[t->dtype] : NULL,
-                            .shape = flags & PyBUF_ND ? (Py_ssize_t *)t->shape : NULL,
-                            .strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)t->strides : NULL};
-        return 0;
-    }
-    PyErr_SetString(PyExc_BufferError, "the tensor is strided; ask for strides or copy it");
-    return -1;
-}
-
-static PyBufferProcs tensor_buffer = {tensor_getbuffer, NULL};
-
-static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
-    Py_XDECREF(numpy);
-    return array;
-}
-
-static proa_dtype dtype_of_format(const char *format, Py_ssize_t item)
-{
-    if (!format) return PROA_U8;
-    if (strchr("@=<", *format)) format++;
-    if (!strcmp(format, "l") || !strcmp(format, "q")) return item == 8 ? PROA_I64 : PROA_I32;
-    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
-        if (d != PROA_BF16 && !strcmp(format, formats[d])) return (proa_dtype)d;
-    return PROA_NODTYPE;
-}
-
-static void release_buffer(void *context)
-{
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyBuffer_Release(context);
-    PyMem_Free(context);
-    PyGILState_Release(gil);
-}
-
-/* from_numpy(array, bfloat16=False): shares the array's memory; uint16 arrays may be bfloat16 bits. */
-static PyObject *from_numpy(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *array;
-    int bits = 0;
-    if (!PyArg_ParseTuple(args, "O|p", &array, &bits)) return NULL;
-    Py_buffer *view = PyMem_Calloc(1, sizeof *view);
-    if (!view) return PyErr_NoMemory();
-    if (PyObject_GetBuffer(array, view, PyBUF_STRIDED | PyBUF_FORMAT | PyBUF_WRITABLE) != 0) {
-        PyErr_Clear();
-        if (PyObject_GetBuffer(array, view, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
-            PyMem_Free(view);
-            return NULL;
-        }
-    }
-    proa_dtype dtype =
-        bits && view->itemsize == 2 ? PROA_BF16 : dtype_of_format(view->format, view->itemsize);
+    (void)keywords; /* a subclass's __init__ has its own */
+    PyObject *data = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
     PROA_SCOPED;
-    proa_tensor *t = NULL;
-    if (dtype == PROA_NODTYPE)
-        proa_fail(PROA_ERR_WRONG_TYPE, "from_numpy: arrays of format '%s' have no dtype here", view->format);
-    else
-        t = proa_from_foreign(view->buf, (proa_ints){view->ndim, (const int64_t *)view->shape, NULL, NULL},
-                              (const int64_t *)view->strides, dtype, release_buffer, view);
-    if (!t) {
-        PyBuffer_Release(view);
-        PyMem_Free(view);
-    }
-    return py_wrap(t);
+    proa_tensor *t = data && py_is_tensor(data) ? py_tensor_of(data)
+                     : data                     ? py_to_new_tensor(data, PROA_NODTYPE)
+                                                : proa_empty((proa_ints){1, (int64_t[]){0}, NULL, NULL}, PROA_F32);
+    if (!t) return PyErr_Occurred() ? NULL : py_raise();
+    py_tensor *self = (py_tensor *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->tensor = proa_keep(t);
+    self->weak = NULL;
+    return (PyObject *)self;
+}
+
+static void tensor_dealloc(PyObject *obj)
+{
+    py_tensor *self = (py_tensor *)obj;
+    PyTypeObject *type = Py_TYPE(obj);
+    if (self->weak) PyObject_ClearWeakRefs(obj);
+    proa_release(self->tensor);
+    type->tp_free(obj);
+    Py_DECREF(type);
 }
 
 /* ---- attributes ------------------------------------------------------------------------ */
@@ -145,28 +87,71 @@ static PyObject *from_numpy(PyObject *module, PyObject *args)
 static PyObject *get_shape(PyObject *self, void *closure)
 {
     (void)closure;
-    proa_tensor *t = self_tensor(self);
+    proa_tensor *t = py_tensor_of(self);
     PyObject *list = PyList_New(t->ndim);
     for (int i = 0; list && i < t->ndim; i++) PyList_SET_ITEM(list, i, PyLong_FromLongLong(t->shape[i]));
+    return list;
+}
+
+static PyObject *get_strides(PyObject *self, void *closure)
+{
+    (void)closure;
+    proa_tensor *t = py_tensor_of(self);
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    PyObject *list = PyList_New(t->ndim);
+    for (int i = 0; list && i < t->ndim; i++)
+        PyList_SET_ITEM(list, i, PyLong_FromLongLong(t->strides[i] / item));
     return list;
 }
 
 static PyObject *get_dtype(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyUnicode_FromString(proa_dtype_name(proa_dtype_of(self_tensor(self))));
+    return Py_NewRef(py_dtype_object(proa_dtype_of(py_tensor_of(self))));
+}
+
+static PyObject *get_ndim(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLong(py_tensor_of(self)->ndim);
+}
+
+static PyObject *get_size(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLongLong(py_tensor_of(self)->numel);
+}
+
+static PyObject *get_place(PyObject *self, void *closure)
+{
+    (void)closure;
+    return py_place_of(py_tensor_of(self));
 }
 
 static PyObject *get_grad(PyObject *self, void *closure)
 {
     (void)closure;
-    return py_wrap(proa_grad_of(self_tensor(self)));
+    return py_wrap(proa_grad_of(py_tensor_of(self)));
+}
+
+static int set_grad(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    if (!value || value == Py_None) {
+        proa_clear_grad(py_tensor_of(self));
+        return 0;
+    }
+    if (!py_is_tensor(value)) {
+        PyErr_Format(PyExc_TypeError, "grad: expected a Tensor or None, got %s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    return proa_set_grad(py_tensor_of(self), py_tensor_of(value)) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
 static PyObject *get_stop_gradient(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(proa_stop_gradient(self_tensor(self)));
+    return PyBool_FromLong(proa_stop_gradient(py_tensor_of(self)));
 }
 
 static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
@@ -174,17 +159,27 @@ static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
     (void)closure;
     int stop = value ? PyObject_IsTrue(value) : -1;
     if (stop < 0) return -1;
-    if (proa_set_stop_gradient(self_tensor(self), stop) == PROA_OK) return 0;
-    py_raise();
-    return -1;
+    return proa_set_stop_gradient(py_tensor_of(self), stop) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
+static PyObject *get_is_leaf(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(proa_is_leaf(py_tensor_of(self)));
+}
+
+/* Tensors without a name get one at first question, as Paddle's have from the start. */
 static PyObject *get_name(PyObject *self, void *closure)
 {
     (void)closure;
-    const char *name = proa_name_of(self_tensor(self));
-    if (!name) Py_RETURN_NONE;
-    return PyUnicode_FromString(name);
+    proa_tensor *t = py_tensor_of(self);
+    if (!proa_name_of(t)) {
+        static atomic_llong counter; /* process-wide, so that names stay unique */
+        char name[48];
+        snprintf(name, sizeof name, "generated_tensor_%lld", atomic_fetch_add(&counter, 1));
+        if (proa_set_name(t, name) != PROA_OK) return py_raise();
+    }
+    return PyUnicode_FromString(proa_name_of(t));
 }
 
 static int set_name(PyObject *self, PyObject *value, void *closure)
@@ -192,108 +187,318 @@ static int set_name(PyObject *self, PyObject *value, void *closure)
     (void)closure;
     const char *name = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : NULL;
     if (!name) {
-        PyErr_SetString(PyExc_TypeError, "a name is a string");
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "name: expected a string");
         return -1;
     }
-    if (proa_set_name(self_tensor(self), name) == PROA_OK) return 0;
-    py_raise();
-    return -1;
+    return proa_set_name(py_tensor_of(self), name) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
-static PyObject *get_contiguous(PyObject *self, void *closure)
+static PyObject *get_version(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(proa_is_contiguous(self_tensor(self)));
+    return PyLong_FromUnsignedLong(proa__version(py_tensor_of(self)));
+}
+
+/* Axes in reverse order. */
+static PyObject *get_transposed(PyObject *self, void *closure)
+{
+    (void)closure;
+    proa_tensor *t = py_tensor_of(self);
+    int64_t perm[PROA_MAX_DIMS];
+    for (int i = 0; i < t->ndim; i++) perm[i] = t->ndim - 1 - i;
+    PROA_SCOPED;
+    return py_wrap(proa_transpose(t, ((proa_ints){t->ndim, perm, NULL, NULL})));
 }
 
 static PyGetSetDef tensor_getset[] = {
-    {"shape", get_shape, NULL, "list of ints", NULL},
-    {"dtype", get_dtype, NULL, "name of the dtype", NULL},
-    {"grad", get_grad, NULL, "the accumulated gradient, or None", NULL},
-    {"stop_gradient", get_stop_gradient, set_stop_gradient, "False: a gradient is wanted", NULL},
-    {"name", get_name, set_name, "name of a parameter or variable", NULL},
-    {"is_contiguous", get_contiguous, NULL, "row-major without gaps", NULL},
+    {"shape", get_shape, NULL, "List of ints; -1: unknown in a program.", NULL},
+    {"strides", get_strides, NULL, "List of ints, in elements.", NULL},
+    {"dtype", get_dtype, NULL, "The element type: paddle.float32, …", NULL},
+    {"ndim", get_ndim, NULL, "Number of axes.", NULL},
+    {"size", get_size, NULL, "Number of elements.", NULL},
+    {"place", get_place, NULL, "Where it lies: Place(cpu), …", NULL},
+    {"grad", get_grad, set_grad, "The accumulated gradient, or None.", NULL},
+    {"stop_gradient", get_stop_gradient, set_stop_gradient, "False: a gradient is wanted.", NULL},
+    {"is_leaf", get_is_leaf, NULL, "True if no recorded op made it.", NULL},
+    {"name", get_name, set_name, "Name of a parameter or variable.", NULL},
+    {"inplace_version", get_version, NULL, "How often it was written to.", NULL},
+    {"T", get_transposed, NULL, "The tensor with its axes in reverse order.", NULL},
     {0},
 };
 
 /* ---- methods --------------------------------------------------------------------------- */
 
-static PyObject *none_or_error(proa_status status)
-{
-    if (status != PROA_OK) return py_raise();
-    Py_RETURN_NONE;
-}
-
 static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"grad", "retain_graph", NULL};
+    static char *names[] = {"grad_tensor", "retain_graph", NULL};
     PyObject *grad = Py_None;
     int retain = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|Op", names, &grad, &retain)) return NULL;
-    proa_tensor *t = self_tensor(self), *given = proa_none;
-    if (PyObject_TypeCheck(grad, &py_tensor_type)) given = self_tensor(grad);
-    return none_or_error(proa_backward_all((proa_tensors){1, &t}, (proa_tensors){1, &given},
-                                           (proa_backward_opts){.retain_graph = retain}));
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|Op:backward", names, &grad, &retain)) return NULL;
+    if (grad != Py_None && !py_is_tensor(grad))
+        return PyErr_Format(PyExc_TypeError, "backward: grad_tensor: expected a Tensor, got %s",
+                            Py_TYPE(grad)->tp_name);
+    proa_tensor *t = py_tensor_of(self), *given = grad == Py_None ? proa_none : py_tensor_of(grad);
+    return py_run_backward((proa_tensors){1, &t}, (proa_tensors){1, &given}, retain);
 }
 
 static PyObject *tensor_clear_grad(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    proa_clear_grad(self_tensor(self));
+    proa_clear_grad(py_tensor_of(self));
     Py_RETURN_NONE;
+}
+
+/* clear_gradient(set_to_zero=True): zeros, or none at all. */
+static PyObject *tensor_clear_gradient(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"set_to_zero", NULL};
+    int zero = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|p:clear_gradient", names, &zero)) return NULL;
+    return zero ? py_none_or_raise(proa_zero_grad(py_tensor_of(self))) : tensor_clear_grad(self, NULL);
 }
 
 static PyObject *tensor_detach(PyObject *self, PyObject *unused)
 {
     (void)unused;
     PROA_SCOPED;
-    return py_wrap(proa_detach(self_tensor(self)));
+    return py_wrap(proa_detach(py_tensor_of(self)));
 }
 
-static PyObject *tensor_item(PyObject *self, PyObject *unused)
+static PyObject *tensor_clone(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    proa_tensor *t = self_tensor(self);
-    bool whole = t->dtype <= PROA_I64;
-    int64_t i = whole ? proa_item_int(t) : 0;
-    double d = whole ? 0 : proa_item(t);
-    if (proa_error()) return py_raise();
-    return whole ? PyLong_FromLongLong(i) : PyFloat_FromDouble(d);
+    PROA_SCOPED;
+    return py_wrap(proa_assign(py_tensor_of(self)));
+}
+
+static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return proa_is_contiguous(py_tensor_of(self)) ? Py_NewRef(self) : tensor_clone(self, NULL);
+}
+
+static PyObject *tensor_is_contiguous(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(proa_is_contiguous(py_tensor_of(self)));
+}
+
+static PyObject *tensor_retain_grads(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return py_none_or_raise(proa_retain_grad(py_tensor_of(self)));
+}
+
+static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(proa_data(py_tensor_of(self)));
+}
+
+static PyObject *tensor_element_size(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(proa_dtype_size(proa_dtype_of(py_tensor_of(self))));
+}
+
+/* Overwrites the elements with those of value, outside of any gradient. */
+static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
+{
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    proa_tensor *t = py_tensor_of(self);
+    proa_tensor *from = py_is_tensor(value) ? py_tensor_of(value) : py_to_new_tensor(value, PROA_NODTYPE);
+    if (!from) return PyErr_Occurred() ? NULL : py_raise();
+    bool same = from->ndim == t->ndim && !memcmp(from->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim);
+    if (!same)
+        return PyErr_Format(PyExc_ValueError, "%s: expected a value of shape %s, got %s", who,
+                            py_shape_text(t), py_shape_text(from));
+    if (from->dtype != t->dtype)
+        return PyErr_Format(PyExc_ValueError, "%s: expected a value of dtype %s, got %s; convert it with astype",
+                            who, proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)from->dtype));
+    from = proa_assign(from); /* contiguous, and apart from t's memory */
+    if (!from) return py_raise();
+    if (proa_is_contiguous(t)) {
+        size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+        if (proa_copy_in(t, proa_data(from), bytes) != PROA_OK) return py_raise();
+    } else {
+        proa_ints none = {0, NULL, NULL, NULL};
+        if (!proa_set_value_(t, from, none, none, none)) return py_raise();
+    }
+    return Py_NewRef(self);
+}
+
+static PyObject *tensor_set_value(PyObject *self, PyObject *value)
+{
+    PyObject *same = set_elements(self, value, "set_value");
+    if (!same) return NULL;
+    Py_DECREF(same);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_copy_(PyObject *self, PyObject *args)
+{
+    PyObject *value;
+    int blocking = 1;
+    if (!PyArg_ParseTuple(args, "O|p:copy_", &value, &blocking)) return NULL;
+    return set_elements(self, value, "copy_");
+}
+
+static PyObject *number_at(const proa_tensor *t, const char *at)
+{
+    proa_tensor one = *t; /* a look at one element; owns nothing */
+    one.data = (char *)(uintptr_t)at;
+    one.numel = 1;
+    one.ndim = 0;
+    one.flags = 0;
+    switch ((proa_dtype)t->dtype) {
+    case PROA_BOOL: return PyBool_FromLong(*(const bool *)at);
+    case PROA_C64: return PyComplex_FromDoubles(((const float *)at)[0], ((const float *)at)[1]);
+    case PROA_C128: return PyComplex_FromDoubles(((const double *)at)[0], ((const double *)at)[1]);
+    case PROA_U8:
+    case PROA_I8:
+    case PROA_I16:
+    case PROA_I32:
+    case PROA_I64: return PyLong_FromLongLong(proa_item_int(&one));
+    default: return PyFloat_FromDouble(proa_item(&one));
+    }
+}
+
+static bool has_data(const proa_tensor *t, const char *who)
+{
+    if (!proa_is_symbolic(t)) return true;
+    PyErr_Format(PyExc_RuntimeError, "%s: a program's variable has no data while the program is built", who);
+    return false;
+}
+
+/* item(): the one element; item(i): element i in row-major order; item(i, j, …): the one at these indices. */
+static PyObject *tensor_item(PyObject *self, PyObject *args)
+{
+    proa_tensor *t = py_tensor_of(self);
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (!has_data(t, "item")) return NULL;
+    if (n == 0 && t->numel != 1)
+        return PyErr_Format(PyExc_ValueError, "item: only a tensor of one element is a number; this one has "
+                            "shape %s: name the element", py_shape_text(t));
+    int64_t index[PROA_MAX_DIMS] = {0};
+    if (n != 0 && n != 1 && n != t->ndim)
+        return PyErr_Format(PyExc_ValueError, "item: expected 1 or %d indices, got %zd", (int)t->ndim, n);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t limit = n == 1 ? t->numel : t->shape[i];
+        index[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(args, i));
+        if (index[i] == -1 && PyErr_Occurred()) return NULL;
+        if (index[i] < 0) index[i] += limit;
+        if (index[i] < 0 || index[i] >= limit)
+            return PyErr_Format(PyExc_IndexError, "item: index %zd is out of range for %lld elements", i,
+                                (long long)limit);
+    }
+    if (n == 1)
+        for (int64_t left = index[0], d = t->ndim - 1; d >= 0; d--) {
+            index[d] = left % t->shape[d];
+            left /= t->shape[d];
+        }
+    const char *at = t->data;
+    for (int d = 0; d < t->ndim; d++) at += index[d] * t->strides[d];
+    return number_at(t, at);
+}
+
+static PyObject *list_of(const proa_tensor *t, int axis, const char *at)
+{
+    if (axis == t->ndim) return number_at(t, at);
+    PyObject *list = PyList_New((Py_ssize_t)t->shape[axis]);
+    for (Py_ssize_t i = 0; list && i < (Py_ssize_t)t->shape[axis]; i++) {
+        PyObject *one = list_of(t, axis + 1, at + i * t->strides[axis]);
+        if (!one) Py_CLEAR(list);
+        if (list) PyList_SET_ITEM(list, i, one);
+    }
+    return list;
+}
+
+static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    proa_tensor *t = py_tensor_of(self);
+    return has_data(t, "tolist") ? list_of(t, 0, t->data) : NULL;
+}
+
+static PyObject *tensor_astype(PyObject *self, PyObject *obj)
+{
+    proa_dtype dtype;
+    if (!py_to_dtype(obj, &dtype)) return NULL;
+    if (dtype == PROA_NODTYPE) return PyErr_Format(PyExc_TypeError, "astype: expected a dtype, got None");
+    PROA_SCOPED;
+    return py_wrap(proa_cast(py_tensor_of(self), dtype));
 }
 
 static PyObject *tensor_repr(PyObject *self)
 {
     PyObject *shape = get_shape(self, NULL);
-    PyObject *text =
-        shape ? PyUnicode_FromFormat("Tensor(%s%R)", proa_dtype_name(proa_dtype_of(self_tensor(self))), shape)
-              : NULL;
+    const char *dtype = proa_dtype_name(proa_dtype_of(py_tensor_of(self)));
+    PyObject *text = shape ? PyUnicode_FromFormat("Tensor(shape=%R, dtype=%s)", shape, dtype) : NULL;
     Py_XDECREF(shape);
     return text;
 }
 
+#define WITH_KEYWORDS(fn) (PyCFunction)(void (*)(void)) fn, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef tensor_methods[] = {
-    {"numpy", tensor_numpy, METH_NOARGS, "An array on the same memory (bfloat16: its bits as uint16)."},
-    {"backward", (PyCFunction)(void (*)(void))tensor_backward, METH_VARARGS | METH_KEYWORDS,
-     "Adds d(self)/d(leaf) to every leaf's gradient."},
+    {"numpy", py_tensor_numpy, METH_NOARGS, "A new NumPy array of the elements (bfloat16: its bits as uint16)."},
+    {"item", tensor_item, METH_VARARGS, "One element as a Python number."},
+    {"tolist", tensor_tolist, METH_NOARGS, "The elements as nested lists."},
+    {"astype", tensor_astype, METH_O, "The elements in another dtype."},
+    {"backward", WITH_KEYWORDS(tensor_backward), "Adds d(self)/d(leaf) to the gradient of every leaf."},
     {"clear_grad", tensor_clear_grad, METH_NOARGS, "Drops the gradient."},
+    {"clear_gradient", WITH_KEYWORDS(tensor_clear_gradient), "Sets the gradient to zero, or drops it."},
+    {"retain_grads", tensor_retain_grads, METH_NOARGS, "Keeps the gradient of a tensor that is not a leaf."},
     {"detach", tensor_detach, METH_NOARGS, "The same memory without history."},
-    {"item", tensor_item, METH_NOARGS, "The one element as a number."},
+    {"clone", tensor_clone, METH_NOARGS, "A copy, recorded."},
+    {"contiguous", tensor_contiguous, METH_NOARGS, "Itself, or a row-major copy."},
+    {"is_contiguous", tensor_is_contiguous, METH_NOARGS, "True if row-major without gaps."},
+    {"set_value", tensor_set_value, METH_O, "Overwrites the elements."},
+    {"copy_", tensor_copy_, METH_VARARGS, "Overwrites the elements; returns itself."},
+    {"data_ptr", tensor_data_ptr, METH_NOARGS, "Address of the first element."},
+    {"element_size", tensor_element_size, METH_NOARGS, "Bytes of one element."},
     {0},
 };
 
-PyTypeObject py_tensor_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Tensor",
-    .tp_basicsize = sizeof(py_tensor),
-    .tp_dealloc = tensor_dealloc,
-    .tp_repr = tensor_repr,
-    .tp_as_buffer = &tensor_buffer,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_methods = tensor_methods,
-    .tp_getset = tensor_getset,
-    .tp_doc = "A tensor of Proa's core.",
-};
-
-PyMethodDef py_tensor_functions[] = {
-    {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
+static PyMemberDef tensor_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(py_tensor, weak), READONLY, NULL},
     {0},
 };
+
+/* ---- the type -------------------------------------------------------------------------- */
+
+static int tensor_init(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    (void)self, (void)args, (void)keywords; /* tensor_new did it */
+    return 0;
+}
+
+bool py_make_tensor_type(PyObject *module)
+{
+    PyType_Slot slots[64] = {
+        {Py_tp_new, tensor_new},
+        {Py_tp_init, tensor_init},
+        {Py_tp_dealloc, tensor_dealloc},
+        {Py_tp_repr, tensor_repr},
+        {Py_tp_getset, tensor_getset},
+        {Py_tp_methods, tensor_methods},
+        {Py_tp_members, tensor_members},
+        {Py_tp_doc, "A tensor: elements of one dtype in a strided shape, and how to differentiate them."},
+        {Py_bf_getbuffer, py_tensor_buffer.bf_getbuffer},
+        {Py_mp_subscript, py_getitem},
+        {Py_mp_ass_subscript, py_setitem},
+        {Py_mp_length, py_tensor_len},
+    };
+    int n = 0;
+    while (slots[n].slot) n++;
+    for (const PyType_Slot *s = py_operator_slots; s->slot; s++) slots[n++] = *s;
+    PyType_Spec spec = {"proa.Tensor", sizeof(py_tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!py_tensor_type) return false;
+    /* NumPy leaves array + tensor to the tensor */
+    PyObject *priority = PyLong_FromLong(100);
+    bool ok = priority && PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_priority__", priority) == 0 &&
+              PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_ufunc__", Py_None) == 0;
+    Py_XDECREF(priority);
+    return ok && PyModule_AddObjectRef(module, "Tensor", (PyObject *)py_tensor_type) == 0;
+}

@@ -253,6 +253,9 @@ PROA_API void proa_scope_leave(const proa_scope *scope);
 PROA_API proa_tensor *proa_keep(proa_tensor *t);
 /* Moves t, made in this scope, to the enclosing one when this one is left. Returns t. */
 PROA_API proa_tensor *proa_return(proa_tensor *t);
+/* Hands one owner's share of t, which proa_keep or proa_retain gave, to the current scope. Returns t, or NULL
+ * after an error. */
+PROA_API proa_tensor *proa_adopt(proa_tensor *t);
 /* Releases t before its scope ends; t must have been made in a scope of this thread. */
 PROA_API void proa_drop(proa_tensor *t);
 /* Memory that ends with the scope; NULL and an error when there is none. */

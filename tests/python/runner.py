@@ -31,7 +31,7 @@ def to_numpy(t):
     if isinstance(t, (list, tuple)):
         return [to_numpy(x) for x in t]
     a = np.array(t.numpy())
-    return (a.astype(np.uint32) << 16).view(np.float32).reshape(a.shape) if t.dtype == "bfloat16" else a
+    return (a.astype(np.uint32) << 16).view(np.float32).reshape(a.shape) if str(t.dtype) == "paddle.bfloat16" else a
 
 
 def tensors(case, layout=np.ascontiguousarray):

@@ -47,6 +47,8 @@ def _failure(worker_id, kind, name, text):
 
 
 def _raise(worker_id, kind, name, text):
+    if issubclass(kind, (StopIteration, StopAsyncIteration)) or not issubclass(kind, Exception):
+        kind = RuntimeError     # raised as itself it would end the loop in silence
     message = f"DataLoader worker({worker_id}) caught {name} with message:\n{text}"
     try:
         error = kind(message)

@@ -176,7 +176,6 @@ class Optimizer:
         full_name = unique_name.generate(f"{param.name}_{self._full_name(name)}")
         state = _core.full(param.shape if shape is None else shape, float(fill_value), dtype or param.dtype)
         state.name = full_name
-        state.persistable = True
         if self._accumulators_holder:
             if full_name not in self._accumulators_holder:
                 raise AssertionError(f"set_state_dict: the state has no '{full_name}'")

@@ -1,0 +1,400 @@
+/* Tensors from and to Python's data: buffers and NumPy arrays, nested lists of numbers, DLPack.
+ * NumPy is imported at first use. Uses ext.h. */
+#include "ext.h"
+
+/* ---- buffers --------------------------------------------------------------------------- */
+
+/* struct-module formats; bfloat16 has none and shows its bits. */
+static const char *const formats[PROA_DTYPE_COUNT] = {
+    [PROA_BOOL] = "?", [PROA_U8] = "B",  [PROA_I8] = "b",   [PROA_I16] = "h",
+    [PROA_I32] = "i",  [PROA_I64] = "q", [PROA_F16] = "e",  [PROA_BF16] = "H",
+    [PROA_F32] = "f",  [PROA_F64] = "d", [PROA_C64] = "Zf", [PROA_C128] = "Zd",
+};
+
+static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    proa_tensor *t = py_tensor_of(self);
+    view->obj = NULL;
+    if (proa_is_symbolic(t)) {
+        PyErr_SetString(PyExc_BufferError, "a program's variable has no data while the program is built");
+        return -1;
+    }
+    if (t->flags & PROA_T_STRIDED && !(flags & PyBUF_STRIDES)) {
+        PyErr_SetString(PyExc_BufferError, "the tensor is strided; ask for strides or copy it");
+        return -1;
+    }
+    _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are handed over as they are");
+    Py_ssize_t item = (Py_ssize_t)proa_dtype_size((proa_dtype)t->dtype);
+    *view = (Py_buffer){.buf = t->data,
+                        .obj = Py_NewRef(self),
+                        .len = (Py_ssize_t)t->numel * item,
+                        .itemsize = item,
+                        .ndim = t->ndim,
+                        .format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)formats[t->dtype] : NULL,
+                        .shape = flags & PyBUF_ND ? (Py_ssize_t *)t->shape : NULL,
+                        .strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)t->strides : NULL};
+    return 0;
+}
+
+PyBufferProcs py_tensor_buffer = {tensor_getbuffer, NULL};
+
+/* New reference: an attribute of the module numpy. */
+static PyObject *numpy_function(const char *name)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *fn = numpy ? PyObject_GetAttrString(numpy, name) : NULL;
+    Py_XDECREF(numpy);
+    return fn;
+}
+
+PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *copy = numpy_function("array");
+    PyObject *array = copy ? PyObject_CallOneArg(copy, self) : NULL;
+    Py_XDECREF(copy);
+    return array;
+}
+
+static proa_dtype dtype_of_format(const char *format, Py_ssize_t item)
+{
+    if (!format) return PROA_U8;
+    if (strchr("@=<", *format)) format++;
+    if (!strcmp(format, "l") || !strcmp(format, "q")) return item == 8 ? PROA_I64 : PROA_I32;
+    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
+        if (d != PROA_BF16 && !strcmp(format, formats[d])) return (proa_dtype)d;
+    return PROA_NODTYPE;
+}
+
+static void release_buffer(void *context)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyBuffer_Release(context);
+    PyMem_Free(context);
+    PyGILState_Release(gil);
+}
+
+/* New tensor on an object's buffer, which it keeps. bits: 2-byte integers are bfloat16. */
+static proa_tensor *share(PyObject *array, bool bits)
+{
+    Py_buffer *view = PyMem_Calloc(1, sizeof *view);
+    if (!view) return PyErr_NoMemory(), NULL;
+    if (PyObject_GetBuffer(array, view, PyBUF_STRIDED | PyBUF_FORMAT | PyBUF_WRITABLE) != 0) {
+        PyErr_Clear();
+        if (PyObject_GetBuffer(array, view, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
+            PyMem_Free(view);
+            return NULL;
+        }
+    }
+    proa_dtype dtype = bits && view->itemsize == 2 ? PROA_BF16 : dtype_of_format(view->format, view->itemsize);
+    proa_tensor *t = NULL;
+    if (dtype == PROA_NODTYPE)
+        PyErr_Format(PyExc_TypeError, "arrays of format '%s' have no dtype here; convert them first",
+                     view->format ? view->format : "");
+    else if (view->ndim > PROA_MAX_DIMS)
+        PyErr_Format(PyExc_ValueError, "a tensor has at most %d axes, the array has %d", PROA_MAX_DIMS, view->ndim);
+    else
+        t = proa_from_foreign(view->buf, (proa_ints){view->ndim, (const int64_t *)view->shape, NULL, NULL},
+                              (const int64_t *)view->strides, dtype, release_buffer, view);
+    if (!t) {
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+    }
+    return t;
+}
+
+/* from_numpy(array, bfloat16=False): shares the array's memory. */
+static PyObject *from_numpy(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *array;
+    int bits = 0;
+    if (!PyArg_ParseTuple(args, "O|p:from_numpy", &array, &bits)) return NULL;
+    PROA_SCOPED;
+    proa_tensor *t = share(array, bits);
+    return t || !PyErr_Occurred() ? py_wrap(t) : NULL;
+}
+
+/* ---- nested lists ---------------------------------------------------------------------- */
+
+typedef struct py_nest {
+    int64_t shape[PROA_MAX_DIMS];
+    int ndim;
+    proa_dtype dtype; /* the widest kind of number seen: BOOL, I64, F32 (any float), C64 */
+    bool plain;       /* nothing but numbers, all rows alike */
+} py_nest;
+
+static bool is_list(PyObject *obj) { return PyList_Check(obj) || PyTuple_Check(obj); }
+
+/* Looks at the shape along first entries, and at every entry's kind. */
+static void look(PyObject *obj, int depth, py_nest *n)
+{
+    if (!is_list(obj)) {
+        proa_dtype d = PyBool_Check(obj)       ? PROA_BOOL
+                       : PyLong_CheckExact(obj)  ? PROA_I64
+                       : PyFloat_CheckExact(obj) ? PROA_F32
+                       : PyComplex_CheckExact(obj) ? PROA_C64
+                                                   : PROA_NODTYPE;
+        if (n->ndim < 0) n->ndim = depth;
+        if (d == PROA_NODTYPE || depth != n->ndim) n->plain = false;
+        if (d > n->dtype) n->dtype = d;
+        return;
+    }
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(obj);
+    if (depth >= PROA_MAX_DIMS || (n->ndim >= 0 && depth >= n->ndim)) {
+        n->plain = false;
+        return;
+    }
+    if (n->shape[depth] < 0) n->shape[depth] = count;
+    if (n->shape[depth] != count) n->plain = false;
+    if (count == 0 && n->ndim < 0) n->ndim = depth + 1;
+    for (Py_ssize_t i = 0; n->plain && i < count; i++) look(PySequence_Fast_GET_ITEM(obj, i), depth + 1, n);
+}
+
+/* Writes the numbers in order; false with an exception when one does not fit. */
+static bool fill(PyObject *obj, proa_dtype dtype, char **at)
+{
+    if (is_list(obj)) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(obj); i++)
+            if (!fill(PySequence_Fast_GET_ITEM(obj, i), dtype, at)) return false;
+        return true;
+    }
+    if (dtype == PROA_BOOL) {
+        *(bool *)*at = PyObject_IsTrue(obj) == 1;
+        *at += sizeof(bool);
+    } else if (dtype == PROA_I64) {
+        *(int64_t *)*at = PyLong_AsLongLong(obj);
+        *at += sizeof(int64_t);
+    } else if (dtype == PROA_F64) {
+        *(double *)*at = PyFloat_AsDouble(obj);
+        *at += sizeof(double);
+    } else {
+        Py_complex c = PyComplex_AsCComplex(obj);
+        memcpy(*at, &c, sizeof c);
+        *at += sizeof c;
+    }
+    return !PyErr_Occurred();
+}
+
+/* Floating numbers take the default dtype, complex ones that of its precision; integers are int64. */
+static proa_tensor *from_numbers(PyObject *data, const py_nest *n, proa_dtype dtype)
+{
+    proa_dtype made = n->dtype == PROA_F32 ? PROA_F64 : n->dtype == PROA_C64 ? PROA_C128 : n->dtype;
+    if (made == PROA_NODTYPE) made = PROA_F64; /* no numbers at all */
+    proa_ints shape = {n->ndim, n->shape, NULL, NULL};
+    proa_tensor *t = proa_empty(shape, made);
+    if (!t) return NULL;
+    char *at = t->data;
+    if (!fill(data, made, &at)) return NULL;
+    proa_dtype floating = proa_default_dtype();
+    proa_dtype natural = made == PROA_F64    ? floating
+                         : made == PROA_C128 ? (floating == PROA_F64 ? PROA_C128 : PROA_C64)
+                                             : made;
+    proa_dtype wanted = dtype ? dtype : natural;
+    return wanted == made ? t : proa_cast(t, wanted);
+}
+
+/* ---- anything array-like --------------------------------------------------------------- */
+
+/* A NumPy scalar or array of them becomes an array; so does what has __array__, and lists of such. */
+static PyObject *as_array(PyObject *data)
+{
+    PyObject *convert = numpy_function("asarray");
+    PyObject *array = NULL, *plain = data;
+    Py_INCREF(plain);
+    if (is_list(data)) { /* tensors inside: NumPy sees them as arrays, one by one */
+        PyObject *list = PySequence_List(data);
+        for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+            PyObject *item = PyList_GET_ITEM(list, i);
+            PyObject *one = py_is_tensor(item) ? py_tensor_numpy(item, NULL)
+                            : is_list(item)    ? as_array(item)
+                                               : Py_NewRef(item);
+            if (!one) Py_CLEAR(list);
+            if (list) PyList_SetItem(list, i, one);
+        }
+        Py_SETREF(plain, list);
+    }
+    if (convert && plain) array = PyObject_CallOneArg(convert, plain);
+    Py_XDECREF(plain);
+    Py_XDECREF(convert);
+    return array;
+}
+
+proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
+{
+    if (py_is_tensor(data)) {
+        proa_tensor *t = proa_detach(py_tensor_of(data));
+        if (!t) return NULL;
+        return dtype && dtype != (proa_dtype)t->dtype ? proa_cast(t, dtype) : proa_assign(t);
+    }
+    py_nest n = {.ndim = -1, .plain = true};
+    for (int i = 0; i < PROA_MAX_DIMS; i++) n.shape[i] = -1;
+    if (!PyObject_CheckBuffer(data)) look(data, 0, &n);
+    else n.plain = false;
+    if (n.plain) {
+        if (n.ndim < 0) n.ndim = 0;
+        return from_numbers(data, &n, dtype);
+    }
+    if (PyUnicode_Check(data) || PyDict_Check(data) || data == Py_None || PyCallable_Check(data)) {
+        PyErr_Format(PyExc_TypeError, "to_tensor: expected numbers, lists of numbers or an array, got %s",
+                     Py_TYPE(data)->tp_name);
+        return NULL;
+    }
+    bool own = PyObject_CheckBuffer(data);
+    PyObject *array = as_array(data);
+    if (!array) return NULL;
+    proa_tensor *shared = share(array, false), *t = NULL;
+    if (shared) {
+        bool floats = !own && (shared->dtype == PROA_F64); /* lists and scalars: the default dtype */
+        proa_dtype wanted = dtype ? dtype : floats ? proa_default_dtype() : (proa_dtype)shared->dtype;
+        t = wanted == (proa_dtype)shared->dtype ? proa_assign(shared) : proa_cast(shared, wanted);
+    } else if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "to_tensor: the data is no array of numbers: rows of different lengths, or "
+                                       "objects of type %s inside", Py_TYPE(data)->tp_name);
+    }
+    Py_DECREF(array);
+    return t;
+}
+
+/* to_tensor(data, dtype=None, place=None, stop_gradient=True) */
+static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"data", "dtype", "place", "stop_gradient", NULL};
+    PyObject *data, *dtype_object = Py_None, *place = Py_None;
+    int stop = 1;
+    proa_dtype dtype;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOp:to_tensor", names, &data, &dtype_object, &place, &stop))
+        return NULL;
+    if (!py_to_dtype(dtype_object, &dtype)) return NULL;
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    proa_tensor *t = py_to_new_tensor(data, dtype);
+    if (!t) return PyErr_Occurred() ? NULL : py_raise();
+    if (!stop && proa_set_stop_gradient(t, false) != PROA_OK) return py_raise();
+    return py_wrap(t);
+}
+
+/* ---- DLPack ---------------------------------------------------------------------------- */
+
+/* The protocol's structs, as its specification (version 0.8) lays them out. */
+typedef struct dl_tensor {
+    void *data;
+    struct {
+        int32_t type, id;
+    } device;
+    int32_t ndim;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } dtype;
+    int64_t *shape, *strides; /* in elements; NULL: row-major */
+    uint64_t byte_offset;
+} dl_tensor;
+
+typedef struct dl_managed {
+    dl_tensor t;
+    void *context;
+    void (*deleter)(struct dl_managed *self);
+} dl_managed;
+
+enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6, DL_CPU = 1 };
+
+static uint8_t dl_code(proa_dtype d)
+{
+    if (d == PROA_BOOL) return DL_BOOL;
+    if (d == PROA_U8) return DL_UINT;
+    if (d <= PROA_I64) return DL_INT;
+    return d == PROA_BF16 ? DL_BFLOAT : d >= PROA_C64 ? DL_COMPLEX : DL_FLOAT;
+}
+
+typedef struct dl_export {
+    dl_managed managed;
+    int64_t shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS];
+} dl_export;
+
+static void dl_delete(dl_managed *self)
+{
+    proa_release(self->context);
+    free(self);
+}
+
+static void dl_capsule_free(PyObject *capsule)
+{
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return; /* somebody took it */
+    dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
+    if (m) m->deleter(m);
+}
+
+/* to_dlpack(tensor): a capsule on the tensor's memory. */
+static PyObject *to_dlpack(PyObject *module, PyObject *obj)
+{
+    (void)module;
+    if (!py_is_tensor(obj)) return PyErr_Format(PyExc_TypeError, "to_dlpack: expected a Tensor, got %s",
+                                                Py_TYPE(obj)->tp_name);
+    proa_tensor *t = py_tensor_of(obj);
+    if (proa_is_symbolic(t)) return PyErr_Format(PyExc_BufferError, "to_dlpack: a program's variable has no data");
+    dl_export *e = calloc(1, sizeof *e); /* freed by whoever takes it, perhaps without the interpreter */
+    if (!e) return PyErr_NoMemory();
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    for (int i = 0; i < t->ndim; i++) e->shape[i] = t->shape[i], e->strides[i] = t->strides[i] / item;
+    e->managed = (dl_managed){.t = {.data = t->data, .device = {DL_CPU, 0}, .ndim = t->ndim,
+                                    .dtype = {dl_code((proa_dtype)t->dtype), (uint8_t)(item * 8), 1},
+                                    .shape = e->shape, .strides = e->strides},
+                              .context = proa_keep(t), .deleter = dl_delete};
+    PyObject *capsule = PyCapsule_New(&e->managed, "dltensor", dl_capsule_free);
+    if (!capsule) dl_delete(&e->managed);
+    return capsule;
+}
+
+static void dl_release(void *context)
+{
+    dl_managed *m = context;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    if (m->deleter) m->deleter(m);
+    PyGILState_Release(gil);
+}
+
+static proa_dtype dl_dtype(const dl_tensor *t)
+{
+    for (int d = 1; d < PROA_DTYPE_COUNT && t->dtype.lanes == 1; d++)
+        if (dl_code((proa_dtype)d) == t->dtype.code && proa_dtype_size((proa_dtype)d) * 8 == t->dtype.bits)
+            return (proa_dtype)d;
+    return PROA_NODTYPE;
+}
+
+/* from_dlpack(x): a tensor on the memory of a capsule, or of an object with __dlpack__. */
+static PyObject *from_dlpack(PyObject *module, PyObject *obj)
+{
+    (void)module;
+    PyObject *capsule = PyCapsule_CheckExact(obj) ? Py_NewRef(obj) : PyObject_CallMethod(obj, "__dlpack__", NULL);
+    if (!capsule) return NULL;
+    dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
+    PyObject *result = NULL;
+    PROA_SCOPED;
+    proa_dtype dtype = m ? dl_dtype(&m->t) : PROA_NODTYPE;
+    if (m && (m->t.device.type != DL_CPU || dtype == PROA_NODTYPE || m->t.ndim > PROA_MAX_DIMS)) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: expected a CPU tensor of a dtype that paddle has and at most "
+                                        "%d axes", PROA_MAX_DIMS);
+    } else if (m) {
+        int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size(dtype);
+        for (int i = 0; m->t.strides && i < m->t.ndim; i++) strides[i] = m->t.strides[i] * item;
+        proa_tensor *t = proa_from_foreign((char *)m->t.data + m->t.byte_offset,
+                                           (proa_ints){m->t.ndim, m->t.shape, NULL, NULL},
+                                           m->t.strides ? strides : NULL, dtype, dl_release, m);
+        if (t) PyCapsule_SetName(capsule, "used_dltensor");
+        result = py_wrap(t);
+    }
+    Py_DECREF(capsule);
+    return result;
+}
+
+PyMethodDef py_array_functions[] = {
+    {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
+    {"to_tensor", (PyCFunction)(void (*)(void))to_tensor, METH_VARARGS | METH_KEYWORDS,
+     "A new tensor with a copy of numbers, nested lists, arrays or tensors."},
+    {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule on the tensor's memory."},
+    {"from_dlpack", from_dlpack, METH_O, "A tensor on the memory of a DLPack capsule."},
+    {0},
+};

@@ -1,0 +1,237 @@
+/* paddle.dtype and places: one object a dtype, made at import; places are compared by kind and number.
+ * Uses ext.h. */
+#include "ext.h"
+
+/* ---- dtypes ---------------------------------------------------------------------------- */
+
+typedef struct py_dtype {
+    PyObject_HEAD proa_dtype dtype;
+} py_dtype;
+
+/* Filled by py_add_dtypes, alive as long as the process. */
+static PyObject *objects[PROA_DTYPE_COUNT];
+
+/* Paddle's enum names and VarType numbers. */
+static const int wire_numbers[PROA_DTYPE_COUNT] = {
+#define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = wire,
+    PROA_DTYPES(PROA_X)
+#undef PROA_X
+};
+static const char *const paddle_names[PROA_DTYPE_COUNT] = {
+    [PROA_BOOL] = "BOOL", [PROA_U8] = "UINT8",  [PROA_I8] = "INT8",       [PROA_I16] = "INT16",
+    [PROA_I32] = "INT32", [PROA_I64] = "INT64", [PROA_F16] = "FP16",      [PROA_BF16] = "BF16",
+    [PROA_F32] = "FP32",  [PROA_F64] = "FP64",  [PROA_C64] = "COMPLEX64", [PROA_C128] = "COMPLEX128",
+};
+
+PyObject *py_dtype_object(proa_dtype dtype) { return objects[dtype]; }
+
+static PyObject *dtype_str(PyObject *self)
+{
+    return PyUnicode_FromFormat("paddle.%s", proa_dtype_name(((py_dtype *)self)->dtype));
+}
+
+static PyObject *dtype_name(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(paddle_names[((py_dtype *)self)->dtype]);
+}
+
+static PyObject *dtype_value(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLong(wire_numbers[((py_dtype *)self)->dtype]);
+}
+
+static PyObject *dtype_number(PyObject *self) { return dtype_value(self, NULL); }
+
+/* Pickled by name: there is one object a dtype. */
+static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(proa_dtype_name(((py_dtype *)self)->dtype));
+}
+
+static PyGetSetDef dtype_getset[] = {
+    {"name", dtype_name, NULL, "Paddle's enum name: FP32, …", NULL},
+    {"value", dtype_value, NULL, "the number that model files write", NULL},
+    {0},
+};
+static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, "For pickle."}, {0}};
+static PyNumberMethods dtype_numbers = {.nb_int = dtype_number, .nb_index = dtype_number};
+
+PyTypeObject py_dtype_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa.dtype",
+    .tp_basicsize = sizeof(py_dtype),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_repr = dtype_str,
+    .tp_str = dtype_str,
+    .tp_as_number = &dtype_numbers,
+    .tp_getset = dtype_getset,
+    .tp_methods = dtype_methods,
+    .tp_doc = "An element type: paddle.float32, …",
+};
+
+static bool from_name(const char *name, proa_dtype *dtype)
+{
+    if (!strncmp(name, "paddle.", 7)) name += 7;
+    *dtype = proa_dtype_from_name(name);
+    return *dtype != PROA_NODTYPE;
+}
+
+static bool from_text(PyObject *text, proa_dtype *dtype)
+{
+    const char *name = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+    return name && from_name(name, dtype);
+}
+
+bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
+{
+    *dtype = PROA_NODTYPE;
+    if (obj == Py_None) return true;
+    if (Py_TYPE(obj) == &py_dtype_type) {
+        *dtype = ((py_dtype *)obj)->dtype;
+        return true;
+    }
+    if (PyUnicode_Check(obj)) {
+        if (from_text(obj, dtype)) return true;
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "%R is no dtype; expected one such as 'float32'", obj);
+        return false;
+    }
+    /* numpy.dtype has .name; numpy.float32 (a class) and bool have __name__ */
+    PyObject *name = PyObject_GetAttrString(obj, PyType_Check(obj) ? "__name__" : "name");
+    PyErr_Clear();
+    bool ok = from_text(name, dtype);
+    Py_XDECREF(name);
+    if (!ok && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "expected a dtype such as paddle.float32 or 'float32', got %R", obj);
+    return ok;
+}
+
+/* ---- places ---------------------------------------------------------------------------- */
+
+typedef struct py_place {
+    PyObject_HEAD int device; /* proa_device_id: 0 is the CPU; −1: none (CUDAPinnedPlace) */
+} py_place;
+
+static PyObject *place_repr(PyObject *self)
+{
+    int device = ((py_place *)self)->device;
+    if (device > 0) return PyUnicode_FromFormat("Place(gpu:%d)", device - 1);
+    return PyUnicode_FromString(device == 0 ? "Place(cpu)" : "Place(gpu_pinned)");
+}
+
+static PyObject *place_compare(PyObject *a, PyObject *b, int how)
+{
+    bool both = Py_TYPE(a)->tp_repr == place_repr && Py_TYPE(b)->tp_repr == place_repr;
+    if (!both || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((((py_place *)a)->device == ((py_place *)b)->device) == (how == Py_EQ));
+}
+
+static Py_hash_t place_hash(PyObject *self) { return ((py_place *)self)->device + 17; }
+
+static PyObject *is_cpu_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((py_place *)self)->device == 0);
+}
+
+static PyObject *is_gpu_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((py_place *)self)->device > 0);
+}
+
+static PyObject *get_device_id(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int device = ((py_place *)self)->device;
+    return PyLong_FromLong(device > 0 ? device - 1 : 0);
+}
+
+static PyMethodDef place_methods[] = {
+    {"is_cpu_place", is_cpu_place, METH_NOARGS, "True for the CPU."},
+    {"is_gpu_place", is_gpu_place, METH_NOARGS, "True for a GPU."},
+    {"gpu_device_id", get_device_id, METH_NOARGS, "The GPU's number."},
+    {"get_device_id", get_device_id, METH_NOARGS, "The device's number."},
+    {0},
+};
+
+static PyObject *cpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    if (keywords && PyDict_GET_SIZE(keywords))
+        return PyErr_Format(PyExc_TypeError, "%s takes no arguments", type->tp_name);
+    if (!PyArg_ParseTuple(args, "")) return NULL;
+    py_place *self = PyObject_New(py_place, type);
+    if (self) self->device = 0;
+    return (PyObject *)self;
+}
+
+static PyObject *gpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"id", NULL};
+    int id = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|i", names, &id)) return NULL;
+    if (id < 0) return PyErr_Format(PyExc_ValueError, "CUDAPlace: id must be >= 0, got %d", id);
+    py_place *self = PyObject_New(py_place, type);
+    if (self) self->device = id + 1;
+    return (PyObject *)self;
+}
+
+static PyObject *pinned_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *self = cpu_new(type, args, keywords);
+    if (self) ((py_place *)self)->device = -1;
+    return self;
+}
+
+static PyTypeObject place_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa.Place",
+    .tp_basicsize = sizeof(py_place),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_repr = place_repr,
+    .tp_richcompare = place_compare,
+    .tp_hash = place_hash,
+    .tp_methods = place_methods,
+    .tp_doc = "Where a tensor lies.",
+};
+#define PLACE(variable, label, make, text)                                                                  \
+    static PyTypeObject variable = {                                                                        \
+        PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa." label, .tp_basicsize = sizeof(py_place),           \
+        .tp_flags = Py_TPFLAGS_DEFAULT, .tp_base = &place_type, .tp_new = make, .tp_repr = place_repr,      \
+        .tp_doc = text}
+PLACE(cpu_type, "CPUPlace", cpu_new, "The CPU.");
+PLACE(gpu_type, "CUDAPlace", gpu_new, "GPU number id.");
+PLACE(pinned_type, "CUDAPinnedPlace", pinned_new, "Host memory that GPUs copy from fast.");
+
+static PyObject *new_place(int device)
+{
+    py_place *self = PyObject_New(py_place, device ? &gpu_type : &cpu_type);
+    if (self) self->device = device;
+    return (PyObject *)self;
+}
+
+PyObject *py_place_of(const proa_tensor *t) { return new_place(t->storage ? t->storage->device : 0); }
+
+/* ---- the module's part ----------------------------------------------------------------- */
+
+static bool add(PyObject *module, const char *name, PyTypeObject *type)
+{
+    return PyType_Ready(type) == 0 && PyModule_AddObjectRef(module, name, (PyObject *)type) == 0;
+}
+
+bool py_add_dtypes(PyObject *module)
+{
+    if (!add(module, "dtype", &py_dtype_type) || !add(module, "Place", &place_type) ||
+        !add(module, "CPUPlace", &cpu_type) || !add(module, "CUDAPlace", &gpu_type) ||
+        !add(module, "CUDAPinnedPlace", &pinned_type))
+        return false;
+    for (int d = 1; d < PROA_DTYPE_COUNT; d++) {
+        py_dtype *one = PyObject_New(py_dtype, &py_dtype_type);
+        if (!one) return false;
+        one->dtype = (proa_dtype)d;
+        objects[d] = (PyObject *)one;
+        if (PyModule_AddObjectRef(module, proa_dtype_name((proa_dtype)d), objects[d]) != 0) return false;
+    }
+    return true;
+}

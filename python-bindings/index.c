@@ -1,0 +1,353 @@
+/* x[key] and x[key] = value. Integers, slices, None and Ellipsis make a view; then at most one round of
+ * integer and bool arrays gathers from it or writes to it. Integers beside arrays are basic, as in Paddle.
+ * Uses ext.h. */
+#include "ext.h"
+
+/* A key, taken apart. Axes count in x; arrays count in the view that the basic part leaves. */
+typedef struct py_key {
+    int64_t axes[PROA_MAX_DIMS], starts[PROA_MAX_DIMS], ends[PROA_MAX_DIMS], steps[PROA_MAX_DIMS];
+    int64_t dropped[PROA_MAX_DIMS], added[PROA_MAX_DIMS];
+    proa_tensor *arrays[PROA_MAX_DIMS]; /* one an axis of the view; NULL: the whole axis */
+    int n_axes, n_dropped, n_added, n_arrays;
+    int source, view; /* axes of x and of the view that are dealt with so far */
+    bool strided;
+} py_key;
+
+static proa_ints ints(int n, const int64_t *at) { return (proa_ints){n, at, NULL, NULL}; }
+
+static bool too_many(const proa_tensor *x)
+{
+    PyErr_Format(PyExc_IndexError, "too many indices for a tensor with %d axes", (int)x->ndim);
+    return false;
+}
+
+static bool add_range(py_key *k, const proa_tensor *x, int64_t start, int64_t end, int64_t step)
+{
+    if (k->source >= x->ndim) return too_many(x);
+    k->axes[k->n_axes] = k->source++;
+    k->starts[k->n_axes] = start;
+    k->ends[k->n_axes] = end;
+    k->steps[k->n_axes++] = step;
+    k->strided |= step != 1;
+    return true;
+}
+
+static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
+{
+    if (k->source >= x->ndim) return too_many(x);
+    Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError), n = (Py_ssize_t)x->shape[k->source];
+    if (i == -1 && PyErr_Occurred()) return false;
+    if (n >= 0 && (i < -n || i >= n)) {
+        PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d with %zd elements", i, k->source, n);
+        return false;
+    }
+    if (i < 0 && n >= 0) i += n;
+    k->dropped[k->n_dropped++] = k->source;
+    return add_range(k, x, i, i == -1 ? INT64_MAX : i + 1, 1);
+}
+
+static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
+{
+    if (k->source >= x->ndim) return too_many(x);
+    Py_ssize_t start, stop, step, n = (Py_ssize_t)x->shape[k->source];
+    if (PySlice_Unpack(item, &start, &stop, &step) != 0) return false;
+    bool whole = step == 1 && start == 0 && stop >= (n < 0 ? PY_SSIZE_T_MAX : n);
+    k->view++;
+    if (whole) return k->source++, true;
+    if (n >= 0) {
+        Py_ssize_t count = PySlice_AdjustIndices(n, &start, &stop, step);
+        if (count == 0) start = stop = 0, step = 1;
+    }
+    return add_range(k, x, start, stop, step);
+}
+
+static bool add_none(py_key *k)
+{
+    if (k->view >= PROA_MAX_DIMS || k->n_added >= PROA_MAX_DIMS) {
+        PyErr_Format(PyExc_IndexError, "a tensor has at most %d axes", PROA_MAX_DIMS);
+        return false;
+    }
+    k->added[k->n_added++] = k->view++;
+    return true;
+}
+
+/* A bool mask over several axes becomes one integer array an axis. */
+static bool add_array(py_key *k, const proa_tensor *x, proa_tensor *t)
+{
+    bool mask = t->dtype == PROA_BOOL;
+    int covers = mask ? t->ndim : 1;
+    if (k->source + covers > x->ndim) return too_many(x);
+    if (!mask && t->dtype > PROA_I64) {
+        PyErr_Format(PyExc_IndexError, "a tensor index must be of an integer dtype or bool, got %s",
+                     proa_dtype_name((proa_dtype)t->dtype));
+        return false;
+    }
+    for (int d = 0; mask && d < covers; d++)
+        if (t->shape[d] != x->shape[k->source + d]) {
+            PyErr_Format(PyExc_IndexError, "a mask of shape %s does not fit axis %d with %lld elements",
+                         py_shape_text(t), k->source + d, (long long)x->shape[k->source + d]);
+            return false;
+        }
+    proa_tensor *found = mask ? proa_nonzero(t) : t;
+    for (int d = 0; found && d < covers; d++, k->n_arrays++, k->view++, k->source++) {
+        proa_tensor *one = found;
+        if (mask)
+            one = proa_slice(found, PROA_INTS(1), PROA_INTS(d), PROA_INTS(d + 1), .decrease_axis = PROA_INTS(1));
+        int64_t n = x->shape[k->source];
+        if (one && !mask && n >= 0) { /* negative indices count from the end */
+            proa_tensor *zero = proa_full(PROA_SCALAR_SHAPE, proa_scalar_int(0), .dtype = (proa_dtype)one->dtype);
+            proa_tensor *wrapped = proa_scale(one, .bias = (double)n);
+            one = zero && wrapped ? proa_where(proa_less_than(one, zero), wrapped, one) : NULL;
+        }
+        k->arrays[k->view] = one;
+        if (!one) break;
+    }
+    if (proa_error()) return py_raise(), false;
+    return true;
+}
+
+static bool add_item(py_key *k, const proa_tensor *x, PyObject *item)
+{
+    if (item == Py_None) return add_none(k);
+    if (PySlice_Check(item)) return add_slice(k, x, item);
+    if (PyBool_Check(item) || PyFloat_Check(item) || PyUnicode_Check(item)) {
+        PyErr_Format(PyExc_IndexError, "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
+                     Py_TYPE(item)->tp_name);
+        return false;
+    }
+    if (py_is_tensor(item)) {
+        proa_tensor *t = py_tensor_of(item);
+        bool single = t->ndim == 0 && t->dtype != PROA_BOOL && !proa_is_symbolic(t);
+        return single ? add_int(k, x, item) : add_array(k, x, t);
+    }
+    bool array = PyList_Check(item) || PyTuple_Check(item) || PyObject_CheckBuffer(item) || PyRange_Check(item);
+    if (!array || (PyIndex_Check(item) && PyLong_Check(item))) {
+        if (PyIndex_Check(item)) return add_int(k, x, item);
+        PyErr_Format(PyExc_IndexError, "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
+                     Py_TYPE(item)->tp_name);
+        return false;
+    }
+    PyObject *list = PyRange_Check(item) ? PySequence_List(item) : Py_NewRef(item);
+    proa_tensor *t = list ? py_to_new_tensor(list, PROA_NODTYPE) : NULL;
+    Py_XDECREF(list);
+    if (!t) return PyErr_Occurred() ? false : (py_raise(), false);
+    if (t->numel == 0 && t->dtype >= PROA_F16) t = proa_cast(t, PROA_I64); /* [] has no dtype of its own */
+    return t ? add_array(k, x, t) : (py_raise(), false);
+}
+
+/* Axes of x that an item deals with. */
+static int covers(PyObject *item)
+{
+    if (item == Py_None || item == Py_Ellipsis) return 0;
+    if (py_is_tensor(item) && py_tensor_of(item)->dtype == PROA_BOOL) return py_tensor_of(item)->ndim;
+    if (!PyObject_CheckBuffer(item)) return 1;
+    Py_buffer view; /* a NumPy mask */
+    if (PyObject_GetBuffer(item, &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) return PyErr_Clear(), 1;
+    int n = view.format && !strcmp(view.format, "?") ? view.ndim : 1;
+    PyBuffer_Release(&view);
+    return n;
+}
+
+static bool read_key(py_key *k, const proa_tensor *x, PyObject *key)
+{
+    memset(k, 0, sizeof *k);
+    if (!PyTuple_Check(key) && key != Py_Ellipsis) return add_item(k, x, key);
+    Py_ssize_t n = PyTuple_Check(key) ? PyTuple_GET_SIZE(key) : 1;
+    int named = 0, dots = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_Check(key) ? PyTuple_GET_ITEM(key, i) : key;
+        named += covers(item);
+        dots += item == Py_Ellipsis;
+    }
+    if (dots > 1) {
+        PyErr_SetString(PyExc_IndexError, "an index can have one Ellipsis ('...') only");
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_Check(key) ? PyTuple_GET_ITEM(key, i) : key;
+        if (item == Py_Ellipsis) {
+            int skip = x->ndim - named;
+            if (skip < 0) return too_many(x);
+            k->source += skip, k->view += skip;
+        } else if (!add_item(k, x, item)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The view that ints, slices and None make. */
+static proa_tensor *basic(proa_tensor *x, const py_key *k)
+{
+    proa_ints axes = ints(k->n_axes, k->axes), starts = ints(k->n_axes, k->starts), ends = ints(k->n_axes, k->ends);
+    proa_ints dropped = ints(k->n_dropped, k->dropped);
+    proa_tensor *out = x;
+    if (k->strided)
+        out = proa_strided_slice(x, axes, starts, ends, ints(k->n_axes, k->steps), .decrease_axis = dropped);
+    else if (k->n_axes || !(k->n_added || k->n_arrays))
+        out = proa_slice(x, axes, starts, ends, .decrease_axis = dropped);
+    for (int i = 0; out && i < k->n_added; i++) out = proa_unsqueeze(out, PROA_INTS(k->added[i]));
+    return out;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------- */
+
+/* How the arrays lie: the axes they index first, the others after; and where their shape goes. */
+typedef struct py_gather {
+    int64_t perm[PROA_MAX_DIMS];
+    int n, first; /* arrays; position of their axes in the result */
+    bool moved;   /* perm is no identity */
+    proa_tensor *index; /* [..., n], int64 */
+} py_gather;
+
+static proa_tensor *joined(proa_tensor *const *arrays, int n)
+{
+    proa_tensor *list[PROA_MAX_DIMS], *sum = arrays[0];
+    for (int i = 1; i < n; i++) { /* their common shape, by adding zeros of each */
+        proa_tensor *zeros = sum ? proa_multiply(arrays[i], proa_full(PROA_SCALAR_SHAPE, proa_scalar_int(0),
+                                                                      .dtype = PROA_I64))
+                                 : NULL;
+        sum = zeros ? proa_add(sum, zeros) : NULL;
+    }
+    for (int i = 0; sum && i < n; i++) {
+        list[i] = proa_expand(arrays[i], ints(sum->ndim, sum->shape));
+        if (!list[i]) return NULL;
+    }
+    proa_tensors all = {n, list};
+    return sum ? proa_stack(all, .axis = -1) : NULL;
+}
+
+static bool plan_gather(py_gather *g, const proa_tensor *view, const py_key *k)
+{
+    proa_tensor *arrays[PROA_MAX_DIMS] = {NULL};
+    int first = -1, last = -1, at = 0;
+    g->n = 0;
+    for (int d = 0; d < view->ndim; d++) {
+        if (!k->arrays[d]) continue;
+        if (first < 0) first = d;
+        last = d;
+        g->perm[at++] = d;
+        proa_tensor *one = k->arrays[d];
+        arrays[g->n++] = one->dtype == PROA_I64 ? one : proa_cast(one, PROA_I64);
+        if (!arrays[g->n - 1]) return false;
+    }
+    for (int d = 0; d < view->ndim; d++)
+        if (!k->arrays[d]) g->perm[at++] = d;
+    g->first = last - first + 1 == g->n ? first : 0; /* apart from each other: in front, as NumPy has it */
+    g->moved = first != 0 || last - first + 1 != g->n;
+    g->index = joined(arrays, g->n);
+    return g->index != NULL;
+}
+
+/* Moves the `wide` axes in front to position `first`, or back again. */
+static proa_tensor *move_front(proa_tensor *t, int wide, int first, bool back)
+{
+    int64_t perm[PROA_MAX_DIMS];
+    int at = 0;
+    if (first == 0 || !t) return t;
+    if (!back) {
+        for (int d = 0; d < first; d++) perm[at++] = wide + d;
+        for (int d = 0; d < wide; d++) perm[at++] = d;
+        for (int d = wide + first; d < t->ndim; d++) perm[at++] = d;
+    } else {
+        for (int d = 0; d < wide; d++) perm[at++] = first + d;
+        for (int d = 0; d < first; d++) perm[at++] = d;
+        for (int d = wide + first; d < t->ndim; d++) perm[at++] = d;
+    }
+    return proa_transpose(t, ints(at, perm));
+}
+
+static proa_tensor *gather(proa_tensor *view, const py_key *k)
+{
+    py_gather g;
+    if (!plan_gather(&g, view, k)) return NULL;
+    proa_tensor *front = g.moved ? proa_transpose(view, ints(view->ndim, g.perm)) : view;
+    proa_tensor *out = front ? proa_gather_nd(front, g.index) : NULL;
+    return move_front(out, g.index->ndim - 1, g.first, false);
+}
+
+/* The view with the indexed elements replaced by value. */
+static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *value)
+{
+    py_gather g;
+    if (!plan_gather(&g, view, k)) return NULL;
+    proa_tensor *front = g.moved ? proa_transpose(view, ints(view->ndim, g.perm)) : view;
+    if (!front) return NULL;
+    int wide = g.index->ndim - 1, rest = front->ndim - g.n;
+    int64_t target[PROA_MAX_DIMS], back[PROA_MAX_DIMS], weights[PROA_MAX_DIMS];
+    int64_t rows = 1, n = 1, width = 1;
+    for (int i = g.n - 1; i >= 0; i--) weights[i] = rows, rows *= front->shape[i];
+    for (int i = 0; i < rest; i++) width *= front->shape[g.n + i];
+    for (int i = 0; i < wide; i++) n *= target[i] = g.index->shape[i];
+    for (int i = 0; i < rest; i++) target[wide + i] = front->shape[g.n + i];
+    /* the value's shape is the result's: bring it to [arrays…, rest…] */
+    proa_tensor *ordered = proa_empty(ints(wide + rest, target), PROA_BOOL);
+    proa_tensor *shown = move_front(ordered, wide, g.first, false);
+    proa_tensor *full = shown ? proa_expand(value, ints(shown->ndim, shown->shape)) : NULL;
+    full = move_front(full, wide, g.first, true);
+    proa_tensor *flat = full ? proa_reshape(full, PROA_INTS(n, width)) : NULL;
+    proa_tensor *w = proa_from_data(weights, PROA_INTS(g.n), PROA_I64);
+    proa_tensor *row = w ? proa_reshape(proa_sum(proa_multiply(g.index, w), .axis = PROA_INTS(-1)), PROA_INTS(n)) : NULL;
+    proa_tensor *table = proa_reshape(front, PROA_INTS(rows, width));
+    proa_tensor *out = table && row && flat ? proa_scatter(table, row, flat) : NULL;
+    if (out) out = proa_reshape(out, ints(front->ndim, front->shape));
+    if (!out || !g.moved) return out;
+    for (int d = 0; d < view->ndim; d++) back[g.perm[d]] = d;
+    return proa_transpose(out, ints(view->ndim, back));
+}
+
+/* ---- the slots ------------------------------------------------------------------------- */
+
+PyObject *py_getitem(PyObject *self, PyObject *key)
+{
+    proa_tensor *x = py_tensor_of(self);
+    PROA_SCOPED;
+    py_key k;
+    if (!read_key(&k, x, key)) return NULL;
+    proa_tensor *out = basic(x, &k);
+    if (out && k.n_arrays) out = gather(out, &k);
+    return py_wrap(out);
+}
+
+/* value in x's dtype. */
+static proa_tensor *value_like(const proa_tensor *x, PyObject *value)
+{
+    proa_scalar v;
+    if (!py_is_tensor(value) && py_to_scalar(value, &v))
+        return proa_full(PROA_SCALAR_SHAPE, v, .dtype = (proa_dtype)x->dtype);
+    if (PyErr_Occurred()) return NULL;
+    proa_tensor *t = py_is_tensor(value) ? py_tensor_of(value) : py_to_new_tensor(value, PROA_NODTYPE);
+    return t && t->dtype != x->dtype ? proa_cast(t, (proa_dtype)x->dtype) : t;
+}
+
+int py_setitem(PyObject *self, PyObject *key, PyObject *value)
+{
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
+        return -1;
+    }
+    proa_tensor *x = py_tensor_of(self);
+    PROA_SCOPED;
+    py_key k;
+    if (!read_key(&k, x, key)) return -1;
+    proa_tensor *from = value_like(x, value);
+    if (from && k.n_arrays) { /* what the basic part shows, with the arrays' elements replaced */
+        proa_tensor *view = basic(x, &k);
+        from = view ? scattered(view, &k, from) : NULL;
+    }
+    if (from && proa_set_value_(x, from, ints(k.n_axes, k.axes), ints(k.n_axes, k.starts), ints(k.n_axes, k.ends),
+                                .steps = ints(k.n_axes, k.steps), .decrease_axes = ints(k.n_dropped, k.dropped),
+                                .none_axes = ints(k.n_added, k.added)))
+        return 0;
+    if (!PyErr_Occurred()) py_raise();
+    return -1;
+}
+
+Py_ssize_t py_tensor_len(PyObject *self)
+{
+    proa_tensor *t = py_tensor_of(self);
+    if (t->ndim > 0 && t->shape[0] >= 0) return (Py_ssize_t)t->shape[0];
+    PyErr_SetString(PyExc_TypeError, t->ndim ? "the length of this axis is not known in a program"
+                                             : "a tensor with no axes has no length");
+    return -1;
+}

@@ -1,0 +1,264 @@
+/* Python's operators on tensors. Two tensors: floating and complex dtypes promote, otherwise y takes x's
+ * dtype; a Python number takes the tensor's dtype, except that integers with a float become float32.
+ * Uses ext.h. */
+#include "ext.h"
+
+typedef proa_tensor *(*binary_fn)(proa_tensor *x, proa_tensor *y);
+
+static bool is_whole(const proa_tensor *t) { return t->dtype <= PROA_I64; }
+
+/* A number as a 0-D tensor that goes with x: of x's dtype, or float32 or complex where x cannot hold it. */
+static proa_tensor *number_like(proa_scalar v, const proa_tensor *x)
+{
+    proa_dtype dtype = (proa_dtype)x->dtype;
+    if (v.kind == PROA_SCALAR_FLOAT && is_whole(x)) dtype = PROA_F32;
+    if (v.kind == PROA_SCALAR_COMPLEX && dtype < PROA_C64) dtype = dtype == PROA_F64 ? PROA_C128 : PROA_C64;
+    return proa_full(PROA_SCALAR_SHAPE, v, .dtype = dtype);
+}
+
+static proa_tensor *call(binary_fn fn, proa_tensor *x, proa_tensor *y)
+{
+    if (!py_is_long(x) && !py_is_long(y)) return fn(x, y);
+    PyThreadState *thread = PyEval_SaveThread();
+    proa_tensor *out = fn(x, y);
+    PyEval_RestoreThread(thread);
+    return out;
+}
+
+/* x in the dtype of y where only y is floating or complex: what a number's dtype asks for. */
+static proa_tensor *raise_to(proa_tensor *x, const proa_tensor *y)
+{
+    return x && y && x->dtype != y->dtype ? proa_cast(x, (proa_dtype)y->dtype) : x;
+}
+
+/* Both operands as tensors. 1: done; 0: not for us; −1: exception. */
+static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
+{
+    bool mine = py_is_tensor(a);
+    PyObject *other = mine ? b : a;
+    proa_tensor *self = py_tensor_of(mine ? a : b), *made;
+    proa_scalar v;
+    if (py_is_tensor(other)) {
+        made = py_tensor_of(other);
+    } else if (py_to_scalar(other, &v)) {
+        made = number_like(v, self);
+        self = raise_to(self, made);
+    } else if (!PyErr_Occurred() && PyObject_CheckBuffer(other) && !PyBytes_Check(other)) {
+        made = py_to_new_tensor(other, PROA_NODTYPE); /* a NumPy array */
+    } else {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    *x = mine ? self : made;
+    *y = mine ? made : self;
+    return *x && *y ? 1 : (PyErr_Occurred() ? -1 : (py_raise(), -1));
+}
+
+static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn)
+{
+    PROA_SCOPED;
+    if (Py_TYPE(a) == py_tensor_type && Py_TYPE(b) == py_tensor_type) /* the hot case first */
+        return py_wrap(call(fn, py_tensor_of(a), py_tensor_of(b)));
+    proa_tensor *x, *y;
+    int found = operands(a, b, &x, &y);
+    if (found < 0) return NULL;
+    if (!found) Py_RETURN_NOTIMPLEMENTED;
+    return py_wrap(call(fn, x, y));
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------ */
+
+/* y in x's dtype where promotion does not make them equal. */
+static proa_tensor *follow(const proa_tensor *x, proa_tensor *y)
+{
+    bool promote = !is_whole(x) && !is_whole(y);
+    return x->dtype == y->dtype || promote ? y : proa_cast(y, (proa_dtype)x->dtype);
+}
+
+static proa_tensor *add(proa_tensor *x, proa_tensor *y) { return proa_add(x, follow(x, y)); }
+static proa_tensor *subtract(proa_tensor *x, proa_tensor *y) { return proa_subtract(x, follow(x, y)); }
+static proa_tensor *multiply(proa_tensor *x, proa_tensor *y) { return proa_multiply(x, follow(x, y)); }
+static proa_tensor *matmul(proa_tensor *x, proa_tensor *y) { return proa_matmul(x, follow(x, y)); }
+
+static proa_tensor *divide(proa_tensor *x, proa_tensor *y)
+{
+    if (is_whole(x) && is_whole(y)) {
+        x = proa_cast(x, PROA_F32);
+        y = proa_cast(y, PROA_F32);
+    }
+    return x && y ? proa_divide(x, follow(x, y)) : NULL;
+}
+
+static proa_tensor *floor_divide(proa_tensor *x, proa_tensor *y) { return proa_floor_divide(x, follow(x, y)); }
+static proa_tensor *remainder_of(proa_tensor *x, proa_tensor *y) { return proa_remainder(x, follow(x, y)); }
+static proa_tensor *power(proa_tensor *x, proa_tensor *y) { return proa_elementwise_pow(x, follow(x, y)); }
+
+/* x·scale + bias in one op, where b is a number. 1: done; 0: no number; −1: exception. */
+static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
+{
+    bool mine = py_is_tensor(a);
+    PyObject *other = mine ? b : a;
+    proa_scalar v;
+    if (Py_TYPE(other) != &PyFloat_Type && Py_TYPE(other) != &PyLong_Type) return 0;
+    if (!py_to_scalar(other, &v)) return -1;
+    proa_tensor *x = py_tensor_of(mine ? a : b);
+    double number = v.kind == PROA_SCALAR_FLOAT ? v.f : (double)v.i;
+    bool exact = v.kind == PROA_SCALAR_FLOAT || (v.i > -(1LL << 53) && v.i < 1LL << 53);
+    bool wide = x->dtype == PROA_I64 && v.kind == PROA_SCALAR_INT; /* int64 maths is exact: no doubles */
+    if (!exact || wide || x->dtype == PROA_BOOL) return 0;
+    PROA_SCOPED;
+    if (is_whole(x) && (v.kind == PROA_SCALAR_FLOAT || op == '/')) x = proa_cast(x, PROA_F32);
+    if (!x) return py_raise(), -1;
+    double scale = op == '*' ? number : op == '/' ? 1 / number : op == '-' && !mine ? -1 : 1;
+    double bias = op == '+' ? number : op == '-' ? (mine ? -number : number) : 0;
+    *result = py_wrap(proa_scale(x, .scale = proa_scalar_float(scale), .bias = bias));
+    return *result ? 1 : -1;
+}
+
+#define SCALED(name, sign, fn)                                \
+    static PyObject *name(PyObject *a, PyObject *b)           \
+    {                                                         \
+        PyObject *result = NULL;                              \
+        int done = scaled(a, b, sign, &result);               \
+        return done ? result : binary(a, b, fn);              \
+    }
+SCALED(op_add, '+', add)
+SCALED(op_subtract, '-', subtract)
+SCALED(op_multiply, '*', multiply)
+
+/* A number on the left of / is no scale of x. */
+static PyObject *op_divide(PyObject *a, PyObject *b)
+{
+    PyObject *result = NULL;
+    int done = py_is_tensor(a) ? scaled(a, b, '/', &result) : 0;
+    return done ? result : binary(a, b, divide);
+}
+
+#define BINARY(name, fn) \
+    static PyObject *name(PyObject *a, PyObject *b) { return binary(a, b, fn); }
+BINARY(op_floor_divide, floor_divide)
+BINARY(op_remainder, remainder_of)
+BINARY(op_matmul, matmul)
+
+static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulo)
+{
+    if (modulo != Py_None) return PyErr_Format(PyExc_TypeError, "pow: a tensor takes no modulus");
+    proa_scalar v;
+    if (!py_is_tensor(a) || py_is_tensor(b) || !py_to_scalar(b, &v)) {
+        if (PyErr_Occurred()) return NULL;
+        return binary(a, b, power);
+    }
+    PROA_SCOPED;
+    proa_tensor *x = py_tensor_of(a);
+    if (is_whole(x) && v.kind == PROA_SCALAR_FLOAT) x = proa_cast(x, PROA_F32);
+    return py_wrap(x ? proa_pow(x, v) : NULL);
+}
+
+static proa_tensor *bit_and(proa_tensor *x, proa_tensor *y) { return proa_bitwise_and(x, follow(x, y)); }
+static proa_tensor *bit_or(proa_tensor *x, proa_tensor *y) { return proa_bitwise_or(x, follow(x, y)); }
+static proa_tensor *bit_xor(proa_tensor *x, proa_tensor *y) { return proa_bitwise_xor(x, follow(x, y)); }
+BINARY(op_and, bit_and)
+BINARY(op_or, bit_or)
+BINARY(op_xor, bit_xor)
+
+static PyObject *op_negative(PyObject *a)
+{
+    PROA_SCOPED;
+    return py_wrap(proa_neg(py_tensor_of(a)));
+}
+
+static PyObject *op_absolute(PyObject *a)
+{
+    PROA_SCOPED;
+    return py_wrap(proa_abs(py_tensor_of(a)));
+}
+
+static PyObject *op_invert(PyObject *a)
+{
+    PROA_SCOPED;
+    return py_wrap(proa_bitwise_not(py_tensor_of(a)));
+}
+
+/* ---- comparisons ----------------------------------------------------------------------- */
+
+#define COMPARE(name, op) \
+    static proa_tensor *name(proa_tensor *x, proa_tensor *y) { return op(x, follow(x, y)); }
+COMPARE(less_than, proa_less_than)
+COMPARE(less_equal, proa_less_equal)
+COMPARE(equal_to, proa_equal)
+COMPARE(not_equal_to, proa_not_equal)
+COMPARE(greater_than, proa_greater_than)
+COMPARE(greater_equal, proa_greater_equal)
+
+static PyObject *op_compare(PyObject *a, PyObject *b, int how)
+{
+    static const binary_fn fns[] = {[Py_LT] = less_than,    [Py_LE] = less_equal,   [Py_EQ] = equal_to,
+                                    [Py_NE] = not_equal_to, [Py_GT] = greater_than, [Py_GE] = greater_equal};
+    return binary(a, b, fns[how]);
+}
+
+static Py_hash_t op_hash(PyObject *self) { return _Py_HashPointer(self); }
+
+/* ---- as one number --------------------------------------------------------------------- */
+
+static bool is_one(const proa_tensor *t, const char *what)
+{
+    if (proa_is_symbolic(t))
+        PyErr_Format(PyExc_RuntimeError, "%s: a program's variable has no value while the program is built", what);
+    else if (t->numel != 1)
+        PyErr_Format(PyExc_ValueError, "%s: only a tensor of one element is a number; this one has shape %s", what,
+                     py_shape_text(t));
+    return !PyErr_Occurred();
+}
+
+static int op_truth(PyObject *self)
+{
+    proa_tensor *t = py_tensor_of(self);
+    return is_one(t, "bool") ? proa_item(t) != 0 : -1;
+}
+
+static PyObject *op_int(PyObject *self)
+{
+    proa_tensor *t = py_tensor_of(self);
+    if (!is_one(t, "int")) return NULL;
+    return is_whole(t) ? PyLong_FromLongLong(proa_item_int(t)) : PyLong_FromDouble(proa_item(t));
+}
+
+static PyObject *op_index(PyObject *self)
+{
+    proa_tensor *t = py_tensor_of(self);
+    if (!is_one(t, "index")) return NULL;
+    if (!is_whole(t))
+        return PyErr_Format(PyExc_TypeError, "index: expected an integer tensor, got %s",
+                            proa_dtype_name((proa_dtype)t->dtype));
+    return PyLong_FromLongLong(proa_item_int(t));
+}
+
+static PyObject *op_float(PyObject *self)
+{
+    proa_tensor *t = py_tensor_of(self);
+    return is_one(t, "float") ? PyFloat_FromDouble(proa_item(t)) : NULL;
+}
+
+PyType_Slot py_operator_slots[] = {
+    {Py_nb_add, op_add},
+    {Py_nb_subtract, op_subtract},
+    {Py_nb_multiply, op_multiply},
+    {Py_nb_true_divide, op_divide},
+    {Py_nb_floor_divide, op_floor_divide},
+    {Py_nb_remainder, op_remainder},
+    {Py_nb_power, op_power},
+    {Py_nb_matrix_multiply, op_matmul},
+    {Py_nb_and, op_and},
+    {Py_nb_or, op_or},
+    {Py_nb_xor, op_xor},
+    {Py_nb_negative, op_negative},
+    {Py_nb_absolute, op_absolute},
+    {Py_nb_invert, op_invert},
+    {Py_nb_bool, op_truth},
+    {Py_nb_int, op_int},
+    {Py_nb_index, op_index},
+    {Py_nb_float, op_float},
+    {Py_tp_richcompare, op_compare},
+    {Py_tp_hash, op_hash},
+    {0},
+};
