@@ -64,7 +64,10 @@ static proa_status start(step *w, const double *same)
 
 static proa_status finish(step *w)
 {
-    if (w->params.count) proa__parallel(w->chunk_of[w->params.count], 2, chunks, w);
+    int64_t count = w->params.count, elements = 0;
+    for (int64_t i = 0; i < count && elements < CHUNK; i++) elements += w->params.at[i]->numel;
+    if (elements < CHUNK) chunks(0, w->chunk_of[count], w); /* waking threads would cost more */
+    else proa__parallel(w->chunk_of[count], 2, chunks, w);
     proa_scratch_free(w->numbers);
     return PROA_OK;
 }
