@@ -5,14 +5,14 @@ from ... import _core
 def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     """Row weight[x] for every entry of x; rows at padding_idx are zeros without a gradient.
 
-    sparse: weight's gradient holds the rows that were used, not the whole table.
+    weight's gradient is dense; sparse is accepted, and changes neither values nor gradients.
     """
     rows = weight.shape[0]
     if padding_idx is None:
-        return _core.embedding(x, weight, -1, sparse)
+        return _core.embedding(x, weight)
     if not -rows <= padding_idx < rows:
         raise ValueError(f"embedding: padding_idx must be in [{-rows}, {rows}), got {padding_idx}")
-    return _core.embedding(x, weight, padding_idx % rows, sparse)
+    return _core.embedding(x, weight, padding_idx % rows)
 
 
 def one_hot(x, num_classes, name=None):
