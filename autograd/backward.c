@@ -27,13 +27,6 @@ static bool push(node_list *l, proa_node *n)
 
 /* ---- gradients on their way ------------------------------------------------------------ */
 
-static bool sole_owner(const proa_tensor *t)
-{
-    return atomic_load_explicit(&t->refs, memory_order_relaxed) == 1 && t->storage &&
-           atomic_load_explicit(&t->storage->refs, memory_order_relaxed) == 1 &&
-           !(t->flags & PROA_T_STRIDED) && !t->node && !t->storage->release;
-}
-
 /* Adds g to *slot, which owns what it holds. */
 static proa_status add_to(proa_tensor **slot, proa_tensor *g, bool create_graph)
 {
@@ -41,7 +34,7 @@ static proa_status add_to(proa_tensor **slot, proa_tensor *g, bool create_graph)
         *slot = proa_keep(g);
         return PROA_OK;
     }
-    if (!create_graph && (*slot)->kind == PROA_DENSE && g->kind == PROA_DENSE && sole_owner(*slot))
+    if (!create_graph && (*slot)->kind == PROA_DENSE && g->kind == PROA_DENSE && proa__sole_owner(*slot))
         return proa_add_(*slot, g) ? PROA_OK : proa_error();
     proa_tensor *sum = proa_add(*slot, g);
     if (!sum) return proa_error();
@@ -164,13 +157,15 @@ static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
 static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
 {
     if (create_graph || g->flags & PROA_T_SYMBOLIC || g->kind != PROA_DENSE) return proa_keep(g);
-    if (sole_owner(g)) return proa_keep(g);
+    if (proa__sole_owner(g)) return proa_keep(g);
     return proa_keep(proa_assign(g));
 }
 
 static proa_status store_gradient(struct proa_grad_info *info, proa_tensor **slot, bool create_graph)
 {
-    if (info->grad) return add_to(&info->grad, *slot, create_graph);
+    if (info->grad && !info->zeroed) return add_to(&info->grad, *slot, create_graph);
+    proa_release(info->grad);
+    info->zeroed = false;
     info->grad = own_gradient(*slot, create_graph);
     return info->grad ? PROA_OK : proa_error();
 }
@@ -328,7 +323,19 @@ static proa_status run_function(proa_node *n, bool create_graph)
     proa_tensors given = {n->n_out, proa_scope_alloc((size_t)n->n_out * sizeof(proa_tensor *))};
     if (!given.at) return proa_error();
     for (int32_t i = 0; i < n->n_out; i++) given.at[i] = output_gradient(n, i);
-    proa_tensors made = n->function.backward(n->inputs, n->outputs, given, n->context);
+    proa_tensors outputs = n->outputs;
+    if (create_graph && outputs.count) { /* with their history, for the length of the call */
+        outputs.at = proa_scope_alloc((size_t)outputs.count * sizeof *outputs.at);
+        if (!outputs.at) return proa_error();
+        for (int64_t i = 0; i < outputs.count; i++) {
+            proa_tensor *t = n->outputs.at[i];
+            outputs.at[i] = t == proa_none ? t : proa__tensor_alias(t);
+            if (!outputs.at[i]) return proa_error();
+            if (t != proa_none && t->dtype >= PROA_F16)
+                proa__attach(outputs.at[i], proa__node_retain(n), (uint32_t)i);
+        }
+    }
+    proa_tensors made = n->function.backward(n->inputs, outputs, given, n->context);
     PROA_TRY(proa_error());
     if (made.count != n->n_edges)
         return proa_fail(

@@ -57,13 +57,15 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
 {
     proa_node *n = proa__node_new(PROA_NODE_FUNCTION, (int32_t)inputs.count, 0, (int32_t)inputs.count, 0);
     if (!n) return proa_error();
-    bool ok = keep_list(&n->inputs, inputs, false) && keep_list(&n->outputs, outputs, true) &&
+    bool ok = (fn->forget_inputs || keep_list(&n->inputs, inputs, false)) &&
+              (fn->forget_outputs || keep_list(&n->outputs, outputs, true)) &&
               proa__node_set_outputs(n, (int32_t)outputs.count);
     for (int32_t i = 0; ok && i < n->n_edges; i++) {
         proa_tensor *t = inputs.at[i];
         if (t == proa_none || !(t->flags & PROA_T_GRAD)) continue;
         ok = proa__edge_to(&n->edges[i], t);
-        if (t->storage) n->saved[n->n_saved++] = (proa_saved_version){t, proa__version(t)};
+        if (t->storage && !fn->forget_inputs)
+            n->saved[n->n_saved++] = (proa_saved_version){t, proa__version(t)};
     }
     if (!ok) {
         proa__node_release(n);
@@ -187,8 +189,10 @@ static void recompute_release(void *context)
     proa__free(r);
 }
 
-static const proa_function recompute_function = {"recompute", recompute_forward, recompute_backward,
-                                                 recompute_release};
+static const proa_function recompute_function = {.name = "recompute",
+                                                 .forward = recompute_forward,
+                                                 .backward = recompute_backward,
+                                                 .release = recompute_release};
 
 proa_tensors proa_recompute(proa_tensors (*fn)(proa_tensors inputs, void *context), proa_tensors inputs,
                             void *context, void (*release)(void *))

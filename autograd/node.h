@@ -35,6 +35,7 @@ struct proa_grad_info {
     int32_t n_hooks;
     int64_t next_hook;
     bool retain; /* of a tensor that is not a leaf */
+    bool zeroed; /* grad counts as zeros, whatever its memory says: proa_zero_grad */
 };
 
 /* A saved tensor and the version it had. */
@@ -118,6 +119,14 @@ static inline void proa__attach(proa_tensor *t, proa_node *n, uint32_t output)
         t->grad = NULL;
     }
     if (before) proa__node_release(before);
+}
+
+/* True if nobody else sees this tensor's memory: it may be written without being noticed. */
+static inline bool proa__sole_owner(const proa_tensor *t)
+{
+    return atomic_load_explicit(&t->refs, memory_order_relaxed) == 1 && t->storage &&
+           atomic_load_explicit(&t->storage->refs, memory_order_relaxed) == 1 &&
+           !(t->flags & PROA_T_STRIDED) && !t->node && !t->storage->release;
 }
 
 /* Gradient of the input's meta from what a rule returned: sums broadcast dims, casts, drops the imaginary

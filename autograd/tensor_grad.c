@@ -4,6 +4,11 @@
 
 #include <proa/ops.h>
 
+static size_t dense_bytes(const proa_tensor *t)
+{
+    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+}
+
 static bool may_want_gradient(const proa_tensor *t) { return t->dtype >= PROA_F16; }
 
 static proa_status check_tensor(const char *who, const proa_tensor *t)
@@ -37,7 +42,13 @@ void proa_restore_recording_(const bool *was) { proa_door_set(PROA_DOOR_RECORD, 
 
 proa_tensor *proa_grad_of(const proa_tensor *leaf)
 {
-    return leaf && leaf->grad && leaf->grad->grad ? leaf->grad->grad : proa_none;
+    struct proa_grad_info *info = leaf ? leaf->grad : NULL;
+    if (!info || !info->grad) return proa_none;
+    if (info->zeroed) { /* whoever looks sees zeros in memory */
+        info->zeroed = false;
+        memset(info->grad->data, 0, dense_bytes(info->grad));
+    }
+    return info->grad;
 }
 
 void proa_clear_grad(proa_tensor *leaf)
@@ -45,6 +56,29 @@ void proa_clear_grad(proa_tensor *leaf)
     if (!leaf || !leaf->grad) return;
     proa_release(leaf->grad->grad);
     leaf->grad->grad = NULL;
+    leaf->grad->zeroed = false;
+}
+
+proa_status proa_zero_grad(proa_tensor *leaf)
+{
+    struct proa_grad_info *info = leaf ? leaf->grad : NULL;
+    if (!info || !info->grad || info->zeroed) return PROA_OK;
+    proa_tensor *g = info->grad;
+    if (g->kind == PROA_DENSE && proa__sole_owner(g)) {
+        info->zeroed = true;
+        return PROA_OK;
+    }
+    bool plain = g->kind == PROA_DENSE && !g->node && !(g->flags & (PROA_T_STRIDED | PROA_T_SYMBOLIC));
+    if (plain) { /* others hold it: they see the zeros, too */
+        memset(g->data, 0, dense_bytes(g));
+        proa__bump_version(g);
+        return PROA_OK;
+    }
+    PROA_TRY(proa_error());
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    proa_tensor *zeros = proa_full_like(leaf, 0);
+    return zeros ? proa_set_grad(leaf, zeros) : proa_error();
 }
 
 proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad)
@@ -62,6 +96,7 @@ proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad)
     proa_keep(grad);
     proa_release(info->grad);
     info->grad = grad;
+    info->zeroed = false;
     return PROA_OK;
 }
 

@@ -52,6 +52,8 @@ PROA_API proa_tensor *proa_grad_of(const proa_tensor *leaf);
 PROA_API proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad);
 /* Drops the gradient. */
 PROA_API void proa_clear_grad(proa_tensor *leaf);
+/* Makes the gradient zeros, if there is one: its memory stays for the next backward. */
+PROA_API proa_status proa_zero_grad(proa_tensor *leaf);
 /* Keeps the gradient of a tensor that is not a leaf, too. */
 PROA_API proa_status proa_retain_grad(proa_tensor *t);
 
@@ -72,6 +74,7 @@ typedef struct proa_function {
     proa_tensors (*forward)(proa_tensors inputs, void *context);
     proa_tensors (*backward)(proa_tensors inputs, proa_tensors outputs, proa_tensors grads, void *context);
     void (*release)(void *context);
+    bool forget_inputs, forget_outputs; /* backward gets empty lists of them, and nothing keeps them */
 } proa_function;
 PROA_API proa_tensors proa_apply(const proa_function *fn, proa_tensors inputs, void *context);
 
