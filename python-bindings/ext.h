@@ -17,6 +17,7 @@
 typedef struct py_tensor {
     PyObject_HEAD proa_tensor *tensor; /* kept */
     PyObject *weak;
+    bool persistable;
 } py_tensor;
 
 /* Made once by PyInit__core and alive as long as the process. */

@@ -38,6 +38,7 @@ PyObject *py_wrap(proa_tensor *t)
     if (!self) return NULL;
     self->tensor = proa_keep(t);
     self->weak = NULL;
+    self->persistable = false;
     return (PyObject *)self;
 }
 
@@ -69,6 +70,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     if (!self) return NULL;
     self->tensor = proa_keep(t);
     self->weak = NULL;
+    self->persistable = false;
     return (PyObject *)self;
 }
 
@@ -193,6 +195,20 @@ static int set_name(PyObject *self, PyObject *value, void *closure)
     return proa_set_name(py_tensor_of(self), name) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
+static PyObject *get_persistable(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((py_tensor *)self)->persistable);
+}
+
+static int set_persistable(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    int on = value ? PyObject_IsTrue(value) : -1;
+    if (on >= 0) ((py_tensor *)self)->persistable = on;
+    return on < 0 ? -1 : 0;
+}
+
 static PyObject *get_version(PyObject *self, void *closure)
 {
     (void)closure;
@@ -221,6 +237,7 @@ static PyGetSetDef tensor_getset[] = {
     {"stop_gradient", get_stop_gradient, set_stop_gradient, "False: a gradient is wanted.", NULL},
     {"is_leaf", get_is_leaf, NULL, "True if no recorded op made it.", NULL},
     {"name", get_name, set_name, "Name of a parameter or variable.", NULL},
+    {"persistable", get_persistable, set_persistable, "True: saved with the model.", NULL},
     {"inplace_version", get_version, NULL, "How often it was written to.", NULL},
     {"T", get_transposed, NULL, "The tensor with its axes in reverse order.", NULL},
     {0},
@@ -344,6 +361,17 @@ static PyObject *tensor_copy_(PyObject *self, PyObject *args)
     return set_elements(self, value, "copy_");
 }
 
+/* The object shows what other shows from now on: elements, shape, dtype and history. */
+static PyObject *tensor_become(PyObject *self, PyObject *other)
+{
+    if (!py_is_tensor(other))
+        return PyErr_Format(PyExc_TypeError, "_become: expected a Tensor, got %s", Py_TYPE(other)->tp_name);
+    proa_tensor *before = py_tensor_of(self);
+    ((py_tensor *)self)->tensor = proa_retain(py_tensor_of(other));
+    proa_release(before);
+    return Py_NewRef(self);
+}
+
 static PyObject *number_at(const proa_tensor *t, const char *at)
 {
     proa_tensor one = *t; /* a look at one element; owns nothing */
@@ -455,6 +483,7 @@ static PyMethodDef tensor_methods[] = {
     {"is_contiguous", tensor_is_contiguous, METH_NOARGS, "True if row-major without gaps."},
     {"set_value", tensor_set_value, METH_O, "Overwrites the elements."},
     {"copy_", tensor_copy_, METH_VARARGS, "Overwrites the elements; returns itself."},
+    {"_become", tensor_become, METH_O, "Shows another tensor from now on; returns itself."},
     {"data_ptr", tensor_data_ptr, METH_NOARGS, "Address of the first element."},
     {"element_size", tensor_element_size, METH_NOARGS, "Bytes of one element."},
     {0},

@@ -1,3 +1,46 @@
-"""Proa for Python. At this stage the package is the thin extension proa._core: every op of the table,
-tensors that share memory with NumPy, gradients, and programs."""
-from . import _core  # noqa: F401
+"""Proa for Python: the namespace that scripts know as `paddle`. `import proa as paddle` is the one line that
+changes. Importing loads no module from outside Proa; subpackages are loaded when they are first named."""
+from . import _core
+from ._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Tensor, dtype  # noqa: F401
+from ._core import (bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16,  # noqa: F401
+                    int32, int64, uint8)
+from .tensor import *  # noqa: F401,F403
+from .tensor import to_string as _to_string
+from .autograd.guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
+from .framework import (ParamAttr, create_parameter, disable_static, finfo, get_cuda_rng_state,  # noqa: F401
+                        get_default_dtype, get_rng_state, iinfo, in_dynamic_mode, seed, set_cuda_rng_state,
+                        set_default_dtype, set_rng_state)
+
+__version__ = _core.version()
+
+# name -> the module that has it: loaded at first use
+_LAZY = {name: f".{name}" for name in """
+amp autograd callbacks device distributed framework hapi io jit linalg metric nn optimizer regularizer static tensor
+text utils version vision
+""".split()}
+_LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
+              "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",
+              "set_device": ".device:set_device", "get_device": ".device:get_device",
+              "is_compiled_with_cuda": ".device:is_compiled_with_cuda", "set_flags": ".utils.flags:set_flags",
+              "get_flags": ".utils.flags:get_flags", "LazyGuard": ".nn.initializer:LazyGuard",
+              "batch": ".io.reader:batch", "install_as_paddle": "._alias:install_as_paddle",
+              "show_config": ".utils.config:show_config"})
+
+
+def __getattr__(name):
+    where = _LAZY.get(name)
+    if where is None:
+        raise AttributeError(f"module 'paddle' has no attribute {name!r}")
+    import importlib
+    module, _, attribute = where.partition(":")
+    value = importlib.import_module(module, __name__)
+    value = getattr(value, attribute) if attribute else value
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(set(globals()) | set(_LAZY))
+
+
+Tensor.__repr__ = Tensor.__str__ = _to_string.tensor_to_string

@@ -66,7 +66,7 @@ def overwrite(x, y, what):
         return x
     if y.shape == x.shape and y.dtype == x.dtype:
         return _core.set_value_(x, y, axes=[], starts=[], ends=[])
-    return _core.rebind(x, y)
+    return x._become(y)
 
 
 def twin(fn, name):

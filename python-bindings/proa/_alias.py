@@ -1,0 +1,46 @@
+"""Proa under the name `paddle`: after install_as_paddle, `import paddle` and every `paddle.x.y` are Proa's
+modules, the same objects under both names."""
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+
+ALIAS = "paddle"
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds paddle.x.y as the module proa.x.y."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != ALIAS and not name.startswith(ALIAS + "."):
+            return None
+        own = __package__ + name[len(ALIAS):]
+        try:
+            module = importlib.import_module(own)
+        except ModuleNotFoundError as e:
+            if e.name is not None and not own.startswith(e.name):
+                raise  # something that the module itself needs is missing
+            raise ModuleNotFoundError(f"No module named {name!r}: Proa does not have it", name=name) from None
+        spec = importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
+        spec.loader_state = module, module.__spec__
+        return spec
+
+    def create_module(self, spec):
+        return spec.loader_state[0]
+
+    def exec_module(self, module):
+        # the import system put the alias's spec on the module: give it its own back
+        module.__spec__ = module.__spec__.loader_state[1]
+
+
+def install_as_paddle():
+    """Makes `import paddle` mean Proa in this process; does nothing the second time.
+
+    RuntimeError if real Paddle is loaded already.
+    """
+    loaded = sys.modules.get(ALIAS)
+    if loaded is not None and loaded is not sys.modules[__package__]:
+        raise RuntimeError("install_as_paddle: another `paddle` is loaded already; call this before importing it")
+    if not any(isinstance(f, _Finder) for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    sys.modules[ALIAS] = sys.modules[__package__]
