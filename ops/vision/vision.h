@@ -1,0 +1,46 @@
+/* Images as inference, wire forms and kernels of this folder share them. May use core and ops.
+ * Implemented in infer.c. */
+#ifndef PROA_OPS_VISION_H
+#define PROA_OPS_VISION_H
+
+#include "ops/ints.h"
+#include "ops_impl.h"
+
+static inline bool vision_channels_last(proa_data_format f)
+{
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
+}
+
+/* What interpolate and its gradient are told. */
+typedef struct vision_resize {
+    const char *who;
+    const proa_ints *size;
+    const proa_floats *scale;
+    proa_interp_method mode;
+    bool align_corners;
+    int64_t align_mode;
+    proa_data_format format;
+} vision_resize;
+
+#define VISION_RESIZE(WHO, a)                                                                      \
+    ((vision_resize){WHO, &(a)->size, &(a)->scale, (a)->mode, (a)->align_corners, (a)->align_mode, \
+                     (a)->data_format})
+
+/* x's shape as `shape` → out's, dims −1 where only running tells. */
+proa_status proa__resized(const vision_resize *r, int ndim, const int64_t *shape, int64_t *out);
+
+/* Windows of unfold and fold over images of size in[2]; out[2] windows each way. */
+typedef struct vision_windows {
+    int64_t kernel[2], stride[2], before[2], after[2], dilation[2], in[2], out[2];
+} vision_windows;
+
+proa_status proa__windows(const char *who, const proa_ints lists[4], const int64_t in[2], vision_windows *w);
+
+/* The one floor(C · ratio), the other, and the rest of temporal_shift's channels. */
+static inline void vision_shift_channels(int64_t channels, double ratio, int64_t *back, int64_t *ahead)
+{
+    *back = (int64_t)((float)channels * (float)ratio);
+    *ahead = (int64_t)((float)channels * 2 * (float)ratio);
+}
+
+#endif

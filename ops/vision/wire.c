@@ -1,0 +1,148 @@
+/* Interpolation in Paddle's programs: one op type a mode, sizes as separate numbers, a tensor or a list of
+ * tensors. May use core and ops. */
+#include "ops/wire_like.h"
+#include "ops/vision/vision.h"
+
+static const char *const forward_types[] = {"nearest_interp_v2", "bilinear_interp_v2", "bicubic_interp_v2",
+                                            "trilinear_interp_v2", "linear_interp_v2"};
+static const char *const backward_types[] = {"nearest_interp_v2_grad", "bilinear_interp_v2_grad",
+                                             "bicubic_interp_v2_grad", "trilinear_interp_v2_grad",
+                                             "linear_interp_v2_grad"};
+static const char *const method_names[] = {"nearest", "bilinear", "bicubic", "trilinear", "linear"};
+static const char *const size_names[] = {"out_d", "out_h", "out_w"};
+
+static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
+
+/* What a program says of a resize, gathered from whichever slots and attributes it uses. */
+typedef struct resize_read {
+    int64_t at[3];
+    double factors[3];
+    proa_ints size;
+    proa_floats scale;
+    bool align_corners;
+    int64_t align_mode;
+    proa_data_format format;
+} resize_read;
+
+/* Sizes that factors in a tensor give: known only when the program runs. */
+static proa_tensor *size_from_scale(proa_tensor *x, proa_tensor *scale, bool last)
+{
+    int64_t first = last ? 1 : 2, n = x->ndim - 2;
+    proa_tensor *dims = proa_slice(proa_shape(x), PROA_INTS(0), PROA_INTS(first), PROA_INTS(first + n));
+    proa_tensor *scaled = proa_multiply(proa_cast(dims, PROA_F32), proa_cast(scale, PROA_F32));
+    return proa_cast(proa_floor(scaled), PROA_I32);
+}
+
+/* `old`: the forms without _v2, whose scale is one number. */
+static proa_status read_resize(proa_wire_reader *r, const proa_tensor *like, bool old, resize_read *f)
+{
+    int n = like->ndim - 2;
+    const char *layout = proa_wire_string(r, "data_layout", "NCHW");
+    proa_tensor *size = proa_wire_input(r, "OutSize"), *factors = proa_wire_input(r, "Scale");
+    proa_tensors sizes = proa_wire_inputs(r, "SizeTensor");
+    proa_floats scale = old ? (proa_floats){0} : proa_wire_floats(r, "scale");
+    double one = old ? proa_wire_float(r, "scale", 0) : 0;
+    bool last = layout[0] && layout[strlen(layout) - 1] == 'C', known = n >= 1 && n <= 3;
+    f->format = last ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW;
+    f->align_corners = proa_wire_int(r, "align_corners", 1) != 0;
+    f->align_mode = proa_wire_int(r, "align_mode", 1);
+    for (int i = 0; known && i < n; i++) {
+        f->at[i] = proa_wire_int(r, size_names[3 - n + i], 0);
+        known = f->at[i] > 0;
+    }
+    if (sizes.count) f->size = (proa_ints){sizes.count, NULL, NULL, sizes.at};
+    else if (is_given(size)) f->size = (proa_ints){.tensor = size};
+    else if (is_given(factors))
+        f->size = (proa_ints){.tensor = size_from_scale((proa_tensor *)(uintptr_t)like, factors, last)};
+    else if (scale.count && scale.at[0] > 0) f->scale = scale;
+    else if (one > 0) f->factors[0] = one, f->scale = (proa_floats){1, f->factors};
+    else if (known) f->size = (proa_ints){n, f->at, NULL, NULL};
+    return proa_error();
+}
+
+static proa_status read_forward(proa_wire_reader *r, proa_interp_method mode, bool old)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    resize_read f = {0};
+    if (!x) return proa_error();
+    PROA_TRY(read_resize(r, x, old, &f));
+    return proa_wire_result(r, "Out",
+                            proa_interpolate(x, .size = f.size, .scale = f.scale, .mode = mode,
+                                             .align_corners = f.align_corners, .align_mode = f.align_mode,
+                                             .data_format = f.format));
+}
+
+static proa_status read_backward(proa_wire_reader *r, proa_interp_method mode)
+{
+    proa_tensor *x = proa_wire_input(r, "X"), *d_out = proa_wire_input(r, "Out@GRAD");
+    resize_read f = {0};
+    if (!x || !d_out) return proa_error();
+    PROA_TRY(read_resize(r, x, false, &f));
+    return proa_wire_result(r, "X@GRAD",
+                            proa_interpolate_grad(d_out, proa__shape_like(x), .size = f.size,
+                                                  .scale = f.scale, .mode = mode,
+                                                  .align_corners = f.align_corners,
+                                                  .align_mode = f.align_mode, .data_format = f.format));
+}
+
+#define READERS(name, NAME)                                       \
+    proa_status interpolate_read_##name(proa_wire_reader *r)      \
+    {                                                             \
+        return read_forward(r, PROA_INTERP_METHOD_##NAME, false); \
+    }                                                             \
+    proa_status interpolate_read_old_##name(proa_wire_reader *r)  \
+    {                                                             \
+        return read_forward(r, PROA_INTERP_METHOD_##NAME, true);  \
+    }                                                             \
+    proa_status interpolate_grad_read_##name(proa_wire_reader *r) \
+    {                                                             \
+        return read_backward(r, PROA_INTERP_METHOD_##NAME);       \
+    }
+READERS(nearest, NEAREST)
+READERS(bilinear, BILINEAR)
+READERS(bicubic, BICUBIC)
+READERS(trilinear, TRILINEAR)
+READERS(linear, LINEAR)
+
+static proa_status put_resize(proa_wire_writer *w, const vision_resize *r, int ndim)
+{
+    int n = ndim - 2;
+    double factors[3] = {1, 1, 1};
+    bool given = r->size->count > 0 || r->size->tensor;
+    if (r->size->tensor && r->size->tensor != proa_none)
+        PROA_TRY(proa_wire_put_input(w, "OutSize", r->size->tensor));
+    for (int i = 0; i < 3; i++) {
+        bool named = given && !proa__ints_from_tensor(r->size) && i >= 3 - n;
+        int64_t size = named ? r->size->at[i - (3 - n)] : -1;
+        PROA_TRY(proa_wire_put_int(w, size_names[i], PROA_WIRE_INT, size));
+    }
+    for (int i = 0; i < n && r->size->tensors; i++)
+        PROA_TRY(proa_wire_put_input(w, "SizeTensor", r->size->tensors[i]));
+    for (int i = 0; i < n && !given; i++) factors[i] = r->scale->at[r->scale->count == 1 ? 0 : i];
+    PROA_TRY(proa_wire_put_floats(w, "scale", (proa_floats){given ? 0 : n, factors}));
+    PROA_TRY(proa_wire_put_string(w, "data_layout", vision_channels_last(r->format) ? "NHWC" : "NCHW"));
+    PROA_TRY(proa_wire_put_string(w, "interp_method", method_names[r->mode]));
+    PROA_TRY(proa_wire_put_int(w, "align_corners", PROA_WIRE_BOOLEAN, r->align_corners));
+    return proa_wire_put_int(w, "align_mode", PROA_WIRE_INT, r->align_mode);
+}
+
+proa_status interpolate_write(const void *args, proa_wire_writer *w)
+{
+    const proa_interpolate_args *a = args;
+    PROA_TRY(proa_wire_op(w, forward_types[a->mode]));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(put_resize(w, &VISION_RESIZE("interpolate", a), a->x->ndim));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+proa_status interpolate_grad_write(const void *args, proa_wire_writer *w)
+{
+    const proa_interpolate_grad_args *a = args;
+    proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x);
+    if (!x) return proa_error();
+    PROA_TRY(proa_wire_op(w, backward_types[a->mode]));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
+    PROA_TRY(put_resize(w, &VISION_RESIZE("interpolate_grad", a), a->d_x->ndim));
+    return proa_wire_put_output(w, "X@GRAD", a->d_x);
+}
