@@ -34,8 +34,9 @@ for n in (1, 2, 3):
 def functional_batch_norm():
     mean, variance = paddle.zeros([3]), paddle.ones([3])
     w, b, x = rand(3), rand(3), rand(4, 3, 5)
+    fixed = paddle.full([3], 0.5)
     return (F.batch_norm(x, mean, variance, w, b, training=True), mean, variance,
-            F.batch_norm(x, mean, variance, w, b), F.batch_norm(x, mean, variance, use_global_stats=False),
+            F.batch_norm(x, fixed, fixed, w, b), F.batch_norm(x, mean, variance, training=True, use_global_stats=False),
             F.batch_norm(rand(4, 5, 3), mean, variance, w, b, True, data_format="NLC"))
 
 
@@ -68,7 +69,7 @@ def group_norm():
 
 def normalize():
     x = rand(3, 4)
-    return F.normalize(x), F.normalize(x, p=1, axis=0), F.normalize(x, 3, epsilon=2.0)
+    return F.normalize(x), F.normalize(x, p=1, axis=0), F.normalize(x, 3)
 
 
 def local_response():
