@@ -225,11 +225,11 @@ def projected(rng, tensors):
     None if there are no such tensors."""
     total = None
     for t in tensors:
-        if t.dtype not in ("float64", "complex128"):
+        if str(t.dtype).split(".")[-1] not in ("float64", "complex128"):
             continue
-        w = _core.from_numpy(direction(rng, tuple(t.shape), t.dtype == "complex128"))
+        w = _core.from_numpy(direction(rng, tuple(t.shape), str(t.dtype).endswith("complex128")))
         part = _core.sum(_core.multiply(t, w))
-        part = _core.real(part) if t.dtype == "complex128" else part
+        part = _core.real(part) if str(t.dtype).endswith("complex128") else part
         total = part if total is None else _core.add(total, part)
     return total
 
