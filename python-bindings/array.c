@@ -86,13 +86,15 @@ static proa_tensor *share(PyObject *array, bool bits)
             return NULL;
         }
     }
-    proa_dtype dtype = bits && view->itemsize == 2 ? PROA_BF16 : dtype_of_format(view->format, view->itemsize);
+    proa_dtype dtype =
+        bits && view->itemsize == 2 ? PROA_BF16 : dtype_of_format(view->format, view->itemsize);
     proa_tensor *t = NULL;
     if (dtype == PROA_NODTYPE)
         PyErr_Format(PyExc_TypeError, "arrays of format '%s' have no dtype here; convert them first",
                      view->format ? view->format : "");
     else if (view->ndim > PROA_MAX_DIMS)
-        PyErr_Format(PyExc_ValueError, "a tensor has at most %d axes, the array has %d", PROA_MAX_DIMS, view->ndim);
+        PyErr_Format(PyExc_ValueError, "a tensor has at most %d axes, the array has %d", PROA_MAX_DIMS,
+                     view->ndim);
     else
         t = proa_from_foreign(view->buf, (proa_ints){view->ndim, (const int64_t *)view->shape, NULL, NULL},
                               (const int64_t *)view->strides, dtype, release_buffer, view);
@@ -130,9 +132,9 @@ static bool is_list(PyObject *obj) { return PyList_Check(obj) || PyTuple_Check(o
 static void look(PyObject *obj, int depth, py_nest *n)
 {
     if (!is_list(obj)) {
-        proa_dtype d = PyBool_Check(obj)       ? PROA_BOOL
-                       : PyLong_CheckExact(obj)  ? PROA_I64
-                       : PyFloat_CheckExact(obj) ? PROA_F32
+        proa_dtype d = PyBool_Check(obj)           ? PROA_BOOL
+                       : PyLong_CheckExact(obj)    ? PROA_I64
+                       : PyFloat_CheckExact(obj)   ? PROA_F32
                        : PyComplex_CheckExact(obj) ? PROA_C64
                                                    : PROA_NODTYPE;
         if (n->ndim < 0) n->ndim = depth;
@@ -250,8 +252,10 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
         t = wanted == (proa_dtype)shared->dtype ? proa_assign(shared) : proa_cast(shared, wanted);
     } else if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "to_tensor: the data is no array of numbers: rows of different lengths, or "
-                                       "objects of type %s inside", Py_TYPE(data)->tp_name);
+        PyErr_Format(PyExc_ValueError,
+                     "to_tensor: the data is no array of numbers: rows of different lengths, or "
+                     "objects of type %s inside",
+                     Py_TYPE(data)->tp_name);
     }
     Py_DECREF(array);
     return t;
@@ -265,7 +269,8 @@ static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
     PyObject *data, *dtype_object = Py_None, *place = Py_None;
     int stop = 1;
     proa_dtype dtype;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOp:to_tensor", names, &data, &dtype_object, &place, &stop))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOp:to_tensor", names, &data, &dtype_object, &place,
+                                     &stop))
         return NULL;
     if (!py_to_dtype(dtype_object, &dtype)) return NULL;
     PROA_SCOPED;
@@ -331,18 +336,23 @@ static void dl_capsule_free(PyObject *capsule)
 static PyObject *to_dlpack(PyObject *module, PyObject *obj)
 {
     (void)module;
-    if (!py_is_tensor(obj)) return PyErr_Format(PyExc_TypeError, "to_dlpack: expected a Tensor, got %s",
-                                                Py_TYPE(obj)->tp_name);
+    if (!py_is_tensor(obj))
+        return PyErr_Format(PyExc_TypeError, "to_dlpack: expected a Tensor, got %s", Py_TYPE(obj)->tp_name);
     proa_tensor *t = py_tensor_of(obj);
-    if (proa_is_symbolic(t)) return PyErr_Format(PyExc_BufferError, "to_dlpack: a program's variable has no data");
+    if (proa_is_symbolic(t))
+        return PyErr_Format(PyExc_BufferError, "to_dlpack: a program's variable has no data");
     dl_export *e = calloc(1, sizeof *e); /* freed by whoever takes it, perhaps without the interpreter */
     if (!e) return PyErr_NoMemory();
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
     for (int i = 0; i < t->ndim; i++) e->shape[i] = t->shape[i], e->strides[i] = t->strides[i] / item;
-    e->managed = (dl_managed){.t = {.data = t->data, .device = {DL_CPU, 0}, .ndim = t->ndim,
+    e->managed = (dl_managed){.t = {.data = t->data,
+                                    .device = {DL_CPU, 0},
+                                    .ndim = t->ndim,
                                     .dtype = {dl_code((proa_dtype)t->dtype), (uint8_t)(item * 8), 1},
-                                    .shape = e->shape, .strides = e->strides},
-                              .context = proa_keep(t), .deleter = dl_delete};
+                                    .shape = e->shape,
+                                    .strides = e->strides},
+                              .context = proa_keep(t),
+                              .deleter = dl_delete};
     PyObject *capsule = PyCapsule_New(&e->managed, "dltensor", dl_capsule_free);
     if (!capsule) dl_delete(&e->managed);
     return capsule;
@@ -368,15 +378,18 @@ static proa_dtype dl_dtype(const dl_tensor *t)
 static PyObject *from_dlpack(PyObject *module, PyObject *obj)
 {
     (void)module;
-    PyObject *capsule = PyCapsule_CheckExact(obj) ? Py_NewRef(obj) : PyObject_CallMethod(obj, "__dlpack__", NULL);
+    PyObject *capsule =
+        PyCapsule_CheckExact(obj) ? Py_NewRef(obj) : PyObject_CallMethod(obj, "__dlpack__", NULL);
     if (!capsule) return NULL;
     dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
     PyObject *result = NULL;
     PROA_SCOPED;
     proa_dtype dtype = m ? dl_dtype(&m->t) : PROA_NODTYPE;
     if (m && (m->t.device.type != DL_CPU || dtype == PROA_NODTYPE || m->t.ndim > PROA_MAX_DIMS)) {
-        PyErr_Format(PyExc_BufferError, "from_dlpack: expected a CPU tensor of a dtype that paddle has and at most "
-                                        "%d axes", PROA_MAX_DIMS);
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack: expected a CPU tensor of a dtype that paddle has and at most "
+                     "%d axes",
+                     PROA_MAX_DIMS);
     } else if (m) {
         int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size(dtype);
         for (int i = 0; m->t.strides && i < m->t.ndim; i++) strides[i] = m->t.strides[i] * item;

@@ -1,4 +1,4 @@
-/* Gradients for Python: grad and backward, hooks, PyLayer's node, the optimiser's view of gradients, autocast.
+/* Gradients for Python: grad, backward, hooks, PyLayer's node, the optimiser's view of gradients, autocast.
  * Python code called from backward gets the interpreter back, and what it raises arrives as it was raised.
  * Uses ext.h. */
 #include "ext.h"
@@ -33,10 +33,7 @@ PyObject *py_raise_backward(void)
 }
 
 /* A tensor that Python returned, alive until the engine's scope ends. */
-static proa_tensor *held(PyObject *obj)
-{
-    return proa_adopt(proa_retain(py_tensor_of(obj)));
-}
+static proa_tensor *held(PyObject *obj) { return proa_adopt(proa_retain(py_tensor_of(obj))); }
 
 /* ---- backward and grad ------------------------------------------------------------------- */
 

@@ -91,7 +91,8 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
         return one && to_int(obj, one);
     }
     if (PyUnicode_Check(obj) || !PySequence_Check(obj)) {
-        PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what, Py_TYPE(obj)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what,
+                     Py_TYPE(obj)->tp_name);
         return false;
     }
     PyObject *fast = PySequence_Fast(obj, what);
@@ -100,7 +101,8 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
     int64_t *at = scope_room(n, sizeof *at);
     proa_tensor **tensors = NULL;
     bool ok = at != NULL;
-    for (Py_ssize_t i = 0; ok && i < n; i++) ok = to_entry(PySequence_Fast_GET_ITEM(fast, i), i, n, at, &tensors);
+    for (Py_ssize_t i = 0; ok && i < n; i++)
+        ok = to_entry(PySequence_Fast_GET_ITEM(fast, i), i, n, at, &tensors);
     Py_DECREF(fast);
     *out = (proa_ints){n, at, NULL, tensors};
     return ok;
@@ -109,7 +111,8 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
 static bool to_floats(const char *who, const char *name, PyObject *obj, proa_floats *out)
 {
     bool one = PyFloat_Check(obj) || PyLong_Check(obj);
-    if (!one && (PyUnicode_Check(obj) || !PySequence_Check(obj))) return wrong(who, name, "a list of numbers", obj);
+    if (!one && (PyUnicode_Check(obj) || !PySequence_Check(obj)))
+        return wrong(who, name, "a list of numbers", obj);
     PyObject *fast = one ? PyTuple_Pack(1, obj) : PySequence_Fast(obj, "expected a list of numbers");
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);

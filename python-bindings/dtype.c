@@ -195,11 +195,14 @@ static PyTypeObject place_type = {
     .tp_methods = place_methods,
     .tp_doc = "Where a tensor lies.",
 };
-#define PLACE(variable, label, make, text)                                                                  \
-    static PyTypeObject variable = {                                                                        \
-        PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa." label, .tp_basicsize = sizeof(py_place),           \
-        .tp_flags = Py_TPFLAGS_DEFAULT, .tp_base = &place_type, .tp_new = make, .tp_repr = place_repr,      \
-        .tp_doc = text}
+#define PLACE(variable, label, make, text)                                                  \
+    static PyTypeObject variable = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa." label, \
+                                    .tp_basicsize = sizeof(py_place),                       \
+                                    .tp_flags = Py_TPFLAGS_DEFAULT,                         \
+                                    .tp_base = &place_type,                                 \
+                                    .tp_new = make,                                         \
+                                    .tp_repr = place_repr,                                  \
+                                    .tp_doc = text}
 PLACE(cpu_type, "CPUPlace", cpu_new, "The CPU.");
 PLACE(gpu_type, "CUDAPlace", gpu_new, "GPU number id.");
 PLACE(pinned_type, "CUDAPinnedPlace", pinned_new, "Host memory that GPUs copy from fast.");

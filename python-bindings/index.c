@@ -38,7 +38,8 @@ static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
     Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError), n = (Py_ssize_t)x->shape[k->source];
     if (i == -1 && PyErr_Occurred()) return false;
     if (n >= 0 && (i < -n || i >= n)) {
-        PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d with %zd elements", i, k->source, n);
+        PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d with %zd elements", i,
+                     k->source, n);
         return false;
     }
     if (i < 0 && n >= 0) i += n;
@@ -92,10 +93,12 @@ static bool add_array(py_key *k, const proa_tensor *x, proa_tensor *t)
     for (int d = 0; found && d < covers; d++, k->n_arrays++, k->view++, k->source++) {
         proa_tensor *one = found;
         if (mask)
-            one = proa_slice(found, PROA_INTS(1), PROA_INTS(d), PROA_INTS(d + 1), .decrease_axis = PROA_INTS(1));
+            one = proa_slice(found, PROA_INTS(1), PROA_INTS(d), PROA_INTS(d + 1),
+                             .decrease_axis = PROA_INTS(1));
         int64_t n = x->shape[k->source];
         if (one && !mask && n >= 0) { /* negative indices count from the end */
-            proa_tensor *zero = proa_full(PROA_SCALAR_SHAPE, proa_scalar_int(0), .dtype = (proa_dtype)one->dtype);
+            proa_tensor *zero =
+                proa_full(PROA_SCALAR_SHAPE, proa_scalar_int(0), .dtype = (proa_dtype)one->dtype);
             proa_tensor *wrapped = proa_scale(one, .bias = (double)n);
             one = zero && wrapped ? proa_where(proa_less_than(one, zero), wrapped, one) : NULL;
         }
@@ -111,7 +114,8 @@ static bool add_item(py_key *k, const proa_tensor *x, PyObject *item)
     if (item == Py_None) return add_none(k);
     if (PySlice_Check(item)) return add_slice(k, x, item);
     if (PyBool_Check(item) || PyFloat_Check(item) || PyUnicode_Check(item)) {
-        PyErr_Format(PyExc_IndexError, "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
+        PyErr_Format(PyExc_IndexError,
+                     "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
                      Py_TYPE(item)->tp_name);
         return false;
     }
@@ -120,10 +124,12 @@ static bool add_item(py_key *k, const proa_tensor *x, PyObject *item)
         bool single = t->ndim == 0 && t->dtype != PROA_BOOL && !proa_is_symbolic(t);
         return single ? add_int(k, x, item) : add_array(k, x, t);
     }
-    bool array = PyList_Check(item) || PyTuple_Check(item) || PyObject_CheckBuffer(item) || PyRange_Check(item);
+    bool array =
+        PyList_Check(item) || PyTuple_Check(item) || PyObject_CheckBuffer(item) || PyRange_Check(item);
     if (!array || (PyIndex_Check(item) && PyLong_Check(item))) {
         if (PyIndex_Check(item)) return add_int(k, x, item);
-        PyErr_Format(PyExc_IndexError, "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
+        PyErr_Format(PyExc_IndexError,
+                     "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
                      Py_TYPE(item)->tp_name);
         return false;
     }
@@ -179,7 +185,8 @@ static bool read_key(py_key *k, const proa_tensor *x, PyObject *key)
 /* The view that ints, slices and None make. */
 static proa_tensor *basic(proa_tensor *x, const py_key *k)
 {
-    proa_ints axes = ints(k->n_axes, k->axes), starts = ints(k->n_axes, k->starts), ends = ints(k->n_axes, k->ends);
+    proa_ints axes = ints(k->n_axes, k->axes), starts = ints(k->n_axes, k->starts),
+              ends = ints(k->n_axes, k->ends);
     proa_ints dropped = ints(k->n_dropped, k->dropped);
     proa_tensor *out = x;
     if (k->strided)
@@ -195,8 +202,8 @@ static proa_tensor *basic(proa_tensor *x, const py_key *k)
 /* How the arrays lie: the axes they index first, the others after; and where their shape goes. */
 typedef struct py_gather {
     int64_t perm[PROA_MAX_DIMS];
-    int n, first; /* arrays; position of their axes in the result */
-    bool moved;   /* perm is no identity */
+    int n, first;       /* arrays; position of their axes in the result */
+    bool moved;         /* perm is no identity */
     proa_tensor *index; /* [..., n], int64 */
 } py_gather;
 
@@ -287,7 +294,8 @@ static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *v
     full = move_front(full, wide, g.first, true);
     proa_tensor *flat = full ? proa_reshape(full, PROA_INTS(n, width)) : NULL;
     proa_tensor *w = proa_from_data(weights, PROA_INTS(g.n), PROA_I64);
-    proa_tensor *row = w ? proa_reshape(proa_sum(proa_multiply(g.index, w), .axis = PROA_INTS(-1)), PROA_INTS(n)) : NULL;
+    proa_tensor *row =
+        w ? proa_reshape(proa_sum(proa_multiply(g.index, w), .axis = PROA_INTS(-1)), PROA_INTS(n)) : NULL;
     proa_tensor *table = proa_reshape(front, PROA_INTS(rows, width));
     proa_tensor *out = table && row && flat ? proa_scatter(table, row, flat) : NULL;
     if (out) out = proa_reshape(out, ints(front->ndim, front->shape));
@@ -335,9 +343,10 @@ int py_setitem(PyObject *self, PyObject *key, PyObject *value)
         proa_tensor *view = basic(x, &k);
         from = view ? scattered(view, &k, from) : NULL;
     }
-    if (from && proa_set_value_(x, from, ints(k.n_axes, k.axes), ints(k.n_axes, k.starts), ints(k.n_axes, k.ends),
-                                .steps = ints(k.n_axes, k.steps), .decrease_axes = ints(k.n_dropped, k.dropped),
-                                .none_axes = ints(k.n_added, k.added)))
+    if (from &&
+        proa_set_value_(x, from, ints(k.n_axes, k.axes), ints(k.n_axes, k.starts), ints(k.n_axes, k.ends),
+                        .steps = ints(k.n_axes, k.steps), .decrease_axes = ints(k.n_dropped, k.dropped),
+                        .none_axes = ints(k.n_added, k.added)))
         return 0;
     if (!PyErr_Occurred()) py_raise();
     return -1;

@@ -86,10 +86,7 @@ static PyObject *layer_init_subclass(PyObject *cls, PyObject *args, PyObject *ke
     Py_RETURN_NONE;
 }
 
-static bool filled(PyObject *dict)
-{
-    return dict && PyDict_Check(dict) && PyDict_GET_SIZE(dict) > 0;
-}
+static bool filled(PyObject *dict) { return dict && PyDict_Check(dict) && PyDict_GET_SIZE(dict) > 0; }
 
 static PyObject *layer_call(PyObject *self, PyObject *args, PyObject *keywords)
 {
@@ -119,8 +116,8 @@ static PyMethodDef layer_methods[] = {
 };
 
 static PyType_Slot layer_slots[] = {
-    {Py_tp_traverse, layer_traverse}, {Py_tp_clear, layer_clear},     {Py_tp_dealloc, layer_dealloc},
-    {Py_tp_getattro, layer_getattro}, {Py_tp_call, layer_call},       {Py_tp_members, layer_members},
+    {Py_tp_traverse, layer_traverse}, {Py_tp_clear, layer_clear},       {Py_tp_dealloc, layer_dealloc},
+    {Py_tp_getattro, layer_getattro}, {Py_tp_call, layer_call},         {Py_tp_members, layer_members},
     {Py_tp_methods, layer_methods},   {Py_tp_doc, "Base of nn.Layer."}, {0, NULL},
 };
 

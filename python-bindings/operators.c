@@ -88,7 +88,10 @@ static proa_tensor *divide(proa_tensor *x, proa_tensor *y)
     return x && y ? proa_divide(x, follow(x, y)) : NULL;
 }
 
-static proa_tensor *floor_divide(proa_tensor *x, proa_tensor *y) { return proa_floor_divide(x, follow(x, y)); }
+static proa_tensor *floor_divide(proa_tensor *x, proa_tensor *y)
+{
+    return proa_floor_divide(x, follow(x, y));
+}
 static proa_tensor *remainder_of(proa_tensor *x, proa_tensor *y) { return proa_remainder(x, follow(x, y)); }
 static proa_tensor *power(proa_tensor *x, proa_tensor *y) { return proa_elementwise_pow(x, follow(x, y)); }
 
@@ -114,12 +117,12 @@ static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
     return *result ? 1 : -1;
 }
 
-#define SCALED(name, sign, fn)                                \
-    static PyObject *name(PyObject *a, PyObject *b)           \
-    {                                                         \
-        PyObject *result = NULL;                              \
-        int done = scaled(a, b, sign, &result);               \
-        return done ? result : binary(a, b, fn);              \
+#define SCALED(name, sign, fn)                      \
+    static PyObject *name(PyObject *a, PyObject *b) \
+    {                                               \
+        PyObject *result = NULL;                    \
+        int done = scaled(a, b, sign, &result);     \
+        return done ? result : binary(a, b, fn);    \
     }
 SCALED(op_add, '+', add)
 SCALED(op_subtract, '-', subtract)
@@ -203,10 +206,11 @@ static Py_hash_t op_hash(PyObject *self) { return _Py_HashPointer(self); }
 static bool is_one(const proa_tensor *t, const char *what)
 {
     if (proa_is_symbolic(t))
-        PyErr_Format(PyExc_RuntimeError, "%s: a program's variable has no value while the program is built", what);
+        PyErr_Format(PyExc_RuntimeError, "%s: a program's variable has no value while the program is built",
+                     what);
     else if (t->numel != 1)
-        PyErr_Format(PyExc_ValueError, "%s: only a tensor of one element is a number; this one has shape %s", what,
-                     py_shape_text(t));
+        PyErr_Format(PyExc_ValueError, "%s: only a tensor of one element is a number; this one has shape %s",
+                     what, py_shape_text(t));
     return !PyErr_Occurred();
 }
 

@@ -96,7 +96,8 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args)
     const py_param *p = &self->entry->params[i];
     if (p->field < 0) {
         if (value == Py_None || !strcmp(p->name, "name")) return true;
-        PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", own_name(self), p->name);
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", own_name(self),
+                     p->name);
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
@@ -104,7 +105,8 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args)
     return py_to_field(own_name(self), f, p->name, value, args);
 }
 
-static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given, void *args)
+static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given,
+                          void *args)
 {
     if (!self->keywords && !make_keywords(self)) return false;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); k++) {
@@ -269,7 +271,8 @@ static PyObject *op_signature(PyObject *obj, void *closure)
 
 static PyObject *op_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<proa function %s%s>", own_name((py_op *)self), ((py_op *)self)->entry->signature);
+    return PyUnicode_FromFormat("<proa function %s%s>", own_name((py_op *)self),
+                                ((py_op *)self)->entry->signature);
 }
 
 /* Pickled and copied by name. */
@@ -314,10 +317,10 @@ static bool add_names(PyObject *module, const py_op *self)
 {
     for (const char *const *name = self->entry->names; *name; name++) {
         const char *last = strrchr(*name, '.') + 1;
-        PyObject *owner = !strncmp(*name, "_core.", 6)          ? module
-                          : !strncmp(*name, "Tensor.", 7)       ? (PyObject *)py_tensor_type
+        PyObject *owner = !strncmp(*name, "_core.", 6)            ? module
+                          : !strncmp(*name, "Tensor.", 7)         ? (PyObject *)py_tensor_type
                           : !strncmp(*name, "paddle.Tensor.", 14) ? (PyObject *)py_tensor_type
-                                                                : NULL;
+                                                                  : NULL;
         if (owner && PyObject_SetAttrString(owner, last, (PyObject *)self) != 0) return false;
     }
     return true;
@@ -332,7 +335,8 @@ bool py_add_ops(PyObject *module)
         *self = (py_op){self->ob_base, op_call, &py_entries[i], op, NULL, NULL};
         callables[i] = self;
         if (op->args_size > ARGS_MAX || self->entry->n_params > 63) {
-            PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for", op->name);
+            PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for",
+                         op->name);
             return false;
         }
         if (!add_names(module, self)) return false;
@@ -349,7 +353,8 @@ static PyObject *api(PyObject *module, PyObject *where)
     PyObject *found = prefix ? PyDict_New() : NULL;
     for (size_t i = 0; found && i < ENTRY_COUNT; i++)
         for (const char *const *name = py_entries[i].names; found && *name; name++) {
-            if (strncmp(*name, prefix, (size_t)n) || (*name)[n] != '.' || strchr(*name + n + 1, '.')) continue;
+            if (strncmp(*name, prefix, (size_t)n) || (*name)[n] != '.' || strchr(*name + n + 1, '.'))
+                continue;
             if (PyDict_SetItemString(found, *name + n + 1, (PyObject *)callables[i]) != 0) Py_CLEAR(found);
         }
     return found;

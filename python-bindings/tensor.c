@@ -64,7 +64,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     PROA_SCOPED;
     proa_tensor *t = data && py_is_tensor(data) ? py_tensor_of(data)
                      : data                     ? py_to_new_tensor(data, PROA_NODTYPE)
-                                                : proa_empty((proa_ints){1, (int64_t[]){0}, NULL, NULL}, PROA_F32);
+                            : proa_empty((proa_ints){1, (int64_t[]){0}, NULL, NULL}, PROA_F32);
     if (!t) return PyErr_Occurred() ? NULL : py_raise();
     py_tensor *self = (py_tensor *)type->tp_alloc(type, 0);
     if (!self) return NULL;
@@ -331,8 +331,9 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
         return PyErr_Format(PyExc_ValueError, "%s: expected a value of shape %s, got %s", who,
                             py_shape_text(t), py_shape_text(from));
     if (from->dtype != t->dtype)
-        return PyErr_Format(PyExc_ValueError, "%s: expected a value of dtype %s, got %s; convert it with astype",
-                            who, proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)from->dtype));
+        return PyErr_Format(PyExc_ValueError,
+                            "%s: expected a value of dtype %s, got %s; convert it with astype", who,
+                            proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)from->dtype));
     from = proa_assign(from); /* contiguous, and apart from t's memory */
     if (!from) return py_raise();
     if (proa_is_contiguous(t)) {
@@ -406,8 +407,10 @@ static PyObject *tensor_item(PyObject *self, PyObject *args)
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     if (!has_data(t, "item")) return NULL;
     if (n == 0 && t->numel != 1)
-        return PyErr_Format(PyExc_ValueError, "item: only a tensor of one element is a number; this one has "
-                            "shape %s: name the element", py_shape_text(t));
+        return PyErr_Format(PyExc_ValueError,
+                            "item: only a tensor of one element is a number; this one has "
+                            "shape %s: name the element",
+                            py_shape_text(t));
     int64_t index[PROA_MAX_DIMS] = {0};
     if (n != 0 && n != 1 && n != t->ndim)
         return PyErr_Format(PyExc_ValueError, "item: expected 1 or %d indices, got %zd", (int)t->ndim, n);
@@ -469,7 +472,8 @@ static PyObject *tensor_repr(PyObject *self)
 
 #define WITH_KEYWORDS(fn) (PyCFunction)(void (*)(void)) fn, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef tensor_methods[] = {
-    {"numpy", py_tensor_numpy, METH_NOARGS, "A new NumPy array of the elements (bfloat16: its bits as uint16)."},
+    {"numpy", py_tensor_numpy, METH_NOARGS,
+     "A new NumPy array of the elements (bfloat16: its bits as uint16)."},
     {"item", tensor_item, METH_VARARGS, "One element as a Python number."},
     {"tolist", tensor_tolist, METH_NOARGS, "The elements as nested lists."},
     {"astype", tensor_astype, METH_O, "The elements in another dtype."},
@@ -526,7 +530,8 @@ bool py_make_tensor_type(PyObject *module)
     if (!py_tensor_type) return false;
     /* NumPy leaves array + tensor to the tensor */
     PyObject *priority = PyLong_FromLong(100);
-    bool ok = priority && PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_priority__", priority) == 0 &&
+    bool ok = priority &&
+              PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_priority__", priority) == 0 &&
               PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_ufunc__", Py_None) == 0;
     Py_XDECREF(priority);
     return ok && PyModule_AddObjectRef(module, "Tensor", (PyObject *)py_tensor_type) == 0;

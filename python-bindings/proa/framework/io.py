@@ -72,10 +72,13 @@ def _pickler(file, protocol):
 
     import numpy as np
     new_numpy = np._core if hasattr(np, "_core") and int(np.__version__.split(".")[0]) >= 2 else None
+    basic = {type(None), bool, int, float, str, bytes, list, tuple, dict}
     plain = (np.ndarray, np.generic, np.dtype, OrderedDict, defaultdict, set, frozenset, complex, bytearray, slice,
              range, argparse.Namespace)
 
     def reduce(self, obj):
+        if type(obj) in basic:
+            return NotImplemented
         if isinstance(obj, _core.Tensor):
             return tuple, ((obj.name, _to_array(obj)),)
         if _is_layer(obj):
