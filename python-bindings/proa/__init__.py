@@ -15,15 +15,19 @@ __version__ = _core.version()
 
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """
-amp autograd callbacks device distributed framework hapi io jit linalg metric nn optimizer regularizer static tensor
-text utils version vision
+amp autograd callbacks device distributed framework hapi io linalg metric nn optimizer regularizer static tensor
+utils version vision
 """.split()}
 _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
               "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",
               "set_device": ".device:set_device", "get_device": ".device:get_device",
-              "is_compiled_with_cuda": ".device:is_compiled_with_cuda", "set_flags": ".utils.flags:set_flags",
-              "get_flags": ".utils.flags:get_flags", "LazyGuard": ".nn.initializer:LazyGuard",
-              "batch": ".io.reader:batch", "install_as_paddle": "._alias:install_as_paddle",
+              "is_compiled_with_cuda": ".device:is_compiled_with_cuda",
+              "is_compiled_with_xpu": ".device:is_compiled_with_xpu",
+              "is_compiled_with_rocm": ".device:is_compiled_with_rocm",
+              "is_compiled_with_npu": ".device:is_compiled_with_npu",
+              "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",
+              "get_flags": ".utils.flags:get_flags",
+              "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
               "show_config": ".utils.config:show_config"})
 
 

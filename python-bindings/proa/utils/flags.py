@@ -1,0 +1,46 @@
+"""FLAGS_ settings: paddle.set_flags and paddle.get_flags."""
+from .. import _core
+
+
+def _name(name, who):
+    if not isinstance(name, str):
+        raise TypeError(f"{who}: a flag's name must be a str, got {type(name).__name__}")
+    return name
+
+
+def _typed(text):
+    """A flag's value: the int or float that the text is, or the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def set_flags(flags):
+    """Sets the flags of a dict {'FLAGS_<name>': value}. ValueError for a flag that Proa does not have."""
+    if not isinstance(flags, dict):
+        raise TypeError(f"set_flags: flags must be a dict, got {type(flags).__name__}")
+    for name, value in flags.items():
+        if isinstance(value, bool):
+            value = int(value)
+        try:
+            _core.set_flag(_name(name, "set_flags"), str(value))
+        except (KeyError, LookupError, RuntimeError) as e:
+            raise ValueError(f"set_flags: {e.args[0] if e.args else e}") from None
+
+
+def get_flags(flags):
+    """The values of one flag, or of a list or tuple of them, as a dict."""
+    if isinstance(flags, str):
+        flags = [flags]
+    if not isinstance(flags, (list, tuple)):
+        raise TypeError(f"get_flags: flags must be a str, list or tuple, got {type(flags).__name__}")
+    found = {}
+    for name in flags:
+        try:
+            found[name] = _typed(_core.get_flag(_name(name, "get_flags")))
+        except (KeyError, LookupError, RuntimeError) as e:
+            raise ValueError(f"get_flags: {e.args[0] if e.args else e}") from None
+    return found
