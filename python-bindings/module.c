@@ -33,6 +33,16 @@ static PyObject *live_bytes(PyObject *module, PyObject *unused)
     return PyLong_FromLongLong(proa_memory_get_stats().live_bytes);
 }
 
+/* Bytes that may be live at once; 0: no cap. */
+static PyObject *set_memory_cap(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    long long bytes = PyLong_AsLongLong(arg);
+    if (bytes == -1 && PyErr_Occurred()) return NULL;
+    proa_memory_set_cap(bytes);
+    Py_RETURN_NONE;
+}
+
 static PyObject *build_info(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -116,6 +126,7 @@ static PyMethodDef functions[] = {
     {"set_flag", set_flag, METH_VARARGS, "Sets a FLAGS_ value."},
     {"set_threads", set_threads, METH_O, "Threads that kernels use."},
     {"live_bytes", live_bytes, METH_NOARGS, "Bytes handed out by the allocator."},
+    {"set_memory_cap", set_memory_cap, METH_O, "Live bytes allowed; more is a MemoryError. 0: no cap."},
     {"build_info", build_info, METH_NOARGS, "What this build has."},
     {"get_flag", get_flag, METH_O, "The value of a FLAGS_ setting."},
     {"get_threads", get_threads, METH_NOARGS, "Threads that kernels use."},
