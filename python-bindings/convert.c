@@ -139,6 +139,15 @@ static bool to_enum(const char *who, const char *param, const proa_field *f, PyO
     return false;
 }
 
+/* Arrays with axes count as numbers only for Python, if they hold one element. */
+static bool has_length(PyObject *obj)
+{
+    if (!PySequence_Check(obj)) return false;
+    bool has = PySequence_Size(obj) >= 0;
+    PyErr_Clear();
+    return has;
+}
+
 bool py_to_scalar(PyObject *obj, proa_scalar *out)
 {
     if (PyBool_Check(obj)) {
@@ -151,11 +160,13 @@ bool py_to_scalar(PyObject *obj, proa_scalar *out)
         *out = proa_scalar_complex(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj));
     } else if (py_is_tensor(obj)) {
         *out = proa_scalar_tensor(py_tensor_of(obj));
+    } else if (has_length(obj)) {
+        return false;
     } else if (PyIndex_Check(obj)) {
         int64_t i;
         if (!to_int(obj, &i)) return false;
         *out = proa_scalar_int(i);
-    } else if (PyNumber_Check(obj) && Py_TYPE(obj)->tp_as_number->nb_float && !PySequence_Check(obj)) {
+    } else if (PyNumber_Check(obj) && Py_TYPE(obj)->tp_as_number->nb_float) {
         double d = PyFloat_AsDouble(obj);
         *out = proa_scalar_float(d);
     } else {

@@ -360,3 +360,15 @@ Py_ssize_t py_tensor_len(PyObject *self)
                                              : "a tensor with no axes has no length");
     return -1;
 }
+
+PyObject *py_tensor_row(PyObject *self, Py_ssize_t i)
+{
+    PyObject *key = PyLong_FromSsize_t(i), *row = key ? py_getitem(self, key) : NULL;
+    Py_XDECREF(key);
+    return row;
+}
+
+PyObject *py_tensor_iter(PyObject *self)
+{
+    return py_tensor_len(self) < 0 ? NULL : PySeqIter_New(self);
+}

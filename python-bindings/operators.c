@@ -76,7 +76,11 @@ static proa_tensor *follow(const proa_tensor *x, proa_tensor *y)
 
 static proa_tensor *add(proa_tensor *x, proa_tensor *y) { return proa_add(x, follow(x, y)); }
 static proa_tensor *subtract(proa_tensor *x, proa_tensor *y) { return proa_subtract(x, follow(x, y)); }
-static proa_tensor *multiply(proa_tensor *x, proa_tensor *y) { return proa_multiply(x, follow(x, y)); }
+static proa_tensor *multiply(proa_tensor *x, proa_tensor *y)
+{
+    return x->dtype == PROA_BOOL ? proa_logical_and(x, follow(x, y)) : proa_multiply(x, follow(x, y));
+}
+
 static proa_tensor *matmul(proa_tensor *x, proa_tensor *y) { return proa_matmul(x, follow(x, y)); }
 
 static proa_tensor *divide(proa_tensor *x, proa_tensor *y)
@@ -107,13 +111,16 @@ static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
     double number = v.kind == PROA_SCALAR_FLOAT ? v.f : (double)v.i;
     bool exact = v.kind == PROA_SCALAR_FLOAT || (v.i > -(1LL << 53) && v.i < 1LL << 53);
     bool wide = x->dtype == PROA_I64 && v.kind == PROA_SCALAR_INT; /* int64 maths is exact: no doubles */
-    if (!exact || wide || x->dtype == PROA_BOOL) return 0;
+    if (!exact || wide) return 0;
     PROA_SCOPED;
-    if (is_whole(x) && (v.kind == PROA_SCALAR_FLOAT || op == '/')) x = proa_cast(x, PROA_F32);
+    bool truth = x->dtype == PROA_BOOL, whole = v.kind == PROA_SCALAR_INT && op != '/';
+    if (truth && whole) x = proa_cast(x, PROA_F32); /* the outcome's truth */
+    if (x && is_whole(x) && (v.kind == PROA_SCALAR_FLOAT || op == '/')) x = proa_cast(x, PROA_F32);
     if (!x) return py_raise(), -1;
     double scale = op == '*' ? number : op == '/' ? 1 / number : op == '-' && !mine ? -1 : 1;
     double bias = op == '+' ? number : op == '-' ? (mine ? -number : number) : 0;
-    *result = py_wrap(proa_scale(x, .scale = proa_scalar_float(scale), .bias = bias));
+    x = proa_scale(x, .scale = proa_scalar_float(scale), .bias = bias);
+    *result = py_wrap(x && truth && whole ? proa_cast(x, PROA_BOOL) : x);
     return *result ? 1 : -1;
 }
 
@@ -166,7 +173,8 @@ BINARY(op_xor, bit_xor)
 static PyObject *op_negative(PyObject *a)
 {
     PROA_SCOPED;
-    return py_wrap(proa_neg(py_tensor_of(a)));
+    proa_tensor *x = py_tensor_of(a);
+    return py_wrap(x->dtype == PROA_BOOL ? proa_assign(x) : proa_neg(x));
 }
 
 static PyObject *op_absolute(PyObject *a)

@@ -521,6 +521,8 @@ bool py_make_tensor_type(PyObject *module)
         {Py_mp_subscript, py_getitem},
         {Py_mp_ass_subscript, py_setitem},
         {Py_mp_length, py_tensor_len},
+        {Py_sq_item, py_tensor_row}, /* a sequence: NumPy and unpacking see rows */
+        {Py_tp_iter, py_tensor_iter},
     };
     int n = 0;
     while (slots[n].slot) n++;
