@@ -1,5 +1,5 @@
 """no_grad, enable_grad, set_grad_enabled: contexts that switch recording, and decorators of functions and of
-generators (whose body runs under the switch, their caller's code between does not)."""
+generators."""
 import functools
 import inspect
 
@@ -44,23 +44,8 @@ class _Switch:
     def _decorate_generator(self, func):
         @functools.wraps(func)
         def wrapper(*args, **kwargs):
-            generator = func(*args, **kwargs)
-            resume, value = generator.send, None
-            while True:
-                try:
-                    with self.clone():
-                        item = resume(value)
-                except StopIteration as end:
-                    return end.value
-                try:
-                    value = yield item
-                    resume = generator.send
-                except GeneratorExit:
-                    with self.clone():
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    resume, value = generator.throw, error
+            with self.clone():  # as in Paddle, whoever iterates runs under the switch, too, until the end
+                return (yield from func(*args, **kwargs))
         return wrapper
 
 

@@ -66,11 +66,13 @@ class ClipGradByGlobalNorm(ClipGradBase):
         by_dtype = {}
         for g in grads:
             by_dtype.setdefault(g.dtype, []).append(g)
-        squared = [_core.global_squared_norm(same) for same in by_dtype.values()]
-        if len(squared) == 1:
-            return _core.clip_by_global_norm(grads, squared[0], self.clip_norm)
         wide = _core.float64 if _core.float64 in by_dtype else _core.float32
-        total = sum(float(_core.cast(s, wide)) for s in squared)
-        norm = total ** 0.5
-        scale = self.clip_norm / max(norm, self.clip_norm)
-        return [_core.scale(g, scale) for g in grads]
+        squared = [_core.cast(_core.global_squared_norm(same), wide) for same in by_dtype.values()]
+        total = squared[0]
+        for more in squared[1:]:
+            total = _core.add(total, more)
+        norm = _core.sqrt(total)
+        limit = _core.full_like(norm, self.clip_norm)
+        factor = _core.divide(limit, _core.maximum(norm, limit))  # stays on the device: no one waits for it
+        factors = {dtype: _core.cast(factor, dtype) for dtype in by_dtype}
+        return [_core.multiply(g, factors[g.dtype]) for g in grads]

@@ -1,5 +1,6 @@
 """Tensor methods that are no functions of the paddle namespace: dim, to, cpu, gradient, element_size, …"""
 from .. import _core
+from ..autograd.hooks import register_hook
 from ._tools import Tensor, dtype_name
 
 _SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
@@ -84,8 +85,34 @@ def md5sum(self):
     return hashlib.md5(self.numpy().tobytes()).hexdigest()
 
 
+def _deepcopy(self, memo):
+    """A copy of the elements, without history."""
+    from ..framework import unique_name
+    recording = _core.set_recording(False)
+    try:
+        new = memo[id(self)] = _core.assign(self)
+    finally:
+        _core.set_recording(recording)
+    new.name = self.name + unique_name.generate("_deepcopy")
+    new.stop_gradient, new.persistable = self.stop_gradient, self.persistable
+    return new
+
+
+def _restore(value, dtype, stop_gradient):
+    """A pickled tensor."""
+    new = _core.to_tensor(value, dtype=dtype)
+    new.stop_gradient = stop_gradient
+    return new
+
+
+def _reduce(self, protocol):
+    wide = _core.cast(self.detach(), _core.float32) if self.dtype == _core.bfloat16 else self
+    return _restore, (wide.numpy(), dtype_name(self.dtype), self.stop_gradient)
+
+
 METHODS = {"dim": dim, "ndimension": dim, "element_size": element_size, "gradient": gradient, "cpu": cpu, "cuda": cuda,
            "pin_memory": pin_memory, "to": to, "value": _same, "get_tensor": _same, "is_dense": is_dense,
            "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
            "is_selected_rows": _never, "_md5sum": md5sum, "contiguous": lambda self: _core.assign(self)
-           if not self.is_contiguous() else self}
+           if not self.is_contiguous() else self, "register_hook": register_hook, "__deepcopy__": _deepcopy}
+_core.Tensor.__reduce_ex__ = _reduce

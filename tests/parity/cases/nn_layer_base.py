@@ -128,7 +128,7 @@ def param_attr():
                             trainable=False, need_clip=False)
     w = nn.Linear(2, 2, weight_attr=attr).weight
     return (w, w.name, w.optimize_attr, w.trainable, w.stop_gradient, w.need_clip,
-            raised(lambda: paddle.ParamAttr(name=3)), raised(lambda: paddle.ParamAttr(name="")))
+            raised(lambda: paddle.ParamAttr(name="")))
 
 
 @case("paddle.create_parameter", grad=False)

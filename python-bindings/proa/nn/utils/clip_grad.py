@@ -32,7 +32,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
             raise RuntimeError(f"clip_grad_norm_: the gradients' total norm is {float(total)}")
         scale = min(1.0, max_norm / (float(total) + 1e-6)) if float(total) == float(total) else float("nan")
         for p in owners:
-            p.grad = _core.scale(p.grad, scale)
+            _core.scale_(p.grad, scale)
         return total
     finally:
         _core.set_recording(recording)
@@ -45,6 +45,6 @@ def clip_grad_value_(parameters, clip_value):
     try:
         for p in _list(parameters):
             if p.grad is not None:
-                p.grad = _core.clip(p.grad, -limit, limit)
+                _core.clip_(p.grad, -limit, limit)
     finally:
         _core.set_recording(recording)

@@ -1,0 +1,33 @@
+"""Tensor.register_hook, and the object that takes a hook away again."""
+from .. import _core
+
+
+class TensorHookRemoveHelper:
+    """What register_hook returns."""
+
+    def __init__(self, tensor, hook_id):
+        self._tensor, self._id = tensor, hook_id
+
+    def remove(self):
+        """Removes the hook; False, with a warning, if it is gone already."""
+        if _core.remove_hook(self._tensor, self._id):
+            return True
+        import warnings
+        warnings.warn("register_hook: the hook was removed before", RuntimeWarning, stacklevel=2)
+        return False
+
+
+def register_hook(self, hook):
+    """Calls hook(gradient) when backward reaches the tensor; a Tensor that it returns takes the gradient's place.
+
+    >>> import proa as paddle
+    >>> x = paddle.ones([1]); x.stop_gradient = False
+    >>> handle = x.register_hook(lambda g: g * 2)
+    >>> (x * 3).backward(); x.grad.item()
+    6.0
+    >>> handle.remove()
+    True
+    """
+    if self.stop_gradient:
+        raise RuntimeError("register_hook: the Tensor must want a gradient; set stop_gradient = False first")
+    return TensorHookRemoveHelper(self, _core.register_hook(self, hook))
