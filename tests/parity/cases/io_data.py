@@ -66,7 +66,8 @@ def loader_collate():
 def loader_streams():
     loaders = [DataLoader(Numbers(10), batch_size=3), DataLoader(Numbers(10), batch_size=3, drop_last=True),
                DataLoader(Numbers(10), batch_size=3, num_workers=2),
-               DataLoader(ChainDataset([Numbers(3), Numbers(2)]), batch_size=2), DataLoader(Numbers(3), batch_size=None)]
+               DataLoader(ChainDataset([Numbers(3), Numbers(2)]), batch_size=2), DataLoader(Numbers(3), batch_size=None,
+                                                                                             collate_fn=lambda x: [np.array([x])])]
     return [[b for b in loader] for loader in loaders]
 
 

@@ -6,6 +6,10 @@ from paddle.metric import Accuracy, Auc, Metric, Precision, Recall, accuracy
 from parity import array, case, ints, raised
 
 
+def floats(value):      # Paddle's are NumPy's float64
+    return [float(v) for v in value] if isinstance(value, list) else float(value)
+
+
 @case("paddle.metric.Accuracy", "paddle.metric.Accuracy.compute", "paddle.metric.Accuracy.update",
       "paddle.metric.Accuracy.accumulate", "paddle.metric.Accuracy.reset", "paddle.metric.Accuracy.name")
 def accuracy_class():
@@ -17,10 +21,10 @@ def accuracy_class():
             label = ints(8, high=5).reshape([8, 1]) if shape != [8, 5] else \
                 paddle.to_tensor(np.eye(5, dtype="float32")[np.arange(8) % 5])
             correct = m.compute(pred, label.reshape(shape))
-            result += [correct, m.update(correct), m.update(correct.numpy())]
-        result += [m.accumulate(), m.name()]
+            result += [correct, floats(m.update(correct)), floats(m.update(correct.numpy()))]
+        result += [floats(m.accumulate()), m.name()]
         m.reset()
-        result.append(m.accumulate())
+        result.append(floats(m.accumulate()))
     return result + [Accuracy(name="top").name(), Accuracy((1, 2), name="top").name()]
 
 
