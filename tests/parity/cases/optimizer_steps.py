@@ -125,7 +125,7 @@ def rates():
     got.append(o.get_lr())
     net(paddle.ones([1, 4])).sum().backward()
     o.clear_grad()
-    got.append([p.grad for p in net.parameters()])
+    got.append([p.grad.clone() for p in net.parameters()])
     o.clear_grad(set_to_zero=False)
     return got
 
