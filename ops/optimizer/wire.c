@@ -1,436 +1,294 @@
 /* Optimiser steps on the wire: one op a parameter, states in slots named <Slot> and <Slot>Out; the learning
- * rate is a tensor. Reading makes a step of one parameter. May use core, proa/wire.h and public ops. */
+ * rate is a tensor. A table says what each step has; one reader and one writer walk it. Reading makes a step
+ * of one parameter. May use core, proa/wire.h and public ops. */
 #include "ops_impl.h"
+
+#include "core/run.h"
+#include "core/tensor.h"
 
 #include <proa/wire.h>
 
-#include "ops/rows.h"
+/* What an entry of a step's table is in the args struct, and on the wire. */
+typedef enum entry_kind {
+    STATE,   /* a list of tensors, and the list that it becomes: slots X and XOut, left out when empty */
+    POWER,   /* the same, but read only; a `scale` op by beta1 beside the step moves it on */
+    INPUT,   /* an optional tensor: an input slot */
+    NUMBER,  /* double: FLOAT */
+    SWITCH,  /* bool: BOOLEAN */
+    L2,      /* double: FLOAT, which counts only beside the method "l2_decay" */
+    ALWAYS,  /* BOOLEAN, always `missing` */
+    ALWAYS_L /* LONG, always `missing` */
+} entry_kind;
 
-/* A slot that a step updates: read as X, written as XOut. */
-typedef struct slot {
-    const char *in, *out;
-    proa_tensors list;
-} slot;
+typedef struct entry {
+    entry_kind kind;
+    const char *name;
+    size_t at, out_at; /* offsets in the args struct: the field, and of a state what it becomes */
+    double missing;    /* what a file means that leaves it out */
+} entry;
 
-static proa_tensors one(proa_tensor *const *t)
+typedef struct step {
+    const char *type, *op;
+    const entry *entries;
+    int n_entries;
+    size_t grads, learning_rate, masters, beta1; /* offsets; beta1 of steps with a POWER */
+} step;
+
+enum { MOST_STATES = 8 };
+
+static proa_tensors *list_at(const void *args, size_t at)
 {
-    proa_tensors list = {t && *t && !proa__absent(*t) ? 1 : 0, (proa_tensor **)(uintptr_t)t};
-    if (t && !*t)
-        list = (proa_tensors){1, (proa_tensor **)(uintptr_t)t}; /* a failed input: the op passes it on */
-    return list;
+    return (proa_tensors *)(void *)((char *)(uintptr_t)args + at);
 }
 
-/* What was updated is also what the Out slots name. */
-static proa_status results(proa_wire_reader *r, proa_status status, const slot *slots, int n)
+static proa_tensor *tensor_at(const void *args, size_t at)
 {
-    PROA_TRY(status);
-    for (int i = 0; i < n; i++)
-        if (slots[i].list.count) PROA_TRY(proa_wire_result(r, slots[i].out, slots[i].list.at[0]));
-    return PROA_OK;
+    return *(proa_tensor **)(void *)((char *)(uintptr_t)args + at);
 }
 
-/* Starts the wire op of parameter i, with all its slots. */
-static proa_status begin(proa_wire_writer *w, const char *type, const slot *slots, int n, int64_t i,
-                         proa_tensors grads, proa_tensor *learning_rate)
+static double number_at(const void *args, size_t at)
 {
-    PROA_TRY(proa_wire_op(w, type));
-    PROA_TRY(proa_wire_put_input(w, "Grad", grads.at[i]));
-    PROA_TRY(proa_wire_put_input(w, "LearningRate", learning_rate));
-    for (int k = 0; k < n; k++) {
-        if (!slots[k].list.count) continue;
-        PROA_TRY(proa_wire_put_input(w, slots[k].in, slots[k].list.at[i]));
-        PROA_TRY(proa_wire_put_output(w, slots[k].out, slots[k].list.at[i]));
-    }
-    return PROA_OK;
+    return *(const double *)(const void *)((const char *)args + at);
 }
 
-#define COUNT(slots) ((int)(sizeof(slots) / sizeof *(slots)))
+/* ---- reading --------------------------------------------------------------------------- */
 
-/* ---- sgd ---- */
-
-proa_status sgd_read(proa_wire_reader *r);
-proa_status sgd_write(const void *args, proa_wire_writer *w);
-
-proa_status sgd_read(proa_wire_reader *r)
+/* The list of one tensor, in `room`; empty where the slot is. A failed input is passed on to the op. */
+static proa_tensors one(proa_tensor *t, proa_tensor **room)
 {
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {{"Param", "ParamOut", one(&params)},
-                          {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status = proa_sgd_step(one(&params), one(&grad), lr, one(&masters));
-    return results(r, status, slots, COUNT(slots));
+    *room = t;
+    return (proa_tensors){t && proa__absent(t) ? 0 : 1, room};
 }
 
-proa_status sgd_write(const void *args, proa_wire_writer *w)
+static double decay(proa_wire_reader *r, const entry *e)
 {
-    const proa_sgd_step_args *a = args;
-    const slot slots[] = {{"Param", "ParamOut", a->params}, {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "sgd", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
-    }
-    return PROA_OK;
-}
-
-/* ---- momentum ---- */
-
-proa_status momentum_read(proa_wire_reader *r);
-proa_status momentum_write(const void *args, proa_wire_writer *w);
-
-proa_status momentum_read(proa_wire_reader *r)
-{
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *velocities = proa_wire_input(r, "Velocity");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
     const char *method = proa_wire_string(r, "regularization_method", "");
-    double decay =
-        method && strcmp(method, "l2_decay") == 0 ? proa_wire_float(r, "regularization_coeff", 0) : 0;
-    const slot slots[] = {{"Param", "ParamOut", one(&params)},
-                          {"Velocity", "VelocityOut", one(&velocities)},
-                          {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status = proa_momentum_step(
-        one(&params), one(&grad), lr, one(&velocities), one(&masters), proa_wire_float(r, "mu", 0.9),
-        .use_nesterov = proa_wire_int(r, "use_nesterov", 0) != 0,
-        .rescale_grad = rows_option_float(proa_wire_float(r, "rescale_grad", 1)), .weight_decay = decay);
-    return results(r, status, slots, COUNT(slots));
+    return method && strcmp(method, "l2_decay") == 0 ? proa_wire_float(r, e->name, e->missing) : 0;
 }
 
-proa_status momentum_write(const void *args, proa_wire_writer *w)
+static void read_entry(proa_wire_reader *r, const entry *e, char *args, proa_tensor **room)
 {
-    const proa_momentum_step_args *a = args;
-    const slot slots[] = {{"Param", "ParamOut", a->params},
-                          {"Velocity", "VelocityOut", a->velocities},
-                          {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "momentum", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        PROA_TRY(proa_wire_put_float(w, "mu", a->mu));
-        PROA_TRY(proa_wire_put_int(w, "use_nesterov", PROA_WIRE_BOOLEAN, a->use_nesterov));
-        PROA_TRY(proa_wire_put_float(w, "rescale_grad", a->rescale_grad));
-        PROA_TRY(proa_wire_put_string(w, "regularization_method", a->weight_decay != 0 ? "l2_decay" : ""));
-        PROA_TRY(proa_wire_put_float(w, "regularization_coeff", a->weight_decay));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
+    void *to = args + e->at;
+    switch (e->kind) {
+    case STATE: *(proa_tensors *)to = one(proa_wire_input(r, e->name), room); break;
+    case POWER: /* the program's own `scale` moves it on: ours works on a copy */
+        *(proa_tensors *)to = one(proa_assign(proa_wire_input(r, e->name)), room);
+        break;
+    case INPUT: *(proa_tensor **)to = proa_wire_input(r, e->name); break;
+    case NUMBER: *(double *)to = proa_wire_float(r, e->name, e->missing); break;
+    case SWITCH: *(bool *)to = proa_wire_int(r, e->name, e->missing != 0) != 0; break;
+    case L2: *(double *)to = decay(r, e); break;
+    case ALWAYS:
+    case ALWAYS_L: break;
+    }
+}
+
+static proa_status read_step(const step *s, proa_wire_reader *r)
+{
+    _Alignas(16) char args[PROA_ARGS_MAX] = {0};
+    proa_tensor *grad, *states[MOST_STATES], **room = states;
+    *list_at(args, s->grads) = one(proa_wire_input(r, "Grad"), &grad);
+    *(proa_tensor **)(void *)(args + s->learning_rate) = proa_wire_input(r, "LearningRate");
+    for (int i = 0; i < s->n_entries; i++) {
+        const entry *e = &s->entries[i];
+        read_entry(r, e, args, room);
+        if (e->kind == STATE || e->kind == POWER) room++;
+    }
+    PROA_TRY(proa_call_op(proa_find_op(s->op), args));
+    for (int i = 0; i < s->n_entries; i++) { /* what was updated is also what the Out slots name */
+        const entry *e = &s->entries[i];
+        if (e->kind != STATE || list_at(args, e->at)->count == 0) continue;
+        char out[64];
+        snprintf(out, sizeof out, "%sOut", e->name);
+        PROA_TRY(proa_wire_result(r, out, list_at(args, e->at)->at[0]));
     }
     return PROA_OK;
 }
 
-/* ---- adam ---- */
+/* ---- writing --------------------------------------------------------------------------- */
 
-proa_status adam_read(proa_wire_reader *r);
-proa_status adam_write(const void *args, proa_wire_writer *w);
-
-proa_status adam_read(proa_wire_reader *r)
+static proa_status write_state(proa_wire_writer *w, const entry *e, const void *args, int64_t i)
 {
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *moments1 = proa_wire_input(r, "Moment1");
-    proa_tensor *moments2 = proa_wire_input(r, "Moment2");
-    proa_tensor *beta1_pows = proa_wire_input(r, "Beta1Pow");
-    proa_tensor *beta2_pows = proa_wire_input(r, "Beta2Pow");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {
-        {"Param", "ParamOut", one(&params)},           {"Moment1", "Moment1Out", one(&moments1)},
-        {"Moment2", "Moment2Out", one(&moments2)},     {"Beta1Pow", "Beta1PowOut", one(&beta1_pows)},
-        {"Beta2Pow", "Beta2PowOut", one(&beta2_pows)}, {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status =
-        proa_adam_step(one(&params), one(&grad), lr, one(&moments1), one(&moments2), one(&beta1_pows),
-                       one(&beta2_pows), one(&masters), proa_wire_input(r, "SkipUpdate"),
-                       .beta1 = rows_option_float(proa_wire_float(r, "beta1", 0.9)),
-                       .beta2 = rows_option_float(proa_wire_float(r, "beta2", 0.999)),
-                       .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-8)));
-    return results(r, status, slots, COUNT(slots));
+    const proa_tensors *before = list_at(args, e->at), *after = list_at(args, e->out_at);
+    char out[64];
+    if (before->count == 0) return PROA_OK;
+    PROA_TRY(proa_wire_put_input(w, e->name, before->at[i]));
+    if (e->kind == POWER) return PROA_OK;
+    snprintf(out, sizeof out, "%sOut", e->name);
+    return proa_wire_put_output(w, out, after->at[i]);
 }
 
-proa_status adam_write(const void *args, proa_wire_writer *w)
+static proa_status write_entry(proa_wire_writer *w, const entry *e, const void *args, int64_t i)
 {
-    const proa_adam_step_args *a = args;
-    const slot slots[] = {
-        {"Param", "ParamOut", a->params},           {"Moment1", "Moment1Out", a->moments1},
-        {"Moment2", "Moment2Out", a->moments2},     {"Beta1Pow", "Beta1PowOut", a->beta1_pows},
-        {"Beta2Pow", "Beta2PowOut", a->beta2_pows}, {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "adam", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        if (!proa__absent(a->skip_update)) PROA_TRY(proa_wire_put_input(w, "SkipUpdate", a->skip_update));
-        PROA_TRY(proa_wire_put_float(w, "beta1", a->beta1));
-        PROA_TRY(proa_wire_put_float(w, "beta2", a->beta2));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_int(w, "lazy_mode", PROA_WIRE_BOOLEAN, 0));
-        PROA_TRY(proa_wire_put_int(w, "min_row_size_to_use_multithread", PROA_WIRE_LONG, 1000));
-        PROA_TRY(proa_wire_put_int(w, "use_global_beta_pow", PROA_WIRE_BOOLEAN, 0));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
+    switch (e->kind) {
+    case STATE:
+    case POWER: return write_state(w, e, args, i);
+    case INPUT: {
+        proa_tensor *t = tensor_at(args, e->at);
+        return proa__absent(t) ? PROA_OK : proa_wire_put_input(w, e->name, t);
+    }
+    case NUMBER: return proa_wire_put_float(w, e->name, number_at(args, e->at));
+    case SWITCH: return proa_wire_put_int(w, e->name, PROA_WIRE_BOOLEAN, *((const bool *)args + e->at));
+    case L2:
+        PROA_TRY(
+            proa_wire_put_string(w, "regularization_method", number_at(args, e->at) != 0 ? "l2_decay" : ""));
+        return proa_wire_put_float(w, e->name, number_at(args, e->at));
+    case ALWAYS: return proa_wire_put_int(w, e->name, PROA_WIRE_BOOLEAN, (int64_t)e->missing);
+    case ALWAYS_L: return proa_wire_put_int(w, e->name, PROA_WIRE_LONG, (int64_t)e->missing);
     }
     return PROA_OK;
 }
 
-/* ---- adamw ---- */
-
-proa_status adamw_read(proa_wire_reader *r);
-proa_status adamw_write(const void *args, proa_wire_writer *w);
-
-proa_status adamw_read(proa_wire_reader *r)
+/* The op that moves a power on. */
+static proa_status write_scale(proa_wire_writer *w, const entry *e, const void *args, int64_t i, double by)
 {
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *moments1 = proa_wire_input(r, "Moment1");
-    proa_tensor *moments2 = proa_wire_input(r, "Moment2");
-    proa_tensor *beta1_pows = proa_wire_input(r, "Beta1Pow");
-    proa_tensor *beta2_pows = proa_wire_input(r, "Beta2Pow");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {
-        {"Param", "ParamOut", one(&params)},           {"Moment1", "Moment1Out", one(&moments1)},
-        {"Moment2", "Moment2Out", one(&moments2)},     {"Beta1Pow", "Beta1PowOut", one(&beta1_pows)},
-        {"Beta2Pow", "Beta2PowOut", one(&beta2_pows)}, {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status =
-        proa_adamw_step(one(&params), one(&grad), lr, one(&moments1), one(&moments2), one(&beta1_pows),
-                        one(&beta2_pows), one(&masters), proa_wire_input(r, "SkipUpdate"),
-                        .beta1 = rows_option_float(proa_wire_float(r, "beta1", 0.9)),
-                        .beta2 = rows_option_float(proa_wire_float(r, "beta2", 0.999)),
-                        .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-8)),
-                        .lr_ratio = rows_option_float(proa_wire_float(r, "lr_ratio", 1)),
-                        .coeff = rows_option_float(proa_wire_float(r, "coeff", 0.01)),
-                        .no_with_decay = proa_wire_int(r, "with_decay", 0) == 0);
-    return results(r, status, slots, COUNT(slots));
+    PROA_TRY(proa_wire_op(w, "scale"));
+    PROA_TRY(proa_wire_put_input(w, "X", list_at(args, e->at)->at[i]));
+    PROA_TRY(proa_wire_put_output(w, "Out", list_at(args, e->out_at)->at[i]));
+    PROA_TRY(proa_wire_put_float(w, "scale", by));
+    PROA_TRY(proa_wire_put_float(w, "bias", 0));
+    return proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1);
 }
 
-proa_status adamw_write(const void *args, proa_wire_writer *w)
+static proa_status write_step(const step *s, const void *args, proa_wire_writer *w)
 {
-    const proa_adamw_step_args *a = args;
-    const slot slots[] = {
-        {"Param", "ParamOut", a->params},           {"Moment1", "Moment1Out", a->moments1},
-        {"Moment2", "Moment2Out", a->moments2},     {"Beta1Pow", "Beta1PowOut", a->beta1_pows},
-        {"Beta2Pow", "Beta2PowOut", a->beta2_pows}, {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "adamw", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        if (!proa__absent(a->skip_update)) PROA_TRY(proa_wire_put_input(w, "SkipUpdate", a->skip_update));
-        PROA_TRY(proa_wire_put_float(w, "beta1", a->beta1));
-        PROA_TRY(proa_wire_put_float(w, "beta2", a->beta2));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_float(w, "lr_ratio", a->lr_ratio));
-        PROA_TRY(proa_wire_put_float(w, "coeff", a->coeff));
-        PROA_TRY(proa_wire_put_int(w, "with_decay", PROA_WIRE_BOOLEAN, a->with_decay));
-        PROA_TRY(proa_wire_put_int(w, "lazy_mode", PROA_WIRE_BOOLEAN, 0));
-        PROA_TRY(proa_wire_put_int(w, "min_row_size_to_use_multithread", PROA_WIRE_LONG, 1000));
-        PROA_TRY(proa_wire_put_int(w, "use_global_beta_pow", PROA_WIRE_BOOLEAN, 0));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
+    const proa_tensors *grads = list_at(args, s->grads);
+    for (int64_t i = 0; i < grads->count; i++) {
+        PROA_TRY(proa_wire_op(w, s->type));
+        PROA_TRY(proa_wire_put_input(w, "Grad", grads->at[i]));
+        PROA_TRY(proa_wire_put_input(w, "LearningRate", tensor_at(args, s->learning_rate)));
+        for (int k = 0; k < s->n_entries; k++) PROA_TRY(write_entry(w, &s->entries[k], args, i));
+        bool masters = list_at(args, s->masters)->count > 0;
+        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, masters));
+        for (int k = 0; k < s->n_entries; k++)
+            if (s->entries[k].kind == POWER)
+                PROA_TRY(write_scale(w, &s->entries[k], args, i, number_at(args, s->beta1)));
     }
     return PROA_OK;
 }
 
-/* ---- adagrad ---- */
+/* ---- the steps ------------------------------------------------------------------------- */
 
-proa_status adagrad_read(proa_wire_reader *r);
-proa_status adagrad_write(const void *args, proa_wire_writer *w);
-
-proa_status adagrad_read(proa_wire_reader *r)
-{
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *moments = proa_wire_input(r, "Moment");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {{"Param", "ParamOut", one(&params)},
-                          {"Moment", "MomentOut", one(&moments)},
-                          {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status = proa_adagrad_step(one(&params), one(&grad), lr, one(&moments), one(&masters),
-                                           .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-6)));
-    return results(r, status, slots, COUNT(slots));
-}
-
-proa_status adagrad_write(const void *args, proa_wire_writer *w)
-{
-    const proa_adagrad_step_args *a = args;
-    const slot slots[] = {{"Param", "ParamOut", a->params},
-                          {"Moment", "MomentOut", a->moments},
-                          {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "adagrad", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
+#define ARGS(op) proa_##op##_step_args
+#define AS_STATE(op, kind, name, field)                                           \
+    {                                                                             \
+        kind, name, offsetof(ARGS(op), field), offsetof(ARGS(op), field##_out), 0 \
     }
-    return PROA_OK;
-}
-
-/* ---- rmsprop ---- */
-
-proa_status rmsprop_read(proa_wire_reader *r);
-proa_status rmsprop_write(const void *args, proa_wire_writer *w);
-
-proa_status rmsprop_read(proa_wire_reader *r)
-{
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *mean_squares = proa_wire_input(r, "MeanSquare");
-    proa_tensor *mean_grads = proa_wire_input(r, "MeanGrad");
-    proa_tensor *moments = proa_wire_input(r, "Moment");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {{"Param", "ParamOut", one(&params)},
-                          {"MeanSquare", "MeanSquareOut", one(&mean_squares)},
-                          {"MeanGrad", "MeanGradOut", one(&mean_grads)},
-                          {"Moment", "MomentOut", one(&moments)},
-                          {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status =
-        proa_rmsprop_step(one(&params), one(&grad), lr, one(&mean_squares), one(&mean_grads), one(&moments),
-                          one(&masters), .rho = rows_option_float(proa_wire_float(r, "decay", 0.9)),
-                          .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-10)),
-                          .momentum = rows_option_float(proa_wire_float(r, "momentum", 0)),
-                          .centered = proa_wire_int(r, "centered", 0) != 0);
-    return results(r, status, slots, COUNT(slots));
-}
-
-proa_status rmsprop_write(const void *args, proa_wire_writer *w)
-{
-    const proa_rmsprop_step_args *a = args;
-    const slot slots[] = {{"Param", "ParamOut", a->params},
-                          {"MeanSquare", "MeanSquareOut", a->mean_squares},
-                          {"MeanGrad", "MeanGradOut", a->mean_grads},
-                          {"Moment", "MomentOut", a->moments},
-                          {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "rmsprop", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        PROA_TRY(proa_wire_put_float(w, "decay", a->rho));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_float(w, "momentum", a->momentum));
-        PROA_TRY(proa_wire_put_int(w, "centered", PROA_WIRE_BOOLEAN, a->centered));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
+#define AS_VALUE(op, kind, name, field, missing)          \
+    {                                                     \
+        kind, name, offsetof(ARGS(op), field), 0, missing \
     }
-    return PROA_OK;
-}
-
-/* ---- adadelta ---- */
-
-proa_status adadelta_read(proa_wire_reader *r);
-proa_status adadelta_write(const void *args, proa_wire_writer *w);
-
-proa_status adadelta_read(proa_wire_reader *r)
-{
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *avg_squared_grads = proa_wire_input(r, "AvgSquaredGrad");
-    proa_tensor *avg_squared_updates = proa_wire_input(r, "AvgSquaredUpdate");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {{"Param", "ParamOut", one(&params)},
-                          {"AvgSquaredGrad", "AvgSquaredGradOut", one(&avg_squared_grads)},
-                          {"AvgSquaredUpdate", "AvgSquaredUpdateOut", one(&avg_squared_updates)},
-                          {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status =
-        proa_adadelta_step(one(&params), one(&grad), lr, one(&avg_squared_grads), one(&avg_squared_updates),
-                           one(&masters), .rho = rows_option_float(proa_wire_float(r, "rho", 0.95)),
-                           .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-6)));
-    return results(r, status, slots, COUNT(slots));
-}
-
-proa_status adadelta_write(const void *args, proa_wire_writer *w)
-{
-    const proa_adadelta_step_args *a = args;
-    const slot slots[] = {{"Param", "ParamOut", a->params},
-                          {"AvgSquaredGrad", "AvgSquaredGradOut", a->avg_squared_grads},
-                          {"AvgSquaredUpdate", "AvgSquaredUpdateOut", a->avg_squared_updates},
-                          {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "adadelta", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        PROA_TRY(proa_wire_put_float(w, "rho", a->rho));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
+#define AS_CONSTANT(kind, name, value) \
+    {                                  \
+        kind, name, 0, 0, value        \
     }
-    return PROA_OK;
-}
+#define PARAMS(op) AS_STATE(op, STATE, "Param", params)
+#define MASTERS(op) AS_STATE(op, STATE, "MasterParam", masters)
 
-/* ---- adamax ---- */
-
-proa_status adamax_read(proa_wire_reader *r);
-proa_status adamax_write(const void *args, proa_wire_writer *w);
-
-proa_status adamax_read(proa_wire_reader *r)
-{
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *moments = proa_wire_input(r, "Moment");
-    proa_tensor *inf_norms = proa_wire_input(r, "InfNorm");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    proa_tensor *beta1_pows = proa_wire_input(r, "Beta1Pow");
-    /* Beside this op Paddle has a `scale` that moves Beta1Pow on: ours works on a copy. */
-    proa_tensor *pow = proa_assign(beta1_pows);
-    const slot slots[] = {{"Param", "ParamOut", one(&params)},
-                          {"Moment", "MomentOut", one(&moments)},
-                          {"InfNorm", "InfNormOut", one(&inf_norms)},
-                          {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status =
-        proa_adamax_step(one(&params), one(&grad), lr, one(&moments), one(&inf_norms), one(&pow),
-                         one(&masters), .beta1 = rows_option_float(proa_wire_float(r, "beta1", 0.9)),
-                         .beta2 = rows_option_float(proa_wire_float(r, "beta2", 0.999)),
-                         .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-8)));
-    return results(r, status, slots, COUNT(slots));
-}
-
-proa_status adamax_write(const void *args, proa_wire_writer *w)
-{
-    const proa_adamax_step_args *a = args;
-    const slot slots[] = {{"Param", "ParamOut", a->params},
-                          {"Moment", "MomentOut", a->moments},
-                          {"InfNorm", "InfNormOut", a->inf_norms},
-                          {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "adamax", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        PROA_TRY(proa_wire_put_input(w, "Beta1Pow", a->beta1_pows.at[i]));
-        PROA_TRY(proa_wire_put_float(w, "beta1", a->beta1));
-        PROA_TRY(proa_wire_put_float(w, "beta2", a->beta2));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
-        PROA_TRY(proa_wire_op(w, "scale"));
-        PROA_TRY(proa_wire_put_input(w, "X", a->beta1_pows.at[i]));
-        PROA_TRY(proa_wire_put_output(w, "Out", a->beta1_pows.at[i]));
-        PROA_TRY(proa_wire_put_float(w, "scale", a->beta1));
-        PROA_TRY(proa_wire_put_float(w, "bias", 0));
-        PROA_TRY(proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1));
+/* The reader and writer that the table names, over `<name>_entries`; `power` is what a POWER goes by. */
+#define STEP_WITH(name, power)                                                                  \
+    _Static_assert(sizeof(ARGS(name)) <= PROA_ARGS_MAX, "args of a step");                      \
+    static const step name##_step = {.type = #name,                                             \
+                                     .op = #name "_step",                                       \
+                                     .entries = name##_entries,                                 \
+                                     .n_entries = (int)(sizeof name##_entries / sizeof(entry)), \
+                                     .grads = offsetof(ARGS(name), grads),                      \
+                                     .learning_rate = offsetof(ARGS(name), learning_rate),      \
+                                     .masters = offsetof(ARGS(name), masters),                  \
+                                     .beta1 = power};                                           \
+    proa_status name##_read(proa_wire_reader *r);                                               \
+    proa_status name##_write(const void *args, proa_wire_writer *w);                            \
+    proa_status name##_read(proa_wire_reader *r) { return read_step(&name##_step, r); }         \
+    proa_status name##_write(const void *args, proa_wire_writer *w)                             \
+    {                                                                                           \
+        return write_step(&name##_step, args, w);                                               \
     }
-    return PROA_OK;
-}
+#define STEP(name) STEP_WITH(name, 0)
 
-/* ---- lamb ---- */
+static const entry sgd_entries[] = {PARAMS(sgd), MASTERS(sgd)};
+STEP(sgd)
 
-proa_status lamb_read(proa_wire_reader *r);
-proa_status lamb_write(const void *args, proa_wire_writer *w);
+static const entry momentum_entries[] = {
+    PARAMS(momentum),
+    AS_STATE(momentum, STATE, "Velocity", velocities),
+    MASTERS(momentum),
+    AS_VALUE(momentum, NUMBER, "mu", mu, 0.9),
+    AS_VALUE(momentum, SWITCH, "use_nesterov", use_nesterov, false),
+    AS_VALUE(momentum, NUMBER, "rescale_grad", rescale_grad, 1),
+    AS_VALUE(momentum, L2, "regularization_coeff", weight_decay, 0),
+};
+STEP(momentum)
 
-proa_status lamb_read(proa_wire_reader *r)
-{
-    proa_tensor *grad = proa_wire_input(r, "Grad"), *lr = proa_wire_input(r, "LearningRate");
-    proa_tensor *params = proa_wire_input(r, "Param");
-    proa_tensor *moments1 = proa_wire_input(r, "Moment1");
-    proa_tensor *moments2 = proa_wire_input(r, "Moment2");
-    proa_tensor *beta1_pows = proa_wire_input(r, "Beta1Pow");
-    proa_tensor *beta2_pows = proa_wire_input(r, "Beta2Pow");
-    proa_tensor *masters = proa_wire_input(r, "MasterParam");
-    const slot slots[] = {
-        {"Param", "ParamOut", one(&params)},           {"Moment1", "Moment1Out", one(&moments1)},
-        {"Moment2", "Moment2Out", one(&moments2)},     {"Beta1Pow", "Beta1PowOut", one(&beta1_pows)},
-        {"Beta2Pow", "Beta2PowOut", one(&beta2_pows)}, {"MasterParam", "MasterParamOut", one(&masters)}};
-    proa_status status =
-        proa_lamb_step(one(&params), one(&grad), lr, one(&moments1), one(&moments2), one(&beta1_pows),
-                       one(&beta2_pows), one(&masters), proa_wire_input(r, "SkipUpdate"),
-                       .weight_decay = rows_option_float(proa_wire_float(r, "weight_decay", 0.01)),
-                       .beta1 = rows_option_float(proa_wire_float(r, "beta1", 0.9)),
-                       .beta2 = rows_option_float(proa_wire_float(r, "beta2", 0.999)),
-                       .epsilon = rows_option_float(proa_wire_float(r, "epsilon", 1e-6)),
-                       .always_adapt = proa_wire_int(r, "always_adapt", 0) != 0);
-    return results(r, status, slots, COUNT(slots));
-}
+/* What the Adams have in common. */
+#define ADAM_STATES(op)                                                                             \
+    PARAMS(op), AS_STATE(op, STATE, "Moment1", moments1), AS_STATE(op, STATE, "Moment2", moments2), \
+        AS_STATE(op, STATE, "Beta1Pow", beta1_pows), AS_STATE(op, STATE, "Beta2Pow", beta2_pows),   \
+        MASTERS(op), AS_VALUE(op, INPUT, "SkipUpdate", skip_update, 0)
+#define ADAM_NUMBERS(op, e)                                                                 \
+    AS_VALUE(op, NUMBER, "beta1", beta1, 0.9), AS_VALUE(op, NUMBER, "beta2", beta2, 0.999), \
+        AS_VALUE(op, NUMBER, "epsilon", epsilon, e)
+#define ADAM_CONSTANTS                                                                                       \
+    AS_CONSTANT(ALWAYS, "lazy_mode", false), AS_CONSTANT(ALWAYS_L, "min_row_size_to_use_multithread", 1000), \
+        AS_CONSTANT(ALWAYS, "use_global_beta_pow", false)
 
-proa_status lamb_write(const void *args, proa_wire_writer *w)
-{
-    const proa_lamb_step_args *a = args;
-    const slot slots[] = {
-        {"Param", "ParamOut", a->params},           {"Moment1", "Moment1Out", a->moments1},
-        {"Moment2", "Moment2Out", a->moments2},     {"Beta1Pow", "Beta1PowOut", a->beta1_pows},
-        {"Beta2Pow", "Beta2PowOut", a->beta2_pows}, {"MasterParam", "MasterParamOut", a->masters}};
-    for (int64_t i = 0; i < a->params.count; i++) {
-        PROA_TRY(begin(w, "lamb", slots, COUNT(slots), i, a->grads, a->learning_rate));
-        if (!proa__absent(a->skip_update)) PROA_TRY(proa_wire_put_input(w, "SkipUpdate", a->skip_update));
-        PROA_TRY(proa_wire_put_float(w, "weight_decay", a->weight_decay));
-        PROA_TRY(proa_wire_put_float(w, "beta1", a->beta1));
-        PROA_TRY(proa_wire_put_float(w, "beta2", a->beta2));
-        PROA_TRY(proa_wire_put_float(w, "epsilon", a->epsilon));
-        PROA_TRY(proa_wire_put_int(w, "always_adapt", PROA_WIRE_BOOLEAN, a->always_adapt));
-        PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, a->masters.count > 0));
-    }
-    return PROA_OK;
-}
+static const entry adam_entries[] = {ADAM_STATES(adam), ADAM_NUMBERS(adam, 1e-8), ADAM_CONSTANTS};
+STEP(adam)
+
+static const entry adamw_entries[] = {
+    ADAM_STATES(adamw),
+    ADAM_NUMBERS(adamw, 1e-8),
+    AS_VALUE(adamw, NUMBER, "lr_ratio", lr_ratio, 1),
+    AS_VALUE(adamw, NUMBER, "coeff", coeff, 0.01),
+    AS_VALUE(adamw, SWITCH, "with_decay", with_decay, false),
+    ADAM_CONSTANTS,
+};
+STEP(adamw)
+
+static const entry adagrad_entries[] = {
+    PARAMS(adagrad),
+    AS_STATE(adagrad, STATE, "Moment", moments),
+    MASTERS(adagrad),
+    AS_VALUE(adagrad, NUMBER, "epsilon", epsilon, 1e-6),
+};
+STEP(adagrad)
+
+static const entry rmsprop_entries[] = {
+    PARAMS(rmsprop),
+    AS_STATE(rmsprop, STATE, "MeanSquare", mean_squares),
+    AS_STATE(rmsprop, STATE, "MeanGrad", mean_grads),
+    AS_STATE(rmsprop, STATE, "Moment", moments),
+    MASTERS(rmsprop),
+    AS_VALUE(rmsprop, NUMBER, "decay", rho, 0.9),
+    AS_VALUE(rmsprop, NUMBER, "epsilon", epsilon, 1e-10),
+    AS_VALUE(rmsprop, NUMBER, "momentum", momentum, 0),
+    AS_VALUE(rmsprop, SWITCH, "centered", centered, false),
+};
+STEP(rmsprop)
+
+static const entry adadelta_entries[] = {
+    PARAMS(adadelta),
+    AS_STATE(adadelta, STATE, "AvgSquaredGrad", avg_squared_grads),
+    AS_STATE(adadelta, STATE, "AvgSquaredUpdate", avg_squared_updates),
+    MASTERS(adadelta),
+    AS_VALUE(adadelta, NUMBER, "rho", rho, 0.95),
+    AS_VALUE(adadelta, NUMBER, "epsilon", epsilon, 1e-6),
+};
+STEP(adadelta)
+
+static const entry adamax_entries[] = {
+    PARAMS(adamax),
+    AS_STATE(adamax, STATE, "Moment", moments),
+    AS_STATE(adamax, STATE, "InfNorm", inf_norms),
+    MASTERS(adamax),
+    AS_STATE(adamax, POWER, "Beta1Pow", beta1_pows),
+    ADAM_NUMBERS(adamax, 1e-8),
+};
+STEP_WITH(adamax, offsetof(ARGS(adamax), beta1))
+
+static const entry lamb_entries[] = {
+    ADAM_STATES(lamb),
+    AS_VALUE(lamb, NUMBER, "weight_decay", weight_decay, 0.01),
+    ADAM_NUMBERS(lamb, 1e-6),
+    AS_VALUE(lamb, SWITCH, "always_adapt", always_adapt, false),
+};
+STEP(lamb)
