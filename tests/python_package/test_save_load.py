@@ -175,7 +175,8 @@ KEY = b"\x80\x04" + b")" + b"2\x86" * 60 + b"}\x940h\x00."
 HOSTILE = {
     "os.system": pickle.dumps(Calls(os.system, "true")), "eval": pickle.dumps(Calls(eval, "1+1")),
     "exec": pickle.dumps(Calls(exec, "x = 1")), "open": pickle.dumps(Calls(open, "/dev/null", "w")),
-    "subprocess": pickle.dumps(Calls(subprocess.Popen, ["true"])), "getattr": pickle.dumps(Calls(getattr, [], "append")),
+    "subprocess": pickle.dumps(Calls(subprocess.Popen, ["true"])),
+    "getattr": pickle.dumps(Calls(getattr, [], "append")),
     "import": pickle.dumps(Calls(__import__, "os")), "compile": pickle.dumps(Calls(compile, "1", "a", "eval")),
     "map": by_name("builtins", "map"), "python 2 names": by_name("__builtin__", "execfile"),
     "builtins.globals": by_name("builtins", "globals"), "type": by_name("builtins", "type"),
@@ -195,17 +196,19 @@ HOSTILE = {
     "a type as a value": b"\x80\x02cbuiltins\nlist\n.", "calls ndarray": b"\x80\x02cnumpy\nndarray\nK\x05\x85R.",
     "object array": pickle.dumps(np.array([{}], object)), "structured array": pickle.dumps(np.zeros(1, "i4,f4")),
     "dtype by string": b"\x80\x02cnumpy\ndtype\nU\x03O,O\x85R.",
-    "range as a list": pickle.dumps(Calls(list, range(10 ** 12))), "huge bytearray": pickle.dumps(Calls(bytearray, 10 ** 12)),
+    "range as a list": pickle.dumps(Calls(list, range(10 ** 12))),
+    "huge bytearray": pickle.dumps(Calls(bytearray, 10 ** 12)),
     "key of 2^60 parts": b"\x80\x04}" + b")" + b"2\x86" * 60 + b"Ns.",
     "deep": b"\x80\x04" + b"]" * 5000 + b"a" * 4999 + b".",
     "unhashable key": b"\x80\x04}]Ns.",
 }
 
 MALFORMED = {
-    "array too short": ARRAY + b"(K\x01K\x05\x85cnumpy\ndtype\nU\x02f4\x85R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-                               b"\x89C\x04abcdtb.",
+    "array too short": ARRAY + b"(K\x01K\x05\x85cnumpy\ndtype\nU\x02f4\x85R"
+                       b"(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89C\x04abcdtb.",
     "array with a negative shape": ARRAY + b"(K\x01J\xff\xff\xff\xff\x85cnumpy\ndtype\nU\x02f4\x85R\x89C\x00tb.",
-    "array of 2^62": ARRAY + b"(K\x01\x8a\x08" + struct.pack("<q", 2 ** 62) + b"\x85cnumpy\ndtype\nU\x02f4\x85R\x89C\x00tb.",
+    "array of 2^62": ARRAY + b"(K\x01\x8a\x08" + struct.pack("<q", 2 ** 62) +
+                     b"\x85cnumpy\ndtype\nU\x02f4\x85R\x89C\x00tb.",
     "array without data": ARRAY + b".", "bytes of 2^60": b"\x80\x04\x8e" + struct.pack("<Q", 2 ** 60) + b"abc.",
     "text of 4 GB": b"\x80\x02X\xff\xff\xff\xffabc.", "negative size": b"\x80\x02T\xff\xff\xff\xffabc.",
     "memo index of 4 G": b"\x80\x02Nr\xff\xff\xff\xff.", "unknown memo": b"\x80\x02h\x05.", "no stop": b"\x80\x02N",

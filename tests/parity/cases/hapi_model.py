@@ -43,12 +43,13 @@ def plain(value):
 
 
 def printed(fn):
-    """What fn prints, without times."""
+    """What fn prints, without times (and the blanks that follow them), and two digits of four."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         fn()
     text = re.sub(r" - \d+(s|ms|us)/step", " - T", re.sub(r"ETA: [\d:s]+", "ETA: E", out.getvalue()))
-    return re.sub(r"(cost: |ips: )[\d.]+", r"\1N", re.sub(r"at /\S*/", "at ", text)).replace("\b", "")
+    text = re.sub(r"(cost: |ips: )[\d.]+", r"\1N", re.sub(r"at /\S*/", "at ", text)).replace("\b", "")
+    return re.sub(r" +([\r\n]|\Z)", r"\1", re.sub(r"(\.\d\d)\d\d\b", r"\1", text))
 
 
 @case("paddle.Model", "paddle.Model.prepare", "paddle.Model.train_batch", "paddle.Model.eval_batch",
@@ -72,7 +73,14 @@ def loops():
     return result + [plain(model.evaluate(data, batch_size=5, verbose=0, num_iters=2))]
 
 
-@case("paddle.callbacks.ProgBarLogger", "paddle.callbacks.ModelCheckpoint", tol=1e-4)
+PROGRESS = [f"paddle.callbacks.ProgBarLogger.on_{hook}_{when}" for when in ("begin", "end")
+            for hook in ("epoch", "train", "eval", "predict", "train_batch", "eval_batch", "predict_batch")
+            if (hook, when) != ("train", "end")]    # fit, evaluate and predict call these
+
+
+@case("paddle.callbacks.ProgBarLogger", "paddle.callbacks.ProgBarLogger.on_train_end", *PROGRESS,
+      "paddle.callbacks.ModelCheckpoint", "paddle.callbacks.ModelCheckpoint.on_epoch_begin",
+      "paddle.callbacks.ModelCheckpoint.on_epoch_end", "paddle.callbacks.ModelCheckpoint.on_train_end", tol=1e-4)
 def what_is_printed():
     data, result = Points(), []
     with tempfile.TemporaryDirectory() as folder:
@@ -125,6 +133,30 @@ def schedules():
         model.fit(data, batch_size=6, epochs=2, verbose=0, shuffle=False, callbacks=callback)
         rates.append(model._optimizer.get_lr())
     return rates + [raised(lambda: paddle.callbacks.LRScheduler(True, True), ValueError)]
+
+
+@case(*[f"paddle.callbacks.VisualDL{n}" for n in ("", ".on_epoch_begin", ".on_eval_begin", ".on_eval_end",
+                                                  ".on_train_batch_end", ".on_train_begin", ".on_train_end")], tol=1e-4)
+def visualdl():
+    import sys
+    import types
+    written = []
+
+    class LogWriter:
+        def __init__(self, folder):
+            written.append(["open", folder])
+
+        def add_scalar(self, tag, step, value):
+            written.append([tag, step, float(value)])
+
+        def close(self):
+            written.append("close")
+
+    sys.modules["visualdl"] = types.SimpleNamespace(LogWriter=LogWriter)
+    model, data, note = ready(), Points(), paddle.callbacks.VisualDL("logs")
+    model.fit(data, data, batch_size=12, epochs=2, verbose=0, shuffle=False, callbacks=note)
+    model.evaluate(data, batch_size=12, verbose=0, callbacks=paddle.callbacks.VisualDL("more"))
+    return written
 
 
 @case("paddle.callbacks.Callback", *[f"paddle.callbacks.Callback.{n}" for n in (

@@ -66,8 +66,8 @@ def loader_collate():
 def loader_streams():
     loaders = [DataLoader(Numbers(10), batch_size=3), DataLoader(Numbers(10), batch_size=3, drop_last=True),
                DataLoader(Numbers(10), batch_size=3, num_workers=2),
-               DataLoader(ChainDataset([Numbers(3), Numbers(2)]), batch_size=2), DataLoader(Numbers(3), batch_size=None,
-                                                                                             collate_fn=lambda x: [np.array([x])])]
+               DataLoader(ChainDataset([Numbers(3), Numbers(2)]), batch_size=2),
+               DataLoader(Numbers(3), batch_size=None, collate_fn=lambda x: [np.array([x])])]
     return [[b for b in loader] for loader in loaders]
 
 
@@ -103,8 +103,8 @@ def splits():
             raised(lambda: random_split(Rows(10), [1, 2]), ValueError)]
 
 
-@case("paddle.io.Sampler", "paddle.io.SequenceSampler", "paddle.io.RandomSampler", "paddle.io.RandomSampler.num_samples",
-      "paddle.io.WeightedRandomSampler")
+@case("paddle.io.Sampler", "paddle.io.SequenceSampler", "paddle.io.RandomSampler",
+      "paddle.io.RandomSampler.num_samples", "paddle.io.WeightedRandomSampler")
 def samplers():
     class Odd(Sampler):
         def __iter__(self):
@@ -113,7 +113,8 @@ def samplers():
     return [list(SequenceSampler(Rows(4))), len(SequenceSampler(Rows(4))), list(RandomSampler(Rows(9))),
             list(RandomSampler(Rows(5), replacement=True, num_samples=8)), RandomSampler(Rows(5)).num_samples,
             list(RandomSampler(Rows(5), generator=iter([3, 1, 2]))), len(RandomSampler(Rows(5), True, 8)),
-            list(WeightedRandomSampler(np.array([0.1, 0.4, 0.5]), 6)), [i for i in WeightedRandomSampler([1, 2, 3.0, 0], 3, False)],
+            list(WeightedRandomSampler(np.array([0.1, 0.4, 0.5]), 6)),
+            [i for i in WeightedRandomSampler([1, 2, 3.0, 0], 3, False)],
             list(Odd(Rows(6))), raised(lambda: RandomSampler(Rows(3), num_samples=2), ValueError),
             raised(lambda: RandomSampler(Rows(3), replacement=1), TypeError),
             raised(lambda: WeightedRandomSampler([1], 0), ValueError)]
@@ -149,3 +150,26 @@ def loader_errors():
                                                                             AssertionError),
             raised(lambda: DataLoader(Rows(3), num_workers=-1), AssertionError),
             raised(lambda: Dataset()[0], NotImplementedError), raised(lambda: len(Numbers(3)), RuntimeError)]
+
+
+@case("paddle.save", "paddle.load")
+def saved():
+    import io
+    net, result = paddle.nn.Linear(2, 3), []
+    net.weight.set_value(np.arange(6, dtype="float32").reshape(2, 3))
+    for what in (net.state_dict(), [net.weight, {"step": 3, "more": (net.bias, "text")}], net.weight):
+        for protocol in (2, 4):
+            buffer = io.BytesIO()
+            paddle.save(what, buffer, protocol=protocol)
+            result.append(len(buffer.getvalue()))
+            for options in ({}, {"return_numpy": True}):
+                buffer.seek(0)
+                result.append(paddle.load(buffer, **options))
+    return result + [raised(lambda: paddle.save([1], io.BytesIO(), protocol=5), ValueError),
+                     raised(lambda: paddle.save(net, io.BytesIO()), ValueError),
+                     raised(lambda: paddle.load("/absent/file"), ValueError)]
+
+
+@case("paddle.io.SubsetRandomSampler")
+def subset_sampler():
+    return sorted(int(i) for i in paddle.io.SubsetRandomSampler([5, 2, 9]))
