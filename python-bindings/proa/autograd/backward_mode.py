@@ -50,7 +50,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if no_grad_vars is None:
         return _core.grad(outputs, inputs, grads, retain_graph, create_graph, allow_unused)
     stops = list(no_grad_vars) if isinstance(no_grad_vars, set) else _tensors("grad", "no_grad_vars", no_grad_vars)
-    hooks = [(t, _core.register_hook(t, _core.zeros_like)) for t in stops if not t.stop_gradient]
+    hooks = [(t, _core.register_hook(t, lambda g: _core.full_like(g, 0.0))) for t in stops if not t.stop_gradient]
     try:
         return _core.grad(outputs, inputs, grads, retain_graph, create_graph, allow_unused)
     finally:

@@ -14,7 +14,7 @@ def _rows(y, x, create_graph):
     for i in range(flat.shape[0]):
         one = _core.slice(flat, [0], [i], [i + 1])
         row = grad(one, x, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
-        rows.append(_core.reshape(_core.zeros_like(x) if row is None else row, [-1]))
+        rows.append(_core.reshape(_core.full_like(x, 0.0) if row is None else row, [-1]))
     return _core.stack(rows)
 
 
@@ -30,7 +30,7 @@ def _jacobian(y, x, batch_axis, create_graph=True):
     for i in range(columns.shape[1]):
         one = _core.slice(columns, [1], [i], [i + 1])
         row = grad(one, x, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
-        parts.append(_core.reshape(_core.zeros_like(x) if row is None else row, [batch, -1]))
+        parts.append(_core.reshape(_core.full_like(x, 0.0) if row is None else row, [batch, -1]))
     return _core.stack(parts, 1)
 
 
@@ -46,7 +46,7 @@ def hessian(ys, xs, batch_axis=None):
     first = grad(ys, _list(xs), create_graph=True, allow_unused=True)
     made = []
     for g, of in zip(first, _list(xs)):
-        g = _core.zeros_like(of) if g is None else g
+        g = _core.full_like(of, 0.0) if g is None else g
         made.append(tuple(_jacobian(g, x, batch_axis) for x in _list(xs)))
     return tuple(made) if isinstance(xs, (list, tuple)) else made[0][0]
 
@@ -69,7 +69,7 @@ def vjp(func, xs, v=None):
     leaves = _leaves(xs)
     ys = func(*leaves)
     made = grad(ys, leaves, None if v is None else _list(v), allow_unused=True)
-    made = [_core.zeros_like(x) if g is None else g for g, x in zip(made, leaves)]
+    made = [_core.full_like(x, 0.0) if g is None else g for g, x in zip(made, leaves)]
     return ys, _shape_like(xs, made)
 
 
@@ -77,12 +77,12 @@ def jvp(func, xs, v=None):
     """(func(xs), its Jacobian · v), by the transpose of the transpose."""
     leaves = _leaves(xs)
     ys = func(*leaves)
-    seeds = [_core.ones_like(y) for y in _list(ys)]
+    seeds = [_core.full_like(y, 1.0) for y in _list(ys)]
     for seed in seeds:
         seed.stop_gradient = False
     pulled = grad(ys, leaves, seeds, create_graph=True, allow_unused=True)
-    v = [_core.ones_like(x) for x in leaves] if v is None else _list(v)
+    v = [_core.full_like(x, 1.0) for x in leaves] if v is None else _list(v)
     pairs = [(p, t) for p, t in zip(pulled, v) if p is not None]
     made = grad([p for p, _ in pairs], seeds, [t for _, t in pairs], allow_unused=True)
-    made = [_core.zeros_like(s) if g is None else g for g, s in zip(made, seeds)]
+    made = [_core.full_like(s, 0.0) if g is None else g for g, s in zip(made, seeds)]
     return ys, _shape_like(ys, made)

@@ -48,7 +48,6 @@ class Optimizer:
         self._auxiliary_vars = {}
         self._plans = {}
         self._rates = {}
-        self.clear_gradients = self.clear_grad
         self._default_dict = dict(self._group_defaults(), weight_decay=self.regularization, grad_clip=grad_clip)
         self._param_groups = self._parameter_list
         if self._parameter_list and isinstance(self._parameter_list[0], dict):
@@ -355,6 +354,10 @@ class Optimizer:
         """Makes the gradients of all parameters zeros, or drops them."""
         for params, _ in self._groups():
             _core.clear_grads(params, set_to_zero)
+
+    def clear_gradients(self, set_to_zero=True):
+        """clear_grad under its other name."""
+        self.clear_grad(set_to_zero)
 
     def backward(self, loss, startup_program=None, parameters=None, no_grad_set=None, callbacks=None):
         """The (parameter, gradient) pairs that there are; loss.backward() makes them."""

@@ -1,7 +1,10 @@
 """Recording switches, grad, backward, PyLayer."""
+import copy
+import warnings
+
 import paddle
 from paddle.autograd import PyLayer
-from parity import case, rand
+from parity import case, raised, rand
 
 
 @case("paddle.no_grad", "paddle.is_grad_enabled", "paddle.set_grad_enabled", "paddle.enable_grad", grad=False)
@@ -149,3 +152,56 @@ def jacobian_hessian():
     h = paddle.autograd.hessian((x * x * x).sum(), x)
     batched = paddle.autograd.jacobian(z * z, z, batch_axis=0)
     return [paddle.autograd.jacobian(y, x)[:], h[:], batched[:]]
+
+
+@case("paddle.Tensor.register_hook", grad=False)
+def hooks_of_constants_and_twice():
+    x = rand(2, grad=False)
+    kind = raised(lambda: x.register_hook(lambda g: g))
+    y = rand(2)
+    handle = y.register_hook(lambda g: g * 3)
+    y.register_hook(lambda g: g + 1)
+    (y * 2).sum().backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [kind, y.grad, handle.remove(), handle.remove()]
+
+
+@case("paddle.Tensor", grad=False)
+def deepcopies():
+    x = rand(2, 2)
+    y = copy.deepcopy(x)
+    y.set_value(y * 2)
+    pair = copy.deepcopy({"a": x, "b": [x]})
+    return [x, y, y.stop_gradient, y.is_leaf, pair["a"] is pair["b"][0]]
+
+
+@case("paddle.grad", grad=False)
+def stops_on_the_way():
+    x = rand(3)
+    y = x * x
+    z = y * x
+    return [paddle.grad(z, x, no_grad_vars=[y], retain_graph=True), paddle.grad(z, x, retain_graph=True),
+            paddle.grad([z.sum(), y.sum()], [x, y], retain_graph=True),
+            raised(lambda: paddle.grad(z, rand(3), retain_graph=True)), raised(lambda: paddle.grad([], x))]
+
+
+@case("paddle.Tensor.retain_grads", "paddle.Tensor.backward", "paddle.Tensor.grad", "paddle.Tensor.clear_gradient",
+      grad=False)
+def kept_and_added():
+    x = rand(3)
+    y = x * 2
+    y.retain_grads()
+    (y * y).sum().backward(retain_graph=True)
+    seen = [x.grad.clone(), y.grad.clone()]
+    y.backward(paddle.full([3], 0.5))
+    seen.append(x.grad.clone())
+    x.clear_gradient(False)
+    return seen + [x.grad]
+
+
+@case("paddle.autograd.jacobian", grad=False)
+def jacobian_of_unused_rows():
+    x = rand(3)
+    y = paddle.concat([x[:2] * x[:2], paddle.ones([1])])
+    return paddle.autograd.jacobian(y, x)[:]
