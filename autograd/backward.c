@@ -289,10 +289,10 @@ static proa_status fill_wanted(const proa_node *n, const void *args, char *grads
 static proa_status run_rule(proa_node *n, bool create_graph)
 {
     if (!n->op->vjp)
-        return proa_fail(
-            PROA_ERR_UNSUPPORTED,
-            "backward: %s has no gradient rule yet; detach its result (proa_detach) if none is needed",
-            n->op->name);
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "backward: %s is not differentiable: it has no gradient rule; detach its result "
+                         "(proa_detach) if none is needed",
+                         n->op->name);
     _Alignas(16) char grads[PROA_GRADS_MAX] = {0}, args[PROA_ARGS_MAX];
     if (n->op->grads_size > sizeof grads)
         return proa__op_fail(PROA_ERR_INTERNAL, n->op, NULL, "has too large a grads struct");

@@ -39,9 +39,18 @@ class Array:
         self.values = to_bf16(values) if dtype == "BF16" else np.array(values, NUMPY[dtype])
 
 
+class From:
+    """An input that is an output of the sample's `forward` op, until runner.resolve puts its values here."""
+
+    def __init__(self, output):
+        self.output = output
+
+
 class Case:
     def __init__(self, op, index, dtype, inputs, attrs, sample):
         self.op, self.index, self.dtype, self.inputs, self.attrs, self.sample = op, index, dtype, inputs, attrs, sample
+        self.forward = None  # the case of the sample's `forward` op
+        self.derived = {k: v.output for k, v in inputs.items() if isinstance(v, From)}
         self.id = f"{op['name']}/{index}/{dtype or '-'}"
 
     def fields(self, convert):
@@ -99,6 +108,8 @@ def make_tensor(rng, spec, dtype, zero=None):
         return None
     if isinstance(spec, list):
         spec = {"shape": spec}
+    if "from" in spec:
+        return From(spec["from"])
     kind = spec.get("dtype") or dtype
     if "values" in spec:
         return Array(spec["values"], kind)
@@ -151,13 +162,30 @@ def build(op, index, sample, dtype, zero=None):
     for key, value in sample.items():
         if key in named:
             attrs[key] = NAMES[value] if named[key]["kind"] == "DTYPE" and value in NAMES else value
-    return Case(op, index, dtype or first_dtype(inputs), inputs, attrs, sample)
+    case = Case(op, index, dtype or first_dtype(inputs), inputs, attrs, sample)
+    if "forward" in sample:
+        case.forward = forward_case(case, rng, zero)
+    return case
+
+
+def forward_case(case, rng, zero):
+    """The forward op over the same inputs and attributes, by name, and over what `forward` itself gives."""
+    given = case.sample["forward"]
+    op, inputs = OPS[given["op"]], {}
+    for f in tensor_fields(op):
+        if f["name"] in given:
+            inputs[f["name"]] = make_tensor(rng, given[f["name"]], case.dtype, zero)
+        elif f["name"] in case.inputs:
+            inputs[f["name"]] = case.inputs[f["name"]]
+    names = {f["name"] for f in op["fields"] if f["role"] == "ATTR"}
+    attrs = {k: v for k, v in {**case.attrs, **given}.items() if k in names}
+    return Case(op, case.index, case.dtype, inputs, attrs, attrs)
 
 
 def flat(inputs):
     """Every tensor that is there, lists flattened."""
     each = itertools.chain.from_iterable(v if isinstance(v, list) else [v] for v in inputs.values())
-    return [v for v in each if v is not None]
+    return [v for v in each if isinstance(v, Array)]
 
 
 def first_dtype(inputs):
@@ -180,8 +208,13 @@ def empty_case(op, index, sample, dtype):
     return None
 
 
+OPS = {}  # the table by name, once it is loaded
+
+
 def load_table(build_dir):
-    return json.loads((pathlib.Path(build_dir) / "gen/ops.json").read_text())["ops"]
+    ops = json.loads((pathlib.Path(build_dir) / "gen/ops.json").read_text())["ops"]
+    OPS.update((op["name"], op) for op in ops)
+    return ops
 
 
 def family_module(op, name):

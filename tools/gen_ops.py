@@ -37,7 +37,7 @@ WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", 
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
         "inplace", "mutates", "promote", "no_grad", "lazy_grads", "random", "lod", "kernels", "formula",
-        "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "oracle"}
+        "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
 
@@ -114,7 +114,8 @@ class Op:
         if "samples" not in entry and "skip" not in entry:
             raise SchemaError(f"{path}: op {n}: needs samples (or skip: reason)")
         self.doc = " ".join(str(entry["doc"]).split())
-        self.vjp = entry.get("vjp")
+        self.vjp = entry.get("vjp")  # a rule's name; none: nothing flows back; refused: backward is an error
+        self.has_rule = self.vjp not in (None, "none", "refused")
         self.flags = set()
         if self.vjp == "none":
             self.flags.add("NO_GRAD")
@@ -149,7 +150,7 @@ class Op:
         self.dtypes = []
         for d in entry.get("dtypes", ["any"]):
             self.dtypes += lists.get(d) or ([d] if d in DTYPES else self.bad(f"unknown dtype list {d!r}"))
-        if self.vjp and self.vjp != "none" and sum(f.kind == "TENSORS" for f in self.outs) > 1:
+        if self.has_rule and sum(f.kind == "TENSORS" for f in self.outs) > 1:
             self.bad("a differentiable op has at most one list output")
         self.kernels = entry.get("kernels", [f"{n}_cpu"])
         self.amp = AMP.get(entry.get("amp", "any")) or self.bad(f"amp: {entry['amp']!r}")
@@ -386,7 +387,7 @@ def emit_impl_h(ops, table, plugin):
         if op.entry.get("infer"):
             parts.append(shared_infer(op.entry["infer"], parts) if op.entry["infer"].startswith("@") else
                          f"proa_status {op.entry['infer']}(const proa_{n}_args *a, proa_{n}_metas *m);")
-        if op.vjp and op.vjp != "none":
+        if op.has_rule:
             parts.append(grads_struct(op))
             parts.append(f"proa_status {op.vjp}(const proa_{n}_args *a, proa_{n}_grads *g);")
         if op.entry.get("view"):
@@ -495,7 +496,7 @@ def wire_text(v):
 def field_row(op, f):
     kinds = "".join(f" | PROA_FIELD_{x}" for x in sorted(f.flags))
     choices = f"choices_{f.enum}" if f.enum else "NULL"
-    n, has_rule = op.name, op.vjp and op.vjp != "none"
+    n, has_rule = op.name, op.has_rule
     grad = want = "0xffff"
     if has_rule and f.role == "OUT":
         grad = f"offsetof(proa_{n}_grads, d_{f.name})"
@@ -529,7 +530,7 @@ def emit_table(ops, table, plugin, digest):
             if infer[0] == "@":
                 out.append(f"{'static' if plugin else 'extern'} const proa_op {'op_' if plugin else 'proa__op_'}{n};")
             out.append(f"static proa_status infer_{n}(const void *a, void *m) {{ return {call}; }}")
-        if op.vjp and op.vjp != "none":
+        if op.has_rule:
             out.append(f"static proa_status vjp_{n}(const void *a, void *g) {{ return {op.vjp}(a, g); }}")
         if op.entry.get("view"):
             out.append(f"static proa_status view_{n}(void *a, const proa_meta *m) "
@@ -548,9 +549,9 @@ def emit_table(ops, table, plugin, digest):
         storage = "const proa_op proa__op_" if not plugin else "static const proa_op op_"
         out.append(f"""{storage}{n} = {{
     .name = "{n}", .fields = fields_{n}, .n_fields = {len(op.fields)}, .n_in = {len(op.ins)}, .n_attr = {len(op.attrs)}, .n_out = {len(op.outs)},
-    .args_size = sizeof(proa_{n}_args), .metas_size = sizeof(proa_{n}_metas), .grads_size = {f'sizeof(proa_{n}_grads)' if op.vjp and op.vjp != 'none' else '0'},
+    .args_size = sizeof(proa_{n}_args), .metas_size = sizeof(proa_{n}_metas), .grads_size = {f'sizeof(proa_{n}_grads)' if op.has_rule else '0'},
     .flags = 0{flags}, .amp = PROA_AMP_{op.amp}, .id = {i if not plugin else '0xffffffffu'}, .dtypes = {mask},
-    .infer = {f'infer_{n}' if infer else 'NULL'}, .view = {f'view_{n}' if op.entry.get('view') else 'NULL'}, .vjp = {f'vjp_{n}' if op.vjp and op.vjp != 'none' else 'NULL'},
+    .infer = {f'infer_{n}' if infer else 'NULL'}, .view = {f'view_{n}' if op.entry.get('view') else 'NULL'}, .vjp = {f'vjp_{n}' if op.has_rule else 'NULL'},
     .kernels = {kernels}, .wires = {f'wires_{n}' if op.wires else 'NULL'}, .n_wires = {len(op.wires)},
     .doc = {cstr(op.doc)},
 }};""")
@@ -649,6 +650,7 @@ def emit_json(ops, table):
             "kernels": op.kernels, "vjp": op.vjp, "amp": op.amp, "saves": [x.partition(" for ")[0] for x in e.get("saves", [])],
             "wires": [w["type"] for w in op.wires], "samples": e.get("samples", []),
             "tolerance": e.get("tolerance"), "reference": e.get("reference"), "skip": e.get("skip"),
+            "refuses": e.get("refuses") or {},
             "oracle": e.get("oracle"), "python": e.get("python"),
         })
     return json.dumps({"ops": out, "dtype_lists": table["dtype_lists"], "enums": table["enums"]}, indent=1) + "\n"

@@ -86,7 +86,8 @@ PROA_KERNEL(kldiv_loss_cpu, kldiv_loss)
         }
     }
     if (a->reduction == PROA_LOSS_REDUCTION_MEAN) s /= (double)n;
-    if (a->reduction == PROA_LOSS_REDUCTION_BATCHMEAN) s /= (double)a->x->shape[0];
+    if (a->reduction == PROA_LOSS_REDUCTION_BATCHMEAN && a->x->shape[0] > 0) /* of nothing 0, as in Paddle */
+        s /= (double)a->x->shape[0];
     rows_set(dtype, a->loss->data, 0, s);
     return PROA_OK;
 }

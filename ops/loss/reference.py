@@ -75,7 +75,7 @@ def kldiv_loss(x, target, reduction="mean"):
     if reduction == "none":
         return loss
     total = np.sum(loss)
-    return np.asarray({"sum": total, "mean": total / np.float64(x.size), "batchmean": total / np.float64(x.shape[0])}[reduction])
+    return np.asarray({"sum": total, "mean": total / np.float64(x.size), "batchmean": total / max(x.shape[0], 1)}[reduction])
 
 
 def label_smooth(label, prior_dist=None, epsilon=0.1):

@@ -24,7 +24,7 @@ def batch_norm(x, running_mean, running_var, weight, bias, is_test, momentum, ep
     last = data_format in LAST
     axes = tuple(i for i in range(x.ndim) if i != (x.ndim - 1 if last else 1))
     mean, var, new = running_mean, running_var, (running_mean, running_var)
-    if x.size and not ((is_test and not trainable_statistics) or use_global_stats):  # an empty batch teaches nothing
+    if x.size and not ((is_test and not trainable_statistics) or use_global_stats):  # an empty batch, which Paddle refuses, teaches nothing
         mean, var = x.mean(axes), x.var(axes)
         new = tuple(momentum * r + (1 - momentum) * b for r, b in ((running_mean, mean), (running_var, var)))
     inverse = 1 / np.sqrt(var + epsilon)

@@ -171,6 +171,16 @@ static void group_view(norm_view *v, const proa_tensor *x, int64_t groups, proa_
     v->weight_axes = last ? LIST(v, 4, 2, 0, 1) : LIST(v, 4, 2, 0, 3);
 }
 
+/* The statistics as functions of x, where this rule's own gradient may be asked for: to the tape the saved
+ * ones are constants. */
+static void restore_statistics(second_order *s, double epsilon)
+{
+    if (s->fixed || !proa_door_is_open(PROA_DOOR_RECORD)) return;
+    s->mean = row_mean(s, s->x);
+    proa_tensor *variance = row_mean(s, proa_square(proa_subtract(s->x, s->mean)));
+    s->r = proa_rsqrt(proa_scale(variance, .bias = epsilon));
+}
+
 /* Fills a second_order from a gradient op's args `a` and gradients `g`, and hands the results back. */
 #define SECOND_ORDER(a, g, view_, fixed_, mean_, r_)                           \
     do {                                                                       \
@@ -184,6 +194,7 @@ static void group_view(norm_view *v, const proa_tensor *x, int64_t groups, proa_
                           .v = shaped((g)->d_d_x, (view_).x),                  \
                           .v_weight = shaped((g)->d_d_weight, (view_).weight), \
                           .v_bias = shaped((g)->d_d_bias, (view_).weight)};    \
+        restore_statistics(&s, (a)->epsilon);                                  \
         if (proa_error()) return proa_error();                                 \
         proa_tensor *to[3] = {NULL, NULL, NULL};                               \
         const bool want[3] = {(g)->want_x, (g)->want_weight, (g)->want_d_out}; \

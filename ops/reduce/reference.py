@@ -92,6 +92,8 @@ def cumprod_grad(x, out, d_out, dim):
     x, out, d = (np.moveaxis(t, dim, -1) for t in (x, out, d_out))
     n = x.shape[-1]
     dx = np.zeros_like(x)
-    for i in range(n):  # out_j / x_i for every j ≥ i
-        dx[..., i] = np.sum(np.conj(out[..., i:]) * d[..., i:], axis=-1) / np.conj(x[..., i])
+    for i in range(n):  # d out_j / d x_i: the product of x up to j without x_i
+        others = x.copy()
+        others[..., i] = 1
+        dx[..., i] = np.sum(np.conj(np.cumprod(others, axis=-1)[..., i:]) * d[..., i:], axis=-1)
     return np.moveaxis(dx, -1, dim)

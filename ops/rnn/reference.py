@@ -47,3 +47,23 @@ def rnn(input, pre_state, weight_list, sequence_length=None, mode="LSTM", num_la
                 final.append(value)
         x = np.concatenate(outs, axis=-1)
     return x, None, [np.stack(f) for f in finals], None
+
+
+def rnn_grad(input, pre_state, weight_list, sequence_length, dropout_state, out, reserve, d_out, d_state, mode,
+             num_layers, is_bidirec, dropout_prob):
+    """The forward reference differentiated by complex steps: Im f(x + ih) / h, exact to rounding for small h."""
+    leaves = [np.asarray(t, np.complex128) for t in (input, *pre_state, *weight_list)]
+    states, h, slopes = len(pre_state), 1e-30, []
+
+    def loss():
+        y, _, finals, _ = rnn(leaves[0], leaves[1:1 + states], leaves[1 + states:], sequence_length, mode, num_layers,
+                              is_bidirec, training=False)
+        return sum((a * b).sum() for a, b in zip((y, *finals), (d_out, *d_state)))
+    for leaf in leaves:
+        slope = np.zeros(leaf.shape)
+        for at in np.ndindex(leaf.shape):
+            leaf[at] += 1j * h
+            slope[at] = loss().imag / h
+            leaf[at] -= 1j * h
+        slopes.append(slope.astype(input.dtype))
+    return slopes[0], slopes[1:1 + states], slopes[1 + states:]

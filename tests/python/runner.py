@@ -15,6 +15,8 @@ def strided(a):
 
 
 def to_tensor(v, layout=np.ascontiguousarray):
+    if isinstance(v, matrix.From):
+        return None
     if isinstance(v, list):
         return [to_tensor(x, layout) for x in v]
     if not isinstance(v, matrix.Array):
@@ -53,6 +55,29 @@ def call(case, layout=np.ascontiguousarray):
     _core.seed(1)
     result = getattr(_core, case.op["name"])(**{k: v for k, v in values.items() if v is not None}, **case.attrs)
     return to_numpy(outputs(case, values, result))
+
+
+DTYPES = {v: k for k, v in matrix.NAMES.items()}
+
+
+def derive(case, values):
+    """What the sample takes from its forward op, as tensors: the op is called on `values` where it shares inputs
+    with the case, recording if they do."""
+    forward = case.forward
+    given = {k: to_tensor(v) if k in case.sample["forward"] else values[k] for k, v in forward.inputs.items()}
+    _core.seed(1)
+    made = getattr(_core, forward.op["name"])(**{k: v for k, v in given.items() if v is not None}, **forward.attrs)
+    names = [f["name"] for f in forward.op["fields"] if f["role"] == "OUT"]
+    by_name = dict(zip(names, outputs(forward, given, made)))
+    return {field: by_name[output] for field, output in case.derived.items()}
+
+
+def resolve(case):
+    """The case with values in place of every `from`; None stays None."""
+    if case is not None and case.derived:
+        for field, t in derive(case, tensors(case)).items():
+            case.inputs[field] = matrix.Array(to_numpy(t), DTYPES[str(t.dtype).rpartition(".")[2]])
+    return case
 
 
 def as_list(expected, n):

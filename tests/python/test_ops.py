@@ -1,11 +1,13 @@
 """The table's matrix: every op, sample and dtype, in every mode. An op is tested because it is in the table.
 
-Modes: forward (NumPy), oracle (real Paddle), strided, empty, gradient (finite differences in float64), captured
-(eager = captured = saved and loaded), backends (each against the portable one), refused (bad input).
-Known gaps stand in skips.txt with their reason; one that has come to pass fails until its line is removed.
+Modes: forward (NumPy), oracle (real Paddle), strided, empty, gradient and second (finite differences in float64),
+captured (program = eager), saved (saved and loaded = eager), backends (each against the portable one), refused (bad
+input). What an op `refuses:` must fail with an error that names it, as saving an op with `paddle: none`. Known gaps stand in skips.txt, or as `skip:` in
+the table, with their reason; one that has come to pass fails until its line is removed.
 """
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -18,7 +20,8 @@ from conftest import BUILD, ROOT
 from proa import _core
 
 TABLE = matrix.load_table(BUILD)
-DIFFERENTIABLE = [op for op in TABLE if op["vjp"] not in (None, "none")]
+DIFFERENTIABLE = [op for op in TABLE if op["vjp"] not in (None, "none", "refused")]
+NOT_TWICE = {op["name"] for op in TABLE if op["vjp"] == "refused"}
 SKIPS = {}
 for line in (pathlib.Path(__file__).parent / "skips.txt").read_text().splitlines():
     if line.strip() and not line.startswith("#"):
@@ -33,6 +36,10 @@ for line in (ROOT / "tests/oracle/precision.txt").read_text().splitlines():
 
 def each(ops):
     return pytest.mark.parametrize("op", ops, ids=lambda op: op["name"])
+
+
+def cases(op):
+    return map(runner.resolve, matrix.cases(op))
 
 
 def verdict(op, mode, problems, tried=1):
@@ -63,6 +70,19 @@ def attempt(case, body):
     return f"{case.id}: {problem}" if problem else None
 
 
+def not_refused(op, mode, body):
+    """Problems of cases that the table says to be refused in this mode: each must fail and name the op."""
+    problems = []
+    for case in cases(op):
+        try:
+            body(case)
+            problems.append(f"{case.id}: was taken; the table says that {mode} is refused")
+        except Exception as e:  # noqa: BLE001 - the error is what is tested
+            if isinstance(e, SystemError) or op["name"] not in str(e):
+                problems.append(f"{case.id}: the error does not name the op: {type(e).__name__}: {e}")
+    return problems
+
+
 @each(TABLE)
 def test_forward(op):
     reference = getattr(matrix.family_module(op, "reference"), op["name"], None)
@@ -74,7 +94,7 @@ def test_forward(op):
     def body(case):
         with np.errstate(all="ignore"):
             return check(case, runner.call(case), reference(**case.arrays()))
-    problems = [p for p in (attempt(c, lambda: body(c)) for c in matrix.cases(op)) if p]
+    problems = [p for p in (attempt(c, lambda: body(c)) for c in cases(op)) if p]
     verdict(op, "forward", problems)
 
 
@@ -123,7 +143,9 @@ def test_oracle(op, oracle):
     if op["name"] not in oracle["functions"]:
         return verdict(op, "oracle", ["oracle.py has no function for it, and the table does not say oracle: none"])
     problems, tried, imprecise = [], 0, {d for name, d in PRECISION if name == op["name"]}
-    for case in matrix.cases(op):
+    for case in cases(op):
+        if not case.sample.get("oracle", True):
+            continue
         expected = recorded(oracle, case)
         if expected is None:
             if case.id + "!" not in oracle:
@@ -151,9 +173,9 @@ def has_tensors(op):
 def test_strided(op):
     def body(case):
         return runner.difference(runner.call(case, runner.strided), runner.call(case), case.tolerance())
-    problems = [p for p in (attempt(c, lambda: body(c)) for c in matrix.cases(op)) if p]
-    if isinstance(op["skip"], dict) and "strided" in op["skip"]:  # what is excused is that refusal, nothing else
-        assert all("strided view" in p for p in problems), "\n".join(problems)
+    if "strided" in op["refuses"]:
+        return verdict(op, "strided", not_refused(op, "strided", lambda case: runner.call(case, runner.strided)))
+    problems = [p for p in (attempt(c, lambda: body(c)) for c in cases(op)) if p]
     verdict(op, "strided", problems)
 
 
@@ -163,7 +185,7 @@ def test_empty(op):
     problems = []
     for index, sample in enumerate(op["samples"]):
         dtype = matrix.case_dtypes(op, sample)[0]
-        case = matrix.empty_case(op, index, sample, dtype)
+        case = runner.resolve(matrix.empty_case(op, index, sample, dtype))
         if case is None or reference is None:
             continue
 
@@ -195,7 +217,7 @@ UNTRIED = "no output in double precision"
 def float_inputs(case):
     """(field, index) of every float64 or complex128 input a gradient may flow to."""
     for f in matrix.tensor_fields(case.op):
-        if "NO_GRAD" in f["flags"] or f["name"] not in case.inputs:
+        if "NO_GRAD" in f["flags"] or f["name"] not in case.inputs or f["name"] in case.derived:
             continue
         v = case.inputs[f["name"]]
         for i, item in enumerate(v if isinstance(v, list) else [v]):
@@ -246,18 +268,21 @@ def place(case, moves):
             values[name] = t
         else:
             values[name][i] = t
+    if case.derived:  # what comes from the forward op moves with its inputs
+        values.update(runner.derive(case, values))
     return values, leaves
 
 
-def slope_problem(value, wanted, case, directions, what):
-    """Compares value's recorded slope with central differences of it."""
+def slope_problem(value, may_be_flat, directions, what):
+    """Compares value's recorded slope with central differences of it. `may_be_flat`: nothing recorded is a slope
+    of 0, which the differences must show, too."""
     zero = {k: 0 * d for k, d in directions.items()}
     total, leaves = value(zero)
     if total is None:
         return UNTRIED
-    if total.stop_gradient:
-        return UNTRIED if wanted is None else "no gradient flows"
-    grads = _core.grad([total], leaves, allow_unused=True)
+    if total.stop_gradient and not may_be_flat:
+        return "no gradient flows"
+    grads = [] if total.stop_gradient else _core.grad([total], leaves, allow_unused=True)
     recorded_slope = sum(float((g.numpy().conj() * d).sum().real) for g, d in zip(grads, directions.values()) if g is not None)
     up = value({k: EPS * d for k, d in directions.items()})[0].item()
     down = value({k: -EPS * d for k, d in directions.items()})[0].item()
@@ -284,18 +309,17 @@ def gradient_problem(case, order):
         if total is None or total.stop_gradient:
             return None, leaves
         grads = _core.grad([total], leaves, create_graph=True, allow_unused=True)
-        grads = [g for g in grads if g is not None and not g.stop_gradient]
-        return projected(np.random.RandomState(13), grads), leaves
+        return projected(np.random.RandomState(13), [g for g in grads if g is not None]), leaves
     if order == 1:
-        return slope_problem(first, True, case, directions, "gradient")
-    return slope_problem(second, None, case, directions, "second gradient")
+        return slope_problem(first, False, directions, "gradient")
+    return slope_problem(second, True, directions, "second gradient")
 
 
 def gradient_cases(op):
     for index, sample in enumerate(op["samples"]):
         for dtype in matrix.case_dtypes(op, sample):
             if dtype in ("F64", "C128", None):
-                case = matrix.build(op, index, sample, dtype)
+                case = runner.resolve(matrix.build(op, index, sample, dtype))
                 if any(float_inputs(case)):
                     yield case
 
@@ -315,8 +339,41 @@ def test_gradient(op):
 
 @each(DIFFERENTIABLE)
 def test_second_gradient(op):
-    problems = [p for p in (attempt(c, lambda: gradient_problem(c, 2)) for c in gradient_cases(op)) if p]
-    verdict(op, "second", [p for p in problems if not p.endswith(UNTRIED)])
+    """Also: where a gradient op has no gradient, in Paddle either, asking for one is an error, no wrong number."""
+    problems, tried = [], 0
+    for case in gradient_cases(op):
+        problem = attempt(case, lambda: gradient_problem(case, 2))
+        refused = re.search(r"backward: (\w+) is not differentiable", problem or "")
+        if problem is None or refused and refused[1] in NOT_TWICE:
+            tried += 1
+        elif not problem.endswith(UNTRIED):
+            problems.append(problem)
+    if not tried and not problems:
+        problems.append("no sample reaches it in float64")
+    verdict(op, "second", problems)
+
+
+@each([op for op in TABLE if op["vjp"] in ("none", "refused") and has_tensors(op)])
+def test_not_differentiable(op):
+    """vjp: none: nothing flows back. vjp: refused: backward is an error that names the op."""
+    problems, tried = [], 0
+    for case in gradient_cases(op):
+        targets = {t: 0 for t in float_inputs(case)}
+
+        def body():
+            total = weighted(case, place(case, targets)[0])
+            if total is None or op["vjp"] == "none":
+                return None if total is None or total.stop_gradient else "a gradient is recorded"
+            try:
+                total.backward()
+            except Exception as e:  # noqa: BLE001 - its text is what is tested
+                return None if f"{op['name']} is not differentiable" in str(e) else f"another error: {e}"
+            return "backward came through"
+        problem = attempt(case, body)
+        tried += 1
+        if problem:
+            problems.append(problem)
+    verdict(op, "not_differentiable", problems, tried or op["vjp"] == "none")
 
 
 # ---- programs --------------------------------------------------------------------------------
@@ -350,24 +407,26 @@ CAPTURABLE = [op for op in TABLE if has_tensors(op) and "RANDOM" not in op["flag
 
 
 @each(CAPTURABLE)
-def test_captured(op, tmp_path):
-    problems = []
-    for case in matrix.cases(op):
-        def body():
-            eager = flatten(runner.call(case))
-            values = runner.tensors(case)
-            program, flat = captured(case, values)
-            problem = runner.difference(runner.to_numpy(program.run(flat)), eager, 0)
-            if problem or case.dtype not in ("F32", "I64"):
-                return problem and "captured: " + problem
-            program.save(str(tmp_path / "m"))
-            loaded = _core.load_program(str(tmp_path / "m"))
-            problem = runner.difference(runner.to_numpy(loaded.run(flat)), eager, max(case.tolerance(), 1e-6))
-            return problem and "saved and loaded: " + problem
-        problem = attempt(case, body)
-        if problem:
-            problems.append(problem)
+def test_captured(op):
+    def body(case):
+        program, flat = captured(case, runner.tensors(case))
+        return runner.difference(runner.to_numpy(program.run(flat)), flatten(runner.call(case)), 0)
+    problems = [p for p in (attempt(c, lambda: body(c)) for c in cases(op)) if p]
     verdict(op, "captured", problems)
+
+
+@each(CAPTURABLE)
+def test_saved(op, tmp_path):
+    def body(case):
+        program, flat = captured(case, runner.tensors(case))
+        program.save(str(tmp_path / "m"))
+        loaded = _core.load_program(str(tmp_path / "m"))
+        eager = flatten(runner.call(case))
+        return runner.difference(runner.to_numpy(loaded.run(flat)), eager, max(case.tolerance(), 1e-6))
+    if not op["wires"]:  # paddle: none
+        return verdict(op, "saved", not_refused(op, "saved", body))
+    tried = [c for c in cases(op) if c.dtype in ("F32", "I64")]
+    verdict(op, "saved", [p for p in (attempt(c, lambda: body(c)) for c in tried) if p])
 
 
 # ---- kernels and bad input -------------------------------------------------------------------
@@ -376,7 +435,7 @@ def test_captured(op, tmp_path):
 def test_backends(op):
     problems = []
     for backend in sorted({k.rsplit("_", 1)[1] for k in op["kernels"]} - {"cpu"}):
-        for case in matrix.cases(op):
+        for case in cases(op):
             def body():
                 _core.set_flag("backends", "cpu")
                 portable = runner.call(case)
@@ -393,7 +452,7 @@ def test_backends(op):
 def test_refused(op):
     """Wrong dtypes, missing and odd-shaped tensors: an exception that names the op, or a result; never a crash."""
     problems = []
-    case = next(matrix.cases(op))
+    case = next(cases(op))
     for f in matrix.tensor_fields(op):
         values = runner.tensors(case)
         if f["name"] not in values or f["kind"] != "TENSOR" or values[f["name"]] is None:
