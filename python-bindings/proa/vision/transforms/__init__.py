@@ -1,0 +1,9 @@
+"""paddle.vision.transforms: functions on images, and the transforms that apply them."""
+from . import functional  # noqa: F401
+from .functional import (adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, center_crop,  # noqa: F401
+                         crop, erase, hflip, normalize, pad, resize, rotate, to_grayscale, to_tensor, vflip)
+from .transforms import *  # noqa: F401,F403
+from .transforms import __all__ as _classes
+
+__all__ = [*_classes, "to_tensor", "hflip", "vflip", "resize", "pad", "rotate", "to_grayscale", "crop",
+           "center_crop", "adjust_brightness", "adjust_contrast", "adjust_hue", "normalize", "erase"]
