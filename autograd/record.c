@@ -2,6 +2,7 @@
  * inputs are, after it for its outputs. May use core and ops. */
 #include "autograd/node.h"
 #include "core/args.h"
+#include "core/copy.h"
 
 #include "ops_impl.h"
 
@@ -96,11 +97,24 @@ static bool keep_alias(proa_tensor *t, proa_tensor **kept)
     return alias != NULL;
 }
 
-/* Keeps what the rule needs of t, and the version that a kept value had. */
-static inline bool save(proa_node *node, proa_tensor *t, uint8_t how, bool as_alias, proa_tensor **kept)
+/* The value that the call is about to overwrite; of a variable, whose versions stay apart, an alias. */
+static bool keep_before(proa_tensor *t, proa_tensor **kept)
 {
-    if (as_alias && how == PROA_KEEP_VALUE && t != proa_none) {
-        if (!keep_alias(t, kept)) return false;
+    if (!t->storage) return keep_alias(t, kept);
+    proa_meta meta = proa_meta_of(t);
+    proa_tensor *copy = proa__tensor_new(&meta);
+    bool copied = copy && proa__copy(copy, t) == PROA_OK;
+    *kept = copied ? proa_retain(copy) : NULL;
+    if (copy) proa_drop(copy);
+    return copied;
+}
+
+/* Keeps what the rule needs of t, and the version that a kept value had. */
+static inline bool save(proa_node *node, proa_tensor *t, uint8_t how,
+                        bool (*keep)(proa_tensor *, proa_tensor **), proa_tensor **kept)
+{
+    if (keep && how == PROA_KEEP_VALUE && t != proa_none) {
+        if (!keep(t, kept)) return false;
     } else if (!proa__args_keep(t, how, kept)) {
         return false;
     }
@@ -113,8 +127,8 @@ static inline bool save(proa_node *node, proa_tensor *t, uint8_t how, bool as_al
 static inline bool take_input(const proa_call *call, proa_node *node, const proa_field *f, proa_tensor *t,
                               proa_tensor **kept, proa_edge *e)
 {
-    bool as_alias = node->in_place && is_output(call, t);
-    if (!save(node, t, how_saved(call, f), as_alias, kept)) return false;
+    bool written = node->in_place && is_output(call, t);
+    if (!save(node, t, how_saved(call, f), written ? keep_before : NULL, kept)) return false;
     return !(t->flags & PROA_T_GRAD) || f->flags & PROA_FIELD_NO_GRAD || proa__edge_to(e, t);
 }
 
@@ -200,7 +214,7 @@ static inline bool save_output(const proa_call *call, proa_node *node, const pro
 {
     if (!(f->flags & (PROA_FIELD_SAVED | PROA_FIELD_SAVED_META)) || f->kind != PROA_FIELD_TENSOR) return true;
     proa_tensor *t = *proa_field_tensor(f, call->args);
-    return save(node, t, how_saved(call, f), true, proa_field_tensor(f, node->args));
+    return save(node, t, how_saved(call, f), keep_alias, proa_field_tensor(f, node->args));
 }
 
 static bool count_outputs(const proa_call *call, proa_node *node)

@@ -258,11 +258,11 @@ static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *keywo
     return py_run_backward((proa_tensors){1, &t}, (proa_tensors){1, &given}, retain);
 }
 
+/* As Paddle's: a gradient that is there becomes zero. */
 static PyObject *tensor_clear_grad(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    proa_clear_grad(py_tensor_of(self));
-    Py_RETURN_NONE;
+    return py_none_or_raise(proa_zero_grad(py_tensor_of(self)));
 }
 
 /* clear_gradient(set_to_zero=True): zeros, or none at all. */
@@ -271,7 +271,9 @@ static PyObject *tensor_clear_gradient(PyObject *self, PyObject *args, PyObject 
     static char *names[] = {"set_to_zero", NULL};
     int zero = 1;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|p:clear_gradient", names, &zero)) return NULL;
-    return zero ? py_none_or_raise(proa_zero_grad(py_tensor_of(self))) : tensor_clear_grad(self, NULL);
+    if (zero) return tensor_clear_grad(self, NULL);
+    proa_clear_grad(py_tensor_of(self));
+    Py_RETURN_NONE;
 }
 
 static PyObject *tensor_detach(PyObject *self, PyObject *unused)
@@ -478,7 +480,7 @@ static PyMethodDef tensor_methods[] = {
     {"tolist", tensor_tolist, METH_NOARGS, "The elements as nested lists."},
     {"astype", tensor_astype, METH_O, "The elements in another dtype."},
     {"backward", WITH_KEYWORDS(tensor_backward), "Adds d(self)/d(leaf) to the gradient of every leaf."},
-    {"clear_grad", tensor_clear_grad, METH_NOARGS, "Drops the gradient."},
+    {"clear_grad", tensor_clear_grad, METH_NOARGS, "Sets the gradient to zero."},
     {"clear_gradient", WITH_KEYWORDS(tensor_clear_gradient), "Sets the gradient to zero, or drops it."},
     {"retain_grads", tensor_retain_grads, METH_NOARGS, "Keeps the gradient of a tensor that is not a leaf."},
     {"detach", tensor_detach, METH_NOARGS, "The same memory without history."},
