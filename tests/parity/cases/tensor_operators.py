@@ -84,7 +84,8 @@ def promotion():
             out += [(rand(2, dtype=a, grad=False) + number).dtype, (number * rand(2, dtype=a, grad=False)).dtype]
     for a in ("int32", "int64", "uint8"):
         out += [(ints(2, dtype=a) + 1).dtype, (ints(2, dtype=a) + 1.5).dtype, (ints(2, dtype=a) * 1.0).dtype]
-    out += [(rand(2) + rand(2, dtype="float64")).dtype, (bools(2) + 1).dtype, (rand(2) + (1 + 2j)).dtype]
+    out += [(rand(2) + rand(2, dtype="float64")).dtype, (bools(2) + 1).dtype, (bools(2) / 2).dtype]  # complex numbers: Paddle
+    # drops their imaginary part, Proa does not
     return [str(d).rpartition(".")[2].split(":")[0].strip("<> ") and str(d).rpartition(".")[2] for d in out]
 
 
