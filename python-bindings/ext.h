@@ -84,7 +84,7 @@ PyObject *py_getitem(PyObject *self, PyObject *key);
 int py_setitem(PyObject *self, PyObject *key, PyObject *value);
 Py_ssize_t py_tensor_len(PyObject *self);
 PyObject *py_tensor_row(PyObject *self, Py_ssize_t i); /* x[i] */
-PyObject *py_tensor_iter(PyObject *self);             /* over the rows */
+PyObject *py_tensor_iter(PyObject *self);              /* over the rows */
 
 /* ---- the module ------------------------------------------------------------------------ */
 

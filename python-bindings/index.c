@@ -368,7 +368,4 @@ PyObject *py_tensor_row(PyObject *self, Py_ssize_t i)
     return row;
 }
 
-PyObject *py_tensor_iter(PyObject *self)
-{
-    return py_tensor_len(self) < 0 ? NULL : PySeqIter_New(self);
-}
+PyObject *py_tensor_iter(PyObject *self) { return py_tensor_len(self) < 0 ? NULL : PySeqIter_New(self); }
