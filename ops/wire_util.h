@@ -1,7 +1,8 @@
-/* What writers of irregular Paddle forms share. May use proa/wire.h. */
+/* What writers of irregular Paddle forms share. May use proa/wire.h and the table's enums. */
 #ifndef PROA_OPS_WIRE_UTIL_H
 #define PROA_OPS_WIRE_UTIL_H
 
+#include <proa/ops.h>
 #include <proa/wire.h>
 
 /* Paddle's number of a dtype; −1 for none. */
@@ -20,6 +21,34 @@ static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire
                                                                        proa_dtype d)
 {
     return proa_wire_put_int(w, attr, PROA_WIRE_INT, proa__wire_dtype_number(d));
+}
+
+/* squeeze2 and unsqueeze2 differ in nothing but their name. */
+static inline __attribute__((unused)) proa_status proa__wire_put_axis(proa_wire_writer *w, const char *type,
+                                                                      proa_tensor *from, proa_tensor *to,
+                                                                      int64_t axis)
+{
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, "X", from));
+    PROA_TRY(proa_wire_put_output(w, "Out", to));
+    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis));
+}
+
+/* A variable for t with an axis of 1 at `axis`, counted from the end of the result (−1: the last). */
+static inline __attribute__((unused)) proa_tensor *proa__wire_with_axis(proa_wire_writer *w,
+                                                                        const proa_tensor *t, int axis)
+{
+    proa_meta from = proa_meta_of(t), m = {.dtype = from.dtype, .ndim = (int8_t)(from.ndim + 1)};
+    int at = m.ndim + axis;
+    for (int i = 0; i < m.ndim; i++) m.shape[i] = i < at ? from.shape[i] : i == at ? 1 : from.shape[i - 1];
+    return proa_wire_temporary(w, &m);
+}
+
+static inline __attribute__((unused)) const char *proa__wire_algorithm(proa_padding_algorithm a)
+{
+    return a == PROA_PADDING_ALGORITHM_SAME    ? "SAME"
+           : a == PROA_PADDING_ALGORITHM_VALID ? "VALID"
+                                               : "EXPLICIT";
 }
 
 #endif

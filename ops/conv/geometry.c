@@ -5,27 +5,6 @@
 #define FAIL(p, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op((p)->op), argument, __VA_ARGS__)
 
-static bool format_channels_last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
-
-/* One value a spatial dim, ≥ `low`, into the last `dims` of to[3]. */
-static proa_status spatial(const conv_params *p, const char *name, const proa_ints *v, int64_t low,
-                           int64_t *to)
-{
-    if (v->count != p->dims)
-        return FAIL(p, name, "must have %d values, one a spatial dim, got %lld", p->dims,
-                    (long long)v->count);
-    for (int i = 0; i < p->dims; i++) {
-        if (v->at[i] < low || v->at[i] > INT32_MAX)
-            return FAIL(p, name, "has value %lld; expected at least %lld", (long long)v->at[i],
-                        (long long)low);
-        to[3 - p->dims + i] = v->at[i];
-    }
-    return PROA_OK;
-}
-
 static proa_status explicit_padding(const conv_params *p, conv_geometry *g)
 {
     const proa_ints *v = &p->padding;
@@ -161,7 +140,7 @@ proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g)
     int lead = 3 - p->dims;
     *g = (conv_geometry){.dims = p->dims,
                          .groups = p->groups,
-                         .channels_last = format_channels_last(p->format),
+                         .channels_last = proa__channels_last(p->format),
                          .in = {1, 1, 1},
                          .out = {1, 1, 1},
                          .kernel = {1, 1, 1},
@@ -174,8 +153,8 @@ proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g)
         size[lead + i] = p->x->shape[(g->channels_last ? 1 : 2) + i];
         g->kernel[lead + i] = p->weight->shape[2 + i];
     }
-    PROA_TRY(spatial(p, "stride", &p->stride, 1, g->stride));
-    PROA_TRY(spatial(p, "dilation", &p->dilation, 1, g->dilation));
+    PROA_TRY(proa__window_values(p->op, "stride", &p->stride, p->dims, 1, g->stride));
+    PROA_TRY(proa__window_values(p->op, "dilation", &p->dilation, p->dims, 1, g->dilation));
     PROA_TRY(check_list(p, "output_padding", &p->output_padding));
     PROA_TRY(check_list(p, "output_size", &p->output_size));
     PROA_TRY(resolve_padding(p, g, size));

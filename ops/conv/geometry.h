@@ -8,6 +8,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "ops/windows.h"
 
 /* Sizes are as the convolution sees them: for a transposed one, `in` is the op's output. Spatial sizes
  * are three, depth first; the absent leading ones are 1. −1 is a size known only when a program runs. */

@@ -10,11 +10,6 @@ static proa_tensor *sum_but_channels(proa_tensor *d_out, int dims, bool channels
     return proa_sum(d_out, .axis = ((proa_ints){dims + 1, axes, NULL, NULL}));
 }
 
-static bool last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
-
 /* The same convolution again: its attributes as options. */
 #define SAME_ATTRS(a)                                                                                 \
     .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, .groups = (a)->groups, \
@@ -35,7 +30,7 @@ static proa_status explicit_lists(const conv_params *p, int64_t *paddings, int64
 }
 
 /* conv1d is a conv2d of one row; its gradients are that one's. */
-static int64_t row_axis(proa_data_format f) { return last(f) ? -3 : -2; }
+static int64_t row_axis(proa_data_format f) { return proa__channels_last(f) ? -3 : -2; }
 
 static proa_tensor *as_rows(proa_tensor *t, int64_t axis) { return proa_unsqueeze(t, PROA_INTS(axis)); }
 
@@ -48,7 +43,7 @@ static proa_tensor *without_rows(proa_tensor *t, int64_t axis)
 #define ROW_ATTRS(a)                                                                                 \
     .stride = PROA_INTS(1, (a)->stride.at[0]), .padding = PROA_INTS(0, 0, paddings[0], paddings[1]), \
     .dilation = PROA_INTS(1, dilations[0]), .groups = (a)->groups,                                   \
-    .data_format = last((a)->data_format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW
+    .data_format = proa__channels_last((a)->data_format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW
 
 proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
 {
@@ -58,7 +53,7 @@ proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
     if (g->want_x) g->d_x = without_rows(proa_conv2d_grad_input(x, weight, d_out, ROW_ATTRS(a)), axis);
     if (g->want_weight)
         g->d_weight = without_rows(proa_conv2d_grad_filter(x, weight, d_out, ROW_ATTRS(a)), -2);
-    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, last(a->data_format));
+    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, proa__channels_last(a->data_format));
     return proa_error();
 }
 
@@ -70,7 +65,7 @@ proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1
     if (g->want_x) g->d_x = without_rows(proa_conv2d(d_out, weight, PROA_NONE, ROW_ATTRS(a)), axis);
     if (g->want_weight)
         g->d_weight = without_rows(proa_conv2d_grad_filter(d_out, weight, x, ROW_ATTRS(a)), -2);
-    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, last(a->data_format));
+    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, 1, proa__channels_last(a->data_format));
     return proa_error();
 }
 
@@ -80,7 +75,7 @@ proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1
         if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, a->weight, g->d_out, SAME_ATTRS(a));     \
         if (g->want_weight)                                                                               \
             g->d_weight = proa_conv##N##d_grad_filter(a->x, a->weight, g->d_out, SAME_ATTRS(a));          \
-        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));                \
+        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, proa__channels_last(a->data_format)); \
         return proa_error();                                                                              \
     }                                                                                                     \
     proa_status conv##N##d_grad_input_vjp(const proa_conv##N##d_grad_input_args *a,                       \
@@ -99,20 +94,20 @@ proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1
         return proa_error();                                                                              \
     }
 
-#define TRANSPOSE_RULES(N)                                                                             \
-    proa_status conv##N##d_transpose_vjp(const proa_conv##N##d_transpose_args *a,                      \
-                                         proa_conv##N##d_transpose_grads *g)                           \
-    {                                                                                                  \
-        int64_t padding_values[2 * N], dilation_values[N];                                             \
-        PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), padding_values, \
-                                dilation_values));                                                     \
-        proa_ints paddings = {2 * N, padding_values, NULL, NULL},                                      \
-                  dilations = {N, dilation_values, NULL, NULL};                                        \
-        if (g->want_x) g->d_x = proa_conv##N##d(g->d_out, a->weight, PROA_NONE, EXPLICIT_ATTRS(a));    \
-        if (g->want_weight)                                                                            \
-            g->d_weight = proa_conv##N##d_grad_filter(g->d_out, a->weight, a->x, EXPLICIT_ATTRS(a));   \
-        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, last(a->data_format));             \
-        return proa_error();                                                                           \
+#define TRANSPOSE_RULES(N)                                                                                \
+    proa_status conv##N##d_transpose_vjp(const proa_conv##N##d_transpose_args *a,                         \
+                                         proa_conv##N##d_transpose_grads *g)                              \
+    {                                                                                                     \
+        int64_t padding_values[2 * N], dilation_values[N];                                                \
+        PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), padding_values,    \
+                                dilation_values));                                                        \
+        proa_ints paddings = {2 * N, padding_values, NULL, NULL},                                         \
+                  dilations = {N, dilation_values, NULL, NULL};                                           \
+        if (g->want_x) g->d_x = proa_conv##N##d(g->d_out, a->weight, PROA_NONE, EXPLICIT_ATTRS(a));       \
+        if (g->want_weight)                                                                               \
+            g->d_weight = proa_conv##N##d_grad_filter(g->d_out, a->weight, a->x, EXPLICIT_ATTRS(a));      \
+        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, proa__channels_last(a->data_format)); \
+        return proa_error();                                                                              \
     }
 
 CONV_RULES(2)

@@ -1,6 +1,7 @@
 /* Convolutions in Paddle's programs: a bias is its own elementwise_add, a 1-D convolution a 2-D one of one
  * row, and a filter for each channel is depthwise_conv2d. May use core and the ops. */
 #include "ops/conv/geometry.h"
+#include "ops/wire_util.h"
 
 #include <proa/wire.h>
 
@@ -29,13 +30,6 @@ static const char *wire_format(const conv_writing *s)
     return s->g.channels_last ? "NDHWC" : s->p->transposed ? "NCHW" : "NCDHW";
 }
 
-static const char *wire_algorithm(proa_padding_algorithm a)
-{
-    return a == PROA_PADDING_ALGORITHM_SAME    ? "SAME"
-           : a == PROA_PADDING_ALGORITHM_VALID ? "VALID"
-                                               : "EXPLICIT";
-}
-
 static const char *wire_type(const conv_writing *s)
 {
     const conv_geometry *g = &s->g;
@@ -58,7 +52,7 @@ static proa_status put_attrs(const conv_writing *s)
         PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS,
                                     PROA_INTS(0, 0, p->padding.at[0], p->padding.at[1])));
     else PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, for_rows(s, &p->padding, 0, room)));
-    PROA_TRY(proa_wire_put_string(w, "padding_algorithm", wire_algorithm(p->algorithm)));
+    PROA_TRY(proa_wire_put_string(w, "padding_algorithm", proa__wire_algorithm(p->algorithm)));
     PROA_TRY(proa_wire_put_ints(w, "dilations", PROA_WIRE_INTS, for_rows(s, &p->dilation, 1, room)));
     PROA_TRY(proa_wire_put_int(w, "groups", PROA_WIRE_INT, p->groups));
     PROA_TRY(proa_wire_put_string(w, "data_format", wire_format(s)));
@@ -75,25 +69,6 @@ static proa_status put_conv(const conv_writing *s, proa_tensor *x, proa_tensor *
     PROA_TRY(proa_wire_put_input(s->w, "Filter", weight));
     PROA_TRY(proa_wire_put_output(s->w, "Output", to));
     return put_attrs(s);
-}
-
-/* squeeze2 and unsqueeze2 differ in nothing but their name. */
-static proa_status put_axis(proa_wire_writer *w, const char *type, proa_tensor *from, proa_tensor *to,
-                            int64_t axis)
-{
-    PROA_TRY(proa_wire_op(w, type));
-    PROA_TRY(proa_wire_put_input(w, "X", from));
-    PROA_TRY(proa_wire_put_output(w, "Out", to));
-    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis));
-}
-
-/* A variable for t with an axis of 1 at `axis` (counted from the end of the result). */
-static proa_tensor *row_variable(proa_wire_writer *w, const proa_tensor *t, int axis)
-{
-    proa_meta m = {.dtype = (proa_dtype)t->dtype, .ndim = (int8_t)(t->ndim + 1)};
-    int at = m.ndim + axis;
-    for (int i = 0; i < m.ndim; i++) m.shape[i] = i < at ? t->shape[i] : i == at ? 1 : t->shape[i - 1];
-    return proa_wire_temporary(w, &m);
 }
 
 /* out = sum + bias: channels last broadcast as they are, otherwise the bias is reshaped to [1, C, 1, …]. */
@@ -121,15 +96,16 @@ static proa_status put_bias(const conv_writing *s, proa_tensor *sum, proa_tensor
 static proa_status write_rows(conv_writing *s)
 {
     int axis = s->g.channels_last ? -3 : -2;
-    proa_tensor *x = row_variable(s->w, s->p->x, axis), *weight = row_variable(s->w, s->p->weight, -2);
-    proa_tensor *sum = row_variable(s->w, s->out, axis), *out = sum;
-    if (!proa__absent(s->bias)) out = row_variable(s->w, s->out, axis);
+    proa_tensor *x = proa__wire_with_axis(s->w, s->p->x, axis),
+                *weight = proa__wire_with_axis(s->w, s->p->weight, -2);
+    proa_tensor *sum = proa__wire_with_axis(s->w, s->out, axis), *out = sum;
+    if (!proa__absent(s->bias)) out = proa__wire_with_axis(s->w, s->out, axis);
     if (!x || !weight || !sum || !out) return proa_error();
-    PROA_TRY(put_axis(s->w, "unsqueeze2", (proa_tensor *)(uintptr_t)s->p->x, x, axis));
-    PROA_TRY(put_axis(s->w, "unsqueeze2", (proa_tensor *)(uintptr_t)s->p->weight, weight, -2));
+    PROA_TRY(proa__wire_put_axis(s->w, "unsqueeze2", (proa_tensor *)(uintptr_t)s->p->x, x, axis));
+    PROA_TRY(proa__wire_put_axis(s->w, "unsqueeze2", (proa_tensor *)(uintptr_t)s->p->weight, weight, -2));
     PROA_TRY(put_conv(s, x, weight, sum));
     if (out != sum) PROA_TRY(put_bias(s, sum, out));
-    return put_axis(s->w, "squeeze2", out, s->out, axis);
+    return proa__wire_put_axis(s->w, "squeeze2", out, s->out, axis);
 }
 
 static proa_status write_conv(const conv_params *p, proa_tensor *bias, proa_tensor *out, proa_wire_writer *w)
@@ -173,11 +149,8 @@ static proa_status write_grad(const conv_params *p, proa_tensor *d_out, const ch
     PROA_TRY(proa_wire_put_input(w, "Filter", (proa_tensor *)(uintptr_t)p->weight));
     PROA_TRY(proa_wire_put_input(w, "Output@GRAD", d_out));
     PROA_TRY(proa_wire_put_output(w, slot, result));
-    return put_attrs(&(conv_writing){.w = w,
-                                     .p = p,
-                                     .wire_dims = p->dims,
-                                     .g.channels_last = p->format == PROA_DATA_FORMAT_NHWC ||
-                                                        p->format == PROA_DATA_FORMAT_NDHWC});
+    return put_attrs(&(conv_writing){
+        .w = w, .p = p, .wire_dims = p->dims, .g.channels_last = proa__channels_last(p->format)});
 }
 
 #define CONV_WRITE_GRAD(N)                                                                                  \

@@ -5,6 +5,7 @@
 #include "ops/elementwise/rows.h"
 
 #include "formulas.inc"
+#include "ops/windows.h"
 
 /* prelu reads alpha through a view of its shape that broadcasts with x. */
 #define PRELU_ROW(D)                                                       \
@@ -29,9 +30,7 @@ PROA_KERNEL(prelu_cpu, prelu)
     proa_tensor view = {.dtype = x->dtype, .ndim = x->ndim, .numel = alpha->numel, .data = alpha->data};
     for (int i = 0; i < x->ndim; i++) view.shape[i] = 1, view.strides[i] = 0;
     if (a->mode == PROA_PRELU_MODE_CHANNEL) {
-        bool last = a->data_format == PROA_DATA_FORMAT_NHWC || a->data_format == PROA_DATA_FORMAT_NLC ||
-                    a->data_format == PROA_DATA_FORMAT_NDHWC;
-        int c = last ? x->ndim - 1 : 1;
+        int c = proa__channels_last(a->data_format) ? x->ndim - 1 : 1;
         view.shape[c] = x->shape[c], view.strides[c] = item;
     } else if (a->mode == PROA_PRELU_MODE_ELEMENT) {
         int64_t stride = item;

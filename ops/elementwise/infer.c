@@ -3,6 +3,7 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/broadcast.h"
+#include "ops/windows.h"
 #include "ops/ints.h"
 #include "ops_impl.h"
 
@@ -162,11 +163,6 @@ proa_status pow_infer(const proa_pow_args *a, proa_pow_metas *m)
     return PROA_OK;
 }
 
-static bool channels_last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
-
 proa_status prelu_infer(const proa_prelu_args *a, proa_prelu_metas *m)
 {
     const proa_tensor *x = a->x, *alpha = a->alpha;
@@ -179,7 +175,7 @@ proa_status prelu_infer(const proa_prelu_args *a, proa_prelu_metas *m)
         if (x->ndim < 2)
             return OP_FAIL("prelu", INVALID_ARGUMENT, "x", "has %d dims; one alpha a channel needs 2 or more",
                            x->ndim);
-        expected = x->shape[channels_last(a->data_format) ? x->ndim - 1 : 1];
+        expected = x->shape[proa__channels_last(a->data_format) ? x->ndim - 1 : 1];
     } else if (a->mode == PROA_PRELU_MODE_ELEMENT) {
         for (int i = 1; i < x->ndim; i++)
             expected = x->shape[i] < 0 || expected < 0 ? -1 : expected * x->shape[i];

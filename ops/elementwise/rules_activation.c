@@ -1,5 +1,6 @@
 /* Gradients of activations, and of their fused gradients (for double backward). Public ops only. */
 #include "ops/elementwise/rules.h"
+#include "ops/windows.h"
 
 #define GREATER(t, v) proa_greater_than(t, number_of(t, v))
 #define LESS(t, v) proa_less_than(t, number_of(t, v))
@@ -87,8 +88,8 @@ proa_status gelu_vjp(const proa_gelu_args *a, proa_gelu_grads *g)
 UNARY_VJP(logsigmoid, proa_sigmoid(proa_neg(a->x)))
 UNARY_VJP(tanhshrink, proa_square(proa_tanh(a->x)))
 
-/* Real: d_out / (1 + |x|)². Complex x has a direction besides: with r = |x|,
- * d_out / (1 + r) − x Re(conj(d_out) x) / (r (1 + r)²); at 0 the second term is 0. (Paddle's kernel takes Re(x) d_out for that real part, which is no
+/* Real: d_out / (1 + |x|)². Complex x has a direction besides: d_out / (1 + r) − x Re(conj(d_out) x) / (r (1 + r)²)
+ * with r = |x|; at 0 the second term is 0. (Paddle's kernel takes Re(x) d_out for that real part, which is no
  * gradient unless d_out is real.) */
 proa_status softsign_vjp(const proa_softsign_args *a, proa_softsign_grads *g)
 {
@@ -125,15 +126,10 @@ proa_status mish_vjp(const proa_mish_args *a, proa_mish_grads *g)
 }
 
 /* ---- prelu ---- */
-static bool channels_last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
-
 /* alpha as it broadcasts with x */
 static proa_tensor *spread_alpha(const proa_prelu_args *a, int64_t *shape)
 {
-    int n = a->x->ndim, c = channels_last(a->data_format) ? n - 1 : 1;
+    int n = a->x->ndim, c = proa__channels_last(a->data_format) ? n - 1 : 1;
     for (int i = 0; i < n; i++) shape[i] = 1;
     if (a->mode == PROA_PRELU_MODE_CHANNEL) shape[c] = a->x->shape[c];
     if (a->mode == PROA_PRELU_MODE_ELEMENT)

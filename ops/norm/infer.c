@@ -13,12 +13,12 @@ static int64_t dims_product(const proa_tensor *t, int from, int to)
 
 int64_t proa__norm_channels(const proa_tensor *x, proa_data_format f)
 {
-    return x->shape[norm_channels_last(f) ? x->ndim - 1 : 1];
+    return x->shape[proa__channels_last(f) ? x->ndim - 1 : 1];
 }
 
 norm_rows proa__batch_rows(const proa_tensor *x, proa_data_format f)
 {
-    bool last = norm_channels_last(f);
+    bool last = proa__channels_last(f);
     int64_t c = proa__norm_channels(x, f), inner = last ? 1 : dims_product(x, 2, x->ndim);
     int64_t outer = last ? dims_product(x, 0, x->ndim - 1) : x->shape[0];
     return (norm_rows){.rows = c,
@@ -47,7 +47,7 @@ norm_rows proa__layer_rows(const proa_tensor *x, int64_t begin_norm_axis)
 
 norm_rows proa__group_rows(const proa_tensor *x, int64_t groups, proa_data_format f)
 {
-    bool last = norm_channels_last(f);
+    bool last = proa__channels_last(f);
     int64_t c = proa__norm_channels(x, f), each = c / groups;
     int64_t pixels = last ? dims_product(x, 1, x->ndim - 1) : dims_product(x, 2, x->ndim);
     norm_rows n = {.rows = x->shape[0] * groups,

@@ -7,6 +7,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "ops/windows.h"
 
 /* Row r = (image r / groups, group r % groups) starts at image · image_step + group · group_step; its
  * segment s at s · segment_step more. Element j of it has weight group · group_weights + s ·
@@ -20,11 +21,6 @@ typedef struct norm_rows {
 static inline int64_t norm_start(const norm_rows *n, int64_t row)
 {
     return row / n->groups * n->image_step + row % n->groups * n->group_step;
-}
-
-static inline bool norm_channels_last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
 }
 
 /* True when batch_norm uses the running statistics. */

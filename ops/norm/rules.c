@@ -141,7 +141,7 @@ static proa_ints list(norm_view *v, int which, int n, const int64_t *values)
 static void batch_view(norm_view *v, const proa_tensor *x, proa_data_format f)
 {
     int64_t c = proa__norm_channels(x, f);
-    bool last = norm_channels_last(f);
+    bool last = proa__channels_last(f);
     int64_t inner = last ? 1 : dims_product(x, 2, x->ndim),
             outer = last ? dims_product(x, 0, x->ndim - 1) : x->shape[0];
     v->x = LIST(v, 0, 3, outer, c, inner);
@@ -161,7 +161,7 @@ static void layer_view(norm_view *v, const proa_tensor *x, int64_t axis)
 
 static void group_view(norm_view *v, const proa_tensor *x, int64_t groups, proa_data_format f)
 {
-    bool last = norm_channels_last(f);
+    bool last = proa__channels_last(f);
     int64_t each = proa__norm_channels(x, f) / groups, n = x->shape[0];
     int64_t pixels = last ? dims_product(x, 1, x->ndim - 1) : dims_product(x, 2, x->ndim);
     v->x = last ? LIST(v, 0, 4, n, pixels, groups, each) : LIST(v, 0, 4, n, groups, each, pixels);

@@ -4,7 +4,7 @@
 
 #include <proa/wire.h>
 
-static const char *layout_name(proa_data_format f) { return norm_channels_last(f) ? "NHWC" : "NCHW"; }
+static const char *layout_name(proa_data_format f) { return proa__channels_last(f) ? "NHWC" : "NCHW"; }
 
 static proa_status put_optional(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {

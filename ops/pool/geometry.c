@@ -5,22 +5,6 @@
 #define FAIL(p, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op((p)->op), argument, __VA_ARGS__)
 
-/* `dims` values ≥ low into the last places of to[3]. */
-static proa_status spatial(const pool_params *p, const char *name, const proa_ints *v, int64_t low,
-                           int64_t *to)
-{
-    if (v->count != p->dims)
-        return FAIL(p, name, "must have %d values, one a spatial dim, got %lld", p->dims,
-                    (long long)v->count);
-    for (int i = 0; i < p->dims; i++) {
-        if (v->at[i] < low || v->at[i] > INT32_MAX)
-            return FAIL(p, name, "has value %lld; expected at least %lld", (long long)v->at[i],
-                        (long long)low);
-        to[3 - p->dims + i] = v->at[i];
-    }
-    return PROA_OK;
-}
-
 static proa_status padding(const pool_params *p, pool_geometry *g)
 {
     const proa_ints *v = &p->padding;
@@ -73,8 +57,8 @@ static proa_status output_size(const pool_params *p, pool_geometry *g, int i)
 
 proa_status proa__pool_geometry(const pool_params *p, pool_geometry *g)
 {
-    proa_data_format f = p->format;
     *g = (pool_geometry){.dims = p->dims,
+                         .channels_last = proa__channels_last(p->format),
                          .adaptive = p->adaptive,
                          .exclusive = p->exclusive || p->adaptive,
                          .type = p->type,
@@ -82,16 +66,17 @@ proa_status proa__pool_geometry(const pool_params *p, pool_geometry *g)
                          .out = {1, 1, 1},
                          .kernel = {1, 1, 1},
                          .stride = {1, 1, 1}};
-    g->channels_last = f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
     if (p->x->ndim != p->dims + 2)
         return FAIL(p, "x", "must have %d dims (batch, channels, %d spatial), got %s", p->dims + 2, p->dims,
                     proa__tensor_text(p->x));
     g->batch = p->x->shape[0];
     g->channels = p->x->shape[g->channels_last ? p->dims + 1 : 1];
     for (int i = 0; i < p->dims; i++) g->in[3 - p->dims + i] = p->x->shape[(g->channels_last ? 1 : 2) + i];
-    PROA_TRY(spatial(p, p->adaptive ? "output_size" : "kernel_size", &p->kernel_size, 1, g->kernel));
+    const char *size = p->adaptive ? "output_size" : "kernel_size";
+    PROA_TRY(proa__window_values(p->op, size, &p->kernel_size, p->dims, 1, g->kernel));
     if (!p->adaptive) {
-        if (p->stride.count) PROA_TRY(spatial(p, "stride", &p->stride, 1, g->stride));
+        if (p->stride.count)
+            PROA_TRY(proa__window_values(p->op, "stride", &p->stride, p->dims, 1, g->stride));
         else /* no stride: windows side by side */ memcpy(g->stride, g->kernel, sizeof g->stride);
         PROA_TRY(padding(p, g));
     }

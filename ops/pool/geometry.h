@@ -7,6 +7,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "ops/windows.h"
 
 /* Spatial sizes are three, depth first; the absent leading ones are 1. */
 typedef struct pool_geometry {

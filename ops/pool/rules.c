@@ -2,11 +2,6 @@
  * picks (max) or averages (avg) again. A 1-D pooling is a 2-D one of one row. May use core and the ops. */
 #include "ops/pool/geometry.h"
 
-static bool last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
-
 /* Windows side by side are spelled out: Paddle's gradient ops have no default for strides. */
 #define WINDOWS(a)                                                                         \
     .stride = (a)->stride.count ? (a)->stride : (a)->kernel_size, .padding = (a)->padding, \
@@ -95,12 +90,12 @@ POOL_RULES(3)
 
 static proa_tensor *as_rows(proa_tensor *t, proa_data_format f)
 {
-    return proa_unsqueeze(t, PROA_INTS(last(f) ? -3 : -2));
+    return proa_unsqueeze(t, PROA_INTS(proa__channels_last(f) ? -3 : -2));
 }
 
 static proa_tensor *without_rows(proa_tensor *t, proa_data_format f)
 {
-    return proa_squeeze(t, .axis = PROA_INTS(last(f) ? -3 : -2));
+    return proa_squeeze(t, .axis = PROA_INTS(proa__channels_last(f) ? -3 : -2));
 }
 
 /* The 2-D gradient of a 1-D op with explicit or SAME paddings, which the geometry resolved. */
@@ -113,12 +108,12 @@ static proa_tensor *row_grad(const pool_params *p, proa_tensor *x, proa_tensor *
                       "SAME has no gradient while the length is unknown; give explicit paddings");
         return NULL;
     }
-    proa_tensor *d_x =
-        proa_pool2d_grad(as_rows(x, p->format), as_rows(out, p->format), as_rows(d_out, p->format),
-                         PROA_INTS(1, g.kernel[2]), .stride = PROA_INTS(1, g.stride[2]),
-                         .padding = PROA_INTS(0, 0, g.before[2], g.after[2]), .ceil_mode = p->ceil_mode,
-                         .no_exclusive = !g.exclusive, .adaptive = p->adaptive, .pooling_type = p->type,
-                         .data_format = last(p->format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW);
+    proa_tensor *d_x = proa_pool2d_grad(
+        as_rows(x, p->format), as_rows(out, p->format), as_rows(d_out, p->format), PROA_INTS(1, g.kernel[2]),
+        .stride = PROA_INTS(1, g.stride[2]), .padding = PROA_INTS(0, 0, g.before[2], g.after[2]),
+        .ceil_mode = p->ceil_mode, .no_exclusive = !g.exclusive, .adaptive = p->adaptive,
+        .pooling_type = p->type,
+        .data_format = proa__channels_last(p->format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW);
     return without_rows(d_x, p->format);
 }
 

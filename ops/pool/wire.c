@@ -1,6 +1,7 @@
 /* Pooling in Paddle's programs: one wire op whose strides must be spelled out, global pooling, and 1-D
  * pooling as a 2-D one of one row. May use core and the ops. */
 #include "ops/pool/geometry.h"
+#include "ops/wire_util.h"
 
 #include <proa/wire.h>
 
@@ -21,13 +22,6 @@ static proa_status put_paddings(proa_wire_writer *w, const pool_geometry *g, int
     }
     if (!resolved || equal) return put_list(w, "paddings", wire_dims, resolved ? g->before : (int64_t[3]){0});
     return proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, (proa_ints){2 * wire_dims, pairs, NULL, NULL});
-}
-
-static const char *algorithm_name(proa_padding_algorithm a)
-{
-    return a == PROA_PADDING_ALGORITHM_SAME    ? "SAME"
-           : a == PROA_PADDING_ALGORITHM_VALID ? "VALID"
-                                               : "EXPLICIT";
 }
 
 static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *out, proa_wire_writer *w)
@@ -53,39 +47,20 @@ static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *o
     PROA_TRY(proa_wire_put_string(w, "pooling_type", p->type == PROA_POOLING_TYPE_MAX ? "max" : "avg"));
     PROA_TRY(proa_wire_put_int(w, "global_pooling", PROA_WIRE_BOOLEAN, 0));
     PROA_TRY(proa_wire_put_int(w, "adaptive", PROA_WIRE_BOOLEAN, p->adaptive));
-    PROA_TRY(proa_wire_put_string(w, "padding_algorithm", algorithm_name(p->algorithm)));
+    PROA_TRY(proa_wire_put_string(w, "padding_algorithm", proa__wire_algorithm(p->algorithm)));
     return proa_wire_put_int(w, "use_cudnn", PROA_WIRE_BOOLEAN, 0);
-}
-
-static proa_status put_axis(proa_wire_writer *w, const char *type, proa_tensor *from, proa_tensor *to,
-                            int64_t axis)
-{
-    PROA_TRY(proa_wire_op(w, type));
-    PROA_TRY(proa_wire_put_input(w, "X", from));
-    PROA_TRY(proa_wire_put_output(w, "Out", to));
-    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis));
-}
-
-/* A variable for t with an axis of 1 before its length. */
-static proa_tensor *row_variable(proa_wire_writer *w, const proa_tensor *t, int at)
-{
-    proa_meta m = {.dtype = (proa_dtype)t->dtype, .ndim = (int8_t)(t->ndim + 1)};
-    for (int i = 0; i < m.ndim; i++) m.shape[i] = i < at ? t->shape[i] : i == at ? 1 : t->shape[i - 1];
-    return proa_wire_temporary(w, &m);
 }
 
 static proa_status write_pool(const pool_params *p, proa_tensor *out, proa_wire_writer *w)
 {
     proa_tensor *x = (proa_tensor *)(uintptr_t)p->x;
     if (p->dims != 1) return put_pool(p, x, out, w);
-    bool last = p->format == PROA_DATA_FORMAT_NHWC || p->format == PROA_DATA_FORMAT_NLC ||
-                p->format == PROA_DATA_FORMAT_NDHWC;
-    int axis = last ? -3 : -2;
-    proa_tensor *rows = row_variable(w, x, 4 + axis), *pooled = row_variable(w, out, 4 + axis);
+    int axis = proa__channels_last(p->format) ? -3 : -2;
+    proa_tensor *rows = proa__wire_with_axis(w, x, axis), *pooled = proa__wire_with_axis(w, out, axis);
     if (!rows || !pooled) return proa_error();
-    PROA_TRY(put_axis(w, "unsqueeze2", x, rows, axis));
+    PROA_TRY(proa__wire_put_axis(w, "unsqueeze2", x, rows, axis));
     PROA_TRY(put_pool(p, rows, pooled, w));
-    return put_axis(w, "squeeze2", pooled, out, axis);
+    return proa__wire_put_axis(w, "squeeze2", pooled, out, axis);
 }
 
 #define POOL_WRITE(name, params)                                    \

@@ -3,6 +3,7 @@
 #define PROA_OPS_PAD_H
 
 #include "ops/ints.h"
+#include "ops/windows.h"
 
 #include <proa/ops.h>
 
@@ -16,9 +17,4 @@ proa_status proa__pad_plan(const char *who, int ndim, const proa_ints *paddings,
 /* pad3d: two entries a spatial axis, last one first. */
 proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings,
                                    proa_data_format format, proa_pad_plan *p);
-static inline bool proa__channels_last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
-
 #endif

@@ -86,7 +86,7 @@ static void job_end(resize_job *j)
 static proa_status job_begin(resize_job *j, const vision_resize *r, int ndim, const int64_t *in,
                              const int64_t *out)
 {
-    int spatial = ndim - 2, last = vision_channels_last(r->format), first = last ? 1 : 2;
+    int spatial = ndim - 2, last = proa__channels_last(r->format), first = last ? 1 : 2;
     int taps = r->mode == PROA_INTERP_METHOD_NEAREST ? 1 : r->mode == PROA_INTERP_METHOD_BICUBIC ? 4 : 2;
     memset(j, 0, sizeof *j);
     j->outer = last ? in[0] : in[0] * in[1];

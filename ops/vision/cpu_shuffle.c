@@ -26,7 +26,7 @@ static proa_status pixels(proa_tensor *to, proa_tensor *from, int64_t r, proa_da
 {
     static const int straight[] = {0, 1, 2, 3, 4, 5}, taken[] = {0, 1, 4, 2, 5, 3};
     const proa_tensor *deep = widen ? from : to;
-    bool last = vision_channels_last(format);
+    bool last = proa__channels_last(format);
     int64_t n = deep->shape[0], c = deep->shape[last ? 3 : 1] / (r * r);
     int64_t h = deep->shape[last ? 1 : 2], w = deep->shape[last ? 2 : 3];
     if (to->numel == 0) return PROA_OK;
@@ -54,7 +54,7 @@ PROA_KERNEL(pixel_unshuffle_cpu, pixel_unshuffle)
 PROA_KERNEL(channel_shuffle_cpu, channel_shuffle)
 {
     const proa_tensor *x = a->x;
-    int channels = vision_channels_last(a->data_format) ? 3 : 1;
+    int channels = proa__channels_last(a->data_format) ? 3 : 1;
     if (x->numel == 0) return PROA_OK;
     rows_around r = rows_split(x, channels);
     int64_t each = r.n / a->groups;
@@ -88,7 +88,7 @@ static proa_status shift(proa_tensor *out, proa_tensor *x, int64_t segments, int
 static proa_status shift_all(proa_tensor *out, proa_tensor *x, int64_t segments, double ratio,
                              proa_data_format format, int64_t direction)
 {
-    int channels = vision_channels_last(format) ? 3 : 1;
+    int channels = proa__channels_last(format) ? 3 : 1;
     int64_t first, second, c = x->shape[channels];
     vision_shift_channels(c, ratio, &first, &second);
     PROA_TRY(shift(out, x, segments, channels, 0, first, -direction));

@@ -11,7 +11,7 @@ static int64_t scaled(int64_t dim, double factor) { return dim < 0 ? -1 : (int64
 proa_status proa__resized(const vision_resize *r, int ndim, const int64_t *shape, int64_t *out)
 {
     static const int dims_of[] = {0, 2, 2, 3, 1};
-    int spatial = ndim - 2, want = dims_of[r->mode], first = vision_channels_last(r->format) ? 1 : 2;
+    int spatial = ndim - 2, want = dims_of[r->mode], first = proa__channels_last(r->format) ? 1 : 2;
     int64_t count;
     if (ndim < 3 || ndim > 5 || (want && spatial != want))
         return OP_FAIL(r->who, INVALID_ARGUMENT, "x", "has %d axes; this mode needs %s", ndim,
@@ -141,7 +141,7 @@ static proa_status image_axes(const char *who, const proa_tensor *x, const char 
         return OP_FAIL(who, INVALID_ARGUMENT, "x", "is %s; expected 4 axes", proa__tensor_text(x));
     if (value < 1 || value > 1 << 15)
         return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %lld; expected 1 or more", (long long)value);
-    *channels = vision_channels_last(format) ? 3 : 1;
+    *channels = proa__channels_last(format) ? 3 : 1;
     return PROA_OK;
 }
 

@@ -67,7 +67,7 @@ proa_status pixel_unshuffle_vjp(const proa_pixel_unshuffle_args *a, proa_pixel_u
 
 proa_status channel_shuffle_vjp(const proa_channel_shuffle_args *a, proa_channel_shuffle_grads *g)
 {
-    int64_t channels = a->x->shape[vision_channels_last(a->data_format) ? 3 : 1];
+    int64_t channels = a->x->shape[proa__channels_last(a->data_format) ? 3 : 1];
     g->d_x = proa_channel_shuffle(g->d_out, channels / a->groups, .data_format = a->data_format);
     return proa_error();
 }

@@ -4,12 +4,8 @@
 #define PROA_OPS_VISION_H
 
 #include "ops/ints.h"
+#include "ops/windows.h"
 #include "ops_impl.h"
-
-static inline bool vision_channels_last(proa_data_format f)
-{
-    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
-}
 
 /* What interpolate and its gradient are told. */
 typedef struct vision_resize {

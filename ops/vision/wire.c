@@ -120,7 +120,7 @@ static proa_status put_resize(proa_wire_writer *w, const vision_resize *r, int n
         PROA_TRY(proa_wire_put_input(w, "SizeTensor", r->size->tensors[i]));
     for (int i = 0; i < n && !given; i++) factors[i] = r->scale->at[r->scale->count == 1 ? 0 : i];
     PROA_TRY(proa_wire_put_floats(w, "scale", (proa_floats){given ? 0 : n, factors}));
-    PROA_TRY(proa_wire_put_string(w, "data_layout", vision_channels_last(r->format) ? "NHWC" : "NCHW"));
+    PROA_TRY(proa_wire_put_string(w, "data_layout", proa__channels_last(r->format) ? "NHWC" : "NCHW"));
     PROA_TRY(proa_wire_put_string(w, "interp_method", method_names[r->mode]));
     PROA_TRY(proa_wire_put_int(w, "align_corners", PROA_WIRE_BOOLEAN, r->align_corners));
     return proa_wire_put_int(w, "align_mode", PROA_WIRE_INT, r->align_mode);

@@ -1,0 +1,32 @@
+/* What ops over layouts and windows share: where channels lie, and lists of one value a spatial dim.
+ * May use core. */
+#ifndef PROA_OPS_WINDOWS_H
+#define PROA_OPS_WINDOWS_H
+
+#include "core/internal.h"
+
+#include <proa/ops.h>
+
+static inline bool proa__channels_last(proa_data_format f)
+{
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
+}
+
+/* Argument `name` of `op`, which has one value a spatial dim, ≥ `low`, into the last `dims` of to[3]. */
+static inline proa_status proa__window_values(const char *op, const char *name, const proa_ints *v, int dims,
+                                              int64_t low, int64_t *to)
+{
+    if (v->count != dims)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
+                             "must have %d values, one a spatial dim, got %lld", dims, (long long)v->count);
+    for (int i = 0; i < dims; i++) {
+        if (v->at[i] < low || v->at[i] > INT32_MAX)
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
+                                 "has value %lld; expected at least %lld", (long long)v->at[i],
+                                 (long long)low);
+        to[3 - dims + i] = v->at[i];
+    }
+    return PROA_OK;
+}
+
+#endif
