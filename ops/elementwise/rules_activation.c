@@ -88,9 +88,9 @@ proa_status gelu_vjp(const proa_gelu_args *a, proa_gelu_grads *g)
 UNARY_VJP(logsigmoid, proa_sigmoid(proa_neg(a->x)))
 UNARY_VJP(tanhshrink, proa_square(proa_tanh(a->x)))
 
-/* Real: d_out / (1 + |x|)². Complex x has a direction besides: d_out / (1 + r) − x Re(conj(d_out) x) / (r (1 + r)²)
- * with r = |x|; at 0 the second term is 0. (Paddle's kernel takes Re(x) d_out for that real part, which is no
- * gradient unless d_out is real.) */
+/* Real: d_out / (1 + |x|)². Complex x has a direction besides: with r = |x|,
+ * d_out / (1 + r) − x Re(conj(d_out) x) / (r (1 + r)²); at 0 the second term is 0. (Paddle's kernel takes
+ * Re(x) d_out for that real part, which is no gradient unless d_out is real.) */
 proa_status softsign_vjp(const proa_softsign_args *a, proa_softsign_grads *g)
 {
     proa_tensor *r = proa_abs(a->x), *slope = proa_reciprocal(proa_square(AFFINE(r, 1, 1)));
