@@ -27,6 +27,11 @@ foreach(folder IN LISTS PROA_FOLDERS)
         add_library(proa_${folder} OBJECT ${files})
         proa_folder_settings(proa_${folder})
         list(APPEND PROA_OBJECT_TARGETS proa_${folder})
+        # The way of an op call: whether its functions straddle cache lines would otherwise depend on what
+        # happens to be linked before them, and is worth 15 % of a recorded call.
+        if(folder MATCHES "^(core|autograd|amp)$")
+            target_compile_options(proa_${folder} PRIVATE $<$<CONFIG:Release>:-falign-functions=64>)
+        endif()
     endif()
 endforeach()
 
