@@ -14,14 +14,6 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     return mask
 
 
-def gather_tree(ids, parents):
-    """The token sequences of a beam search [time, batch, beam], followed back from the last step."""
-    if ids.ndim != 3 or parents.ndim != 3:
-        raise ValueError(f"gather_tree: ids and parents must be [time, batch, beam], got shapes {ids.shape} and "
-                         f"{parents.shape}")
-    return _core.gather_tree(ids, parents)
-
-
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Matrices, on axes dim1 and dim2, with input's last axis on a diagonal and zeros elsewhere."""
     x, n, ndim = input, input.shape[-1], input.ndim + 1
