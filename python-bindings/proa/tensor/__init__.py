@@ -3,8 +3,8 @@ from .. import _core
 
 globals().update(_core.api("paddle"))
 
-from . import (attribute, creation, einsum as _einsum, linalg, logic, manipulation, math, methods, random, search,  # noqa: E402
-               stat, to_string)
+from . import (attribute, creation, einsum as _einsum, linalg, logic, manipulation, math,  # noqa: E402
+               methods, random, search, stat, to_string)
 
 _METHODS = """
 abs_ acos_ acosh_ add_n addmm_ allclose asin_ asinh_ as_complex as_real as_strided atan_ atanh_ atleast_1d atleast_2d
@@ -20,8 +20,8 @@ logaddexp logcumsumexp logical_and_ logical_not_ logical_or_ logical_xor_ logit 
 masked_fill_ matmul matrix_power median mm mod mod_ mode moveaxis multi_dot multigammaln multigammaln_ multinomial
 multiplex nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum neg_ nextafter nonzero norm normal_ not_equal_
 outer pca_lowrank pinv polar polygamma polygamma_ pow pow_ put_along_axis put_along_axis_ qr quantile rad2deg rank
-remainder remainder_ renorm renorm_ repeat_interleave reshape reshape_ reverse rot90 scale scale_ scatter_nd select_scatter
-sgn shard_index sigmoid_ sin_ sinh_ slice solve sort split square_ squeeze squeeze_ std strided_slice t t_
+remainder remainder_ renorm renorm_ repeat_interleave reshape reshape_ reverse rot90 scale scale_ scatter_nd
+select_scatter sgn shard_index sigmoid_ sin_ sinh_ slice solve sort split square_ squeeze squeeze_ std strided_slice t t_
 take take_along_axis tan_ tensordot topk trace transpose_ trapezoid triangular_solve tril_ triu_ trunc_
 unbind unflatten unfold uniform_ unique unique_consecutive unsqueeze_ unstack vander var view view_as vsplit where
 where_ zero_

@@ -1,4 +1,5 @@
-"""Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views. One-op functions come from C."""
+"""Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views.
+Functions that are one op come from C."""
 from .. import _core
 from ._tools import Tensor, dtype_name, is_number, like, need_tensor, one_axis, overwrite, plain_ints, twin
 

@@ -253,7 +253,8 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
     if kind not in ("float32", "float64"):
         raise AssertionError(f"nan_to_num: x must be float32 or float64, got {kind}")
     top = 3.4028234663852886e38 if kind == "float32" else 1.7976931348623157e308
-    for bad, good in ((float("inf"), top if posinf is None else posinf), (float("-inf"), -top if neginf is None else neginf)):
+    high, low = top if posinf is None else posinf, -top if neginf is None else neginf
+    for bad, good in ((float("inf"), high), (float("-inf"), low)):
         x = _core.where(_core.equal(x, like(bad, x)), _core.full_like(x, good), x)
     return _core.where(_core.isnan(x), _core.full_like(x, nan), x)
 

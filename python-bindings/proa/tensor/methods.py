@@ -1,4 +1,4 @@
-"""Tensor methods that are no functions of the paddle namespace: dim, to, cpu, gradient, element_size, …"""
+"""Tensor methods that are no functions of the paddle namespace: dim, to, cpu, gradient, hooks, protocols, …"""
 from .. import _core
 from ..autograd.hooks import register_hook
 from ._tools import Tensor, dtype_name
@@ -10,11 +10,6 @@ _SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16"
 def dim(self):
     """The number of axes."""
     return len(self.shape)
-
-
-def element_size(self):
-    """The bytes that one element takes."""
-    return _SIZES[dtype_name(self.dtype)]
 
 
 def gradient(self):
@@ -110,9 +105,25 @@ def _reduce(self, protocol):
     return _restore, (wide.numpy(), dtype_name(self.dtype), self.stop_gradient)
 
 
-METHODS = {"dim": dim, "ndimension": dim, "element_size": element_size, "gradient": gradient, "cpu": cpu, "cuda": cuda,
+def _array(self, dtype=None, copy=None):
+    """The protocol of NumPy: a new array of the elements."""
+    value = self.numpy()
+    return value if dtype is None else value.astype(dtype, copy=False)
+
+
+def _dlpack(self, *, stream=None, **options):
+    """The protocol of NumPy and others: a capsule on the tensor's memory."""
+    return _core.to_dlpack(self)
+
+
+def _dlpack_device(self):
+    return 1, 0  # kDLCPU
+
+
+METHODS = {"dim": dim, "ndimension": dim, "gradient": gradient, "cpu": cpu, "cuda": cuda,
            "pin_memory": pin_memory, "to": to, "value": _same, "get_tensor": _same, "is_dense": is_dense,
            "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
-           "is_selected_rows": _never, "_md5sum": md5sum, "contiguous": lambda self: _core.assign(self)
-           if not self.is_contiguous() else self, "register_hook": register_hook, "__deepcopy__": _deepcopy}
+           "is_selected_rows": _never, "_md5sum": md5sum,
+           "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,
+           "__dlpack_device__": _dlpack_device}
 _core.Tensor.__reduce_ex__ = _reduce

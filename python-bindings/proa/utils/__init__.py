@@ -1,8 +1,8 @@
 """paddle.utils: small tools for scripts, and the check of an installation."""
 from ..framework import unique_name
-from . import config, flags
+from . import config, dlpack, flags
 from .checks import require_version, run_check
 from .deprecated import deprecated
 from .lazy_import import try_import
 
-__all__ = ["config", "deprecated", "flags", "require_version", "run_check", "try_import", "unique_name"]
+__all__ = ["config", "deprecated", "dlpack", "flags", "require_version", "run_check", "try_import", "unique_name"]
