@@ -170,7 +170,9 @@ SCRIPT = textwrap.dedent("""
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_orphan(sig):
-    child = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A job in the background of a shell ignores SIGINT, and its children inherit that.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + SCRIPT
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     pids = [int(p) for p in child.stdout.readline().split()]
     assert len(pids) == 2
     child.send_signal(sig)
