@@ -35,9 +35,105 @@ PROA_API int64_t proa_program_output_count(const proa_program *p);
 PROA_API const proa_tensor *proa_program_input(const proa_program *p, int64_t i);
 PROA_API const proa_tensor *proa_program_output(const proa_program *p, int64_t i);
 
-/* Runs a program with plans per input shapes (bounded cache) and one arena. Not for two threads at once:
+/* ---- building ---------------------------------------------------------------------------------
+ * A program may also be built call by call: between open and close, every op call of this thread becomes
+ * an op of the program. */
+PROA_API proa_program *proa_program_new(void);
+/* A deep copy; persistable variables share their tensors. for_test: what only trains goes (ops of the
+ * backward and optimize roles), and dropout and batch norm do what they do in evaluation. */
+PROA_API proa_program *proa_program_clone(const proa_program *p, bool for_test);
+/* Opens p for this thread and returns what was open before (NULL: nothing); p NULL: ops run eagerly. */
+PROA_API proa_program *proa_program_open(proa_program *p);
+/* What is open on this thread; NULL: ops run eagerly. */
+PROA_API proa_program *proa_program_current(void);
+/* What ops appended from now on are for, as Paddle's op_role: 0 forward, 1 backward, 2 optimize,
+ * 16 learning-rate schedule. Returns what it was. */
+PROA_API int32_t proa_program_set_role(proa_program *p, int32_t role);
+/* A fed variable (static.data): the next input. New symbolic tensor. */
+PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec);
+/* A persistable variable that has no data yet: bind them, or run the program whose ops write it. The shape
+ * has no unknown dims. New symbolic tensor, stop_gradient true. */
+PROA_API proa_tensor *proa_program_persistable(proa_program *p, const char *name, proa_ints shape,
+                                               proa_dtype dtype);
+/* Gives a persistable variable of that name its tensor (shared, not copied); NULL takes it away. */
+PROA_API proa_status proa_program_bind(proa_program *p, const char *name, proa_tensor *value);
+/* The tensor of a persistable variable; NULL (no error) if it has none, or there is no such variable. Borrowed. */
+PROA_API proa_tensor *proa_program_value(const proa_program *p, const char *name);
+/* New symbolic tensor of a variable, with its stop_gradient; NULL (no error) if there is none. */
+PROA_API proa_tensor *proa_program_find(const proa_program *p, const char *name);
+/* Renames a variable; a taken name is an error. */
+PROA_API proa_status proa_program_rename(proa_program *p, const char *name, const char *to);
+/* What the outputs are: what runs, prune and save go by. Symbolic tensors of p. */
+PROA_API proa_status proa_program_set_outputs(proa_program *p, proa_tensors outputs);
+PROA_API proa_status proa_program_set_inputs(proa_program *p, proa_tensors inputs);
+/* Grows with every change: what was made from p is to be made anew when it has. */
+PROA_API uint64_t proa_program_version(const proa_program *p);
+
+/* Blocks (0: the root), their variables and ops, for whoever lists them. */
+typedef struct proa_var_info {
+    const char *name;          /* borrowed */
+    const proa_tensor *tensor; /* its symbolic tensor (dtype, shape with −1); borrowed */
+    bool persistable, is_input, has_value, stop_gradient;
+} proa_var_info;
+PROA_API int64_t proa_program_block_count(const proa_program *p);
+PROA_API int64_t proa_program_block_parent(const proa_program *p, int64_t block); /* −1: none */
+PROA_API int64_t proa_program_var_count(const proa_program *p, int64_t block);
+PROA_API proa_status proa_program_var(const proa_program *p, int64_t block, int64_t i, proa_var_info *info);
+PROA_API int64_t proa_program_op_count(const proa_program *p, int64_t block);
+/* The table's name of an op, and its role; NULL on error. */
+PROA_API const char *proa_program_op(const proa_program *p, int64_t block, int64_t i, int32_t *role);
+
+/* ---- differentiation --------------------------------------------------------------------------
+ * Appends to p the ops that compute d(sum of targets · their gradients)/d(inputs). targets and inputs are
+ * symbolic tensors of p, or the concrete tensors behind its persistables. target_grads: one a target, or an
+ * empty list (ones). Result: one symbolic tensor an input, called <name>@GRAD where that is free; PROA_NONE
+ * where no gradient arrives. A variable marked by proa_set_stop_gradient lets none pass; so do
+ * `no_grad`'s. Hooks and custom functions have no place in a program: what went through one is differentiated
+ * as the ops that it consists of. */
+PROA_API proa_tensors proa_program_gradients(proa_program *p, proa_tensors targets, proa_tensors inputs,
+                                             proa_tensors target_grads, proa_tensors no_grad);
+
+/* ---- control flow -----------------------------------------------------------------------------
+ * With a concrete predicate, plain calls of the functions; with a symbolic one, ops with sub-blocks. A
+ * function may be called several times. */
+typedef proa_tensors (*proa_block_fn)(proa_tensors inputs, void *context);
+/* pred: bool, one element. Both functions get no inputs and return as many tensors, of equal dtypes and
+ * ranks; dims that differ are −1 in the result. */
+PROA_API proa_tensors proa_cond(proa_tensor *pred, proa_block_fn then, proa_block_fn otherwise, void *context);
+/* Calls body (vars → vars) while condition (vars → one bool of one element) holds. A dim that the body
+ * changes is −1 in the result; dtypes and ranks stay. */
+PROA_API proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn body, proa_tensors vars,
+                                      void *context);
+
+/* ---- training calls ---------------------------------------------------------------------------
+ * A captured function that is one step of the eager tape: its backward is a captured program as well. */
+typedef struct proa_compiled proa_compiled;
+/* Captures fn for these inputs (as proa_capture). With `training`, backward of every call runs the captured
+ * gradient with respect to inputs and persistables that want one. */
+PROA_API proa_compiled *proa_compile(proa_tensors (*fn)(proa_tensors inputs, void *context),
+                                     const proa_input_spec *inputs, int64_t n_inputs, void *context,
+                                     bool training);
+/* The same of a program that exists (borrowed; it must outlive the result): a loaded model to be tuned. */
+PROA_API proa_compiled *proa_compile_program(const proa_program *p, bool training);
+PROA_API void proa_compiled_free(proa_compiled *c);
+/* New tensors, recorded as one call while recording is on and something wants a gradient. */
+PROA_API proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs);
+/* The forward program; borrowed. */
+PROA_API const proa_program *proa_compiled_program(const proa_compiled *c);
+
+/* ---- running ----------------------------------------------------------------------------------
+ * Runs a program with plans per input shapes (bounded cache) and one arena. Not for two threads at once:
  * clones share the program and have arenas of their own. The program must outlive it. */
 PROA_API proa_executor *proa_executor_new(const proa_program *p);
+typedef struct proa_executor_opts {
+    char _;
+    proa_tensors inputs, outputs; /* symbolic tensors of p: what is fed and fetched; empty: the program's own */
+    bool prune;                   /* leave out what the outputs do not need, writes of persistables included */
+    bool frozen;                  /* persistables that no op writes are constants: they are folded */
+    const char *passes; /* passes to run on a private copy, "" none, NULL all that fit; names by comma */
+} proa_executor_opts;
+/* An executor on a private, optimised copy of p as it is now. */
+PROA_API proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts);
 PROA_API void proa_executor_free(proa_executor *e);
 /* inputs in the program's order; result: new tensors, in its output order. */
 PROA_API proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs);
