@@ -11,6 +11,14 @@ def _last(data_format):
     return data_format in ("NHWC", "NLC", "NDHWC")
 
 
+def _place(i, n, step, align_corners, align_mode):
+    """Linear modes: the first of two taps of output i, and the second one's weight."""
+    edge, half = F(step) * F(i), F(F(step) * (F(i) + F(0.5))) - F(0.5)
+    at = max(half, F(0)) if align_mode == 0 and not align_corners else edge
+    base = min(int(at), n - 1)
+    return base, at - F(base)
+
+
 def _taps(n, out, step, mode, align_corners, align_mode):
     """One axis as an [out, n] matrix of weights."""
     m = np.zeros((out, n))
@@ -26,19 +34,19 @@ def _taps(n, out, step, mode, align_corners, align_mode):
                 d = abs(float(at) - base - k)
                 put(base + k, ((a + 2) * d - (a + 3)) * d * d + 1 if d <= 1 else ((a * d - 5 * a) * d + 8 * a) * d - 4 * a)
         else:
-            at = max(half, F(0)) if align_mode == 0 and not align_corners else edge
-            base = min(int(at), n - 1)
-            put(base, 1 - (at - F(base)))
-            put(base + 1, at - F(base))
+            base, weight = _place(i, n, step, align_corners, align_mode)
+            put(base, 1 - weight)
+            put(base + 1, weight)
     return m
 
 
-def _matrices(shape, size, scale, mode, align_corners, align_mode):
+def _axes(shape, size, scale, align_corners):
+    """Of every axis: its length, the output's, and how far apart outputs lie."""
     for k, n in enumerate(shape):
         factor = scale[0 if len(scale) == 1 else k] if not len(size) else 0
         out = size[k] if len(size) else int(n * float(F(factor)))
         step = 0 if out <= 1 else F(n - 1) / F(out - 1) if align_corners else F(n) / F(out) if len(size) else 1 / F(factor)
-        yield _taps(n, out, step, mode, align_corners, align_mode)
+        yield n, out, step
 
 
 def _apply(x, matrices, first):
@@ -48,19 +56,41 @@ def _apply(x, matrices, first):
     return out.astype(x.dtype)
 
 
+def _mix_bytes(x, axes, first, align_corners, align_mode):
+    """As Paddle: float32, each tap times its weights from the first axis on; images are summed along height, then
+    width, volumes along width, height, depth; cut off."""
+    ranks, taps = range(len(axes)), []
+    for n, out, step in axes:
+        at = [_place(i, n, step, align_corners, align_mode) for i in range(out)]
+        taps.append([([k for k, _ in at], [1 - w for _, w in at]),
+                     ([min(k + 1, n - 1) for k, _ in at], [w for _, w in at])])
+    total = F(0)
+    for choice in itertools.product((0, 1), repeat=len(axes)):
+        v = x.astype(F)
+        chosen = [taps[k][choice[k if len(axes) == 3 else -1 - k]] for k in ranks]
+        for k in ranks:
+            v = np.take(v, chosen[k][0], first + k)
+        for k in ranks:
+            v = v * np.asarray(chosen[k][1], F).reshape([-1 if i == first + k else 1 for i in range(x.ndim)])
+        total = total + v
+    return total.astype(x.dtype)
+
+
 def interpolate(x, size, scale, mode, align_corners, align_mode, data_format):
     first = 1 if _last(data_format) else 2
-    shape = x.shape[first:first + x.ndim - 2]
-    return _apply(x, _matrices(shape, size, scale, mode, align_corners, align_mode), first)
+    axes = list(_axes(x.shape[first:first + x.ndim - 2], size, scale, align_corners))
+    if x.dtype == np.uint8 and mode != "nearest":
+        return _mix_bytes(x, axes, first, align_corners, align_mode)
+    return _apply(x, [_taps(*axis, mode, align_corners, align_mode) for axis in axes], first)
 
 
 def interpolate_grad(d_out, shape, size, scale, mode, align_corners, align_mode, data_format):
     first = 1 if _last(data_format) else 2
-    spatial = shape[first:first + len(shape) - 2]
-    return _apply(d_out, [m.T for m in _matrices(spatial, size, scale, mode, align_corners, align_mode)], first)
+    axes = _axes(shape[first:first + len(shape) - 2], size, scale, align_corners)
+    return _apply(d_out, [_taps(*axis, mode, align_corners, align_mode).T for axis in axes], first)
 
 
-def _place(v, n, padding, corners):
+def _mirrored(v, n, padding, corners):
     at = (v + 1) / 2 * (n - 1) if corners else ((v + 1) * n - 1) / 2
     if padding == "reflection":
         low, period = (0, 2 * (n - 1)) if corners else (-0.5, 2 * n)
@@ -71,7 +101,7 @@ def _place(v, n, padding, corners):
 
 def grid_sample(x, grid, mode, padding_mode, align_corners):
     size, batch = x.shape[2:], x.shape[0]
-    at = [_place(grid[..., len(size) - 1 - d].astype(np.float64), n, padding_mode, align_corners)
+    at = [_mirrored(grid[..., len(size) - 1 - d].astype(np.float64), n, padding_mode, align_corners)
           for d, n in enumerate(size)]
     if mode == "nearest":
         at = [np.sign(a) * np.floor(np.abs(a) + 0.5) for a in at]

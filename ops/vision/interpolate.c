@@ -1,0 +1,148 @@
+/* Where interpolation reads and with which weights, in float32 as Paddle has them; and its integers, to the
+ * bit. No cpu*.c: there products and sums may be contracted, which gives other bits. May use core and ops. */
+#include "ops/vision/interpolate.h"
+
+#include "ops/rows.h"
+
+#include <math.h>
+
+/* Keys' cubic at distance t from the second of four taps. */
+static void cubic_weights(float t, float *w)
+{
+    const float a = -0.75f;
+    float far = t + 1, near = 1 - t, beyond = 2 - t;
+    w[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
+    w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+    w[2] = ((a + 2) * near - (a + 3)) * near * near + 1;
+    w[3] = ((a * beyond - 5 * a) * beyond + 8 * a) * beyond - 4 * a;
+}
+
+static int64_t clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
+
+static void fill_taps(axis_taps *x, const vision_resize *r, float ratio)
+{
+    bool middle = r->align_mode == 0 && !r->align_corners;
+    for (int64_t i = 0; i < x->out; i++) {
+        int64_t *at = x->at + i * x->n;
+        float *w = x->weight + i * x->n, half = ratio * ((float)i + 0.5f) - 0.5f, edge = ratio * (float)i;
+        if (x->n == 1) {
+            at[0] = clamped((int64_t)(r->align_corners ? edge + 0.5f : edge), x->in);
+            w[0] = 1;
+        } else if (x->n == 2) {
+            float from = middle ? (half > 0 ? half : 0) : edge;
+            at[0] = clamped((int64_t)from, x->in);
+            at[1] = clamped(at[0] + 1, x->in);
+            w[1] = from - (float)at[0];
+            w[0] = 1 - w[1];
+        } else {
+            float from = r->align_corners ? edge : half, whole = floorf(from);
+            cubic_weights(from - whole, w);
+            for (int k = 0; k < 4; k++) at[k] = clamped((int64_t)whole - 1 + k, x->in);
+        }
+    }
+}
+
+/* in / out of one axis, or what the scale says. */
+static float step_of(const vision_resize *r, int axis, int64_t in, int64_t out)
+{
+    int64_t count = 0;
+    if (out <= 1) return 0;
+    if (r->align_corners) return (float)(in - 1) / (float)(out - 1);
+    if (proa__ints_count(r->who, "size", r->size, &count) || count) return (float)in / (float)out;
+    return 1.0f / (float)r->scale->at[r->scale->count == 1 ? 0 : axis];
+}
+
+void proa__resize_end(resize_job *j)
+{
+    for (int k = 0; k < 3; k++) {
+        proa_scratch_free(j->axis[k].at);
+        proa_scratch_free(j->axis[k].weight);
+    }
+}
+
+proa_status proa__resize_begin(resize_job *j, const vision_resize *r, int ndim, const int64_t *in,
+                               const int64_t *out)
+{
+    int spatial = ndim - 2, last = proa__channels_last(r->format), first = last ? 1 : 2;
+    int taps = r->mode == PROA_INTERP_METHOD_NEAREST ? 1 : r->mode == PROA_INTERP_METHOD_BICUBIC ? 4 : 2;
+    memset(j, 0, sizeof *j);
+    j->outer = last ? in[0] : in[0] * in[1];
+    j->inner = last ? in[ndim - 1] : 1;
+    for (int k = 0; k < 3; k++) {
+        int axis = k - (3 - spatial);
+        axis_taps *x = &j->axis[k];
+        x->in = axis < 0 ? 1 : in[first + axis];
+        x->out = axis < 0 ? 1 : out[first + axis];
+        x->n = axis < 0 ? 1 : taps;
+        x->at = proa_scratch((size_t)x->out * (size_t)x->n * sizeof *x->at);
+        x->weight = proa_scratch((size_t)x->out * (size_t)x->n * sizeof *x->weight);
+        if (!x->at || !x->weight) {
+            proa__resize_end(j);
+            return proa_error();
+        }
+        if (axis < 0) x->at[0] = 0, x->weight[0] = 1;
+        else fill_taps(x, r, step_of(r, axis, x->in, x->out));
+    }
+    return PROA_OK;
+}
+
+/* ---- integers ----------------------------------------------------------------------------- */
+
+typedef struct integers_job {
+    const resize_job *of;
+    size_t size;
+} integers_job;
+
+/* Row (n, depth, height) of the source, at its first element. */
+static int64_t row_at(const resize_job *j, int64_t n, int64_t d, int64_t h)
+{
+    return ((n * j->axis[0].in + d) * j->axis[1].in + h) * j->axis[2].in * j->inner;
+}
+
+/* One output byte from its taps, added in Paddle's order: in images width is outermost, in volumes depth. */
+static uint8_t mix(const resize_job *j, const int64_t at[3], int64_t n, int64_t c)
+{
+    const axis_taps *x = j->axis;
+    const uint8_t *from = j->from;
+    bool volume = x[0].n > 1;
+    int outer = volume ? 1 : 2, inner = volume ? 2 : 1, tap[3];
+    float sum = 0;
+    for (tap[0] = 0; tap[0] < x[0].n; tap[0]++)
+        for (tap[outer] = 0; tap[outer] < x[outer].n; tap[outer]++)
+            for (tap[inner] = 0; tap[inner] < x[inner].n; tap[inner]++) {
+                int64_t k[3];
+                for (int i = 0; i < 3; i++) k[i] = at[i] * x[i].n + tap[i];
+                float v = from[row_at(j, n, x[0].at[k[0]], x[1].at[k[1]]) + x[2].at[k[2]] * j->inner + c];
+                for (int i = 0; i < 3; i++) v *= x[i].weight[k[i]];
+                sum += v;
+            }
+    return (uint8_t)sum;
+}
+
+static void resize_integer_rows(int64_t begin, int64_t end, void *context)
+{
+    const integers_job *k = context;
+    const resize_job *j = k->of;
+    const int64_t width = j->axis[2].out, rows = j->axis[0].out * j->axis[1].out;
+    const size_t point = (size_t)j->inner * k->size;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = r / rows, at[3] = {r % rows / j->axis[1].out, r % j->axis[1].out, 0};
+        for (; at[2] < width; at[2]++) {
+            char *to = (char *)j->to + (size_t)(r * width + at[2]) * point;
+            if (j->axis[2].n > 1) {
+                for (int64_t c = 0; c < j->inner; c++) ((uint8_t *)to)[c] = mix(j, at, n, c);
+                continue;
+            }
+            int64_t from = row_at(j, n, j->axis[0].at[at[0]], j->axis[1].at[at[1]]);
+            from += j->axis[2].at[at[2]] * j->inner;
+            memcpy(to, (const char *)j->from + (size_t)from * k->size, point);
+        }
+    }
+}
+
+void proa__resize_integers(const resize_job *j, size_t size)
+{
+    integers_job k = {j, size};
+    int64_t rows = j->outer * j->axis[0].out * j->axis[1].out;
+    proa__parallel(rows, rows_grain(j->axis[2].out * j->inner), resize_integer_rows, &k);
+}

@@ -1,0 +1,32 @@
+/* Interpolation's job: which source points an output is mixed from, and how. For the kernels of this folder;
+ * may use core and ops. Implemented in interpolate.c. */
+#ifndef PROA_OPS_VISION_INTERPOLATE_H
+#define PROA_OPS_VISION_INTERPOLATE_H
+
+#include "ops/vision/vision.h"
+
+/* Along one axis: `n` source places and weights an output. */
+typedef struct axis_taps {
+    int n;
+    int64_t in, out;
+    int64_t *at;
+    float *weight;
+} axis_taps;
+
+/* Images as [outer, depth, height, width, inner]; absent axes are of length 1. */
+typedef struct resize_job {
+    int64_t outer, inner;
+    axis_taps axis[3];
+    void *to;
+    const void *from;
+} resize_job;
+
+/* What r says about images of `ndim` axes; shapes `in` → `out`. To be ended, unless it fails. */
+proa_status proa__resize_begin(resize_job *j, const vision_resize *r, int ndim, const int64_t *in,
+                               const int64_t *out);
+void proa__resize_end(resize_job *j);
+
+/* Resamples integers of `size` bytes: the nearest one of any size, and mixtures of bytes. */
+void proa__resize_integers(const resize_job *j, size_t size);
+
+#endif
