@@ -6,7 +6,9 @@ set(PROA_MISSING "") # "name: what is missing without it"
 set(PROA_PRIVATE_LIBS "-lm -lpthread") # what a program that links libproa.a needs besides: for proa.pc
 
 function(proa_found name text)
-    target_compile_definitions(proa_outside INTERFACE PROA_HAVE_${name}=1)
+    if(NOT name STREQUAL "GLOO") # dist/ alone asks for it: the other objects are the same with and without
+        target_compile_definitions(proa_outside INTERFACE PROA_HAVE_${name}=1)
+    endif()
     set(PROA_HAVE_${name} 1 PARENT_SCOPE)
     list(APPEND PROA_FOUND "${text}")
     set(PROA_FOUND "${PROA_FOUND}" PARENT_SCOPE)
@@ -16,15 +18,20 @@ function(proa_missing text)
     set(PROA_MISSING "${PROA_MISSING}" PARENT_SCOPE)
 endfunction()
 
-# tools/bootstrap's environment, when there is one: its Python runs the generator, its oneDNN is linked.
+# tools/bootstrap's environment, when there is one: its Python runs the generator.
 set(venv "${PROJECT_SOURCE_DIR}/.venv")
-if(EXISTS "${venv}/bin/python" AND NOT CMAKE_CROSSCOMPILING)
-    list(PREPEND CMAKE_PREFIX_PATH "${venv}")
-endif()
 if(EXISTS "${venv}/bin/python" AND NOT Python3_EXECUTABLE)
     set(Python3_EXECUTABLE "${venv}/bin/python")
 endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+# PyPI's oneDNN lies where that Python's packages are: in bootstrap's environment, or in pip's for one wheel.
+execute_process(
+    COMMAND "${Python3_EXECUTABLE}" -c "import importlib.metadata as m, os
+print(os.path.realpath(m.distribution('onednn-devel-cpu-gomp').locate_file('../../..')), end='')"
+    OUTPUT_VARIABLE PROA_ONEDNN_PREFIX ERROR_QUIET)
+if(PROA_ONEDNN_PREFIX AND NOT CMAKE_CROSSCOMPILING)
+    list(PREPEND CMAKE_PREFIX_PATH "${PROA_ONEDNN_PREFIX}")
+endif()
 
 include(CheckLanguage)
 check_language(CXX)
@@ -53,6 +60,9 @@ if(TARGET DNNL::dnnl)
     get_filename_component(folder "${dnnl_DIR}/../.." ABSOLUTE)
     string(APPEND PROA_PRIVATE_LIBS " -L${folder} -ldnnl")
     target_link_libraries(proa_outside INTERFACE DNNL::dnnl)
+    if(folder STREQUAL "${PROA_ONEDNN_PREFIX}/lib") # no system's library: what is installed carries a copy
+        set(PROA_ONEDNN_TO_COPY "${folder}/libdnnl.so.${dnnl_VERSION_MAJOR}")
+    endif()
 else()
     proa_missing("oneDNN 3: portable convolution, pooling and normalisation")
 endif()
@@ -99,7 +109,10 @@ if(PROA_WITH_GLOO AND CMAKE_CXX_COMPILER)
     find_path(PROA_GLOO_INCLUDE gloo/rendezvous/file_store.h)
 endif()
 if(PROA_GLOO_LIBRARY AND PROA_GLOO_INCLUDE)
-    proa_found(GLOO "Gloo")
+    file(STRINGS "${PROA_GLOO_INCLUDE}/gloo/config.h" text REGEX "GLOO_VERSION_(MAJOR|MINOR|PATCH) [0-9]+$")
+    string(REGEX REPLACE "[^0-9;]+" "" text "${text}")
+    string(REPLACE ";" "." text "${text}")
+    proa_found(GLOO "Gloo ${text}")
     target_include_directories(proa_outside SYSTEM INTERFACE "${PROA_GLOO_INCLUDE}")
     target_link_libraries(proa_outside INTERFACE "${PROA_GLOO_LIBRARY}")
     string(APPEND PROA_PRIVATE_LIBS " ${PROA_GLOO_LIBRARY} -lstdc++")

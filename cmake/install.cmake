@@ -2,14 +2,12 @@
 include(CMakePackageConfigHelpers)
 
 # oneDNN of tools/bootstrap lies in the checkout: a copy goes along, so that what is installed stands alone.
-if(PROA_HAVE_ONEDNN)
-    get_filename_component(folder "${dnnl_DIR}/../.." ABSOLUTE)
-    if(folder STREQUAL "${venv}/lib")
-        install(PROGRAMS "${folder}/libdnnl.so.${dnnl_VERSION_MAJOR}" DESTINATION ${CMAKE_INSTALL_LIBDIR}/proa)
-        set_target_properties(proa PROPERTIES INSTALL_RPATH "$ORIGIN/proa")
-        string(REPLACE "-L${folder} -ldnnl" "-L\${libdir}/proa -l:libdnnl.so.${dnnl_VERSION_MAJOR}"
-               PROA_PRIVATE_LIBS "${PROA_PRIVATE_LIBS}")
-    endif()
+if(PROA_ONEDNN_TO_COPY)
+    get_filename_component(folder "${PROA_ONEDNN_TO_COPY}" DIRECTORY)
+    install(PROGRAMS "${PROA_ONEDNN_TO_COPY}" DESTINATION ${CMAKE_INSTALL_LIBDIR}/proa)
+    set_target_properties(proa PROPERTIES INSTALL_RPATH "$ORIGIN/proa")
+    string(REPLACE "-L${folder} -ldnnl" "-L\${libdir}/proa -l:libdnnl.so.${dnnl_VERSION_MAJOR}"
+           PROA_PRIVATE_LIBS "${PROA_PRIVATE_LIBS}")
 endif()
 
 install(TARGETS proa EXPORT ProaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -32,4 +32,15 @@ foreach(module IN LISTS modules)
         DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/proa/${module}" VERBATIM)
     list(APPEND copies "${package}/${module}")
 endforeach()
+# What C code needs to use the same library: paddle.sysconfig.get_include() and get_lib().
+file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h")
+foreach(header IN LISTS headers)
+    configure_file("${PROJECT_SOURCE_DIR}/include/${header}" "${package}/include/${header}" COPYONLY)
+endforeach()
+add_custom_command(OUTPUT "${package}/include/proa/ops.h"
+    COMMAND "${CMAKE_COMMAND}" -E copy "${PROA_GEN}/proa/ops.h" "${package}/include/proa/ops.h"
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink "${PROJECT_BINARY_DIR}" "${package}/libs"
+    DEPENDS proa_gen "${PROA_GEN}/proa/ops.h" VERBATIM)
+list(APPEND copies "${package}/include/proa/ops.h")
 add_custom_target(proa_python ALL DEPENDS ${copies} proa_core_ext)

@@ -1,0 +1,17 @@
+# What goes into the wheel (pyproject.toml; scikit-build-core installs component `python` into site-packages):
+# the package, libproa and PyPI's oneDNN in proa/libs, the headers for C code in proa/include. The rest that
+# libproa needs is auditwheel's matter: tools/wheel_backend.py.
+if(NOT PROA_HAVE_PYTHON)
+    message(FATAL_ERROR "A wheel needs Python's headers for ${Python3_EXECUTABLE} (Debian: python3-dev)")
+endif()
+# One file, libproa.so.0: archives of wheels hold no links.
+set_target_properties(proa PROPERTIES INSTALL_RPATH "$ORIGIN" VERSION ${PROJECT_VERSION_MAJOR})
+set_target_properties(proa_core_ext PROPERTIES INSTALL_RPATH "$ORIGIN/libs")
+install(TARGETS proa LIBRARY DESTINATION proa/libs COMPONENT python NAMELINK_SKIP)
+install(TARGETS proa_core_ext LIBRARY DESTINATION proa COMPONENT python)
+if(PROA_ONEDNN_TO_COPY)
+    install(PROGRAMS "${PROA_ONEDNN_TO_COPY}" DESTINATION proa/libs COMPONENT python)
+endif()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/python-bindings/proa/" DESTINATION proa COMPONENT python
+        FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY "${PROJECT_BINARY_DIR}/python/proa/include" DESTINATION proa COMPONENT python)

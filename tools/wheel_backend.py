@@ -1,0 +1,80 @@
+"""The build backend that pyproject.toml names: scikit-build-core builds the wheel, then auditwheel puts the
+libraries that it needs from outside into it and names the oldest Linux it runs on. Their licences go along."""
+import importlib.metadata
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+from scikit_build_core import build as _cmake
+from scikit_build_core.build import (build_editable, build_sdist, get_requires_for_build_editable,  # noqa: F401
+                                     get_requires_for_build_sdist, get_requires_for_build_wheel,
+                                     prepare_metadata_for_build_wheel)
+
+# What every Linux of a manylinux tag has, by PEP 600: the wheel does not carry it.
+EVERYWHERE = re.compile(r"(ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|linux-vdso)\.so")
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """Builds the wheel and repairs it; where auditwheel does not know the system, leaves it as it is."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plain = pathlib.Path(scratch) / _cmake.build_wheel(scratch, config_settings, metadata_directory)
+        out = pathlib.Path(scratch, "repaired")
+        _add_licences(plain, pathlib.Path(scratch, "unpacked"))
+        command = [sys.executable, "-m", "auditwheel", "repair", "--strip", "--wheel-dir", str(out), str(plain)]
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        found = list(out.glob("*.whl"))
+        if done.returncode or len(found) != 1:
+            print(done.stdout, "auditwheel could not repair the wheel: it works on this machine, and may not on others",
+                  sep="\n", file=sys.stderr)
+            found = [plain]
+        shutil.copy2(found[0], wheel_directory)
+        return found[0].name
+
+
+def _add_licences(wheel, folder):
+    """Writes the licences of the libraries that the wheel carries or is about to into its dist-info."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    info = next(folder.glob("*.dist-info")).name
+    texts = {}
+    for file in importlib.metadata.files("onednn-cpu-gomp") or [] if list(folder.rglob("libdnnl.so*")) else []:
+        if "share/doc/onednn" in str(file) and file.name != "README":
+            texts[f"oneDNN-{file.name}"] = pathlib.Path(file.locate()).read_bytes()
+    for library in _outside(folder):
+        package = _debian_package(library)
+        if package is None:
+            print(f"wheel: no licence found for {library}: add it by hand before you give the wheel away",
+                  file=sys.stderr)
+        else:
+            where = pathlib.Path("/usr/share/doc", package).resolve()  # libgomp1's is gcc-12-base's
+            texts[where.name] = (where / "copyright").read_bytes()
+    with zipfile.ZipFile(wheel, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(texts.items()):  # auditwheel writes them into RECORD
+            archive.writestr(f"{info}/licenses/bundled/{name}.txt", text)
+
+
+def _outside(folder):
+    """Paths of the shared libraries that the wheel's own load from outside it and that not every Linux has."""
+    paths = set()
+    for binary in folder.rglob("*.so*"):
+        listed = subprocess.run(["ldd", str(binary)], text=True, capture_output=True).stdout
+        for name, path in re.findall(r"^\s*(\S+) => (/\S+)", listed, re.M):
+            if not EVERYWHERE.match(name) and folder not in pathlib.Path(path).parents:
+                paths.add(pathlib.Path(path))
+    return sorted(paths)
+
+
+def _debian_package(library):
+    """The Debian package that a library belongs to; None on another system."""
+    if shutil.which("dpkg-query") is None:
+        return None
+    real = library.resolve()
+    for name in (real, pathlib.Path(str(real).removeprefix("/usr"))):
+        done = subprocess.run(["dpkg-query", "-S", str(name)], text=True, capture_output=True)
+        if done.returncode == 0:
+            return done.stdout.partition(":")[0]
+    return None
