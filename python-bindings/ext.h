@@ -86,6 +86,28 @@ Py_ssize_t py_tensor_len(PyObject *self);
 PyObject *py_tensor_row(PyObject *self, Py_ssize_t i); /* x[i] */
 PyObject *py_tensor_iter(PyObject *self);              /* over the rows */
 
+/* ---- callables of the op table (ops.c, doc.c) ------------------------------------------ */
+
+typedef struct py_param {
+    const char *name;
+    int8_t field;         /* index among the op's fields; −1: accepted, and must be None */
+    const char *fallback; /* default in the table's words where it differs from the field's own */
+    bool required;
+} py_param;
+
+typedef struct py_entry {
+    const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
+    const py_param *params;
+    const char *signature;
+    uint16_t op; /* in proa_op_table */
+    uint8_t n_params;
+    int8_t result; /* field index of the one output that is returned; −1: all that are new */
+    bool in_place; /* output 0 is input 0's memory */
+} py_entry;
+
+/* New reference: what help() shows. */
+PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
+
 /* ---- the module ------------------------------------------------------------------------ */
 
 /* Adds one callable an op, and api(). Sets `Tensor` methods of the table. */

@@ -5,23 +5,6 @@
 
 #include <stddef.h>
 
-typedef struct py_param {
-    const char *name;
-    int8_t field;         /* index among the op's fields; −1: accepted, and must be None */
-    const char *fallback; /* default in the table's words where it differs from the field's own */
-    bool required;
-} py_param;
-
-typedef struct py_entry {
-    const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
-    const py_param *params;
-    const char *signature;
-    uint16_t op; /* in proa_op_table */
-    uint8_t n_params;
-    int8_t result; /* field index of the one output that is returned; −1: all that are new */
-    bool in_place; /* output 0 is input 0's memory */
-} py_entry;
-
 #include "py_api.inc"
 
 #define ENTRY_COUNT (sizeof py_entries / sizeof *py_entries)
@@ -234,15 +217,17 @@ static PyObject *module_name(const py_op *self)
     const char *full = self->entry->names[0], *dot = strrchr(full, '.');
     if (!strncmp(full, "_core", 5)) return PyUnicode_FromString("proa._core");
     if (!strncmp(full, "Tensor", 6)) return PyUnicode_FromString("proa");
-    return PyUnicode_FromFormat("proa%.*s", (int)(dot - full - 6), full + 6); /* after "paddle" */
+    PyObject *inner = PyUnicode_FromStringAndSize(full + 6, dot - full - 6); /* after "paddle" */
+    PyObject *name = inner ? PyUnicode_FromFormat("proa%U", inner) : NULL;
+    Py_XDECREF(inner);
+    return name;
 }
 
 static PyObject *op_get(PyObject *obj, void *closure)
 {
     const py_op *self = (py_op *)obj;
     switch (*(const char *)closure) {
-    case 'd':
-        return PyUnicode_FromFormat("%s%s\n\n%s", own_name(self), self->entry->signature, self->op->doc);
+    case 'd': return py_op_doc(self->op, self->entry);
     case 'm': return module_name(self);
     default: return PyUnicode_FromString(own_name(self));
     }
