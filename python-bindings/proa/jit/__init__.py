@@ -1,0 +1,1 @@
+"""paddle.jit: functions and layers as programs."""

@@ -1,0 +1,58 @@
+"""What conversion refuses, and how errors name the user's own line."""
+import linecache
+
+
+class ConversionError(TypeError):
+    """Code that cannot become a program: the message says where and why."""
+
+
+# Paddle's name for it
+Dygraph2StaticException = ConversionError
+
+
+def place_of(function):
+    """(file, line) where a function's code begins."""
+    return function.__code__.co_filename, function.__code__.co_firstlineno
+
+
+def source_line(file, line):
+    return linecache.getline(file, line).strip()
+
+
+def refuse(why, place):
+    """A ConversionError for the user's line."""
+    file, line = place
+    text = source_line(file, line)
+    return ConversionError(f'{why}\n  File "{file}", line {line}' + (f"\n    {text}" if text else ""))
+
+
+def explain(error, converted):
+    """Adds to an error that left a converted function where in the user's code, and in what it became, it arose.
+
+    converted: finds the converted source of a code object: (its lines by the user's line) or None.
+    """
+    if getattr(error, "_proa_explained", False):
+        return
+    frames, step = [], error.__traceback__
+    while step is not None:
+        lines = converted(step.tb_frame.f_code)
+        if lines is not None:
+            frames.append((step.tb_frame.f_code, step.tb_lineno, lines))
+        step = step.tb_next
+    if not frames:
+        return
+    code, line, lines = frames[-1]
+    note = [f'In the user\'s code:\n  File "{code.co_filename}", line {line}\n'
+            f"    {source_line(code.co_filename, line)}"]
+    became = lines.get(line)
+    if became:
+        note.append("which was converted to:\n" + "\n".join(f"    {text}" for text in became))
+    text = "\n".join(note)
+    try:
+        error._proa_explained = True
+        if hasattr(error, "add_note"):
+            error.add_note(text)
+        elif len(error.args) == 1 and isinstance(error.args[0], str):
+            error.args = (f"{error.args[0]}\n{text}",)
+    except AttributeError:
+        pass  # an exception with slots stays as it is

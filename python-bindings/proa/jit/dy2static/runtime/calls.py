@@ -1,0 +1,262 @@
+"""Calls: the user's own functions, methods and layers are converted when they are called, builtins that ask tensors
+for their value have twins here, and everything else is called as it is."""
+import builtins
+import functools
+import os
+import sys
+import sysconfig
+import types
+
+from .... import _core
+from . import sequences
+from .changes import before_change
+from .values import NUMBERS, Tensor, symbolic, tensor, truth
+
+_SKIPPED = {"proa", "paddle", "numpy", "scipy", "builtins"}  # packages whose functions are called as they are
+_CALL_BACK = ("nn.layer.container", "nn.layer.rnn", "nn.layer.transformer", "distributed.parallel")
+_STDLIB = tuple(os.path.join(os.path.abspath(path), "") for path in
+                {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_PACKAGE = __name__.partition(".")[0]
+_warned = set()
+
+
+def ignore(modules):
+    """Functions of these modules are called as they are."""
+    for module in modules:
+        _SKIPPED.add(module if isinstance(module, str) else module.__name__)
+
+
+# ---- builtins -----------------------------------------------------------------------------
+
+
+def len_(value):
+    """len(value)"""
+    if isinstance(value, sequences.Sequence):
+        return value.length()
+    if symbolic(value):
+        if not value.shape:
+            raise TypeError("len() of a 0-D tensor")
+        if value.shape[0] < 0:
+            return _core.shape(value)[0]
+    return len(value)
+
+
+def _one(value):
+    if any(n not in (1, -1) for n in value.shape):
+        raise TypeError(f"only a tensor of one element is a number, got one of shape {value.shape}")
+    return _core.reshape(value, []) if value.shape else value
+
+
+def int_(*args):
+    """int(value)"""
+    if len(args) == 1 and symbolic(args[0]):
+        return _core.cast(_one(args[0]), _core.int64)
+    return int(*args)
+
+
+def float_(*args):
+    """float(value)"""
+    if len(args) == 1 and symbolic(args[0]):
+        value = _one(args[0])
+        return value if value.dtype == _core.float64 else _core.cast(value, _core.float32)
+    return float(*args)
+
+
+def bool_(*args):
+    """bool(value)"""
+    if len(args) == 1 and symbolic(args[0]):
+        return truth(args[0])
+    return bool(*args)
+
+
+def _reduce(name, op):
+    plain = getattr(builtins, name)
+
+    def reduce(*args, **options):
+        values = args[0] if len(args) == 1 else args
+        if symbolic(values):
+            values = sequences.as_sequence(values)
+        if options or not isinstance(values, (list, tuple)) or not any(symbolic(one) for one in values) or \
+                not all(isinstance(one, (Tensor, *NUMBERS)) for one in values):
+            return plain(*args, **options)
+        found = tensor(values[0])
+        for one in values[1:]:
+            other = tensor(one)
+            if not isinstance(one, Tensor) and other.dtype != found.dtype and not isinstance(one, float):
+                other = _core.cast(other, found.dtype)
+            elif other.dtype != found.dtype:
+                found = _core.cast(found, other.dtype)
+            found = getattr(_core, op)(found, other)
+        return found
+
+    reduce.__doc__ = f"{name}(…)"
+    return reduce
+
+
+def any_(values):
+    """any(values)"""
+    from .logic import test_or
+    found = False
+    for one in sequences.as_sequence(values) if symbolic(values) else values:
+        if not symbolic(found) and found:
+            return True
+        found = test_or(found, lambda one=one: one)
+    return found if symbolic(found) else bool(found)
+
+
+def all_(values):
+    """all(values)"""
+    from .logic import test_and
+    found = True
+    for one in sequences.as_sequence(values) if symbolic(values) else values:
+        if not symbolic(found) and not found:
+            return False
+        found = test_and(found, lambda one=one: one)
+    return found if symbolic(found) else bool(found)
+
+
+def print_(*values, **options):
+    """print(…): variables are shown in the run where there is an op for it, else as what they are."""
+    show = getattr(_core, "print_", None) or getattr(_core, "Print", None)
+    plain = []
+    for value in values:
+        if symbolic(value) and show is not None:
+            show(value)
+        else:
+            plain.append(value)
+    if plain or not values:
+        print(*plain, **options)
+
+
+def map_(function, *parts):
+    """map(function, …)"""
+    return map(call(function), *parts)
+
+
+def filter_(function, part):
+    """filter(function, part)"""
+    return filter(function and call(function), part)
+
+
+def reduce_(function, *rest):
+    """functools.reduce(function, …)"""
+    return functools.reduce(call(function), *rest)
+
+
+_TWINS = {len: len_, int: int_, float: float_, bool: bool_, range: sequences.range_, zip: sequences.zip_,
+          enumerate: sequences.enumerate_, reversed: sequences.reversed_, print: print_, any: any_, all: all_,
+          map: map_, filter: filter_, functools.reduce: reduce_, max: _reduce("max", "maximum"),
+          min: _reduce("min", "minimum")}
+
+
+# ---- what is converted --------------------------------------------------------------------
+
+
+def is_users(function):
+    """Should this Python function be converted? Not those of libraries that never call back."""
+    module = function.__module__ or ""
+    top = module.partition(".")[0]
+    if top == _PACKAGE:
+        return module.endswith(_CALL_BACK)
+    if top in _SKIPPED or module in _SKIPPED:
+        return False
+    file = os.path.abspath(function.__code__.co_filename)
+    return not (file.startswith(_STDLIB) and f"{os.sep}site-packages{os.sep}" not in file and
+                f"{os.sep}dist-packages{os.sep}" not in file)
+
+
+def converted(function):
+    """The converted twin of a function, or itself where there is nothing to convert or no source."""
+    from ..errors import ConversionError
+    from ..transform import convert_function, is_converted
+    if is_converted(function) or getattr(function, "_proa_not_to_static", False) or not is_users(function):
+        return function
+    if function.__code__.co_flags & 0x2A0:  # generators and coroutines stay Python's
+        return function
+    try:
+        return convert_function(function)
+    except ConversionError as error:
+        if function.__code__ not in _warned:
+            _warned.add(function.__code__)
+            import warnings
+            warnings.warn(f"to_static: {function.__qualname__} is called as it is: {error}", stacklevel=2)
+        return function
+
+
+def call(function):
+    """What to call in place of function."""
+    kind = type(function)
+    if kind is types.FunctionType:
+        return converted(function)
+    if kind is types.MethodType:
+        inner = function.__func__
+        if type(inner) is types.FunctionType:
+            new = converted(inner)
+            if symbolic(function.__self__) and inner.__name__.endswith("_"):
+                return _overwriting(function)
+            return function if new is inner else types.MethodType(new, function.__self__)
+        return function
+    if kind is types.BuiltinFunctionType or isinstance(function, type):
+        try:
+            twin = _TWINS.get(function)
+        except TypeError:
+            twin = None
+        if twin is not None:
+            return twin
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, Tensor) and _overwrites(function.__name__):
+            return _overwriting(function)
+        return function
+    if isinstance(function, functools.partial):
+        return functools.partial(call(function.func), *function.args, **function.keywords)
+    if isinstance(function, _core.LayerBase):
+        return _layer(function)
+    static = getattr(function, "_proa_inline", None)
+    if static is not None:
+        return static()
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, Tensor) and _overwrites(getattr(function, "__name__", "")):
+        return _overwriting(function)
+    own = getattr(kind, "__call__", None)
+    if type(own) is types.FunctionType and is_users(own):
+        return types.MethodType(converted(own), function)
+    return function
+
+
+def _overwrites(name):
+    return name == "set_value" or name.endswith("_") and not name.endswith("__")
+
+
+def _overwriting(method):
+    """A method that writes its tensor in place."""
+    def run(*args, **options):
+        owner = method.__self__
+        before_change(owner)
+        return getattr(owner, method.__name__)(*args, **options)
+    return run
+
+
+def _layer(layer):
+    """A layer's call, with its forward converted."""
+    own = type(layer).__call__
+    if type(own) is types.FunctionType:
+        return types.MethodType(converted(own), layer)
+    forward = layer.forward
+    new = call(forward)
+    if new is forward:
+        return layer
+    if not layer._forward_pre_hooks and not layer._forward_post_hooks:
+        return new
+
+    def run(*inputs, **options):
+        for hook in tuple(layer._forward_pre_hooks.values()):
+            changed = call(hook)(layer, inputs)
+            if changed is not None:
+                inputs = changed if isinstance(changed, tuple) else (changed,)
+        outputs = new(*inputs, **options)
+        for hook in tuple(layer._forward_post_hooks.values()):
+            changed = call(hook)(layer, inputs, outputs)
+            if changed is not None:
+                outputs = changed
+        return outputs
+    return run

@@ -1,0 +1,142 @@
+"""and, or, not, comparison chains and assert."""
+import operator
+
+from .... import _core
+from .values import NUMBERS, Tensor, number, symbolic, truth, user_place
+
+_COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
+            "ne": operator.ne, "is_": operator.is_, "is_not": operator.is_not}
+
+
+def _as_test(value):
+    """What only decides: a bool tensor, or Python's bool."""
+    if symbolic(value):
+        return truth(value)
+    return bool(value)
+
+
+def test_and(first, *others):
+    """`first and …` where only its truth matters: the rest are functions, called as Python would."""
+    for other in others:
+        if not symbolic(first):
+            if not first:
+                return first
+            first = other()
+            continue
+        second = other()
+        if not symbolic(second):
+            first = first if second else False
+        else:
+            first = _core.logical_and(truth(first), truth(second))
+    return first
+
+
+def test_or(first, *others):
+    """`first or …` where only its truth matters."""
+    for other in others:
+        if not symbolic(first):
+            if first:
+                return first
+            first = other()
+            continue
+        second = other()
+        if not symbolic(second):
+            first = True if second else first
+        else:
+            first = _core.logical_or(truth(first), truth(second))
+    return first
+
+
+def _pick(first, other, when):
+    """`first and other()` (when True) or `first or other()` of a symbolic first: one of the two values."""
+    from .branches import choose
+    if first.dtype == _core.bool and not first.shape:
+        second = other()
+        if isinstance(second, bool):
+            return _core.logical_and(first, number(second)) if when else _core.logical_or(first, number(second))
+        if isinstance(second, Tensor) and second.dtype == _core.bool and not second.shape:
+            return (_core.logical_and if when else _core.logical_or)(first, second)
+        other = (lambda: second)
+    return choose(first, other, lambda: first) if when else choose(first, lambda: first, other)
+
+
+def and_(first, *others):
+    """`first and …`: the value that decides, as Python has it."""
+    for other in others:
+        if symbolic(first):
+            first = _pick(first, other, True)
+        elif first:
+            first = other()
+        else:
+            return first
+    return first
+
+
+def or_(first, *others):
+    """`first or …`: the value that decides."""
+    for other in others:
+        if symbolic(first):
+            first = _pick(first, other, False)
+        elif not first:
+            first = other()
+        else:
+            return first
+    return first
+
+
+def not_(value):
+    """not value"""
+    return _core.logical_not(truth(value)) if symbolic(value) else not value
+
+
+def _in(value, where):
+    if isinstance(where, (list, tuple)) and (symbolic(value) or any(symbolic(one) for one in where)):
+        found = False
+        for one in where:
+            if one is value:
+                return True
+            if isinstance(one, (Tensor, *NUMBERS)) and isinstance(value, (Tensor, *NUMBERS)):
+                equal = one == value
+                found = test_or(found, lambda equal=equal: equal)
+        return found
+    if symbolic(where) and isinstance(value, (Tensor, *NUMBERS)):
+        return _core.any(where == value)
+    return value in where
+
+
+def compare(first, *rest):
+    """first OP second OP third …: each operand evaluated once, no more of them than needed."""
+    result = None
+    for i in range(0, len(rest), 2):
+        name = rest[i]
+        if result is not None and not symbolic(result) and not result:
+            return result
+        second = rest[i + 1]()
+        if name in _COMPARE:
+            here = _COMPARE[name](first, second)
+        else:
+            here = _in(first, second)
+            if name == "not_in":
+                here = not_(here)
+        result = here if result is None else and_(result, lambda here=here: here)
+        first = second
+    return result
+
+
+def assert_(test, message=None):
+    """assert test, message"""
+    if symbolic(test):
+        _core_assert(truth(test, "an assertion"), message() if message else None)
+    elif not test:
+        if message is None:
+            raise AssertionError
+        raise AssertionError(message())
+
+
+def _core_assert(test, message):
+    op = getattr(_core, "assert_", None) or getattr(_core, "Assert", None)
+    if op is None:
+        from ..errors import refuse
+        raise refuse("assert needs the value of a tensor, which a program does not have while it is built: check "
+                     "before the call, or compute with paddle.where", user_place())
+    op(test, [])

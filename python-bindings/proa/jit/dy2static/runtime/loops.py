@@ -1,0 +1,327 @@
+"""while and for. A symbolic condition makes one while op whose variables are the tensors (and numbers, which become
+tensors) that the body binds; loops over what Python can iterate are unrolled."""
+from .... import _core
+from ..errors import refuse
+from ..names import OWN
+from . import trees
+from .branches import Branch, _describe, _describe_tree, _dtype_of, _is_value
+from .changes import Changes, replace
+from .logic import not_
+from .sequences import MOST, Range, Sequence, as_sequence
+from .state import UNDEFINED, State, refill
+from .values import Tensor, number, symbolic, tensor, truth, user_place
+
+_RETURNED = f"{OWN}_value"
+_INDEX = f"{OWN}_index"
+_UNROLL = 16  # turns of a range that are unrolled when a break depends on tensors
+
+
+class _Again(Exception):
+    """The body needs more loop variables than it was given."""
+
+
+def while_(test, body, names=(), live=()):
+    """while test(): body(); names are bound by them, and live are read afterwards."""
+    while True:
+        goes_on = test()
+        if symbolic(goes_on):
+            Loop(test, body, names, live).run()
+            return
+        if not goes_on:
+            return
+        body()
+
+
+def for_(iterable, body, names=(), live=(), stop=None):
+    """for item in iterable: body(item), until stop() is true."""
+    if symbolic(iterable):
+        iterable = as_sequence(iterable)
+    if isinstance(iterable, Sequence):
+        _for_sequence(iterable, body, names, live, stop)
+        return
+    iterator = iter(iterable)
+    for turn, item in enumerate(iterator):
+        body(item)
+        if stop is None:
+            continue
+        stopped = stop()
+        if symbolic(stopped):
+            _for_rest(iterable, iterator, turn + 1, body, names, live, stop)
+            return
+        if stopped:
+            return
+
+
+def _for_rest(iterable, iterator, turn, body, names, live, stop):
+    """The turns after one in which it became a matter of tensors whether the loop goes on."""
+    if isinstance(iterable, range) and len(iterable) - turn > _UNROLL:
+        rest = iterable[turn:]
+        _for_sequence(Range(number(rest.start), rest.stop, rest.step), body, names, live, stop)
+        return
+    for item in iterator:
+        turn += 1
+        if turn > MOST:
+            raise refuse(f"a break that depends on tensors in a loop of more than {MOST} turns: loop over a range",
+                         user_place())
+        stopped = stop()
+        if not symbolic(stopped):
+            if stopped:
+                return
+            body(item)
+            continue
+        Branch(not_(stopped), _Turn(body, item), _NOTHING, names, functions=(body, stop)).run()
+
+
+class _Turn:
+    """body(item), as a function without arguments."""
+
+    def __init__(self, body, item):
+        self.body, self.item = body, item
+
+    def __call__(self):
+        self.body(self.item)
+
+
+def _nothing():
+    pass
+
+
+_NOTHING = _nothing
+
+
+def _for_sequence(sequence, body, names, live, stop):
+    """A loop over what only the run can count."""
+    count = sequence.length()
+    index = [number(0)]
+
+    def test():
+        goes_on = index[0] < count
+        return goes_on if stop is None else _core.logical_and(goes_on, truth(tensor(not_(stop()))))
+
+    def turn():
+        body(sequence.at(index[0]))
+        index[0] = index[0] + 1
+
+    Loop(test, turn, names, live, functions=(body, stop) if stop else (body,), index=index).run()
+
+
+class _Filler:
+    """Zeros in place of a value that is not read before the loop has set it; made where the loop begins."""
+
+    def __init__(self, dims, dtype):
+        self.dims, self.dtype = [n if n >= 0 else 1 for n in dims], dtype
+
+    def make(self):
+        return _core.full(self.dims, 0, self.dtype)
+
+
+class Loop:
+    """One symbolic loop. index: a list of one tensor that it counts in."""
+
+    def __init__(self, test, body, names, live, functions=(), index=None):
+        self.place = user_place()
+        self.test, self.body = test, body
+        self.state = State(tuple(functions) or (test, body), names)
+        self.names, self.live = names, frozenset(live)
+        self.index = index
+        self.objects = {}  # id -> tensor object that the body overwrites
+        self.originals = {}  # id -> what it was before the loop
+        self.extra = []    # keys beyond names
+        self.dtypes = {}   # (key, leaf) -> dtype of a number that turned out to need another
+        self.start = {}    # key -> tree, for what is unbound before the loop
+
+    def run(self):
+        first = self.index and self.index[0]
+        while True:
+            try:
+                results = _core.while_loop(self._test, self._body, self._begin())
+                break
+            except _Again:
+                pass
+            finally:
+                self.state.restore()
+                if self.index:
+                    self.index[0] = first
+        self._write(results, replacing=True)
+        for name in self.names:
+            if ("name", name) not in self.trees and self.state.before[name] is UNDEFINED:
+                self.state.slot(name).set(UNDEFINED)
+
+    # variables
+
+    def _before(self, key):
+        if key in self.start:
+            return self.start[key]
+        value = (self.state.before[key[1]] if key[0] == "name" else
+                 self.state.containers[key[1]][1] if key[0] == "contents" else self.objects[key[1]])
+        leaves = []
+        return trees.flatten(value, leaves), leaves
+
+    def _begin(self):
+        """The loop variables' first values; self.trees: key -> tree, self.variables: [(key, leaf)]."""
+        self.trees, self.variables = {}, []
+        keys = [("name", name) for name in self.names
+                if self.state.before[name] is not UNDEFINED or ("name", name) in self.start]
+        values = []
+        for key in (*keys, *self.extra):
+            structure, leaves = self._before(key)
+            self.trees[key] = tree = structure, [leaf.make() if isinstance(leaf, _Filler) else leaf for leaf in leaves]
+            for i, leaf in enumerate(tree[1]):
+                if _is_value(leaf):
+                    self.variables.append((key, i))
+                    values.append(self._first(key, i, leaf))
+        return values + (self.index or [])
+
+    def _first(self, key, i, leaf):
+        if isinstance(leaf, Tensor):
+            return leaf if symbolic(leaf) else _core.assign(leaf)
+        return number(leaf, self.dtypes.get((key, i)))
+
+    def _write(self, values, replacing=False):
+        """Gives the variables these values."""
+        values = list(values)
+        if self.index:
+            self.index[0] = values.pop()
+        given = dict(zip(self.variables, values))
+        for key, (structure, leaves) in self.trees.items():
+            value = trees.build(structure, iter([given.get((key, i), leaf) for i, leaf in enumerate(leaves)]))
+            if key[0] == "name":
+                self.state.slot(key[1]).set(value)
+            elif key[0] == "contents":
+                refill(self.state.containers[key[1]][0], value)
+            elif replacing:
+                replace(self.objects[key[1]], value)
+            else:
+                self.objects[key[1]]._become(value)
+
+    # the two blocks
+
+    def _test(self, *values):
+        with Changes() as changes:
+            try:
+                self._write(values)
+                goes_on = self.test()
+                return truth(tensor(goes_on if _is_value(goes_on) else bool(goes_on)))
+            finally:
+                changes.restore()
+                self.state.restore()
+                self._put_back()
+
+    def _put_back(self):
+        for key in self.extra:
+            if key[0] == "tensor":
+                self.objects[key[1]]._become(self.originals[key[1]])
+
+    def _body(self, *values):
+        with Changes() as changes:
+            try:
+                self._write(values)
+                given = list(values)
+                self.body()
+                return self._results(given, changes)
+            finally:
+                changes.restore()
+                self.state.restore()
+                self._put_back()
+
+    def _results(self, given, changes):
+        more = False
+        names, contents = self.state.changed()
+        for key in (*(("name", name) for name in names), *(("contents", one) for one in contents)):
+            if key not in self.trees and (key[0] == "contents" or names[key[1]] is not UNDEFINED):
+                self.extra.append(key)
+                more = True
+        for one in changes.tensors:
+            if ("tensor", id(one)) not in self.trees and id(one) not in self.objects:
+                self.objects[id(one)] = one
+                self.originals[id(one)] = changes.before[id(one)][1]
+                self.extra.append(("tensor", id(one)))
+                more = True
+        for name in self.names:
+            more = self._new_name(name) or more
+        results = [self._result(key, i) for key, i in self.variables]
+        if more or None in results:
+            raise _Again
+        return results + (self.index or [])
+
+    def _new_name(self, name):
+        """A name that is unbound before the loop and bound in it."""
+        key = "name", name
+        if key in self.trees or self.state.before[name] is not UNDEFINED:
+            return False
+        value = self.state.slot(name).get()
+        if value is UNDEFINED or name != _RETURNED and name not in self.live:
+            return False
+        leaves = []
+        structure = trees.flatten(value, leaves)
+        if name != _RETURNED:
+            if all(not _is_value(leaf) for leaf in leaves):
+                return False
+            raise refuse(f"{name} is bound only in the loop, whose number of turns is known only in the run, and read "
+                         "after it: give it a value before the loop", self.place)
+        self.start[key] = structure, [_Filler(leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf
+                                      for leaf in leaves]
+        return True
+
+    def _after(self, key):
+        value = (self.state.slot(key[1]).get() if key[0] == "name" else
+                 self.state.containers[key[1]][0] if key[0] == "contents" else self.objects[key[1]])
+        if key[0] == "contents" and isinstance(value, dict):
+            value = dict(value)
+        leaves = []
+        if value is UNDEFINED:
+            return None
+        return trees.flatten(value, leaves), leaves
+
+    def _result(self, key, i):
+        """Leaf i of key after the body, in the dtype of its variable; None: it needs another one."""
+        before, after = self.trees[key], self._after(key)
+        if after is None:
+            raise refuse(f"{key[1]} is deleted in a loop whose number of turns is known only in the run", self.place)
+        if before[0] != after[0]:
+            raise self._refuse_structure(key, before, after)
+        leaf = after[1][i]
+        self._check_constants(key, before, after)
+        if not _is_value(leaf):
+            raise self._changes(key, i, before[1][i], leaf)
+        wanted = self._dtype(key, i, before[1][i])
+        if isinstance(leaf, Tensor):
+            if leaf.dtype != wanted:
+                if isinstance(before[1][i], Tensor):
+                    raise self._changes(key, i, before[1][i], leaf)
+                self.dtypes[key, i] = leaf.dtype
+                return None
+            if len(leaf.shape) != len(getattr(before[1][i], "shape", ())):
+                raise self._changes(key, i, before[1][i], leaf)
+            return leaf if symbolic(leaf) else _core.assign(leaf)
+        dtype = _dtype_of(leaf)
+        if dtype != wanted and not isinstance(before[1][i], Tensor) and dtype != _core.bool:
+            self.dtypes[key, i] = dtype
+            return None
+        return number(leaf, wanted)
+
+    def _dtype(self, key, i, leaf):
+        return self.dtypes.get((key, i)) or _dtype_of(leaf)
+
+    def _check_constants(self, key, before, after):
+        for i, (one, other) in enumerate(zip(before[1], after[1])):
+            if not _is_value(one) and one is not other and not (type(one) is type(other) and one == other):
+                raise self._changes(key, i, one, other)
+
+    # messages
+
+    def _label(self, key):
+        if key == ("name", _RETURNED):
+            return "the returned value"
+        return key[1] if key[0] == "name" else "the contents of a list, dict or object"
+
+    def _refuse_structure(self, key, before, after):
+        return refuse(f"{self._label(key)} is {_describe_tree(before)} before the loop and {_describe_tree(after)} "
+                      "after a turn of it, but the number of turns is known only in the run: keep what it gathers in "
+                      "a tensor of known size", self.place)
+
+    def _changes(self, key, i, one, other):
+        path = trees.paths(self.trees[key][0])[i]
+        return refuse(f"{self._label(key)}{path} is {_describe(one)} before the loop and {_describe(other)} after a "
+                      "turn of it: where the number of turns is known only in the run, a variable keeps its dtype and "
+                      "rank, and only tensors and numbers may change", self.place)

@@ -1,0 +1,173 @@
+"""What a block can change: the variables that it shares with the function around it, and the contents of the lists,
+dicts and objects in them. It is read before a block, put back after it, and compared."""
+import types
+
+from .... import _core
+from .values import Tensor
+
+UNDEFINED = object()
+_ATOMS = (Tensor, str, bytes, int, float, complex, type(None), type, types.ModuleType, types.BuiltinFunctionType)
+_MOST = 2000  # containers looked at
+
+
+def _cells(functions):
+    """name -> cell of all that the functions, and functions in their variables, share."""
+    found, others, todo, seen = {}, [], list(functions), set()
+    while todo:
+        function = todo.pop(0)
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if id(cell) in seen:
+                continue
+            seen.add(id(cell))
+            if function in functions and name not in found:
+                found[name] = cell
+            else:
+                others.append((name, cell))
+            content = _get(cell)
+            if isinstance(content, types.MethodType):
+                content = content.__func__
+            if isinstance(content, types.FunctionType) and _is_ours(content):
+                todo.append(content)
+    return found, others
+
+
+def _is_ours(function):
+    from ..transform import is_converted
+    return is_converted(function)
+
+
+def _get(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNDEFINED
+
+
+class _Globals:
+    """A global variable, used as a cell is."""
+
+    def __init__(self, space, name):
+        self.space, self.name = space, name
+
+    def get(self):
+        return self.space.get(self.name, UNDEFINED)
+
+    def set(self, value):
+        if value is UNDEFINED:
+            self.space.pop(self.name, None)
+        else:
+            self.space[self.name] = value
+
+
+class _Cell:
+    def __init__(self, cell):
+        self.cell = cell
+
+    def get(self):
+        return _get(self.cell)
+
+    def set(self, value):
+        if value is UNDEFINED:
+            try:
+                del self.cell.cell_contents
+            except ValueError:
+                pass
+        else:
+            self.cell.cell_contents = value
+
+
+class State:
+    """functions: the blocks; names: what they bind."""
+
+    def __init__(self, functions, names):
+        cells, others = _cells(functions)
+        space = functions[0].__globals__
+        self.slots = {name: _Cell(cells[name]) if name in cells else _Globals(space, name) for name in names}
+        more = [(name, cell) for name, cell in cells.items() if name not in names] + others
+        self.others = {}
+        for name, cell in more:
+            self.others[name if name not in self.others else f"{name}'{len(self.others)}"] = _Cell(cell)
+        self.before = {name: slot.get() for name, slot in self._all()}
+        self.containers = {}  # id -> (container, its contents)
+        for value in list(self.before.values()):
+            self._follow(value, 0)
+
+    def _all(self):
+        yield from self.slots.items()
+        yield from self.others.items()
+
+    def slot(self, name):
+        return self.slots.get(name) or self.others[name]
+
+    def _follow(self, value, depth):
+        """Notes the contents of the containers that can be reached from value."""
+        if isinstance(value, _ATOMS) or value is UNDEFINED or len(self.containers) > _MOST:
+            return
+        if isinstance(value, tuple):
+            for one in value:
+                self._follow(one, depth + 1)
+            return
+        if id(value) in self.containers:
+            return
+        if isinstance(value, (list, set)):
+            self.containers[id(value)] = value, type(value)(value) if type(value) in (list, set) else list(value)
+            parts = list(value)
+        elif isinstance(value, dict):
+            self.containers[id(value)] = value, dict(value)
+            parts = list(value.values())
+        elif isinstance(value, _core.LayerBase):
+            if depth > 1:
+                return
+            for part in (vars(value), value._buffers, value._parameters):
+                if part is not None:
+                    self.containers[id(part)] = part, dict(part)
+            parts = [one for key, one in vars(value).items() if isinstance(one, (list, dict)) and key[:1] != "_"]
+        elif hasattr(value, "__dict__") and not callable(value):
+            self.containers[id(value.__dict__)] = value.__dict__, dict(value.__dict__)
+            parts = list(value.__dict__.values())
+        else:
+            return
+        if depth < 6:
+            for one in parts:
+                self._follow(one, depth + 1)
+
+    def restore(self):
+        """Everything is again as it was."""
+        for name, slot in self._all():
+            if slot.get() is not self.before[name]:
+                slot.set(self.before[name])
+        for container, contents in self.containers.values():
+            refill(container, contents)
+
+    def changed(self):
+        """name -> value of the other variables that differ, id -> contents of the containers that do."""
+        names = {name: slot.get() for name, slot in self.others.items() if slot.get() is not self.before[name]}
+        found = {}
+        for key, (container, contents) in self.containers.items():
+            if not _same(container, contents):
+                found[key] = list(container) if isinstance(container, list) else type(contents)(container)
+        return names, found
+
+
+def _same(container, contents):
+    if len(container) != len(contents):
+        return False
+    if isinstance(container, dict):
+        return all(key in contents and contents[key] is value for key, value in container.items())
+    if isinstance(container, set):
+        return container == contents
+    return all(one is other for one, other in zip(container, contents))
+
+
+def refill(container, contents):
+    """Gives a list, dict or set these contents, in place."""
+    if _same(container, contents):
+        return
+    if isinstance(container, list):
+        container[:] = contents
+    else:
+        container.clear()
+        container.update(contents)

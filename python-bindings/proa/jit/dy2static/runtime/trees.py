@@ -1,0 +1,57 @@
+"""Nested lists, tuples and dicts as a structure and its leaves."""
+
+
+class Leaf:
+    """The place of a leaf in a structure."""
+
+    def __repr__(self):
+        return "*"
+
+
+LEAF = Leaf()
+
+
+def flatten(value, leaves):
+    """The structure of value; its leaves are appended to the list."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return kind, tuple(flatten(one, leaves) for one in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return kind, tuple(flatten(one, leaves) for one in value)
+    if isinstance(value, dict):
+        return kind, tuple(value), tuple(flatten(one, leaves) for one in value.values())
+    leaves.append(value)
+    return LEAF
+
+
+def build(structure, leaves):
+    """The value of a structure with these leaves (an iterator)."""
+    if structure is LEAF:
+        return next(leaves)
+    kind = structure[0]
+    if len(structure) == 3:
+        made = [(key, build(one, leaves)) for key, one in zip(structure[1], structure[2])]
+        try:
+            return kind(made)
+        except TypeError:
+            return dict(made)
+    parts = [build(one, leaves) for one in structure[1]]
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def describe(structure):
+    """For messages."""
+    if structure is LEAF:
+        return "a value"
+    if len(structure) == 3:
+        return f"a {structure[0].__name__} with keys {list(structure[1])}"
+    return f"a {structure[0].__name__} of {len(structure[1])}"
+
+
+def paths(structure, at=""):
+    """A name for each leaf: [0]['key']…"""
+    if structure is LEAF:
+        return [at]
+    if len(structure) == 3:
+        return [path for key, one in zip(structure[1], structure[2]) for path in paths(one, f"{at}[{key!r}]")]
+    return [path for i, one in enumerate(structure[1]) for path in paths(one, f"{at}[{i}]")]

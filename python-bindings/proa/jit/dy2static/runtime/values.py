@@ -1,0 +1,47 @@
+"""Symbolic or not: the questions and conversions that every construct needs."""
+from .... import _core
+
+Tensor = _core.Tensor
+NUMBERS = (bool, int, float)
+
+
+def symbolic(value):
+    """True for a program's variable."""
+    return isinstance(value, Tensor) and value.is_symbolic
+
+
+def dtype_of_number(value):
+    """What a Python number becomes in a program."""
+    if isinstance(value, bool):
+        return _core.bool
+    return _core.int64 if isinstance(value, int) else _core.get_default_dtype()
+
+
+def number(value, dtype=None):
+    """A Python number as a tensor without dims."""
+    return _core.full([], value, dtype or dtype_of_number(value))
+
+
+def tensor(value):
+    """A tensor as it is, a number as a tensor."""
+    return value if isinstance(value, Tensor) else number(value)
+
+
+def truth(value, what="a condition"):
+    """A tensor of one element as bool without dims."""
+    dims = value.shape
+    if any(n not in (1, -1) for n in dims):
+        raise ValueError(f"{what} must be one value, got a tensor of shape {dims}: reduce it with any() or all()")
+    if value.dtype != _core.bool:
+        value = _core.cast(value, _core.bool)
+    return _core.reshape(value, []) if dims else value
+
+
+def user_place():
+    """(file, line) of the converted code that called the runtime."""
+    import sys
+    from ..transform import is_converted_code
+    frame = sys._getframe(1)
+    while frame is not None and not is_converted_code(frame.f_code):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("<unknown>", 0)
