@@ -55,7 +55,7 @@ check: bootstrap ## layout, layering, sizes, lock file, headers
 	@$(PYTHON_ENV) tools/check_headers.py build/gen
 
 lock: bootstrap ## write ops/ops.lock anew from the op tables
-	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml
+	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml jit/*.yaml
 
 clean: ## remove everything that was built
 	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64 build-fuzz

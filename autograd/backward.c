@@ -215,6 +215,7 @@ static proa_tensor *output_gradient(const proa_node *n, int32_t i)
     if (n->kind == PROA_NODE_FUNCTION || n->op->flags & PROA_OP_LAZY_GRADS || !n->metas) return proa_none;
     const proa_meta *m = &n->metas[i];
     if (m->ndim < 0 || !(m->dtype >= PROA_F16)) return proa_none;
+    if (n->likes && n->likes[i]) return proa_full_like(n->likes[i], 0);
     return proa_full(((proa_ints){m->ndim, m->shape, NULL, NULL}), 0, .dtype = m->dtype);
 }
 

@@ -83,6 +83,9 @@ static void release_list(proa_tensors *list)
 void proa__node_free_saved(proa_node *n)
 {
     n->freed = true;
+    for (int32_t i = 0; n->likes && i < n->n_out; i++) proa_release(n->likes[i]);
+    proa__free(n->likes);
+    n->likes = NULL;
     if (n->kind == PROA_NODE_OP) {
         if (n->args) proa__args_drop(n->op, n->args);
         n->args = NULL;

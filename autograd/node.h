@@ -58,6 +58,7 @@ struct proa_node {
     int32_t n_edges, n_out, n_saved;
     proa_edge *edges;              /* one an input tensor, lists flattened */
     proa_meta *metas;              /* one an output: only when there is more than one; ndim −1: absent */
+    proa_tensor **likes;           /* one an output, only when some shape is unknown: its handle, or NULL */
     struct proa_grad_info **infos; /* one an output: hooks and retained gradients; NULL array if none */
     struct proa_grad_info *info;   /* LEAF: where the gradient goes */
     proa_saved_version *saved;

@@ -1,5 +1,7 @@
 /* The record door: turns a call whose inputs want gradients into a node, before the call for what its
  * inputs are, after it for its outputs. May use core and ops. */
+#include "autograd/record.h"
+
 #include "autograd/node.h"
 #include "core/args.h"
 #include "core/copy.h"
@@ -191,10 +193,20 @@ static proa_status rebase(proa_tensor *view)
     return PROA_OK;
 }
 
+/* An output whose shape is not known yet: zeros for its gradient are made like it. */
+static proa_status keep_like(proa_node *node, proa_tensor *t, uint32_t index)
+{
+    if (!node->likes) node->likes = proa__calloc((size_t)node->n_out * sizeof(proa_tensor *));
+    return node->likes && keep_alias(t, &node->likes[index]) ? PROA_OK : proa_error();
+}
+
 static proa_status attach_output(const proa_call *call, proa_node *node, proa_tensor *t, uint32_t index)
 {
     if (!t || t == proa_none) return PROA_OK;
-    if (node->metas) node->metas[index] = proa_meta_of(t);
+    if (node->metas) {
+        node->metas[index] = proa_meta_of(t);
+        if (t->numel < 0) PROA_TRY(keep_like(node, t, index));
+    }
     if (!is_differentiable((proa_dtype)t->dtype)) return PROA_OK;
     bool through_view = node->in_place && t->base;
     proa__attach(t, proa__node_retain_new(node), index);
@@ -245,6 +257,30 @@ static proa_status end_node(const proa_call *call, proa_node *node)
             if (attach) PROA_TRY(attach_output(call, node, list->at[k], index));
     }
     return PROA_OK;
+}
+
+proa_status proa__record_again(const proa_op *op, void *args)
+{
+    proa_call call = {op, args, 0};
+    for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++)
+        for (int64_t k = 0, n = field_count(f, args); k < n; k++) call.any |= field_items(f, args)[k]->flags;
+    if (!(call.any & PROA_T_GRAD) || op->flags & PROA_OP_NO_GRAD) return PROA_OK;
+    proa_node *node = begin_node(&call, false);
+    if (!node) return proa_error();
+    proa_status status = end_node(&call, node);
+    proa__node_release_new(node);
+    return status;
+}
+
+void proa__forget_history(proa_tensor *t)
+{
+    proa_node *node = t->node;
+    struct proa_grad_info *grad = t->grad;
+    t->node = NULL;
+    t->grad = NULL;
+    t->flags &= ~(uint32_t)(PROA_T_GRAD | PROA_T_LEAF);
+    if (node) proa__node_release(node);
+    if (grad) proa__info_release(grad);
 }
 
 static proa_status record(proa_call *call)

@@ -1,6 +1,6 @@
-# The op table: runs tools/gen_ops.py over ops/*/*.yaml (or takes the files a source archive ships in gen/),
+# The op table: runs tools/gen_ops.py over ops/*/*.yaml and jit's own (or takes the files a source archive ships in gen/),
 # and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
-file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml")
+file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
 set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc py_api.inc ops.json)
 

@@ -12,7 +12,7 @@ static struct {
     const char *name, *fallback;
     bool is_text;
 } const table[PROA_FLAG_COUNT] = {
-#define PROA_X(name, fallback, meaning) {#name, fallback, PROA_FLAG_##name == PROA_FLAG_backends},
+#define PROA_X(name, fallback, meaning) {#name, fallback, PROA_FLAG_##name == PROA_FLAG_backends || PROA_FLAG_##name == PROA_FLAG_passes},
     PROA_FLAGS(PROA_X)
 #undef PROA_X
 };
@@ -123,14 +123,14 @@ const char *proa_get_flag(const char *name)
 }
 _Static_assert(VALUE <= (int)PROA__TEXT, "a flag's value fits into a text");
 
-/* The portable family, cpu, is always allowed: it is what every op falls back to. */
+/* The portable families are always allowed: cpu, what every op falls back to, and any, which no backend could do. */
 bool proa__backend_allowed(const proa_kernel *kernel)
 {
     if (!atomic_load_explicit(&proa__backends_narrowed, memory_order_acquire)) return true;
     const char *last = strrchr(kernel->name, '_');
     const char *family = last ? last + 1 : kernel->name;
     size_t length = strlen(family);
-    if (strcmp(family, "cpu") == 0) return true;
+    if (strcmp(family, "cpu") == 0 || strcmp(family, "any") == 0) return true;
     bool found = false;
     pthread_mutex_lock(&lock);
     for (const char *at = values[PROA_FLAG_backends]; !found && *at;) {

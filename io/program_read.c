@@ -127,6 +127,33 @@ static proa_status list_params(proa__load *l, proa__named **items, size_t *count
     return PROA_OK;
 }
 
+/* The description of a persistable variable, in whichever block it is. */
+static const pb_var *param_desc(const proa__load *l, const char *name)
+{
+    for (size_t b = 0; b < l->pb->n_blocks; b++)
+        for (size_t i = 0; i < l->pb->blocks[b]->n_vars; i++) {
+            const pb_var *v = l->pb->blocks[b]->vars[i];
+            if (has_data(v) && strcmp(v->name, name) == 0) return v;
+        }
+    return NULL;
+}
+
+/* Parameters without values, of the shapes that the program says. */
+static proa_status declare_bare(proa__load *l, const proa__named *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const pb_var *desc = param_desc(l, items[i].name);
+        proa_meta meta = {0};
+        PROA_TRY(meta_of(l, desc, &meta));
+        proa_var *var = declare(l, items[i].name, &meta);
+        if (!var) return proa_error();
+        var->persistable = true;
+        var->is_parameter = desc->is_parameter;
+        var->stop_gradient = desc->stop_gradient;
+    }
+    return PROA_OK;
+}
+
 static proa_status declare_params(proa__load *l, const proa__named *items, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -182,6 +209,24 @@ static const pb_var *var_desc(const pb_block *b, const char *name)
     return NULL;
 }
 
+/* What is fed: the outputs of feed ops; in a program without them, what is marked as data. */
+static proa_status read_data(proa__load *l)
+{
+    const pb_block *b = l->pb->blocks[0];
+    int32_t n = 0;
+    proa_var **vars = proa__arena_array(&l->arena, b->n_vars + 1, sizeof(proa_var *));
+    if (!vars) return proa_error();
+    for (size_t i = 0; i < b->n_vars; i++) {
+        const pb_var *v = b->vars[i];
+        proa_meta meta = {0};
+        if (!v->need_check_feed || v->persistable || (int)v->type->type != PB_LOD_TENSOR) continue;
+        PROA_TRY(meta_of(l, v, &meta));
+        vars[n] = declare(l, v->name, &meta);
+        if (!vars[n++]) return proa_error();
+    }
+    return proa__block_set_inputs(proa__root(l->program), vars, n);
+}
+
 static proa_status read_feeds(proa__load *l)
 {
     const pb_block *b = l->pb->blocks[0];
@@ -200,8 +245,9 @@ static proa_status read_feeds(proa__load *l)
         list[n].var = declare(l, name, &meta);
         if (!list[n++].var) return proa_error();
     }
+    if (n == 0) return read_data(l);
     PROA_TRY(order("feed", list, n, vars));
-    return proa__program_set_inputs(l->program, vars, (int32_t)n);
+    return proa__block_set_inputs(proa__root(l->program), vars, (int32_t)n);
 }
 
 static proa_status read_fetch(proa_wire_reader *r, column *to)
@@ -327,6 +373,7 @@ static proa_status apply_names(proa__load *l)
 typedef struct params {
     proa__source *source;
     const char *folder;
+    bool none; /* they stay without values */
 } params;
 
 /* A variable's name is a path below the folder, and must stay there. */
@@ -375,12 +422,12 @@ static proa_status build(proa__load *l, const params *from)
     }
     l->levels[0].block = l->program->blocks[0];
     PROA_TRY(list_params(l, &items, &count));
-    PROA_TRY(read_params(l, from, items, count));
-    PROA_TRY(declare_params(l, items, count));
+    if (!from->none) PROA_TRY(read_params(l, from, items, count));
+    PROA_TRY(from->none ? declare_bare(l, items, count) : declare_params(l, items, count));
     PROA_TRY(read_feeds(l));
     PROA_TRY(read_level(l, &l->levels[0]));
     PROA_TRY(apply_names(l));
-    return proa__program_set_outputs(l->program, l->outputs, l->n_outputs);
+    return proa__block_set_outputs(proa__root(l->program), l->outputs, l->n_outputs);
 }
 
 static void *arena_alloc(void *arena, size_t bytes) { return proa__arena_alloc(arena, bytes); }
@@ -414,7 +461,15 @@ proa_program *proa_program_load_memory(const void *model, size_t model_bytes, co
         return NULL;
     }
     if (data) proa__source_memory(&source, data, data_bytes, "parameters in memory");
-    return load(model, model_bytes, "program in memory", &(params){data ? &source : NULL, NULL});
+    return load(model, model_bytes, "program in memory", &(params){data ? &source : NULL, NULL, false});
+}
+
+proa_program *proa_program_decode(const void *model, size_t bytes)
+{
+    if (proa_error() != PROA_OK) return NULL;
+    if (model) return load(model, bytes, "program in memory", &(params){NULL, NULL, true});
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "proa_program_decode: model must not be NULL");
+    return NULL;
 }
 
 /* ---- files ----------------------------------------------------------------------------- */
@@ -427,7 +482,7 @@ static proa_program *load_files(const char *model, const char *data, const char 
     if (!text) return NULL;
     bool opened = data && proa__source_open(&source, data) == PROA_OK;
     proa_program *p =
-        data && !opened ? NULL : load(text, bytes, model, &(params){opened ? &source : NULL, folder});
+        data && !opened ? NULL : load(text, bytes, model, &(params){opened ? &source : NULL, folder, false});
     if (opened) proa__source_close(&source);
     proa__free(text);
     return p;

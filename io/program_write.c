@@ -33,9 +33,9 @@ static bool can_scale(proa_dtype dtype)
 static proa_status put_output(proa_wire_writer *w, const proa_program *p, int32_t i, const char **fetched)
 {
     const char *stem = "save_infer_model/scale_";
-    proa_var *v = p->outputs[i];
+    proa_var *v = proa__root(p)->outputs[i];
     bool repeated = false;
-    for (int32_t k = 0; k < i; k++) repeated |= p->outputs[k] == v;
+    for (int32_t k = 0; k < i; k++) repeated |= proa__root(p)->outputs[k] == v;
     *fetched = v->name;
     if (!can_scale(proa_dtype_of(v->handle))) return PROA_OK;
     if (!repeated && !v->persistable && !v->is_input && strncmp(v->name, stem, strlen(stem)) == 0)
@@ -65,6 +65,14 @@ static int by_var_name(const void *a, const void *b)
     return strcmp((*(pb_var *const *)a)->name, (*(pb_var *const *)b)->name);
 }
 
+/* What building a program further needs to know of a variable. */
+static void mark_var(pb_var *to, const proa_var *v)
+{
+    to->has_is_parameter = to->is_parameter = v->is_parameter;
+    to->has_stop_gradient = to->stop_gradient = v->stop_gradient;
+    to->has_need_check_feed = to->need_check_feed = v->is_input;
+}
+
 static proa_status put_vars(proa_wire_writer *w)
 {
     for (int32_t i = 0; i < w->block->n_vars; i++) {
@@ -77,6 +85,7 @@ static proa_status put_vars(proa_wire_writer *w)
                              v->name);
         PROA_TRY(proa__put_var(w, v->name, &meta, v->wire_kind ? v->wire_kind : PB_LOD_TENSOR, v->persistable,
                                v->lod_level));
+        mark_var(w->vars.at[w->vars.count - 1], v);
     }
     return PROA_OK;
 }
@@ -98,25 +107,25 @@ static proa_status put_ops(proa_wire_writer *w)
 static proa_status put_root(proa_wire_writer *w, const proa_program *p)
 {
     proa_meta none = {0};
-    const char **fetched = proa__arena_array(w->arena, (size_t)p->n_outputs, sizeof *fetched);
+    const char **fetched = proa__arena_array(w->arena, (size_t)proa__root(p)->n_outputs, sizeof *fetched);
     if (!fetched) return proa_error();
-    for (int32_t i = p->n_inputs; i-- > 0;) PROA_TRY(put_marker(w, "feed", "feed", p->inputs[i]->name, i));
+    for (int32_t i = proa__root(p)->n_inputs; i-- > 0;) PROA_TRY(put_marker(w, "feed", "feed", proa__root(p)->inputs[i]->name, i));
     PROA_TRY(put_ops(w));
     w->role = 0;
-    for (int32_t i = 0; i < p->n_outputs; i++) PROA_TRY(put_output(w, p, i, &fetched[i]));
-    for (int32_t i = 0; i < p->n_outputs; i++) PROA_TRY(put_marker(w, "fetch", fetched[i], "fetch", i));
+    for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) PROA_TRY(put_output(w, p, i, &fetched[i]));
+    for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) PROA_TRY(put_marker(w, "fetch", fetched[i], "fetch", i));
     proa__close_op(w);
     if (w->vars.count > 1) qsort(w->vars.at, w->vars.count, sizeof *w->vars.at, by_var_name);
     PROA_TRY(proa__put_var(w, "feed", &none, PB_FEED_MINIBATCH, true, 0));
     return proa__put_var(w, "fetch", &none, PB_FETCH_LIST, true, 0);
 }
 
-static pb_block *make_block(proa__arena *arena, const proa_program *p, const proa_block *b)
+static pb_block *make_block(proa__arena *arena, const proa_program *p, const proa_block *b, bool plain)
 {
     proa_wire_writer w = {.arena = arena, .block = b};
     pb_block *to = proa__arena_alloc(arena, sizeof *to);
     if (!to || put_vars(&w) != PROA_OK) return NULL;
-    if ((b->index == 0 ? put_root(&w, p) : put_ops(&w)) != PROA_OK) return NULL;
+    if ((b->index == 0 && !plain ? put_root(&w, p) : put_ops(&w)) != PROA_OK) return NULL;
     proa__close_op(&w);
     paddle__framework__proto__block_desc__init(to);
     to->idx = b->index;
@@ -132,33 +141,58 @@ static pb_block *make_block(proa__arena *arena, const proa_program *p, const pro
 
 /* ---- files ----------------------------------------------------------------------------- */
 
-/* protobuf-c hands out pieces; they go straight to the file. */
+/* protobuf-c hands out pieces; they go straight on. */
 typedef struct sink {
     ProtobufCBuffer base;
-    proa__writer *writer;
+    proa_status (*put)(const void *data, size_t bytes, void *context);
+    void *context;
+    proa_status status;
 } sink;
 
 static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *data)
 {
-    proa__writer_put(((sink *)(void *)buffer)->writer, data, n);
+    sink *to = (sink *)(void *)buffer;
+    if (to->status == PROA_OK) to->status = to->put(data, n, to->context);
 }
 
-static proa_status write_model(proa__arena *arena, const proa_program *p, proa__writer *w)
+static proa_status encode(proa__arena *arena, const proa_program *p, bool plain, sink *to)
 {
     pb_program program = PADDLE__FRAMEWORK__PROTO__PROGRAM_DESC__INIT;
     Paddle__Framework__Proto__Version version = PADDLE__FRAMEWORK__PROTO__VERSION__INIT;
     pb_block **blocks = proa__arena_array(arena, (size_t)p->n_blocks, sizeof(pb_block *));
     if (!blocks) return proa_error();
     for (int32_t i = 0; i < p->n_blocks; i++)
-        if (!(blocks[i] = make_block(arena, p, p->blocks[i]))) return proa_error();
+        if (!(blocks[i] = make_block(arena, p, p->blocks[i], plain))) return proa_error();
     version.has_version = true;
     version.version = PROA__WIRE_VERSION;
     program.version = &version;
     program.blocks = blocks;
     program.n_blocks = (size_t)p->n_blocks;
-    sink to = {{append}, w};
-    protobuf_c_message_pack_to_buffer(&program.base, &to.base);
+    protobuf_c_message_pack_to_buffer(&program.base, &to->base);
+    return to->status;
+}
+
+static proa_status put_file(const void *data, size_t bytes, void *writer)
+{
+    return proa__writer_put(writer, data, bytes);
+}
+
+static proa_status write_model(proa__arena *arena, const proa_program *p, proa__writer *w)
+{
+    PROA_TRY(encode(arena, p, false, &(sink){{append}, put_file, w, PROA_OK}));
     return proa__writer_sync(w);
+}
+
+proa_status proa_program_encode(const proa_program *p, bool plain,
+                                proa_status (*put)(const void *data, size_t bytes, void *context), void *context)
+{
+    PROA_TRY(proa_error());
+    if (!p || !put) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_encode: needs a program and a function");
+    PROA_SCOPED;
+    proa__arena arena = {NULL};
+    proa_status status = encode(&arena, p, plain, &(sink){{append}, put, context, PROA_OK});
+    proa__arena_free(&arena);
+    return status;
 }
 
 static proa_status list_params(proa__arena *arena, const proa_program *p, proa__named **items, size_t *count)

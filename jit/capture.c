@@ -280,7 +280,7 @@ __attribute__((constructor)) void proa__jit_init(void) { proa_door_install(PROA_
 
 /* ---- capturing a function -------------------------------------------------------------- */
 
-static proa_var *make_input(proa_block *b, const proa_input_spec *spec, int64_t i)
+proa_var *proa__input_new(proa_block *b, const proa_input_spec *spec, int64_t i)
 {
     proa_dtype dtype = spec->dtype ? spec->dtype : PROA_F32;
     if (spec->shape.count < 0 || spec->shape.count > PROA_MAX_DIMS ||
@@ -311,12 +311,12 @@ static proa_status make_inputs(proa_block *b, const proa_input_spec *specs, int6
     to->at = proa_scope_alloc(((size_t)n + 1) * sizeof *to->at);
     if (!vars || !to->at) return proa_error();
     for (; to->count < n; to->count++) {
-        vars[to->count] = make_input(b, &specs[to->count], to->count);
+        vars[to->count] = proa__input_new(b, &specs[to->count], to->count);
         if (!vars[to->count]) return proa_error();
         to->at[to->count] = proa__var_tensor(vars[to->count]);
         if (!to->at[to->count]) return proa_error();
     }
-    return proa__program_set_inputs(b->program, vars, (int32_t)n);
+    return proa__block_set_inputs(b, vars, (int32_t)n);
 }
 
 static proa_status take_outputs(proa_block *b, proa_tensors outs)
@@ -337,7 +337,7 @@ static proa_status take_outputs(proa_block *b, proa_tensors outs)
             return proa_fail(PROA_ERR_BAD_STATE, "capture: output %lld belongs to another program",
                              (long long)i);
     }
-    return proa__program_set_outputs(b->program, vars, (int32_t)outs.count);
+    return proa__block_set_outputs(b, vars, (int32_t)outs.count);
 }
 
 proa_program *proa_capture(proa_tensors (*fn)(proa_tensors inputs, void *context),

@@ -20,7 +20,8 @@ typedef struct arena {
 } arena;
 
 struct proa_executor {
-    const proa_program *program;
+    const proa_block *block;
+    proa_program *own; /* the private copy that it runs; NULL: somebody else's */
     proa__facts facts;
     plan plans[PLANS];
     int32_t n_plans;
@@ -39,21 +40,29 @@ struct proa_executor {
 
 /* ---- making and freeing ---------------------------------------------------------------- */
 
+proa_executor *proa__executor_of(const proa_block *b, proa_program *own)
+{
+    proa_executor *e = proa__calloc(sizeof *e);
+    if (!e) return NULL;
+    e->block = b;
+    e->metas = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->metas);
+    e->inputs = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->inputs);
+    e->outputs = proa__calloc(((size_t)b->n_outputs + 1) * sizeof *e->outputs);
+    if (e->metas && e->inputs && e->outputs && proa__facts_find(&e->facts, b) == PROA_OK) {
+        e->own = own;
+        return e;
+    }
+    proa_executor_free(e);
+    return NULL;
+}
+
+int64_t proa__executor_inputs(const proa_executor *e) { return e->block->n_inputs; }
+
 proa_executor *proa_executor_new(const proa_program *p)
 {
     if (proa_error() != PROA_OK) return NULL;
-    if (!p || p->n_outputs == 0) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: needs a program with outputs");
-        return NULL;
-    }
-    proa_executor *e = proa__calloc(sizeof *e);
-    if (!e) return NULL;
-    e->program = p;
-    e->metas = proa__calloc(((size_t)p->n_inputs + 1) * sizeof *e->metas);
-    e->inputs = proa__calloc(((size_t)p->n_inputs + 1) * sizeof *e->inputs);
-    e->outputs = proa__calloc((size_t)p->n_outputs * sizeof *e->outputs);
-    if (e->metas && e->inputs && e->outputs && proa__facts_find(&e->facts, p) == PROA_OK) return e;
-    proa_executor_free(e);
+    if (p && proa__root(p)->n_outputs > 0) return proa__executor_of(proa__root(p), NULL);
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: needs a program with outputs");
     return NULL;
 }
 
@@ -70,6 +79,7 @@ void proa_executor_free(proa_executor *e)
     proa__free(e->inputs);
     proa__free(e->outputs);
     proa__free(e->path);
+    proa_program_free(e->own);
     proa__free(e);
 }
 
@@ -136,7 +146,7 @@ static bool matches(const proa_executor *e, const proa__segment *s)
 
 static proa_status check_input(const proa_executor *e, int32_t i, const proa_tensor *t)
 {
-    const proa_var *v = e->program->inputs[i];
+    const proa_var *v = e->block->inputs[i];
     const proa_tensor *h = v->handle;
     if (!t || proa__absent(t))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: input %d (%s) is %s", i, v->name,
@@ -154,7 +164,7 @@ static proa_status check_input(const proa_executor *e, int32_t i, const proa_ten
 
 static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
 {
-    const proa_program *p = e->program;
+    const proa_block *p = e->block;
     if (inputs.count != p->n_inputs || (inputs.count && !inputs.at))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: the program has %d inputs, got %lld",
                          p->n_inputs, (long long)inputs.count);
@@ -228,7 +238,7 @@ static proa_status hand_out(proa_executor *e, const proa__buffer *b)
 static proa_tensor *dynamic(const proa__segment *s, int32_t index)
 {
     const proa__step *step = &s->parent->steps[s->parent->n_steps - 1];
-    return *proa_field_tensor(&step->op->fields[step->op->n_in + step->op->n_attr + index], step->args);
+    return *proa__out_slot(step->op, step->args, index, NULL);
 }
 
 static proa_status point_all(proa_executor *e, proa__segment *s)
@@ -279,12 +289,11 @@ static void let_go(proa_executor *e)
         }
         if (!s->sized_by_data) continue;
         proa__step *step = &s->steps[s->n_steps - 1];
-        for (int i = step->op->n_in + step->op->n_attr; i < step->op->n_fields; i++) {
-            const proa_field *f = &step->op->fields[i];
-            if (f->flags & PROA_FIELD_MUTATED) continue;
-            proa_tensor **slot = proa_field_tensor(f, step->args);
-            if (!proa__slot_empty(*slot)) *slot = NULL; /* the run's scope owned it */
-        }
+        const proa_field *f = NULL;
+        proa_tensor **slot;
+        for (int64_t n = 0; (slot = proa__out_slot(step->op, step->args, n, &f)); n++)
+            if (!(f->flags & PROA_FIELD_MUTATED) && !proa__slot_empty(*slot))
+                *slot = NULL; /* the run's scope owned it */
     }
     e->n_path = 0;
 }
@@ -345,11 +354,9 @@ static proa_status cut_key(proa_executor *e, const proa__segment *s)
     e->key_bytes = 0;
     if (s->sized_by_data) {
         const proa__step *step = &s->steps[s->n_steps - 1];
-        for (int i = step->op->n_in + step->op->n_attr; i < step->op->n_fields; i++) {
-            const proa_tensor *t = *proa_field_tensor(&step->op->fields[i], step->args);
-            if (proa__slot_empty(t)) PROA_TRY(put(e, "-", 1));
-            else PROA_TRY(put_meta(e, t));
-        }
+        proa_tensor **slot;
+        for (int64_t k = 0; (slot = proa__out_slot(step->op, step->args, k, NULL)); k++)
+            PROA_TRY(proa__slot_empty(*slot) ? put(e, "-", 1) : put_meta(e, *slot));
     }
     for (int32_t i = 0; i < s->n_cut; i++) {
         const proa_tensor *t = s->values[s->cut_vars[i]].handle;
@@ -370,7 +377,7 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
         if (s->next[i]->key_bytes == e->key_bytes && !memcmp(s->next[i]->key, e->key, e->key_bytes))
             stale = i;
     }
-    proa__segment *made = proa__segment_new(&e->facts, e->program, s, NULL, e->key, e->key_bytes);
+    proa__segment *made = proa__segment_new(&e->facts, s, NULL, e->key, e->key_bytes);
     if (!made) return NULL;
     e->plans_made++;
     if (stale < 0 && s->n_next < PROA__OUTCOMES) return s->next[s->n_next++] = made;
@@ -392,7 +399,7 @@ static plan *find_plan(proa_executor *e)
         if (outdated) c->used = 0; /* its data or memory have changed: the next to go */
         if (!oldest || c->used < oldest->used) oldest = c;
     }
-    proa__segment *root = proa__segment_new(&e->facts, e->program, NULL, e->metas, e->key, e->key_bytes);
+    proa__segment *root = proa__segment_new(&e->facts, NULL, e->metas, e->key, e->key_bytes);
     if (!root) return NULL;
     e->plans_made++;
     plan *to = e->n_plans < PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
@@ -403,9 +410,9 @@ static plan *find_plan(proa_executor *e)
 
 static proa_status collect(proa_executor *e, const proa__segment *last)
 {
-    for (int32_t i = 0; i < e->program->n_outputs; i++) {
+    for (int32_t i = 0; i < e->block->n_outputs; i++) {
         if (e->outputs[i]) continue;
-        const proa_tensor *t = last->values[e->program->outputs[i]->index].handle;
+        const proa_tensor *t = last->values[e->block->outputs[i]->index].handle;
         proa_meta meta = proa_meta_of(t);
         e->outputs[i] = proa__tensor_new(&meta);
         if (!e->outputs[i]) return proa_error();
@@ -436,8 +443,8 @@ proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
         proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor_run: the executor is NULL");
         return none;
     }
-    int32_t n = e->program->n_outputs;
-    proa_tensors list = {n, proa_scope_alloc((size_t)n * sizeof *list.at)};
+    int32_t n = e->block->n_outputs;
+    proa_tensors list = {n, proa_scope_alloc(((size_t)n + 1) * sizeof *list.at)};
     if (!list.at) return none;
     proa_status status = PROA_OK;
     PROA_SCOPE {

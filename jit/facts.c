@@ -52,7 +52,7 @@ static proa_status note_feeds(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
-static proa_status fill(proa__facts *facts, const proa_program *p)
+static proa_status fill(proa__facts *facts)
 {
     const proa_block *b = facts->block;
     visit to = {.facts = facts};
@@ -60,10 +60,6 @@ static proa_status fill(proa__facts *facts, const proa_program *p)
     for (to.at = 0; to.at < b->n_ops; to.at++) {
         const proa_instr *instr = &b->ops[to.at];
         to.op = instr->op;
-        for (int k = 0; k < to.op->n_fields; k++)
-            if (to.op->fields[k].kind == PROA_FIELD_BLOCK)
-                return proa__op_fail(PROA_ERR_UNSUPPORTED, to.op, to.op->fields[k].name,
-                                     "is a sub-block; this executor runs programs of one block");
         PROA_TRY(proa__walk_reads(to.op, instr->args, note_use, &to));
         PROA_TRY(proa__walk(to.op, instr->args, PROA_OUT, note_use, &to));
     }
@@ -74,16 +70,15 @@ static proa_status fill(proa__facts *facts, const proa_program *p)
         PROA_TRY(proa__walk(instr->op, instr->args, PROA_OUT, look_feeds, &to));
         if (to.flag) PROA_TRY(proa__walk_reads(instr->op, instr->args, note_feeds, &to));
     }
-    for (int32_t i = 0; i < p->n_outputs; i++) {
-        facts->is_output[p->outputs[i]->index] = true;
-        facts->last_use[p->outputs[i]->index] = INT32_MAX;
+    for (int32_t i = 0; i < b->n_outputs; i++) {
+        facts->is_output[b->outputs[i]->index] = true;
+        facts->last_use[b->outputs[i]->index] = INT32_MAX;
     }
     return PROA_OK;
 }
 
-proa_status proa__facts_find(proa__facts *facts, const proa_program *p)
+proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
 {
-    const proa_block *b = p->blocks[0];
     size_t n = (size_t)b->n_vars + 1;
     *facts = (proa__facts){.block = b, .n_vars = b->n_vars};
     facts->last_use = proa__calloc(n * sizeof(int32_t));
@@ -93,7 +88,7 @@ proa_status proa__facts_find(proa__facts *facts, const proa_program *p)
     facts->is_output = proa__calloc(n);
     bool all =
         facts->last_use && facts->wants_dense && facts->feeds_attr && facts->written && facts->is_output;
-    proa_status status = all ? fill(facts, p) : proa_error();
+    proa_status status = all ? fill(facts) : proa_error();
     if (status != PROA_OK) proa__facts_free(facts);
     return status;
 }

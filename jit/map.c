@@ -60,6 +60,21 @@ proa_status proa__map_put(proa__map *m, const void *key, void *value)
     return PROA_OK;
 }
 
+void proa__map_drop(proa__map *m, const void *key)
+{
+    proa__map_entry *e = m->room ? place(m, key) : NULL;
+    if (!e || !e->key) return;
+    m->count--;
+    uint32_t mask = m->room - 1, hole = (uint32_t)(e - m->entries);
+    for (uint32_t i = (hole + 1) & mask; m->entries[i].key; i = (i + 1) & mask) {
+        uint32_t home = (uint32_t)hash_of(m, m->entries[i].key) & mask;
+        if (((i - home) & mask) < ((i - hole) & mask)) continue; /* it may not move before its home */
+        m->entries[hole] = m->entries[i];
+        hole = i;
+    }
+    m->entries[hole] = (proa__map_entry){NULL, NULL};
+}
+
 void proa__map_wipe(proa__map *m)
 {
     if (m->room) memset(m->entries, 0, m->room * sizeof *m->entries);

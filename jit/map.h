@@ -1,5 +1,4 @@
-/* A small hash map for programs and states: names or addresses to pointers. No removal: passes rebuild it.
- * May use core. */
+/* A small hash map for programs and states: names or addresses to pointers. May use core. */
 #ifndef PROA_JIT_MAP_H
 #define PROA_JIT_MAP_H
 
@@ -20,6 +19,8 @@ typedef struct proa__map {
 void *proa__map_find(const proa__map *m, const void *key);
 /* Adds or replaces. */
 proa_status proa__map_put(proa__map *m, const void *key, void *value);
+/* Removes a key, if it is there. */
+void proa__map_drop(proa__map *m, const void *key);
 /* Forgets everything but keeps the table: putting as many entries again cannot fail. */
 void proa__map_wipe(proa__map *m);
 /* Forgets everything and frees the table; by_text stays. */

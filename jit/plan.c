@@ -8,7 +8,6 @@
 
 typedef struct planner {
     const proa__facts *facts;
-    const proa_program *program;
     proa__segment *s;
     /* of one op: */
     const proa_instr *instr;
@@ -207,8 +206,8 @@ static proa_status make_all_dense(planner *p)
 
 static int32_t output_index(const planner *p, const proa_var *v)
 {
-    for (int32_t i = 0; p->facts->is_output[v->index] && i < p->program->n_outputs; i++)
-        if (p->program->outputs[i] == v) return i;
+    for (int32_t i = 0; p->facts->is_output[v->index] && i < p->facts->block->n_outputs; i++)
+        if (p->facts->block->outputs[i] == v) return i;
     return -1;
 }
 
@@ -601,11 +600,11 @@ static proa_status plan_ops(planner *p)
 
 static proa_status add_inputs(planner *p, const proa_meta *inputs)
 {
-    for (int32_t i = 0; i < p->program->n_inputs; i++) {
+    for (int32_t i = 0; i < p->facts->block->n_inputs; i++) {
         proa__buffer *b = new_buffer(p, PROA__IN_INPUT, i, 0, INT32_MAX);
         proa_tensor *t = b ? new_handle(p, &inputs[i], b) : NULL;
         if (!t) return proa_error();
-        p->s->values[p->program->inputs[i]->index] = (proa__value){.handle = t, .buffer = b};
+        p->s->values[p->facts->block->inputs[i]->index] = (proa__value){.handle = t, .buffer = b};
     }
     return PROA_OK;
 }
@@ -617,10 +616,10 @@ static proa_status add_dynamic(planner *p)
     const proa__step *step = &parent->steps[parent->n_steps - 1];
     const proa_instr *instr = &p->facts->block->ops[parent->end_op - 1];
     const proa_op *op = step->op;
-    int32_t index = 0;
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++, index++) {
-        const proa_var *v = proa__slot_var(*proa_field_tensor(&op->fields[i], instr->args));
-        proa_tensor *made = *proa_field_tensor(&op->fields[i], step->args);
+    proa_tensor **slot;
+    for (int32_t index = 0; (slot = proa__out_slot(op, step->args, index, NULL)); index++) {
+        const proa_var *v = proa__slot_var(*proa__out_slot(op, instr->args, index, NULL));
+        proa_tensor *made = *slot;
         if (!v || v->persistable || proa__slot_empty(made)) continue;
         proa_meta meta = proa_meta_of(made);
         proa__buffer *b = new_buffer(p, PROA__IN_DYNAMIC, index, 0, INT32_MAX);
@@ -644,8 +643,8 @@ static proa_status inherit(planner *p)
 static proa_status check_outputs(planner *p)
 {
     if (proa__segment_is_cut(p->s, p->facts)) return PROA_OK;
-    for (int32_t i = 0; i < p->program->n_outputs; i++) {
-        const proa_var *v = p->program->outputs[i];
+    for (int32_t i = 0; i < p->facts->block->n_outputs; i++) {
+        const proa_var *v = p->facts->block->outputs[i];
         if (value_of(p, v)->handle) continue;
         PROA_TRY(proa_error());
         return proa_fail(PROA_ERR_BAD_STATE, "program: output %s is neither fed nor made by an op", v->name);
@@ -668,15 +667,15 @@ static proa_status build(planner *p, const proa_meta *inputs, const char *key, s
     return proa__pack(s->buffers, s->n_buffers, &s->arena_bytes);
 }
 
-proa__segment *proa__segment_new(const proa__facts *facts, const proa_program *program, proa__segment *parent,
-                                 const proa_meta *inputs, const char *key, size_t key_bytes)
+proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa_meta *inputs,
+                                 const char *key, size_t key_bytes)
 {
     proa__segment *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
     s->parent = parent;
     s->depth = parent ? parent->depth + 1 : 0;
     s->first_op = parent ? parent->end_op : 0;
-    planner p = {.facts = facts, .program = program, .s = s};
+    planner p = {.facts = facts, .s = s};
     proa_status status = PROA_OK;
     PROA_SCOPE {
         status = build(&p, inputs, key, key_bytes);

@@ -23,7 +23,7 @@ typedef struct proa__facts {
     bool *is_output;
 } proa__facts;
 
-proa_status proa__facts_find(proa__facts *facts, const proa_program *p);
+proa_status proa__facts_find(proa__facts *facts, const proa_block *b);
 void proa__facts_free(proa__facts *facts);
 /* Ops whose result depends on the shape of their inputs, not on data: known when planning. */
 bool proa__is_shape_op(const proa_op *op);
@@ -117,8 +117,8 @@ struct proa__segment {
 
 /* Plans ops from where `parent` (NULL: the start) ends. inputs: one meta an input. With a parent, its steps
  * must just have run: their results are looked at. key is copied. */
-proa__segment *proa__segment_new(const proa__facts *facts, const proa_program *p, proa__segment *parent,
-                                 const proa_meta *inputs, const char *key, size_t key_bytes);
+proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa_meta *inputs,
+                                 const char *key, size_t key_bytes);
 /* Frees it and all that follow. */
 void proa__segment_free(proa__segment *top);
 /* True if another segment follows. */
@@ -126,6 +126,10 @@ static inline bool proa__segment_is_cut(const proa__segment *s, const proa__fact
 {
     return s->sized_by_data || s->end_op < facts->block->n_ops;
 }
+
+/* An executor of one block (a function of its inputs); owns `own`, which may be NULL, once it is made. */
+proa_executor *proa__executor_of(const proa_block *b, proa_program *own);
+int64_t proa__executor_inputs(const proa_executor *e);
 
 /* Points a handle at memory; NULL, NULL: nowhere. */
 static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data)

@@ -68,6 +68,8 @@ static void block_free(proa_block *b)
     proa__map_clear(&b->names);
     proa__free(b->ops);
     proa__free(b->vars);
+    proa__free(b->inputs);
+    proa__free(b->outputs);
     proa__free(b);
 }
 
@@ -78,9 +80,16 @@ void proa_program_free(proa_program *p)
     proa__map_clear(&p->known);
     proa__map_clear(&p->concrete);
     proa__free(p->blocks);
-    proa__free(p->inputs);
-    proa__free(p->outputs);
     proa__free(p);
+}
+
+void proa__program_drop_blocks(proa_program *p, int32_t from)
+{
+    while (p->n_blocks > from) {
+        proa_block *b = p->blocks[--p->n_blocks];
+        for (int32_t i = 0; i < b->n_vars; i++) proa__map_drop(&p->known, b->vars[i]);
+        block_free(b);
+    }
 }
 
 /* ---- variables ------------------------------------------------------------------------- */
@@ -132,12 +141,14 @@ proa_var *proa__var_new(proa_block *b, const char *name, const proa_meta *meta)
     proa_var *v = proa__calloc(sizeof *v);
     if (!v) return NULL;
     if (var_fill(b, v, name, meta) != PROA_OK) {
-        if (proa__map_find(&b->program->known, v)) proa__map_put(&b->program->known, v, NULL);
+        proa__map_drop(&b->program->known, v);
         proa__var_free(v);
         return NULL;
     }
     v->index = b->n_vars;
+    v->block = b->index;
     b->vars[b->n_vars++] = v;
+    b->program->version++;
     return v;
 }
 
@@ -149,7 +160,7 @@ static proa_status attach_value(proa_block *b, proa_var *v, proa_tensor *value)
     proa_tensor *old = v->value;
     v->value = proa_keep(value);
     v->persistable = true;
-    if (old && old != value) proa__map_put(&b->program->concrete, old, NULL);
+    if (old && old != value) proa__map_drop(&b->program->concrete, old);
     proa_release(old);
     return PROA_OK;
 }
@@ -177,7 +188,13 @@ proa_var *proa__var_of_concrete(proa_block *b, proa_tensor *value)
 proa_status proa__var_set_value(proa_block *b, proa_var *var, proa_tensor *value)
 {
     PROA_TRY(proa_error());
-    if (!value || proa__absent(value) || value->flags & (PROA_T_SYMBOLIC | PROA_T_META))
+    if (!value && var->value) {
+        proa__map_drop(&b->program->concrete, var->value);
+        proa_release(var->value);
+        var->value = NULL;
+    }
+    if (!value) return PROA_OK;
+    if (proa__absent(value) || value->flags & (PROA_T_SYMBOLIC | PROA_T_META))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: the value of %s must be a tensor with data",
                          var->name);
     const proa_tensor *h = var->handle;
@@ -187,6 +204,13 @@ proa_status proa__var_set_value(proa_block *b, proa_var *var, proa_tensor *value
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: variable %s is %s, its value is %s", var->name,
                          proa__tensor_text(h), proa__tensor_text(value));
     return attach_value(b, var, value);
+}
+
+/* True for variables of b and of the blocks round it. */
+static bool in_scope(const proa_block *b, const proa_var *v)
+{
+    while (b->index != v->block && b->parent >= 0) b = b->program->blocks[b->parent];
+    return b->index == v->block;
 }
 
 proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const char *argument)
@@ -205,6 +229,12 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
         return v;
     }
     proa_var *v = t->var ? proa__map_find(&b->program->known, t->var) : NULL;
+    if (v && !in_scope(b, v)) {
+        proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
+                      "(%s) was made inside a branch or a loop's body, and is used outside; return it from there",
+                      v->name);
+        return NULL;
+    }
     if (!v)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "is a variable of another program, or of one that was freed or transformed");
@@ -214,6 +244,34 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
                       "that: clone before changing, or use the op that is not in place",
                       v->name);
     return v && !v->stale ? v : NULL;
+}
+
+proa_var *proa__var_behind(const proa_program *p, const proa_tensor *t)
+{
+    return proa__map_find(t->flags & PROA_T_SYMBOLIC ? &p->known : &p->concrete,
+                          t->flags & PROA_T_SYMBOLIC ? (const void *)t->var : (const void *)t);
+}
+
+proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name)
+{
+    PROA_TRY(proa_error());
+    if (!name || !name[0] || proa__map_find(&b->names, name))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: %s cannot be renamed to '%s', which is %s", v->name,
+                         name ? name : "", name && name[0] ? "taken" : "no name");
+    char *copy = proa__strdup(name), *old = v->name;
+    if (!copy) return proa_error();
+    proa_status status = proa__map_put(&b->names, copy, v);
+    if (status == PROA_OK) status = proa_set_name(v->handle, copy);
+    if (status != PROA_OK) {
+        if (proa__map_find(&b->names, copy)) proa__map_drop(&b->names, copy);
+        proa__free(copy);
+        return status;
+    }
+    v->name = copy;
+    proa__map_drop(&b->names, old);
+    proa__free(old);
+    b->program->version++;
+    return PROA_OK;
 }
 
 proa_tensor *proa__var_tensor(const proa_var *var)
@@ -235,6 +293,7 @@ proa_status proa__program_reindex(proa_program *p)
         for (int32_t i = 0; i < b->n_vars; i++) {
             proa_var *v = b->vars[i];
             v->index = i;
+            v->block = k;
             PROA_TRY(proa__map_put(&b->names, v->name, v));
             PROA_TRY(proa__map_put(&p->known, v, v));
             if (v->value) PROA_TRY(proa__map_put(&p->concrete, v->value, v));
@@ -251,6 +310,7 @@ proa_status proa__block_take(proa_block *b, const proa_op *op, void *args)
     proa_status status = proa__room(&b->ops, b->n_ops, &b->ops_room, sizeof *b->ops);
     if (status != PROA_OK) proa__instr_clear(&instr);
     else b->ops[b->n_ops++] = instr;
+    b->program->version++;
     return status;
 }
 
@@ -283,12 +343,12 @@ proa_status proa__block_append(proa_block *b, const proa_op *op, const void *arg
     return status;
 }
 
-static proa_status set_list(proa_program *p, const char *what, proa_var *const *vars, int32_t n,
+static proa_status set_list(proa_block *b, const char *what, proa_var *const *vars, int32_t n,
                             proa_var ***list, int32_t *count)
 {
     PROA_TRY(proa_error());
     for (int32_t i = 0; i < n; i++) {
-        if (!vars[i] || proa__map_find(&p->known, vars[i]) != vars[i])
+        if (!vars[i] || proa__map_find(&b->program->known, vars[i]) != vars[i])
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: %s %d is no variable of it", what, i);
         if (vars[i]->stale)
             return proa_fail(PROA_ERR_BAD_STATE,
@@ -301,24 +361,25 @@ static proa_status set_list(proa_program *p, const char *what, proa_var *const *
     proa__free(*list);
     *list = copy;
     *count = n;
+    b->program->version++;
     return PROA_OK;
 }
 
-proa_status proa__program_set_inputs(proa_program *p, proa_var *const *vars, int32_t n)
+proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t n)
 {
-    PROA_TRY(set_list(p, "input", vars, n, &p->inputs, &p->n_inputs));
-    for (int32_t i = 0; i < p->blocks[0]->n_vars; i++) p->blocks[0]->vars[i]->is_input = false;
+    PROA_TRY(set_list(b, "input", vars, n, &b->inputs, &b->n_inputs));
+    for (int32_t i = 0; i < b->n_vars; i++) b->vars[i]->is_input = false;
     for (int32_t i = 0; i < n; i++) vars[i]->is_input = true;
     return PROA_OK;
 }
 
-proa_status proa__program_set_outputs(proa_program *p, proa_var *const *vars, int32_t n)
+proa_status proa__block_set_outputs(proa_block *b, proa_var *const *vars, int32_t n)
 {
-    return set_list(p, "output", vars, n, &p->outputs, &p->n_outputs);
+    return set_list(b, "output", vars, n, &b->outputs, &b->n_outputs);
 }
 
-int64_t proa_program_input_count(const proa_program *p) { return p ? p->n_inputs : 0; }
-int64_t proa_program_output_count(const proa_program *p) { return p ? p->n_outputs : 0; }
+int64_t proa_program_input_count(const proa_program *p) { return p ? proa__root(p)->n_inputs : 0; }
+int64_t proa_program_output_count(const proa_program *p) { return p ? proa__root(p)->n_outputs : 0; }
 
 static const proa_tensor *nth(proa_var *const *vars, int64_t i, int32_t n, const char *what)
 {
@@ -329,12 +390,12 @@ static const proa_tensor *nth(proa_var *const *vars, int64_t i, int32_t n, const
 
 const proa_tensor *proa_program_input(const proa_program *p, int64_t i)
 {
-    return p ? nth(p->inputs, i, p->n_inputs, "input") : NULL;
+    return p ? nth(proa__root(p)->inputs, i, proa__root(p)->n_inputs, "input") : NULL;
 }
 
 const proa_tensor *proa_program_output(const proa_program *p, int64_t i)
 {
-    return p ? nth(p->outputs, i, p->n_outputs, "output") : NULL;
+    return p ? nth(proa__root(p)->outputs, i, proa__root(p)->n_outputs, "output") : NULL;
 }
 
 /* ---- for people ------------------------------------------------------------------------ */
@@ -435,21 +496,22 @@ static void print_instr(FILE *to, const proa_instr *instr)
     fputs(")\n", to);
 }
 
+static void print_block(const proa_block *b, FILE *to)
+{
+    fprintf(to, "block %d (parent %d)\n", b->index, b->parent);
+    for (int32_t i = 0; i < b->n_inputs; i++)
+        fprintf(to, "    input %s: %s\n", b->inputs[i]->name, proa__tensor_text(b->inputs[i]->handle));
+    for (int32_t i = 0; i < b->n_vars; i++)
+        if (b->vars[i]->persistable)
+            fprintf(to, "    persistable %s: %s\n", b->vars[i]->name, proa__tensor_text(b->vars[i]->handle));
+    for (int32_t i = 0; i < b->n_ops; i++) print_instr(to, &b->ops[i]);
+    for (int32_t i = 0; i < b->n_outputs; i++) fprintf(to, "    output %s\n", b->outputs[i]->name);
+}
+
 proa_status proa_program_print(const proa_program *p, FILE *to)
 {
     PROA_TRY(proa_error());
     if (!p || !to) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_print: NULL");
-    for (int32_t i = 0; i < p->n_inputs; i++)
-        fprintf(to, "input %s: %s\n", p->inputs[i]->name, proa__tensor_text(p->inputs[i]->handle));
-    for (int32_t k = 0; k < p->n_blocks; k++) {
-        const proa_block *b = p->blocks[k];
-        fprintf(to, "block %d (parent %d)\n", b->index, b->parent);
-        for (int32_t i = 0; i < b->n_vars; i++)
-            if (b->vars[i]->persistable)
-                fprintf(to, "    persistable %s: %s\n", b->vars[i]->name,
-                        proa__tensor_text(b->vars[i]->handle));
-        for (int32_t i = 0; i < b->n_ops; i++) print_instr(to, &b->ops[i]);
-    }
-    for (int32_t i = 0; i < p->n_outputs; i++) fprintf(to, "output %s\n", p->outputs[i]->name);
+    for (int32_t k = 0; k < p->n_blocks; k++) print_block(p->blocks[k], to);
     return ferror(to) ? proa_fail(PROA_ERR_IO, "program_print: writing failed") : PROA_OK;
 }

@@ -17,8 +17,11 @@ struct proa_var {
     proa_tensor *value;  /* persistable: its data, shared with the layer it came from; owned; else NULL */
     proa_var *root;      /* the variable whose memory it shows in eager execution; NULL: its own */
     int32_t index;       /* in its block's vars */
+    int32_t block;       /* its block's index */
     bool persistable;    /* lives outside a run: parameter, buffer, constant */
     bool is_input;       /* fed */
+    bool stop_gradient;  /* lets no gradient pass in append_backward */
+    bool is_parameter;   /* persistable, and of the model itself rather than of its optimiser */
     bool stale;          /* its memory was changed through another variable: no op may use it any more */
     uint8_t wire_kind;   /* VarType container number when it is no dense tensor (arrays, scopes); 0 = dense */
     int32_t lod_level;
@@ -39,14 +42,15 @@ typedef struct proa_block {
     proa_instr *ops;
     int32_t n_ops, ops_room;
     proa__map names; /* name → variable */
+    proa_var **inputs, **outputs; /* of the program (root), or of the function that a sub-block is, in order */
+    int32_t n_inputs, n_outputs;
 } proa_block;
 
 struct proa_program {
     proa_block **blocks;
     int32_t n_blocks, blocks_room;
-    proa_var **inputs, **outputs; /* of block 0, in order; borrowed from the block */
-    int32_t n_inputs, n_outputs;
     uint64_t next_temporary; /* for names */
+    uint64_t version;        /* grows with every change */
     int32_t role;            /* what appended ops get */
     uint32_t marks;
     proa__map known;    /* every variable: what a handle's `var` is checked against */
@@ -67,6 +71,12 @@ proa_status proa__var_set_value(proa_block *b, proa_var *var, proa_tensor *value
 /* The variable that a handle stands for in b's program: its own, or that of a concrete tensor. `op` and
  * `argument` begin the message when it belongs to no or another program, or is stale. */
 proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const char *argument);
+/* The variable that a tensor is in p: a symbolic one's own, or the persistable that a concrete one is the
+ * value of; NULL (no error) if it is none. */
+proa_var *proa__var_behind(const proa_program *p, const proa_tensor *t);
+proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name);
+/* The variable of a spec, whose number (for names and messages) is i; the caller makes it an input. */
+proa_var *proa__input_new(proa_block *b, const proa_input_spec *spec, int64_t i);
 /* A new handle for the user (in the scope) that stands for var. */
 proa_tensor *proa__var_tensor(const proa_var *var);
 
@@ -74,8 +84,10 @@ proa_tensor *proa__var_tensor(const proa_var *var);
 proa_status proa__block_append(proa_block *b, const proa_op *op, const void *args);
 /* Appends args itself, already made of variables' handles; frees it on failure. */
 proa_status proa__block_take(proa_block *b, const proa_op *op, void *args);
-proa_status proa__program_set_inputs(proa_program *p, proa_var *const *vars, int32_t n);
-proa_status proa__program_set_outputs(proa_program *p, proa_var *const *vars, int32_t n);
+/* What a block is fed and yields: variables of it, or (outputs) persistables. */
+proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t n);
+proa_status proa__block_set_outputs(proa_block *b, proa_var *const *vars, int32_t n);
+static inline proa_block *proa__root(const proa_program *p) { return p->blocks[0]; }
 
 /* ---- for passes ---- */
 /* The variable an op's args slot names; NULL for an empty slot. */
@@ -89,6 +101,8 @@ void proa__var_free(proa_var *v);
 proa_status proa__program_reindex(proa_program *p);
 /* Room for one more entry of `size` bytes in a growing array. */
 proa_status proa__room(void *array, int32_t count, int32_t *room, size_t size);
+/* A deep copy whose persistables share their values; *map (may be NULL, else empty): old → new variable. */
+proa_program *proa__program_copy(const proa_program *p, proa__map *map);
 /* Drops ops and variables that no output needs. Ops that write a persistable variable stay when
  * keep_writes is set (a training step), and go when it is not (export of a prediction). */
 proa_status proa__program_prune(proa_program *p, bool keep_writes);
@@ -105,6 +119,23 @@ typedef struct proa__replay_hook {
     void *context;
 } proa__replay_hook;
 proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook);
+
+/* ---- sub-blocks: functions of what their op hands to them ---- */
+/* Variables of outer blocks that sub-blocks of one op read; they become inputs of the op and of its blocks. */
+typedef struct proa__lift {
+    proa__map known; /* outer variable → itself */
+    proa_var **outer;
+    int32_t n, room;
+} proa__lift;
+/* Adds what b reads from outside, and its results (symbolic or concrete tensors), to the lift. *vars: the
+ * variables behind the results, in the scope. A write to an outer variable is an error. */
+proa_status proa__lift_collect(proa__lift *lift, proa_block *b, proa_tensors results, proa_var ***vars);
+/* Makes what was lifted b's last inputs, and vars (n of them) its outputs. */
+proa_status proa__lift_apply(const proa__lift *lift, proa_block *b, proa_var *const *vars, int64_t n);
+/* Calls b's ops once more, where capture is open now, on these inputs. */
+proa_status proa__block_inline(const proa_block *b, proa_tensors inputs, proa_tensors *outputs);
+/* Frees the blocks from number `from` on, which no op names any more. */
+void proa__program_drop_blocks(proa_program *p, int32_t from);
 
 /* ---- capture ---- */
 /* Installs the capture door; called once while the library loads. */

@@ -218,8 +218,8 @@ static proa_status replay_ops(replay *r, int32_t index)
 static proa_status map_outputs(replay *r)
 {
     proa_program *p = r->program;
-    for (int32_t i = 0; i < p->n_outputs; i++) {
-        proa_tensor *t = value_of(r, p->outputs[i]);
+    for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) {
+        proa_tensor *t = value_of(r, proa__root(p)->outputs[i]);
         if (!t) return proa_error();
         proa_var *v = t->flags & PROA_T_SYMBOLIC ? t->var : proa__var_of_concrete(p->blocks[0], t);
         if (!v) return proa_error();
@@ -266,9 +266,9 @@ static void adopt(replay *r)
 static void finish(replay *r)
 {
     proa_program *p = r->program;
-    for (int32_t i = 0; i < p->n_outputs; i++) { /* collected by map_outputs */
+    for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) { /* collected by map_outputs */
         proa_var *v = r->slots[i]->var, *old = proa__map_find(&r->renamed, v);
-        p->outputs[i] = old ? old : v;
+        proa__root(p)->outputs[i] = old ? old : v;
     }
     for (int32_t k = 0; k < p->n_blocks; k++) {
         if (!r->opened[k]) continue;

@@ -43,3 +43,18 @@ proa_status proa__walk_reads(const proa_op *op, void *args, proa__slot_fn fn, vo
     PROA_TRY(proa__walk(op, args, PROA_IN, fn, context));
     return proa__walk(op, args, PROA_ATTR, fn, context);
 }
+
+proa_tensor **proa__out_slot(const proa_op *op, const void *args, int64_t k, const proa_field **field)
+{
+    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
+        if (field) *field = f;
+        if (f->kind != PROA_FIELD_TENSORS) {
+            if (k-- == 0) return proa_field_tensor(f, args);
+            continue;
+        }
+        const proa_tensors *list = proa_field_tensors(f, args);
+        if (k < list->count) return &list->at[k];
+        k -= list->count;
+    }
+    return NULL;
+}

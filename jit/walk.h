@@ -15,6 +15,9 @@ proa_status proa__walk(const proa_op *op, void *args, proa_role role, proa__slot
 /* What an op reads: IN, then ATTR. */
 proa_status proa__walk_reads(const proa_op *op, void *args, proa__slot_fn fn, void *context);
 
+/* The k-th output slot, lists flattened; NULL behind the last. *field (may be NULL): which field it is of. */
+proa_tensor **proa__out_slot(const proa_op *op, const void *args, int64_t k, const proa_field **field);
+
 /* Puts `t` (retained) into a slot of an owned args block and releases what was there. */
 static inline void proa__slot_set(proa_tensor **slot, proa_tensor *t)
 {

@@ -22,7 +22,7 @@ typedef struct py_tensor {
 
 /* Made once by PyInit__core and alive as long as the process. */
 extern PyTypeObject *py_tensor_type;
-extern PyTypeObject py_op_type, py_dtype_type, py_program_type;
+extern PyTypeObject py_op_type, py_dtype_type, py_program_type, py_executor_type, py_compiled_type;
 
 static inline bool py_is_tensor(PyObject *obj)
 {
@@ -108,6 +108,23 @@ typedef struct py_entry {
 /* New reference: what help() shows. */
 PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
 
+/* ---- programs (program.c) -------------------------------------------------------------- */
+
+struct proa_program;
+struct proa_input_spec;
+/* A new Program that owns p; NULL with an exception when p is NULL. */
+PyObject *py_wrap_program(struct proa_program *p);
+/* A Program object on p, which `owner` keeps alive. */
+PyObject *py_view_program(struct proa_program *p, PyObject *owner);
+/* Of an object whose type is py_program_type. */
+struct proa_program *py_program_of(PyObject *obj);
+/* [(name, shape, dtype), ...] as specs that end with the scope. False with an exception. */
+bool py_to_specs(PyObject *specs, const struct proa_input_spec **out, int64_t *count);
+/* Calls a Python callable with tensors; an exception stays set, and becomes the thread's error, too. */
+proa_tensors py_call_back(proa_tensors inputs, void *callable);
+/* py_raise, or the exception that a callback left. */
+PyObject *py_raise_callback(void);
+
 /* ---- the module ------------------------------------------------------------------------ */
 
 /* Adds one callable an op, and api(). Sets `Tensor` methods of the table. */
@@ -121,6 +138,8 @@ PyObject *py_raise_backward(void);
 PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph);
 extern PyMethodDef py_op_functions[];       /* api */
 extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
-extern PyMethodDef py_program_functions[];  /* capture, load, save */
+extern PyMethodDef py_program_functions[];  /* capture, load, open */
+extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
+extern PyMethodDef py_describe_functions[]; /* programs in Paddle's format, for static mode */
 
 #endif

@@ -599,6 +599,8 @@ void proa__kernels_fill_v4(proa_kernel_row *rows);
             family = k.rsplit("_", 1)[1]
             if family == "cpu":
                 source.append(f"extern const proa_kernel PROA_LEVELLED({k});")
+            elif family == "any":  # compiled once, and always there
+                source.append(f"extern const proa_kernel {k};")
             else:
                 source.append(f"#if {guards[family]}\nextern const proa_kernel {k};\n#endif")
     source.append("\nvoid PROA_LEVELLED(proa__kernels_fill)(proa_kernel_row *rows)\n{\n    const proa_kernel **row;")
@@ -608,6 +610,8 @@ void proa__kernels_fill_v4(proa_kernel_row *rows);
             family = k.rsplit("_", 1)[1]
             if family == "cpu":
                 source.append(f"    *row++ = &PROA_LEVELLED({k});")
+            elif family == "any":
+                source.append(f"    *row++ = &{k};")
             else:
                 source.append(f"#if {guards[family]}\n    *row++ = &{k};\n#endif")
         source.append("    *row = NULL;")
@@ -618,7 +622,7 @@ void proa__kernels_fill_v4(proa_kernel_row *rows);
 def emit_formulas(ops):
     """`formula: unary math F32 F64` makes, for the file that defines PROA_FORMULAS_MATH, one row a dtype
     (attributes follow by name), their table, and the kernel."""
-    out = []
+    out, names = [], []
     for op in ops:
         if not op.entry.get("formula"):
             continue
@@ -631,8 +635,17 @@ def emit_formulas(ops):
         out += [f"PROA_ROW_{shape}_{len(op.attrs)}({n}, {d}{attrs})" for d in dtypes]
         entries = ", ".join(f"[PROA_{d}] = {n}_row_{d}" for d in dtypes)
         fields = ", ".join(f.name for f in op.outs + op.ins)
-        out += [f"static const proa_rows {n}_rows = {{{{{entries}}}, PROA_ROW_OUT_{shape}}};",
+        out += [f"const proa_rows PROA_LEVELLED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}}};",
                 f"PROA_MAP_{shape}({n}, {fields})", "#endif"]
+        if shape in ("UNARY", "BINARY", "TERNARY", "FLAGGED", "FLAGGED2"):  # the result is of the inputs' dtype
+            names.append(n)
+    out += ["/* Those that may follow one another, by name, for kernels that run the rows of many ops. */",
+            "#ifdef PROA_FORMULAS_ALL"]
+    out += [f"extern const proa_rows PROA_LEVELLED({n}_rows);" for n in names]
+    out += ["static const struct {", "    const char *op;", "    const proa_rows *rows;", "} formula_rows[] = {"]
+    out += [f'    {{"{n}", &PROA_LEVELLED({n}_rows)}},' for n in sorted(names)] + ["};", "#endif"]
+    out += ["#ifdef PROA_FORMULAS_NAMES", "static const char *const formula_names[] = {"]
+    out += [f'    "{n}",' for n in sorted(names)] + ["};", "#endif"]
     return banner("Ops that are a scalar formula: rows, their table and the kernel. See ops/elementwise/rows.h.") + \
         "\n".join(out) + "\n"
 

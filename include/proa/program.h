@@ -59,10 +59,14 @@ PROA_API proa_tensor *proa_program_persistable(proa_program *p, const char *name
 PROA_API proa_status proa_program_bind(proa_program *p, const char *name, proa_tensor *value);
 /* The tensor of a persistable variable; NULL (no error) if it has none, or there is no such variable. Borrowed. */
 PROA_API proa_tensor *proa_program_value(const proa_program *p, const char *name);
-/* New symbolic tensor of a variable, with its stop_gradient; NULL (no error) if there is none. */
+/* New symbolic tensor of a variable; NULL (no error) if there is none. */
 PROA_API proa_tensor *proa_program_find(const proa_program *p, const char *name);
 /* Renames a variable; a taken name is an error. */
 PROA_API proa_status proa_program_rename(proa_program *p, const char *name, const char *to);
+/* A variable so marked lets no gradient pass: see proa_program_gradients. */
+PROA_API proa_status proa_program_stop_gradient(proa_program *p, const proa_tensor *variable, bool stop);
+/* Whether a persistable variable is one of the model's parameters, as opposed to an optimiser's state. */
+PROA_API proa_status proa_program_mark_parameter(proa_program *p, const char *name, bool parameter);
 /* What the outputs are: what runs, prune and save go by. Symbolic tensors of p. */
 PROA_API proa_status proa_program_set_outputs(proa_program *p, proa_tensors outputs);
 PROA_API proa_status proa_program_set_inputs(proa_program *p, proa_tensors inputs);
@@ -73,7 +77,7 @@ PROA_API uint64_t proa_program_version(const proa_program *p);
 typedef struct proa_var_info {
     const char *name;          /* borrowed */
     const proa_tensor *tensor; /* its symbolic tensor (dtype, shape with −1); borrowed */
-    bool persistable, is_input, has_value, stop_gradient;
+    bool persistable, is_input, has_value, stop_gradient, is_parameter;
 } proa_var_info;
 PROA_API int64_t proa_program_block_count(const proa_program *p);
 PROA_API int64_t proa_program_block_parent(const proa_program *p, int64_t block); /* −1: none */
@@ -87,7 +91,7 @@ PROA_API const char *proa_program_op(const proa_program *p, int64_t block, int64
  * Appends to p the ops that compute d(sum of targets · their gradients)/d(inputs). targets and inputs are
  * symbolic tensors of p, or the concrete tensors behind its persistables. target_grads: one a target, or an
  * empty list (ones). Result: one symbolic tensor an input, called <name>@GRAD where that is free; PROA_NONE
- * where no gradient arrives. A variable marked by proa_set_stop_gradient lets none pass; so do
+ * where no gradient arrives. A variable marked by proa_program_stop_gradient lets none pass; so do
  * `no_grad`'s. Hooks and custom functions have no place in a program: what went through one is differentiated
  * as the ops that it consists of. */
 PROA_API proa_tensors proa_program_gradients(proa_program *p, proa_tensors targets, proa_tensors inputs,

@@ -52,12 +52,12 @@ START_TEST(replay_keeps_names_and_results)
     proa_program *p = make(w);
     float before = run_first(p);
     int32_t ops = p->blocks[0]->n_ops;
-    const proa_var *out = p->outputs[0], *in = p->inputs[0];
+    const proa_var *out = proa__root(p)->outputs[0], *in = proa__root(p)->inputs[0];
     char *name = strdup(out->name);
     ck_assert_int_eq(proa__program_replay(p, NULL), PROA_OK);
     ck_assert_int_eq(p->blocks[0]->n_ops, ops);
-    ck_assert(p->outputs[0] == out && p->inputs[0] == in);
-    ck_assert_str_eq(p->outputs[0]->name, name);
+    ck_assert(proa__root(p)->outputs[0] == out && proa__root(p)->inputs[0] == in);
+    ck_assert_str_eq(proa__root(p)->outputs[0]->name, name);
     ck_assert_str_eq(proa_name_of(proa_program_output(p, 0)), name);
     ck_assert(proa__var_find(p->blocks[0], name) == out);
     ck_assert(run_first(p) == before);
@@ -84,11 +84,11 @@ START_TEST(replay_may_insert_ops)
     proa_program *p = make(filled(PROA_SHAPE(3, 4), 1));
     float before = run_first(p);
     int32_t ops = p->blocks[0]->n_ops, seen = 0;
-    const proa_var *out = p->outputs[0];
+    const proa_var *out = proa__root(p)->outputs[0];
     ck_assert_int_eq(proa__program_replay(p, &(proa__replay_hook){doubling, &seen}), PROA_OK);
     ck_assert_int_eq(seen, ops);
     ck_assert_int_eq(p->blocks[0]->n_ops, ops + 1);
-    ck_assert(p->outputs[0] == out);
+    ck_assert(proa__root(p)->outputs[0] == out);
     ck_assert(run_first(p) == 2 * before);
     proa_program_free(p);
 }

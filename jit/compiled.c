@@ -1,0 +1,246 @@
+/* Captured functions as single steps of the eager tape: a forward program, and a backward program that is fed
+ * what the forward saved. May use core, ops and autograd. */
+#include "compiled.h"
+
+#include "core/internal.h"
+
+#include <proa/autograd.h>
+#include <proa/ops.h>
+
+/* One call's part of the tape. */
+typedef struct call_record {
+    proa_compiled *compiled;
+    const proa__variant *variant;
+    proa_tensors saved;    /* owned */
+    uint32_t *versions;    /* of the persistables that backward reads */
+    proa_meta *outputs;    /* for the zeros of gradients that did not arrive */
+} call_record;
+
+static void compiled_release(proa_compiled *c)
+{
+    if (atomic_fetch_sub(&c->refs, 1) != 1) return;
+    for (int32_t i = 0; i < c->n_variants; i++) proa__variant_free(c->variants[i]);
+    proa__free(c->variants);
+    proa__free(c->persistables);
+    proa_executor_free(c->plain);
+    if (c->owns_program) proa_program_free(c->program);
+    for (int64_t i = 0; i < c->n_specs; i++) {
+        proa__free((void *)(uintptr_t)c->specs[i].name);
+        proa__free((void *)(uintptr_t)c->specs[i].shape.at);
+    }
+    proa__free(c->specs);
+    proa__free(c);
+}
+
+void proa_compiled_free(proa_compiled *c)
+{
+    if (c) compiled_release(c);
+}
+
+const proa_program *proa_compiled_program(const proa_compiled *c) { return c ? c->program : NULL; }
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+static proa_compiled *new_compiled(bool training)
+{
+    proa_compiled *c = proa__calloc(sizeof *c);
+    if (!c) return NULL;
+    atomic_init(&c->refs, 1);
+    c->training = training;
+    return c;
+}
+
+static proa_status copy_specs(proa_compiled *c, const proa_input_spec *specs, int64_t n)
+{
+    c->specs = proa__calloc(((size_t)n + 1) * sizeof *c->specs);
+    if (!c->specs) return proa_error();
+    for (; c->n_specs < n; c->n_specs++) {
+        const proa_input_spec *from = &specs[c->n_specs];
+        proa_input_spec *to = &c->specs[c->n_specs];
+        size_t count = from->shape.count > 0 ? (size_t)from->shape.count : 0;
+        int64_t *shape = proa__alloc((count + 1) * sizeof *shape);
+        if (shape && count) memcpy(shape, from->shape.at, count * sizeof *shape);
+        to->shape = (proa_ints){from->shape.count, shape, NULL, NULL};
+        to->dtype = from->dtype;
+        to->name = from->name ? proa__strdup(from->name) : NULL;
+        if (!shape || (from->name && !to->name)) {
+            c->n_specs++;
+            return proa_error();
+        }
+    }
+    return PROA_OK;
+}
+
+proa_compiled *proa_compile(proa_tensors (*fn)(proa_tensors inputs, void *context), const proa_input_spec *inputs,
+                            int64_t n_inputs, void *context, bool training)
+{
+    if (proa_error() != PROA_OK) return NULL;
+    proa_program *p;
+    PROA_NO_GRAD;
+    p = proa_capture(fn, inputs, n_inputs, context);
+    proa_compiled *c = p ? new_compiled(training) : NULL;
+    if (!c) {
+        proa_program_free(p);
+        return NULL;
+    }
+    c->program = p;
+    c->owns_program = true;
+    c->fn = fn;
+    c->context = context;
+    if (copy_specs(c, inputs, n_inputs) == PROA_OK && proa__list_persistables(c) == PROA_OK) return c;
+    compiled_release(c);
+    return NULL;
+}
+
+proa_compiled *proa_compile_program(const proa_program *p, bool training)
+{
+    if (proa_error() != PROA_OK) return NULL;
+    if (!p || !proa__root(p)->n_outputs) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "compile_program: needs a program with outputs");
+        return NULL;
+    }
+    proa_compiled *c = new_compiled(training);
+    if (!c) return NULL;
+    c->program = (proa_program *)(uintptr_t)p;
+    if (proa__list_persistables(c) == PROA_OK) return c;
+    compiled_release(c);
+    return NULL;
+}
+
+/* ---- backward of a call ---------------------------------------------------------------- */
+
+static void record_release(void *context)
+{
+    call_record *r = context;
+    for (int64_t i = 0; i < r->saved.count; i++) proa_release(r->saved.at[i]);
+    proa__free(r->saved.at);
+    proa__free(r->versions);
+    proa__free(r->outputs);
+    compiled_release(r->compiled);
+    proa__free(r);
+}
+
+static proa_status check_persistables(const call_record *r)
+{
+    const proa__variant *v = r->variant;
+    for (int32_t i = 0; i < v->n_read; i++)
+        if (proa__version(v->read[i]) != r->versions[i])
+            return proa_fail(PROA_ERR_BAD_STATE,
+                             "backward: %s was changed in place between the forward and the backward of a compiled "
+                             "function",
+                             proa_name_of(v->read[i]) ? proa_name_of(v->read[i]) : "a parameter");
+    return PROA_OK;
+}
+
+/* What the backward program is fed: saved values, then gradients of the floating outputs. */
+static proa_status backward_inputs(const call_record *r, proa_tensors grads, proa_tensors *to)
+{
+    to->at = proa_scope_alloc((size_t)(r->saved.count + grads.count + 1) * sizeof *to->at);
+    if (!to->at) return proa_error();
+    for (to->count = 0; to->count < r->saved.count; to->count++) to->at[to->count] = r->saved.at[to->count];
+    for (int64_t i = 0; i < grads.count; i++) {
+        const proa_meta *m = &r->outputs[i];
+        if (m->dtype < PROA_F16) continue;
+        proa_tensor *g = grads.at[i];
+        if (g == proa_none) g = proa_full(((proa_ints){m->ndim, m->shape, NULL, NULL}), 0, .dtype = m->dtype);
+        if (!g) return proa_error();
+        to->at[to->count++] = g;
+    }
+    return PROA_OK;
+}
+
+static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa_tensors grads, void *context)
+{
+    const call_record *r = context;
+    const proa__variant *v = r->variant;
+    const proa_tensors none = {0, NULL};
+    (void)inputs, (void)outputs;
+    if (proa_recording()) {
+        proa_fail(PROA_ERR_UNSUPPORTED, "backward: a compiled function has no gradient of its gradient; call the plain "
+                                        "function for create_graph");
+        return none;
+    }
+    proa_tensors feed, made = {v->n_wants, proa_scope_alloc(((size_t)v->n_wants + 1) * sizeof *made.at)};
+    if (!made.at || check_persistables(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK) return none;
+    proa_tensors results = none;
+    if (v->backward) results = proa_executor_run(v->backward, feed);
+    if (proa_error() != PROA_OK) return none;
+    for (int32_t i = 0; i < v->n_wants; i++) made.at[i] = v->result[i] < 0 ? PROA_NONE : results.at[v->result[i]];
+    return made;
+}
+
+/* ---- forward of a call ----------------------------------------------------------------- */
+
+/* proa_apply's forward sees inputs and parameters; the executor takes the inputs alone. */
+static proa_tensors run_forward(proa_tensors inputs, void *context)
+{
+    call_record *r = context;
+    const proa__variant *v = r->variant;
+    const proa_tensors none = {0, NULL};
+    proa_tensors feed = {proa__root(r->compiled->program)->n_inputs, inputs.at};
+    proa_tensors all = proa_executor_run(v->forward, feed);
+    if (proa_error() != PROA_OK) return none;
+    int32_t n_saved = v->n_saved;
+    proa_tensors outs = {all.count - n_saved, all.at};
+    r->outputs = proa__alloc(((size_t)outs.count + 1) * sizeof *r->outputs);
+    r->versions = proa__alloc(((size_t)v->n_read + 1) * sizeof *r->versions);
+    r->saved.at = proa__alloc(((size_t)n_saved + 1) * sizeof *r->saved.at);
+    if (!r->outputs || !r->versions || !r->saved.at) return none;
+    for (int64_t i = 0; i < outs.count; i++) r->outputs[i] = proa_meta_of(outs.at[i]);
+    for (int32_t i = 0; i < v->n_read; i++) r->versions[i] = proa__version(v->read[i]);
+    for (; r->saved.count < n_saved; r->saved.count++)
+        r->saved.at[r->saved.count] = proa_keep(all.at[outs.count + r->saved.count]);
+    return outs;
+}
+
+static proa_tensors call_recorded(proa_compiled *c, const proa__variant *v, proa_tensors inputs)
+{
+    const proa_tensors none = {0, NULL};
+    proa_tensors all = {0, proa_scope_alloc((size_t)(v->n_wants + 1) * sizeof *all.at)};
+    call_record *r = proa__calloc(sizeof *r);
+    if (!all.at || !r) {
+        proa__free(r);
+        return none;
+    }
+    r->compiled = c;
+    r->variant = v;
+    atomic_fetch_add(&c->refs, 1);
+    for (; all.count < inputs.count; all.count++) all.at[all.count] = inputs.at[all.count];
+    for (int32_t i = 0; i < v->n_trained; i++) all.at[all.count++] = v->trained[i];
+    proa_function fn = {.name = "compiled",
+                        .forward = run_forward,
+                        .backward = run_backward,
+                        .release = record_release,
+                        .forget_inputs = true,
+                        .forget_outputs = true};
+    return proa_apply(&fn, all, r);
+}
+
+/* ---- the call -------------------------------------------------------------------------- */
+
+static proa_tensors call_plain(proa_compiled *c, proa_tensors inputs)
+{
+    if (!c->plain) c->plain = proa_executor_with(c->program, (proa_executor_opts){0});
+    return proa_executor_run(c->plain, inputs);
+}
+
+proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs)
+{
+    const proa_tensors none = {0, NULL};
+    if (proa_error() != PROA_OK) return none;
+    int64_t n = c ? proa__root(c->program)->n_inputs : 0;
+    if (!c || inputs.count != n || (n && !inputs.at)) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "compiled function: takes %lld tensors, got %lld", (long long)n,
+                  (long long)inputs.count);
+        return none;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (!inputs.at[i] || inputs.at[i] == proa_none) {
+            proa_fail(PROA_ERR_INVALID_ARGUMENT, "compiled function: input %lld is %s", (long long)i,
+                      inputs.at[i] ? "PROA_NONE" : "NULL");
+            return none;
+        }
+    if (!c->training || !proa_recording() || !proa__wants_gradient(c, inputs)) return call_plain(c, inputs);
+    const proa__variant *v = proa__variant_for(c, inputs);
+    return v ? call_recorded(c, v, inputs) : none;
+}
