@@ -1,5 +1,9 @@
 # The library: one object target a folder (in the order of docs/architecture.md), then libproa.so and libproa.a.
 string(REPLACE ";" ", " PROA_FOUND_TEXT "${PROA_FOUND}")
+set(without ${PROA_MISSING})
+list(FILTER without EXCLUDE REGEX "^Check")
+list(TRANSFORM without REPLACE ":.*" "")
+string(REPLACE ";" ", " PROA_WITHOUT_TEXT "${without}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/build_info.h.in" "${PROJECT_BINARY_DIR}/gen/build_info.h" @ONLY)
 
 set(PROA_FOLDERS core ops autograd nn optim amp jit io dist inference)

@@ -40,7 +40,14 @@ foreach(header IN LISTS headers)
 endforeach()
 add_custom_command(OUTPUT "${package}/include/proa/ops.h"
     COMMAND "${CMAKE_COMMAND}" -E copy "${PROA_GEN}/proa/ops.h" "${package}/include/proa/ops.h"
-    COMMAND "${CMAKE_COMMAND}" -E create_symlink "${PROJECT_BINARY_DIR}" "${package}/libs"
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${package}/libs"
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink "../../../$<TARGET_SONAME_FILE_NAME:proa>"
+            "${package}/libs/$<TARGET_SONAME_FILE_NAME:proa>"
     DEPENDS proa_gen "${PROA_GEN}/proa/ops.h" VERBATIM)
 list(APPEND copies "${package}/include/proa/ops.h")
-add_custom_target(proa_python ALL DEPENDS ${copies} proa_core_ext)
+# Type stubs, from the package as it was just built; py.typed says that they are all there.
+add_custom_command(OUTPUT "${package}/py.typed"
+    COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/gen_stubs.py" "${PROJECT_BINARY_DIR}/python"
+    DEPENDS ${copies} proa_core_ext "${PROJECT_SOURCE_DIR}/tools/gen_stubs.py"
+    COMMENT "Writing type stubs" VERBATIM)
+add_custom_target(proa_python ALL DEPENDS ${copies} "${package}/py.typed" proa_core_ext)

@@ -14,4 +14,6 @@ if(PROA_ONEDNN_TO_COPY)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python-bindings/proa/" DESTINATION proa COMPONENT python
         FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
-install(DIRECTORY "${PROJECT_BINARY_DIR}/python/proa/include" DESTINATION proa COMPONENT python)
+install(DIRECTORY "${PROJECT_BINARY_DIR}/python/proa/" DESTINATION proa COMPONENT python
+        FILES_MATCHING PATTERN "*.pyi" PATTERN "py.typed" PATTERN "include/*.h" PATTERN "include/proa/*.h"
+        PATTERN "libs" EXCLUDE PATTERN "__pycache__" EXCLUDE)

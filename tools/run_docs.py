@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Runs the code blocks of documentation pages in a copy of the project, so that what the pages say is true.
+"""Runs the code blocks of documentation pages, so that what the pages say is true.
 
-    run_docs.py [page.md …]        default: every page of docs/ that has blocks to run
+    run_docs.py [page.md …]        default: README.md and every page of docs/ that has blocks to run
+    run_docs.py --python page.md   prints the page's Python program instead
 
 A block is taken when its first fence line says so:
-    ```yaml file=ops/softclip/softclip.yaml   the block becomes that file of the copy
+    ```yaml file=ops/softclip/softclip.yaml   the block becomes that file of a copy of the project
     ```sh run                                 the block is run, in the copy's root, and must succeed
+    ```python run                             a page's blocks are one program, run on the build's package in an
+                                              empty folder that holds digits.csv
 A page that writes files must stay in one folder of ops/: "adding an op touches one folder". The copy lies
 in build/docs-test and is removed afterwards, which undoes everything.
 """
+import argparse
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from tree import ROOT, files
 
@@ -41,7 +46,36 @@ def copy_project():
             (COPY / venv).symlink_to(ROOT / venv)
 
 
+def python_program(page):
+    """The page's Python blocks, one after the other."""
+    return "\n".join(text for info, text in blocks(page) if re.match(r"python\b.*\brun\b", info))
+
+
+def run_python(page):
+    """Runs the page's program; returns the number of its lines."""
+    program = python_program(page)
+    if not program:
+        return 0
+    build = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy2(ROOT / "examples/data/digits_train.csv", pathlib.Path(folder, "digits.csv"))
+        env = dict(os.environ, PYTHONPATH=str(build / "python"))
+        done = subprocess.run([str(ROOT / ".venv/bin/python"), "-W", "error", "-c", program], cwd=folder, env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        print(done.stdout[-4000:])
+        sys.exit(f"docs: {page.name}: its Python program fails with {done.returncode}")
+    return program.count("\n")
+
+
 def run_page(page):
+    lines = run_python(page)
+    copied = any("file=" in info or re.match(r"sh\b.*\brun\b", info) for info, _ in blocks(page))
+    written, ran = run_blocks(page) if copied else ([], 0)
+    print(f"docs: {page.name}: ok, {len(written)} files written, {ran} blocks and {lines} lines of Python run")
+
+
+def run_blocks(page):
     copy_project()
     written, ran = [], 0
     for info, text in blocks(page):
@@ -51,7 +85,7 @@ def run_page(page):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             written.append(file.group(1))
-        elif re.search(r"\brun\b", info):
+        elif re.match(r"sh\b.*\brun\b", info):
             env = dict(os.environ, CCACHE_BASEDIR=str(COPY), JOBS=str(os.cpu_count()))
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=COPY, env=env, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -64,11 +98,18 @@ def run_page(page):
     if len(folders) > 1:
         sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {sorted(folders)}")
     shutil.rmtree(COPY, ignore_errors=True)
-    print(f"docs: {page.name}: ok, {len(written)} files written, {ran} blocks run")
+    return written, ran
 
 
 def main():
-    pages = [pathlib.Path(p) for p in sys.argv[1:]] or sorted((ROOT / "docs").glob("*.md"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="store_true")
+    parser.add_argument("pages", nargs="*", type=pathlib.Path)
+    options = parser.parse_args()
+    pages = options.pages or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if options.python:
+        print(*(python_program(page) for page in pages), sep="\n", end="")
+        return
     live = [p for p in pages if any("file=" in info or re.search(r"\brun\b", info) for info, _ in blocks(p))]
     for page in live:
         run_page(page)

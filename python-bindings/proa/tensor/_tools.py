@@ -69,10 +69,22 @@ def overwrite(x, y, what):
     return x._become(y)
 
 
+_PUBLIC = _core.api("paddle")  # as users call them, with `name`
+
+
 def twin(fn, name):
     """fn's in-place form: its first argument takes the result."""
-    def in_place(x, *args, **kwargs):
-        return overwrite(x, fn(x, *args, **kwargs), name)
+    fn = _PUBLIC.get(name[:-1], fn)
+
+    def in_place(*args, **kwargs):
+        result = fn(*args, **kwargs)
+        return overwrite(args[0] if args else kwargs[_first_parameter(fn)], result, name)
     in_place.__name__ = in_place.__qualname__ = name
-    in_place.__doc__ = f"In-place form of {name[:-1]}: changes x and returns it."
+    in_place.__doc__ = f"In-place form of {name[:-1]}: changes its first argument and returns it."
+    in_place.__wrapped__ = fn  # for inspect.signature
     return in_place
+
+
+def _first_parameter(fn):
+    import inspect
+    return next(iter(inspect.signature(fn).parameters))

@@ -6,8 +6,9 @@ def show_config():
     """The version, CPU level, threads, devices and libraries of this build, one a line; also printed."""
     import sys
     head, _, libraries = _core.build_info().partition(", libraries: ")
-    lines = [*head.split(", "), f"device: {_core.get_device()}", f"libraries: {libraries or 'none'}",
-             f"Python: {sys.version.split()[0]}"]
+    libraries, _, without = libraries.partition("; without: ")
+    lines = [*head.split(", "), f"libraries: {libraries}", f"built without: {without or 'nothing'}",
+             f"device: {_core.get_device()}", f"Python: {sys.version.split()[0]}"]
     try:
         import numpy
         lines.append(f"NumPy: {numpy.__version__}")

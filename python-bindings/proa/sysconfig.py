@@ -1,0 +1,14 @@
+"""paddle.sysconfig: where C code finds what it needs to use the library that this package runs on."""
+import os
+
+__all__ = ["get_include", "get_lib"]
+
+
+def get_include():
+    """The folder of proa.h, for a C compiler's -I."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+
+
+def get_lib():
+    """The folder of libproa.so.0, for -L and -Wl,-rpath."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "libs")
