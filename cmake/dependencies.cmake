@@ -67,7 +67,8 @@ else()
     proa_missing("oneDNN 3: portable convolution, pooling and normalisation")
 endif()
 
-# ---- OpenBLAS: second choice for matmul. The OpenMP variant shares libgomp's threads with us ----
+# ---- OpenBLAS: second choice for matmul; the LAPACK that it carries for linear algebra. The OpenMP variant shares
+# libgomp's threads with us ----
 if(PROA_WITH_OPENBLAS)
     set(arch "${CMAKE_LIBRARY_ARCHITECTURE}")
     find_library(PROA_OPENBLAS_LIBRARY openblas PATH_SUFFIXES ${arch}/openblas-openmp openblas-openmp)
@@ -76,14 +77,20 @@ if(PROA_WITH_OPENBLAS)
         file(STRINGS "${PROA_OPENBLAS_INCLUDE}/openblas_config.h" text REGEX "OPENBLAS_VERSION")
         string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" PROA_OPENBLAS_VERSION "${text}")
     endif()
+    if(PROA_OPENBLAS_LIBRARY)
+        include(CheckFunctionExists)
+        set(CMAKE_REQUIRED_LIBRARIES "${PROA_OPENBLAS_LIBRARY}")
+        check_function_exists(dgesdd_ PROA_OPENBLAS_LAPACK)
+        unset(CMAKE_REQUIRED_LIBRARIES)
+    endif()
 endif()
-if(PROA_OPENBLAS_LIBRARY AND PROA_OPENBLAS_VERSION)
+if(PROA_OPENBLAS_LIBRARY AND PROA_OPENBLAS_VERSION AND PROA_OPENBLAS_LAPACK)
     proa_found(OPENBLAS "OpenBLAS ${PROA_OPENBLAS_VERSION}")
     target_include_directories(proa_outside SYSTEM INTERFACE "${PROA_OPENBLAS_INCLUDE}")
     target_link_libraries(proa_outside INTERFACE "${PROA_OPENBLAS_LIBRARY}")
     string(APPEND PROA_PRIVATE_LIBS " ${PROA_OPENBLAS_LIBRARY}")
 else()
-    proa_missing("OpenBLAS: matmul through oneDNN or the portable kernel")
+    proa_missing("OpenBLAS with LAPACK: matmul through oneDNN or the portable kernels, linear algebra through those")
 endif()
 
 # ---- protobuf-c: Paddle's program format ----

@@ -4,6 +4,7 @@ Used by tests/python/test_ops.py (which runs them on Proa) and tests/oracle/run_
 real Paddle, in a virtual environment of its own). Needs NumPy alone. bfloat16 travels as float32 values that
 bfloat16 can hold.
 """
+import functools
 import importlib.util
 import itertools
 import json
@@ -122,7 +123,26 @@ def make_tensor(rng, spec, dtype, zero=None):
     shape = list(spec["shape"])
     if zero is not None and shape and shape[0] == zero:
         shape[0] = 0
-    return Array(random_values(rng, shape, kind, spec.get("low"), spec.get("high")), kind)
+    values = random_values(rng, shape, kind, spec.get("low"), spec.get("high"))
+    square = values.ndim > 1 and values.shape[-1] == values.shape[-2]
+    return Array(MADE[spec["make"]](values) if "make" in spec and square else values, kind)
+
+
+def adjoint(a):
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+# What `make:` turns random square matrices into. `regular` ones are far from singular.
+MADE = {"hermitian": lambda a: (a + adjoint(a)) / 2,
+        "definite": lambda a: a @ adjoint(a) / a.shape[-1] + np.eye(a.shape[-1]),
+        "regular": lambda a: a / a.shape[-1] + np.eye(a.shape[-1])}
+
+
+def inside(case, field, direction):
+    """The part of a direction that stays among the matrices that the sample makes: those are Hermitian."""
+    spec = case.sample.get(field)
+    kept = isinstance(spec, dict) and spec.get("make") in ("hermitian", "definite")
+    return MADE["hermitian"](direction) if kept else direction
 
 
 def is_free(spec):
@@ -223,13 +243,34 @@ def load_table(build_dir):
     return ops
 
 
-def family_module(op, name):
+def comparable(op, outputs, lib=np):
+    """What of an op's outputs is determined, where not all is (the signs of eigenvectors): INVARIANTS of the family's
+    reference.py has a function for such an op, on arrays (lib: numpy) or on tensors (proa._core)."""
+    function = getattr(family_module(op, "reference"), "INVARIANTS", {}).get(op["name"])
+    return outputs if function is None or any(x is None for x in outputs) else function(list(outputs), lib)
+
+
+@functools.lru_cache(maxsize=None)
+def loaded(family, name):
     """ops/<family>/<name>.py as a module, None if there is none."""
-    path = ROOT / "ops" / op["family"] / f"{name}.py"
+    path = ROOT / "ops" / family / f"{name}.py"
     if not path.exists():
         return None
-    key = f"proa_{op['family']}_{name}"
+    key = f"proa_{family}_{name}"
     spec = importlib.util.spec_from_file_location(key, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def family_module(op, name):
+    return loaded(op["family"], name)
+
+
+def fused_tail(out, residual, activation, alpha, beta):
+    """What the fused ops do to a product: add a residual, apply an activation of the table's fused_activation."""
+    elementwise = family_module({"family": "elementwise"}, "reference")
+    out = out if residual is None else out + residual
+    numbers = {"leaky_relu": [alpha], "elu": [alpha], "hardsigmoid": [alpha, beta], "gelu": [False], "gelu_tanh": [True]}
+    name = "gelu" if activation == "gelu_tanh" else activation
+    return out if name == "none" else getattr(elementwise, name)(out, *numbers.get(activation, []))

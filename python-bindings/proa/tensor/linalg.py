@@ -2,8 +2,8 @@
 from .. import _core
 from ._tools import Tensor, dtype_name, is_number, like, plain_ints, twin
 
-__all__ = ["bincount", "cdist", "cond", "corrcoef", "cov", "dist", "householder_product", "mm", "multi_dot", "norm",
-           "pca_lowrank", "pinv", "t", "t_", "tensordot"]
+__all__ = ["bincount", "cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
+           "matrix_rank", "mm", "multi_dot", "norm", "pca_lowrank", "pinv", "qr", "t", "t_", "tensordot"]
 
 _INF = float("inf")
 
@@ -287,3 +287,48 @@ def pca_lowrank(x, q=None, center=True, niter=2, name=None):
     u, s, vt = _core.svd(_core.matmul(_swapped(basis), a), False)
     u, v = _core.matmul(basis, u), _swapped(vt)
     return (u, s, v) if tall else (v, s, u)
+
+
+def qr(x, mode="reduced", name=None):
+    """x = q·r with orthonormal columns in q; r alone for mode 'r'."""
+    q, r = _core.qr(x, mode)
+    return r if mode == "r" else (q, r)
+
+
+def lu(x, pivot=True, get_infos=False, name=None):
+    """The LU factors of x in one matrix, the pivots (from 1), and what lu says about zero pivots if asked."""
+    out, pivots, infos = _core.lu(x, pivot)
+    return (out, pivots, infos) if get_infos else (out, pivots)
+
+
+def eigvalsh(x, UPLO="L", name=None):
+    """The eigenvalues of Hermitian matrices, of which one triangle is read, ascending."""
+    return _core.eigvalsh(x, UPLO, x.stop_gradient)[0]
+
+
+def matrix_rank(x, tol=None, hermitian=False, name=None):
+    """How many singular values (absolute eigenvalues if hermitian) exceed tol."""
+    if isinstance(tol, Tensor):
+        tol = tol if dtype_name(tol.dtype) == dtype_name(x.dtype) else _core.cast(tol, x.dtype)
+        return _core.matrix_rank(x, tol, hermitian=hermitian, use_default_tol=False)
+    return _core.matrix_rank(x, None, 0.0 if tol is None else float(tol), hermitian, tol is None)
+
+
+def lstsq(x, y, rcond=None, driver=None, name=None):
+    """(solution, residuals, rank, singular values) of the least squares problem x·solution = y."""
+    if driver not in (None, "gels", "gelss", "gelsd", "gelsy"):
+        raise ValueError(f"lstsq: driver must be 'gels', 'gelss', 'gelsd', 'gelsy' or None, got {driver!r}")
+    kind = dtype_name(x.dtype)
+    if kind not in ("float32", "float64") or dtype_name(y.dtype) != kind:
+        raise ValueError(f"lstsq: x and y must both be float32 or float64, got {kind} and {dtype_name(y.dtype)}")
+    if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-2] != y.shape[-2]:
+        raise ValueError(f"lstsq: x and y must be matrices of as many rows, got {x.shape} and {y.shape}")
+    driver = "gelsy" if driver is None else driver
+    if rcond is None:
+        rcond = (1e-7 if kind == "float32" else 1e-15) * max(x.shape[-2:])
+    solution, residuals, rank, values = _core.lstsq(x, y, rcond, driver)
+    if driver == "gels":
+        rank = _core.full([0], 0, "int32")
+    if driver in ("gels", "gelsy"):
+        values = _core.full([0], 0, kind)
+    return solution, residuals, rank, values

@@ -1,0 +1,57 @@
+/* What the files of linear algebra share: how a system's right-hand side is read. May use core and the ops.
+ * */
+#ifndef PROA_OPS_LINALG_H
+#define PROA_OPS_LINALG_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+#include "ops_impl.h"
+
+static inline __attribute__((unused)) int64_t linalg_rows(const proa_tensor *x)
+{
+    return x->shape[x->ndim - 2];
+}
+static inline __attribute__((unused)) int64_t linalg_columns(const proa_tensor *x)
+{
+    return x->shape[x->ndim - 1];
+}
+/* The lesser dim; −1 when one is unknown. */
+static inline __attribute__((unused)) int64_t linalg_least(int64_t m, int64_t n)
+{
+    return m < 0 || n < 0 ? -1 : m < n ? m : n;
+}
+
+/* solve: y holds vectors if it has one dim, or x's dims but the last. */
+static inline __attribute__((unused)) bool linalg_is_vector(const proa_tensor *x, const proa_tensor *y)
+{
+    if (y->ndim == 1) return true;
+    bool same = y->ndim == x->ndim - 1;
+    for (int i = 0; same && i < y->ndim; i++)
+        same = x->shape[i] == y->shape[i] || x->shape[i] < 0 || y->shape[i] < 0;
+    return same;
+}
+
+/* Number of matrices in t whose last `core` dims are the matrix. */
+static inline __attribute__((unused)) int64_t linalg_count(const proa_tensor *t, int core)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->ndim - core; i++) n *= t->shape[i];
+    return n;
+}
+
+/* Which of t's matrices belongs to matrix `index` of out; batch dims broadcast. */
+static inline __attribute__((unused)) int64_t linalg_at(const proa_tensor *t, int core,
+                                                        const proa_tensor *out, int out_core, int64_t index)
+{
+    int64_t at = 0, step = 1;
+    int lead = (out->ndim - out_core) - (t->ndim - core);
+    for (int i = out->ndim - out_core - 1; i >= lead && i >= 0; i--) {
+        int64_t where = index % out->shape[i], dim = t->shape[i - lead];
+        index /= out->shape[i];
+        if (dim != 1) at += where * step;
+        step *= dim;
+    }
+    return at;
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* Factorisations through the LAPACK that OpenBLAS carries, in the matrices' own precision: large matrices
+ * only, one after the other, each on all threads. LAPACK stores columns: a row-major matrix is its transpose
+ * there. May use core only. */
+#include "ops/linalg/linalg.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <openblas_config.h>
+
+/* Rows and columns below which the portable kernels, which start faster, are used. */
+#define SMALL 32
+
+/* Declines what is small, or larger than LAPACK's int. */
+static proa_status prepare_for(int64_t m, int64_t n, const proa_tensor *x)
+{
+#if defined(__x86_64__)
+    /* For x86-64 without AVX2 OpenBLAS may choose kernels with 3DNow!, which few of those CPUs have. */
+    if (proa__cpu_level() == 0) return PROA_DECLINED;
+#endif
+    bool fits = m >= SMALL && n >= SMALL && m < INT_MAX / 2 && n < INT_MAX / 2 && x->numel > 0;
+    return fits ? PROA_OK : PROA_DECLINED;
+}
+
+#define PREPARE(op)                                                        \
+    static proa_status op##_prepare(const void *args, void **state)        \
+    {                                                                      \
+        const proa_##op##_args *a = args;                                  \
+        *state = NULL;                                                     \
+        return prepare_for(linalg_rows(a->x), linalg_columns(a->x), a->x); \
+    }
+
+static void use_threads(void)
+{
+    int wanted = proa_threads();
+    if (openblas_get_num_threads() != wanted) openblas_set_num_threads(wanted);
+}
+
+/* Memory for `elements` numbers, checked. */
+static void *room(double elements, size_t item)
+{
+    if (elements * (double)item > 4e18) {
+        proa_fail(PROA_ERR_OVERFLOW, "a matrix is too large: %g numbers of workspace", elements);
+        return NULL;
+    }
+    return proa_scratch(((size_t)elements + 1) * item);
+}
+
+static proa_status failed_at(const char *op, const char *what, int64_t index)
+{
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "x", "%s: matrix %lld", what,
+                         (long long)index);
+}
+#define NO_CONVERGENCE "has values that LAPACK's iteration does not reach (does it hold NaN or infinity?)"
+
+/* A size of workspace that LAPACK gave as a floating number, which is rounded beyond 2^24. */
+#define WORK_SIZE(best) ((blasint)((double)(best)*1.0001) + 1)
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define FN(name) PASTE(name##_, P)
+#define LAPACK(name) PASTE(PASTE(P, name), _)
+
+#define P s
+#define T float
+#define R float
+#define CONJ(x) (x)
+#include "ops/linalg/openblas_body.inc"
+#include "ops/linalg/openblas_real.inc"
+#undef P
+#undef T
+#undef R
+
+#define P d
+#define T double
+#define R double
+#include "ops/linalg/openblas_body.inc"
+#include "ops/linalg/openblas_real.inc"
+#undef P
+#undef T
+#undef R
+#undef CONJ
+
+#include <complex.h>
+
+#define LINALG_COMPLEX
+#define P c
+#define T float _Complex
+#define R float
+#define CONJ(x) conjf(x)
+#include "ops/linalg/openblas_body.inc"
+#undef P
+#undef T
+#undef R
+#undef CONJ
+
+#define P z
+#define T double _Complex
+#define R double
+#define CONJ(x) conj(x)
+#include "ops/linalg/openblas_body.inc"
+#undef P
+#undef T
+#undef R
+#undef CONJ
+
+/* ---- kernels ------------------------------------------------------------------------------ */
+
+#define REAL_KERNEL(op)                                         \
+    PREPARE(op)                                                 \
+    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
+    {                                                           \
+        use_threads();                                          \
+        return a->x->dtype == PROA_F32 ? op##_s(a) : op##_d(a); \
+    }
+REAL_KERNEL(cholesky)
+REAL_KERNEL(triangular_solve)
+REAL_KERNEL(lu)
+REAL_KERNEL(qr)
+REAL_KERNEL(svd)
+
+#define ANY_KERNEL(op, ...)                                     \
+    PREPARE(op)                                                 \
+    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
+    {                                                           \
+        use_threads();                                          \
+        switch (a->x->dtype) {                                  \
+        case PROA_F32: return __VA_ARGS__(s);                   \
+        case PROA_F64: return __VA_ARGS__(d);                   \
+        case PROA_C64: return __VA_ARGS__(c);                   \
+        default: return __VA_ARGS__(z);                         \
+        }                                                       \
+    }
+#define RUN_INVERSE(p) inverse_##p(a)
+#define RUN_SOLVE(p) solve_##p(a)
+#define RUN_EIGH(p) eigh_##p("eigh", a->x, a->UPLO == PROA_UPLO_U, a->eigenvalues, a->eigenvectors)
+#define RUN_EIGVALSH(p) \
+    eigh_##p("eigvalsh", a->x, a->UPLO == PROA_UPLO_U, a->eigenvalues, a->is_test ? NULL : a->eigenvectors)
+#define RUN_EIG(p) eig_##p("eig", a->x, a->eigenvalues, a->eigenvectors)
+#define RUN_EIGVALS(p) eig_##p("eigvals", a->x, a->out, NULL)
+ANY_KERNEL(inverse, RUN_INVERSE)
+ANY_KERNEL(solve, RUN_SOLVE)
+ANY_KERNEL(eigh, RUN_EIGH)
+ANY_KERNEL(eigvalsh, RUN_EIGVALSH)
+ANY_KERNEL(eig, RUN_EIG)
+ANY_KERNEL(eigvals, RUN_EIGVALS)
