@@ -67,10 +67,12 @@ class _Rows:
 
     def __init__(self, net):
         from ..nn import LayerList, Sequential
+        from ..nn.layer.rnn import RNNBase
         self.rows, self.hooks = {}, []
         leaf = not net.sublayers()
         for layer in net.sublayers(include_self=True):
-            if not isinstance(layer, (Sequential, LayerList)) and (layer is not net or leaf):
+            container = isinstance(layer, (Sequential, LayerList)) or (layer is net and not leaf)
+            if not container or isinstance(layer, RNNBase):
                 self.hooks.append(layer.register_forward_post_hook(self.add))
 
     def add(self, layer, inputs, output):

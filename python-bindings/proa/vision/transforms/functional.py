@@ -114,6 +114,8 @@ def pad(img, padding, fill=0, padding_mode="constant"):
         if np.any(fill):
             inside = np.zeros(out.shape[:2], bool)
             inside[top:top + values.shape[0], left:left + values.shape[1]] = True
+            if values.ndim == 3 and values.shape[2] > 1 and isinstance(fill, numbers.Number):
+                fill = [fill] + [0] * (values.shape[2] - 1)  # the first channel only, as in Paddle
             out[~inside] = fill
         return out
     out = np.pad(values, widths, mode=padding_mode)
