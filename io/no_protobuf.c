@@ -10,6 +10,8 @@ static proa_status unavailable(void)
                      "this build of Proa cannot read or write Paddle's format: build it with protobuf-c");
 }
 
+typedef proa_status (*proa__put)(const void *data, size_t bytes, void *context);
+typedef proa_status (*proa__see)(const proa_op_desc *op, void *context);
 #define NONE(type, name, parameters, result) \
     type name parameters                     \
     {                                        \
@@ -24,6 +26,12 @@ NONE(proa_status, proa_program_save, (U(const proa_program *) p, U(const char *)
 NONE(proa_program *, proa_program_load, (U(const char *) path), NULL)
 NONE(proa_program *, proa_program_load_memory,
      (U(const void *) m, U(size_t) n, U(const void *) p, U(size_t) k), NULL)
+NONE(proa_status, proa_program_encode,
+     (U(const proa_program *) p, U(bool) plain, U(proa__put) put, U(void *) context), proa_error())
+NONE(proa_program *, proa_program_decode, (U(const void *) m, U(size_t) n), NULL)
+NONE(proa_status, proa_program_describe,
+     (U(const proa_program *) p, U(int64_t) block, U(int64_t) i, U(proa__see) see, U(void *) context),
+     proa_error())
 NONE(proa_status, proa_tensor_save, (U(const proa_tensor *) t, U(const char *) path), proa_error())
 NONE(proa_tensor *, proa_tensor_load, (U(const char *) path), NULL)
 NONE(proa_tensor *, proa_tensor_load_memory, (U(const void *) p, U(size_t) n), NULL)

@@ -15,7 +15,7 @@ static proa_status need(const proa_program *p, const char *who)
 
 proa_program *proa_program_open(proa_program *p)
 {
-    proa_block *was = proa__capture_into(p ? proa__root(p) : NULL);
+    proa_block *was = proa__capture_into(p ? p->blocks[p->current] : NULL);
     return was ? was->program : NULL;
 }
 

@@ -14,6 +14,7 @@ proa_block *proa__capture_into(proa_block *b)
 {
     proa_block *was = open_block;
     open_block = b;
+    if (b) b->program->current = b->index;
     proa_door_set(PROA_DOOR_CAPTURE, b != NULL);
     return was;
 }

@@ -1,6 +1,7 @@
 /* The tensor type: attributes and the methods that are no ops. Uses ext.h. */
 #include "ext.h"
 
+#include <proa/program.h>
 #include <stddef.h>
 #include <structmember.h>
 
@@ -161,7 +162,10 @@ static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
     (void)closure;
     int stop = value ? PyObject_IsTrue(value) : -1;
     if (stop < 0) return -1;
-    return proa_set_stop_gradient(py_tensor_of(self), stop) == PROA_OK ? 0 : (py_raise(), -1);
+    proa_tensor *t = py_tensor_of(self);
+    proa_program *open = proa_is_symbolic(t) ? proa_program_current() : NULL;
+    if (open && proa_program_stop_gradient(open, t, stop) != PROA_OK) proa_clear_error(); /* another program's */
+    return proa_set_stop_gradient(t, stop) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
 static PyObject *get_is_leaf(PyObject *self, void *closure)
@@ -215,6 +219,12 @@ static PyObject *get_version(PyObject *self, void *closure)
     return PyLong_FromUnsignedLong(proa__version(py_tensor_of(self)));
 }
 
+static PyObject *get_is_symbolic(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(proa_is_symbolic(py_tensor_of(self)));
+}
+
 /* Axes in reverse order. */
 static PyObject *get_transposed(PyObject *self, void *closure)
 {
@@ -238,6 +248,7 @@ static PyGetSetDef tensor_getset[] = {
     {"is_leaf", get_is_leaf, NULL, "True if no recorded op made it.", NULL},
     {"name", get_name, set_name, "Name of a parameter or variable.", NULL},
     {"persistable", get_persistable, set_persistable, "True: saved with the model.", NULL},
+    {"is_symbolic", get_is_symbolic, NULL, "True for a variable of a program: it has no elements.", NULL},
     {"inplace_version", get_version, NULL, "How often it was written to.", NULL},
     {"T", get_transposed, NULL, "The tensor with its axes in reverse order.", NULL},
     {0},
@@ -320,9 +331,21 @@ static PyObject *tensor_element_size(PyObject *self, PyObject *unused)
     return PyLong_FromSize_t(proa_dtype_size(proa_dtype_of(py_tensor_of(self))));
 }
 
+/* A variable of a program: the value goes into the scope that executors use. */
+static PyObject *set_in_scope(PyObject *self, PyObject *value)
+{
+    PyObject *module = PyImport_ImportModule("proa.static.variable");
+    PyObject *done = module ? PyObject_CallMethod(module, "set_in_scope", "OO", self, value) : NULL;
+    Py_XDECREF(module);
+    if (!done) return NULL;
+    Py_DECREF(done);
+    return Py_NewRef(self);
+}
+
 /* Overwrites the elements with those of value, outside of any gradient. */
 static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
 {
+    if (proa_is_symbolic(py_tensor_of(self))) return set_in_scope(self, value);
     PROA_SCOPED;
     PROA_NO_GRAD;
     proa_tensor *t = py_tensor_of(self);

@@ -28,6 +28,44 @@ PROA_API proa_program *proa_program_load(const char *path);
 PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
                                                 size_t params_bytes);
 
+/* The program alone, in Paddle's format, handed to `put` in pieces. plain: as it is built and trained, without
+ * the feed, fetch and scale ops that a model for inference has. */
+PROA_API proa_status proa_program_encode(const proa_program *p, bool plain,
+                                         proa_status (*put)(const void *data, size_t bytes, void *context),
+                                         void *context) PROA_MUST_CHECK;
+/* The program that such bytes hold; its persistable variables have no values yet. Without feed ops, the
+ * variables that Paddle calls data are its inputs. */
+PROA_API proa_program *proa_program_decode(const void *model, size_t bytes);
+
+/* An op as Paddle's format spells it. Borrowed, for the length of one call. */
+typedef struct proa_op_slot {
+    const char *name; /* "X" */
+    int64_t count;
+    const char *const *vars;
+} proa_op_slot;
+typedef struct proa_op_attr {
+    const char *name;
+    int type; /* proa_wire_type (proa/wire.h): which of these holds the value */
+    int64_t i;           /* INT, LONG, BOOLEAN, BLOCK */
+    double f;            /* FLOAT, FLOAT64 */
+    const char *s;       /* STRING */
+    int64_t count;
+    const int64_t *ints;        /* INTS, LONGS, BOOLEANS, BLOCKS */
+    const double *floats;       /* FLOATS, FLOAT64S */
+    const char *const *strings; /* STRINGS */
+} proa_op_attr;
+typedef struct proa_op_desc {
+    const char *type; /* "matmul_v2"; the table's name if Paddle has none */
+    int32_t role;
+    int64_t n_inputs, n_outputs, n_attrs;
+    const proa_op_slot *inputs, *outputs;
+    const proa_op_attr *attrs;
+} proa_op_desc;
+/* Calls `see` with every op of Paddle's format that op i of a block is written as. */
+PROA_API proa_status proa_program_describe(const proa_program *p, int64_t block, int64_t i,
+                                           proa_status (*see)(const proa_op_desc *op, void *context),
+                                           void *context);
+
 /* An input of a layer that is exported: PROA_INPUT(-1, 1, 8, 8) is float32, dim −1 any length. */
 #define PROA_INPUT(...) PROA_INPUT_OF(PROA_F32, __VA_ARGS__)
 #define PROA_INPUT_OF(type, ...) (PROA_LITERAL(proa_input_spec){NULL, PROA_SHAPE(__VA_ARGS__), (type)})
