@@ -113,7 +113,7 @@ def arguments(args):
 
 def holds(node, kinds):
     """True if a node of these kinds is below node, in its own scope."""
-    stack = [node]
+    stack = [] if isinstance(node, SCOPES) else [node]
     while stack:
         inner = stack.pop()
         if isinstance(inner, kinds):

@@ -1,0 +1,172 @@
+"""to_static and its switches."""
+import types
+import warnings
+
+from .dy2static.runtime import calls
+from .dy2static.transform import Logging
+from .static_function import StaticFunction, Switch
+
+
+def to_static(function=None, input_spec=None, build_strategy=None, backend=None, full_graph=True, property=False,
+              **kwargs):
+    """Makes a program of a function, a method or a layer's forward; also a decorator, with or without arguments.
+
+    input_spec: InputSpecs of the arguments, whose unknown dims (None, -1) one program serves. Conditions and loops on
+    tensors become part of the program. What cannot be converted is an error; with full_graph=False such a function
+    runs as plain Python.
+
+    >>> import proa as paddle
+    >>> @paddle.jit.to_static
+    ... def relu_or_square(x):
+    ...     if x.mean() > 0:
+    ...         return x * x
+    ...     return x.clip(min=0)
+    >>> float(relu_or_square(paddle.full([2], 3.0)).sum())
+    18.0
+    """
+    if kwargs.keys() - {"enable_fallback"}:
+        raise TypeError(f"to_static: unknown arguments {sorted(kwargs.keys() - {'enable_fallback'})}")
+    from ..static.compiler import BuildStrategy
+    if build_strategy is not None and not isinstance(build_strategy, BuildStrategy):
+        raise TypeError("to_static: build_strategy must be a paddle.static.BuildStrategy, got "
+                        f"{type(build_strategy).__name__}")
+    if backend not in (None, "CINN"):
+        raise ValueError(f"to_static: backend must be None or 'CINN', got {backend!r}")
+    full_graph = full_graph is not False and not kwargs.get("enable_fallback", False)
+
+    def convert(what):
+        from ..nn import Layer
+        if isinstance(what, Layer):
+            return _convert_layer(what, input_spec, build_strategy, full_graph)
+        if isinstance(what, StaticFunction):
+            return what if input_spec is None else StaticFunction(what._function, input_spec, build_strategy, full_graph,
+                                                                  what._instance, what._name)
+        if isinstance(what, (staticmethod, classmethod)):
+            return type(what)(convert(what.__func__))
+        function = what
+        if not isinstance(function, (types.FunctionType, types.MethodType)):
+            inner = getattr(function, "__wrapped__", None)
+            if not isinstance(inner, (types.FunctionType, types.MethodType)):
+                raise TypeError("to_static: expected a function, a method or a Layer, got "
+                                f"{type(function).__name__}")
+            function = inner
+        return StaticFunction(function, input_spec, build_strategy, full_graph)
+
+    return convert if function is None else convert(function)
+
+
+def _convert_layer(layer, input_spec, build_strategy, full_graph):
+    forward = layer.forward
+    if isinstance(forward, StaticFunction):
+        warnings.warn(f"to_static: {type(layer).__name__}.forward is converted already")
+        if input_spec is None:
+            return layer
+        forward = forward.dygraph_function
+    made = StaticFunction(forward, input_spec, build_strategy, full_graph, name="forward")
+    object.__setattr__(layer, "forward", made)
+    return layer
+
+
+def not_to_static(func=None):
+    """Marks a function: converted code calls it as it is, without converting it.
+
+    >>> import proa as paddle
+    >>> @paddle.jit.not_to_static
+    ... def helper(x):
+    ...     return x + 1
+    >>> float(paddle.jit.to_static(lambda x: helper(x))(paddle.zeros([])))
+    1.0
+    """
+    def mark(function):
+        function._proa_not_to_static = True
+        return function
+    return mark if func is None else mark(func)
+
+
+def ignore_module(modules):
+    """Functions of these modules are called as they are, without being converted."""
+    calls.ignore(modules if isinstance(modules, (list, tuple)) else [modules])
+
+
+def enable_to_static(enable_to_static_bool):
+    """False: converted functions run as they were written, until this is called with True."""
+    if not isinstance(enable_to_static_bool, bool):
+        raise TypeError(f"enable_to_static: expected True or False, got {enable_to_static_bool!r}")
+    Switch.on = enable_to_static_bool
+
+
+def set_code_level(level=100, also_to_stdout=False):
+    """Shows the converted source of functions converted from now on; a negative level: no more."""
+    _check_level("set_code_level", level)
+    Logging.code_level, Logging.to_stdout = level, bool(also_to_stdout)
+
+
+def set_verbosity(level=0, also_to_stdout=False):
+    """How much conversion tells: 0 nothing, 3 or more the converted source."""
+    _check_level("set_verbosity", level)
+    Logging.verbosity, Logging.to_stdout = level, bool(also_to_stdout)
+
+
+def _check_level(who, level):
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise TypeError(f"{who}: level must be an int, got {level!r}")
+
+
+class ProgramTranslator:
+    """The one switchboard of conversion.
+
+    >>> import proa as paddle
+    >>> paddle.jit.ProgramTranslator().enable(True)
+    """
+
+    _one = None
+
+    def __new__(cls, *args, **kwargs):
+        if cls._one is None:
+            cls._one = super().__new__(cls)
+        return cls._one
+
+    @classmethod
+    def get_instance(cls):
+        """The one there is."""
+        return cls()
+
+    @classmethod
+    def reset(cls):
+        """Everything as at the start."""
+        Switch.on = True
+
+    @property
+    def enable_to_static(self):
+        return Switch.on
+
+    def enable(self, enable_to_static):
+        """See paddle.jit.enable_to_static."""
+        if not isinstance(enable_to_static, bool):
+            raise TypeError(f"ProgramTranslator.enable: expected True or False, got {enable_to_static!r}")
+        Switch.on = enable_to_static
+
+    @staticmethod
+    def _static(function):
+        if not callable(function):
+            raise TypeError(f"ProgramTranslator: expected a function, got {type(function).__name__}")
+        return function if isinstance(function, StaticFunction) else StaticFunction(function)
+
+    def get_output(self, dygraph_func, *args, **kwargs):
+        """The function's result, computed by its program."""
+        return self._static(dygraph_func)(*args, **kwargs) if Switch.on else dygraph_func(*args, **kwargs)
+
+    def get_func(self, dygraph_func):
+        """The converted function: to be called while a program is built."""
+        return self._static(dygraph_func)._inline() if Switch.on else dygraph_func
+
+    def get_program(self, dygraph_func, *args, **kwargs):
+        """(main program, startup program, inputs, outputs) of a call."""
+        if not Switch.on:
+            raise RuntimeError("ProgramTranslator.get_program: conversion is switched off")
+        concrete, _ = self._static(dygraph_func)._find(args, kwargs)
+        return concrete.main_program, concrete.startup_program, concrete.inputs, concrete.outputs
+
+    def get_code(self, dygraph_func):
+        """The converted source of a function."""
+        return self._static(dygraph_func).code

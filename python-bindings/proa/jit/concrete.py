@@ -1,0 +1,192 @@
+"""A captured call: the program of one function for one kind of arguments, and what its results are to Python."""
+import threading
+import warnings
+
+from .. import _core
+from .dy2static.errors import ConversionError, explain
+from .dy2static.runtime import trees
+from .dy2static.runtime.values import Tensor, symbolic
+from .dy2static.transform import lines_of
+
+_thread = threading.local()
+
+
+def capturing():
+    """True while a function of this thread is being captured: calls inside belong to its program."""
+    return getattr(_thread, "depth", 0) > 0
+
+
+class _Capturing:
+    def __enter__(self):
+        _thread.depth = getattr(_thread, "depth", 0) + 1
+
+    def __exit__(self, *error):
+        _thread.depth -= 1
+
+
+class LayerState:
+    """What the capture of a layer's forward may leave behind in the layers: buffers that it assigned become results,
+    and everything else is put back."""
+
+    def __init__(self, layers):
+        self.layers = layers
+        self.before = [(layer, dict(layer._buffers), dict(vars(layer))) for layer in layers]
+
+    def collect(self):
+        """[(layer, name, the tensor that was there or None)], and their new values; the layers are as before."""
+        assigned, values = [], []
+        for layer, buffers, attributes in self.before:
+            for name, value in list(layer._buffers.items()):
+                old = buffers.get(name)
+                if value is not old and isinstance(value, Tensor):
+                    assigned.append((layer, name, old))
+                    values.append(value)
+            self._check(layer, attributes)
+        self.restore()
+        return assigned, values
+
+    def restore(self):
+        for layer, buffers, attributes in self.before:
+            if list(layer._buffers.items()) != list(buffers.items()):
+                layer._buffers.clear()
+                layer._buffers.update(buffers)
+            own = vars(layer)
+            for name in [name for name in own if name not in attributes]:
+                del own[name]
+            for name, value in attributes.items():
+                if own.get(name) is not value:
+                    own[name] = value
+
+    @staticmethod
+    def _check(layer, before):
+        for name, value in vars(layer).items():
+            leaves = []
+            trees.flatten(value, leaves)
+            if name[:1] != "_" and any(symbolic(leaf) for leaf in leaves):
+                raise ConversionError(f"{type(layer).__name__}.{name} was given tensors of the program inside a "
+                                      f"{type(value).__name__}: a program cannot keep them; return them, or keep one "
+                                      "tensor in an attribute of its own")
+            if name in before and before[name] is not value and name not in ("training",) and name[:1] != "_":
+                warnings.warn(f"to_static: {type(layer).__name__}.{name} is changed by the converted call, which a "
+                              "program does not repeat: make it a tensor", stacklevel=2)
+
+
+class Concrete:
+    """The program of a call. training: with its backward."""
+
+    def __init__(self, function, signature, bound, feeds, layers, training):
+        self.signature, self.bound, self.feeds, self.layers = signature, bound, feeds, layers
+        self.function, self.training = function, training
+        self.structure = self.leaves = None
+        self.assigned = []
+        self._compiled = self._program = None
+        self._last = None
+
+    def _run(self, *variables):
+        """What the capture calls: the function on variables; its tensors, and the buffers that it assigned."""
+        state = LayerState(self.layers)
+        for variable, feed in zip(variables, self.feeds):
+            variable.stop_gradient = feed.stop_gradient
+        try:
+            with _Capturing():
+                result = self.signature.call(self.function, self.bound, variables)
+            leaves = []
+            self.structure = trees.flatten(result, leaves)
+            self.assigned, values = state.collect()
+        finally:
+            state.restore()
+        self.leaves = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        self.count = len(tensors)
+        everything = tensors + values
+        self._last = list(variables), tensors
+        return everything or [_core.full([1], 0.0, _core.float32)]
+
+    def _specs(self):
+        return [(feed.name, list(feed.shape), feed.dtype) for feed in self.feeds]
+
+    def _explained(self, make):
+        try:
+            return make()
+        except Exception as error:
+            explain(error, lines_of)
+            raise
+
+    @property
+    def compiled(self):
+        if self._compiled is None:
+            self._compiled = self._explained(lambda: _core.compile(self._run, self._specs(), self.training))
+        return self._compiled
+
+    @property
+    def core_program(self):
+        return self.compiled.program
+
+    def capture(self):
+        """A program of its own, to be saved."""
+        was = _core.set_recording(False)
+        try:
+            return self._explained(lambda: _core.capture(self._run, self._specs()))
+        finally:
+            _core.set_recording(was)
+
+    def call(self, tensors):
+        """The function's result for these tensors."""
+        results = self.compiled.call(tensors)
+        if self.assigned:
+            self._assign(results[self.count:])
+        results = iter(results)
+        return trees.build(self.structure, iter([next(results) if leaf is None else leaf[0] for leaf in self.leaves]))
+
+    def _assign(self, values):
+        for (layer, name, old), value in zip(self.assigned, values):
+            if old is None or list(old.shape) != list(value.shape) or old.dtype != value.dtype:
+                layer._buffers[name] = value
+                layer._non_persistable_buffer_names_set.add(name)
+            else:
+                was = _core.set_recording(False)
+                try:
+                    old.set_value(value.detach())
+                finally:
+                    _core.set_recording(was)
+
+    # what people look at
+
+    @property
+    def main_program(self):
+        """The program, as paddle.static knows them."""
+        if self._program is None:
+            from ..static.program import Program
+            self._program = Program(self.core_program)._adopt_parameters()
+        return self._program
+
+    @property
+    def startup_program(self):
+        """Empty: parameters have their values."""
+        from ..static.program import Program
+        return Program()
+
+    def _found(self, names):
+        program = self.core_program
+        return [program.find(name) for name in names]
+
+    @property
+    def inputs(self):
+        """The variables that are fed."""
+        return self._found(self.core_program.inputs)
+
+    @property
+    def outputs(self):
+        """The variables that are returned."""
+        return self._found(self.core_program.outputs[:self.count])
+
+    @property
+    def parameters(self):
+        """The parameters and buffers of the layers that it runs."""
+        seen, found = set(), []
+        for layer in self.layers:
+            for tensor in (*layer._parameters.values(), *layer._buffers.values()):
+                if tensor is not None and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    found.append(tensor)
+        return found

@@ -1,0 +1,246 @@
+"""StaticFunction: what to_static makes of a function or method. It keeps one program for each kind of call."""
+import types
+import warnings
+from collections import OrderedDict
+
+from .. import _core
+from ..amp.auto_cast import state as amp_state
+from .concrete import Concrete, capturing
+from .dy2static.runtime.calls import converted
+from .dy2static.transform import convert_code, convert_function
+from .signature import Signature
+
+_KEPT = 128  # programs a function keeps
+
+
+class Switch:
+    """Whether converted functions run as programs."""
+    on = True
+
+
+class StaticFunction:
+    """Calls a Python function as a program. As an attribute of a class it is a method."""
+
+    def __init__(self, function, input_spec=None, build_strategy=None, full_graph=True, instance=None, name=None):
+        if isinstance(function, types.MethodType):
+            function, instance = function.__func__, function.__self__
+        self._function, self._instance = function, instance
+        self._spec, self._strategy, self._full_graph = input_spec, build_strategy, full_graph
+        self._converted = self._signature_ = self._layers_ = None
+        self._programs = OrderedDict()
+        self._held = None
+        self._name = name or function.__name__
+        for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(self, attribute, getattr(function, attribute, None))
+
+    # being a method
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        kept = instance.__dict__.get("_proa_static_methods")
+        if kept is None:
+            kept = instance.__dict__["_proa_static_methods"] = _Methods()
+        bound = kept.get(self._name)
+        if bound is None or bound._function is not self._function:
+            bound = kept[self._name] = StaticFunction(self._function, self._spec, self._strategy, self._full_graph,
+                                                      instance, self._name)
+        return bound
+
+    def __deepcopy__(self, memo):
+        import copy
+        return StaticFunction(self._function, self._spec, self._strategy, self._full_graph,
+                              copy.deepcopy(self._instance, memo), self._name)
+
+    # what is called
+
+    @property
+    def dygraph_function(self):
+        """The function as it was written."""
+        return types.MethodType(self._function, self._instance) if self._instance is not None else self._function
+
+    _dygraph_function = dygraph_function
+
+    def _inline(self):
+        """The converted function, bound."""
+        if self._converted is None:
+            self._converted = converted(self._function) if self._library() else convert_function(self._function)
+        if self._instance is None:
+            return self._converted
+        return types.MethodType(self._converted, self._instance)
+
+    _proa_inline = _inline
+
+    def _library(self):
+        from .dy2static.runtime.calls import is_users
+        return not is_users(self._function)
+
+    @property
+    def _signature(self):
+        if self._signature_ is None:
+            self._signature_ = Signature(self._function, self._instance is not None, self._spec)
+        return self._signature_
+
+    # layers whose mode and tensors the program depends on
+
+    def _roots(self):
+        from ..nn import Layer
+        found = []
+        function = self._function
+        values = [self._instance]
+        for cell in function.__closure__ or ():
+            try:
+                values.append(cell.cell_contents)
+            except ValueError:
+                pass
+        values += [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
+        for value in values:
+            value = getattr(value, "__self__", value)
+            if isinstance(value, Layer) and value not in found:
+                found.append(value)
+        return found
+
+    def _layers(self):
+        """Every layer that the function runs. Programs hold parameters: with others, they are made anew."""
+        parts = None if self._layers_ is None else _parts(self._layers_)
+        if parts is None or parts != self._held:
+            seen, found = set(), []
+            for root in self._roots():
+                for layer in root.sublayers(include_self=True):
+                    if id(layer) not in seen:
+                        seen.add(id(layer))
+                        found.append(layer)
+            self._programs.clear()
+            self._layers_, self._held = found, _parts(found)
+        return self._layers_
+
+    # calling
+
+    def __call__(self, *args, **kwargs):
+        if not Switch.on:
+            return self.dygraph_function(*args, **kwargs)
+        if capturing() or _core.program_current() is not None:
+            return self._inline()(*args, **kwargs)
+        if self._full_graph:
+            concrete, tensors = self._find(args, kwargs)
+            return concrete.call(tensors)
+        try:
+            concrete, tensors = self._find(args, kwargs)
+            concrete.compiled
+        except Exception as error:
+            warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {error}",
+                          stacklevel=2)
+            self._full_graph = False
+            return self.dygraph_function(*args, **kwargs)
+        return concrete.call(tensors)
+
+    def _find(self, args, kwargs):
+        """The Concrete for a call, and the tensors to feed."""
+        bound = self._signature.bind(args, kwargs)
+        return self._concrete(bound), bound.tensors
+
+    def _mode(self):
+        return (tuple([layer.training for layer in self._layers()]), _core.is_recording(), amp_state.level,
+                amp_state.dtype, _core.get_default_dtype())
+
+    def _concrete(self, bound):
+        mode = self._mode()
+        feeds = self._signature.feeds(bound)
+        key = bound.key(), tuple((feed.shape, feed.dtype) for feed in feeds), mode
+        found = self._programs.get(key)
+        if found is None:
+            found = Concrete(self._inline(), self._signature, bound, feeds, self._layers(), mode[1])
+            found.compiled
+            self._programs[key] = found
+            if len(self._programs) > _KEPT:
+                self._programs.popitem(last=False)
+        return found
+
+    # what people look at
+
+    @property
+    def code(self):
+        """The converted source."""
+        return convert_code(self._function).text
+
+    def concrete_for(self, specs=None):
+        """The Concrete of these InputSpecs, of input_spec, or of the one call there has been."""
+        specs = specs if specs is not None else self._spec
+        if specs is None:
+            if not self._programs and not self._signature.parameters:
+                specs = []
+            else:
+                return self._one()
+        return self._concrete(self._signature.bind_specs(specs))
+
+    def _one(self):
+        if not self._programs:
+            raise ValueError(f"{self._name} has no program yet: give it input_spec, or call it once before")
+        if len({key[:2] for key in self._programs}) > 1:
+            warnings.warn(f"to_static: {self._name} has {len(self._programs)} programs; the last one is taken",
+                          stacklevel=3)
+        return next(reversed(self._programs.values()))
+
+    concrete_program_specify_input_spec = concrete_for
+
+    @property
+    def concrete_program(self):
+        """The program with its inputs and outputs."""
+        return self.concrete_for()
+
+    @property
+    def main_program(self):
+        """The program of concrete_program."""
+        return self.concrete_program.main_program
+
+    @property
+    def inputs(self):
+        """The program's inputs."""
+        return self.concrete_program.inputs
+
+    @property
+    def outputs(self):
+        """The program's outputs."""
+        return self.concrete_program.outputs
+
+    @property
+    def program_cache(self):
+        """The programs by kind of call."""
+        return self._programs
+
+    @property
+    def input_spec(self):
+        return self._spec
+
+    def rollback(self):
+        """The function as it was written, put back where this one stood; returns it."""
+        instance = self._instance
+        if instance is None:
+            return self._function
+        own = instance.__dict__
+        own.get("_proa_static_methods", {}).pop(self._name, None)
+        method = types.MethodType(self._function, instance)
+        declared = getattr(type(instance), self._name, None)
+        if isinstance(declared, StaticFunction):
+            object.__setattr__(instance, self._name, method)
+        else:
+            own.pop(self._name, None)
+        return method
+
+    def __repr__(self):
+        return f"<StaticFunction {self.__qualname__}>"
+
+
+def _parts(layers):
+    """What identifies the layers' sublayers and parameters."""
+    return [id(one) for layer in layers for one in (*layer._sub_layers.values(), *layer._parameters.values())]
+
+
+class _Methods(dict):
+    """An instance's static methods: not part of copies and pickles, which make their own."""
+
+    def __deepcopy__(self, memo):
+        return _Methods()
+
+    def __reduce__(self):
+        return _Methods, ()
