@@ -319,8 +319,8 @@ proa_status svd_vjp(const proa_svd_args *a, proa_svd_grads *g)
 
 /* ---- eigenvalues --------------------------------------------------------------------------------- */
 
-/* dx = V·(diag(dw) + (Vᴴ·dV) ∘ F)·Vᴴ, F the reciprocal gaps of the eigenvalues w, which are read for dV only.
- * */
+/* dx = V·(diag(dw) + ½(K + Kᴴ))·Vᴴ, K = (Vᴴ·dV) ∘ F, F the reciprocal gaps of the eigenvalues w, which are
+ * read for dV only. */
 static proa_tensor *hermitian_d_x(proa_tensor *w, proa_tensor *v, proa_tensor *d_w, proa_tensor *d_v)
 {
     proa_tensor *left = PROA_NONE;
@@ -328,7 +328,8 @@ static proa_tensor *hermitian_d_x(proa_tensor *w, proa_tensor *v, proa_tensor *d
     if (given(d_v)) {
         proa_tensor *gap = gaps(w);
         if (is_complex(v)) gap = proa_cast(gap, d);
-        left = proa_matmul(v, proa_multiply(left_adjoint(v, d_v), gap));
+        proa_tensor *k = proa_multiply(left_adjoint(v, d_v), gap);
+        left = proa_matmul(v, proa_scale(proa_add(k, adjoint(k)), .scale = PROA_SCALAR(0.5)));
     }
     if (given(d_w)) left = sum_of(left, columns_by(v, is_complex(v) ? proa_cast(d_w, d) : d_w));
     return given(left) ? right_adjoint(left, v) : NULL;
