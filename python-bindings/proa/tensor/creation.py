@@ -14,7 +14,11 @@ def _default(dtype):
 
 
 def full(shape, fill_value, dtype=None, name=None):
-    """A tensor of this shape whose elements are all fill_value (a number or a one-element Tensor)."""
+    """A tensor of this shape whose elements are all fill_value (a number or a one-element Tensor).
+
+    >>> paddle.full([2, 2], 7, 'int32').tolist()
+    [[7, 7], [7, 7]]
+    """
     if isinstance(fill_value, str):
         fill_value = float(fill_value)
     return _core.full(shape, fill_value, _default(dtype))
@@ -62,7 +66,11 @@ def _is_integer(value):
 
 
 def arange(start=0, end=None, step=1, dtype=None, name=None):
-    """Values from start up to, not including, end; int64 if all three are integers, else the default dtype."""
+    """Values from start up to, not including, end; int64 if all three are integers, else the default dtype.
+
+    >>> paddle.arange(1, 7, 2).tolist()
+    [1, 3, 5]
+    """
     if end is None:
         start, end = 0, start
     if dtype is None:
@@ -72,7 +80,11 @@ def arange(start=0, end=None, step=1, dtype=None, name=None):
 
 
 def linspace(start, stop, num, dtype=None, name=None):
-    """num values at equal distances from start to stop, both included."""
+    """num values at equal distances from start to stop, both included.
+
+    >>> paddle.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
     return _core.linspace(start, stop, num, _default(dtype))
 
 
@@ -86,7 +98,11 @@ def logspace(start, stop, num, base=10.0, dtype=None, name=None):
 
 
 def eye(num_rows, num_columns=None, dtype=None, name=None):
-    """A matrix with ones on its diagonal."""
+    """A matrix with ones on its diagonal.
+
+    >>> paddle.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     for n, what in ((num_rows, "num_rows"), (num_columns, "num_columns")):
         if n is not None and (not hasattr(n, "__index__") or int(n) < 0):
             raise TypeError(f"eye: {what} must be a non-negative int, got {n!r}")
@@ -95,7 +111,12 @@ def eye(num_rows, num_columns=None, dtype=None, name=None):
 
 
 def meshgrid(*args, **kwargs):
-    """N 1-D tensors as N grids, each of shape [len of the first, len of the second, …]."""
+    """N 1-D tensors as N grids, each of shape [len of the first, len of the second, …].
+
+    >>> rows, columns = paddle.meshgrid(paddle.arange(2), paddle.arange(3))
+    >>> columns.tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
     kwargs.pop("name", None)
     if kwargs:
         raise TypeError(f"meshgrid: unexpected keyword arguments {sorted(kwargs)}")
@@ -148,7 +169,11 @@ def _corner_indices(row, col, dtype, keep):
 
 
 def tril_indices(row, col=None, offset=0, dtype="int64"):
-    """Row and column indices, [2, n], of the lower triangle of a row × col matrix."""
+    """Row and column indices, [2, n], of the lower triangle of a row × col matrix.
+
+    >>> paddle.tril_indices(2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
     return _corner_indices(row, row if col is None else col, dtype, lambda i, j: j - i <= offset)
 
 

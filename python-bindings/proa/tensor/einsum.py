@@ -93,7 +93,14 @@ def _pair(a, la, b, lb, keep):
 
 
 def einsum(equation, *operands):
-    """Sums of products of the operands' elements, as equation says: "ij,jk->ik" is a matrix product."""
+    """Sums of products of the operands' elements, as equation says: "ij,jk->ik" is a matrix product.
+
+    >>> x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> paddle.einsum('ij->ji', x).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    >>> paddle.einsum('ij,jk->ik', x, x).tolist()
+    [[7.0, 10.0], [15.0, 22.0]]
+    """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
     if not operands:

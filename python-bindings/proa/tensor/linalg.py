@@ -14,7 +14,11 @@ def mm(input, mat2, name=None):
 
 
 def norm(x, p="fro", axis=None, keepdim=False, name=None):
-    """The p-norm of x: of all elements, of vectors along an axis, or of matrices along two."""
+    """The p-norm of x: of all elements, of vectors along an axis, or of matrices along two.
+
+    >>> paddle.norm(paddle.to_tensor([3.0, 4.0])).item()
+    5.0
+    """
     if isinstance(p, str) and p != "fro":
         raise ValueError(f"norm: the only name for p is 'fro', got {p!r}")
     if not isinstance(p, str) and not is_number(p):
@@ -132,7 +136,11 @@ def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary", name=
 
 
 def tensordot(x, y, axes=2, name=None):
-    """Sums of products over axes of x and y: the last and first n, or those that the lists name."""
+    """Sums of products over axes of x and y: the last and first n, or those that the lists name.
+
+    >>> paddle.tensordot(paddle.ones([2, 3, 4]), paddle.ones([3, 4, 5]), axes=2).shape
+    [2, 5]
+    """
     if isinstance(axes, Tensor):
         axes = axes.tolist()
     if isinstance(axes, int):
@@ -164,7 +172,11 @@ def tensordot(x, y, axes=2, name=None):
 
 
 def bincount(x, weights=None, minlength=0, name=None):
-    """How often each number from 0 to the greatest occurs in x; with weights, their sums."""
+    """How often each number from 0 to the greatest occurs in x; with weights, their sums.
+
+    >>> paddle.bincount(paddle.to_tensor([0, 2, 2])).tolist()
+    [1, 0, 2]
+    """
     if dtype_name(x.dtype) not in ("int32", "int64"):
         raise TypeError(f"bincount: x must be int32 or int64, got {dtype_name(x.dtype)}")
     count = int(_core.max(x)) + 1 if x.shape[0] else 0

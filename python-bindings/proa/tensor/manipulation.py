@@ -43,7 +43,11 @@ def crop(x, shape=None, offsets=None, name=None):
 
 
 def split(x, num_or_sections, axis=0, name=None):
-    """x cut along axis into that many equal parts, or into parts of these lengths (one may be -1)."""
+    """x cut along axis into that many equal parts, or into parts of these lengths (one may be -1).
+
+    >>> [part.shape for part in paddle.split(paddle.ones([6, 2]), [1, 2, -1])]
+    [[1, 2], [2, 2], [3, 2]]
+    """
     axis = int(axis) if isinstance(axis, Tensor) else axis
     if isinstance(num_or_sections, (list, tuple)):
         return list(_core.split(x, plain_ints(num_or_sections), 0, axis))
@@ -53,7 +57,11 @@ def split(x, num_or_sections, axis=0, name=None):
 
 
 def chunk(x, chunks, axis=0, name=None):
-    """x cut along axis into chunks equal parts."""
+    """x cut along axis into chunks equal parts.
+
+    >>> [part.tolist() for part in paddle.chunk(paddle.arange(4), 2)]
+    [[0, 1], [2, 3]]
+    """
     if not isinstance(chunks, int):
         raise TypeError(f"chunk: chunks must be an int, got {type(chunks).__name__}")
     return split(x, chunks, axis)
@@ -67,7 +75,11 @@ def vsplit(x, num_or_sections, name=None):
 
 
 def unstack(x, axis=0, num=None):
-    """The list of x's slices along axis, without that axis."""
+    """The list of x's slices along axis, without that axis.
+
+    >>> [row.tolist() for row in paddle.unstack(paddle.eye(2))]
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise ValueError(f"unstack: axis must be in [-{ndim}, {ndim}), got {axis}")
@@ -85,7 +97,11 @@ def tensor_array_to_tensor(input, axis=1, use_stack=False, name=None):
 
 
 def broadcast_shape(x_shape, y_shape):
-    """The shape that x_shape and y_shape broadcast to."""
+    """The shape that x_shape and y_shape broadcast to.
+
+    >>> paddle.broadcast_shape([2, 1, 3], [4, 1])
+    [2, 4, 3]
+    """
     a, b = list(x_shape), list(y_shape)
     n = max(len(a), len(b))
     a, b = [1] * (n - len(a)) + a, [1] * (n - len(b)) + b
@@ -131,7 +147,11 @@ def rot90(x, k=1, axes=[0, 1], name=None):
 
 
 def moveaxis(x, source, destination, name=None):
-    """x with the axes source moved to the places destination, the others in their order."""
+    """x with the axes source moved to the places destination, the others in their order.
+
+    >>> paddle.moveaxis(paddle.ones([2, 3, 4]), 0, -1).shape
+    [3, 4, 2]
+    """
     src = [source] if isinstance(source, int) else list(source)
     dst = [destination] if isinstance(destination, int) else list(destination)
     ndim = len(x.shape)
@@ -220,7 +240,11 @@ def unfold(x, axis, size, step, name=None):
 
 
 def repeat_interleave(x, repeats, axis=None, name=None):
-    """x with each entry along axis (of flattened x without axis) repeated."""
+    """x with each entry along axis (of flattened x without axis) repeated.
+
+    >>> paddle.repeat_interleave(paddle.to_tensor([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
+    """
     if axis is None:
         x, axis = _core.flatten(x), 0
     axis = one_axis(axis, len(x.shape), "repeat_interleave")
@@ -256,7 +280,11 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
 
 
 def scatter_nd(index, updates, shape, name=None):
-    """Zeros of this shape with updates added at index."""
+    """Zeros of this shape with updates added at index.
+
+    >>> paddle.scatter_nd(paddle.to_tensor([[1], [1]]), paddle.to_tensor([2.0, 3.0]), [3]).tolist()
+    [0.0, 5.0, 0.0]
+    """
     return _core.scatter_nd_add(_core.full(shape, 0, updates.dtype), index, updates)
 
 
@@ -276,7 +304,12 @@ def _filled(x, mask, value):
 
 
 def masked_fill(x, mask, value, name=None):
-    """x with value (a number or 0-D Tensor) where mask is True."""
+    """x with value (a number or 0-D Tensor) where mask is True.
+
+    >>> x = paddle.to_tensor([1.0, -2.0])
+    >>> paddle.masked_fill(x, x < 0, 0.0).tolist()
+    [1.0, 0.0]
+    """
     if is_number(value) and x.shape == broadcast_shape(x.shape, mask.shape):
         return _core.masked_fill(x, mask, value)
     return _filled(x, mask, value)
@@ -348,7 +381,12 @@ def _check_inside(arr, indices, axis, what):
 
 
 def take_along_axis(arr, indices, axis, broadcast=True):
-    """The elements of arr that indices name along axis."""
+    """The elements of arr that indices name along axis.
+
+    >>> x = paddle.to_tensor([[3, 1], [2, 4]])
+    >>> paddle.take_along_axis(x, x.argsort(1), 1).tolist()
+    [[1, 3], [2, 4]]
+    """
     axis, shape = _along(arr, indices, axis, "take_along_axis")
     if not broadcast:
         _check_inside(arr, indices, axis, "take_along_axis")
@@ -386,7 +424,12 @@ def _optional(wanted, results):
 
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
-    """x's different elements in rising order (slices along axis), and what else is asked for."""
+    """x's different elements in rising order (slices along axis), and what else is asked for.
+
+    >>> values, counts = paddle.unique(paddle.to_tensor([2, 1, 2]), return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([1, 2], [1, 2])
+    """
     wanted = (return_index, return_inverse, return_counts)
     if axis is not None:
         axis = one_axis(axis, len(x.shape), "unique")

@@ -10,7 +10,11 @@ __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin"
 
 
 def add_n(inputs, name=None):
-    """The sum of a list of tensors."""
+    """The sum of a list of tensors.
+
+    >>> paddle.add_n([paddle.ones([2])] * 3).tolist()
+    [3.0, 3.0]
+    """
     if isinstance(inputs, Tensor):
         return _core.assign(inputs)
     if not inputs:
@@ -22,7 +26,11 @@ def add_n(inputs, name=None):
 
 
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
-    """x·scale + bias, or (x + bias)·scale; act names an activation to put on top."""
+    """x·scale + bias, or (x + bias)·scale; act names an activation to put on top.
+
+    >>> paddle.scale(paddle.to_tensor([1.0, 2.0]), 3.0, bias=1.0).tolist()
+    [4.0, 7.0]
+    """
     out = _core.scale(x, scale, float(bias), bias_after_scale)
     return out if act is None else getattr(_core, act)(out)
 
@@ -67,7 +75,11 @@ def inner(x, y, name=None):
 
 
 def outer(x, y, name=None):
-    """The matrix of all products of x's elements with y's."""
+    """The matrix of all products of x's elements with y's.
+
+    >>> paddle.outer(paddle.to_tensor([1, 2]), paddle.to_tensor([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
     return _core.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
 
 
@@ -78,7 +90,11 @@ def logaddexp(x, y, name=None):
 
 
 def cumsum(x, axis=None, dtype=None, name=None):
-    """Running sums along axis, of flattened x without axis."""
+    """Running sums along axis, of flattened x without axis.
+
+    >>> paddle.cumsum(paddle.to_tensor([1, 2, 3])).tolist()
+    [1, 3, 6]
+    """
     if dtype is not None:
         x = _core.cast(x, dtype)
     return _core.cumsum(x, -1 if axis is None else axis, None, axis is None)
@@ -154,7 +170,11 @@ def lcm(x, y, name=None):
 
 
 def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
-    """Differences of neighbours along axis, n times over."""
+    """Differences of neighbours along axis, n times over.
+
+    >>> paddle.diff(paddle.to_tensor([1, 4, 9])).tolist()
+    [3, 5]
+    """
     if n < 1:
         raise ValueError(f"diff: n must be at least 1, got {n}")
     axis = axis + len(x.shape) if axis < 0 else axis
@@ -248,7 +268,11 @@ def polygamma(x, n, name=None):
 
 
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
-    """x with NaN and the infinities replaced by numbers (the dtype's greatest and least by default)."""
+    """x with NaN and the infinities replaced by numbers (the dtype's greatest and least by default).
+
+    >>> paddle.nan_to_num(paddle.to_tensor([float('nan'), 2.0])).tolist()
+    [0.0, 2.0]
+    """
     kind = dtype_name(x.dtype)
     if kind not in ("float32", "float64"):
         raise AssertionError(f"nan_to_num: x must be float32 or float64, got {kind}")
@@ -274,7 +298,11 @@ def nanmean(x, axis=None, keepdim=False, name=None):
 
 
 def count_nonzero(x, axis=None, keepdim=False, name=None):
-    """How many elements are not zero."""
+    """How many elements are not zero.
+
+    >>> paddle.count_nonzero(paddle.to_tensor([0, 3, 4])).item()
+    2
+    """
     return _core.sum(_core.cast(_core.cast(x, "bool"), "int64"), [] if axis is None else axis, None, keepdim)
 
 
@@ -335,7 +363,11 @@ def _trapezoids(y, x, dx, axis, what):
 
 
 def trapezoid(y, x=None, dx=None, axis=-1, name=None):
-    """The integral of y along axis by the trapezoid rule."""
+    """The integral of y along axis by the trapezoid rule.
+
+    >>> paddle.trapezoid(paddle.to_tensor([1.0, 2.0, 3.0])).item()
+    4.0
+    """
     parts, axis = _trapezoids(y, x, dx, axis, "trapezoid")
     return _core.sum(parts, [axis])
 

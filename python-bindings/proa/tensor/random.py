@@ -54,7 +54,11 @@ def _range(low, high, what):
 
 
 def randint(low=0, high=None, shape=[1], dtype=None, name=None):
-    """Integers drawn evenly from [low, high), or from [0, low) without high."""
+    """Integers drawn evenly from [low, high), or from [0, low) without high.
+
+    >>> paddle.randint(0, 10, [2, 3]).shape
+    [2, 3]
+    """
     low, high = _range(low, high, "randint")
     return _core.randint(low, high, shape, "int64" if dtype is None else dtype)
 
@@ -66,7 +70,11 @@ def randint_like(x, low=0, high=None, dtype=None, name=None):
 
 
 def randperm(n, dtype="int64", name=None):
-    """The numbers 0 … n - 1 in random order."""
+    """The numbers 0 … n - 1 in random order.
+
+    >>> sorted(paddle.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
     return _core.randperm(n, dtype)
 
 

@@ -6,7 +6,11 @@ __all__ = ["bucketize", "mode", "nonzero", "sort", "where", "where_"]
 
 
 def nonzero(x, as_tuple=False):
-    """The indices of x's non-zero elements: a matrix with one a row, or with as_tuple a column for each axis."""
+    """The indices of x's non-zero elements: a matrix with one a row, or with as_tuple a column for each axis.
+
+    >>> paddle.nonzero(paddle.to_tensor([0, 5, 6])).tolist()
+    [[1], [2]]
+    """
     out = _core.nonzero(x)
     if not as_tuple:
         return out
@@ -22,7 +26,12 @@ def _branch(value):
 
 
 def where(condition, x=None, y=None, name=None):
-    """x where condition is True, else y (Tensors or numbers); with condition alone, where it is True."""
+    """x where condition is True, else y (Tensors or numbers); with condition alone, where it is True.
+
+    >>> x = paddle.to_tensor([1.0, -2.0])
+    >>> paddle.where(x > 0, x, -x).tolist()
+    [1.0, 2.0]
+    """
     if x is None and y is None:
         return nonzero(condition, True)
     if x is None or y is None:
@@ -45,7 +54,11 @@ def where_(condition, x=None, y=None, name=None):
 
 
 def sort(x, axis=-1, descending=False, name=None):
-    """x's values in rising (or falling) order along axis."""
+    """x's values in rising (or falling) order along axis.
+
+    >>> paddle.sort(paddle.to_tensor([3, 1, 2]), descending=True).tolist()
+    [3, 2, 1]
+    """
     return _core.sort(x, axis, descending)[0]
 
 

@@ -11,7 +11,11 @@ def _axes(axis):
 
 
 def var(x, axis=None, unbiased=True, keepdim=False, name=None):
-    """The variance along axis: squared distances from the mean, summed, over n - 1 (n if not unbiased)."""
+    """The variance along axis: squared distances from the mean, summed, over n - 1 (n if not unbiased).
+
+    >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
+    1.0
+    """
     axis = _axes(axis)
     away = _core.subtract(x, _core.mean(x, axis, True))
     count = 1
@@ -28,7 +32,11 @@ def std(x, axis=None, unbiased=True, keepdim=False, name=None):
 
 
 def median(x, axis=None, keepdim=False, name=None):
-    """The middle value along axis; of an even number, the mean of the two middle ones. NaN if there is one."""
+    """The middle value along axis; of an even number, the mean of the two middle ones. NaN if there is one.
+
+    >>> paddle.median(paddle.to_tensor([5.0, 1.0, 3.0])).item()
+    3.0
+    """
     if not isinstance(x, Tensor):
         raise TypeError(f"median: x must be a Tensor, got {type(x).__name__}")
     if 0 in x.shape:
@@ -118,7 +126,11 @@ def _quantiles(x, q, axis, keepdim, skip_nan, what):
 
 
 def quantile(x, q, axis=None, keepdim=False):
-    """The q-quantiles (0 ≤ q ≤ 1, a number or list) along axis in float64; NaN if there is one."""
+    """The q-quantiles (0 ≤ q ≤ 1, a number or list) along axis in float64; NaN if there is one.
+
+    >>> paddle.quantile(paddle.to_tensor([0.0, 1.0, 2.0]), 0.25).item()
+    0.5
+    """
     return _quantiles(x, q, axis, keepdim, False, "quantile")
 
 

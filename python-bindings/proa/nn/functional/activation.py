@@ -33,7 +33,11 @@ def softshrink(x, threshold=0.5, name=None):
 
 
 def prelu(x, weight, data_format="NCHW", name=None):
-    """x where positive, else weight * x; weight has one value, or one a channel."""
+    """x where positive, else weight * x; weight has one value, or one a channel.
+
+    >>> paddle.nn.functional.prelu(paddle.to_tensor([-2.0, 3.0]), paddle.to_tensor([0.5])).tolist()
+    [-1.0, 3.0]
+    """
     shape = weight.shape
     if len(shape) > 1:
         raise AssertionError(f"prelu: weight must have 0 or 1 axes, got shape {shape}")
@@ -60,7 +64,11 @@ def rrelu(x, lower=1.0 / 8.0, upper=1.0 / 3.0, training=True, name=None):
 
 
 def softmax(x, axis=-1, dtype=None, name=None):
-    """exp(x) / sum(exp(x)) along an axis, in dtype if one is given."""
+    """exp(x) / sum(exp(x)) along an axis, in dtype if one is given.
+
+    >>> paddle.nn.functional.softmax(paddle.to_tensor([0.0, 0.0])).tolist()
+    [0.5, 0.5]
+    """
     return _core.softmax(x if dtype is None else _core.cast(x, dtype), axis)
 
 
@@ -75,7 +83,11 @@ def log_softmax(x, axis=-1, dtype=None, name=None):
 
 
 def glu(x, axis=-1, name=None):
-    """The first half of x along an axis times the sigmoid of the second."""
+    """The first half of x along an axis times the sigmoid of the second.
+
+    >>> paddle.nn.functional.glu(paddle.to_tensor([4.0, 0.0])).tolist()
+    [2.0]
+    """
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"glu: axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
     a, b = _core.split(x, (), 2, axis)

@@ -6,7 +6,12 @@ from ._args import ints
 # ---- dropout -----------------------------------------------------------------------------------------------------
 
 def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=None):
-    """Zeros with probability p in training; axis: one draw for all positions that differ in other axes only."""
+    """Zeros with probability p in training; axis: one draw for all positions that differ in other axes only.
+
+    >>> x = paddle.nn.functional.dropout(paddle.ones([1000]), 0.5)
+    >>> sorted(set(x.tolist()))
+    [0.0, 2.0]
+    """
     if isinstance(p, (float, int)):
         if p == 0:
             return x
@@ -68,7 +73,11 @@ _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     """x with its spatial axes padded: two numbers an axis, last axis first; or, in mode constant, two numbers for
-    every axis of x, first axis first."""
+    every axis of x, first axis first.
+
+    >>> paddle.nn.functional.pad(paddle.ones([1, 1, 2, 2]), [1, 1, 0, 0]).shape
+    [1, 1, 2, 4]
+    """
     if mode not in _PAD_MODES:
         raise AssertionError(f"pad: mode must be one of {', '.join(_PAD_MODES)}, got {mode!r}")
     data_format = data_format.upper()
@@ -106,7 +115,11 @@ _SAMPLE_FORMATS = {3: {"NCW": "NCL", "NWC": "NLC"}, 4: {"NCHW": "NCHW", "NHWC": 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, align_mode=0,
                 data_format="NCHW", name=None):
-    """x resampled to `size`, or to its size times scale_factor, on the spatial axes."""
+    """x resampled to `size`, or to its size times scale_factor, on the spatial axes.
+
+    >>> paddle.nn.functional.interpolate(paddle.ones([1, 3, 4, 4]), scale_factor=2).shape
+    [1, 3, 8, 8]
+    """
     mode, n = mode.lower(), x.ndim - 2
     if mode not in _MODES:
         raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
@@ -214,7 +227,12 @@ def fold(x, output_sizes, kernel_sizes, strides=1, paddings=0, dilations=1, name
 # ---- similarities and bilinear forms -----------------------------------------------------------------------------
 
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
-    """The cosine of the angle between x1 and x2 along an axis."""
+    """The cosine of the angle between x1 and x2 along an axis.
+
+    >>> x = paddle.to_tensor([[1.0, 0.0], [1.0, 1.0]])
+    >>> paddle.nn.functional.cosine_similarity(x, 2 * x, axis=1).numpy().round(3).tolist()
+    [1.0, 1.0]
+    """
     both = _core.sum(_core.multiply(x1, x2), axis)
     norms = _core.sum(_core.square(x1), axis) * _core.sum(_core.square(x2), axis)
     return both / _core.sqrt(_core.clip(norms, eps * eps))

@@ -3,7 +3,11 @@ from ... import _core
 
 
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
-    """For each length in x a row of maxlen (default: the longest) values: 1 below the length, else 0."""
+    """For each length in x a row of maxlen (default: the longest) values: 1 below the length, else 0.
+
+    >>> paddle.nn.functional.sequence_mask(paddle.to_tensor([1, 3]), maxlen=3).tolist()
+    [[1, 0, 0], [1, 1, 1]]
+    """
     if isinstance(maxlen, _core.Tensor):
         maxlen = int(maxlen)
     if maxlen is None:

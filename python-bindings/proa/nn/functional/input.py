@@ -6,6 +6,9 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     """Row weight[x] for every entry of x; rows at padding_idx are zeros without a gradient.
 
     weight's gradient is dense; sparse is accepted, and changes neither values nor gradients.
+
+    >>> paddle.nn.functional.embedding(paddle.to_tensor([2, 0]), paddle.eye(3)).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     rows = weight.shape[0]
     if padding_idx is None:

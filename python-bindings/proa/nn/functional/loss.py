@@ -34,6 +34,10 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
 
     label: class numbers with or without the class axis, or distributions of input's shape (soft_label).
     weight: one value a class; the mean divides by the weights of the labels that count.
+
+    >>> scores = paddle.to_tensor([[9.0, 0.0], [0.0, 9.0]])
+    >>> bool(paddle.nn.functional.cross_entropy(scores, paddle.to_tensor([0, 1])) < 1e-3)
+    True
     """
     if reduction not in ("mean", "sum", "none"):
         reduction_of(reduction, "cross_entropy")
@@ -88,7 +92,12 @@ def _label_weights(input, label, weight, ignore_index, soft_label, axis, shape):
 
 
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
-    """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] names."""
+    """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] names.
+
+    >>> likely = paddle.nn.functional.log_softmax(paddle.to_tensor([[0.0, 0.0]]))
+    >>> round(paddle.nn.functional.nll_loss(likely, paddle.to_tensor([1])).item(), 4)
+    0.6931
+    """
     reduction_of(reduction, "nll_loss")
     if input.ndim < 2 or input.ndim - 1 != label.ndim:
         raise ValueError(f"nll_loss: input must be [N, C, ...] and label [N, ...], got shapes {input.shape} and "
@@ -111,7 +120,11 @@ def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean"
 
 
 def mse_loss(input, label, reduction="mean", name=None):
-    """The squared difference."""
+    """The squared difference.
+
+    >>> paddle.nn.functional.mse_loss(paddle.to_tensor([1.0, 3.0]), paddle.to_tensor([1.0, 1.0])).item()
+    2.0
+    """
     return reduced(_core.square(_core.subtract(input, label)), reduction, "mse_loss")
 
 
