@@ -4,6 +4,7 @@ import importlib.metadata
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as scratch:
         plain = pathlib.Path(scratch) / _cmake.build_wheel(scratch, config_settings, metadata_directory)
         out = pathlib.Path(scratch, "repaired")
-        _add_licences(plain, pathlib.Path(scratch, "unpacked"))
+        _prepare(plain, pathlib.Path(scratch, "unpacked"))
         command = [sys.executable, "-m", "auditwheel", "repair", "--strip", "--wheel-dir", str(out), str(plain)]
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         found = list(out.glob("*.whl"))
@@ -35,11 +36,23 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         return found[0].name
 
 
-def _add_licences(wheel, folder):
-    """Writes the licences of the libraries that the wheel carries or is about to into its dist-info."""
+def _prepare(wheel, folder):
+    """What auditwheel is to find: licences of all libraries in dist-info, and libraries aligned to small pages."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    info = next(folder.glob("*.dist-info")).name
+    licences = next(folder.glob("*.dist-info")) / "licenses/bundled"
+    licences.mkdir(parents=True)
+    for name, text in _licences(folder).items():
+        (licences / f"{name}.txt").write_bytes(text)
+    for library in folder.rglob("*.so*"):
+        library.write_bytes(_small_pages(library.read_bytes()))
+    with zipfile.ZipFile(wheel, "w") as archive:  # auditwheel writes RECORD anew, and compresses
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
+
+
+def _licences(folder):
+    """{name: text} for the libraries that the wheel carries or is about to."""
     texts = {}
     for file in importlib.metadata.files("onednn-cpu-gomp") or [] if list(folder.rglob("libdnnl.so*")) else []:
         if "share/doc/onednn" in str(file) and file.name != "README":
@@ -52,9 +65,22 @@ def _add_licences(wheel, folder):
         else:
             where = pathlib.Path("/usr/share/doc", package).resolve()  # libgomp1's is gcc-12-base's
             texts[where.name] = (where / "copyright").read_bytes()
-    with zipfile.ZipFile(wheel, "a", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in sorted(texts.items()):  # auditwheel writes them into RECORD
-            archive.writestr(f"{info}/licenses/bundled/{name}.txt", text)
+    return texts
+
+
+def _small_pages(elf):
+    """A 64-bit ELF file whose segments ask for pages of 4 KiB, not 2 MiB: patchelf appends to it in whole pages."""
+    if elf[:6] != b"\x7fELF\x02\x01":
+        return elf
+    data = bytearray(elf)
+    table, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for at in range(table, table + size * count, size):
+        kind, = struct.unpack_from("<I", data, at)
+        align, = struct.unpack_from("<Q", data, at + 48)
+        if kind == 1 and align == 0x200000:  # PT_LOAD
+            struct.pack_into("<Q", data, at + 48, 0x1000)
+    return bytes(data)
 
 
 def _outside(folder):
