@@ -42,6 +42,31 @@ proa_status full_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", proa_full(read_shape(r, zeros), v, .dtype = d));
 }
 
+/* The shape attribute with one dim as long as one of Input's. */
+proa_status full_read_batch_size_like(proa_wire_reader *r)
+{
+    proa_tensor *like = proa_wire_input(r, "Input"), *supplied[PROA_MAX_DIMS] = {NULL};
+    proa_dtype d = proa_wire_dtype(r, "dtype", PROA_F32);
+    proa_ints given = proa_wire_ints(r, "shape");
+    int64_t shape[PROA_MAX_DIMS], from = proa_wire_int(r, "input_dim_idx", 0);
+    int64_t to = proa_wire_int(r, "output_dim_idx", 0);
+    if (!like) return proa_error();
+    if (given.count > PROA_MAX_DIMS || to < 0 || to >= given.count || from < 0 || from >= proa_ndim(like))
+        return proa_fail(PROA_ERR_CORRUPT,
+                         "fill_constant_batch_size_like: dim %lld of %s does not give dim %lld of %lld",
+                         (long long)from, proa__tensor_text(like), (long long)to, (long long)given.count);
+    for (int64_t i = 0; i < given.count; i++) shape[i] = given.at[i];
+    shape[to] = like->shape[from];
+    proa_ints all = {given.count, shape, NULL, NULL};
+    if (shape[to] < 0) { /* a program's variable supplies it */
+        shape[to] = 0;
+        supplied[to] = proa_slice(proa_shape(like), PROA_INTS(0), PROA_INTS(from), PROA_INTS(from + 1));
+        if (!supplied[to]) return proa_error();
+        all.tensors = supplied;
+    }
+    return proa_wire_result(r, "Out", proa_full(all, read_value(r, d), .dtype = d));
+}
+
 static proa_status put_value(proa_wire_writer *w, const proa_scalar *s)
 {
     char text[64] = "";
@@ -58,25 +83,48 @@ static proa_status put_value(proa_wire_writer *w, const proa_scalar *s)
     return proa_wire_put_string(w, "str_value", text);
 }
 
+/* What all of fill_constant's attributes but its shape say, and its output. */
+static proa_status put_fill(proa_wire_writer *w, proa_dtype d, const proa_scalar *value, proa_tensor *out)
+{
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", d));
+    PROA_TRY(put_value(w, value));
+    PROA_TRY(proa_wire_put_int(w, "force_cpu", PROA_WIRE_BOOLEAN, 0));
+    PROA_TRY(proa_wire_put_int(w, "place_type", PROA_WIRE_INT, -1));
+    return proa_wire_put_output(w, "Out", out);
+}
+
+/* The entries of a shape that are numbers, among tensors, as constants of the program. */
+static proa_status put_entries(proa_wire_writer *w, const proa_ints *shape, proa_tensor **entries)
+{
+    const proa_meta one = {.dtype = PROA_I64, .ndim = 1, .shape = {1}};
+    for (int64_t i = 0; i < shape->count; i++) {
+        proa_scalar value = proa_scalar_int(shape->at ? shape->at[i] : 0);
+        entries[i] = shape->tensors[i];
+        if (entries[i]) continue;
+        entries[i] = proa_wire_temporary(w, &one);
+        if (!entries[i]) return proa_error();
+        PROA_TRY(proa_wire_op(w, "fill_constant"));
+        PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, PROA_INTS(1)));
+        PROA_TRY(put_fill(w, PROA_I64, &value, entries[i]));
+    }
+    return PROA_OK;
+}
+
 proa_status full_write(const void *args, proa_wire_writer *w)
 {
     const proa_full_args *a = args;
+    proa_tensor *entries[PROA_MAX_DIMS] = {NULL};
+    int64_t listed = a->shape.tensors ? a->shape.count : 0;
+    if (listed > PROA_MAX_DIMS)
+        return proa_fail(PROA_ERR_UNSUPPORTED, "full: shape has %lld entries; expected %d at most",
+                         (long long)listed, PROA_MAX_DIMS);
+    if (listed) PROA_TRY(put_entries(w, &a->shape, entries));
     PROA_TRY(proa_wire_op(w, "fill_constant"));
     if (a->shape.tensor) PROA_TRY(proa_wire_put_input(w, "ShapeTensor", a->shape.tensor));
-    for (int64_t i = 0; a->shape.tensors && i < a->shape.count; i++)
-        if (!a->shape.tensors[i])
-            return proa_fail(
-                PROA_ERR_UNSUPPORTED,
-                "full: shape: a list of numbers and tensors has no Paddle form here; pass one tensor");
-    for (int64_t i = 0; a->shape.tensors && i < a->shape.count; i++)
-        PROA_TRY(proa_wire_put_input(w, "ShapeTensorList", a->shape.tensors[i]));
+    for (int64_t i = 0; i < listed; i++) PROA_TRY(proa_wire_put_input(w, "ShapeTensorList", entries[i]));
     proa_ints shape = {a->shape.tensors || a->shape.tensor ? 0 : a->shape.count, a->shape.at, NULL, NULL};
     PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, shape));
-    PROA_TRY(proa__wire_put_dtype(w, "dtype", proa__dtype_or_default(a->dtype)));
-    PROA_TRY(put_value(w, &a->fill_value));
-    PROA_TRY(proa_wire_put_int(w, "force_cpu", PROA_WIRE_BOOLEAN, 0));
-    PROA_TRY(proa_wire_put_int(w, "place_type", PROA_WIRE_INT, -1));
-    return proa_wire_put_output(w, "Out", a->out);
+    return put_fill(w, proa__dtype_or_default(a->dtype), &a->fill_value, a->out);
 }
 
 proa_status full_like_read(proa_wire_reader *r)

@@ -95,6 +95,8 @@ proa_status cast_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
     PROA_TRY(proa__wire_put_dtype(w, "in_dtype", (proa_dtype)a->x->dtype));
     PROA_TRY(proa__wire_put_dtype(w, "out_dtype", a->dtype));
+    /* Paddle's jit.load appends a backward, and cast's asks for this one. */
+    PROA_TRY(proa_wire_put_int(w, "use_mkldnn", PROA_WIRE_BOOLEAN, 0));
     return proa_wire_put_output(w, "Out", a->out);
 }
 

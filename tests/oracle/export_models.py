@@ -59,6 +59,31 @@ class Encoder(nn.Layer):
         return self.out(self.encoder(self.embed(ids)))
 
 
+class Algebra(nn.Layer):
+    """Every op of linear algebra that Paddle's programs have; of vectors, what does not depend on their signs."""
+
+    def __init__(self):
+        super().__init__()
+        self.right = self.create_parameter([4, 2], default_initializer=nn.initializer.Constant(0.5))
+
+    def forward(self, x):
+        la, eye = paddle.linalg, paddle.eye(4)
+        a, s = x * 0.3 + 1.5 * eye, paddle.matmul(x, x, transpose_y=True) + eye
+        factor, (q, r) = la.cholesky(s), la.qr(a)
+        u, sigma, vh = la.svd(a)
+        w, v = la.eigh(s)
+        packed, pivots = la.lu(a)
+        _, lower, upper = la.lu_unpack(packed, pivots)
+        solution = la.lstsq(a, paddle.matmul(x, self.right), driver="gelsd")[0]
+        numbers = [la.det(a), la.slogdet(a)[1], paddle.norm(x, "fro", [1, 2]), la.matrix_rank(a).astype("float32"),
+                   paddle.sum(paddle.abs(la.eigvals(a)), axis=-1), paddle.abs(la.eig(s)[1]).sum(axis=[1, 2])]
+        return (la.inv(a), la.solve(a, self.right), la.triangular_solve(a, self.right, upper=False), factor,
+                la.cholesky_solve(paddle.matmul(x, self.right), factor), la.matrix_power(a, 3), q, r, paddle.abs(u),
+                sigma, paddle.abs(vh), w, paddle.abs(v), la.eigvalsh(s, UPLO="U"), packed, lower, upper, solution,
+                nn.functional.normalize(x, axis=1), paddle.norm(x, 3, axis=2, keepdim=True), la.pinv(a),
+                paddle.stack([paddle.reshape(v, [-1]) for v in numbers], axis=1), x + la.multi_dot([self.right, self.right.t(), self.right])[:, :1])
+
+
 def models():
     from paddle.vision.models import LeNet, mobilenet_v2, resnet18
     image = InputSpec([None, 3, 64, 64], "float32", "image")
@@ -71,6 +96,7 @@ def models():
     yield "resnet18", resnet18(num_classes=10), [image], [f(2, 3, 64, 64)]
     yield "mobilenet_v2", mobilenet_v2(num_classes=10), [image], [f(2, 3, 64, 64)]
     yield "encoder", Encoder(), [InputSpec([None, 12], "int64", "ids")], [x.randint(0, 50, (2, 12)).astype("int64")]
+    yield "algebra", Algebra(), [InputSpec([None, 4, 4], "float32", "x")], [f(3, 4, 4)]
     yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
 
 
