@@ -14,6 +14,7 @@ static inline void clear(proa_node *n)
     n->in_place = false;
     n->n_saved = 0;
     n->metas = NULL;
+    n->likes = NULL;
     n->infos = NULL;
     n->info = NULL;
     n->pass = 0;
