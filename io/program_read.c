@@ -42,6 +42,7 @@ static proa_status check_types(proa__load *l)
         for (size_t i = 0; i < l->pb->blocks[b]->n_ops; i++) {
             const pb_op *op = l->pb->blocks[b]->ops[i];
             if (is_marker(op) || proa__forms_next(&l->forms, NULL, op->type)) continue;
+            if (proa__is_grad_of_form(&l->forms, op->type)) continue;
             size_t k = 0;
             while (k < n && strcmp(unknown[k], op->type) != 0) k++;
             if (k < n) continue;
@@ -280,8 +281,12 @@ static proa_status read_ops(proa__load *l, proa__level *level)
     column *list = proa__arena_array(&l->arena, b->n_ops, sizeof *list);
     proa_var **vars = proa__arena_array(&l->arena, b->n_ops, sizeof(proa_var *));
     if (!list || !vars) return proa_error();
+    level->starts = proa__arena_array(&l->arena, b->n_ops + 1, sizeof *level->starts);
+    if (!level->starts) return proa_error();
     for (size_t i = 0; i < b->n_ops; i++) {
-        proa_wire_reader r = {l, level, b->ops[i], level->block->n_vars};
+        level->starts[i] = level->block->n_ops;
+        level->starts[i + 1] = level->starts[i];
+        proa_wire_reader r = {l, level, b->ops[i], level->block->n_vars, i};
         const pb_attr *role = proa__attr_find(r.desc, "op_role");
         int64_t number = 0;
         proa_status status = PROA_OK;
@@ -289,6 +294,7 @@ static proa_status read_ops(proa__load *l, proa__level *level)
         if (!is_marker(r.desc)) status = proa__read_op(&r);
         else if (level == l->levels && r.desc->type[2] == 't') status = read_fetch(&r, &list[n++]);
         if (status != PROA_OK) return place_error(l, level, i);
+        level->starts[i + 1] = level->block->n_ops;
     }
     l->program->role = 0;
     if (level != l->levels) return PROA_OK;

@@ -10,6 +10,7 @@ typedef struct proa__level {
     const pb_block *pb;
     proa_block *block;
     proa__map names; /* name → tensor that it means now (a variable's handle or a constant) */
+    int32_t *starts; /* IR ops before each op of the file, and behind the last */
 } proa__level;
 
 /* A variable and the name it shall have when all is read. */
@@ -36,6 +37,7 @@ struct proa_wire_reader {
     proa__level *level;
     const pb_op *desc;
     int32_t first_var; /* variables with a lower index were there before this op */
+    size_t at;         /* the op's place in its block of the file */
 };
 
 const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name);
@@ -48,6 +50,10 @@ proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *
 proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t);
 /* Reads one op through the form that fits it, into the level's block, which must be open for capture. */
 proa_status proa__read_op(proa_wire_reader *r);
+/* Whether `type` is T_grad and the table has a form of T. */
+bool proa__is_grad_of_form(const proa__forms *forms, const char *type);
+/* Reads such an op. */
+proa_status proa__read_grad(proa_wire_reader *r);
 /* Reads block `index` of the file into a new IR block below `parent`. */
 proa_block *proa__read_block(proa__load *l, int64_t index, proa__level *parent);
 

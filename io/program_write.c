@@ -109,11 +109,13 @@ static proa_status put_root(proa_wire_writer *w, const proa_program *p)
     proa_meta none = {0};
     const char **fetched = proa__arena_array(w->arena, (size_t)proa__root(p)->n_outputs, sizeof *fetched);
     if (!fetched) return proa_error();
-    for (int32_t i = proa__root(p)->n_inputs; i-- > 0;) PROA_TRY(put_marker(w, "feed", "feed", proa__root(p)->inputs[i]->name, i));
+    for (int32_t i = proa__root(p)->n_inputs; i-- > 0;)
+        PROA_TRY(put_marker(w, "feed", "feed", proa__root(p)->inputs[i]->name, i));
     PROA_TRY(put_ops(w));
     w->role = 0;
     for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) PROA_TRY(put_output(w, p, i, &fetched[i]));
-    for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) PROA_TRY(put_marker(w, "fetch", fetched[i], "fetch", i));
+    for (int32_t i = 0; i < proa__root(p)->n_outputs; i++)
+        PROA_TRY(put_marker(w, "fetch", fetched[i], "fetch", i));
     proa__close_op(w);
     if (w->vars.count > 1) qsort(w->vars.at, w->vars.count, sizeof *w->vars.at, by_var_name);
     PROA_TRY(proa__put_var(w, "feed", &none, PB_FEED_MINIBATCH, true, 0));
@@ -184,10 +186,12 @@ static proa_status write_model(proa__arena *arena, const proa_program *p, proa__
 }
 
 proa_status proa_program_encode(const proa_program *p, bool plain,
-                                proa_status (*put)(const void *data, size_t bytes, void *context), void *context)
+                                proa_status (*put)(const void *data, size_t bytes, void *context),
+                                void *context)
 {
     PROA_TRY(proa_error());
-    if (!p || !put) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_encode: needs a program and a function");
+    if (!p || !put)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_encode: needs a program and a function");
     PROA_SCOPED;
     proa__arena arena = {NULL};
     proa_status status = encode(&arena, p, plain, &(sink){{append}, put, context, PROA_OK});

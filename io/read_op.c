@@ -462,6 +462,7 @@ proa_status proa__read_op(proa_wire_reader *r)
 {
     const char *why = NULL;
     const proa__form *form = NULL;
+    if (!proa__forms_next(&r->load->forms, NULL, r->desc->type)) return proa__read_grad(r);
     while ((form = proa__forms_next(&r->load->forms, form, r->desc->type)) != NULL) {
         if (form->wire->write && !form->wire->read && form->wire->n_slots == 0) continue; /* only written */
         if (!form_fits(form, r->desc, &why)) continue;

@@ -96,11 +96,25 @@ proa_tensor *proa_program_find(const proa_program *p, const char *name)
     return v ? proa__var_tensor(v) : NULL;
 }
 
+const char *proa_program_name_of(const proa_program *p, const proa_tensor *t)
+{
+    const proa_var *v = p && t ? proa__var_behind(p, t) : NULL;
+    return v ? v->name : NULL;
+}
+
+proa_status proa_program_trim(proa_program *p)
+{
+    PROA_TRY(need(p, "program_trim"));
+    p->version++;
+    return proa__program_prune(p, false);
+}
+
 proa_status proa_program_rename(proa_program *p, const char *name, const char *to)
 {
     PROA_TRY(need(p, "program_rename"));
     proa_var *v = name ? proa__var_find(proa__root(p), name) : NULL;
-    if (!v) return proa_fail(PROA_ERR_NOT_FOUND, "program_rename: there is no variable '%s'", name ? name : "");
+    if (!v)
+        return proa_fail(PROA_ERR_NOT_FOUND, "program_rename: there is no variable '%s'", name ? name : "");
     return proa__var_rename(proa__root(p), v, to);
 }
 
@@ -139,7 +153,8 @@ static proa_var **vars_of(proa_program *p, proa_tensors list, const char *who)
         }
         vars[i] = proa__var_behind(p, t);
         if (vars[i]) continue;
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: entry %lld is no variable of this program", who, (long long)i);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: entry %lld is no variable of this program", who,
+                  (long long)i);
         return NULL;
     }
     return vars;
@@ -191,8 +206,8 @@ proa_status proa_program_var(const proa_program *p, int64_t block, int64_t i, pr
     if (i < 0 || i >= b->n_vars)
         return proa_fail(PROA_ERR_OUT_OF_RANGE, "program: variable %lld of %d", (long long)i, b->n_vars);
     const proa_var *v = b->vars[i];
-    *info = (proa_var_info){v->name,    v->handle, v->persistable, v->is_input, v->value != NULL, v->stop_gradient,
-                            v->is_parameter};
+    *info = (proa_var_info){v->name,          v->handle,        v->persistable, v->is_input,
+                            v->value != NULL, v->stop_gradient, v->is_parameter};
     return PROA_OK;
 }
 

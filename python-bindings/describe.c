@@ -2,8 +2,6 @@
  * Uses ext.h and proa/program.h, proa/io.h. */
 #include "ext.h"
 
-#include "jit/program.h"
-
 #include <proa/io.h>
 #include <proa/wire.h>
 
@@ -81,7 +79,8 @@ static proa_status see(const proa_op_desc *op, void *list)
 {
     PyObject *in = slots_dict(op->inputs, op->n_inputs), *out = slots_dict(op->outputs, op->n_outputs);
     PyObject *attrs = attrs_dict(op->attrs, op->n_attrs);
-    PyObject *one = in && out && attrs ? Py_BuildValue("sOOOi", op->type, in, out, attrs, (int)op->role) : NULL;
+    PyObject *one =
+        in && out && attrs ? Py_BuildValue("sOOOi", op->type, in, out, attrs, (int)op->role) : NULL;
     bool ok = one && PyList_Append(list, one) == 0;
     Py_XDECREF(one);
     Py_XDECREF(attrs);
@@ -168,9 +167,9 @@ static PyObject *variable_name(PyObject *module, PyObject *args)
     PyObject *program, *tensor;
     if (!PyArg_ParseTuple(args, "O!O!:variable_name", &py_program_type, &program, py_tensor_type, &tensor))
         return NULL;
-    const proa_var *v = proa__var_behind(py_program_of(program), py_tensor_of(tensor));
-    if (!v) Py_RETURN_NONE;
-    return PyUnicode_FromString(v->name);
+    const char *name = proa_program_name_of(py_program_of(program), py_tensor_of(tensor));
+    if (!name) Py_RETURN_NONE;
+    return PyUnicode_FromString(name);
 }
 
 /* mark_parameter(program, name, on) */
@@ -212,7 +211,7 @@ static PyObject *trim(PyObject *module, PyObject *program)
     (void)module;
     if (!PyObject_TypeCheck(program, &py_program_type))
         return PyErr_Format(PyExc_TypeError, "trim: expected a Program");
-    return py_none_or_raise(proa__program_prune(py_program_of(program), false));
+    return py_none_or_raise(proa_program_trim(py_program_of(program)));
 }
 
 /* stop_gradient(program, tensor, on): whether a variable lets gradients pass in append_backward. */
@@ -221,10 +220,10 @@ static PyObject *stop_gradient(PyObject *module, PyObject *args)
     (void)module;
     PyObject *program, *tensor;
     int on;
-    if (!PyArg_ParseTuple(args, "O!O!p:stop_gradient", &py_program_type, &program, py_tensor_type, &tensor, &on))
+    if (!PyArg_ParseTuple(args, "O!O!p:stop_gradient", &py_program_type, &program, py_tensor_type, &tensor,
+                          &on))
         return NULL;
-    return py_none_or_raise(
-        proa_program_stop_gradient(py_program_of(program), py_tensor_of(tensor), on));
+    return py_none_or_raise(proa_program_stop_gradient(py_program_of(program), py_tensor_of(tensor), on));
 }
 
 /* assign_to(x, out): a copy of x's elements into out's memory; in a program, an op that writes variable out. */

@@ -27,6 +27,8 @@ PROA_API proa_program *proa_capture(proa_tensors (*fn)(proa_tensors inputs, void
 PROA_API void proa_program_free(proa_program *p);
 /* Drops ops that no output needs. proa_capture does so by itself. */
 PROA_API proa_status proa_program_prune(proa_program *p);
+/* Drops every op that no output needs, writes of persistable variables too: what is left only predicts. */
+PROA_API proa_status proa_program_trim(proa_program *p);
 /* One line an op, for people. */
 PROA_API proa_status proa_program_print(const proa_program *p, FILE *to);
 PROA_API int64_t proa_program_input_count(const proa_program *p);
@@ -61,6 +63,9 @@ PROA_API proa_status proa_program_bind(proa_program *p, const char *name, proa_t
 PROA_API proa_tensor *proa_program_value(const proa_program *p, const char *name);
 /* New symbolic tensor of a variable; NULL (no error) if there is none. */
 PROA_API proa_tensor *proa_program_find(const proa_program *p, const char *name);
+/* The name of the variable that a tensor stands for in p (a symbolic one's own, or the persistable that a
+ * concrete one is the value of); NULL (no error) if it stands for none. Borrowed. */
+PROA_API const char *proa_program_name_of(const proa_program *p, const proa_tensor *t);
 /* Renames a variable; a taken name is an error. */
 PROA_API proa_status proa_program_rename(proa_program *p, const char *name, const char *to);
 /* A variable so marked lets no gradient pass: see proa_program_gradients. */

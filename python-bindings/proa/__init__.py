@@ -7,7 +7,7 @@ from ._core import (bfloat16, bool, complex64, complex128, float16, float32, flo
 from .tensor import *  # noqa: F401,F403
 from .tensor import to_string as _to_string
 from .autograd.guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
-from .framework import (ParamAttr, create_parameter, disable_static, finfo, get_cuda_rng_state,  # noqa: F401
+from .framework import (ParamAttr, create_parameter, disable_static, enable_static, finfo, get_cuda_rng_state,  # noqa: F401
                         get_default_dtype, get_rng_state, iinfo, in_dynamic_mode, seed, set_cuda_rng_state,
                         set_default_dtype, set_rng_state)
 

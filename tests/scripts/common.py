@@ -17,6 +17,22 @@ def seeded(layer, seed=0, scale=0.5):
     return layer
 
 
+def fill(program, seed=0):
+    """Sets a static program's parameters, in the global scope, from NumPy."""
+    import paddle
+    rng = np.random.RandomState(seed)
+    for p in sorted(program.all_parameters(), key=lambda p: p.name):
+        shape = [int(n) for n in p.shape]
+        holder = paddle.static.global_scope().find_var(p.name).get_tensor()
+        old = np.array(holder)
+        if len(shape) < 2:
+            value = old + rng.uniform(-0.1, 0.1, shape)
+        else:
+            fan_in = int(np.prod(shape[1:])) if len(shape) > 2 else shape[0]
+            value = rng.uniform(-1, 1, shape) * (3.0 / fan_in) ** 0.5
+        holder.set(value.astype(old.dtype), paddle.CPUPlace())
+
+
 def digits(size=None):
     """The 8 × 8 digits as float32 in [0, 1], [n, 1, 8, 8], and int64 labels [n, 1], from a local file."""
     data = np.load("digits.npz")

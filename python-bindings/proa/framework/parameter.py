@@ -2,7 +2,7 @@
 import copy
 
 from .. import _core
-from . import unique_name
+from . import mode, unique_name
 from .dtype import dtype_name, get_default_dtype, to_dtype
 from .param_attr import ParamAttr, WeightNormParamAttr
 
@@ -111,9 +111,16 @@ def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initia
             raise TypeError("a parameter without an initializer must be float16, bfloat16, float32 or float64, got "
                             f"{dtype_name(dtype)}: set default_initializer")
         make = init.Constant(0.0) if is_bias else init.XavierUniform()
+    building = mode.building()
     if isinstance(attr, WeightNormParamAttr):
-        raise TypeError("WeightNormParamAttr is for programs: use paddle.nn.utils.weight_norm(layer) with layers")
+        if not building:
+            raise TypeError("WeightNormParamAttr is for programs: use paddle.nn.utils.weight_norm(layer) with layers")
+        from ..static.weight_norm import make_weight_norm
+        return make_weight_norm(owner, attr, shape, dtype, make)
     name = attr.name or unique_name.generate(f"{owner}.{'b' if is_bias else 'w'}")
+    if building:
+        from ..static.variable import make_variable_parameter
+        return make_variable_parameter(name, shape, dtype, attr, make)
     if unique_name.dygraph_parameter_name_checker(name):
         raise ValueError(f"the parameter name {name!r} is in use: names given by ParamAttr must differ")
     param = Parameter(shape, dtype, name=name, trainable=attr.trainable,

@@ -2,7 +2,7 @@
 gradients into batches of one dtype, rate and kind of decay, and hands each to one multi-tensor op; the batches are
 kept from step to step while nothing about the parameters changes."""
 from .. import _core
-from ..framework import unique_name
+from ..framework import mode, unique_name
 from ..regularizer import L2Decay
 from .lr import LRScheduler
 
@@ -28,7 +28,7 @@ class Optimizer:
         if isinstance(parameters, (_core.Tensor, dict)):
             raise TypeError(f"{who}: parameters must be a list of Tensors or a list of dicts (groups), got "
                             f"{type(parameters).__name__}")
-        if parameters is None:
+        if parameters is None and not mode.building():
             raise AttributeError(f"{who}: parameters must be given, such as model.parameters()")
         if not isinstance(learning_rate, (float, LRScheduler)):
             raise TypeError(f"{who}: learning_rate must be a float or an LRScheduler, got "
@@ -36,7 +36,7 @@ class Optimizer:
         if grad_clip is not None and not callable(grad_clip):
             raise TypeError(f"{who}: grad_clip must be one of paddle.nn.ClipGradBy…, got {type(grad_clip).__name__}")
         self._name = name
-        self._parameter_list = list(parameters)
+        self._parameter_list = [] if parameters is None else list(parameters)
         self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay
         self._grad_clip = grad_clip
         self._learning_rate = learning_rate
@@ -48,6 +48,7 @@ class Optimizer:
         self._auxiliary_vars = {}
         self._plans = {}
         self._rates = {}
+        self._rate_vars = {}  # the learning rate's variable in each program
         self._default_dict = dict(self._group_defaults(), weight_decay=self.regularization, grad_clip=grad_clip)
         self._param_groups = self._parameter_list
         if self._parameter_list and isinstance(self._parameter_list[0], dict):
@@ -134,6 +135,9 @@ class Optimizer:
 
     def _rate_tensor(self, factor, dtype):
         """A one-element tensor of the rate times a parameter's own factor; kept while the number stays."""
+        if mode.building():
+            from . import program
+            return program.rate(self, factor, dtype)
         rate = self.get_lr()
         kept = self._rates.get((factor, dtype))
         if kept is None or kept[0] != rate:
@@ -159,7 +163,10 @@ class Optimizer:
 
     def _create_master_weight(self, param):
         master = self._master_weights.get(param.name)
-        if master is None:
+        if master is None and mode.building():
+            from . import program
+            master = self._master_weights[param.name] = program.master_weight(param)
+        elif master is None:
             master = _core.cast(param, _core.float32)
             master.name = unique_name.generate(param.name + "_fp32_master")
             self._master_weights[param.name] = master
@@ -173,8 +180,13 @@ class Optimizer:
         if param.name in of_name:
             return of_name[param.name]
         full_name = unique_name.generate(f"{param.name}_{self._full_name(name)}")
-        state = _core.full(param.shape if shape is None else shape, float(fill_value), dtype or param.dtype)
-        state.name = full_name
+        shape, dtype = param.shape if shape is None else shape, dtype or param.dtype
+        if mode.building():
+            from . import program
+            state = program.accumulator(self, full_name, shape, dtype, fill_value)
+        else:
+            state = _core.full(shape, float(fill_value), dtype)
+            state.name = full_name
         if self._accumulators_holder:
             if full_name not in self._accumulators_holder:
                 raise AssertionError(f"set_state_dict: the state has no '{full_name}'")
@@ -361,12 +373,18 @@ class Optimizer:
 
     def backward(self, loss, startup_program=None, parameters=None, no_grad_set=None, callbacks=None):
         """The (parameter, gradient) pairs that there are; loss.backward() makes them."""
+        if mode.building():
+            from . import program
+            return program.backward(self, loss, startup_program, parameters, no_grad_set, callbacks)
         params = list(parameters) if parameters else self._all_parameters()
         grads, _ = _core.gather_grads(params)
         return [(p, g) for p, g in zip(params, grads) if g is not None]
 
     def apply_gradients(self, params_grads):
         """One step with these (parameter, gradient) pairs."""
+        if mode.building():
+            from . import program
+            return program.apply_gradients(self, params_grads)
         recording = _core.set_recording(False)
         try:
             pairs = sorted(params_grads, key=lambda pair: pair[0].name)
@@ -379,6 +397,9 @@ class Optimizer:
         """A step with the gradients that loss.backward() made; returns ([], (parameter, gradient) pairs)."""
         if not isinstance(loss, _core.Tensor):
             raise AssertionError(f"minimize: loss must be a Tensor, got {type(loss).__name__}")
+        if mode.building():
+            from . import program
+            return program.minimize(self, loss, startup_program, parameters, no_grad_set)
         pairs = self.backward(loss, startup_program, parameters, no_grad_set)
         if parameters:
             recording = _core.set_recording(False)

@@ -65,6 +65,9 @@ def _rows(array, summary, indent, width, signed):
 
 def tensor_to_string(tensor, prefix="Tensor"):
     """What repr(tensor) and print(tensor) show."""
+    if tensor.is_symbolic:
+        from ..static.variable import text_of
+        return text_of(tensor)
     kind = dtype_name(tensor.dtype)
     plain = tensor.detach()
     array = (plain.astype("float32") if kind == "bfloat16" else plain).numpy()

@@ -57,8 +57,10 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     if reduction == "mean":
         if soft_label and ignore_index < 0:
             return _core.mean(loss)
+        if loss.is_symbolic and ignore_index < 0:  # a program does not look at the labels
+            return _core.mean(loss)
         kept = label != ignore_index
-        if _core.all(kept):
+        if not loss.is_symbolic and _core.all(kept):
             return _core.mean(loss)
         return _core.sum(loss) / _core.clip(_core.sum(_core.cast(kept, loss.dtype)), 1.0)
     if reduction == "sum":

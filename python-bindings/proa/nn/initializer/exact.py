@@ -2,7 +2,8 @@
 import math
 
 from ... import _core
-from .initializer import Initializer, drawn, store
+from ...framework import mode
+from .initializer import Initializer, constant, drawn, store
 
 
 class Constant(Initializer):
@@ -26,7 +27,7 @@ class Assign(Initializer):
         self._value = value.numpy() if isinstance(value, _core.Tensor) else value
 
     def forward(self, var, block=None):
-        store(var, _core.to_tensor(self._value))
+        store(var, constant(self._value))
 
 
 class Dirac(Initializer):
@@ -51,7 +52,7 @@ class Dirac(Initializer):
         for group in range(self._groups):
             for i in range(min(size, shape[1])):
                 values[(group * size + i, i, *centre)] = 1.0
-        store(var, _core.to_tensor(values))
+        store(var, constant(values))
 
 
 class Bilinear(Initializer):
@@ -68,7 +69,7 @@ class Bilinear(Initializer):
         i = np.arange(math.prod(shape), dtype="float64")
         x, y = i % size, (i / size) % size  # Paddle's y keeps its fraction
         values = (1 - np.abs(x / factor - centre)) * (1 - np.abs(y / factor - centre))
-        store(var, _core.to_tensor(values.reshape(shape).astype("float32")))
+        store(var, constant(values.reshape(shape).astype("float32")))
 
 
 class Orthogonal(Initializer):
@@ -85,8 +86,9 @@ class Orthogonal(Initializer):
         if len(shape) < 2:
             raise ValueError(f"Orthogonal: the parameter must have 2 dimensions or more, got shape {shape}")
         rows, cols = shape[0], math.prod(shape[1:])
-        normal = _core.gaussian([max(rows, cols), min(rows, cols)], mean=0.0, std=1.0, dtype=drawn(var))
-        q, r = np.linalg.qr(normal.numpy())
+        with mode.eager():
+            normal = _core.gaussian([max(rows, cols), min(rows, cols)], mean=0.0, std=1.0, dtype=drawn(var)).numpy()
+        q, r = np.linalg.qr(normal)
         q = q * np.sign(np.diag(r)) * self._gain
-        store(var, _core.to_tensor(np.ascontiguousarray(q.T if rows < cols else q, q.dtype).reshape(shape)
-                                   .astype(normal.numpy().dtype)))
+        store(var, constant(np.ascontiguousarray(q.T if rows < cols else q, q.dtype).reshape(shape)
+                            .astype(normal.dtype)))

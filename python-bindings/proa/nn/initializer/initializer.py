@@ -2,6 +2,7 @@
 import math
 
 from ... import _core
+from ...framework import mode
 from ...framework.dtype import dtype_name
 
 
@@ -41,9 +42,24 @@ def drawn(tensor):
     return _core.float64 if name == "float64" else _core.float32
 
 
+def constant(values):
+    """An array as a tensor; while a program is built, as an operator that makes it."""
+    if mode.in_dynamic_mode():
+        return _core.to_tensor(values)
+    with mode.eager():
+        tensor = _core.to_tensor(values)
+        flat = tensor.flatten().tolist() if tensor.size else []
+    if dtype_name(tensor.dtype) in ("float32", "float64"):
+        return _core.assign_value(tensor.shape, tensor.dtype, values=flat)
+    return _core.assign_value(tensor.shape, tensor.dtype, int_values=[int(v) for v in flat])
+
+
 def store(tensor, values):
     """Sets tensor to values of the same shape, cast to its dtype."""
     if list(values.shape) != list(tensor.shape):
         raise ValueError(f"the initial value's shape {list(values.shape)} is not the parameter's, "
                          f"{list(tensor.shape)}")
+    if tensor.is_symbolic:  # in a startup program
+        _core.assign_to(values if values.dtype == tensor.dtype else _core.cast(values, tensor.dtype), tensor)
+        return
     tensor.set_value(values if values.dtype == tensor.dtype else _core.cast(values, tensor.dtype))

@@ -1,0 +1,205 @@
+/* Gradient ops of a training program that the table has no form for: T_grad is what the rule of T makes. The
+ * ops that T was read as are shown to the tape once more, and the engine runs with capture open. May use jit,
+ * autograd, core and io's own headers. */
+#if defined(PROA_HAVE_PROTOBUF_C)
+
+#include "io/program_read.h"
+
+#include "autograd/record.h"
+#include "jit/walk.h"
+
+#include <proa/autograd.h>
+#include <proa/ops.h>
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n > k && strcmp(text + n - k, end) == 0;
+}
+
+bool proa__is_grad_of_form(const proa__forms *forms, const char *type)
+{
+    char base[128];
+    size_t n = strlen(type);
+    if (!ends_with(type, "_grad") || n - 5 >= sizeof base) return false;
+    memcpy(base, type, n - 5);
+    base[n - 5] = 0;
+    return proa__forms_next(forms, NULL, base) != NULL;
+}
+
+/* ---- the forward op -------------------------------------------------------------------- */
+
+static bool same_names(const pb_slot *a, const pb_slot *b)
+{
+    if (a->n_arguments != b->n_arguments) return false;
+    for (size_t i = 0; i < a->n_arguments; i++)
+        if (strcmp(a->arguments[i], b->arguments[i]) != 0) return false;
+    return true;
+}
+
+/* Whether `of` is the op whose gradient `grad` computes: the slots that both have name the same variables. */
+static bool is_forward(const pb_op *of, const pb_op *grad)
+{
+    size_t n = strlen(of->type), shared = 0;
+    if (strncmp(of->type, grad->type, n) != 0 || strcmp(grad->type + n, "_grad") != 0) return false;
+    for (size_t i = 0; i < grad->n_inputs; i++) {
+        const pb_slot *s = grad->inputs[i], *in = proa__slot_find(of->inputs, of->n_inputs, s->parameter);
+        if (!in) in = proa__slot_find(of->outputs, of->n_outputs, s->parameter);
+        if (!in || s->n_arguments == 0) continue;
+        if (!same_names(s, in)) return false;
+        shared++;
+    }
+    return shared > 0;
+}
+
+static proa_status find_forward(const proa_wire_reader *r, size_t *found)
+{
+    const pb_block *b = r->level->pb;
+    for (size_t i = r->at; i-- > 0;)
+        if (is_forward(b->ops[i], r->desc)) {
+            *found = i;
+            return PROA_OK;
+        }
+    return proa_fail(PROA_ERR_UNSUPPORTED, "the op whose gradient this is does not stand before it");
+}
+
+/* ---- one gradient ---------------------------------------------------------------------- */
+
+typedef struct pairs {
+    proa_tensors a, b; /* as long as each other */
+    int64_t room;
+} pairs;
+
+static proa_status add_pair(proa_wire_reader *r, pairs *p, proa_tensor *a, proa_tensor *b)
+{
+    if (p->a.count == p->room) {
+        int64_t room = p->room ? p->room * 2 : 8;
+        proa_tensor **x = proa__arena_array(&r->load->arena, (size_t)room, sizeof *x);
+        proa_tensor **y = proa__arena_array(&r->load->arena, (size_t)room, sizeof *y);
+        if (!x || !y) return proa_error();
+        for (int64_t i = 0; i < p->a.count; i++) x[i] = p->a.at[i], y[i] = p->b.at[i];
+        p->a.at = x;
+        p->b.at = y;
+        p->room = room;
+    }
+    p->a.at[p->a.count++] = a;
+    p->b.at[p->b.count++] = b;
+    return PROA_OK;
+}
+
+/* The variable's own handle, which the forward ops' args name. */
+static proa_tensor *own_handle(proa_wire_reader *r, const char *slot, const char *name)
+{
+    proa_tensor *t = proa__name_find(r, slot, name);
+    proa_var *v = t ? proa__var_of(r->level->block, t, NULL, slot) : NULL;
+    return v ? v->handle : NULL;
+}
+
+/* The forward op's slot that a gradient slot "<S>@GRAD" belongs to. */
+static const pb_slot *slot_behind(pb_slot *const *slots, size_t n, const char *grad)
+{
+    size_t k = strlen(grad);
+    for (size_t i = 0; i < n; i++)
+        if (strlen(slots[i]->parameter) + 5 == k && strncmp(slots[i]->parameter, grad, k - 5) == 0)
+            return slots[i];
+    return NULL;
+}
+
+/* Outputs of the forward op with the gradients that are given. */
+static proa_status collect_given(proa_wire_reader *r, const pb_op *of, pairs *to)
+{
+    for (size_t i = 0; i < r->desc->n_inputs; i++) {
+        const pb_slot *g = r->desc->inputs[i];
+        const pb_slot *s =
+            ends_with(g->parameter, "@GRAD") ? slot_behind(of->outputs, of->n_outputs, g->parameter) : NULL;
+        for (size_t k = 0; s && k < g->n_arguments && k < s->n_arguments; k++) {
+            if (proa__no_name(g->arguments[k])) continue;
+            proa_tensor *out = own_handle(r, s->parameter, s->arguments[k]);
+            proa_tensor *grad = out ? proa__name_find(r, g->parameter, g->arguments[k]) : NULL;
+            if (!grad) return proa_error();
+            PROA_TRY(add_pair(r, to, out, grad));
+        }
+    }
+    return to->a.count ? PROA_OK : proa_fail(PROA_ERR_CORRUPT, "a gradient op without a gradient");
+}
+
+typedef struct wanted {
+    pairs inputs; /* forward inputs (twice) */
+    const char **names;
+} wanted;
+
+/* Inputs of the forward op whose gradients are asked for, with the names those get. */
+static proa_status collect_wanted(proa_wire_reader *r, const pb_op *of, wanted *to)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->desc->n_outputs; i++) n += r->desc->outputs[i]->n_arguments;
+    to->names = proa__arena_array(&r->load->arena, n + 1, sizeof *to->names);
+    if (!to->names) return proa_error();
+    for (size_t i = 0; i < r->desc->n_outputs; i++) {
+        const pb_slot *g = r->desc->outputs[i];
+        const pb_slot *s =
+            ends_with(g->parameter, "@GRAD") ? slot_behind(of->inputs, of->n_inputs, g->parameter) : NULL;
+        for (size_t k = 0; s && k < g->n_arguments && k < s->n_arguments; k++) {
+            if (proa__no_name(g->arguments[k])) continue;
+            proa_tensor *in = own_handle(r, s->parameter, s->arguments[k]);
+            if (!in) return proa_error();
+            to->names[to->inputs.a.count] = g->arguments[k];
+            PROA_TRY(add_pair(r, &to->inputs, in, in));
+        }
+    }
+    return PROA_OK;
+}
+
+static proa_status forget(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    (void)f, (void)index, (void)context;
+    proa_var *v = proa__slot_var(*slot);
+    if (v) proa__forget_history(v->handle);
+    return PROA_OK;
+}
+
+static void forget_span(const proa_block *b, int32_t from, int32_t to)
+{
+    for (int32_t i = from; i < to; i++) {
+        proa__walk_reads(b->ops[i].op, b->ops[i].args, forget, NULL);
+        proa__walk(b->ops[i].op, b->ops[i].args, PROA_OUT, forget, NULL);
+    }
+}
+
+static proa_status differentiate(proa_wire_reader *r, int32_t from, int32_t to, const pairs *given,
+                                 const wanted *w)
+{
+    const proa_block *b = r->level->block;
+    const proa_tensors *in = &w->inputs.a;
+    for (int64_t i = 0; i < in->count; i++) PROA_TRY(proa_set_stop_gradient(in->at[i], false));
+    for (int32_t i = from; i < to; i++) PROA_TRY(proa__record_again(b->ops[i].op, b->ops[i].args));
+    proa_tensors grads = proa_grad(given->a, *in, given->b, (proa_grad_opts){.allow_unused = true});
+    PROA_TRY(proa_error());
+    for (int64_t i = 0; i < grads.count; i++) {
+        proa_tensor *g = grads.at[i];
+        if (g == proa_none) g = proa_full_like(in->at[i], 0);
+        if (!g) return proa_error();
+        PROA_TRY(proa__name_bind(r, w->names[i], g));
+    }
+    return PROA_OK;
+}
+
+proa_status proa__read_grad(proa_wire_reader *r)
+{
+    size_t at = 0;
+    pairs given = {0};
+    wanted w = {0};
+    PROA_TRY(find_forward(r, &at));
+    const pb_op *of = r->level->pb->ops[at];
+    PROA_TRY(collect_given(r, of, &given));
+    PROA_TRY(collect_wanted(r, of, &w));
+    if (w.inputs.a.count == 0) return PROA_OK;
+    int32_t from = r->level->starts[at], to = r->level->starts[at + 1];
+    proa_status status = differentiate(r, from, to, &given, &w);
+    forget_span(r->level->block, from, to);
+    return status;
+}
+
+#else
+typedef int proa__no_read_grad; /* C wants a declaration in every file */
+#endif

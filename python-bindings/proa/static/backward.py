@@ -1,0 +1,52 @@
+"""append_backward and gradients: operators that compute gradients, added to a program."""
+from .. import _core
+from .variable import program_of, true_name
+
+__all__ = ["append_backward", "gradients"]
+
+
+def _as_list(value):
+    return [] if value is None else list(value) if isinstance(value, (list, tuple, set)) else [value]
+
+
+def _variables(program, items):
+    found = []
+    for item in items:
+        var = program._variable(true_name(program._core, item))
+        if var is None:
+            raise ValueError(f"there is no variable {true_name(program._core, item)!r} in the program")
+        found.append(var)
+    return found
+
+
+def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None,
+                    distop_context=None):
+    """Adds the backward of loss (one element); returns [(parameter, gradient)].
+
+    parameter_list: parameters or names, default all trainable ones; no_grad_set: variables where gradients stop.
+    """
+    if not isinstance(loss, _core.Tensor) or not loss.is_symbolic:
+        raise TypeError(f"append_backward: loss must be a variable of a program, got {type(loss).__name__}")
+    if [n for n in loss.shape if n != 1]:
+        raise ValueError(f"append_backward: loss must have one element, got shape {loss.shape}; take its mean")
+    program = program_of(loss)
+    params = _variables(program, _as_list(parameter_list)) if parameter_list is not None else \
+        [p for p in program.all_parameters() if p.trainable]
+    if not params:
+        return []
+    grads = program._core.gradients([loss], params, None, _variables(program, _as_list(no_grad_set)) or None)
+    return [(p, g) for p, g in zip(params, grads) if g is not None]
+
+
+def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
+    """Adds the operators for d(sum of targets)/d(inputs); returns a variable (or None) for each input."""
+    targets, inputs = _as_list(targets), _as_list(inputs)
+    seeds = _as_list(target_gradients)
+    for what, items in (("targets", targets), ("inputs", inputs)):
+        if not items or not all(isinstance(v, _core.Tensor) and v.is_symbolic for v in items):
+            raise TypeError(f"gradients: {what} must be variables of a program")
+    if seeds and len(seeds) != len(targets):
+        raise ValueError(f"gradients: target_gradients must be as many as targets, {len(targets)}, got {len(seeds)}")
+    program = program_of(targets[0])
+    stops = _variables(program, _as_list(no_grad_set))
+    return program._core.gradients(targets, inputs, seeds or None, stops or None)

@@ -1,0 +1,267 @@
+"""Executor: runs a program on fed values, with the persistable variables of a scope. What a run needs is prepared
+once for each program version, set of feeds and set of fetches."""
+import warnings
+from collections import OrderedDict
+
+from .. import _core
+from ..framework import mode
+from ..framework.dtype import dtype_name
+from . import scope as _scope
+from .program import Program, default_main_program
+from .scope import ScopeTensor
+from .variable import true_name
+
+__all__ = ["Executor"]
+
+_PLANS = 32  # prepared runs that an executor keeps
+
+
+def _reads_and_writes(core):
+    """(persistables read before any operator wrote them, persistables written), by name, of the global block."""
+    persistable = {name for name, _, is_persistable, *_ in core.vars(0) if is_persistable}
+    first, written = set(), set()
+    for wire in core_ops(core):
+        for _, inputs, outputs, *_ in wire:
+            first.update(n for names in inputs.values() for n in names if n in persistable and n not in written)
+            written.update(n for names in outputs.values() for n in names if n in persistable)
+    return first, written
+
+
+def core_ops(core):
+    """The wire operators of every block, inner blocks as if they stood at the end."""
+    for block in range(core.blocks()):
+        yield from _core.describe(core, block)
+
+
+class _Plan:
+    """One program version with its feeds and fetches, bound to one scope."""
+
+    def __init__(self, program, feeds, fetches, scope, prune, passes):
+        self.program, self.scope = program, scope
+        core = self.core = program._core.clone()
+        self.feeds = [(name, core.find(name)) for name in feeds]
+        persistable = program._persistables()
+        # a fetched persistable is read from the scope after the run; the others are outputs
+        self.outputs = [name for name in dict.fromkeys(fetches) if name not in persistable]
+        found = [(name, core.find(name)) for name in self.outputs]
+        for name, var in found:
+            if var is None:
+                raise ValueError(f"Executor.run: there is no variable {name!r} in the program to fetch")
+        self.fetches = fetches
+        self.first, self.written = _reads_and_writes(core)
+        self.prune = prune
+        self.bound = {}
+        self._bind(persistable)
+        core.set_inputs([var for _, var in self.feeds])
+        core.set_outputs([var for _, var in found])
+        self.executor = _core.Executor(core, prune=prune, passes=passes)
+
+    def _bind(self, persistable):
+        self.generation = None
+        missing = []
+        for name, (shape, dtype) in persistable.items():
+            value = self.scope._find(name)
+            if value is None and self.program._core.value(name) is not None:
+                continue  # a constant that the program brought with it
+            if value is None and name in self.written and name not in self.first:
+                value = _core.full(shape, 0, dtype)
+                self.scope.var(name).hold(value)
+            if value is None:
+                if name in self.first and not self.prune:
+                    missing.append(name)
+                continue
+            self.core.bind(name, value)
+            self.bound[name] = value
+        if missing:
+            raise RuntimeError(f"Executor.run: the scope has no value of {', '.join(map(repr, sorted(missing)[:5]))}"
+                               f"{' and others' if len(missing) > 5 else ''}: run the startup program first")
+        self.generation = self.scope._generation()
+
+    def fits(self):
+        """Whether the scope still holds the tensors that were bound."""
+        generation = self.scope._generation()
+        if generation != self.generation:
+            if any(self.scope._find(name) is not value for name, value in self.bound.items()):
+                return False
+            self.generation = generation
+        return True
+
+    def run(self, feed):
+        inputs = [_fed(name, var, feed[name]) for name, var in self.feeds]
+        results = dict(zip(self.outputs, self.executor.run(inputs)))
+        return [results[name] if name in results else self._persistable(name) for name in self.fetches]
+
+    def _persistable(self, name):
+        value = self.scope._find(name)
+        if value is None:
+            value = self.program._core.value(name)
+        if value is None:
+            raise ValueError(f"Executor.run: {name!r} has no value to fetch")
+        return value.clone()
+
+
+def _fed(name, var, value):
+    """A fed value as a tensor of the variable's dtype and shape."""
+    if isinstance(value, ScopeTensor):
+        value = value._value()
+    plain = isinstance(value, (list, tuple, int, float, bool))
+    tensor = value if isinstance(value, _core.Tensor) else \
+        _core.to_tensor(value, dtype=var.dtype if plain else None)
+    shape = list(tensor.shape)
+    if len(shape) != len(var.shape) or any(a >= 0 and a != b for a, b in zip(var.shape, shape)):
+        raise ValueError(f"Executor.run: the fed variable {name!r} should have shape {tuple(var.shape)}, got "
+                         f"{tuple(shape)}")
+    if tensor.dtype != var.dtype:
+        raise ValueError(f"Executor.run: the data type of fed variable {name!r} must be {dtype_name(var.dtype)}, got "
+                         f"{dtype_name(tensor.dtype)}")
+    return tensor
+
+
+class Executor:
+    """Runs programs.
+
+    >>> import proa as paddle
+    >>> paddle.enable_static()
+    >>> main, startup = paddle.static.Program(), paddle.static.Program()
+    >>> with paddle.static.program_guard(main, startup):
+    ...     x = paddle.static.data("x", [None, 2])
+    ...     y = (x * 3.0).sum()
+    >>> exe = paddle.static.Executor(paddle.CPUPlace())
+    >>> float(exe.run(main, feed={"x": [[1.0, 2.0]]}, fetch_list=[y])[0])
+    9.0
+    >>> paddle.disable_static()
+    """
+
+    def __init__(self, place=None):
+        if place is not None and "cpu" not in str(place).lower():
+            raise ValueError(f"Executor: this build computes on the CPU, got {place!r}")
+        self.place = place or _core.CPUPlace()
+        self._plans = OrderedDict()
+        self._closed = False
+
+    def close(self):
+        """Forgets what was prepared; the executor runs nothing any more."""
+        self._plans.clear()
+        self._closed = True
+
+    def flush(self):
+        """Nothing is kept back."""
+
+    def run(self, program=None, feed=None, fetch_list=None, feed_var_name="feed", fetch_var_name="fetch", scope=None,
+            return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
+        """Runs program (default: the main program) on feed, {name: value}; returns the values of fetch_list.
+
+        Every operator runs unless use_prune leaves out what fetch_list does not need.
+        """
+        if self._closed:
+            raise RuntimeError("Executor.run: the executor is closed")
+        program, passes = _unwrapped(program)
+        scope = _scope.global_scope() if scope is None else scope
+        feed = _one_feed(feed)
+        fetches = self._fetch_names(program, fetch_list)
+        with mode.eager():
+            recording = _core.set_recording(False)
+            try:
+                plan = self._plan(program, feed, fetches, scope, use_prune, passes)
+                _set_rate(program, scope)
+                results = _seeded(program, lambda: plan.run(feed))
+                return [r.numpy() for r in results] if return_numpy else [ScopeTensor(r) for r in results]
+            finally:
+                _core.set_recording(recording)
+
+    def _plan(self, program, feed, fetches, scope, prune, passes):
+        names = []
+        inputs = set(program._core.inputs)
+        for name in feed:
+            if name in inputs or program._core.find(name) is not None:
+                names.append(name)
+            else:
+                warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.",
+                              stacklevel=4)
+        key = (id(program), program._core.version, tuple(names), tuple(fetches), id(scope), prune, passes)
+        plan = self._plans.get(key)
+        if plan is None or plan.program is not program or plan.scope is not scope or not plan.fits():
+            plan = self._plans[key] = _Plan(program, names, fetches, scope, prune, passes)
+            while len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(key)
+        return plan
+
+    @staticmethod
+    def _fetch_names(program, fetch_list):
+        if fetch_list is None:
+            return []
+        if not isinstance(fetch_list, (list, tuple)):
+            fetch_list = [fetch_list]
+        names = []
+        for item in fetch_list:
+            names += Executor._fetch_names(program, item) if isinstance(item, (list, tuple)) else \
+                [true_name(program._core, item)]
+        return names
+
+    def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100, fetch_handler=None):
+        """Runs program on every batch of a dataset; prints fetch_list every print_period batches."""
+        self.train_from_dataset(program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
+                                fetch_handler)
+
+    def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100, fetch_handler=None):
+        """Runs program on every batch of a dataset; prints fetch_list every print_period batches."""
+        if dataset is None:
+            raise RuntimeError("train_from_dataset: dataset must be given")
+        fetch_list = fetch_list or []
+        for step, feed in enumerate(dataset._batches()):
+            values = self.run(program, feed, fetch_list, scope=scope)
+            if fetch_list and step % print_period == 0:
+                names = fetch_info or self._fetch_names(_unwrapped(program)[0], fetch_list)
+                print(" ".join(f"{name}: {value}" for name, value in zip(names, values)))
+
+
+def _unwrapped(program):
+    """The Program itself, and which passes to run ("" none, None all)."""
+    from .compiler import CompiledProgram
+    if program is None:
+        program = default_main_program()
+    if isinstance(program, CompiledProgram):
+        return program._program, program._passes()
+    if not isinstance(program, Program):
+        raise TypeError(f"Executor.run: program must be a Program or a CompiledProgram, got {type(program).__name__}")
+    return program, ""
+
+
+def _one_feed(feed):
+    if feed is None:
+        return {}
+    if isinstance(feed, (list, tuple)):
+        if len(feed) != 1:
+            raise ValueError(f"Executor.run: this build has one device, so a list of feeds has one entry, got {len(feed)}")
+        feed = feed[0]
+    if not isinstance(feed, dict):
+        raise TypeError(f"Executor.run: feed must be a dict, got {type(feed).__name__}")
+    return {name if isinstance(name, str) else name.name: value for name, value in feed.items()}
+
+
+def _set_rate(program, scope):
+    """The scheduler's learning rate goes where the program reads it."""
+    if program.lr_scheduler is None or program.lr_var_name is None:
+        return
+    found = scope.find_var(program.lr_var_name)
+    if found is not None and found.value is not None:
+        found.value.set_value(_core.full(found.value.shape, float(program.lr_scheduler()), found.value.dtype))
+
+
+def _seeded(program, run):
+    """Runs with the program's own random numbers, if it has a seed."""
+    if not program._seed:
+        return run()
+    before = _core.get_rng_state()
+    if program._rng is None:
+        _core.seed(program._seed & (2 ** 64 - 1))
+    else:
+        _core.set_rng_state(program._rng)
+    try:
+        return run()
+    finally:
+        program._rng = _core.get_rng_state()
+        _core.set_rng_state(before)

@@ -1,0 +1,55 @@
+"""Metrics as operators: accuracy and auc."""
+from .. import _core
+from ..framework import unique_name
+from .variable import make_persistable
+
+__all__ = ["accuracy", "auc"]
+
+
+def accuracy(input, label, k=1, correct=None, total=None):
+    """Share of rows of input, [N, C], whose label, [N, 1], is among the k largest entries."""
+    if len(label.shape) == 1:
+        label = _core.unsqueeze(label, [-1])
+    values, indices = _core.topk(input, k)
+    share, hits, count = _core.accuracy(values, indices, label)
+    for wanted, made in ((correct, hits), (total, count)):
+        if wanted is not None:
+            _core.assign_to(_core.cast(made, wanted.dtype), wanted)
+    return share
+
+
+def _area(positives, negatives):
+    """Area under the ROC curve from counts by threshold, lowest first, [buckets]."""
+    true = _core.cumsum(_core.flip(positives, [0]), 0)
+    false = _core.cumsum(_core.flip(negatives, [0]), 0)
+    all_true, all_false = _core.max(true), _core.max(false)
+    before = true - _core.flip(positives, [0])
+    area = _core.sum((true + before) * _core.flip(negatives, [0])) / 2.0
+    whole = _core.cast(all_true, "float64") * _core.cast(all_false, "float64")
+    one = _core.full([], 1.0, "float64")
+    return _core.where(whole > 0.0, area / _core.maximum(whole, one), _core.full([], 0.0, "float64"))
+
+
+def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, ins_tag_weight=None):
+    """Area under the ROC curve of input[:, 1] against label, [N, 1]: over all batches so far, and of this batch.
+
+    Returns (auc, batch auc, [batch positives, batch negatives, positives, negatives]); the last four are counts by
+    threshold. slide_steps: the batch value is over this batch (1) or over all (0).
+    """
+    if curve != "ROC":
+        raise ValueError(f"auc: curve must be 'ROC', got {curve!r}")
+    if slide_steps not in (0, 1):
+        raise ValueError(f"auc: slide_steps must be 0 or 1, got {slide_steps}")
+    if ins_tag_weight is not None:
+        raise ValueError("auc: ins_tag_weight is not supported; leave it out")
+    size = num_thresholds + 1
+    score = _core.cast(_core.slice(input, [1], [1], [2]), "float64")
+    bucket = _core.cast(_core.flatten(score) * float(num_thresholds), "int64")
+    hot = _core.one_hot(bucket, size)
+    truth = _core.cast(_core.reshape(label, [-1, 1]), hot.dtype)
+    now = [_core.cast(_core.sum(hot * truth, [0]), "float64"), _core.cast(_core.sum(hot * (1.0 - truth), [0]), "float64")]
+    stats = [make_persistable(unique_name.generate("auc_stat"), [size], _core.float64, 0.0) for _ in range(2)]
+    for stat, batch in zip(stats, now):
+        _core.assign_to(stat + batch, stat)
+    whole = _area(*stats)
+    return whole, (_area(*now) if slide_steps else whole), [*now, *stats]

@@ -1,0 +1,9 @@
+"""paddle.static.nn: layers as functions, which make their parameters, and control flow."""
+from ..variable import create_parameter
+from .common import (batch_norm, bilinear_tensor_product, conv2d, conv2d_transpose, conv3d, conv3d_transpose,
+                     embedding, fc, group_norm, instance_norm, layer_norm, prelu, row_conv, spectral_norm)
+from .control_flow import case, cond, switch_case, while_loop
+
+__all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "conv2d_transpose", "conv3d",
+           "conv3d_transpose", "create_parameter", "embedding", "fc", "group_norm", "instance_norm", "layer_norm",
+           "prelu", "row_conv", "spectral_norm", "switch_case", "while_loop"]

@@ -1,0 +1,29 @@
+"""Places of static mode: lists of CPUs, and device_guard."""
+import contextlib
+import os
+
+from .. import _core
+
+__all__ = ["cpu_places", "cuda_places", "device_guard"]
+
+
+def cpu_places(device_count=None):
+    """device_count CPU places; without it, as many as the environment's CPU_NUM says (1 if it does not)."""
+    count = int(os.environ.get("CPU_NUM", 1)) if device_count is None else int(device_count)
+    return [_core.CPUPlace() for _ in range(count)]
+
+
+def cuda_places(device_ids=None):
+    """The places of GPUs; an error where the build has none."""
+    raise RuntimeError("cuda_places: this build of Proa has no CUDA device; use cpu_places")
+
+
+@contextlib.contextmanager
+def device_guard(device=None):
+    """Where the operators inside run. With one device there is nothing to choose: the name is checked."""
+    name, _, index = ("cpu" if device is None else device).partition(":")
+    if name not in ("cpu", "gpu", "xpu", "npu", "all"):
+        raise ValueError(f"device_guard: device must be 'cpu', 'gpu' or None, got {device!r}")
+    if name == "cpu" and index:
+        raise ValueError(f"device_guard: a CPU has no index, got {device!r}")
+    yield

@@ -1,0 +1,196 @@
+"""Scopes: the values of variables by name, which programs read and write when they run."""
+import contextlib
+
+from .. import _core
+from ..framework.mode import eager
+
+__all__ = ["Scope", "global_scope", "scope_guard"]
+
+
+class ScopeTensor:
+    """The value of a variable: what find_var(name).get_tensor() gives, and what fetches without NumPy are."""
+
+    def __init__(self, tensor=None, owner=None):
+        self._tensor, self._owner, self._lod = tensor, owner, []
+
+    def _value(self):
+        value = self._tensor if self._owner is None else self._owner.value
+        if value is None:
+            raise RuntimeError("the variable holds no tensor yet: run the startup program, or set() it")
+        return value
+
+    def set(self, array, place=None):
+        """Takes over an array's elements, shape and dtype."""
+        with eager():
+            value = _core.to_tensor(array)
+        if self._owner is not None:
+            self._owner.assign(value)
+        else:
+            self._tensor = value
+
+    def numpy(self):
+        """A copy of the elements."""
+        with eager():
+            return self._value().detach().numpy()
+
+    def __array__(self, dtype=None, copy=None):
+        value = self.numpy()
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+    def shape(self):
+        """The shape, a list."""
+        return list(self._value().shape)
+
+    def _is_initialized(self):
+        return (self._tensor if self._owner is None else self._owner.value) is not None
+
+    def _dtype(self):
+        return self._value().dtype
+
+    def lod(self):
+        """The level-of-detail offsets; empty for a plain tensor."""
+        return self._lod
+
+    def set_lod(self, lod):
+        """Sets the offsets."""
+        self._lod = [list(level) for level in lod]
+
+    def recursive_sequence_lengths(self):
+        """The level-of-detail lengths; empty for a plain tensor."""
+        return [[b - a for a, b in zip(level, level[1:])] for level in self._lod]
+
+    def set_recursive_sequence_lengths(self, lengths):
+        """Sets the offsets by lengths."""
+        self._lod = []
+        for level in lengths:
+            offsets = [0]
+            for n in level:
+                offsets.append(offsets[-1] + n)
+            self._lod.append(offsets)
+
+    def __len__(self):
+        return self.shape()[0]
+
+    def __repr__(self):
+        return repr(self.numpy())
+
+
+class ScopeVariable:
+    """A place for a tensor under a name."""
+
+    def __init__(self, scope, name):
+        self._scope, self._name, self.value = scope, name, None
+
+    def assign(self, tensor):
+        """Takes over a tensor's data: in place if shape and dtype are the same, so that programs see it."""
+        old = self.value
+        if old is tensor:
+            return
+        if old is not None and old.shape == tensor.shape and old.dtype == tensor.dtype:
+            with eager():
+                old.set_value(tensor)
+            return
+        self.hold(tensor)
+
+    def hold(self, tensor):
+        """Holds this very tensor from now on."""
+        self.value = tensor
+        self._scope._version += 1
+
+    def name(self):
+        return self._name
+
+    def get_tensor(self):
+        """The value, to be read as an array or set()."""
+        return ScopeTensor(owner=self)
+
+    def is_initialized(self):
+        return self.value is not None
+
+
+class Scope:
+    """Variables by name; what is not found here is looked for in the parent.
+
+    >>> import proa as paddle
+    >>> scope = paddle.static.Scope()
+    >>> scope.var("w").get_tensor().set([1.0, 2.0])
+    >>> scope.find_var("w").get_tensor().shape()
+    [2]
+    """
+
+    def __init__(self, parent=None):
+        self._parent, self._vars, self._kids, self._version = parent, {}, [], 0
+
+    def var(self, name):
+        """The variable of that name in this scope, made if there is none."""
+        found = self._vars.get(name)
+        if found is None:
+            found = self._vars[name] = ScopeVariable(self, name)
+        return found
+
+    def find_var(self, name):
+        """The variable of that name here or in a parent, or None."""
+        scope = self
+        while scope is not None:
+            found = scope._vars.get(name)
+            if found is not None:
+                return found
+            scope = scope._parent
+        return None
+
+    def new_scope(self):
+        """A scope whose parent this is."""
+        kid = Scope(self)
+        self._kids.append(kid)
+        return kid
+
+    def drop_kids(self):
+        """Forgets the scopes made by new_scope."""
+        self._kids.clear()
+
+    def local_var_names(self):
+        """Names of this scope's own variables."""
+        return list(self._vars)
+
+    def erase(self, names):
+        """Takes variables out."""
+        for name in names:
+            self._vars.pop(name, None)
+        self._version += 1
+
+    def _find(self, name):
+        """The tensor under a name, or None."""
+        found = self.find_var(name)
+        return None if found is None else found.value
+
+    def _generation(self):
+        """Changes whenever some name stands for another tensor."""
+        scope, total = self, 0
+        while scope is not None:
+            total, scope = total + scope._version, scope._parent
+        return total
+
+
+_current = Scope()
+
+
+def global_scope():
+    """The scope that executors use when none is given."""
+    return _current
+
+
+@contextlib.contextmanager
+def scope_guard(scope):
+    """Makes scope the global one inside the with statement."""
+    global _current
+    before, _current = _current, scope
+    try:
+        yield
+    finally:
+        _current = before
+
+
+def _switch_scope(scope):
+    global _current
+    before, _current = _current, scope
+    return before
