@@ -244,6 +244,8 @@ PROA_FORMULA double m_erfinv(double x)
     return copysign(y, x);
 }
 
+#include "ops/elementwise/formulas_special.h"
+
 /* ---- the ops, for float and double --------------------------------------------------------- */
 
 #define T float

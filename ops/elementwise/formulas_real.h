@@ -80,6 +80,21 @@ PROA_FORMULA T F(erfinv)(T x) { return (T)m_erfinv((double)x); }
 PROA_FORMULA T F(lgamma)(T x) { return F(m_lgamma)(x); }
 PROA_FORMULA T F(digamma)(T x) { return (T)m_digamma((double)x); }
 PROA_FORMULA T F(digamma_grad)(T x, T g) { return g * (T)m_trigamma((double)x); }
+PROA_FORMULA T F(i0)(T x) { return (T)m_i0((double)x); }
+PROA_FORMULA T F(i0e)(T x) { return (T)m_i0e((double)x); }
+PROA_FORMULA T F(i1)(T x) { return (T)m_i1((double)x); }
+PROA_FORMULA T F(i1e)(T x) { return (T)m_i1e((double)x); }
+PROA_FORMULA T F(polygamma)(T x, T order)
+{
+    return (T)(order == 0 ? m_digamma((double)x) : m_polygamma((double)x, (int)order));
+}
+PROA_FORMULA T F(logit)(T x, T eps)
+{
+    if (eps == 0) return x < 0 || x > 1 ? (T)NAN : C(log)(x / (1 - x));
+    x = x < eps ? eps : x > 1 - eps ? 1 - eps : x;
+    return C(log)(x / (1 - x));
+}
+PROA_FORMULA T F(nextafter)(T x, T y) { return C(nextafter)(x, y); }
 PROA_FORMULA T F(angle)(T x) { return x < 0 ? (T)3.14159265358979323846 : x != x ? x : 0; }
 
 /* ---- activations ---- */

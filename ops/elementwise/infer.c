@@ -70,6 +70,14 @@ proa_status compare_infer(const proa_op *op, const void *args, void *metas)
     return PROA_OK;
 }
 
+proa_status complex_infer(const proa_op *op, const void *args, void *metas)
+{
+    proa_meta *m = metas;
+    PROA_TRY(broadcast_inputs(op, args, 0, m));
+    m->dtype = m->dtype == PROA_F64 ? PROA_C128 : PROA_C64;
+    return PROA_OK;
+}
+
 static proa_meta *same_as_first(const proa_op *op, const void *args, void *metas)
 {
     proa_meta *m = metas;

@@ -50,3 +50,15 @@ def prelu(x, alpha, data_format="NCHW", mode="all"):
 
 def cast(x, dtype):
     return paddle.cast(x, _DTYPES[dtype])
+
+
+def polygamma(x, order):
+    return paddle.polygamma(x, order)
+
+
+for _name in "i0 i0e i1 i1e nextafter complex as_complex as_real isclose allclose equal_all".split():
+    globals()[_name] = getattr(paddle, _name)
+
+
+def logit(x, eps=0.0):
+    return paddle.logit(x, eps or None)

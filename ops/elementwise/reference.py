@@ -349,3 +349,55 @@ def cast(x, dtype):
 
 def assign(x):
     return x.copy()
+
+
+# ---- special functions, complex pairs, closeness ----
+
+i0, i0e, i1, i1e = (_unary(f) for f in (special.i0, special.i0e, special.i1, special.i1e))
+
+
+def polygamma(x, order):
+    n = order
+    sign = -1.0 if n % 2 == 0 else 1.0
+    wide = x.astype(np.float64)
+    left = np.zeros_like(wide)  # SciPy's zeta takes no numbers left of 0: those terms are summed one by one
+    for i in np.ndindex(*wide.shape):
+        while wide[i] < 0:
+            left[i] += wide[i] ** -(n + 1.0)
+            wide[i] += 1
+    return (sign * special.gamma(n + 1.0) * (special.zeta(n + 1.0, wide) + left)).astype(x.dtype)
+
+
+def logit(x, eps=0.0):
+    if eps:
+        x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+    return special.logit(x)
+
+
+def nextafter(x, y):
+    return np.nextafter(x, y)
+
+
+def complex(real, imag):
+    return (real + 1j * imag).astype(np.complex128 if real.dtype == np.float64 else np.complex64)
+
+
+def as_complex(x):
+    return x[..., 0] + x.dtype.type(1) * 1j * x[..., 1] if x.dtype == np.float64 else \
+        (x[..., 0] + 1j * x[..., 1]).astype(np.complex64)
+
+
+def as_real(x):
+    return np.stack([x.real, x.imag], -1)
+
+
+def isclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return np.isclose(x, y, rtol, atol, equal_nan)
+
+
+def allclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return np.asarray(np.allclose(x, y, rtol, atol, equal_nan))
+
+
+def equal_all(x, y):
+    return np.asarray(x.shape == y.shape and bool(np.all(x == y)))

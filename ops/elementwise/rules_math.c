@@ -90,6 +90,31 @@ proa_status digamma_vjp(const proa_digamma_args *a, proa_digamma_grads *g)
     return proa_error();
 }
 
+/* Derivatives of the Bessel functions; what is written as a quotient by x is 1/2 at 0. */
+static proa_tensor *bessel_slope(proa_tensor *x, proa_tensor *lower, proa_tensor *own, bool scaled)
+{
+    proa_tensor *zero = proa__zero_of(x), *none = proa_equal(x, zero);
+    proa_tensor *inverse = proa_reciprocal(proa_where(none, AFFINE(zero, 0, 1), x));
+    if (scaled) inverse = proa_add(proa_sign(x), inverse);
+    return proa_where(none, AFFINE(zero, 0, 0.5), proa_subtract(lower, proa_multiply(own, inverse)));
+}
+UNARY_VJP(i0, proa_i1(a->x))
+UNARY_VJP(i0e, proa_subtract(proa_i1e(a->x), proa_multiply(proa_sign(a->x), a->out)))
+UNARY_VJP(i1, bessel_slope(a->x, proa_i0(a->x), a->out, false))
+UNARY_VJP(i1e, bessel_slope(a->x, proa_i0e(a->x), a->out, true))
+UNARY_VJP(polygamma, proa_polygamma(a->x, a->order + 1))
+
+/* 1 / (x (1 − x)) between eps and 1 − eps, 0 outside. */
+proa_status logit_vjp(const proa_logit_args *a, proa_logit_grads *g)
+{
+    proa_tensor *zero = proa__zero_of(a->x), *low = AFFINE(zero, 0, a->eps),
+                *high = AFFINE(zero, 0, 1 - a->eps);
+    proa_tensor *out = proa_logical_or(proa_less_than(a->x, low), proa_greater_than(a->x, high));
+    proa_tensor *slope = proa_reciprocal(proa_multiply(a->x, AFFINE(a->x, -1, 1)));
+    g->d_x = proa_multiply(g->d_out, proa_where(out, zero, slope));
+    return proa_error();
+}
+
 proa_status stanh_vjp(const proa_stanh_args *a, proa_stanh_grads *g)
 {
     proa_tensor *t = proa_tanh(SCALED(a->x, a->scale_a));

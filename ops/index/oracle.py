@@ -36,3 +36,22 @@ def unique(x, return_index, return_inverse, return_counts, axis, dtype):
     given = paddle.unique(x, return_index, return_inverse, return_counts, axis[0] if len(axis) else None)
     given = iter(given if isinstance(given, (list, tuple)) else [given])
     return [next(given)] + [next(given) if asked else None for asked in (return_index, return_inverse, return_counts)]
+
+
+def repeat_interleave(x, repeats_tensor, repeats, axis):
+    return paddle.repeat_interleave(x, repeats if repeats_tensor is None else repeats_tensor, axis)
+
+
+def unique_consecutive(x, return_inverse, return_counts, axis, dtype):
+    given = paddle.unique_consecutive(x, return_inverse, return_counts, axis[0] if len(axis) else None,
+                                      "int32" if dtype == "I32" else "int64")
+    given = iter(given if isinstance(given, (list, tuple)) else [given])
+    return [next(given)] + [next(given) if asked else None for asked in (return_inverse, return_counts)]
+
+
+def multiplex(inputs, index):
+    return paddle.multiplex(inputs, index)
+
+
+def shard_index(input, index_num, nshards, shard_id, ignore_value):
+    return paddle.shard_index(input, index_num, nshards, shard_id, ignore_value)

@@ -152,3 +152,34 @@ def unique(x, return_index, return_inverse, return_counts, axis, dtype):
     out, index, inverse, counts = np.unique(x, True, True, True, axis[0] if len(axis) else None)
     return (out, index if return_index else None, inverse.reshape(-1) if return_inverse else None,
             counts if return_counts else None)
+
+
+def repeat_interleave(x, repeats_tensor, repeats, axis):
+    return np.repeat(x, repeats if repeats_tensor is None else repeats_tensor, axis)
+
+
+def repeat_interleave_grad(d_out, repeats_tensor, shape, repeats, axis):
+    index = np.repeat(np.arange(shape[axis]), repeats if repeats_tensor is None else repeats_tensor)
+    d_x = np.zeros(shape, d_out.dtype)
+    np.add.at(np.moveaxis(d_x, axis, 0), index, np.moveaxis(d_out, axis, 0))
+    return d_x
+
+
+def unique_consecutive(x, return_inverse, return_counts, axis, dtype):
+    axis = axis[0] if len(axis) else None
+    rows = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
+    starts = [i for i in range(len(rows)) if i == 0 or not np.array_equal(rows[i], rows[i - 1])]
+    out = rows[starts] if axis is None else np.moveaxis(rows[starts], 0, axis)
+    to = np.int32 if dtype == "I32" else np.int64
+    counts = np.diff([*starts, len(rows)]).astype(to)
+    inverse = np.repeat(np.arange(len(starts)), counts).astype(to)
+    return out, inverse if return_inverse else None, counts if return_counts else None
+
+
+def multiplex(inputs, index):
+    return np.stack([inputs[k][i] for i, k in enumerate(index.reshape(-1))])
+
+
+def shard_index(input, index_num, nshards, shard_id, ignore_value):
+    size = (index_num + nshards - 1) // nshards
+    return np.where(input // size == shard_id, input % size, ignore_value).astype(input.dtype)

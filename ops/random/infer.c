@@ -69,3 +69,27 @@ proa_status exponential_vjp(const proa_exponential_args *a, proa_exponential_gra
     g->d_x = proa_full_like(g->d_out, 0);
     return proa_error();
 }
+
+proa_status multinomial_infer(const proa_multinomial_args *a, proa_multinomial_metas *m)
+{
+    const proa_tensor *x = a->x;
+    if (x->ndim < 1 || x->ndim > 2 || x->shape[x->ndim - 1] == 0)
+        return OP_FAIL("multinomial", INVALID_ARGUMENT, "x", "is %s; expected one or two axes, and elements",
+                       proa__tensor_text(x));
+    int64_t have = x->shape[x->ndim - 1];
+    if (a->num_samples < 1 || (!a->replacement && have >= 0 && a->num_samples > have))
+        return OP_FAIL("multinomial", INVALID_ARGUMENT, "num_samples",
+                       "is %lld; expected 1 or more, and without replacement at most %lld",
+                       (long long)a->num_samples, (long long)have);
+    m->out = proa_meta_of(x);
+    m->out.dtype = PROA_I64;
+    m->out.shape[x->ndim - 1] = a->num_samples;
+    return PROA_OK;
+}
+
+proa_status poisson_vjp(const proa_poisson_args *a, proa_poisson_grads *g)
+{
+    (void)a;
+    g->d_x = proa_full_like(g->d_out, 0);
+    return proa_error();
+}

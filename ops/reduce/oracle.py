@@ -69,3 +69,15 @@ def cumsum(x, axis=None, dtype=None, flatten=False, exclusive=False, reverse=Fal
 
 def cumprod(x, dim, dtype=None):
     return paddle.cumprod(x, dim, _DTYPES[dtype])
+
+
+def cummax(x, axis=-1, dtype="I64"):
+    return paddle.cummax(x, axis, _DTYPES[dtype])
+
+
+def cummin(x, axis=-1, dtype="I64"):
+    return paddle.cummin(x, axis, _DTYPES[dtype])
+
+
+def logcumsumexp(x, axis=-1, flatten=False, exclusive=False, reverse=False):
+    return paddle._C_ops.logcumsumexp(x, axis, flatten, exclusive, reverse)

@@ -97,3 +97,46 @@ def cumprod_grad(x, out, d_out, dim):
         others[..., i] = 1
         dx[..., i] = np.sum(np.conj(np.cumprod(others, axis=-1)[..., i:]) * d[..., i:], axis=-1)
     return np.moveaxis(dx, -1, dim)
+
+
+def _running(x, axis, dtype, better):
+    if x.ndim == 0:
+        return x, np.zeros((), _DTYPES[dtype or "I64"])
+    lines = np.moveaxis(x, axis, 0)
+    out, at = lines.copy(), np.zeros(lines.shape, _DTYPES[dtype or "I64"])
+    for i in range(1, len(lines)):
+        takes = better(lines[i], out[i - 1])
+        out[i] = np.where(takes, lines[i], out[i - 1])
+        at[i] = np.where(takes, i, at[i - 1])
+    return np.moveaxis(out, 0, axis), np.moveaxis(at, 0, axis)
+
+
+def cummax(x, axis=-1, dtype="I64"):
+    return _running(x, axis, dtype, np.greater_equal)
+
+
+def cummin(x, axis=-1, dtype="I64"):
+    return _running(x, axis, dtype, np.less_equal)
+
+
+def logcumsumexp(x, axis=-1, flatten=False, exclusive=False, reverse=False):
+    if flatten:
+        x, axis = x.reshape(-1), 0
+    lines = np.flip(x, axis) if reverse else x
+    out = np.logaddexp.accumulate(lines.astype(np.float64), axis)
+    if exclusive:
+        out = np.roll(out, 1, axis)
+        np.moveaxis(out, axis, 0)[:1] = -np.inf
+    return (np.flip(out, axis) if reverse else out).astype(x.dtype)
+
+
+def logcumsumexp_grad(x, out, d_out, axis=-1, flatten=False, exclusive=False, reverse=False):
+    lines, outs, d = (np.moveaxis(t.astype(np.float64), axis, 0) for t in (x, out, d_out))
+    n = len(lines)
+    d_x = np.zeros_like(lines)
+    for i in range(n):
+        for k in range(n):
+            inside = k <= i if reverse else k >= i
+            if inside and not (exclusive and k == i):
+                d_x[i] += d[k] * np.exp(lines[i] - outs[k])
+    return np.moveaxis(d_x, 0, axis).astype(x.dtype)

@@ -63,3 +63,23 @@ def one_hot(x, num_classes, depth_tensor, dtype, allow_out_of_range):
 
 def meshgrid(inputs):
     return paddle.meshgrid(*inputs)
+
+
+def diag(x, offset, padding_value):
+    return paddle.diag(x, offset, padding_value)
+
+
+def diagonal(x, offset, axis1, axis2):
+    return paddle.diagonal(x, offset, axis1, axis2)
+
+
+def diag_embed(input, offset, dim1, dim2):
+    return paddle.diag_embed(input, offset, dim1, dim2)
+
+
+def trace(x, offset, axis1, axis2):
+    return paddle.trace(x, offset, axis1, axis2)
+
+
+def fill_diagonal_tensor(x, y, offset, dim1, dim2):
+    return paddle.Tensor.fill_diagonal_tensor(x, y, offset, dim1, dim2)

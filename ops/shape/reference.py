@@ -183,3 +183,46 @@ def one_hot(x, num_classes, depth_tensor, dtype, allow_out_of_range):
 
 def meshgrid(inputs):
     return np.meshgrid(*inputs, indexing="ij")
+
+
+def diag(x, offset, padding_value):
+    if x.ndim == 2:
+        return np.diag(x, offset) if -x.shape[0] < offset < x.shape[1] else x[:0, 0]
+    x = x.reshape(-1)
+    n = x.size + abs(offset)
+    out = np.full((n, n), padding_value, x.dtype)
+    rows = np.arange(x.size) - min(offset, 0)
+    out[rows, rows + offset] = x
+    return out
+
+
+def diagonal(x, offset, axis1, axis2):
+    return np.diagonal(x, offset, axis1, axis2)
+
+
+def diagonal_grad(d_out, shape, offset, axis1, axis2):
+    out = np.zeros(shape, d_out.dtype)
+    taken = np.diagonal(out, offset, axis1, axis2)
+    taken.flags.writeable = True
+    taken[...] = d_out
+    return out
+
+
+def diag_embed(input, offset, dim1, dim2):
+    ndim, n = input.ndim + 1, input.shape[-1] + abs(offset)
+    shape = list(input.shape[:-1])
+    for axis in sorted((dim1 % ndim, dim2 % ndim)):
+        shape.insert(axis, n)
+    return diagonal_grad(input, shape, offset, dim1, dim2)
+
+
+def trace(x, offset, axis1, axis2):
+    return np.asarray(np.diagonal(x, offset, axis1, axis2).sum(-1, dtype=x.dtype))
+
+
+def fill_diagonal_tensor(x, y, offset, dim1, dim2):
+    out = x.copy()
+    taken = np.diagonal(out, offset, dim1, dim2)
+    taken.flags.writeable = True
+    taken[...] = y
+    return out

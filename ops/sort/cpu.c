@@ -1,4 +1,5 @@
-/* Kernels of sort, argsort, topk, kthvalue and searchsorted: a line along the axis at a time, as keys. */
+/* Kernels of sort, argsort, topk, kthvalue, mode and searchsorted: a line along the axis at a time, as
+ * keys. */
 #include "ops/ints.h"
 #include "ops/sort/keys.h"
 #include "ops_impl.h"
@@ -11,7 +12,7 @@ typedef struct line_sort {
     char *values;    /* may be NULL */
     int64_t *places; /* may be NULL */
     int64_t length, inner, take, skip;
-    bool descending;
+    bool descending, mode;
     atomic_bool failed;
 } line_sort;
 
@@ -29,11 +30,22 @@ static void select_few(sort_pair *p, int64_t n, int64_t want)
 
 enum { FEW = 32 };
 
+/* Where the longest run of equal keys ends: the most frequent value, at its last place. */
+static int64_t longest_run(const sort_pair *p, int64_t n)
+{
+    int64_t best = 0, longest = 0;
+    for (int64_t from = 0, i = 0; i < n; i++) {
+        if (p[i].key != p[from].key) from = i;
+        if (i - from + 1 > longest) longest = i - from + 1, best = i;
+    }
+    return best;
+}
+
 static void sort_lines(int64_t begin, int64_t end, void *context)
 {
     line_sort *s = context;
     proa_dtype dtype = (proa_dtype)s->x->dtype;
-    int64_t item = (int64_t)proa_dtype_size(dtype), want = s->skip + s->take;
+    int64_t item = (int64_t)proa_dtype_size(dtype), want = s->mode ? s->length : s->skip + s->take;
     sort_pair *p = proa_scratch((size_t)s->length * 2 * sizeof *p);
     if (!p) {
         atomic_store(&s->failed, true);
@@ -46,8 +58,9 @@ static void sort_lines(int64_t begin, int64_t end, void *context)
         fill_pairs(p, s->length, dtype, from, s->inner * item, s->descending);
         if (want <= FEW && want * 4 < s->length) select_few(p, s->length, want);
         else sort_pairs(p, p + s->length, s->length, key_bits(dtype));
+        int64_t skip = s->mode ? longest_run(p, s->length) : s->skip;
         for (int64_t k = 0; k < s->take; k++) {
-            int64_t place = p[s->skip + k].place, at = to + k * s->inner;
+            int64_t place = p[skip + k].place, at = to + k * s->inner;
             if (s->places) s->places[at] = place;
             if (s->values) memcpy(s->values + at * item, from + place * s->inner * item, (size_t)item);
         }
@@ -104,6 +117,13 @@ PROA_KERNEL(kthvalue_cpu, kthvalue)
     line_sort s = {
         .x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = 1, .skip = a->k - 1};
     return run_lines("kthvalue", &s, a->axis);
+}
+
+PROA_KERNEL(mode_cpu, mode)
+{
+    line_sort s = {
+        .x = a->x, .values = a->out->data, .places = places_in(a->indices), .take = 1, .mode = true};
+    return run_lines("mode", &s, a->axis);
 }
 
 /* ---- searchsorted ----------------------------------------------------------------------- */

@@ -60,6 +60,20 @@ proa_status topk_vjp(const proa_topk_args *a, proa_topk_grads *g)
     return proa_error();
 }
 
+/* x's meta with one element along axis, or without it. */
+static proa_meta one_along(const proa_tensor *x, int axis, bool keepdim)
+{
+    proa_meta m = proa_meta_of(x);
+    if (!x->ndim) return m;
+    if (keepdim) {
+        m.shape[axis] = 1;
+        return m;
+    }
+    m.ndim--;
+    for (int i = axis; i < m.ndim; i++) m.shape[i] = m.shape[i + 1];
+    return m;
+}
+
 proa_status kthvalue_infer(const proa_kthvalue_args *a, proa_kthvalue_metas *m)
 {
     int axis;
@@ -69,25 +83,44 @@ proa_status kthvalue_infer(const proa_kthvalue_args *a, proa_kthvalue_metas *m)
         return OP_FAIL("kthvalue", INVALID_ARGUMENT, "k",
                        "is %lld; expected 1 to %lld, the length of axis %d", (long long)a->k, (long long)have,
                        axis);
-    m->out = proa_meta_of(a->x);
-    if (a->x->ndim && a->keepdim) m->out.shape[axis] = 1;
-    if (a->x->ndim && !a->keepdim) {
-        m->out.ndim--;
-        for (int i = axis; i < m->out.ndim; i++) m->out.shape[i] = m->out.shape[i + 1];
-    }
+    m->out = one_along(a->x, axis, a->keepdim);
     m->indices = places_of(&m->out);
     return PROA_OK;
 }
 
+/* put_back of outputs with one element along axis, or without it. */
+static proa_tensor *put_one_back(proa_tensor *x, proa_tensor *d, proa_tensor *indices, int64_t axis,
+                                 bool keepdim)
+{
+    if (x && x->ndim && !keepdim) {
+        int64_t at = axis < 0 ? axis + x->ndim : axis;
+        d = proa_unsqueeze(d, PROA_INTS(at));
+        indices = proa_unsqueeze(indices, PROA_INTS(at));
+    }
+    return put_back(x, d, indices, axis);
+}
+
 proa_status kthvalue_vjp(const proa_kthvalue_args *a, proa_kthvalue_grads *g)
 {
-    proa_tensor *d = g->d_out, *indices = a->indices;
-    if (a->x && a->x->ndim && !a->keepdim) {
-        int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis;
-        d = proa_unsqueeze(d, PROA_INTS(axis));
-        indices = proa_unsqueeze(indices, PROA_INTS(axis));
-    }
-    g->d_x = put_back(a->x, d, indices, a->axis);
+    g->d_x = put_one_back(a->x, g->d_out, a->indices, a->axis, a->keepdim);
+    return proa_error();
+}
+
+proa_status mode_infer(const proa_mode_args *a, proa_mode_metas *m)
+{
+    int axis;
+    PROA_TRY(proa__axis("mode", "axis", a->axis, a->x->ndim, &axis));
+    if (a->x->ndim && a->x->shape[axis] == 0)
+        return OP_FAIL("mode", INVALID_ARGUMENT, "x", "is %s; expected elements along axis %d",
+                       proa__tensor_text(a->x), axis);
+    m->out = one_along(a->x, axis, a->keepdim);
+    m->indices = places_of(&m->out);
+    return PROA_OK;
+}
+
+proa_status mode_vjp(const proa_mode_args *a, proa_mode_grads *g)
+{
+    g->d_x = put_one_back(a->x, g->d_out, a->indices, a->axis, a->keepdim);
     return proa_error();
 }
 

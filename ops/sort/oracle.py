@@ -1,7 +1,7 @@
 """The order ops in real Paddle. Where elements are equal its places may differ: values are what counts."""
 import paddle
 
-from paddle import argsort, kthvalue, searchsorted  # noqa: F401
+from paddle import argsort, kthvalue, mode, searchsorted  # noqa: F401
 
 
 def sort(x, axis, descending):

@@ -38,3 +38,14 @@ def searchsorted(sorted_sequence, values, out_int32, right):
         return np.searchsorted(sorted_sequence, values, side).astype(dtype)
     rows = zip(sorted_sequence.reshape(-1, sorted_sequence.shape[-1]), values.reshape(-1, values.shape[-1]))
     return np.stack([np.searchsorted(s, v, side) for s, v in rows]).reshape(values.shape).astype(dtype)
+
+
+def mode(x, axis, keepdim):
+    lines = np.moveaxis(x, axis, -1)
+    out, at = np.zeros((2, *lines.shape[:-1]))
+    for i in np.ndindex(*lines.shape[:-1]):
+        values, counts = np.unique(lines[i], return_counts=True)
+        out[i] = values[counts.argmax()]
+        at[i] = np.flatnonzero(lines[i] == out[i])[-1]
+    out, at = out.astype(x.dtype), at.astype(np.int64)
+    return (np.expand_dims(out, axis), np.expand_dims(at, axis)) if keepdim else (out, at)

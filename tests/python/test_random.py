@@ -15,6 +15,9 @@ DRAWS = {
     "randperm": lambda: _core.randperm(n=N),
     "bernoulli": lambda: _core.bernoulli(x=_core.from_numpy(np.full(N, 0.3))),
     "exponential": lambda: _core.exponential(x=_core.from_numpy(np.zeros(N)), lam=2.5),
+    "poisson": lambda: _core.poisson(x=_core.from_numpy(np.full(N, 3.5))),
+    "multinomial": lambda: _core.multinomial(x=_core.from_numpy(np.array([1.0, 0.0, 5.0, 4.0])), num_samples=N,
+                                             replacement=True),
     "dropout": lambda: _core.dropout(x=_core.from_numpy(np.ones(N, np.float32)), p=0.3)[0],
 }
 
@@ -104,3 +107,40 @@ def test_an_own_seed_stands_above_the_generator():
     one = np.array(_core.gaussian(shape=[100], seed=5).numpy())
     _core.seed(99)
     assert np.array_equal(one, np.array(_core.gaussian(shape=[100], seed=5).numpy()))
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.4, 9.5, 10.5, 250.0])
+def test_poisson(mean):
+    _core.seed(11)
+    x = np.array(_core.poisson(x=_core.from_numpy(np.full(N, mean))).numpy())
+    law = stats.poisson(mean)
+    assert np.array_equal(x, np.floor(x)) and x.min() >= 0
+    assert abs(x.mean() - mean) <= 5 * np.sqrt(mean / N)
+    values = np.arange(int(law.ppf(0.001)), int(law.ppf(0.999)) + 1) if mean else np.arange(1)
+    seen = np.array([(x == v).mean() for v in values])
+    assert np.abs(seen - law.pmf(values)).max() < 5 * np.sqrt(law.pmf(values).max() / N) + 1e-12
+
+
+def test_multinomial_with_replacement():
+    counts = np.bincount(draw("multinomial"), minlength=4)
+    assert counts[1] == 0
+    assert stats.chisquare(counts[[0, 2, 3]], N * np.array([0.1, 0.5, 0.4])).pvalue > 1e-6
+
+
+def test_multinomial_without_replacement():
+    """The first draw goes by the weights; the second by what is left; none comes twice."""
+    _core.seed(3)
+    weights = np.tile(np.array([1.0, 0.0, 5.0, 4.0]), (20_000, 1))
+    x = np.array(_core.multinomial(x=_core.from_numpy(weights), num_samples=3).numpy())
+    assert all(sorted(row) == [0, 2, 3] for row in x.tolist())
+    assert stats.chisquare(np.bincount(x[:, 0], minlength=4)[[0, 2, 3]], 20_000 * np.array([0.1, 0.5, 0.4])).pvalue > 1e-6
+    after_two = x[x[:, 0] == 2, 1]
+    assert abs((after_two == 3).mean() - 0.8) < 5 * np.sqrt(0.16 / len(after_two))
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, -1.0], [1.0, np.inf], [np.nan, 1.0]])
+def test_multinomial_refuses(weights):
+    with pytest.raises(ValueError, match="multinomial"):
+        _core.multinomial(x=_core.from_numpy(np.array(weights)), num_samples=1)
+    with pytest.raises(ValueError, match="poisson"):
+        _core.poisson(x=_core.from_numpy(np.array([-1.0])))

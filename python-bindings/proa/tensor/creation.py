@@ -2,7 +2,7 @@
 from .. import _core
 from ._tools import FLOATING, Tensor, dtype_name, is_number, plain_ints
 
-__all__ = ["arange", "assign", "clone", "complex", "create_parameter", "create_tensor", "diagflat", "empty",
+__all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "diagflat", "empty",
            "empty_like", "eye", "full", "full_like", "linspace", "logspace", "meshgrid", "ones", "ones_like",
            "polar", "to_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like"]
 
@@ -149,11 +149,6 @@ def clone(x, name=None):
     return x.clone()
 
 
-def complex(real, imag, name=None):
-    """The complex tensor real + i·imag, of the two's broadcast shape."""
-    return _core.complex(real, imag)
-
-
 def polar(abs, angle, name=None):
     """The complex tensor of this absolute value and angle."""
     for t, what in ((abs, "abs"), (angle, "angle")):
@@ -162,10 +157,10 @@ def polar(abs, angle, name=None):
     return _core.complex(abs * _core.cos(angle), abs * _core.sin(angle))
 
 
-def _corner_indices(row, col, dtype, keep):
-    pairs = [(i, j) for i in range(row) for j in range(col) if keep(i, j)]
-    return to_tensor([[i for i, _ in pairs], [j for _, j in pairs]], dtype=dtype) if pairs else \
-        _core.full([2, 0], 0, dtype)
+def _corner_indices(corner, row, col, offset, dtype):
+    whole = _core.full([row, row if col is None else col], 1, "int32")
+    places = _core.nonzero(corner(whole, offset))
+    return _core.cast(_core.transpose(places, [1, 0]), dtype)
 
 
 def tril_indices(row, col=None, offset=0, dtype="int64"):
@@ -174,12 +169,12 @@ def tril_indices(row, col=None, offset=0, dtype="int64"):
     >>> paddle.tril_indices(2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _corner_indices(row, row if col is None else col, dtype, lambda i, j: j - i <= offset)
+    return _corner_indices(_core.tril, row, col, offset, dtype)
 
 
 def triu_indices(row, col=None, offset=0, dtype="int64"):
     """Row and column indices, [2, n], of the upper triangle of a row × col matrix."""
-    return _corner_indices(row, row if col is None else col, dtype, lambda i, j: j - i >= offset)
+    return _corner_indices(_core.triu, row, col, offset, dtype)
 
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):

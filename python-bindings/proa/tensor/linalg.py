@@ -2,7 +2,7 @@
 from .. import _core
 from ._tools import Tensor, dtype_name, is_number, like, plain_ints, twin
 
-__all__ = ["bincount", "cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
+__all__ = ["cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
            "matrix_rank", "mm", "multi_dot", "norm", "pca_lowrank", "pinv", "qr", "t", "t_", "tensordot"]
 
 _INF = float("inf")
@@ -169,25 +169,6 @@ def tensordot(x, y, axes=2, name=None):
     left = _core.reshape(_core.transpose(x, rx + ax), [-1, k])
     right = _core.reshape(_core.transpose(y, ay + ry), [k, -1])
     return _core.reshape(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
-
-
-def bincount(x, weights=None, minlength=0, name=None):
-    """How often each number from 0 to the greatest occurs in x; with weights, their sums.
-
-    >>> paddle.bincount(paddle.to_tensor([0, 2, 2])).tolist()
-    [1, 0, 2]
-    """
-    if dtype_name(x.dtype) not in ("int32", "int64"):
-        raise TypeError(f"bincount: x must be int32 or int64, got {dtype_name(x.dtype)}")
-    count = int(_core.max(x)) + 1 if x.shape[0] else 0
-    if x.shape[0] and int(_core.min(x)) < 0:
-        raise ValueError("bincount: x must not hold negative numbers")
-    kind = x.dtype if weights is None else weights.dtype
-    zeros = _core.full([max(count, int(minlength))], 0, kind)
-    if not x.shape[0]:
-        return zeros
-    updates = _core.full_like(x, 1) if weights is None else weights
-    return _core.scatter_nd_add(zeros, _core.unsqueeze(x, [1]), updates)
 
 
 def multi_dot(x, name=None):

@@ -6,8 +6,8 @@ from ._tools import Tensor, dtype_name, is_number, like, need_tensor, one_axis, 
 __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors", "cast_",
            "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
            "fill_diagonal_tensor_", "flatten_", "index_fill", "index_fill_", "index_put", "index_put_", "masked_fill",
-           "masked_fill_", "moveaxis", "multiplex", "put_along_axis", "put_along_axis_", "repeat_interleave",
-           "reshape_", "reverse", "rot90", "scatter_nd", "select_scatter", "shard_index", "slice", "split",
+           "masked_fill_", "moveaxis", "put_along_axis", "put_along_axis_", "repeat_interleave",
+           "reshape_", "reverse", "rot90", "scatter_nd", "select_scatter", "slice", "split",
            "squeeze_", "take_along_axis", "tensor_array_to_tensor", "tolist", "transpose_", "unflatten", "unfold",
            "unique", "unique_consecutive", "unsqueeze_", "unstack", "view", "view_as", "vsplit", "zero_"]
 
@@ -247,36 +247,9 @@ def repeat_interleave(x, repeats, axis=None, name=None):
     """
     if axis is None:
         x, axis = _core.flatten(x), 0
-    axis = one_axis(axis, len(x.shape), "repeat_interleave")
-    count = x.shape[axis]
     if isinstance(repeats, Tensor):
-        times = repeats.flatten().tolist()
-        times = times * count if len(times) == 1 else times
-        if len(times) != count:
-            raise ValueError(f"repeat_interleave: repeats must have 1 or {count} entries, got {len(times)}")
-        index = _core.to_tensor([i for i, n in enumerate(times) for _ in range(n)], dtype="int64")
-    else:
-        index = _core.floor_divide(_core.arange(0, count * repeats, 1, "int64"), _core.full([], repeats, "int64"))
-    return _core.index_select(x, index, axis)
-
-
-def multiplex(inputs, index, name=None):
-    """Row i of the result is row i of inputs[index[i]]."""
-    stacked = _core.stack(list(inputs), 1)
-    rows = _core.arange(0, stacked.shape[0], 1, dtype_name(index.dtype))
-    pairs = _core.stack([rows, _core.reshape(index, [-1])], 1)
-    return _core.gather_nd(stacked, pairs)
-
-
-def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
-    """Indices counted within their shard; those of other shards become ignore_value."""
-    if not 0 <= shard_id < nshards:
-        raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
-    size = (index_num + nshards - 1) // nshards
-    low = like(shard_id * size, input)
-    local = _core.subtract(input, low)
-    mine = _core.logical_and(_core.greater_equal(local, like(0, input)), _core.less_than(local, like(size, input)))
-    return _core.where(mine, local, _core.full_like(input, ignore_value))
+        return _core.repeat_interleave(x, repeats, 1, axis)
+    return _core.repeat_interleave(x, None, repeats, axis)
 
 
 def scatter_nd(index, updates, shape, name=None):
@@ -440,23 +413,8 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, axi
 
 def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
     """x with runs of equal elements (slices along axis) shortened to one."""
-    if axis is None:
-        x, axis = _core.flatten(x), 0
-    axis = one_axis(axis, len(x.shape), "unique_consecutive")
-    n = x.shape[axis]
-    if n == 0:
-        empty = _core.full([0], 0, dtype)
-        return _optional((return_inverse, return_counts), (x, empty, empty))
-    ahead, behind = _core.slice(x, [axis], [1], [n]), _core.slice(x, [axis], [0], [n - 1])
-    others = [a for a in range(len(x.shape)) if a != axis]
-    changed = _core.not_equal(ahead, behind)
-    changed = _core.any(changed, others) if others else changed
-    first = _core.concat([_core.full([1], True, "bool"), _core.reshape(changed, [n - 1])], 0)
-    starts = _core.reshape(_core.nonzero(first), [-1])
-    inverse = _core.cast(_core.cumsum(_core.cast(first, "int64"), 0) - 1, dtype)
-    ends = _core.concat([_core.slice(starts, [0], [1], [n]), _core.full([1], n, "int64")], 0)
-    counts = _core.cast(_core.subtract(ends, starts), dtype)
-    return _optional((return_inverse, return_counts), (_core.index_select(x, starts, axis), inverse, counts))
+    wanted = (return_inverse, return_counts)
+    return _optional(wanted, _core.unique_consecutive(x, *wanted, [] if axis is None else [axis], dtype))
 
 
 def fill_(x, value):
@@ -513,14 +471,7 @@ def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
     rest = [n for i, n in enumerate(x.shape) if i not in (a, b)]
     if y.shape != rest + [length]:
         raise AssertionError(f"fill_diagonal_tensor: y must have shape {rest + [length]}, got {y.shape}")
-    if length == 0:
-        return _core.assign(x)
-    moved = moveaxis(x, [a, b], [0, 1])
-    flat = _core.reshape(moved, [rows * columns] + rest)
-    first, step = max(-offset, 0) * columns + max(offset, 0), columns + 1
-    spots = _core.arange(first, first + length * step, step, "int64")
-    out = _core.scatter(flat, spots, moveaxis(y, -1, 0))
-    return moveaxis(_core.reshape(out, moved.shape), [0, 1], [a, b])
+    return _core.fill_diagonal_tensor(x, y, offset, dim1, dim2)
 
 
 fill_diagonal_tensor_ = twin(fill_diagonal_tensor, "fill_diagonal_tensor_")

@@ -5,7 +5,7 @@ from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
            "deg2rad", "diff", "frac", "frexp", "gcd", "hypot", "increment", "inner", "lcm", "ldexp", "lerp",
-           "logaddexp", "logcumsumexp", "logit", "multigammaln", "nan_to_num", "nanmean", "nansum", "outer", "polygamma",
+           "logaddexp", "logcumsumexp", "multigammaln", "nan_to_num", "nanmean", "nansum", "outer", "polygamma",
            "pow", "rad2deg", "renorm", "scale", "scale_", "sgn", "take", "trapezoid", "vander"]
 
 
@@ -238,17 +238,6 @@ def frexp(x, name=None):
     return _core.where(_core.less_than(x, like(0, x)), _core.neg(mantissa), mantissa), exponent
 
 
-def logit(x, eps=None, name=None):
-    """log(x / (1 - x)), x first clipped to [eps, 1 - eps] if eps is given."""
-    if eps:
-        x = _core.clip(x, eps, 1.0 - eps)
-        return _core.log(_core.divide(x, _core.scale(x, -1, 1.0)))
-    one, zero = like(1, x), like(0, x)
-    inside = _core.logical_and(_core.greater_equal(x, zero), _core.less_equal(x, one))
-    out = _core.log(_core.divide(x, _core.scale(x, -1, 1.0)))
-    return _core.where(inside, out, _core.full_like(x, float("nan")))
-
-
 def multigammaln(x, p, name=None):
     """The logarithm of the multivariate gamma function of dimension p."""
     if p < 1:
@@ -411,7 +400,7 @@ def combinations(x, r=2, with_replacement=False, name=None):
     return _core.reshape(_core.index_select(x, spots, 0), [len(rows), r])
 
 
-for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, logit, multigammaln, nan_to_num, polygamma, pow, renorm):
+for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, pow, renorm):
     _name = _fn.__name__ + "_"
     globals()[_name] = twin(_fn, _name)
     __all__.append(_name)

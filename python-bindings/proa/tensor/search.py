@@ -1,8 +1,8 @@
-"""Finding things: where, nonzero, topk forms, mode, bucketize."""
+"""Finding things: where, nonzero, sort, bucketize."""
 from .. import _core
-from ._tools import FLOATING, Tensor, dtype_name, is_number, one_axis, overwrite
+from ._tools import FLOATING, Tensor, dtype_name, is_number, overwrite
 
-__all__ = ["bucketize", "mode", "nonzero", "sort", "where", "where_"]
+__all__ = ["bucketize", "nonzero", "sort", "where", "where_"]
 
 
 def nonzero(x, as_tuple=False):
@@ -60,29 +60,6 @@ def sort(x, axis=-1, descending=False, name=None):
     [3, 2, 1]
     """
     return _core.sort(x, axis, descending)[0]
-
-
-def mode(x, axis=-1, keepdim=False, name=None):
-    """The most frequent value along axis (the smallest of equals), and its last place there."""
-    if not x.shape:
-        return _core.assign(x), _core.full([], 0, "int64")
-    axis = one_axis(axis, len(x.shape), "mode")
-    length = x.shape[axis]
-    shape = [1] * len(x.shape)
-    shape[axis] = length
-    with_values, places = _core.sort(x, axis, False)
-    count = None
-    for step in range(length):  # how often each value stands in the sorted row
-        spot = _core.slice(with_values, [axis], [step], [step + 1])
-        same = _core.cast(_core.equal(with_values, spot), "int64")
-        count = same if count is None else _core.add(count, same)
-    best = _core.argmax(count, axis, True)
-    value = _core.take_along_axis(with_values, best, axis)
-    hit = _core.cast(_core.equal(x, value), "int64")
-    order = _core.reshape(_core.arange(1, length + 1, 1, "int64"), shape)
-    place = _core.argmax(_core.multiply(hit, order), axis, True)
-    out = _core.take_along_axis(x, place, axis)
-    return (out, place) if keepdim else (_core.squeeze(out, [axis]), _core.squeeze(place, [axis]))
 
 
 def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):

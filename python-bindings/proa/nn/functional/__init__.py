@@ -13,7 +13,7 @@ from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropou
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,  # noqa: E402
                    conv3d_transpose)
 from .distance import pairwise_distance  # noqa: E402
-from .extension import diag_embed, sequence_mask  # noqa: E402
+from .extension import sequence_mask  # noqa: E402
 from .flash_attention import scaled_dot_product_attention  # noqa: E402
 from .input import embedding, one_hot  # noqa: E402
 from .loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,  # noqa: E402

@@ -1,0 +1,156 @@
+/* Kernels of repeat_interleave, unique_consecutive, multiplex and shard_index. May use core and ops
+ * headers. */
+#include "core/copy.h"
+#include "ops/index/indices.h"
+#include "ops/shape/accumulate.h"
+#include "ops/sort/keys.h"
+#include "ops_impl.h"
+
+extern const proa_op proa__op_repeat_interleave, proa__op_unique_consecutive;
+
+/* ---- repeat_interleave ------------------------------------------------------------------- */
+
+/* How often slice i is repeated. */
+static int64_t times_of(const proa_tensor *each, int64_t repeats, int64_t i)
+{
+    return each == proa_none ? repeats : index_at(each, each->numel == 1 ? 0 : i);
+}
+
+static proa_status total_of(const char *who, const proa_tensor *each, int64_t repeats, int64_t length,
+                            int64_t *total)
+{
+    *total = 0;
+    for (int64_t i = 0; i < length; i++) {
+        int64_t n = times_of(each, repeats, i);
+        if (n < 0 || __builtin_add_overflow(*total, n, total))
+            return OP_FAIL(who, INVALID_ARGUMENT, "repeats_tensor", "entry %lld is %lld; expected 0 or more",
+                           (long long)i, (long long)n);
+    }
+    return PROA_OK;
+}
+
+PROA_KERNEL(repeat_interleave_cpu, repeat_interleave)
+{
+    static const char who[] = "repeat_interleave";
+    int axis;
+    int64_t total;
+    PROA_TRY(proa__axis(who, "axis", a->axis, a->x->ndim, &axis));
+    around r = around_axis(a->x, axis);
+    PROA_TRY(total_of(who, a->repeats_tensor, a->repeats, r.length, &total));
+    proa_meta meta = proa_meta_of(a->x);
+    meta.shape[axis] = total;
+    if (!proa_output_resize((void *)(uintptr_t)a, &proa__op_repeat_interleave, 0, &meta)) return proa_error();
+    int64_t bytes = r.inner * (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
+    if (a->out->numel == 0) return PROA_OK;
+    char *to = a->out->data;
+    for (int64_t o = 0; o < r.outer; o++)
+        for (int64_t i = 0; i < r.length; i++)
+            for (int64_t n = times_of(a->repeats_tensor, a->repeats, i); n > 0; n--, to += bytes)
+                copy_item(to, a->x->data + (o * r.length + i) * bytes, bytes);
+    return PROA_OK;
+}
+
+PROA_KERNEL(repeat_interleave_grad_cpu, repeat_interleave_grad)
+{
+    static const char who[] = "repeat_interleave_grad";
+    int axis;
+    int64_t total, item = (int64_t)proa_dtype_size((proa_dtype)a->d_x->dtype);
+    PROA_TRY(proa__axis(who, "axis", a->axis, a->d_x->ndim, &axis));
+    around r = around_axis(a->d_x, axis);
+    PROA_TRY(total_of(who, a->repeats_tensor, a->repeats, r.length, &total));
+    if (total != a->d_out->shape[axis])
+        return OP_FAIL(who, INVALID_ARGUMENT, "d_out", "is %s; the counts make %lld slices along axis %d",
+                       proa__tensor_text(a->d_out), (long long)total, axis);
+    accumulator acc;
+    PROA_TRY(accumulate_begin(&acc, a->d_x, NULL));
+    const char *from = a->d_out->data;
+    for (int64_t o = 0; o < r.outer && a->d_out->numel; o++)
+        for (int64_t i = 0; i < r.length; i++)
+            for (int64_t n = times_of(a->repeats_tensor, a->repeats, i); n > 0; n--, from += r.inner * item)
+                accumulate_row(&acc, acc.data + (o * r.length + i) * r.inner * acc.item, acc.item, from, item,
+                               r.inner);
+    return accumulate_end(&acc);
+}
+
+/* ---- unique_consecutive ------------------------------------------------------------------ */
+
+/* Slice i of x differs from the one before it; NaN differs from itself. */
+static bool starts_run(const proa_tensor *x, const around *r, int64_t i)
+{
+    proa_dtype dtype = (proa_dtype)x->dtype;
+    int64_t item = (int64_t)proa_dtype_size(dtype);
+    bool floating = dtype >= PROA_F16 && dtype <= PROA_F64;
+    uint64_t nan = !floating ? 0 : key_bits(dtype) == 64 ? UINT64_MAX : UINT32_MAX;
+    if (i == 0) return true;
+    for (int64_t k = 0; k < r->outer * r->inner; k++) {
+        const char *p = x->data + ((k / r->inner * r->length + i) * r->inner + k % r->inner) * item;
+        uint64_t key = key_of(dtype, p);
+        if (key != key_of(dtype, p - r->inner * item) || (nan && key == nan)) return true;
+    }
+    return false;
+}
+
+static void put_number(proa_tensor *t, int64_t i, int64_t v)
+{
+    if (t->dtype == PROA_I32) ((int32_t *)(void *)t->data)[i] = (int32_t)v;
+    else ((int64_t *)(void *)t->data)[i] = v;
+}
+
+PROA_KERNEL(unique_consecutive_cpu, unique_consecutive)
+{
+    const proa_op *op = &proa__op_unique_consecutive;
+    void *args = (void *)(uintptr_t)a;
+    const proa_tensor *x = a->x;
+    bool along = a->axis.count && x->ndim;
+    int axis = !along ? 0 : (int)(a->axis.at[0] < 0 ? a->axis.at[0] + x->ndim : a->axis.at[0]);
+    around r = along ? around_axis(x, axis) : (around){1, x->numel, 1};
+    int64_t groups = 0, group = -1, item = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
+    for (int64_t i = 0; i < r.length; i++) groups += starts_run(x, &r, i);
+    proa_meta meta = {.dtype = (proa_dtype)x->dtype, .ndim = 1, .shape = {groups}};
+    if (along) meta = proa_meta_of(x), meta.shape[axis] = groups;
+    bool inverse = a->return_inverse && a->inverse != proa_none;
+    bool counts = a->return_counts && a->counts != proa_none;
+    if (!proa_output_resize(args, op, 0, &meta)) return proa_error();
+    meta = (proa_meta){.dtype = a->dtype, .ndim = 1, .shape = {r.length}};
+    if (inverse && !proa_output_resize(args, op, 1, &meta)) return proa_error();
+    meta.shape[0] = groups;
+    if (counts && !proa_output_resize(args, op, 2, &meta)) return proa_error();
+    for (int64_t i = 0, from = 0; i < r.length; i++) {
+        if (starts_run(x, &r, i)) {
+            from = i;
+            group++;
+            for (int64_t o = 0; o < r.outer; o++)
+                copy_item(a->out->data + (o * groups + group) * r.inner * item,
+                          x->data + (o * r.length + i) * r.inner * item, r.inner * item);
+        }
+        if (inverse) put_number(a->inverse, i, group);
+        if (counts) put_number(a->counts, group, i - from + 1);
+    }
+    return PROA_OK;
+}
+
+/* ---- multiplex, shard_index -------------------------------------------------------------- */
+
+PROA_KERNEL(multiplex_cpu, multiplex)
+{
+    PROA_TRY(check_indices("multiplex", "index", a->index, a->inputs.count));
+    int64_t rows = a->out->shape[0];
+    if (a->out->numel == 0) return PROA_OK;
+    int64_t bytes = a->out->numel / rows * (int64_t)proa_dtype_size((proa_dtype)a->out->dtype);
+    for (int64_t i = 0; i < rows; i++)
+        copy_item(a->out->data + i * bytes, a->inputs.at[index_at(a->index, i)]->data + i * bytes, bytes);
+    return PROA_OK;
+}
+
+PROA_KERNEL(shard_index_cpu, shard_index)
+{
+    int64_t size = a->index_num / a->nshards + (a->index_num % a->nshards != 0);
+    for (int64_t i = 0; i < a->input->numel; i++) {
+        int64_t v = index_at(a->input, i);
+        if (v < 0 || v >= a->index_num)
+            return OP_FAIL("shard_index", OUT_OF_RANGE, "input", "entry %lld is %lld; expected 0 to %lld",
+                           (long long)i, (long long)v, (long long)a->index_num - 1);
+        put_number(a->out, i, v / size == a->shard_id ? v % size : a->ignore_value);
+    }
+    return PROA_OK;
+}

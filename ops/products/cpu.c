@@ -1,0 +1,163 @@
+/* Kernels of cross and kron, in int64, double or complex double whatever the dtype: elements pass through
+ * wide copies. May use core and ops headers. */
+#include "ops/products/products.h"
+#include "ops/wide.h"
+#include "ops_impl.h"
+
+/* What values are multiplied in: integers wrap as they do in their own dtype. */
+static proa_dtype product_dtype(const proa_tensor *t)
+{
+    return t->dtype <= PROA_I64 ? PROA_I64 : t->dtype <= PROA_F64 ? PROA_F64 : PROA_C128;
+}
+
+/* ---- cross ------------------------------------------------------------------------------ */
+
+#define CROSS(name, T)                                                                   \
+    static void name(char *to, const char *x_, const char *y_, int64_t outer, int64_t n) \
+    {                                                                                    \
+        T *out = (T *)(void *)to;                                                        \
+        const T *x = (const T *)(const void *)x_, *y = (const T *)(const void *)y_;      \
+        for (int64_t o = 0; o < outer; o++, out += 3 * n, x += 3 * n, y += 3 * n)        \
+            for (int64_t i = 0; i < n; i++) {                                            \
+                out[i] = x[n + i] * y[2 * n + i] - x[2 * n + i] * y[n + i];              \
+                out[n + i] = x[2 * n + i] * y[i] - x[i] * y[2 * n + i];                  \
+                out[2 * n + i] = x[i] * y[n + i] - x[n + i] * y[i];                      \
+            }                                                                            \
+    }
+CROSS(cross_integers, uint64_t)
+CROSS(cross_doubles, double)
+CROSS(cross_complex, double _Complex)
+
+PROA_KERNEL(cross_cpu, cross)
+{
+    int axis;
+    proa_wide w[3] = {0};
+    if (a->out->numel == 0) return PROA_OK;
+    PROA_TRY(proa__cross_axis(a->x, a->axis, &axis));
+    proa_dtype d = product_dtype(a->x);
+    int64_t n = 1;
+    for (int i = axis + 1; i < a->x->ndim; i++) n *= a->x->shape[i];
+    proa_status s = proa__wide_read(&w[0], a->x, d);
+    if (!s) s = proa__wide_read(&w[1], a->y, d);
+    if (!s) s = proa__wide_write(&w[2], a->out, d);
+    if (!s)
+        (d == PROA_I64   ? cross_integers
+         : d == PROA_F64 ? cross_doubles
+                         : cross_complex)(w[2].data, w[0].data, w[1].data, a->out->numel / (3 * n), n);
+    proa__wide_end(w, 3, s == PROA_OK);
+    return s;
+}
+
+/* ---- kron ------------------------------------------------------------------------------- */
+
+typedef struct kron_job {
+    kron_shape s;
+    int64_t x_rows, y_rows, x_length, y_length, out_length;
+    char *x, *y, *out; /* out is d_out in the gradient */
+    char *d_x, *d_y;
+} kron_job;
+
+static void kron_begin(kron_job *j)
+{
+    int last = j->s.ndim - 1;
+    j->x_rows = j->y_rows = 1;
+    for (int i = 0; i < last; i++) j->x_rows *= j->s.x[i], j->y_rows *= j->s.y[i];
+    j->x_length = last < 0 ? 1 : j->s.x[last];
+    j->y_length = last < 0 ? 1 : j->s.y[last];
+    j->out_length = j->x_length * j->y_length;
+}
+
+/* The row of the product that row `row` of x and row `other` of y make. */
+static int64_t kron_row(const kron_job *j, int64_t row, int64_t other)
+{
+    int64_t to = 0, step = 1;
+    for (int i = j->s.ndim - 2; i >= 0; i--) {
+        to += (row % j->s.x[i] * j->s.y[i] + other % j->s.y[i]) * step;
+        step *= j->s.out[i];
+        row /= j->s.x[i];
+        other /= j->s.y[i];
+    }
+    return to;
+}
+
+#define KRON(name, T)                                                                                 \
+    static void name(int64_t begin, int64_t end, void *context)                                       \
+    {                                                                                                 \
+        const kron_job *j = context;                                                                  \
+        for (int64_t r = begin; r < end; r++) {                                                       \
+            const T *x = (const T *)(void *)j->x + r / j->y_rows * j->x_length;                       \
+            const T *y = (const T *)(void *)j->y + r % j->y_rows * j->y_length;                       \
+            T *out = (T *)(void *)j->out + kron_row(j, r / j->y_rows, r % j->y_rows) * j->out_length; \
+            for (int64_t i = 0; i < j->x_length; i++)                                                 \
+                for (int64_t k = 0; k < j->y_length; k++) out[i * j->y_length + k] = x[i] * y[k];     \
+        }                                                                                             \
+    }
+KRON(kron_integers, uint64_t)
+KRON(kron_doubles, double)
+KRON(kron_complex, double _Complex)
+
+PROA_KERNEL(kron_cpu, kron)
+{
+    kron_job j = {0};
+    proa_wide w[3] = {0};
+    if (a->out->numel == 0) return PROA_OK;
+    PROA_TRY(proa__kron_shape("kron", a->x, a->y, &j.s));
+    proa_dtype d = product_dtype(a->x);
+    kron_begin(&j);
+    proa_status s = proa__wide_read(&w[0], a->x, d);
+    if (!s) s = proa__wide_read(&w[1], a->y, d);
+    if (!s) s = proa__wide_write(&w[2], a->out, d);
+    if (!s) {
+        j.x = w[0].data, j.y = w[1].data, j.out = w[2].data;
+        proa__parallel(j.x_rows * j.y_rows, PROA_GRAIN / (j.out_length + 1) + 1,
+                       d == PROA_I64   ? kron_integers
+                       : d == PROA_F64 ? kron_doubles
+                                       : kron_complex,
+                       &j);
+    }
+    proa__wide_end(w, 3, s == PROA_OK);
+    return s;
+}
+
+#define SAME(v) (v)
+#define CONJUGATE(v) (__builtin_conj(v))
+#define KRON_GRAD(name, T, CONJ)                                                                       \
+    static void name(const kron_job *j)                                                                \
+    {                                                                                                  \
+        for (int64_t r = 0; r < j->x_rows * j->y_rows; r++) {                                          \
+            int64_t row = r / j->y_rows * j->x_length, other = r % j->y_rows * j->y_length;            \
+            const T *x = (const T *)(void *)j->x + row, *y = (const T *)(void *)j->y + other;          \
+            T *d_x = (T *)(void *)j->d_x + row, *d_y = (T *)(void *)j->d_y + other;                    \
+            const T *d =                                                                               \
+                (const T *)(void *)j->out + kron_row(j, r / j->y_rows, r % j->y_rows) * j->out_length; \
+            for (int64_t i = 0; i < j->x_length; i++, d += j->y_length)                                \
+                for (int64_t k = 0; k < j->y_length; k++) {                                            \
+                    d_x[i] += d[k] * CONJ(y[k]);                                                       \
+                    d_y[k] += d[k] * CONJ(x[i]);                                                       \
+                }                                                                                      \
+        }                                                                                              \
+    }
+KRON_GRAD(kron_grad_doubles, double, SAME)
+KRON_GRAD(kron_grad_complex, double _Complex, CONJUGATE)
+
+PROA_KERNEL(kron_grad_cpu, kron_grad)
+{
+    kron_job j = {0};
+    proa_wide w[5] = {0};
+    PROA_TRY(proa__kron_shape("kron_grad", a->x, a->y, &j.s));
+    proa_dtype d = product_dtype(a->x);
+    kron_begin(&j);
+    proa_status s = proa__wide_read(&w[0], a->x, d);
+    if (!s) s = proa__wide_read(&w[1], a->y, d);
+    if (!s) s = proa__wide_read(&w[2], a->d_out, d);
+    if (!s) s = proa__wide_write(&w[3], a->d_x, d);
+    if (!s) s = proa__wide_write(&w[4], a->d_y, d);
+    if (!s) {
+        j.x = w[0].data, j.y = w[1].data, j.out = w[2].data, j.d_x = w[3].data, j.d_y = w[4].data;
+        if (a->d_x->numel) memset(j.d_x, 0, (size_t)a->d_x->numel * proa_dtype_size(d));
+        if (a->d_y->numel) memset(j.d_y, 0, (size_t)a->d_y->numel * proa_dtype_size(d));
+        if (a->d_out->numel) (d == PROA_F64 ? kron_grad_doubles : kron_grad_complex)(&j);
+    }
+    proa__wide_end(w, 5, s == PROA_OK);
+    return s;
+}

@@ -1,0 +1,2 @@
+"""cross and kron in real Paddle."""
+from paddle import cross, kron  # noqa: F401

@@ -1,0 +1,98 @@
+/* Shape inference and rules of cross and kron. May use core and ops. */
+#include "ops/products/products.h"
+
+#include "ops/rows.h"
+#include "ops_impl.h"
+
+proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)
+{
+    *axis = 0;
+    if (given == 9) {
+        while (*axis < x->ndim && x->shape[*axis] != 3) ++*axis;
+        for (int i = 0; *axis == x->ndim && i < x->ndim; i++) /* in a program, an unknown one may be */
+            if (x->shape[i] < 0) *axis = i;
+        if (*axis == x->ndim)
+            return OP_FAIL("cross", INVALID_ARGUMENT, "x", "is %s; expected an axis of length 3",
+                           proa__tensor_text(x));
+        return PROA_OK;
+    }
+    PROA_TRY(proa__axis("cross", "axis", given, x->ndim, axis));
+    if (x->ndim && (x->shape[*axis] == 3 || x->shape[*axis] < 0)) return PROA_OK;
+    return OP_FAIL("cross", INVALID_ARGUMENT, "x", "is %s; expected the length 3 along axis %d",
+                   proa__tensor_text(x), *axis);
+}
+
+static proa_status same_dtype(const char *who, const proa_tensor *x, const proa_tensor *y)
+{
+    if (x->dtype == y->dtype) return PROA_OK;
+    return OP_FAIL(who, WRONG_TYPE, "y", "is %s; expected x's dtype, %s", proa__tensor_text(y),
+                   proa_dtype_name((proa_dtype)x->dtype));
+}
+
+proa_status cross_infer(const proa_cross_args *a, proa_cross_metas *m)
+{
+    int axis;
+    PROA_TRY(same_dtype("cross", a->x, a->y));
+    PROA_TRY(proa__cross_axis(a->x, a->axis, &axis));
+    m->out = proa_meta_of(a->x);
+    if (rows_same_shape(a->x, a->y)) return PROA_OK;
+    return OP_FAIL("cross", INVALID_ARGUMENT, "y", "is %s; expected x's shape, %s", proa__tensor_text(a->y),
+                   proa__shape_text(a->x->shape, a->x->ndim));
+}
+
+/* d(x × y): dx gets y × g, dy gets g × x. */
+proa_status cross_vjp(const proa_cross_args *a, proa_cross_grads *g)
+{
+    bool parts = a->x->dtype == PROA_C64 || a->x->dtype == PROA_C128;
+    int64_t axis = a->axis ? a->axis : PROA_ZERO;
+    if (g->want_x) g->d_x = proa_cross(parts ? proa_conj(a->y) : a->y, g->d_out, .axis = axis);
+    if (g->want_y) g->d_y = proa_cross(g->d_out, parts ? proa_conj(a->x) : a->x, .axis = axis);
+    return proa_error();
+}
+
+proa_status proa__kron_shape(const char *who, const proa_tensor *x, const proa_tensor *y, kron_shape *s)
+{
+    s->ndim = x->ndim > y->ndim ? x->ndim : y->ndim;
+    for (int i = 0; i < s->ndim; i++) {
+        int at_x = i - (s->ndim - x->ndim), at_y = i - (s->ndim - y->ndim);
+        s->x[i] = at_x < 0 ? 1 : x->shape[at_x];
+        s->y[i] = at_y < 0 ? 1 : y->shape[at_y];
+        s->out[i] = -1;
+        if (s->x[i] >= 0 && s->y[i] >= 0 && __builtin_mul_overflow(s->x[i], s->y[i], &s->out[i]))
+            return OP_FAIL(who, OVERFLOW, "y", "makes axis %d longer than 2^63", i);
+    }
+    return PROA_OK;
+}
+
+proa_status kron_infer(const proa_kron_args *a, proa_kron_metas *m)
+{
+    kron_shape s;
+    PROA_TRY(same_dtype("kron", a->x, a->y));
+    PROA_TRY(proa__kron_shape("kron", a->x, a->y, &s));
+    m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = (int8_t)s.ndim};
+    memcpy(m->out.shape, s.out, sizeof s.out);
+    return PROA_OK;
+}
+
+proa_status kron_vjp(const proa_kron_args *a, proa_kron_grads *g)
+{
+    proa_kron_grad_result r = proa_kron_grad(a->x, a->y, g->d_out);
+    g->d_x = r.d_x;
+    g->d_y = r.d_y;
+    return proa_error();
+}
+
+proa_status kron_grad_infer(const proa_kron_grad_args *a, proa_kron_grad_metas *m)
+{
+    kron_shape s;
+    PROA_TRY(same_dtype("kron_grad", a->x, a->y));
+    PROA_TRY(same_dtype("kron_grad", a->x, a->d_out));
+    PROA_TRY(proa__kron_shape("kron_grad", a->x, a->y, &s));
+    m->d_x = proa_meta_of(a->x);
+    m->d_y = proa_meta_of(a->y);
+    bool fits = a->d_out->ndim == s.ndim;
+    for (int i = 0; fits && i < s.ndim; i++) fits = rows_dims_agree(s.out[i], a->d_out->shape[i]);
+    if (fits) return PROA_OK;
+    return OP_FAIL("kron_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s",
+                   proa__tensor_text(a->d_out), proa__shape_text(s.out, s.ndim));
+}

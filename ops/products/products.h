@@ -1,0 +1,19 @@
+/* Shapes that inference and kernels of cross and kron share. May use core and ops.
+ * Implemented in products.c. */
+#ifndef PROA_OPS_PRODUCTS_H
+#define PROA_OPS_PRODUCTS_H
+
+#include "ops/ints.h"
+
+/* cross's axis: the one given, or for 9 the first of length 3. INVALID_ARGUMENT unless there may be one. */
+proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis);
+
+/* Two shapes, the shorter with ones in front, and their product's. */
+typedef struct kron_shape {
+    int ndim;
+    int64_t x[PROA_MAX_DIMS], y[PROA_MAX_DIMS], out[PROA_MAX_DIMS];
+} kron_shape;
+
+proa_status proa__kron_shape(const char *who, const proa_tensor *x, const proa_tensor *y, kron_shape *s);
+
+#endif

@@ -1,0 +1,106 @@
+/* Kernels of diagonals: copies between windows, and trace's sums. May use core and ops headers. */
+#include "core/copy.h"
+#include "ops/iterator.h"
+#include "ops/shape/diagonal.h"
+#include "ops/shape/slice.h"
+#include "ops_impl.h"
+
+PROA_KERNEL(diag_cpu, diag)
+{
+    shape_diagonal d;
+    proa_tensor src = proa__window(a->x), dst = proa__window(a->out);
+    if (a->x->ndim == 2) {
+        PROA_TRY(proa__diagonal("diag", 2, a->x->shape, a->offset, 0, 1, &d));
+        src = proa__diagonal_window(a->x, &d);
+        return proa__copy_window(&dst, &src);
+    }
+    _Alignas(16) char padding[16];
+    proa__convert((proa_dtype)a->out->dtype, padding, PROA_F64, &a->padding_value, 1);
+    PROA_TRY(proa__fill_window(&dst, padding));
+    PROA_TRY(proa__diagonal("diag", 2, a->out->shape, a->offset, 0, 1, &d));
+    dst = proa__diagonal_window(a->out, &d);
+    if (src.ndim == 0) src.ndim = 1, src.shape[0] = 1, src.strides[0] = 0;
+    return proa__copy_window(&dst, &src);
+}
+
+PROA_KERNEL(diagonal_cpu, diagonal)
+{
+    shape_diagonal d;
+    PROA_TRY(proa__diagonal("diagonal", a->x->ndim, a->x->shape, a->offset, a->axis1, a->axis2, &d));
+    proa_tensor src = proa__diagonal_window(a->x, &d), dst = proa__window(a->out);
+    return proa__copy_window(&dst, &src);
+}
+
+/* Zeros, but for a diagonal. */
+static proa_status put_diagonal(const char *who, proa_tensor *out, const proa_tensor *from, int64_t offset,
+                                int64_t axis1, int64_t axis2)
+{
+    shape_diagonal d;
+    proa_tensor all = proa__window(out), src = proa__window(from);
+    PROA_TRY(proa__fill_window(&all, NULL));
+    PROA_TRY(proa__diagonal(who, out->ndim, out->shape, offset, axis1, axis2, &d));
+    proa_tensor dst = proa__diagonal_window(out, &d);
+    proa__expand_window(&src, dst.ndim, dst.shape);
+    return proa__copy_window(&dst, &src);
+}
+
+PROA_KERNEL(diagonal_grad_cpu, diagonal_grad)
+{
+    return put_diagonal("diagonal_grad", a->d_x, a->d_out, a->offset, a->axis1, a->axis2);
+}
+
+PROA_KERNEL(diag_embed_cpu, diag_embed)
+{
+    return put_diagonal("diag_embed", a->out, a->input, a->offset, a->dim1, a->dim2);
+}
+
+PROA_KERNEL(fill_diagonal_tensor_cpu, fill_diagonal_tensor)
+{
+    shape_diagonal d;
+    PROA_TRY(proa__copy(a->out, a->x));
+    PROA_TRY(
+        proa__diagonal("fill_diagonal_tensor", a->x->ndim, a->x->shape, a->offset, a->dim1, a->dim2, &d));
+    proa_tensor dst = proa__diagonal_window(a->out, &d), src = proa__window(a->y);
+    return proa__copy_window(&dst, &src);
+}
+
+/* Elements that are gathered and added at a time. */
+enum { PIECE = 256 };
+
+/* The sum of n elements `stride` bytes apart: integers wrap, the rest is summed in double. */
+static void sum_line(proa_dtype dtype, char *out, const char *from, int64_t n, int64_t stride)
+{
+    bool whole = dtype <= PROA_I64;
+    int64_t item = (int64_t)proa_dtype_size(dtype);
+    _Alignas(64) char piece[PIECE * 16], wide[PIECE * 16];
+    uint64_t integers = 0;
+    double _Complex numbers = 0;
+    for (int64_t i = 0; i < n; i += PIECE) {
+        int64_t m = n - i < PIECE ? n - i : PIECE;
+        proa__gather(piece, from + i * stride, m, stride, item);
+        proa__convert(whole ? PROA_I64 : PROA_C128, wide, dtype, piece, m);
+        for (int64_t k = 0; k < m && whole; k++) integers += ((const uint64_t *)(const void *)wide)[k];
+        for (int64_t k = 0; k < m && !whole; k++) numbers += ((const double _Complex *)(const void *)wide)[k];
+    }
+    if (whole) proa__convert(dtype, out, PROA_I64, &integers, 1);
+    else proa__convert(dtype, out, PROA_C128, &numbers, 1);
+}
+
+PROA_KERNEL(trace_cpu, trace)
+{
+    shape_diagonal d;
+    proa_dtype dtype = (proa_dtype)a->x->dtype;
+    PROA_TRY(proa__diagonal("trace", a->x->ndim, a->x->shape, a->offset, a->axis1, a->axis2, &d));
+    proa_tensor w = proa__diagonal_window(a->x, &d);
+    for (int64_t i = 0; i < a->out->numel; i++) {
+        const char *from = w.data;
+        int64_t rest = i;
+        for (int k = w.ndim - 2; k >= 0; k--) {
+            from += rest % w.shape[k] * w.strides[k];
+            rest /= w.shape[k];
+        }
+        char *to = a->out->data + i * (int64_t)proa_dtype_size(dtype);
+        sum_line(dtype, to, from, d.length, w.strides[w.ndim - 1]);
+    }
+    return PROA_OK;
+}

@@ -1,0 +1,21 @@
+/* Where a diagonal lies, for inference and kernels of this folder. May use core and ops.
+ * Implemented in diagonal.c. */
+#ifndef PROA_OPS_SHAPE_DIAGONAL_H
+#define PROA_OPS_SHAPE_DIAGONAL_H
+
+#include "ops/ints.h"
+
+/* The diagonal `offset` above the main one of axes a and b: `length` elements (−1: unknown) from
+ * (from_a, from_b) on. */
+typedef struct shape_diagonal {
+    int a, b;
+    int64_t length, from_a, from_b;
+} shape_diagonal;
+
+/* INVALID_ARGUMENT unless the axes exist and differ. */
+proa_status proa__diagonal(const char *who, int ndim, const int64_t *shape, int64_t offset, int64_t axis1,
+                           int64_t axis2, shape_diagonal *d);
+/* t narrowed to its diagonal, which becomes the last axis. */
+proa_tensor proa__diagonal_window(const proa_tensor *t, const shape_diagonal *d);
+
+#endif
