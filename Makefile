@@ -10,7 +10,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -v '^gen/')
 
-.PHONY: help bootstrap build demo test bench fuzz kill-test soak format check lock clean
+.PHONY: help bootstrap build demo test bench wheel coverage fuzz kill-test soak format check lock clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,16 @@ test: ## everything that must hold before a change is merged (about 10 minutes)
 	@tools/build release
 	@tools/test
 
-bench: build ## ratios against bare C, oneDNN called directly and memory bandwidth
+wheel: build ## a wheel for other machines, tried in a clean environment: build/wheel/
+	@tests/package/wheel
+
+coverage: build ## compare with real Paddle, raise the floor of covered names, write docs/migration.md
+	@tools/bootstrap --oracle
+	@$(PYTHON_ENV) -m pytest -q -n 2 tests/parity
+	@$(PYTHON_ENV) tools/api_coverage.py --raise-floor
+
+bench: build ## ratios against bare C, oneDNN called directly, memory bandwidth, Paddle and PyTorch
+	@tools/bootstrap --bench
 	@tools/bench
 
 fuzz: ## feed the file readers with hostile bytes (long)

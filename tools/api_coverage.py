@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How much of Paddle 2.0/2.1's public API Proa has, by area: names present, with a compatible signature, and
-shown by a parity case that agrees (build/parity/*.txt, written by tests/parity). Needs a build; standard library."""
+shown by a parity case that agrees (build/parity/*.txt, written by tests/parity). Needs a build (but for --check);
+standard library. `make coverage` runs the parity tests, raises the floor and writes docs/migration.md."""
 import argparse
 import ast
 import collections
@@ -8,10 +9,15 @@ import importlib
 import inspect
 import os
 import pathlib
+import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = ("names", "present", "compatible", "shown")
+PAGE, FLOOR = ROOT / "docs/migration.md", ROOT / "tests/parity/coverage_floor.txt"
+MARK = "<!-- From here on tools/api_coverage.py wrote this page: `make coverage`. -->\n"
+ABSENT, UNSHOWN = "absent", "not shown by a parity case"
 
 
 def read_names(path):
@@ -84,7 +90,7 @@ def survey(names, shown):
         try:
             found, _ = resolve(name)
         except LookupError:
-            missing.append((name, "absent"))
+            missing.append((name, ABSENT))
             continue
         counts[area]["present"] += 1
         fits = compatible(found, kind, signature)
@@ -93,7 +99,7 @@ def survey(names, shown):
         if not fits:
             missing.append((name, f"signature: Paddle has {signature}"))
         elif name not in shown:
-            missing.append((name, "not shown by a parity case"))
+            missing.append((name, UNSHOWN))
     return counts, missing
 
 
@@ -106,13 +112,77 @@ def table(counts):
     return "\n".join(lines)
 
 
+def by_parent(names):
+    """Lines that list names, those of one module or class together."""
+    groups = collections.defaultdict(list)
+    for name in names:
+        parent, _, last = name.rpartition(".")
+        groups[parent].append(last)
+    for parent, members in sorted(groups.items()):
+        text = f"`{parent}`: {', '.join(sorted(members))}."
+        yield textwrap.fill(text, 118, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+
+
+def page(names, counts, missing):
+    """The generated part of docs/migration.md."""
+    why, kinds = dict(missing), {name: kind for name, kind, _, _ in names}
+    lines = ["## By area", "", "| area | names | there | called as in Paddle | compared with Paddle, and agree |",
+             "|---|---|---|---|---|"]
+    for area in sorted(counts):
+        lines.append(f"| {area} | " + " | ".join(str(counts[area][c]) for c in COLUMNS) + " |")
+    for area in sorted(counts):
+        of_area = [name for name, _, _, a in names if a == area and name in why]
+        absent = [n for n in of_area if why[n] == ABSENT]
+        unshown = [n for n in of_area if why[n] == UNSHOWN and kinds[n] != "module"]
+        differ = [n for n in of_area if why[n] not in (ABSENT, UNSHOWN)]
+        if not (absent or unshown or differ):
+            continue
+        lines += ["", f"### {area}", ""]
+        if absent:
+            lines += [f"- Missing ({len(absent)}):", *by_parent(absent)]
+        if differ:
+            lines += [f"- There, with other parameters ({len(differ)}):"]
+            lines += [f"  - `{n}`: {why[n].replace('signature: ', '')}" for n in sorted(differ)]
+        if unshown:
+            lines += [f"- There, not compared with real Paddle by a test ({len(unshown)}):", *by_parent(unshown)]
+    return "\n".join(lines) + "\n"
+
+
+def check_page():
+    """Problems of the committed page that need no build: its table must be the committed floor's."""
+    text, said = PAGE.read_text(), {}
+    if MARK not in text:
+        return [f"{PAGE.name} has lost the line that parts what is generated: {MARK.strip()}"]
+    for line in text.partition(MARK)[2].splitlines():
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        if len(cells) == 5 and cells[1].isdigit():
+            said.update({(cells[0], c): int(n) for c, n in zip(COLUMNS[1:], cells[2:]) if int(n)})
+    floor = {(a, c): int(n) for a, c, n in read_floor(FLOOR)}
+    return [f"{PAGE.name}: {a}: {c} is {said.get((a, c), 0)}, {FLOOR.name} has {floor.get((a, c), 0)}: `make coverage`"
+            for a, c in sorted(said.keys() | floor.keys()) if said.get((a, c)) != floor.get((a, c))]
+
+
+def overclaims(names, missing):
+    """Names that the committed page does not list though they are not covered now: what it says is not true."""
+    text = PAGE.read_text().partition(MARK)[2]
+    listed = set()
+    for parent, members in re.findall(r"^  - `([\w.]+)`: (.*(?:\n    .*)*)", text, re.M):
+        listed.add(parent)
+        listed |= {f"{parent}.{m}" for m in re.findall(r"\w+", members)}
+    modules = {name for name, kind, _, _ in names if kind == "module"}
+    return [f"{PAGE.name} does not list {name}: {why}" for name, why in missing
+            if name not in listed and not (name in modules and why == UNSHOWN)]
+
+
+def read_floor(path):
+    """(area, column, count) of every line of a floor."""
+    return [line.split() for line in path.read_text().splitlines() if line and not line.startswith("#")]
+
+
 def drops(counts, floor):
     """What lies below the floor: lines `area column count`."""
     below = []
-    for line in floor.read_text().splitlines():
-        if not line or line.startswith("#"):
-            continue
-        area, column, least = line.split()
+    for area, column, least in read_floor(floor):
         if counts[area][column] < int(least):
             below.append(f"{area}: {column} is {counts[area][column]}, the floor is {least}")
     return below
@@ -123,12 +193,20 @@ def main():
     parser.add_argument("--build", default=os.environ.get("PROA_BUILD", ROOT / "build"), type=pathlib.Path)
     parser.add_argument("--names", default=ROOT / "tests/parity/paddle_api.tsv", type=pathlib.Path)
     parser.add_argument("--missing", action="store_true", help="list the names that are not covered, and why")
-    parser.add_argument("--floor", type=pathlib.Path, help="exit 1 if a count lies below this file's")
-    parser.add_argument("--raise-floor", type=pathlib.Path, help="write the counts as the new floor")
+    parser.add_argument("--floor", type=pathlib.Path, nargs="?", const=FLOOR,
+                        help="exit 1 if a count lies below this file's, or docs/migration.md claims too much")
+    parser.add_argument("--raise-floor", type=pathlib.Path, nargs="?", const=FLOOR,
+                        help="write the counts as the new floor, and docs/migration.md")
+    parser.add_argument("--check", action="store_true", help="only compare docs/migration.md with the floor")
     options = parser.parse_args()
+    if options.check:
+        problems = check_page()
+        print(*problems or ["coverage: ok"], sep="\n")
+        return 1 if problems else 0
     sys.path.insert(0, str(options.build / "python"))
     shown = {n for f in (options.build / "parity").glob("*.txt") for n in f.read_text().split()}
-    counts, missing = survey(read_names(options.names), shown)
+    names = read_names(options.names)
+    counts, missing = survey(names, shown)
     print(table(counts))
     if options.missing:
         print(*(f"{name}: {why}" for name, why in missing), sep="\n")
@@ -140,9 +218,12 @@ def main():
         lines = [f"{a} {c} {counts[a][c]}" for a in sorted(counts) for c in COLUMNS[1:] if counts[a][c]]
         options.raise_floor.write_text("# tools/api_coverage.py --floor: counts that may only rise\n"
                                        + "\n".join(lines) + "\n")
+        PAGE.write_text(PAGE.read_text().partition(MARK)[0] + MARK + "\n" + page(names, counts, missing))
     if options.floor:
-        below = drops(counts, options.floor)
-        print(*below, sep="\n", file=sys.stderr)
+        below = drops(counts, options.floor) + overclaims(names, missing)
+        print(*below[:20], sep="\n", file=sys.stderr)
+        if len(below) > 20:
+            print(f"… and {len(below) - 20} more", file=sys.stderr)
         return 1 if below else 0
     return 0
 
