@@ -20,7 +20,7 @@ set_target_properties(proa_core_ext PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFI
                       LIBRARY_OUTPUT_DIRECTORY "${package}")
 target_include_directories(proa_core_ext PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/gen")
 target_include_directories(proa_core_ext SYSTEM PRIVATE "${include}")
-target_link_libraries(proa_core_ext PRIVATE proa proa_flags)
+target_link_libraries(proa_core_ext PRIVATE proa proa_flags ${CMAKE_DL_LIBS})
 
 file(GLOB_RECURSE modules RELATIVE "${PROJECT_SOURCE_DIR}/python-bindings/proa" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/python-bindings/proa/*.py")

@@ -259,18 +259,34 @@ proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_ke
                          proa_get_flag("backends"));
 }
 
+static proa_status run_cached(const proa_op *op, void *args, proa_run *run)
+{
+    const proa_kernel *kernel = NULL;
+    bool cached = false;
+    PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run->state, &cached));
+    proa_status status = kernel->run(args, run);
+    if (!cached && kernel->release && run->state) kernel->release(run->state);
+    return status;
+}
+
 static proa_status run_kernel(const proa_op *op, void *args)
 {
     const proa_kernel *first = op->kernels[0];
     proa__thread *me = proa__thread_self;
-    proa_run run = {NULL, PROA__LIKELY(me != NULL) ? &me->stream : proa__stream()};
-    if (first && !first->prepare && proa__may_use(first)) return first->run(args, &run);
-    const proa_kernel *kernel = NULL;
-    bool cached = false;
-    PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run.state, &cached));
-    proa_status status = kernel->run(args, &run);
-    if (!cached && kernel->release && run.state) kernel->release(run.state);
+    if (PROA__UNLIKELY(!me) && !(me = proa__thread_make()))
+        return proa_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for what a thread owns", op->name);
+    proa_run run = {NULL, &me->stream};
+    me->running = op;
+    bool direct = first && !first->prepare && proa__may_use(first);
+    proa_status status = direct ? first->run(args, &run) : run_cached(op, args, &run);
+    me->running = NULL;
     return status;
+}
+
+const proa_op *const volatile *proa_running_op(void)
+{
+    proa__thread *me = proa__thread_self;
+    return me ? (const proa_op *const volatile *)&me->running : NULL;
 }
 
 /* Drops what a failed call had made, so that a long-lived scope does not collect it. */

@@ -42,6 +42,7 @@ typedef struct proa__thread {
     uintptr_t *stack;
     uint32_t top, capacity, mark, depth, returns;
     bool root_reported;
+    const proa_op *running; /* whose kernel this thread is in; for crash reports */
     /* freeing */
     bool destroying;
     proa_tensor *dying;

@@ -141,5 +141,8 @@ extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_describe_functions[]; /* programs in Paddle's format, for static mode */
+extern PyMethodDef py_crash_functions[];    /* crash.c */
+/* Takes the fatal signals, unless the environment says PROA_CRASH_REPORT=0. */
+void py_crash_report_start(void);
 
 #endif

@@ -153,14 +153,17 @@ PyMODINIT_FUNC PyInit__core(void)
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
     if (!module) return NULL;
-    PyMethodDef *const lists[] = {py_op_functions, py_array_functions, py_autograd_functions,
-                                  py_program_functions, py_execute_functions, py_describe_functions};
+    PyMethodDef *const lists[] = {py_op_functions,      py_array_functions,   py_autograd_functions,
+                                  py_program_functions, py_execute_functions, py_describe_functions,
+                                  py_crash_functions};
     bool ok =
         py_add_dtypes(module) && py_make_tensor_type(module) && py_add_ops(module) && py_add_layer(module);
     for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++)
         ok = PyModule_AddFunctions(module, lists[i]) == 0;
     PyTypeObject *const types[] = {&py_program_type, &py_executor_type, &py_compiled_type};
-    for (size_t i = 0; ok && i < sizeof types / sizeof *types; i++) ok = PyModule_AddType(module, types[i]) == 0;
+    for (size_t i = 0; ok && i < sizeof types / sizeof *types; i++)
+        ok = PyModule_AddType(module, types[i]) == 0;
     if (!ok) Py_CLEAR(module);
+    else py_crash_report_start();
     return module;
 }

@@ -1,6 +1,6 @@
 """Proa for Python: the namespace that scripts know as `paddle`. `import proa as paddle` is the one line that
 changes. Importing loads no module from outside Proa; subpackages are loaded when they are first named."""
-from . import _core
+from . import _core, _errors
 from ._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Tensor, dtype  # noqa: F401
 from ._core import (bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16,  # noqa: F401
                     int32, int64, uint8)
@@ -15,8 +15,8 @@ __version__ = _core.version()
 
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """
-amp autograd callbacks device distributed framework hapi io linalg metric nn optimizer regularizer static tensor
-utils version vision
+amp autograd callbacks device distributed distribution framework hapi io linalg metric nn optimizer regularizer static
+sysconfig tensor utils version vision
 """.split()}
 _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
               "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",
@@ -28,7 +28,8 @@ _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hap
               "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",
               "get_flags": ".utils.flags:get_flags",
               "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
-              "show_config": ".utils.config:show_config"})
+              "show_config": ".utils.config:show_config",
+              "disable_signal_handler": ".utils.crash:disable_signal_handler"})
 
 
 def __getattr__(name):
@@ -48,3 +49,4 @@ def __dir__():
 
 
 Tensor.__repr__ = Tensor.__str__ = _to_string.tensor_to_string
+_errors.install()
