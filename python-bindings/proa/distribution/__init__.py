@@ -1,0 +1,13 @@
+"""paddle.distribution: random variables with their densities, entropies, divergences and samples."""
+from .bernoulli import Bernoulli, Geometric
+from .beta import Beta, Dirichlet
+from .categorical import Categorical, Multinomial
+from .distribution import Distribution, ExponentialFamily, Independent
+from .kl import kl_divergence, register_kl
+from .location import Cauchy, Gumbel, Laplace
+from .normal import LogNormal, Normal
+from .uniform import Uniform
+
+__all__ = ["Bernoulli", "Beta", "Categorical", "Cauchy", "Dirichlet", "Distribution", "ExponentialFamily", "Geometric",
+           "Gumbel", "Independent", "Laplace", "LogNormal", "Multinomial", "Normal", "Uniform", "kl_divergence",
+           "register_kl"]

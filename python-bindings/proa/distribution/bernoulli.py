@@ -1,0 +1,119 @@
+"""One trial, and the number of failures before the first success."""
+from .. import _core
+from ..tensor import ones_like, zeros_like
+from .distribution import Distribution, ExponentialFamily, is_tensor, shape_list, uniform
+
+
+def _probability(who, value):
+    if not is_tensor(value):
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"{who}: probs must be a float or a Tensor, got {type(value).__name__}")
+        value = _core.to_tensor(float(value))
+    return value
+
+
+class Bernoulli(ExponentialFamily):
+    """1 with probability probs, else 0."""
+
+    def __init__(self, probs, name=None):
+        self.name = name or "Bernoulli"
+        self.probs = _probability("Bernoulli", probs)
+        self.dtype = self.probs.dtype
+        # as Paddle: the least step away from 0 and 1, so that logarithms are finite
+        least = 2.220446049250313e-16 if str(self.dtype).endswith("64") else 1.1920928955078125e-07
+        self._clipped = self.probs.clip(least, 1 - least)
+        self.logits = self._clipped.log() - (-self._clipped).log1p()
+        super().__init__(self.probs.shape)
+
+    @property
+    def mean(self):
+        return self.probs
+
+    @property
+    def variance(self):
+        return self.probs * (1 - self.probs)
+
+    def sample(self, shape=()):
+        shape = self._extend_shape(shape_list("Bernoulli.sample", shape))
+        was = _core.set_recording(False)
+        try:
+            return (uniform(shape, str(self.dtype).rpartition(".")[2]) < self.probs).astype(self.dtype)
+        finally:
+            _core.set_recording(was)
+
+    def rsample(self, shape=(), temperature=1.0):
+        """A relaxation with a gradient: logit(u) + logits over the temperature; its sigmoid is near 0 or 1."""
+        shape = self._extend_shape(shape_list("Bernoulli.rsample", shape))
+        u = uniform(shape, str(self.dtype).rpartition(".")[2], 1e-7, 1.0)
+        return (u.log() - (-u).log1p() + self.logits) / temperature
+
+    def log_prob(self, value):
+        return value * self._clipped.log() + (1 - value) * (-self._clipped).log1p()
+
+    def prob(self, value):
+        return self.log_prob(value).exp()
+
+    def cdf(self, value):
+        below = value < 1
+        middle = _core.where(below, (1 - self.probs).expand(below.shape), ones_like(value))
+        return _core.where(value < 0, zeros_like(value), middle)
+
+    def entropy(self):
+        p = self._clipped
+        return -(p * p.log() + (1 - p) * (-p).log1p())
+
+    def kl_divergence(self, other):
+        p, q = self._clipped, other._clipped
+        return p * (p.log() - q.log()) + (1 - p) * ((-p).log1p() - (-q).log1p())
+
+
+class Geometric(Distribution):
+    """The number of failures before the first success; probs is the chance of success in (0, 1)."""
+
+    def __init__(self, probs):
+        self.probs = _probability("Geometric", probs)
+        super().__init__(self.probs.shape)
+
+    @property
+    def mean(self):
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def variance(self):
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    @property
+    def stddev(self):
+        return self.variance.sqrt()
+
+    def pmf(self, k):
+        return (1.0 - self.probs).pow(k) * self.probs
+
+    def log_pmf(self, k):
+        return self.pmf(k).log()
+
+    def log_prob(self, value):
+        return self.log_pmf(value)
+
+    def entropy(self):
+        q = 1.0 - self.probs
+        return -(q * q.log() + self.probs * self.probs.log()) / self.probs
+
+    def cdf(self, k):
+        return 1.0 - (1.0 - self.probs).pow(k + 1)
+
+    def sample(self, shape=()):
+        was = _core.set_recording(False)
+        try:
+            return self.rsample(shape)
+        finally:
+            _core.set_recording(was)
+
+    def rsample(self, shape=()):
+        shape = self._extend_shape(shape_list("Geometric.rsample", shape))
+        u = uniform(shape, str(self.probs.dtype).rpartition(".")[2], 1.1920928955078125e-07, 1.0)
+        return (u.log() / (-self.probs).log1p()).floor()
+
+    def kl_divergence(self, other):
+        p, q = self.probs, other.probs
+        return p.log() - q.log() + (1.0 - p) / p * ((-p).log1p() - (-q).log1p())

@@ -1,0 +1,160 @@
+"""The base of all distributions, arguments as tensors, and batches seen as events. Uses _core and tensors only."""
+import numbers
+
+from .. import _core
+from ..tensor import broadcast_shape
+
+
+def is_tensor(value):
+    return isinstance(value, _core.Tensor)
+
+
+def name_of(dtype):
+    """'float32' of a dtype object, a name or NumPy's."""
+    return str(dtype).rpartition(".")[2]
+
+
+def tensors(who, *values):
+    """The arguments as tensors of one floating dtype and shape, their dtype's name, and whether all were numbers.
+
+    Tensors stay as they are, and do not mix with numbers or arrays; arrays keep float64, the rest becomes float32.
+    """
+    given = [is_tensor(v) for v in values]
+    if all(given):
+        return (*values, name_of(values[0].dtype), False)
+    if any(given):
+        raise ValueError(f"{who}: if one argument is a Tensor, all must be Tensors")
+    import numpy as np
+    for v in values:
+        if not isinstance(v, (numbers.Real, list, tuple, np.ndarray)):
+            raise TypeError(f"{who}: arguments must be float, list, tuple, numpy.ndarray or Tensor, "
+                            f"got {type(v).__name__}")
+    wide = [v.dtype for v in values if isinstance(v, np.ndarray) and v.dtype in (np.float32, np.float64)]
+    dtype = wide[0] if wide else np.dtype("float32")
+    arrays = np.broadcast_arrays(*(np.asarray(v).astype(dtype) for v in values))
+    made = [_core.to_tensor(np.array(a)) for a in arrays]
+    return (*made, str(dtype), all(isinstance(v, numbers.Real) for v in values))
+
+
+def broadcast(*values):
+    """Numbers and tensors as tensors of their common shape."""
+    made = [v if is_tensor(v) else _core.to_tensor(float(v)) for v in values]
+    shape = []
+    for v in made:
+        shape = broadcast_shape(shape, v.shape)
+    return [v.expand(shape) if list(v.shape) != list(shape) else v for v in made]
+
+
+def shape_list(who, shape):
+    if is_tensor(shape):
+        return shape.tolist()
+    try:
+        return [int(n) for n in shape]
+    except TypeError:
+        raise TypeError(f"{who}: shape must be a list or tuple of ints, got {type(shape).__name__}") from None
+
+
+def uniform(shape, dtype="float32", low=0.0, high=1.0):
+    return _core.uniform(list(shape), dtype=dtype, min=low, max=high)
+
+
+def gaussian(shape, dtype="float32"):
+    return _core.gaussian(list(shape), mean=0.0, std=1.0, dtype=dtype)
+
+
+class Distribution:
+    """A random variable: batch_shape independent ones, of event_shape each."""
+
+    def __init__(self, batch_shape=(), event_shape=()):
+        self._batch_shape = tuple(batch_shape)
+        self._event_shape = tuple(event_shape)
+
+    @property
+    def batch_shape(self):
+        return self._batch_shape
+
+    @property
+    def event_shape(self):
+        return self._event_shape
+
+    @property
+    def mean(self):
+        raise NotImplementedError
+
+    @property
+    def variance(self):
+        raise NotImplementedError
+
+    def sample(self, shape=()):
+        raise NotImplementedError
+
+    def rsample(self, shape=()):
+        raise NotImplementedError
+
+    def entropy(self):
+        raise NotImplementedError
+
+    def kl_divergence(self, other):
+        """KL(self ‖ other)."""
+        raise NotImplementedError
+
+    def prob(self, value):
+        """The density, or probability, at value."""
+        return self.log_prob(value).exp()
+
+    def log_prob(self, value):
+        raise NotImplementedError
+
+    def probs(self, value):
+        raise NotImplementedError
+
+    def _extend_shape(self, sample_shape):
+        return tuple(sample_shape) + self._batch_shape + self._event_shape
+
+    def _like(self, parameter, value):
+        """value in the parameter's dtype."""
+        if is_tensor(value) and value.dtype != parameter.dtype and name_of(value.dtype) in ("float32", "float64"):
+            return value.astype(parameter.dtype)
+        return value
+
+
+class ExponentialFamily(Distribution):
+    """A distribution of the exponential family."""
+
+
+class Independent(Distribution):
+    """The last `reinterpreted_batch_rank` batch dims of a distribution as event dims."""
+
+    def __init__(self, base, reinterpreted_batch_rank):
+        if not isinstance(base, Distribution):
+            raise TypeError(f"Independent: base must be a Distribution, got {type(base).__name__}")
+        if not 0 < reinterpreted_batch_rank <= len(base.batch_shape):
+            raise ValueError(f"Independent: reinterpreted_batch_rank must be in (0, {len(base.batch_shape)}], "
+                             f"got {reinterpreted_batch_rank}")
+        self._base, self._reinterpreted_batch_rank = base, reinterpreted_batch_rank
+        shape = base.batch_shape + base.event_shape
+        cut = len(base.batch_shape) - reinterpreted_batch_rank
+        super().__init__(shape[:cut], shape[cut:])
+
+    @property
+    def mean(self):
+        return self._base.mean
+
+    @property
+    def variance(self):
+        return self._base.variance
+
+    def sample(self, shape=()):
+        return self._base.sample(shape)
+
+    def log_prob(self, value):
+        return self._summed(self._base.log_prob(value))
+
+    def prob(self, value):
+        return self.log_prob(value).exp()
+
+    def entropy(self):
+        return self._summed(self._base.entropy())
+
+    def _summed(self, value):
+        return value.sum(list(range(-self._reinterpreted_batch_rank, 0)))

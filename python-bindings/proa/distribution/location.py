@@ -1,0 +1,134 @@
+"""Distributions of a location and a scale: Laplace, Gumbel, Cauchy."""
+import math
+
+from .. import _core
+from .distribution import Distribution, broadcast, name_of, shape_list, uniform
+
+EULER = 0.57721566490153286060
+
+
+class _LocationScale(Distribution):
+    def __init__(self, loc, scale, name=None):
+        self.loc, self.scale = broadcast(loc, scale)
+        super().__init__(self.loc.shape)
+
+    def sample(self, shape=()):
+        was = _core.set_recording(False)
+        try:
+            return self.rsample(shape)
+        finally:
+            _core.set_recording(was)
+
+    def _uniform(self, shape, low, high):
+        shape = self._extend_shape(shape_list(f"{type(self).__name__}.sample", shape))
+        return uniform(shape, name_of(self.loc.dtype), low, high)
+
+    def _standard(self, value):
+        return (value - self.loc) / self.scale
+
+
+class Laplace(_LocationScale):
+    """Density exp(−|x − loc| / scale) / (2 scale)."""
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def stddev(self):
+        return 2 ** 0.5 * self.scale
+
+    @property
+    def variance(self):
+        return self.stddev.pow(2)
+
+    def log_prob(self, value):
+        return -(2 * self.scale).log() - self._standard(value).abs()
+
+    def entropy(self):
+        return 1 + (2 * self.scale).log()
+
+    def cdf(self, value):
+        z = self._standard(value)
+        return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
+
+    def icdf(self, value):
+        t = value - 0.5
+        return self.loc - self.scale * t.sign() * (-2 * t.abs()).log1p()
+
+    def rsample(self, shape=()):
+        u = self._uniform(shape, -1 + 1.1920928955078125e-07, 1.0)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
+
+    def kl_divergence(self, other):
+        ratio, away = self.scale / other.scale, (self.loc - other.loc).abs()
+        return -ratio.log() + ratio * (-away / self.scale).exp() + away / other.scale - 1
+
+
+class Gumbel(_LocationScale):
+    """The largest of many draws; distribution function exp(−exp(−(x − loc) / scale))."""
+
+    @property
+    def mean(self):
+        return self.loc + self.scale * EULER
+
+    @property
+    def variance(self):
+        return self.scale.pow(2) * (math.pi ** 2 / 6)
+
+    @property
+    def stddev(self):
+        return self.variance.sqrt()
+
+    def log_prob(self, value):
+        z = self._standard(value)
+        return -(z + (-z).exp()) - self.scale.log()
+
+    def prob(self, value):
+        return self.log_prob(value).exp()
+
+    def cdf(self, value):
+        return (-(-self._standard(value)).exp()).exp()
+
+    def entropy(self):
+        return self.scale.log() + 1 + EULER
+
+    def rsample(self, shape=()):
+        u = self._uniform(shape, 1e-7, 1.0 - 1e-7)
+        return self.loc - self.scale * (-u.log()).log()
+
+
+class Cauchy(_LocationScale):
+    """Density 1 / (π scale (1 + ((x − loc) / scale)²)); it has no mean."""
+
+    @property
+    def mean(self):
+        raise ValueError("Cauchy: the distribution has no mean")
+
+    @property
+    def variance(self):
+        raise ValueError("Cauchy: the distribution has no variance")
+
+    @property
+    def stddev(self):
+        raise ValueError("Cauchy: the distribution has no standard deviation")
+
+    def log_prob(self, value):
+        return -self._standard(value).square().log1p() - math.log(math.pi) - self.scale.log()
+
+    def prob(self, value):
+        return self.log_prob(value).exp()
+
+    def cdf(self, value):
+        return self._standard(value).atan() / math.pi + 0.5
+
+    def entropy(self):
+        return math.log(4 * math.pi) + self.scale.log()
+
+    def rsample(self, shape=()):
+        u = self._uniform(shape, 1e-7, 1.0 - 1e-7)
+        return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
+
+    def kl_divergence(self, other):
+        top = (self.scale + other.scale).square() + (self.loc - other.loc).square()
+        return (top / (4 * self.scale * other.scale)).log()
