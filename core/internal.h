@@ -53,12 +53,14 @@ int proa__device_add(const proa_device_ops *ops);
 
 /* ---- flags ----------------------------------------------------------------------------- */
 /* The flags, once: X(name, default, meaning). Read through proa__flag_int / proa_get_flag. */
-#define PROA_FLAGS(X)                                                                      \
-    X(check_nan_inf, "0", "1: the watch door fails on NaN or infinity in an op's outputs") \
-    X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")    \
-    X(num_threads, "0", "threads per calling thread; 0: all cores")                        \
-    X(backends, "onednn,openblas,cpu", "kernel families that may be used")                 \
-    X(memory_cap, "0", "most bytes that may be live; 0: no cap")                           \
+#define PROA_FLAGS(X)                                                                                      \
+    X(check_nan_inf, "0", "1: the watch door fails on NaN or infinity in an op's outputs")                 \
+    X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")                    \
+    X(num_threads, "0", "threads per calling thread; 0: all cores")                                        \
+    X(backends, "onednn,openblas,cpu", "kernel families that may be used")                                 \
+    X(memory_cap, "0", "most bytes that may be live; 0: no cap")                                           \
+    X(passes, "all", "passes that executors run on their copy of a program: names, or -name to leave out") \
+    X(dump_passes, "0", "1: programs are printed to stderr before passes and after each")                  \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {
 #define PROA_X(name, fallback, meaning) PROA_FLAG_##name,

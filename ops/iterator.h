@@ -32,7 +32,7 @@ typedef struct proa_rows {
     proa_row_out out;
 } proa_rows;
 
-enum { PROA_MAP_MAX = 5 };
+enum { PROA_MAP_MAX = 12 };
 
 /* One call: operand 0 is the (contiguous) output; `as` says in which dtype the row sees each operand. */
 typedef struct proa_map {

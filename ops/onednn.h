@@ -5,6 +5,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "ops/fused_tail.h"
 
 #include <dnnl.h>
 
@@ -31,8 +32,18 @@ typedef struct proa__dnnl_arg {
     size_t bytes; /* of inner */
 } proa__dnnl_arg;
 
-/* What prepare hands to run: immutable, so that plans may share it between threads. */
+/* An operand that never changes, as the primitive wants it: made in the first run, and again when the tensor
+ * has. */
+typedef struct proa__dnnl_packed {
+    char *data;
+    proa_storage *storage; /* where it came from; kept, so that no other can have its address */
+    const char *from;
+    uint32_t version;
+} proa__dnnl_packed;
+
+/* What prepare hands to run; immutable but for `packed`: a state with one belongs to one thread at a time. */
 typedef struct proa__dnnl_state {
+    proa__dnnl_packed packed;
     int threads;
     dnnl_primitive_t primitive;
     dnnl_memory_desc_t scratchpad;
@@ -58,9 +69,18 @@ bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_des
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
 
+/* Post-ops for a tail, before the desc is made. A residual becomes an operand that lies as dims and strides
+ * (NULL: row-major) say, the last one added. */
+bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const int64_t *dims,
+                     const int64_t *strides, proa_dtype dtype);
+
 /* Runs the primitive; data[i] is the memory of args[i]. `prepare` makes a state anew when the thread count
  * is not the one that `state` was made for. */
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
                            void *const *data);
+/* The same where operand `arg` is `constant`, whose data may be kept in the primitive's own form. */
+proa_status proa__dnnl_run_constant(void *state, const void *args,
+                                    proa_status (*prepare)(const void *, void **), void *const *data, int arg,
+                                    const proa_tensor *constant);
 
 #endif

@@ -132,6 +132,55 @@ static bool settle_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
     return ok;
 }
 
+/* ---- post-ops ---- */
+
+static bool append_activation(dnnl_post_ops_t ops, const proa__tail *t)
+{
+    static const struct {
+        dnnl_alg_kind_t kind;
+        float alpha, beta;
+        bool own_alpha, own_beta;
+    } of[] = {
+        [PROA_FUSED_ACTIVATION_RELU] = {dnnl_eltwise_relu, 0, 0, false, false},
+        [PROA_FUSED_ACTIVATION_RELU6] = {dnnl_eltwise_clip, 0, 6, false, false},
+        [PROA_FUSED_ACTIVATION_LEAKY_RELU] = {dnnl_eltwise_relu, 0, 0, true, false},
+        [PROA_FUSED_ACTIVATION_ELU] = {dnnl_eltwise_elu, 0, 0, true, false},
+        [PROA_FUSED_ACTIVATION_SIGMOID] = {dnnl_eltwise_logistic, 0, 0, false, false},
+        [PROA_FUSED_ACTIVATION_TANH] = {dnnl_eltwise_tanh, 0, 0, false, false},
+        [PROA_FUSED_ACTIVATION_GELU] = {dnnl_eltwise_gelu_erf, 0, 0, false, false},
+        [PROA_FUSED_ACTIVATION_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0, 0, false, false},
+        [PROA_FUSED_ACTIVATION_SILU] = {dnnl_eltwise_swish, 1, 0, false, false},
+        [PROA_FUSED_ACTIVATION_HARDSWISH] = {dnnl_eltwise_hardswish, 1.0f / 6, 0.5f, false, false},
+        [PROA_FUSED_ACTIVATION_HARDSIGMOID] = {dnnl_eltwise_hardsigmoid, 0, 0, true, true},
+    };
+    if (t->activation == PROA_FUSED_ACTIVATION_NONE) return true;
+    float alpha = of[t->activation].own_alpha ? (float)t->alpha : of[t->activation].alpha;
+    float beta = of[t->activation].own_beta ? (float)t->beta : of[t->activation].beta;
+    return dnnl_post_ops_append_eltwise(ops, of[t->activation].kind, alpha, beta) == dnnl_success;
+}
+
+static bool append_residual(proa__dnnl_build *b, dnnl_post_ops_t ops, int ndim, const int64_t *dims,
+                            const int64_t *strides, proa_dtype dtype)
+{
+    dnnl_memory_desc_t any = proa__dnnl_md_any(ndim, dims, dtype); /* in the layout of the result */
+    if (!any) return false;
+    bool ok = dnnl_post_ops_append_binary(ops, dnnl_binary_add, any) == dnnl_success;
+    dnnl_memory_desc_destroy(any);
+    return ok && proa__dnnl_add(b, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, false,
+                                proa__dnnl_md(ndim, dims, strides, dtype));
+}
+
+bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const int64_t *dims,
+                     const int64_t *strides, proa_dtype dtype)
+{
+    dnnl_post_ops_t ops = NULL;
+    if (dnnl_post_ops_create(&ops) != dnnl_success) return false;
+    bool ok = proa__absent(t->residual) || append_residual(b, ops, ndim, dims, strides, dtype);
+    ok = ok && append_activation(ops, t) && dnnl_primitive_attr_set_post_ops(b->attr, ops) == dnnl_success;
+    dnnl_post_ops_destroy(ops);
+    return ok;
+}
+
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static proa__dnnl_state *make_state(proa__dnnl_build *b)
@@ -172,6 +221,8 @@ void proa__dnnl_release(void *state)
     for (int i = 0; i < s->n_args; i++) release_arg(&s->args[i]);
     if (s->scratchpad) dnnl_memory_desc_destroy(s->scratchpad);
     if (s->primitive) dnnl_primitive_destroy(s->primitive);
+    if (s->packed.storage) proa__storage_release(s->packed.storage);
+    proa__free(s->packed.data);
     proa__free(s);
 }
 
@@ -192,7 +243,8 @@ static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t
     return dnnl_primitive_execute(arg->reorder, stream, 2, list) == dnnl_success;
 }
 
-static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, char *scratch)
+/* packed: the operand that is there in the primitive's form already; −1: none. */
+static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, char *scratch, int packed)
 {
     dnnl_exec_arg_t list[PROA__DNNL_ARGS + 1];
     char *at = scratch + aligned(dnnl_memory_desc_get_size(s->scratchpad));
@@ -202,6 +254,11 @@ static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, 
         if (!make_memory(&e->user[i], arg->user, data[i])) return false;
         list[i] = (dnnl_exec_arg_t){arg->index, e->user[i]};
         if (!arg->reorder) continue;
+        if (i == packed) {
+            if (!make_memory(&e->inner[i], arg->inner, s->packed.data)) return false;
+            list[i].memory = e->inner[i];
+            continue;
+        }
         if (!make_memory(&e->inner[i], arg->inner, at)) return false;
         at += aligned(arg->bytes);
         list[i].memory = e->inner[i];
@@ -215,13 +272,13 @@ static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, 
     return true;
 }
 
-static proa_status run_state(const proa__dnnl_state *s, void *const *data)
+static proa_status run_state(const proa__dnnl_state *s, void *const *data, int packed)
 {
     void *scratch = proa_scratch(s->scratch_bytes);
     if (!scratch) return proa_error();
     execution e = {0};
     int before = threads_set(s->threads);
-    bool ok = execute(s, &e, data, scratch);
+    bool ok = execute(s, &e, data, scratch, packed);
     threads_set(before);
     for (int i = 0; i < s->n_args; i++) {
         if (e.user[i]) dnnl_memory_destroy(e.user[i]);
@@ -238,12 +295,53 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
                            void *const *data)
 {
     const proa__dnnl_state *s = state;
-    if (s->threads == proa_threads()) return run_state(s, data);
+    if (s->threads == proa_threads()) return run_state(s, data, -1);
     void *fresh = NULL;
     proa_status status = prepare(args, &fresh);
-    if (status == PROA_DECLINED) status = run_state(s, data);
-    else if (status == PROA_OK) status = run_state(fresh, data);
+    if (status == PROA_DECLINED) status = run_state(s, data, -1);
+    else if (status == PROA_OK) status = run_state(fresh, data, -1);
     proa__dnnl_release(fresh);
     return status;
+}
+
+/* ---- constants ---- */
+
+static bool is_packed(const proa__dnnl_packed *p, const proa_tensor *t)
+{
+    return p->data && p->storage == t->storage && p->from == t->data && p->version == proa__version(t);
+}
+
+static bool pack(proa__dnnl_state *s, int i, const proa_tensor *t)
+{
+    const proa__dnnl_arg *arg = &s->args[i];
+    proa__dnnl_packed *p = &s->packed;
+    if (!p->data) p->data = proa__alloc(arg->bytes);
+    if (!p->data) return false;
+    dnnl_memory_t from = NULL, to = NULL;
+    bool ok = make_memory(&from, arg->user, t->data) && make_memory(&to, arg->inner, p->data) &&
+              reorder(arg, from, to);
+    if (from) dnnl_memory_destroy(from);
+    if (to) dnnl_memory_destroy(to);
+    if (p->storage) proa__storage_release(p->storage);
+    p->storage = ok ? t->storage : NULL;
+    if (!ok) return false;
+    atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+    p->from = t->data;
+    p->version = proa__version(t);
+    return true;
+}
+
+proa_status proa__dnnl_run_constant(void *state, const void *args,
+                                    proa_status (*prepare)(const void *, void **), void *const *data, int arg,
+                                    const proa_tensor *constant)
+{
+    proa__dnnl_state *s = state;
+    if (s->threads != proa_threads() || !s->args[arg].reorder || !constant->storage)
+        return proa__dnnl_run(s, args, prepare, data);
+    if (!is_packed(&s->packed, constant) && !pack(s, arg, constant)) {
+        if (proa_error() != PROA_OK) return proa_error();
+        return proa__dnnl_run(s, args, prepare, data);
+    }
+    return run_state(s, data, arg);
 }
 #endif

@@ -2,6 +2,7 @@
  * matrix product does the rest. Half types are converted to float32 around it. May use core only. */
 #include "ops/gemm.h"
 #include "ops/conv/geometry.h"
+#include "ops/fused_tail.h"
 
 /* One call: operands in the accumulator's type, and how its work is cut. */
 typedef struct conv_job {
@@ -151,3 +152,18 @@ CONV_KERNELS(2)
 CONV_KERNELS(3)
 CONV_KERNELS_BACKWARD(2)
 CONV_KERNELS_BACKWARD(3)
+
+PROA_KERNEL(conv2d_fused_cpu, conv2d_fused)
+{
+    proa_conv2d_args conv = {.x = a->x,
+                             .weight = a->weight,
+                             .bias = a->bias,
+                             .stride = a->stride,
+                             .padding = a->padding,
+                             .dilation = a->dilation,
+                             .groups = a->groups,
+                             .data_format = a->data_format,
+                             .padding_algorithm = a->padding_algorithm,
+                             .out = a->out};
+    return proa__tail_compose("conv2d", &conv, a->out, &PROA__TAIL(a));
+}

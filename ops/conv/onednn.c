@@ -213,3 +213,52 @@ DNNL_FORWARD(2)
 DNNL_FORWARD(3)
 DNNL_BACKWARD(2)
 DNNL_BACKWARD(3)
+
+/* ---- with what follows it ---- */
+
+/* A result that lies channels-last is computed so: no operand but the filter needs another form then. */
+static bool fused_desc(const conv_task *t, proa__dnnl_build *b)
+{
+    if (!t->g->channels_last) return forward_desc(t, dnnl_forward_inference, b->attr, &b->desc);
+    conv_task plain = *t;
+    plain.any_in = proa__dnnl_md(t->in.n, t->in.dims, t->in.strides, t->dtype);
+    plain.any_out = proa__dnnl_md(t->out.n, t->out.dims, t->out.strides, t->dtype);
+    bool ok =
+        plain.any_in && plain.any_out && forward_desc(&plain, dnnl_forward_inference, b->attr, &b->desc);
+    if (plain.any_in) dnnl_memory_desc_destroy(plain.any_in);
+    if (plain.any_out) dnnl_memory_desc_destroy(plain.any_out);
+    return ok;
+}
+
+/* Operands in the order of `data` in the kernel: the residual, where there is one, stands first. */
+static proa_status conv2d_fused_prepare(const void *args, void **state)
+{
+    const proa_conv2d_fused_args *a = args;
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
+    proa_dtype dtype = (proa_dtype)a->x->dtype;
+    bool plain = proa__tail_is_plain(&PROA__TAIL(a), a->out) && a->out->shape[0] == g.batch;
+    if (!plain || !suits(&g, dtype)) return PROA_DECLINED;
+    proa__dnnl_build b;
+    bool ok = proa__dnnl_begin(&b);
+    conv_task t = {0};
+    ok = ok && task_make(&t, &g, dtype, !proa__absent(a->bias));
+    ok = ok && proa__dnnl_tail(&b, &PROA__TAIL(a), t.out.n, t.out.dims, t.out.strides, dtype);
+    ok = ok && fused_desc(&t, &b) && operands(FORWARD, &b, &t);
+    task_release(&t);
+    return proa__dnnl_finish(&b, ok, state);
+}
+
+PROA_KERNEL_PREPARED(conv2d_fused_onednn, conv2d_fused, conv2d_fused_prepare, proa__dnnl_release)
+{
+    int n = 0;
+    void *data[5];
+    if (!proa__absent(a->residual)) data[n++] = a->residual->data;
+    data[n++] = a->x->data;
+    data[n++] = a->weight->data;
+    int weight = n - 1;
+    data[n++] = a->out->data;
+    data[n++] = DATA(a->bias);
+    if (!a->constant_weight) return proa__dnnl_run(run->state, a, conv2d_fused_prepare, data);
+    return proa__dnnl_run_constant(run->state, a, conv2d_fused_prepare, data, weight, a->weight);
+}

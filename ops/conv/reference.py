@@ -1,6 +1,8 @@
 """What convolutions mean, in NumPy: loops over taps and output positions, for the table-driven tests."""
 import numpy as np
 
+import matrix
+
 LAST = ("NHWC", "NLC", "NDHWC")
 
 
@@ -100,3 +102,10 @@ conv1d = conv3d = conv2d
 conv3d_grad_input = conv2d_grad_input
 conv3d_grad_filter = conv2d_grad_filter
 conv1d_transpose = conv3d_transpose = conv2d_transpose
+
+
+def conv2d_fused(x, weight, bias=None, residual=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
+                 data_format="NCHW", padding_algorithm="EXPLICIT", activation="none", alpha=0.0, beta=0.0,
+                 constant_weight=False):
+    out = conv2d(x, weight, bias, stride, padding, dilation, groups, data_format, padding_algorithm)
+    return matrix.fused_tail(out, residual, activation, alpha, beta)

@@ -187,7 +187,9 @@ proa_status proa__map_run(const proa_map *map)
     int64_t numel = out->numel;
     if (numel <= 0) return PROA_OK;
     if (run_small(map->row, map->n, map->tensor, map->as, map->args)) return PROA_OK;
-    map_plan p = {.map = map, .all_direct = true};
+    map_plan p; /* plan_operand fills what is used of the operands */
+    p.map = map;
+    p.all_direct = true;
     int64_t widest = 1, bytes = 0;
     for (int k = 0; k < map->n; k++) {
         plan_operand(&p, k);
@@ -220,7 +222,8 @@ static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
 proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
 {
     proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
-    proa_dtype as[PROA_MAP_MAX] = {d, d, d, d, d};
+    proa_dtype as[PROA_MAP_MAX];
+    for (int k = 0; k < n; k++) as[k] = d;
     if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] && run_small(rows->at[d], n, tensors, as, args))
         return PROA_OK;
     proa_map map = {.row = rows->at[d], .n = n, .args = args};

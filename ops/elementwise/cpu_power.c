@@ -2,22 +2,17 @@
  * May use core only. */
 #define PROA_FORMULAS_POWER 1
 #include "ops/elementwise/complex.h"
+#include "ops/elementwise/numbers.h"
 #include "ops/elementwise/rows.h"
 #include "ops/scalar.h"
 
 #include "formulas.inc"
 
-/* Up to two numbers in the row's own type. */
-typedef struct numbers {
-    _Alignas(16) char a[16], b[16];
-    bool flag;
-} numbers;
-
 #define NUMBERS_HEAD(name, D)                                           \
     static void name##_##D(char *const *p, int64_t n, const void *args) \
     {                                                                   \
         typedef proa_c_##D T;                                           \
-        const numbers *v = args;                                        \
+        const proa_numbers *v = args;                                   \
         T first, second;                                                \
         memcpy(&first, v->a, sizeof first);                             \
         memcpy(&second, v->b, sizeof second);                           \
@@ -38,13 +33,13 @@ SCALE_ROW(F32, multiply_F32, add_F32)
 SCALE_ROW(F64, multiply_F64, add_F64)
 SCALE_ROW(C64, multiply_C64, add_C64)
 SCALE_ROW(C128, multiply_C128, add_C128)
-static const proa_rows scale_rows = {{[PROA_I32] = scale_row_I32,
-                                      [PROA_I64] = scale_row_I64,
-                                      [PROA_F32] = scale_row_F32,
-                                      [PROA_F64] = scale_row_F64,
-                                      [PROA_C64] = scale_row_C64,
-                                      [PROA_C128] = scale_row_C128},
-                                     PROA_ROW_OUT_SAME};
+const proa_rows proa__scale_rows = {{[PROA_I32] = scale_row_I32,
+                                     [PROA_I64] = scale_row_I64,
+                                     [PROA_F32] = scale_row_F32,
+                                     [PROA_F64] = scale_row_F64,
+                                     [PROA_C64] = scale_row_C64,
+                                     [PROA_C128] = scale_row_C128},
+                                    PROA_ROW_OUT_SAME};
 
 /* The dtype in which the row for d computes. */
 static proa_dtype row_dtype(proa_dtype d)
@@ -53,15 +48,20 @@ static proa_dtype row_dtype(proa_dtype d)
     return d == PROA_F16 || d == PROA_BF16 ? PROA_F32 : d;
 }
 
+void proa__scale_numbers(const proa_scale_args *a, proa_dtype d, proa_numbers *to)
+{
+    proa_scalar bias = {.kind = PROA_SCALAR_FLOAT, .f = a->bias};
+    to->flag = a->bias_after_scale;
+    proa__scalar_to(&a->scale, row_dtype(d), 1, to->a);
+    proa__scalar_to(&bias, row_dtype(d), 0, to->b);
+}
+
 PROA_KERNEL(scale_cpu, scale)
 {
-    proa_dtype d = row_dtype((proa_dtype)a->x->dtype);
-    numbers v = {.flag = a->bias_after_scale};
-    proa_scalar bias = {.kind = PROA_SCALAR_FLOAT, .f = a->bias};
-    proa__scalar_to(&a->scale, d, 1, v.a);
-    proa__scalar_to(&bias, d, 0, v.b);
+    proa_numbers v;
+    proa__scale_numbers(a, (proa_dtype)a->x->dtype, &v);
     proa_tensor *t[] = {a->out, a->x};
-    return proa__map_rows(&scale_rows, 2, t, &v);
+    return proa__map_rows(&proa__scale_rows, 2, t, &v);
 }
 
 /* NaN passes; a limit below the other wins as in max(min(x, high), low). */
@@ -77,11 +77,11 @@ CLIP_ROW(I32)
 CLIP_ROW(I64)
 CLIP_ROW(F32)
 CLIP_ROW(F64)
-static const proa_rows clip_rows = {{[PROA_I32] = clip_row_I32,
-                                     [PROA_I64] = clip_row_I64,
-                                     [PROA_F32] = clip_row_F32,
-                                     [PROA_F64] = clip_row_F64},
-                                    PROA_ROW_OUT_SAME};
+const proa_rows proa__clip_rows = {{[PROA_I32] = clip_row_I32,
+                                    [PROA_I64] = clip_row_I64,
+                                    [PROA_F32] = clip_row_F32,
+                                    [PROA_F64] = clip_row_F64},
+                                   PROA_ROW_OUT_SAME};
 
 /* A limit that is not given, or lies outside an integer's range, is the range's end. */
 static void clip_limit(const proa_scalar *s, proa_dtype d, bool upper, void *to)
@@ -97,14 +97,18 @@ static void clip_limit(const proa_scalar *s, proa_dtype d, bool upper, void *to)
     else proa__scalar_to(s, d, end, to);
 }
 
+void proa__clip_numbers(const proa_clip_args *a, proa_dtype d, proa_numbers *to)
+{
+    clip_limit(&a->min, row_dtype(d), false, to->a);
+    clip_limit(&a->max, row_dtype(d), true, to->b);
+}
+
 PROA_KERNEL(clip_cpu, clip)
 {
-    proa_dtype d = row_dtype((proa_dtype)a->x->dtype);
-    numbers v;
-    clip_limit(&a->min, d, false, v.a);
-    clip_limit(&a->max, d, true, v.b);
+    proa_numbers v;
+    proa__clip_numbers(a, (proa_dtype)a->x->dtype, &v);
     proa_tensor *t[] = {a->out, a->x};
-    return proa__map_rows(&clip_rows, 2, t, &v);
+    return proa__map_rows(&proa__clip_rows, 2, t, &v);
 }
 
 /* Frequent exponents have loops of their own; the first number is the exponent. */
@@ -132,17 +136,22 @@ INTEGER_POWER_ROW(I32)
 INTEGER_POWER_ROW(I64)
 POWER_ROW(F32)
 POWER_ROW(F64)
-static const proa_rows power_rows = {{[PROA_I32] = power_row_I32,
-                                      [PROA_I64] = power_row_I64,
-                                      [PROA_F32] = power_row_F32,
-                                      [PROA_F64] = power_row_F64},
-                                     PROA_ROW_OUT_SAME};
+const proa_rows proa__power_rows = {{[PROA_I32] = power_row_I32,
+                                     [PROA_I64] = power_row_I64,
+                                     [PROA_F32] = power_row_F32,
+                                     [PROA_F64] = power_row_F64},
+                                    PROA_ROW_OUT_SAME};
+
+void proa__power_numbers(const proa_pow_args *a, proa_dtype d, proa_numbers *to)
+{
+    memset(to->b, 0, sizeof to->b);
+    proa__scalar_to(&a->y, row_dtype(d), 1, to->a);
+}
 
 PROA_KERNEL(pow_cpu, pow)
 {
-    numbers v;
-    memset(v.b, 0, sizeof v.b);
-    proa__scalar_to(&a->y, row_dtype((proa_dtype)a->x->dtype), 1, v.a);
+    proa_numbers v;
+    proa__power_numbers(a, (proa_dtype)a->x->dtype, &v);
     proa_tensor *t[] = {a->out, a->x};
-    return proa__map_rows(&power_rows, 2, t, &v);
+    return proa__map_rows(&proa__power_rows, 2, t, &v);
 }

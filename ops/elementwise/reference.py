@@ -351,6 +351,19 @@ def assign(x):
     return x.copy()
 
 
+def fused_elementwise(x, steps):
+    made, outs = [], []
+    for step in steps.split(";"):
+        words = step.split()
+        out, words = words[0] == "out", words[1 if words[0] == "out" else 2:]
+        operands = [x[int(w[1:])] if w[0] == "x" else made[int(w[1:])] for w in words[1:] if "=" not in w]
+        attrs = {k: v == "true" if v in ("true", "false") else float(v)
+                 for k, v in (w.split("=") for w in words[1:] if "=" in w)}
+        made.append(np.asarray(globals()[words[0]](*operands, **attrs)))
+        outs += [made[-1]] if out else []
+    return [outs]
+
+
 # ---- special functions, complex pairs, closeness ----
 
 i0, i0e, i1, i1e = (_unary(f) for f in (special.i0, special.i0e, special.i1, special.i1e))

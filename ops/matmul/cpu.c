@@ -2,6 +2,7 @@
  * whatever their number. May use core only. */
 #define GEMM_ALL_TYPES
 #include "ops/gemm.h"
+#include "ops/fused_tail.h"
 #include "ops/matmul/product.h"
 
 #include "core/copy.h"
@@ -130,3 +131,9 @@ static matmul_product product_dot(const proa_dot_args *a)
 }
 
 PRODUCT_KERNEL(dot, x, y, product_dot)
+
+PROA_KERNEL(linear_fused_cpu, linear_fused)
+{
+    proa_linear_args linear = {.x = a->x, .weight = a->weight, .bias = a->bias, .out = a->out};
+    return proa__tail_compose("linear", &linear, a->out, &PROA__TAIL(a));
+}

@@ -1,4 +1,5 @@
 /* Shapes and dtypes of the matrix products. May use core only. */
+#include "ops/fused_tail.h"
 #include "ops/matmul/product.h"
 
 #define FAIL(op, argument, ...) \
@@ -148,4 +149,16 @@ proa_status linear_infer(const proa_linear_args *a, proa_linear_metas *m)
     PROA_TRY(same_dtype("linear", "bias", a->bias, a->x));
     PROA_TRY(check_rank("linear", "bias", a->bias, 1, 1));
     return check_addend("linear", "bias", a->bias, &m->out);
+}
+
+proa_status linear_fused_infer(const proa_linear_fused_args *a, proa_linear_fused_metas *m)
+{
+    PROA_TRY(check_rank("linear_fused", "weight", a->weight, 2, 2));
+    PROA_TRY(product_meta("linear_fused", a->x, a->weight, false, false, &m->out));
+    if (!proa__absent(a->bias)) {
+        PROA_TRY(same_dtype("linear_fused", "bias", a->bias, a->x));
+        PROA_TRY(check_rank("linear_fused", "bias", a->bias, 1, 1));
+        PROA_TRY(check_addend("linear_fused", "bias", a->bias, &m->out));
+    }
+    return proa__tail_meta("linear_fused", &PROA__TAIL(a), &m->out);
 }

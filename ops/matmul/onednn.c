@@ -32,7 +32,8 @@ static bool suits(const matmul_product *p)
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 
-static bool describe(proa__dnnl_build *b, const matmul_product *p)
+/* packs: y may have the form that the primitive likes best. tail: NULL without one. */
+static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, const proa__tail *tail)
 {
     int n = p->batch_dims + 2;
     int64_t dims[3][5], strides[3][5], bias_dims[5] = {1, 1, 1, 1, 1};
@@ -46,21 +47,28 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p)
     dims[1][n - 2] = p->k, dims[1][n - 1] = p->n, strides[1][n - 2] = p->y_rs, strides[1][n - 1] = p->y_cs;
     dims[2][n - 2] = p->m, dims[2][n - 1] = p->n, strides[2][n - 2] = p->n, strides[2][n - 1] = 1;
     bias_dims[n - 1] = p->n, bias_strides[n - 1] = 1;
-    bool ok = proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
-              proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&
-              proa__dnnl_add(b, DNNL_ARG_DST, true, proa__dnnl_md(n, dims[2], strides[2], p->dtype)) &&
-              (!p->has_add ||
-               proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(n, bias_dims, bias_strides, p->dtype)));
-    return ok && dnnl_matmul_primitive_desc_create(&b->desc, proa__dnnl_engine(), b->args[0].user,
-                                                   b->args[1].user, p->has_add ? b->args[3].user : NULL,
-                                                   b->args[2].user, b->attr) == dnnl_success;
+    bool ok = !tail || proa__dnnl_tail(b, tail, n, dims[2], strides[2], p->dtype);
+    int first = b->n_args;
+    ok = ok && proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
+         proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&
+         proa__dnnl_add(b, DNNL_ARG_DST, true, proa__dnnl_md(n, dims[2], strides[2], p->dtype)) &&
+         (!p->has_add ||
+          proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(n, bias_dims, bias_strides, p->dtype)));
+    const proa__dnnl_arg *at = &b->args[first];
+    dnnl_memory_desc_t any = ok && packs ? proa__dnnl_md_any(n, dims[1], p->dtype) : NULL;
+    ok = ok && (any || !packs) &&
+         dnnl_matmul_primitive_desc_create(&b->desc, proa__dnnl_engine(), at[0].user,
+                                           packs ? any : at[1].user, p->has_add ? at[3].user : NULL,
+                                           at[2].user, b->attr) == dnnl_success;
+    if (any) dnnl_memory_desc_destroy(any);
+    return ok;
 }
 
 static proa_status prepare(const matmul_product *p, void **state)
 {
     if (!suits(p) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1)))) return PROA_DECLINED;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b) && describe(&b, p);
+    bool ok = proa__dnnl_begin(&b) && describe(&b, p, false, NULL);
     return proa__dnnl_finish(&b, ok, state);
 }
 
@@ -81,3 +89,41 @@ static proa_status prepare(const matmul_product *p, void **state)
 DNNL_PRODUCT(matmul, PRODUCT_MATMUL)
 DNNL_PRODUCT(bmm, PRODUCT_BMM)
 DNNL_PRODUCT(linear, product_linear)
+
+/* ---- with what follows it ---- */
+
+static matmul_product product_linear_fused(const proa_linear_fused_args *a)
+{
+    return product_linear(
+        &(proa_linear_args){.x = a->x, .weight = a->weight, .bias = a->bias, .out = a->out});
+}
+
+static proa_status linear_fused_prepare(const void *args, void **state)
+{
+    const proa_linear_fused_args *a = args;
+    const proa__tail tail = PROA__TAIL(a);
+    if (!proa__tail_is_plain(&tail, a->out) || a->x->ndim != a->out->ndim) return PROA_DECLINED;
+    for (int i = 0; i < a->x->ndim - 1; i++)
+        if (a->x->shape[i] != a->out->shape[i]) return PROA_DECLINED;
+    if (!proa__absent(a->residual) && a->residual->flags & PROA_T_STRIDED) return PROA_DECLINED;
+    matmul_product p = product_linear_fused(a);
+    if (!suits(&p) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1)) return PROA_DECLINED;
+    proa__dnnl_build b;
+    bool ok = proa__dnnl_begin(&b) && describe(&b, &p, a->constant_weight, &PROA__TAIL(a));
+    return proa__dnnl_finish(&b, ok, state);
+}
+
+/* The residual, where there is one, stands first. */
+PROA_KERNEL_PREPARED(linear_fused_onednn, linear_fused, linear_fused_prepare, proa__dnnl_release)
+{
+    int n = 0;
+    void *data[5];
+    if (!proa__absent(a->residual)) data[n++] = a->residual->data;
+    data[n++] = a->x->data;
+    data[n++] = a->weight->data;
+    int weight = n - 1;
+    data[n++] = a->out->data;
+    data[n++] = proa__absent(a->bias) ? NULL : a->bias->data;
+    if (!a->constant_weight) return proa__dnnl_run(run->state, a, linear_fused_prepare, data);
+    return proa__dnnl_run_constant(run->state, a, linear_fused_prepare, data, weight, a->weight);
+}

@@ -1,6 +1,8 @@
 """What the matrix products mean, in NumPy: for the table-driven tests."""
 import numpy as np
 
+import matrix
+
 
 def matmul(x, y, transpose_x, transpose_y):
     x = np.swapaxes(x, -1, -2) if transpose_x and x.ndim > 1 else x
@@ -27,3 +29,7 @@ def addmm(input, x, y, beta, alpha):
 def linear(x, weight, bias):
     out = np.matmul(x, weight)
     return out if bias is None else out + bias
+
+
+def linear_fused(x, weight, bias, residual, activation, alpha, beta, constant_weight):
+    return matrix.fused_tail(linear(x, weight, bias), residual, activation, alpha, beta)

@@ -1,0 +1,198 @@
+/* fused_elementwise: the rows of many ops over one tile after the other, so that what passes between them
+ * stays in the first-level cache; and the composition, for what tiles cannot do. May use core only. */
+#include "ops/elementwise/fused.h"
+
+#include "ops/elementwise/numbers.h"
+#include "ops_impl.h"
+
+#include <stdlib.h>
+
+#define PROA_FORMULAS_ALL 1
+#include "formulas.inc"
+
+enum { TILE_BYTES = 4096, SLOTS = 8, NOWHERE = -1 };
+
+/* Where a step's result goes: an operand of the map (an output), or a slot. */
+typedef struct tile_step {
+    proa_row row;
+    const void *args;
+    int n;
+    int at[4]; /* result, then operands: the map's operand, or OPERANDS + slot */
+    proa_numbers numbers;
+} tile_step;
+
+enum { OPERANDS = PROA_MAP_MAX };
+
+typedef struct tiled {
+    proa__fused_steps steps;
+    proa_dtype dtype;
+    int64_t item;
+    int n_out, n_in;
+    tile_step at[PROA__FUSED_STEPS];
+} tiled;
+
+/* ---- preparing ------------------------------------------------------------------------- */
+
+static int compare_name(const void *name, const void *entry)
+{
+    return strcmp(name, *(const char *const *)entry);
+}
+
+static const proa_rows *rows_of(proa__fused_step *step, proa_dtype d, tile_step *to)
+{
+    to->args = step->args;
+    if (strcmp(step->op->name, "scale") == 0) {
+        proa__scale_numbers((const void *)step->args, d, &to->numbers);
+        to->args = &to->numbers;
+        return &proa__scale_rows;
+    }
+    if (strcmp(step->op->name, "clip") == 0) {
+        proa__clip_numbers((const void *)step->args, d, &to->numbers);
+        to->args = &to->numbers;
+        return &proa__clip_rows;
+    }
+    if (strcmp(step->op->name, "pow") == 0) {
+        proa__power_numbers((const void *)step->args, d, &to->numbers);
+        to->args = &to->numbers;
+        return &proa__power_rows;
+    }
+    size_t n = sizeof formula_rows / sizeof *formula_rows, size = sizeof *formula_rows;
+    const char *found = bsearch(step->op->name, formula_rows, n, size, compare_name);
+    return found ? formula_rows[(size_t)(found - (const char *)formula_rows) / size].rows : NULL;
+}
+
+/* The last step that reads each step's result. */
+static void find_last(const proa__fused_steps *s, int *last)
+{
+    for (int i = 0; i < s->n; i++) {
+        last[i] = i;
+        for (int j = 0; j < s->at[i].n_in; j++)
+            if (s->at[i].in[j] < 0) last[~s->at[i].in[j]] = i;
+    }
+}
+
+/* Rows and places of all steps; false: not for tiles. Outputs are the map's first operands, inputs follow. */
+static bool place_steps(tiled *t)
+{
+    const proa__fused_steps *s = &t->steps;
+    int last[PROA__FUSED_STEPS], place[PROA__FUSED_STEPS], n_out = 0;
+    bool busy[SLOTS] = {false};
+    find_last(s, last);
+    for (int i = 0; i < s->n; i++) {
+        tile_step *to = &t->at[i];
+        const proa_rows *rows = rows_of(&t->steps.at[i], t->dtype, to);
+        if (!rows || !rows->at[t->dtype] || rows->out != PROA_ROW_OUT_SAME) return false;
+        to->row = rows->at[t->dtype];
+        to->n = 1 + s->at[i].n_in;
+        for (int j = 0; j < s->at[i].n_in; j++) {
+            int in = s->at[i].in[j];
+            to->at[1 + j] = in < 0 ? place[~in] : t->n_out + in;
+        }
+        for (int k = 0; k < i; k++) /* a slot read here for the last time may take the result */
+            if (last[k] == i && place[k] >= OPERANDS) busy[place[k] - OPERANDS] = false;
+        place[i] = NOWHERE;
+        if (s->at[i].out) place[i] = n_out++;
+        for (int k = 0; k < SLOTS && place[i] == NOWHERE; k++)
+            if (!busy[k]) busy[k] = true, place[i] = OPERANDS + k;
+        if (place[i] == NOWHERE) return false;
+        if (last[i] == i && place[i] >= OPERANDS) busy[place[i] - OPERANDS] = false;
+        to->at[0] = place[i];
+    }
+    return true;
+}
+
+/* True if t broadcasts to the shape of `to`, or (no ones) has that shape. */
+static bool spreads(const proa_tensor *t, const proa_tensor *to, bool ones)
+{
+    int lead = to->ndim - t->ndim;
+    for (int i = 0; i < t->ndim; i++)
+        if (lead < 0 || (t->shape[i] != to->shape[lead + i] && !(ones && t->shape[i] == 1))) return false;
+    return true;
+}
+
+static proa_status tiled_prepare(const void *args, void **state)
+{
+    const proa_fused_elementwise_args *a = args;
+    proa_dtype d = (proa_dtype)a->x.at[0]->dtype;
+    if ((d != PROA_F32 && d != PROA_F64) || a->x.count + a->out.count > PROA_MAP_MAX) return PROA_DECLINED;
+    for (int64_t k = 1; k < a->out.count; k++)
+        if (a->out.at[k]->ndim != a->out.at[0]->ndim || !spreads(a->out.at[k], a->out.at[0], false))
+            return PROA_DECLINED;
+    for (int64_t i = 0; i < a->x.count; i++)
+        if (!spreads(a->x.at[i], a->out.at[0], true)) return PROA_DECLINED;
+    tiled *t = proa__alloc(sizeof *t);
+    if (!t) return proa_error();
+    t->dtype = d;
+    t->item = (int64_t)proa_dtype_size(d);
+    t->n_in = (int)a->x.count;
+    t->n_out = (int)a->out.count;
+    proa_status status = proa__fused_read(a->steps, a->x.count, &t->steps);
+    if (status == PROA_OK && !place_steps(t)) status = PROA_DECLINED;
+    if (status != PROA_OK) proa__free(t);
+    else *state = t;
+    return status;
+}
+
+/* ---- running --------------------------------------------------------------------------- */
+
+static void fused_row(char *const *p, int64_t n, const void *args)
+{
+    const tiled *t = args;
+    _Alignas(64) char slots[SLOTS][TILE_BYTES];
+    int64_t tile = TILE_BYTES / t->item;
+    for (int64_t i = 0; i < n; i += tile) {
+        int64_t m = n - i < tile ? n - i : tile;
+        for (int k = 0; k < t->steps.n; k++) {
+            const tile_step *step = &t->at[k];
+            char *at[4];
+            for (int j = 0; j < step->n; j++)
+                at[j] =
+                    step->at[j] >= OPERANDS ? slots[step->at[j] - OPERANDS] : p[step->at[j]] + i * t->item;
+            step->row(at, m, step->args);
+        }
+    }
+}
+
+PROA_KERNEL_PREPARED(fused_elementwise_tiled_cpu, fused_elementwise, tiled_prepare, proa__free)
+{
+    const tiled *t = run->state;
+    proa_map map = {.row = fused_row, .n = t->n_out + t->n_in, .args = t};
+    for (int k = 0; k < map.n; k++) {
+        map.tensor[k] = k < t->n_out ? a->out.at[k] : a->x.at[k - t->n_out];
+        map.as[k] = t->dtype;
+    }
+    return proa__map_run(&map);
+}
+
+/* ---- the composition ------------------------------------------------------------------- */
+
+static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_steps *steps)
+{
+    proa_tensor *made[PROA__FUSED_STEPS];
+    int64_t k = 0;
+    PROA_TRY(proa__fused_read(a->steps, a->x.count, steps));
+    for (int i = 0; i < steps->n; i++) {
+        proa__fused_step *step = &steps->at[i];
+        const proa_op *op = step->op;
+        for (int j = 0; j < step->n_in; j++)
+            *proa_field_tensor(&op->fields[j], step->args) =
+                step->in[j] < 0 ? made[~step->in[j]] : a->x.at[step->in[j]];
+        proa_tensor **out = proa_field_tensor(&op->fields[op->n_fields - 1], step->args);
+        *out = step->out ? a->out.at[k++] : NULL;
+        PROA_TRY(proa_call_from(PROA_DOOR_RUN, op, step->args));
+        made[i] = *out;
+    }
+    return PROA_OK;
+}
+
+PROA_KERNEL(fused_elementwise_cpu, fused_elementwise)
+{
+    proa__fused_steps *steps = proa__alloc(sizeof *steps);
+    if (!steps) return proa_error();
+    proa_status status = PROA_OK;
+    PROA_SCOPE {
+        status = compose(a, steps);
+    }
+    proa__free(steps);
+    return status;
+}

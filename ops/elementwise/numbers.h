@@ -1,0 +1,28 @@
+/* Ops whose rows read two numbers, which tensors may supply: scale, clip and pow by a number. Levelled, for
+ * kernel files. May use core only. */
+#ifndef PROA_OPS_ELEMENTWISE_NUMBERS_H
+#define PROA_OPS_ELEMENTWISE_NUMBERS_H
+
+#include "ops/iterator.h"
+#include "ops_impl.h"
+
+/* The numbers in the type that the row computes in. */
+typedef struct proa_numbers {
+    _Alignas(16) char a[16], b[16];
+    bool flag;
+} proa_numbers;
+
+#define proa__scale_rows PROA_LEVELLED(proa__scale_rows_at)
+#define proa__clip_rows PROA_LEVELLED(proa__clip_rows_at)
+#define proa__power_rows PROA_LEVELLED(proa__power_rows_at)
+#define proa__scale_numbers PROA_LEVELLED(proa__scale_numbers_at)
+#define proa__clip_numbers PROA_LEVELLED(proa__clip_numbers_at)
+#define proa__power_numbers PROA_LEVELLED(proa__power_numbers_at)
+
+extern const proa_rows proa__scale_rows, proa__clip_rows, proa__power_rows;
+/* What the rows read; d is the dtype of x. */
+void proa__scale_numbers(const proa_scale_args *a, proa_dtype d, proa_numbers *to);
+void proa__clip_numbers(const proa_clip_args *a, proa_dtype d, proa_numbers *to);
+void proa__power_numbers(const proa_pow_args *a, proa_dtype d, proa_numbers *to);
+
+#endif
