@@ -1,7 +1,8 @@
 /* Packs buffers into an arena; see plan.h. May use core. */
 #include "plan.h"
 
-enum { ALIGN = 64 };
+/* From this many buffers on, they are placed in the order of time: comparing each with all takes too long. */
+enum { ALIGN = 64, MANY = 4096 };
 
 static void sift(proa__buffer **heap, int32_t at, int32_t n)
 {
@@ -53,6 +54,15 @@ static void insert(proa__buffer **placed, int32_t n, proa__buffer *b)
     placed[n] = b;
 }
 
+/* Forgets those that end before `now`. */
+static int32_t expire(proa__buffer **placed, int32_t n, int32_t now)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (placed[i]->last >= now) placed[kept++] = placed[i];
+    return kept;
+}
+
 proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
 {
     *total = 0;
@@ -62,7 +72,8 @@ proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
     int32_t count = 0, done = 0;
     for (int32_t i = 0; i < n; i++)
         if (buffers[i]->place == PROA__IN_ARENA) order[count++] = buffers[i];
-    sort_by_size(order, count);
+    bool by_time = count > MANY; /* buffers come in that order */
+    if (!by_time) sort_by_size(order, count);
     proa_status status = PROA_OK;
     for (int32_t i = 0; i < count && status == PROA_OK; i++) {
         proa__buffer *b = order[i];
@@ -71,6 +82,7 @@ proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
             break;
         }
         b->bytes = (b->bytes + ALIGN - 1) / ALIGN * ALIGN;
+        if (by_time) done = expire(placed, done, b->first);
         b->offset = find_gap(placed, done, b);
         if (b->offset > INT64_MAX / 2 - b->bytes)
             status = proa_fail(PROA_ERR_OVERFLOW, "plan: the arena takes more than 2^62 bytes");

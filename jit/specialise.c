@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include "core/internal.h"
+#include "jit/passes/passes.h"
 
 /* The copy's variables for a user's list of the original's tensors. */
 static proa_status copied(const proa_program *p, const proa__map *map, proa_tensors list, const char *what,
@@ -14,8 +15,8 @@ static proa_status copied(const proa_program *p, const proa__map *map, proa_tens
         const proa_tensor *t = list.at[i];
         const proa_var *v = t && t != proa_none ? proa__var_behind(p, t) : NULL;
         if (!v)
-            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: %s %lld is no variable of the program", what,
-                             (long long)i);
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: %s %lld is no variable of the program",
+                             what, (long long)i);
         (*vars)[i] = proa__map_find(map, v);
     }
     return PROA_OK;
@@ -40,7 +41,9 @@ static proa_status specialise(const proa_program *p, proa_program *copy, const p
 {
     PROA_TRY(select_ends(p, copy, map, opts));
     if (opts->prune || proa__root(copy)->n_outputs) PROA_TRY(proa__program_prune(copy, !opts->prune));
-    return opts->frozen ? proa__program_fold(copy, true) : PROA_OK;
+    bool none = opts->passes && !*opts->passes;
+    if (none) return opts->frozen ? proa__program_fold(copy, true) : PROA_OK;
+    return proa__passes_run(copy, opts->passes, opts->frozen);
 }
 
 proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts)
@@ -54,7 +57,8 @@ proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts
     proa_program *copy = proa__program_copy(p, &map);
     proa_executor *e = NULL;
     PROA_SCOPE {
-        if (copy && specialise(p, copy, &map, &opts) == PROA_OK) e = proa__executor_of(proa__root(copy), copy);
+        if (copy && specialise(p, copy, &map, &opts) == PROA_OK)
+            e = proa__executor_of(proa__root(copy), copy);
     }
     proa__map_clear(&map);
     if (!e) proa_program_free(copy);

@@ -1,0 +1,134 @@
+/* Ops that change nothing: copies, casts to the dtype that is there, scalings by one, dropout outside
+ * training, reshapes and transposes that cancel. What reads their result reads their input. May use core and
+ * ops. */
+#include "edit.h"
+
+#include "core/internal.h"
+#include "ops_impl.h"
+
+/* The two shapes are the same in every run: at most one dim of equal sizes is unknown. */
+static bool surely_same(const proa_tensor *a, const proa_tensor *b)
+{
+    int unknown = 0;
+    for (int i = 0; i < a->ndim && a->ndim == b->ndim; i++) unknown += a->shape[i] < 0;
+    return proa__same_shape(a, b) && unknown <= 1;
+}
+
+static bool is_number(const proa_scalar *s, double value)
+{
+    if (s->kind == PROA_SCALAR_FLOAT) return s->f == value;
+    return (s->kind == PROA_SCALAR_INT || s->kind == PROA_SCALAR_BOOL) && (double)s->i == value;
+}
+
+static proa_instr *maker_of(const proa__uses *u, const proa_tensor *t, const char *name)
+{
+    const proa__use *use = proa__use_of(u, proa__slot_var(t));
+    proa_instr *maker = use && use->maker != PROA__NOBODY ? &u->block->ops[use->maker] : NULL;
+    return maker && proa__is_op(maker, name) ? maker : NULL;
+}
+
+/* Whether the op before a reshape or transpose may be looked through: its input must hold still. */
+static bool sees_through(const proa__uses *u, const proa_tensor *x)
+{
+    return proa__is_value(u, proa__slot_var(x));
+}
+
+/* Shapes with a 0 take over a dim of the input, so they depend on what it looks like. */
+static bool copies_dims(const proa_ints *shape)
+{
+    if (shape->tensor || shape->tensors) return true;
+    for (int64_t i = 0; i < shape->count; i++)
+        if (shape->at[i] == 0) return true;
+    return false;
+}
+
+/* A reshape of a reshape reads the first one's input. */
+static void skip_reshape(const proa__uses *u, proa_reshape_args *a)
+{
+    const proa_instr *maker = maker_of(u, a->x, "reshape");
+    if (!maker || copies_dims(&a->shape)) return;
+    const proa_reshape_args *first = maker->args;
+    if (sees_through(u, first->x)) proa__slot_set(&a->x, first->x);
+}
+
+/* A transpose of a transpose does both at once. */
+static proa_status skip_transpose(const proa__uses *u, proa_instr *instr)
+{
+    const proa_transpose_args *a = instr->args;
+    const proa_instr *maker = maker_of(u, a->x, "transpose");
+    if (!maker) return PROA_OK;
+    const proa_transpose_args *first = maker->args;
+    int64_t perm[PROA_MAX_DIMS], n = a->perm.count;
+    if (!sees_through(u, first->x) || first->perm.count != n || n > PROA_MAX_DIMS) return PROA_OK;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = a->perm.at[i] < 0 ? a->perm.at[i] + n : a->perm.at[i];
+        perm[i] = first->perm.at[at] < 0 ? first->perm.at[at] + n : first->perm.at[at];
+    }
+    proa_transpose_args both = {.x = first->x, .perm = {.count = n, .at = perm}, .out = a->out};
+    return proa__instr_become(instr, instr->op, &both);
+}
+
+static bool keeps_order(const proa_ints *perm)
+{
+    for (int64_t i = 0; i < perm->count; i++)
+        if (perm->at[i] != i && perm->at[i] + perm->count != i) return false;
+    return true;
+}
+
+/* The tensor that the op's (first) result is equal to; NULL if there is none. */
+static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
+{
+    if (proa__is_op(instr, "assign")) return ((const proa_assign_args *)instr->args)->x;
+    if (proa__is_op(instr, "cast")) {
+        const proa_cast_args *a = instr->args;
+        return (proa_dtype)a->x->dtype == a->dtype ? a->x : NULL;
+    }
+    if (proa__is_op(instr, "scale")) {
+        const proa_scale_args *a = instr->args;
+        return is_number(&a->scale, 1) && a->bias == 0 ? a->x : NULL;
+    }
+    if (proa__is_op(instr, "dropout")) {
+        const proa_dropout_args *a = instr->args;
+        bool off = (!a->training && a->mode == PROA_DROPOUT_MODE_UPSCALE_IN_TRAIN) || a->p == 0;
+        return off && proa__is_unused(u, proa__slot_var(a->mask)) ? a->x : NULL;
+    }
+    if (proa__is_op(instr, "reshape")) {
+        const proa_reshape_args *a = instr->args;
+        return surely_same(a->x, a->out) ? a->x : NULL;
+    }
+    if (proa__is_op(instr, "transpose")) {
+        const proa_transpose_args *a = instr->args;
+        return keeps_order(&a->perm) ? a->x : NULL;
+    }
+    return NULL;
+}
+
+static proa_status look_at(proa__uses *u, proa_instr *instr)
+{
+    PROA_TRY(proa__read_instead(u, instr));
+    if (proa__is_op(instr, "reshape")) skip_reshape(u, instr->args);
+    if (proa__is_op(instr, "transpose")) PROA_TRY(skip_transpose(u, instr));
+    const proa_tensor *same = equal_input(u, instr);
+    proa_var *in = proa__slot_var(same);
+    if (!in || !sees_through(u, same)) return PROA_OK;
+    proa_var *out = proa__slot_var(
+        *proa_field_tensor(&instr->op->fields[instr->op->n_in + instr->op->n_attr], instr->args));
+    const proa__use *use = proa__use_of(u, out);
+    if (!use || out->persistable || (out->handle->dtype != in->handle->dtype)) return PROA_OK;
+    if (use->kept && u->block->parent >= 0) return PROA_OK; /* what a sub-block yields stays its own */
+    proa__replace(u, out, in);
+    proa__instr_clear(instr);
+    return PROA_OK;
+}
+
+proa_status proa__pass_identity(proa_block *b, const proa__pass_context *context)
+{
+    (void)context;
+    proa__uses u;
+    PROA_TRY(proa__uses_find(&u, b));
+    proa_status status = PROA_OK;
+    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) status = look_at(&u, &b->ops[i]);
+    proa__uses_apply(&u);
+    proa__uses_free(&u);
+    return status;
+}

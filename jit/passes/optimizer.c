@@ -1,0 +1,106 @@
+/* Optimiser steps that follow one another and differ in their tensors alone become one, which updates many
+ * parameters in one sweep. May use core and ops. */
+#include "edit.h"
+
+#include "core/internal.h"
+
+static bool is_step(const proa_instr *instr)
+{
+    size_t n = instr->args ? strlen(instr->op->name) : 0;
+    return n > 5 && strcmp(instr->op->name + n - 5, "_step") == 0 && instr->op->flags & PROA_OP_MUTATES;
+}
+
+/* Attributes and single inputs must be equal, lists both there or both absent. */
+static bool same_settings(const proa_instr *a, const proa_instr *b)
+{
+    if (a->op != b->op || a->role != b->role) return false;
+    for (int i = 0; i < a->op->n_fields; i++) {
+        const proa_field *f = &a->op->fields[i];
+        const void *x = proa_field_at(f, a->args), *y = proa_field_at(f, b->args);
+        switch ((proa_field_kind)f->kind) {
+        case PROA_FIELD_TENSORS:
+            if (!((const proa_tensors *)x)->count != !((const proa_tensors *)y)->count) return false;
+            break;
+        case PROA_FIELD_TENSOR:
+            if (proa__slot_var(*(proa_tensor *const *)x) != proa__slot_var(*(proa_tensor *const *)y))
+                return false;
+            break;
+        case PROA_FIELD_BOOL:
+            if (*(const bool *)x != *(const bool *)y) return false;
+            break;
+        case PROA_FIELD_INT:
+            if (*(const int64_t *)x != *(const int64_t *)y) return false;
+            break;
+        case PROA_FIELD_FLOAT:
+            if (memcmp(x, y, sizeof(double)) != 0) return false;
+            break;
+        default: return false;
+        }
+    }
+    return true;
+}
+
+/* The lists of ops [from, to) one after the other, in the scope. */
+static proa_status join(const proa_instr *ops, int32_t from, int32_t to, void *args)
+{
+    const proa_op *op = ops[from].op;
+    memcpy(args, ops[from].args, op->args_size);
+    for (int i = 0; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind != PROA_FIELD_TENSORS) continue;
+        proa_tensors all = {0, NULL};
+        for (int32_t k = from; k < to; k++) all.count += proa_field_tensors(f, ops[k].args)->count;
+        if (!all.count) continue;
+        all.at = proa_scope_alloc((size_t)all.count * sizeof(proa_tensor *));
+        if (!all.at) return proa_error();
+        int64_t n = 0;
+        for (int32_t k = from; k < to; k++) {
+            const proa_tensors *one = proa_field_tensors(f, ops[k].args);
+            for (int64_t j = 0; j < one->count; j++) ((proa_tensor **)(uintptr_t)all.at)[n++] = one->at[j];
+        }
+        *proa_field_tensors(f, args) = all;
+    }
+    return PROA_OK;
+}
+
+/* A parameter that two steps update, or that one writes and another reads, keeps them apart. */
+static bool is_apart(proa__map *seen, const proa_instr *instr)
+{
+    const proa_tensors *params = proa_field_tensors(&instr->op->fields[0], instr->args);
+    for (int64_t i = 0; i < params->count; i++)
+        if (proa__map_find(seen, proa__slot_var(params->at[i]))) return false;
+    for (int64_t i = 0; i < params->count; i++)
+        if (proa__map_put(seen, proa__slot_var(params->at[i]), seen) != PROA_OK) return false;
+    return true;
+}
+
+proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *context)
+{
+    (void)context;
+    proa_status status = PROA_OK;
+    int32_t n = 0;
+    for (int32_t i = 0, end; i < b->n_ops && status == PROA_OK; i = end) {
+        end = i + 1;
+        proa__map seen = {0};
+        if (is_step(&b->ops[i]) && b->ops[i].op->fields[0].kind == PROA_FIELD_TENSORS &&
+            is_apart(&seen, &b->ops[i]))
+            while (end < b->n_ops && is_step(&b->ops[end]) && same_settings(&b->ops[i], &b->ops[end]) &&
+                   is_apart(&seen, &b->ops[end]))
+                end++;
+        proa__map_clear(&seen);
+        char args[1024] __attribute__((aligned(16)));
+        if (end - i > 1) {
+            proa_instr made = {.role = b->ops[i].role, .marks = b->ops[i].marks};
+            status = join(b->ops, i, end, args);
+            if (status == PROA_OK) status = proa__instr_become(&made, b->ops[i].op, args);
+            if (status != PROA_OK) break;
+            for (int32_t k = i; k < end; k++) proa__instr_clear(&b->ops[k]);
+            b->ops[i] = made;
+        }
+    }
+    for (int32_t i = 0; i < b->n_ops; i++)
+        if (b->ops[i].args) b->ops[n++] = b->ops[i];
+    b->n_ops = n;
+    b->program->version++;
+    return status != PROA_OK ? status : proa_error();
+}

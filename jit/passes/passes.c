@@ -1,0 +1,116 @@
+/* The table of passes, which of them run, and what they are seen doing. May use core and ops. */
+#include "passes.h"
+
+#include "core/internal.h"
+
+const proa__pass proa__pass_table[] = {
+    {"fold", "computes what depends on constants alone", false, proa__pass_fold},
+    {"identity",
+     "drops copies, casts to the same dtype, scalings by one, and reshapes and transposes that cancel", false,
+     proa__pass_identity},
+    {"cse", "computes equal things once", false, proa__pass_cse},
+    {"batch_norm", "puts normalisation with fixed statistics into the weights before it", true,
+     proa__pass_batch_norm},
+    {"product", "lets convolutions and linear layers add bias and residual and apply the activation", false,
+     proa__pass_product},
+    {"layout", "computes convolutions channels-last, where no operand is laid out anew", true,
+     proa__pass_layout},
+    {"elementwise", "runs elementwise ops that feed one another tile by tile", false, proa__pass_elementwise},
+    {"optimizer", "lets one step update many parameters", false, proa__pass_optimizer},
+    {"dead", "drops what nobody needs", false, proa__pass_dead},
+    {NULL, NULL, false, NULL},
+};
+
+enum { MAX_PASSES = 32 };
+
+/* ---- which ----------------------------------------------------------------------------- */
+
+static int find(const char *name, size_t n)
+{
+    for (int i = 0; proa__pass_table[i].name; i++)
+        if (strlen(proa__pass_table[i].name) == n && strncmp(proa__pass_table[i].name, name, n) == 0)
+            return i;
+    return -1;
+}
+
+static proa_status unknown(const char *name, size_t n)
+{
+    char known[256];
+    size_t used = 0;
+    for (int i = 0; proa__pass_table[i].name && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 proa__pass_table[i].name);
+    return proa_fail(PROA_ERR_NOT_FOUND, "passes: there is no pass '%.*s'; there are: %s, all and none",
+                     (int)n, name, known);
+}
+
+static void set_all(bool *wanted, bool to)
+{
+    for (int i = 0; proa__pass_table[i].name; i++) wanted[i] = to;
+}
+
+/* A list that starts with a name to leave out starts from all. */
+static proa_status choose(const char *names, bool *wanted)
+{
+    set_all(wanted, false);
+    bool first = true;
+    for (const char *at = names; *at;) {
+        size_t n = strcspn(at, ", ");
+        bool out = *at == '-';
+        const char *name = at + out;
+        size_t length = n - (size_t)out;
+        if (n) {
+            if (first && out) set_all(wanted, true);
+            first = false;
+            int i = find(name, length);
+            if (length == 3 && strncmp(name, "all", 3) == 0) set_all(wanted, !out);
+            else if (length == 4 && strncmp(name, "none", 4) == 0) set_all(wanted, false);
+            else if (i < 0) return unknown(name, length);
+            else wanted[i] = !out;
+        }
+        at += n;
+        at += strspn(at, ", ");
+    }
+    return PROA_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------- */
+
+static void dump(const proa_program *p, const char *when, const char *pass)
+{
+    fprintf(stderr, "---- program %s%s%s\n", when, pass ? " " : "", pass ? pass : "");
+    proa_program_print(p, stderr);
+}
+
+static proa_status run_pass(proa_program *p, const proa__pass *pass, bool frozen)
+{
+    proa__pass_context context = {frozen};
+    int32_t n = p->n_blocks; /* passes make none */
+    for (int32_t k = 0; k < n; k++) PROA_TRY(pass->run(p->blocks[k], &context));
+    return PROA_OK;
+}
+
+proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
+{
+    bool wanted[MAX_PASSES] = {false};
+    PROA_TRY(proa_error());
+    if (!names) names = proa_get_flag("passes");
+    if (!names) return proa_error();
+    PROA_TRY(choose(names, wanted));
+    bool dumps = proa__flag_int(PROA_FLAG_dump_passes), recording = proa_door_set(PROA_DOOR_RECORD, false);
+    proa_block *open = proa__capture_into(NULL); /* passes compute */
+    proa_status status = PROA_OK;
+    if (dumps) dump(p, "before passes", NULL);
+    for (int i = 0; proa__pass_table[i].name && status == PROA_OK; i++) {
+        const proa__pass *pass = &proa__pass_table[i];
+        if (!wanted[i] || (pass->frozen && !frozen)) continue;
+        uint64_t version = p->version;
+        PROA_SCOPE {
+            status = run_pass(p, pass, frozen);
+        }
+        if (dumps && p->version != version) dump(p, "after", pass->name);
+    }
+    proa__capture_into(open);
+    proa_door_set(PROA_DOOR_RECORD, recording);
+    return status;
+}
