@@ -4,29 +4,32 @@
 #include "ops/linalg/linalg.h"
 
 #include <cblas.h>
+#include <float.h>
 #include <limits.h>
 #include <openblas_config.h>
 
-/* Rows and columns below which the portable kernels, which start faster, are used. */
-#define SMALL 32
+/* Rows and columns below which the portable kernels, which start faster, are used: of factors, and of
+ * spectra. */
+enum { SMALL = 32, SMALL_SPECTRUM = 20 };
 
 /* Declines what is small, or larger than LAPACK's int. */
-static proa_status prepare_for(int64_t m, int64_t n, const proa_tensor *x)
+static proa_status prepare_for(int64_t least, int64_t m, int64_t n, const proa_tensor *x)
 {
 #if defined(__x86_64__)
     /* For x86-64 without AVX2 OpenBLAS may choose kernels with 3DNow!, which few of those CPUs have. */
     if (proa__cpu_level() == 0) return PROA_DECLINED;
 #endif
-    bool fits = m >= SMALL && n >= SMALL && m < INT_MAX / 2 && n < INT_MAX / 2 && x->numel > 0;
+    bool fits = m >= least && n >= least && m < INT_MAX / 2 && n < INT_MAX / 2 && x->numel > 0;
     return fits ? PROA_OK : PROA_DECLINED;
 }
 
-#define PREPARE(op)                                                        \
-    static proa_status op##_prepare(const void *args, void **state)        \
-    {                                                                      \
-        const proa_##op##_args *a = args;                                  \
-        *state = NULL;                                                     \
-        return prepare_for(linalg_rows(a->x), linalg_columns(a->x), a->x); \
+#define PREPARE(op, least, ...)                                                   \
+    static proa_status op##_prepare(const void *args, void **state)               \
+    {                                                                             \
+        const proa_##op##_args *a = args;                                         \
+        *state = NULL;                                                            \
+        if (!(__VA_ARGS__)) return PROA_DECLINED;                                 \
+        return prepare_for(least, linalg_rows(a->x), linalg_columns(a->x), a->x); \
     }
 
 static void use_threads(void)
@@ -105,29 +108,32 @@ static proa_status failed_at(const char *op, const char *what, int64_t index)
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-#define REAL_KERNEL(op)                                         \
-    PREPARE(op)                                                 \
+#define REAL_KERNEL(op, least, ...)                             \
+    PREPARE(op, least, __VA_ARGS__)                             \
     PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
     {                                                           \
         use_threads();                                          \
         return a->x->dtype == PROA_F32 ? op##_s(a) : op##_d(a); \
     }
-REAL_KERNEL(cholesky)
-REAL_KERNEL(triangular_solve)
-REAL_KERNEL(lu)
-REAL_KERNEL(qr)
-REAL_KERNEL(svd)
+REAL_KERNEL(cholesky, SMALL, true)
+REAL_KERNEL(triangular_solve, SMALL, true)
+REAL_KERNEL(matrix_power, SMALL, a->n > 0)
+REAL_KERNEL(lu, SMALL, true)
+REAL_KERNEL(qr, SMALL, true)
+REAL_KERNEL(svd, SMALL_SPECTRUM, true)
+REAL_KERNEL(matrix_rank, SMALL_SPECTRUM, !a->hermitian && proa__absent(a->tol_tensor))
+REAL_KERNEL(lstsq, SMALL_SPECTRUM, a->y->numel > 0)
 
-#define ANY_KERNEL(op, ...)                                     \
-    PREPARE(op)                                                 \
+#define ANY_KERNEL(op, least, RUN)                              \
+    PREPARE(op, least, true)                                    \
     PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
     {                                                           \
         use_threads();                                          \
         switch (a->x->dtype) {                                  \
-        case PROA_F32: return __VA_ARGS__(s);                   \
-        case PROA_F64: return __VA_ARGS__(d);                   \
-        case PROA_C64: return __VA_ARGS__(c);                   \
-        default: return __VA_ARGS__(z);                         \
+        case PROA_F32: return RUN(s);                           \
+        case PROA_F64: return RUN(d);                           \
+        case PROA_C64: return RUN(c);                           \
+        default: return RUN(z);                                 \
         }                                                       \
     }
 #define RUN_INVERSE(p) inverse_##p(a)
@@ -137,9 +143,9 @@ REAL_KERNEL(svd)
     eigh_##p("eigvalsh", a->x, a->UPLO == PROA_UPLO_U, a->eigenvalues, a->is_test ? NULL : a->eigenvectors)
 #define RUN_EIG(p) eig_##p("eig", a->x, a->eigenvalues, a->eigenvectors)
 #define RUN_EIGVALS(p) eig_##p("eigvals", a->x, a->out, NULL)
-ANY_KERNEL(inverse, RUN_INVERSE)
-ANY_KERNEL(solve, RUN_SOLVE)
-ANY_KERNEL(eigh, RUN_EIGH)
-ANY_KERNEL(eigvalsh, RUN_EIGVALSH)
-ANY_KERNEL(eig, RUN_EIG)
-ANY_KERNEL(eigvals, RUN_EIGVALS)
+ANY_KERNEL(inverse, SMALL, RUN_INVERSE)
+ANY_KERNEL(solve, SMALL, RUN_SOLVE)
+ANY_KERNEL(eigh, SMALL_SPECTRUM, RUN_EIGH)
+ANY_KERNEL(eigvalsh, SMALL_SPECTRUM, RUN_EIGVALSH)
+ANY_KERNEL(eig, SMALL_SPECTRUM, RUN_EIG)
+ANY_KERNEL(eigvals, SMALL_SPECTRUM, RUN_EIGVALS)
