@@ -1,6 +1,7 @@
 """paddle.vision.datasets: data sets in local files; nothing is downloaded."""
 from .cifar import Cifar10, Cifar100
+from .flowers import VOC2012, Flowers
 from .folder import DatasetFolder, ImageFolder
 from .mnist import MNIST, FashionMNIST
 
-__all__ = ["Cifar10", "Cifar100", "DatasetFolder", "FashionMNIST", "ImageFolder", "MNIST"]
+__all__ = ["Cifar10", "Cifar100", "DatasetFolder", "FashionMNIST", "Flowers", "ImageFolder", "MNIST", "VOC2012"]

@@ -14,7 +14,7 @@ class Cifar10(Dataset):
     def __init__(self, data_file=None, mode="train", transform=None, download=True, backend=None):
         who = type(self).__name__
         if mode.lower() not in ("train", "test"):
-            raise ValueError(f"{who}: mode must be 'train' or 'test', got {mode!r}")
+            raise AssertionError(f"{who}: mode must be 'train' or 'test', got {mode!r}")
         self.mode = mode.lower()
         self.backend = backend or get_image_backend()
         if self.backend not in _BACKENDS[:2]:

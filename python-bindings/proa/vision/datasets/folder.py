@@ -2,7 +2,7 @@
 import os
 
 from ...io import Dataset
-from ..image import image_load
+from ..image import get_image_backend, image_load
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
@@ -13,9 +13,10 @@ def has_valid_extension(filename, extensions):
 
 
 def default_loader(path):
-    """An image as the chosen library reads it; PIL's in RGB."""
-    image = image_load(path)
-    return image.convert("RGB") if hasattr(image, "convert") else image
+    """An image in RGB, read by cv2 if that is the chosen library, else by PIL."""
+    if get_image_backend() == "cv2":
+        return image_load(path)[:, :, ::-1]
+    return image_load(path, "pil").convert("RGB")
 
 
 def _files(folder, extensions, is_valid_file):
@@ -60,14 +61,15 @@ class DatasetFolder(Dataset):
 
 
 class ImageFolder(Dataset):
-    """[sample] of every file below root."""
+    """[sample] of every file below root with one of the extensions (images, if none are given). As in Paddle 2.6,
+    is_valid_file changes nothing."""
 
     def __init__(self, root, loader=None, extensions=None, transform=None, is_valid_file=None):
         self.root = root
         self.transform = transform
         self.loader = loader or default_loader
-        self.extensions = extensions = _extensions(extensions, is_valid_file)
-        self.samples = list(_files(root, extensions, is_valid_file))
+        self.extensions = extensions = IMG_EXTENSIONS if extensions is None else extensions
+        self.samples = list(_files(root, extensions, None))
         if not self.samples:
             raise RuntimeError(f"ImageFolder: {root} has no files with extensions {extensions}")
 

@@ -4,6 +4,7 @@ import os
 import struct
 
 from ...io import Dataset
+from ...framework import get_default_dtype
 from ..image import _BACKENDS, get_image_backend
 
 _HOME = os.path.join("~", ".cache", "paddle", "dataset")
@@ -33,7 +34,7 @@ class MNIST(Dataset):
     def __init__(self, image_path=None, label_path=None, mode="train", transform=None, download=True, backend=None):
         who = type(self).__name__
         if mode.lower() not in ("train", "test"):
-            raise ValueError(f"{who}: mode must be 'train' or 'test', got {mode!r}")
+            raise AssertionError(f"{who}: mode must be 'train' or 'test', got {mode!r}")
         self.mode = mode.lower()
         self.backend = backend or get_image_backend()
         if self.backend not in _BACKENDS[:2]:
@@ -42,6 +43,7 @@ class MNIST(Dataset):
         self.image_path = self._local(image_path, f"{stem}-images-idx3-ubyte.gz", "image_path")
         self.label_path = self._local(label_path, f"{stem}-labels-idx1-ubyte.gz", "label_path")
         self.transform = transform
+        self.dtype = get_default_dtype()
         self.images = _read(self.image_path, 2051, who)
         self.labels = _read(self.label_path, 2049, who).astype("int64")
         if len(self.images) != len(self.labels):
@@ -60,10 +62,10 @@ class MNIST(Dataset):
             from PIL import Image
             image = Image.fromarray(image)
         else:
-            image = image[:, :, None].astype("float32")
+            image = image.astype("float32")
         if self.transform is not None:
             image = self.transform(image)
-        return image, label
+        return (image if self.backend == "pil" else image.astype(self.dtype)), label
 
     def __len__(self):
         return len(self.labels)
