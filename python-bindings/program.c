@@ -62,7 +62,8 @@ static PyObject *program_open(PyObject *module, PyObject *arg)
 {
     (void)module;
     if (arg != Py_None && Py_TYPE(arg) != &py_program_type) {
-        PyErr_Format(PyExc_TypeError, "program_open: expected a Program or None, got %s", Py_TYPE(arg)->tp_name);
+        PyErr_Format(PyExc_TypeError, "program_open: expected a Program or None, got %s",
+                     Py_TYPE(arg)->tp_name);
         return NULL;
     }
     PyObject *was = opened;
@@ -77,7 +78,8 @@ static PyObject *program_current(PyObject *module, PyObject *unused)
     proa_program *now = proa_program_current();
     if (opened && now == py_program_of(opened)) return Py_NewRef(opened);
     if (!now) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_RuntimeError, "program_current: a function is being captured; its program has no name yet");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "program_current: a function is being captured; its program has no name yet");
     return NULL;
 }
 
@@ -196,7 +198,8 @@ static PyObject *program_data(PyObject *self, PyObject *args)
     proa_input_spec spec = {0};
     if (!PyArg_ParseTuple(args, "zO|O", &spec.name, &shape, &dtype)) return NULL;
     PROA_SCOPED;
-    if (!py_to_ints(shape, "shape is a list of ints", &spec.shape) || !py_to_dtype(dtype, &spec.dtype)) return NULL;
+    if (!py_to_ints(shape, "shape is a list of ints", &spec.shape) || !py_to_dtype(dtype, &spec.dtype))
+        return NULL;
     return py_wrap(proa_program_data(self_of(self), &spec));
 }
 
@@ -218,7 +221,8 @@ static PyObject *program_bind(PyObject *self, PyObject *args)
     PyObject *value;
     if (!PyArg_ParseTuple(args, "sO", &name, &value)) return NULL;
     if (value != Py_None && !py_is_tensor(value)) {
-        PyErr_Format(PyExc_TypeError, "Program.bind: expected a Tensor or None, got %s", Py_TYPE(value)->tp_name);
+        PyErr_Format(PyExc_TypeError, "Program.bind: expected a Tensor or None, got %s",
+                     Py_TYPE(value)->tp_name);
         return NULL;
     }
     return py_none_or_raise(
@@ -320,12 +324,14 @@ static PyObject *one_var(const proa_program *p, int64_t block, int64_t i)
     proa_var_info v;
     if (proa_program_var(p, block, i, &v) != PROA_OK) return py_raise();
     PROA_SCOPED;
-    proa_tensor *t = block == 0 ? proa_program_find(p, v.name) : proa_retain((proa_tensor *)(uintptr_t)v.tensor);
+    proa_tensor *t =
+        block == 0 ? proa_program_find(p, v.name) : proa_retain((proa_tensor *)(uintptr_t)v.tensor);
     PyObject *handle = py_wrap(t);
     if (block != 0) proa_release(t);
     if (!handle) return NULL;
-    return Py_BuildValue("(sNNNNN)", v.name, handle, PyBool_FromLong(v.persistable), PyBool_FromLong(v.is_input),
-                         PyBool_FromLong(v.has_value), PyBool_FromLong(v.stop_gradient));
+    return Py_BuildValue("(sNNNNN)", v.name, handle, PyBool_FromLong(v.persistable),
+                         PyBool_FromLong(v.is_input), PyBool_FromLong(v.has_value),
+                         PyBool_FromLong(v.stop_gradient));
 }
 
 static PyObject *one_op(const proa_program *p, int64_t block, int64_t i)
@@ -367,7 +373,8 @@ static PyObject *program_gradients(PyObject *self, PyObject *args, PyObject *kwa
 {
     static char *names[] = {"targets", "inputs", "target_grads", "no_grad", NULL};
     PyObject *lists[4] = {NULL, NULL, Py_None, Py_None};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", names, &lists[0], &lists[1], &lists[2], &lists[3]))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", names, &lists[0], &lists[1], &lists[2],
+                                     &lists[3]))
         return NULL;
     PROA_SCOPED;
     proa_tensors t[4] = {{0, NULL}};
@@ -408,6 +415,17 @@ static PyObject *get_version(PyObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(proa_program_version(self_of(self)));
 }
 
+/* optimise(passes=None, frozen=False) */
+static PyObject *program_optimise(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"passes", "frozen", NULL};
+    const char *passes = NULL;
+    int frozen = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zp:optimise", names, &passes, &frozen)) return NULL;
+    if (proa_program_optimise(self_of(self), passes, frozen) != PROA_OK) return py_raise();
+    Py_RETURN_NONE;
+}
+
 static PyGetSetDef program_getset[] = {
     {"inputs", get_inputs, NULL, "names of the inputs", NULL},
     {"outputs", get_outputs, NULL, "names of the outputs", NULL},
@@ -420,8 +438,10 @@ static PyMethodDef program_methods[] = {
     {"run", program_run, METH_O, "Runs the program on a list of tensors."},
     {"clone", (PyCFunction)(void (*)(void))program_clone, METH_VARARGS | METH_KEYWORDS, "A deep copy."},
     {"data", program_data, METH_VARARGS, "data(name, shape, dtype=None): a fed variable."},
-    {"persistable", program_persistable, METH_VARARGS, "persistable(name, shape, dtype=None): one without data yet."},
-    {"bind", program_bind, METH_VARARGS, "bind(name, tensor): the data of a persistable variable; None: none."},
+    {"persistable", program_persistable, METH_VARARGS,
+     "persistable(name, shape, dtype=None): one without data yet."},
+    {"bind", program_bind, METH_VARARGS,
+     "bind(name, tensor): the data of a persistable variable; None: none."},
     {"value", program_value, METH_O, "The tensor of a persistable variable, or None."},
     {"find", program_find, METH_O, "The variable of that name, or None."},
     {"rename", program_rename, METH_VARARGS, "rename(name, to)"},
@@ -430,10 +450,13 @@ static PyMethodDef program_methods[] = {
     {"stop_gradient", program_stop_gradient, METH_VARARGS, "stop_gradient(variable, stop)"},
     {"set_role", program_set_role, METH_O, "What ops are for from now on; returns what they were."},
     {"prune", program_prune, METH_NOARGS, "Drops ops that no output needs."},
+    {"optimise", (PyCFunction)(void (*)(void))program_optimise, METH_VARARGS | METH_KEYWORDS,
+     "optimise(passes=None, frozen=False): runs passes on this program, to look at what they make of it."},
     {"text", program_text, METH_NOARGS, "One line an op."},
     {"blocks", program_blocks, METH_NOARGS, "How many blocks there are."},
     {"block_parent", program_block_parent, METH_O, "The number of the block round a block; -1: none."},
-    {"vars", program_vars, METH_O, "[(name, variable, persistable, is_input, has_value, stop_gradient)] of a block."},
+    {"vars", program_vars, METH_O,
+     "[(name, variable, persistable, is_input, has_value, stop_gradient)] of a block."},
     {"ops", program_ops, METH_O, "[(op, role)] of a block."},
     {"gradients", (PyCFunction)(void (*)(void))program_gradients, METH_VARARGS | METH_KEYWORDS,
      "gradients(targets, inputs, target_grads=None, no_grad=None) -> [Tensor or None]"},
@@ -453,7 +476,8 @@ PyTypeObject py_program_type = {
 PyMethodDef py_program_functions[] = {
     {"capture", capture, METH_VARARGS, "Records a callable as a Program."},
     {"load_program", load_program, METH_O, "Reads a .pdmodel and its parameters."},
-    {"program_open", program_open, METH_O, "Ops become ops of this Program (None: run); returns what was open."},
+    {"program_open", program_open, METH_O,
+     "Ops become ops of this Program (None: run); returns what was open."},
     {"program_current", program_current, METH_NOARGS, "The open Program, or None."},
     {"is_capturing", is_capturing, METH_NOARGS, "True while ops become ops of a program."},
     {0},

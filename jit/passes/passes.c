@@ -114,3 +114,10 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
     proa_door_set(PROA_DOOR_RECORD, recording);
     return status;
 }
+
+proa_status proa_program_optimise(proa_program *p, const char *passes, bool frozen)
+{
+    PROA_TRY(proa_error());
+    if (!p) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_optimise: the program is NULL");
+    return proa__passes_run(p, passes, frozen);
+}
