@@ -1,5 +1,5 @@
-/* A short report when native code crashes: the signal, the op that was running, the Python stack; then whatever
- * would have happened without it. Uses POSIX signals and ext.h; the handler is async-signal-safe. */
+/* A short report when native code crashes: the signal, the op that was running, the Python stack; then
+ * whatever would have happened without it. Uses POSIX signals and ext.h; the handler is async-signal-safe. */
 #include "core/run.h"
 #include "ext.h"
 
@@ -26,8 +26,8 @@ static volatile sig_atomic_t reporting;
 static char own_stack[STACK]; /* the installing thread's, for when its own is what overflowed */
 static const proa_op *const volatile *installer_runs;
 
-/* CPython's dumpers are async-signal-safe, as faulthandler needs them, but no public names: they are looked up,
- * and without them a report has no Python stack. */
+/* CPython's dumpers are async-signal-safe, as faulthandler needs them, but no public names: they are looked
+ * up, and without them a report has no Python stack. */
 static void (*dump_one)(int fd, PyThreadState *thread);
 static const char *(*dump_all)(int fd, PyInterpreterState *interpreter, PyThreadState *thread);
 
