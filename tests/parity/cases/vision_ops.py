@@ -1,0 +1,86 @@
+"""paddle.vision.ops: detection, deformable convolution, regions; with gradients where Paddle has them."""
+import os
+import tempfile
+
+import numpy as np
+import paddle
+from paddle.vision import ops
+
+from parity import array, case, fill, ints, raised, rand
+
+O = "paddle.vision.ops."
+
+
+def boxes(n, size=8.0):
+    low = array(n, 2, low=0, high=size * 0.6)
+    return np.concatenate([low, low + array(n, 2, low=0.1 * size, high=0.5 * size)], 1).astype("float32")
+
+
+@case(O + "deform_conv2d", O + "DeformConv2D", "paddle.vision.ops", tol=1e-5)  # sums of products in another order
+def deformable():
+    x, weight = rand(2, 4, 7, 6), rand(6, 4, 3, 3)
+    plain = ops.deform_conv2d(x, rand(2, 18, 5, 4, low=-1.3, high=1.3), weight, rand(6))
+    masked = ops.deform_conv2d(x, rand(2, 36, 4, 3), rand(6, 2, 3, 3), stride=2, padding=[1, 1], deformable_groups=2,
+                               groups=2, mask=rand(2, 18, 4, 3))
+    wide = ops.deform_conv2d(x, rand(2, 18, 3, 2), weight, padding=0, dilation=2)
+    layer = fill(ops.DeformConv2D(4, 3, [3, 2], padding=1))
+    layer2 = fill(ops.DeformConv2D(4, 4, 1, groups=2, bias_attr=False))
+    return [plain, masked, wide, layer(x, rand(2, 12, 7, 7)), layer2(x, rand(2, 2, 7, 6), rand(2, 1, 7, 6)),
+            list(layer.state_dict()), list(layer2.state_dict()), raised(lambda: ops.DeformConv2D(3, 4, 3, groups=2))]
+
+
+@case(O + "yolo_box", grad=False)
+def yolo_boxes():
+    out = []
+    size = paddle.to_tensor(np.array([[64, 96], [40, 32]], "int32"))
+    x = rand(2, 2 * 8, 3, 4, grad=False)
+    for settings in ({}, {"clip_bbox": False}, {"scale_x_y": 1.2}):
+        out += ops.yolo_box(x, size, [10, 13, 33, 23], 3, 0.4, 32, **settings)
+    aware = rand(2, 2 * 9, 3, 4, grad=False)
+    return out + list(ops.yolo_box(aware, size, [10, 13, 33, 23], 3, 0.01, 32, iou_aware=True, iou_aware_factor=0.4))
+
+
+@case(O + "yolo_loss", tol=1e-5)  # sums in another order
+def yolo_losses():
+    x = rand(2, 2 * 9, 5, 5)
+    truth = array(2, 4, 4, low=0.1, high=0.8)
+    truth[0, 2] = 0
+    truth = paddle.to_tensor(truth.astype("float32"))
+    labels = ints(2, 4, high=4, dtype="int32")
+    anchors = [10, 13, 16, 30, 33, 23, 60, 50]
+    scores = paddle.to_tensor(array(2, 4, low=0.2, high=1.0).astype("float32"))
+    return [ops.yolo_loss(x, truth, labels, anchors, mask, 4, 0.5, 32, **more) for mask, more in (
+        ([0, 1], {}), ([2, 3], {"gt_score": scores}), ([1, 3], {"use_label_smooth": False, "scale_x_y": 1.1}))]
+
+
+@case(O + "nms", grad=False)
+def suppression():
+    b = paddle.to_tensor(boxes(20))
+    scores = paddle.to_tensor(array(20, low=0, high=1).astype("float32"))
+    kinds = ints(20, high=3)
+    return [ops.nms(b, 0.2), ops.nms(b, 0.4, scores), ops.nms(b, 0.3, scores, kinds, [0, 1, 2]),
+            ops.nms(b, 0.3, scores, kinds, [0, 1, 2], top_k=4), ops.nms(b, 0.5, scores, top_k=3)]
+
+
+@case(O + "roi_align", O + "RoIAlign", tol=1e-5, grad=False)  # means in another order; Paddle's gradient is another
+def aligned():
+    x, b = rand(2, 3, 8, 8), paddle.to_tensor(boxes(5, 12.0))
+    number = paddle.to_tensor(np.array([2, 3], "int32"))
+    return [ops.roi_align(x, b, number, 3), ops.roi_align(x, b, number, (2, 4), 0.5, 2, False),
+            ops.roi_align(x, b, number, 2, spatial_scale=0.7, sampling_ratio=3), ops.RoIAlign(2, 0.5)(x, b, number)]
+
+
+@case(O + "roi_pool", O + "RoIPool")
+def pooled():
+    x, b = rand(2, 3, 8, 8), paddle.to_tensor(boxes(5, 12.0))
+    number = paddle.to_tensor(np.array([1, 4], "int32"))
+    return [ops.roi_pool(x, b, number, 3), ops.roi_pool(x, b, number, (2, 4), 0.5), ops.RoIPool(2, 0.6)(x, b, number)]
+
+
+@case(O + "read_file", grad=False)
+def files():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bytes")
+        with open(path, "wb") as f:
+            f.write(bytes(range(250)))
+        return ops.read_file(path)
