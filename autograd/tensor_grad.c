@@ -168,7 +168,10 @@ static proa_status root_of(const char *who, proa_tensor *t, proa_tensor *given, 
                          "%s: the output has no history; did its inputs stop_gradient, or was recording off?",
                          who);
     if (given && given != proa_none) {
-        if (given->ndim != t->ndim || memcmp(given->shape, t->shape, (size_t)t->ndim * sizeof *t->shape) != 0)
+        bool same = given->ndim == t->ndim;
+        for (int i = 0; same && i < t->ndim; i++) /* sizes unknown until a run are taken as equal */
+            same = given->shape[i] == t->shape[i] || given->shape[i] < 0 || t->shape[i] < 0;
+        if (!same)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the gradient given is %s for an output %s", who,
                              proa__tensor_text(given), proa__tensor_text(t));
         root->grad = given;

@@ -57,6 +57,19 @@ const proa__form *proa__forms_next(const proa__forms *forms, const proa__form *a
 /* FNV-1a of a name. */
 uint32_t proa__hash(const char *name);
 
+bool proa__ends_with(const char *text, const char *end);
+const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name);
+
+/* The ops of one block by what they name, so that gradient ops find theirs; starts zeroed, with its arena. */
+typedef struct proa__forwards {
+    proa__arena *arena;
+    proa__map map; /* "type variable" → index + 1 */
+} proa__forwards;
+/* Op `index` of the block, whose lists are finished. */
+proa_status proa__forward_add(proa__forwards *f, const pb_op *op, size_t index);
+/* The op in `ops` whose gradient `grad` computes. */
+bool proa__forward_find(const proa__forwards *f, const pb_op *grad, pb_op *const *ops, size_t *index);
+
 /* Values of the table's text (defaults, constants). Lists are "[1, 2]" or "1,2". */
 bool proa__text_bool(const char *text);
 int64_t proa__text_int(const char *text);

@@ -283,6 +283,7 @@ static proa_status read_ops(proa__load *l, proa__level *level)
     if (!list || !vars) return proa_error();
     level->starts = proa__arena_array(&l->arena, b->n_ops + 1, sizeof *level->starts);
     if (!level->starts) return proa_error();
+    level->forwards.arena = &l->arena;
     for (size_t i = 0; i < b->n_ops; i++) {
         level->starts[i] = level->block->n_ops;
         level->starts[i + 1] = level->starts[i];
@@ -295,6 +296,7 @@ static proa_status read_ops(proa__load *l, proa__level *level)
         else if (level == l->levels && r.desc->type[2] == 't') status = read_fetch(&r, &list[n++]);
         if (status != PROA_OK) return place_error(l, level, i);
         level->starts[i + 1] = level->block->n_ops;
+        PROA_TRY(proa__forward_add(&level->forwards, r.desc, i));
     }
     l->program->role = 0;
     if (level != l->levels) return PROA_OK;
@@ -448,7 +450,10 @@ static proa_program *load(const void *model, size_t bytes, const char *name, con
     if (!l.pb)
         proa_fail(PROA_ERR_CORRUPT, "'%s' (%zu bytes) is no program: it cannot be parsed", name, bytes);
     else build(&l, from);
-    for (size_t i = 0; l.levels && i < l.pb->n_blocks; i++) proa__map_clear(&l.levels[i].names);
+    for (size_t i = 0; l.levels && i < l.pb->n_blocks; i++) {
+        proa__map_clear(&l.levels[i].names);
+        proa__map_clear(&l.levels[i].forwards.map);
+    }
     if (proa_error() != PROA_OK) {
         proa_program_free(l.program);
         l.program = NULL;

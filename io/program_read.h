@@ -10,6 +10,7 @@ typedef struct proa__level {
     const pb_block *pb;
     proa_block *block;
     proa__map names; /* name → tensor that it means now (a variable's handle or a constant) */
+    proa__forwards forwards;
     int32_t *starts; /* IR ops before each op of the file, and behind the last */
 } proa__level;
 
@@ -40,7 +41,6 @@ struct proa_wire_reader {
     size_t at;         /* the op's place in its block of the file */
 };
 
-const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name);
 const pb_attr *proa__attr_find(const pb_op *desc, const char *name);
 bool proa__attr_int(const pb_attr *a, int64_t *v);
 /* True for the names that stand for "no variable". */
@@ -52,8 +52,10 @@ proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *
 proa_status proa__read_op(proa_wire_reader *r);
 /* Whether `type` is T_grad and the table has a form of T. */
 bool proa__is_grad_of_form(const proa__forms *forms, const char *type);
-/* Reads such an op. */
-proa_status proa__read_grad(proa_wire_reader *r);
+/* Whether the op whose gradient r's op is stands before it, and where. */
+bool proa__has_forward(proa_wire_reader *r, size_t *at);
+/* Reads r's op as the gradient of op `at`. */
+proa_status proa__read_grad(proa_wire_reader *r, size_t at);
 /* Reads block `index` of the file into a new IR block below `parent`. */
 proa_block *proa__read_block(proa__load *l, int64_t index, proa__level *parent);
 

@@ -122,12 +122,21 @@ static proa_status put_root(proa_wire_writer *w, const proa_program *p)
     return proa__put_var(w, "fetch", &none, PB_FETCH_LIST, true, 0);
 }
 
+static bool has_gradients(const proa_block *b)
+{
+    for (int32_t i = 0; i < b->n_ops; i++)
+        if (proa__ends_with(b->ops[i].op->name, "_grad")) return true;
+    return false;
+}
+
 static pb_block *make_block(proa__arena *arena, const proa_program *p, const proa_block *b, bool plain)
 {
-    proa_wire_writer w = {.arena = arena, .block = b};
+    proa_wire_writer w = {.arena = arena, .block = b, .completes = has_gradients(b)};
     pb_block *to = proa__arena_alloc(arena, sizeof *to);
     if (!to || put_vars(&w) != PROA_OK) return NULL;
-    if ((b->index == 0 && !plain ? put_root(&w, p) : put_ops(&w)) != PROA_OK) return NULL;
+    proa_status status = b->index == 0 && !plain ? put_root(&w, p) : put_ops(&w);
+    proa__map_clear(&w.forwards.map);
+    if (status != PROA_OK) return NULL;
     proa__close_op(&w);
     paddle__framework__proto__block_desc__init(to);
     to->idx = b->index;

@@ -26,6 +26,9 @@ struct proa_wire_writer {
     proa__open_op *op;    /* the current one */
     int32_t role;
     unsigned temporaries;
+    proa__forwards forwards; /* of `ops`, as far as `indexed` */
+    size_t indexed;
+    bool completes; /* gradient ops get all slots and attributes of their forward op */
 };
 
 /* Writes one op of the IR as one or more wire ops. */

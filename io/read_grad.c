@@ -11,58 +11,6 @@
 #include <proa/autograd.h>
 #include <proa/ops.h>
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-    return n > k && strcmp(text + n - k, end) == 0;
-}
-
-bool proa__is_grad_of_form(const proa__forms *forms, const char *type)
-{
-    char base[128];
-    size_t n = strlen(type);
-    if (!ends_with(type, "_grad") || n - 5 >= sizeof base) return false;
-    memcpy(base, type, n - 5);
-    base[n - 5] = 0;
-    return proa__forms_next(forms, NULL, base) != NULL;
-}
-
-/* ---- the forward op -------------------------------------------------------------------- */
-
-static bool same_names(const pb_slot *a, const pb_slot *b)
-{
-    if (a->n_arguments != b->n_arguments) return false;
-    for (size_t i = 0; i < a->n_arguments; i++)
-        if (strcmp(a->arguments[i], b->arguments[i]) != 0) return false;
-    return true;
-}
-
-/* Whether `of` is the op whose gradient `grad` computes: the slots that both have name the same variables. */
-static bool is_forward(const pb_op *of, const pb_op *grad)
-{
-    size_t n = strlen(of->type), shared = 0;
-    if (strncmp(of->type, grad->type, n) != 0 || strcmp(grad->type + n, "_grad") != 0) return false;
-    for (size_t i = 0; i < grad->n_inputs; i++) {
-        const pb_slot *s = grad->inputs[i], *in = proa__slot_find(of->inputs, of->n_inputs, s->parameter);
-        if (!in) in = proa__slot_find(of->outputs, of->n_outputs, s->parameter);
-        if (!in || s->n_arguments == 0) continue;
-        if (!same_names(s, in)) return false;
-        shared++;
-    }
-    return shared > 0;
-}
-
-static proa_status find_forward(const proa_wire_reader *r, size_t *found)
-{
-    const pb_block *b = r->level->pb;
-    for (size_t i = r->at; i-- > 0;)
-        if (is_forward(b->ops[i], r->desc)) {
-            *found = i;
-            return PROA_OK;
-        }
-    return proa_fail(PROA_ERR_UNSUPPORTED, "the op whose gradient this is does not stand before it");
-}
-
 /* ---- one gradient ---------------------------------------------------------------------- */
 
 typedef struct pairs {
@@ -110,8 +58,9 @@ static proa_status collect_given(proa_wire_reader *r, const pb_op *of, pairs *to
 {
     for (size_t i = 0; i < r->desc->n_inputs; i++) {
         const pb_slot *g = r->desc->inputs[i];
-        const pb_slot *s =
-            ends_with(g->parameter, "@GRAD") ? slot_behind(of->outputs, of->n_outputs, g->parameter) : NULL;
+        const pb_slot *s = proa__ends_with(g->parameter, "@GRAD")
+                               ? slot_behind(of->outputs, of->n_outputs, g->parameter)
+                               : NULL;
         for (size_t k = 0; s && k < g->n_arguments && k < s->n_arguments; k++) {
             if (proa__no_name(g->arguments[k])) continue;
             proa_tensor *out = own_handle(r, s->parameter, s->arguments[k]);
@@ -137,8 +86,9 @@ static proa_status collect_wanted(proa_wire_reader *r, const pb_op *of, wanted *
     if (!to->names) return proa_error();
     for (size_t i = 0; i < r->desc->n_outputs; i++) {
         const pb_slot *g = r->desc->outputs[i];
-        const pb_slot *s =
-            ends_with(g->parameter, "@GRAD") ? slot_behind(of->inputs, of->n_inputs, g->parameter) : NULL;
+        const pb_slot *s = proa__ends_with(g->parameter, "@GRAD")
+                               ? slot_behind(of->inputs, of->n_inputs, g->parameter)
+                               : NULL;
         for (size_t k = 0; s && k < g->n_arguments && k < s->n_arguments; k++) {
             if (proa__no_name(g->arguments[k])) continue;
             proa_tensor *in = own_handle(r, s->parameter, s->arguments[k]);
@@ -184,12 +134,15 @@ static proa_status differentiate(proa_wire_reader *r, int32_t from, int32_t to, 
     return PROA_OK;
 }
 
-proa_status proa__read_grad(proa_wire_reader *r)
+bool proa__has_forward(proa_wire_reader *r, size_t *at)
 {
-    size_t at = 0;
+    return proa__forward_find(&r->level->forwards, r->desc, r->level->pb->ops, at);
+}
+
+proa_status proa__read_grad(proa_wire_reader *r, size_t at)
+{
     pairs given = {0};
     wanted w = {0};
-    PROA_TRY(find_forward(r, &at));
     const pb_op *of = r->level->pb->ops[at];
     PROA_TRY(collect_given(r, of, &given));
     PROA_TRY(collect_wanted(r, of, &w));

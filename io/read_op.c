@@ -280,6 +280,7 @@ static bool form_fits(const proa__form *form, const pb_op *desc, const char **wh
     for (int i = 0; i < w->n_attrs; i++) {
         const pb_attr *a = w->attrs[i].field < 0 ? proa__attr_find(desc, w->attrs[i].name) : NULL;
         if (!a || !w->attrs[i].constant || constant_holds(w->attrs[i].constant, a)) continue;
+        if (w->read && strcmp(w->attrs[i].name, "axis") == 0) continue; /* it aligns y by itself */
         *why = w->attrs[i].name;
         return false;
     }
@@ -462,7 +463,10 @@ proa_status proa__read_op(proa_wire_reader *r)
 {
     const char *why = NULL;
     const proa__form *form = NULL;
-    if (!proa__forms_next(&r->load->forms, NULL, r->desc->type)) return proa__read_grad(r);
+    size_t at = 0;
+    if (proa__has_forward(r, &at)) return proa__read_grad(r, at);
+    if (!proa__forms_next(&r->load->forms, NULL, r->desc->type))
+        return proa_fail(PROA_ERR_UNSUPPORTED, "the op whose gradient this is does not stand before it");
     while ((form = proa__forms_next(&r->load->forms, form, r->desc->type)) != NULL) {
         if (form->wire->write && !form->wire->read && form->wire->n_slots == 0) continue; /* only written */
         if (!form_fits(form, r->desc, &why)) continue;

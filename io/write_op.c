@@ -484,6 +484,53 @@ static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, c
     return PROA_OK;
 }
 
+/* ---- gradient ops carry what their forward op has ------------------------------------------ */
+
+static proa_status add_missing(proa_wire_writer *w, proa__list *to, pb_slot *const *slots, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool there = false;
+        for (size_t k = 0; k < to->count; k++)
+            there |= strcmp(((pb_slot *)to->at[k])->parameter, slots[i]->parameter) == 0;
+        if (!there) PROA_TRY(proa__list_add(to, w->arena, slots[i]));
+    }
+    return PROA_OK;
+}
+
+/* Paddle's gradient kernels ask for slots and attributes of the forward op that our rules do without. */
+static proa_status complete(proa_wire_writer *w, pb_op *grad, const pb_op *of)
+{
+    proa__list in = {0}, attrs = {0};
+    for (size_t i = 0; i < grad->n_inputs; i++) PROA_TRY(proa__list_add(&in, w->arena, grad->inputs[i]));
+    for (size_t i = 0; i < grad->n_attrs; i++) PROA_TRY(proa__list_add(&attrs, w->arena, grad->attrs[i]));
+    PROA_TRY(add_missing(w, &in, of->inputs, of->n_inputs));
+    PROA_TRY(add_missing(w, &in, of->outputs, of->n_outputs));
+    for (size_t i = 0; i < of->n_attrs; i++) {
+        bool there = false;
+        for (size_t k = 0; k < grad->n_attrs; k++)
+            there |= strcmp(grad->attrs[k]->name, of->attrs[i]->name) == 0;
+        if (!there) PROA_TRY(proa__list_add(&attrs, w->arena, of->attrs[i]));
+    }
+    grad->inputs = (pb_slot **)(void *)in.at;
+    grad->n_inputs = in.count;
+    grad->attrs = (pb_attr **)(void *)attrs.at;
+    grad->n_attrs = attrs.count;
+    return PROA_OK;
+}
+
+static proa_status complete_gradients(proa_wire_writer *w)
+{
+    w->forwards.arena = w->arena;
+    for (; w->indexed < w->ops.count; w->indexed++) {
+        pb_op *op = w->ops.at[w->indexed];
+        pb_op *const *ops = (pb_op *const *)(void *)w->ops.at;
+        size_t of;
+        if (proa__forward_find(&w->forwards, op, ops, &of)) PROA_TRY(complete(w, op, ops[of]));
+        PROA_TRY(proa__forward_add(&w->forwards, op, w->indexed));
+    }
+    return PROA_OK;
+}
+
 /* The first form is written: by its function, or along its slots and attributes. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
 {
@@ -495,7 +542,7 @@ proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
         proa_status status = wire->write ? wire->write(instr->args, w) : write_regular(w, instr, wire);
         proa__close_op(w);
         if (status == PROA_OK) status = proa_error();
-        return status;
+        return status == PROA_OK && w->completes ? complete_gradients(w) : status;
     }
     return proa_fail(PROA_ERR_UNSUPPORTED, "op '%s' has no spelling in Paddle's program format", op->name);
 }
