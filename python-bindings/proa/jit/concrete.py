@@ -86,7 +86,8 @@ class Concrete:
         """What the capture calls: the function on variables; its tensors, and the buffers that it assigned."""
         state = LayerState(self.layers)
         for variable, feed in zip(variables, self.feeds):
-            variable.stop_gradient = feed.stop_gradient
+            if feed.stop_gradient:
+                variable.stop_gradient = True
         try:
             with _Capturing():
                 result = self.signature.call(self.function, self.bound, variables)

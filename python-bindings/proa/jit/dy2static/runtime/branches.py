@@ -8,6 +8,7 @@ from .changes import Changes, replace
 from .state import UNDEFINED, State, refill
 from .values import NUMBERS, Tensor, dtype_of_number, number, symbolic, truth, user_place
 
+_FLAGS = tuple(f"{OWN}_{what}_" for what in ("stop", "skip", "done"))
 RESULT = "result", ""
 _FROM_RUN = object()  # a leaf that cond returns
 _RETURNED = f"{OWN}_value"  # what a return inside a loop left: no one reads it where it was not set
@@ -36,6 +37,7 @@ class _Left:
 
     def __init__(self):
         self.trees = {}
+        self.overwritten = {}  # id of a tensor object -> what it showed when the block ended
 
     def put(self, key, value):
         leaves = []
@@ -73,7 +75,7 @@ class Branch:
     def _block(self, block):
         """What a block leaves; the state is as before."""
         left = _Left()
-        with Changes() as changes:
+        with Changes(self.state.tensors) as changes:
             try:
                 left.put(RESULT, block())
                 for name in self.names:
@@ -83,9 +85,10 @@ class Branch:
                     left.put(("name", name), value)
                 for key, value in contents.items():
                     left.put(("contents", key), value)
+                left.overwritten = changes.values()
                 for one in changes.tensors:
                     self.objects[id(one)] = one
-                    left.put(("tensor", id(one)), _core.Tensor(one))
+                    left.put(("tensor", id(one)), left.overwritten[id(one)])
             finally:
                 changes.restore()
                 self.state.restore()
@@ -134,6 +137,7 @@ class Branch:
         dtype = dtype or _dtype_of(given if _is_value(given) else leaf)
         if not isinstance(leaf, Tensor):
             return number(leaf, dtype)
+        leaf = left.overwritten.get(id(leaf), leaf)
         if leaf.dtype != dtype:
             return _core.cast(leaf, dtype)
         return leaf if symbolic(leaf) else _core.assign(leaf)
@@ -147,7 +151,7 @@ class Branch:
             mine, theirs = self._tree(first, key), self._tree(second, key)
             missing = [any(leaf is UNDEFINED for leaf in tree[1]) for tree in (mine, theirs)]
             if any(missing):
-                if key == ("name", _RETURNED) and not all(missing):
+                if not all(missing) and (key == ("name", _RETURNED) or _jumps(first if missing[0] else second)):
                     mine = theirs = theirs if missing[0] else mine
                     self._fill(key, mine)
                 else:
@@ -229,6 +233,12 @@ class Branch:
         return refuse(f"{self._label(key)}{path} is {one} where the condition holds and {other} where it does not: a "
                       "condition that is known only in the run chooses between tensors of one dtype and rank, or "
                       "between numbers, and nothing else", self.place)
+
+
+def _jumps(left):
+    """Did this block break, continue or return? Then nobody reads what it did not bind."""
+    return any(key[0] == "name" and key[1].startswith(_FLAGS) and tree[1] == [True]
+               for key, tree in left.trees.items() if tree[0] is trees.LEAF and isinstance(tree[1][0], bool))
 
 
 def _is_value(leaf):

@@ -192,9 +192,10 @@ def call(function):
         inner = function.__func__
         if type(inner) is types.FunctionType:
             new = converted(inner)
-            if symbolic(function.__self__) and inner.__name__.endswith("_"):
-                return _overwriting(function)
-            return function if new is inner else types.MethodType(new, function.__self__)
+            if new is not inner:
+                return types.MethodType(new, function.__self__)
+        if isinstance(function.__self__, Tensor) and _overwrites(getattr(function, "__name__", "")):
+            return _overwriting(function)
         return function
     if kind is types.BuiltinFunctionType or isinstance(function, type):
         try:

@@ -1,5 +1,5 @@
-"""Tensors that a block overwrites in place: noted, so that the block's result carries their new value and its end
-takes it back."""
+"""Tensors from outside that a block overwrites in place: noted, so that the block's result carries their new value
+and its end takes it back."""
 import threading
 
 from .... import _core
@@ -8,9 +8,13 @@ _state = threading.local()
 
 
 class Changes:
-    """with Changes() as c: … ; c.tensors then holds what was overwritten inside, and restore() undoes it."""
+    """with Changes(known) as c: … ; c.tensors then holds what was overwritten inside, and restore() undoes it.
 
-    def __init__(self):
+    known: id -> tensor object, those that were there before the block; others are the block's own affair.
+    """
+
+    def __init__(self, known):
+        self.known = known
         self.before = {}  # id -> (the tensor object, its value before)
 
     def __enter__(self):
@@ -21,13 +25,24 @@ class Changes:
     def __exit__(self, *error):
         _state.current = self.outer
 
+    def knows(self, tensor):
+        return id(tensor) in self.known or self.outer is not None and self.outer.knows(tensor)
+
     def note(self, tensor):
+        """True if the tensor is from outside, and its value is kept."""
+        if not self.knows(tensor):
+            return False
         if id(tensor) not in self.before:
             self.before[id(tensor)] = tensor, _core.Tensor(tensor)
+        return True
 
     @property
     def tensors(self):
         return [tensor for tensor, _ in self.before.values()]
+
+    def values(self):
+        """id -> what the overwritten tensors show now, as objects of their own."""
+        return {key: _core.Tensor(tensor) for key, (tensor, _) in self.before.items()}
 
     def restore(self):
         for tensor, value in self.before.values():
@@ -37,18 +52,14 @@ class Changes:
 def before_change(tensor):
     """To be called before tensor is overwritten: inside a block it goes on as a copy, which is then overwritten."""
     current = getattr(_state, "current", None)
-    if current is not None:
-        current.note(tensor)
+    if current is not None and current.note(tensor):
         tensor._become(_core.assign(tensor))
 
 
 def replace(tensor, value):
     """tensor shows value from now on, for whoever holds it."""
     current = getattr(_state, "current", None)
-    if current is not None:
-        current.note(tensor)
-        tensor._become(value)
-    elif tensor.is_symbolic:
+    if current is not None and current.note(tensor) or tensor.is_symbolic:
         tensor._become(value)
     else:  # a parameter or buffer: written in each run
         tensor[...] = value

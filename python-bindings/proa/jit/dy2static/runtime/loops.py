@@ -197,7 +197,7 @@ class Loop:
     # the two blocks
 
     def _test(self, *values):
-        with Changes() as changes:
+        with Changes(self.state.tensors) as changes:
             try:
                 self._write(values)
                 goes_on = self.test()
@@ -213,7 +213,7 @@ class Loop:
                 self.objects[key[1]]._become(self.originals[key[1]])
 
     def _body(self, *values):
-        with Changes() as changes:
+        with Changes(self.state.tensors) as changes:
             try:
                 self._write(values)
                 given = list(values)
@@ -293,7 +293,7 @@ class Loop:
                 return None
             if len(leaf.shape) != len(getattr(before[1][i], "shape", ())):
                 raise self._changes(key, i, before[1][i], leaf)
-            return leaf if symbolic(leaf) else _core.assign(leaf)
+            return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
         dtype = _dtype_of(leaf)
         if dtype != wanted and not isinstance(before[1][i], Tensor) and dtype != _core.bool:
             self.dtypes[key, i] = dtype

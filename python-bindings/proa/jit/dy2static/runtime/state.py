@@ -6,7 +6,8 @@ from .... import _core
 from .values import Tensor
 
 UNDEFINED = object()
-_ATOMS = (Tensor, str, bytes, int, float, complex, type(None), type, types.ModuleType, types.BuiltinFunctionType)
+_ATOMS = (str, bytes, int, float, complex, type(None), type, types.ModuleType, types.BuiltinFunctionType)
+_CODE = (types.FunctionType, types.MethodType)
 _MOST = 2000  # containers looked at
 
 
@@ -92,6 +93,7 @@ class State:
             self.others[name if name not in self.others else f"{name}'{len(self.others)}"] = _Cell(cell)
         self.before = {name: slot.get() for name, slot in self._all()}
         self.containers = {}  # id -> (container, its contents)
+        self.tensors = {}     # id -> tensor object
         for value in list(self.before.values()):
             self._follow(value, 0)
 
@@ -103,7 +105,10 @@ class State:
         return self.slots.get(name) or self.others[name]
 
     def _follow(self, value, depth):
-        """Notes the contents of the containers that can be reached from value."""
+        """Notes the contents of the containers, and the tensors, that can be reached from value."""
+        if isinstance(value, Tensor):
+            self.tensors[id(value)] = value
+            return
         if isinstance(value, _ATOMS) or value is UNDEFINED or len(self.containers) > _MOST:
             return
         if isinstance(value, tuple):
@@ -125,7 +130,8 @@ class State:
                 if part is not None:
                     self.containers[id(part)] = part, dict(part)
             parts = [one for key, one in vars(value).items() if isinstance(one, (list, dict)) and key[:1] != "_"]
-        elif hasattr(value, "__dict__") and not callable(value):
+            parts += list(value._buffers.values()) if value._buffers else []
+        elif hasattr(value, "__dict__") and not isinstance(value, _CODE):
             self.containers[id(value.__dict__)] = value.__dict__, dict(value.__dict__)
             parts = list(value.__dict__.values())
         else:
