@@ -141,14 +141,16 @@ static int64_t eigen(const proa_tensor *x, int64_t index, proa_tensor *values, p
              *w = turns + 2 * n;
     double norm = 0;
     load_z(h, x, index * size, size);
+    double unit = normalise_z(h, size);
+    if (isinf(unit)) return LINALG_NOT_FINITE;
     for (int64_t i = 0; i < size; i++) norm = hypot(norm, cabs(h[i]));
-    if (!isfinite(norm)) return 1;
     hessenberg(h, vectors ? qt : NULL, turns, n);
     int64_t info = schur(h, vectors ? qt : NULL, turns, n, norm);
     if (info) return info + 1;
     for (int64_t j = 0; j < n; j++) {
         w[j] = h[j * n + j];
         if (!linalg_complex(x) && fabs(cimag(w[j])) <= 4 * DBL_EPSILON * norm) w[j] = creal(w[j]);
+        w[j] *= unit;
     }
     store_z(values, index * n, w, n);
     for (int64_t j = 0; j < n && vectors; j++) {
@@ -165,16 +167,6 @@ static double eig_room(const proa_tensor *x)
     return 2 * (3 * n * n + 3 * n);
 }
 
-/* What eigen returned as an error: 1 is a matrix with NaN or infinity. */
-static proa_status no_eigenvalues(const char *op, linalg_slot *failed)
-{
-    if (failed->code == 1)
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "x",
-                             "holds NaN or infinity: matrix %lld", (long long)failed->failed);
-    failed->code--;
-    return linalg_singular(op, "x", "has eigenvalues that the QR algorithm does not reach", failed);
-}
-
 static int64_t eig_one(const void *args, int64_t index, char *work)
 {
     const proa_eig_args *a = args;
@@ -186,7 +178,7 @@ PROA_KERNEL(eig_cpu, eig)
     linalg_slot failed;
     double n = (double)linalg_rows(a->x);
     PROA_TRY(linalg_run(a, linalg_count(a->x, 2), eig_room(a->x), 100 * n * n * n, eig_one, &failed));
-    return failed.failed < 0 ? PROA_OK : no_eigenvalues("eig", &failed);
+    return linalg_stopped("eig", &failed);
 }
 
 static int64_t eigvals_one(const void *args, int64_t index, char *work)
@@ -200,5 +192,5 @@ PROA_KERNEL(eigvals_cpu, eigvals)
     linalg_slot failed;
     double n = (double)linalg_rows(a->x);
     PROA_TRY(linalg_run(a, linalg_count(a->x, 2), eig_room(a->x), 100 * n * n * n, eigvals_one, &failed));
-    return failed.failed < 0 ? PROA_OK : no_eigenvalues("eigvals", &failed);
+    return linalg_stopped("eigvals", &failed);
 }

@@ -84,8 +84,8 @@ static decomposition decomposition_in(double *work, int64_t m, int64_t n, bool f
     return d;
 }
 
-/* The decomposition of matrix `index` of x (m×n); singular vectors of zeros are left to the caller: how many
- * are there is returned. */
+/* The decomposition of matrix `index` of x (m×n); singular vectors of (almost) zeros are left to the caller:
+ * how many are there is returned. */
 static int64_t decompose(decomposition *d, const proa_tensor *x, int64_t index)
 {
     int64_t m = linalg_rows(x), n = linalg_columns(x), have = 0;
@@ -96,6 +96,8 @@ static int64_t decompose(decomposition *d, const proa_tensor *x, int64_t index)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) d->w[j * m + i] = d->tall[i * n + j];
     }
+    double unit = normalise_d(d->w, m * n);
+    if (isinf(unit)) return -1;
     orthogonalise(d->w, d->v, d->low, d->high);
     for (int64_t j = 0; j < d->low; j++) {
         double length = sqrt(dot_d(d->w + j * d->high, d->w + j * d->high, d->high));
@@ -108,8 +110,8 @@ static int64_t decompose(decomposition *d, const proa_tensor *x, int64_t index)
         const double *from = d->w + d->order[j] * d->high;
         memcpy(d->short_ + j * d->low, d->v + d->order[j] * d->low, (size_t)d->low * sizeof(double));
         for (int64_t i = 0; i < d->high; i++) d->tall[j * d->high + i] = from[i] / d->s[j];
-        if (d->s[j] > DBL_MIN || isnan(d->s[j])) have = j + 1;
-        else d->s[j] = 0;
+        if (d->s[j] > 1e-100) have = j + 1; /* below, squares vanish, and directions with them */
+        d->s[j] *= unit;
     }
     return have;
 }
@@ -130,7 +132,9 @@ static int64_t svd_one(const void *args, int64_t index, char *work)
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x);
     decomposition d = decomposition_in((double *)(void *)work, m, n, a->full_matrices);
     double *row = (double *)(void *)work + (int64_t)decomposition_room(m, n, a->full_matrices);
-    complete(d.tall, decompose(&d, a->x, index), d.rows, d.high);
+    int64_t have = decompose(&d, a->x, index);
+    if (have < 0) return LINALG_NOT_FINITE;
+    complete(d.tall, have, d.rows, d.high);
     store_d(a->s, index * d.low, d.s, d.low);
     if (m >= n) {
         store_columns(a->u, index, d.tall, d.rows, m, row);
@@ -147,7 +151,8 @@ PROA_KERNEL(svd_cpu, svd)
     linalg_slot failed;
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x);
     double room = decomposition_room(m, n, a->full_matrices) + (double)(m > n ? m : n);
-    return linalg_run(a, linalg_count(a->x, 2), room, 50 * (double)m * square_of(n), svd_one, &failed);
+    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), room, 50 * (double)m * square_of(n), svd_one, &failed));
+    return linalg_stopped("svd", &failed);
 }
 
 static int64_t lstsq_one(const void *args, int64_t index, char *work)
@@ -157,7 +162,7 @@ static int64_t lstsq_one(const void *args, int64_t index, char *work)
     decomposition d = decomposition_in((double *)(void *)work, m, n, false);
     double *y = (double *)(void *)work + (int64_t)decomposition_room(m, n, false);
     double *out = y + m * r, *row = out + n * r, *x = row + r;
-    decompose(&d, a->x, index);
+    if (decompose(&d, a->x, index) < 0) return LINALG_NOT_FINITE;
     load_d(y, a->y, index * m * r, m * r);
     memset(out, 0, (size_t)(n * r) * sizeof *out);
     double least = a->driver == PROA_LSTSQ_DRIVER_GELS || d.low == 0 ? 0 : fmax(a->rcond, 0) * d.s[0];
@@ -187,37 +192,40 @@ PROA_KERNEL(lstsq_cpu, lstsq)
     linalg_slot failed;
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x), r = linalg_columns(a->y);
     double room = decomposition_room(m, n, false) + (double)(m + n + 1) * (double)r + (double)m * (double)n;
-    return linalg_run(a, linalg_count(a->x, 2), room, 50 * (double)m * square_of(n), lstsq_one, &failed);
+    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), room, 50 * (double)m * square_of(n), lstsq_one, &failed));
+    return linalg_stopped("lstsq", &failed);
 }
 
 /* ---- eigenvalues of Hermitian matrices ------------------------------------------------------- */
 
 /* Makes the triangle that is not read the mirror of the other. */
-#define MIRROR(T, t, CONJUGATE)                                                                \
-    static void mirror_##t(T *a, int64_t n, bool upper)                                        \
-    {                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                      \
-            a[i * n + i] = (a[i * n + i] + CONJUGATE(a[i * n + i])) / 2;                       \
-            for (int64_t j = 0; j < i; j++) {                                                  \
-                if (upper) a[i * n + j] = CONJUGATE(a[j * n + i]);                             \
-                else a[j * n + i] = CONJUGATE(a[i * n + j]);                                   \
-            }                                                                                  \
-        }                                                                                      \
-    }                                                                                          \
-    static void eigh_##t(const proa_tensor *x, bool upper, int64_t index, proa_tensor *values, \
-                         proa_tensor *vectors, char *work)                                     \
-    {                                                                                          \
-        int64_t n = linalg_rows(x), *order = (int64_t *)(void *)work;                          \
-        double *w = (double *)(void *)(order + n);                                             \
-        T *m = (T *)(void *)(w + n), *v = m + n * n;                                           \
-        load_##t(m, x, index *n *n, n *n);                                                     \
-        mirror_##t(m, n, upper);                                                               \
-        jacobi_##t(m, vectors ? v : NULL, w, order, n);                                        \
-        store_d(values, index *n, w, n);                                                       \
-        for (int64_t i = 0; i < n && vectors; i++) {                                           \
-            for (int64_t j = 0; j < n; j++) m[j] = v[order[j] * n + i];                        \
-            store_##t(vectors, (index * n + i) * n, m, n);                                     \
-        }                                                                                      \
+#define MIRROR(T, t, CONJUGATE)                                                                   \
+    static void mirror_##t(T *a, int64_t n, bool upper)                                           \
+    {                                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            a[i * n + i] = (a[i * n + i] + CONJUGATE(a[i * n + i])) / 2;                          \
+            for (int64_t j = 0; j < i; j++) {                                                     \
+                if (upper) a[i * n + j] = CONJUGATE(a[j * n + i]);                                \
+                else a[j * n + i] = CONJUGATE(a[i * n + j]);                                      \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    static int64_t eigh_##t(const proa_tensor *x, bool upper, int64_t index, proa_tensor *values, \
+                            proa_tensor *vectors, char *work)                                     \
+    {                                                                                             \
+        int64_t n = linalg_rows(x), *order = (int64_t *)(void *)work;                             \
+        double *w = (double *)(void *)(order + n);                                                \
+        T *m = (T *)(void *)(w + n), *v = m + n * n;                                              \
+        load_##t(m, x, index *(n * n), n *n);                                                     \
+        mirror_##t(m, n, upper);                                                                  \
+        int64_t code = jacobi_##t(m, vectors ? v : NULL, w, order, n);                            \
+        if (code) return code;                                                                    \
+        store_d(values, index *(n), w, n);                                                        \
+        for (int64_t i = 0; i < n && vectors; i++) {                                              \
+            for (int64_t j = 0; j < n; j++) m[j] = v[order[j] * n + i];                           \
+            store_##t(vectors, (index * n + i) * n, m, n);                                        \
+        }                                                                                         \
+        return 0;                                                                                 \
     }
 #define SAME(x) (x)
 MIRROR(double, d, SAME)
@@ -233,17 +241,16 @@ static int64_t eigh_one(const void *args, int64_t index, char *work)
 {
     const proa_eigh_args *a = args;
     bool upper = a->UPLO == PROA_UPLO_U;
-    if (linalg_complex(a->x)) eigh_z(a->x, upper, index, a->eigenvalues, a->eigenvectors, work);
-    else eigh_d(a->x, upper, index, a->eigenvalues, a->eigenvectors, work);
-    return 0;
+    return linalg_complex(a->x) ? eigh_z(a->x, upper, index, a->eigenvalues, a->eigenvectors, work)
+                                : eigh_d(a->x, upper, index, a->eigenvalues, a->eigenvectors, work);
 }
 
 PROA_KERNEL(eigh_cpu, eigh)
 {
     linalg_slot failed;
-    int64_t n = linalg_rows(a->x);
-    return linalg_run(a, linalg_count(a->x, 2), eigh_room(a->x), 50 * (double)n * square_of(n), eigh_one,
-                      &failed);
+    double n = (double)linalg_rows(a->x);
+    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), eigh_room(a->x), 50 * n * n * n, eigh_one, &failed));
+    return linalg_stopped("eigh", &failed);
 }
 
 static int64_t eigvalsh_one(const void *args, int64_t index, char *work)
@@ -251,17 +258,16 @@ static int64_t eigvalsh_one(const void *args, int64_t index, char *work)
     const proa_eigvalsh_args *a = args;
     bool upper = a->UPLO == PROA_UPLO_U;
     proa_tensor *vectors = a->is_test ? NULL : a->eigenvectors;
-    if (linalg_complex(a->x)) eigh_z(a->x, upper, index, a->eigenvalues, vectors, work);
-    else eigh_d(a->x, upper, index, a->eigenvalues, vectors, work);
-    return 0;
+    return linalg_complex(a->x) ? eigh_z(a->x, upper, index, a->eigenvalues, vectors, work)
+                                : eigh_d(a->x, upper, index, a->eigenvalues, vectors, work);
 }
 
 PROA_KERNEL(eigvalsh_cpu, eigvalsh)
 {
     linalg_slot failed;
-    int64_t n = linalg_rows(a->x);
-    return linalg_run(a, linalg_count(a->x, 2), eigh_room(a->x), 50 * (double)n * square_of(n), eigvalsh_one,
-                      &failed);
+    double n = (double)linalg_rows(a->x);
+    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), eigh_room(a->x), 50 * n * n * n, eigvalsh_one, &failed));
+    return linalg_stopped("eigvalsh", &failed);
 }
 
 /* ---- rank -------------------------------------------------------------------------------------- */
@@ -278,10 +284,10 @@ static int64_t matrix_rank_one(const void *args, int64_t index, char *work)
         double *x = s + 2 * n;
         load_d(x, a->x, at * n * n, n * n);
         mirror_d(x, n, false);
-        jacobi_d(x, NULL, s, order, n);
+        if (jacobi_d(x, NULL, s, order, n)) return LINALG_NOT_FINITE;
     } else {
         decomposition d = decomposition_in(s, m, n, false);
-        decompose(&d, a->x, at);
+        if (decompose(&d, a->x, at) < 0) return LINALG_NOT_FINITE;
     }
     for (int64_t i = 0; i < k; i++) largest = fmax(largest, fabs(s[i]));
     if (!proa__absent(a->tol_tensor))
@@ -299,6 +305,7 @@ PROA_KERNEL(matrix_rank_cpu, matrix_rank)
 {
     linalg_slot failed;
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x);
-    return linalg_run(a, linalg_count(a->out, 0), decomposition_room(m, n, false) + 2 * (double)n,
-                      50 * (double)m * square_of(n), matrix_rank_one, &failed);
+    double room = decomposition_room(m, n, false) + 2 * (double)n, flops = 50 * (double)m * square_of(n);
+    PROA_TRY(linalg_run(a, linalg_count(a->out, 0), room, flops, matrix_rank_one, &failed));
+    return linalg_stopped("matrix_rank", &failed);
 }

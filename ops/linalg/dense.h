@@ -74,6 +74,21 @@ static LINALG_UNUSED proa_status linalg_singular(const char *op, const char *arg
                          what, (long long)failed->failed, (long long)failed->code - 1);
 }
 
+/* What an iteration returned: 1 for a matrix with NaN or infinity, otherwise the eigenvalue it stopped at,
+ * from 2. */
+enum { LINALG_NOT_FINITE = 1 };
+
+static LINALG_UNUSED proa_status linalg_stopped(const char *op, const linalg_slot *failed)
+{
+    if (failed->failed < 0) return PROA_OK;
+    if (failed->code == LINALG_NOT_FINITE)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "x",
+                             "holds NaN or infinity: matrix %lld", (long long)failed->failed);
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "x",
+                         "has eigenvalues that the QR algorithm does not reach: matrix %lld, number %lld",
+                         (long long)failed->failed, (long long)failed->code - 2);
+}
+
 /* ---- real and complex matrices ------------------------------------------------------------ */
 
 #define T double

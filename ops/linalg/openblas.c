@@ -6,6 +6,7 @@
 #include <cblas.h>
 #include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <openblas_config.h>
 
 /* Rows and columns below which the portable kernels, which start faster, are used: of factors, and of
@@ -53,7 +54,17 @@ static proa_status failed_at(const char *op, const char *what, int64_t index)
     return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "x", "%s: matrix %lld", what,
                          (long long)index);
 }
-#define NO_CONVERGENCE "has values that LAPACK's iteration does not reach (does it hold NaN or infinity?)"
+
+/* What an iteration said; LAPACK prints where it is given NaN or infinity, so it is not. */
+enum { NOT_FINITE = -100 };
+
+static proa_status stopped_at(const char *op, blasint info, int64_t index)
+{
+    return failed_at(op,
+                     info == NOT_FINITE ? "holds NaN or infinity"
+                                        : "has values that LAPACK's iteration does not reach",
+                     index);
+}
 
 /* A size of workspace that LAPACK gave as a floating number, which is rounded beyond 2^24. */
 #define WORK_SIZE(best) ((blasint)((double)(best)*1.0001) + 1)
