@@ -227,7 +227,7 @@ class Branch:
             return self.what
         if key[0] == "name":
             return key[1]
-        return "the contents of a list, dict or object" if key[0] == "contents" else "a tensor written in place"
+        return self.state.name_of(key[1]) if key[0] == "contents" else "a tensor written in place"
 
     def _differ(self, key, path, one, other):
         return refuse(f"{self._label(key)}{path} is {one} where the condition holds and {other} where it does not: a "

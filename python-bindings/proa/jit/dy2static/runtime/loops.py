@@ -4,7 +4,7 @@ from .... import _core
 from ..errors import refuse
 from ..names import OWN
 from . import trees
-from .branches import Branch, _describe, _describe_tree, _dtype_of, _is_value
+from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_value
 from .changes import Changes, replace
 from .logic import not_
 from .sequences import MOST, Range, Sequence, as_sequence
@@ -239,6 +239,8 @@ class Loop:
                 more = True
         for name in self.names:
             more = self._new_name(name) or more
+        for key in self.trees:
+            self._check(key)
         results = [self._result(key, i) for key, i in self.variables]
         if more or None in results:
             raise _Again
@@ -275,19 +277,11 @@ class Loop:
 
     def _result(self, key, i):
         """Leaf i of key after the body, in the dtype of its variable; None: it needs another one."""
-        before, after = self.trees[key], self._after(key)
-        if after is None:
-            raise refuse(f"{key[1]} is deleted in a loop whose number of turns is known only in the run", self.place)
-        if before[0] != after[0]:
-            raise self._refuse_structure(key, before, after)
-        leaf = after[1][i]
-        self._check_constants(key, before, after)
-        if not _is_value(leaf):
-            raise self._changes(key, i, before[1][i], leaf)
+        before, leaf = self.trees[key], self._after(key)[1][i]
         wanted = self._dtype(key, i, before[1][i])
         if isinstance(leaf, Tensor):
             if leaf.dtype != wanted:
-                if isinstance(before[1][i], Tensor):
+                if isinstance(before[1][i], Tensor) or (key, i) in self.dtypes:
                     raise self._changes(key, i, before[1][i], leaf)
                 self.dtypes[key, i] = leaf.dtype
                 return None
@@ -295,7 +289,7 @@ class Loop:
                 raise self._changes(key, i, before[1][i], leaf)
             return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
         dtype = _dtype_of(leaf)
-        if dtype != wanted and not isinstance(before[1][i], Tensor) and dtype != _core.bool:
+        if dtype != wanted and not isinstance(before[1][i], Tensor) and (key, i) not in self.dtypes:
             self.dtypes[key, i] = dtype
             return None
         return number(leaf, wanted)
@@ -303,9 +297,16 @@ class Loop:
     def _dtype(self, key, i, leaf):
         return self.dtypes.get((key, i)) or _dtype_of(leaf)
 
-    def _check_constants(self, key, before, after):
+    def _check(self, key):
+        """Refuses what a loop cannot change."""
+        before, after = self.trees[key], self._after(key)
+        if after is None:
+            raise refuse(f"{key[1]} is deleted in a loop whose number of turns is known only in the run", self.place)
+        if before[0] != after[0]:
+            raise self._refuse_structure(key, before, after)
         for i, (one, other) in enumerate(zip(before[1], after[1])):
-            if not _is_value(one) and one is not other and not (type(one) is type(other) and one == other):
+            if _is_value(one) != _is_value(other) or not _is_value(one) and one is not other and not (
+                    type(one) is type(other) and _equal(one, other)):
                 raise self._changes(key, i, one, other)
 
     # messages
@@ -313,7 +314,7 @@ class Loop:
     def _label(self, key):
         if key == ("name", _RETURNED):
             return "the returned value"
-        return key[1] if key[0] == "name" else "the contents of a list, dict or object"
+        return key[1] if key[0] == "name" else self.state.name_of(key[1])
 
     def _refuse_structure(self, key, before, after):
         return refuse(f"{self._label(key)} is {_describe_tree(before)} before the loop and {_describe_tree(after)} "

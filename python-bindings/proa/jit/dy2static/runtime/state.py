@@ -140,6 +140,16 @@ class State:
             for one in parts:
                 self._follow(one, depth + 1)
 
+    def name_of(self, key):
+        """How the user calls a container."""
+        container = self.containers[key][0] if key in self.containers else None
+        for name, value in self.before.items():
+            if value is container:
+                return name
+            if container is not None and getattr(value, "__dict__", None) is container:
+                return f"an attribute of {name}"
+        return "the contents of a list, dict or object"
+
     def restore(self):
         """Everything is again as it was."""
         for name, slot in self._all():
