@@ -2,6 +2,8 @@
  * NumPy is imported at first use. Uses ext.h. */
 #include "ext.h"
 
+#include <proa/program.h>
+
 /* ---- buffers --------------------------------------------------------------------------- */
 
 /* struct-module formats; bfloat16 has none and shows its bits. */
@@ -49,6 +51,9 @@ static PyObject *numpy_function(const char *name)
 
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
 {
+    if (proa_is_symbolic(py_tensor_of(self)))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "numpy: a program's variable has no data; fetch it with Executor.run");
     (void)unused;
     PyObject *copy = numpy_function("array");
     PyObject *array = copy ? PyObject_CallOneArg(copy, self) : NULL;
@@ -249,7 +254,9 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
     if (shared) {
         bool floats = !own && (shared->dtype == PROA_F64); /* lists and scalars: the default dtype */
         proa_dtype wanted = dtype ? dtype : floats ? proa_default_dtype() : (proa_dtype)shared->dtype;
+        proa_program *open = proa_program_current() ? proa_program_open(NULL) : NULL; /* data, not ops */
         t = wanted == (proa_dtype)shared->dtype ? proa_assign(shared) : proa_cast(shared, wanted);
+        if (open) proa_program_open(open);
     } else if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError,
@@ -406,6 +413,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *obj)
 PyMethodDef py_array_functions[] = {
     {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
     {"to_tensor", (PyCFunction)(void (*)(void))to_tensor, METH_VARARGS | METH_KEYWORDS,
+     "to_tensor(data, dtype=None, place=None, stop_gradient=True)\n--\n\n"
      "A new tensor with a copy of numbers, nested lists, arrays or tensors."},
     {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule on the tensor's memory."},
     {"from_dlpack", from_dlpack, METH_O, "A tensor on the memory of a DLPack capsule."},

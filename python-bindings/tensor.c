@@ -164,7 +164,8 @@ static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
     if (stop < 0) return -1;
     proa_tensor *t = py_tensor_of(self);
     proa_program *open = proa_is_symbolic(t) ? proa_program_current() : NULL;
-    if (open && proa_program_stop_gradient(open, t, stop) != PROA_OK) proa_clear_error(); /* another program's */
+    if (open && proa_program_stop_gradient(open, t, stop) != PROA_OK)
+        proa_clear_error(); /* another program's */
     return proa_set_stop_gradient(t, stop) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
@@ -371,8 +372,24 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
     return Py_NewRef(self);
 }
 
-static PyObject *tensor_set_value(PyObject *self, PyObject *value)
+/* The one argument of a method, by position or by its name; NULL with an exception otherwise. */
+static PyObject *only_argument(const char *method, const char *name, PyObject *const *args, Py_ssize_t n,
+                               PyObject *keywords)
 {
+    Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    if (n + named != 1)
+        return PyErr_Format(PyExc_TypeError, "%s: expected one argument, %s, got %zd", method, name,
+                            n + named);
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), name) != 0)
+        return PyErr_Format(PyExc_TypeError, "%s: there is no argument %R; the call is %s(%s)", method,
+                            PyTuple_GET_ITEM(keywords, 0), method, name);
+    return args[0];
+}
+
+static PyObject *tensor_set_value(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    PyObject *value = only_argument("set_value", "value", args, n, keywords);
+    if (!value) return NULL;
     PyObject *same = set_elements(self, value, "set_value");
     if (!same) return NULL;
     Py_DECREF(same);
@@ -477,9 +494,11 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     return has_data(t, "tolist") ? list_of(t, 0, t->data) : NULL;
 }
 
-static PyObject *tensor_astype(PyObject *self, PyObject *obj)
+static PyObject *tensor_astype(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
     proa_dtype dtype;
+    PyObject *obj = only_argument("astype", "dtype", args, n, keywords);
+    if (!obj) return NULL;
     if (!py_to_dtype(obj, &dtype)) return NULL;
     if (dtype == PROA_NODTYPE) return PyErr_Format(PyExc_TypeError, "astype: expected a dtype, got None");
     PROA_SCOPED;
@@ -496,25 +515,38 @@ static PyObject *tensor_repr(PyObject *self)
 }
 
 #define WITH_KEYWORDS(fn) (PyCFunction)(void (*)(void)) fn, METH_VARARGS | METH_KEYWORDS
+#define FAST_KEYWORDS(fn) (PyCFunction)(void (*)(void)) fn, METH_FASTCALL | METH_KEYWORDS
+/* "name(signature)\n--\n\n" is where inspect and help() find a signature. */
+#define DOC(call, text) call "\n--\n\n" text
 static PyMethodDef tensor_methods[] = {
     {"numpy", py_tensor_numpy, METH_NOARGS,
-     "A new NumPy array of the elements (bfloat16: its bits as uint16)."},
-    {"item", tensor_item, METH_VARARGS, "One element as a Python number."},
-    {"tolist", tensor_tolist, METH_NOARGS, "The elements as nested lists."},
-    {"astype", tensor_astype, METH_O, "The elements in another dtype."},
-    {"backward", WITH_KEYWORDS(tensor_backward), "Adds d(self)/d(leaf) to the gradient of every leaf."},
-    {"clear_grad", tensor_clear_grad, METH_NOARGS, "Sets the gradient to zero."},
-    {"clear_gradient", WITH_KEYWORDS(tensor_clear_gradient), "Sets the gradient to zero, or drops it."},
-    {"retain_grads", tensor_retain_grads, METH_NOARGS, "Keeps the gradient of a tensor that is not a leaf."},
-    {"detach", tensor_detach, METH_NOARGS, "The same memory without history."},
-    {"clone", tensor_clone, METH_NOARGS, "A copy, recorded."},
-    {"contiguous", tensor_contiguous, METH_NOARGS, "Itself, or a row-major copy."},
-    {"is_contiguous", tensor_is_contiguous, METH_NOARGS, "True if row-major without gaps."},
-    {"set_value", tensor_set_value, METH_O, "Overwrites the elements."},
-    {"copy_", tensor_copy_, METH_VARARGS, "Overwrites the elements; returns itself."},
-    {"_become", tensor_become, METH_O, "Shows another tensor from now on; returns itself."},
-    {"data_ptr", tensor_data_ptr, METH_NOARGS, "Address of the first element."},
-    {"element_size", tensor_element_size, METH_NOARGS, "Bytes of one element."},
+     DOC("numpy($self, /)", "A new NumPy array of the elements (bfloat16: its bits as uint16).")},
+    {"item", tensor_item, METH_VARARGS, DOC("item($self, /, *args)", "One element as a Python number.")},
+    {"tolist", tensor_tolist, METH_NOARGS, DOC("tolist($self, /)", "The elements as nested lists.")},
+    {"astype", FAST_KEYWORDS(tensor_astype), DOC("astype($self, dtype)", "The elements in another dtype.")},
+    {"backward", WITH_KEYWORDS(tensor_backward),
+     DOC("backward($self, grad_tensor=None, retain_graph=False)",
+         "Adds d(self)/d(leaf) to the gradient of every leaf.")},
+    {"clear_grad", tensor_clear_grad, METH_NOARGS, DOC("clear_grad($self)", "Sets the gradient to zero.")},
+    {"clear_gradient", WITH_KEYWORDS(tensor_clear_gradient),
+     DOC("clear_gradient($self, set_to_zero=True)", "Sets the gradient to zero, or drops it.")},
+    {"retain_grads", tensor_retain_grads, METH_NOARGS,
+     DOC("retain_grads($self, /)", "Keeps the gradient of a tensor that is not a leaf.")},
+    {"detach", tensor_detach, METH_NOARGS, DOC("detach($self, /)", "The same memory without history.")},
+    {"clone", tensor_clone, METH_NOARGS, DOC("clone($self, /)", "A copy, recorded.")},
+    {"contiguous", tensor_contiguous, METH_NOARGS,
+     DOC("contiguous($self, /)", "Itself, or a row-major copy.")},
+    {"is_contiguous", tensor_is_contiguous, METH_NOARGS,
+     DOC("is_contiguous($self, /)", "True if row-major without gaps.")},
+    {"set_value", FAST_KEYWORDS(tensor_set_value),
+     DOC("set_value($self, value)", "Overwrites the elements.")},
+    {"copy_", tensor_copy_, METH_VARARGS,
+     DOC("copy_($self, other, blocking=True, /)", "Overwrites the elements; returns itself.")},
+    {"_become", tensor_become, METH_O,
+     DOC("_become($self, other, /)", "Shows another tensor from now on; returns itself.")},
+    {"data_ptr", tensor_data_ptr, METH_NOARGS, DOC("data_ptr($self, /)", "Address of the first element.")},
+    {"element_size", tensor_element_size, METH_NOARGS,
+     DOC("element_size($self, /)", "Bytes of one element.")},
     {0},
 };
 
