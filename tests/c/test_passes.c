@@ -6,6 +6,7 @@
 #include "jit/passes/passes.h"
 
 #include <math.h>
+#include <proa/io.h>
 #include <proa/ops.h>
 #include <time.h>
 
@@ -379,7 +380,7 @@ START_TEST(failing_allocations_leave_nothing)
 }
 END_TEST
 
-/* ---- long programs: PROA_TEST_OPS ops (default 10⁴) ------------------------------------------------------- */
+/* ---- long programs: PROA_TEST_OPS ops ------------------------------------------------------ */
 
 static proa_tensors long_chain(proa_tensors in, void *context)
 {
@@ -412,9 +413,26 @@ START_TEST(long_programs_take_linear_time)
     ck_assert_int_eq(count(q, "assign"), 0);
     ck_assert_int_lt(q->blocks[0]->n_ops, p->blocks[0]->n_ops / 2 + 10);
     assert_equal(p, q, list_of(1, noise(PROA_SHAPE(2, 4), 0, 1), NULL), 1e-5);
+    double ran = seconds();
+    proa_tensor *out = (proa_tensor *)(uintptr_t)proa_program_output(p, 0);
+    proa_tensors g = proa_program_gradients(p, list_of(1, out, NULL), list_of(1, context.w, NULL),
+                                            (proa_tensors){0, NULL}, (proa_tensors){0, NULL});
+    ck_assert_msg(g.count == 1, "%s", proa_error_message());
+    double differentiated = seconds(), stored = differentiated;
+    const char *folder = getenv("PROA_TEST_TMP");
+    char prefix[512], model[520];
+    snprintf(prefix, sizeof prefix, "%s/long", folder ? folder : "/tmp");
+    snprintf(model, sizeof model, "%s.pdmodel", prefix);
+    ck_assert_msg(proa_program_save(p, prefix) == PROA_OK, "%s", proa_error_message());
+    stored = seconds();
+    proa_program *back = proa_program_load(model);
+    ck_assert_msg(back != NULL, "%s", proa_error_message());
     if (given)
-        printf("%lld ops: captured in %.2f s, passes %.2f s, two plans and four runs %.2f s\n",
-               (long long)context.n, captured - start, passed - captured, seconds() - passed);
+        printf("%lld ops: captured in %.2f s, passes %.2f s, two plans and four runs %.2f s, "
+               "differentiated in %.2f s, saved %.2f s, loaded %.2f s\n",
+               (long long)context.n, captured - start, passed - captured, ran - passed, differentiated - ran,
+               stored - differentiated, seconds() - stored);
+    proa_program_free(back);
     proa_program_free(q);
     proa_program_free(p);
 }
