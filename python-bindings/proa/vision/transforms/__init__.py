@@ -4,6 +4,9 @@ from .functional import (adjust_brightness, adjust_contrast, adjust_hue, adjust_
                          crop, erase, hflip, normalize, pad, resize, rotate, to_grayscale, to_tensor, vflip)
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _classes
+from .warp import affine, perspective
+from .warps import *  # noqa: F401,F403
+from .warps import __all__ as _more
 
-__all__ = [*_classes, "to_tensor", "hflip", "vflip", "resize", "pad", "rotate", "to_grayscale", "crop",
+__all__ = [*_classes, *_more, "affine", "perspective", "to_tensor", "hflip", "vflip", "resize", "pad", "rotate", "to_grayscale", "crop",
            "center_crop", "adjust_brightness", "adjust_contrast", "adjust_hue", "normalize", "erase"]

@@ -306,13 +306,17 @@ def rotate(img, angle, interpolation="nearest", expand=False, center=None, fill=
         colour = (fill,) * bands if isinstance(fill, int) and bands > 1 else fill
         return img.rotate(angle, _PIL_FILTERS[interpolation], expand, center, fillcolor=colour)
     if kind == "tensor":
-        raise TypeError("rotate: tensors cannot be rotated; rotate the PIL image or the array")
+        from .warp import rotated_tensor
+        return rotated_tensor(img, angle, interpolation, expand, center, fill)
     cv2 = try_import("cv2", "rotate: cv2 is needed for arrays; pip install opencv-python")
     h, w = img.shape[:2]
-    matrix = cv2.getRotationMatrix2D(center or (w / 2.0, h / 2.0), angle, 1)
+    cx, cy = center or (w / 2.0, h / 2.0)
+    matrix = cv2.getRotationMatrix2D((cx, cy), angle, 1)
     if expand:
-        c, s = abs(math.cos(math.radians(angle))), abs(math.sin(math.radians(angle)))
-        nw, nh = math.ceil(round(w * c + h * s, 9)), math.ceil(round(w * s + h * c, 9))
+        c, s = round(math.cos(math.radians(angle)), 15), round(math.sin(math.radians(angle)), 15)
+        corners = [(x - cx, y - cy) for x in (0, w) for y in (0, h)]
+        xs, ys = [c * x - s * y + cx for x, y in corners], [s * x + c * y + cy for x, y in corners]
+        nw, nh = math.ceil(max(xs)) - math.floor(min(xs)), math.ceil(max(ys)) - math.floor(min(ys))
         matrix[0, 2] += (nw - w) * 0.5
         matrix[1, 2] += (nh - h) * 0.5
         w, h = nw, nh
