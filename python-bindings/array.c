@@ -227,13 +227,8 @@ static PyObject *as_array(PyObject *data)
     return array;
 }
 
-proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
+static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
 {
-    if (py_is_tensor(data)) {
-        proa_tensor *t = proa_detach(py_tensor_of(data));
-        if (!t) return NULL;
-        return dtype && dtype != (proa_dtype)t->dtype ? proa_cast(t, dtype) : proa_assign(t);
-    }
     py_nest n = {.ndim = -1, .plain = true};
     for (int i = 0; i < PROA_MAX_DIMS; i++) n.shape[i] = -1;
     if (!PyObject_CheckBuffer(data)) look(data, 0, &n);
@@ -254,9 +249,7 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
     if (shared) {
         bool floats = !own && (shared->dtype == PROA_F64); /* lists and scalars: the default dtype */
         proa_dtype wanted = dtype ? dtype : floats ? proa_default_dtype() : (proa_dtype)shared->dtype;
-        proa_program *open = proa_program_current() ? proa_program_open(NULL) : NULL; /* data, not ops */
         t = wanted == (proa_dtype)shared->dtype ? proa_assign(shared) : proa_cast(shared, wanted);
-        if (open) proa_program_open(open);
     } else if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError,
@@ -265,6 +258,19 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
                      Py_TYPE(data)->tp_name);
     }
     Py_DECREF(array);
+    return t;
+}
+
+proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
+{
+    if (py_is_tensor(data)) {
+        proa_tensor *t = proa_detach(py_tensor_of(data));
+        if (!t) return NULL;
+        return dtype && dtype != (proa_dtype)t->dtype ? proa_cast(t, dtype) : proa_assign(t);
+    }
+    proa_program *open = proa_program_current() ? proa_program_open(NULL) : NULL; /* data, not ops */
+    proa_tensor *t = from_data(data, dtype);
+    if (open) proa_program_open(open);
     return t;
 }
 

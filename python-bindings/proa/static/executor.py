@@ -41,8 +41,9 @@ class _Plan:
         core = self.core = program._core.clone()
         self.feeds = [(name, core.find(name)) for name in feeds]
         persistable = program._persistables()
-        # a fetched persistable is read from the scope after the run; the others are outputs
-        self.outputs = [name for name in dict.fromkeys(fetches) if name not in persistable]
+        # a fetched persistable is read from the scope after the run, a plain tensor is there; the others are outputs
+        self.outputs = [name for name in dict.fromkeys(fetches)
+                        if isinstance(name, str) and name not in persistable]
         found = [(name, core.find(name)) for name in self.outputs]
         for name, var in found:
             if var is None:
@@ -92,6 +93,8 @@ class _Plan:
         return [results[name] if name in results else self._persistable(name) for name in self.fetches]
 
     def _persistable(self, name):
+        if isinstance(name, _core.Tensor):
+            return name
         value = self.scope._find(name)
         if value is None:
             value = self.program._core.value(name)
@@ -178,7 +181,8 @@ class Executor:
             else:
                 warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.",
                               stacklevel=4)
-        key = (id(program), program._core.version, tuple(names), tuple(fetches), id(scope), prune, passes)
+        key = (id(program), program._core.version, tuple(names),
+               tuple(f if isinstance(f, str) else id(f) for f in fetches), id(scope), prune, passes)
         plan = self._plans.get(key)
         if plan is None or plan.program is not program or plan.scope is not scope or not plan.fits():
             plan = self._plans[key] = _Plan(program, names, fetches, scope, prune, passes)
@@ -196,8 +200,14 @@ class Executor:
         names = []
         for item in fetch_list:
             names += Executor._fetch_names(program, item) if isinstance(item, (list, tuple)) else \
-                [true_name(program._core, item)]
+                [item if Executor._is_plain(program, item) else true_name(program._core, item)]
         return names
+
+    @staticmethod
+    def _is_plain(program, item):
+        """A tensor that belongs to no program: it is its own value."""
+        return isinstance(item, _core.Tensor) and not item.is_symbolic and \
+            _core.variable_name(program._core, item) is None
 
     def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100, fetch_handler=None):

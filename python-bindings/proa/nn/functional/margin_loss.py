@@ -55,7 +55,7 @@ def triplet_margin_with_distance_loss(input, positive, negative, distance_functi
     near, far = distance(input, positive), distance(input, negative)
     if swap:
         far = _core.minimum(far, distance(positive, negative))
-    if not (_core.all(near > 0.0) and _core.all(far > 0.0)):
+    if not near.is_symbolic and not (_core.all(near > 0.0) and _core.all(far > 0.0)):
         raise ValueError(f"{who}: distance_function must return distances above 0")
     return reduced(_core.clip(near - far + margin, 0.0), reduction, who)
 

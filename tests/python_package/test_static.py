@@ -1,0 +1,269 @@
+"""Static mode on Proa alone: what programs, blocks, operators, scopes and executors say and refuse."""
+import numpy as np
+import pytest
+
+import proa as paddle
+
+static = paddle.static
+
+
+@pytest.fixture
+def programs():
+    """A fresh main and startup program, scope and static mode."""
+    main, startup = static.Program(), static.Program()
+    paddle.enable_static()
+    try:
+        with static.scope_guard(static.Scope()), static.program_guard(main, startup), \
+                paddle.utils.unique_name.guard():
+            yield main, startup
+    finally:
+        paddle.disable_static()
+
+
+def test_modes():
+    assert paddle.in_dynamic_mode()
+    paddle.enable_static()
+    try:
+        assert not paddle.in_dynamic_mode()
+        assert paddle.ones([2]).is_symbolic
+    finally:
+        paddle.disable_static()
+    assert paddle.in_dynamic_mode() and paddle.ones([2]).tolist() == [1.0, 1.0]
+
+
+def test_program_in_words(programs):
+    main, startup = programs
+    x = static.data("x", [None, 3])
+    y = static.nn.fc(x, 2, activation="relu")
+    block = main.global_block()
+    assert [op.type for op in block.ops] == ["matmul_v2", "elementwise_add", "relu"]
+    op = block.ops[0]
+    assert op.input_names == ["X", "Y"] and op.input("X") == ["x"] and op.input("Y") == ["fc_0.w_0"]
+    assert op.output_arg_names == block.ops[1].input("X") and op.attr("trans_x") is False
+    assert y.name == block.ops[2].output("Out")[0] and y.shape == [-1, 2]
+    assert str(op).startswith("{Out=[") and "matmul_v2(inputs={X=['x'], Y=['fc_0.w_0']}" in str(op)
+    assert "persist trainable param fc_0.w_0 : LOD_TENSOR.shape(3, 2).dtype(float32).stop_gradient(False)" in str(main)
+    assert str(x) == "var x : LOD_TENSOR.shape(-1, 3).dtype(float32).stop_gradient(True)"
+    assert [p.name for p in main.all_parameters()] == ["fc_0.w_0", "fc_0.b_0"]
+    assert {v.name for v in main.list_vars() if v.persistable} == {"fc_0.w_0", "fc_0.b_0"}
+    assert main.num_blocks == 1 and block.has_var("x") and not block.has_var("z")
+    assert block.var("fc_0.w_0") is main.all_parameters()[0]
+    assert isinstance(x, static.Variable) and not isinstance(paddle.to_tensor([1.0]), static.Variable)
+    assert len(startup.global_block().ops) >= 2
+    with pytest.raises(ValueError, match="var z not in this block"):
+        block.var("z")
+    with pytest.raises(ValueError, match="no attribute"):
+        op.attr("nothing")
+
+
+def test_clone_for_test(programs):
+    main, startup = programs
+    x = static.data("x", [4, 6])
+    y = paddle.nn.functional.dropout(static.nn.fc(x, 6), 0.5)
+    loss = y.mean()
+    before = main.clone(for_test=True)
+    paddle.optimizer.SGD(0.1).minimize(loss)
+    after = main.clone(for_test=True)
+    assert [op.type for op in before.global_block().ops] == [op.type for op in after.global_block().ops]
+    assert "sgd" in [op.type for op in main.global_block().ops]
+    assert [p.name for p in after.all_parameters()] == [p.name for p in main.all_parameters()]
+    exe = static.Executor()
+    exe.run(startup)
+    a = exe.run(after, {"x": np.ones((4, 6), "float32")}, [y.name])[0]
+    b = exe.run(after, {"x": np.ones((4, 6), "float32")}, [y.name])[0]
+    assert np.array_equal(a, b) and (a != 0).all()
+
+
+def test_roles_and_gradients(programs):
+    main, _ = programs
+    x = static.data("x", [2, 3])
+    loss = (static.nn.fc(x, 1) ** 2).mean()
+    pairs = static.append_backward(loss)
+    assert [(p.name, g.name) for p, g in pairs] == [("fc_0.w_0", "fc_0.w_0@GRAD"), ("fc_0.b_0", "fc_0.b_0@GRAD")]
+    roles = [op._role for op in main.global_block().ops]
+    assert roles == sorted(roles) and set(roles) == {0, 1}
+    with pytest.raises(ValueError, match="one element"):
+        static.append_backward(static.nn.fc(x, 2))
+
+
+def test_executor_refuses(programs):
+    main, startup = programs
+    x = static.data("x", [None, 3])
+    y = static.nn.fc(x, 2)
+    exe = static.Executor()
+    good = np.ones((2, 3), "float32")
+    with pytest.raises(RuntimeError, match="run the startup program"):
+        exe.run(main, {"x": good}, [y])
+    exe.run(startup)
+    with pytest.raises(ValueError, match="should have shape"):
+        exe.run(main, {"x": np.ones((2, 4), "float32")}, [y])
+    with pytest.raises(ValueError, match="data type of fed variable"):
+        exe.run(main, {"x": good.astype("float64")}, [y])
+    with pytest.raises(ValueError, match="no variable 'z'"):
+        exe.run(main, {"x": good}, ["z"])
+    with pytest.raises(TypeError, match="program must be"):
+        exe.run("main", {"x": good}, [y])
+    with pytest.raises(Exception, match="x"):
+        exe.run(main, {}, [y])
+    with pytest.warns(UserWarning, match="not found in program"):
+        exe.run(main, {"x": good, "w": good}, [y])
+    assert exe.run(main, {"x": [[1.0, 2.0, 3.0]]}, [y])[0].shape == (1, 2)
+    lod = exe.run(main, {"x": good}, [y], return_numpy=False)[0]
+    assert lod.shape() == [2, 2] and np.array(lod).dtype == "float32"
+    exe.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        exe.run(main, {"x": good}, [y])
+
+
+def test_scopes(programs):
+    main, startup = programs
+    w = static.create_parameter([2, 2], "float32", default_initializer=paddle.nn.initializer.Constant(3.0))
+    exe = static.Executor()
+    exe.run(startup)
+    other = static.Scope()
+    exe.run(startup, scope=other)
+    static.global_scope().find_var(w.name).get_tensor().set(np.eye(2, dtype="float32"), paddle.CPUPlace())
+    assert exe.run(main, fetch_list=[w])[0].tolist() == [[1, 0], [0, 1]]
+    assert exe.run(main, fetch_list=[w], scope=other)[0].tolist() == [[3, 3], [3, 3]]
+    w.set_value(np.full((2, 2), 5, "float32"))
+    assert np.array(w.get_value())[0, 0] == 5
+    child = other.new_scope()
+    assert child.find_var(w.name) is other.find_var(w.name) and child.find_var("nothing") is None
+    with pytest.raises(ValueError, match="shape"):
+        w.set_value(np.ones(3, "float32"))
+
+
+def test_layers_and_state(programs):
+    main, startup = programs
+    x = static.data("x", [None, 4])
+    net = paddle.nn.Sequential(paddle.nn.Linear(4, 3), paddle.nn.BatchNorm1D(3))
+    y = net(x)
+    exe = static.Executor()
+    exe.run(startup)
+    net[0].weight.set_value(np.zeros((4, 3), "float32"))
+    net.set_state_dict({k: np.full(v.shape, 2.0, "float32") for k, v in net.state_dict().items()})
+    out = exe.run(main, {"x": np.ones((5, 4), "float32")}, [y, net[1]._mean])
+    np.testing.assert_allclose(out[0], np.full((5, 3), 2.0), atol=1e-4)
+    np.testing.assert_allclose(out[1], np.full(3, 2.0 * 0.9 + 10.0 * 0.1), rtol=1e-5)
+    state = main.state_dict()
+    assert set(state) == {p.name for p in main.all_parameters()}
+    main.set_state_dict({k: np.zeros_like(np.array(v)) for k, v in state.items()})
+    assert not np.array(static.global_scope().find_var("linear_0.w_0").get_tensor()).any()
+
+
+def test_scheduler_and_accumulators(programs):
+    main, startup = programs
+    x = static.data("x", [2, 2])
+    w = static.create_parameter([2, 1], "float32", default_initializer=paddle.nn.initializer.Constant(0.0))
+    loss = paddle.matmul(x, w).sum()
+    rate = paddle.optimizer.lr.PiecewiseDecay([1, 2], [1.0, 0.5, 0.25])
+    opt = paddle.optimizer.SGD(rate)
+    _, pairs = opt.minimize(loss)
+    exe = static.Executor()
+    exe.run(startup)
+    ones, seen = np.ones((2, 2), "float32"), []
+    for _ in range(3):
+        seen.append(exe.run(main, {"x": ones}, [w])[0][0, 0])
+        rate.step()
+    assert seen == [-2.0, -3.0, -3.5]
+    assert [p.name for p, _ in pairs] == [w.name]
+    adam = paddle.optimizer.Adam(0.1)
+    with static.program_guard(static.Program(), static.Program()):
+        v = static.create_parameter([2], "float32")
+        adam.minimize((v * v).sum())
+        names = set(adam.state_dict())
+    assert {n.rpartition("_0")[0].replace(v.name + "_", "") for n in names} == \
+        {"moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc"}
+
+
+def test_seed_is_the_programs_own(programs):
+    main, startup = programs
+    main.random_seed = 5
+    x = paddle.uniform([3])
+    exe = static.Executor()
+    paddle.seed(1)
+    a, b = exe.run(main, fetch_list=[x])[0], exe.run(main, fetch_list=[x])[0]
+    again = main.clone()
+    again.random_seed = 5
+    paddle.seed(2)
+    c = exe.run(again, fetch_list=[x.name])[0]
+    assert np.array_equal(a, c) and not np.array_equal(a, b)
+
+
+def test_compiled_and_strategies(programs):
+    main, startup = programs
+    x = static.data("x", [None, 3])
+    y = paddle.tanh(static.nn.fc(x, 2)) * 2.0 + 1.0
+    exe = static.Executor()
+    exe.run(startup)
+    strategy = static.BuildStrategy()
+    strategy.fuse_elewise_add_act_ops = True
+    with pytest.raises(AttributeError, match="no switch"):
+        strategy.nothing = 1
+    compiled = static.CompiledProgram(main, build_strategy=strategy)
+    feed = {"x": np.ones((2, 3), "float32")}
+    np.testing.assert_allclose(exe.run(compiled, feed, [y])[0], exe.run(main, feed, [y])[0], rtol=1e-6)
+    parallel = static.ParallelExecutor(main_program=main)
+    np.testing.assert_allclose(parallel.run([y], feed)[0], exe.run(main, feed, [y])[0], rtol=1e-6)
+
+
+def test_control_flow_refuses(programs):
+    x = static.data("x", [1])
+    with pytest.raises(TypeError, match="bool"):
+        static.nn.cond(x, lambda: x, lambda: x)
+    with pytest.raises(ValueError):
+        static.nn.cond(x > 0, lambda: x, lambda: [x, x])
+    with pytest.raises(ValueError, match="as many values"):
+        static.nn.while_loop(lambda i, j: i < 3, lambda i, j: [i + 1], [x, x])
+    with pytest.raises(TypeError, match="callable"):
+        static.nn.case([(x > 0, 3)])
+
+
+def test_layer_inside_a_branch(programs):
+    """Parameters that a branch makes belong to the whole program, and the branch goes on where it was."""
+    main, startup = programs
+    x = static.data("x", [2, 3])
+    y = static.nn.cond(x.sum() > 0, lambda: static.nn.fc(x, 2, weight_attr=paddle.ParamAttr(
+        initializer=paddle.nn.initializer.Constant(1.0))) * 2.0, lambda: paddle.zeros([2, 2]))
+    exe = static.Executor()
+    exe.run(startup)
+    assert exe.run(main, {"x": np.ones((2, 3), "float32")}, [y])[0].tolist() == [[6, 6], [6, 6]]
+    assert exe.run(main, {"x": -np.ones((2, 3), "float32")}, [y])[0].tolist() == [[0, 0], [0, 0]]
+
+
+def test_pruned_run(programs):
+    main, startup = programs
+    x, z = static.data("x", [2]), static.data("z", [2])
+    a = x * 2.0
+    (a + z).sum()
+    exe = static.Executor()
+    assert exe.run(main, {"x": np.ones(2, "float32")}, [a], use_prune=True)[0].tolist() == [2, 2]
+
+
+def test_weight_norm(programs):
+    main, startup = programs
+    x = static.data("x", [2, 3])
+    y = static.nn.fc(x, 4, weight_attr=static.WeightNormParamAttr(dim=1, name="wn"), bias_attr=False)
+    paddle.optimizer.SGD(0.1).minimize(y.sum())
+    exe = static.Executor()
+    exe.run(startup)
+    v, g = (np.array(static.global_scope().find_var(n).get_tensor()) for n in ("wn_v", "wn_g"))
+    np.testing.assert_allclose(np.linalg.norm(v, axis=0), g.ravel(), rtol=1e-5)
+    out = exe.run(main, {"x": np.ones((2, 3), "float32")}, [y])[0]
+    np.testing.assert_allclose(out, np.ones((2, 3)) @ v, rtol=1e-5)
+
+
+def test_auc(programs):
+    from sklearn.metrics import roc_auc_score
+    main, startup = programs
+    p, label = static.data("p", [None, 2]), static.data("label", [None, 1], "int64")
+    whole, batch, _ = static.auc(p, label)
+    exe = static.Executor()
+    exe.run(startup)
+    rng = np.random.RandomState(0)
+    scores, labels = rng.uniform(size=(2, 40)).astype("float32"), rng.randint(0, 2, (2, 40, 1))
+    for i in range(2):
+        feed = {"p": np.stack([1 - scores[i], scores[i]], 1), "label": labels[i].astype("int64")}
+        got = exe.run(main, feed, [whole, batch])
+        assert abs(got[1] - roc_auc_score(labels[i].ravel(), scores[i])) < 2e-3
+    assert abs(got[0] - roc_auc_score(labels.ravel(), scores.ravel())) < 2e-3
