@@ -9,14 +9,18 @@ import zipfile
 from ..io import Dataset
 
 
+def _present(who, given, folder, name, argument="data_file"):
+    path = given or os.path.join(os.path.expanduser("~/.cache/paddle/dataset"), folder, name)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{who}: there is no {path}; get {name} and name it by {argument} "
+                                "(Proa downloads nothing)")
+    return path
+
+
 def _checked(who, mode, data_file, folder, name, modes=("train", "test")):
     if mode.lower() not in modes:
         raise AssertionError(f"{who}: mode must be one of {list(modes)}, got {mode!r}")
-    path = data_file or os.path.join(os.path.expanduser("~/.cache/paddle/dataset"), folder, name)
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{who}: there is no {path}; get {name} and name it by data_file "
-                                "(Proa downloads nothing)")
-    return mode.lower(), path
+    return mode.lower(), _present(who, data_file, folder, name)
 
 
 def _numbered(counts, least):

@@ -183,3 +183,60 @@ def movielens():
             # which number a title's word has differs from run to run in Paddle
             out += [len(data), *[part for k, part in enumerate(shown(data[2])) if k != 6]]
         return out
+
+
+PAIRS = "a b c\tx y\nb c d d\ty z z\nbroken\na a\tz\n"
+
+
+@case(T + "WMT14", T + "datasets.WMT14", T + "WMT14.get_dict", T + "WMT16", T + "datasets.WMT16", T + "WMT16.get_dict",
+      grad=False)
+def translations():
+    out = []
+    with tempfile.TemporaryDirectory() as folder:
+        words = "<s>\n<e>\n<unk>\n{}\n"
+        path = tar(os.path.join(folder, "wmt14.tgz"), {
+            "wmt14/src.dict": words.format("a\nb\nc").encode(), "wmt14/trg.dict": words.format("x\ny").encode(),
+            "wmt14/train/train": PAIRS.encode(), "wmt14/test/test": PAIRS[:8].encode()})
+        for mode in ("train", "test"):
+            data = paddle.text.WMT14(path, mode, 5)
+            out += [len(data), *shown(data[len(data) - 1]), data.get_dict(), data.get_dict(reverse=True)]
+        path = tar(os.path.join(folder, "wmt16.tar.gz"), {f"wmt16/{m}": PAIRS.encode() for m in ("train", "test", "val")})
+        if hasattr(paddle, "dataset"):  # where real Paddle writes its dictionaries
+            paddle.dataset.common.DATA_HOME = folder
+            os.mkdir(os.path.join(folder, "wmt16"))
+        for lang, sizes in (("en", (5, 6)), ("de", (4, 7))):
+            data = paddle.text.WMT16(path, "val", *sizes, lang)
+            out += [len(data), *shown(data[1]), data.get_dict(lang)]
+    return out
+
+
+@case(T + "Conll05st", T + "datasets.Conll05st", T + "Conll05st.get_dict", T + "Conll05st.get_embedding", grad=False)
+def roles():
+    with tempfile.TemporaryDirectory() as folder:
+        words = "The\ncat\nsaw\na\ndog\n\nIt\nran\n\n"
+        props = "-  (A0*\n-  *)\nsee  (V*)\n-  (A1*\n-  *)\n\n-  (A0*)\nrun  (V*)\n\n"
+        path = tar(os.path.join(folder, "tests.tar.gz"), {
+            f"conll05st-release/test.wsj/{n}/test.wsj.{n}.gz": gzip.compress(t.encode())
+            for n, t in (("words", words), ("props", props))})
+        files = {}
+        for name, text in (("word", "<unk>\nThe\ncat\nsaw\ndog\nran\nbos\neos\n"), ("verb", "see\nrun\n"),
+                           ("target", "B-V\nI-V\nB-A0\nI-A0\nB-A1\nI-A1\nO\n"), ("emb", "")):
+            files[name] = os.path.join(folder, name)
+            with open(files[name], "w") as f:
+                f.write(text)
+        data = paddle.text.Conll05st(path, files["word"], files["verb"], files["target"], files["emb"])
+        # which number a label has differs from run to run in Paddle
+        names = {v: k for k, v in data.get_dict()[2].items()}
+        return [len(data), [shown(data[i])[:8] for i in range(2)], [[names[int(v)] for v in data[i][8]] for i in range(2)],
+                data.get_dict()[:2], sorted(data.get_dict()[2]), os.path.basename(data.get_embedding())]
+
+
+@case("paddle.vision", V[:-1], "paddle.vision.models", "paddle.vision.transforms", "paddle.vision.image.get_image_backend",
+      "paddle.vision.image.set_image_backend", "paddle.vision.ResNet", "paddle.vision.resnet18", "paddle.vision.resnet34",
+      "paddle.vision.resnet50", "paddle.vision.resnet101", "paddle.vision.resnet152", grad=False)
+def names():
+    v = paddle.vision
+    v.image.set_image_backend("pil")
+    return [v.resnet18 is v.models.resnet18, v.ResNet is v.models.ResNet, v.image.get_image_backend(),
+            [callable(getattr(v, f"resnet{n}")) for n in (18, 34, 50, 101, 152)],
+            len(v.resnet18(num_classes=3).state_dict()), callable(v.transforms.Compose), callable(datasets.MNIST)]
