@@ -204,6 +204,7 @@ static proa_status store_read(proa_tensor **slot, const proa_field *f, int64_t i
                              "is no dense tensor; a program's constants are dense");
     proa_var *v = proa__var_of(r->block, *slot, r->call->op, f->name);
     if (!v) return proa_error();
+    if (v->block != r->block->index) PROA_TRY(proa__block_reads(r->block, v, *slot));
     proa__slot_set(slot, v->handle);
     return PROA_OK;
 }

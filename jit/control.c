@@ -94,14 +94,12 @@ static proa_block *capture_block(proa_block *b, proa_block_fn fn, proa_tensors i
     return proa_error() == PROA_OK ? made : NULL;
 }
 
-static proa_tensors handles_of(const proa__lift *lift)
+static void forget(proa__lift *lift, proa_program *p, int32_t first_block)
 {
-    proa_tensors list = {0, proa_scope_alloc(((size_t)lift->n + 1) * sizeof *list.at)};
-    for (; list.at && list.count < lift->n; list.count++) {
-        list.at[list.count] = proa__var_tensor(lift->outer[list.count]);
-        if (!list.at[list.count]) list.at = NULL;
-    }
-    return list;
+    for (int32_t i = first_block; i < p->n_blocks; i++) proa__block_forget_reads(p->blocks[i]);
+    proa__map_clear(&lift->known);
+    proa__free(lift->outer);
+    proa__free(lift->tensors);
 }
 
 /* ---- branches -------------------------------------------------------------------------- */
@@ -121,8 +119,7 @@ static proa_status capture_cond(proa_block *b, proa_tensor *pred, proa_block_fn 
     PROA_TRY(proa__lift_collect(lift, o, no, &no_vars));
     PROA_TRY(proa__lift_apply(lift, t, yes_vars, yes.count));
     PROA_TRY(proa__lift_apply(lift, o, no_vars, no.count));
-    proa_tensors inputs = handles_of(lift);
-    if (!inputs.at) return proa_error();
+    proa_tensors inputs = {lift->n, lift->tensors};
     *out = proa_branch(pred, inputs, PROA_NONE, t, o).out;
     return proa_error();
 }
@@ -146,8 +143,7 @@ proa_tensors proa_cond(proa_tensor *pred, proa_block_fn then, proa_block_fn othe
     proa_status status = capture_cond(b, pred, then, otherwise, context, &lift, &out);
     proa__capture_into(b);
     if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
-    proa__map_clear(&lift.known);
-    proa__free(lift.outer);
+    forget(&lift, b->program, n_blocks);
     return status == PROA_OK ? out : none;
 }
 
@@ -243,8 +239,7 @@ static proa_status capture_while(proa_block *b, proa_tensor *condition, const lo
     proa_var **result_vars;
     PROA_TRY(proa__lift_collect(lift, body, results, &result_vars));
     PROA_TRY(proa__lift_apply(lift, body, result_vars, results.count));
-    proa_tensors inputs = handles_of(lift);
-    if (!inputs.at) return proa_error();
+    proa_tensors inputs = {lift->n, lift->tensors};
     *out = proa_loop(condition, vars, inputs, body).out;
     return proa_error();
 }
@@ -285,7 +280,6 @@ proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn body, proa_t
     proa_status status = capture_while(b, holds, &fns, vars, &lift, &out);
     proa__capture_into(b);
     if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
-    proa__map_clear(&lift.known);
-    proa__free(lift.outer);
+    forget(&lift, b->program, n_blocks);
     return status == PROA_OK ? out : none;
 }

@@ -42,8 +42,10 @@ static proa_status finish(making *m, proa_tensors results)
                                                  "no input of it",
                            lift.outer[0]->name);
     if (status == PROA_OK) status = proa__lift_apply(&lift, m->block, vars, results.count);
+    proa__block_forget_reads(m->block);
     proa__map_clear(&lift.known);
     proa__free(lift.outer);
+    proa__free(lift.tensors);
     return status;
 }
 

@@ -15,11 +15,35 @@ typedef struct lifting {
     proa__map inner; /* outer variable → the block's input that stands for it */
 } lifting;
 
-static proa_status add_outer(proa__lift *lift, proa_var *v)
+proa_status proa__block_reads(proa_block *b, proa_var *v, proa_tensor *t)
 {
-    if (proa__map_find(&lift->known, v)) return PROA_OK;
+    proa_tensor *before = proa__map_find(&b->read_as, v);
+    if (before && (before->flags & PROA_T_GRAD || !(t->flags & PROA_T_GRAD))) return PROA_OK;
+    PROA_TRY(proa__map_put(&b->read_as, v, t));
+    proa_retain(t);
+    proa_release(before);
+    return PROA_OK;
+}
+
+void proa__block_forget_reads(proa_block *b)
+{
+    for (uint32_t i = 0; i < b->read_as.room; i++)
+        if (b->read_as.entries[i].key) proa_release(b->read_as.entries[i].value);
+    proa__map_clear(&b->read_as);
+}
+
+static proa_status add_outer(proa__lift *lift, const proa_block *b, proa_var *v)
+{
+    proa_tensor *t = proa__map_find(&b->read_as, v);
+    if (!t) t = v->handle;
+    const proa_var *known = proa__map_find(&lift->known, v);
+    for (int32_t i = 0; known && i < lift->n; i++)
+        if (lift->outer[i] == v && t->flags & PROA_T_GRAD) lift->tensors[i] = t;
+    if (known) return PROA_OK;
     PROA_TRY(proa__room(&lift->outer, lift->n, &lift->room, sizeof *lift->outer));
+    PROA_TRY(proa__room(&lift->tensors, lift->n, &lift->tensors_room, sizeof *lift->tensors));
     PROA_TRY(proa__map_put(&lift->known, v, v));
+    lift->tensors[lift->n] = t;
     lift->outer[lift->n++] = v;
     return PROA_OK;
 }
@@ -29,7 +53,7 @@ static proa_status note_read(proa_tensor **slot, const proa_field *f, int64_t in
     const lifting *l = context;
     (void)f, (void)index;
     proa_var *v = proa__slot_var(*slot);
-    return v && v->block != l->block->index ? add_outer(l->lift, v) : PROA_OK;
+    return v && v->block != l->block->index ? add_outer(l->lift, l->block, v) : PROA_OK;
 }
 
 static proa_status refuse_write(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
@@ -62,7 +86,9 @@ proa_status proa__lift_collect(proa__lift *lift, proa_block *b, proa_tensors res
         proa_var *v = proa__var_of(b, t, proa_find_op("branch"), "result");
         if (!v) return proa_error();
         (*vars)[i] = v;
-        if (v->block != b->index) PROA_TRY(add_outer(lift, v));
+        if (v->block == b->index) continue;
+        PROA_TRY(proa__block_reads(b, v, t));
+        PROA_TRY(add_outer(lift, b, v));
     }
     return PROA_OK;
 }

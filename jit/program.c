@@ -68,6 +68,7 @@ static void block_free(proa_block *b)
     proa__map_clear(&b->names);
     proa__free(b->ops);
     proa__free(b->vars);
+    proa__block_forget_reads(b);
     proa__free(b->inputs);
     proa__free(b->outputs);
     proa__free(b);

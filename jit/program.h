@@ -44,6 +44,8 @@ typedef struct proa_block {
     proa__map names; /* name → variable */
     proa_var **inputs, **outputs; /* of the program (root), or of the function that a sub-block is, in order */
     int32_t n_inputs, n_outputs;
+    proa__map read_as; /* of a sub-block: outer variable → the tensor (retained) through which it was read, whose
+                          history its op needs */
 } proa_block;
 
 struct proa_program {
@@ -126,8 +128,12 @@ proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook)
 typedef struct proa__lift {
     proa__map known; /* outer variable → itself */
     proa_var **outer;
-    int32_t n, room;
+    proa_tensor **tensors; /* through which each was read; borrowed from the blocks */
+    int32_t n, room, tensors_room;
 } proa__lift;
+/* Notes the tensor through which b reads an outer variable. */
+proa_status proa__block_reads(proa_block *b, proa_var *v, proa_tensor *t);
+void proa__block_forget_reads(proa_block *b);
 /* Adds what b reads from outside, and its results (symbolic or concrete tensors), to the lift. *vars: the
  * variables behind the results, in the scope. A write to an outer variable is an error. */
 proa_status proa__lift_collect(proa__lift *lift, proa_block *b, proa_tensors results, proa_var ***vars);
