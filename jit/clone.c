@@ -107,16 +107,16 @@ proa_program *proa__program_copy(const proa_program *p, proa__map *map)
     return NULL;
 }
 
-/* ---- for evaluation -------------------------------------------------------------------- */
+/* ---- for evaluation, for training ------------------------------------------------------ */
 
 /* Ops say how they behave in training by one of these attributes. */
-static void evaluate(const proa_instr *instr)
+static void set_mode(const proa_op *op, void *args, bool training)
 {
-    for (int i = instr->op->n_in; i < instr->op->n_in + instr->op->n_attr; i++) {
-        const proa_field *f = &instr->op->fields[i];
+    for (int i = op->n_in; i < op->n_in + op->n_attr; i++) {
+        const proa_field *f = &op->fields[i];
         if (f->kind != PROA_FIELD_BOOL) continue;
-        if (strcmp(f->name, "training") == 0) *(bool *)proa_field_at(f, instr->args) = false;
-        if (strcmp(f->name, "is_test") == 0) *(bool *)proa_field_at(f, instr->args) = true;
+        if (strcmp(f->name, "training") == 0) *(bool *)proa_field_at(f, args) = training;
+        if (strcmp(f->name, "is_test") == 0) *(bool *)proa_field_at(f, args) = !training;
     }
 }
 
@@ -132,7 +132,7 @@ static void make_test(proa_program *p)
                 proa__instr_clear(&b->ops[i]);
                 continue;
             }
-            evaluate(&b->ops[i]);
+            set_mode(b->ops[i].op, b->ops[i].args, false);
             b->ops[n++] = b->ops[i];
         }
         b->n_ops = n;
@@ -145,4 +145,21 @@ proa_program *proa_program_clone(const proa_program *p, bool for_test)
     proa_program *copy = p ? proa__program_copy(p, NULL) : NULL;
     if (copy && for_test) make_test(copy);
     return copy;
+}
+
+/* Sent through the doors again, so that outputs only training has (a dropout's mask) are made. */
+static proa_status train_op(proa_block *block, const proa_instr *instr, void *args, void *context)
+{
+    (void)block, (void)context;
+    set_mode(instr->op, args, true);
+    return proa_call_op(instr->op, args);
+}
+
+proa_program *proa_program_clone_to_train(const proa_program *p)
+{
+    if (!p) proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_clone_to_train: the program is NULL");
+    proa_program *copy = p ? proa__program_copy(p, NULL) : NULL;
+    if (!copy || proa__program_replay(copy, &(proa__replay_hook){train_op, NULL}) == PROA_OK) return copy;
+    proa_program_free(copy);
+    return NULL;
 }

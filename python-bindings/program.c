@@ -186,10 +186,11 @@ static PyObject *program_run(PyObject *self, PyObject *arg)
 
 static PyObject *program_clone(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"for_test", NULL};
-    int for_test = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", names, &for_test)) return NULL;
-    return py_wrap_program(proa_program_clone(self_of(self), for_test));
+    static char *names[] = {"for_test", "to_train", NULL};
+    int for_test = 0, to_train = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pp", names, &for_test, &to_train)) return NULL;
+    return py_wrap_program(to_train ? proa_program_clone_to_train(self_of(self))
+                                    : proa_program_clone(self_of(self), for_test));
 }
 
 static PyObject *program_data(PyObject *self, PyObject *args)

@@ -44,6 +44,9 @@ PROA_API proa_program *proa_program_new(void);
 /* A deep copy; persistable variables share their tensors. for_test: what only trains goes (ops of the
  * backward and optimize roles), and dropout and batch norm do what they do in evaluation. */
 PROA_API proa_program *proa_program_clone(const proa_program *p, bool for_test);
+/* A deep copy of a program for evaluation, in which dropout and batch norm do what they do in training: a
+ * loaded model that is to be tuned. */
+PROA_API proa_program *proa_program_clone_to_train(const proa_program *p);
 /* Opens p for this thread and returns what was open before (NULL: nothing); p NULL: ops run eagerly. */
 PROA_API proa_program *proa_program_open(proa_program *p);
 /* What is open on this thread; NULL: ops run eagerly. */

@@ -1,28 +1,12 @@
 """A captured call: the program of one function for one kind of arguments, and what its results are to Python."""
-import threading
 import warnings
 
 from .. import _core
 from .dy2static.errors import ConversionError, explain
 from .dy2static.runtime import trees
+from .dy2static.runtime.state import refill
 from .dy2static.runtime.values import Tensor, symbolic
 from .dy2static.transform import lines_of
-
-_thread = threading.local()
-
-
-def capturing():
-    """True while a function of this thread is being captured: calls inside belong to its program."""
-    return getattr(_thread, "depth", 0) > 0
-
-
-class _Capturing:
-    def __enter__(self):
-        _thread.depth = getattr(_thread, "depth", 0) + 1
-
-    def __exit__(self, *error):
-        _thread.depth -= 1
-
 
 class LayerState:
     """What the capture of a layer's forward may leave behind in the layers: buffers that it assigned become results,
@@ -31,6 +15,8 @@ class LayerState:
     def __init__(self, layers):
         self.layers = layers
         self.before = [(layer, dict(layer._buffers), dict(vars(layer))) for layer in layers]
+        self.contents = [(one, type(one)(one)) for layer in layers for name, one in vars(layer).items()
+                         if type(one) in (list, dict) and name != "_proa_static_methods"]
 
     def collect(self):
         """[(layer, name, the tensor that was there or None)], and their new values; the layers are as before."""
@@ -46,10 +32,10 @@ class LayerState:
         return assigned, values
 
     def restore(self):
+        for container, contents in self.contents:
+            refill(container, contents)
         for layer, buffers, attributes in self.before:
-            if list(layer._buffers.items()) != list(buffers.items()):
-                layer._buffers.clear()
-                layer._buffers.update(buffers)
+            refill(layer._buffers, buffers)
             own = vars(layer)
             for name in [name for name in own if name not in attributes]:
                 del own[name]
@@ -80,7 +66,6 @@ class Concrete:
         self.structure = self.leaves = None
         self.assigned = []
         self._compiled = self._program = None
-        self._last = None
 
     def _run(self, *variables):
         """What the capture calls: the function on variables; its tensors, and the buffers that it assigned."""
@@ -89,8 +74,7 @@ class Concrete:
             if feed.stop_gradient:
                 variable.stop_gradient = True
         try:
-            with _Capturing():
-                result = self.signature.call(self.function, self.bound, variables)
+            result = self.signature.call(self.function, self.bound, variables)
             leaves = []
             self.structure = trees.flatten(result, leaves)
             self.assigned, values = state.collect()
@@ -100,7 +84,6 @@ class Concrete:
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         self.count = len(tensors)
         everything = tensors + values
-        self._last = list(variables), tensors
         return everything or [_core.full([1], 0.0, _core.float32)]
 
     def _specs(self):

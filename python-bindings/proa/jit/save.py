@@ -5,6 +5,8 @@ import pickle
 import types
 import warnings
 
+from .. import _core
+from ..framework.parameter import Parameter
 from ..static.input import InputSpec
 from .concrete import Concrete
 from .dy2static.runtime.values import Tensor
@@ -96,9 +98,14 @@ def _capture(static, specs, layer=None):
     if layer is not None and static._name == "forward" and (layer._forward_pre_hooks or layer._forward_post_hooks):
         function = _hooked(layer, function)
     concrete = Concrete(function, static._signature, bound, feeds, static._layers(), False)
+    named = {tensor.name: isinstance(tensor, Parameter) for tensor in concrete.parameters}  # asking gives names
     program = concrete.capture()
     program.set_outputs([program.find(name) for name in program.outputs[:concrete.count]])
-    return program.clone(True), concrete
+    program = program.clone(True)
+    for name, is_parameter in named.items():
+        if is_parameter and program.value(name) is not None:
+            _core.mark_parameter(program, name, True)
+    return program, concrete
 
 
 def _select_inputs(program, specs, configs):
@@ -139,7 +146,6 @@ def _select_outputs(program, concrete, output_spec):
 
 def _info(program, layer):
     """What .pdiparams.info holds: for each persistable, its name in the layer and whether it is trained."""
-    from ..framework.parameter import Parameter
     structured = {}
     if layer is not None:
         for name, tensor in layer.to_static_state_dict(use_hook=False).items():
@@ -150,8 +156,7 @@ def _info(program, layer):
             continue
         entry = {}
         known = structured.get(name)
-        if known:
-            entry["structured_name"] = known[0]
+        entry["structured_name"] = known[0] if known else name
         value = known[1] if known else program.value(name)
         entry["stop_gradient"] = bool(value.stop_gradient) if value is not None else True
         if known and isinstance(value, Parameter):

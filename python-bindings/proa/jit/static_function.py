@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 from .. import _core
 from ..amp.auto_cast import state as amp_state
-from .concrete import Concrete, capturing
+from .concrete import Concrete
 from .dy2static.runtime.calls import converted
 from .dy2static.transform import convert_code, convert_function
 from .signature import Signature
@@ -29,6 +29,7 @@ class StaticFunction:
         self._converted = self._signature_ = self._layers_ = None
         self._programs = OrderedDict()
         self._held = None
+        self._plain = False  # it could not be captured, and was to run anyway
         self._name = name or function.__name__
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
             setattr(self, attribute, getattr(function, attribute, None))
@@ -117,9 +118,9 @@ class StaticFunction:
     # calling
 
     def __call__(self, *args, **kwargs):
-        if not Switch.on:
+        if not Switch.on or self._plain:
             return self.dygraph_function(*args, **kwargs)
-        if capturing() or _core.program_current() is not None:
+        if _core.is_capturing():
             return self._inline()(*args, **kwargs)
         if self._full_graph:
             concrete, tensors = self._find(args, kwargs)
@@ -130,7 +131,7 @@ class StaticFunction:
         except Exception as error:
             warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {error}",
                           stacklevel=2)
-            self._full_graph = False
+            self._plain = True
             return self.dygraph_function(*args, **kwargs)
         return concrete.call(tensors)
 

@@ -1,6 +1,5 @@
 """jit.load: a saved program as a layer that predicts, and can be trained further."""
 import os
-import pickle
 import types
 
 from .. import _core
@@ -26,7 +25,7 @@ class _Method:
         tensors = [one if isinstance(one, _core.Tensor) else _core.to_tensor(one) for one in tensors]
         if training:
             if self._train is None:
-                self._training_program = _core.training_program(self.program)
+                self._training_program = self.program.clone(to_train=True)
                 self._train = _core.compile_program(self._training_program, True)
             results = self._train.call(tensors)
         else:
@@ -145,17 +144,22 @@ def _read(path, model, params):
     if params is not None:
         with open(os.path.join(path, params), "rb") as file:
             values = file.read()
-    return _core.load_program_bytes(data, values)
+    return _core.decode(data, values)
 
 
 def _info(prefix):
     """The contents of the info file: names, no code."""
     if prefix is None or not os.path.exists(prefix + _INFO):
         return {}
-    from ..framework.unpickle import load_pickle
+    from ..framework.unpickle import Malformed, Refused, Unpickler
     with open(prefix + _INFO, "rb") as file:
-        found = load_pickle(file)
-    return found if isinstance(found, dict) else {}
+        try:
+            found = Unpickler(file).load()
+        except (Malformed, Refused) as error:
+            raise ValueError(f"jit.load: {prefix + _INFO} cannot be read: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+        raise ValueError(f"jit.load: {prefix + _INFO} is no table of variables")
+    return found
 
 
 def load(path, **configs):

@@ -76,6 +76,8 @@ def arange(start=0, end=None, step=1, dtype=None, name=None):
     if dtype is None:
         whole = _is_integer(start) and _is_integer(end) and _is_integer(step)
         dtype = "int64" if whole else _core.get_default_dtype()
+    start, end, step = (_core.cast(one, dtype) if isinstance(one, Tensor) and one.is_symbolic else one
+                        for one in (start, end, step))  # Paddle's op takes all three in one dtype
     return _core.arange(start, end, step, dtype)
 
 

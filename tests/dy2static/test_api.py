@@ -1,0 +1,379 @@
+"""to_static and what belongs to it: specs, caches, layers in training, switches, errors."""
+import copy
+import linecache
+import warnings
+
+import numpy as np
+import pytest
+
+import proa as paddle
+from proa.jit.dy2static.errors import ConversionError
+from proa.static import BuildStrategy, InputSpec
+
+nn = paddle.nn
+
+
+def tensor(*shape, seed=0, dtype="float32"):
+    return paddle.to_tensor(np.random.RandomState(seed).standard_normal(shape).astype(dtype))
+
+
+class Net(nn.Layer):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.fc = nn.Linear(4, 8)
+        self.bn = nn.BatchNorm1D(8)
+        self.drop = nn.Dropout(dropout)
+        self.out = nn.Linear(8, 2)
+        self.register_buffer("calls", paddle.zeros([1]))
+
+    def forward(self, x, scale=1.0):
+        y = self.bn(self.fc(x))
+        if y.mean() > 0:
+            y = y * scale
+        else:
+            y = -y
+        self.calls = self.calls + 1
+        return self.out(self.drop(nn.functional.relu(y)))
+
+
+class Decorated(Net):
+    @paddle.jit.to_static
+    def forward(self, x, scale=1.0):
+        return super().forward(x, scale)
+
+
+def make(kind=Net, **options):
+    paddle.seed(5)
+    return kind(**options)
+
+
+def train(net, steps=5, dims=(6, 4)):
+    optimizer = paddle.optimizer.AdamW(learning_rate=0.05, parameters=net.parameters())
+    losses = []
+    for i in range(steps):
+        loss = nn.functional.mse_loss(net(tensor(*dims, seed=i)), tensor(dims[0], 2, seed=100 + i))
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        losses.append(float(loss))
+    return losses
+
+
+def state(net):
+    return {name: value.numpy() for name, value in net.state_dict().items()}
+
+
+def same_state(one, other):
+    a, b = state(one), state(other)
+    return list(a) == list(b) and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("how", ["layer", "decorator", "method"])
+def test_training_is_bit_equal(how):
+    eager = make()
+    if how == "decorator":
+        static = make(Decorated)
+    else:
+        static = make()
+        if how == "layer":
+            assert paddle.jit.to_static(static) is static
+        else:
+            static.forward = paddle.jit.to_static(static.forward)
+    assert train(eager) == train(static)
+    assert same_state(eager, static)
+    assert float(static.calls) == 5
+    eager.eval(), static.eval()
+    x = tensor(3, 4)
+    assert np.array_equal(eager(x).numpy(), static(x).numpy())
+    assert float(static.calls) == 6
+
+
+def test_input_gradients():
+    net, twin = make(), paddle.jit.to_static(make())
+    x, y = tensor(5, 4), tensor(5, 4)
+    x.stop_gradient = y.stop_gradient = False
+    net(x).sum().backward()
+    twin(y).sum().backward()
+    assert np.array_equal(x.grad.numpy(), y.grad.numpy())
+
+
+def test_gradients_through_control_flow():
+    def f(x):
+        total = x * 0
+        for i in range(4):
+            if x.sum() > i:
+                total = total + x * x
+            else:
+                total = total + x
+        n = paddle.to_tensor(0)
+        while n < 3:
+            total = total * x
+            n = n + 1
+        return total.sum()
+    static = paddle.jit.to_static(f)
+    for seed in range(3):
+        x, y = tensor(3, seed=seed), tensor(3, seed=seed)
+        x.stop_gradient = y.stop_gradient = False
+        f(x).backward()
+        static(y).backward()
+        assert np.allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-6)  # summed in another order
+
+
+def test_dropout_differs_by_call():
+    net = paddle.jit.to_static(make(dropout=0.5))
+    x = tensor(64, 4)
+    net(x)
+    assert not np.array_equal(net(x).numpy(), net(x).numpy())
+    net.eval()
+    assert np.array_equal(net(x).numpy(), net(x).numpy())
+
+
+def test_no_grad_records_nothing():
+    net = paddle.jit.to_static(make())
+    with paddle.no_grad():
+        assert net(tensor(3, 4)).stop_gradient
+    assert not net(tensor(3, 4)).stop_gradient
+
+
+def test_one_program_for_unknown_dims():
+    net = paddle.jit.to_static(make(), input_spec=[InputSpec([None, 4], name="images")])
+    net.eval()
+    twin = make()
+    twin.eval()
+    for n in (1, 3, 8):
+        assert np.array_equal(net(tensor(n, 4)).numpy(), twin(tensor(n, 4)).numpy())
+    assert len(net.forward.program_cache) == 1
+    assert net.forward.inputs[0].name == "images" and net.forward.inputs[0].shape == [-1, 4]
+
+
+def test_cache_key():
+    calls = []
+
+    @paddle.jit.to_static
+    def f(x, factor=2, *, names=("a",)):
+        calls.append(factor)
+        return x * factor, names
+    f(tensor(2)), f(tensor(2)), f(tensor(2), 2)
+    assert len(calls) == 1
+    f(tensor(3)), f(tensor(2), 3), f(tensor(2), factor=2.0), f(tensor(2), names=("b",))
+    assert len(calls) == 5
+    f(tensor(2, dtype="float64"))
+    assert len(calls) == 6 and len(f.program_cache) == 6
+
+
+def test_nested_arguments():
+    @paddle.jit.to_static
+    def f(batch, rest, *more, **named):
+        return {"sum": batch["a"] + batch["b"][0], "rest": [rest[0] * rest[1], rest[1]],
+                "more": sum(more, named["z"])}
+    a, b = tensor(2), tensor(2, seed=1)
+    for _ in range(2):
+        out = f({"a": a, "b": (b, 3)}, [a, 5], a, b, z=b)
+        assert np.array_equal(out["sum"].numpy(), (a + b).numpy())
+        assert out["rest"][1] == 5 and np.array_equal(out["rest"][0].numpy(), (a * 5).numpy())
+        assert np.array_equal(out["more"].numpy(), (b + a + b).numpy())
+
+
+def test_arrays_are_tensors():
+    f = paddle.jit.to_static(lambda x: x + 1)
+    assert f(np.zeros([2], "float32")).tolist() == [1, 1]
+
+
+def test_functions_of_global_layers():
+    net = make()
+    f = paddle.jit.to_static(lambda x: net(x))
+    assert f(tensor(3, 4)).shape == [3, 2]
+    net.eval()
+    assert np.array_equal(f(tensor(3, 4)).numpy(), net(tensor(3, 4)).numpy())
+
+
+def test_a_new_parameter_is_seen():
+    net = paddle.jit.to_static(nn.Linear(2, 2))
+    x = tensor(1, 2)
+    net(x)
+    net.weight = paddle.create_parameter([2, 2], "float32", default_initializer=nn.initializer.Constant(3.0))
+    net.bias.set_value(np.zeros([2], "float32"))
+    assert np.allclose(net(x).numpy(), 3 * x.sum().item())
+
+
+def test_other_methods():
+    class Two(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.fc(x)
+
+        @paddle.jit.to_static(input_spec=[InputSpec([None, 2])])
+        def positive(self, x):
+            y = self.fc(x)
+            return y if y.sum() > 0 else -y
+    a, b = Two(), Two()
+    x = tensor(3, 2)
+    assert float(a.positive(x).sum()) >= 0
+    assert a.positive is a.positive and a.positive is not b.positive
+    twin = copy.deepcopy(a)
+    assert np.array_equal(twin.positive(x).numpy(), a.positive(x).numpy())
+
+
+def test_switch_and_rollback():
+    net = make(Decorated)
+    assert type(net.forward).__name__ == "StaticFunction"
+    paddle.jit.ProgramTranslator().enable(False)
+    try:
+        seen = []
+        f = paddle.jit.to_static(lambda x: seen.append(1) or x)
+        f(tensor(1)), f(tensor(1))
+        assert len(seen) == 2
+    finally:
+        paddle.jit.enable_to_static(True)
+    before = net(tensor(3, 4)).numpy()
+    assert net.forward.rollback().__func__ is net.forward.__func__
+    assert not hasattr(net.forward, "program_cache")
+    assert np.array_equal(net(tensor(3, 4)).numpy(), before)
+
+    other = paddle.jit.to_static(make())
+    other.forward.rollback()
+    assert "forward" not in vars(other)
+
+
+def test_not_to_static():
+    calls = []
+
+    @paddle.jit.not_to_static
+    def plain(x):
+        calls.append(bool(1))
+        return x + 1
+
+    @paddle.jit.to_static
+    def f(x):
+        return plain(x) * 2
+    f(tensor(2)), f(tensor(2))
+    assert calls == [True]
+
+
+def test_what_people_look_at(capsys):
+    @paddle.jit.to_static(input_spec=[InputSpec([None, 3], name="x")], build_strategy=BuildStrategy())
+    def f(x):
+        if x.sum() > 0:
+            return x
+        return -x
+    assert "_proa.if_(" in f.code
+    assert len(f.main_program.blocks) == 3 and f.concrete_program.main_program is f.main_program
+    assert [var.name for var in f.inputs] == ["x"] and len(f.outputs) == 1
+    paddle.jit.set_code_level(1, also_to_stdout=True)
+    try:
+        paddle.jit.to_static(lambda x: x if x.sum() > 1 else -x)(tensor(2))
+        assert "_proa.choose(" in capsys.readouterr().out
+    finally:
+        paddle.jit.set_code_level(-1)
+    with pytest.raises(TypeError):
+        paddle.jit.set_verbosity("loud")
+    with pytest.raises(TypeError):
+        paddle.jit.to_static(3)
+    with pytest.raises(TypeError):
+        paddle.jit.to_static(lambda x: x, build_strategy=3)
+    with pytest.raises(ValueError):
+        paddle.jit.to_static(lambda x: x, input_spec=[InputSpec([1]), InputSpec([1])])(tensor(1))
+
+
+def test_translator():
+    def f(x):
+        return x * 2
+    translator = paddle.jit.ProgramTranslator.get_instance()
+    assert translator is paddle.jit.ProgramTranslator()
+    assert translator.get_output(f, tensor(2)).shape == [2]
+    assert "def f" in translator.get_code(f)
+    main, startup, inputs, outputs = translator.get_program(f, tensor(2))
+    assert main.num_blocks == 1 and len(inputs) == len(outputs) == 1
+    assert translator.get_func(f)(3) == 6
+
+
+def test_errors_name_the_users_line():
+    def f(x):
+        y = x + 1
+        return paddle.reshape(y, [7, 7])  # the line
+
+    with pytest.raises(ValueError) as caught:
+        paddle.jit.to_static(f)(tensor(3))
+    note = "\n".join(caught.value.__notes__)
+    line = f.__code__.co_firstlineno + 2
+    assert f'File "{__file__}", line {line}' in note
+    assert linecache.getline(__file__, line).strip() in note
+    assert "_proa.call(paddle.reshape)(y, [7, 7])" in note
+    frames, step = [], caught.tb
+    while step:
+        frames.append((step.tb_frame.f_code.co_filename, step.tb_lineno))
+        step = step.tb_next
+    assert (__file__, line) in frames
+
+
+def test_values_are_refused():
+    for f in (lambda x: x.numpy(), lambda x: x.tolist(), lambda x: [1, 2][x.astype("int64").sum()],
+              lambda x: x.item()):
+        with pytest.raises((RuntimeError, TypeError, ConversionError)):
+            paddle.jit.to_static(f)(tensor(3))
+
+
+def test_generators_are_refused():
+    def f(x):
+        yield x
+    with pytest.raises(ConversionError, match="generator"):
+        paddle.jit.to_static(f)(tensor(1))
+
+
+def test_fall_back():
+    def f(x):
+        return float(x.numpy().sum())
+    with pytest.raises(RuntimeError):
+        paddle.jit.to_static(f)(tensor(2))
+    lenient = paddle.jit.to_static(f, full_graph=False)
+    with pytest.warns(UserWarning, match="runs as plain Python"):
+        assert isinstance(lenient(tensor(2)), float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lenient(tensor(2))
+
+
+def test_a_list_in_a_layer_is_refused():
+    class Keeps(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def forward(self, x):
+            self.seen.append(x * 2)
+            return x
+    net = paddle.jit.to_static(Keeps())
+    with pytest.raises(ConversionError, match="Keeps.seen"):
+        net(tensor(2))
+    assert net.seen == []
+
+
+def test_static_cond_inside():
+    @paddle.jit.to_static
+    def f(x):
+        return paddle.static.nn.cond(x.sum() > 0, lambda: x + 1, lambda: x - 1)
+    for seed in range(4):
+        x = tensor(3, seed=seed)
+        assert np.array_equal(f(x).numpy(), (x + 1 if x.sum() > 0 else x - 1).numpy())
+
+
+def test_hooks_run():
+    net = nn.Linear(2, 2)
+    seen = []
+    net.register_forward_pre_hook(lambda layer, inputs: seen.append("before") or (inputs[0] * 2,))
+    net.register_forward_post_hook(lambda layer, inputs, out: out + 1)
+    x = tensor(1, 2)
+    expected = net(x).numpy()
+    assert np.array_equal(paddle.jit.to_static(net)(x).numpy(), expected)
+
+
+def test_amp_is_part_of_the_key():
+    f = paddle.jit.to_static(lambda x: paddle.matmul(x, x))
+    x = tensor(4, 4)
+    assert f(x).dtype == paddle.float32
+    with paddle.amp.auto_cast(dtype="bfloat16"):
+        assert f(x).dtype == paddle.bfloat16
+    assert f(x).dtype == paddle.float32
