@@ -74,6 +74,11 @@ static LINALG_UNUSED proa_status linalg_singular(const char *op, const char *arg
                          what, (long long)failed->failed, (long long)failed->code - 1);
 }
 
+static LINALG_UNUSED bool linalg_complex(const proa_tensor *t)
+{
+    return t->dtype == PROA_C64 || t->dtype == PROA_C128;
+}
+
 /* What an iteration returned: 1 for a matrix with NaN or infinity, otherwise the eigenvalue it stopped at,
  * from 2. */
 enum { LINALG_NOT_FINITE = 1 };
@@ -146,11 +151,12 @@ static LINALG_UNUSED void load_z(linalg_z *to, const proa_tensor *t, int64_t at,
 {
     const float *f = (const float *)(const void *)t->data;
     const double *d = (const double *)(const void *)t->data;
-    for (int64_t i = 0, k = at; i < n; i++, k++)
-        to[i] = t->dtype == PROA_F32   ? CMPLX((double)f[k], 0)
-                : t->dtype == PROA_F64 ? CMPLX(d[k], 0)
-                : t->dtype == PROA_C64 ? CMPLX((double)f[2 * k], (double)f[2 * k + 1])
-                                       : CMPLX(d[2 * k], d[2 * k + 1]);
+    double *parts = (double *)to; /* a complex number is its real part and its imaginary one */
+    bool wide = t->dtype == PROA_F64 || t->dtype == PROA_C128, pairs = linalg_complex(t);
+    for (int64_t i = 0, k = pairs ? 2 * at : at; i < n; i++, k += pairs ? 2 : 1) {
+        parts[2 * i] = wide ? d[k] : (double)f[k];
+        parts[2 * i + 1] = !pairs ? 0 : wide ? d[k + 1] : (double)f[k + 1];
+    }
 }
 
 static LINALG_UNUSED void store_z(proa_tensor *t, int64_t at, const linalg_z *from, int64_t n)
@@ -161,11 +167,6 @@ static LINALG_UNUSED void store_z(proa_tensor *t, int64_t at, const linalg_z *fr
         if (t->dtype == PROA_C64) f[2 * i] = (float)creal(from[i]), f[2 * i + 1] = (float)cimag(from[i]);
         else d[2 * i] = creal(from[i]), d[2 * i + 1] = cimag(from[i]);
     }
-}
-
-static LINALG_UNUSED bool linalg_complex(const proa_tensor *t)
-{
-    return t->dtype == PROA_C64 || t->dtype == PROA_C128;
 }
 
 #endif

@@ -11,7 +11,7 @@
 
 /* Rows and columns below which the portable kernels, which start faster, are used: of factors, and of
  * spectra. */
-enum { SMALL = 32, SMALL_SPECTRUM = 20 };
+enum { SMALL = 32, SMALL_SPECTRUM = 1 };
 
 /* Declines what is small, or larger than LAPACK's int. */
 static proa_status prepare_for(int64_t least, int64_t m, int64_t n, const proa_tensor *x)
@@ -77,7 +77,6 @@ static proa_status stopped_at(const char *op, blasint info, int64_t index)
 #define P s
 #define T float
 #define R float
-#define CONJ(x) (x)
 #include "ops/linalg/openblas_body.inc"
 #include "ops/linalg/openblas_real.inc"
 #undef P
@@ -92,7 +91,6 @@ static proa_status stopped_at(const char *op, blasint info, int64_t index)
 #undef P
 #undef T
 #undef R
-#undef CONJ
 
 #include <complex.h>
 
@@ -100,22 +98,18 @@ static proa_status stopped_at(const char *op, blasint info, int64_t index)
 #define P c
 #define T float _Complex
 #define R float
-#define CONJ(x) conjf(x)
 #include "ops/linalg/openblas_body.inc"
 #undef P
 #undef T
 #undef R
-#undef CONJ
 
 #define P z
 #define T double _Complex
 #define R double
-#define CONJ(x) conj(x)
 #include "ops/linalg/openblas_body.inc"
 #undef P
 #undef T
 #undef R
-#undef CONJ
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
