@@ -52,7 +52,8 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
     for (int i = 0; i < g->ndim; i++) {
         int64_t want = i < extra ? 1 : meta->shape[i - extra];
         if (i >= extra && want == g->shape[i]) continue;
-        if (i >= extra && (want < 0 || g->shape[i] < 0)) continue; /* unknown until run: taken as equal */
+        /* unknown until run: taken as equal; but the sum of what turns out to be 1 is right as well */
+        if (i >= extra && (want < 0 || (g->shape[i] < 0 && want != 1))) continue;
         same = false;
         axes[n++] = i;
     }
