@@ -225,24 +225,24 @@ proa_status lu_vjp(const proa_lu_args *a, proa_lu_grads *g)
     return proa_error();
 }
 
+/* t with `count` zero columns (axis −1) or rows (axis −2) behind it. */
+static proa_tensor *padded(proa_tensor *t, int axis, int64_t count)
+{
+    int64_t around[2 * PROA_MAX_DIMS] = {0};
+    if (!t || count <= 0) return t;
+    around[2 * (t->ndim + axis) + 1] = count;
+    return proa_pad(t, ((proa_ints){2 * t->ndim, around, NULL, NULL}));
+}
+
 proa_status lu_unpack_vjp(const proa_lu_unpack_args *a, proa_lu_unpack_grads *g)
 {
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x);
-    if (!a->unpack_ludata) {
-        g->d_x = proa_full_like(a->x, 0.0);
-        return proa_error();
-    }
+    proa_tensor *sum = PROA_NONE;
+    if (!a->unpack_ludata) return PROA_OK;
     if (m < 0 || n < 0) return unknown_dims("lu_unpack", a->x);
-    proa_tensor *l = proa_tril(g->d_l, .diagonal = -1), *u = proa_triu(g->d_u);
-    if (!l || !u) return proa_error();
-    if (n > m) { /* L is m×m: no columns beside it */
-        proa_tensor *rest = proa_full_like(part(u, -1, m, n), 0.0);
-        l = rest ? proa_concat(PROA_LIST(l, rest), .axis = l->ndim - 1) : NULL;
-    } else if (m > n) {
-        proa_tensor *rest = proa_full_like(part(l, -2, n, m), 0.0);
-        u = rest ? proa_concat(PROA_LIST(u, rest), .axis = u->ndim - 2) : NULL;
-    }
-    g->d_x = proa_add(l, u);
+    if (given(g->d_l)) sum = padded(proa_tril(g->d_l, .diagonal = -1), -1, n - m);
+    if (given(g->d_u)) sum = sum_of(sum, padded(proa_triu(g->d_u), -2, m - n));
+    if (given(sum)) g->d_x = sum;
     return proa_error();
 }
 
@@ -251,9 +251,11 @@ proa_status lu_unpack_vjp(const proa_lu_unpack_args *a, proa_lu_unpack_grads *g)
 /* For m ≥ n: dx = (dQ + Q·C)·R⁻ᵀ, where C is symmetric with the lower triangle of R·dRᵀ − dQᵀ·Q. */
 static proa_tensor *qr_tall(proa_tensor *q, proa_tensor *r, proa_tensor *d_q, proa_tensor *d_r)
 {
-    proa_tensor *m = proa_subtract(right_adjoint(r, d_r), left_adjoint(d_q, q));
+    proa_tensor *m = given(d_r) ? right_adjoint(r, d_r) : PROA_NONE;
+    if (given(d_q)) m = sum_of(m, negative(left_adjoint(d_q, q)));
+    if (!given(m)) return NULL;
     m = proa_add(proa_tril(m), flipped(proa_tril(m, .diagonal = -1)));
-    return flipped(proa_triangular_solve(r, flipped(proa_add(d_q, proa_matmul(q, m)))));
+    return flipped(proa_triangular_solve(r, flipped(sum_of(d_q, proa_matmul(q, m)))));
 }
 
 proa_status qr_vjp(const proa_qr_args *a, proa_qr_grads *g)
@@ -268,9 +270,14 @@ proa_status qr_vjp(const proa_qr_args *a, proa_qr_grads *g)
         return proa_error();
     }
     /* x = [X | Y], R = [U | V], Y = Q·V */
-    proa_tensor *v = part(a->r, -1, m, n), *d_v = part(g->d_r, -1, m, n);
-    proa_tensor *d_q = proa_add(g->d_q, right_adjoint(proa_matmul(a->q, v), d_v));
-    proa_tensor *left = qr_tall(a->q, part(a->r, -1, 0, m), d_q, part(g->d_r, -1, 0, m));
+    proa_tensor *d_q = g->d_q, *d_r = g->d_r;
+    if (!given(d_r)) { /* V has no gradient, nor has Y but through X */
+        g->d_x = padded(qr_tall(a->q, part(a->r, -1, 0, m), d_q, d_r), -1, n - m);
+        return proa_error();
+    }
+    proa_tensor *v = part(a->r, -1, m, n), *d_v = part(d_r, -1, m, n);
+    d_q = sum_of(d_q, right_adjoint(proa_matmul(a->q, v), d_v));
+    proa_tensor *left = qr_tall(a->q, part(a->r, -1, 0, m), d_q, part(d_r, -1, 0, m));
     proa_tensor *right = proa_matmul(a->q, d_v);
     if (left && right) g->d_x = proa_concat(PROA_LIST(left, right), .axis = left->ndim - 1);
     return proa_error();

@@ -113,3 +113,23 @@ def test_empty_batches(shape):
     assert la.inv(x).shape == shape and la.det(x).shape == shape[:-2] and la.svd(x)[1].shape == shape[:-1]
     assert la.solve(x, paddle.zeros([3, 2])).shape == shape[:-1] + [2] and la.eig(x)[0].shape == shape[:-1]
     assert la.slogdet(x).shape == [2] + shape[:-2] and la.matrix_rank(x).shape == shape[:-2]
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 3), (3, 5)])
+@pytest.mark.parametrize("name", ["qr", "svd", "eigh", "lu"])
+def test_outputs_that_are_not_used_have_gradients_of_zero(name, shape):
+    """The rules are told which outputs got none; real Paddle's backward ends the process there."""
+    a = np.random.RandomState(3).standard_normal(shape)
+    if name == "eigh":
+        a = a @ a.T
+
+    def gradients(used, others):
+        x = paddle.to_tensor(a, stop_gradient=False)
+        outs = la.lu_unpack(*la.lu(x))[1:] if name == "lu" else getattr(la, name)(x)
+        total = (outs[used].abs() * outs[used]).sum() if name == "lu" else outs[used].abs().sum()
+        if others:
+            total = total + sum(0.0 * out.sum() for k, out in enumerate(outs) if k != used)
+        total.backward()
+        return x.grad.numpy()
+    for used in range({"svd": 3}.get(name, 2)):
+        assert np.allclose(gradients(used, False), gradients(used, True), atol=1e-12)
