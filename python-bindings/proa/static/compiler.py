@@ -8,6 +8,10 @@ __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "ParallelExe
 class _Switches:
     _defaults = {}
 
+    def __init_subclass__(cls):
+        for name, value in cls._defaults.items():
+            setattr(cls, name, value() if callable(value) else value)
+
     def __init__(self):
         for name, value in self._defaults.items():
             object.__setattr__(self, name, value() if callable(value) else value)

@@ -177,10 +177,12 @@ class Program:
     >>> paddle.disable_static()
     """
 
+    _global_seed = 0
+
     def __init__(self, _core_program=None):
         self._core = _core_program or _core.Program()
         self._parameters = OrderedDict()
-        self._seed = 0
+        self._seed = Program._global_seed
         self._rng = None            # the random generator's state between runs, with a seed of its own
         self.lr_scheduler, self.lr_var_name = None, None
         self._ops = {}
@@ -276,6 +278,13 @@ class Program:
         if not isinstance(seed, int):
             raise ValueError("Program.random_seed must be an integer")
         self._seed, self._rng = seed, None
+
+    @classmethod
+    def global_seed(cls, seed=0):
+        """The random_seed of programs made from now on, and of the default ones."""
+        Program._global_seed = seed
+        for program in (_main, _startup):
+            program.random_seed = seed
 
     def clone(self, for_test=False):
         """A copy whose parameters have the same names. for_test: without what only trains, and with dropout and

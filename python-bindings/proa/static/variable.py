@@ -13,6 +13,9 @@ class _VariableType(type):
     def __instancecheck__(cls, value):
         return isinstance(value, _core.Tensor) and value.is_symbolic
 
+    def __getattr__(cls, name):
+        return getattr(_core.Tensor, name)
+
 
 class Variable(metaclass=_VariableType):
     """A program's variable: a Tensor that stands for a value of each run. Only for isinstance."""
@@ -203,5 +206,6 @@ def _op(self):
 
 
 for _name, _value in {"block": property(_block), "op": property(_op), "get_value": get_value, "to_string": _text,
-                      "lod_level": property(lambda self: 0)}.items():
+                      "lod_level": property(lambda self: 0),
+                      "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)
