@@ -23,6 +23,7 @@ COMMANDS = {"paddle": [ORACLE], "proa": [sys.executable, "-m", "proa"]}
 SCRIPTS = sorted(p.stem for p in HERE.glob("*.py")
                  if not p.stem.startswith(("test_", "transfer_")) and p.stem not in ("common", "conftest"))
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)(?![\w])")
+TIME = re.compile(r"\d+m?u?s/step")
 
 pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
 
@@ -48,7 +49,8 @@ def run(who, name, folder, digits):
                           capture_output=True, timeout=120)
     if done.returncode:
         pytest.fail(f"{name} under {who} ended with {done.returncode}:\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
-    return done.stdout.replace(str(folder), ".").replace("proa.", "paddle.").splitlines()
+    text = TIME.sub("#/step", done.stdout.replace(str(folder), ".").replace("proa.", "paddle."))
+    return text.splitlines()
 
 
 def both(first, second):
