@@ -23,10 +23,20 @@ static inline int64_t pixels(const int64_t *size) { return size[0] * size[1] * s
 
 #define T float
 #include "ops/pool/cpu_body.inc"
+#include "ops/pool/cpu_forward.inc"
 #undef T
 #define T double
 #include "ops/pool/cpu_body.inc"
+#include "ops/pool/cpu_forward.inc"
 #undef T
+
+/* Windows of many sizes, and rows of one output, are better off plane by plane. */
+static bool goes_by_rows(const pool_job *job)
+{
+    const pool_geometry *g = &job->g;
+    if (job->task != POOL_FORWARD || job->mask || !rows_in_place(job->dtype)) return false;
+    return g->channels_last || (!g->adaptive && g->out[2] > 3);
+}
 
 static proa_status pool_run(const pool_params *p, pool_job *job)
 {
@@ -35,6 +45,13 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     int64_t planes = g->batch * g->channels;
     job->dtype = (proa_dtype)p->x->dtype;
     if (planes == 0) return PROA_OK;
+    if (goes_by_rows(job)) {
+        int64_t rows = g->batch * (g->channels_last ? 1 : g->channels) * g->out[0] * g->out[1];
+        int64_t reads = pixels(g->in) * planes / (rows > 0 ? rows : 1) + 1;
+        proa__parallel(rows, rows_grain(reads),
+                       job->dtype == PROA_F64 ? forward_rows_double : forward_rows_float, job);
+        return PROA_OK;
+    }
     size_t item = job->dtype == PROA_F64 ? sizeof(double) : sizeof(float);
     job->slots = planes < proa_threads() ? planes : proa_threads();
     if (pixels(g->in) * planes < 16384) job->slots = 1;
