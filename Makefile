@@ -60,6 +60,7 @@ check: bootstrap ## layout, layering, sizes, lock file, headers
 	@$(PYTHON_ENV) tools/check_layers.py
 	@$(PYTHON_ENV) tools/check_sizes.py
 	@$(PYTHON_ENV) tools/check_lock.py
+	@$(PYTHON_ENV) tools/api_coverage.py --check
 	@tools/build release proa_gen
 	@$(PYTHON_ENV) tools/check_headers.py build/gen
 

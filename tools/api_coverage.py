@@ -85,11 +85,17 @@ def compatible(found, kind, signature):
 def survey(names, shown):
     """Counts by area, and (name, what is wrong) of the names that are not covered."""
     counts, missing = collections.defaultdict(collections.Counter), []
+    # A module is shown by what it holds.
+    shown = shown | {".".join(n.split(".")[:k]) for n in shown for k in range(1, n.count(".") + 1)} & {
+        name for name, kind, _, _ in names if kind == "module"}
     for name, kind, signature, area in names:
         counts[area]["names"] += 1
         try:
             found, _ = resolve(name)
         except LookupError:
+            if name in shown:  # an attribute that only instances have, such as Linear.weight
+                counts[area].update(present=1, compatible=1, shown=1)
+                continue
             missing.append((name, ABSENT))
             continue
         counts[area]["present"] += 1

@@ -1,0 +1,54 @@
+"""Attributes that only a made layer has, and methods that do nothing much."""
+import paddle
+
+from parity import array, case, raised
+
+
+@case("paddle.nn.Linear.weight", "paddle.nn.Linear.bias", "paddle.nn.Conv1D.weight", "paddle.nn.Conv1D.bias",
+      "paddle.nn.Conv2D.weight", "paddle.nn.Conv2D.bias", "paddle.nn.Conv3D.weight", "paddle.nn.Conv3D.bias")
+def parameters():
+    layers = [paddle.nn.Linear(3, 2), paddle.nn.Conv1D(2, 3, 2), paddle.nn.Conv2D(2, 3, 2), paddle.nn.Conv3D(2, 3, 2)]
+    result = []
+    for net in layers:
+        result += [net.weight.shape, net.bias.shape, net.bias.tolist(), net.weight.stop_gradient, net.weight.trainable,
+                   net.weight is dict(net.named_parameters())["weight"]]
+        net.weight.set_value(paddle.to_tensor(array(*net.weight.shape).astype("float32")))
+        result.append(net.weight.detach())
+    return result + [paddle.nn.Linear(3, 2, bias_attr=False).bias, paddle.nn.Conv2D(2, 3, 2, bias_attr=False).bias]
+
+
+@case("paddle.nn.SimpleRNN.flatten_parameters", "paddle.nn.GRU.flatten_parameters",
+      "paddle.nn.LSTM.flatten_parameters")
+def flattened():
+    result = []
+    for kind in (paddle.nn.SimpleRNN, paddle.nn.GRU, paddle.nn.LSTM):
+        net = kind(3, 4)
+        x = paddle.to_tensor(array(2, 5, 3).astype("float32"))
+        before = net(x)[0]
+        net.flatten_parameters()
+        result.append(bool(paddle.allclose(before, net(x)[0])))
+    return result
+
+
+@case("paddle.nn.Layer.backward", "paddle.nn.Layer.create_tensor", "paddle.nn.Layer.create_variable")
+def of_every_layer():
+    net = paddle.nn.Layer()
+    made, other = net.create_variable(), net.create_tensor(dtype="float64")
+    return [str(made.dtype), str(other.dtype), raised(lambda: net.backward(), Exception)]
+
+
+@case("paddle.nn.RNNCellBase.state_dtype", "paddle.nn.RNNCellBase.state_shape")
+def states():
+    class Cell(paddle.nn.RNNCellBase):
+        @property
+        def state_shape(self):
+            return [4]
+
+    class Full(Cell):
+        @property
+        def state_dtype(self):
+            return "float32"
+
+    x = paddle.zeros([2, 3])
+    return [raised(lambda: Cell().state_dtype, NotImplementedError), Full().state_dtype, Full().state_shape,
+            Full().get_initial_states(x, [4], "float32")]
