@@ -2,6 +2,8 @@
  * there, and hands the results on. No recursion: chains may be any length. May use core and ops. */
 #include "autograd/backward.h"
 
+#include "ops/selected_rows.h"
+
 #include <proa/ops.h>
 
 /* Every backward marks the nodes it visits with its own number, so that nothing needs to be unmarked. */
@@ -34,10 +36,12 @@ static proa_status add_to(proa_tensor **slot, proa_tensor *g, bool create_graph)
         *slot = proa_keep(g);
         return PROA_OK;
     }
-    if (!create_graph && (*slot)->kind == PROA_DENSE && g->kind == PROA_DENSE && proa__sole_owner(*slot))
+    bool dense = !(((*slot)->flags | g->flags) & PROA_T_NOT_DENSE);
+    if (dense && !create_graph && proa__sole_owner(*slot))
         return proa_add_(*slot, g) ? PROA_OK : proa_error();
-    proa_tensor *sum = proa_add(*slot, g);
+    proa_tensor *sum = dense ? proa_add(*slot, g) : proa__rows_add(*slot, g, proa__sole_owner(*slot));
     if (!sum) return proa_error();
+    if (sum == *slot) return PROA_OK;
     proa_release(*slot);
     *slot = proa_keep(sum);
     return PROA_OK;
@@ -157,7 +161,7 @@ static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
 /* A gradient to be kept by a user: contiguous, and nobody else's memory. */
 static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
 {
-    if (create_graph || g->flags & PROA_T_SYMBOLIC || g->kind != PROA_DENSE) return proa_keep(g);
+    if (create_graph || g->flags & PROA_T_SYMBOLIC) return proa_keep(g);
     if (proa__sole_owner(g)) return proa_keep(g);
     return proa_keep(proa_assign(g));
 }
@@ -199,11 +203,22 @@ static proa_status check_saved(const proa_node *n)
     return PROA_OK;
 }
 
+/* A gradient of which only some rows are given stays so for a leaf; what made another tensor gets all of
+ * it. */
+static proa_tensor *fit_rows(const proa_edge *e, proa_tensor *g)
+{
+    bool leaf = e->node->kind == PROA_NODE_LEAF && e->meta.dtype == (proa_dtype)g->dtype;
+    if (leaf && proa__rows_fit(g, e->meta.shape, e->meta.ndim)) return g;
+    proa_tensor *whole = proa_rows_to_dense(g);
+    return whole ? proa__fit_gradient(whole, &e->meta) : NULL;
+}
+
 /* Hands gradient g, of input edge e, on to the node behind it. */
 static proa_status send(const proa_edge *e, proa_tensor *g, bool create_graph)
 {
     if (!e->node || !e->node->needed || !g || g == proa_none) return PROA_OK;
-    g = proa__fit_gradient(g, &e->meta);
+    if (g->kind == PROA_ROWS) g = fit_rows(e, g);
+    else g = proa__fit_gradient(g, &e->meta);
     if (!g) return proa_error();
     PROA_TRY(grads_room(e->node));
     return add_to(&e->node->grads[e->output], g, create_graph);

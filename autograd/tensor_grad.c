@@ -26,6 +26,10 @@ proa_status proa_set_stop_gradient(proa_tensor *t, bool stop)
             PROA_ERR_WRONG_TYPE,
             "set_stop_gradient: a %s tensor cannot have a gradient; expected a floating or complex dtype",
             proa_dtype_name((proa_dtype)t->dtype));
+    if (!stop && t->flags & PROA_T_NOT_DENSE)
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "set_stop_gradient: %s cannot have a gradient; it is not dense",
+                         proa__tensor_text(t));
     if (stop) {
         t->flags &= ~(uint32_t)(PROA_T_GRAD | PROA_T_LEAF);
         return PROA_OK;
@@ -64,6 +68,10 @@ proa_status proa_zero_grad(proa_tensor *leaf)
     struct proa_grad_info *info = leaf ? leaf->grad : NULL;
     if (!info || !info->grad || info->zeroed) return PROA_OK;
     proa_tensor *g = info->grad;
+    if (g->kind == PROA_ROWS) { /* none of its rows: as in Paddle, no gradient */
+        proa_clear_grad(leaf);
+        return PROA_OK;
+    }
     if (g->kind == PROA_DENSE && proa__sole_owner(g)) {
         info->zeroed = true;
         return PROA_OK;
@@ -86,8 +94,11 @@ proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad)
     PROA_TRY(proa_error());
     PROA_TRY(check_tensor("set_grad", leaf));
     PROA_TRY(check_tensor("set_grad", grad));
-    if (grad->dtype != leaf->dtype || grad->ndim != leaf->ndim ||
-        memcmp(grad->shape, leaf->shape, (size_t)leaf->ndim * sizeof *leaf->shape) != 0)
+    bool fits = grad->dtype == leaf->dtype && grad->ndim == leaf->ndim &&
+                (grad->kind == PROA_ROWS
+                     ? proa__rows_fit(grad, leaf->shape, leaf->ndim)
+                     : !memcmp(grad->shape, leaf->shape, (size_t)leaf->ndim * sizeof *leaf->shape));
+    if (!fits)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                          "set_grad: the gradient is %s, the tensor %s; they must agree",
                          proa__tensor_text(grad), proa__tensor_text(leaf));

@@ -82,7 +82,8 @@ void proa_print(const proa_tensor *t, FILE *to)
     fprintf(to, "Tensor(shape=%s, dtype=%s", proa__shape_text(t->shape, t->ndim),
             proa_dtype_name((proa_dtype)t->dtype));
     if (t->name) fprintf(to, ", name=%s", t->name);
-    if (!t->storage || (t->flags & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE))) {
+    if (t->kind == PROA_ROWS) fprintf(to, ", rows of %lld", (long long)proa__rows_of(t)->height);
+    if (!t->storage || (t->flags & (PROA_T_SYMBOLIC | PROA_T_META)) || t->kind > PROA_ROWS) {
         fprintf(to, ", %s)\n", t->flags & PROA_T_SYMBOLIC ? "a variable of a program" : "no dense values");
         return;
     }

@@ -363,12 +363,62 @@ static inline proa_status run_plain(proa_call *call, const proa_meta *meta)
     return status;
 }
 
-proa_status proa__run_call(proa_call *call)
+/* An input of kind rows: fine where the field says so. With an op that makes rows of rows there is one,
+ * and the rest are single numbers, so that each given row's result is its own. */
+static proa_status check_rows(const proa_op *op, const proa_field *f, const proa_tensor *t,
+                              const proa_tensor **rows)
+{
+    if (t->kind == PROA_DENSE) {
+        bool one = !(op->flags & PROA_OP_ROWS) || t == proa_none || t->numel == 1;
+        if (one) return PROA_OK;
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
+                             "is %s; beside a tensor of kind rows it must be one number",
+                             proa__tensor_text(t));
+    }
+    if (t->kind != PROA_ROWS || !(f->flags & PROA_FIELD_ROWS) || (*rows && op->flags & PROA_OP_ROWS))
+        return proa__op_fail(
+            PROA_ERR_UNSUPPORTED, op, f->name,
+            "is %s, of which only some rows are given (SelectedRows), and %s does not take "
+            "that%s; use its values (proa_rows_values) or the whole table (proa_rows_to_dense)",
+            proa__tensor_text(t), op->name, *rows ? " twice" : "");
+    *rows = t;
+    return PROA_OK;
+}
+
+/* A call with variables, which cannot run, or with tensors that are not dense. */
+static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
 {
     const proa_op *op = call->op;
     if (call->any & (PROA_T_SYMBOLIC | PROA_T_META))
         return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL,
                              "a program's variable has no data outside its program; open its capture first");
+    const proa_tensor *rows = NULL;
+    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
+        bool one = f->kind == PROA_FIELD_TENSOR;
+        int64_t n = one ? 1 : proa_field_tensors(f, call->args)->count;
+        proa_tensor *const *at =
+            one ? proa_field_tensor(f, call->args) : proa_field_tensors(f, call->args)->at;
+        for (int64_t i = 0; i < n; i++) PROA_TRY(check_rows(op, f, at[i], &rows));
+    }
+    if (call->any & PROA_T_GRAD && op->flags & PROA_OP_ROWS && proa_door_is_open(PROA_DOOR_RECORD))
+        return proa__op_fail(PROA_ERR_UNSUPPORTED, op, NULL, "is not differentiable in tensors of kind rows");
+    proa_call plain = {op, call->args, call->any & ~(uint32_t)PROA_T_NOT_DENSE};
+    PROA_TRY(proa__run_call(&plain));
+    if (!rows || !(op->flags & PROA_OP_ROWS)) return PROA_OK;
+    proa_tensor *out = *proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
+    if (out->kind == PROA_ROWS) return PROA_OK; /* in place */
+    if (out->ndim != rows->ndim)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, NULL, "a number beside %s has more axes than it",
+                             proa__tensor_text(rows));
+    proa__rows_attach(out, rows);
+    return PROA_OK;
+}
+
+proa_status proa__run_call(proa_call *call)
+{
+    const proa_op *op = call->op;
+    if (PROA__UNLIKELY(call->any & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE)))
+        return run_unusual(call);
     if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
         return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
     _Alignas(16) char metas[PROA_METAS_MAX];

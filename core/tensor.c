@@ -104,10 +104,11 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         proa_fail(PROA_ERR_INTERNAL, "view: rank %d is beyond %d", ndim, PROA_MAX_DIMS);
         return NULL;
     }
-    uint32_t kept = PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE;
+    bool rows = t->kind == PROA_ROWS; /* what is viewed is the given rows */
+    uint32_t kept = PROA_T_SYMBOLIC | PROA_T_META | (rows ? 0 : PROA_T_NOT_DENSE);
     proa_tensor *v = handle_new((proa_dtype)t->dtype, ndim, t->flags & kept);
     if (!v) return NULL;
-    v->kind = t->kind;
+    v->kind = rows ? PROA_DENSE : t->kind;
     v->storage = t->storage;
     if (v->storage) atomic_fetch_add_explicit(&v->storage->refs, 1, memory_order_relaxed);
     v->data = t->data ? t->data + offset : NULL;
@@ -192,6 +193,7 @@ static void free_parts(proa_tensor *t)
     const proa_tensor_hooks *hooks = &proa__tensor_hooks;
     if (t->node && hooks->free_node) hooks->free_node(t->node);
     if (t->grad && hooks->free_grad) hooks->free_grad(t->grad);
+    if (t->kind == PROA_ROWS) proa__rows_detach(t);
     if (t->extra && hooks->free_extra) hooks->free_extra(t);
     proa_release(t->base);
     proa__free(t->name);
@@ -290,7 +292,7 @@ proa_status proa_set_name(proa_tensor *t, const char *name)
 static bool check_bytes(const char *who, const proa_tensor *t, const void *memory, size_t bytes)
 {
     if (missing(who, t)) return false;
-    if ((t->flags & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE)) || !t->storage) {
+    if ((t->flags & (PROA_T_SYMBOLIC | PROA_T_META)) || t->kind > PROA_ROWS || !t->storage) {
         proa_fail(PROA_ERR_BAD_STATE, "%s: %s has no elements in memory (%s)", who, proa__tensor_text(t),
                   t->flags & PROA_T_SYMBOLIC ? "it is a variable of a program" : "it is not a dense tensor");
         return false;

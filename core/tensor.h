@@ -19,6 +19,14 @@ typedef struct proa_storage {
 
 typedef enum proa_kind { PROA_DENSE, PROA_ROWS, PROA_ARRAY, PROA_RECORD } proa_kind;
 
+/* What a handle of kind rows has beside its values, which lie in the handle as if it were dense. Shared by
+ * handles, never changed. */
+typedef struct proa__rows {
+    atomic_int refs;
+    proa_tensor *index; /* kept: int64 [n], contiguous */
+    int64_t height;
+} proa__rows;
+
 struct proa_node; /* autograd's */
 struct proa_var;  /* jit's */
 
@@ -59,6 +67,12 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
 proa_tensor *proa__tensor_alias(proa_tensor *t);
 /* Makes `t` (a handle that must stay) show what `from` shows: memory, shape, strides, dtype. */
 void proa__tensor_assign(proa_tensor *t, const proa_tensor *from);
+/* Makes t, a dense handle, one of kind rows, with the index and height of `like`. */
+void proa__rows_attach(proa_tensor *t, const proa_tensor *like);
+/* Makes t dense again: its given rows. */
+void proa__rows_detach(proa_tensor *t);
+/* True if t of kind rows stands for a table of this shape. */
+bool proa__rows_fit(const proa_tensor *t, const int64_t *shape, int ndim);
 /* Recomputes numel and the STRIDED flag after shape or strides changed. */
 void proa__tensor_refresh(proa_tensor *t);
 /* Row-major byte strides; returns false when the byte count overflows (OVERFLOW is set). */
@@ -87,6 +101,8 @@ static inline uint32_t proa__version(const proa_tensor *t)
     return (uint32_t)((uintptr_t)t->var >> 4); /* symbolic: an in-place op makes it another variable */
 }
 static inline bool proa__absent(const proa_tensor *t) { return t == proa_none; }
+
+static inline const proa__rows *proa__rows_of(const proa_tensor *t) { return t->extra; }
 
 /* Text for messages: "[2, 3, -1]". Uses a small ring of per-thread buffers: up to 8 in one message. */
 const char *proa__shape_text(const int64_t *shape, int ndim);

@@ -79,6 +79,7 @@ proa_tensor *proa__tensor_alias(proa_tensor *t)
 {
     proa_tensor *alias = proa__tensor_view(t, t->ndim, t->shape, t->strides, 0);
     if (alias) alias->var = t->var; /* of a symbolic tensor: the same variable */
+    if (alias && t->kind == PROA_ROWS) proa__rows_attach(alias, t);
     return alias;
 }
 
@@ -97,6 +98,8 @@ void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)
     uint32_t shown = PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META;
     t->flags = (t->flags & ~shown) | (from->flags & shown);
     t->var = from->var;
+    if (t->kind == PROA_ROWS) proa__rows_detach(t);
+    if (from->kind == PROA_ROWS) proa__rows_attach(t, from);
     if (old) proa__storage_release(old);
 }
 
@@ -136,5 +139,8 @@ const char *proa__tensor_text(const proa_tensor *t)
     int wrote = snprintf(text, PROA__TEXT, "%s", proa_dtype_name((proa_dtype)t->dtype));
     size_t used = wrote > 0 ? (size_t)wrote : 0;
     write_shape(text + used, PROA__TEXT - used, t->shape, t->ndim);
+    if (t->kind != PROA_ROWS) return text;
+    used = strlen(text);
+    snprintf(text + used, PROA__TEXT - used, " (rows of %lld)", (long long)proa__rows_of(t)->height);
     return text;
 }

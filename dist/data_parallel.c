@@ -57,6 +57,11 @@ static proa_status fill_missing(proa_tensors params)
         if (g != proa_none) {
             if (g->flags & PROA_T_STRIDED)
                 return proa_fail(PROA_ERR_INTERNAL, "sync_gradients: a gradient is not contiguous");
+            if (!proa_is_rows(g)) continue;
+            PROA_SCOPED; /* the ranks' rows differ: they exchange the whole table */
+            proa_tensor *whole = proa_rows_to_dense(g);
+            if (!whole) return proa_error();
+            PROA_TRY(proa_set_grad(p, whole));
             continue;
         }
         PROA_SCOPED;

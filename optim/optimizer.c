@@ -2,6 +2,8 @@
  * lists of one group and dtype and hands each to one multi-tensor op. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
+#include "ops/selected_rows.h"
+
 #include <math.h>
 
 typedef struct group {
@@ -172,6 +174,8 @@ static proa_status ensure_master(proa__entry *e)
 static proa_tensor *decayed(proa_tensor *grad, const proa__entry *e, double weight_decay)
 {
     proa_tensor *p = e->master && grad->dtype == PROA_F32 ? e->master : e->param;
+    if (proa_is_rows(grad))
+        return proa__rows_add(proa_scale(p, .scale = PROA_SCALAR(weight_decay)), grad, true);
     return proa_add(grad, proa_scale(p, .scale = PROA_SCALAR(weight_decay)));
 }
 

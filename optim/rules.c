@@ -21,14 +21,15 @@ static proa_status adam(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_adam_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->slots[2], b->slots[3],
                           b->masters, proa_none, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
-                          .epsilon = given(o->epsilon));
+                          .epsilon = given(o->epsilon), .lazy_mode = o->lazy_mode);
 }
 
 static proa_status adamw(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_adamw_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->slots[2], b->slots[3],
                            b->masters, proa_none, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
-                           .epsilon = given(o->epsilon), .coeff = given(b->weight_decay));
+                           .epsilon = given(o->epsilon), .coeff = given(b->weight_decay),
+                           .lazy_mode = o->lazy_mode);
 }
 
 static proa_status lamb(const proa_optimizer_opts *o, const proa__step_batch *b)

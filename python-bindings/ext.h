@@ -138,6 +138,7 @@ PyObject *py_raise_backward(void);
 PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph);
 extern PyMethodDef py_op_functions[];       /* api */
 extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
+extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_describe_functions[]; /* programs in Paddle's format, for static mode */

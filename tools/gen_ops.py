@@ -36,7 +36,7 @@ TYPES = {
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
-        "inplace", "mutates", "promote", "no_grad", "lazy_grads", "random", "lod", "kernels", "formula",
+        "inplace", "mutates", "rows", "promote", "no_grad", "lazy_grads", "random", "lod", "kernels", "formula",
         "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
@@ -143,6 +143,13 @@ class Op:
                 self.field(out, key).alias = self.field(src, key)
                 if flag:
                     self.by_name[out].flags.add(flag)
+        rows = entry.get("rows") or []  # inputs that may be of kind rows; {x: out}: and then out is, too
+        for name in rows:
+            self.field(name, "rows").flags.add("ROWS")
+        if isinstance(rows, dict):
+            if set(rows.values()) != {self.outs[0].name}:
+                self.bad("rows: only the first output can be of kind rows")
+            self.flags.add("ROWS")
         if entry.get("view"):
             self.outs[0].alias = self.ins[0]
             self.outs[0].flags.add("VIEW")

@@ -239,6 +239,33 @@ PROA_API proa_status proa_set_name(proa_tensor *t, const char *name);
 /* Prints shape, dtype and (abridged) values. */
 PROA_API void proa_print(const proa_tensor *t, FILE *to);
 
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* A tensor of kind rows (Paddle's SelectedRows) stands for a table [height, …] of which only some rows
+ * are given, the others being zero: the gradient of a large embedding. Its own shape and elements are
+ * those of the given rows, [n, …]; entry i of its index says which row of the table they are, and a row
+ * that is named more than once counts as the sum. Such a tensor has no gradient itself. Ops take it only
+ * where their table entry says so (scale, multiply, divide, cast, assign, the optimisers' steps); the
+ * others fail and name it. */
+
+/* New, on the memory of values (floating, [n, …]) and with a copy of index (int32 or int64, [n], each at
+ * least 0 and below height). */
+PROA_API proa_tensor *proa_rows_new(proa_tensor *index, proa_tensor *values, int64_t height);
+PROA_API bool proa_is_rows(const proa_tensor *t);
+/* int64 [n]. Borrowed; do not write to it. NULL and an error if t is not of this kind; so below. */
+PROA_API proa_tensor *proa_rows_index(const proa_tensor *t);
+/* How many rows the table has; -1 with the error. */
+PROA_API int64_t proa_rows_height(const proa_tensor *t);
+/* New dense tensor [n, …] on the same memory. */
+PROA_API proa_tensor *proa_rows_values(proa_tensor *t);
+/* Every row once, in ascending order, as the sum of what t has of it: new, or t itself if it is so
+ * already. */
+PROA_API proa_tensor *proa_rows_merge(proa_tensor *t);
+/* New dense tensor [height, …]. */
+PROA_API proa_tensor *proa_rows_to_dense(proa_tensor *t);
+/* a + b, at least one of kind rows: merged rows if both are, dense otherwise. New. */
+PROA_API proa_tensor *proa_rows_add(proa_tensor *a, proa_tensor *b);
+
 /* ---- scopes ---------------------------------------------------------------------------- */
 
 /* Every function that makes a tensor hands it to the thread's innermost scope, and leaving a scope

@@ -37,7 +37,8 @@ enum {
     PROA_FIELD_FROM_TENSOR = 16, /* attribute that tensors may supply */
     PROA_FIELD_NO_GRAD = 32,     /* never has a gradient (indices, masks, running statistics) */
     PROA_FIELD_MUTATED = 64,     /* OUT that is the memory of an input (`alias`), always */
-    PROA_FIELD_VIEW = 128        /* OUT that may be a view of input `alias` */
+    PROA_FIELD_VIEW = 128,       /* OUT that may be a view of input `alias` */
+    PROA_FIELD_ROWS = 256        /* IN that may be of kind rows; kernel and inference see its given rows */
 };
 
 typedef struct proa_field {
@@ -48,7 +49,8 @@ typedef struct proa_field {
     uint16_t offset;            /* in the args struct */
     uint16_t grad_offset;       /* in the grads struct; 0xffff if it has no gradient there */
     uint16_t want_offset;       /* of the want_<name> bool in the grads struct (inputs) */
-    uint8_t kind, role, flags;
+    uint8_t kind, role;
+    uint16_t flags;
     int8_t alias;     /* OUT: index among `fields` of the input it aliases or overwrites; −1 */
     int8_t saved_for; /* SAVED: kept by value only if this input wants a gradient, else by meta; −1: always */
 } proa_field;
@@ -109,7 +111,8 @@ enum {
     PROA_OP_RANDOM = 128,     /* draws from the generator */
     PROA_OP_LAZY_GRADS = 256, /* the rule takes PROA_NONE for outputs that got no gradient */
     PROA_OP_MUTATES = 512,    /* has MUTATED outputs */
-    PROA_OP_FLAT = 1024       /* args are single tensors and plain values: no list, string or scalar */
+    PROA_OP_FLAT = 1024,      /* args are single tensors and plain values: no list, string or scalar */
+    PROA_OP_ROWS = 2048 /* of an input of kind rows it makes output 0 of that kind, with the same index */
 };
 
 typedef struct proa_op proa_op;

@@ -36,6 +36,7 @@ typedef struct proa_optimizer_opts {
     double rho;           /* RMSProp, Adadelta: 0.95 */
     bool centered;        /* RMSProp */
     double initial_value; /* Adagrad's accumulator: 0 */
+    bool lazy_mode;       /* Adam, AdamW: of a gradient of kind rows, update the given rows only */
     proa_clip clip;
     proa_schedule *schedule; /* instead of lr; taken over */
 } proa_optimizer_opts;

@@ -160,6 +160,10 @@ proa_status clip_infer(const proa_clip_args *a, proa_clip_metas *m)
 proa_status scale_infer(const proa_scale_args *a, proa_scale_metas *m)
 {
     PROA_TRY(check_scalar("scale", "scale", &a->scale));
+    if (a->x->kind == PROA_ROWS && a->bias != 0)
+        return OP_FAIL("scale", UNSUPPORTED, "bias",
+                       "is %g, which rows that are not given cannot take (x is %s)", a->bias,
+                       proa__tensor_text(a->x));
     m->out = proa_meta_of(a->x);
     return PROA_OK;
 }

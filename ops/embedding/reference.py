@@ -2,7 +2,7 @@
 import numpy as np
 
 
-def embedding(x, weight, padding_idx=-1):
+def embedding(x, weight, padding_idx=-1, sparse=False):
     out = weight[x]
     return np.where((x == padding_idx)[..., None], np.zeros((), weight.dtype), out) if padding_idx != -1 else out
 

@@ -3,16 +3,18 @@
  * cpu_lamb.c. May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "ops/rows_merge.h"
 
 typedef enum step_kind { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, ADADELTA, ADAMAX } step_kind;
 
-enum { MAX_STATES = 3, NUMBERS = 5, PIECE = 512, CHUNK = 16384 };
+enum { MAX_STATES = 3, NUMBERS = 6, PIECE = 512, CHUNK = 16384 };
 
 typedef struct step {
     step_kind kind;
     proa_tensors params, grads, masters, states[MAX_STATES];
     int n_states;
+    bool touched;      /* of gradients of kind rows, only the given rows are updated */
+    rows_merge *rows;  /* one a parameter if any gradient is of that kind; else NULL */
     double *numbers;   /* NUMBERS a parameter */
     int64_t *chunk_of; /* number of the first chunk of each parameter, and how many there are */
 } step;
@@ -27,6 +29,59 @@ static inline double root_double(double v) { return sqrt(v); }
 #include "cpu.inc"
 #undef T
 
+/* How many elements of a parameter the step visits: all, or those of the given rows. */
+static bool visits_rows(const step *w, int64_t index) { return w->touched && w->rows && w->rows[index].t; }
+
+static int64_t extent(const step *w, int64_t index)
+{
+    if (visits_rows(w, index)) return w->rows[index].count * w->rows[index].length;
+    return w->params.at[index]->numel;
+}
+
+/* Elements [at, at + n); `idle`: of rows that Adam's gradient of kind rows does not give, whose epsilon is
+ * its own. */
+static void piece(const step *w, int64_t index, int64_t at, int64_t n, bool idle)
+{
+    double own[NUMBERS];
+    const double *k = w->numbers + index * NUMBERS;
+    if (idle) {
+        memcpy(own, k, sizeof own);
+        own[3] = k[5];
+        k = own;
+    }
+    (w->params.at[index]->dtype == PROA_F64 ? piece_double : piece_float)(w, index, at, n, k);
+}
+
+/* The end of the row that has element `at` if it is given, else of the rows up to the next given one. */
+static int64_t run_end(const rows_merge *m, int64_t at, bool *given)
+{
+    int64_t row = at / m->length, next = rows_merge_find(m, row);
+    *given = next < m->count && m->row[next] == row;
+    if (*given) return (row + 1) * m->length;
+    return next < m->count ? m->row[next] * m->length : INT64_MAX;
+}
+
+/* Elements [at, stop) of what the step visits. */
+static void stretch(const step *w, int64_t index, int64_t at, int64_t stop)
+{
+    bool rows = visits_rows(w, index), split = w->kind == ADAM && !rows && w->rows && w->rows[index].t;
+    for (int64_t n; at < stop; at += n) {
+        int64_t place = at;
+        bool given = true;
+        n = stop - at < PIECE ? stop - at : PIECE;
+        if (split) {
+            int64_t end = run_end(&w->rows[index], at, &given);
+            if (n > end - at) n = end - at;
+        } else if (rows) { /* a piece lies in one row */
+            const rows_merge *m = &w->rows[index];
+            int64_t column = at % m->length;
+            place = m->row[at / m->length] * m->length + column;
+            if (n > m->length - column) n = m->length - column;
+        }
+        piece(w, index, place, n, !given);
+    }
+}
+
 static void chunks(int64_t begin, int64_t end, void *context)
 {
     const step *w = context;
@@ -39,25 +94,51 @@ static void chunks(int64_t begin, int64_t end, void *context)
     for (int64_t c = begin; c < end; c++) {
         while (w->chunk_of[low + 1] <= c) low++;
         int64_t at = (c - w->chunk_of[low]) * CHUNK, stop = at + CHUNK;
-        const proa_tensor *p = w->params.at[low];
-        if (stop > p->numel) stop = p->numel;
-        for (; at < stop; at += PIECE)
-            (p->dtype == PROA_F64 ? piece_double : piece_float)(w, low, at,
-                                                                stop - at < PIECE ? stop - at : PIECE);
+        if (stop > extent(w, low)) stop = extent(w, low);
+        stretch(w, low, at, stop);
     }
+}
+
+static void end_rows(step *w)
+{
+    for (int64_t i = 0; w->rows && i < w->params.count; i++) rows_merge_end(&w->rows[i]);
+    proa_scratch_free(w->rows);
+}
+
+/* Looks through gradients of kind rows, if there are any. */
+static proa_status begin_rows(step *w)
+{
+    bool any = false;
+    int64_t n = w->params.count;
+    for (int64_t i = 0; i < n && !any; i++) any = w->grads.at[i]->kind == PROA_ROWS;
+    if (!any) return PROA_OK;
+    w->rows = proa_scratch((size_t)n * sizeof *w->rows);
+    if (!w->rows) return proa_error();
+    memset(w->rows, 0, (size_t)n * sizeof *w->rows);
+    for (int64_t i = 0; i < n; i++) {
+        proa_status status = rows_merge_begin(w->grads.at[i], &w->rows[i]);
+        if (status == PROA_OK) continue;
+        end_rows(w);
+        return status;
+    }
+    return PROA_OK;
 }
 
 /* Room for the numbers and the chunk table, in one block; numbers start as `same`. */
 static proa_status start(step *w, const double *same)
 {
     size_t n = (size_t)w->params.count;
+    PROA_TRY(begin_rows(w));
     w->numbers = proa_scratch((n * NUMBERS) * sizeof(double) + (n + 1) * sizeof(int64_t));
-    if (!w->numbers) return proa_error();
+    if (!w->numbers) {
+        end_rows(w);
+        return proa_error();
+    }
     w->chunk_of = (int64_t *)(void *)(w->numbers + n * NUMBERS);
     w->chunk_of[0] = 0;
     for (size_t i = 0; i < n; i++) {
         memcpy(w->numbers + i * NUMBERS, same, NUMBERS * sizeof(double));
-        w->chunk_of[i + 1] = w->chunk_of[i] + (w->params.at[i]->numel + CHUNK - 1) / CHUNK;
+        w->chunk_of[i + 1] = w->chunk_of[i] + (extent(w, (int64_t)i) + CHUNK - 1) / CHUNK;
     }
     return PROA_OK;
 }
@@ -65,10 +146,11 @@ static proa_status start(step *w, const double *same)
 static proa_status finish(step *w)
 {
     int64_t count = w->params.count, elements = 0;
-    for (int64_t i = 0; i < count && elements < CHUNK; i++) elements += w->params.at[i]->numel;
+    for (int64_t i = 0; i < count && elements < CHUNK; i++) elements += extent(w, i);
     if (elements < CHUNK) chunks(0, w->chunk_of[count], w); /* waking threads would cost more */
     else proa__parallel(w->chunk_of[count], 2, chunks, w);
     proa_scratch_free(w->numbers);
+    end_rows(w);
     return PROA_OK;
 }
 
@@ -86,7 +168,7 @@ static bool skipped(const proa_tensor *t) { return !proa__absent(t) && *(const u
 
 PROA_KERNEL(sgd_step_cpu, sgd_step)
 {
-    step w = {.kind = SGD, .params = a->params, .grads = a->grads, .masters = a->masters};
+    step w = {.kind = SGD, .params = a->params, .grads = a->grads, .masters = a->masters, .touched = true};
     PROA_TRY(start(&w, (double[NUMBERS]){number(a->learning_rate)}));
     return finish(&w);
 }
@@ -104,20 +186,24 @@ PROA_KERNEL(momentum_step_cpu, momentum_step)
     return finish(&w);
 }
 
-/* Paddle keeps β and epsilon of Adam as float32 attributes and computes the factor in the parameter's type;
- * double here differs by less than a float32 rounding. */
+/* Paddle keeps β and epsilon of Adam as float32 attributes and computes the factor in the parameter's
+ * type; double here differs by less than a float32 rounding. Of gradients of kind rows its CPU kernel of
+ * Adam (AdamW has none) moves β^t on before it uses it, and does not scale epsilon for the rows that are
+ * not given: `as_rows` does so, too. */
 static void adam_numbers(step *w, proa_tensors pows1, proa_tensors pows2, double lr, double beta1,
-                         double beta2, double epsilon, double keep)
+                         double beta2, double epsilon, double keep, bool as_rows)
 {
     for (int64_t i = 0; i < w->params.count; i++) {
+        bool early = as_rows && w->grads.at[i]->kind == PROA_ROWS;
+        if (early) advance(pows1.at[i], beta1), advance(pows2.at[i], beta2);
         double *k = w->numbers + i * NUMBERS, p1 = number(pows1.at[i]), p2 = number(pows2.at[i]);
         k[0] = lr * sqrt(1 - p2) / (1 - p1);
         k[1] = beta1;
         k[2] = beta2;
         k[3] = epsilon * sqrt(1 - p2);
         k[4] = keep;
-        advance(pows1.at[i], beta1);
-        advance(pows2.at[i], beta2);
+        k[5] = early ? epsilon : k[3];
+        if (!early) advance(pows1.at[i], beta1), advance(pows2.at[i], beta2);
     }
 }
 
@@ -129,10 +215,11 @@ PROA_KERNEL(adam_step_cpu, adam_step)
               .grads = a->grads,
               .masters = a->masters,
               .states = {a->moments1, a->moments2},
-              .n_states = 2};
+              .n_states = 2,
+              .touched = a->lazy_mode};
     PROA_TRY(start(&w, (double[NUMBERS]){0}));
     adam_numbers(&w, a->beta1_pows, a->beta2_pows, number(a->learning_rate), a->beta1, a->beta2, a->epsilon,
-                 1);
+                 1, true);
     return finish(&w);
 }
 
@@ -144,11 +231,12 @@ PROA_KERNEL(adamw_step_cpu, adamw_step)
               .grads = a->grads,
               .masters = a->masters,
               .states = {a->moments1, a->moments2},
-              .n_states = 2};
+              .n_states = 2,
+              .touched = a->lazy_mode};
     double lr = number(a->learning_rate) * a->lr_ratio;
     PROA_TRY(start(&w, (double[NUMBERS]){0}));
     adam_numbers(&w, a->beta1_pows, a->beta2_pows, lr, a->beta1, a->beta2, a->epsilon,
-                 a->with_decay ? 1 - lr * a->coeff : 1);
+                 a->with_decay ? 1 - lr * a->coeff : 1, false);
     return finish(&w);
 }
 
@@ -159,7 +247,8 @@ PROA_KERNEL(adagrad_step_cpu, adagrad_step)
               .grads = a->grads,
               .masters = a->masters,
               .states = {a->moments},
-              .n_states = 1};
+              .n_states = 1,
+              .touched = true};
     PROA_TRY(start(&w, (double[NUMBERS]){number(a->learning_rate), a->epsilon}));
     return finish(&w);
 }

@@ -2,12 +2,13 @@
  * May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "ops/rows_merge.h"
 
 enum { PIECE = 512, CHUNK = 16384 };
 
 typedef struct lamb {
     const proa_tensor *param, *grad, *truth, *m, *v; /* truth: the master, or the parameter itself */
+    rows_merge rows;                                 /* of a gradient of kind rows */
     double lr, beta1, beta2, pow1, pow2, epsilon, decay;
     double *norms; /* two a chunk, added up in order: the same bits whatever the thread count */
 } lamb;
@@ -75,10 +76,13 @@ PROA_KERNEL(lamb_step_cpu, lamb_step)
         int64_t n = (param->numel + CHUNK - 1) / CHUNK;
         w.norms = proa_scratch((size_t)n * 2 * sizeof(double));
         if (!w.norms) return proa_error();
-        proa__parallel(n, 2, run_first, &w);
+        proa_status status = rows_merge_begin(w.grad, &w.rows);
+        if (status == PROA_OK) proa__parallel(n, 2, run_first, &w);
+        rows_merge_end(&w.rows);
         double p = 0, r = 0;
         for (int64_t c = 0; c < n; c++) p += w.norms[2 * c], r += w.norms[2 * c + 1];
         proa_scratch_free(w.norms);
+        PROA_TRY(status);
         bool adapt = (a->weight_decay > 0 || a->always_adapt) && p > 0 && r > 0;
         w.lr = adapt ? lr * sqrt(p / r) : lr;
         proa__parallel(n, 2, run_second, &w);

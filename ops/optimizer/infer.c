@@ -28,6 +28,12 @@ static bool dtype_fits(const proa_tensor *t, const proa_tensor *p, fit kind)
     return t->dtype == p->dtype || (half && t->dtype == PROA_F32);
 }
 
+static bool shape_fits(const proa_tensor *t, const proa_tensor *p, fit kind)
+{
+    if (kind == POWER) return rows_dims_agree(t->numel, 1);
+    return t->kind == PROA_ROWS ? proa__rows_fit(t, p->shape, p->ndim) : rows_same_shape(t, p);
+}
+
 static proa_status check_entry(const char *op, const entry *e, proa_tensors params)
 {
     static const char *const expected[] = {"like the parameter (float32 beside halves will do)",
@@ -41,8 +47,7 @@ static proa_status check_entry(const char *op, const entry *e, proa_tensors para
                              (long long)params.count);
     for (int64_t i = 0; i < params.count; i++) {
         const proa_tensor *t = e->list.at[i], *p = params.at[i];
-        bool fits = dtype_fits(t, p, e->fit) &&
-                    (e->fit == POWER ? rows_dims_agree(t->numel, 1) : rows_same_shape(t, p));
+        bool fits = dtype_fits(t, p, e->fit) && shape_fits(t, p, e->fit);
         if (!fits)
             return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), e->name,
                                  "entry %lld is %s; expected %s, and params has %s", (long long)i,

@@ -50,14 +50,14 @@ def _adam(params, grads, lr, moments1, moments2, beta1_pows, beta2_pows, masters
 
 
 def adam_step(params, grads, learning_rate, moments1, moments2, beta1_pows, beta2_pows, masters=(), skip_update=None,
-              beta1=0.9, beta2=0.999, epsilon=1e-8):
+              beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_mode=False):
     lr = float(learning_rate.reshape(-1)[0])
     return _adam(params, grads, lr, moments1, moments2, beta1_pows, beta2_pows, masters, skip_update, beta1, beta2,
                  epsilon, 1)
 
 
 def adamw_step(params, grads, learning_rate, moments1, moments2, beta1_pows, beta2_pows, masters=(), skip_update=None,
-               beta1=0.9, beta2=0.999, epsilon=1e-8, lr_ratio=1.0, coeff=0.01, with_decay=True):
+               beta1=0.9, beta2=0.999, epsilon=1e-8, lr_ratio=1.0, coeff=0.01, with_decay=True, lazy_mode=False):
     lr = float(learning_rate.reshape(-1)[0]) * lr_ratio
     return _adam(params, grads, lr, moments1, moments2, beta1_pows, beta2_pows, masters, skip_update, beta1, beta2,
                  epsilon, 1 - lr * coeff if with_decay else 1)

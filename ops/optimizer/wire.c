@@ -227,11 +227,12 @@ STEP(momentum)
 #define ADAM_NUMBERS(op, e)                                                                 \
     AS_VALUE(op, NUMBER, "beta1", beta1, 0.9), AS_VALUE(op, NUMBER, "beta2", beta2, 0.999), \
         AS_VALUE(op, NUMBER, "epsilon", epsilon, e)
-#define ADAM_CONSTANTS                                                                                       \
-    AS_CONSTANT(ALWAYS, "lazy_mode", false), AS_CONSTANT(ALWAYS_L, "min_row_size_to_use_multithread", 1000), \
+#define ADAM_CONSTANTS(op)                                              \
+    AS_VALUE(op, SWITCH, "lazy_mode", lazy_mode, false),                \
+        AS_CONSTANT(ALWAYS_L, "min_row_size_to_use_multithread", 1000), \
         AS_CONSTANT(ALWAYS, "use_global_beta_pow", false)
 
-static const entry adam_entries[] = {ADAM_STATES(adam), ADAM_NUMBERS(adam, 1e-8), ADAM_CONSTANTS};
+static const entry adam_entries[] = {ADAM_STATES(adam), ADAM_NUMBERS(adam, 1e-8), ADAM_CONSTANTS(adam)};
 STEP(adam)
 
 static const entry adamw_entries[] = {
@@ -240,7 +241,7 @@ static const entry adamw_entries[] = {
     AS_VALUE(adamw, NUMBER, "lr_ratio", lr_ratio, 1),
     AS_VALUE(adamw, NUMBER, "coeff", coeff, 0.01),
     AS_VALUE(adamw, SWITCH, "with_decay", with_decay, false),
-    ADAM_CONSTANTS,
+    ADAM_CONSTANTS(adamw),
 };
 STEP(adamw)
 

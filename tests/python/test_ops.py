@@ -288,6 +288,7 @@ def slope_problem(value, may_be_flat, directions, what):
     if total.stop_gradient and not may_be_flat:
         return "no gradient flows"
     grads = [] if total.stop_gradient else _core.grad([total], leaves, allow_unused=True)
+    grads = [_core.rows_to_dense(g) if g is not None and _core.is_rows(g) else g for g in grads]
     recorded_slope = sum(float((g.numpy().conj() * d).sum().real) for g, d in zip(grads, directions.values()) if g is not None)
     up = value({k: EPS * d for k, d in directions.items()})[0].item()
     down = value({k: -EPS * d for k, d in directions.items()})[0].item()

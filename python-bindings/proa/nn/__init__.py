@@ -1,6 +1,7 @@
 """paddle.nn: layers, and below it functional, initializer and utils."""
 from . import functional, initializer, utils  # noqa: F401
 from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue  # noqa: F401
+from .decode import BeamSearchDecoder, dynamic_decode  # noqa: F401
 from .layer.activation import (CELU, ELU, GELU, GLU, SELU, Hardshrink, Hardsigmoid, Hardswish,  # noqa: F401
                                Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, Maxout, Mish, PReLU, ReLU, ReLU6, RReLU,
                                Sigmoid, Silu, Softmax, Softmax2D, Softplus, Softshrink, Softsign, Swish, Tanh,
@@ -12,8 +13,8 @@ from .layer.container import LayerDict, LayerList, ParameterList, Sequential  # 
 from .layer.conv import (Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose)  # noqa: F401
 from .layer.distance import PairwiseDistance  # noqa: F401
 from .layer.layers import Layer  # noqa: F401
-from .layer.loss import (BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss,  # noqa: F401
-                         GaussianNLLLoss, HingeEmbeddingLoss, KLDivLoss, L1Loss, MarginRankingLoss,
+from .layer.loss import (BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss,  # noqa: F401
+                         GaussianNLLLoss, HingeEmbeddingLoss, HSigmoidLoss, KLDivLoss, L1Loss, MarginRankingLoss,
                          MSELoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss,
                          SoftMarginLoss, TripletMarginLoss, TripletMarginWithDistanceLoss)
 from .layer.norm import (BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D, GroupNorm, InstanceNorm1D,  # noqa: F401

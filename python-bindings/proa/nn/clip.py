@@ -1,7 +1,18 @@
 """Gradient clips that optimisers take as grad_clip."""
 from .. import _core
+from ..framework.selected_rows import on_merged_rows
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
+
+
+def merge_selected_rows(x, name=None):
+    """SelectedRows with every row once, in ascending order: the sums of equal rows."""
+    return _core.rows_merge(x)
+
+
+def get_tensor_from_selected_rows(x, name=None):
+    """The given rows of SelectedRows as a dense Tensor."""
+    return _core.rows_values(x)
 
 
 class ClipGradBase:
@@ -35,7 +46,7 @@ class ClipGradByValue(ClipGradBase):
         return f"Clip Gradient By Value, min = {self.min:f}, max={self.max:f}"
 
     def _clip(self, grads):
-        return [_core.clip(g, self.min, self.max) for g in grads]
+        return [on_merged_rows(lambda v: _core.clip(v, self.min, self.max), g) for g in grads]
 
 
 class ClipGradByNorm(ClipGradBase):
@@ -48,7 +59,7 @@ class ClipGradByNorm(ClipGradBase):
         return f"Gradient Clip By Norm, clip_norm={self.clip_norm:f}"
 
     def _clip(self, grads):
-        return [_core.clip_by_norm(g, self.clip_norm) for g in grads]
+        return [on_merged_rows(lambda v: _core.clip_by_norm(v, self.clip_norm), g) for g in grads]
 
 
 class ClipGradByGlobalNorm(ClipGradBase):
@@ -64,7 +75,10 @@ class ClipGradByGlobalNorm(ClipGradBase):
 
     def _clip(self, grads):
         by_dtype = {}
-        for g in grads:
+        for i, g in enumerate(grads):
+            if _core.is_rows(g):
+                grads[i] = _core.rows_merge(g)
+                g = _core.rows_values(grads[i])
             by_dtype.setdefault(g.dtype, []).append(g)
         wide = _core.float64 if _core.float64 in by_dtype else _core.float32
         squared = [_core.cast(_core.global_squared_norm(same), wide) for same in by_dtype.values()]

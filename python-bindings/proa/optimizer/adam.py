@@ -33,9 +33,13 @@ class _Moments(Optimizer):
 
 
 class Adam(_Moments):
-    """Moments of the gradient, corrected for their start: param − lr · m̂ / (√v̂ + epsilon)."""
+    """Moments of the gradient, corrected for their start: param − lr · m̂ / (√v̂ + epsilon).
+
+    Of gradients that are SelectedRows, lazy_mode updates the rows that are given only.
+    """
 
     _options = ("beta1", "beta2", "epsilon", "lazy_mode")
+    _decays_rows = False
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameters=None,
                  weight_decay=None, grad_clip=None, lazy_mode=False, multi_precision=False, use_multi_tensor=False,
@@ -49,7 +53,8 @@ class Adam(_Moments):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
     def _apply(self, batch, grads, rate):
-        _core.adam_step(batch.params, grads, rate, *batch.states, batch.masters, None, *self._betas())
+        _core.adam_step(batch.params, grads, rate, *batch.states, batch.masters, None, *self._betas(),
+                        bool(self._lazy_mode))
 
 
 class AdamW(_Moments):
@@ -91,7 +96,7 @@ class AdamW(_Moments):
     def _apply(self, batch, grads, rate):
         ratio, decays = batch.extra
         _core.adamw_step(batch.params, grads, rate, *batch.states, batch.masters, None, *self._betas(), ratio,
-                         float(self._weight_decay), decays)
+                         float(self._weight_decay), decays, bool(self._lazy_mode))
 
 
 class Adamax(Optimizer):

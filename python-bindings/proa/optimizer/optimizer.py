@@ -22,6 +22,7 @@ class Optimizer:
     _create_accumulators(block, parameters) and _append_optimize_op(block, param_and_grad) instead, as in Paddle."""
 
     _options = ()  # names of the options that a parameter group may set
+    _decays_rows = True  # whether weight decay goes with gradients that are SelectedRows
 
     def __init__(self, learning_rate, parameters=None, weight_decay=None, grad_clip=None, name=None):
         who = type(self).__name__
@@ -269,6 +270,11 @@ class Optimizer:
         if param.dtype != grad.dtype:
             half = self._multi_precision and param.dtype in _HALF and param.name in self._master_weights
             param = self._master_weights[param.name] if half else _core.cast(param, grad.dtype)
+        if _core.is_rows(grad):
+            if not self._decays_rows:
+                raise RuntimeError(f"{type(self).__name__}: weight_decay does not go with sparse gradients; set it to "
+                                   "None, or make the gradients dense (sparse=False)")
+            return _core.rows_add(decay(param, grad, None), grad)
         return _core.add(grad, decay(param, grad, None))
 
     def append_regularization_ops(self, parameters_and_grads, regularization=None):

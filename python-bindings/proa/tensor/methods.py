@@ -1,6 +1,7 @@
 """Tensor methods that are no functions of the paddle namespace: dim, to, cpu, gradient, hooks, protocols, …"""
 from .. import _core
 from ..autograd.hooks import register_hook
+from ..framework import selected_rows
 from ._tools import Tensor, dtype_name
 
 _SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
@@ -10,11 +11,6 @@ _SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16"
 def dim(self):
     """The number of axes."""
     return len(self.shape)
-
-
-def gradient(self):
-    """The gradient as a NumPy array, or None."""
-    return None if self.grad is None else self.grad.numpy()
 
 
 def _same(self, *args, **kwargs):
@@ -65,11 +61,6 @@ def to(self, *args, **kwargs):
     return self if dtype is None or dtype_name(dtype) == dtype_name(self.dtype) else _core.cast(self, dtype)
 
 
-def is_dense(self):
-    """Whether the tensor is dense."""
-    return True
-
-
 def _never(self):
     return False
 
@@ -101,6 +92,8 @@ def _restore(value, dtype, stop_gradient):
 
 
 def _reduce(self, protocol):
+    if _core.is_rows(self):
+        raise TypeError("cannot pickle SelectedRows; pickle _core.rows_to_dense of it, or its rows and values")
     wide = _core.cast(self.detach(), _core.float32) if self.dtype == _core.bfloat16 else self
     return _restore, (wide.numpy(), dtype_name(self.dtype), self.stop_gradient)
 
@@ -120,10 +113,10 @@ def _dlpack_device(self):
     return 1, 0  # kDLCPU
 
 
-METHODS = {"dim": dim, "ndimension": dim, "gradient": gradient, "cpu": cpu, "cuda": cuda,
-           "pin_memory": pin_memory, "to": to, "value": _same, "get_tensor": _same, "is_dense": is_dense,
+METHODS = {"dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
+           "pin_memory": pin_memory, "to": to, "value": _same, "get_tensor": _same,
            "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
-           "is_selected_rows": _never, "_md5sum": md5sum,
+           "_md5sum": md5sum, **selected_rows.METHODS,
            "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,
            "__dlpack_device__": _dlpack_device}
 _core.Tensor.__reduce_ex__ = _reduce

@@ -1,4 +1,5 @@
 """Tensors as text, the way Paddle prints them, and set_printoptions."""
+from .. import _core
 from ._tools import dtype_name
 
 __all__ = ["set_printoptions"]
@@ -69,6 +70,9 @@ def tensor_to_string(tensor, prefix="Tensor"):
         from ..static.variable import text_of
         return text_of(tensor)
     kind = dtype_name(tensor.dtype)
+    if _core.is_rows(tensor):
+        values = tensor_to_string(_core.rows_values(tensor), prefix)
+        return f"SelectedRows(height={_core.rows_height(tensor)}, rows={tensor.rows()}, values=\n{values})"
     plain = tensor.detach()
     array = (plain.astype("float32") if kind == "bfloat16" else plain).numpy()
     shape = list(tensor.shape)

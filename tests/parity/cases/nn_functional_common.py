@@ -143,6 +143,13 @@ def diag_embed():
     return F.diag_embed(rand(2, 3)), F.diag_embed(rand(2, 3), 1, 0, 2), F.diag_embed(rand(2, 3), -2, -1, 0)
 
 
+@case(N + "gather_tree", grad=False)
+def gather_tree():
+    ids = paddle.to_tensor([[[2, 2], [6, 1]], [[3, 9], [6, 1]], [[0, 1], [9, 0]]])
+    parents = paddle.to_tensor([[[0, 0], [1, 1]], [[1, 0], [1, 0]], [[0, 0], [0, 1]]])
+    return F.gather_tree(ids, parents)
+
+
 @case(N + "affine_grid", N + "grid_sample")
 def spatial_transformer():
     grid = F.affine_grid(rand(2, 2, 3), [2, 3, 4, 5])

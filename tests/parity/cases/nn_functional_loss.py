@@ -166,3 +166,25 @@ def dice():
 @case(N + "npair_loss")
 def npair():
     return F.npair_loss(rand(4, 5), rand(4, 5), paddle.to_tensor([0.0, 1.0, 0.0, 2.0]))
+
+
+def ctc_inputs():
+    return rand(6, 2, 4), ints(2, 3, low=1, high=4, dtype="int32"), paddle.to_tensor([6, 5]), paddle.to_tensor([3, 2])
+
+
+for r in REDUCTIONS:
+    def ctc(r=r):
+        args = ctc_inputs()
+        return F.ctc_loss(*args, reduction=r), paddle.nn.CTCLoss(reduction=r)(*args)
+    add(f"ctc_{r}", [N + "ctc_loss", "paddle.nn.CTCLoss"], ctc, tol=1e-4)  # sums of logarithms over paths
+
+
+@case(N + "hsigmoid_loss")
+def hsigmoid():
+    return F.hsigmoid_loss(rand(4, 3), ints(4, 1, high=6), 6, rand(5, 3), rand(5, 1))
+
+
+@case("paddle.nn.HSigmoidLoss")
+def hsigmoid_layer():
+    layer = paddle.nn.HSigmoidLoss(3, 6)
+    return [(k, list(v.shape)) for k, v in layer.state_dict().items()]

@@ -13,11 +13,11 @@ from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropou
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,  # noqa: E402
                    conv3d_transpose)
 from .distance import pairwise_distance  # noqa: E402
-from .extension import sequence_mask  # noqa: E402
+from .extension import gather_tree, sequence_mask  # noqa: E402
 from .flash_attention import scaled_dot_product_attention  # noqa: E402
 from .input import embedding, one_hot  # noqa: E402
 from .loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,  # noqa: E402
-                   dice_loss, gaussian_nll_loss, kl_div, l1_loss, log_loss, mse_loss,
+                   ctc_loss, dice_loss, gaussian_nll_loss, hsigmoid_loss, kl_div, l1_loss, log_loss, mse_loss,
                    nll_loss, npair_loss, poisson_nll_loss, sigmoid_focal_loss, smooth_l1_loss,
                    softmax_with_cross_entropy, square_error_cost)
 from .margin_loss import (cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss,  # noqa: E402

@@ -8,11 +8,15 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     >>> paddle.nn.functional.sequence_mask(paddle.to_tensor([1, 3]), maxlen=3).tolist()
     [[1, 0, 0], [1, 1, 1]]
     """
-    if isinstance(maxlen, _core.Tensor):
-        maxlen = int(maxlen)
-    if maxlen is None:
-        maxlen = int(_core.max(x))
-    steps = _core.arange(0, maxlen, 1, x.dtype)
-    mask = _core.cast(steps < _core.unsqueeze(x.detach(), -1), dtype)
-    mask.stop_gradient = True
-    return mask
+    if x.dtype not in (_core.int32, _core.int64):
+        x = _core.cast(_core.ceil(x.detach()), _core.int64)
+    return _core.sequence_mask(x, -1 if maxlen is None else maxlen, dtype)
+
+
+def gather_tree(ids, parents):
+    """The token sequences of a beam search [time, batch, beam], followed back from the last step."""
+    if ids.ndim != 3 or parents.ndim != 3:
+        raise ValueError(f"gather_tree: ids and parents must be [time, batch, beam], got shapes {ids.shape} and "
+                         f"{parents.shape}")
+    return _core.gather_tree(ids, parents)
+

@@ -5,17 +5,17 @@ from ... import _core
 def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     """Row weight[x] for every entry of x; rows at padding_idx are zeros without a gradient.
 
-    weight's gradient is dense; sparse is accepted, and changes neither values nor gradients.
+    sparse: the gradient of weight holds the rows that x names (SelectedRows) instead of the whole table.
 
     >>> paddle.nn.functional.embedding(paddle.to_tensor([2, 0]), paddle.eye(3)).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     rows = weight.shape[0]
     if padding_idx is None:
-        return _core.embedding(x, weight)
+        return _core.embedding(x, weight, -1, sparse)
     if not -rows <= padding_idx < rows:
         raise ValueError(f"embedding: padding_idx must be in [{-rows}, {rows}), got {padding_idx}")
-    return _core.embedding(x, weight, padding_idx % rows)
+    return _core.embedding(x, weight, padding_idx % rows, sparse)
 
 
 def one_hot(x, num_classes, name=None):

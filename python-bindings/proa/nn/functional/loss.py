@@ -232,3 +232,27 @@ def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reductio
     variance = _core.clip(variance.detach(), epsilon)  # a constant, as in Paddle
     loss = 0.5 * (_core.log(variance) + _core.square(input - label) / variance)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction, "gaussian_nll_loss")
+
+
+def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction="mean", norm_by_times=False):
+    """Connectionist temporal classification (Graves et al., 2006) of logits [T, N, C] and labels [N, L].
+
+    The mean divides each loss by its label's length first.
+    """
+    reduction_of(reduction, "ctc_loss")
+    loss = _core.ctc_loss(log_probs, labels, input_lengths, label_lengths, blank, norm_by_times)[0]
+    loss = _core.squeeze(loss, -1)
+    if reduction == "mean":
+        return _core.mean(loss / _core.cast(label_lengths, loss.dtype))
+    return _core.sum(loss) if reduction == "sum" else loss
+
+
+def hsigmoid_loss(input, label, num_classes, weight, bias=None, path_table=None, path_code=None, is_sparse=False,
+                  name=None):
+    """Hierarchical sigmoid: the cross-entropy of the path to a label in a binary tree of classes.
+
+    is_sparse is accepted; gradients are dense.
+    """
+    if num_classes < 2:
+        raise ValueError(f"hsigmoid_loss: num_classes must be at least 2, got {num_classes}")
+    return _core.hsigmoid_loss(input, label, weight, bias, path_table, path_code, num_classes)[0]

@@ -276,3 +276,39 @@ class GaussianNLLLoss(Layer):
     def forward(self, input, label, variance):
         return F.gaussian_nll_loss(input, label, variance, full=self.full, epsilon=self.epsilon,
                                    reduction=self.reduction)
+
+
+class CTCLoss(Layer):
+    """Connectionist temporal classification."""
+
+    def __init__(self, blank=0, reduction="mean"):
+        super().__init__()
+        self.blank = blank
+        self.reduction = reduction
+
+    def forward(self, log_probs, labels, input_lengths, label_lengths, norm_by_times=False):
+        return F.ctc_loss(log_probs, labels, input_lengths, label_lengths, self.blank, self.reduction, norm_by_times)
+
+
+class HSigmoidLoss(Layer):
+    """Hierarchical sigmoid over a binary tree of classes, the default one or the caller's (is_custom)."""
+
+    def __init__(self, feature_size, num_classes, weight_attr=None, bias_attr=None, is_custom=False, is_sparse=False,
+                 name=None):
+        super().__init__()
+        if num_classes < 2 and not is_custom:
+            raise ValueError(f"HSigmoidLoss: num_classes must be at least 2 with the default tree, got {num_classes}")
+        self._feature_size = feature_size
+        self._num_classes = num_classes
+        self._is_custom = is_custom
+        self._is_sparse = is_sparse and is_custom
+        self._weight_attr = weight_attr
+        self._bias_attr = bias_attr
+        self._name = name
+        nodes = num_classes if is_custom else num_classes - 1
+        self.weight = self.create_parameter([nodes, feature_size], weight_attr)
+        self.bias = self.create_parameter([nodes, 1], bias_attr, is_bias=True)
+
+    def forward(self, input, label, path_table=None, path_code=None):
+        return F.hsigmoid_loss(input, label, self._num_classes, self.weight, self.bias, path_table, path_code,
+                               self._is_sparse)
