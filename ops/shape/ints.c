@@ -112,12 +112,21 @@ proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int
     return PROA_OK;
 }
 
+/* Known dims stay known to whoever infers from the list; only the others come from the run. */
 proa_ints proa__shape_like(proa_tensor *t)
 {
-    if (!t) return (proa_ints){0, NULL, NULL, NULL};
+    const proa_ints none = {0, NULL, NULL, NULL};
+    if (!t) return none;
+    int unknown = 0;
+    for (int i = 0; i < t->ndim; i++) unknown += t->shape[i] < 0;
+    if (!unknown) return (proa_ints){t->ndim, t->shape, NULL, NULL};
+    proa_tensor *shape = proa_shape(t);
+    if (!shape || unknown == t->ndim) return (proa_ints){0, NULL, shape, NULL};
+    proa_tensor **each = proa_scope_alloc((size_t)t->ndim * sizeof(proa_tensor *));
+    if (!each) return none;
     for (int i = 0; i < t->ndim; i++)
-        if (t->shape[i] < 0) return (proa_ints){0, NULL, proa_shape(t), NULL};
-    return (proa_ints){t->ndim, t->shape, NULL, NULL};
+        each[i] = t->shape[i] < 0 ? proa_slice(shape, PROA_INTS(0), PROA_INTS(i), PROA_INTS(i + 1)) : NULL;
+    return (proa_ints){t->ndim, t->shape, NULL, each};
 }
 
 proa_tensor *proa__zero_of(const proa_tensor *t)
