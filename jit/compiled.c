@@ -224,6 +224,17 @@ static proa_tensors call_plain(proa_compiled *c, proa_tensors inputs)
     return proa_executor_run(c->plain, inputs);
 }
 
+/* While another program is built: its ops, as if the function had been called. */
+static proa_tensors call_captured(const proa_compiled *c, proa_tensors inputs)
+{
+    proa_tensors outputs = {0, NULL};
+    if (c->program->n_blocks > 1)
+        proa_fail(PROA_ERR_UNSUPPORTED, "compiled function: a program with branches or loops cannot become part of "
+                                        "another one; convert the function that made it");
+    else proa__block_inline(proa__root(c->program), inputs, &outputs);
+    return outputs;
+}
+
 proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs)
 {
     const proa_tensors none = {0, NULL};
@@ -240,6 +251,7 @@ proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs)
                       inputs.at[i] ? "PROA_NONE" : "NULL");
             return none;
         }
+    if (proa_door_is_open(PROA_DOOR_CAPTURE)) return call_captured(c, inputs);
     if (!c->training || !proa_recording() || !proa__wants_gradient(c, inputs)) return call_plain(c, inputs);
     const proa__variant *v = proa__variant_for(c, inputs);
     return v ? call_recorded(c, v, inputs) : none;

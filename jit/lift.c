@@ -197,6 +197,8 @@ static proa_status inline_op(inlining *l, const proa_instr *instr)
 
 static proa_status inline_ops(inlining *l, const proa_block *b, proa_tensors inputs, proa_tensors *outputs)
 {
+    for (int32_t i = 0; b->parent < 0 && i < b->n_vars; i++) /* a whole program's, somewhere else */
+        if (b->vars[i]->value) PROA_TRY(proa__map_put(&l->values, b->vars[i], b->vars[i]->value));
     for (int32_t i = 0; i < b->n_inputs; i++) PROA_TRY(proa__map_put(&l->values, b->inputs[i], inputs.at[i]));
     for (int32_t i = 0; i < b->n_ops; i++) PROA_TRY(inline_op(l, &b->ops[i]));
     *outputs = (proa_tensors){b->n_outputs, proa_scope_alloc(((size_t)b->n_outputs + 1) * sizeof(proa_tensor *))};

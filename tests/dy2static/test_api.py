@@ -288,6 +288,9 @@ def test_translator():
     main, startup, inputs, outputs = translator.get_program(f, tensor(2))
     assert main.num_blocks == 1 and len(inputs) == len(outputs) == 1
     assert translator.get_func(f)(3) == 6
+    kept = paddle.jit.to_static(f)
+    kept(tensor(2))
+    assert any(name.endswith("f") for name in translator.get_program_cache())
 
 
 def test_errors_name_the_users_line():

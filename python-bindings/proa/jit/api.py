@@ -4,7 +4,7 @@ import warnings
 
 from .dy2static.runtime import calls
 from .dy2static.transform import Logging
-from .static_function import StaticFunction, Switch
+from .static_function import StaticFunction, Switch, made
 
 
 def to_static(function=None, input_spec=None, build_strategy=None, backend=None, full_graph=True, property=False,
@@ -170,3 +170,7 @@ class ProgramTranslator:
     def get_code(self, dygraph_func):
         """The converted source of a function."""
         return self._static(dygraph_func).code
+
+    def get_program_cache(self):
+        """name -> programs by kind of call, of the functions that have any."""
+        return {one.__qualname__: one.program_cache for one in list(made) if one.program_cache}

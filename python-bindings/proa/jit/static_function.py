@@ -1,6 +1,7 @@
 """StaticFunction: what to_static makes of a function or method. It keeps one program for each kind of call."""
 import types
 import warnings
+import weakref
 from collections import OrderedDict
 
 from .. import _core
@@ -11,6 +12,7 @@ from .dy2static.transform import convert_code, convert_function
 from .signature import Signature
 
 _KEPT = 128  # programs a function keeps
+made = weakref.WeakSet()
 
 
 class Switch:
@@ -31,6 +33,7 @@ class StaticFunction:
         self._held = None
         self._plain = False  # it could not be captured, and was to run anyway
         self._name = name or function.__name__
+        made.add(self)
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
             setattr(self, attribute, getattr(function, attribute, None))
 

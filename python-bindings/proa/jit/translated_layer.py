@@ -183,10 +183,14 @@ def _persistables(programs, info):
             if value is None:
                 continue
             known = found.get(name)
+            if isinstance(known, Parameter):
+                _core.mark_parameter(program, name, True)
             if known is not None and list(known.shape) == list(value.shape) and known.dtype == value.dtype:
                 program.bind(name, known)
                 continue
-            found[name] = _dressed(name, value, info.get(name), name in named)
+            found[name] = known = _dressed(name, value, info.get(name), name in named)
+            if isinstance(known, Parameter):
+                _core.mark_parameter(program, name, True)
     return dict(sorted(found.items()))
 
 

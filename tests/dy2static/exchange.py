@@ -1,0 +1,209 @@
+"""Run by real Paddle and by Proa (as paddle): saves models with jit.save, loads the other side's, fine-tunes.
+
+python exchange.py SIDE ACTION FOLDER MODEL…   SIDE: paddle | proa; ACTION: save | load | tune | eager
+Prints one JSON object: model -> result.
+"""
+import json
+import os
+import sys
+import warnings
+
+warnings.simplefilter("ignore")
+SIDE, ACTION, FOLDER = sys.argv[1:4]
+if SIDE == "proa":
+    import proa
+    proa.install_as_paddle()
+
+import numpy as np  # noqa: E402
+import paddle  # noqa: E402
+from paddle.static import InputSpec  # noqa: E402
+
+nn, models = paddle.nn, paddle.vision.models
+
+
+class Bert(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(50, 16), nn.Embedding(12, 16)
+        self.norm = nn.LayerNorm(16)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, activation="gelu")
+        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.pooler = nn.Linear(16, 16)
+
+    def forward(self, ids, mask):
+        place = paddle.arange(ids.shape[1]).unsqueeze(0)
+        x = self.norm(self.words(ids) + self.places(place))
+        x = self.encoder(x, ((1 - mask) * -1e4).unsqueeze([1, 2]))
+        return x, paddle.tanh(self.pooler(x[:, 0]))
+
+
+class Gpt(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 16)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, normalize_before=True)
+        self.decoder = nn.TransformerEncoder(layer, 2)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        mask = paddle.triu(paddle.full([n, n], -1e9), 1)
+        return paddle.matmul(self.decoder(self.words(ids), mask), self.words.weight, transpose_y=True)
+
+
+class BiLstm(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 8)
+        self.lstm = nn.LSTM(8, 6, direction="bidirect")
+        self.out = nn.Linear(12, 3)
+
+    def forward(self, ids):
+        y, (h, _) = self.lstm(self.words(ids))
+        return self.out(y.max(axis=1)), h
+
+
+class BreakingFor(nn.Layer):
+    """An exported for with a break (PaddlePaddle/Paddle#40645), an if and a while."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = x
+        for i in range(6):
+            y = self.fc(y)
+            if y.abs().sum() < 1.0:
+                break
+        if y.mean() > 0:
+            z = y * 2
+        else:
+            z = y - 1
+        while z.abs().sum() < 50:
+            z = z * 2
+        return z
+
+
+class Seq2Seq(nn.Layer):
+    """Greedy decoding until every row has ended, or 8 words."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(12, 8)
+        self.encoder, self.cell = nn.GRU(8, 8), nn.GRUCell(8, 8)
+        self.out = nn.Linear(8, 12)
+
+    def forward(self, ids):
+        _, h = self.encoder(self.words(ids))
+        h = h[0]
+        word = paddle.zeros_like(ids[:, 0])
+        score = paddle.zeros_like(h[:, 0])
+        n = paddle.zeros([1], "int64")
+        while n < 8 and score.min() > -12.0:
+            y, h = self.cell(self.words(word), h)
+            p = nn.functional.log_softmax(self.out(y))
+            word = p.argmax(-1)
+            score = score + p.max(-1)
+            n = n + 1
+        return word, score, n
+
+
+def floats(*dims):
+    return np.random.RandomState(1).rand(*dims).astype("float32")
+
+
+def ints(high, *dims):
+    return np.random.RandomState(2).randint(0, high, dims).astype("int64")
+
+
+IDS = InputSpec([None, None], "int64", "ids")
+MODELS = {
+    "lenet": (models.LeNet, [InputSpec([None, 1, 28, 28])], [floats(2, 1, 28, 28)]),
+    "resnet50": (lambda: models.resnet50(num_classes=10), [InputSpec([None, 3, None, None], name="image")],
+                 [floats(1, 3, 64, 64)]),
+    "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=10, scale=0.5), [InputSpec([None, 3, 64, 64])],
+                     [floats(2, 3, 64, 64)]),
+    "mobilenet_v3": (lambda: models.mobilenet_v3_small(num_classes=10, scale=0.5), [InputSpec([None, 3, 64, 64])],
+                     [floats(2, 3, 64, 64)]),
+    "bert": (Bert, [IDS, InputSpec([None, None], "float32", "mask")], [ints(50, 2, 7), np.ones((2, 7), "float32")]),
+    "gpt": (Gpt, [IDS], [ints(50, 2, 5)]),
+    "bilstm": (BiLstm, [IDS], [ints(20, 2, 5)]),
+    "breaking_for": (BreakingFor, [InputSpec([None, 4])], [floats(2, 4)]),
+    "seq2seq": (Seq2Seq, [IDS], [ints(12, 2, 5)]),
+}
+
+
+def numbers(outs):
+    outs = outs if isinstance(outs, (list, tuple)) else [outs]
+    return [out.numpy() for out in outs]
+
+
+def apart(path, got):
+    """The largest difference from what the saving side computed, relative to its range."""
+    kept = np.load(path + ".npz")
+    kept = [kept[name] for name in kept.files]
+    assert len(kept) == len(got), f"{len(kept)} outputs became {len(got)}"
+    return max(float(np.abs(a.astype("float64") - b).max() / max(1e-9, np.abs(a).max())) for a, b in zip(kept, got))
+
+
+def save(path, make, specs, args):
+    paddle.seed(7)
+    net = make()
+    net.eval()
+    np.savez(path + ".npz", *numbers(net(*map(paddle.to_tensor, args))))
+    net.train()
+    if SIDE == "paddle":  # its default front end does not save
+        paddle.jit.save(paddle.jit.to_static(net, input_spec=specs, full_graph=True), path)
+    else:
+        paddle.jit.save(net, path, input_spec=specs)
+    return True
+
+
+def load(path, make, specs, args):
+    found = {"jit": apart(path, numbers(paddle.jit.load(path)(*map(paddle.to_tensor, args))))}
+    if SIDE == "paddle":
+        config = paddle.inference.Config(path + ".pdmodel", path + ".pdiparams")
+        config.disable_glog_info()
+        predictor = paddle.inference.create_predictor(config)
+        for name, value in zip(predictor.get_input_names(), args):
+            predictor.get_input_handle(name).copy_from_cpu(value)
+        predictor.run()
+        found["predictor"] = apart(path, [predictor.get_output_handle(name).copy_to_cpu()
+                                          for name in predictor.get_output_names()])
+    return found
+
+
+def tune(path, make, specs, args):
+    """Ten steps' losses of the loaded program (eager: of the network itself)."""
+    if ACTION == "eager":
+        paddle.seed(7)
+        net = make()
+    else:
+        net = paddle.jit.load(path)
+    net.train()
+    optimizer = paddle.optimizer.Momentum(0.001, parameters=net.parameters())
+    losses = []
+    for _ in range(10):
+        out = net(*map(paddle.to_tensor, args))
+        out = out[0] if isinstance(out, (list, tuple)) else out
+        loss = (out * out).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        losses.append(float(loss))
+    return losses
+
+
+def main():
+    os.makedirs(FOLDER, exist_ok=True)
+    results = {}
+    for name in sys.argv[4:]:
+        action = {"save": save, "load": load, "tune": tune, "eager": tune}[ACTION]
+        try:
+            results[name] = action(os.path.join(FOLDER, name), *MODELS[name])
+        except Exception as error:
+            results[name] = f"{type(error).__name__}: {error}"
+    print(json.dumps(results))
+
+
+main()

@@ -1,0 +1,70 @@
+"""Models saved here are loaded by real Paddle (jit.load and the predictor), and the other way round; loaded ones are
+fine-tuned with the losses of real Paddle's own training. (Real Paddle 2.6.2 itself gives a loaded layer no gradients.)"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import conftest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ORACLE = conftest.ROOT / ".venv-oracle" / "bin" / "python"
+PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "bilstm"]
+CONTROL = ["breaking_for", "seq2seq"]
+TUNED = ["lenet", "gpt", "bilstm"]
+
+pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="real Paddle is not installed")
+
+
+def run(side, action, folder, names):
+    env = dict(os.environ, PYTHONPATH=conftest.PACKAGE if side == "proa" else "", GLOG_minloglevel="3")
+    done = subprocess.run([str(ORACLE) if side == "paddle" else sys.executable, str(HERE / "exchange.py"), side, action,
+                           str(folder), *names], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ours")
+    return folder, run("proa", "save", folder, PLAIN + CONTROL)
+
+
+@pytest.fixture(scope="session")
+def theirs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("theirs")
+    return folder, run("paddle", "save", folder, PLAIN)
+
+
+def check(results, limit=1e-5):
+    for name, found in results.items():
+        assert isinstance(found, dict), f"{name}: {found}"
+        for how, apart in found.items():
+            assert apart < limit, f"{name}, {how}: {apart}"
+
+
+def test_saved_here(ours):
+    folder, saved = ours
+    assert all(one is True for one in saved.values()), saved
+    check(run("proa", "load", folder, PLAIN + CONTROL))
+
+
+def test_paddle_loads_ours(ours):
+    check(run("paddle", "load", ours[0], PLAIN + CONTROL))
+
+
+def test_theirs_load_here(theirs):
+    folder, saved = theirs
+    assert all(one is True for one in saved.values()), saved
+    check(run("proa", "load", folder, PLAIN))
+
+
+def test_fine_tuning(theirs):
+    tuned, eager = run("proa", "tune", theirs[0], TUNED), run("paddle", "eager", theirs[0], TUNED)
+    for name in TUNED:
+        assert isinstance(tuned[name], list), f"{name}: {tuned[name]}"
+        assert tuned[name] == pytest.approx(eager[name], rel=1e-4), name
+        assert tuned[name][-1] != tuned[name][0]
