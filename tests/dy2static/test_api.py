@@ -380,3 +380,28 @@ def test_amp_is_part_of_the_key():
     with paddle.amp.auto_cast(dtype="bfloat16"):
         assert f(x).dtype == paddle.bfloat16
     assert f(x).dtype == paddle.float32
+
+
+def test_a_new_buffer_is_seen():
+    net = paddle.jit.to_static(make())
+    x = tensor(3, 4)
+    net(x)
+    net.calls = paddle.full([1], 40.0)
+    net(x), net(x)
+    assert float(net.calls) == 42
+
+
+def test_one_sublayer_in_evaluation():
+    net, twin = paddle.jit.to_static(make(dropout=0.5)), make(dropout=0.5)
+    x = tensor(30, 4)
+    net(x)
+    net.drop.eval(), twin.drop.eval()
+    assert np.array_equal(net(x).numpy(), net(x).numpy())
+    assert np.array_equal(net(x).numpy(), twin(x).numpy())
+
+
+def test_dims_and_dtypes_do_not_mix():
+    f = paddle.jit.to_static(lambda a, b: a.sum() + b.sum())
+    for dims in (([2], [3, 1]), ([2, 3], [1]), ([2], [3, 1])):
+        a, b = tensor(*dims[0]), tensor(*dims[1], seed=1)
+        assert np.allclose(f(a, b).numpy(), (a.sum() + b.sum()).numpy())

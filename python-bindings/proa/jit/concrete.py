@@ -116,9 +116,11 @@ class Concrete:
 
     def call(self, tensors):
         """The function's result for these tensors."""
-        results = self.compiled.call(tensors)
+        results = (self._compiled or self.compiled).call(tensors)
         if self.assigned:
             self._assign(results[self.count:])
+        if self.structure is trees.LEAF and self.leaves[0] is None:
+            return results[0]
         results = iter(results)
         return trees.build(self.structure, iter([next(results) if leaf is None else leaf[0] for leaf in self.leaves]))
 

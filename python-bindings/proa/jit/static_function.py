@@ -6,11 +6,13 @@ from collections import OrderedDict
 
 from .. import _core
 from ..amp.auto_cast import state as amp_state
+from ..nn.layer.layers import changes
 from .concrete import Concrete
 from .dy2static.runtime.calls import converted
 from .dy2static.transform import convert_code, convert_function
 from .signature import Signature
 
+_is_capturing, _is_recording = _core.is_capturing, _core.is_recording
 _KEPT = 128  # programs a function keeps
 made = weakref.WeakSet()
 
@@ -31,6 +33,7 @@ class StaticFunction:
         self._converted = self._signature_ = self._layers_ = None
         self._programs = OrderedDict()
         self._held = None
+        self._quick, self._changes = {}, -1  # programs by _quick_key, while no layer has changed since
         self._plain = False  # it could not be captured, and was to run anyway
         self._name = name or function.__name__
         made.add(self)
@@ -115,16 +118,26 @@ class StaticFunction:
                         seen.add(id(layer))
                         found.append(layer)
             self._programs.clear()
+            self._quick.clear()
             self._layers_, self._held = found, _parts(found)
         return self._layers_
 
     # calling
 
     def __call__(self, *args, **kwargs):
+        if _is_capturing():
+            if not Switch.on or self._plain:
+                return self.dygraph_function(*args, **kwargs)
+            return self._inline()(*args, **kwargs)
+        if not kwargs and self._quick and self._changes == changes[0] and Switch.on:
+            found = self._quick.get(_quick_key(args))
+            if found is not None:
+                return found.call(list(args))
         if not Switch.on or self._plain:
             return self.dygraph_function(*args, **kwargs)
-        if _core.is_capturing():
-            return self._inline()(*args, **kwargs)
+        return self._called(args, kwargs)
+
+    def _called(self, args, kwargs):
         if self._full_graph:
             concrete, tensors = self._find(args, kwargs)
             return concrete.call(tensors)
@@ -141,7 +154,19 @@ class StaticFunction:
     def _find(self, args, kwargs):
         """The Concrete for a call, and the tensors to feed."""
         bound = self._signature.bind(args, kwargs)
-        return self._concrete(bound), bound.tensors
+        found = self._concrete(bound)
+        if not kwargs and len(args) == len(bound.tensors):
+            self._remember(args, found)
+        return found, bound.tensors
+
+    def _remember(self, args, found):
+        """The next call with tensors like these is short."""
+        key = _quick_key(args)
+        if key is not None:
+            if self._changes != changes[0]:
+                self._quick.clear()
+                self._changes = changes[0]
+            self._quick[key] = found
 
     def _mode(self):
         return (tuple([layer.training for layer in self._layers()]), _core.is_recording(), amp_state.level,
@@ -158,6 +183,7 @@ class StaticFunction:
             self._programs[key] = found
             if len(self._programs) > _KEPT:
                 self._programs.popitem(last=False)
+                self._quick.clear()
         return found
 
     # what people look at
@@ -236,8 +262,20 @@ class StaticFunction:
 
 
 def _parts(layers):
-    """What identifies the layers' sublayers and parameters."""
-    return [id(one) for layer in layers for one in (*layer._sub_layers.values(), *layer._parameters.values())]
+    """What identifies the layers' sublayers, parameters and buffers."""
+    return [id(one) for layer in layers
+            for one in (*layer._sub_layers.values(), *layer._parameters.values(), *layer._buffers.values())]
+
+
+def _quick_key(args):
+    """What a call of tensors alone depends on, besides the layers; None if there are other arguments."""
+    key = [_is_recording(), amp_state.level, amp_state.dtype, _core.get_default_dtype()]
+    for one in args:
+        if type(one) is not _core.Tensor:
+            return None
+        key.append(one.dtype)  # between two shapes, so that they do not run together
+        key += one.shape
+    return tuple(key)
 
 
 class _Methods(dict):

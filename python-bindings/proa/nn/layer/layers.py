@@ -15,6 +15,7 @@ _CASE = re.compile(r"(.)([A-Z][a-z]+)"), re.compile(r"([a-z])([A-Z])")
 _REGISTRIES = ("_parameters", "_sub_layers", "_buffers", "_forward_pre_hooks", "_forward_post_hooks")
 _FLOATING = frozenset(("float16", "bfloat16", "float32", "float64"))
 _set = object.__setattr__
+changes = [0]  # grows when a layer's mode, or a parameter, sublayer or buffer of one, is set: programs hold these
 
 
 def _snake(name):
@@ -160,6 +161,7 @@ class Layer(_core.LayerBase):
         if parameter is not None and not isinstance(parameter, Parameter):
             raise TypeError(f"add_parameter: parameter must be a Parameter, got {type(parameter).__name__}")
         self._parameters[name] = parameter
+        changes[0] += 1
         return parameter
 
     def add_sublayer(self, name, sublayer):
@@ -169,6 +171,7 @@ class Layer(_core.LayerBase):
         if self._sub_layers is None:
             raise ValueError(f"super().__init__() must run before a sublayer is added to {type(self).__name__}")
         self._sub_layers[name] = sublayer
+        changes[0] += 1
         return sublayer
 
     def register_buffer(self, name, tensor, persistable=True):
@@ -177,6 +180,7 @@ class Layer(_core.LayerBase):
         if tensor is not None and not isinstance(tensor, _core.Tensor):
             raise TypeError(f"register_buffer: tensor must be a Tensor, got {type(tensor).__name__}")
         self._buffers[name] = tensor
+        changes[0] += 1
         if persistable:
             self._non_persistable_buffer_names_set.discard(name)
         else:
@@ -396,11 +400,13 @@ class Layer(_core.LayerBase):
                 raise TypeError(f"{type(self).__name__}.{name} is a parameter: it takes a Parameter or None, got "
                                 f"{type(value).__name__}")
             params[name] = None
+            changes[0] += 1
         elif name in layers:
             if value is not None:
                 raise TypeError(f"{type(self).__name__}.{name} is a sublayer: it takes a Layer or None, got "
                                 f"{type(value).__name__}")
             layers[name] = None
+            changes[0] += 1
         elif isinstance(value, _core.Tensor):
             if isinstance(getattr(type(self), name, None), property):
                 _set(self, name, value)
@@ -413,13 +419,17 @@ class Layer(_core.LayerBase):
                 raise TypeError(f"{type(self).__name__}.{name} is a buffer: it takes a Tensor or None, got "
                                 f"{type(value).__name__}")
             buffers[name] = None
+            changes[0] += 1
         else:
             _set(self, name, value)
+            if name == "training":
+                changes[0] += 1
 
     def _claim(self, name, value, registry, *others):
         if isinstance(getattr(type(self), name, None), property):
             _set(self, name, value)
             return
+        changes[0] += 1
         self.__dict__.pop(name, None)
         for other in others:
             other.pop(name, None)
@@ -429,6 +439,7 @@ class Layer(_core.LayerBase):
         for registry in (self._parameters, self._sub_layers, self._buffers):
             if registry is not None and name in registry:
                 del registry[name]
+                changes[0] += 1
                 self._non_persistable_buffer_names_set.discard(name)
                 return
         object.__delattr__(self, name)
