@@ -405,3 +405,17 @@ def test_dims_and_dtypes_do_not_mix():
     for dims in (([2], [3, 1]), ([2, 3], [1]), ([2], [3, 1])):
         a, b = tensor(*dims[0]), tensor(*dims[1], seed=1)
         assert np.allclose(f(a, b).numpy(), (a.sum() + b.sum()).numpy())
+
+
+def test_gradients_inside():
+    @paddle.jit.to_static
+    def slope(x):
+        y = (x * x * x).sum()
+        d, = paddle.grad(y, x, create_graph=True)
+        return (d * d).sum()
+    x = tensor(3)
+    x.stop_gradient = False
+    out = slope(x)
+    out.backward()
+    assert np.allclose(float(out), (9 * x.numpy() ** 4).sum(), rtol=1e-5)
+    assert np.allclose(x.grad.numpy(), 36 * x.numpy() ** 3, rtol=1e-5)

@@ -71,14 +71,16 @@ class Concrete:
         """What the capture calls: the function on variables; its tensors, and the buffers that it assigned."""
         state = LayerState(self.layers)
         for variable, feed in zip(variables, self.feeds):
-            if feed.stop_gradient:
-                variable.stop_gradient = True
+            if feed.stop_gradient or "float" in str(variable.dtype) and self.training:
+                variable.stop_gradient = feed.stop_gradient  # a gradient taken inside is one of the program's ops
+        was = _core.set_recording(self.training)
         try:
             result = self.signature.call(self.function, self.bound, variables)
             leaves = []
             self.structure = trees.flatten(result, leaves)
             self.assigned, values = state.collect()
         finally:
+            _core.set_recording(was)
             state.restore()
         self.leaves = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves]
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
