@@ -1,6 +1,6 @@
-/* Factorisations through the LAPACK that OpenBLAS carries, in the matrices' own precision: large matrices
- * only, one after the other, each on all threads. LAPACK stores columns: a row-major matrix is its transpose
- * there. May use core only. */
+/* Factorisations through the LAPACK that OpenBLAS carries, in the matrices' own precision. LAPACK stores
+ * columns: a row-major matrix is its transpose there. Batches of small matrices are spread over threads,
+ * large matrices take all threads one after the other. May use core only. */
 #include "ops/linalg/linalg.h"
 
 #include <cblas.h>
@@ -33,10 +33,74 @@ static proa_status prepare_for(int64_t least, int64_t m, int64_t n, const proa_t
         return prepare_for(least, linalg_rows(a->x), linalg_columns(a->x), a->x); \
     }
 
-static void use_threads(void)
+static void use_threads(int wanted)
 {
-    int wanted = proa_threads();
     if (openblas_get_num_threads() != wanted) openblas_set_num_threads(wanted);
+}
+
+/* ---- batches over threads ------------------------------------------------------------------- */
+
+enum { SPREAD_SLOTS = 64, SPREAD_TENSORS = 8, SPREAD_ARGS = 256 };
+
+/* An op over its whole batch, all of whose tensors begin with the same batch dims. */
+typedef proa_status (*whole_batch)(const void *args);
+
+typedef struct spread {
+    const proa_op *op;
+    const void *args;
+    whole_batch run;
+    int batch_dims;
+    int64_t count, slots;
+    bool failed[SPREAD_SLOTS];
+} spread;
+
+/* Matrices [begin, end) of the batch as a call of its own: the same args, with windows for tensors. */
+static proa_status run_part(const spread *s, int64_t begin, int64_t end)
+{
+    _Alignas(16) char args[SPREAD_ARGS];
+    proa_tensor windows[SPREAD_TENSORS];
+    memcpy(args, s->args, s->op->args_size);
+    for (int i = 0, n = 0; i < s->op->n_fields; i++) {
+        const proa_field *f = &s->op->fields[i];
+        if (f->kind != PROA_FIELD_TENSOR) continue;
+        proa_tensor **at = proa_field_tensor(f, args), *w = &windows[n++];
+        if (proa__absent(*at) || (*at)->numel == 0) continue;
+        *w = (proa_tensor){.dtype = (*at)->dtype, .ndim = (int8_t)((*at)->ndim - s->batch_dims + 1)};
+        int64_t each = 1;
+        for (int d = 1; d < w->ndim; d++) each *= w->shape[d] = (*at)->shape[s->batch_dims + d - 1];
+        w->shape[0] = end - begin, w->numel = each * (end - begin);
+        w->data = (*at)->data + begin * each * (int64_t)proa_dtype_size((proa_dtype)w->dtype);
+        *at = w;
+    }
+    return s->run(args);
+}
+
+static void run_parts(int64_t begin, int64_t end, void *context)
+{
+    spread *s = context;
+    for (int64_t i = begin; i < end; i++) {
+        s->failed[i] = run_part(s, i * s->count / s->slots, (i + 1) * s->count / s->slots) != PROA_OK;
+        if (s->failed[i]) proa_clear_error(); /* perhaps another thread's: see run_spread */
+    }
+}
+
+static proa_status run_spread(const proa_op *op, const void *args, const proa_tensor *x, whole_batch run)
+{
+    int64_t m = linalg_rows(x), n = linalg_columns(x), threads = proa_threads();
+    spread s = {.op = op, .args = args, .run = run, .batch_dims = x->ndim - 2, .count = linalg_count(x, 2)};
+    s.slots = threads < s.count ? threads : s.count;
+    if (s.slots > SPREAD_SLOTS) s.slots = SPREAD_SLOTS;
+    double work = (double)s.count * (double)m * (double)n * (double)linalg_least(m, n);
+    if (s.slots < 2 || m * n > 128 * 128 || work < 1e4 || op->args_size > SPREAD_ARGS) s.slots = 1;
+    if (s.slots > 1) {
+        bool failed = false;
+        use_threads(1);
+        proa__parallel(s.slots, 1, run_parts, &s);
+        for (int64_t i = 0; i < s.slots; i++) failed = failed || s.failed[i];
+        if (!failed) return PROA_OK;
+    } /* what failed fails again here, and says so on this thread */
+    use_threads((int)threads);
+    return run(args);
 }
 
 /* Memory for `elements` numbers, checked. */
@@ -113,44 +177,58 @@ static proa_status stopped_at(const char *op, blasint info, int64_t index)
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-#define REAL_KERNEL(op, least, ...)                             \
-    PREPARE(op, least, __VA_ARGS__)                             \
+#define SPREAD_KERNEL(op, least, condition, RUN)                   \
+    PREPARE(op, least, condition)                                  \
+    static proa_status op##_whole(const void *args)                \
+    {                                                              \
+        const proa_##op##_args *a = args;                          \
+        RUN(op)                                                    \
+    }                                                              \
+    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)    \
+    {                                                              \
+        return run_spread(proa_find_op(#op), a, a->x, op##_whole); \
+    }
+#define PLAIN_KERNEL(op, RUN)                                   \
+    PREPARE(op, SMALL, true)                                    \
     PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
     {                                                           \
-        use_threads();                                          \
-        return a->x->dtype == PROA_F32 ? op##_s(a) : op##_d(a); \
+        use_threads(proa_threads());                            \
+        RUN(op)                                                 \
     }
-REAL_KERNEL(cholesky, SMALL, true)
-REAL_KERNEL(triangular_solve, SMALL, true)
-REAL_KERNEL(matrix_power, SMALL, a->n > 0)
-REAL_KERNEL(lu, SMALL, true)
-REAL_KERNEL(qr, SMALL, true)
-REAL_KERNEL(svd, SMALL_SPECTRUM, true)
-REAL_KERNEL(matrix_rank, SMALL_SPECTRUM, !a->hermitian && proa__absent(a->tol_tensor))
-REAL_KERNEL(lstsq, SMALL_SPECTRUM, a->y->numel > 0)
 
-#define ANY_KERNEL(op, least, RUN)                              \
-    PREPARE(op, least, true)                                    \
-    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
-    {                                                           \
-        use_threads();                                          \
-        switch (a->x->dtype) {                                  \
-        case PROA_F32: return RUN(s);                           \
-        case PROA_F64: return RUN(d);                           \
-        case PROA_C64: return RUN(c);                           \
-        default: return RUN(z);                                 \
-        }                                                       \
+#define RUN_REAL(op) return a->x->dtype == PROA_F32 ? op##_s(a) : op##_d(a);
+#define RUN_ANY(call)              \
+    switch (a->x->dtype) {         \
+    case PROA_F32: return call(s); \
+    case PROA_F64: return call(d); \
+    case PROA_C64: return call(c); \
+    default: return call(z);       \
     }
-#define RUN_INVERSE(p) inverse_##p(a)
-#define RUN_SOLVE(p) solve_##p(a)
-#define RUN_EIGH(p) eigh_##p("eigh", a->x, a->UPLO == PROA_UPLO_U, a->eigenvalues, a->eigenvectors)
-#define RUN_EIGVALSH(p) \
+#define CALL_INVERSE(p) inverse_##p(a)
+#define CALL_SOLVE(p) solve_##p(a)
+#define CALL_EIGH(p) eigh_##p("eigh", a->x, a->UPLO == PROA_UPLO_U, a->eigenvalues, a->eigenvectors)
+#define CALL_EIGVALSH(p) \
     eigh_##p("eigvalsh", a->x, a->UPLO == PROA_UPLO_U, a->eigenvalues, a->is_test ? NULL : a->eigenvectors)
-#define RUN_EIG(p) eig_##p("eig", a->x, a->eigenvalues, a->eigenvectors)
-#define RUN_EIGVALS(p) eig_##p("eigvals", a->x, a->out, NULL)
-ANY_KERNEL(inverse, SMALL, RUN_INVERSE)
-ANY_KERNEL(solve, SMALL, RUN_SOLVE)
-ANY_KERNEL(eigh, SMALL_SPECTRUM, RUN_EIGH)
-ANY_KERNEL(eigvalsh, SMALL_SPECTRUM, RUN_EIGVALSH)
-ANY_KERNEL(eig, SMALL_SPECTRUM, RUN_EIG)
-ANY_KERNEL(eigvals, SMALL_SPECTRUM, RUN_EIGVALS)
+#define CALL_EIG(p) eig_##p("eig", a->x, a->eigenvalues, a->eigenvectors)
+#define CALL_EIGVALS(p) eig_##p("eigvals", a->x, a->out, NULL)
+#define RUN_INVERSE(op) RUN_ANY(CALL_INVERSE)
+#define RUN_SOLVE(op) RUN_ANY(CALL_SOLVE)
+#define RUN_EIGH(op) RUN_ANY(CALL_EIGH)
+#define RUN_EIGVALSH(op) RUN_ANY(CALL_EIGVALSH)
+#define RUN_EIG(op) RUN_ANY(CALL_EIG)
+#define RUN_EIGVALS(op) RUN_ANY(CALL_EIGVALS)
+
+PLAIN_KERNEL(triangular_solve, RUN_REAL)
+PLAIN_KERNEL(solve, RUN_SOLVE)
+SPREAD_KERNEL(cholesky, SMALL, true, RUN_REAL)
+SPREAD_KERNEL(inverse, SMALL, true, RUN_INVERSE)
+SPREAD_KERNEL(matrix_power, SMALL, a->n > 0, RUN_REAL)
+SPREAD_KERNEL(lu, SMALL, true, RUN_REAL)
+SPREAD_KERNEL(qr, SMALL, true, RUN_REAL)
+SPREAD_KERNEL(svd, SMALL_SPECTRUM, true, RUN_REAL)
+SPREAD_KERNEL(matrix_rank, SMALL_SPECTRUM, !a->hermitian && proa__absent(a->tol_tensor), RUN_REAL)
+SPREAD_KERNEL(lstsq, SMALL_SPECTRUM, a->y->numel > 0, RUN_REAL)
+SPREAD_KERNEL(eigh, SMALL_SPECTRUM, true, RUN_EIGH)
+SPREAD_KERNEL(eigvalsh, SMALL_SPECTRUM, true, RUN_EIGVALSH)
+SPREAD_KERNEL(eig, SMALL_SPECTRUM, true, RUN_EIG)
+SPREAD_KERNEL(eigvals, SMALL_SPECTRUM, true, RUN_EIGVALS)

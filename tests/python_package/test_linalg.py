@@ -133,3 +133,21 @@ def test_outputs_that_are_not_used_have_gradients_of_zero(name, shape):
         return x.grad.numpy()
     for used in range({"svd": 3}.get(name, 2)):
         assert np.allclose(gradients(used, False), gradients(used, True), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(300, 6, 6), (64, 40, 40), (9, 33, 50)])
+def test_a_batch_is_its_matrices_one_by_one(shape):
+    """Batches are spread over threads: parts of them, and errors, must be those of the whole."""
+    a = np.random.RandomState(2).standard_normal(shape)
+    functions = [la.svd, la.qr, lambda x: la.lu(x, get_infos=True), la.matrix_rank, lambda x: la.lstsq(x, x[..., :2])]
+    if shape[-1] == shape[-2]:
+        functions += [la.inv, la.eigh, la.eig, la.eigvals, la.eigvalsh, lambda x: la.matrix_power(x, 3)]
+    for function in functions:
+        whole = function(paddle.to_tensor(a))
+        for i in (0, shape[0] // 2, shape[0] - 1):
+            one = function(paddle.to_tensor(a[i:i + 1]))
+            for w, o in zip(*[v if isinstance(v, (tuple, list)) else [v] for v in (whole, one)]):
+                assert 0 in w.shape or np.allclose(w.numpy()[i], o.numpy()[0], rtol=1e-7, atol=1e-9)
+    a[shape[0] - 2] = np.nan
+    with pytest.raises(ValueError, match=f"NaN or infinity: matrix {shape[0] - 2}"):
+        la.svd(paddle.to_tensor(a))
