@@ -172,3 +172,34 @@ PROA_KERNEL(assign_value_cpu, assign_value)
     else if (a->out->numel) proa__convert(d, a->out->data, PROA_I64, a->int_values.at, a->out->numel);
     return PROA_OK;
 }
+
+/* ---- places of triangles ---- */
+
+/* Row by row: the columns up to the diagonal (lower), or from it on. */
+static proa_status list_triangle(proa_tensor *out, int64_t rows, int64_t columns, int64_t offset, bool lower)
+{
+    int64_t n = out->shape[1], k = 0;
+    if (offset < -rows) offset = -rows;
+    if (offset > columns) offset = columns;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t edge = i + offset, from = lower || edge < 0 ? 0 : edge, to = columns;
+        if (lower && edge + 1 < columns) to = edge + 1;
+        for (int64_t j = from; j < to; j++, k++) {
+            int64_t pair[2] = {i, j};
+            for (int p = 0; p < 2; p++)
+                if (out->dtype == PROA_I32) ((int32_t *)(void *)out->data)[p * n + k] = (int32_t)pair[p];
+                else ((int64_t *)(void *)out->data)[p * n + k] = pair[p];
+        }
+    }
+    return PROA_OK;
+}
+
+PROA_KERNEL(tril_indices_cpu, tril_indices)
+{
+    return list_triangle(a->out, a->rows, a->cols, a->offset, true);
+}
+
+PROA_KERNEL(triu_indices_cpu, triu_indices)
+{
+    return list_triangle(a->out, a->rows, a->cols, a->offset, false);
+}

@@ -163,3 +163,42 @@ proa_status assign_value_infer(const proa_assign_value_args *a, proa_assign_valu
     return OP_FAIL("assign_value", INVALID_ARGUMENT, "values", "has %lld entries, but shape %s needs %lld",
                    (long long)given, proa__shape_text(m->out.shape, m->out.ndim), (long long)n);
 }
+
+/* How many of the elements lie on or below the diagonal `offset` above the main one. */
+static int64_t below_diagonal(int64_t rows, int64_t columns, int64_t offset)
+{
+    int64_t n = 0;
+    if (offset >= columns) return rows * columns;
+    for (int64_t i = offset < 0 ? -offset : 0; i < rows; i++) {
+        if (i + offset + 1 >= columns) return n + (rows - i) * columns;
+        n += i + offset + 1;
+    }
+    return n;
+}
+
+static proa_status indices_infer(const char *who, int64_t rows, int64_t columns, int64_t offset,
+                                 proa_dtype dtype, bool lower, proa_meta *m)
+{
+    int64_t whole;
+    if (rows < 0 || columns < 0 || __builtin_mul_overflow(rows, columns, &whole))
+        return OP_FAIL(who, INVALID_ARGUMENT, rows < 0 ? "rows" : "cols",
+                       "is %lld; expected 0 or more, and no overflow",
+                       (long long)(rows < 0 ? rows : columns));
+    PROA_TRY(proa__check_dtype(who, dtype, 1u << PROA_I32 | 1u << PROA_I64));
+    if (offset < -rows) offset = -rows;
+    if (offset > columns) offset = columns;
+    int64_t n =
+        lower ? below_diagonal(rows, columns, offset) : whole - below_diagonal(rows, columns, offset - 1);
+    *m = (proa_meta){.dtype = dtype, .ndim = 2, .shape = {2, n}};
+    return PROA_OK;
+}
+
+proa_status tril_indices_infer(const proa_tril_indices_args *a, proa_tril_indices_metas *m)
+{
+    return indices_infer("tril_indices", a->rows, a->cols, a->offset, a->dtype, true, &m->out);
+}
+
+proa_status triu_indices_infer(const proa_triu_indices_args *a, proa_triu_indices_metas *m)
+{
+    return indices_infer("triu_indices", a->rows, a->cols, a->offset, a->dtype, false, &m->out);
+}

@@ -32,3 +32,11 @@ def tril(x, diagonal=0):
 
 def triu(x, diagonal=0):
     return paddle.triu(x, diagonal)
+
+
+def tril_indices(rows, cols, offset=0, dtype="I64"):
+    return paddle.tril_indices(rows, cols, offset, "int32" if dtype == "I32" else "int64")
+
+
+def triu_indices(rows, cols, offset=0, dtype="I64"):
+    return paddle.triu_indices(rows, cols, offset, "int32" if dtype == "I32" else "int64")

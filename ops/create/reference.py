@@ -41,3 +41,11 @@ def triu(x, diagonal=0):
 
 def assign_value(shape, dtype, values=(), int_values=()):
     return np.array(values or int_values).astype(_DTYPES[dtype]).reshape(shape)
+
+
+def tril_indices(rows, cols, offset=0, dtype="I64"):
+    return np.stack(np.tril_indices(rows, offset, cols)).astype(np.int32 if dtype == "I32" else np.int64)
+
+
+def triu_indices(rows, cols, offset=0, dtype="I64"):
+    return np.stack(np.triu_indices(rows, offset, cols)).astype(np.int32 if dtype == "I32" else np.int64)

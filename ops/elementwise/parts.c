@@ -123,3 +123,10 @@ proa_status polygamma_infer(const proa_polygamma_args *a, proa_polygamma_metas *
     m->out = proa_meta_of(a->x);
     return PROA_OK;
 }
+
+/* increment's out is a new value of x's variable. */
+proa_status scale_read_increment(proa_wire_reader *r)
+{
+    return proa_wire_result(r, "Out",
+                            proa_scale(proa_wire_input(r, "X"), .bias = proa_wire_float(r, "step", 1)));
+}

@@ -71,6 +71,18 @@ proa_status repeat_interleave_grad_vjp(const proa_repeat_interleave_grad_args *a
     return proa_error();
 }
 
+/* Paddle looks for RepeatsTensor even where it is empty. */
+proa_status repeat_interleave_write(const void *args, proa_wire_writer *w)
+{
+    const proa_repeat_interleave_args *a = args;
+    PROA_TRY(proa_wire_op(w, "repeat_interleave"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_input(w, "RepeatsTensor", a->repeats_tensor));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_int(w, "Repeats", PROA_WIRE_INT, a->repeats));
+    return proa_wire_put_int(w, "dim", PROA_WIRE_INT, a->axis);
+}
+
 proa_status repeat_interleave_grad_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *d_out = proa_wire_input(r, "Out@GRAD");
@@ -89,7 +101,7 @@ proa_status repeat_interleave_grad_write(const void *args, proa_wire_writer *w)
     if (!x) return proa_error();
     PROA_TRY(proa_wire_op(w, "repeat_interleave_grad"));
     PROA_TRY(proa_wire_put_input(w, "X", x));
-    if (is_given(a->repeats_tensor)) PROA_TRY(proa_wire_put_input(w, "RepeatsTensor", a->repeats_tensor));
+    PROA_TRY(proa_wire_put_input(w, "RepeatsTensor", a->repeats_tensor));
     PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
     PROA_TRY(proa_wire_put_output(w, "X@GRAD", a->d_x));
     PROA_TRY(proa_wire_put_int(w, "Repeats", PROA_WIRE_INT, a->repeats));

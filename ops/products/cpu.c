@@ -1,8 +1,11 @@
 /* Kernels of cross and kron, in int64, double or complex double whatever the dtype: elements pass through
  * wide copies. May use core and ops headers. */
 #include "ops/products/products.h"
+#include "ops/rows.h"
 #include "ops/wide.h"
 #include "ops_impl.h"
+
+#include <math.h>
 
 /* What values are multiplied in: integers wrap as they do in their own dtype. */
 static proa_dtype product_dtype(const proa_tensor *t)
@@ -159,5 +162,32 @@ PROA_KERNEL(kron_grad_cpu, kron_grad)
         if (a->d_out->numel) (d == PROA_F64 ? kron_grad_doubles : kron_grad_complex)(&j);
     }
     proa__wide_end(w, 5, s == PROA_OK);
+    return s;
+}
+
+/* ---- renorm ------------------------------------------------------------------------------- */
+
+/* Slice k: its p-norm in double, then its elements times what brings the norm down. */
+PROA_KERNEL(renorm_cpu, renorm)
+{
+    int axis;
+    proa_wide w[2] = {0};
+    if (a->x->numel == 0) return PROA_OK;
+    PROA_TRY(proa__axis("renorm", "axis", a->axis, a->x->ndim, &axis));
+    rows_around r = rows_split(a->x, axis);
+    proa_status s = proa__wide_read(&w[0], a->x, PROA_F64);
+    if (!s) s = proa__wide_write(&w[1], a->out, PROA_F64);
+    const double *x = (const double *)(void *)w[0].data;
+    double *out = (double *)(void *)w[1].data;
+    for (int64_t k = 0; k < r.n && !s; k++) {
+        double sum = 0;
+        for (int64_t o = 0; o < r.outer; o++)
+            for (int64_t i = 0; i < r.inner; i++) sum += pow(fabs(x[(o * r.n + k) * r.inner + i]), a->p);
+        double norm = pow(sum, 1 / a->p), factor = norm > a->max_norm ? a->max_norm / norm : 1;
+        for (int64_t o = 0; o < r.outer; o++)
+            for (int64_t i = 0; i < r.inner; i++)
+                out[(o * r.n + k) * r.inner + i] = x[(o * r.n + k) * r.inner + i] * factor;
+    }
+    proa__wide_end(w, 2, s == PROA_OK);
     return s;
 }

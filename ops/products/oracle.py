@@ -1,2 +1,7 @@
-"""cross and kron in real Paddle."""
+"""cross, kron and renorm in real Paddle."""
+import paddle
 from paddle import cross, kron  # noqa: F401
+
+
+def renorm(x, p, axis, max_norm):
+    return paddle.renorm(x, p, axis, max_norm)

@@ -96,3 +96,42 @@ proa_status kron_grad_infer(const proa_kron_grad_args *a, proa_kron_grad_metas *
     return OP_FAIL("kron_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s",
                    proa__tensor_text(a->d_out), proa__shape_text(s.out, s.ndim));
 }
+
+/* ---- renorm ------------------------------------------------------------------------------- */
+
+proa_status renorm_infer(const proa_renorm_args *a, proa_renorm_metas *m)
+{
+    int axis;
+    if (!(a->p > 0) || !(a->max_norm >= 0))
+        return OP_FAIL("renorm", INVALID_ARGUMENT, a->p > 0 ? "max_norm" : "p", "is %g; expected %s",
+                       a->p > 0 ? a->max_norm : a->p, a->p > 0 ? "0 or more" : "more than 0");
+    m->out = proa_meta_of(a->x);
+    if (a->x->ndim < 1) return OP_FAIL("renorm", INVALID_ARGUMENT, "x", "is 0-D and has no slices");
+    return proa__axis("renorm", "axis", a->axis, a->x->ndim, &axis);
+}
+
+/* out = f x with f = M / n where the norm n is above M, else 1: d_x is f d, and where f changes
+ * x Σ(d x) times df/dn dn/dx, with dn/dx = sign(x) |x|^(p − 1) n^(1 − p). */
+proa_status renorm_vjp(const proa_renorm_args *a, proa_renorm_grads *g)
+{
+    int64_t others[PROA_MAX_DIMS];
+    int n = 0, axis = (int)(a->axis < 0 ? a->axis + a->x->ndim : a->axis);
+    for (int i = 0; i < a->x->ndim; i++)
+        if (i != axis) others[n++] = i;
+    proa_ints over = {n, others, NULL, NULL};
+    proa_tensor *size = proa_abs(a->x), *zero = proa__zero_of(a->x);
+    proa_tensor *powers = proa_pow(size, a->p), *dot = proa_multiply(g->d_out, a->x);
+    if (n) powers = proa_sum(powers, .axis = over, .keepdim = true);
+    if (n) dot = proa_sum(dot, .axis = over, .keepdim = true);
+    proa_tensor *norm = proa_pow(powers, 1 / a->p);
+    proa_tensor *limit = proa_scale(zero, .scale = PROA_SCALAR(0.0), .bias = a->max_norm);
+    proa_tensor *above = proa_greater_than(norm, limit),
+                *one = proa_scale(zero, .scale = PROA_SCALAR(0.0), .bias = 1);
+    proa_tensor *safe = proa_where(above, norm, one), *inverse = proa_reciprocal(safe);
+    proa_tensor *factor = proa_where(above, proa_scale(inverse, .scale = PROA_SCALAR(a->max_norm)), one);
+    proa_tensor *slope = proa_multiply(proa_sign(a->x), proa_pow(proa_divide(size, safe), a->p - 1));
+    proa_tensor *bend = proa_scale(proa_square(inverse), .scale = PROA_SCALAR(-a->max_norm));
+    proa_tensor *turn = proa_where(above, proa_multiply(dot, bend), zero);
+    g->d_x = proa_add(proa_multiply(factor, g->d_out), proa_multiply(turn, slope));
+    return proa_error();
+}

@@ -21,3 +21,10 @@ def kron_grad(x, y, d_out):
     d_x = np.einsum(f"{both},{of_y}->{of_x}", pairs, np.conj(y.reshape(ys)))
     d_y = np.einsum(f"{both},{of_x}->{of_y}", pairs, np.conj(x.reshape(xs)))
     return d_x.reshape(x.shape), d_y.reshape(y.shape)
+
+
+def renorm(x, p, axis, max_norm):
+    others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+    wide = x.astype(np.float64)
+    norm = (np.abs(wide) ** p).sum(others, keepdims=True) ** (1 / p)
+    return (wide * np.where(norm > max_norm, max_norm / np.where(norm > 0, norm, 1), 1)).astype(x.dtype)

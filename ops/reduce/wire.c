@@ -184,3 +184,10 @@ proa_status cumsum_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_int(w, "reverse", PROA_WIRE_BOOLEAN, a->reverse));
     return proa_wire_put_output(w, "Out", a->out);
 }
+
+/* ---- older spellings, as compositions ---- */
+
+proa_status sum_read_l1_norm(proa_wire_reader *r)
+{
+    return proa_wire_result(r, "Out", proa_sum(proa_abs(proa_wire_input(r, "X"))));
+}

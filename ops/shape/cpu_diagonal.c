@@ -104,3 +104,29 @@ PROA_KERNEL(trace_cpu, trace)
     }
     return PROA_OK;
 }
+
+PROA_KERNEL(fill_diagonal_cpu, fill_diagonal)
+{
+    const proa_tensor *x = a->x;
+    int64_t step = 1, stride = 1, columns = x->shape[x->ndim - 1], end = x->numel;
+    _Alignas(16) char one[16];
+    proa__convert((proa_dtype)x->dtype, one, PROA_F64, &a->value, 1);
+    PROA_TRY(proa__copy(a->out, a->x));
+    if (x->numel == 0) return PROA_OK;
+    for (int i = x->ndim - 1; i > 0; i--) step += stride *= x->shape[i];
+    if (x->ndim == 2 && !a->wrap && end > columns * columns) end = columns * columns;
+    size_t item = proa_dtype_size((proa_dtype)x->dtype);
+    for (int64_t i = 0; i < end; i += step) {
+        int64_t to = x->ndim == 2 ? i % columns + a->offset : 0, at = x->ndim == 2 ? i + a->offset : i;
+        if (to >= 0 && to < columns && at >= 0 && at < x->numel)
+            memcpy(a->out->data + (size_t)at * item, one, item);
+    }
+    return PROA_OK;
+}
+
+PROA_KERNEL(view_dtype_cpu, view_dtype)
+{
+    size_t bytes = (size_t)a->out->numel * proa_dtype_size((proa_dtype)a->out->dtype);
+    if (bytes) memcpy(a->out->data, a->x->data, bytes);
+    return PROA_OK;
+}

@@ -247,3 +247,85 @@ proa_status diagonal_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_int(w, "axis1", PROA_WIRE_INT, a->axis1));
     return proa_wire_put_int(w, "axis2", PROA_WIRE_INT, a->axis2);
 }
+
+/* ---- fill_diagonal -------------------------------------------------------------------------- */
+
+proa_status fill_diagonal_infer(const proa_fill_diagonal_args *a, proa_fill_diagonal_metas *m)
+{
+    const proa_tensor *x = a->x;
+    m->out = proa_meta_of(x);
+    if (x->ndim < 2)
+        return OP_FAIL("fill_diagonal", INVALID_ARGUMENT, "x", "has %d axes; expected 2 or more", x->ndim);
+    for (int i = 1; i < x->ndim && x->ndim > 2; i++)
+        if (x->shape[i] >= 0 && x->shape[0] >= 0 && x->shape[i] != x->shape[0])
+            return OP_FAIL("fill_diagonal", INVALID_ARGUMENT, "x",
+                           "is %s; beyond two axes all lengths must be equal", proa__tensor_text(x));
+    return PROA_OK;
+}
+
+proa_status fill_diagonal_vjp(const proa_fill_diagonal_args *a, proa_fill_diagonal_grads *g)
+{
+    g->d_x = proa_fill_diagonal(g->d_out, .offset = GIVEN(a->offset), .wrap = a->wrap);
+    return proa_error();
+}
+
+/* ---- view_dtype ----------------------------------------------------------------------------- */
+
+proa_status view_dtype_infer(const proa_view_dtype_args *a, proa_view_dtype_metas *m)
+{
+    const proa_tensor *x = a->x;
+    int64_t from = (int64_t)proa_dtype_size((proa_dtype)x->dtype), to = (int64_t)proa_dtype_size(a->dtype);
+    int64_t last = x->ndim ? x->shape[x->ndim - 1] : 1, bytes;
+    if (to == 0) return OP_FAIL("view_dtype", INVALID_ARGUMENT, "dtype", "is none; expected a dtype");
+    m->out = proa_meta_of(x);
+    m->out.dtype = a->dtype;
+    if (from == to) return PROA_OK;
+    if (x->ndim == 0)
+        return OP_FAIL("view_dtype", INVALID_ARGUMENT, "x", "is 0-D; %s has elements of another size",
+                       proa_dtype_name(a->dtype));
+    if (last < 0 ? from < to : __builtin_mul_overflow(last, from, &bytes) || bytes % to)
+        return OP_FAIL("view_dtype", INVALID_ARGUMENT, "x", "is %s; its last axis does not split into %s",
+                       proa__tensor_text(x), proa_dtype_name(a->dtype));
+    m->out.shape[x->ndim - 1] = last < 0 ? -1 : bytes / to;
+    return PROA_OK;
+}
+
+proa_status view_dtype_vjp(const proa_view_dtype_args *a, proa_view_dtype_grads *g)
+{
+    g->d_x = proa_view_dtype(g->d_out, (proa_dtype)a->x->dtype);
+    return proa_error();
+}
+
+/* ---- older spellings, as compositions -------------------------------------------------------- */
+
+/* crop and crop_tensor: a box of `shape` (−1: up to the end) at `offsets`, in attributes. */
+proa_status slice_read_crop(proa_wire_reader *r)
+{
+    static const char *const tensors[] = {"Shape", "ShapeTensor", "Offsets", "OffsetsTensor", "Y"};
+    proa_tensor *x = proa_wire_input(r, "X");
+    if (!x) return proa_error();
+    for (int i = 0; i < 5; i++)
+        if (proa_wire_inputs(r, tensors[i]).count)
+            return OP_FAIL("slice", UNSUPPORTED, "input",
+                           "is cropped to what tensor %s says; expected attributes", tensors[i]);
+    proa_ints shape = proa_wire_ints(r, "shape"), offsets = proa_wire_ints(r, "offsets");
+    if ((shape.count && shape.count != x->ndim) || (offsets.count && offsets.count != x->ndim))
+        return OP_FAIL("slice", INVALID_ARGUMENT, "input", "is %s, cropped by lists of %lld and %lld entries",
+                       proa__tensor_text(x), (long long)shape.count, (long long)offsets.count);
+    int64_t axes[PROA_MAX_DIMS], from[PROA_MAX_DIMS], to[PROA_MAX_DIMS];
+    for (int i = 0; i < x->ndim; i++) {
+        axes[i] = i;
+        from[i] = offsets.count ? offsets.at[i] : 0;
+        to[i] = !shape.count || shape.at[i] < 0 ? INT32_MAX : from[i] + shape.at[i];
+    }
+    return proa_wire_result(r, "Out",
+                            proa_slice(x, ((proa_ints){x->ndim, axes, NULL, NULL}),
+                                       ((proa_ints){x->ndim, from, NULL, NULL}),
+                                       ((proa_ints){x->ndim, to, NULL, NULL})));
+}
+
+proa_status size_read_is_empty(proa_wire_reader *r)
+{
+    proa_tensor *size = proa_size(proa_wire_input(r, "X"));
+    return proa_wire_result(r, "Out", size ? proa_equal(size, proa__zero_of(size)) : NULL);
+}

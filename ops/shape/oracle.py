@@ -83,3 +83,11 @@ def trace(x, offset, axis1, axis2):
 
 def fill_diagonal_tensor(x, y, offset, dim1, dim2):
     return paddle.Tensor.fill_diagonal_tensor(x, y, offset, dim1, dim2)
+
+
+def fill_diagonal(x, value, offset, wrap):
+    return paddle.Tensor.fill_diagonal_(x.clone(), value, offset, wrap)
+
+
+def view_dtype(x, dtype):
+    return x.view({"I32": "int32", "U8": "uint8", "F64": "float64"}[dtype])

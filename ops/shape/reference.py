@@ -226,3 +226,21 @@ def fill_diagonal_tensor(x, y, offset, dim1, dim2):
     taken.flags.writeable = True
     taken[...] = y
     return out
+
+
+def fill_diagonal(x, value, offset, wrap):
+    out = x.copy()
+    if x.ndim == 2:
+        rows, columns = x.shape
+        for i in range(0, x.size if wrap else min(x.size, columns * columns), columns + 1):
+            if 0 <= i % columns + offset < columns:
+                out.reshape(-1)[i + offset] = value
+        return out
+    for i in range(x.shape[0] if x.size else 0):
+        out[(i,) * x.ndim] = value
+    return out
+
+
+def view_dtype(x, dtype):
+    to = {"I32": np.int32, "U8": np.uint8, "F64": np.float64}[dtype]
+    return x.reshape(x.shape).view(to) if x.ndim else x.reshape(1).view(to)[0].reshape(())

@@ -84,6 +84,39 @@ class Algebra(nn.Layer):
                 paddle.stack([paddle.reshape(v, [-1]) for v in numbers], axis=1), x + la.multi_dot([self.right, self.right.t(), self.right])[:, :1])
 
 
+class Tensors(nn.Layer):
+    """Diagonals, products, counts, special functions, running extremes, repetition; rows of the batch stay apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.small = self.create_parameter([2, 2], default_initializer=nn.initializer.Constant(0.5))
+
+    def forward(self, x):
+        s, real, whole = nn.functional.sigmoid(x), "float32", paddle.cast(x * 3, "int64")
+        pairs = paddle.as_complex(paddle.reshape(x, [-1, 6, 2]))
+        top, at = paddle.cummax(x, axis=1)
+        least, _ = paddle.cummin(x, axis=2)
+        often, place = paddle.mode(whole, axis=2)
+        runs, inverse, lengths = paddle.unique_consecutive(paddle.to_tensor([1, 1, 2, 3, 3]), True, True)
+        fixed = paddle.concat([runs, inverse, lengths, paddle.histogram(self.small, 4), paddle.tril_indices(3, 2)[0],
+                               paddle.bincount(runs, minlength=5), paddle.triu_indices(2, 3, 1)[1]]).astype(real)
+        square, n = x[:, :, :3], paddle.increment(paddle.zeros([1]), 2.0)
+        return (paddle.diagonal(x, 1, 1, 2), x + paddle.trace(x, 0, 1, 2).reshape([-1, 1, 1]), paddle.diag_embed(x, 1),
+                fixed + x[:, 0, :1],
+                paddle.matmul(square, paddle.diag(x[0, 0, :3] * 0 + n)),
+                paddle.matmul(square, paddle.diag(self.small.flatten()[:3])),
+                paddle.kron(x, self.small), paddle.cross(square, square.flip(1), axis=1), top, at.astype(real), least,
+                paddle.logcumsumexp(x, axis=2), often.astype(real), place.astype(real), paddle.logit(s, 0.125),
+                paddle.repeat_interleave(x, 2, 1), paddle.repeat_interleave(x, paddle.to_tensor([1, 0, 2]), 1),
+                paddle.isclose(x, paddle.round(x), 0.1, 0.1).astype(real), paddle.as_real(pairs * pairs),
+                paddle.real(paddle.complex(x, s) * paddle.complex(s, x)), paddle.i0(x) + paddle.i0e(x) + paddle.i1(x),
+                paddle.i1e(x) + paddle.polygamma(s, 1), paddle.renorm(x, 2.0, 0, 1.0), paddle.nextafter(x, s),
+                paddle.shard_index((paddle.abs(whole) % 20).reshape([-1, 1]), 20, 3, 1).reshape([-1, 12]).astype(real),
+                paddle.reverse(x, axis=1), paddle.multiplex([x, s], paddle.cast(x[:, 0, :1] > 0, "int32")),
+                x + paddle.dist(self.small, self.small * 3), x + paddle.allclose(self.small, self.small).astype(real),
+                x + paddle.equal_all(self.small, self.small).astype(real) + paddle.is_empty(self.small).astype(real))
+
+
 def models():
     from paddle.vision.models import LeNet, mobilenet_v2, resnet18
     image = InputSpec([None, 3, 64, 64], "float32", "image")
@@ -97,6 +130,7 @@ def models():
     yield "mobilenet_v2", mobilenet_v2(num_classes=10), [image], [f(2, 3, 64, 64)]
     yield "encoder", Encoder(), [InputSpec([None, 12], "int64", "ids")], [x.randint(0, 50, (2, 12)).astype("int64")]
     yield "algebra", Algebra(), [InputSpec([None, 4, 4], "float32", "x")], [f(3, 4, 4)]
+    yield "tensors", Tensors(), [InputSpec([None, 3, 4], "float32", "x")], [f(3, 3, 4)]
     yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
 
 

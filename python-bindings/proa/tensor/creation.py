@@ -159,24 +159,18 @@ def polar(abs, angle, name=None):
     return _core.complex(abs * _core.cos(angle), abs * _core.sin(angle))
 
 
-def _corner_indices(corner, row, col, offset, dtype):
-    whole = _core.full([row, row if col is None else col], 1, "int32")
-    places = _core.nonzero(corner(whole, offset))
-    return _core.cast(_core.transpose(places, [1, 0]), dtype)
-
-
 def tril_indices(row, col=None, offset=0, dtype="int64"):
     """Row and column indices, [2, n], of the lower triangle of a row × col matrix.
 
     >>> paddle.tril_indices(2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _corner_indices(_core.tril, row, col, offset, dtype)
+    return _core.tril_indices(row, row if col is None else col, offset, dtype)
 
 
 def triu_indices(row, col=None, offset=0, dtype="int64"):
     """Row and column indices, [2, n], of the upper triangle of a row × col matrix."""
-    return _corner_indices(_core.triu, row, col, offset, dtype)
+    return _core.triu_indices(row, row if col is None else col, offset, dtype)
 
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):

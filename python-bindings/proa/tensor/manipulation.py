@@ -1,7 +1,7 @@
 """Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views.
 Functions that are one op come from C."""
 from .. import _core
-from ._tools import Tensor, dtype_name, is_number, like, need_tensor, one_axis, overwrite, plain_ints, twin
+from ._tools import Tensor, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin
 
 __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors", "cast_",
            "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
@@ -434,30 +434,9 @@ def fill_diagonal_(x, value, offset=0, wrap=False, name=None):
     shape = need_tensor(x, "fill_diagonal_: x").shape
     if len(shape) < 2:
         raise ValueError(f"fill_diagonal_: x must have at least 2 axes, got {len(shape)}")
-    step = sum(_strides(shape))
-    total = shape[0] * _strides(shape)[0]
-    spots = []
-    if len(shape) > 2:
-        if len(set(shape)) != 1:
-            raise ValueError(f"fill_diagonal_: beyond two axes all lengths must be equal, got {shape}")
-        spots = list(range(0, total, step))
-    else:
-        rows, columns = shape
-        end = total if wrap or rows <= columns else columns * columns
-        spots = [i + offset for i in range(0, end, step) if 0 <= i % columns + offset < columns]
-    flat = _core.reshape(x, [total])
-    if spots:
-        index = _core.to_tensor(spots, dtype="int64")
-        flat = _core.index_fill(flat, index, 0, value)
-    return overwrite(x, _core.reshape(flat, shape), "fill_diagonal_")
-
-
-def _strides(shape):
-    out, step = [], 1
-    for n in reversed(shape):
-        out.append(step)
-        step *= n
-    return out[::-1]
+    if len(shape) > 2 and len(set(shape)) != 1:
+        raise ValueError(f"fill_diagonal_: beyond two axes all lengths must be equal, got {shape}")
+    return _core.fill_diagonal_(x, float(value), offset, wrap)
 
 
 def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):

@@ -300,13 +300,7 @@ def renorm(x, p, axis, max_norm):
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise ValueError(f"renorm: axis must be in [-{ndim}, {ndim}), got {axis}")
-    others = [a for a in range(ndim) if a != axis % ndim]
-    powers = _core.sum(_core.pow(_core.abs(x), float(p)), others, None, True)
-    norms = _core.pow(powers, 1.0 / p)
-    limit = like(max_norm, x)
-    factor = _core.divide(_core.expand(limit, norms.shape), _core.scale(norms, 1, 1e-7))
-    factor = _core.where(_core.greater_than(norms, limit), factor, _core.full_like(norms, 1))
-    return _core.multiply(x, factor)
+    return _core.renorm(x, float(p), axis, float(max_norm))
 
 
 def take(x, index, mode="raise", name=None):

@@ -176,3 +176,11 @@ def poisson_gradient():
     x = T(array(4, low=1, high=3).astype("float32"), stop_gradient=False)
     paddle.poisson(x).sum().backward()
     return x.grad
+
+
+@case("paddle.Tensor.fill_diagonal_", "paddle.renorm", "paddle.Tensor.renorm", "paddle.view", "paddle.Tensor.view")
+def views_and_norms():
+    x, tall = rand(3, 4) * 1, rand(7, 3, grad=False) * 1
+    return [x.fill_diagonal_(2.0, offset=1), tall.fill_diagonal_(5, wrap=True), paddle.renorm(rand(3, 4), 2.0, 0, 1.0),
+            rand(2, 3, 4).renorm(1.0, -1, 5.0), paddle.view(rand(2, 4, grad=False), "int32"), ints(3, 2).view("float64"),
+            paddle.view(rand(2, 6, grad=False), [3, 4])]
