@@ -149,7 +149,8 @@ static proa_status show_fields(proa__arena *a, const proa_instr *instr, see_fn s
 static proa_status describe(proa__arena *a, const proa_block *b, const proa_instr *instr, see_fn see,
                             void *context)
 {
-    proa_wire_writer w = {.arena = a, .block = b};
+    proa__list blocks = {0};
+    proa_wire_writer w = {.arena = a, .block = b, .blocks = &blocks};
     proa_status status = proa__write_op(&w, instr);
     if (status == PROA_ERR_UNSUPPORTED) {
         proa_clear_error();

@@ -27,6 +27,7 @@ enum {
     PB_SELECTED_ROWS = 8,
     PB_FEED_MINIBATCH = 9,
     PB_FETCH_LIST = 10,
+    PB_STEP_SCOPES = 11,
     PB_READER = 15,
     PB_RAW = 17
 };

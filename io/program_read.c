@@ -8,7 +8,7 @@
 #include <proa/io.h>
 #include <stdlib.h>
 
-enum { DEPTH_MAX = 32, UNKNOWN_SHOWN = 20 };
+enum { UNKNOWN_SHOWN = 20 };
 
 /* ---- checks before anything is built --------------------------------------------------- */
 
@@ -24,7 +24,7 @@ static proa_status check_blocks(const proa__load *l)
     for (size_t i = 0; i < p->n_blocks; i++) {
         int32_t at = p->blocks[i]->parent_idx;
         for (size_t steps = 0; at >= 0; steps++) {
-            if ((size_t)at >= p->n_blocks || steps > DEPTH_MAX)
+            if ((size_t)at >= p->n_blocks || steps > PROA__DEPTH_MAX)
                 return proa_fail(PROA_ERR_CORRUPT, "'%s': block %zu has no path of parents to block 0",
                                  l->source, i);
             at = p->blocks[at]->parent_idx;
@@ -41,7 +41,8 @@ static proa_status check_types(proa__load *l)
     for (size_t b = 0; b < l->pb->n_blocks; b++)
         for (size_t i = 0; i < l->pb->blocks[b]->n_ops; i++) {
             const pb_op *op = l->pb->blocks[b]->ops[i];
-            if (is_marker(op) || proa__forms_next(&l->forms, NULL, op->type)) continue;
+            if (is_marker(op) || proa__reads_control(op->type) || proa__forms_next(&l->forms, NULL, op->type))
+                continue;
             if (proa__is_grad_of_form(&l->forms, op->type)) continue;
             size_t k = 0;
             while (k < n && strcmp(unknown[k], op->type) != 0) k++;
@@ -274,7 +275,7 @@ static proa_status place_error(const proa__load *l, const proa__level *level, si
                      level->pb->ops[at]->type, text);
 }
 
-static proa_status read_ops(proa__load *l, proa__level *level)
+proa_status proa__read_ops(proa__load *l, proa__level *level)
 {
     const pb_block *b = level->pb;
     size_t n = 0;
@@ -299,6 +300,7 @@ static proa_status read_ops(proa__load *l, proa__level *level)
         PROA_TRY(proa__forward_add(&level->forwards, r.desc, i));
     }
     l->program->role = 0;
+    PROA_TRY(proa__settle_all(level));
     if (level != l->levels) return PROA_OK;
     PROA_TRY(order("fetch", list, n, vars));
     l->outputs = vars;
@@ -310,27 +312,11 @@ static proa_status read_level(proa__load *l, proa__level *level)
 {
     proa_block *was = proa__capture_into(level->block);
     bool record = proa_door_set(PROA_DOOR_RECORD, false), convert = proa_door_set(PROA_DOOR_CONVERT, false);
-    proa_status status = read_ops(l, level);
+    proa_status status = proa__read_ops(l, level);
     proa_door_set(PROA_DOOR_CONVERT, convert);
     proa_door_set(PROA_DOOR_RECORD, record);
     proa__capture_into(was);
     return status;
-}
-
-proa_block *proa__read_block(proa__load *l, int64_t index, proa__level *parent)
-{
-    if (index <= 0 || index >= (int64_t)l->pb->n_blocks || l->levels[index].block || l->depth >= DEPTH_MAX ||
-        &l->levels[l->pb->blocks[index]->parent_idx < 0 ? 0 : l->pb->blocks[index]->parent_idx] != parent) {
-        proa_fail(PROA_ERR_CORRUPT, "block %lld cannot be the sub-block of this op", (long long)index);
-        return NULL;
-    }
-    proa__level *level = &l->levels[index];
-    level->block = proa__block_new(l->program, parent->block->index);
-    if (!level->block) return NULL;
-    l->depth++;
-    proa_status status = read_level(l, level);
-    l->depth--;
-    return status == PROA_OK ? level->block : NULL;
 }
 
 /* ---- names ----------------------------------------------------------------------------- */

@@ -6,7 +6,9 @@
 #include "io/format.h"
 
 /* A block of the file: its names in scope, and the IR block that stands for it once it was reached. */
+typedef struct proa__pending proa__pending;
 typedef struct proa__level {
+    proa__pending *pending; /* conditional_blocks that wait for their select_input */
     const pb_block *pb;
     proa_block *block;
     proa__map names; /* name → tensor that it means now (a variable's handle or a constant) */
@@ -56,7 +58,16 @@ bool proa__is_grad_of_form(const proa__forms *forms, const char *type);
 bool proa__has_forward(proa_wire_reader *r, size_t *at);
 /* Reads r's op as the gradient of op `at`. */
 proa_status proa__read_grad(proa_wire_reader *r, size_t at);
-/* Reads block `index` of the file into a new IR block below `parent`. */
-proa_block *proa__read_block(proa__load *l, int64_t index, proa__level *parent);
+/* Reads a level's ops into its block, which must be open for capture. */
+proa_status proa__read_ops(proa__load *l, proa__level *level);
+/* How deep sub-blocks may nest. */
+enum { PROA__DEPTH_MAX = 32 };
+/* conditional_block, select_input and while. */
+bool proa__reads_control(const char *type);
+proa_status proa__read_control(proa_wire_reader *r);
+/* A conditional_block that makes `name`, and has not found its select_input, is read now; all that have not. */
+proa_status proa__settle_reads(proa_wire_reader *r, const char *name);
+proa_status proa__settle_all(proa__level *level);
+bool proa__name_known(const proa_wire_reader *r, const char *name);
 
 #endif

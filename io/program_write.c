@@ -77,6 +77,7 @@ static proa_status put_vars(proa_wire_writer *w)
 {
     for (int32_t i = 0; i < w->block->n_vars; i++) {
         const proa_var *v = w->block->vars[i];
+        if (w->outer_names && proa__map_find(w->outer_names, v)) continue;
         proa_meta meta = proa_meta_of(v->handle);
         if (strcmp(v->name, "feed") == 0 || strcmp(v->name, "fetch") == 0)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
@@ -129,25 +130,44 @@ static bool has_gradients(const proa_block *b)
     return false;
 }
 
-static pb_block *make_block(proa__arena *arena, const proa_program *p, const proa_block *b, bool plain)
+pb_block *proa__new_block(proa_wire_writer *w)
 {
-    proa_wire_writer w = {.arena = arena, .block = b, .completes = has_gradients(b)};
-    pb_block *to = proa__arena_alloc(arena, sizeof *to);
-    if (!to || put_vars(&w) != PROA_OK) return NULL;
-    proa_status status = b->index == 0 && !plain ? put_root(&w, p) : put_ops(&w);
-    proa__map_clear(&w.forwards.map);
-    if (status != PROA_OK) return NULL;
-    proa__close_op(&w);
+    pb_block *to = proa__arena_alloc(w->arena, sizeof *to);
+    if (!to || proa__list_add(w->blocks, w->arena, to) != PROA_OK) return NULL;
     paddle__framework__proto__block_desc__init(to);
-    to->idx = b->index;
-    to->parent_idx = b->parent;
+    to->idx = w->number = (int32_t)w->blocks->count - 1;
+    to->parent_idx = w->parent;
     to->has_forward_block_idx = true;
     to->forward_block_idx = -1;
-    to->vars = (pb_var **)(void *)w.vars.at;
-    to->n_vars = w.vars.count;
-    to->ops = (pb_op **)(void *)w.ops.at;
-    to->n_ops = w.ops.count;
     return to;
+}
+
+proa_status proa__write_block(proa_wire_writer *w)
+{
+    PROA_TRY(put_vars(w));
+    return put_ops(w);
+}
+
+void proa__finish_block(proa_wire_writer *w, pb_block *to)
+{
+    proa__close_op(w);
+    proa__map_clear(&w->forwards.map);
+    to->vars = (pb_var **)(void *)w->vars.at;
+    to->n_vars = w->vars.count;
+    to->ops = (pb_op **)(void *)w->ops.at;
+    to->n_ops = w->ops.count;
+}
+
+static proa_status make_root(proa__arena *arena, const proa_program *p, bool plain, proa__list *blocks)
+{
+    const proa_block *b = proa__root(p);
+    proa_wire_writer w = {.arena = arena, .block = b, .blocks = blocks, .parent = -1, .completes = has_gradients(b)};
+    pb_block *to = proa__new_block(&w);
+    if (!to) return proa_error();
+    proa_status status = plain ? proa__write_block(&w) : put_vars(&w);
+    if (status == PROA_OK && !plain) status = put_root(&w, p);
+    proa__finish_block(&w, to);
+    return status;
 }
 
 /* ---- files ----------------------------------------------------------------------------- */
@@ -170,15 +190,13 @@ static proa_status encode(proa__arena *arena, const proa_program *p, bool plain,
 {
     pb_program program = PADDLE__FRAMEWORK__PROTO__PROGRAM_DESC__INIT;
     Paddle__Framework__Proto__Version version = PADDLE__FRAMEWORK__PROTO__VERSION__INIT;
-    pb_block **blocks = proa__arena_array(arena, (size_t)p->n_blocks, sizeof(pb_block *));
-    if (!blocks) return proa_error();
-    for (int32_t i = 0; i < p->n_blocks; i++)
-        if (!(blocks[i] = make_block(arena, p, p->blocks[i], plain))) return proa_error();
+    proa__list blocks = {0};
+    PROA_TRY(make_root(arena, p, plain, &blocks));
     version.has_version = true;
     version.version = PROA__WIRE_VERSION;
     program.version = &version;
-    program.blocks = blocks;
-    program.n_blocks = (size_t)p->n_blocks;
+    program.blocks = (pb_block **)(void *)blocks.at;
+    program.n_blocks = blocks.count;
     protobuf_c_message_pack_to_buffer(&program.base, &to->base);
     return to->status;
 }

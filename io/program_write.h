@@ -22,6 +22,9 @@ typedef struct proa__open_op {
 struct proa_wire_writer {
     proa__arena *arena;
     const proa_block *block;
+    proa__list *blocks;           /* of the file: pb_block, by number; sub-blocks are added as ops name them */
+    int32_t number, parent;       /* this block's, and its parent's, in the file */
+    const proa__map *outer_names; /* of a sub-block: variable → the outer variable's name it is written as */
     proa__list ops, vars; /* of the block: pb_op, pb_var */
     proa__open_op *op;    /* the current one */
     int32_t role;
@@ -33,6 +36,16 @@ struct proa_wire_writer {
 
 /* Writes one op of the IR as one or more wire ops. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr);
+/* What a variable is called in the block being written. */
+const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t);
+/* Branches and loops: Paddle's blocks are no functions, but write outer variables by name. */
+bool proa__is_control(const proa_op *op);
+proa_status proa__write_control(proa_wire_writer *w, const proa_instr *instr);
+/* Variables and ops of w's block. */
+proa_status proa__write_block(proa_wire_writer *w);
+/* Reserves the next number of the file's blocks. */
+pb_block *proa__new_block(proa_wire_writer *w);
+void proa__finish_block(proa_wire_writer *w, pb_block *to);
 /* Gives the current op its finished lists. */
 void proa__close_op(proa_wire_writer *w);
 proa_status proa__put_slot(proa_wire_writer *w, bool input, const char *slot, const char *const *names,

@@ -31,6 +31,7 @@ proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *
 {
     const proa__load *l = r->load;
     const proa__level *level = r->level;
+    if (level->pending && proa__settle_reads(r, name) != PROA_OK) return NULL;
     for (size_t steps = 0; level && steps <= l->pb->n_blocks; steps++) {
         proa_tensor *t = proa__map_find(&level->names, name);
         if (t) return t;
@@ -39,6 +40,17 @@ proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *
     }
     proa_fail(PROA_ERR_CORRUPT, "input %s names '%s', which nothing before it makes", slot, name);
     return NULL;
+}
+
+bool proa__name_known(const proa_wire_reader *r, const char *name)
+{
+    const proa__level *level = r->level;
+    for (size_t steps = 0; level && steps <= r->load->pb->n_blocks; steps++) {
+        if (proa__map_find(&level->names, name)) return true;
+        int32_t parent = level->pb->parent_idx;
+        level = parent >= 0 && (size_t)parent < r->load->pb->n_blocks ? &r->load->levels[parent] : NULL;
+    }
+    return false;
 }
 
 /* A name whose variable this op has just made becomes that variable's name in the end. */
@@ -214,14 +226,6 @@ static proa_status enum_of(const proa_field *f, const pb_attr *a, int *v)
                      f->enum_name);
 }
 
-static proa_status block_of(proa_wire_reader *r, const pb_attr *a, struct proa_block **v)
-{
-    if ((int)a->type != PROA_WIRE_BLOCK)
-        return proa_fail(PROA_ERR_CORRUPT, "attribute %s is no block", a->name);
-    *v = proa__read_block(r->load, a->block_idx, r->level);
-    return *v ? PROA_OK : proa_error();
-}
-
 static proa_status attr_to_field(proa_wire_reader *r, const proa_field *f, void *args, const pb_attr *a)
 {
     void *at = proa_field_at(f, args);
@@ -245,7 +249,7 @@ static proa_status attr_to_field(proa_wire_reader *r, const proa_field *f, void 
         *(const char **)at = ok ? a->s : "";
         break;
     case PROA_FIELD_SCALAR: ok = attr_scalar(a, at); break;
-    case PROA_FIELD_BLOCK: return block_of(r, a, at);
+    case PROA_FIELD_BLOCK:
     case PROA_FIELD_TENSOR:
     case PROA_FIELD_TENSORS: return proa_fail(PROA_ERR_INTERNAL, "attribute %s fills a tensor", a->name);
     }
@@ -464,6 +468,7 @@ proa_status proa__read_op(proa_wire_reader *r)
     const char *why = NULL;
     const proa__form *form = NULL;
     size_t at = 0;
+    if (proa__reads_control(r->desc->type)) return proa__read_control(r);
     if (proa__has_forward(r, &at)) return proa__read_grad(r, at);
     if (!proa__forms_next(&r->load->forms, NULL, r->desc->type))
         return proa_fail(PROA_ERR_UNSUPPORTED, "the op whose gradient this is does not stand before it");

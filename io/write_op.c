@@ -72,8 +72,10 @@ proa_status proa__put_slot(proa_wire_writer *w, bool input, const char *slot, co
     return proa__list_add(input ? &w->op->inputs : &w->op->outputs, w->arena, s);
 }
 
-static const char *name_of(const proa_tensor *t)
+const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t)
 {
+    const char *outer = w->outer_names && t->var ? proa__map_find(w->outer_names, t->var) : NULL;
+    if (outer) return outer;
     if (!proa_is_symbolic(t)) return NULL;
     return t->var ? t->var->name : proa_name_of(t);
 }
@@ -92,7 +94,7 @@ static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot
         PROA_TRY(proa__list_add(&names, w->arena, old->arguments[i]));
     for (int64_t i = 0; i < n; i++) {
         if (!at[i] || proa__absent(at[i])) continue;
-        const char *name = name_of(at[i]);
+        const char *name = proa__wire_name(w, at[i]);
         if (!name)
             return proa_fail(PROA_ERR_INTERNAL, "a tensor in slot %s is no variable of the program", slot);
         PROA_TRY(proa__list_add(&names, w->arena, proa__arena_text(w->arena, name)));
@@ -397,10 +399,6 @@ static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const
     case PROA_FIELD_FLOATS: return put_doubles(w, a->name, a->type, *(const proa_floats *)at);
     case PROA_FIELD_STRING: return proa_wire_put_string(w, a->name, *(const char *const *)at);
     case PROA_FIELD_SCALAR: return put_field_scalar(w, a, at);
-    case PROA_FIELD_BLOCK: {
-        const proa_block *b = *(const proa_block *const *)at;
-        return b ? proa_wire_put_int(w, a->name, PROA_WIRE_BLOCK, b->index) : PROA_OK;
-    }
     default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s is a tensor", a->name);
     }
 }
@@ -536,6 +534,7 @@ proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
     w->role = instr->role;
+    if (proa__is_control(op)) return proa__write_control(w, instr);
     for (int i = 0; i < op->n_wires; i++) {
         const proa_wire *wire = &op->wires[i];
         if (!wire->write && wire->read && wire->n_slots == 0) continue; /* an old spelling, only read */

@@ -28,6 +28,7 @@ static proa_status note_use(proa_tensor **slot, const proa_field *f, int64_t ind
     (void)index;
     if (!mine(to->facts, v)) return PROA_OK;
     if (to->facts->last_use[v->index] < to->at) to->facts->last_use[v->index] = to->at;
+    if (f->role != PROA_OUT) to->facts->read[v->index] = true;
     if (f->role == PROA_IN && !(to->op->flags & PROA_OP_STRIDED)) to->facts->wants_dense[v->index] = true;
     if (f->role == PROA_ATTR) to->facts->feeds_attr[v->index] = to->facts->wants_dense[v->index] = true;
     if (f->role == PROA_OUT && v->persistable) to->facts->written[v->index] = true;
@@ -71,7 +72,7 @@ static proa_status fill(proa__facts *facts)
         if (to.flag) PROA_TRY(proa__walk_reads(instr->op, instr->args, note_feeds, &to));
     }
     for (int32_t i = 0; i < b->n_outputs; i++) {
-        facts->is_output[b->outputs[i]->index] = true;
+        facts->is_output[b->outputs[i]->index] = facts->read[b->outputs[i]->index] = true;
         facts->last_use[b->outputs[i]->index] = INT32_MAX;
     }
     return PROA_OK;
@@ -84,10 +85,11 @@ proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
     facts->last_use = proa__calloc(n * sizeof(int32_t));
     facts->wants_dense = proa__calloc(n);
     facts->feeds_attr = proa__calloc(n);
+    facts->read = proa__calloc(n);
     facts->written = proa__calloc(n);
     facts->is_output = proa__calloc(n);
-    bool all =
-        facts->last_use && facts->wants_dense && facts->feeds_attr && facts->written && facts->is_output;
+    bool all = facts->last_use && facts->wants_dense && facts->feeds_attr && facts->read && facts->written &&
+               facts->is_output;
     proa_status status = all ? fill(facts) : proa_error();
     if (status != PROA_OK) proa__facts_free(facts);
     return status;
@@ -98,6 +100,7 @@ void proa__facts_free(proa__facts *facts)
     proa__free(facts->last_use);
     proa__free(facts->wants_dense);
     proa__free(facts->feeds_attr);
+    proa__free(facts->read);
     proa__free(facts->written);
     proa__free(facts->is_output);
     *facts = (proa__facts){0};

@@ -80,13 +80,6 @@ static proa_status size_outputs(folding *fold, const proa_op *op, void *args)
     return PROA_OK;
 }
 
-static bool has_block(const proa_op *op)
-{
-    for (int i = 0; i < op->n_fields; i++)
-        if (op->fields[i].kind == PROA_FIELD_BLOCK) return true;
-    return false;
-}
-
 static proa_status note_constant(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     folding *fold = context;
@@ -100,7 +93,7 @@ static proa_status fold_op(proa_block *block, const proa_instr *instr, void *arg
 {
     folding *fold = context;
     const proa_op *op = instr->op;
-    fold->possible = block->parent < 0 && op->n_out > 0 && !has_block(op) &&
+    fold->possible = block->parent < 0 && op->n_out > 0 && !proa__has_block(op) &&
                      !(op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES | PROA_OP_DATA_SHAPE));
     fold->bytes_in = fold->bytes_out = 0;
     if (fold->possible) {

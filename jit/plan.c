@@ -348,6 +348,11 @@ static proa_status place(planner *p, const proa_field *f, int64_t k, const proa_
         return PROA_OK;
     }
     if (v->persistable) return place_persistable(p, f, v, meta, slot);
+    bool unused = !p->facts->read[v->index] && f->flags & PROA_FIELD_OPTIONAL;
+    if (unused && proa__has_block(op)) { /* a loop whose steps nobody asks for records none */
+        proa__slot_set(slot, proa_none);
+        return PROA_OK;
+    }
     if (f->flags & PROA_FIELD_MUTATED) return place_mutated(p, f, k, v, slot);
     if (op->flags & PROA_OP_DATA_SHAPE) {
         proa__slot_set(slot, NULL);

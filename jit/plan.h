@@ -19,6 +19,7 @@ typedef struct proa__facts {
     int32_t *last_use; /* of a variable: the last op that names it; INT32_MAX for outputs */
     bool *wants_dense; /* some op that reads it takes contiguous inputs only */
     bool *feeds_attr;  /* an attribute is computed from it */
+    bool *read;        /* some op reads it, or it is handed out */
     bool *written;     /* persistable that an op writes */
     bool *is_output;
 } proa__facts;

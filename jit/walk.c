@@ -58,3 +58,10 @@ proa_tensor **proa__out_slot(const proa_op *op, const void *args, int64_t k, con
     }
     return NULL;
 }
+
+bool proa__has_block(const proa_op *op)
+{
+    for (int i = op->n_in; i < op->n_in + op->n_attr; i++)
+        if (op->fields[i].kind == PROA_FIELD_BLOCK) return true;
+    return false;
+}

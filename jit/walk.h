@@ -15,6 +15,8 @@ proa_status proa__walk(const proa_op *op, void *args, proa_role role, proa__slot
 /* What an op reads: IN, then ATTR. */
 proa_status proa__walk_reads(const proa_op *op, void *args, proa__slot_fn fn, void *context);
 
+/* True for control flow: some attribute is a block. */
+bool proa__has_block(const proa_op *op);
 /* The k-th output slot, lists flattened; NULL behind the last. *field (may be NULL): which field it is of. */
 proa_tensor **proa__out_slot(const proa_op *op, const void *args, int64_t k, const proa_field **field);
 
