@@ -2,9 +2,11 @@
 and training steps of the same models through to_static; Proa eager, Proa's executor without and with passes, real
 Paddle eager and to_static (where installed), in alternating processes.
 
-    .venv/bin/python benchmarks/programs.py [model ...]      (rounds: ROUNDS, default 3)
+    .venv/bin/python benchmarks/programs.py [model ...]      (rounds: ROUNDS, default 3; THREADS, default 2;
+                                  PEERS= measures Proa alone; THREADS=1 CPU_TIME=: processor time, on a busy machine)
 
-Prints medians in milliseconds, and what of Proa's eager time each takes. No absolute time is a claim.
+Prints medians over the rounds of each process's fastest call, in milliseconds, and what of Proa's eager time it takes.
+No absolute time is a claim.
 """
 import json
 import os
@@ -17,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 
 MEASURE = r'''
-import json, sys, time
+import importlib, json, os, sys, time
 which, model = sys.argv[1:]
 import numpy as np
 if which == "proa":
@@ -25,7 +27,7 @@ if which == "proa":
     from proa import _core
 else:
     import paddle
-nn = paddle.nn
+nn, jit = paddle.nn, importlib.import_module(paddle.__name__ + ".jit")
 
 def encoder():
     layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, activation="gelu")
@@ -45,14 +47,16 @@ paddle.seed(1)
 net = make()
 x = paddle.to_tensor(np.random.RandomState(0).randn(*shape).astype("float32"))
 
+clock = time.process_time if "CPU_TIME" in os.environ else time.perf_counter
+
 def cost(fn, seconds=0.4):
     fn(), fn()
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 5:
-        start = time.perf_counter()
+    times, end = [], clock() + seconds
+    while clock() < end or len(times) < 5:
+        start = clock()
         fn()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[len(times) // 2] * 1e3
+        times.append(clock() - start)
+    return min(times) * 1e3
 
 result = {}
 net.eval()
@@ -68,7 +72,7 @@ with paddle.no_grad():
             result["predict, " + name] = cost(lambda: e.run([x])[0].numpy())
             result["arena, " + name + ", MiB"] = e.stats()["arena_bytes"] / 2**20
     else:
-        fn = paddle.jit.to_static(net)
+        fn = jit.to_static(net)
         result["predict, to_static"] = cost(lambda: fn(x).numpy())
         net = make()
 
@@ -87,7 +91,7 @@ result["train, eager"] = cost(train(net, net))
 fresh = make()
 fresh.train()
 start = time.perf_counter()
-static = train(paddle.jit.to_static(fresh), fresh)
+static = train(jit.to_static(fresh), fresh)
 static()
 result["first step, to_static"] = (time.perf_counter() - start) * 1e3
 result["train, to_static"] = cost(static)
@@ -97,16 +101,16 @@ print(json.dumps(result))
 
 def measure(which, model):
     python = ROOT / (".venv-oracle" if which == "paddle" else ".venv") / "bin/python"
-    env = dict(os.environ, PYTHONPATH=str(BUILD / "python"), OMP_NUM_THREADS="2", GLOG_minloglevel="3")
+    env = dict(os.environ, PYTHONPATH=str(BUILD / "python"), OMP_NUM_THREADS=os.environ.get("THREADS", "2"), GLOG_minloglevel="3")
     run = subprocess.run([python, "-c", MEASURE, which, model], capture_output=True, text=True, env=env)
     if run.returncode:
-        print(f"{model}, {which}: {run.stderr.strip().splitlines()[-1]}")
+        print(f"{model}, {which}: {(run.stderr.strip().splitlines() or ['?'])[-1]}")
         return {}
     return json.loads(run.stdout.splitlines()[-1])
 
 
 def main():
-    peers = ["proa"] + (["paddle"] if (ROOT / ".venv-oracle/bin/python").exists() else [])
+    peers = ["proa"] + (["paddle"] if "PEERS" not in os.environ and (ROOT / ".venv-oracle/bin/python").exists() else [])
     for model in sys.argv[1:] or ["lenet", "resnet18", "encoder", "mlp"]:
         seen = {}
         for _ in range(int(os.environ.get("ROUNDS", "3"))):

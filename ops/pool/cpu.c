@@ -21,6 +21,17 @@ typedef struct pool_job {
 
 static inline int64_t pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
+/* Outputs [*from, *to) of a row whose window has its place `tap` inside the input. */
+static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from, int64_t *to)
+{
+    int64_t s = g->stride[2], lead = g->before[2] - tap, last = g->in[2] - 1 + lead;
+    *from = lead > 0 ? (lead + s - 1) / s : 0;
+    *to = last < 0 ? 0 : last / s + 1;
+    if (*to > g->out[2]) *to = g->out[2];
+}
+
+enum { POOL_ROW = 512 }; /* outputs of a row whose places are kept on the stack */
+
 #define T float
 #include "ops/pool/cpu_body.inc"
 #include "ops/pool/cpu_forward.inc"
