@@ -332,7 +332,7 @@ class Stub:
                 return []
             parent, _, last = value.__name__.rpartition(".")
             return [f"from {parent} import {last} as {name}"] if parent else []
-        if inspect.isclass(value) or inspect.isfunction(value):
+        if inspect.isclass(value) or inspect.isfunction(value) or is_op(value):
             home = home_of(value)
             if home not in (None, self.name) or (home == self.name and name != value.__name__):
                 return [f"from {home} import {value.__name__} as {name}"]
