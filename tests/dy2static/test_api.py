@@ -419,3 +419,35 @@ def test_gradients_inside():
     out.backward()
     assert np.allclose(float(out), (9 * x.numpy() ** 4).sum(), rtol=1e-5)
     assert np.allclose(x.grad.numpy(), 36 * x.numpy() ** 3, rtol=1e-5)
+
+
+def test_prints_in_each_run(capsys):
+    @paddle.jit.to_static
+    def f(x):
+        print("sum:", x.sum(), end="!\n")
+        print("captured")
+        return x * 2
+    for n in (1, 2):
+        f(paddle.full([2], float(n)))
+        said = capsys.readouterr().out
+        assert "sum: Tensor(shape=[], dtype=float32" in said and f"{2.0 * n:g}" in said and said.endswith("!\n")
+        assert ("captured" in said) == (n == 1)
+
+
+def test_asserts_in_each_run():
+    @paddle.jit.to_static
+    def f(x):
+        assert x.sum() > 0, "must be positive"
+        return x * 2
+    assert f(paddle.ones([2])).tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="must be positive"):
+        f(-paddle.ones([2]))
+    assert f(paddle.ones([2])).tolist() == [2, 2]
+
+    @paddle.jit.to_static
+    def g(x):
+        if x.sum() > 0:
+            assert x.max() > 1
+        return x
+    with pytest.raises(ConversionError, match="assert on a tensor inside a branch"):
+        g(paddle.ones([2]))

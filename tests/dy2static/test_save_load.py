@@ -142,6 +142,7 @@ def test_control_flow(prefix):
                 if x.sum() > 10:
                     break
                 x = x + self.fc(x).abs()
+            print("left out of files:", x)
             return x
     layer = Loops()
     paddle.jit.save(layer, prefix, input_spec=[InputSpec([None, 3]), InputSpec([], "int64")])

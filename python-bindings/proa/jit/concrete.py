@@ -4,6 +4,7 @@ import warnings
 from .. import _core
 from .dy2static.errors import ConversionError, explain
 from .dy2static.runtime import trees
+from .dy2static.runtime.effects import Effects
 from .dy2static.runtime.state import refill
 from .dy2static.runtime.values import Tensor, symbolic
 from .dy2static.transform import lines_of
@@ -75,7 +76,8 @@ class Concrete:
                 variable.stop_gradient = feed.stop_gradient  # a gradient taken inside is one of the program's ops
         was = _core.set_recording(self.training)
         try:
-            result = self.signature.call(self.function, self.bound, variables)
+            with Effects() as effects:
+                result = self.signature.call(self.function, self.bound, variables)
             leaves = []
             self.structure = trees.flatten(result, leaves)
             self.assigned, values = state.collect()
@@ -85,7 +87,7 @@ class Concrete:
         self.leaves = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves]
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         self.count = len(tensors)
-        everything = tensors + values
+        everything = tensors + values + effects
         return everything or [_core.full([1], 0.0, _core.float32)]
 
     def _specs(self):
@@ -120,7 +122,7 @@ class Concrete:
         """The function's result for these tensors."""
         results = (self._compiled or self.compiled).call(tensors)
         if self.assigned:
-            self._assign(results[self.count:])
+            self._assign(results[self.count:self.count + len(self.assigned)])
         if self.structure is trees.LEAF and self.leaves[0] is None:
             return results[0]
         results = iter(results)

@@ -8,7 +8,7 @@ import sysconfig
 import types
 
 from .... import _core
-from . import sequences
+from . import effects, sequences
 from .changes import before_change
 from .values import NUMBERS, Tensor, symbolic, tensor, truth
 
@@ -116,16 +116,18 @@ def all_(values):
 
 
 def print_(*values, **options):
-    """print(…): variables are shown in the run where there is an op for it, else as what they are."""
-    show = getattr(_core, "print_", None) or getattr(_core, "Print", None)
-    plain = []
-    for value in values:
-        if symbolic(value) and show is not None:
-            show(value)
-        else:
-            plain.append(value)
-    if plain or not values:
-        print(*plain, **options)
+    """print(…): with tensors of the program it prints in each run; inside a symbolic branch or loop, what they are."""
+    places = [i for i, value in enumerate(values) if symbolic(value)]
+    if not places or not effects.possible():
+        print(*values, **options)
+        return
+
+    def show(tensors):
+        shown = list(values)
+        for place, tensor in zip(places, tensors):
+            shown[place] = tensor
+        print(*shown, **options)
+    effects.on_run(show, [values[i] for i in places])
 
 
 def map_(function, *parts):

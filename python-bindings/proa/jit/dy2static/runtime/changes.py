@@ -49,6 +49,11 @@ class Changes:
             tensor._become(value)
 
 
+def inside():
+    """True inside a branch or loop."""
+    return getattr(_state, "current", None) is not None
+
+
 def before_change(tensor):
     """To be called before tensor is overwritten: inside a block it goes on as a copy, which is then overwritten."""
     current = getattr(_state, "current", None)

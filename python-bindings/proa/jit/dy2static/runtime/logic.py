@@ -2,6 +2,8 @@
 import operator
 
 from .... import _core
+from ..errors import refuse
+from . import effects
 from .values import NUMBERS, Tensor, number, symbolic, truth, user_place
 
 _COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
@@ -125,18 +127,16 @@ def compare(first, *rest):
 
 def assert_(test, message=None):
     """assert test, message"""
-    if symbolic(test):
-        _core_assert(truth(test, "an assertion"), message() if message else None)
-    elif not test:
-        if message is None:
-            raise AssertionError
-        raise AssertionError(message())
+    if not symbolic(test):
+        if not test:
+            raise AssertionError(*() if message is None else (message(),))
+        return
+    if not effects.possible():
+        raise refuse("assert on a tensor inside a branch or loop that is known only in the run: assert outside, or "
+                     "compute with paddle.where", user_place())
+    text = () if message is None else (message(),)
 
-
-def _core_assert(test, message):
-    op = getattr(_core, "assert_", None) or getattr(_core, "Assert", None)
-    if op is None:
-        from ..errors import refuse
-        raise refuse("assert needs the value of a tensor, which a program does not have while it is built: check "
-                     "before the call, or compute with paddle.where", user_place())
-    op(test, [])
+    def check(values):
+        if not values[0].item():
+            raise AssertionError(*text)
+    effects.on_run(check, [truth(test, "an assertion")])
