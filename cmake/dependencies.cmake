@@ -60,7 +60,8 @@ if(TARGET DNNL::dnnl)
     get_filename_component(folder "${dnnl_DIR}/../.." ABSOLUTE)
     string(APPEND PROA_PRIVATE_LIBS " -L${folder} -ldnnl")
     target_link_libraries(proa_outside INTERFACE DNNL::dnnl)
-    if(PROA_ONEDNN_PREFIX AND folder STREQUAL "${PROA_ONEDNN_PREFIX}/lib") # no system's library: what is installed carries a copy
+    # No system's library: what is installed carries a copy.
+    if(PROA_ONEDNN_PREFIX AND folder STREQUAL "${PROA_ONEDNN_PREFIX}/lib")
         set(PROA_ONEDNN_TO_COPY "${folder}/libdnnl.so.${dnnl_VERSION_MAJOR}")
     endif()
 else()
