@@ -184,3 +184,9 @@ def views_and_norms():
     return [x.fill_diagonal_(2.0, offset=1), tall.fill_diagonal_(5, wrap=True), paddle.renorm(rand(3, 4), 2.0, 0, 1.0),
             rand(2, 3, 4).renorm(1.0, -1, 5.0), paddle.view(rand(2, 4, grad=False), "int32"), ints(3, 2).view("float64"),
             paddle.view(rand(2, 6, grad=False), [3, 4])]
+
+
+@case("paddle.combinations", "paddle.Tensor.combinations")
+def choices():
+    x = rand(4)
+    return [paddle.combinations(x), x.combinations(3), x.combinations(2, with_replacement=True)]
