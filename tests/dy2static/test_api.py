@@ -451,3 +451,18 @@ def test_asserts_in_each_run():
         return x
     with pytest.raises(ConversionError, match="assert on a tensor inside a branch"):
         g(paddle.ones([2]))
+
+
+def test_without_source():
+    space = {}
+    exec("def f(x):\n    return x + 1\ndef g(x):\n    return x if x.sum() > 0 else -x\n", space)
+    with pytest.warns(UserWarning, match="captured as it is"):
+        assert paddle.jit.to_static(space["f"])(paddle.ones([1])).tolist() == [2]
+    with pytest.warns(UserWarning), pytest.raises(RuntimeError):
+        paddle.jit.to_static(space["g"])(paddle.ones([1]))
+
+
+def test_two_lambdas_on_a_line():
+    make = paddle.jit.to_static
+    f, g = make(lambda x: x if x.sum() > 0 else -x), make(lambda x: x * 2 if x.sum() > 0 else x)
+    assert f(-paddle.ones([1])).tolist() == [1] and g(paddle.ones([1])).tolist() == [2]

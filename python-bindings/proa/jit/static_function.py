@@ -8,6 +8,7 @@ from .. import _core
 from ..amp.auto_cast import state as amp_state
 from ..nn.layer.layers import changes
 from .concrete import Concrete
+from .dy2static.errors import NoSource
 from .dy2static.runtime.calls import converted
 from .dy2static.transform import convert_code, convert_function
 from .signature import Signature
@@ -71,7 +72,11 @@ class StaticFunction:
     def _inline(self):
         """The converted function, bound."""
         if self._converted is None:
-            self._converted = converted(self._function) if self._library() else convert_function(self._function)
+            try:
+                self._converted = converted(self._function) if self._library() else convert_function(self._function)
+            except NoSource as error:
+                warnings.warn(f"to_static: {self._name} is captured as it is: {error}", stacklevel=3)
+                self._converted = self._function
         if self._instance is None:
             return self._converted
         return types.MethodType(self._converted, self._instance)

@@ -6,6 +6,10 @@ class ConversionError(TypeError):
     """Code that cannot become a program: the message says where and why."""
 
 
+class NoSource(ConversionError):
+    """A function whose source Python does not have."""
+
+
 # Paddle's name for it
 Dygraph2StaticException = ConversionError
 

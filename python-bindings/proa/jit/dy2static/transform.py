@@ -6,7 +6,7 @@ import textwrap
 import types
 
 from . import runtime
-from .errors import ConversionError, refuse
+from .errors import ConversionError, NoSource, refuse
 from .expressions import Expressions, function_nodes
 from .flow import Flow
 from .jumps import Jumps
@@ -63,8 +63,8 @@ def _source(code):
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError) as error:
-        raise ConversionError(f"the source of {code.co_name} is not there, so it cannot be converted: functions must "
-                              f"stand in a file ({error})") from None
+        raise NoSource(f"the source of {code.co_name} is not there, so it cannot be converted: functions must "
+                       f"stand in a file ({error})") from None
     text = textwrap.dedent("".join(lines))
     indent = len(lines[0]) - len(lines[0].lstrip())
     if code.co_name == "<lambda>":
@@ -84,8 +84,8 @@ def _lambda_source(code):
     try:
         tree = ast.parse(text)
     except SyntaxError:
-        raise ConversionError(f"the source of the lambda at {code.co_filename}:{code.co_firstlineno} cannot be read") \
-            from None
+        raise NoSource(f"the source of the lambda at {code.co_filename}:{code.co_firstlineno} cannot be "
+                       "read") from None
     names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
              and tuple(arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == names]

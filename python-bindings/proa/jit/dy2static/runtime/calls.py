@@ -158,9 +158,9 @@ def is_users(function):
     """Should this Python function be converted? Not those of libraries that never call back."""
     module = function.__module__ or ""
     top = module.partition(".")[0]
-    if top == _PACKAGE:
+    if top == _PACKAGE and not function.__code__.co_filename.startswith("<doctest"):
         return module.endswith(_CALL_BACK)
-    if top in _SKIPPED or module in _SKIPPED:
+    if top != _PACKAGE and (top in _SKIPPED or module in _SKIPPED):
         return False
     file = os.path.abspath(function.__code__.co_filename)
     return not (file.startswith(_STDLIB) and f"{os.sep}site-packages{os.sep}" not in file and
