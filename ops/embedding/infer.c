@@ -51,7 +51,7 @@ static proa_tensor *rows_gradient(const proa_embedding_args *a, proa_tensor *d_o
     proa_tensor *index = proa_reshape(a->x, PROA_INTS(n));
     if (a->x->dtype != PROA_I32 && a->x->dtype != PROA_I64) index = proa_cast(index, PROA_I64);
     proa_tensor *values = proa_reshape(d_out, PROA_INTS(n, length));
-    if (a->padding_idx >= 0) {
+    if (index && a->padding_idx >= 0) {
         proa_tensor *padding =
             proa_full(PROA_SHAPE(1), (double)a->padding_idx, .dtype = (proa_dtype)index->dtype);
         proa_tensor *mask = proa_equal(proa_reshape(index, PROA_INTS(n, 1)), padding);

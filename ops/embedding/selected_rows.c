@@ -31,8 +31,9 @@ proa_tensor *proa_rows_merge(proa_tensor *t)
     proa_tensor *index = proa_rows_index(t);
     if (!index || is_ascending(index)) return index ? t : NULL;
     proa_unique_result found = proa_unique(index, .return_inverse = true);
-    if (proa_error()) return NULL;
-    proa_tensor *sums = sum_rows(proa_rows_values(t), found.inverse, found.out->numel);
+    proa_tensor *values = proa_rows_values(t);
+    if (!values) return NULL; /* NULL, too, after an error before it */
+    proa_tensor *sums = sum_rows(values, found.inverse, found.out->numel);
     return sums ? proa_rows_new(found.out, sums, proa_rows_height(t)) : NULL;
 }
 

@@ -208,6 +208,35 @@ START_TEST(adam_of_rows_is_paddles)
 }
 END_TEST
 
+/* Backward, the sum of two gradients, clipping and a step, in which each allocation fails once. */
+START_TEST(every_allocation_may_fail)
+{
+    const int64_t a[] = {3, 1, 3}, b[] = {0, 1};
+    proa_set_threads(1);
+    proa_tensor *w = table_of(5, 3);
+    proa_optimizer *opt =
+        proa_adam(PROA_LIST(w), .lr = 0.1, .lazy_mode = true, .clip = {PROA_CLIP_GLOBAL_NORM, 0.5});
+    int64_t n = 0, before = 0;
+    for (bool failed = true; failed; n++) {
+        if (n == 1) before = proa_memory_get_stats().live_bytes; /* what is made once is there */
+        proa_memory_fail_after(n);
+        PROA_SCOPE {
+            proa_backward(lookup(w, a, 3));
+            proa_backward(proa_add(lookup(w, b, 2), lookup(w, a, 3)));
+            proa_step(opt);
+        }
+        proa_memory_fail_after(-1);
+        failed = proa_error() != PROA_OK;
+        ck_assert_msg(!failed || proa_error() == PROA_ERR_OUT_OF_MEMORY, "%s", proa_error_message());
+        proa_clear_error();
+        proa_clear_grads(opt);
+        if (n > 1) ck_assert_int_le(proa_memory_get_stats().live_bytes, before + 65536);
+    }
+    ck_assert_int_gt(n, 100);
+    proa_optimizer_free(opt);
+}
+END_TEST
+
 /* Memory goes with the rows that are touched, not with the table. */
 START_TEST(a_large_table_costs_its_rows)
 {
@@ -231,4 +260,5 @@ START_TEST(a_large_table_costs_its_rows)
 END_TEST
 
 SUITE("rows", rows_are_made_and_read, bad_rows_are_refused, ops_that_do_not_know_rows_name_themselves,
-      gradients_add_up, optimisers_take_rows, adam_of_rows_is_paddles, a_large_table_costs_its_rows)
+      gradients_add_up, optimisers_take_rows, adam_of_rows_is_paddles, every_allocation_may_fail,
+      a_large_table_costs_its_rows)
