@@ -229,8 +229,9 @@ static proa_tensors call_captured(const proa_compiled *c, proa_tensors inputs)
 {
     proa_tensors outputs = {0, NULL};
     if (c->program->n_blocks > 1)
-        proa_fail(PROA_ERR_UNSUPPORTED, "compiled function: a program with branches or loops cannot become part of "
-                                        "another one; convert the function that made it");
+        proa_fail(PROA_ERR_UNSUPPORTED,
+                  "compiled function: a program with branches or loops cannot become part of another one; "
+                  "convert the function that made it");
     else proa__block_inline(proa__root(c->program), inputs, &outputs);
     return outputs;
 }

@@ -312,6 +312,16 @@ def test_errors_name_the_users_line():
     assert (__file__, line) in frames
 
 
+def test_half_bound_names_are_explained():
+    def f(x):
+        if x.sum() > 0:  # the line
+            y = x
+        return y
+    with pytest.raises(NameError) as caught:
+        paddle.jit.to_static(f)(tensor(3))
+    assert f'line {f.__code__.co_firstlineno + 1}: give it a value before' in "\n".join(caught.value.__notes__)
+
+
 def test_values_are_refused():
     for f in (lambda x: x.numpy(), lambda x: x.tolist(), lambda x: [1, 2][x.astype("int64").sum()],
               lambda x: x.item()):
@@ -389,6 +399,16 @@ def test_a_new_buffer_is_seen():
     net.calls = paddle.full([1], 40.0)
     net(x), net(x)
     assert float(net.calls) == 42
+
+
+def test_a_cast_is_seen():
+    net = paddle.jit.to_static(nn.Linear(3, 2))
+    x = tensor(4, 3)
+    assert net(x).dtype == paddle.float32
+    net.to(dtype="float64")
+    assert net(x.astype("float64")).dtype == paddle.float64
+    net.to(dtype="float32")
+    assert np.array_equal(net(x).numpy(), nn.functional.linear(x, net.weight, net.bias).numpy())
 
 
 def test_one_sublayer_in_evaluation():

@@ -268,8 +268,9 @@ class StaticFunction:
 
 def _parts(layers):
     """What identifies the layers' sublayers, parameters and buffers."""
-    return [id(one) for layer in layers
-            for one in (*layer._sub_layers.values(), *layer._parameters.values(), *layer._buffers.values())]
+    tensors = [one for layer in layers for one in (*layer._parameters.values(), *layer._buffers.values())]
+    return ([id(one) for layer in layers for one in layer._sub_layers.values()], [id(one) for one in tensors],
+            [getattr(one, "dtype", None) for one in tensors])  # a cast leaves the object
 
 
 def _quick_key(args):

@@ -30,6 +30,9 @@ def refuse(why, place):
     return ConversionError(f'{why}\n  File "{file}", line {line}' + (f"\n    {text}" if text else ""))
 
 
+half_bound = {}  # name -> place of the last if of which only one branch bound it
+
+
 def explain(error, converted):
     """Adds to an error that left a converted function where in the user's code, and in what it became, it arose.
 
@@ -51,6 +54,9 @@ def explain(error, converted):
     became = lines.get(line)
     if became:
         note.append("which was converted to:\n" + "\n".join(f"    {text}" for text in became))
+    if isinstance(error, NameError) and (name := getattr(error, "name", None) or _quoted(error)) in half_bound:
+        note.append('{} is bound in only one branch of the if at\n  File "{}", line {}: give it a value before'.format(
+            name, *half_bound[name]))
     text = "\n".join(note)
     try:
         error._proa_explained = True
@@ -60,3 +66,9 @@ def explain(error, converted):
             error.args = (f"{error.args[0]}\n{text}",)
     except AttributeError:
         pass  # an exception with slots stays as it is
+
+
+def _quoted(error):
+    """The name that a NameError's message quotes."""
+    parts = str(error).split("'")
+    return parts[1] if len(parts) > 1 else None

@@ -58,9 +58,8 @@ def function(name, body, args=(), outer=(), module=()):
 def at(node, where):
     """node, and all below it that has no place yet, stands where `where` does."""
     line, column = where.lineno, where.col_offset
-    end_line, end_column = getattr(where, "end_lineno", line), getattr(where, "end_col_offset", column)
     for inner in ast.walk(node):
         if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
             inner.lineno, inner.col_offset = line, column
-            inner.end_lineno, inner.end_col_offset = end_line, end_column
+            inner.end_lineno, inner.end_col_offset = line, column  # Python takes a method call's line from its end
     return node

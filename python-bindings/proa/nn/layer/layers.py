@@ -381,6 +381,7 @@ class Layer(_core.LayerBase):
         finally:
             _core.set_recording(recording)
         self._dtype = dtype
+        changes[0] += 1
 
     # attributes
 

@@ -1,7 +1,7 @@
 """if and the ternary. A symbolic condition runs both blocks, one after the other on the same state, and joins what
 they left: tensors become results of one cond op, equal values stay, and anything else is the user's error."""
 from .... import _core
-from ..errors import refuse
+from ..errors import half_bound, refuse
 from ..names import OWN
 from . import trees
 from .changes import Changes, replace
@@ -156,6 +156,8 @@ class Branch:
                     self._fill(key, mine)
                 else:
                     self.joined[key] = trees.LEAF, [UNDEFINED]
+                    if not all(missing):
+                        half_bound[key[1]] = self.place
             elif mine[0] != theirs[0]:
                 raise self._differ(key, "", _describe_tree(mine), _describe_tree(theirs))
             else:
