@@ -8,8 +8,6 @@
 #include <proa/ops.h>
 #include <proa/program.h>
 
-enum { UNSELECTED = -1 };
-
 static bool is(const pb_op *op, const char *type) { return strcmp(op->type, type) == 0; }
 
 bool proa__reads_control(const char *type)
@@ -33,6 +31,7 @@ static proa__level *enter(proa_wire_reader *r)
     proa__level *level = &l->levels[at];
     proa__map_clear(&level->names);
     level->names.by_text = true;
+    level->pending = NULL;
     level->block = proa__capture_block();
     return level;
 }
@@ -49,11 +48,12 @@ static proa_status read_into(proa__load *l, proa__level *level)
 
 /* ---- branches -------------------------------------------------------------------------- */
 
-/* A conditional_block that waits for the select_input that says which other one it belongs to. */
+/* A conditional_block that waits for the select_inputs that say what it is the other side of. */
 struct proa__pending {
     proa_wire_reader reader;
     const pb_slot *out;
-    bool done;
+    bool done; /* its variables have values, or stand for what they were before */
+    bool used;
     proa__pending *next;
 };
 
@@ -66,67 +66,63 @@ static proa_status defer(proa_wire_reader *r)
 {
     proa__pending *p = proa__arena_alloc(&r->load->arena, sizeof *p);
     if (!p) return proa_error();
-    *p = (proa__pending){*r, out_slot(r->desc, "Out"), false, r->level->pending};
+    *p = (proa__pending){*r, out_slot(r->desc, "Out"), false, false, r->level->pending};
     r->level->pending = p;
     return PROA_OK;
 }
 
-static proa__pending *pending_of(const proa__level *level, const char *name, int64_t *index)
+static bool makes(const proa__pending *p, const char *name)
+{
+    for (size_t i = 0; p->out && i < p->out->n_arguments; i++)
+        if (strcmp(p->out->arguments[i], name) == 0) return true;
+    return false;
+}
+
+static proa__pending *pending_of(const proa__level *level, const char *name)
 {
     for (proa__pending *p = level->pending; p; p = p->next)
-        for (size_t i = 0; !p->done && p->out && i < p->out->n_arguments; i++)
-            if (strcmp(p->out->arguments[i], name) == 0) {
-                *index = (int64_t)i;
-                return p;
-            }
+        if (!p->done && makes(p, name)) return p;
     return NULL;
 }
 
-typedef struct branching {
-    proa__pending *yes, *no; /* no NULL: what the names stood for before */
+/* One way of a branch: the results that are asked for, by name; of a block, or of what is there (block NULL). */
+typedef struct side {
+    proa_wire_reader *reader;
+    proa__pending *block;
+    const char **names;
     int64_t n;
+} side;
+
+typedef struct branching {
+    side yes, no;
 } branching;
 
-/* The values that a block's names have once its ops are read. */
-static proa_tensors run_block(proa__pending *p, int64_t n)
+static proa_tensors run_side(side *s)
 {
-    proa_tensors none = {0, NULL}, list = {0, proa__arena_array(&p->reader.load->arena, (size_t)n + 1, sizeof *list.at)};
-    proa__level *level = enter(&p->reader);
-    if (!level || !list.at || read_into(p->reader.load, level) != PROA_OK) return none;
-    for (; list.count < n; list.count++) {
-        proa_wire_reader inside = {p->reader.load, level, p->reader.desc, 0, 0};
-        list.at[list.count] = proa__name_find(&inside, "Out", p->out->arguments[list.count]);
+    proa_wire_reader at = *s->reader;
+    proa_tensors none = {0, NULL}, list = {0, proa__arena_array(&at.load->arena, (size_t)s->n + 1, sizeof *list.at)};
+    if (!list.at) return none;
+    if (s->block) {
+        at.level = enter(&s->block->reader);
+        if (!at.level || read_into(at.load, at.level) != PROA_OK) return none;
+    }
+    for (; list.count < s->n; list.count++) {
+        list.at[list.count] = proa__name_find(&at, "Out", s->names[list.count]);
         if (!list.at[list.count]) return none;
     }
     return list;
 }
 
-static proa_tensors read_yes(proa_tensors in, void *context)
+static proa_tensors run_yes(proa_tensors in, void *context)
 {
-    const branching *b = context;
     (void)in;
-    return run_block(b->yes, b->n);
+    return run_side(&((branching *)context)->yes);
 }
 
-static proa_tensors read_no(proa_tensors in, void *context)
+static proa_tensors run_no(proa_tensors in, void *context)
 {
-    const branching *b = context;
     (void)in;
-    return run_block(b->no, b->n);
-}
-
-/* The block was not run, and no other makes its variables: they are what they were, or nothing. */
-static proa_tensors keep_old(proa_tensors in, void *context)
-{
-    const branching *b = context;
-    (void)in;
-    proa_wire_reader *r = &b->yes->reader;
-    proa_tensors none = {0, NULL}, list = {0, proa__arena_array(&r->load->arena, (size_t)b->n + 1, sizeof *list.at)};
-    for (; list.at && list.count < b->n; list.count++) {
-        list.at[list.count] = proa__name_find(r, "Out", b->yes->out->arguments[list.count]);
-        if (!list.at[list.count]) return none;
-    }
-    return list;
+    return run_side(&((branching *)context)->no);
 }
 
 static proa_tensor *condition_of(proa_wire_reader *r, const char *slot)
@@ -137,73 +133,100 @@ static proa_tensor *condition_of(proa_wire_reader *r, const char *slot)
     return NULL;
 }
 
-static proa_status close_branch(branching *b, proa_tensor *pred, proa_tensors *out)
-{
-    b->n = b->yes->out ? (int64_t)b->yes->out->n_arguments : 0;
-    if (b->no && (!b->no->out || (int64_t)b->no->out->n_arguments != b->n))
-        return proa_fail(PROA_ERR_UNSUPPORTED, "the two branches make different numbers of variables");
-    *out = proa_cond(pred, read_yes, b->no ? read_no : keep_old, b);
-    return proa_error();
-}
-
-/* One conditional_block without a partner. */
+/* A conditional_block without a select_input: where it does not run, its variables are what they were. */
 static proa_status settle(proa__pending *p)
 {
-    branching b = {p, NULL, 0};
-    proa_tensors out = {0, NULL};
     proa_wire_reader *r = &p->reader;
-    p->done = true; /* whatever it reads by its own names was there before */
+    p->done = true;
     proa_tensor *pred = condition_of(r, "Cond");
     if (!pred) return proa_error();
-    PROA_TRY(close_branch(&b, pred, &out));
-    for (int64_t i = 0; i < out.count; i++) PROA_TRY(proa__name_bind(r, p->out->arguments[i], out.at[i]));
+    const char **names = (const char **)(uintptr_t)p->out->arguments;
+    int64_t n = (int64_t)p->out->n_arguments;
+    branching b = {{r, p, names, n}, {r, NULL, names, n}};
+    proa_tensors out = proa_cond(pred, run_yes, run_no, &b);
+    PROA_TRY(proa_error());
+    for (int64_t i = 0; i < out.count; i++) PROA_TRY(proa__name_bind(r, names[i], out.at[i]));
     return PROA_OK;
 }
 
 proa_status proa__settle_reads(proa_wire_reader *r, const char *name)
 {
-    int64_t index;
-    proa__pending *p = pending_of(r->level, name, &index);
-    return p ? settle(p) : PROA_OK;
+    proa__pending *p = pending_of(r->level, name);
+    return p && !p->used ? settle(p) : PROA_OK;
 }
 
 proa_status proa__settle_all(proa__level *level)
 {
     for (proa__pending *p = level->pending; p; p = p->next)
-        if (!p->done && p->out && p->out->n_arguments) PROA_TRY(settle(p));
+        if (!p->done && !p->used && p->out && p->out->n_arguments) PROA_TRY(settle(p));
     return PROA_OK;
 }
 
-/* Out = X[Mask]; the two X are the results of two conditional_blocks, of which one ran. */
+static const pb_slot *select_slot(const pb_op *op)
+{
+    const pb_slot *x = is(op, "select_input") ? proa__slot_find(op->inputs, op->n_inputs, "X") : NULL;
+    return x && x->n_arguments == 2 ? x : NULL;
+}
+
+/* All that is selected between two blocks, here and further on: their variables need not be in the same order. */
+static proa_status find_pairs(proa_wire_reader *r, branching *b)
+{
+    const pb_block *block = r->level->pb;
+    proa__pending *yes = b->yes.block, *no = b->no.block;
+    b->yes.names = proa__arena_array(&r->load->arena, yes->out->n_arguments + 1, sizeof *b->yes.names);
+    b->no.names = proa__arena_array(&r->load->arena, yes->out->n_arguments + 1, sizeof *b->no.names);
+    if (!b->yes.names || !b->no.names) return proa_error();
+    for (size_t i = r->at; i < block->n_ops && b->yes.n < (int64_t)yes->out->n_arguments; i++) {
+        const pb_slot *x = select_slot(block->ops[i]);
+        if (!x || !makes(no, x->arguments[0]) || !makes(yes, x->arguments[1])) continue;
+        b->no.names[b->no.n++] = x->arguments[0];
+        b->yes.names[b->yes.n++] = x->arguments[1];
+    }
+    return PROA_OK;
+}
+
+/* Two blocks that exclude each other become one branch; both names of a pair then mean what was chosen. */
+static proa_status join(proa_wire_reader *r, branching *b)
+{
+    PROA_TRY(find_pairs(r, b));
+    b->yes.block->used = b->no.block->used = true;
+    proa_tensor *pred = condition_of(&b->yes.block->reader, "Cond");
+    if (!pred) return proa_error();
+    proa_tensors made = proa_cond(pred, run_yes, run_no, b);
+    PROA_TRY(proa_error());
+    b->yes.block->done = b->no.block->done = true;
+    for (int64_t i = 0; i < made.count; i++) {
+        PROA_TRY(proa__name_bind(r, b->yes.names[i], made.at[i]));
+        PROA_TRY(proa__name_bind(r, b->no.names[i], made.at[i]));
+    }
+    return PROA_OK;
+}
+
+/* Out = X[Mask]: the results of two conditional_blocks, of which one ran, or of one and a variable. */
 static proa_status read_select(proa_wire_reader *r)
 {
-    const pb_slot *x = proa__slot_find(r->desc->inputs, r->desc->n_inputs, "X"), *out = out_slot(r->desc, "Out");
-    if (!x || x->n_arguments != 2 || !out || out->n_arguments != 1)
-        return proa_fail(PROA_ERR_UNSUPPORTED, "selects among %zu variables; two are supported", x ? x->n_arguments : 0);
-    int64_t at = UNSELECTED, other = UNSELECTED;
-    branching b = {pending_of(r->level, x->arguments[1], &at), pending_of(r->level, x->arguments[0], &other), 0};
-    if (b.yes && b.no && at == other) {
-        proa_tensors made = {0, NULL};
-        b.yes->done = b.no->done = true;
-        proa_tensor *pred = condition_of(&b.yes->reader, "Cond");
-        if (!pred) return proa_error();
-        PROA_TRY(close_branch(&b, pred, &made));
-        for (int64_t i = 0; i < made.count; i++) { /* both names mean the one that was chosen */
-            PROA_TRY(proa__name_bind(r, b.yes->out->arguments[i], made.at[i]));
-            PROA_TRY(proa__name_bind(r, b.no->out->arguments[i], made.at[i]));
-        }
+    const pb_slot *x = select_slot(r->desc), *out = out_slot(r->desc, "Out");
+    if (!x || !out || out->n_arguments != 1)
+        return proa_fail(PROA_ERR_UNSUPPORTED, "selects among other than two variables");
+    branching b = {{r, pending_of(r->level, x->arguments[1]), (const char **)(uintptr_t)&x->arguments[1], 1},
+                   {r, pending_of(r->level, x->arguments[0]), (const char **)(uintptr_t)&x->arguments[0], 1}};
+    if (b.yes.block && b.no.block) {
+        b.yes.n = b.no.n = 0;
+        PROA_TRY(join(r, &b));
+        proa_tensor *t = proa__name_find(r, "X", x->arguments[1]);
+        return t ? proa__name_bind(r, out->arguments[0], t) : proa_error();
     }
-    if (b.yes && !b.yes->done) PROA_TRY(settle(b.yes));
-    if (b.no && !b.no->done) PROA_TRY(settle(b.no));
-    proa_tensor *no = proa__name_find(r, "X", x->arguments[0]), *yes = proa__name_find(r, "X", x->arguments[1]);
-    if (!no || !yes) return proa_error();
-    if (yes != no) {
-        proa_tensor *mask = condition_of(r, "Mask");
-        if (!mask) return proa_error();
-        yes = proa_where(proa_cast(mask, PROA_BOOL), yes, no);
-        if (!yes) return proa_error();
+    if (b.yes.block) b.yes.block->used = true;
+    if (b.no.block) b.no.block->used = true;
+    if (!b.yes.block && !b.no.block) {
+        proa_tensor *yes = proa__name_find(r, "X", x->arguments[1]), *no = proa__name_find(r, "X", x->arguments[0]);
+        if (!yes || !no) return proa_error();
+        if (yes == no) return proa__name_bind(r, out->arguments[0], yes); /* joined before */
     }
-    return proa__name_bind(r, out->arguments[0], yes);
+    proa_tensor *mask = condition_of(r, "Mask");
+    proa_tensors made = proa_cond(mask ? proa_cast(mask, PROA_BOOL) : NULL, run_yes, run_no, &b);
+    PROA_TRY(proa_error());
+    return proa__name_bind(r, out->arguments[0], made.at[0]);
 }
 
 /* ---- loops ----------------------------------------------------------------------------- */
@@ -235,7 +258,8 @@ static proa_tensors body(proa_tensors vars, void *context)
     for (int64_t i = 0; i < lp->n; i++)
         if (proa__map_put(&level->names, lp->names[i], vars.at[i]) != PROA_OK) return none;
     if (read_into(r->load, level) != PROA_OK) return none;
-    proa_wire_reader inside = {r->load, level, r->desc, 0, 0};
+    proa_wire_reader inside = *r;
+    inside.level = level;
     lp->condition = proa__name_find(&inside, "Condition", lp->condition_name);
     for (; lp->condition && list.count < lp->n; list.count++) {
         list.at[list.count] = proa__name_find(&inside, "Out", lp->names[list.count]);

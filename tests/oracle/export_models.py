@@ -117,6 +117,34 @@ class Tensors(nn.Layer):
                 x + paddle.equal_all(self.small, self.small).astype(real) + paddle.is_empty(self.small).astype(real))
 
 
+class Control(nn.Layer):
+    """Branches and loops that Paddle's own to_static writes: nested, with break, values swapped from step to step.
+    What they decide by does not depend on the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        steps, weight = paddle.zeros([1], "int64"), paddle.sum(self.linear.weight)
+        a, b = x, self.linear(x)
+        while steps < 5:
+            a, b = b, a + 0.5 * b
+            if paddle.cast(steps % 2, "bool"):
+                a = paddle.tanh(a)
+            else:
+                b = b - 1
+            steps = steps + 1
+        i = paddle.zeros([1], "int32")
+        while i < 4:
+            a = a + paddle.cast(i, "float32")
+            if i == 2:
+                break
+            i = i + 1
+        chosen = paddle.static.nn.cond(weight < 1e6, lambda: (a * 2, b), lambda: (b, a))
+        return chosen[0], chosen[1], b
+
+
 def models():
     from paddle.vision.models import LeNet, mobilenet_v2, resnet18
     image = InputSpec([None, 3, 64, 64], "float32", "image")
@@ -131,6 +159,7 @@ def models():
     yield "encoder", Encoder(), [InputSpec([None, 12], "int64", "ids")], [x.randint(0, 50, (2, 12)).astype("int64")]
     yield "algebra", Algebra(), [InputSpec([None, 4, 4], "float32", "x")], [f(3, 4, 4)]
     yield "tensors", Tensors(), [InputSpec([None, 3, 4], "float32", "x")], [f(3, 3, 4)]
+    yield "control", Control(), [InputSpec([None, 4], "float32", "x")], [f(3, 4)]
     yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
 
 
