@@ -84,6 +84,26 @@ class BreakingFor(nn.Layer):
         return z
 
 
+class PlainControl(nn.Layer):
+    """Control flow that real Paddle converts, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        if x.mean() > 0:
+            y = x * 2
+        else:
+            y = x - 1
+        y = self.fc(y)
+        i = paddle.zeros([1], "int64")
+        while i < 3:
+            y = y * 2 + 1
+            i = i + 1
+        return y
+
+
 class Seq2Seq(nn.Layer):
     """Greedy decoding until every row has ended, or 8 words."""
 
@@ -129,6 +149,7 @@ MODELS = {
     "gpt": (Gpt, [IDS], [ints(50, 2, 5)]),
     "bilstm": (BiLstm, [IDS], [ints(20, 2, 5)]),
     "breaking_for": (BreakingFor, [InputSpec([None, 4])], [floats(2, 4)]),
+    "plain_control": (PlainControl, [InputSpec([None, 4])], [floats(2, 4)]),
     "seq2seq": (Seq2Seq, [IDS], [ints(12, 2, 5)]),
 }
 

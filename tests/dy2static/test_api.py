@@ -486,3 +486,23 @@ def test_two_lambdas_on_a_line():
     make = paddle.jit.to_static
     f, g = make(lambda x: x if x.sum() > 0 else -x), make(lambda x: x * 2 if x.sum() > 0 else x)
     assert f(-paddle.ones([1])).tolist() == [1] and g(paddle.ones([1])).tolist() == [2]
+
+
+def test_in_a_hapi_model():
+    net = paddle.jit.to_static(nn.Linear(4, 2))
+    model = paddle.Model(net, inputs=[InputSpec([None, 4], name="x")], labels=[InputSpec([None], "int64", "label")])
+    model.prepare(paddle.optimizer.SGD(0.1, parameters=net.parameters()), nn.CrossEntropyLoss())
+    first, *_ = [model.train_batch([np.ones([3, 4], "float32")], [np.array([0, 1, 1])])[0] for _ in range(5)]
+    last = model.eval_batch([np.ones([3, 4], "float32")], [np.array([0, 1, 1])])[0]
+    assert float(np.ravel(last)[0]) < float(np.ravel(first)[0])
+
+
+def test_static_control_flow_inside():
+    @paddle.jit.to_static
+    def f(x):
+        n, x = paddle.static.nn.while_loop(lambda n, x: n < 3, lambda n, x: [n + 1, x * 2],
+                                           [paddle.zeros([], "int64"), x])
+        y = paddle.static.nn.case([(x.sum() > 10, lambda: x + 1)], default=lambda: x - 1)
+        return paddle.static.nn.switch_case(n, {3: lambda: y * 2, 4: lambda: y * 3})
+    assert f(paddle.full([2], 1.0)).tolist() == [18, 18]
+    assert f(paddle.full([2], 0.5)).tolist() == [6, 6]

@@ -13,8 +13,9 @@ import conftest
 HERE = pathlib.Path(__file__).resolve().parent
 ORACLE = conftest.ROOT / ".venv-oracle" / "bin" / "python"
 PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "bilstm"]
-CONTROL = ["breaking_for", "seq2seq"]
-TUNED = ["lenet", "gpt", "bilstm"]
+CONTROL = ["breaking_for", "plain_control", "seq2seq"]
+THEIRS = [*PLAIN, "plain_control"]
+TUNED = ["lenet", "gpt", "bilstm", "plain_control"]
 
 pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="real Paddle is not installed")
 
@@ -36,7 +37,7 @@ def ours(tmp_path_factory):
 @pytest.fixture(scope="session")
 def theirs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
-    return folder, run("paddle", "save", folder, PLAIN)
+    return folder, run("paddle", "save", folder, THEIRS)
 
 
 def check(results, limit=1e-5):
@@ -59,7 +60,7 @@ def test_paddle_loads_ours(ours):
 def test_theirs_load_here(theirs):
     folder, saved = theirs
     assert all(one is True for one in saved.values()), saved
-    check(run("proa", "load", folder, PLAIN))
+    check(run("proa", "load", folder, THEIRS))
 
 
 def test_fine_tuning(theirs):

@@ -1,4 +1,5 @@
 """StaticFunction: what to_static makes of a function or method. It keeps one program for each kind of call."""
+import inspect
 import types
 import warnings
 import weakref
@@ -68,6 +69,10 @@ class StaticFunction:
         return types.MethodType(self._function, self._instance) if self._instance is not None else self._function
 
     _dygraph_function = dygraph_function
+
+    @property
+    def __signature__(self):
+        return inspect.signature(self.dygraph_function)
 
     def _inline(self):
         """The converted function, bound."""
