@@ -142,6 +142,7 @@ extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_describe_functions[]; /* programs in Paddle's format, for static mode */
+extern PyMethodDef py_host_functions[];     /* ops that call Python */
 extern PyMethodDef py_crash_functions[];    /* crash.c */
 /* Takes the fatal signals, unless the environment says PROA_CRASH_REPORT=0. */
 void py_crash_report_start(void);

@@ -33,6 +33,14 @@ def core_ops(core):
         yield from _core.describe(core, block)
 
 
+def _results_of_calls(core):
+    """What operators that call Python make: fetched, so that those are never left out."""
+    if all(name != "host_call" for name, _ in core.ops(0)):
+        return []
+    return [name for wire in _core.describe(core, 0) for kind, _, outputs, *_ in wire if kind == "host_call"
+            for name in outputs.get("out", [])]
+
+
 class _Plan:
     """One program version with its feeds and fetches, bound to one scope."""
 
@@ -42,8 +50,10 @@ class _Plan:
         self.feeds = [(name, core.find(name)) for name in feeds]
         persistable = program._persistables()
         # a fetched persistable is read from the scope after the run, a plain tensor is there; the others are outputs
+        calls = [] if prune else _results_of_calls(core)
         self.outputs = [name for name in dict.fromkeys(fetches)
                         if isinstance(name, str) and name not in persistable]
+        self.outputs += [name for name in calls if name not in self.outputs] if self.outputs else []
         found = [(name, core.find(name)) for name in self.outputs]
         for name, var in found:
             if var is None:

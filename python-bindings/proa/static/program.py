@@ -147,11 +147,6 @@ class Block:
         with program_guard(self.program, default_startup_program()):
             return create_parameter(shape, dtype, name, attr, is_bias, initializer)
 
-    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, **unused):
-        """Adds an operator by its type in Paddle's format."""
-        from .append import append_op
-        append_op(self.program, type, inputs or {}, outputs or {}, attrs or {})
-
     def to_string(self, throw_on_error=False, with_details=False):
         """Variables and operators, a line each."""
         lines = ["{ // block " + str(self.idx)]

@@ -1,4 +1,5 @@
 """paddle.static.nn: layers as functions, which make their parameters, and control flow."""
+from ..host import py_func
 from ..variable import create_parameter
 from .common import (batch_norm, bilinear_tensor_product, conv2d, conv2d_transpose, conv3d, conv3d_transpose,
                      embedding, fc, group_norm, instance_norm, layer_norm, prelu, row_conv, spectral_norm)
@@ -6,4 +7,4 @@ from .control_flow import case, cond, switch_case, while_loop
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "conv2d_transpose", "conv3d",
            "conv3d_transpose", "create_parameter", "embedding", "fc", "group_norm", "instance_norm", "layer_norm",
-           "prelu", "row_conv", "spectral_norm", "switch_case", "while_loop"]
+           "prelu", "py_func", "row_conv", "spectral_norm", "switch_case", "while_loop"]
