@@ -124,7 +124,8 @@ const char *proa_get_flag(const char *name)
 }
 _Static_assert(VALUE <= (int)PROA__TEXT, "a flag's value fits into a text");
 
-/* The portable families are always allowed: cpu, what every op falls back to, and any, which no backend could do. */
+/* The portable families are always allowed: cpu, what every op falls back to, and any, what no backend
+ * could do. */
 bool proa__backend_allowed(const proa_kernel *kernel)
 {
     if (!atomic_load_explicit(&proa__backends_narrowed, memory_order_acquire)) return true;

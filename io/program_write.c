@@ -161,7 +161,8 @@ void proa__finish_block(proa_wire_writer *w, pb_block *to)
 static proa_status make_root(proa__arena *arena, const proa_program *p, bool plain, proa__list *blocks)
 {
     const proa_block *b = proa__root(p);
-    proa_wire_writer w = {.arena = arena, .block = b, .blocks = blocks, .parent = -1, .completes = has_gradients(b)};
+    proa_wire_writer w = {
+        .arena = arena, .block = b, .blocks = blocks, .parent = -1, .completes = has_gradients(b)};
     pb_block *to = proa__new_block(&w);
     if (!to) return proa_error();
     proa_status status = plain ? proa__write_block(&w) : put_vars(&w);

@@ -22,11 +22,11 @@ typedef struct proa__open_op {
 struct proa_wire_writer {
     proa__arena *arena;
     const proa_block *block;
-    proa__list *blocks;           /* of the file: pb_block, by number; sub-blocks are added as ops name them */
-    int32_t number, parent;       /* this block's, and its parent's, in the file */
+    proa__list *blocks;     /* of the file: pb_block, by number; sub-blocks are added as ops name them */
+    int32_t number, parent; /* this block's, and its parent's, in the file */
     const proa__map *outer_names; /* of a sub-block: variable → the outer variable's name it is written as */
-    proa__list ops, vars; /* of the block: pb_op, pb_var */
-    proa__open_op *op;    /* the current one */
+    proa__list ops, vars;         /* of the block: pb_op, pb_var */
+    proa__open_op *op;            /* the current one */
     int32_t role;
     unsigned temporaries;
     proa__forwards forwards; /* of `ops`, as far as `indexed` */

@@ -12,7 +12,8 @@ static bool is(const pb_op *op, const char *type) { return strcmp(op->type, type
 
 bool proa__reads_control(const char *type)
 {
-    return strcmp(type, "conditional_block") == 0 || strcmp(type, "select_input") == 0 || strcmp(type, "while") == 0;
+    return strcmp(type, "conditional_block") == 0 || strcmp(type, "select_input") == 0 ||
+           strcmp(type, "while") == 0;
 }
 
 /* ---- a block, read where capture is open ----------------------------------------------- */
@@ -100,7 +101,8 @@ typedef struct branching {
 static proa_tensors run_side(side *s)
 {
     proa_wire_reader at = *s->reader;
-    proa_tensors none = {0, NULL}, list = {0, proa__arena_array(&at.load->arena, (size_t)s->n + 1, sizeof *list.at)};
+    proa_tensors none = {0, NULL},
+                 list = {0, proa__arena_array(&at.load->arena, (size_t)s->n + 1, sizeof *list.at)};
     if (!list.at) return none;
     if (s->block) {
         at.level = enter(&s->block->reader);
@@ -219,7 +221,8 @@ static proa_status read_select(proa_wire_reader *r)
     if (b.yes.block) b.yes.block->used = true;
     if (b.no.block) b.no.block->used = true;
     if (!b.yes.block && !b.no.block) {
-        proa_tensor *yes = proa__name_find(r, "X", x->arguments[1]), *no = proa__name_find(r, "X", x->arguments[0]);
+        proa_tensor *yes = proa__name_find(r, "X", x->arguments[1]),
+                    *no = proa__name_find(r, "X", x->arguments[0]);
         if (!yes || !no) return proa_error();
         if (yes == no) return proa__name_bind(r, out->arguments[0], yes); /* joined before */
     }
@@ -251,7 +254,8 @@ static proa_tensors body(proa_tensors vars, void *context)
 {
     looping *lp = context;
     proa_wire_reader *r = lp->reader;
-    proa_tensors none = {0, NULL}, list = {0, proa__arena_array(&r->load->arena, (size_t)lp->n + 1, sizeof *list.at)};
+    proa_tensors none = {0, NULL},
+                 list = {0, proa__arena_array(&r->load->arena, (size_t)lp->n + 1, sizeof *list.at)};
     r->load->n_renames = lp->n_renames;
     proa__level *level = list.at ? enter(r) : NULL;
     if (!level) return none;
@@ -291,7 +295,8 @@ static proa_status find_changed(looping *lp, proa_tensors *vars)
         return proa_fail(PROA_ERR_CORRUPT, "attribute sub_block names no block");
     for (size_t i = 0; i < room; i++) {
         const char *name = out->arguments[i];
-        if (strcmp(name, lp->condition_name) == 0 || !writes(r->load->pb->blocks[a->block_idx], name)) continue;
+        if (strcmp(name, lp->condition_name) == 0 || !writes(r->load->pb->blocks[a->block_idx], name))
+            continue;
         if (!proa__name_known(r, name)) continue;
         proa_tensor *t = proa__name_find(r, "Out", name);
         if (!t) return proa_error();

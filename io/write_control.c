@@ -36,7 +36,8 @@ static const char *temporary(proa_wire_writer *w, const proa_meta *meta)
 static const char *step_scopes(proa_wire_writer *w)
 {
     proa_meta none = {0};
-    const char *name = proa__arena_format(w->arena, "_generated_var_%u_%d", w->temporaries++, w->block->index);
+    const char *name =
+        proa__arena_format(w->arena, "_generated_var_%u_%d", w->temporaries++, w->block->index);
     return name && proa__put_var(w, name, &none, PB_STEP_SCOPES, false, 0) == PROA_OK ? name : NULL;
 }
 
@@ -112,8 +113,8 @@ static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const nam
 
 /* ---- branch ---------------------------------------------------------------------------- */
 
-static proa_status write_conditional(proa_wire_writer *w, const proa_block *b, const char *condition, const names *in,
-                                     names *out)
+static proa_status write_conditional(proa_wire_writer *w, const proa_block *b, const char *condition,
+                                     const names *in, names *out)
 {
     int32_t number;
     *out = names_room(w, b->n_outputs);
@@ -141,7 +142,8 @@ static proa_status write_branch(proa_wire_writer *w, const proa_branch_args *a)
     if (!proa__absent(a->rng))
         return proa_fail(PROA_ERR_UNSUPPORTED, "the backward of a branch has no spelling in Paddle's format");
     PROA_TRY(tensor_names(w, &a->inputs, &in));
-    const char *pred = proa__wire_name(w, a->pred), *other = temporary(w, &flag), *mask = temporary(w, &index);
+    const char *pred = proa__wire_name(w, a->pred), *other = temporary(w, &flag),
+               *mask = temporary(w, &index);
     if (!other || !mask) return proa_error();
     PROA_TRY(write_conditional(w, a->then, pred, &in, &yes));
     PROA_TRY(put_plain(w, "logical_not", pred, other));
@@ -196,7 +198,8 @@ static proa_status write_loop(proa_wire_writer *w, const proa_loop_args *a)
 
 proa_status proa__write_control(proa_wire_writer *w, const proa_instr *instr)
 {
-    PROA_TRY(strcmp(instr->op->name, "branch") == 0 ? write_branch(w, instr->args) : write_loop(w, instr->args));
+    PROA_TRY(strcmp(instr->op->name, "branch") == 0 ? write_branch(w, instr->args)
+                                                    : write_loop(w, instr->args));
     proa__close_op(w);
     return PROA_OK;
 }

@@ -11,9 +11,9 @@
 typedef struct call_record {
     proa_compiled *compiled;
     const proa__variant *variant;
-    proa_tensors saved;    /* owned */
-    uint32_t *versions;    /* of the persistables that backward reads */
-    proa_meta *outputs;    /* for the zeros of gradients that did not arrive */
+    proa_tensors saved; /* owned */
+    uint32_t *versions; /* of the persistables that backward reads */
+    proa_meta *outputs; /* for the zeros of gradients that did not arrive */
 } call_record;
 
 static void compiled_release(proa_compiled *c)
@@ -71,8 +71,8 @@ static proa_status copy_specs(proa_compiled *c, const proa_input_spec *specs, in
     return PROA_OK;
 }
 
-proa_compiled *proa_compile(proa_tensors (*fn)(proa_tensors inputs, void *context), const proa_input_spec *inputs,
-                            int64_t n_inputs, void *context, bool training)
+proa_compiled *proa_compile(proa_tensors (*fn)(proa_tensors inputs, void *context),
+                            const proa_input_spec *inputs, int64_t n_inputs, void *context, bool training)
 {
     if (proa_error() != PROA_OK) return NULL;
     proa_program *p;
@@ -125,10 +125,11 @@ static proa_status check_persistables(const call_record *r)
     const proa__variant *v = r->variant;
     for (int32_t i = 0; i < v->n_read; i++)
         if (proa__version(v->read[i]) != r->versions[i])
-            return proa_fail(PROA_ERR_BAD_STATE,
-                             "backward: %s was changed in place between the forward and the backward of a compiled "
-                             "function",
-                             proa_name_of(v->read[i]) ? proa_name_of(v->read[i]) : "a parameter");
+            return proa_fail(
+                PROA_ERR_BAD_STATE,
+                "backward: %s was changed in place between the forward and the backward of a compiled "
+                "function",
+                proa_name_of(v->read[i]) ? proa_name_of(v->read[i]) : "a parameter");
     return PROA_OK;
 }
 
@@ -156,16 +157,19 @@ static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa
     const proa_tensors none = {0, NULL};
     (void)inputs, (void)outputs;
     if (proa_recording()) {
-        proa_fail(PROA_ERR_UNSUPPORTED, "backward: a compiled function has no gradient of its gradient; call the plain "
-                                        "function for create_graph");
+        proa_fail(PROA_ERR_UNSUPPORTED,
+                  "backward: a compiled function has no gradient of its gradient; call the plain "
+                  "function for create_graph");
         return none;
     }
     proa_tensors feed, made = {v->n_wants, proa_scope_alloc(((size_t)v->n_wants + 1) * sizeof *made.at)};
-    if (!made.at || check_persistables(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK) return none;
+    if (!made.at || check_persistables(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK)
+        return none;
     proa_tensors results = none;
     if (v->backward) results = proa_executor_run(v->backward, feed);
     if (proa_error() != PROA_OK) return none;
-    for (int32_t i = 0; i < v->n_wants; i++) made.at[i] = v->result[i] < 0 ? PROA_NONE : results.at[v->result[i]];
+    for (int32_t i = 0; i < v->n_wants; i++)
+        made.at[i] = v->result[i] < 0 ? PROA_NONE : results.at[v->result[i]];
     return made;
 }
 

@@ -12,8 +12,8 @@ typedef struct proa__variant {
     proa_executor *forward, *backward; /* forward yields the outputs, then what is saved */
     proa_tensor **trained;             /* persistables that want a gradient; borrowed from the program */
     int32_t n_inputs, n_trained, n_saved;
-    int32_t n_wants;  /* inputs and trained */
-    int32_t *result;  /* of each of these: which of backward's results; −1: none */
+    int32_t n_wants;    /* inputs and trained */
+    int32_t *result;    /* of each of these: which of backward's results; −1: none */
     proa_tensor **read; /* persistables that backward reads */
     int32_t n_read;
 } proa__variant;

@@ -10,24 +10,29 @@
 /* ---- inference ------------------------------------------------------------------------- */
 
 /* What either of two results may be: dims that differ are unknown. */
-static proa_status merge(const proa_op *op, int64_t i, const proa_tensor *a, const proa_tensor *b, proa_meta *meta)
+static proa_status merge(const proa_op *op, int64_t i, const proa_tensor *a, const proa_tensor *b,
+                         proa_meta *meta)
 {
     *meta = proa_meta_of(a);
     if (a->dtype != b->dtype || a->ndim != b->ndim)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, "out",
-                             "result %lld is %s one way and %s the other; dtype and rank must agree", (long long)i,
-                             proa__tensor_text(a), proa__tensor_text(b));
+                             "result %lld is %s one way and %s the other; dtype and rank must agree",
+                             (long long)i, proa__tensor_text(a), proa__tensor_text(b));
     for (int d = 0; d < a->ndim; d++)
         if (a->shape[d] != b->shape[d]) meta->shape[d] = -1;
     return PROA_OK;
 }
 
-static proa_meta state_meta(proa_dtype dtype, int64_t n) { return (proa_meta){.dtype = dtype, .ndim = 1, .shape = {n}}; }
+static proa_meta state_meta(proa_dtype dtype, int64_t n)
+{
+    return (proa_meta){.dtype = dtype, .ndim = 1, .shape = {n}};
+}
 
 static proa_status check_pred(const proa_op *op, const char *name, const proa_tensor *t)
 {
     if (t->dtype == PROA_BOOL && (t->numel == 1 || t->numel < 0)) return PROA_OK;
-    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, name, "must be one bool, got %s", proa__tensor_text(t));
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, name, "must be one bool, got %s",
+                         proa__tensor_text(t));
 }
 
 proa_status branch_infer(const proa_branch_args *a, proa_branch_metas *m)
@@ -35,9 +40,11 @@ proa_status branch_infer(const proa_branch_args *a, proa_branch_metas *m)
     const proa_block *t = a->then, *o = a->otherwise;
     const proa_op *op = &proa__op_branch;
     PROA_TRY(check_pred(op, "pred", a->pred));
-    if (!t || !o || t->n_outputs != o->n_outputs || t->n_inputs != a->inputs.count || o->n_inputs != t->n_inputs)
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, "then", "and otherwise must be blocks that take the inputs "
-                                                                   "and yield as many tensors");
+    if (!t || !o || t->n_outputs != o->n_outputs || t->n_inputs != a->inputs.count ||
+        o->n_inputs != t->n_inputs)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, "then",
+                             "and otherwise must be blocks that take the inputs "
+                             "and yield as many tensors");
     PROA_TRY(proa_metas_resize(&m->out, t->n_outputs));
     for (int32_t i = 0; i < t->n_outputs; i++)
         PROA_TRY(merge(op, i, t->outputs[i]->handle, o->outputs[i]->handle, &m->out.at[i]));
@@ -206,12 +213,13 @@ static proa_status widen(proa_meta *metas, int64_t n, proa_tensors results, bool
     for (int64_t i = 0; i < n; i++) {
         const proa_tensor *t = results.at[i + 1];
         if (proa__slot_empty(t) || metas[i].dtype != (proa_dtype)t->dtype || metas[i].ndim != t->ndim)
-            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                             "while_loop: variable %lld is %s%s, and the body makes %s of it; dtype and rank must stay "
-                             "(cast or reshape it)",
-                             (long long)i, proa_dtype_name(metas[i].dtype),
-                             proa__shape_text(metas[i].shape, metas[i].ndim),
-                             proa__slot_empty(t) ? "nothing" : proa__tensor_text(t));
+            return proa_fail(
+                PROA_ERR_INVALID_ARGUMENT,
+                "while_loop: variable %lld is %s%s, and the body makes %s of it; dtype and rank must stay "
+                "(cast or reshape it)",
+                (long long)i, proa_dtype_name(metas[i].dtype),
+                proa__shape_text(metas[i].shape, metas[i].ndim),
+                proa__slot_empty(t) ? "nothing" : proa__tensor_text(t));
         for (int d = 0; d < t->ndim; d++) {
             if (metas[i].shape[d] == t->shape[d] || metas[i].shape[d] < 0) continue;
             metas[i].shape[d] = -1;
@@ -221,8 +229,8 @@ static proa_status widen(proa_meta *metas, int64_t n, proa_tensors results, bool
     return PROA_OK;
 }
 
-static proa_status capture_while(proa_block *b, proa_tensor *condition, const loop_fns *fns, proa_tensors vars,
-                                 proa__lift *lift, proa_tensors *out)
+static proa_status capture_while(proa_block *b, proa_tensor *condition, const loop_fns *fns,
+                                 proa_tensors vars, proa__lift *lift, proa_tensors *out)
 {
     proa_meta *metas = proa_scope_alloc(((size_t)vars.count + 1) * sizeof *metas);
     if (!metas) return proa_error();

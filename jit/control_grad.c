@@ -19,7 +19,8 @@ static proa_status begin(making *m)
 {
     m->outer = proa__capture_block();
     if (!m->outer)
-        return proa_fail(PROA_ERR_BAD_STATE, "backward: control flow is differentiated inside its program only");
+        return proa_fail(PROA_ERR_BAD_STATE,
+                         "backward: control flow is differentiated inside its program only");
     m->block = proa__block_new(m->outer->program, m->outer->index);
     if (!m->block) return proa_error();
     proa__capture_into(m->block);
@@ -38,8 +39,9 @@ static proa_status finish(making *m, proa_tensors results)
     proa_status status = proa__block_set_inputs(m->block, m->inputs, m->n);
     if (status == PROA_OK) status = proa__lift_collect(&lift, m->block, results, &vars);
     if (status == PROA_OK && lift.n)
-        status = proa_fail(PROA_ERR_UNSUPPORTED, "backward: a gradient inside a branch or loop depends on %s, which is "
-                                                 "no input of it",
+        status = proa_fail(PROA_ERR_UNSUPPORTED,
+                           "backward: a gradient inside a branch or loop depends on %s, which is "
+                           "no input of it",
                            lift.outer[0]->name);
     if (status == PROA_OK) status = proa__lift_apply(&lift, m->block, vars, results.count);
     proa__block_forget_reads(m->block);
@@ -105,7 +107,8 @@ static proa_block *backward_of(const proa_block *b, int32_t first)
     for (; xs.count < b->n_inputs && proa_error() == PROA_OK; xs.count++)
         xs.at[xs.count] = add_input(&m, b->inputs[xs.count]->handle, true);
     for (int32_t i = first; i < b->n_outputs && proa_error() == PROA_OK; i++)
-        if (proa__floats(b->outputs[i]->handle)) d.at[d.count++] = add_input(&m, b->outputs[i]->handle, false);
+        if (proa__floats(b->outputs[i]->handle))
+            d.at[d.count++] = add_input(&m, b->outputs[i]->handle, false);
     if (proa_error() == PROA_OK && proa__block_inline(b, xs, &outs) == PROA_OK) {
         outs = (proa_tensors){outs.count - first, outs.at + first};
         results = differentiate(outs, d, xs);

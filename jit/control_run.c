@@ -17,7 +17,8 @@ static void blocks_release(void *state)
     proa__free(b);
 }
 
-static proa_status blocks_new(const proa_op *op, const proa_block *first, const proa_block *second, void **state)
+static proa_status blocks_new(const proa_op *op, const proa_block *first, const proa_block *second,
+                              void **state)
 {
     if (!first)
         return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL, "has no block: it only works inside a program");
@@ -42,7 +43,8 @@ static proa_status holds(const proa_op *op, const proa_tensor *condition, bool *
 
 static proa_tensors join(proa_tensors a, proa_tensors b, proa_tensors c)
 {
-    proa_tensors all = {0, proa_scope_alloc(((size_t)(a.count + b.count + c.count) + 1) * sizeof(proa_tensor *))};
+    proa_tensors all = {
+        0, proa_scope_alloc(((size_t)(a.count + b.count + c.count) + 1) * sizeof(proa_tensor *))};
     const proa_tensors parts[] = {a, b, c};
     for (int k = 0; k < 3 && all.at; k++)
         for (int64_t i = 0; i < parts[k].count; i++) all.at[all.count++] = parts[k].at[i];
@@ -144,7 +146,8 @@ static proa_status loop(looping *l)
     }
     for (int64_t i = 0; i < l->vars.count; i++) {
         proa_tensor *t = l->vars.at[i];
-        proa_tensor *out = never ? proa_assign(t) : proa__tensor_alias(t); /* inputs' memory is not ours to hand out */
+        proa_tensor *out =
+            never ? proa_assign(t) : proa__tensor_alias(t); /* inputs' memory is not ours to hand out */
         if (!out) return proa_error();
         give(&l->a->out, i, (proa_tensors){1, &out});
     }
@@ -184,8 +187,8 @@ static proa_status step_back(const proa_loop_grad_args *a, proa_executor *body, 
     PROA_SCOPED;
     proa_tensors vars, next = {a->d_out.count, d.at};
     proa_rng_state rng, before = proa_rng_get();
-    PROA_TRY(proa__steps_get(a->steps, i, proa__executor_inputs(body) - a->inputs.count - a->d_out.count, &vars,
-                             &rng));
+    PROA_TRY(proa__steps_get(a->steps, i, proa__executor_inputs(body) - a->inputs.count - a->d_out.count,
+                             &vars, &rng));
     proa_tensors inputs = join(vars, a->inputs, next);
     if (!inputs.at) return proa_error();
     proa_rng_set(rng);

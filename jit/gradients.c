@@ -61,7 +61,8 @@ static proa_status name_gradient(proa_block *b, const proa_var *of, proa_tensor 
 /* ---- the call -------------------------------------------------------------------------- */
 
 /* The variables' own handles of a user's list. */
-static proa_status own_handles(const differentiation *d, proa_tensors given, const char *what, proa_tensors *to)
+static proa_status own_handles(const differentiation *d, proa_tensors given, const char *what,
+                               proa_tensors *to)
 {
     to->at = proa_scope_alloc(((size_t)given.count + 1) * sizeof *to->at);
     if (!to->at) return proa_error();
@@ -73,8 +74,9 @@ static proa_status own_handles(const differentiation *d, proa_tensors given, con
         }
         const proa_var *v = t ? proa__var_behind(d->program, t) : NULL;
         if (!v)
-            return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_gradients: %s %lld is no variable of the program",
-                             what, (long long)to->count);
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "program_gradients: %s %lld is no variable of the program", what,
+                             (long long)to->count);
         to->at[to->count] = v->handle;
     }
     return PROA_OK;
@@ -126,7 +128,8 @@ static proa_status prepare(differentiation *d, proa_tensors targets, proa_tensor
     for (int64_t i = 0; i < stops.count; i++)
         if (stops.at[i] != proa_none) PROA_TRY(proa__map_put(&d->stops, stops.at[i]->var, d));
     if (d->targets.count && d->inputs.count) return PROA_OK;
-    return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_gradients: needs targets and inputs, got %lld and %lld",
+    return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                     "program_gradients: needs targets and inputs, got %lld and %lld",
                      (long long)targets.count, (long long)inputs.count);
 }
 

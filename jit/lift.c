@@ -62,10 +62,11 @@ static proa_status refuse_write(proa_tensor **slot, const proa_field *f, int64_t
     (void)index;
     const proa_var *v = proa__slot_var(*slot);
     if (!v || v->block == l->block->index) return PROA_OK;
-    return proa__op_fail(PROA_ERR_UNSUPPORTED, l->op, f->name,
-                         "writes %s, which lies outside this branch or loop body; return the new value instead "
-                         "(batch norm: use it in evaluation mode there)",
-                         v->name);
+    return proa__op_fail(
+        PROA_ERR_UNSUPPORTED, l->op, f->name,
+        "writes %s, which lies outside this branch or loop body; return the new value instead "
+        "(batch norm: use it in evaluation mode there)",
+        v->name);
 }
 
 proa_status proa__lift_collect(proa__lift *lift, proa_block *b, proa_tensors results, proa_var ***vars)
@@ -201,7 +202,8 @@ static proa_status inline_ops(inlining *l, const proa_block *b, proa_tensors inp
         if (b->vars[i]->value) PROA_TRY(proa__map_put(&l->values, b->vars[i], b->vars[i]->value));
     for (int32_t i = 0; i < b->n_inputs; i++) PROA_TRY(proa__map_put(&l->values, b->inputs[i], inputs.at[i]));
     for (int32_t i = 0; i < b->n_ops; i++) PROA_TRY(inline_op(l, &b->ops[i]));
-    *outputs = (proa_tensors){b->n_outputs, proa_scope_alloc(((size_t)b->n_outputs + 1) * sizeof(proa_tensor *))};
+    *outputs =
+        (proa_tensors){b->n_outputs, proa_scope_alloc(((size_t)b->n_outputs + 1) * sizeof(proa_tensor *))};
     if (!outputs->at) return proa_error();
     for (int32_t i = 0; i < b->n_outputs; i++) outputs->at[i] = proa__map_find(&l->values, b->outputs[i]);
     return PROA_OK;
@@ -211,7 +213,8 @@ proa_status proa__block_inline(const proa_block *b, proa_tensors inputs, proa_te
 {
     inlining l = {0};
     if (inputs.count != b->n_inputs)
-        return proa_fail(PROA_ERR_INTERNAL, "inline: %lld inputs for %d", (long long)inputs.count, b->n_inputs);
+        return proa_fail(PROA_ERR_INTERNAL, "inline: %lld inputs for %d", (long long)inputs.count,
+                         b->n_inputs);
     proa_status status = inline_ops(&l, b, inputs, outputs);
     proa__map_clear(&l.values);
     return status;

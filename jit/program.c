@@ -231,9 +231,10 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
     }
     proa_var *v = t->var ? proa__map_find(&b->program->known, t->var) : NULL;
     if (v && !in_scope(b, v)) {
-        proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
-                      "(%s) was made inside a branch or a loop's body, and is used outside; return it from there",
-                      v->name);
+        proa__op_fail(
+            PROA_ERR_BAD_STATE, op, argument,
+            "(%s) was made inside a branch or a loop's body, and is used outside; return it from there",
+            v->name);
         return NULL;
     }
     if (!v)
@@ -257,8 +258,8 @@ proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name)
 {
     PROA_TRY(proa_error());
     if (!name || !name[0] || proa__map_find(&b->names, name))
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: %s cannot be renamed to '%s', which is %s", v->name,
-                         name ? name : "", name && name[0] ? "taken" : "no name");
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: %s cannot be renamed to '%s', which is %s",
+                         v->name, name ? name : "", name && name[0] ? "taken" : "no name");
     char *copy = proa__strdup(name), *old = v->name;
     if (!copy) return proa_error();
     proa_status status = proa__map_put(&b->names, copy, v);

@@ -42,9 +42,11 @@ typedef struct proa_block {
     proa_instr *ops;
     int32_t n_ops, ops_room;
     proa__map names; /* name → variable */
-    proa_var **inputs, **outputs; /* of the program (root), or of the function that a sub-block is, in order */
+    proa_var **inputs,
+        **outputs; /* of the program (root), or of the function that a sub-block is, in order */
     int32_t n_inputs, n_outputs;
-    proa__map read_as; /* of a sub-block: outer variable → the tensor (retained) through which it was read, whose
+    proa__map
+        read_as; /* of a sub-block: outer variable → the tensor (retained) through which it was read, whose
                           history its op needs */
 } proa_block;
 

@@ -101,7 +101,8 @@ proa_status proa__program_prune(proa_program *program, bool keep_writes)
         if (!p.needed[k]) status = proa_error();
     }
     if (status == PROA_OK) {
-        for (int32_t i = 0; i < proa__root(program)->n_outputs; i++) *mark_of(&p, proa__root(program)->outputs[i]) |= 1;
+        for (int32_t i = 0; i < proa__root(program)->n_outputs; i++)
+            *mark_of(&p, proa__root(program)->outputs[i]) |= 1;
         /* A sub-block is kept whole: what it reads is needed. It is visited before the blocks round it. */
         for (int32_t k = program->n_blocks - 1; k > 0; k--) {
             proa_block *b = program->blocks[k];

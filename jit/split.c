@@ -15,7 +15,8 @@ proa_status proa__list_persistables(proa_compiled *c)
     for (int32_t i = 0; i < b->n_vars; i++) {
         proa_tensor *t = b->vars[i]->value;
         if (!t || t->dtype < PROA_F16) continue;
-        PROA_TRY(proa__room(&c->persistables, c->n_persistables, &c->persistables_room, sizeof *c->persistables));
+        PROA_TRY(
+            proa__room(&c->persistables, c->n_persistables, &c->persistables_room, sizeof *c->persistables));
         c->persistables[c->n_persistables++] = t;
     }
     return PROA_OK;
@@ -79,10 +80,12 @@ static proa_status note_outputs(joined *j, proa_tensors outs)
     if (!j->outputs || !j->seeds) return proa_error();
     for (int64_t i = 0; i < outs.count; i++) {
         proa_tensor *t = outs.at[i];
-        proa_var *v = !t || t == proa_none           ? NULL
+        proa_var *v = !t || t == proa_none         ? NULL
                       : t->flags & PROA_T_SYMBOLIC ? proa__var_behind(j->program, t)
                                                    : proa__var_of_concrete(proa__root(j->program), t);
-        if (!v) return proa_fail(PROA_ERR_BAD_STATE, "compile: output %lld is no tensor of the function", (long long)i);
+        if (!v)
+            return proa_fail(PROA_ERR_BAD_STATE, "compile: output %lld is no tensor of the function",
+                             (long long)i);
         j->outputs[j->n_outputs++] = v;
     }
     return PROA_OK;
@@ -94,15 +97,17 @@ static proa_status note_grads(joined *j, proa_tensors grads)
     if (!j->grads) return proa_error();
     for (int64_t i = 0; i < grads.count; i++) {
         proa_tensor *g = grads.at[i];
-        j->grads[j->n_grads++] = g == proa_none                ? NULL
-                                 : g->flags & PROA_T_SYMBOLIC ? proa__var_behind(j->program, g)
-                                                              : proa__var_of_concrete(proa__root(j->program), g);
+        j->grads[j->n_grads++] = g == proa_none ? NULL
+                                 : g->flags & PROA_T_SYMBOLIC
+                                     ? proa__var_behind(j->program, g)
+                                     : proa__var_of_concrete(proa__root(j->program), g);
     }
     return proa_error();
 }
 
 /* Seeds for the floating outputs; of those through which a gradient flows, outputs and seeds as lists. */
-static proa_status make_seeds(joined *j, proa_tensors outs, bool all, proa_tensors *targets, proa_tensors *seeds)
+static proa_status make_seeds(joined *j, proa_tensors outs, bool all, proa_tensors *targets,
+                              proa_tensors *seeds)
 {
     *targets = list_room(outs.count);
     *seeds = list_room(outs.count);
@@ -150,8 +155,9 @@ static proa_status capture_joined(const proa_compiled *c, const proa__variant *v
     if (status == PROA_OK) status = make_seeds(j, outs, false, &targets, &seeds);
     if (status == PROA_OK) {
         j->program->role = 1;
-        grads = targets.count && xs.count ? proa_grad(targets, xs, seeds, (proa_grad_opts){.allow_unused = true})
-                                          : nothing_for(xs.count);
+        grads = targets.count && xs.count
+                    ? proa_grad(targets, xs, seeds, (proa_grad_opts){.allow_unused = true})
+                    : nothing_for(xs.count);
         j->program->role = 0;
         status = proa_error();
     }
@@ -160,10 +166,12 @@ static proa_status capture_joined(const proa_compiled *c, const proa__variant *v
 }
 
 /* The same for a program that is there: the rules are called on its ops. */
-static proa_status append_joined(const proa_compiled *c, const proa__variant *v, joined *j, const proa__map *map)
+static proa_status append_joined(const proa_compiled *c, const proa__variant *v, joined *j,
+                                 const proa__map *map)
 {
     const proa_block *from = proa__root(c->program);
-    proa_tensors outs = list_room(from->n_outputs), xs = list_room(v->n_wants), targets, seeds, none = {0, NULL};
+    proa_tensors outs = list_room(from->n_outputs), xs = list_room(v->n_wants), targets, seeds,
+                 none = {0, NULL};
     if (!outs.at || !xs.at) return proa_error();
     for (; outs.count < from->n_outputs; outs.count++) {
         const proa_var *copy = proa__map_find(map, from->outputs[outs.count]);
@@ -171,11 +179,13 @@ static proa_status append_joined(const proa_compiled *c, const proa__variant *v,
     }
     for (int32_t i = 0; i < from->n_inputs; i++)
         if (v->input_wants[i]) xs.at[xs.count++] = ((proa_var *)proa__map_find(map, from->inputs[i]))->handle;
-    for (int32_t i = 0; i < v->n_trained; i++) xs.at[xs.count++] = proa__var_behind(j->program, v->trained[i])->handle;
+    for (int32_t i = 0; i < v->n_trained; i++)
+        xs.at[xs.count++] = proa__var_behind(j->program, v->trained[i])->handle;
     PROA_TRY(note_outputs(j, outs));
     PROA_TRY(make_seeds(j, outs, true, &targets, &seeds));
-    proa_tensors grads = targets.count && xs.count ? proa_program_gradients(j->program, targets, xs, seeds, none)
-                                                   : nothing_for(xs.count);
+    proa_tensors grads = targets.count && xs.count
+                             ? proa_program_gradients(j->program, targets, xs, seeds, none)
+                             : nothing_for(xs.count);
     PROA_TRY(proa_error());
     return note_grads(j, grads);
 }
@@ -227,7 +237,8 @@ static proa_status find_saved(cutting *c)
     const proa_block *b = proa__root(c->j->program);
     for (int32_t i = 0; i < c->j->n_seeds; i++) PROA_TRY(proa__map_put(&c->later, c->j->seeds[i], c));
     for (int32_t i = 0; i < b->n_ops; i++)
-        if (is_backward(&b->ops[i])) PROA_TRY(proa__walk(b->ops[i].op, b->ops[i].args, PROA_OUT, note_made, c));
+        if (is_backward(&b->ops[i]))
+            PROA_TRY(proa__walk(b->ops[i].op, b->ops[i].args, PROA_OUT, note_made, c));
     for (int32_t i = 0; i < b->n_ops; i++)
         if (is_backward(&b->ops[i])) PROA_TRY(proa__walk_reads(b->ops[i].op, b->ops[i].args, note_read, c));
     for (int32_t i = 0; i < c->j->n_grads; i++)
@@ -382,7 +393,8 @@ const proa__variant *proa__variant_for(proa_compiled *c, proa_tensors inputs)
 {
     for (int32_t i = 0; i < c->n_variants; i++)
         if (fits(c, c->variants[i], inputs)) return c->variants[i];
-    if (proa__room(&c->variants, c->n_variants, &c->variants_room, sizeof *c->variants) != PROA_OK) return NULL;
+    if (proa__room(&c->variants, c->n_variants, &c->variants_room, sizeof *c->variants) != PROA_OK)
+        return NULL;
     proa__variant *v = new_variant(c, inputs);
     if (v && build(c, v) == PROA_OK) return c->variants[c->n_variants++] = v;
     proa__variant_free(v);

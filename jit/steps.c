@@ -11,7 +11,10 @@ enum { ALIGN = 64 };
 
 static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
-static size_t bytes_of(const proa_tensor *t) { return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype); }
+static size_t bytes_of(const proa_tensor *t)
+{
+    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+}
 
 static proa_status reserve(proa__steps *s, size_t more)
 {

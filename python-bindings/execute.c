@@ -23,8 +23,8 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     PyObject *program, *inputs = Py_None, *outputs = Py_None;
     int prune = 0, frozen = 0;
     const char *passes = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOppz", names, &py_program_type, &program, &inputs, &outputs,
-                                     &prune, &frozen, &passes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOppz", names, &py_program_type, &program, &inputs,
+                                     &outputs, &prune, &frozen, &passes))
         return NULL;
     PROA_SCOPED;
     proa_executor_opts opts = {.prune = prune, .frozen = frozen, .passes = passes};
@@ -106,7 +106,8 @@ static PyObject *compile(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     PyObject *fn, *specs;
     int training = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|p", names, &fn, &PyList_Type, &specs, &training)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|p", names, &fn, &PyList_Type, &specs, &training))
+        return NULL;
     PROA_SCOPED;
     const proa_input_spec *list;
     int64_t n;
@@ -205,7 +206,8 @@ static PyObject *while_loop(PyObject *module, PyObject *args)
 PyMethodDef py_execute_functions[] = {
     {"compile", (PyCFunction)(void (*)(void))compile, METH_VARARGS | METH_KEYWORDS,
      "compile(fn, specs, training=False) -> Compiled"},
-    {"compile_program", compile_program, METH_VARARGS, "compile_program(program, training=False) -> Compiled"},
+    {"compile_program", compile_program, METH_VARARGS,
+     "compile_program(program, training=False) -> Compiled"},
     {"cond", cond, METH_VARARGS, "cond(pred, true_fn, false_fn) -> [Tensor]"},
     {"while_loop", while_loop, METH_VARARGS, "while_loop(cond_fn, body_fn, [Tensor]) -> [Tensor]"},
     {0},

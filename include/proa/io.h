@@ -28,8 +28,8 @@ PROA_API proa_program *proa_program_load(const char *path);
 PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
                                                 size_t params_bytes);
 
-/* The program alone, in Paddle's format, handed to `put` in pieces. plain: as it is built and trained, without
- * the feed, fetch and scale ops that a model for inference has. */
+/* The program alone, in Paddle's format, handed to `put` in pieces. plain: as it is built and trained,
+ * without the feed, fetch and scale ops that a model for inference has. */
 PROA_API proa_status proa_program_encode(const proa_program *p, bool plain,
                                          proa_status (*put)(const void *data, size_t bytes, void *context),
                                          void *context) PROA_MUST_CHECK;
@@ -45,10 +45,10 @@ typedef struct proa_op_slot {
 } proa_op_slot;
 typedef struct proa_op_attr {
     const char *name;
-    int type; /* proa_wire_type (proa/wire.h): which of these holds the value */
-    int64_t i;           /* INT, LONG, BOOLEAN, BLOCK */
-    double f;            /* FLOAT, FLOAT64 */
-    const char *s;       /* STRING */
+    int type;      /* proa_wire_type (proa/wire.h): which of these holds the value */
+    int64_t i;     /* INT, LONG, BOOLEAN, BLOCK */
+    double f;      /* FLOAT, FLOAT64 */
+    const char *s; /* STRING */
     int64_t count;
     const int64_t *ints;        /* INTS, LONGS, BOOLEANS, BLOCKS */
     const double *floats;       /* FLOATS, FLOAT64S */

@@ -111,7 +111,8 @@ PROA_API proa_tensors proa_program_gradients(proa_program *p, proa_tensors targe
 typedef proa_tensors (*proa_block_fn)(proa_tensors inputs, void *context);
 /* pred: bool, one element. Both functions get no inputs and return as many tensors, of equal dtypes and
  * ranks; dims that differ are −1 in the result. */
-PROA_API proa_tensors proa_cond(proa_tensor *pred, proa_block_fn then, proa_block_fn otherwise, void *context);
+PROA_API proa_tensors proa_cond(proa_tensor *pred, proa_block_fn then, proa_block_fn otherwise,
+                                void *context);
 /* Calls body (vars → vars) while condition (vars → one bool of one element) holds. A dim that the body
  * changes is −1 in the result; dtypes and ranks stay. */
 PROA_API proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn body, proa_tensors vars,
@@ -139,9 +140,10 @@ PROA_API const proa_program *proa_compiled_program(const proa_compiled *c);
 PROA_API proa_executor *proa_executor_new(const proa_program *p);
 typedef struct proa_executor_opts {
     char _;
-    proa_tensors inputs, outputs; /* symbolic tensors of p: what is fed and fetched; empty: the program's own */
-    bool prune;                   /* leave out what the outputs do not need, writes of persistables included */
-    bool frozen;                  /* persistables that no op writes are constants: they are folded */
+    proa_tensors inputs,
+        outputs;        /* symbolic tensors of p: what is fed and fetched; empty: the program's own */
+    bool prune;         /* leave out what the outputs do not need, writes of persistables included */
+    bool frozen;        /* persistables that no op writes are constants: they are folded */
     const char *passes; /* passes to run on a private copy, "" none, NULL all that fit; names by comma */
 } proa_executor_opts;
 /* Runs optimising passes on p itself, as an executor does on its copy: to look at what they make of it. p can

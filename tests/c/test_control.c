@@ -76,8 +76,9 @@ static proa_tensors small(proa_tensors in, void *context)
 
 static proa_tensors grow(proa_tensors in, void *context)
 {
-    return list(2, proa_multiply(proa_multiply(in.at[0], proa_add(in.at[0], proa_full_like(in.at[0], 1.5))), context),
-                proa_add(in.at[1], proa_full_like(in.at[1], 1)));
+    return list(
+        2, proa_multiply(proa_multiply(in.at[0], proa_add(in.at[0], proa_full_like(in.at[0], 1.5))), context),
+        proa_add(in.at[1], proa_full_like(in.at[1], 1)));
 }
 
 static proa_tensors repeat(proa_tensors in, void *context)
@@ -222,7 +223,8 @@ START_TEST(a_built_program_trains)
     ck_assert_msg(out.count == 2, "%s", proa_error_message());
 
     proa_set_stop_gradient(value, false);
-    proa_tensor *eager = proa_mean(proa_multiply(proa_tanh(proa_matmul(data, value)), proa_matmul(data, value)));
+    proa_tensor *eager =
+        proa_mean(proa_multiply(proa_tanh(proa_matmul(data, value)), proa_matmul(data, value)));
     ck_assert_int_eq(proa_backward(eager), PROA_OK);
     same(out.at[0], eager);
     same(out.at[1], proa_grad_of(value));
