@@ -65,7 +65,8 @@ enum { PROA__DEPTH_MAX = 32 };
 /* conditional_block, select_input and while. */
 bool proa__reads_control(const char *type);
 proa_status proa__read_control(proa_wire_reader *r);
-/* A conditional_block that makes `name`, and has not found its select_input, is read now; all that have not. */
+/* A conditional_block that makes `name`, and has not found its select_input, is read now; all that
+ * have not. */
 proa_status proa__settle_reads(proa_wire_reader *r, const char *name);
 proa_status proa__settle_all(proa__level *level);
 bool proa__name_known(const proa_wire_reader *r, const char *name);

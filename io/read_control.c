@@ -1,6 +1,6 @@
-/* Branches and loops of Paddle's programs. Their blocks read and write variables of the blocks round them by
- * name; here they become functions, captured through proa_cond and proa_while_loop. May use jit, core and io's
- * own headers. */
+/* Branches and loops of Paddle's programs. Their blocks read and write variables of the blocks round
+ * them by name; here they become functions, captured through proa_cond and proa_while_loop. May use
+ * jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -86,7 +86,8 @@ static proa__pending *pending_of(const proa__level *level, const char *name)
     return NULL;
 }
 
-/* One way of a branch: the results that are asked for, by name; of a block, or of what is there (block NULL). */
+/* One way of a branch: the results that are asked for, by name; of a block, or of what is there (block
+ * NULL). */
 typedef struct side {
     proa_wire_reader *reader;
     proa__pending *block;
@@ -170,7 +171,8 @@ static const pb_slot *select_slot(const pb_op *op)
     return x && x->n_arguments == 2 ? x : NULL;
 }
 
-/* All that is selected between two blocks, here and further on: their variables need not be in the same order. */
+/* All that is selected between two blocks, here and further on: their variables need not be in the
+ * same order. */
 static proa_status find_pairs(proa_wire_reader *r, branching *b)
 {
     const pb_block *block = r->level->pb;

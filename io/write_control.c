@@ -1,5 +1,5 @@
-/* Branches and loops in Paddle's format: conditional_block, select_input and while, whose blocks read and write
- * variables of the blocks round them by name. May use jit, core and io's own headers. */
+/* Branches and loops in Paddle's format: conditional_block, select_input and while, whose blocks read
+ * and write variables of the blocks round them by name. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
@@ -65,8 +65,8 @@ static proa_status tensor_names(const proa_wire_writer *w, const proa_tensors *l
     return PROA_OK;
 }
 
-/* The block's results go to outer variables. A result that is another variable of the loop is put aside first:
- * all are assigned as if at once. */
+/* The block's results go to outer variables. A result that is another variable of the loop is put
+ * aside first: all are assigned as if at once. */
 static proa_status assign_results(proa_wire_writer *w, const proa_block *b, const names *outer)
 {
     names from = names_room(w, b->n_outputs);

@@ -95,8 +95,8 @@ static proa_tensors differentiate(proa_tensors outs, proa_tensors d, proa_tensor
     return all;
 }
 
-/* The block that takes b's inputs and the gradients of its floating outputs from number `first` on, and yields
- * the gradients of its floating inputs. */
+/* The block that takes b's inputs and the gradients of its floating outputs from number `first` on,
+ * and yields the gradients of its floating inputs. */
 static proa_block *backward_of(const proa_block *b, int32_t first)
 {
     making m = {0};

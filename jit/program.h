@@ -126,7 +126,8 @@ typedef struct proa__replay_hook {
 proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook);
 
 /* ---- sub-blocks: functions of what their op hands to them ---- */
-/* Variables of outer blocks that sub-blocks of one op read; they become inputs of the op and of its blocks. */
+/* Variables of outer blocks that sub-blocks of one op read; they become inputs of the op and of its
+ * blocks. */
 typedef struct proa__lift {
     proa__map known; /* outer variable → itself */
     proa_var **outer;

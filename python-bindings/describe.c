@@ -226,7 +226,8 @@ static PyObject *stop_gradient(PyObject *module, PyObject *args)
     return py_none_or_raise(proa_program_stop_gradient(py_program_of(program), py_tensor_of(tensor), on));
 }
 
-/* assign_to(x, out): a copy of x's elements into out's memory; in a program, an op that writes variable out. */
+/* assign_to(x, out): a copy of x's elements into out's memory; in a program, an op that writes
+ * variable out. */
 static PyObject *assign_to(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -62,7 +62,8 @@ PROA_API proa_tensor *proa_program_persistable(proa_program *p, const char *name
                                                proa_dtype dtype);
 /* Gives a persistable variable of that name its tensor (shared, not copied); NULL takes it away. */
 PROA_API proa_status proa_program_bind(proa_program *p, const char *name, proa_tensor *value);
-/* The tensor of a persistable variable; NULL (no error) if it has none, or there is no such variable. Borrowed. */
+/* The tensor of a persistable variable; NULL (no error) if it has none, or there is no such variable.
+ * Borrowed. */
 PROA_API proa_tensor *proa_program_value(const proa_program *p, const char *name);
 /* New symbolic tensor of a variable; NULL (no error) if there is none. */
 PROA_API proa_tensor *proa_program_find(const proa_program *p, const char *name);

@@ -19,10 +19,11 @@ typedef struct proa__pass {
 /* In the order in which they run; ends with a name of NULL. */
 extern const proa__pass proa__pass_table[];
 
-/* Runs passes on every block. names: NULL or "all": all; "" or "none": none; otherwise names by comma, where
- * "-name" leaves one out ("-cse,-layout": all but these). FLAGS_passes, in the same form, is asked where names
- * is NULL. An unknown name is an error that lists those there are. With FLAGS_dump_passes, prints the program
- * to stderr before the first pass and after each that changed it. */
+/* Runs passes on every block. names: NULL or "all": all; "" or "none": none; otherwise names by comma,
+ * where "-name" leaves one out ("-cse,-layout": all but these). FLAGS_passes, in the same form, is
+ * asked where names is NULL. An unknown name is an error that lists those there are. With
+ * FLAGS_dump_passes, prints the program to stderr before the first pass and after each that changed
+ * it. */
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
 
 proa_status proa__pass_fold(proa_block *b, const proa__pass_context *context);

@@ -18,9 +18,12 @@ HAS_GRADIENT = {name: answer == "yes" for name, answer in
                 (line.split() for line in LIST.splitlines() if not line.startswith("#"))}
 # Written under another op's type, whose gradient that other op carries.
 CARRIED = {"argsort": "sort"}
+# Optimising passes make these of ops whose gradients have been taken.
+FUSED = {"conv2d_fused": None, "linear_fused": None, "fused_elementwise": None}
 # Ops that Paddle's program format has no type for, by the type that they stand for, or why none is needed.
 STANDS_FOR = {"scaled_dot_product_attention_grad": "flash_attn_grad", "global_squared_norm": None,
-              "clip_by_global_norm": None}  # None: gradient clipping, which Paddle does where nothing is recorded
+              "clip_by_global_norm": None,  # None: gradient clipping, which Paddle does where nothing is recorded
+              "loop_grad": "while_grad", **FUSED}
 
 
 def without_rule():
