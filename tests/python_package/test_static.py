@@ -267,3 +267,44 @@ def test_auc(programs):
         got = exe.run(main, feed, [whole, batch])
         assert abs(got[1] - roc_auc_score(labels[i].ravel(), scores[i])) < 2e-3
     assert abs(got[0] - roc_auc_score(labels.ravel(), scores.ravel())) < 2e-3
+
+
+def lstm(nn):
+    return nn.LSTM(4, 6, direction="bidirect"), [5, 4], lambda out: out[0]
+
+
+def encoder(nn):
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2), [5, 8], lambda out: out
+
+
+def resnet(nn):
+    return paddle.vision.models.resnet18(num_classes=10), [3, 32, 32], lambda out: out
+
+
+@pytest.mark.parametrize("make", [lstm, encoder, resnet])
+def test_networks_train_as_eagerly(programs, make):
+    """Three steps with a batch that the program does not know: the losses of eager training."""
+    main, startup = programs
+    paddle.disable_static()
+    net, shape, pick = make(paddle.nn)
+    state = {k: v.numpy() for k, v in net.state_dict().items()}
+    rng = np.random.RandomState(0)
+    batches = [rng.uniform(-1, 1, (3, *shape)).astype("float32") for _ in range(3)]
+    opt, want = paddle.optimizer.Momentum(0.01, parameters=net.parameters()), []
+    for x in batches:
+        loss = (pick(net(paddle.to_tensor(x))) ** 2).mean()
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        want.append(float(loss))
+    paddle.enable_static()
+    with static.program_guard(main, startup):
+        x = static.data("x", [None, *shape])
+        net, _, pick = make(paddle.nn)
+        loss = (pick(net(x)) ** 2).mean()
+        paddle.optimizer.Momentum(0.01).minimize(loss)
+        exe = static.Executor()
+        exe.run(startup)
+        net.set_state_dict(state)
+        got = [float(exe.run(main, {"x": x}, [loss])[0]) for x in batches]
+    np.testing.assert_allclose(got, want, rtol=1e-5)

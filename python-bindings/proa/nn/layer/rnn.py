@@ -66,12 +66,18 @@ def _run(cell, inputs, states, sequence_length, time_major, is_reverse, **kwargs
     return _map(lambda *each: _core.stack(list(each), axis=axis), *outputs), states
 
 
+def _size(x, axis):
+    """x's length along axis; a one-element tensor where a program learns it only in the run."""
+    size = x.shape[axis]
+    return size if size >= 0 else _core.slice(_core.shape(x), [0], [axis], [axis + 1])
+
+
 class RNNCellBase(Layer):
     """Base of cells: forward(inputs, states) returns the step's output and the new states."""
 
     def get_initial_states(self, batch_ref, shape=None, dtype=None, init_value=0.0, batch_dim_idx=0):
         """States filled with init_value, nested as shape (default: state_shape), for the batch of batch_ref."""
-        batch = _flat(batch_ref)[0].shape[batch_dim_idx]
+        batch = _size(_flat(batch_ref)[0], batch_dim_idx)
         shape = self.state_shape if shape is None else shape
         if dtype is None:
             try:
@@ -287,7 +293,7 @@ class RNNBase(LayerList):
 
     def forward(self, inputs, initial_states=None, sequence_length=None):
         if initial_states is None:
-            batch = inputs.shape[1 if self.time_major else 0]
+            batch = _size(inputs, 1 if self.time_major else 0)
             shape = [self.num_layers * self.num_directions, batch, self.hidden_size]
             states = [_core.full(shape, 0.0, inputs.dtype) for _ in range(self.state_components)]
         else:
