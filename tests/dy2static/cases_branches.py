@@ -494,3 +494,33 @@ def many_valued_condition(x):
     if x > 0:
         return x + 1
     return x
+
+
+@case(POSITIVE, NEGATIVE, error="raise ValueError under a condition that only the run knows")
+def raise_on_a_tensor(x):
+    if x.sum() > 100:
+        raise ValueError("too much")
+    return x
+
+
+@case((POSITIVE, 1), (NEGATIVE, 0))
+def raise_that_is_caught(x, n):
+    if x.sum() > 0:
+        try:
+            if n:
+                raise KeyError("n")
+            y = x
+        except KeyError as error:
+            y = x * len(error.args)
+    else:
+        y = -x
+    return y
+
+
+@case(POSITIVE, NEGATIVE, open_dims=True)
+def masked_items(x):
+    y = x * 1
+    y[y > 1.5] = 0.0
+    if x.sum() > 0:
+        y[x < 1.5] = x.max()
+    return y

@@ -1,5 +1,5 @@
 """Models saved here are loaded by real Paddle (jit.load and the predictor), and the other way round; loaded ones are
-fine-tuned with the losses of real Paddle's own training. (Real Paddle 2.6.2 itself gives a loaded layer no gradients.)"""
+fine-tuned with the losses of real Paddle's own training. (Real Paddle 2.6.2 gives a loaded layer no gradients.)"""
 import json
 import os
 import pathlib

@@ -230,3 +230,19 @@ def test_a_hostile_info_file(prefix):
         file.write(b"cos\nsystem\n(S'true'\ntR.")
     with pytest.raises(ValueError, match="cannot be read"):
         paddle.jit.load(prefix)
+
+
+def test_input_spec_of_save_comes_first(prefix):
+    net = nn.Linear(3, 2)
+    net.forward = paddle.jit.to_static(net.forward, input_spec=[InputSpec([2, 3], name="x")])
+    paddle.jit.save(net, prefix, input_spec=[InputSpec([None, 3], name="y")])
+    loaded = paddle.jit.load(prefix)
+    assert [spec.name for spec in loaded._input_spec()] == ["y"] and loaded(tensor(7, 3)).shape == [7, 2]
+
+
+def test_values_among_the_specs(prefix):
+    class Scaled(nn.Layer):
+        def forward(self, x, factor, shift=1.0):
+            return x * factor + shift
+    paddle.jit.save(Scaled(), prefix, input_spec=[InputSpec([None]), 3.0])
+    assert paddle.jit.load(prefix)(paddle.ones([2])).tolist() == [4, 4]

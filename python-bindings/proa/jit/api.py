@@ -32,6 +32,8 @@ def to_static(function=None, input_spec=None, build_strategy=None, backend=None,
                         f"{type(build_strategy).__name__}")
     if backend not in (None, "CINN"):
         raise ValueError(f"to_static: backend must be None or 'CINN', got {backend!r}")
+    if property:
+        raise ValueError("to_static: property=True, a value saved beside the program, is not supported")
     full_graph = full_graph is not False and not kwargs.get("enable_fallback", False)
 
     def convert(what):
@@ -39,8 +41,9 @@ def to_static(function=None, input_spec=None, build_strategy=None, backend=None,
         if isinstance(what, Layer):
             return _convert_layer(what, input_spec, build_strategy, full_graph)
         if isinstance(what, StaticFunction):
-            return what if input_spec is None else StaticFunction(what._function, input_spec, build_strategy, full_graph,
-                                                                  what._instance, what._name)
+            if input_spec is None:
+                return what
+            return StaticFunction(what._function, input_spec, build_strategy, full_graph, what._instance, what._name)
         if isinstance(what, (staticmethod, classmethod)):
             return type(what)(convert(what.__func__))
         function = what

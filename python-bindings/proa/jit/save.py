@@ -31,7 +31,9 @@ def _spec(value):
         return type(value)(_spec(one) for one in value)
     if isinstance(value, dict):
         return {key: _spec(one) for key, one in value.items()}
-    return InputSpec(list(value.shape), value.dtype, value.name) if isinstance(value, Tensor) else spec_of(value) or value
+    if isinstance(value, Tensor):
+        return InputSpec(list(value.shape), value.dtype, value.name)
+    return spec_of(value) or value
 
 
 def _prefix(path):

@@ -127,7 +127,7 @@ class Signature:
         wanted = self._wanted(bound)
         feeds, taken = [], set()
         for place, tensor in zip(bound.places, bound.tensors):
-            spec = wanted.get(place)
+            spec = tensor if isinstance(tensor, InputSpec) else wanted.get(place)
             if spec is None or isinstance(tensor, Tensor) and not fits(spec, tensor):
                 spec = spec_of(tensor)
             name = spec.name if spec.name else bound.names[place]

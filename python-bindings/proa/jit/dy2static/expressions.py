@@ -71,6 +71,12 @@ class Expressions(ast.NodeTransformer):
             parts.append(make.later(self.visit(node.msg)))
         return make.at(ast.Expr(make.runtime("assert_", *parts)), node)
 
+    def visit_Raise(self, node):
+        self.generic_visit(node)
+        if node.exc is not None:
+            node.exc = make.at(make.runtime("raised", node.exc), node.exc)
+        return node
+
     # operators
 
     def visit_BoolOp(self, node):

@@ -4,5 +4,5 @@ from builtins import slice  # noqa: F401
 from .branches import choose, if_  # noqa: F401
 from .calls import call  # noqa: F401
 from .containers import change_item, items, set_item, shape  # noqa: F401
-from .logic import and_, assert_, compare, not_, or_, test_and, test_or  # noqa: F401
+from .logic import and_, assert_, compare, not_, or_, raised, test_and, test_or  # noqa: F401
 from .loops import for_, while_  # noqa: F401

@@ -5,6 +5,7 @@ from ..errors import half_bound, refuse
 from ..names import OWN
 from . import trees
 from .changes import Changes, replace
+from .logic import refuse_raise
 from .state import UNDEFINED, State, refill
 from .values import NUMBERS, Tensor, dtype_of_number, number, symbolic, truth, user_place
 
@@ -89,6 +90,10 @@ class Branch:
                 for one in changes.tensors:
                     self.objects[id(one)] = one
                     left.put(("tensor", id(one)), left.overwritten[id(one)])
+            except Exception as error:
+                if getattr(error, "_proa_raised", False):
+                    raise refuse_raise(error, self.place) from error
+                raise
             finally:
                 changes.restore()
                 self.state.restore()

@@ -3,7 +3,6 @@ for their value have twins here, and everything else is called as it is."""
 import builtins
 import functools
 import os
-import sys
 import sysconfig
 import types
 
@@ -116,7 +115,8 @@ def all_(values):
 
 
 def print_(*values, **options):
-    """print(…): with tensors of the program it prints in each run; inside a symbolic branch or loop, what they are."""
+    """print(…): with tensors of the program it prints in each run; inside a symbolic branch or loop, what they are
+    while it is captured."""
     places = [i for i, value in enumerate(values) if symbolic(value)]
     if not places or not effects.possible():
         print(*values, **options)

@@ -3,7 +3,7 @@ import operator
 
 from .... import _core
 from . import changes
-from .values import Tensor, symbolic
+from .values import NUMBERS, Tensor, number, symbolic
 
 
 def set_item(value, holder, index):
@@ -14,7 +14,22 @@ def set_item(value, holder, index):
             value = _core.cast(value, holder.dtype)
     elif isinstance(holder, Tensor):
         changes.before_change(holder)
-    holder[index] = value
+    if symbolic(holder) and isinstance(index, Tensor) and index.dtype == _core.bool and not _many(value):
+        _fill(holder, index, value)
+    else:
+        holder[index] = value
+
+
+def _many(value):
+    return isinstance(value, Tensor) and any(n != 1 for n in value.shape) or not isinstance(value, (Tensor, *NUMBERS))
+
+
+def _fill(holder, mask, value):
+    """holder[mask] = one value, with no need to count the mask."""
+    while len(mask.shape) < len(holder.shape):
+        mask = _core.unsqueeze(mask, [-1])
+    value = _core.reshape(value, []) if isinstance(value, Tensor) else number(value, holder.dtype)
+    holder[...] = _core.where(mask, value, holder)
 
 
 def change_item(holder, index, name, value):

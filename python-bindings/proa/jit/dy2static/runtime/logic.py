@@ -10,13 +10,6 @@ _COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": opera
             "ne": operator.ne, "is_": operator.is_, "is_not": operator.is_not}
 
 
-def _as_test(value):
-    """What only decides: a bool tensor, or Python's bool."""
-    if symbolic(value):
-        return truth(value)
-    return bool(value)
-
-
 def test_and(first, *others):
     """`first and …` where only its truth matters: the rest are functions, called as Python would."""
     for other in others:
@@ -140,3 +133,20 @@ def assert_(test, message=None):
         if not values[0].item():
             raise AssertionError(*text)
     effects.on_run(check, [truth(test, "an assertion")])
+
+
+def raised(error):
+    """What a raise statement raises; marked, so that a block that raises is known from one that fails."""
+    if isinstance(error, type) and issubclass(error, BaseException):
+        error = error()
+    try:
+        error._proa_raised = True
+    except AttributeError:
+        pass
+    return error
+
+
+def refuse_raise(error, place):
+    """The error for a raise that would leave a branch or loop of which only the run knows whether it is taken."""
+    return refuse(f"raise {type(error).__name__} under a condition that only the run knows: a program cannot do that; "
+                  "assert the condition before", place)

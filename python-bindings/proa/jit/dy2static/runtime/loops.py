@@ -6,7 +6,7 @@ from ..names import OWN
 from . import trees
 from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_value
 from .changes import Changes, replace
-from .logic import not_
+from .logic import not_, refuse_raise
 from .sequences import MOST, Range, Sequence, as_sequence
 from .state import UNDEFINED, State, refill
 from .values import Tensor, number, symbolic, tensor, truth, user_place
@@ -219,6 +219,10 @@ class Loop:
                 given = list(values)
                 self.body()
                 return self._results(given, changes)
+            except Exception as error:
+                if getattr(error, "_proa_raised", False):
+                    raise refuse_raise(error, self.place) from error
+                raise
             finally:
                 changes.restore()
                 self.state.restore()
