@@ -141,3 +141,64 @@ def test_bad_names():
     program = made("mlp")[2]
     with pytest.raises(Exception, match="there is no pass 'magic'"):
         _core.Executor(program, passes="magic")
+
+
+def random_function(rng):
+    """A function of two [n, 6, 4] tensors made of random ops on random earlier values, some written in place."""
+    weights = [paddle.to_tensor(rng.standard_normal(shape).astype("float32") * 0.5)
+               for shape in ((4, 4), (4,), (6, 4), (1,), (4, 4))]
+    plan = [(int(rng.randint(14)), *(float(v) for v in rng.uniform(size=4))) for _ in range(rng.randint(4, 25))]
+
+    def pick(values, at):
+        return values[int(at * len(values))]
+
+    def run(x, y):
+        values = [x, y]
+        for kind, a, b, c, _ in plan:
+            u, v = pick(values, a), pick(values, b)
+            values.append([
+                lambda: u + v, lambda: u * F.sigmoid(v), lambda: paddle.tanh(u - v), lambda: F.relu(u),
+                lambda: F.gelu(u), lambda: u * weights[1] + weights[2], lambda: paddle.clip(u, -0.5, 0.8),
+                lambda: u.transpose([0, 2, 1]).transpose([0, 2, 1]), lambda: u.reshape([-1, 24]).reshape([-1, 6, 4]),
+                lambda: F.linear(u, weights[0] if c < 0.5 else weights[4], weights[1] if c < 0.7 else None),
+                lambda: paddle.matmul(u, weights[4]) + v, lambda: F.softmax(u), lambda: u.clone() * weights[3],
+                lambda: (u + 0.5).scale_(2.0)][kind]())
+        outs = [pick(values, o) for *_, o in plan[:2]] + [values[-1], paddle.mean(values[len(values) // 2])]
+        return [o + 0.0 for o in outs]
+    return run
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PROA_TEST_PROGRAMS", "60"))))
+def test_random_programs(seed):
+    rng = np.random.RandomState(seed)
+    run = random_function(rng)
+    spec = [("x", [-1, 6, 4], "float32"), ("y", [-1, 6, 4], "float32")]
+    with paddle.no_grad():
+        program = _core.capture(lambda x, y: run(x, y), spec)
+    executors = {(frozen, passes): _core.Executor(program, frozen=frozen, passes=passes)
+                 for frozen in (False, True) for passes in (None, "-product", "cse,elementwise")}
+    for n, m in ((1, 1), (5, 5), (300, 300), (5, 1), (1, 5)):
+        t = [paddle.to_tensor(rng.standard_normal((k, 6, 4)).astype("float32")) for k in (n, m)]
+        with paddle.no_grad():
+            want = [o.numpy() for o in run(*t)]
+        for how, executor in executors.items():
+            for got, w in zip(executor.run(t), want):
+                assert got.numpy().shape == w.shape
+                assert np.abs(got.numpy() - w).max() <= 1e-5 * max(np.abs(w).max(), 1e-3), (how, n, m)
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PROA_TEST_PROGRAMS", "60"))))
+def test_random_gradients(seed):
+    """Programs with their backward pass: the same bits, but for products that take over what follows them."""
+    rng = np.random.RandomState(seed)
+    run = random_function(rng)
+    program = _core.capture(lambda x, y: run(x, y), [("x", [-1, 6, 4], "float32"), ("y", [-1, 6, 4], "float32")])
+    loss = program.find(program.outputs[-1])
+    grads = program.gradients([loss], [program.find("x"), program.find("y")])
+    program.set_outputs([loss] + [g for g in grads if g is not None])
+    plain, same, every = (_core.Executor(program, passes=passes) for passes in ("", "-product", None))
+    for n in (1, 5, 200):
+        t = [paddle.to_tensor(rng.standard_normal((n, 6, 4)).astype("float32")) for _ in range(2)]
+        for w, s, e in zip(plain.run(t), same.run(t), every.run(t)):
+            assert np.array_equal(w.numpy(), s.numpy())
+            assert np.abs(e.numpy() - w.numpy()).max() <= 1e-5 * max(np.abs(w.numpy()).max(), 1e-3)
