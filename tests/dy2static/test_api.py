@@ -1,7 +1,9 @@
 """to_static and what belongs to it: specs, caches, layers in training, switches, errors."""
 import copy
+import gc
 import linecache
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -506,3 +508,13 @@ def test_static_control_flow_inside():
         return paddle.static.nn.switch_case(n, {3: lambda: y * 2, 4: lambda: y * 3})
     assert f(paddle.full([2], 1.0)).tolist() == [18, 18]
     assert f(paddle.full([2], 0.5)).tolist() == [6, 6]
+
+
+def test_layers_are_freed():
+    def use():
+        net = paddle.jit.to_static(make())
+        net(tensor(3, 4)).sum().backward()
+        return weakref.ref(net), weakref.ref(net.forward)
+    one, other = use()
+    gc.collect()
+    assert one() is None and other() is None

@@ -1,5 +1,6 @@
 """A captured call: the program of one function for one kind of arguments, and what its results are to Python."""
 import warnings
+import weakref
 
 from .. import _core
 from .dy2static.errors import ConversionError, explain
@@ -103,7 +104,9 @@ class Concrete:
     @property
     def compiled(self):
         if self._compiled is None:
-            self._compiled = self._explained(lambda: _core.compile(self._run, self._specs(), self.training))
+            own = weakref.ref(self)  # what the core keeps must not keep this, which keeps that
+            self._compiled = self._explained(lambda: _core.compile(lambda *variables: own()._run(*variables),
+                                                                   self._specs(), self.training))
         return self._compiled
 
     @property
