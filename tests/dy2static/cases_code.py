@@ -616,3 +616,44 @@ def local_import(x):
     if x.shape[0] > 2:
         import cmath  # noqa: F401
     return x * math.ceil(1.5) + down(2.5)
+
+
+class Odd:
+    def method(self, x):
+        text = """
+at the margin
+    and not
+"""
+# so is this comment
+        if x.sum() > 0:
+            return x + len(text), (
+                text)
+        return x - len(text), text
+
+
+@case(X, NEGATIVE)
+def strings_at_the_margin(x):
+    return Odd().method(x)
+
+
+@case(X, NEGATIVE)
+def long_statements(x):
+    y = paddle.concat([
+        x,
+        x * 2 if x.sum() > 0
+        else x * 3,
+    ]) ; z = y + 1  # noqa: E203,E702
+    if (x.sum() > 0
+            and x.max() < 10): z = z * 2  # noqa: E701
+    return z, \
+        y
+
+
+@case((X, 3))
+def del_and_pass(x, n):
+    a, b = x, n
+    if n > 2:
+        pass
+    for _ in range(n): a = a + b  # noqa: E701
+    del b
+    return a

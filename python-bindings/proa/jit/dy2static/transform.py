@@ -2,7 +2,6 @@
 file and lines, and bind it to the user's own variables."""
 import ast
 import inspect
-import textwrap
 import types
 
 from . import runtime
@@ -65,16 +64,17 @@ def _source(code):
     except (OSError, TypeError, IndexError) as error:
         raise NoSource(f"the source of {code.co_name} is not there, so it cannot be converted: functions must "
                        f"stand in a file ({error})") from None
-    text = textwrap.dedent("".join(lines))
-    indent = len(lines[0]) - len(lines[0].lstrip())
     if code.co_name == "<lambda>":
-        return _lambda_source(code), 0
+        return _lambda_source(code)
+    text, above = "".join(lines), 0
+    if lines[0][:1].isspace():  # as it stands: its strings may have lines at the margin
+        text, above = "if 1:\n" + text, 1
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise ConversionError(f"the source of {code.co_name} cannot be read alone: {error}") from None
-    ast.increment_lineno(tree, max(first, 1) - 1)
-    return tree, indent
+    ast.increment_lineno(tree, max(first, 1) - 1 - above)
+    return tree
 
 
 def _lambda_source(code):
@@ -179,8 +179,7 @@ def convert_code(function):
     found = _made.get(user)
     if found is None:
         try:
-            tree, _ = _source(user)
-            node = _rewrite(_find(tree, user), function)
+            node = _rewrite(_find(_source(user), user), function)
             code = _compile(function, node, user.co_freevars)
             if user.co_name == "<lambda>":
                 code = code.replace(co_name="<lambda>")
