@@ -328,6 +328,18 @@ static proa_tensor *value_like(const proa_tensor *x, PyObject *value)
     return t && t->dtype != x->dtype ? proa_cast(t, (proa_dtype)x->dtype) : t;
 }
 
+/* x[mask] = one element, where a program learns only in the run how many the mask has: new elements for all of
+ * x; NULL without an error if that is not what it is. */
+static proa_tensor *masked(proa_tensor *x, PyObject *key, PyObject *value)
+{
+    proa_tensor *mask = proa_is_symbolic(x) && py_is_tensor(key) ? py_tensor_of(key) : NULL;
+    if (!mask || mask->dtype != PROA_BOOL || mask->ndim != x->ndim) return NULL;
+    proa_tensor *v = value_like(x, value);
+    if (!v || v->numel != 1) return NULL;
+    v = proa_add(proa_full_like(x, 0), v->ndim > x->ndim ? proa_reshape(v, PROA_SCALAR_SHAPE) : v);
+    return proa_where(mask, v, x);
+}
+
 int py_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     if (!value) {
@@ -336,9 +348,11 @@ int py_setitem(PyObject *self, PyObject *key, PyObject *value)
     }
     proa_tensor *x = py_tensor_of(self);
     PROA_SCOPED;
-    py_key k;
-    if (!read_key(&k, x, key)) return -1;
-    proa_tensor *from = value_like(x, value);
+    py_key k = {0};
+    proa_tensor *whole = masked(x, key, value);
+    if (!whole && (PyErr_Occurred() || proa_error() || !read_key(&k, x, key)))
+        return PyErr_Occurred() ? -1 : (py_raise(), -1);
+    proa_tensor *from = whole ? whole : value_like(x, value);
     if (from && k.n_arrays) { /* what the basic part shows, with the arrays' elements replaced */
         proa_tensor *view = basic(x, &k);
         from = view ? scattered(view, &k, from) : NULL;

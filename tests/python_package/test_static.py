@@ -308,3 +308,17 @@ def test_networks_train_as_eagerly(programs, make):
         net.set_state_dict(state)
         got = [float(exe.run(main, {"x": x}, [loss])[0]) for x in batches]
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_assignment_to_parts(programs):
+    x = static.data("x", [None, 4])
+    x.stop_gradient = False
+    y, z = x * 1.0, x * 2.0
+    y[x > 0] = 0.5
+    z[:, 1:3] = 7.0
+    g, = static.gradients([(y * y).sum() + z.sum()], [x])
+    values = np.arange(-4, 4, dtype="float32").reshape(2, 4)
+    got = static.Executor().run(feed={"x": values}, fetch_list=[y, z, g, x[x > 0]])
+    want = np.where(values > 0, 0.5, values)
+    assert np.array_equal(got[0], want) and got[1][:, 1:3].tolist() == [[7, 7], [7, 7]]
+    assert got[2][0].tolist() == [-6, -6, -4, 0] and got[3].tolist() == [1, 2, 3]
