@@ -202,3 +202,46 @@ def test_random_gradients(seed):
         for w, s, e in zip(plain.run(t), same.run(t), every.run(t)):
             assert np.array_equal(w.numpy(), s.numpy())
             assert np.abs(e.numpy() - w.numpy()).max() <= 1e-5 * max(np.abs(w.numpy()).max(), 1e-3)
+
+
+def random_network(rng):
+    """A function of an image [n, 8, h, w] made of random ops on random earlier values of its size."""
+    def tensor(*shape):
+        return paddle.to_tensor(rng.standard_normal(shape).astype("float32") * 0.3)
+    weights = [tensor(8, 8, 3, 3), tensor(8, 1, 3, 3), tensor(8, 8, 1, 1), tensor(8), tensor(8, 16, 1, 1),
+               tensor(8, 1, 1)]
+    norm = [tensor(8), paddle.to_tensor(rng.uniform(0.5, 1.5, 8).astype("float32")), tensor(8), tensor(8)]
+    plan = [(int(rng.randint(13)), float(rng.uniform()), float(rng.uniform())) for _ in range(rng.randint(4, 16))]
+
+    def run(x):
+        values = [x]
+        for kind, a, b in plan:
+            u, v = values[int(a * len(values))], values[int(b * len(values))]
+            values.append([
+                lambda: F.conv2d(u, weights[0], weights[3], padding=1),
+                lambda: F.conv2d(u, weights[1], padding=1, groups=8),
+                lambda: F.conv2d(u, weights[2]), lambda: F.batch_norm(u, *norm), lambda: F.relu(u), lambda: u + v,
+                lambda: F.hardswish(u), lambda: F.max_pool2d(u, 3, 1, 1), lambda: F.avg_pool2d(u, 3, 1, 1),
+                lambda: F.conv2d(paddle.concat([u, v], axis=1), weights[4]), lambda: u * weights[5],
+                lambda: u * F.sigmoid(F.conv2d(F.adaptive_avg_pool2d(v, 1), weights[2])),
+                lambda: F.softmax(u, axis=1)][kind]())
+        return [values[-1], paddle.mean(values[len(values) // 2], axis=[2, 3])]
+    return run
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PROA_TEST_PROGRAMS", "40"))))
+def test_random_networks(seed):
+    rng = np.random.RandomState(seed)
+    run = random_network(rng)
+    with paddle.no_grad():
+        program = _core.capture(lambda x: run(x), [("x", [-1, 8, -1, -1], "float32")])
+    executors = {(frozen, passes): _core.Executor(program, frozen=frozen, passes=passes)
+                 for frozen, passes in ((True, None), (True, "-layout"), (True, "-batch_norm"), (False, None))}
+    for shape in ((1, 8, 5, 5), (3, 8, 7, 4)):
+        x = paddle.to_tensor(rng.standard_normal(shape).astype("float32"))
+        with paddle.no_grad():
+            want = [o.numpy() for o in run(x)]
+        for how, executor in executors.items():
+            for got, w in zip(executor.run([x]), want):
+                assert got.numpy().shape == w.shape
+                assert np.abs(got.numpy() - w).max() <= 1e-5 * max(np.abs(w).max(), 1e-2), (how, shape)
