@@ -3,6 +3,7 @@
 #include "compiled.h"
 
 #include "core/internal.h"
+#include "jit/passes/passes.h"
 #include "walk.h"
 
 #include <proa/autograd.h>
@@ -272,6 +273,7 @@ static proa_executor *half(const joined *j, bool backward, proa_var *const *inpu
     }
     if (status == PROA_OK) status = proa__block_set_outputs(proa__root(p), out, n_outputs);
     if (status == PROA_OK) status = proa__program_prune(p, true);
+    if (status == PROA_OK) status = proa__passes_run(p, NULL, false);
     proa__map_clear(&map);
     proa_executor *e = status == PROA_OK ? proa__executor_of(proa__root(p), p) : NULL;
     if (!e) proa_program_free(p);
