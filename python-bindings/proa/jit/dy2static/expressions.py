@@ -228,6 +228,18 @@ class Expressions(ast.NodeTransformer):
         return node
 
 
+class Calls(Expressions):
+    """Rewrites calls alone: for Proa's own layers that run the user's, and know by themselves what a program has."""
+
+    visit_If = visit_While = visit_Assert = visit_Raise = visit_BoolOp = visit_UnaryOp = visit_IfExp = visit_Compare = \
+        visit_AnnAssign = visit_Assign = visit_AugAssign = visit_comprehension = ast.NodeTransformer.generic_visit
+
+    def visit_Attribute(self, node):
+        node.attr = self.mangled(node.attr)
+        node.value = self.visit(node.value)
+        return node
+
+
 def function_nodes(tree):
     """The functions below tree that rewriting reaches, innermost first."""
     found = []

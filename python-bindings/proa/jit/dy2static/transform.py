@@ -6,12 +6,13 @@ import types
 
 from . import runtime
 from .errors import ConversionError, NoSource, refuse
-from .expressions import Expressions, function_nodes
+from .expressions import Calls, Expressions, function_nodes
 from .flow import Flow
 from .jumps import Jumps
 from .names import OWN, arguments, declared, holds
 from . import make
 
+_PACKAGE = __name__.partition(".")[0] + "."
 _FACTORY = f"{OWN}_factory"
 _made = {}    # code of a user's function -> Converted, or the error that it cannot be
 _origins = {}  # code made here -> (its outermost user's code)
@@ -131,11 +132,14 @@ def _rewrite(node, function):
     node.decorator_list = []
     parameters = arguments(node.args)
     first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), None)
-    expressions = Expressions(first, _owner(function))
+    calls_only = (function.__module__ or "").startswith(_PACKAGE) and not place[0].startswith("<")
+    expressions = (Calls if calls_only else Expressions)(first, _owner(function))
     # defaults are the user function's own objects
     node.args.defaults = [ast.copy_location(ast.Constant(None), node) for _ in node.args.defaults]
     node.args.kw_defaults = [one and ast.copy_location(ast.Constant(None), node) for one in node.args.kw_defaults]
     expressions.visit(node)
+    if calls_only:
+        return node
     for inner in function_nodes(node):
         if any(holds(one, (ast.Yield, ast.YieldFrom, ast.Await)) for one in inner.body):
             continue
