@@ -96,5 +96,6 @@ def minimize(opt, loss, startup_program=None, parameters=None, no_grad_set=None)
     with program_guard(program_of(loss), startup_program or default_startup_program()):
         pairs = opt.backward(loss, startup_program, parameters, no_grad_set)
         if not pairs:
-            raise ValueError(f"{type(opt).__name__}.minimize: no parameter of the program gets a gradient from the loss")
+            raise ValueError(f"{type(opt).__name__}.minimize: no parameter of the program gets a gradient from the "
+                             "loss")
         return opt.apply_gradients(pairs), pairs

@@ -15,11 +15,11 @@ from .scope import Scope, global_scope, scope_guard
 from .variable import Variable, create_global_var, create_parameter, data
 from ..framework.param_attr import WeightNormParamAttr
 
-__all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "Executor", "InputSpec", "ParallelExecutor", "Print",
-           "Program", "Scope", "Variable", "WeightNormParamAttr", "accuracy", "append_backward", "auc",
+__all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "Executor", "InputSpec", "ParallelExecutor",
+           "Print", "Program", "Scope", "Variable", "WeightNormParamAttr", "accuracy", "append_backward", "auc",
            "cpu_places", "create_global_var", "create_parameter", "cuda_places", "data", "default_main_program",
            "default_startup_program", "deserialize_persistables", "deserialize_program", "device_guard",
            "global_scope", "gradients", "load", "load_from_file", "load_inference_model", "load_program_state",
-           "load_vars", "name_scope", "nn", "normalize_program", "program_guard", "py_func", "save", "save_inference_model",
-           "save_to_file", "save_vars", "scope_guard", "serialize_persistables", "serialize_program",
-           "set_program_state"]
+           "load_vars", "name_scope", "nn", "normalize_program", "program_guard", "py_func", "save",
+           "save_inference_model", "save_to_file", "save_vars", "scope_guard", "serialize_persistables",
+           "serialize_program", "set_program_state"]

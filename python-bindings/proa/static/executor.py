@@ -219,24 +219,6 @@ class Executor:
         return isinstance(item, _core.Tensor) and not item.is_symbolic and \
             _core.variable_name(program._core, item) is None
 
-    def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
-                           fetch_info=None, print_period=100, fetch_handler=None):
-        """Runs program on every batch of a dataset; prints fetch_list every print_period batches."""
-        self.train_from_dataset(program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
-                                fetch_handler)
-
-    def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
-                           fetch_info=None, print_period=100, fetch_handler=None):
-        """Runs program on every batch of a dataset; prints fetch_list every print_period batches."""
-        if dataset is None:
-            raise RuntimeError("train_from_dataset: dataset must be given")
-        fetch_list = fetch_list or []
-        for step, feed in enumerate(dataset._batches()):
-            values = self.run(program, feed, fetch_list, scope=scope)
-            if fetch_list and step % print_period == 0:
-                names = fetch_info or self._fetch_names(_unwrapped(program)[0], fetch_list)
-                print(" ".join(f"{name}: {value}" for name, value in zip(names, values)))
-
 
 def _unwrapped(program):
     """The Program itself, and which passes to run ("" none, None all)."""
@@ -255,7 +237,8 @@ def _one_feed(feed):
         return {}
     if isinstance(feed, (list, tuple)):
         if len(feed) != 1:
-            raise ValueError(f"Executor.run: this build has one device, so a list of feeds has one entry, got {len(feed)}")
+            raise ValueError("Executor.run: this build has one device, so a list of feeds has one entry, got "
+                             f"{len(feed)}")
         feed = feed[0]
     if not isinstance(feed, dict):
         raise TypeError(f"Executor.run: feed must be a dict, got {type(feed).__name__}")

@@ -49,7 +49,8 @@ def load(program, model_path, executor=None, var_list=None):
     others = [name for name in wanted if name not in program._parameters]
     if others:
         if not os.path.exists(prefix + ".pdopt"):
-            raise RuntimeError(f"static.load: the program has the state of an optimiser, but there is no {prefix}.pdopt")
+            raise RuntimeError("static.load: the program has the state of an optimiser, but there is no "
+                               f"{prefix}.pdopt")
         state.update(plain_pickle(prefix + ".pdopt"))
     missing = [name for name in wanted if name not in state]
     if missing:

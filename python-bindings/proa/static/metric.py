@@ -47,7 +47,7 @@ def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, i
     bucket = _core.cast(_core.flatten(score) * float(num_thresholds), "int64")
     hot = _core.one_hot(bucket, size)
     truth = _core.cast(_core.reshape(label, [-1, 1]), hot.dtype)
-    now = [_core.cast(_core.sum(hot * truth, [0]), "float64"), _core.cast(_core.sum(hot * (1.0 - truth), [0]), "float64")]
+    now = [_core.cast(_core.sum(hot * share, [0]), "float64") for share in (truth, 1.0 - truth)]
     stats = [make_persistable(unique_name.generate("auc_stat"), [size], _core.float64, 0.0) for _ in range(2)]
     for stat, batch in zip(stats, now):
         _core.assign_to(stat + batch, stat)

@@ -220,7 +220,8 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 def _body_result(after, count):
     after = list(after) if isinstance(after, (list, tuple)) else [after]
     if len(after) != count:
-        raise ValueError(f"while_loop: body must return as many values as there are loop_vars, {count}, got {len(after)}")
+        raise ValueError(f"while_loop: body must return as many values as there are loop_vars, {count}, got "
+                         f"{len(after)}")
     return after
 
 
