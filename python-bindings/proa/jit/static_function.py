@@ -39,6 +39,7 @@ class StaticFunction:
         self._plain = False  # it could not be captured, and was to run anyway
         self._name = name or function.__name__
         made.add(self)
+        self.__signature__ = inspect.signature(self.dygraph_function)
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
             setattr(self, attribute, getattr(function, attribute, None))
 
@@ -69,10 +70,6 @@ class StaticFunction:
         return types.MethodType(self._function, self._instance) if self._instance is not None else self._function
 
     _dygraph_function = dygraph_function
-
-    @property
-    def __signature__(self):
-        return inspect.signature(self.dygraph_function)
 
     def _inline(self):
         """The converted function, bound."""
