@@ -109,7 +109,7 @@ class Tensors(nn.Layer):
                 paddle.logcumsumexp(x, axis=2), often.astype(real), place.astype(real), paddle.logit(s, 0.125),
                 paddle.repeat_interleave(x, 2, 1), paddle.repeat_interleave(x, paddle.to_tensor([1, 0, 2]), 1),
                 paddle.isclose(x, paddle.round(x), 0.1, 0.1).astype(real), paddle.as_real(pairs * pairs),
-                paddle.real(paddle.complex(x, s) * paddle.complex(s, x)), paddle.i0(x) + paddle.i0e(x) + paddle.i1(x),
+                paddle.real(paddle.complex(x, s) * paddle.complex(s, s)), paddle.i0(x) + paddle.i0e(x) + paddle.i1(x),
                 paddle.i1e(x) + paddle.polygamma(s, 1), paddle.renorm(x, 2.0, 0, 1.0), paddle.nextafter(x, s),
                 paddle.shard_index((paddle.abs(whole) % 20).reshape([-1, 1]), 20, 3, 1).reshape([-1, 12]).astype(real),
                 paddle.reverse(x, axis=1), paddle.multiplex([x, s], paddle.cast(x[:, 0, :1] > 0, "int32")),
