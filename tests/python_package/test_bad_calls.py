@@ -20,6 +20,7 @@ functions.update({f"paddle.{n}": f for n, f in vars(paddle).items()
                   if callable(f) and not isinstance(f, type) and not n.startswith("_")})
 functions.update({f"F.{n}": f for n, f in vars(F).items()
                   if callable(f) and not isinstance(f, type) and not n.startswith("_")})
+del functions["paddle.enable_static"]  # the calls behind it would only build a program, which stays by design
 names = sorted(functions)
 
 def value():
