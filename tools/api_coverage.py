@@ -61,8 +61,9 @@ def wanted_parameters(signature):
 
 def compatible(found, kind, signature):
     """Whether every call that the table's signature allows is accepted: the same names in the same order;
-    a parameter with a default there has one here."""
-    if kind in ("module", "property") or not signature:
+    a parameter with a default there has one here. What C++ bindings call arg0, arg1, … nobody can name, and
+    (*args, **kwargs) stands for their overloads."""
+    if kind in ("module", "property") or not signature or signature == "(*args, **kwargs)":
         return True
     wanted = wanted_parameters(signature)
     if wanted is None:
@@ -76,6 +77,7 @@ def compatible(found, kind, signature):
     names = [p.name for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = inspect.Parameter.VAR_POSITIONAL in kinds and inspect.Parameter.VAR_KEYWORD in kinds
     order, optional = wanted
+    order = [n if re.fullmatch(r"arg\d+", o) else o for o, n in zip(order, names)] + order[len(names):]
     if names[:len(order)] != order and not (rest and names == order[:len(names)]):
         return False
     return all(p.default is not p.empty for p in own if p.name in optional) and all(

@@ -327,7 +327,7 @@ def test_enums():
     assert (repr(kinds.FLOAT32), str(kinds.INT64), int(kinds.INT64)) == ("<PaddleDType.FLOAT32: 0>", "PaddleDType.INT64", 1)
     assert [inference.get_num_bytes_of_data_type(k) for k in (kinds.FLOAT32, kinds.INT64, kinds.UINT8)] == [4, 8, 1]
     assert str(inference.PlaceType.CPU) == "PaddlePlace.CPU" and inference.PlaceType(-1) is inference.PlaceType.UNK
-    assert inference.Config.Precision is inference.PrecisionType and inference.Config.Half == 2
+    assert inference.Config.Precision is inference.PrecisionType and inference.Config.Half is inference.PrecisionType.Half
     assert inference.get_version().startswith("version: ") and inference.get_trt_compile_version() == (0, 0, 0)
     with pytest.raises(TypeError):
         inference.get_num_bytes_of_data_type(3)

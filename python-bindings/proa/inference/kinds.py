@@ -7,19 +7,23 @@ __all__ = ["DataType", "PlaceType", "PrecisionType", "get_num_bytes_of_data_type
            "get_trt_runtime_version", "get_version"]
 
 
-class _Kind(enum.IntEnum):
+class _Shown:
+    """Looks as Paddle's do, whose classes have other names."""
+
     def __repr__(self):
-        return f"<{self._shown()}.{self.name}: {int(self)}>"
+        return f"<{self}: {int(self)}>"
 
     def __str__(self):
-        return f"{self._shown()}.{self.name}"
+        return f"{_CALLED[type(self).__name__]}.{self.name}"
 
-    @classmethod
-    def _shown(cls):
-        return {"DataType": "PaddleDType", "PlaceType": "PaddlePlace", "PrecisionType": "Precision"}[cls.__name__]
+    def __int__(self):
+        return self.value
 
 
-class DataType(_Kind):
+_CALLED = {"DataType": "PaddleDType", "PlaceType": "PaddlePlace", "PrecisionType": "Precision"}
+
+
+class DataType(_Shown, enum.IntEnum):
     """What a handle's elements are."""
     FLOAT64 = 7
     FLOAT32 = 0
@@ -31,7 +35,7 @@ class DataType(_Kind):
     BOOL = 6
 
 
-class PlaceType(_Kind):
+class PlaceType(_Shown, enum.Enum):
     """Where a tensor is."""
     UNK = -1
     CPU = 0
@@ -40,7 +44,7 @@ class PlaceType(_Kind):
     CUSTOM = 4
 
 
-class PrecisionType(_Kind):
+class PrecisionType(_Shown, enum.Enum):
     """What a model computes in. Proa computes in what the model says."""
     Float32 = 0
     Int8 = 1
