@@ -150,7 +150,7 @@ static proa_status describe(proa__arena *a, const proa_block *b, const proa_inst
                             void *context)
 {
     proa__list blocks = {0};
-    proa_wire_writer w = {.arena = a, .block = b, .blocks = &blocks};
+    proa_wire_writer w = {.arena = a, .block = b, .blocks = &blocks, .own_numbers = true};
     proa_status status = proa__write_op(&w, instr);
     if (status == PROA_ERR_UNSUPPORTED) {
         proa_clear_error();

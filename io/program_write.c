@@ -135,7 +135,7 @@ pb_block *proa__new_block(proa_wire_writer *w)
     pb_block *to = proa__arena_alloc(w->arena, sizeof *to);
     if (!to || proa__list_add(w->blocks, w->arena, to) != PROA_OK) return NULL;
     paddle__framework__proto__block_desc__init(to);
-    to->idx = w->number = (int32_t)w->blocks->count - 1;
+    to->idx = w->number = w->own_numbers ? w->block->index : (int32_t)w->blocks->count - 1;
     to->parent_idx = w->parent;
     to->has_forward_block_idx = true;
     to->forward_block_idx = -1;

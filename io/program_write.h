@@ -31,7 +31,8 @@ struct proa_wire_writer {
     unsigned temporaries;
     proa__forwards forwards; /* of `ops`, as far as `indexed` */
     size_t indexed;
-    bool completes; /* gradient ops get all slots and attributes of their forward op */
+    bool own_numbers; /* sub-blocks go by the program's numbers, not the file's: for whoever lists its ops */
+    bool completes;   /* gradient ops get all slots and attributes of their forward op */
 };
 
 /* Writes one op of the IR as one or more wire ops. */

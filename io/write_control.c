@@ -95,6 +95,7 @@ static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const nam
                             .block = b,
                             .blocks = w->blocks,
                             .parent = w->number,
+                            .own_numbers = w->own_numbers,
                             .outer_names = &outer,
                             .role = w->role,
                             .temporaries = w->temporaries};
