@@ -1,4 +1,4 @@
-# Install rules: headers, both libraries, proa.pc, the CMake package, and the generator for custom ops.
+# Install rules: headers, both libraries, the command, proa.pc, the CMake package, and the generator for custom ops.
 include(CMakePackageConfigHelpers)
 
 # oneDNN of tools/bootstrap lies in the checkout: a copy goes along, so that what is installed stands alone.
@@ -12,6 +12,9 @@ endif()
 
 install(TARGETS proa EXPORT ProaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS proa_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+file(RELATIVE_PATH to_library "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+set_target_properties(proa_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+install(TARGETS proa_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES "${PROJECT_SOURCE_DIR}/include/proa.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/proa" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")

@@ -1,4 +1,4 @@
-# Programs: C tests (Check; linked statically, so that they see internals), the smoke test (no library but
+# Programs: the command, C tests (Check; linked statically, so that they see internals), the smoke test (no library but
 # Proa), examples and benchmarks (linked as a user's program would be).
 function(proa_program target file folder library)
     add_executable(${target} "${file}")
@@ -10,6 +10,12 @@ function(proa_program target file folder library)
         set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX) # the archive hides its C++ from CMake
     endif()
 endfunction()
+
+# The `proa` command, a program on the public headers like a user's.
+file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.c")
+add_executable(proa_cli ${files})
+set_target_properties(proa_cli PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin" OUTPUT_NAME proa)
+target_link_libraries(proa_cli PRIVATE proa proa_flags)
 
 if(PROA_BUILD_TESTS)
     enable_testing()
