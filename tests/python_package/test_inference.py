@@ -159,7 +159,8 @@ def test_where_models_come_from(saved, tmp_path):
     named = inference.Config()
     named.set_prog_file(saved[0] + ".pdmodel")
     named.set_params_file(saved[0] + ".pdiparams")
-    assert (named.prog_file(), named.params_file(), named.model_dir()) == (saved[0] + ".pdmodel", saved[0] + ".pdiparams", "")
+    assert (named.prog_file(), named.params_file()) == (saved[0] + ".pdmodel", saved[0] + ".pdiparams")
+    assert named.model_dir() == ""
     later = inference.Config()
     later.set_model(saved[0] + ".pdmodel", saved[0] + ".pdiparams")
     paddle.enable_static()
@@ -293,6 +294,44 @@ def test_whole_numbers(tmp_path):
         np.testing.assert_array_equal(same, ids)
 
 
+@pytest.mark.parametrize("ir_optim", [True, False])
+@pytest.mark.parametrize("name", ["identity", "same", "weight", "found", "view", "scalar", "double"])
+def test_odd_ends(tmp_path, name, ir_optim):
+    """No parameters, no inputs that matter, outputs that are inputs, weights, the same, views; sizes from data."""
+    def same(net, x):
+        y = x * 2
+        return y, y
+
+    forward = {"identity": lambda net, x: x, "same": same, "weight": lambda net, x: (net.w, x + net.w),
+               "found": lambda net, x: paddle.nonzero(x > 0), "view": lambda net, x: (x.reshape([-1]), x[1:]),
+               "scalar": lambda net, x: x * 2, "double": lambda net, x: x.astype("float64")}[name]
+
+    class One(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.w = self.create_parameter([4])
+
+        def forward(self, x):
+            return forward(self, x)
+
+    net, x = One(), np.random.RandomState(0).randn(3, 4).astype("float32")
+    x, shape = (np.array(0.5, "float32"), []) if name == "scalar" else (x, [None, 4])
+    paddle.jit.save(net, str(tmp_path / "m"), input_spec=[InputSpec(shape, "float32", "x")])
+    config = inference.Config(str(tmp_path / "m.pdmodel"), str(tmp_path / "m.pdiparams"))
+    config.switch_ir_optim(ir_optim)
+    predictor = inference.create_predictor(config)
+    wanted = net(paddle.to_tensor(x))
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for _ in range(2):
+        predictor.get_input_handle("x").copy_from_cpu(x)
+        predictor.run()
+        assert len(predictor.get_output_names()) == len(wanted)
+        for output, want in zip(predictor.get_output_names(), wanted):
+            got = predictor.get_output_handle(output).copy_to_cpu()
+            np.testing.assert_allclose(got, want.numpy(), rtol=1e-6, atol=1e-6)
+            got[...] = 9  # a copy: the next run is the same
+
+
 # ---- settings ------------------------------------------------------------------------------------------------------
 
 def test_settings():
@@ -324,7 +363,8 @@ def test_settings():
 
 def test_enums():
     kinds = inference.DataType
-    assert (repr(kinds.FLOAT32), str(kinds.INT64), int(kinds.INT64)) == ("<PaddleDType.FLOAT32: 0>", "PaddleDType.INT64", 1)
+    assert (repr(kinds.FLOAT32), str(kinds.INT64)) == ("<PaddleDType.FLOAT32: 0>", "PaddleDType.INT64")
+    assert int(kinds.INT64) == kinds.INT64 == 1
     assert [inference.get_num_bytes_of_data_type(k) for k in (kinds.FLOAT32, kinds.INT64, kinds.UINT8)] == [4, 8, 1]
     assert str(inference.PlaceType.CPU) == "PaddlePlace.CPU" and inference.PlaceType(-1) is inference.PlaceType.UNK
     assert inference.Config.Precision is inference.PrecisionType and inference.Config.Half is inference.PrecisionType.Half
@@ -343,11 +383,20 @@ def test_wrong_models(saved, tmp_path):
     fails(RuntimeError, "cannot open the model file 'nothing'", "nothing", "nothing")
     fails(RuntimeError, "__model__", str(tmp_path))
     fails(RuntimeError, "cannot open the parameter file", saved[0] + ".pdmodel", "nothing")
-    fails(ValueError, "parameters", saved[0] + ".pdmodel", "")
+    fails(RuntimeError, "cannot open the parameter file ''", saved[0] + ".pdmodel", "")
+    (tmp_path / "torn").write_bytes(b"abc")
+    fails(ValueError, "is no program", str(tmp_path / "torn"), saved[0] + ".pdiparams")
+    fails(ValueError, "is no program", str(tmp_path / "torn"), "nothing")
+    (tmp_path / "__model__").write_bytes(b"abc")
+    fails(ValueError, "is no program", str(tmp_path))
     fails(TypeError, "expected a path", 3)
     fails(TypeError, "3 arguments", "a", "b", "c")
     shutil.copy(saved[0] + ".pdmodel", tmp_path / "__model__")
     fails(RuntimeError, "parameter file", str(tmp_path))
+    for name, _, persistable, *_ in paddle._core.decode((tmp_path / "__model__").read_bytes()).vars(0):
+        if persistable:
+            (tmp_path / name).write_bytes(b"torn")
+    fails(ValueError, "does not start with", str(tmp_path))
     model = pathlib.Path(saved[0] + ".pdmodel").read_bytes()
     for size, params in ((20, b""), (len(model), b"abc")):
         config = inference.Config()

@@ -1,5 +1,5 @@
-"""Config: which model a predictor loads, and how it runs. What Proa needs no switch for is accepted and kept, so that it
-can be asked for again; devices and engines that Proa does not have are errors."""
+"""Config: which model a predictor loads, and how it runs. What Proa needs no switch for is accepted and kept, so
+that it can be asked for again; devices and engines that Proa does not have are errors."""
 import os
 
 from .kinds import PrecisionType
@@ -20,7 +20,7 @@ def _bytes(value, count, who):
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogateescape")
     if not isinstance(value, (bytes, bytearray, memoryview)) or not isinstance(count, int):
-        raise TypeError(f"{who}: expected bytes and their number, got {type(value).__name__} and {type(count).__name__}")
+        raise TypeError(f"{who}: expected bytes and their number, got {type(value).__name__}, {type(count).__name__}")
     if not 0 <= count <= len(value):
         raise ValueError(f"{who}: {count} bytes of a buffer of {len(value)}")
     return bytes(value[:count])
@@ -106,7 +106,8 @@ class Config:
                        "specify_input_names": False, "feed_fetch_ops": False, "bfloat16": False}
         if len(args) == 1 and isinstance(args[0], Config):
             other = args[0]
-            self.__dict__.update(other.__dict__, _builder=other._builder._copy(), _flags=dict(other._flags), _used=False)
+            self.__dict__.update(other.__dict__, _builder=other._builder._copy(), _flags=dict(other._flags),
+                                 _used=False)
         elif args:
             self.set_model(*args)
 
@@ -115,7 +116,7 @@ class Config:
     def set_model(self, *args):
         """set_model(folder), set_model(prefix) or set_model(model_file, params_file)."""
         if len(args) not in (1, 2):
-            raise TypeError(f"Config: expected a folder, or a model file and a parameter file, got {len(args)} arguments")
+            raise TypeError(f"Config: expected a folder, or model file and parameter file, got {len(args)} arguments")
         paths = [_path(a, "Config") for a in args]
         if len(paths) == 2:
             self._model, self._params = paths

@@ -1,5 +1,5 @@
-"""Predictor: a loaded model with handles for its inputs and outputs. Clones share the optimised program and its weights;
-each has an executor, with an arena, of its own."""
+"""Predictor: a loaded model with handles for its inputs and outputs. Clones share the optimised program and its
+weights; each has an executor, with an arena, of its own."""
 import math
 import os
 
@@ -35,8 +35,8 @@ class _Slot:
             return self.data
         wanted, there = math.prod(self.shape), self.data.size
         if min(self.shape, default=0) < 0 or wanted > there:
-            raise RuntimeError(f"inference.Tensor: {self.name!r} was reshaped to {self.shape}, but holds {there} elements: "
-                               "copy the data of that shape to it")
+            raise RuntimeError(f"inference.Tensor: {self.name!r} was reshaped to {self.shape}, but holds {there} "
+                               "elements: copy the data of that shape to it")
         with mode.eager():
             return _core.reshape(_core.reshape(self.data, [there])[:wanted], self.shape)
 
@@ -125,14 +125,17 @@ def _contents(config):
     if config.model_dir():
         from ..static.io import _combined_folder
         model = _read(os.path.join(config.model_dir(), "__model__"), "model file")
+        _core.decode(model)  # says what is wrong with it
         try:
             return model, _combined_folder(model, config.model_dir())
         except OSError as error:
             raise RuntimeError(f"create_predictor: cannot open the parameter file {error.filename!r}") from None
     if not config.prog_file():
         raise ValueError("create_predictor: the Config names no model: call set_model or set_model_buffer")
-    params = config.params_file()
-    return _read(config.prog_file(), "model file"), _read(params, "parameter file") if params else b""
+    model, params = _read(config.prog_file(), "model file"), config.params_file()
+    if not os.path.isfile(params) and not any(persistable for _, _, persistable, *_ in _core.decode(model).vars(0)):
+        return model, b""  # no file is written where there is nothing to write
+    return model, _read(params, "parameter file")
 
 
 class _Model:
@@ -142,8 +145,8 @@ class _Model:
         if not isinstance(config, Config):
             raise TypeError(f"create_predictor: expected a Config, got {type(config).__name__}")
         if config._used:
-            raise ValueError("create_predictor: each Config can only be used for one predictor: copy it, Config(config), "
-                             "or clone the predictor")
+            raise ValueError("create_predictor: each Config can only be used for one predictor: copy it, "
+                             "Config(config), or clone the predictor")
         with mode.eager():
             self.program = _core.decode(*_contents(config))
             self.inputs, self.outputs = list(self.program.inputs), list(self.program.outputs)
