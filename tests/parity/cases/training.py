@@ -14,7 +14,7 @@ def data(*shape):
     return paddle.to_tensor(array(*shape).astype("float32"))
 
 
-def train(net, optimizer, loss_of, batches, steps=20):
+def train(net, optimizer, loss_of, batches, steps=50):
     """The loss before each step and, in evaluation mode, after the last."""
     losses = []
     net.train()
