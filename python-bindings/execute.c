@@ -8,6 +8,7 @@
 
 typedef struct py_executor {
     PyObject_HEAD proa_executor *executor;
+    bool busy; /* a thread runs it, with the interpreter given to others */
 } py_executor;
 
 static void executor_dealloc(PyObject *self)
@@ -33,7 +34,7 @@ static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     proa_executor *e = proa_executor_with(py_program_of(program), opts);
     if (!e) return py_raise();
     py_executor *self = PyObject_New(py_executor, type);
-    if (self) self->executor = e;
+    if (self) *self = (py_executor){.ob_base = self->ob_base, .executor = e};
     else proa_executor_free(e);
     return (PyObject *)self;
 }
@@ -43,7 +44,19 @@ static PyObject *executor_run(PyObject *self, PyObject *arg)
     PROA_SCOPED;
     proa_tensors inputs;
     if (!py_to_tensors(arg, "inputs", false, &inputs)) return NULL;
-    proa_tensors results = proa_executor_run(((py_executor *)self)->executor, inputs);
+    py_executor *e = (py_executor *)self;
+    if (e->busy) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "Executor.run: another thread runs this executor; make one for each");
+        return NULL;
+    }
+    for (int64_t i = 0; i < inputs.count; i++) proa_retain(inputs.at[i]); /* whatever happens to the list */
+    e->busy = true;
+    PyThreadState *state = PyEval_SaveThread();
+    proa_tensors results = proa_executor_run(e->executor, inputs);
+    PyEval_RestoreThread(state);
+    e->busy = false;
+    for (int64_t i = 0; i < inputs.count; i++) proa_release(inputs.at[i]);
     return proa_error() == PROA_OK ? py_from_tensors(results) : py_raise();
 }
 
