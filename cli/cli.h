@@ -94,6 +94,7 @@ typedef struct cli_model {
     cli_block *blocks;
 } cli_model;
 
+/* Without a file of parameters, a program alone: its parameters have shapes and no values. */
 proa_status cli_model_load(cli_model *m, const char *path);
 void cli_model_free(cli_model *m);
 /* The variable of that name as block b sees it: its own, or its parents'; NULL if unknown. */

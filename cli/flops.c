@@ -87,34 +87,61 @@ static double of_rnn(const cli_model *m, int64_t b, const cli_op *op, dims x)
     return x.n == 3 ? 2 * x.at[0] * x.at[1] * weights : -1;
 }
 
-double cli_flops(const cli_model *m, int64_t b, const cli_op *op, int64_t unknown)
+/* Both operands' shapes; false if one is not known. */
+static bool operands(const cli_model *m, int64_t b, const cli_op *op, const char *x, const char *y,
+                     int64_t unknown, dims *of_x, dims *of_y)
 {
+    return shape(m, b, op, x, unknown, of_x) && shape(m, b, op, y, unknown, of_y);
+}
+
+/* What op computes as the forward op `type`, whose inputs a gradient op has, too. */
+static double forward(const cli_model *m, int64_t b, const cli_op *op, const char *type, int64_t unknown)
+{
+    static const char *const products[] = {"matmul_v2", "matmul", "bmm", "addmm"};
+    static const char *const convs[] = {"conv2d", "conv3d", "depthwise_conv2d"};
+    static const char *const transposed[] = {"conv2d_transpose", "conv3d_transpose",
+                                             "depthwise_conv2d_transpose"};
     dims x, y;
-    const char *type = op->type;
-    if (strcmp(type, "matmul_v2") == 0 || strcmp(type, "matmul") == 0 || strcmp(type, "bmm") == 0 ||
-        strcmp(type, "mv") == 0 || strcmp(type, "dot") == 0) {
-        bool vector = strcmp(type, "mv") == 0;
-        if (!shape(m, b, op, "X", unknown, &x) || !shape(m, b, op, vector ? "Vec" : "Y", unknown, &y))
-            return -1;
-        return strcmp(type, "dot") == 0 ? 2 * product(&x, 0, x.n) : of_matmul(op, x, y);
-    }
-    if (strcmp(type, "mul") == 0) {
-        const proa_op_attr *at = cli_attr(op, "y_num_col_dims");
-        if (!shape(m, b, op, "X", unknown, &x) || !shape(m, b, op, "Y", unknown, &y)) return -1;
-        return 2 * product(&x, 0, x.n) * product(&y, at && at->i > 0 && at->i < y.n ? (int)at->i : 1, y.n);
-    }
-    if (strcmp(type, "addmm") == 0)
-        return shape(m, b, op, "X", unknown, &x) && shape(m, b, op, "Y", unknown, &y) ? of_matmul(op, x, y)
-                                                                                      : -1;
-    if (strcmp(type, "conv2d") == 0 || strcmp(type, "conv3d") == 0 || strcmp(type, "depthwise_conv2d") == 0) {
-        if (!shape(m, b, op, "Input", unknown, &x) || !shape(m, b, op, "Filter", unknown, &y)) return -1;
-        return of_conv(op, x, y);
-    }
-    if (strcmp(type, "conv2d_transpose") == 0 || strcmp(type, "conv3d_transpose") == 0 ||
-        strcmp(type, "depthwise_conv2d_transpose") == 0) {
-        if (!shape(m, b, op, "Input", unknown, &x) || !shape(m, b, op, "Filter", unknown, &y)) return -1;
-        return 2 * product(&x, 0, x.n) * product(&y, 1, y.n); /* each input element meets its filters */
-    }
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        if (strcmp(type, products[i]) == 0)
+            return operands(m, b, op, "X", "Y", unknown, &x, &y) ? of_matmul(op, x, y) : -1;
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
+        if (strcmp(type, convs[i]) == 0)
+            return operands(m, b, op, "Input", "Filter", unknown, &x, &y) ? of_conv(op, x, y) : -1;
+    for (size_t i = 0; i < sizeof transposed / sizeof *transposed; i++)
+        if (strcmp(type, transposed[i]) == 0) /* each element of the input meets its filters */
+            return operands(m, b, op, "Input", "Filter", unknown, &x, &y)
+                       ? 2 * product(&x, 0, x.n) * product(&y, 1, y.n)
+                       : -1;
+    if (strcmp(type, "mv") == 0)
+        return operands(m, b, op, "X", "Vec", unknown, &x, &y) ? of_matmul(op, x, y) : -1;
+    if (strcmp(type, "dot") == 0) return shape(m, b, op, "X", unknown, &x) ? 2 * product(&x, 0, x.n) : -1;
     if (strcmp(type, "rnn") == 0) return shape(m, b, op, "Input", unknown, &x) ? of_rnn(m, b, op, x) : -1;
     return 0;
+}
+
+/* The gradient of each operand takes as much as the forward op: a product of the same three lengths. */
+static int gradients(const cli_op *op)
+{
+    static const char *const slots[] = {"X@GRAD",      "Y@GRAD",     "Vec@GRAD",
+                                        "Filter@GRAD", "Input@GRAD", "WeightList@GRAD"};
+    int n = 0;
+    for (int64_t i = 0; i < op->n_outputs; i++)
+        for (size_t k = 0; k < sizeof slots / sizeof *slots; k++)
+            n += op->outputs[i].count > 0 && strcmp(op->outputs[i].name, slots[k]) == 0 &&
+                 !(strcmp(slots[k], "Input@GRAD") == 0 &&
+                   strncmp(op->type, "addmm", 5) == 0); /* it is added */
+    return n;
+}
+
+double cli_flops(const cli_model *m, int64_t b, const cli_op *op, int64_t unknown)
+{
+    if (!cli_ends_with(op->type, "_grad")) return forward(m, b, op, op->type, unknown);
+    char type[64];
+    size_t n = strlen(op->type) - strlen("_grad");
+    if (n >= sizeof type) return 0; /* none of those that count */
+    memcpy(type, op->type, n);
+    type[n] = 0;
+    double once = forward(m, b, op, type, unknown);
+    return once < 0 ? once : once * gradients(op);
 }

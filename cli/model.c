@@ -119,9 +119,28 @@ static proa_status read_block(cli_model *m, int64_t index)
     return PROA_OK;
 }
 
+static bool is_file(const char *path)
+{
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+/* A .pdmodel without a .pdiparams is looked at all the same: programs that train keep their parameters
+ * elsewhere. */
+static proa_program *load(const char *path)
+{
+    size_t bytes = 0, stem = strlen(path) - (cli_ends_with(path, ".pdmodel") ? strlen(".pdmodel") : 0);
+    const char *model = cli_format("%.*s.pdmodel", (int)stem, path);
+    const char *params = cli_format("%.*s.pdiparams", (int)stem, path);
+    if (!params || !is_file(model) || is_file(params)) return proa_program_load(path);
+    unsigned char *data = cli_read(model, &bytes);
+    return data ? proa_program_decode(data, bytes) : NULL;
+}
+
 proa_status cli_model_load(cli_model *m, const char *path)
 {
-    *m = (cli_model){.path = path, .program = proa_program_load(path)};
+    *m = (cli_model){.path = path, .program = load(path)};
     if (!m->program) return proa_error();
     m->n_blocks = proa_program_block_count(m->program);
     m->blocks = cli_array((size_t)m->n_blocks, sizeof *m->blocks);

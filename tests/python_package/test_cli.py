@@ -168,6 +168,29 @@ def test_flops(saved):
     assert flops["recurrent"]["by_type"] == {"rnn": 2 * 3 * 5 * 2 * 4 * 7 * (6 + 7)}
 
 
+def test_a_program_that_trains(tmp_path):
+    """Gradients count as their forward op for each operand; parameters lie elsewhere."""
+    paddle.enable_static()
+    try:
+        main, start = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, start):
+            x = paddle.static.data("x", [4, 1, 8, 8])
+            y = paddle.static.data("y", [4, 1], "int64")
+            h = nn.Linear(108, 5)(paddle.flatten(nn.Conv2D(1, 3, 3)(x), 1))
+            paddle.optimizer.SGD(0.1).minimize(paddle.mean(nn.functional.cross_entropy(h, y)))
+        paddle.static.Executor().run(start)
+        paddle.static.save(main, str(tmp_path / "train"))
+    finally:
+        paddle.disable_static()
+    seen = json.loads(command("inspect", tmp_path / "train.pdmodel", "--json"))
+    conv, matmul = 2 * 4 * 3 * 36 * 9, 2 * 4 * 108 * 5
+    # x wants no gradient; those of a product are products
+    assert seen["flops"]["by_type"] == {"conv2d": conv, "conv2d_grad": conv, "matmul_v2": 3 * matmul}
+    assert {op["role"] for op in seen["blocks"][0]["ops"]} >= {0, 1, 2}
+    assert command("diff", tmp_path / "train.pdmodel", tmp_path / "train") == ""
+    assert "no parameter file" in command("run", tmp_path / "train", status=2)
+
+
 def test_sub_blocks_are_the_programs(saved):
     blocks = json.loads(command("inspect", saved / "loop", "--json"))["blocks"]
     named = {op["attrs"]["sub_block"]: i for i, b in enumerate(blocks) for op in b["ops"] if "sub_block" in op["attrs"]}
