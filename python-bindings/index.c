@@ -328,8 +328,8 @@ static proa_tensor *value_like(const proa_tensor *x, PyObject *value)
     return t && t->dtype != x->dtype ? proa_cast(t, (proa_dtype)x->dtype) : t;
 }
 
-/* x[mask] = one element, where a program learns only in the run how many the mask has: new elements for all of
- * x; NULL without an error if that is not what it is. */
+/* x[mask] = one element, where a program learns only in the run how many the mask has: new elements for all
+ * of x; NULL without an error if that is not what it is. */
 static proa_tensor *masked(proa_tensor *x, PyObject *key, PyObject *value)
 {
     proa_tensor *mask = proa_is_symbolic(x) && py_is_tensor(key) ? py_tensor_of(key) : NULL;
