@@ -60,7 +60,8 @@ def run_python(page):
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy2(ROOT / "examples/data/digits_train.csv", pathlib.Path(folder, "digits.csv"))
         env = dict(os.environ, PYTHONPATH=str(build / "python"))
-        done = subprocess.run([str(ROOT / ".venv/bin/python"), "-W", "error", "-c", program], cwd=folder, env=env, text=True,
+        pathlib.Path(folder, "page.py").write_text(program)  # a file: to_static reads sources
+        done = subprocess.run([str(ROOT / ".venv/bin/python"), "-W", "error", "page.py"], cwd=folder, env=env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         print(done.stdout[-4000:])
