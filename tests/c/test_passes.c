@@ -9,6 +9,7 @@
 #include <proa/io.h>
 #include <proa/ops.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef proa_tensors (*function)(proa_tensors in, void *context);
 
@@ -397,6 +398,27 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Saves and loads p; a build without protobuf-c says that it cannot. */
+static void travel(const proa_program *p)
+{
+    char folder[] = "/tmp/proa-passes-XXXXXX", prefix[64], file[80];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(prefix, sizeof prefix, "%s/long", folder);
+    if (proa_program_save(p, prefix) == PROA_OK) {
+        snprintf(file, sizeof file, "%s.pdmodel", prefix);
+        proa_program *back = proa_program_load(file);
+        ck_assert_msg(back != NULL, "%s", proa_error_message());
+        proa_program_free(back);
+        unlink(file);
+        snprintf(file, sizeof file, "%s.pdiparams", prefix);
+        unlink(file);
+    } else {
+        ck_assert_msg(strstr(proa_error_message(), "protobuf-c") != NULL, "%s", proa_error_message());
+        proa_clear_error();
+    }
+    rmdir(folder);
+}
+
 START_TEST(long_programs_take_linear_time)
 {
     const char *given = getenv("PROA_TEST_OPS");
@@ -418,21 +440,13 @@ START_TEST(long_programs_take_linear_time)
     proa_tensors g = proa_program_gradients(p, list_of(1, out, NULL), list_of(1, context.w, NULL),
                                             (proa_tensors){0, NULL}, (proa_tensors){0, NULL});
     ck_assert_msg(g.count == 1, "%s", proa_error_message());
-    double differentiated = seconds(), stored = differentiated;
-    const char *folder = getenv("PROA_TEST_TMP");
-    char prefix[512], model[520];
-    snprintf(prefix, sizeof prefix, "%s/long", folder ? folder : "/tmp");
-    snprintf(model, sizeof model, "%s.pdmodel", prefix);
-    ck_assert_msg(proa_program_save(p, prefix) == PROA_OK, "%s", proa_error_message());
-    stored = seconds();
-    proa_program *back = proa_program_load(model);
-    ck_assert_msg(back != NULL, "%s", proa_error_message());
+    double differentiated = seconds();
+    travel(p);
     if (given)
         printf("%lld ops: captured in %.2f s, passes %.2f s, two plans and four runs %.2f s, "
-               "differentiated in %.2f s, saved %.2f s, loaded %.2f s\n",
+               "differentiated in %.2f s, saved and loaded %.2f s\n",
                (long long)context.n, captured - start, passed - captured, ran - passed, differentiated - ran,
-               stored - differentiated, seconds() - stored);
-    proa_program_free(back);
+               seconds() - differentiated);
     proa_program_free(q);
     proa_program_free(p);
 }
