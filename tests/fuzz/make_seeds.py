@@ -29,7 +29,7 @@ def main():
             op.outputs.add(parameter="Out").arguments.append(var.name)
             op.attrs.add(name="col", type=0, i=n)
             n += 1
-        for op in block.ops:
+        for op in (op for b in program.blocks for op in b.ops):
             kept = [a for a in op.attrs if a.name not in HINTS]
             del op.attrs[:]
             op.attrs.extend(kept)
