@@ -21,7 +21,8 @@ bootstrap: ## install what is missing
 build: bootstrap ## build the release preset into build/
 	@tools/build release
 
-demo: build ## train on digits, export for Paddle, reload, predict: build/demo/
+demo: bootstrap ## train on digits, export for Paddle, reload, predict: build/demo/
+	@tools/build release digits_cnn load_and_predict char_transformer
 	@tools/demo
 
 test: ## everything that must hold before a change is merged (about 10 minutes)
