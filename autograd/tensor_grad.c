@@ -160,11 +160,7 @@ bool proa_remove_hook(proa_tensor *t, int64_t id)
 proa_tensor *proa_detach(proa_tensor *t)
 {
     if (proa_error() || check_tensor("detach", t) != PROA_OK) return NULL;
-    if (t->flags & PROA_T_SYMBOLIC) {
-        PROA_NO_GRAD;
-        return proa_assign(t);
-    }
-    return proa__tensor_alias(t);
+    return t->flags & PROA_T_SYMBOLIC ? proa_share_data(t) : proa__tensor_alias(t);
 }
 
 /* ---- backward and grad ----------------------------------------------------------------- */

@@ -345,14 +345,15 @@ proa_status proa__block_append(proa_block *b, const proa_op *op, const void *arg
     return status;
 }
 
-static proa_status set_list(proa_block *b, const char *what, proa_var *const *vars, int32_t n,
-                            proa_var ***list, int32_t *count)
+/* may_be_stale: an input is fed before anything was changed. */
+static proa_status set_list(proa_block *b, const char *what, bool may_be_stale, proa_var *const *vars,
+                            int32_t n, proa_var ***list, int32_t *count)
 {
     PROA_TRY(proa_error());
     for (int32_t i = 0; i < n; i++) {
         if (!vars[i] || proa__map_find(&b->program->known, vars[i]) != vars[i])
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: %s %d is no variable of it", what, i);
-        if (vars[i]->stale)
+        if (vars[i]->stale && !may_be_stale)
             return proa_fail(PROA_ERR_BAD_STATE,
                              "program: %s %d (%s) shares memory with a tensor that was changed in place",
                              what, i, vars[i]->name);
@@ -369,7 +370,7 @@ static proa_status set_list(proa_block *b, const char *what, proa_var *const *va
 
 proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t n)
 {
-    PROA_TRY(set_list(b, "input", vars, n, &b->inputs, &b->n_inputs));
+    PROA_TRY(set_list(b, "input", true, vars, n, &b->inputs, &b->n_inputs));
     for (int32_t i = 0; i < b->n_vars; i++) b->vars[i]->is_input = false;
     for (int32_t i = 0; i < n; i++) vars[i]->is_input = true;
     return PROA_OK;
@@ -377,7 +378,7 @@ proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t
 
 proa_status proa__block_set_outputs(proa_block *b, proa_var *const *vars, int32_t n)
 {
-    return set_list(b, "output", vars, n, &b->outputs, &b->n_outputs);
+    return set_list(b, "output", false, vars, n, &b->outputs, &b->n_outputs);
 }
 
 int64_t proa_program_input_count(const proa_program *p) { return p ? proa__root(p)->n_inputs : 0; }

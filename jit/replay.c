@@ -18,6 +18,7 @@ typedef struct replay {
     bool *opened;      /* blocks that have been replaced */
     proa__map values;  /* old variable → tensor that stands for it now */
     proa__map renamed; /* fresh variable → old one */
+    proa__map stale;   /* inputs that an op overwrote: none has, at the start of a replay */
     pair *pairs;
     int32_t n_pairs, pairs_room;
     proa_tensor **slots; /* of one op's outputs */
@@ -41,6 +42,8 @@ static proa_status open_block(replay *r, proa_block *b)
         if (!v->persistable && !v->is_input) continue;
         PROA_TRY(proa__room(&b->vars, b->n_vars, &b->vars_room, sizeof *b->vars));
         PROA_TRY(proa__map_put(&b->names, v->name, v));
+        if (v->stale) PROA_TRY(proa__map_put(&r->stale, v, v));
+        v->stale = false;
         v->index = b->n_vars;
         b->vars[b->n_vars++] = v;
         r->shared[b->index] = b->n_vars;
@@ -61,6 +64,8 @@ static void undo(replay *r)
         if (!r->opened[k]) continue;
         proa_block *b = r->program->blocks[k];
         drop_ops(b);
+        for (int32_t i = 0; i < r->shared[k]; i++)
+            b->vars[i]->stale = proa__map_find(&r->stale, b->vars[i]) != NULL;
         for (int32_t i = r->shared[k]; i < b->n_vars; i++) proa__var_free(b->vars[i]);
         proa__free(b->vars);
         proa__map_clear(&b->names);
@@ -323,6 +328,7 @@ proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook)
     p->marks = marks;
     proa__map_clear(&r.values);
     proa__map_clear(&r.renamed);
+    proa__map_clear(&r.stale);
     proa__free(r.pairs);
     proa__free(r.slots);
     proa__free(r.old);

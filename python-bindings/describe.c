@@ -160,14 +160,17 @@ static PyObject *decode(PyObject *module, PyObject *args)
 
 /* ---- variables ------------------------------------------------------------------------- */
 
-/* variable_name(program, tensor): the name of the variable that the tensor stands for now, or None. */
+/* variable_name(program, tensor): the name of the variable that the tensor stands for now, or None. program: None
+ * for the one that is being built. */
 static PyObject *variable_name(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *program, *tensor;
-    if (!PyArg_ParseTuple(args, "O!O!:variable_name", &py_program_type, &program, py_tensor_type, &tensor))
-        return NULL;
-    const char *name = proa_program_name_of(py_program_of(program), py_tensor_of(tensor));
+    if (!PyArg_ParseTuple(args, "OO!:variable_name", &program, py_tensor_type, &tensor)) return NULL;
+    if (program != Py_None && !PyObject_TypeCheck(program, &py_program_type))
+        return PyErr_Format(PyExc_TypeError, "variable_name: expected a program, got %R", program);
+    const proa_program *of = program == Py_None ? proa_program_current() : py_program_of(program);
+    const char *name = of ? proa_program_name_of(of, py_tensor_of(tensor)) : NULL;
     if (!name) Py_RETURN_NONE;
     return PyUnicode_FromString(name);
 }

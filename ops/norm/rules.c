@@ -60,9 +60,12 @@ typedef struct second_order {
     proa_tensor *v, *v_weight, *v_bias; /* gradients of d_x, d_weight, d_bias */
 } second_order;
 
+/* Halves are widened, as the kernels do; the engine casts what comes out. */
 static proa_tensor *shaped(proa_tensor *t, proa_ints shape)
 {
-    return given(t) ? proa_reshape(t, shape) : NULL;
+    if (!given(t)) return NULL;
+    bool half = t->dtype == PROA_F16 || t->dtype == PROA_BF16;
+    return proa_reshape(half ? proa_cast(t, PROA_F32) : t, shape);
 }
 
 static proa_tensor *row_mean(const second_order *s, proa_tensor *t)

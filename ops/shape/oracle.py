@@ -6,6 +6,10 @@ from paddle import unbind, unsqueeze  # noqa: F401
 from paddle import slice as _slice, strided_slice as _strided
 
 
+def share_data(x):
+    return x.detach()
+
+
 def squeeze(x, axis):
     return paddle.squeeze(x, axis or None)
 

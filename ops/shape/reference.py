@@ -6,6 +6,10 @@ def reshape(x, shape):
     return np.reshape(x, [x.shape[i] if d == 0 and i < x.ndim else d for i, d in enumerate(shape)])
 
 
+def share_data(x):
+    return x
+
+
 def transpose(x, perm):
     return np.transpose(x, perm)
 

@@ -119,6 +119,12 @@ proa_status unsqueeze_view(proa_unsqueeze_args *a, const proa_meta *m)
 }
 proa_status flatten_view(proa_flatten_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
 
+proa_status share_data_view(proa_share_data_args *a, const proa_meta *m)
+{
+    a->out = proa__tensor_view(a->x, m->ndim, m->shape, a->x->strides, 0);
+    return a->out ? PROA_OK : proa_error();
+}
+
 /* d_out in the shape of x. A 0 dim would mean "copy" to reshape; empty tensors take a strided view. */
 static proa_tensor *back_to(proa_tensor *d_out, proa_tensor *x)
 {

@@ -161,6 +161,30 @@ def recursion(x):
     return down(x, 3)
 
 
+def _leaves(nested):
+    return [x for one in nested for x in _leaves(one)] if isinstance(nested, (list, tuple)) else [nested]
+
+
+@case(X, NEGATIVE)
+def global_recursion(x):
+    return _leaves([x, (x * 2, [x + 1])])
+
+
+@case(X, NEGATIVE)
+def changes_arguments(x):
+    y = x * 2
+    x.add_(y)
+    x[0] = 5.0
+    x[1:] = y[:-1]
+    return x * y
+
+
+@case((X, X), (NEGATIVE, X))
+def detached(x, y):
+    y = (x * y).detach()
+    return y * x, y.stop_gradient
+
+
 @case(X)
 def default_objects(x, seen=()):
     def inner(y, k=len("abc")):

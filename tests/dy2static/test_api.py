@@ -121,6 +121,46 @@ def test_gradients_through_control_flow():
         assert np.allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-6)  # summed in another order
 
 
+def test_gradients_through_changed_arguments():
+    """A change in place of an argument is the caller's, too, and part of what backward goes through."""
+    def f(x, w):
+        y = x + w * w
+        x.add_(w)
+        x[0] = 2.0 * w[0]
+        return y
+
+    def spoiled(x, w):
+        y = x * w
+        x.add_(w)
+        return y
+    found = []
+    for function in (f, paddle.jit.to_static(f)):
+        x, w = tensor(3), tensor(3, seed=1)
+        w.stop_gradient = False
+        y = function(x, w)
+        assert not x.stop_gradient
+        (y * x).sum().backward()
+        found.append((y.numpy(), x.numpy(), w.grad.numpy()))
+    assert all(np.array_equal(a, b) for a, b in zip(*found))
+    for function in (spoiled, paddle.jit.to_static(spoiled)):
+        w.stop_gradient = False
+        with pytest.raises(RuntimeError, match="changed in place afterwards"):
+            function(tensor(3), w).sum().backward()
+
+
+def test_leaf_arguments_may_not_be_changed():
+    def f(x):
+        x.add_(paddle.ones([3]))
+        return x
+    for function in (f, paddle.jit.to_static(f)):
+        x = tensor(3)
+        x.stop_gradient = False
+        with pytest.raises(RuntimeError, match="a leaf that wants a gradient"):
+            function(x)
+        with paddle.no_grad():
+            assert np.array_equal(function(x).numpy(), x.numpy())
+
+
 def test_dropout_differs_by_call():
     net = paddle.jit.to_static(make(dropout=0.5))
     x = tensor(64, 4)

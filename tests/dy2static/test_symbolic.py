@@ -17,16 +17,19 @@ OPEN = [case for case in SAME if case.open_dims]
 
 
 def run(case, call, input_spec=None):
-    expected = outcome(case.function, arguments(paddle, call))
+    given = arguments(paddle, call)
+    expected = outcome(case.function, given)
     static = paddle.jit.to_static(case.function, input_spec=input_spec)
     for _ in range(2):  # captured, and run again
-        got = outcome(static, arguments(paddle, call))
+        mine = arguments(paddle, call)
+        got = outcome(static, mine)
         where = f"{case.name}{call}"
         if expected[0] == "error":
             assert got[:2] == expected[:2], f"{where}: {expected} became {got}"
         else:
             assert got[0] == "value", f"{where}: {got}"
             check_same(expected[1], got[1], where, numbers_are_tensors=True)
+            check_same(given, mine, f"{where}, arguments afterwards")
 
 
 @pytest.mark.parametrize("case", SAME, ids=[case.name for case in SAME])

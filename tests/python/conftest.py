@@ -10,7 +10,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """One line on what the op table's matrix covered."""
+    """A line each on what the op table's matrix and the comparison of modes covered."""
+    compared = sum(n for rs in terminalreporter.stats.values() for r in rs if getattr(r, "when", "") == "call"
+                   for key, n in r.user_properties if key == "in three modes")
+    if compared:
+        terminalreporter.write_line(f"modes: {compared} cases eagerly, under to_static and in static mode")
     if not any("test_ops.py" in r.nodeid for rs in terminalreporter.stats.values() for r in rs if hasattr(r, "nodeid")):
         return
     import matrix

@@ -86,6 +86,17 @@ def test_roles_and_gradients(programs):
         static.append_backward(static.nn.fc(x, 2))
 
 
+def test_detached(programs):
+    """detach stops gradients in a program, too, and shows the same memory."""
+    main, _ = programs
+    x = static.data("x", [2])
+    x.stop_gradient = False
+    y = (x * 2.0).detach()
+    g, = static.gradients([y * x], [x])
+    assert "share_data" in [op.type for op in main.global_block().ops]
+    assert static.Executor().run(main, {"x": np.array([1, 3], "float32")}, [g])[0].tolist() == [2, 6]
+
+
 def test_executor_refuses(programs):
     main, startup = programs
     x = static.data("x", [None, 3])

@@ -67,6 +67,7 @@ class Concrete:
         self.function, self.training = function, training
         self.structure = self.leaves = None
         self.assigned = []
+        self.written = []  # numbers of the arguments that the function changes in place
         self._compiled = self._program = None
 
     def _run(self, *variables):
@@ -75,6 +76,7 @@ class Concrete:
         for variable, feed in zip(variables, self.feeds):
             if feed.stop_gradient or "float" in str(variable.dtype) and self.training:
                 variable.stop_gradient = feed.stop_gradient  # a gradient taken inside is one of the program's ops
+        names = [_core.variable_name(None, variable) for variable in variables]
         was = _core.set_recording(self.training)
         try:
             with Effects() as effects:
@@ -88,7 +90,8 @@ class Concrete:
         self.leaves = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves]
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         self.count = len(tensors)
-        everything = tensors + values + effects
+        self.written = [i for i, one in enumerate(variables) if _core.variable_name(None, one) != names[i]]
+        everything = tensors + values + [variables[i] for i in self.written] + effects
         return everything or [_core.full([1], 0.0, _core.float32)]
 
     def _specs(self):
@@ -124,6 +127,10 @@ class Concrete:
     def call(self, tensors):
         """The function's result for these tensors."""
         results = (self._compiled or self.compiled).call(tensors)
+        if self.written:  # backward needs none of these: one that is overwritten before is refused, as eagerly
+            first = self.count + len(self.assigned)
+            for i, value in zip(self.written, results[first:first + len(self.written)]):
+                _core.set_value_(tensors[i], value, axes=[], starts=[], ends=[])
         if self.assigned:
             self._assign(results[self.count:self.count + len(self.assigned)])
         if self.structure is trees.LEAF and self.leaves[0] is None:

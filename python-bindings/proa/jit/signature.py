@@ -136,7 +136,8 @@ class Signature:
                 count += 1
                 name = f"{base}_{count}"
             taken.add(name)
-            feeds.append(InputSpec(spec.shape, spec.dtype, name, spec.stop_gradient))
+            still = tensor.stop_gradient if isinstance(tensor, Tensor) else spec.stop_gradient
+            feeds.append(InputSpec(spec.shape, spec.dtype, name, still))
         return feeds
 
     def _wanted(self, bound):

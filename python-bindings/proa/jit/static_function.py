@@ -182,7 +182,7 @@ class StaticFunction:
     def _concrete(self, bound):
         mode = self._mode()
         feeds = self._signature.feeds(bound)
-        key = bound.key(), tuple((feed.shape, feed.dtype) for feed in feeds), mode
+        key = bound.key(), tuple((feed.shape, feed.dtype, feed.stop_gradient) for feed in feeds), mode
         found = self._programs.get(key)
         if found is None:
             found = Concrete(self._inline(), self._signature, bound, feeds, self._layers(), mode[1])
@@ -281,6 +281,7 @@ def _quick_key(args):
     for one in args:
         if type(one) is not _core.Tensor:
             return None
+        key.append(one.stop_gradient)
         key.append(one.dtype)  # between two shapes, so that they do not run together
         key += one.shape
     return tuple(key)

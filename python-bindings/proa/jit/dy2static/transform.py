@@ -13,7 +13,7 @@ from .names import OWN, arguments, declared, holds
 from . import make
 
 _PACKAGE = __name__.partition(".")[0] + "."
-_FACTORY = f"{OWN}_factory"
+_FACTORY, _MADE = f"{OWN}_factory", f"{OWN}_made"
 _made = {}    # code of a user's function -> Converted, or the error that it cannot be
 _origins = {}  # code made here -> (its outermost user's code)
 
@@ -155,14 +155,16 @@ def _rewrite(node, function):
 
 def _compile(function, node, free):
     """The code of the rewritten function, its free variables named as the user's are."""
-    parameters = [OWN, *free]
-    body = [node, ast.Return(make.load(node.name))]
+    parameters, name = [OWN, *free], node.name
+    node.name = _MADE  # a function that calls itself by a global name must not find the factory's local one
+    body = [node, ast.Return(make.load(_MADE))]
     factory = make.function(_FACTORY, body, parameters)
     tree = ast.fix_missing_locations(ast.Module([make.at(factory, node)], []))
     space = {}
     exec(compile(tree, function.__code__.co_filename, "exec", dont_inherit=True,
                  flags=_future_flags(function.__code__)), space)
-    return space[_FACTORY](*[None] * len(parameters)).__code__
+    node.name = name
+    return space[_FACTORY](*[None] * len(parameters)).__code__.replace(co_name=name)
 
 
 def _future_flags(code):

@@ -227,7 +227,7 @@ def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reductio
     for what, value in (("input", input), ("label", label), ("variance", variance)):
         if value.dtype not in (_core.float32, _core.float64):
             raise ValueError(f"gaussian_nll_loss: {what} must be float32 or float64, got {value.dtype}")
-    if _core.any(variance < 0.0):
+    if not variance.is_symbolic and _core.any(variance < 0.0):  # a program lifts them to epsilon
         raise ValueError("gaussian_nll_loss: variance must not be negative")
     variance = _core.clip(variance.detach(), epsilon)  # a constant, as in Paddle
     loss = 0.5 * (_core.log(variance) + _core.square(input - label) / variance)
