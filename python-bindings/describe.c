@@ -160,8 +160,8 @@ static PyObject *decode(PyObject *module, PyObject *args)
 
 /* ---- variables ------------------------------------------------------------------------- */
 
-/* variable_name(program, tensor): the name of the variable that the tensor stands for now, or None. program: None
- * for the one that is being built. */
+/* variable_name(program, tensor): the name of the variable that the tensor stands for now, or None. program:
+ * None for the one that is being built. */
 static PyObject *variable_name(PyObject *module, PyObject *args)
 {
     (void)module;
