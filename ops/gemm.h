@@ -26,6 +26,8 @@
 /* A block of A is MC × KC, of B KC × NC. NC is in bytes of the accumulator, so that a block of B is as
  * large for every type. */
 enum { GEMM_MC = 96, GEMM_KC = 256, GEMM_NC_BYTES = 1536 };
+/* Rows that packing fetches ahead: they lie pages apart, where the hardware does not. */
+enum { GEMM_AHEAD = 8 };
 
 /* An operand: element strides of rows and columns. */
 typedef struct gemm_strides {
@@ -37,9 +39,27 @@ static inline int64_t gemm_round_up(int64_t a, int64_t to) { return (a + to - 1)
 
 #define GEMM_SAME(v) (v)
 
+typedef float gemm_four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The 4 × 4 block at from, transposed. */
+static inline void gemm_transpose_four(const float *from, int64_t rs, float *to, int64_t to_rs)
+{
+    gemm_four a = *(const gemm_four *)from, b = *(const gemm_four *)(from + rs);
+    gemm_four c = *(const gemm_four *)(from + 2 * rs), d = *(const gemm_four *)(from + 3 * rs);
+    gemm_four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+              ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    gemm_four cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+              cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(gemm_four *)to = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+    *(gemm_four *)(to + to_rs) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+    *(gemm_four *)(to + 2 * to_rs) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+    *(gemm_four *)(to + 3 * to_rs) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
 #define GEMM_NAME f32
 #define GEMM_T float
 #define GEMM_IN float
+#define GEMM_TRANSPOSE gemm_transpose_four
 #define GEMM_LOAD GEMM_SAME
 #include "ops/gemm_body.h"
 

@@ -9,13 +9,15 @@
 typedef GEMM_T GEMM_FN(gemm_vector)
     __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
 
-/* c[MR × NR] += a panel · b panel; both packed, c with row stride ldc. */
-static inline void GEMM_FN(gemm_micro)(int64_t kc, const GEMM_T *a, const GEMM_T *b, GEMM_T *c, int64_t ldc)
+/* c[rows × NR] += a panel · b panel; both packed, c with row stride ldc. rows is a constant where it is called. */
+static inline __attribute__((always_inline)) void GEMM_FN(gemm_micro_of)(const int rows, int64_t kc,
+                                                                         const GEMM_T *a, const GEMM_T *b,
+                                                                         GEMM_T *c, int64_t ldc)
 {
     typedef GEMM_FN(gemm_vector) vector;
     vector sum[GEMM_MR][GEMM_NV];
 #pragma GCC unroll 16
-    for (int i = 0; i < GEMM_MR; i++)
+    for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < GEMM_NV; v++) sum[i][v] = *(const vector *)(c + i * ldc + v * GEMM_LANES);
     for (int64_t p = 0; p < kc; p++) {
@@ -23,38 +25,70 @@ static inline void GEMM_FN(gemm_micro)(int64_t kc, const GEMM_T *a, const GEMM_T
 #pragma GCC unroll 2
         for (int v = 0; v < GEMM_NV; v++) column[v] = *(const vector *)(b + v * GEMM_LANES);
 #pragma GCC unroll 16
-        for (int i = 0; i < GEMM_MR; i++)
+        for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
         a += GEMM_MR;
         b += GEMM_NR;
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < GEMM_MR; i++)
+    for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < GEMM_NV; v++) *(vector *)(c + i * ldc + v * GEMM_LANES) = sum[i][v];
 }
+
+/* The same for the first `rows` rows of the tile, rounded up to a third of it: no work for rows not there. */
+static inline void GEMM_FN(gemm_micro)(int64_t rows, int64_t kc, const GEMM_T *a, const GEMM_T *b, GEMM_T *c,
+                                       int64_t ldc)
+{
+    if (rows > GEMM_MR * 2 / 3) GEMM_FN(gemm_micro_of)(GEMM_MR, kc, a, b, c, ldc);
+    else if (rows > GEMM_MR / 3) GEMM_FN(gemm_micro_of)(GEMM_MR * 2 / 3, kc, a, b, c, ldc);
+    else GEMM_FN(gemm_micro_of)(GEMM_MR / 3, kc, a, b, c, ldc);
+}
+
+#ifdef GEMM_TRANSPOSE
+/* rows (a multiple of 4) × n from rows of stride rs to columns of stride to_cs, in blocks of 4 × 4. */
+static inline void GEMM_FN(gemm_transpose)(int64_t rows, int64_t n, const GEMM_T *from, int64_t rs,
+                                           GEMM_T *to, int64_t to_cs)
+{
+    int64_t p = 0;
+    for (; p + 4 <= n; p += 4)
+        for (int64_t i = 0; i < rows; i += 4)
+            GEMM_TRANSPOSE(from + i * rs + p, rs, to + p * to_cs + i, to_cs);
+    for (; p < n; p++)
+        for (int64_t i = 0; i < rows; i++) to[p * to_cs + i] = from[i * rs + p];
+}
+#endif
 
 /* Rows [0, m) of A into panels of MR rows, zero-filled to whole panels. */
 static inline void GEMM_FN(gemm_pack_a)(int64_t m, int64_t kc, const GEMM_IN *a, gemm_strides s, bool negate,
                                         GEMM_T *to)
 {
-    for (int64_t i0 = 0; i0 < m; i0 += GEMM_MR, to += GEMM_MR * kc) {
-        int64_t rows = gemm_min(GEMM_MR, m - i0);
-        const GEMM_IN *from = a + i0 * s.rs;
-        if (rows < GEMM_MR) memset(to, 0, (size_t)(GEMM_MR * kc) * sizeof *to);
-        if (s.rs == 1) {
-            for (int64_t p = 0; p < kc; p++)
-                for (int64_t i = 0; i < rows; i++)
-                    to[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[p * s.cs + i]);
-        } else {
-            for (int64_t i = 0; i < rows; i++)
-                for (int64_t p = 0; p < kc; p++)
-                    to[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[i * s.rs + p * s.cs]);
-        }
-        if (negate)
-            for (int64_t i = 0; i < GEMM_MR * kc; i++) to[i] = -to[i];
+    int64_t i0 = 0;
+    if (s.rs == 1) { /* whole panels side by side: every row of memory is read once, in one go */
+        int64_t whole = m / GEMM_MR * GEMM_MR;
+        for (int64_t p = 0; p < kc; p++)
+            for (i0 = 0; i0 < whole; i0 += GEMM_MR) {
+                __builtin_prefetch(a + gemm_min(p + GEMM_AHEAD, kc - 1) * s.cs + i0);
+                for (int64_t i = 0; i < GEMM_MR; i++)
+                    to[i0 * kc + p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(a[p * s.cs + i0 + i]);
+            }
+        i0 = whole;
     }
+    for (; i0 < m; i0 += GEMM_MR) {
+        int64_t rows = gemm_min(GEMM_MR, m - i0), done = 0;
+        const GEMM_IN *from = a + i0 * s.rs;
+        GEMM_T *panel = to + i0 * kc;
+        if (rows < GEMM_MR) memset(panel, 0, (size_t)(GEMM_MR * kc) * sizeof *to);
+#ifdef GEMM_TRANSPOSE
+        if (s.cs == 1) GEMM_FN(gemm_transpose)(done = rows / 4 * 4, kc, from, s.rs, panel, GEMM_MR);
+#endif
+        for (int64_t i = done; i < rows; i++)
+            for (int64_t p = 0; p < kc; p++)
+                panel[p * GEMM_MR + i] = (GEMM_T)GEMM_LOAD(from[i * s.rs + p * s.cs]);
+    }
+    if (negate)
+        for (int64_t i = 0; i < gemm_round_up(m, GEMM_MR) * kc; i++) to[i] = -to[i];
 }
 
 /* Columns [0, n) of B into panels of NR columns, zero-filled to whole panels. */
@@ -73,7 +107,11 @@ static inline void GEMM_FN(gemm_pack_b)(int64_t kc, int64_t n, const GEMM_IN *b,
                 for (int64_t j = 0; j < columns; j++)
                     to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j]);
         } else {
-            for (int64_t j = 0; j < columns; j++)
+            int64_t done = 0;
+#ifdef GEMM_TRANSPOSE
+            if (s.rs == 1) GEMM_FN(gemm_transpose)(done = columns / 4 * 4, kc, from, s.cs, to, GEMM_NR);
+#endif
+            for (int64_t j = done; j < columns; j++)
                 for (int64_t p = 0; p < kc; p++)
                     to[p * GEMM_NR + j] = (GEMM_T)GEMM_LOAD(from[p * s.rs + j * s.cs]);
         }
@@ -114,7 +152,7 @@ static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM
                 for (int64_t j = 0; j < columns; j += GEMM_NR)
                     for (int64_t i = 0; i < height; i += GEMM_MR) {
                         GEMM_FN(gemm_micro)
-                        (kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
+                        (height - i, kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
                     }
             }
         }
@@ -130,3 +168,4 @@ static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM
 #undef GEMM_T
 #undef GEMM_IN
 #undef GEMM_LOAD
+#undef GEMM_TRANSPOSE

@@ -1,11 +1,12 @@
 /* Portable recurrent networks: the inputs' products of all steps at once, then step by step a product with
- * weights packed once, and the cells. May use core and the helpers of ops/. */
+ * weights packed once, and, on the thread that has just multiplied, the cells. May use core and the helpers of ops/. */
 #include "rnn.h"
 
 #include "ops/gemm.h"
 #include "ops/philox16.h"
 
-enum { TILE_M = 96, TILE_N = 192 };
+/* Rows of a block of a product, and how much of k is packed at a time: there, and in the products of a step. */
+enum { TILE_ROWS = 16 * GEMM_MR, PIECE = 192, STEP_PIECE = 128 };
 
 typedef struct rnn {
     rnn_sizes s;
@@ -31,33 +32,25 @@ static const proa_tensor *rnn_given(const rnn *r, int64_t i)
     return r->d_state.at[i];
 }
 
-/* The products of gemm.h under the names that the bodies use. */
-#define GEMM_NAMES(T, type)                                                                           \
-    static inline int64_t ld_##T(int64_t n) { return gemm_ld_##type(n); }                             \
-    static inline int64_t tile_size_##T(int64_t m, int64_t n) { return gemm_tile_size_##type(m, n); } \
-    static inline int64_t pack_size_##T(int64_t m, int64_t n, int64_t k)                              \
-    {                                                                                                 \
-        return gemm_pack_size_##type(m, n, k);                                                        \
-    }                                                                                                 \
-    static inline void pack_a_##T(int64_t m, int64_t k, const T *a, gemm_strides s, T *to)            \
-    {                                                                                                 \
-        gemm_pack_a_##type(m, k, a, s, false, to);                                                    \
-    }                                                                                                 \
-    static inline void pack_b_##T(int64_t k, int64_t n, const T *b, gemm_strides s, T *to)            \
-    {                                                                                                 \
-        gemm_pack_b_##type(k, n, b, s, to);                                                           \
-    }                                                                                                 \
-    static inline void micro_##T(int64_t k, const T *a, const T *b, T *c, int64_t ldc)                \
-    {                                                                                                 \
-        gemm_micro_##type(k, a, b, c, ldc);                                                           \
-    }                                                                                                 \
-    static void add_##T(int64_t m, int64_t n, int64_t k, const T *a, gemm_strides as, const T *b,     \
-                        gemm_strides bs, T *c, int64_t ldc, T *pack)                                  \
-    {                                                                                                 \
-        gemm_add_##type(m, n, k, a, as, false, b, bs, c, ldc, pack);                                  \
+/* The packing and the register tile of gemm.h under the names that the bodies use. */
+#define GEMM_NAMES(T, type)                                                                   \
+    static inline void pack_a_##T(int64_t m, int64_t k, const T *a, gemm_strides s, T *to)    \
+    {                                                                                         \
+        gemm_pack_a_##type(m, k, a, s, false, to);                                            \
+    }                                                                                         \
+    static inline void pack_b_##T(int64_t k, int64_t n, const T *b, gemm_strides s, T *to)    \
+    {                                                                                         \
+        gemm_pack_b_##type(k, n, b, s, to);                                                   \
+    }                                                                                         \
+    static void micro_##T(int64_t rows, int64_t k, const T *a, const T *b, T *c, int64_t ldc) \
+    {                                                                                         \
+        gemm_micro_##type(rows, k, a, b, c, ldc);                                             \
     }
 GEMM_NAMES(float, f32)
 GEMM_NAMES(double, f64)
+
+/* Columns of a register tile. */
+#define WIDTH (GEMM_NV * GEMM_VECTOR / (int64_t)sizeof(T))
 
 #define T float
 #include "cpu_product.inc"
