@@ -6,7 +6,7 @@
 #include "ops/philox16.h"
 #include "ops/rows.h"
 
-enum { BQ = 96, BK = 256 };
+enum { BQ = 192, BK = 256 };
 
 typedef struct attention {
     proa_dtype dtype;
