@@ -1,11 +1,11 @@
 /* Portable recurrent networks: the inputs' products of all steps at once, then step by step a product with
- * weights packed once, and, on the thread that has just multiplied, the cells. May use core and the helpers of ops/. */
+ * weights packed once, and, on the thread that has just multiplied, the cells. May use core and helpers of ops/. */
 #include "rnn.h"
 
 #include "ops/gemm.h"
 #include "ops/philox16.h"
 
-/* Rows of a block of a product, and how much of k is packed at a time: there, and in the products of a step. */
+/* Rows of a block of a product, and how much of k is packed at a time: there, and in a step's product. */
 enum { TILE_ROWS = 16 * GEMM_MR, PIECE = 192, STEP_PIECE = 128 };
 
 typedef struct rnn {
