@@ -9,7 +9,7 @@
 typedef GEMM_T GEMM_FN(gemm_vector)
     __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
 
-/* c[rows × NR] += a panel · b panel; both packed, c with row stride ldc. rows is a constant where it is called. */
+/* c[rows × NR] += a panel · b panel; both packed, c with row stride ldc. Callers' rows are constants. */
 static inline __attribute__((always_inline)) void GEMM_FN(gemm_micro_of)(const int rows, int64_t kc,
                                                                          const GEMM_T *a, const GEMM_T *b,
                                                                          GEMM_T *c, int64_t ldc)

@@ -1,5 +1,5 @@
 /* Portable recurrent networks: the inputs' products of all steps at once, then step by step a product with
- * weights packed once, and, on the thread that has just multiplied, the cells. May use core and helpers of ops/. */
+ * weights packed once, and, on the thread that has just multiplied, the cells. May use core and ops/. */
 #include "rnn.h"
 
 #include "ops/gemm.h"
