@@ -21,6 +21,13 @@ set_target_properties(proa_core_ext PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFI
 target_include_directories(proa_core_ext PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/gen")
 target_include_directories(proa_core_ext SYSTEM PRIVATE "${include}")
 target_link_libraries(proa_core_ext PRIVATE proa proa_flags ${CMAKE_DL_LIBS})
+if(PROA_BUILD_BENCHMARKS) # what a call into C costs when it does nothing: benchmarks/overhead.py
+    add_library(bench_bare_call MODULE "${PROJECT_SOURCE_DIR}/benchmarks/extension/bare_call.c")
+    set_target_properties(bench_bare_call PROPERTIES PREFIX "" OUTPUT_NAME bare_call SUFFIX "${suffix}"
+                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/benchmarks")
+    target_include_directories(bench_bare_call SYSTEM PRIVATE "${include}")
+    target_link_libraries(bench_bare_call PRIVATE proa_flags)
+endif()
 
 file(GLOB_RECURSE modules RELATIVE "${PROJECT_SOURCE_DIR}/python-bindings/proa" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/python-bindings/proa/*.py")

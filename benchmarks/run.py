@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""What `make bench` runs: each unit of the families in Proa, Paddle and PyTorch, in processes that alternate, round after
+round, with the machine's limits measured in each round; then tables, JSON, a page of Markdown and a chart, in build/bench/.
+
+    benchmarks/run.py [FAMILY ...] [--rounds N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch] [--keep-memory]
+
+Families: overhead, kernels, training, inference, io (all, without being asked), compiled, and c (the programs of
+benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers with a glibc
+that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and the chart beside it. --quick: one round, small tensors: shows that everything works, and measures nothing."""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import report
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+DEFAULT = ["overhead", "kernels", "training", "inference", "io"]
+HOMES = {"proa": ".venv", "paddle": ".venv-oracle", "torch": ".venv-torch", "onnxruntime": ".venv-torch"}
+KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+TIMEOUT = 300
+
+
+def python_of(way):
+    home = HOMES[way.split("+")[0]]
+    return sys.executable if home == ".venv" else str(ROOT / home / "bin/python")
+
+
+def installed(way):
+    if way == "proa":
+        return True
+    python = python_of(way)
+    module = way.split("+")[0]
+    found = os.path.exists(python) and subprocess.run(
+        [python, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec('{module}') is None)"]).returncode == 0
+    if not found:
+        print(f"{way} is not installed: goes without it (tools/bootstrap --bench)", flush=True)
+    return found
+
+
+def environment(way, threads):
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), FLAGS_paddle_num_threads=str(threads), GLOG_minloglevel="3",
+               PYTHONPATH=os.pathsep.join([str(BUILD / "python"), str(BUILD / "benchmarks")]), PYTHONWARNINGS="ignore")
+    return {**env, **KEEP} if way.endswith("+keep") else env
+
+
+class Runner:
+    def __init__(self, a):
+        self.a, self.out = a, pathlib.Path(a.out).resolve()
+        self.rounds = 1 if a.quick else a.rounds
+        if a.quick:
+            os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # kind to whoever else is on the machine
+        self.ways = [w for w in a.ways.split(",") if installed(w)]
+        self.results = {}  # (family, unit, way) -> [what a process printed]
+        self.limits = []
+
+    def worker(self, way, family, unit, *more):
+        folder = self.out / "work" / f"{way.split('+')[0].replace('onnxruntime', 'torch')}{'-quick' if self.a.quick else ''}"
+        command = [python_of(way), str(HERE / "worker.py"), way.replace("+keep", ""), family, unit, "--folder", str(folder),
+                   "--threads", str(self.a.threads), *(["--tiny"] if self.a.quick else []), *more]
+        try:
+            done = subprocess.run(command, env=environment(way, self.a.threads), text=True, capture_output=True, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return {"error": f"took more than {TIMEOUT} s"}
+        if done.returncode:
+            return {"error": (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:200]}
+        return json.loads(done.stdout.strip().splitlines()[-1]) if unit != "prepare" else {}
+
+    def ways_of(self, family, unit):
+        ways = list(self.ways)
+        if family == "inference":
+            ways += [w for w in ("onnxruntime",) if "torch" in ways and installed(w)]
+            ways += ["torch+compile"] if "torch" in ways and self.a.compile else []
+        if self.a.keep_memory and family in ("kernels", "training"):
+            ways += [w + "+keep" for w in self.ways if w != "proa"]
+        return [w for w in ways if w not in unit["skip"]]
+
+    def measure_limits(self):
+        done = subprocess.run([str(BUILD / "benchmarks/limits")], env=environment("", self.a.threads), text=True,
+                              capture_output=True, check=True)
+        self.limits.append(json.loads(done.stdout))
+
+    def family(self, name):
+        units = self.worker("proa", name, "list")
+        if "error" in units:
+            sys.exit(f"{name}: {units['error']}")
+        units = [u for u in units if self.a.unit in u["name"]]
+        if name == "inference":
+            for way in self.ways:
+                problem = self.worker(way, name, "prepare").get("error")
+                if problem:
+                    print(f"{name}: {way} cannot export: {problem}")
+        for turn in range(self.rounds):
+            if not (self.a.quick and self.limits):
+                self.measure_limits()
+            for unit in units:
+                ways = self.ways_of(name, unit)
+                for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
+                    found = self.worker(way, name, unit["name"], "--only", self.a.only)
+                    self.results.setdefault((name, unit["name"], way), []).append(found)
+                if sys.stderr.isatty():
+                    print(f"\r{name}: round {turn + 1} of {self.rounds}, {unit['name']:40}\r", end="", flush=True, file=sys.stderr)
+        return units
+
+    def imports(self):
+        """What `import` takes in a fresh interpreter; the interpreter's own start included."""
+        ways = {"interpreter": (sys.executable, "pass")}
+        ways.update({w: (python_of(w), f"import {w}") for w in self.ways})
+        for turn in range(self.rounds + 1):  # the first fills the page cache
+            for way, (python, code) in ways.items():
+                env = environment(way, self.a.threads)
+                start = time.perf_counter()
+                subprocess.run([python, "-c", code], env=env, check=True, capture_output=True)
+                took = time.perf_counter() - start
+                if turn:
+                    name = "interpreter" if way == "interpreter" else "import"
+                    where = self.ways if way == "interpreter" else [way]
+                    for w in where:
+                        self.results.setdefault(("overhead", "process", w), []).append({"rows": {
+                            "start of the interpreter" if name == "interpreter" else "import, from nothing": {"seconds": took}}})
+        return [{"name": "process", "skip": [], "rows": [
+            {"name": n, "flops": 0, "bytes": 0, "limit": limit}
+            for n, limit in (("start of the interpreter", "itself"), ("import, from nothing", "start of the interpreter"))]}]
+
+    def c_programs(self):
+        """The comparisons that are whole programs; they print for themselves."""
+        for name in ("dispatch", "roofline"):
+            print(f"== {name}", flush=True)
+            subprocess.run([str(BUILD / "benchmarks" / name)], env=environment("", self.a.threads), check=True)
+
+    def run(self):
+        self.out.mkdir(parents=True, exist_ok=True)
+        sections, began = [], time.time()
+        for family in self.a.families or DEFAULT:
+            if family == "c":
+                self.c_programs()
+                continue
+            units = self.family(family)
+            if family == "overhead" and not self.a.unit and not self.a.only:
+                units += self.imports()
+            section = report.Section(family, units, self.results, self.limits)
+            print(section.markdown(), flush=True)
+            sections.append(section)
+        if sections:
+            report.write(self.out, sections, self.limits, self.rounds, time.time() - began)
+            drawn = report.chart(self.out / "chart.png", sections)
+            print(f"written: {self.out}/results.json, results.md" + (", chart.png" if drawn else ""))
+            if self.a.docs:
+                report.into_page(ROOT / "docs/benchmarks.md", (self.out / "results.md").read_text())
+                report.chart(ROOT / "docs/benchmarks.png", sections)
+
+
+def arguments(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "c"]))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--unit", default="")
+    parser.add_argument("--ways", default="proa,paddle,torch")
+    parser.add_argument("--out", default=str(BUILD / "bench"))
+    parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--keep-memory", action="store_true")
+    parser.add_argument("--compile", action="store_true", help="inference: torch.compile, too")
+    a = parser.parse_args(words)
+    unknown = set(a.families) - set(DEFAULT) - {"compiled", "c"}
+    if unknown or a.rounds < 1 or "proa" not in a.ways.split(","):
+        parser.error(f"unknown family {', '.join(unknown)}" if unknown else "--rounds is at least 1, and --ways has proa")
+    return a
+
+
+if __name__ == "__main__":
+    Runner(arguments(sys.argv[1:])).run()

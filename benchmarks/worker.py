@@ -1,0 +1,75 @@
+"""Measures one unit in one framework and prints a line of JSON: run.py starts it, once a round.
+
+    python benchmarks/worker.py WAY FAMILY UNIT [--tiny] [--threads N] [--folder F] [--only TEXT]
+
+WAY: proa, paddle, torch, onnxruntime, torch+compile. UNIT "prepare" exports what `inference` runs, "list" names the units."""
+import argparse
+import json
+import os
+
+import common
+
+
+def families():
+    import files
+    import inference
+    import kernels
+    import overhead
+    import training
+    return {"overhead": overhead.units, "kernels": kernels.units, "training": training.units,
+            "compiled": training.compiled_units, "inference": inference.units, "io": files.units}
+
+
+def adapter(way, threads, folder):
+    from frameworks import framework
+    fw = framework(way, threads)
+    fw.way, fw.threads, fw.folder = way, threads, folder
+    return fw
+
+
+def measure_unit(fw, unit, only="", tiny=False):
+    """row -> what was measured: seconds a call, or why it could not be."""
+    found = {}
+    for row in unit.rows:
+        if only and only not in row.name:
+            continue
+        try:
+            call = row.make(fw)
+            if call is None:
+                continue
+            first, seconds = common.measure(call, 0.001 if tiny else unit.seconds)
+            found[row.name] = {"seconds": seconds / row.per, "first": first}
+        except Exception as problem:  # noqa: BLE001: a peer that cannot is a line of the table, not the end of the run
+            found[row.name] = {"error": f"{type(problem).__name__}: {str(problem).strip().splitlines()[:1]}"[:200]}
+        call = None
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("way")
+    parser.add_argument("family")
+    parser.add_argument("unit")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", default=".")
+    parser.add_argument("--only", default="")
+    a = parser.parse_args()
+    units = families()[a.family](a.tiny)
+    if a.unit == "list":
+        print(json.dumps([{"name": u.name, "skip": u.skip, "rows": [
+            {"name": r.name, "flops": r.flops, "bytes": float(r.bytes), "limit": r.limit} for r in u.rows]} for u in units]))
+        return
+    os.makedirs(a.folder, exist_ok=True)
+    fw = adapter(a.way, a.threads, a.folder)
+    if a.unit == "prepare":
+        import inference
+        inference.prepare(fw, a.folder, a.tiny)
+        return
+    idle = common.memory()
+    rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny)
+    print(json.dumps({"rows": rows, "idle_bytes": idle, "peak_bytes": common.memory()}))
+
+
+if __name__ == "__main__":
+    main()

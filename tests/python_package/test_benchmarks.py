@@ -1,0 +1,77 @@
+"""benchmarks/: every family's workloads run on Proa with small sizes, and the tables say what was measured."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import report  # noqa: E402
+
+LIMITS = [{"threads": 2, "clock_ghz": 3, "fma_gflops": 100, "read_gbs": 20, "copy_gbs": 10, "triad_gbs": 10, "adam_gbs": 10,
+           "first_touch_gbs": 2, "malloc_ns": 9, "fork_join_us": 1, "radix_ms": 5}]
+
+
+def run(out, *words):
+    env = dict(os.environ, GOMP_SPINCOUNT="1000")
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks/run.py"), "--quick", "--ways", "proa", "--out", str(out), *words],
+                          text=True, capture_output=True, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads((out / "results.json").read_text())
+
+
+def test_every_family_runs(tmp_path):
+    names = ["overhead", "kernels", "training", "compiled", "inference", "io"]
+    text, results = run(tmp_path, *names)
+    assert [f["family"] for f in results["families"]] == names
+    rows = {(f["family"], r["unit"], r["row"]): r for f in results["families"] for r in f["rows"]}
+    assert [key for key, r in rows.items() if r["errors"]] == []
+    assert len(rows) >= 100
+    assert all(r["seconds"]["proa"][0] > 0 for r in rows.values())
+    assert results["limits"]["copy_gbs"] > 0 and results["limits"]["fma_gflops"] > 0
+    assert "### kernels" in text and (tmp_path / "results.md").read_text().count("| softmax |") == 1
+
+
+def test_rows_can_be_picked(tmp_path):
+    _, results = run(tmp_path, "kernels", "--unit", "elementwise", "--only", "softmax")
+    assert [r["row"] for r in results["families"][0]["rows"]] == ["softmax", "softmax f+b"]
+
+
+def section(*rows, results):
+    unit = {"name": "u", "skip": [], "rows": [{"flops": 0, "bytes": 0, "limit": "copy", **r} for r in rows]}
+    return report.Section("kernels", [unit], results, LIMITS)
+
+
+def test_ratios_fractions_and_failures():
+    results = {("kernels", "u", "proa"): [{"rows": {"x": {"seconds": s}, "bad": {"seconds": 2.0}}} for s in (1.0, 3.0, 2.0)],
+               ("kernels", "u", "torch"): [{"rows": {"x": {"seconds": 6.0}, "bad": {"seconds": 1.0}}}],
+               ("kernels", "u", "paddle"): [{"error": "went away"}]}
+    s = section({"name": "x", "bytes": 10e9}, {"name": "bad"}, {"name": "never measured"}, results=results)
+    x, bad = s.lines[0], s.lines[1]
+    assert x.median("proa") == 2.0 and x.ratio("torch") == 3.0 and x.worst() == 3.0
+    assert x.fraction(s.limits) == 0.5  # 10 GB at 10 GB/s in two seconds
+    assert bad.worst() == 0.5 and bad.fraction(s.limits) is None
+    text = s.markdown()
+    assert "| x | 2 s ±50% | 6 s ±0% | fails | 3.00 | – | 0.50 |" in text
+    assert "at least as fast as the fastest peer in 1 of 2 rows" in text and "Slower than a peer: bad (0.50)" in text
+    assert "- x, paddle: went away" in text
+
+
+def test_rows_held_against_plain_work():
+    results = {("kernels", "u", "proa"): [{"rows": {"plain": {"seconds": 1.0}, "save": {"seconds": 1.25}}}],
+               ("kernels", "u", "torch"): [{"rows": {"plain": {"seconds": 0.5}, "save": {"seconds": 2.5}}}]}
+    s = section({"name": "plain", "limit": "itself"}, {"name": "save", "limit": "plain"}, results=results)
+    assert s.lines[1].fraction(s.limits) == 0.8 and s.lines[0].worst() is None
+
+
+def test_a_bound_is_the_later_of_arithmetic_and_memory():
+    results = {("kernels", "u", "proa"): [{"rows": {"a": {"seconds": 1.0}, "sort": {"seconds": 0.01}}}]}
+    s = section({"name": "a", "flops": 50e9, "bytes": 2e9, "limit": "read"}, {"name": "sort", "limit": "radix", "bytes": 1},
+                results=results)
+    assert s.lines[0].fraction(s.limits) == 0.5 and s.lines[1].fraction(s.limits) == 0.5
+
+
+def test_seconds_are_readable():
+    assert [report.seconds_text(s) for s in (12.34, 0.0123, 1.5e-6, 2.5e-8)] == ["12.3 s", "12.3 ms", "1.5 µs", "25 ns"]
