@@ -2,6 +2,7 @@
  * there, and hands the results on. No recursion: chains may be any length. May use core and ops. */
 #include "autograd/backward.h"
 
+#include "core/device.h"
 #include "ops/selected_rows.h"
 
 #include <proa/ops.h>
@@ -387,6 +388,8 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
         on_the_way = n->edges[e].node && n->edges[e].node->needed;
     if (!on_the_way) return PROA_OK;
     PROA_TRY(check_saved(n));
+    for (int32_t i = 0; i < n->n_out; i++) /* constants that the rule makes go where the gradients are */
+        if (n->grads[i]) proa__device_use(proa__device_id(n->grads[i]));
     return n->kind == PROA_NODE_OP ? run_rule(n, call->create_graph) : run_function(n, call->create_graph);
 }
 
@@ -437,6 +440,7 @@ proa_status proa__backward_run(const proa__backward_call *call)
     node_list all = {0}, order = {0};
     bool convert = proa_door_set(PROA_DOOR_CONVERT, false);
     bool record = proa_door_set(PROA_DOOR_RECORD, call->create_graph);
+    int device = proa__stream()->device;
     proa_status status = seed_roots(call, &all, pass);
     if (status == PROA_OK && (!count_edges(&all, pass) || !sort_nodes(&all, &order))) status = proa_error();
     /* nodes live on while their saved tensors are being freed */
@@ -448,6 +452,7 @@ proa_status proa__backward_run(const proa__backward_call *call)
         for (int64_t i = 0; i < all.count; i++) drop_grads(all.at[i]);
     }
     for (int64_t i = 0; i < all.count; i++) proa__node_release(all.at[i]);
+    proa__device_use(device);
     proa_door_set(PROA_DOOR_CONVERT, convert);
     proa_door_set(PROA_DOOR_RECORD, record);
     proa__free(all.at);

@@ -1,13 +1,9 @@
 /* A tensor's gradient as users see it: stop_gradient, grad, hooks, detach; and backward and grad, which
  * turn tensors into the engine's endpoints. May use core and ops. */
 #include "autograd/backward.h"
+#include "core/device.h"
 
 #include <proa/ops.h>
-
-static size_t dense_bytes(const proa_tensor *t)
-{
-    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
-}
 
 static bool may_want_gradient(const proa_tensor *t) { return t->dtype >= PROA_F16; }
 
@@ -50,7 +46,7 @@ proa_tensor *proa_grad_of(const proa_tensor *leaf)
     if (!info || !info->grad) return proa_none;
     if (info->zeroed) { /* whoever looks sees zeros in memory */
         info->zeroed = false;
-        memset(info->grad->data, 0, dense_bytes(info->grad));
+        (void)proa__fill(info->grad, NULL);
     }
     return info->grad;
 }
@@ -78,9 +74,8 @@ proa_status proa_zero_grad(proa_tensor *leaf)
     }
     bool plain = g->kind == PROA_DENSE && !g->node && !(g->flags & (PROA_T_STRIDED | PROA_T_SYMBOLIC));
     if (plain) { /* others hold it: they see the zeros, too */
-        memset(g->data, 0, dense_bytes(g));
         proa__bump_version(g);
-        return PROA_OK;
+        return proa__fill(g, NULL);
     }
     PROA_TRY(proa_error());
     PROA_SCOPED;

@@ -1,7 +1,7 @@
 /* Strided copy: dims are sorted by the destination's strides and merged; the inner two run as a tile
  * so that transposes stay in cache. May use core only. */
 #include "core/copy.h"
-#include "core/internal.h"
+#include "core/device.h"
 
 typedef struct copy_plan {
     int ndim;
@@ -117,11 +117,27 @@ static void copy_flat(int64_t begin, int64_t end, void *context)
     memmove(c->dst + begin, c->src + begin, (size_t)(end - begin));
 }
 
+void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src)
+{
+    copy_plan p = {.ndim = dst->ndim};
+    for (int i = 0; i < p.ndim; i++)
+        p.shape[i] = dst->shape[i], p.to[i] = dst->strides[i], p.from[i] = src->strides[i];
+    sort_dims(&p);
+    merge_dims(&p);
+    *c = (proa_strided_copy){dst->data, src->data, proa_dtype_size((proa_dtype)dst->dtype), p.ndim, {0},
+                             {0},       {0}};
+    for (int i = 0; i < p.ndim; i++) c->shape[i] = p.shape[i], c->to[i] = p.to[i], c->from[i] = p.from[i];
+    if (p.ndim > 0) return;
+    c->ndim = 1;
+    c->shape[0] = 1;
+}
+
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
 {
     if (src->numel <= 0 ||
         (dst->data == src->data && !memcmp(dst->strides, src->strides, sizeof dst->strides)))
         return PROA_OK;
+    if ((dst->flags | src->flags) & PROA_T_DEVICE) return proa__copy_devices(dst, src);
     copy_plan p = {.ndim = dst->ndim, .dst = dst->data, .src = src->data};
     p.item = proa_dtype_size((proa_dtype)dst->dtype);
     if (!((dst->flags | src->flags) & PROA_T_STRIDED)) {

@@ -1,42 +1,29 @@
 /* The device table: the CPU is device 0, plug-ins add the rest. The table only grows, so that reading it
- * takes no lock. Uses streams. */
+ * takes no lock. Uses streams; plugin.c loads what is not there yet. */
+#include "core/device.h"
 #include "core/thread.h"
 
 #include <pthread.h>
 
 enum { MOST_DEVICES = 64 };
 
-static void *cpu_alloc(size_t bytes) { return proa__alloc(bytes); }
+/* The CPU's row has a name only: its memory is storage.c's, its kernels are the ops'. */
+static const proa_device_table cpu = {.name = "cpu"};
 
-static void cpu_free(void *p, size_t bytes)
-{
-    (void)bytes;
-    proa__free(p);
-}
-
-static proa_status cpu_copy(void *to, const void *from, size_t bytes, proa_stream *s)
-{
-    (void)s;
-    if (bytes > 0) memcpy(to, from, bytes);
-    return PROA_OK;
-}
-
-static proa_status cpu_synchronize(proa_stream *s)
-{
-    (void)s;
-    return PROA_OK;
-}
-
-static const proa_device_ops cpu = {"cpu", cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_synchronize};
-
-static const proa_device_ops *devices[MOST_DEVICES] = {&cpu};
+static const proa_device_table *devices[MOST_DEVICES] = {&cpu};
 static atomic_int device_count = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const proa_device_ops *proa__device(int device)
+const proa_device_table *proa__device(int device)
 {
     int n = atomic_load_explicit(&device_count, memory_order_acquire);
     return device >= 0 && device < n ? devices[device] : NULL;
+}
+
+const char *proa_device_name(int index)
+{
+    const proa_device_table *table = proa__device(index);
+    return table ? table->name : NULL;
 }
 
 /* The device of that name; "gpu" means "gpu:0". −1 if there is none. */
@@ -51,47 +38,68 @@ static int find(const char *name)
     return -1;
 }
 
-int proa__device_add(const proa_device_ops *ops)
+static bool is_whole(const proa_device_table *t)
 {
-    if (!ops || !ops->name || !ops->alloc || !ops->free || !ops->copy_in || !ops->copy_out) {
+    return t && t->name && t->alloc && t->free && t->copy_in && t->copy_out && t->copy && t->copy_strided &&
+           t->fill && t->synchronize;
+}
+
+int proa_add_device(const proa_device_table *table)
+{
+    if (!is_whole(table)) {
         proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                  "device: it needs a name, alloc, free, copy_in and copy_out to be added");
+                  "device: to be added it needs a name, alloc, free, copy_in, copy_out, copy, copy_strided, "
+                  "fill and synchronize");
         return -1;
     }
     pthread_mutex_lock(&lock);
     int id = atomic_load_explicit(&device_count, memory_order_relaxed);
-    bool taken = find(ops->name) >= 0, full = id == MOST_DEVICES;
+    bool taken = find(table->name) >= 0, full = id == MOST_DEVICES;
     if (!taken && !full) {
-        devices[id] = ops;
+        devices[id] = table;
         atomic_store_explicit(&device_count, id + 1, memory_order_release);
     }
     pthread_mutex_unlock(&lock);
     if (!taken && !full) return id;
-    if (taken) proa_fail(PROA_ERR_INVALID_ARGUMENT, "device: there is a '%.64s' already", ops->name);
+    if (taken) proa_fail(PROA_ERR_INVALID_ARGUMENT, "device: there is a '%.64s' already", table->name);
     else proa_fail(PROA_ERR_OUT_OF_RANGE, "device: the table is full (%d devices)", MOST_DEVICES);
     return -1;
 }
 
-static proa_status no_device(const char *name)
+static proa_status no_device(const char *who, const char *name, const char *why)
 {
     char have[512];
     size_t used = 0;
     for (int i = 0; proa__device(i) && used < sizeof have; i++)
         used += (size_t)snprintf(have + used, sizeof have - used, "%s%s", i ? ", " : "", devices[i]->name);
-    const char *how = "";
-    if (strncmp(name, "gpu", 3) == 0 || strncmp(name, "cuda", 4) == 0)
-        how = "; NVIDIA GPUs are in libproa_cuda.so: build it with 'cmake --preset cuda' or install the "
-              "proa-cuda wheel, on a machine with a driver";
-    return proa_fail(PROA_ERR_UNAVAILABLE, "set_device: there is no device '%.64s' here, only %s%s", name,
-                     have, how);
+    return proa_fail(PROA_ERR_UNAVAILABLE, "%s: there is no device '%.64s' here, only %s%s", who, name, have,
+                     why);
+}
+
+int proa__device_find(const char *who, const char *name)
+{
+    if (proa_error()) return -1;
+    if (!name) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the device's name is NULL", who), -1;
+    int id = *name ? find(name) : -1;
+    if (id >= 0) return id;
+    char why[PROA__WHY];
+    proa__plugins_for(name, why);
+    if (proa_error()) return -1;
+    id = *name ? find(name) : -1;
+    if (id < 0) no_device(who, name, why);
+    return id;
+}
+
+const proa_device_table *proa_find_device(const char *name)
+{
+    int id = proa__device_find("device", name);
+    return id < 0 ? NULL : proa__device(id);
 }
 
 proa_status proa_set_device(const char *name)
 {
-    PROA_TRY(proa_error());
-    if (!name) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "set_device: the name is NULL");
-    int id = *name ? find(name) : -1;
-    if (id < 0) return no_device(name);
+    int id = proa__device_find("set_device", name);
+    if (id < 0) return proa_error();
     proa_stream *stream = proa__stream();
     PROA_TRY(proa_error());
     stream->device = id;
@@ -102,4 +110,17 @@ const char *proa_get_device(void)
 {
     const proa__thread *me = proa__thread_self;
     return devices[me ? me->stream.device : PROA_CPU]->name;
+}
+
+const char *proa_device_of(const proa_tensor *t)
+{
+    return devices[t && t->storage ? t->storage->device : PROA_CPU]->name;
+}
+
+int proa__device_use(int device)
+{
+    proa_stream *stream = proa__stream();
+    int was = stream->device;
+    if (was != device) stream->device = device;
+    return was;
 }

@@ -61,9 +61,9 @@ static proa_status check_ints(const proa_op *op, const proa_field *f, const proa
     if (!v->tensor && !v->tensors) return PROA_OK;
     if (!(f->flags & PROA_FIELD_FROM_TENSOR))
         return proa__op_fail(PROA_ERR_UNSUPPORTED, op, f->name, "cannot be given by a tensor; pass numbers");
-    if (v->tensor) *any |= v->tensor->flags & PROA_T_SYMBOLIC;
+    if (v->tensor) *any |= v->tensor->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE);
     for (int64_t i = 0; v->tensors && i < v->count; i++)
-        if (v->tensors[i]) *any |= v->tensors[i]->flags & PROA_T_SYMBOLIC;
+        if (v->tensors[i]) *any |= v->tensors[i]->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE);
     return PROA_OK;
 }
 
@@ -95,7 +95,7 @@ static proa_status check_attr(const proa_op *op, const proa_field *f, const void
         const proa_scalar *v = at;
         if (v->kind != PROA_SCALAR_TENSOR) return PROA_OK;
         if (!v->tensor || v->tensor == proa_none) return bad_tensor(op, f, v->tensor, 0);
-        *any |= v->tensor->flags & PROA_T_SYMBOLIC;
+        *any |= v->tensor->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE);
         return PROA_OK;
     }
     default: return PROA_OK;

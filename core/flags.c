@@ -12,8 +12,10 @@ static struct {
     const char *name, *fallback;
     bool is_text;
 } const table[PROA_FLAG_COUNT] = {
-#define PROA_X(name, fallback, meaning) \
-    {#name, fallback, PROA_FLAG_##name == PROA_FLAG_backends || PROA_FLAG_##name == PROA_FLAG_passes},
+#define PROA_X(name, fallback, meaning)                                                \
+    {#name, fallback,                                                                  \
+     PROA_FLAG_##name == PROA_FLAG_backends || PROA_FLAG_##name == PROA_FLAG_passes || \
+         PROA_FLAG_##name == PROA_FLAG_device_plugins},
     PROA_FLAGS(PROA_X)
 #undef PROA_X
 };

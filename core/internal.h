@@ -33,23 +33,11 @@ int proa__cpu_level(void);
 /* Reserves `blocks` 128-bit Philox blocks of this thread's generator; returns where they start. */
 proa_rng_state proa__rng_reserve(uint64_t blocks);
 
-/* ---- streams and devices --------------------------------------------------------------- */
+/* ---- streams (devices: core/device.h) --------------------------------------------------------------- */
 struct proa_stream {
     int device;
 };
 proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
-
-typedef struct proa_device_ops {
-    const char *name;
-    void *(*alloc)(size_t bytes);
-    void (*free)(void *p, size_t bytes);
-    proa_status (*copy_in)(void *to, const void *from, size_t bytes, proa_stream *s);
-    proa_status (*copy_out)(void *to, const void *from, size_t bytes, proa_stream *s);
-    proa_status (*synchronize)(proa_stream *s);
-} proa_device_ops;
-const proa_device_ops *proa__device(int device);
-/* Adds a device (the CPU is 0); returns its id, −1 on error. */
-int proa__device_add(const proa_device_ops *ops);
 
 /* ---- flags ----------------------------------------------------------------------------- */
 /* The flags, once: X(name, default, meaning). Read through proa__flag_int / proa_get_flag. */
@@ -58,6 +46,10 @@ int proa__device_add(const proa_device_ops *ops);
     X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")                    \
     X(num_threads, "0", "threads per calling thread; 0: all cores")                                        \
     X(backends, "onednn,openblas,cpu", "kernel families that may be used")                                 \
+    X(device_plugins, "",                                                                                  \
+      "files of device plug-ins, with colons between; loaded when a device is not there")                  \
+    X(device_fallback, "0", "1: ops that a device has no kernel for run on the CPU, with copies")          \
+    X(device_sync, "0", "1: every op on a device is waited for, so that errors name the right one")        \
     X(memory_cap, "0", "most bytes that may be live; 0: no cap")                                           \
     X(passes, "all", "passes that executors run on their copy of a program: names, or -name to leave out") \
     X(dump_passes, "0", "1: programs are printed to stderr before passes and after each")                  \

@@ -1,7 +1,7 @@
 /* Tensors of kind rows: a table of which only some rows are given. The handle shows these rows as a dense one
  * would; `extra` holds which they are. Uses tensor handles; what sums rows needs ops, and stands there. */
 #include "core/copy.h"
-#include "core/internal.h"
+#include "core/device.h"
 
 bool proa_is_rows(const proa_tensor *t) { return t && t->kind == PROA_ROWS; }
 
@@ -55,8 +55,11 @@ static proa_status check(const proa_tensor *index, const proa_tensor *values, in
 }
 
 /* int64 [n], nobody else's. */
-static proa_tensor *own_index(const proa_tensor *index, int64_t height)
+static proa_tensor *own_index(proa_tensor *index, int64_t height)
 {
+    PROA__ON_CPU; /* which rows are given is looked at by the host, wherever they are */
+    index = proa__copy_to(index, PROA_CPU);
+    if (!index) return NULL;
     proa_tensor *own = proa_empty(PROA_SHAPE(index->shape[0]), PROA_I64);
     int64_t *to = own ? (int64_t *)(void *)own->data : NULL;
     for (int64_t i = 0; own && i < index->shape[0]; i++) {

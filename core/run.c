@@ -2,6 +2,7 @@
  * the first kernel that does not decline. May use core only. */
 #include "core/args.h"
 #include "core/copy.h"
+#include "core/device.h"
 #include "core/kernel_cache.h"
 #include "core/run.h"
 #include "core/thread.h"
@@ -245,26 +246,63 @@ static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **stag
     return PROA_OK;
 }
 
-proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state)
+/* The first of a list that does not decline; NULL in *kernel: all do. */
+static proa_status pick_from(const proa_kernel *const *list, bool anywhere, const void *args,
+                             const proa_kernel **kernel, void **state)
 {
-    *state = NULL;
-    for (const proa_kernel *const *k = op->kernels; *k; k++) {
-        if (!proa__may_use(*k)) continue;
+    for (const proa_kernel *const *k = list; *k; k++) {
+        if (anywhere ? !(*k)->anywhere : !proa__may_use(*k)) continue;
         *kernel = *k;
         if (!(*k)->prepare) return PROA_OK;
         proa_status status = (*k)->prepare(args, state);
         if (status != PROA_DECLINED) return status;
     }
+    *kernel = NULL;
+    return PROA_OK;
+}
+
+/* A device's own kernels, then those that run anywhere. */
+static __attribute__((noinline)) proa_status pick_on_device(const proa_op *op, int device, const void *args,
+                                                            const proa_kernel **kernel, void **state)
+{
+    const proa_device_table *d = proa__device(device);
+    const proa_kernel *const *own = op->id < d->kernel_ops ? d->kernels[op->id] : NULL;
+    *kernel = NULL;
+    if (own) PROA_TRY(pick_from(own, false, args, kernel, state));
+    if (!*kernel) PROA_TRY(pick_from(op->kernels, true, args, kernel, state));
+    if (*kernel) return PROA_OK;
+    if (proa__flag_int(PROA_FLAG_device_fallback)) {
+        *kernel = &proa__fallback_kernel;
+        return PROA_OK;
+    }
+    const proa_field *f = NULL;
+    const proa_tensor *first = first_tensor(op, args, &f);
+    return proa__op_fail(
+        PROA_ERR_UNSUPPORTED, op, NULL,
+        "has no kernel on %s for %s; move its inputs to the CPU (proa_to_device, Tensor.cpu), "
+        "or set FLAGS_device_fallback=1 to have such ops computed there, with copies",
+        d->name, first ? proa__tensor_text(first) : "these attributes");
+}
+
+proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state)
+{
+    const proa__thread *me = proa__thread_self;
+    *state = NULL;
+    if (PROA__UNLIKELY(me && me->stream.device != PROA_CPU))
+        return pick_on_device(op, me->stream.device, args, kernel, state);
+    PROA_TRY(pick_from(op->kernels, false, args, kernel, state));
+    if (*kernel) return PROA_OK;
     return proa__op_fail(PROA_ERR_UNSUPPORTED, op, NULL, "no kernel takes these inputs (FLAGS_backends=%s)",
                          proa_get_flag("backends"));
 }
 
-static proa_status run_cached(const proa_op *op, void *args, proa_run *run)
+static inline proa_status run_cached(const proa_op *op, void *args, proa_run *run)
 {
     const proa_kernel *kernel = NULL;
     bool cached = false;
     PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run->state, &cached));
-    proa_status status = kernel->run(args, run);
+    bool here = run->stream->device == PROA_CPU;
+    proa_status status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state);
     if (!cached && kernel->release && run->state) kernel->release(run->state);
     return status;
 }
@@ -275,9 +313,9 @@ static proa_status run_kernel(const proa_op *op, void *args)
     proa__thread *me = proa__thread_self;
     if (PROA__UNLIKELY(!me) && !(me = proa__thread_make()))
         return proa_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for what a thread owns", op->name);
-    proa_run run = {NULL, &me->stream};
+    proa_run run = {NULL, &me->stream, NULL};
     me->running = op;
-    bool direct = first && !first->prepare && proa__may_use(first);
+    bool direct = first && !first->prepare && me->stream.device == PROA_CPU && proa__may_use(first);
     proa_status status = direct ? first->run(args, &run) : run_cached(op, args, &run);
     me->running = NULL;
     return status;
@@ -414,11 +452,9 @@ static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
     return PROA_OK;
 }
 
-proa_status proa__run_call(proa_call *call)
+proa_status proa__run_here(proa_call *call)
 {
     const proa_op *op = call->op;
-    if (PROA__UNLIKELY(call->any & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE)))
-        return run_unusual(call);
     if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
         return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
     _Alignas(16) char metas[PROA_METAS_MAX];
@@ -431,6 +467,16 @@ proa_status proa__run_call(proa_call *call)
     }
     if (PROA__LIKELY(is_plain(call))) return run_plain(call, (const proa_meta *)(void *)metas);
     return run_staged(call, metas);
+}
+
+proa_status proa__run_call(proa_call *call)
+{
+    const proa__thread *me = proa__thread_self;
+    if (PROA__UNLIKELY(call->any & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE)))
+        return run_unusual(call);
+    if (PROA__UNLIKELY(proa__is_placed(call, me ? me->stream.device : PROA_CPU)))
+        return proa__run_placed(call);
+    return proa__run_here(call);
 }
 
 void *proa_scratch(size_t bytes) { return proa__alloc(bytes ? bytes : 1); }

@@ -12,6 +12,9 @@ enum { PROA_ARGS_MAX = 1024, PROA_METAS_MAX = 1024 };
  * without an infer function take over the first input's meta. */
 proa_status proa__infer_call(proa_call *call, void *metas);
 
+/* The run door's work on the thread's device: what proa__run_call does once that is settled. */
+proa_status proa__run_here(proa_call *call);
+
 /* Where this thread notes the op whose kernel it is in (NULL between kernels); NULL if it has run nothing
  * yet. The place is good as long as the thread. For signal handlers: it only reads. */
 PROA_API const proa_op *const volatile *proa_running_op(void);

@@ -1,5 +1,6 @@
 /* Storages: reference-counted memory of a device. On the CPU a storage lies in the head of the very block
  * that holds its data, so that a tensor's memory is one block. Uses memory.c and the device table. */
+#include "core/device.h"
 #include "core/thread.h"
 
 /* The storage in the head of a block of `payload` bytes. */
@@ -23,18 +24,24 @@ static inline void free_head(proa_storage *s) { proa__free((char *)s + PROA__HEA
 proa_storage *proa__storage_new(size_t bytes, int device)
 {
     if (PROA__LIKELY(device == PROA_CPU)) return in_head(bytes, device, bytes);
-    const proa_device_ops *ops = proa__device(device);
-    if (!ops) {
+    const proa_device_table *d = proa__device(device);
+    if (!d) {
         proa_fail(PROA_ERR_UNAVAILABLE, "storage: there is no device %d", device);
         return NULL;
     }
     proa_storage *s = in_head(0, device, bytes);
     if (!s) return NULL;
-    s->data = ops->alloc(bytes);
-    if (s->data || bytes == 0) return s;
-    proa_fail(PROA_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes on %s", bytes, ops->name);
+    s->data = d->alloc(d->context, bytes ? bytes : 1);
+    if (s->data) return s;
+    proa_fail(PROA_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes on %s", bytes, d->name);
     free_head(s);
     return NULL;
+}
+
+static void free_device(proa_storage *s)
+{
+    const proa_device_table *d = proa__device(s->device);
+    d->free(d->context, s->data, s->bytes ? s->bytes : 1);
 }
 
 static void nothing(void *context) { (void)context; }
@@ -54,6 +61,6 @@ void proa__storage_release(proa_storage *s)
         atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
         return;
     if (PROA__UNLIKELY(s->release != NULL)) s->release(s->context);
-    else if (PROA__UNLIKELY(s->device != PROA_CPU)) proa__device(s->device)->free(s->data, s->bytes);
+    else if (PROA__UNLIKELY(s->device != PROA_CPU)) free_device(s);
     free_head(s);
 }

@@ -1,4 +1,5 @@
 /* The thread's current stream: one a thread, on the device the thread has chosen. */
+#include "core/device.h"
 #include "core/thread.h"
 
 proa_stream *proa__stream(void)
@@ -14,6 +15,6 @@ proa_status proa_synchronize(void)
 {
     PROA_TRY(proa_error());
     proa_stream *stream = proa__stream();
-    const proa_device_ops *ops = proa__device(stream->device);
-    return ops && ops->synchronize ? ops->synchronize(stream) : proa_error();
+    const proa_device_table *d = proa__device(stream->device);
+    return d->synchronize ? d->synchronize(d->context) : PROA_OK;
 }

@@ -75,11 +75,13 @@ proa_tensor *proa__tensor_new(const proa_meta *meta)
         return NULL;
     }
     const proa__thread *me = proa__thread_self;
-    t->storage = proa__storage_new((size_t)t->numel * item, me ? me->stream.device : PROA_CPU);
+    int device = me ? me->stream.device : PROA_CPU;
+    t->storage = proa__storage_new((size_t)t->numel * item, device);
     if (PROA__UNLIKELY(!t->storage)) {
         proa__free(t);
         return NULL;
     }
+    if (PROA__UNLIKELY(device != PROA_CPU)) t->flags = PROA_T_DEVICE;
     t->data = t->storage->data;
     return proa__scope_push(t) ? t : NULL;
 }
@@ -105,7 +107,7 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         return NULL;
     }
     bool rows = t->kind == PROA_ROWS; /* what is viewed is the given rows */
-    uint32_t kept = PROA_T_SYMBOLIC | PROA_T_META | (rows ? 0 : PROA_T_NOT_DENSE);
+    uint32_t kept = PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | (rows ? 0 : PROA_T_NOT_DENSE);
     proa_tensor *v = handle_new((proa_dtype)t->dtype, ndim, t->flags & kept);
     if (!v) return NULL;
     v->kind = rows ? PROA_DENSE : t->kind;
@@ -317,54 +319,12 @@ static proa_tensor host_handle(const proa_tensor *t, void *memory)
     return h;
 }
 
-/* The bytes, relative to element 0, between which all of t's elements lie. */
-static void span(const proa_tensor *t, int64_t *low, int64_t *high)
-{
-    *low = 0;
-    *high = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
-    for (int i = 0; i < t->ndim; i++) {
-        int64_t reach = (t->shape[i] - 1) * t->strides[i];
-        if (reach < 0) *low += reach;
-        else *high += reach;
-    }
-}
-
-/* Strided tensors of other devices go through a host copy of their span. */
-static proa_status copy_device(const proa_tensor *t, void *memory, bool in)
-{
-    const proa_device_ops *ops = proa__device(t->storage->device);
-    proa_stream *stream = proa__stream();
-    if (!ops) return proa_fail(PROA_ERR_INTERNAL, "copy: device %d is gone", t->storage->device);
-    size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
-    if (!(t->flags & PROA_T_STRIDED)) {
-        PROA_TRY(in ? ops->copy_in(t->data, memory, bytes, stream)
-                    : ops->copy_out(memory, t->data, bytes, stream));
-        return ops->synchronize ? ops->synchronize(stream) : PROA_OK;
-    }
-    int64_t low, high;
-    span(t, &low, &high);
-    size_t wide = (size_t)(high - low);
-    char *whole = proa__alloc(wide);
-    if (!whole) return proa_error();
-    proa_status status = ops->copy_out(whole, t->data + low, wide, stream);
-    if (status == PROA_OK && ops->synchronize) status = ops->synchronize(stream);
-    proa_tensor inside = host_handle(t, whole - low), outside = host_handle(t, memory);
-    memcpy(inside.strides, t->strides, sizeof inside.strides);
-    inside.flags = PROA_T_STRIDED;
-    if (status == PROA_OK) status = in ? proa__copy(&inside, &outside) : proa__copy(&outside, &inside);
-    if (status == PROA_OK && in) status = ops->copy_in(t->data + low, whole, wide, stream);
-    if (status == PROA_OK && in && ops->synchronize) status = ops->synchronize(stream);
-    proa__free(whole);
-    return status;
-}
-
 proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes)
 {
     PROA_TRY(proa_error());
     if (!check_bytes("copy_out", t, to, bytes)) return proa_error();
     if (bytes == 0) return PROA_OK;
-    if (t->storage->device != PROA_CPU) return copy_device(t, to, false);
-    if (!(t->flags & PROA_T_STRIDED)) {
+    if (!(t->flags & (PROA_T_STRIDED | PROA_T_DEVICE))) {
         memcpy(to, t->data, bytes);
         return PROA_OK;
     }
@@ -379,8 +339,7 @@ proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes)
     proa__bump_version(t);
     if (bytes == 0) return PROA_OK;
     void *memory = (void *)(uintptr_t)from; /* only read */
-    if (t->storage->device != PROA_CPU) return copy_device(t, memory, true);
-    if (!(t->flags & PROA_T_STRIDED)) {
+    if (!(t->flags & (PROA_T_STRIDED | PROA_T_DEVICE))) {
         memcpy(t->data, from, bytes);
         return PROA_OK;
     }

@@ -1,6 +1,7 @@
 /* The kernels of control flow: each runs its op's blocks with executors of its own, which are made while the
  * op is planned. May use core and ops. */
 #include "control.h"
+#include "core/device.h"
 #include "plan.h"
 
 #include <proa/ops.h>
@@ -81,7 +82,7 @@ static proa_status set_state(const proa_tensor *t)
     return PROA_OK;
 }
 
-PROA_KERNEL_PREPARED(branch_any, branch, branch_prepare, blocks_release)
+PROA_KERNEL_OF(branch_any, branch, branch_prepare, blocks_release, true)
 {
     const blocks *b = run->state;
     bool yes;
@@ -154,7 +155,7 @@ static proa_status loop(looping *l)
     return PROA_OK;
 }
 
-PROA_KERNEL_PREPARED(loop_any, loop, loop_prepare, blocks_release)
+PROA_KERNEL_OF(loop_any, loop, loop_prepare, blocks_release, true)
 {
     const blocks *b = run->state;
     looping l = {.a = a, .body = b->first, .condition = proa_retain(a->condition)};
@@ -182,13 +183,14 @@ static proa_status loop_grad_prepare(const void *args, void **state)
 }
 
 /* One step backwards: gradients of its variables replace those of the next ones; of inputs they add up. */
-static proa_status step_back(const proa_loop_grad_args *a, proa_executor *body, int64_t i, proa_tensors d)
+static proa_status step_back(const proa_loop_grad_args *a, const proa_tensor *steps, proa_executor *body,
+                             int64_t i, proa_tensors d)
 {
     PROA_SCOPED;
     proa_tensors vars, next = {a->d_out.count, d.at};
     proa_rng_state rng, before = proa_rng_get();
-    PROA_TRY(proa__steps_get(a->steps, i, proa__executor_inputs(body) - a->inputs.count - a->d_out.count,
-                             &vars, &rng));
+    PROA_TRY(proa__steps_get(steps, i, proa__executor_inputs(body) - a->inputs.count - a->d_out.count, &vars,
+                             &rng));
     proa_tensors inputs = join(vars, a->inputs, next);
     if (!inputs.at) return proa_error();
     proa_rng_set(rng);
@@ -221,15 +223,16 @@ static proa_status fill_missing(const proa_loop_grad_args *a, proa_tensors d)
     return PROA_OK;
 }
 
-PROA_KERNEL_PREPARED(loop_grad_any, loop_grad, loop_grad_prepare, blocks_release)
+PROA_KERNEL_OF(loop_grad_any, loop_grad, loop_grad_prepare, blocks_release, true)
 {
     const blocks *b = run->state;
     proa_tensors d = {a->d.count, proa_scope_alloc(((size_t)a->d.count + 1) * sizeof(proa_tensor *))};
     if (!d.at) return proa_error();
     for (int64_t k = 0; k < d.count; k++) d.at[k] = k < a->d_out.count ? proa_retain(a->d_out.at[k]) : NULL;
-    proa_status status = PROA_OK;
-    for (int64_t i = proa__steps_count(a->steps) - 1; i >= 0 && status == PROA_OK; i--)
-        status = step_back(a, b->first, i, d);
+    const proa_tensor *steps = proa__copy_to(a->steps, PROA_CPU); /* the record is read here */
+    proa_status status = steps ? PROA_OK : proa_error();
+    for (int64_t i = steps ? proa__steps_count(steps) - 1 : -1; i >= 0 && status == PROA_OK; i--)
+        status = step_back(a, steps, b->first, i, d);
     if (status == PROA_OK) status = fill_missing(a, d);
     for (int64_t k = 0; k < d.count; k++) {
         proa_tensor *out = status == PROA_OK ? proa_assign(d.at[k]) : NULL;

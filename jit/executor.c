@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include "core/copy.h"
+#include "core/device.h"
 #include "walk.h"
 
 /* Plans kept, least recently used first to go. */
@@ -124,7 +125,8 @@ static proa_status put_meta(proa_executor *e, const proa_tensor *t)
 /* What kernels are chosen by, beside the inputs. */
 static proa_status start_key(proa_executor *e)
 {
-    int64_t settings[2] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level)};
+    int64_t settings[3] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
+                           (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback)};
     e->key_bytes = 0;
     PROA_TRY(put(e, settings, sizeof settings));
     const char *backends = proa_get_flag("backends");
@@ -171,7 +173,11 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
     PROA_TRY(start_key(e));
     for (int32_t i = 0; i < p->n_inputs; i++) {
         PROA_TRY(check_input(e, i, inputs.at[i]));
-        e->inputs[i] = proa__contiguous(inputs.at[i]);
+        if (proa__device_id(inputs.at[i]) != proa__stream()->device && inputs.at[i]->numel != 1)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "executor: input %d (%s) is on %s, another is on %s; move it (proa_to_device)",
+                             i, p->inputs[i]->name, proa_device_of(inputs.at[i]), proa_get_device());
+        e->inputs[i] = proa__copy_to(inputs.at[i], proa__stream()->device);
         if (!e->inputs[i]) return proa_error();
         e->metas[i] = proa_meta_of(e->inputs[i]);
         PROA_TRY(put_meta(e, e->inputs[i]));
@@ -303,22 +309,26 @@ static void let_go(proa_executor *e)
 /* With a watch door open the step passes through it; the run door then finds its kernel here. */
 static _Thread_local const proa__step *watched;
 
+static inline proa_status run_picked(const proa__step *step)
+{
+    proa_run run = {step->state, proa__stream(), NULL};
+    if (run.stream->device != PROA_CPU)
+        return proa__run_picked(step->op, step->args, step->kernel, step->state);
+    return step->kernel->run(step->args, &run);
+}
+
 static proa_status run_watched(proa_call *call)
 {
     const proa__step *step = watched;
     if (!step || call->args != step->args) return proa__run_call(call);
     watched = NULL; /* what the kernel itself calls is no step */
-    proa_run run = {step->state, proa__stream()};
-    return step->kernel->run(step->args, &run);
+    return run_picked(step);
 }
 
 static proa_status run_step(const proa__step *step, bool watch)
 {
     if (!step->op) return proa__copy(step->to, step->from);
-    if (!watch) {
-        proa_run run = {step->state, proa__stream()};
-        return step->kernel->run(step->args, &run);
-    }
+    if (!watch) return run_picked(step);
     bool was = proa_door_set(PROA_DOOR_RUN, true);
     watched = step;
     proa_status status = proa_call_from(PROA_DOOR_WATCH, step->op, step->args);
@@ -435,6 +445,18 @@ static proa_status run(proa_executor *e, proa_tensors inputs)
     }
 }
 
+/* Where it runs: where its inputs are, else its parameters; the thread's device when it has neither. */
+static int device_of_run(const proa_executor *e, proa_tensors inputs)
+{
+    int device = -1;
+    for (int64_t i = 0; inputs.at && i < inputs.count && device <= PROA_CPU; i++)
+        if (inputs.at[i] && inputs.at[i]->storage) device = inputs.at[i]->storage->device;
+    const proa_block *b = e->block;
+    for (int32_t i = 0; i < b->n_vars && device < 0; i++)
+        if (b->vars[i]->persistable && b->vars[i]->value) device = proa__device_id(b->vars[i]->value);
+    return device < 0 ? proa__stream()->device : device;
+}
+
 proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
 {
     proa_tensors none = {0, NULL};
@@ -447,11 +469,13 @@ proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
     proa_tensors list = {n, proa_scope_alloc(((size_t)n + 1) * sizeof *list.at)};
     if (!list.at) return none;
     proa_status status = PROA_OK;
+    int chosen = proa__device_use(device_of_run(e, inputs));
     PROA_SCOPE {
         memset(e->outputs, 0, (size_t)n * sizeof *e->outputs);
         status = run(e, inputs);
         let_go(e);
         for (int32_t i = 0; i < n && status == PROA_OK; i++) list.at[i] = proa_return(e->outputs[i]);
     }
+    proa__device_use(chosen);
     return status == PROA_OK ? list : none;
 }

@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include "core/copy.h"
+#include "core/device.h"
 #include "core/run.h"
 #include "walk.h"
 
@@ -98,6 +99,14 @@ static proa__value *value_of(planner *p, const proa_var *v)
                   "program: the persistable variable %s has no data; load its parameters, "
                   "or run the program that makes them",
                   v->name);
+        return value;
+    }
+    if (proa__device_id(v->value) != proa__stream()->device) {
+        proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "program: the persistable variable %s is on %s, the run's inputs are on %s; move the program "
+            "(proa_program_to_device) or the inputs (proa_to_device)",
+            v->name, proa_device_of(v->value), proa_get_device());
         return value;
     }
     if (add_guard(p, v->value, false) != PROA_OK) return value;
@@ -503,16 +512,28 @@ static proa_status know(planner *p, void *metas, bool *known)
 
 /* ---- one op ---------------------------------------------------------------------------- */
 
+/* Shape inference reads attributes; those that tensors of a device supply are looked at in copies. */
+static proa_status infer(planner *p, void *metas)
+{
+    proa_call call = {p->instr->op, p->args, 0};
+    char shadow[PROA_ARGS_MAX] __attribute__((aligned(16)));
+    if (proa__stream()->device != PROA_CPU) {
+        memcpy(shadow, p->args, call.op->args_size);
+        PROA_TRY(proa__attributes_to_host(call.op, shadow));
+        call.args = shadow;
+    }
+    return proa__infer_call(&call, metas);
+}
+
 static proa_status plan_args(planner *p, bool *done)
 {
     const proa_op *op = p->instr->op;
     char metas[PROA_METAS_MAX] __attribute__((aligned(16)));
-    proa_call call = {op, p->args, 0};
     memset(metas, 0, sizeof metas);
     bool learn = worth_knowing(p);
     PROA_TRY(proa_error());
     PROA_TRY(proa__walk_reads(op, p->args, map_read, p));
-    PROA_TRY(proa__infer_call(&call, metas));
+    PROA_TRY(infer(p, metas));
     *done = false;
     if (learn) PROA_TRY(know(p, metas, done));
     if (!*done && op->flags & PROA_OP_VIEW && op->view)

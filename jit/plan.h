@@ -139,6 +139,8 @@ static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data
     if (storage) atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
     t->storage = storage;
     t->data = data;
+    if (storage && storage->device == PROA_CPU) t->flags &= ~(uint32_t)PROA_T_DEVICE;
+    else if (storage) t->flags |= PROA_T_DEVICE;
     if (old) proa__storage_release(old);
 }
 

@@ -1,7 +1,7 @@
 /* The record of a loop's steps; see control.h. May use core. */
 #include "control.h"
 
-#include "core/internal.h"
+#include "core/device.h"
 
 typedef struct head {
     int64_t dtype, ndim, shape[PROA_MAX_DIMS];
@@ -61,10 +61,13 @@ proa_tensor *proa__steps_finish(const proa__steps *s)
     proa_tensor *t = proa__tensor_new(&meta);
     if (!t) return NULL;
     int64_t n = s->n;
-    if (s->used) memcpy(t->data, s->bytes, s->used);
-    if (n) memcpy(t->data + s->used, s->offsets, (size_t)n * sizeof n);
-    memcpy(t->data + s->used + (size_t)n * sizeof n, &n, sizeof n);
-    return t;
+    proa_tensor part = *t; /* moves along it */
+    proa_status status = proa__put(&part, s->bytes, s->used);
+    part.data += s->used;
+    if (status == PROA_OK) status = proa__put(&part, s->offsets, (size_t)n * sizeof n);
+    part.data += (size_t)n * sizeof n;
+    if (status == PROA_OK) status = proa__put(&part, &n, sizeof n);
+    return status == PROA_OK ? t : NULL;
 }
 
 void proa__steps_free(proa__steps *s)
@@ -98,7 +101,7 @@ proa_status proa__steps_get(const proa_tensor *record, int64_t i, int64_t n_vars
         for (int d = 0; d < meta.ndim; d++) meta.shape[d] = h.shape[d];
         proa_tensor *t = proa__tensor_new(&meta);
         if (!t) return proa_error();
-        if (t->numel) memcpy(t->data, from, bytes_of(t));
+        PROA_TRY(proa__put(t, from, bytes_of(t)));
         from += aligned(bytes_of(t));
         vars->at[vars->count] = t;
     }

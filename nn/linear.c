@@ -1,4 +1,5 @@
 /* Linear and embedding layers. Uses nn/layer.h. */
+#include "core/device.h"
 #include "nn/layer.h"
 
 typedef struct linear {
@@ -41,8 +42,11 @@ proa_layer *proa_embedding_layer(int64_t count, int64_t features, int64_t paddin
     /* Paddle's Embedding draws from N(0, 1) */
     e->weight = proa_layer_parameter(&e->base, "weight", PROA_SHAPE(count, features),
                                      (proa_init){.kind = PROA_INIT_NORMAL});
-    if (e->weight && padding_idx >= 0 && padding_idx < count)
-        memset(e->weight->data + padding_idx * e->weight->strides[0], 0,
-               (size_t)features * proa_dtype_size((proa_dtype)e->weight->dtype));
+    if (e->weight && padding_idx >= 0 && padding_idx < count) {
+        proa_tensor row = *e->weight; /* the padding's, for as long as it is filled */
+        row.data += padding_idx * row.strides[0];
+        row.ndim = 1, row.numel = row.shape[0] = features, row.strides[0] = row.strides[1];
+        (void)proa__fill(&row, NULL);
+    }
     return proa__layer_done(&e->base);
 }

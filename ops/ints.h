@@ -42,7 +42,12 @@ int64_t proa__meta_numel(const proa_meta *m);
 /* A stack handle on t's memory, to be narrowed and given to proa__copy. It owns nothing. */
 static inline proa_tensor proa__window(const proa_tensor *t)
 {
-    proa_tensor w = {.dtype = t->dtype, .ndim = t->ndim, .numel = t->numel, .data = t->data};
+    proa_tensor w = {.dtype = t->dtype,
+                     .ndim = t->ndim,
+                     .flags = t->flags & PROA_T_DEVICE,
+                     .numel = t->numel,
+                     .data = t->data,
+                     .storage = t->storage};
     for (int i = 0; i < t->ndim; i++) w.shape[i] = t->shape[i], w.strides[i] = t->strides[i];
     return w;
 }

@@ -189,16 +189,24 @@ PROA_API extern proa_tensor *const proa_none;
 typedef int proa_device_id;
 #define PROA_CPU 0
 
-/* "cpu", "gpu:0", …: a typed error says how to get a device that is not there. */
+/* The device that this thread makes new tensors on: "cpu", "gpu:0", …. A typed error says how to get one that
+ * is not there. An op runs where its inputs are; one without inputs here. Inputs must be on one device,
+ * except that a CPU tensor of one element counts as a number. */
 PROA_API proa_status proa_set_device(const char *name);
 PROA_API const char *proa_get_device(void);
-/* Waits for all work queued on this thread's stream; errors that happened there surface here. */
+/* Names of devices there are: index 0 is "cpu"; NULL behind the last. */
+PROA_API const char *proa_device_name(int index);
+/* The name of the device that t's memory is on; "cpu" for a variable of a program. Borrowed, static. */
+PROA_API const char *proa_device_of(const proa_tensor *t);
+/* Waits for all work queued on this thread's device; errors that happened there surface here. */
 PROA_API proa_status proa_synchronize(void);
 
 /* ---- tensors --------------------------------------------------------------------------- */
 
 /* New tensor with a copy of `data` (row-major, prod(shape) elements of dtype). */
 PROA_API proa_tensor *proa_from_data(const void *data, proa_ints shape, proa_dtype dtype);
+/* t itself if it is on that device, otherwise a new copy there. Recorded: a gradient comes back. */
+PROA_API proa_tensor *proa_to_device(proa_tensor *t, const char *device);
 /* New uninitialised tensor. */
 PROA_API proa_tensor *proa_empty(proa_ints shape, proa_dtype dtype);
 /* New tensor over foreign memory, not copied; `release(context)` runs when the last view is gone
@@ -222,7 +230,7 @@ PROA_API int64_t proa_numel(const proa_tensor *t);
 PROA_API bool proa_is_contiguous(const proa_tensor *t);
 /* True for a variable of a program: it has a shape but no data. */
 PROA_API bool proa_is_symbolic(const proa_tensor *t);
-/* Address of element 0. Borrowed; NULL for symbolic tensors. Writing through it is the caller's affair:
+/* Address of element 0. Borrowed; NULL for symbolic tensors; on a device it is no address of the host's. Writing through it is the caller's affair:
  * call proa_touch afterwards so that a recorded use of the old value is noticed. */
 PROA_API void *proa_data(const proa_tensor *t);
 PROA_API void proa_touch(proa_tensor *t);

@@ -1,6 +1,8 @@
 /* Portable kernels of creating ops. May use core only. */
 #include "core/copy.h"
+#include "core/device.h"
 #include "ops/create/range.h"
+#include "ops/ints.h"
 #include "ops/iterator.h"
 #include "ops/scalar.h"
 #include "ops_impl.h"
@@ -28,13 +30,37 @@ static proa_status fill_all(proa_tensor *out, const proa_scalar *value)
 {
     fill_job j = {.data = out->data, .item = (int64_t)proa_dtype_size((proa_dtype)out->dtype)};
     proa__scalar_to(value, (proa_dtype)out->dtype, 0, j.value);
+    if (proa__on_device(out)) return proa__fill(out, j.value);
     if (out->numel > 0) proa__parallel(out->numel, PROA_GRAIN, fill_range, &j);
     return PROA_OK;
 }
 
-PROA_KERNEL(full_cpu, full) { return fill_all(a->out, &a->fill_value); }
-PROA_KERNEL(full_like_cpu, full_like) { return fill_all(a->out, &a->fill_value); }
-PROA_KERNEL(fill_cpu, fill) { return fill_all(a->out, &a->value); }
+PROA_KERNEL_ANYWHERE(full_cpu, full) { return fill_all(a->out, &a->fill_value); }
+PROA_KERNEL_ANYWHERE(full_like_cpu, full_like) { return fill_all(a->out, &a->fill_value); }
+PROA_KERNEL_ANYWHERE(fill_cpu, fill) { return fill_all(a->out, &a->value); }
+
+/* Results of which the host computes every element go to a device as they are: `job` sees host memory. */
+typedef struct host_job {
+    char *data;
+    void *memory; /* of its own, to be copied to the device; NULL: the output's */
+    proa_tensor *out;
+    size_t bytes;
+} host_job;
+
+static proa_status host_begin(host_job *j, proa_tensor *out)
+{
+    *j = (host_job){out->data, NULL, out, (size_t)out->numel * proa_dtype_size((proa_dtype)out->dtype)};
+    if (!proa__on_device(out)) return PROA_OK;
+    j->data = j->memory = proa_scratch(j->bytes);
+    return j->memory ? PROA_OK : proa_error();
+}
+
+static proa_status host_end(host_job *j)
+{
+    proa_status status = j->memory ? proa__put(j->out, j->memory, j->bytes) : PROA_OK;
+    proa_scratch_free(j->memory);
+    return status;
+}
 
 /* ---- ranges ---- */
 
@@ -73,13 +99,15 @@ static void range_part(int64_t begin, int64_t end, void *context)
     }
 }
 
-PROA_KERNEL(arange_cpu, arange)
+PROA_KERNEL_ANYWHERE(arange_cpu, arange)
 {
     proa_number start, end, step;
     PROA_TRY(proa__number("arange", "start", &a->start, &start));
     PROA_TRY(proa__number("arange", "end", &a->end, &end));
     PROA_TRY(proa__number("arange", "step", &a->step, &step));
-    range_job j = {.data = a->out->data,
+    host_job h;
+    PROA_TRY(host_begin(&h, a->out));
+    range_job j = {.data = h.data,
                    .dtype = (proa_dtype)a->out->dtype,
                    .start = start.i,
                    .step = step.i,
@@ -88,16 +116,18 @@ PROA_KERNEL(arange_cpu, arange)
                    .delta = step.f,
                    .last = -1};
     proa__parallel(a->out->numel, PROA_GRAIN, range_part, &j);
-    return PROA_OK;
+    return host_end(&h);
 }
 
-PROA_KERNEL(linspace_cpu, linspace)
+PROA_KERNEL_ANYWHERE(linspace_cpu, linspace)
 {
     proa_number start, stop;
     PROA_TRY(proa__number("linspace", "start", &a->start, &start));
     PROA_TRY(proa__number("linspace", "stop", &a->stop, &stop));
     int64_t last = a->out->numel - 1;
-    range_job j = {.data = a->out->data,
+    host_job h;
+    PROA_TRY(host_begin(&h, a->out));
+    range_job j = {.data = h.data,
                    .dtype = (proa_dtype)a->out->dtype,
                    .first = start.f,
                    .end = stop.f,
@@ -105,23 +135,24 @@ PROA_KERNEL(linspace_cpu, linspace)
                    .last = last};
     if (last == 0) j.end = start.f;
     proa__parallel(a->out->numel, PROA_GRAIN, range_part, &j);
-    return PROA_OK;
+    return host_end(&h);
 }
 
 /* ---- diagonals and triangles ---- */
 
-PROA_KERNEL(eye_cpu, eye)
+PROA_KERNEL_ANYWHERE(eye_cpu, eye)
 {
     proa_tensor *out = a->out;
     if (out->numel <= 0) return PROA_OK;
-    size_t item = proa_dtype_size((proa_dtype)out->dtype);
     _Alignas(16) char one[16];
     proa_scalar value = {.kind = PROA_SCALAR_INT, .i = 1};
     proa__scalar_to(&value, (proa_dtype)out->dtype, 0, one);
-    memset(out->data, 0, (size_t)out->numel * item);
-    int64_t rows = out->shape[0], columns = out->shape[1], n = rows < columns ? rows : columns;
-    for (int64_t i = 0; i < n; i++) memcpy(out->data + (size_t)(i * columns + i) * item, one, item);
-    return PROA_OK;
+    proa_tensor all = proa__window(out), diagonal = all;
+    PROA_TRY(proa__fill_window(&all, NULL));
+    diagonal.ndim = 1;
+    diagonal.shape[0] = out->shape[0] < out->shape[1] ? out->shape[0] : out->shape[1];
+    diagonal.strides[0] = all.strides[0] + all.strides[1];
+    return proa__fill_window(&diagonal, one);
 }
 
 typedef struct triangle_job {
@@ -165,12 +196,14 @@ static proa_status triangle(proa_tensor *out, const proa_tensor *x, int64_t diag
 PROA_KERNEL(tril_cpu, tril) { return triangle(a->out, a->x, a->diagonal, true); }
 PROA_KERNEL(triu_cpu, triu) { return triangle(a->out, a->x, a->diagonal, false); }
 
-PROA_KERNEL(assign_value_cpu, assign_value)
+PROA_KERNEL_ANYWHERE(assign_value_cpu, assign_value)
 {
     proa_dtype d = (proa_dtype)a->out->dtype;
-    if (a->values.count) proa__convert(d, a->out->data, PROA_F64, a->values.at, a->out->numel);
-    else if (a->out->numel) proa__convert(d, a->out->data, PROA_I64, a->int_values.at, a->out->numel);
-    return PROA_OK;
+    host_job h;
+    PROA_TRY(host_begin(&h, a->out));
+    if (a->values.count) proa__convert(d, h.data, PROA_F64, a->values.at, a->out->numel);
+    else if (a->out->numel) proa__convert(d, h.data, PROA_I64, a->int_values.at, a->out->numel);
+    return host_end(&h);
 }
 
 /* ---- places of triangles ---- */
@@ -178,6 +211,8 @@ PROA_KERNEL(assign_value_cpu, assign_value)
 /* Row by row: the columns up to the diagonal (lower), or from it on. */
 static proa_status list_triangle(proa_tensor *out, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
+    host_job h;
+    PROA_TRY(host_begin(&h, out));
     int64_t n = out->shape[1], k = 0;
     if (offset < -rows) offset = -rows;
     if (offset > columns) offset = columns;
@@ -187,19 +222,19 @@ static proa_status list_triangle(proa_tensor *out, int64_t rows, int64_t columns
         for (int64_t j = from; j < to; j++, k++) {
             int64_t pair[2] = {i, j};
             for (int p = 0; p < 2; p++)
-                if (out->dtype == PROA_I32) ((int32_t *)(void *)out->data)[p * n + k] = (int32_t)pair[p];
-                else ((int64_t *)(void *)out->data)[p * n + k] = pair[p];
+                if (out->dtype == PROA_I32) ((int32_t *)(void *)h.data)[p * n + k] = (int32_t)pair[p];
+                else ((int64_t *)(void *)h.data)[p * n + k] = pair[p];
         }
     }
-    return PROA_OK;
+    return host_end(&h);
 }
 
-PROA_KERNEL(tril_indices_cpu, tril_indices)
+PROA_KERNEL_ANYWHERE(tril_indices_cpu, tril_indices)
 {
     return list_triangle(a->out, a->rows, a->cols, a->offset, true);
 }
 
-PROA_KERNEL(triu_indices_cpu, triu_indices)
+PROA_KERNEL_ANYWHERE(triu_indices_cpu, triu_indices)
 {
     return list_triangle(a->out, a->rows, a->cols, a->offset, false);
 }

@@ -182,4 +182,4 @@ PROA_KERNEL(cast_cpu, cast)
     return proa__map_run(&map);
 }
 
-PROA_KERNEL(assign_cpu, assign) { return proa__copy(a->out, a->x); }
+PROA_KERNEL_ANYWHERE(assign_cpu, assign) { return proa__copy(a->out, a->x); }

@@ -315,7 +315,7 @@ PROA_KERNEL(masked_fill_cpu, masked_fill)
 
 proa_status proa__set_value_places(const proa_set_value_args *a, proa_cut *c, proa_meta *m);
 
-PROA_KERNEL(set_value_cpu, set_value)
+PROA_KERNEL_ANYWHERE(set_value_cpu, set_value)
 {
     proa_cut c;
     proa_meta places;

@@ -13,18 +13,18 @@ static proa_status reshaped_copy(const proa_tensor *x, const proa_tensor *out)
     proa_tensor src = proa__window(x), dst = proa__window(x);
     if (!proa__row_major(x->shape, x->ndim, proa_dtype_size((proa_dtype)x->dtype), strides, &numel))
         return proa_error();
-    dst.data = out->data;
+    dst.data = out->data, dst.storage = out->storage;
     for (int i = 0; i < x->ndim; i++) dst.strides[i] = strides[i];
     return proa__copy_window(&dst, &src);
 }
 
-PROA_KERNEL(reshape_cpu, reshape) { return reshaped_copy(a->x, a->out); }
-PROA_KERNEL(share_data_cpu, share_data) { return reshaped_copy(a->x, a->out); }
-PROA_KERNEL(squeeze_cpu, squeeze) { return reshaped_copy(a->x, a->out); }
-PROA_KERNEL(unsqueeze_cpu, unsqueeze) { return reshaped_copy(a->x, a->out); }
-PROA_KERNEL(flatten_cpu, flatten) { return reshaped_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(reshape_cpu, reshape) { return reshaped_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(share_data_cpu, share_data) { return reshaped_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(squeeze_cpu, squeeze) { return reshaped_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(unsqueeze_cpu, unsqueeze) { return reshaped_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(flatten_cpu, flatten) { return reshaped_copy(a->x, a->out); }
 
-PROA_KERNEL(transpose_cpu, transpose)
+PROA_KERNEL_ANYWHERE(transpose_cpu, transpose)
 {
     proa_tensor src = proa__window(a->x), dst = proa__window(a->out);
     for (int i = 0; i < src.ndim; i++) {
@@ -42,9 +42,9 @@ static proa_status expanded_copy(const proa_tensor *x, const proa_tensor *out)
     return proa__copy_window(&dst, &src);
 }
 
-PROA_KERNEL(expand_cpu, expand) { return expanded_copy(a->x, a->out); }
-PROA_KERNEL(broadcast_to_cpu, broadcast_to) { return expanded_copy(a->x, a->out); }
-PROA_KERNEL(expand_as_cpu, expand_as) { return expanded_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(expand_cpu, expand) { return expanded_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(broadcast_to_cpu, broadcast_to) { return expanded_copy(a->x, a->out); }
+PROA_KERNEL_ANYWHERE(expand_as_cpu, expand_as) { return expanded_copy(a->x, a->out); }
 
 /* ---- slices ----------------------------------------------------------------------------- */
 
@@ -57,10 +57,13 @@ static proa_status cut_copy(const proa_cut_spec *s, const proa_tensor *x, const 
     return proa__copy_window(&dst, &src);
 }
 
-PROA_KERNEL(slice_cpu, slice) { return cut_copy(&SLICE_SPEC(a), a->input, a->out); }
-PROA_KERNEL(strided_slice_cpu, strided_slice) { return cut_copy(&STRIDED_SLICE_SPEC(a), a->x, a->out); }
+PROA_KERNEL_ANYWHERE(slice_cpu, slice) { return cut_copy(&SLICE_SPEC(a), a->input, a->out); }
+PROA_KERNEL_ANYWHERE(strided_slice_cpu, strided_slice)
+{
+    return cut_copy(&STRIDED_SLICE_SPEC(a), a->x, a->out);
+}
 
-PROA_KERNEL(strided_slice_grad_cpu, strided_slice_grad)
+PROA_KERNEL_ANYWHERE(strided_slice_grad_cpu, strided_slice_grad)
 {
     proa_cut c;
     proa_tensor all = proa__window(a->d_x), src = proa__window(a->d_out);
@@ -75,7 +78,8 @@ static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const pr
                           int64_t offset)
 {
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
-    proa_tensor w = {.dtype = t->dtype, .ndim = (int8_t)shape->count, .data = t->data};
+    proa_tensor w = proa__window(t);
+    w.ndim = (int8_t)shape->count;
     bool empty = t->numel == 0;
     for (int i = 0; i < w.ndim; i++) empty |= shape->at[i] == 0;
     if (!empty) w.data += offset * item;
@@ -86,7 +90,7 @@ static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const pr
     return w;
 }
 
-PROA_KERNEL(as_strided_cpu, as_strided)
+PROA_KERNEL_ANYWHERE(as_strided_cpu, as_strided)
 {
     proa_tensor src = places(a->x, &a->shape, &a->stride, a->offset), dst = proa__window(a->out);
     return proa__copy_window(&dst, &src);
@@ -106,7 +110,7 @@ PROA_KERNEL(as_strided_grad_cpu, as_strided_grad)
     return accumulate_end(&acc);
 }
 
-PROA_KERNEL(set_strided_cpu, set_strided)
+PROA_KERNEL_ANYWHERE(set_strided_cpu, set_strided)
 {
     PROA_TRY(proa__copy(a->out, a->x));
     proa_tensor dst = places(a->out, &a->shape, &a->strides, a->offset), src = proa__window(a->value);
@@ -116,7 +120,7 @@ PROA_KERNEL(set_strided_cpu, set_strided)
 
 /* ---- joining and parting ---------------------------------------------------------------- */
 
-PROA_KERNEL(concat_cpu, concat)
+PROA_KERNEL_ANYWHERE(concat_cpu, concat)
 {
     int axis;
     int64_t at = 0, value;
@@ -131,7 +135,7 @@ PROA_KERNEL(concat_cpu, concat)
     return PROA_OK;
 }
 
-PROA_KERNEL(split_cpu, split)
+PROA_KERNEL_ANYWHERE(split_cpu, split)
 {
     int axis;
     int64_t at = 0, value;
@@ -156,7 +160,7 @@ static proa_tensor entry(const proa_tensor *t, int axis, int64_t k)
     return w;
 }
 
-PROA_KERNEL(stack_cpu, stack)
+PROA_KERNEL_ANYWHERE(stack_cpu, stack)
 {
     int axis;
     PROA_TRY(proa__axis("stack", "axis", a->axis, a->out->ndim, &axis));
@@ -178,5 +182,5 @@ static proa_status part(const char *who, const proa_tensor *x, int64_t axis, con
     return PROA_OK;
 }
 
-PROA_KERNEL(unstack_cpu, unstack) { return part("unstack", a->x, a->axis, &a->out); }
-PROA_KERNEL(unbind_cpu, unbind) { return part("unbind", a->input, a->axis, &a->out); }
+PROA_KERNEL_ANYWHERE(unstack_cpu, unstack) { return part("unstack", a->x, a->axis, &a->out); }
+PROA_KERNEL_ANYWHERE(unbind_cpu, unbind) { return part("unbind", a->input, a->axis, &a->out); }

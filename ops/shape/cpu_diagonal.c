@@ -5,7 +5,7 @@
 #include "ops/shape/slice.h"
 #include "ops_impl.h"
 
-PROA_KERNEL(diag_cpu, diag)
+PROA_KERNEL_ANYWHERE(diag_cpu, diag)
 {
     shape_diagonal d;
     proa_tensor src = proa__window(a->x), dst = proa__window(a->out);
@@ -23,7 +23,7 @@ PROA_KERNEL(diag_cpu, diag)
     return proa__copy_window(&dst, &src);
 }
 
-PROA_KERNEL(diagonal_cpu, diagonal)
+PROA_KERNEL_ANYWHERE(diagonal_cpu, diagonal)
 {
     shape_diagonal d;
     PROA_TRY(proa__diagonal("diagonal", a->x->ndim, a->x->shape, a->offset, a->axis1, a->axis2, &d));
@@ -44,12 +44,12 @@ static proa_status put_diagonal(const char *who, proa_tensor *out, const proa_te
     return proa__copy_window(&dst, &src);
 }
 
-PROA_KERNEL(diagonal_grad_cpu, diagonal_grad)
+PROA_KERNEL_ANYWHERE(diagonal_grad_cpu, diagonal_grad)
 {
     return put_diagonal("diagonal_grad", a->d_x, a->d_out, a->offset, a->axis1, a->axis2);
 }
 
-PROA_KERNEL(diag_embed_cpu, diag_embed)
+PROA_KERNEL_ANYWHERE(diag_embed_cpu, diag_embed)
 {
     return put_diagonal("diag_embed", a->out, a->input, a->offset, a->dim1, a->dim2);
 }
@@ -124,9 +124,12 @@ PROA_KERNEL(fill_diagonal_cpu, fill_diagonal)
     return PROA_OK;
 }
 
-PROA_KERNEL(view_dtype_cpu, view_dtype)
+PROA_KERNEL_ANYWHERE(view_dtype_cpu, view_dtype)
 {
-    size_t bytes = (size_t)a->out->numel * proa_dtype_size((proa_dtype)a->out->dtype);
-    if (bytes) memcpy(a->out->data, a->x->data, bytes);
-    return PROA_OK;
+    proa_tensor dst = proa__window(a->out), src = proa__window(a->x); /* both contiguous: bytes */
+    dst.dtype = src.dtype = PROA_U8;
+    dst.ndim = src.ndim = 1;
+    dst.shape[0] = src.shape[0] = a->out->numel * (int64_t)proa_dtype_size((proa_dtype)a->out->dtype);
+    dst.strides[0] = src.strides[0] = 1;
+    return proa__copy_window(&dst, &src);
 }

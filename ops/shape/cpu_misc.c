@@ -1,30 +1,28 @@
 /* Kernels of shape, size, tile, flip, roll, one_hot and meshgrid. May use core and ops headers. */
 #include "core/copy.h"
+#include "core/device.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/tile.h"
 #include "ops_impl.h"
 
-PROA_KERNEL(shape_cpu, shape)
+PROA_KERNEL_ANYWHERE(shape_cpu, shape)
 {
+    int32_t dims[PROA_MAX_DIMS];
     for (int i = 0; i < a->input->ndim; i++) {
         if (a->input->shape[i] > INT32_MAX)
             return OP_FAIL("shape", OVERFLOW, "input", "is %s; its dims do not fit int32",
                            proa__tensor_text(a->input));
-        ((int32_t *)(void *)a->out->data)[i] = (int32_t)a->input->shape[i];
+        dims[i] = (int32_t)a->input->shape[i];
     }
-    return PROA_OK;
+    return proa__put(a->out, dims, (size_t)a->input->ndim * sizeof *dims);
 }
 
-PROA_KERNEL(size_cpu, size)
-{
-    *(int64_t *)(void *)a->out->data = a->x->numel;
-    return PROA_OK;
-}
+PROA_KERNEL_ANYWHERE(size_cpu, size) { return proa__put(a->out, &a->x->numel, sizeof a->x->numel); }
 
 /* ---- tile ------------------------------------------------------------------------------- */
 
 /* x goes into the first corner of out; then, from the last axis up, what is there is doubled along it. */
-PROA_KERNEL(tile_cpu, tile)
+PROA_KERNEL_ANYWHERE(tile_cpu, tile)
 {
     proa_tile t;
     PROA_TRY(proa__tile_plan("tile", a->x->ndim, a->x->shape, &a->repeat_times, &t));
@@ -71,7 +69,7 @@ PROA_KERNEL(tile_grad_cpu, tile_grad)
 
 /* ---- flip, roll ------------------------------------------------------------------------- */
 
-PROA_KERNEL(flip_cpu, flip)
+PROA_KERNEL_ANYWHERE(flip_cpu, flip)
 {
     int axes[PROA_MAX_DIMS], n;
     proa_tensor src = proa__window(a->x), dst = proa__window(a->out);
@@ -102,7 +100,7 @@ static proa_status roll_from(const proa_tensor *dst, const proa_tensor *src, con
 
 static int64_t wrapped(int64_t shift, int64_t n) { return (shift % n + n) % n; }
 
-PROA_KERNEL(roll_cpu, roll)
+PROA_KERNEL_ANYWHERE(roll_cpu, roll)
 {
     int64_t shift[PROA_MAX_DIMS] = {0};
     if (a->x->numel == 0) return PROA_OK;
@@ -120,10 +118,10 @@ PROA_KERNEL(roll_cpu, roll)
     proa_tensor *flat = proa__contiguous(a->x);
     if (!flat) return proa_error();
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)flat->dtype);
-    proa_tensor src = {
-        .dtype = flat->dtype, .ndim = 1, .data = flat->data, .shape = {flat->numel}, .strides = {item}};
+    proa_tensor src = proa__window(flat);
+    src.ndim = 1, src.shape[0] = flat->numel, src.strides[0] = item;
     proa_tensor dst = src;
-    dst.data = a->out->data;
+    dst.data = a->out->data, dst.storage = a->out->storage;
     shift[0] = wrapped(proa__ints_at(&a->shifts, 0), flat->numel);
     PROA_TRY(roll_from(&dst, &src, shift, 0));
     if (flat != a->x) proa_drop(flat);
@@ -173,12 +171,12 @@ PROA_KERNEL(one_hot_cpu, one_hot)
     return PROA_OK;
 }
 
-PROA_KERNEL(meshgrid_cpu, meshgrid)
+PROA_KERNEL_ANYWHERE(meshgrid_cpu, meshgrid)
 {
     for (int64_t k = 0; k < a->out.count; k++) {
         const proa_tensor *x = a->inputs.at[k];
         proa_tensor dst = proa__window(a->out.at[k]), src = dst;
-        src.data = x->data;
+        src.data = x->data, src.storage = x->storage;
         for (int i = 0; i < src.ndim; i++) src.strides[i] = i == k && x->ndim ? x->strides[0] : 0;
         PROA_TRY(proa__copy_window(&dst, &src));
     }

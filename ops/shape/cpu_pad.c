@@ -29,7 +29,7 @@ static proa_status pad_constant(const proa_pad_plan *p, const proa_tensor *x, co
     return proa__copy_window(&dst, &src);
 }
 
-PROA_KERNEL(pad_cpu, pad)
+PROA_KERNEL_ANYWHERE(pad_cpu, pad)
 {
     proa_pad_plan p;
     PROA_TRY(proa__pad_plan("pad", a->x->ndim, &a->paddings, &p));

@@ -2,6 +2,7 @@
 #include "ops/ints.h"
 
 #include "core/copy.h"
+#include "core/device.h"
 
 #include <proa/ops.h>
 
@@ -152,24 +153,8 @@ proa_status proa__copy_window(proa_tensor *dst, proa_tensor *src)
     return proa__copy(dst, src);
 }
 
-static void zero_range(int64_t begin, int64_t end, void *context)
-{
-    memset((char *)context + begin, 0, (size_t)(end - begin));
-}
-
 proa_status proa__fill_window(proa_tensor *dst, const void *value)
 {
-    static const char zero[16] = {0};
     proa__tensor_refresh(dst);
-    if (!value && !(dst->flags & PROA_T_STRIDED)) {
-        proa__parallel(dst->numel * (int64_t)proa_dtype_size((proa_dtype)dst->dtype), 1 << 20, zero_range,
-                       dst->data);
-        return PROA_OK;
-    }
-    char one[16];
-    memcpy(one, value ? value : zero, proa_dtype_size((proa_dtype)dst->dtype));
-    proa_tensor src = proa__window(dst);
-    src.data = one;
-    for (int i = 0; i < src.ndim; i++) src.strides[i] = 0;
-    return proa__copy_window(dst, &src);
+    return proa__fill(dst, value);
 }

@@ -41,17 +41,17 @@ static proa_status pixels(proa_tensor *to, proa_tensor *from, int64_t r, proa_da
     return widen ? proa__copy_window(&wide_view, &deep_view) : proa__copy_window(&deep_view, &wide_view);
 }
 
-PROA_KERNEL(pixel_shuffle_cpu, pixel_shuffle)
+PROA_KERNEL_ANYWHERE(pixel_shuffle_cpu, pixel_shuffle)
 {
     return pixels(a->out, a->x, a->upscale_factor, a->data_format, true);
 }
 
-PROA_KERNEL(pixel_unshuffle_cpu, pixel_unshuffle)
+PROA_KERNEL_ANYWHERE(pixel_unshuffle_cpu, pixel_unshuffle)
 {
     return pixels(a->out, a->x, a->downscale_factor, a->data_format, false);
 }
 
-PROA_KERNEL(channel_shuffle_cpu, channel_shuffle)
+PROA_KERNEL_ANYWHERE(channel_shuffle_cpu, channel_shuffle)
 {
     const proa_tensor *x = a->x;
     int channels = proa__channels_last(a->data_format) ? 3 : 1;
@@ -96,12 +96,12 @@ static proa_status shift_all(proa_tensor *out, proa_tensor *x, int64_t segments,
     return shift(out, x, segments, channels, second, c, 0);
 }
 
-PROA_KERNEL(temporal_shift_cpu, temporal_shift)
+PROA_KERNEL_ANYWHERE(temporal_shift_cpu, temporal_shift)
 {
     return shift_all(a->out, a->x, a->seg_num, a->shift_ratio, a->data_format, 1);
 }
 
-PROA_KERNEL(temporal_shift_grad_cpu, temporal_shift_grad)
+PROA_KERNEL_ANYWHERE(temporal_shift_grad_cpu, temporal_shift_grad)
 {
     return shift_all(a->d_x, a->d_out, a->seg_num, a->shift_ratio, a->data_format, -1);
 }

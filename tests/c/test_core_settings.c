@@ -1,4 +1,5 @@
 /* Errors, flags, devices, groups, threads and the random generator: a thread's state and settings. */
+#include "core/device.h"
 #include "core/internal.h"
 #include "core/philox.h"
 #include "core/tensor.h"
@@ -148,19 +149,42 @@ END_TEST
 
 static char heap[4][4096]; /* of a device whose memory only its own functions may touch */
 static int taken;
-static void *toy_alloc(size_t bytes) { return bytes <= 4096 && taken < 4 ? heap[taken++] : NULL; }
-static void toy_free(void *p, size_t bytes)
+static void *toy_alloc(void *context, size_t bytes)
 {
-    (void)bytes;
+    (void)context;
+    return bytes <= 4096 && taken < 4 ? heap[taken++] : NULL;
+}
+static void toy_free(void *context, void *p, size_t bytes)
+{
+    (void)context, (void)bytes;
     taken -= p != NULL;
 }
-static proa_status toy_copy(void *to, const void *from, size_t bytes, proa_stream *s)
+static proa_status toy_copy(void *context, void *to, const void *from, size_t bytes)
 {
-    (void)s;
-    memcpy(to, from, bytes);
+    (void)context;
+    memmove(to, from, bytes);
     return PROA_OK;
 }
-static proa_status toy_wait(proa_stream *s) { return s->device == 1 ? PROA_OK : PROA_ERR_INTERNAL; }
+static proa_status toy_strided(void *context, const proa_strided_copy *c)
+{
+    int64_t at[PROA_MAX_DIMS] = {0};
+    (void)context;
+    for (;;) {
+        int64_t to = 0, from = 0;
+        for (int i = 0; i < c->ndim; i++) to += at[i] * c->to[i], from += at[i] * c->from[i];
+        memcpy(c->dst + to, c->src + from, c->item);
+        int d = c->ndim - 1;
+        while (d >= 0 && ++at[d] == c->shape[d]) at[d--] = 0;
+        if (d < 0) return PROA_OK;
+    }
+}
+static proa_status toy_fill(void *context, void *to, const void *value, size_t item, int64_t count)
+{
+    (void)context;
+    for (int64_t i = 0; i < count; i++) memcpy((char *)to + (size_t)i * item, value, item);
+    return PROA_OK;
+}
+static proa_status toy_wait(void *context) { return context == heap ? PROA_OK : PROA_ERR_INTERNAL; }
 
 START_TEST(devices)
 {
@@ -171,9 +195,18 @@ START_TEST(devices)
     expect(PROA_ERR_UNAVAILABLE, "only cpu");
     proa_set_device(NULL);
     expect(PROA_ERR_INVALID_ARGUMENT, "NULL");
-    static const proa_device_ops toy = {"toy:0", toy_alloc, toy_free, toy_copy, toy_copy, toy_wait};
-    ck_assert_int_eq(proa__device_add(&toy), 1);
-    ck_assert_int_eq(proa__device_add(&toy), -1);
+    static const proa_device_table toy = {.name = "toy:0",
+                                          .context = heap,
+                                          .alloc = toy_alloc,
+                                          .free = toy_free,
+                                          .copy_in = toy_copy,
+                                          .copy_out = toy_copy,
+                                          .copy = toy_copy,
+                                          .copy_strided = toy_strided,
+                                          .fill = toy_fill,
+                                          .synchronize = toy_wait};
+    ck_assert_int_eq(proa_add_device(&toy), 1);
+    ck_assert_int_eq(proa_add_device(&toy), -1);
     expect(PROA_ERR_INVALID_ARGUMENT, "already");
     ck_assert_int_eq(proa_set_device("toy"), PROA_OK);
     ck_assert_str_eq(proa_get_device(), "toy:0");

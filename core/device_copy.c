@@ -1,0 +1,134 @@
+/* Copies and fills where one side or both are a device's memory, in terms of what every device has. Uses the
+ * device table and copy.c for the host's part. */
+#include "core/copy.h"
+#include "core/device.h"
+#include "core/thread.h"
+
+static size_t item_of(const proa_tensor *t) { return proa_dtype_size((proa_dtype)t->dtype); }
+
+/* A contiguous handle of t's shape that owns nothing, on host memory or (storage) on a device's. */
+static proa_tensor flat_like(const proa_tensor *t, char *data, proa_storage *storage)
+{
+    proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
+    int64_t numel;
+    h.data = data;
+    h.storage = storage;
+    h.flags = storage ? PROA_T_DEVICE : 0;
+    memcpy(h.shape, t->shape, (size_t)t->ndim * sizeof *h.shape);
+    (void)proa__row_major(h.shape, h.ndim, item_of(t), h.strides, &numel);
+    return h;
+}
+
+static proa_status copy_same_device(const proa_device_table *d, const proa_tensor *dst,
+                                    const proa_tensor *src)
+{
+    size_t item = item_of(dst);
+    if (!((dst->flags | src->flags) & PROA_T_STRIDED))
+        return d->copy(d->context, dst->data, src->data, (size_t)dst->numel * item);
+    proa_strided_copy c;
+    proa__copy_describe(&c, dst, src);
+    return d->copy_strided(d->context, &c);
+}
+
+/* Contiguous host memory for t's elements, handed to `then`, and freed. */
+static proa_status through_host(proa_tensor *dst, const proa_tensor *src)
+{
+    size_t bytes = (size_t)src->numel * item_of(src);
+    char *memory = proa__alloc(bytes);
+    if (!memory) return proa_error();
+    proa_tensor host = flat_like(src, memory, NULL);
+    proa_status status = proa__copy(&host, src);
+    if (status == PROA_OK) status = proa__copy(dst, &host);
+    proa__free(memory);
+    return status;
+}
+
+/* dst or src is strided memory of a device, the other side the host's: a contiguous copy on the device stands
+ * between. */
+static proa_status through_device(proa_tensor *dst, const proa_tensor *src, bool in)
+{
+    const proa_tensor *there = in ? dst : src;
+    proa_storage *storage = proa__storage_new((size_t)there->numel * item_of(there), proa__device_id(there));
+    if (!storage) return proa_error();
+    proa_tensor flat = flat_like(there, storage->data, storage);
+    proa_status status = proa__copy(&flat, src);
+    if (status == PROA_OK) status = proa__copy(dst, &flat);
+    proa__storage_release(storage);
+    return status;
+}
+
+proa_status proa__copy_devices(proa_tensor *dst, const proa_tensor *src)
+{
+    int to = proa__device_id(dst), from = proa__device_id(src);
+    if (to == from) return copy_same_device(proa__device(to), dst, src);
+    if (to != PROA_CPU && from != PROA_CPU) return through_host(dst, src);
+    bool in = to != PROA_CPU;
+    const proa_device_table *d = proa__device(in ? to : from);
+    if ((in ? dst : src)->flags & PROA_T_STRIDED) return through_device(dst, src, in);
+    if ((in ? src : dst)->flags & PROA_T_STRIDED) return through_host(dst, src);
+    size_t bytes = (size_t)src->numel * item_of(src);
+    return in ? d->copy_in(d->context, dst->data, src->data, bytes)
+              : d->copy_out(d->context, dst->data, src->data, bytes);
+}
+
+static void zero_range(int64_t begin, int64_t end, void *context)
+{
+    memset((char *)context + begin, 0, (size_t)(end - begin));
+}
+
+/* One element repeated over dst's shape. */
+static proa_status spread(proa_tensor *dst, char *one, proa_storage *storage)
+{
+    proa_tensor src = flat_like(dst, one, storage);
+    for (int i = 0; i < src.ndim; i++) src.strides[i] = 0;
+    src.flags |= PROA_T_STRIDED;
+    return proa__copy(dst, &src);
+}
+
+proa_status proa__fill(proa_tensor *dst, const void *value)
+{
+    static const char zero[16] = {0};
+    size_t item = item_of(dst);
+    char one[16];
+    if (dst->numel <= 0) return PROA_OK;
+    memcpy(one, value ? value : zero, item);
+    bool strided = dst->flags & PROA_T_STRIDED;
+    if (!proa__on_device(dst)) {
+        if (value || strided) return spread(dst, one, NULL);
+        proa__parallel(dst->numel * (int64_t)item, 1 << 20, zero_range, dst->data);
+        return PROA_OK;
+    }
+    int id = proa__device_id(dst);
+    const proa_device_table *d = proa__device(id);
+    if (!strided) return d->fill(d->context, dst->data, one, item, dst->numel);
+    proa_storage *storage = proa__storage_new(item, id);
+    if (!storage) return proa_error();
+    proa_status status = d->fill(d->context, storage->data, one, item, 1);
+    if (status == PROA_OK) status = spread(dst, storage->data, storage);
+    proa__storage_release(storage);
+    return status;
+}
+
+proa_status proa__put(proa_tensor *t, const void *from, size_t bytes)
+{
+    if (bytes == 0) return PROA_OK;
+    if (!proa__on_device(t)) {
+        memcpy(t->data, from, bytes);
+        return PROA_OK;
+    }
+    const proa_device_table *d = proa__device(proa__device_id(t));
+    return d->copy_in(d->context, t->data, from, bytes);
+}
+
+proa_tensor *proa__copy_to(proa_tensor *t, int device)
+{
+    if (proa__device_id(t) == device) return proa__contiguous(t);
+    proa_meta meta = proa_meta_of(t);
+    int was = proa__device_use(device);
+    proa_tensor *copy = proa__tensor_new(&meta);
+    proa__device_use(was);
+    if (!copy) return NULL;
+    if (proa__copy(copy, t) == PROA_OK) return copy;
+    proa_drop(copy);
+    return NULL;
+}

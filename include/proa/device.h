@@ -1,0 +1,120 @@
+/* What a device plug-in brings and gets: the table of one device, the host's functions, the entry point.
+ * docs/add-a-device.md explains it; needs proa/op.h. A plug-in links nothing of Proa: all it may call is in
+ * proa_host_api, all it is asked to do is in proa_device_table and in its kernels. */
+#ifndef PROA_DEVICE_H
+#define PROA_DEVICE_H
+
+#include <proa/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Counts changes of the structs below. */
+#define PROA_DEVICE_ABI 1
+
+/* Elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device: dims outermost first, strides
+ * in bytes and of any sign, 0 in `from` where one element is repeated. No overlap. ndim is at least 1. */
+typedef struct proa_strided_copy {
+    char *dst;
+    const char *src;
+    size_t item;
+    int ndim;
+    int64_t shape[PROA_MAX_DIMS], to[PROA_MAX_DIMS], from[PROA_MAX_DIMS];
+} proa_strided_copy;
+
+typedef struct proa_device_memory {
+    int64_t live_bytes, peak_bytes, cached_bytes; /* as in proa_memory_stats */
+    int64_t total_bytes;                          /* of the device; 0: unknown */
+} proa_device_memory;
+
+/* One device. Functions get `context` as it stands here; any thread may call them. Those that return a status
+ * may be asynchronous as far as noted; an error that shows up later is returned by the next function that
+ * waits (copy_out, synchronize). They report errors through proa_host_api.fail. */
+typedef struct proa_device_table {
+    const char *name; /* "gpu:0": the kind, a colon, the number */
+    void *context;
+    /* Memory of the device, aligned to 64 bytes at least; NULL when there is none. Pointers to it are opaque
+     * to the host, except that it adds offsets to them. */
+    void *(*alloc)(void *context, size_t bytes);
+    void (*free)(void *context, void *p, size_t bytes);
+    /* Host to device; on return `from` may be overwritten. */
+    proa_status (*copy_in)(void *context, void *to, const void *from, size_t bytes);
+    /* Device to host; done on return. */
+    proa_status (*copy_out)(void *context, void *to, const void *from, size_t bytes);
+    /* The three kernels that every device has. */
+    proa_status (*copy)(void *context, void *to, const void *from, size_t bytes);
+    proa_status (*copy_strided)(void *context, const proa_strided_copy *copy);
+    /* `count` times the element `value` (host memory, item bytes) one after another. */
+    proa_status (*fill)(void *context, void *to, const void *value, size_t item, int64_t count);
+    /* Waits for all that was asked before. */
+    proa_status (*synchronize)(void *context);
+    /* Kernels by the op's id: NULL-terminated lists, best first, or NULL. kernel_ops entries. */
+    const proa_kernel *const *const *kernels;
+    uint32_t kernel_ops;
+    /* Optional from here. */
+    void (*begin)(void *context, const proa_op *op); /* the op whose kernel runs next; NULL: none */
+    void (*memory)(void *context, proa_device_memory *to, bool reset_peak);
+    void (*trim)(void *context);                                      /* gives cached memory back */
+    const char *(*describe)(void *context);                           /* one line: model, memory, versions */
+    int (*property)(void *context, const char *name, int64_t *value); /* by name; 0: no such property */
+} proa_device_table;
+
+/* A tensor as a kernel of a plug-in sees it. */
+typedef struct proa_tensor_facts {
+    void *data; /* element 0 */
+    proa_dtype dtype;
+    int ndim;
+    int64_t numel;
+    const int64_t *shape, *strides; /* strides in bytes */
+} proa_tensor_facts;
+
+/* What the library gives to a plug-in. */
+typedef struct proa_host_api {
+    uint32_t abi; /* PROA_DEVICE_ABI of the library */
+    const char *table_hash;
+    const proa_op *const *ops; /* by id */
+    uint32_t n_ops;
+    /* Sets the thread's error to a text; returns the code that now stands. */
+    proa_status (*fail)(proa_status code, const char *text);
+    proa_status (*error)(void);
+    const char *(*flag)(const char *name); /* NULL: no such flag (an error is set) */
+    /* Host memory, counted and cached by the library. */
+    void *(*alloc)(size_t bytes);
+    void (*free)(void *p);
+    void (*facts)(const proa_tensor *t, proa_tensor_facts *to);
+    const char *(*text)(const proa_tensor *t); /* "float32[2, 3]", for messages */
+    const char *(*shape_text)(const int64_t *shape, int ndim);
+    /* A tensor on the device of the op that runs; ends with the call's scope. */
+    proa_tensor *(*tensor_new)(const proa_meta *meta);
+    proa_tensor *(*output_resize)(void *args, const proa_op *op, int index, const proa_meta *meta);
+    /* Philox blocks of the thread's generator: as many are taken for a call as the CPU's kernel takes. */
+    proa_rng_state (*rng_reserve)(uint64_t blocks);
+} proa_host_api;
+
+typedef struct proa_plugin {
+    uint32_t abi;           /* PROA_DEVICE_ABI that it was built with */
+    const char *table_hash; /* PROA_TABLE_HASH that it was built with */
+    const proa_device_table *devices;
+    int n_devices;
+    const char *why_none; /* n_devices is 0: the reason, for people */
+} proa_plugin;
+
+/* The one symbol that a plug-in exports. Borrowed: the plug-in is never unloaded. */
+#define PROA_PLUGIN_ENTRY "proa_plugin_entry"
+typedef const proa_plugin *(*proa_plugin_entry_fn)(const proa_host_api *host);
+
+/* Loads a plug-in (a file, or a name that the loader finds) and adds its devices; once per file. Returns how
+ * many devices it brought; -1 and an error if it cannot be loaded, was built against another Proa, or has
+ * no device here. */
+PROA_API int proa_load_devices(const char *path);
+/* Adds one device; its struct must live as long as the process. Returns its id; -1 and an error. */
+PROA_API int proa_add_device(const proa_device_table *table);
+/* The table of a device by name ("gpu" is "gpu:0"), loading the plug-in that is known to have such; NULL and
+ * UNAVAILABLE if there is none. */
+PROA_API const proa_device_table *proa_find_device(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
