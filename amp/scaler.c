@@ -54,6 +54,20 @@ void proa_scaler_free(proa_scaler *s)
     proa__free(s);
 }
 
+/* The state goes to the device that the gradients are on. */
+static proa_status follow(proa_scaler *s, const proa_tensor *grad)
+{
+    proa_tensor **state[] = {&s->scale, &s->good, &s->bad};
+    for (size_t i = 0; i < sizeof state / sizeof *state; i++) {
+        proa_tensor *there = proa_to_device(*state[i], proa_device_of(grad));
+        if (!there) return proa_error();
+        if (there == *state[i]) continue;
+        proa_release(*state[i]);
+        *state[i] = proa_keep(there);
+    }
+    return PROA_OK;
+}
+
 proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss)
 {
     if (proa_error()) return NULL;
@@ -88,6 +102,7 @@ proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt)
     PROA_TRY(gradients(opt, &grads));
     s->skipped = false;
     if (grads.count == 0) return PROA_OK;
+    PROA_TRY(follow(s, grads.at[0]));
     proa_tensor *found = proa_check_finite_and_unscale(grads, s->scale);
     if (!found) return proa_error();
     s->skipped = proa_item(found) != 0;

@@ -23,6 +23,10 @@ if(PROA_BUILD_TESTS)
     foreach(file IN LISTS smoke)
         get_filename_component(name "${file}" NAME_WE)
         proa_program(test_${name} "${file}" tests proa_static)
+        # On the example device: ops that it has no kernel for go through the CPU.
+        add_test(NAME ${name}_example_device COMMAND test_${name} example:0)
+        set_tests_properties(${name}_example_device PROPERTIES LABELS smoke ENVIRONMENT
+            "FLAGS_device_plugins=$<TARGET_FILE:proa_example>;FLAGS_device_fallback=1")
         # Once at each CPU level: a level above this CPU's runs at this CPU's.
         foreach(level RANGE 2)
             add_test(NAME ${name}_level${level} COMMAND test_${name})
@@ -51,6 +55,10 @@ if(PROA_BUILD_TESTS)
             endif()
             if(PROA_SUBUNIT_LIBRARY)
                 target_link_libraries(${name} PRIVATE "${PROA_SUBUNIT_LIBRARY}")
+            endif()
+            if(name MATCHES "device")
+                target_compile_definitions(${name} PRIVATE PROA_TEST_DEVICES="${PROJECT_BINARY_DIR}/devices")
+                add_dependencies(${name} proa_example)
             endif()
             add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
             set_tests_properties(${name} PROPERTIES LABELS c

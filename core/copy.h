@@ -1,4 +1,5 @@
-/* Strided copies between tensors of one dtype, on any device: what the run door, views and the copying ops share. */
+/* Strided copies between tensors of one dtype, on any device: what the run door, views and the copying
+ * ops share. */
 #ifndef PROA_CORE_COPY_H
 #define PROA_CORE_COPY_H
 

@@ -1,5 +1,5 @@
-/* Devices as Proa's own folders see them: finding one, being on one for a while, copies and fills wherever the
- * memory is. May use proa/device.h. */
+/* Devices as Proa's own folders see them: finding one, being on one for a while, copies and fills
+ * wherever the memory is. May use proa/device.h. */
 #ifndef PROA_CORE_DEVICE_H
 #define PROA_CORE_DEVICE_H
 
@@ -13,11 +13,11 @@ const proa_device_table *proa__device(int device);
 /* The id of the device of that name, plug-ins looked through; −1 and an error that starts with `who`. */
 int proa__device_find(const char *who, const char *name);
 /* Makes new tensors and ops without inputs go to `device` on this thread; returns where they went before. */
-int proa__device_use(int device);
+PROA_API int proa__device_use(int device);
 
 static inline void proa__device_back(const int *was) { proa__device_use(*was); }
-/* PROA__ON_CPU; as a declaration: new tensors are the CPU's in the rest of the block, so that their elements can be
- * written. */
+/* PROA__ON_CPU; as a declaration: new tensors are the CPU's in the rest of the block, so that their
+ * elements can be written. */
 #define PROA__ON_CPU \
     int proa_device_was_ __attribute__((cleanup(proa__device_back), unused)) = proa__device_use(PROA_CPU)
 

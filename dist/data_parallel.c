@@ -1,7 +1,7 @@
 /* Data parallelism: equal parameters at the start, averaged gradients before every step. Gradients travel in
  * buckets of one dtype, through the collective ops, so that a small layer costs no round trip of its own.
  * May use core, ops, autograd, nn and optim. */
-#include "core/internal.h"
+#include "core/device.h"
 #include "core/tensor.h"
 
 #include <proa/autograd.h>
@@ -24,29 +24,29 @@ proa_status proa_sync_layer(proa_layer *layer)
 }
 
 /* Copies between a bucket and the gradients [first, last). */
-static void exchange(proa_tensor *const *params, int64_t first, int64_t last, char *bucket, bool gather)
+static proa_status exchange(proa_tensor *const *params, int64_t first, int64_t last, char *bucket,
+                            bool gather)
 {
     for (int64_t i = first; i < last; i++) {
         proa_tensor *g = proa_grad_of(params[i]);
         if (g == proa_none || g->dtype != params[first]->dtype) continue;
         size_t bytes = (size_t)g->numel * proa_dtype_size((proa_dtype)g->dtype);
-        if (gather) memcpy(bucket, g->data, bytes);
-        else memcpy(g->data, bucket, bytes);
+        PROA_TRY(gather ? proa_copy_out(g, bucket, bytes) : proa_copy_in(g, bucket, bytes));
         bucket += bytes;
-        if (!gather) proa_touch(g);
     }
+    return PROA_OK;
 }
 
 /* One bucket: the gradients from `first` on, of its dtype, up to the size of a bucket. */
 static proa_status reduce_bucket(proa_tensor *const *params, int64_t first, int64_t last, int64_t elements)
 {
     PROA_SCOPED;
+    PROA__ON_CPU; /* the groups move host memory */
     proa_tensor *bucket = proa_empty(PROA_SHAPE(elements), (proa_dtype)params[first]->dtype);
     if (!bucket) return proa_error();
-    exchange(params, first, last, bucket->data, true);
+    PROA_TRY(exchange(params, first, last, bucket->data, true));
     if (!proa_all_reduce_(bucket, .op = PROA_REDUCE_TYPE_AVG)) return proa_error();
-    exchange(params, first, last, bucket->data, false);
-    return PROA_OK;
+    return exchange(params, first, last, bucket->data, false);
 }
 
 /* Every rank must send the same tensors: a parameter that got no gradient here sends zeros. */

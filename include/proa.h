@@ -20,6 +20,7 @@
 #include <proa/program.h>
 
 #include <proa/data.h>
+#include <proa/device.h>
 #include <proa/io.h>
 
 #include <proa/dist.h>

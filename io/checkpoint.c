@@ -2,6 +2,7 @@
  * data; see docs/checkpoint-format.md. Core and io's file layer only. Written atomically. */
 #include "io/file.h"
 
+#include "core/device.h"
 #include "core/tensor.h"
 
 #include <proa/io.h>
@@ -182,6 +183,7 @@ static proa_status read_tensor(proa__source *s, proa_state *state, const char *n
     }
     if ((empty ? 0 : need * proa_dtype_size(dtype)) != bytes) return damaged(s, "shape and size disagree");
     PROA_SCOPED;
+    PROA__ON_CPU;
     proa_tensor *t = proa_empty((proa_ints){rank, shape, NULL, NULL}, dtype);
     if (!t) return proa_error();
     PROA_TRY(proa__source_read(s, proa_data(t), (size_t)bytes));

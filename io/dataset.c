@@ -1,6 +1,8 @@
 /* Datasets: the interface, batches from single samples, and slices of tensors. Core only. */
 #include "io/dataset.h"
 
+#include "core/device.h"
+
 proa_dataset *proa_dataset_new(const proa_dataset_desc *desc)
 {
     if (proa_error() != PROA_OK) return NULL;
@@ -41,6 +43,7 @@ static proa_status place(const proa_tensor *sample, int64_t row, int64_t n, proa
                              "%d are supported",
                              sample->ndim, PROA_MAX_DIMS);
         for (int i = 0; i < sample->ndim; i++) shape[i + 1] = sample->shape[i];
+        PROA__ON_CPU;
         *to = proa_return(
             proa_empty((proa_ints){sample->ndim + 1, shape, NULL, NULL}, (proa_dtype)sample->dtype));
         if (!*to) return proa_error();
@@ -142,6 +145,7 @@ static proa_tensor *gather(const rows *r, int field, const int64_t *indices, int
     proa_meta meta = field == 0 ? r->first : proa_meta_of(from);
     int64_t shape[PROA_MAX_DIMS] = {n};
     for (int i = 1; i < meta.ndim; i++) shape[i] = meta.shape[i];
+    PROA__ON_CPU;
     proa_tensor *to = proa_empty((proa_ints){meta.ndim, shape, NULL, NULL}, meta.dtype);
     if (!to) return NULL;
     int64_t each = from->shape[0] ? from->numel / from->shape[0] : 0;
@@ -167,7 +171,8 @@ static proa_status rows_batch(void *context, const int64_t *indices, int64_t n, 
 /* A contiguous tensor with the same elements, kept. */
 static proa_tensor *keep_contiguous(proa_tensor *t)
 {
-    if (proa_is_contiguous(t)) return proa_keep(t);
+    if (proa_is_contiguous(t) && !proa__on_device(t)) return proa_keep(t);
+    PROA__ON_CPU;
     proa_tensor *copy = proa_empty((proa_ints){t->ndim, t->shape, NULL, NULL}, (proa_dtype)t->dtype);
     if (!copy ||
         proa_copy_out(t, copy->data, (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype)) != PROA_OK)

@@ -2,6 +2,7 @@
  * a function of (seed, epoch), so a position says all that a resumed run needs. */
 #include "io/dataset.h"
 
+#include "core/device.h"
 #include "core/philox.h"
 
 #include <pthread.h>
@@ -268,6 +269,11 @@ static const proa_batch *advance(proa_loader *l)
     if (l->next >= l->batches) return end(l, false);
     l->scope = proa_scope_enter();
     proa_status status = l->threaded ? take(l) : make_batch(l, l->next, l->fields, &l->batch.size);
+    for (int i = 0; i < l->dataset->desc.fields && status == PROA_OK;
+         i++) { /* to where the thread computes */
+        l->fields[i] = proa_to_device(l->fields[i], proa_get_device());
+        if (!l->fields[i]) status = proa_error();
+    }
     if (status != PROA_OK || proa_error() != PROA_OK) {
         proa_scope_leave(&l->scope);
         return end(l, true);

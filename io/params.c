@@ -5,6 +5,7 @@
 
 #include "io/format.h"
 
+#include "core/device.h"
 #include "core/tensor.h"
 
 #include <errno.h>
@@ -270,6 +271,7 @@ proa_tensor *proa__stream_read(proa__source *s, proa__filemap *map)
         if (!t) proa__filemap_release(map);
         return t;
     }
+    PROA__ON_CPU;
     proa_tensor *t = proa_empty(shape_of(&meta), meta.dtype);
     if (t && proa__source_read(s, proa_data(t), bytes) != PROA_OK) {
         proa_drop(t);

@@ -2,6 +2,8 @@
 #include "io/dataset.h"
 #include "io/file.h"
 
+#include "core/device.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -172,6 +174,7 @@ static proa_status read_lines(csv *c, const proa_data_opts *opts)
 
 static proa_tensor *labels(const csv *c, proa_dtype dtype)
 {
+    PROA__ON_CPU;
     proa_tensor *y = proa_empty(PROA_SHAPE(c->rows), dtype);
     for (int64_t i = 0; y && i < c->rows; i++) {
         double v = c->y[i];
@@ -198,6 +201,7 @@ static proa_dataset *finish(const csv *c, const proa_data_opts *opts)
                   proa_dtype_name(label_dtype));
         return NULL;
     }
+    PROA__ON_CPU;
     proa_tensor *fields[2] = {proa_empty(PROA_SHAPE(c->rows, features), PROA_F32), NULL};
     if (!fields[0]) return NULL;
     if (c->rows > 0 && features > 0)

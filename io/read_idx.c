@@ -3,6 +3,8 @@
 #include "io/dataset.h"
 #include "io/file.h"
 
+#include "core/device.h"
+
 static proa_dtype dtype_of(unsigned char type)
 {
     switch (type) {
@@ -67,6 +69,7 @@ static proa_tensor *read_tensor(proa__source *s)
 {
     proa_meta meta;
     if (read_head(s, &meta) != PROA_OK) return NULL;
+    PROA__ON_CPU;
     proa_tensor *t = proa_empty((proa_ints){meta.ndim, meta.shape, NULL, NULL}, meta.dtype);
     if (!t) return NULL;
     size_t item = proa_dtype_size(meta.dtype);
@@ -114,6 +117,7 @@ static proa_tensor *labels(const char *path)
                   proa_dtype_name((proa_dtype)raw->dtype));
         return NULL;
     }
+    PROA__ON_CPU;
     proa_tensor *y = proa_empty((proa_ints){raw->ndim, raw->shape, NULL, NULL}, PROA_I64);
     for (int64_t i = 0; y && i < y->numel; i++) {
         int64_t v = raw->dtype == PROA_U8    ? ((const uint8_t *)raw->data)[i]

@@ -3,6 +3,8 @@
 #include "io/dataset.h"
 #include "io/file.h"
 
+#include "core/device.h"
+
 #include <stdlib.h>
 
 enum { WINDOW = 64 };
@@ -89,6 +91,7 @@ static proa_tensor *tokenize(const proa_text *t, const unsigned char *p, size_t 
         }
         q += length;
     }
+    PROA__ON_CPU;
     proa_tensor *tokens = proa_empty(PROA_SHAPE(n), PROA_I64);
     int64_t *to = tokens ? (int64_t *)(void *)tokens->data : NULL;
     while (tokens && p < end) {
@@ -185,6 +188,7 @@ typedef struct windows {
 
 static proa_status windows_batch(void *context, const int64_t *indices, int64_t n, proa_tensor **to)
 {
+    PROA__ON_CPU;
     const windows *w = context;
     const int64_t *tokens = (const int64_t *)(void *)w->tokens->data;
     size_t bytes = (size_t)w->window * sizeof *tokens;

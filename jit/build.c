@@ -3,6 +3,8 @@
 #include "program.h"
 
 #include "core/internal.h"
+
+#include <proa/autograd.h>
 #include "walk.h"
 
 proa_program *proa_program_new(void) { return proa__program_new(); }
@@ -88,6 +90,23 @@ proa_tensor *proa_program_value(const proa_program *p, const char *name)
 {
     proa_var *v = p ? persistable(p, name) : NULL;
     return v ? v->value : NULL;
+}
+
+proa_status proa_program_to_device(proa_program *p, const char *device)
+{
+    PROA_TRY(proa_error());
+    if (!p) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_to_device: the program is NULL");
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    for (int32_t k = 0; k < p->n_blocks; k++)
+        for (int32_t i = 0; i < p->blocks[k]->n_vars; i++) {
+            proa_tensor *value = p->blocks[k]->vars[i]->value;
+            if (!p->blocks[k]->vars[i]->persistable || !value) continue;
+            proa_tensor *there = proa_to_device(value, device);
+            if (!there) return proa_error();
+            proa__tensor_assign(value, there);
+        }
+    return PROA_OK;
 }
 
 proa_tensor *proa_program_find(const proa_program *p, const char *name)

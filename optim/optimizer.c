@@ -2,6 +2,7 @@
  * lists of one group and dtype and hands each to one multi-tensor op. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
+#include "core/device.h"
 #include "ops/selected_rows.h"
 
 #include <math.h>
@@ -57,6 +58,8 @@ static bool is_float(const proa_tensor *t) { return t->dtype >= PROA_F16 && t->d
 static proa_tensor *new_slot(const proa_optimizer *opt, const proa__slot *slot, proa_tensor *param)
 {
     const proa_optimizer_opts *o = &opt->opts;
+    int device __attribute__((cleanup(proa__device_back), unused)) =
+        proa__device_use(proa__device_id(param)); /* a parameter's state lies beside it */
     proa_dtype dtype = is_half(param) ? PROA_F32 : (proa_dtype)param->dtype;
     switch (slot->start) {
     case PROA__BETA1: return proa_full(PROA_SHAPE(1), o->beta1, .dtype = PROA_F32);

@@ -2,6 +2,8 @@
  * NumPy is imported at first use. Uses ext.h. */
 #include "ext.h"
 
+#include "core/device.h"
+
 #include <proa/program.h>
 
 /* ---- buffers --------------------------------------------------------------------------- */
@@ -12,6 +14,18 @@ static const char *const formats[PROA_DTYPE_COUNT] = {
     [PROA_I32] = "i",  [PROA_I64] = "q", [PROA_F16] = "e",  [PROA_BF16] = "H",
     [PROA_F32] = "f",  [PROA_F64] = "d", [PROA_C64] = "Zf", [PROA_C128] = "Zd",
 };
+
+/* A device's tensor shows a copy of its elements, which lives as long as the view. */
+static int device_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    PyObject *copy = py_wrap(proa_to_device(py_tensor_of(self), "cpu"));
+    if (!copy) return -1;
+    int result = PyObject_GetBuffer(copy, view, flags);
+    Py_DECREF(copy);
+    return result;
+}
 
 static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
@@ -25,6 +39,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "the tensor is strided; ask for strides or copy it");
         return -1;
     }
+    if (proa__on_device(t)) return device_buffer(self, view, flags);
     _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are handed over as they are");
     Py_ssize_t item = (Py_ssize_t)proa_dtype_size((proa_dtype)t->dtype);
     *view = (Py_buffer){.buf = t->data,
@@ -189,6 +204,7 @@ static proa_tensor *from_numbers(PyObject *data, const py_nest *n, proa_dtype dt
     proa_dtype made = n->dtype == PROA_F32 ? PROA_F64 : n->dtype == PROA_C64 ? PROA_C128 : n->dtype;
     if (made == PROA_NODTYPE) made = PROA_F64; /* no numbers at all */
     proa_ints shape = {n->ndim, n->shape, NULL, NULL};
+    PROA__ON_CPU;
     proa_tensor *t = proa_empty(shape, made);
     if (!t) return NULL;
     char *at = t->data;
@@ -261,17 +277,18 @@ static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
     return t;
 }
 
-proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype)
+proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *device)
 {
     if (py_is_tensor(data)) {
         proa_tensor *t = proa_detach(py_tensor_of(data));
         if (!t) return NULL;
-        return dtype && dtype != (proa_dtype)t->dtype ? proa_cast(t, dtype) : proa_assign(t);
+        t = dtype && dtype != (proa_dtype)t->dtype ? proa_cast(t, dtype) : proa_assign(t);
+        return t && device ? proa_to_device(t, device) : t;
     }
     proa_program *open = proa_program_current() ? proa_program_open(NULL) : NULL; /* data, not ops */
     proa_tensor *t = from_data(data, dtype);
     if (open) proa_program_open(open);
-    return t;
+    return t ? proa_to_device(t, device ? device : proa_get_device()) : NULL;
 }
 
 /* to_tensor(data, dtype=None, place=None, stop_gradient=True) */
@@ -285,10 +302,12 @@ static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOp:to_tensor", names, &data, &dtype_object, &place,
                                      &stop))
         return NULL;
+    const char *device = NULL;
     if (!py_to_dtype(dtype_object, &dtype)) return NULL;
+    if (place != Py_None && !py_to_device_name("to_tensor", place, &device)) return NULL;
     PROA_SCOPED;
     PROA_NO_GRAD;
-    proa_tensor *t = py_to_new_tensor(data, dtype);
+    proa_tensor *t = py_to_new_tensor(data, dtype, device);
     if (!t) return PyErr_Occurred() ? NULL : py_raise();
     if (!stop && proa_set_stop_gradient(t, false) != PROA_OK) return py_raise();
     return py_wrap(t);
@@ -354,6 +373,9 @@ static PyObject *to_dlpack(PyObject *module, PyObject *obj)
     proa_tensor *t = py_tensor_of(obj);
     if (proa_is_symbolic(t))
         return PyErr_Format(PyExc_BufferError, "to_dlpack: a program's variable has no data");
+    if (proa__on_device(t))
+        return PyErr_Format(PyExc_BufferError, "to_dlpack: the tensor is on %s; take its copy here: x.cpu()",
+                            proa_device_of(t));
     dl_export *e = calloc(1, sizeof *e); /* freed by whoever takes it, perhaps without the interpreter */
     if (!e) return PyErr_NoMemory();
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);

@@ -108,126 +108,12 @@ bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
     return ok;
 }
 
-/* ---- places ---------------------------------------------------------------------------- */
-
-typedef struct py_place {
-    PyObject_HEAD int device; /* proa_device_id: 0 is the CPU; −1: none (CUDAPinnedPlace) */
-} py_place;
-
-static PyObject *place_repr(PyObject *self)
-{
-    int device = ((py_place *)self)->device;
-    if (device > 0) return PyUnicode_FromFormat("Place(gpu:%d)", device - 1);
-    return PyUnicode_FromString(device == 0 ? "Place(cpu)" : "Place(gpu_pinned)");
-}
-
-static PyObject *place_compare(PyObject *a, PyObject *b, int how)
-{
-    bool both = Py_TYPE(a)->tp_repr == place_repr && Py_TYPE(b)->tp_repr == place_repr;
-    if (!both || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-    return PyBool_FromLong((((py_place *)a)->device == ((py_place *)b)->device) == (how == Py_EQ));
-}
-
-static Py_hash_t place_hash(PyObject *self) { return ((py_place *)self)->device + 17; }
-
-static PyObject *is_cpu_place(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((py_place *)self)->device == 0);
-}
-
-static PyObject *is_gpu_place(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((py_place *)self)->device > 0);
-}
-
-static PyObject *get_device_id(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    int device = ((py_place *)self)->device;
-    return PyLong_FromLong(device > 0 ? device - 1 : 0);
-}
-
-static PyMethodDef place_methods[] = {
-    {"is_cpu_place", is_cpu_place, METH_NOARGS, "True for the CPU."},
-    {"is_gpu_place", is_gpu_place, METH_NOARGS, "True for a GPU."},
-    {"gpu_device_id", get_device_id, METH_NOARGS, "The GPU's number."},
-    {"get_device_id", get_device_id, METH_NOARGS, "The device's number."},
-    {0},
-};
-
-static PyObject *cpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    if (keywords && PyDict_GET_SIZE(keywords))
-        return PyErr_Format(PyExc_TypeError, "%s takes no arguments", type->tp_name);
-    if (!PyArg_ParseTuple(args, "")) return NULL;
-    py_place *self = PyObject_New(py_place, type);
-    if (self) self->device = 0;
-    return (PyObject *)self;
-}
-
-static PyObject *gpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    static char *names[] = {"id", NULL};
-    int id = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|i", names, &id)) return NULL;
-    if (id < 0) return PyErr_Format(PyExc_ValueError, "CUDAPlace: id must be >= 0, got %d", id);
-    py_place *self = PyObject_New(py_place, type);
-    if (self) self->device = id + 1;
-    return (PyObject *)self;
-}
-
-static PyObject *pinned_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    PyObject *self = cpu_new(type, args, keywords);
-    if (self) ((py_place *)self)->device = -1;
-    return self;
-}
-
-static PyTypeObject place_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa.Place",
-    .tp_basicsize = sizeof(py_place),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_repr = place_repr,
-    .tp_richcompare = place_compare,
-    .tp_hash = place_hash,
-    .tp_methods = place_methods,
-    .tp_doc = "Where a tensor lies.",
-};
-#define PLACE(variable, label, make, text)                                                  \
-    static PyTypeObject variable = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa." label, \
-                                    .tp_basicsize = sizeof(py_place),                       \
-                                    .tp_flags = Py_TPFLAGS_DEFAULT,                         \
-                                    .tp_base = &place_type,                                 \
-                                    .tp_new = make,                                         \
-                                    .tp_repr = place_repr,                                  \
-                                    .tp_doc = text}
-PLACE(cpu_type, "CPUPlace", cpu_new, "The CPU.");
-PLACE(gpu_type, "CUDAPlace", gpu_new, "GPU number id.");
-PLACE(pinned_type, "CUDAPinnedPlace", pinned_new, "Host memory that GPUs copy from fast.");
-
-static PyObject *new_place(int device)
-{
-    py_place *self = PyObject_New(py_place, device ? &gpu_type : &cpu_type);
-    if (self) self->device = device;
-    return (PyObject *)self;
-}
-
-PyObject *py_place_of(const proa_tensor *t) { return new_place(t->storage ? t->storage->device : 0); }
-
 /* ---- the module's part ----------------------------------------------------------------- */
-
-static bool add(PyObject *module, const char *name, PyTypeObject *type)
-{
-    return PyType_Ready(type) == 0 && PyModule_AddObjectRef(module, name, (PyObject *)type) == 0;
-}
 
 bool py_add_dtypes(PyObject *module)
 {
-    if (!add(module, "dtype", &py_dtype_type) || !add(module, "Place", &place_type) ||
-        !add(module, "CPUPlace", &cpu_type) || !add(module, "CUDAPlace", &gpu_type) ||
-        !add(module, "CUDAPinnedPlace", &pinned_type))
+    if (PyType_Ready(&py_dtype_type) != 0 ||
+        PyModule_AddObjectRef(module, "dtype", (PyObject *)&py_dtype_type) != 0)
         return false;
     for (int d = 1; d < PROA_DTYPE_COUNT; d++) {
         py_dtype *one = PyObject_New(py_dtype, &py_dtype_type);

@@ -43,7 +43,8 @@ PyObject *py_from_tensors(proa_tensors list);
 #define PY_LONG_WORK 65536 /* elements */
 static inline bool py_is_long(const proa_tensor *t) { return t && t->numel >= PY_LONG_WORK; }
 
-/* ---- dtypes and places (dtype.c) ------------------------------------------------------- */
+/* ---- dtypes (dtype.c), places and devices (place.c)
+ * ------------------------------------------------------- */
 
 /* Borrowed: the one object of a dtype. */
 PyObject *py_dtype_object(proa_dtype dtype);
@@ -51,6 +52,9 @@ PyObject *py_dtype_object(proa_dtype dtype);
  * exception otherwise. */
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
 bool py_add_dtypes(PyObject *module);
+bool py_add_places(PyObject *module);
+/* The device's name that a string or a place stands for; it lives as long as obj. False with an exception. */
+bool py_to_device_name(const char *who, PyObject *obj, const char **name);
 /* New reference: the place that a tensor lies on. */
 PyObject *py_place_of(const proa_tensor *t);
 
@@ -71,8 +75,9 @@ bool py_default_field(const char *who, const proa_field *f, const char *text, vo
 
 /* ---- from and to arrays (array.c) ------------------------------------------------------ */
 
-/* New tensor with a copy of anything array-like: numbers, nested lists, arrays, tensors. */
-proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype);
+/* New tensor with a copy of anything array-like: numbers, nested lists, arrays, tensors. device NULL:
+ * where new tensors are made; a tensor's copy stays where it is. */
+proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *device);
 extern PyBufferProcs py_tensor_buffer;
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused);
 extern PyMethodDef py_array_functions[];
@@ -143,6 +148,7 @@ extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_describe_functions[]; /* programs in Paddle's format, for static mode */
 extern PyMethodDef py_host_functions[];     /* ops that call Python */
+extern PyMethodDef py_device_functions[];   /* place.c */
 extern PyMethodDef py_crash_functions[];    /* crash.c */
 /* Takes the fatal signals, unless the environment says PROA_CRASH_REPORT=0. */
 void py_crash_report_start(void);

@@ -134,7 +134,7 @@ static bool add_item(py_key *k, const proa_tensor *x, PyObject *item)
         return false;
     }
     PyObject *list = PyRange_Check(item) ? PySequence_List(item) : Py_NewRef(item);
-    proa_tensor *t = list ? py_to_new_tensor(list, PROA_NODTYPE) : NULL;
+    proa_tensor *t = list ? py_to_new_tensor(list, PROA_NODTYPE, proa_device_of(x)) : NULL;
     Py_XDECREF(list);
     if (!t) return PyErr_Occurred() ? false : (py_raise(), false);
     if (t->numel == 0 && t->dtype >= PROA_F16) t = proa_cast(t, PROA_I64); /* [] has no dtype of its own */
@@ -324,7 +324,8 @@ static proa_tensor *value_like(const proa_tensor *x, PyObject *value)
     if (!py_is_tensor(value) && py_to_scalar(value, &v))
         return proa_full(PROA_SCALAR_SHAPE, v, .dtype = (proa_dtype)x->dtype);
     if (PyErr_Occurred()) return NULL;
-    proa_tensor *t = py_is_tensor(value) ? py_tensor_of(value) : py_to_new_tensor(value, PROA_NODTYPE);
+    proa_tensor *t =
+        py_is_tensor(value) ? py_tensor_of(value) : py_to_new_tensor(value, PROA_NODTYPE, proa_device_of(x));
     return t && t->dtype != x->dtype ? proa_cast(t, (proa_dtype)x->dtype) : t;
 }
 

@@ -101,20 +101,6 @@ static PyObject *get_threads(PyObject *module, PyObject *unused)
     return PyLong_FromLong(proa_threads());
 }
 
-static PyObject *set_device(PyObject *module, PyObject *arg)
-{
-    (void)module;
-    const char *name = PyUnicode_Check(arg) ? PyUnicode_AsUTF8(arg) : NULL;
-    if (!name) return PyErr_Format(PyExc_TypeError, "set_device: expected a name such as 'cpu'");
-    return py_none_or_raise(proa_set_device(name));
-}
-
-static PyObject *get_device(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyUnicode_FromString(proa_get_device());
-}
-
 static PyObject *version(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -134,8 +120,6 @@ static PyMethodDef functions[] = {
     {"set_default_dtype", set_default_dtype, METH_O, "Sets it: float16, bfloat16, float32 or float64."},
     {"get_rng_state", get_rng_state, METH_NOARGS, "The random generator's state: (seed, offset)."},
     {"set_rng_state", set_rng_state, METH_O, "Puts the random generator back to a state."},
-    {"set_device", set_device, METH_O, "Where new tensors are made: 'cpu', 'gpu:0'."},
-    {"get_device", get_device, METH_NOARGS, "Where new tensors are made."},
     {"version", version, METH_NOARGS, "The library's version."},
     {0},
 };
@@ -155,9 +139,10 @@ PyMODINIT_FUNC PyInit__core(void)
     if (!module) return NULL;
     PyMethodDef *const lists[] = {py_op_functions,      py_array_functions,   py_autograd_functions,
                                   py_program_functions, py_execute_functions, py_describe_functions,
-                                  py_crash_functions,   py_rows_functions,    py_host_functions};
-    bool ok =
-        py_add_dtypes(module) && py_make_tensor_type(module) && py_add_ops(module) && py_add_layer(module);
+                                  py_crash_functions,   py_rows_functions,    py_host_functions,
+                                  py_device_functions};
+    bool ok = py_add_dtypes(module) && py_add_places(module) && py_make_tensor_type(module) &&
+              py_add_ops(module) && py_add_layer(module);
     for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++)
         ok = PyModule_AddFunctions(module, lists[i]) == 0;
     PyTypeObject *const types[] = {&py_program_type, &py_executor_type, &py_compiled_type};

@@ -44,7 +44,7 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
         made = number_like(v, self);
         self = raise_to(self, made);
     } else if (!PyErr_Occurred() && PyObject_CheckBuffer(other) && !PyBytes_Check(other)) {
-        made = py_to_new_tensor(other, PROA_NODTYPE); /* a NumPy array */
+        made = py_to_new_tensor(other, PROA_NODTYPE, proa_device_of(self)); /* a NumPy array */
     } else {
         return PyErr_Occurred() ? -1 : 0;
     }

@@ -1,6 +1,8 @@
 /* The tensor type: attributes and the methods that are no ops. Uses ext.h. */
 #include "ext.h"
 
+#include "core/device.h"
+
 #include <proa/program.h>
 #include <stddef.h>
 #include <structmember.h>
@@ -64,7 +66,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     PyObject *data = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
     PROA_SCOPED;
     proa_tensor *t = data && py_is_tensor(data) ? py_tensor_of(data)
-                     : data                     ? py_to_new_tensor(data, PROA_NODTYPE)
+                     : data                     ? py_to_new_tensor(data, PROA_NODTYPE, NULL)
                             : proa_empty((proa_ints){1, (int64_t[]){0}, NULL, NULL}, PROA_F32);
     if (!t) return PyErr_Occurred() ? NULL : py_raise();
     py_tensor *self = (py_tensor *)type->tp_alloc(type, 0);
@@ -350,7 +352,9 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
     PROA_SCOPED;
     PROA_NO_GRAD;
     proa_tensor *t = py_tensor_of(self);
-    proa_tensor *from = py_is_tensor(value) ? py_tensor_of(value) : py_to_new_tensor(value, PROA_NODTYPE);
+    proa_tensor *from = py_is_tensor(value)
+                            ? py_tensor_of(value)
+                            : py_to_new_tensor(value, PROA_NODTYPE, proa_device_of(py_tensor_of(self)));
     if (!from) return PyErr_Occurred() ? NULL : py_raise();
     bool same = from->ndim == t->ndim && !memcmp(from->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim);
     if (!same)
@@ -360,9 +364,10 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
         return PyErr_Format(PyExc_ValueError,
                             "%s: expected a value of dtype %s, got %s; convert it with astype", who,
                             proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)from->dtype));
-    from = proa_assign(from); /* contiguous, and apart from t's memory */
+    from = proa_to_device(from, proa_device_of(t));
+    if (from) from = proa_assign(from); /* contiguous, and apart from t's memory */
     if (!from) return py_raise();
-    if (proa_is_contiguous(t)) {
+    if (proa_is_contiguous(t) && !proa__on_device(t)) {
         size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
         if (proa_copy_in(t, proa_data(from), bytes) != PROA_OK) return py_raise();
     } else {
@@ -472,7 +477,11 @@ static PyObject *tensor_item(PyObject *self, PyObject *args)
         }
     const char *at = t->data;
     for (int d = 0; d < t->ndim; d++) at += index[d] * t->strides[d];
-    return number_at(t, at);
+    _Alignas(16) char one[16];
+    if (!proa__on_device(t)) return number_at(t, at);
+    const proa_device_table *device = proa_find_device(proa_device_of(t));
+    bool got = device->copy_out(device->context, one, at, proa_dtype_size((proa_dtype)t->dtype)) == PROA_OK;
+    return got ? number_at(t, one) : py_raise();
 }
 
 static PyObject *list_of(const proa_tensor *t, int axis, const char *at)
@@ -491,7 +500,11 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
     proa_tensor *t = py_tensor_of(self);
-    return has_data(t, "tolist") ? list_of(t, 0, t->data) : NULL;
+    if (!has_data(t, "tolist")) return NULL;
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    t = proa_to_device(t, "cpu");
+    return t ? list_of(t, 0, t->data) : py_raise();
 }
 
 static PyObject *tensor_astype(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)

@@ -230,8 +230,9 @@ PROA_API int64_t proa_numel(const proa_tensor *t);
 PROA_API bool proa_is_contiguous(const proa_tensor *t);
 /* True for a variable of a program: it has a shape but no data. */
 PROA_API bool proa_is_symbolic(const proa_tensor *t);
-/* Address of element 0. Borrowed; NULL for symbolic tensors; on a device it is no address of the host's. Writing through it is the caller's affair:
- * call proa_touch afterwards so that a recorded use of the old value is noticed. */
+/* Address of element 0. Borrowed; NULL for symbolic tensors; on a device it is no address of the
+ * host's. Writing through it is the caller's affair: call proa_touch afterwards so that a recorded use
+ * of the old value is noticed. */
 PROA_API void *proa_data(const proa_tensor *t);
 PROA_API void proa_touch(proa_tensor *t);
 /* The one element as a number; error unless numel is 1. */

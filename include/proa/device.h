@@ -13,8 +13,9 @@ extern "C" {
 /* Counts changes of the structs below. */
 #define PROA_DEVICE_ABI 1
 
-/* Elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device: dims outermost first, strides
- * in bytes and of any sign, 0 in `from` where one element is repeated. No overlap. ndim is at least 1. */
+/* Elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device: dims outermost
+ * first, strides in bytes and of any sign, 0 in `from` where one element is repeated. No overlap. ndim
+ * is at least 1. */
 typedef struct proa_strided_copy {
     char *dst;
     const char *src;

@@ -65,6 +65,9 @@ PROA_API proa_status proa_program_bind(proa_program *p, const char *name, proa_t
 /* The tensor of a persistable variable; NULL (no error) if it has none, or there is no such variable.
  * Borrowed. */
 PROA_API proa_tensor *proa_program_value(const proa_program *p, const char *name);
+/* Moves the tensors of all persistable variables, which others may share, to a device: a run must have them
+ * where its inputs are. */
+PROA_API proa_status proa_program_to_device(proa_program *p, const char *device);
 /* New symbolic tensor of a variable; NULL (no error) if there is none. */
 PROA_API proa_tensor *proa_program_find(const proa_program *p, const char *name);
 /* The name of the variable that a tensor stands for in p (a symbolic one's own, or the persistable that a

@@ -1,7 +1,6 @@
 /* Tensors of kind rows, where it takes ops: merging equal rows, adding, making dense.
  * May use core and public ops. */
-#include "core/internal.h"
-#include "core/tensor.h"
+#include "core/device.h"
 #include "ops/selected_rows.h"
 #include "ops_impl.h"
 
@@ -20,8 +19,11 @@ static proa_tensor *sum_rows(proa_tensor *values, proa_tensor *place, int64_t co
     memcpy(shape, values->shape, sizeof shape);
     for (int i = 1; i < values->ndim; i++) length *= shape[i];
     shape[0] = count;
+    int device = proa__device_use(proa__device_id(values));
     proa_tensor *like = proa_empty(PROA_SHAPE(count, length), (proa_dtype)values->dtype);
+    proa__device_use(device);
     proa_tensor *flat = proa_reshape(values, PROA_INTS(values->shape[0], length));
+    place = proa_to_device(place, proa_device_of(flat));
     proa_tensor *sums = proa_embedding_grad(place, like, flat);
     return proa_reshape(sums, ((proa_ints){values->ndim, shape, NULL, NULL}));
 }
@@ -42,7 +44,8 @@ static proa_tensor *add_rows_to(proa_tensor *table, proa_tensor *t)
 {
     proa_tensor *merged = proa_rows_merge(t);
     if (!table || !merged) return NULL;
-    return proa_index_add_(table, proa_rows_index(merged), 0, proa_rows_values(merged));
+    proa_tensor *index = proa_to_device(proa_rows_index(merged), proa_device_of(table));
+    return proa_index_add_(table, index, 0, proa_rows_values(merged));
 }
 
 static proa_ints table_shape(const proa_tensor *t, int64_t *shape)
@@ -56,7 +59,10 @@ proa_tensor *proa_rows_to_dense(proa_tensor *t)
 {
     int64_t shape[PROA_MAX_DIMS];
     if (!proa_rows_index(t)) return NULL;
-    return add_rows_to(proa_full(table_shape(t, shape), 0, .dtype = (proa_dtype)t->dtype), t);
+    int device = proa__device_use(proa__device_id(t));
+    proa_tensor *table = proa_full(table_shape(t, shape), 0, .dtype = (proa_dtype)t->dtype);
+    proa__device_use(device);
+    return add_rows_to(table, t);
 }
 
 /* Both of kind rows: the rows of a, then those of b. */

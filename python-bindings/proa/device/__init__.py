@@ -1,8 +1,9 @@
-"""paddle.device: where tensors are made, and what this build was compiled with."""
+"""paddle.device: where tensors are made, and what this build and machine have."""
 from .. import _core
 from . import cuda  # noqa: F401
 
 __all__ = ["set_device", "get_device", "get_cudnn_version", "get_all_device_type", "get_available_device",
+           "get_all_custom_device_type", "get_available_custom_device",
            "is_compiled_with_cuda", "is_compiled_with_xpu", "is_compiled_with_rocm", "is_compiled_with_npu",
            "is_compiled_with_ipu", "is_compiled_with_cinn", "is_compiled_with_distribute",
            "is_compiled_with_custom_device", "synchronize"]
@@ -13,18 +14,13 @@ def set_device(device):
 
     ValueError if this build or machine has no such device.
     """
-    if isinstance(device, _core.Place):
-        device = "cpu" if device.is_cpu_place() else f"gpu:{device.get_device_id()}"
-    if not isinstance(device, str):
+    if not isinstance(device, (str, _core.Place)):
         raise TypeError(f"set_device: device must be a str such as 'cpu' or 'gpu:0', got {type(device).__name__}")
-    name = device.lower()
-    if name == "gpu":
-        name = "gpu:0"
     try:
-        _core.set_device(name)
+        _core.set_device(device.lower() if isinstance(device, str) else device)
     except (RuntimeError, ValueError) as e:
         raise ValueError(str(e)) from None
-    return _core.CPUPlace() if name == "cpu" else _core.CUDAPlace(int(name.partition(":")[2]))
+    return _core.current_place()
 
 
 def get_device():
@@ -33,23 +29,37 @@ def get_device():
 
 
 def get_cudnn_version():
-    """cuDNN's version as one number; None: this build is without it."""
-    return None
+    """cuDNN's version as one number; None: there is no GPU to ask."""
+    return _core.device_property("gpu:0", "cudnn_version") if cuda.device_count() else None
+
+
+def _kinds():
+    return list(dict.fromkeys(name.partition(":")[0] for name in _core.device_names()))
 
 
 def get_all_device_type():
-    """The kinds of devices that this build knows."""
-    return ["cpu"]
+    """The kinds of devices that can be used."""
+    return _kinds()
 
 
 def get_available_device():
-    """The devices of this machine that this build can use."""
-    return ["cpu"]
+    """The devices that can be used."""
+    return _core.device_names()
+
+
+def get_all_custom_device_type():
+    """The kinds of devices that plug-ins have brought, GPUs apart."""
+    return [kind for kind in _kinds() if kind not in ("cpu", "gpu")]
+
+
+def get_available_custom_device():
+    """The devices that plug-ins have brought, GPUs apart."""
+    return [name for name in _core.device_names() if name.partition(":")[0] not in ("cpu", "gpu")]
 
 
 def is_compiled_with_cuda():
-    """Whether NVIDIA's GPUs can be used."""
-    return False
+    """Whether NVIDIA's GPUs can be used: the plug-in for them is there, and so is a driver."""
+    return cuda.device_count() > 0
 
 
 def is_compiled_with_xpu():
@@ -83,12 +93,17 @@ def is_compiled_with_distribute():
 
 
 def is_compiled_with_custom_device(device_type):
-    """False: there are no plug-in devices."""
-    return False
+    """Whether a plug-in has brought devices of that kind."""
+    return device_type in get_all_custom_device_type()
 
 
 def synchronize(device=None):
     """Waits for the device's work; on the CPU every operation is done when its call returns."""
-    if device is not None and str(device) != "cpu" and not (
-            isinstance(device, _core.Place) and device.is_cpu_place()):
-        raise ValueError(f"synchronize: there is no device {device!r} here, only cpu")
+    if device is None:
+        return _core.synchronize()
+    before = _core.get_device()
+    set_device(device)
+    try:
+        _core.synchronize()
+    finally:
+        _core.set_device(before)

@@ -7,6 +7,7 @@ from .. import _core
 from ..framework import mode
 from ..framework.dtype import dtype_name
 from . import scope as _scope
+from .places import on_device
 from .program import Program, default_main_program
 from .scope import ScopeTensor
 from .variable import true_name
@@ -146,9 +147,9 @@ class Executor:
     """
 
     def __init__(self, place=None):
-        if place is not None and "cpu" not in str(place).lower():
-            raise ValueError(f"Executor: this build computes on the CPU, got {place!r}")
-        self.place = place or _core.CPUPlace()
+        if place is not None and not isinstance(place, (str, _core.Place)):
+            raise TypeError(f"Executor: place must be a place or a string such as 'gpu:0', got {place!r}")
+        self.place = place or _core.current_place()
         self._plans = OrderedDict()
         self._closed = False
 
@@ -172,7 +173,7 @@ class Executor:
         scope = _scope.global_scope() if scope is None else scope
         feed = _one_feed(feed)
         fetches = self._fetch_names(program, fetch_list)
-        with mode.eager():
+        with mode.eager(), on_device(self.place):
             recording = _core.set_recording(False)
             try:
                 plan = self._plan(program, feed, fetches, scope, use_prune, passes)

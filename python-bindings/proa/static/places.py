@@ -7,6 +7,20 @@ from .. import _core
 __all__ = ["cpu_places", "cuda_places", "device_guard"]
 
 
+@contextlib.contextmanager
+def on_device(place):
+    """New tensors are made on a place meanwhile."""
+    before = _core.get_device()
+    try:
+        _core.set_device(place)
+    except RuntimeError as e:
+        raise ValueError(str(e)) from None
+    try:
+        yield
+    finally:
+        _core.set_device(before)
+
+
 def cpu_places(device_count=None):
     """device_count CPU places; without it, as many as the environment's CPU_NUM says (1 if it does not)."""
     count = int(os.environ.get("CPU_NUM", 1)) if device_count is None else int(device_count)
@@ -15,7 +29,11 @@ def cpu_places(device_count=None):
 
 def cuda_places(device_ids=None):
     """The places of GPUs; an error where the build has none."""
-    raise RuntimeError("cuda_places: this build of Proa has no CUDA device; use cpu_places")
+    from ..device import cuda
+    if not cuda.device_count():
+        raise RuntimeError("cuda_places: there is no CUDA device; use cpu_places")
+    ids = range(cuda.device_count()) if device_ids is None else device_ids
+    return [_core.CUDAPlace(int(i)) for i in ids]
 
 
 @contextlib.contextmanager

@@ -18,18 +18,27 @@ def _same(self, *args, **kwargs):
 
 
 def cpu(self):
-    """The tensor in the CPU's memory."""
-    return self
+    """The tensor in the CPU's memory: itself, or a copy."""
+    return _core.to_device(self, "cpu")
 
 
 def cuda(self, device_id=None, blocking=True):
-    """The tensor in a GPU's memory; an error where the build has none."""
-    raise RuntimeError("Tensor.cuda: this build of Proa has no CUDA device")
+    """The tensor in a GPU's memory: itself, or a copy; an error where there is none."""
+    if device_id is None:
+        here = _core.get_device()
+        device_id = int(here[4:]) if here.startswith("gpu:") else 0
+    return _core.to_device(self, f"gpu:{device_id}")
 
 
 def pin_memory(self, blocking=True):
-    """The tensor in page-locked memory; an error where the build has no CUDA device."""
-    raise RuntimeError("Tensor.pin_memory: this build of Proa has no CUDA device")
+    """The tensor in the CPU's memory, to be copied to a GPU; an error where there is none.
+
+    Copies to a GPU go through page-locked memory of Proa's own, so that the tensor's need not be.
+    """
+    from ..device import cuda as gpus
+    if not gpus.device_count():
+        raise RuntimeError("Tensor.pin_memory: there is no CUDA device")
+    return self.cpu()
 
 
 def _is_dtype(value):
@@ -56,8 +65,13 @@ def to(self, *args, **kwargs):
             device = value
     if other is not None:
         dtype = other.dtype
-    if isinstance(device, str) and device.split(":")[0] not in ("cpu",):
-        raise ValueError(f"Tensor.to: device must be 'cpu' in this build of Proa, got {device!r}")
+    if device is None and other is not None:
+        device = other.place
+    if device is not None:
+        try:
+            self = _core.to_device(self, device)
+        except RuntimeError as e:
+            raise ValueError(f"Tensor.to: {e}") from None
     return self if dtype is None or dtype_name(dtype) == dtype_name(self.dtype) else _core.cast(self, dtype)
 
 

@@ -323,14 +323,29 @@ class Layer(_core.LayerBase):
         """Moves and casts parameters, buffers and gradients in place; returns this layer."""
         if device is not None and not isinstance(device, (str, _core.Place)):
             raise ValueError(f"Layer.to: device must be a string or a place, got {type(device).__name__}")
-        if device is not None and "cpu" not in str(device).lower():
-            raise ValueError(f"Layer.to: the device {device} is not there: this build computes on the CPU")
         if blocking is not None and not isinstance(blocking, bool):
             raise TypeError(f"Layer.to: blocking must be True, False or None, got {blocking!r}")
+        if device is not None:
+            self._move(device)
         if dtype is not None:
             for layer in self.sublayers(include_self=True):
                 layer._cast(dtype, floating_only=False)
         return self
+
+    def _move(self, device):
+        """Moves the tensors of this layer and those below: objects that others hold (an optimiser) move along."""
+        for layer in self.sublayers(include_self=True):
+            for tensor in list(layer._parameters.values()) + list(layer._buffers.values()):
+                if tensor is None:
+                    continue
+                try:
+                    moved = _core.to_device(tensor.detach(), device)
+                except RuntimeError as e:
+                    raise ValueError(f"Layer.to: {e}") from None
+                gradient = tensor.grad
+                tensor._become(moved)
+                if gradient is not None:
+                    tensor.grad = _core.to_device(gradient, device)
 
     def astype(self, dtype=None):
         """Casts all parameters and buffers in place; returns this layer."""

@@ -1,0 +1,326 @@
+/* Places (CPUPlace, CUDAPlace, CustomPlace), and the module's functions on devices. A place is a
+ * device's name. Uses ext.h. */
+#include "ext.h"
+
+#include "core/device.h"
+
+typedef struct py_place {
+    PyObject_HEAD char name[48]; /* of a device; "gpu_pinned": none, host memory that GPUs copy from fast */
+} py_place;
+
+static const char *name_of(PyObject *self) { return ((py_place *)self)->name; }
+static bool is_kind(PyObject *self, const char *kind)
+{
+    size_t n = strlen(kind);
+    return strncmp(name_of(self), kind, n) == 0 && (name_of(self)[n] == ':' || name_of(self)[n] == '\0');
+}
+
+static PyObject *place_repr(PyObject *self) { return PyUnicode_FromFormat("Place(%s)", name_of(self)); }
+
+static PyObject *place_compare(PyObject *a, PyObject *b, int how)
+{
+    bool both = Py_TYPE(a)->tp_repr == place_repr && Py_TYPE(b)->tp_repr == place_repr;
+    if (!both || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((strcmp(name_of(a), name_of(b)) == 0) == (how == Py_EQ));
+}
+
+static Py_hash_t place_hash(PyObject *self)
+{
+    Py_hash_t h = 17;
+    for (const char *c = name_of(self); *c; c++) h = h * 31 + *c;
+    return h == -1 ? 0 : h;
+}
+
+static PyObject *is_cpu_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(is_kind(self, "cpu"));
+}
+
+static PyObject *is_gpu_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(is_kind(self, "gpu"));
+}
+
+static PyObject *is_custom_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(!is_kind(self, "cpu") && !is_kind(self, "gpu") && !is_kind(self, "gpu_pinned"));
+}
+
+static PyObject *get_device_id(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const char *colon = strchr(name_of(self), ':');
+    return PyLong_FromLong(colon ? strtol(colon + 1, NULL, 10) : 0);
+}
+
+static PyObject *device_name(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(name_of(self));
+}
+
+static PyMethodDef place_methods[] = {
+    {"is_cpu_place", is_cpu_place, METH_NOARGS, "True for the CPU."},
+    {"is_gpu_place", is_gpu_place, METH_NOARGS, "True for a GPU."},
+    {"is_custom_place", is_custom_place, METH_NOARGS, "True for a device of another kind."},
+    {"gpu_device_id", get_device_id, METH_NOARGS, "The GPU's number."},
+    {"custom_device_id", get_device_id, METH_NOARGS, "The device's number."},
+    {"get_device_id", get_device_id, METH_NOARGS, "The device's number."},
+    {"_device_name", device_name, METH_NOARGS, "The device's name: 'cpu', 'gpu:0'."},
+    {0},
+};
+
+static PyObject *cpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    if (keywords && PyDict_GET_SIZE(keywords))
+        return PyErr_Format(PyExc_TypeError, "%s takes no arguments", type->tp_name);
+    if (!PyArg_ParseTuple(args, "")) return NULL;
+    py_place *self = PyObject_New(py_place, type);
+    if (self) strcpy(self->name, "cpu");
+    return (PyObject *)self;
+}
+
+static PyObject *gpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"id", NULL};
+    int id = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|i", names, &id)) return NULL;
+    if (id < 0) return PyErr_Format(PyExc_ValueError, "CUDAPlace: id must be >= 0, got %d", id);
+    py_place *self = PyObject_New(py_place, type);
+    if (self) snprintf(self->name, sizeof self->name, "gpu:%d", id);
+    return (PyObject *)self;
+}
+
+static PyObject *custom_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"dev_type", "dev_id", NULL};
+    const char *kind;
+    int id = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|i", names, &kind, &id)) return NULL;
+    if (id < 0) return PyErr_Format(PyExc_ValueError, "CustomPlace: dev_id must be >= 0, got %d", id);
+    if (strlen(kind) > 32) return PyErr_Format(PyExc_ValueError, "CustomPlace: no device is called %s", kind);
+    py_place *self = PyObject_New(py_place, type);
+    if (self) snprintf(self->name, sizeof self->name, "%.32s:%d", kind, id);
+    return (PyObject *)self;
+}
+
+static PyObject *pinned_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *self = cpu_new(type, args, keywords);
+    if (self) strcpy(((py_place *)self)->name, "gpu_pinned");
+    return self;
+}
+
+static PyTypeObject place_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa.Place",
+    .tp_basicsize = sizeof(py_place),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_repr = place_repr,
+    .tp_richcompare = place_compare,
+    .tp_hash = place_hash,
+    .tp_methods = place_methods,
+    .tp_doc = "Where a tensor lies.",
+};
+#define PLACE(variable, label, make, text)                                                  \
+    static PyTypeObject variable = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa." label, \
+                                    .tp_basicsize = sizeof(py_place),                       \
+                                    .tp_flags = Py_TPFLAGS_DEFAULT,                         \
+                                    .tp_base = &place_type,                                 \
+                                    .tp_new = make,                                         \
+                                    .tp_repr = place_repr,                                  \
+                                    .tp_doc = text}
+PLACE(cpu_type, "CPUPlace", cpu_new, "The CPU.");
+PLACE(gpu_type, "CUDAPlace", gpu_new, "GPU number id.");
+PLACE(custom_type, "CustomPlace", custom_new, "Device number dev_id of a plug-in's kind.");
+PLACE(pinned_type, "CUDAPinnedPlace", pinned_new, "Host memory that GPUs copy from fast.");
+
+static PyObject *new_place(const char *name)
+{
+    PyTypeObject *type = !strcmp(name, "cpu")        ? &cpu_type
+                         : !strncmp(name, "gpu:", 4) ? &gpu_type
+                                                     : &custom_type;
+    py_place *self = PyObject_New(py_place, type);
+    if (self) snprintf(self->name, sizeof self->name, "%s", name);
+    return (PyObject *)self;
+}
+
+PyObject *py_place_of(const proa_tensor *t) { return new_place(proa_device_of(t)); }
+
+bool py_to_device_name(const char *who, PyObject *obj, const char **name)
+{
+    if (PyObject_TypeCheck(obj, &place_type)) {
+        *name = is_kind(obj, "gpu_pinned") ? "cpu" : name_of(obj);
+        return true;
+    }
+    *name = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
+    if (*name) return true;
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s: expected a device such as 'cpu' or 'gpu:0', or a place, got %s",
+                     who, Py_TYPE(obj)->tp_name);
+    return false;
+}
+
+/* ---- functions ------------------------------------------------------------------------- */
+
+static PyObject *set_device(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const char *name;
+    return py_to_device_name("set_device", arg, &name) ? py_none_or_raise(proa_set_device(name)) : NULL;
+}
+
+static PyObject *get_device(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(proa_get_device());
+}
+
+static PyObject *current_place(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return new_place(proa_get_device());
+}
+
+static PyObject *device_names(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *list = PyList_New(0);
+    const char *name;
+    for (int i = 0; list && (name = proa_device_name(i)); i++) {
+        PyObject *text = PyUnicode_FromString(name);
+        if (!text || PyList_Append(list, text) != 0) Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+static PyObject *load_devices(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const char *path = PyUnicode_Check(arg) ? PyUnicode_AsUTF8(arg) : NULL;
+    if (!path) return PyErr_Format(PyExc_TypeError, "load_devices: expected a file's name");
+    int n = proa_load_devices(path);
+    return n < 0 ? py_raise() : PyLong_FromLong(n);
+}
+
+/* to_device(tensor, device) */
+static PyObject *to_device(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *tensor, *device;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!O:to_device", py_tensor_type, &tensor, &device)) return NULL;
+    if (!py_to_device_name("to_device", device, &name)) return NULL;
+    PROA_SCOPED;
+    proa_tensor *moved = proa_to_device(py_tensor_of(tensor), name);
+    if (moved && moved == py_tensor_of(tensor)) return Py_NewRef(tensor);
+    return py_wrap(moved);
+}
+
+static PyObject *synchronize(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return py_none_or_raise(proa_synchronize());
+}
+
+static const proa_device_table *table_of(PyObject *arg)
+{
+    const char *name;
+    if (!py_to_device_name("device", arg, &name)) return NULL;
+    const proa_device_table *table = proa_find_device(name);
+    if (!table) py_raise();
+    return table;
+}
+
+/* (live, peak, cached, total) bytes of a device; the peak starts anew if reset says so. */
+static PyObject *device_memory(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *device;
+    int reset = 0;
+    proa_device_memory m = {0, 0, 0, 0};
+    if (!PyArg_ParseTuple(args, "O|p:device_memory", &device, &reset)) return NULL;
+    const proa_device_table *table = table_of(device);
+    if (!table) return NULL;
+    if (table->memory) table->memory(table->context, &m, reset);
+    return Py_BuildValue("LLLL", (long long)m.live_bytes, (long long)m.peak_bytes, (long long)m.cached_bytes,
+                         (long long)m.total_bytes);
+}
+
+static PyObject *device_trim(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const proa_device_table *table = table_of(arg);
+    if (!table) return NULL;
+    if (table->trim) table->trim(table->context);
+    Py_RETURN_NONE;
+}
+
+static PyObject *device_describe(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const proa_device_table *table = table_of(arg);
+    if (!table) return NULL;
+    return PyUnicode_FromString(table->describe ? table->describe(table->context) : table->name);
+}
+
+/* A number of a device by name; None where it has no such property. */
+static PyObject *device_property(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *device;
+    const char *name;
+    int64_t value = 0;
+    if (!PyArg_ParseTuple(args, "Os:device_property", &device, &name)) return NULL;
+    const proa_device_table *table = table_of(device);
+    if (!table) return NULL;
+    if (!table->property || !table->property(table->context, name, &value)) Py_RETURN_NONE;
+    return PyLong_FromLongLong(value);
+}
+
+/* Names of the ops that a device has kernels of its own for. */
+static PyObject *device_kernels(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const proa_device_table *table = table_of(arg);
+    PyObject *list = table ? PyList_New(0) : NULL;
+    for (uint32_t i = 0; list && i < proa_op_count; i++) {
+        const proa_op *op = proa_op_table[i];
+        bool has = i < table->kernel_ops && table->kernels[i] && table->kernels[i][0];
+        for (const proa_kernel *const *k = op->kernels; *k && !has; k++) has = (*k)->anywhere;
+        PyObject *text = has ? PyUnicode_FromString(op->name) : NULL;
+        if (has && (!text || PyList_Append(list, text) != 0)) Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+PyMethodDef py_device_functions[] = {
+    {"set_device", set_device, METH_O, "Where new tensors are made: 'cpu', 'gpu:0'."},
+    {"get_device", get_device, METH_NOARGS, "Where new tensors are made."},
+    {"current_place", current_place, METH_NOARGS, "The same as a place."},
+    {"device_names", device_names, METH_NOARGS, "The devices there are, the CPU first."},
+    {"load_devices", load_devices, METH_O, "Loads a device plug-in; how many devices it brought."},
+    {"to_device", to_device, METH_VARARGS, "The tensor on a device: itself, or a copy."},
+    {"synchronize", synchronize, METH_NOARGS, "Waits for the work of this thread's device."},
+    {"device_memory", device_memory, METH_VARARGS, "Bytes of a device: live, peak, cached, total."},
+    {"device_trim", device_trim, METH_O, "Gives a device's cached memory back."},
+    {"device_describe", device_describe, METH_O, "One line on a device."},
+    {"device_property", device_property, METH_VARARGS, "A number of a device by name, or None."},
+    {"device_kernels", device_kernels, METH_O, "Names of the ops that run on a device without the CPU."},
+    {0},
+};
+
+bool py_add_places(PyObject *module)
+{
+    PyTypeObject *const types[] = {&place_type, &cpu_type, &gpu_type, &custom_type, &pinned_type};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (PyType_Ready(types[i]) != 0) return false;
+        const char *name = strchr(types[i]->tp_name, '.') + 1;
+        if (PyModule_AddObjectRef(module, name, (PyObject *)types[i]) != 0) return false;
+    }
+    return true;
+}
