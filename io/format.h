@@ -28,6 +28,7 @@ enum {
     PB_FEED_MINIBATCH = 9,
     PB_FETCH_LIST = 10,
     PB_STEP_SCOPES = 11,
+    PB_LOD_TENSOR_ARRAY = 13,
     PB_READER = 15,
     PB_RAW = 17
 };

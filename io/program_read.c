@@ -6,6 +6,7 @@
 #include "io/program_read.h"
 
 #include <proa/io.h>
+#include <proa/ops.h>
 #include <stdlib.h>
 
 enum { UNKNOWN_SHOWN = 20 };
@@ -211,6 +212,19 @@ static const pb_var *var_desc(const pb_block *b, const char *name)
     return NULL;
 }
 
+/* Makes vars the inputs; offsets of their sequences follow behind the last. */
+static proa_status set_inputs(proa__load *l, proa_var **vars, int32_t n)
+{
+    proa_block *root = proa__root(l->program);
+    PROA_TRY(proa__block_set_inputs(root, vars, n));
+    for (int32_t i = 0; i < n; i++) {
+        const pb_var *v = var_desc(l->pb->blocks[0], vars[i]->name);
+        int32_t levels = v && v->type->lod_tensor ? v->type->lod_tensor->lod_level : 0;
+        if (levels > 0) PROA_TRY(proa__lod_declare(root, vars[i], levels));
+    }
+    return PROA_OK;
+}
+
 /* What is fed: the outputs of feed ops; in a program without them, what is marked as data. */
 static proa_status read_data(proa__load *l)
 {
@@ -226,7 +240,7 @@ static proa_status read_data(proa__load *l)
         vars[n] = declare(l, v->name, &meta);
         if (!vars[n++]) return proa_error();
     }
-    return proa__block_set_inputs(proa__root(l->program), vars, n);
+    return set_inputs(l, vars, n);
 }
 
 static proa_status read_feeds(proa__load *l)
@@ -249,7 +263,7 @@ static proa_status read_feeds(proa__load *l)
     }
     if (n == 0) return read_data(l);
     PROA_TRY(order("feed", list, n, vars));
-    return proa__block_set_inputs(proa__root(l->program), vars, (int32_t)n);
+    return set_inputs(l, vars, (int32_t)n);
 }
 
 static proa_status read_fetch(proa_wire_reader *r, column *to)
@@ -275,9 +289,25 @@ static proa_status place_error(const proa__load *l, const proa__level *level, si
                      level->pb->ops[at]->type, text);
 }
 
+/* Tensor arrays are there from the start, without items. */
+static proa_status begin_arrays(proa__level *level)
+{
+    for (size_t i = 0; i < level->pb->n_vars; i++) {
+        const pb_var *v = level->pb->vars[i];
+        if ((int)v->type->type != PB_LOD_TENSOR_ARRAY || proa__map_find(&level->names, v->name)) continue;
+        const pb_tensor *d = v->type->tensor_array ? v->type->tensor_array->tensor : NULL;
+        proa_dtype dtype = d ? proa__dtype_from_wire((int64_t)d->data_type) : PROA_NODTYPE;
+        proa_tensor *t = proa_array_create(.dtype = dtype);
+        if (!t) return proa_error();
+        PROA_TRY(proa__map_put(&level->names, v->name, t));
+    }
+    return PROA_OK;
+}
+
 proa_status proa__read_ops(proa__load *l, proa__level *level)
 {
     const pb_block *b = level->pb;
+    PROA_TRY(begin_arrays(level));
     size_t n = 0;
     column *list = proa__arena_array(&l->arena, b->n_ops, sizeof *list);
     proa_var **vars = proa__arena_array(&l->arena, b->n_ops, sizeof(proa_var *));

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static bool is_param(const proa_var *v) { return v->persistable && v->wire_kind == 0; }
-
 /* ---- feeds and fetches ----------------------------------------------------------------- */
 
 static proa_status put_marker(proa_wire_writer *w, const char *type, const char *x, const char *out,
@@ -77,15 +75,15 @@ static proa_status put_vars(proa_wire_writer *w)
 {
     for (int32_t i = 0; i < w->block->n_vars; i++) {
         const proa_var *v = w->block->vars[i];
-        if (w->outer_names && proa__map_find(w->outer_names, v)) continue;
+        if (v->is_lod || (w->outer_names && proa__map_find(w->outer_names, v))) continue;
         proa_meta meta = proa_meta_of(v->handle);
         if (strcmp(v->name, "feed") == 0 || strcmp(v->name, "fetch") == 0)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                              "a variable is called '%s', a name that Paddle's format keeps "
                              "for itself: rename it",
                              v->name);
-        PROA_TRY(proa__put_var(w, v->name, &meta, v->wire_kind ? v->wire_kind : PB_LOD_TENSOR, v->persistable,
-                               v->lod_level));
+        int kind = proa__is_array(w, v) ? PB_LOD_TENSOR_ARRAY : PB_LOD_TENSOR;
+        PROA_TRY(proa__put_var(w, v->name, &meta, kind, v->persistable, v->lod_level));
         mark_var(w->vars.at[w->vars.count - 1], v);
     }
     return PROA_OK;
@@ -110,8 +108,12 @@ static proa_status put_root(proa_wire_writer *w, const proa_program *p)
     proa_meta none = {0};
     const char **fetched = proa__arena_array(w->arena, (size_t)proa__root(p)->n_outputs, sizeof *fetched);
     if (!fetched) return proa_error();
-    for (int32_t i = proa__root(p)->n_inputs; i-- > 0;)
-        PROA_TRY(put_marker(w, "feed", "feed", proa__root(p)->inputs[i]->name, i));
+    int32_t n_fed = 0; /* offsets travel with the tensor whose they are */
+    for (int32_t i = 0; i < proa__root(p)->n_inputs; i++) n_fed += !proa__root(p)->inputs[i]->is_lod;
+    for (int32_t i = proa__root(p)->n_inputs; i-- > 0;) {
+        const proa_var *v = proa__root(p)->inputs[i];
+        if (!v->is_lod) PROA_TRY(put_marker(w, "feed", "feed", v->name, --n_fed));
+    }
     PROA_TRY(put_ops(w));
     w->role = 0;
     for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) PROA_TRY(put_output(w, p, i, &fetched[i]));
@@ -161,13 +163,19 @@ void proa__finish_block(proa_wire_writer *w, pb_block *to)
 static proa_status make_root(proa__arena *arena, const proa_program *p, bool plain, proa__list *blocks)
 {
     const proa_block *b = proa__root(p);
-    proa_wire_writer w = {
-        .arena = arena, .block = b, .blocks = blocks, .parent = -1, .completes = has_gradients(b)};
+    proa__map arrays = {0};
+    proa_wire_writer w = {.arena = arena,
+                          .block = b,
+                          .blocks = blocks,
+                          .parent = -1,
+                          .arrays = &arrays,
+                          .completes = has_gradients(b)};
     pb_block *to = proa__new_block(&w);
-    if (!to) return proa_error();
-    proa_status status = plain ? proa__write_block(&w) : put_vars(&w);
+    proa_status status = to ? proa__arrays_find(p, &arrays) : proa_error();
+    if (status == PROA_OK) status = plain ? proa__write_block(&w) : put_vars(&w);
     if (status == PROA_OK && !plain) status = put_root(&w, p);
-    proa__finish_block(&w, to);
+    if (to) proa__finish_block(&w, to);
+    proa__map_clear(&arrays);
     return status;
 }
 
@@ -237,7 +245,7 @@ static proa_status list_params(proa__arena *arena, const proa_program *p, proa__
     for (int32_t k = 0; k < p->n_blocks; k++)
         for (int32_t i = 0; i < p->blocks[k]->n_vars; i++) {
             const proa_var *v = p->blocks[k]->vars[i];
-            if (!is_param(v)) continue;
+            if (!v->persistable) continue;
             if (!v->value)
                 return proa_fail(PROA_ERR_BAD_STATE, "persistable variable '%s' has no value", v->name);
             (*items)[(*count)++] = (proa__named){v->name, v->value};

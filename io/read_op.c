@@ -8,6 +8,7 @@
 #include "core/run.h"
 
 #include <math.h>
+#include <proa/program.h>
 
 /* ---- slots and names ------------------------------------------------------------------- */
 
@@ -320,6 +321,89 @@ static proa_status check_slots(const proa__form *form, const pb_op *desc)
     return PROA_OK;
 }
 
+/* ---- offsets of sequences: slots "X@LOD" of a form, and no slots of a file ------------------- */
+
+bool proa__is_lod_slot(const char *slot);
+
+static const pb_slot *base_slot(pb_slot *const *slots, size_t n, const char *lod_slot)
+{
+    size_t length = strlen(lod_slot) - 4;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(slots[i]->parameter, lod_slot, length) == 0 && !slots[i]->parameter[length])
+            return slots[i];
+    return NULL;
+}
+
+/* The offsets of t's level (−1: the innermost), or PROA_NONE. */
+static proa_tensor *level_of(const proa_tensor *t, int64_t level)
+{
+    if (!proa_is_symbolic(t)) return PROA_NONE;
+    proa_tensors levels = proa_variable_lod(t);
+    if (level < 0) level += levels.count;
+    return level >= 0 && level < levels.count ? levels.at[level] : PROA_NONE;
+}
+
+static proa_status slot_tensors(proa_wire_reader *r, const pb_slot *s, proa_tensors *list);
+
+static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args, const char *slot)
+{
+    proa_tensors of;
+    const pb_attr *ref = slot[0] == 'Y' ? proa__attr_find(r->desc, "ref_level") : NULL;
+    int64_t level = -1;
+    if (ref && !proa__attr_int(ref, &level)) level = -1;
+    PROA_TRY(slot_tensors(r, base_slot(r->desc->inputs, r->desc->n_inputs, slot), &of));
+    for (int64_t i = 0; i < of.count; i++) {
+        proa_tensor *offsets = level_of(of.at[i], level);
+        if (!offsets) return proa_error();
+        if (proa__absent(offsets) && !(f->flags & PROA_FIELD_OPTIONAL))
+            return proa_fail(
+                PROA_ERR_UNSUPPORTED,
+                "input %.*s carries no sequences (LoD) that are known here: nothing before it makes or "
+                "keeps them",
+                (int)strlen(slot) - 4, slot);
+        of.at[i] = offsets;
+    }
+    if (f->kind == PROA_FIELD_TENSORS) *proa_field_tensors(f, args) = of;
+    else if (of.count) *proa_field_tensor(f, args) = of.at[0];
+    return PROA_OK;
+}
+
+/* After the call: the sequences of its results. An op that takes the innermost level away keeps the others. */
+static proa_status result_lod(const proa_wire_reader *r, const proa__form *form, const void *args)
+{
+    const proa_op *op = form->op;
+    const proa_field *out = &op->fields[op->n_in + op->n_attr];
+    proa_tensor *result = out->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(out, args) : NULL;
+    const proa_tensor *x =
+        op->fields[0].kind == PROA_FIELD_TENSOR ? *proa_field_tensor(&op->fields[0], args) : NULL;
+    bool takes = false;
+    if (!result || proa__absent(result) || !proa_is_symbolic(result)) return PROA_OK;
+    for (int i = 0; i < form->wire->n_slots; i++) {
+        const proa_wire_slot *s = &form->wire->slots[i];
+        if (!proa__is_lod_slot(s->slot)) continue;
+        takes |= strcmp(s->slot, "X@LOD") == 0;
+        if (!base_slot(r->desc->outputs, r->desc->n_outputs, s->slot)) continue;
+        proa_tensor *offsets = *proa_field_tensor(&op->fields[s->field], args);
+        return proa__absent(offsets) ? PROA_OK : proa_set_variable_lod(result, PROA_LIST(offsets));
+    }
+    if (!takes || op->flags & PROA_OP_LOD_SHARE || !x || !proa_is_symbolic(x)) return PROA_OK;
+    proa_tensors levels = proa_variable_lod(x);
+    if (levels.count > 0) levels.count--;
+    return proa_error() == PROA_OK ? proa_set_variable_lod(result, levels) : proa_error();
+}
+
+/* Paddle's flattening products keep the sequences of their rows, which our matmul knows nothing of. */
+static proa_status keep_lod(proa_wire_reader *r)
+{
+    bool mul = strcmp(r->desc->type, "mul") == 0;
+    if (!mul && strcmp(r->desc->type, "fc") != 0) return PROA_OK;
+    const proa_tensor *x = proa_wire_input(r, mul ? "X" : "Input");
+    proa_tensor *out = proa_wire_output_now(r, "Out");
+    if (!x || !out || !proa_is_symbolic(x) || !proa_is_symbolic(out) || x == out) return proa_error();
+    proa_tensors levels = proa_variable_lod(x);
+    return proa_error() == PROA_OK && levels.count ? proa_set_variable_lod(out, levels) : proa_error();
+}
+
 /* ---- the regular walk ------------------------------------------------------------------ */
 
 static proa_status slot_tensors(proa_wire_reader *r, const pb_slot *s, proa_tensors *list)
@@ -449,8 +533,11 @@ static proa_status read_regular(proa_wire_reader *r, const proa__form *form)
     PROA_TRY(fill_defaults(r, op, args));
     for (int i = 0; i < w->n_slots; i++) {
         const proa_field *f = &op->fields[w->slots[i].field];
-        if (f->role == PROA_IN)
+        if (f->role != PROA_IN) continue;
+        if (!proa__is_lod_slot(w->slots[i].slot))
             PROA_TRY(fill_input(r, f, args, proa__slot_find(d->inputs, d->n_inputs, w->slots[i].slot)));
+        else if (base_slot(d->inputs, d->n_inputs, w->slots[i].slot))
+            PROA_TRY(fill_lod(r, f, args, w->slots[i].slot));
     }
     PROA_TRY(check_required(form, args));
     for (int i = 0; i < w->n_attrs; i++) PROA_TRY(fill_attr(r, form, &w->attrs[i], args));
@@ -460,7 +547,7 @@ static proa_status read_regular(proa_wire_reader *r, const proa__form *form)
         if (f->role == PROA_OUT)
             PROA_TRY(bind_output(r, f, args, proa__slot_find(d->outputs, d->n_outputs, w->slots[i].slot)));
     }
-    return PROA_OK;
+    return result_lod(r, form, args);
 }
 
 proa_status proa__read_op(proa_wire_reader *r)
@@ -477,6 +564,7 @@ proa_status proa__read_op(proa_wire_reader *r)
         if (!form_fits(form, r->desc, &why)) continue;
         if (!form->wire->read) return read_regular(r, form);
         proa_status status = form->wire->read(r);
+        if (status == PROA_OK) status = keep_lod(r);
         return status == PROA_OK ? proa_error() : status;
     }
     const pb_attr *a = why ? proa__attr_find(r->desc, why) : NULL;
@@ -563,6 +651,14 @@ proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype mis
     proa_dtype v = missing;
     if (number != -1 && dtype_of_number(attr, number, &v) != PROA_OK) return missing;
     return v;
+}
+
+proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot)
+{
+    const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
+    if (s && s->n_arguments == 1) return proa__name_find(r, slot, s->arguments[0]);
+    proa_fail(PROA_ERR_CORRUPT, "output %s must name one variable", slot);
+    return NULL;
 }
 
 proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t)

@@ -33,6 +33,15 @@ static const char *temporary(proa_wire_writer *w, const proa_meta *meta)
     return t ? proa__arena_text(w->arena, proa_name_of(t)) : NULL;
 }
 
+/* One of v's kind. */
+static const char *temporary_like(proa_wire_writer *w, const proa_var *v)
+{
+    proa_meta meta = proa_meta_of(v->handle);
+    if (!proa__is_array(w, v)) return temporary(w, &meta);
+    char *name = proa__arena_format(w->arena, "wire_array_%u_%d", w->temporaries++, w->block->index);
+    return name && proa__put_var(w, name, &meta, PB_LOD_TENSOR_ARRAY, false, 0) == PROA_OK ? name : NULL;
+}
+
 static const char *step_scopes(proa_wire_writer *w)
 {
     proa_meta none = {0};
@@ -74,10 +83,9 @@ static proa_status assign_results(proa_wire_writer *w, const proa_block *b, cons
     for (int32_t i = 0; i < b->n_outputs; i++) {
         const proa_var *v = b->outputs[i];
         const char *name = proa__wire_name(w, v->handle);
-        proa_meta meta = proa_meta_of(v->handle);
         from.at[i] = name;
         if (!v->is_input || strcmp(name, outer->at[i]) == 0) continue;
-        from.at[i] = temporary(w, &meta);
+        from.at[i] = temporary_like(w, v);
         if (!from.at[i]) return proa_error();
         PROA_TRY(put_plain(w, "assign", name, from.at[i]));
     }
@@ -96,6 +104,7 @@ static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const nam
                             .blocks = w->blocks,
                             .parent = w->number,
                             .own_numbers = w->own_numbers,
+                            .arrays = w->arrays,
                             .outer_names = &outer,
                             .role = w->role,
                             .temporaries = w->temporaries};
@@ -120,10 +129,8 @@ static proa_status write_conditional(proa_wire_writer *w, const proa_block *b, c
     int32_t number;
     *out = names_room(w, b->n_outputs);
     if (!out->at) return proa_error();
-    for (; out->count < b->n_outputs; out->count++) {
-        proa_meta meta = proa_meta_of(b->outputs[out->count]->handle);
-        if (!(out->at[out->count] = temporary(w, &meta))) return proa_error();
-    }
+    for (; out->count < b->n_outputs; out->count++)
+        if (!(out->at[out->count] = temporary_like(w, b->outputs[out->count]))) return proa_error();
     const char *scopes = step_scopes(w);
     if (!scopes) return proa_error();
     PROA_TRY(write_sub(w, b, in, out, &number));
@@ -178,9 +185,8 @@ static proa_status write_loop(proa_wire_writer *w, const proa_loop_args *a)
     out.at[out.count++] = condition;
     PROA_TRY(put_plain(w, "assign", proa__wire_name(w, a->condition), condition));
     for (int64_t i = 0; i < n; i++) {
-        proa_meta meta = proa_meta_of(a->body->inputs[i]->handle);
         bool unused = proa__absent(a->out.at[i]);
-        const char *name = unused ? temporary(w, &meta) : proa__wire_name(w, a->out.at[i]);
+        const char *name = unused ? temporary_like(w, a->body->inputs[i]) : proa__wire_name(w, a->out.at[i]);
         if (!name) return proa_error();
         PROA_TRY(put_plain(w, "assign", start.at[i], name));
         in.at[in.count++] = out.at[out.count++] = name;

@@ -282,16 +282,25 @@ proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta
     v->has_persistable = true;
     v->persistable = persistable;
     type->type = (Paddle__Framework__Proto__VarType__Type)kind;
-    if (kind == PB_LOD_TENSOR) {
-        type->lod_tensor = lod;
-        lod->tensor = tensor;
-        lod->has_lod_level = true;
-        lod->lod_level = lod_level;
+    bool array = kind == PB_LOD_TENSOR_ARRAY; /* its description is that of an item */
+    if (kind == PB_LOD_TENSOR || array) {
+        if (array) {
+            type->tensor_array = proa__arena_alloc(w->arena, sizeof *type->tensor_array);
+            if (!type->tensor_array) return proa_error();
+            paddle__framework__proto__var_type__lo_dtensor_array_desc__init(type->tensor_array);
+            type->tensor_array->tensor = tensor;
+        } else {
+            type->lod_tensor = lod;
+            lod->tensor = tensor;
+            lod->has_lod_level = true;
+            lod->lod_level = lod_level;
+        }
         tensor->data_type = (Paddle__Framework__Proto__VarType__Type)proa__dtype_to_wire(meta->dtype);
-        tensor->n_dims = (size_t)meta->ndim;
+        int from = array && meta->ndim > 0;
+        tensor->n_dims = (size_t)(meta->ndim - from);
         tensor->dims = proa__arena_array(w->arena, tensor->n_dims, sizeof *tensor->dims);
         if (!tensor->dims) return proa_error();
-        for (int i = 0; i < meta->ndim; i++) tensor->dims[i] = meta->shape[i];
+        for (int i = from; i < meta->ndim; i++) tensor->dims[i - from] = meta->shape[i];
     }
     return proa__list_add(&w->vars, w->arena, v);
 }
@@ -304,6 +313,12 @@ proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta)
     proa_tensor *t = proa__tensor_bare(meta, PROA_T_SYMBOLIC);
     if (!t || proa_set_name(t, name) != PROA_OK) return NULL;
     return proa__put_var(w, name, meta, PB_LOD_TENSOR, false, 0) == PROA_OK ? t : NULL;
+}
+
+bool proa__is_lod_slot(const char *slot)
+{
+    size_t n = strlen(slot);
+    return n > 4 && strcmp(slot + n - 4, "@LOD") == 0;
 }
 
 /* ---- the regular walk ------------------------------------------------------------------ */
@@ -454,6 +469,54 @@ static proa_status find_supply(proa_wire_writer *w, const proa_wire_attr *a, con
     return PROA_OK;
 }
 
+static const proa_tensor *in_slot(const proa_op *op, const proa_wire *wire, const void *args,
+                                  const char *slot, size_t length, int64_t i)
+{
+    for (int k = 0; k < wire->n_slots; k++) {
+        const proa_wire_slot *s = &wire->slots[k];
+        if (strncmp(s->slot, slot, length) != 0 || s->slot[length]) continue;
+        const proa_field *f = &op->fields[s->field];
+        const proa_tensors *list = proa_field_tensors(f, args);
+        if (f->role != PROA_IN) return NULL;
+        if (f->kind == PROA_FIELD_TENSOR) return i == 0 ? *proa_field_tensor(f, args) : NULL;
+        return i < list->count ? list->at[i] : NULL;
+    }
+    return NULL;
+}
+
+static bool is_level(const proa_tensor *of, const proa_tensor *offsets, int64_t level)
+{
+    const proa_var *v = proa__slot_var(of);
+    if (!v) return false;
+    if (proa__absent(offsets)) return !v->lod[0];
+    int64_t at = level < 0 ? level + v->lod_level : level;
+    return at >= 0 && at < PROA__LOD_MAX && v->lod[at] && v->lod[at] == offsets->var;
+}
+
+/* Files have no name for offsets: they must be those that the tensor of the slot carries. */
+static proa_status check_lod(const proa_op *op, const proa_wire *wire, const void *args,
+                             const proa_wire_slot *s)
+{
+    const proa_field *f = &op->fields[s->field];
+    size_t length = strlen(s->slot) - 4;
+    int64_t level = -1, n = f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, args)->count : 1;
+    for (int i = 0; i < wire->n_attrs && s->slot[0] == 'Y'; i++)
+        if (strcmp(wire->attrs[i].name, "ref_level") == 0)
+            level = *(const int64_t *)proa_field_at(&op->fields[wire->attrs[i].field], args);
+    for (int64_t i = 0; i < n; i++) {
+        const proa_tensor *of = in_slot(op, wire, args, s->slot, length, i);
+        const proa_tensor *offsets =
+            f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, args)->at[i] : *proa_field_tensor(f, args);
+        if (of && !is_level(of, offsets, level))
+            return proa_fail(
+                PROA_ERR_UNSUPPORTED,
+                "the sequences of %.*s are not those that its variable carries, and Paddle's format "
+                "has no other",
+                (int)length, s->slot);
+    }
+    return PROA_OK;
+}
+
 static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, const proa_wire *wire)
 {
     const proa_op *op = instr->op;
@@ -466,6 +529,10 @@ static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, c
     PROA_TRY(proa_wire_op(w, wire->type));
     for (int i = 0; i < wire->n_slots; i++) {
         const proa_field *f = &op->fields[wire->slots[i].field];
+        if (proa__is_lod_slot(wire->slots[i].slot)) {
+            if (f->role == PROA_IN) PROA_TRY(check_lod(op, wire, instr->args, &wire->slots[i]));
+            continue;
+        }
         bool list = f->kind == PROA_FIELD_TENSORS;
         const proa_tensors *many = proa_field_tensors(f, instr->args);
         PROA_TRY(put_tensors(w, f->role == PROA_IN, wire->slots[i].slot,

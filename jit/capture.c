@@ -218,6 +218,29 @@ static proa_status store_write(proa_tensor **slot, const proa_field *f, int64_t 
     return PROA_OK;
 }
 
+/* Rows that form sequences, where the op keeps them. */
+static proa_status share_lod(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    const proa_tensor *like = context;
+    proa_var *out = proa__slot_var(*slot);
+    (void)f, (void)index;
+    if (out && out != like->var && out->handle->ndim > 0 && out->handle->shape[0] == like->shape[0])
+        proa__lod_share(out, like->var);
+    return PROA_OK;
+}
+
+static void keep_lod(const proa_op *op, void *stored)
+{
+    const proa_field *f = op->fields;
+    if (!(op->flags & PROA_OP_LOD_SHARE) || op->n_in == 0) return;
+    const proa_tensors *list = proa_field_tensors(f, stored);
+    proa_tensor *first = f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, stored)
+                         : list->count                ? list->at[0]
+                                                      : NULL;
+    const proa_var *v = proa__slot_var(first);
+    if (v && v->lod[0]) proa__walk(op, stored, PROA_OUT, share_lod, first);
+}
+
 /* Outputs that a view op makes share the memory of what they view. */
 static proa_status share_roots(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
@@ -261,6 +284,7 @@ static proa_status store(recording *r)
     }
     PROA_TRY(proa__block_take(r->block, op, r->stored));
     commit(r);
+    keep_lod(op, r->stored);
     return PROA_OK;
 }
 

@@ -21,8 +21,8 @@ static proa_status copy_var(cloning *c, proa_block *b, const proa_var *v)
     fresh->stale = v->stale;
     fresh->stop_gradient = v->stop_gradient;
     fresh->is_parameter = v->is_parameter;
-    fresh->wire_kind = v->wire_kind;
     fresh->lod_level = v->lod_level;
+    fresh->is_lod = v->is_lod;
     return v->value ? proa__var_set_value(b, fresh, v->value) : PROA_OK;
 }
 
@@ -80,6 +80,10 @@ static proa_status copy_blocks(cloning *c)
         for (int32_t i = 0; i < b->n_vars; i++) {
             const proa_var *root = b->vars[i]->root;
             fresh->vars[i]->root = root ? proa__map_find(c->vars, root) : NULL;
+            for (int level = 0; level < PROA__LOD_MAX; level++) {
+                const proa_var *of = b->vars[i]->lod[level];
+                fresh->vars[i]->lod[level] = of ? proa__map_find(c->vars, of) : NULL;
+            }
         }
         for (int32_t i = 0; i < b->n_ops; i++) PROA_TRY(copy_op(c, fresh, &b->ops[i]));
         PROA_TRY(copy_list(c, fresh, b->inputs, b->n_inputs, proa__block_set_inputs));

@@ -206,12 +206,25 @@ static proa_block *capture_body(proa_block *b, const loop_fns *fns, const proa_m
     return proa_error() == PROA_OK ? made : NULL;
 }
 
+/* An array without items has no shape yet: the body's first write says it. */
+static bool begins_empty(const proa_meta *meta, const proa_tensor *t)
+{
+    return meta->ndim == 1 && meta->shape[0] == 0 && t->ndim > 1 && meta->dtype == (proa_dtype)t->dtype;
+}
+
 /* Makes dims unknown that the body changes; *same: none had to be. */
 static proa_status widen(proa_meta *metas, int64_t n, proa_tensors results, bool *same)
 {
     *same = true;
     for (int64_t i = 0; i < n; i++) {
         const proa_tensor *t = results.at[i + 1];
+        if (!proa__slot_empty(t) && begins_empty(&metas[i], t)) {
+            metas[i] = proa_meta_of(t);
+            for (int d = 0; d < t->ndim; d++)
+                if (d == 0 || t->shape[d] < 0) metas[i].shape[d] = 0;
+            *same = false;
+            continue;
+        }
         if (proa__slot_empty(t) || metas[i].dtype != (proa_dtype)t->dtype || metas[i].ndim != t->ndim)
             return proa_fail(
                 PROA_ERR_INVALID_ARGUMENT,
@@ -226,6 +239,23 @@ static proa_status widen(proa_meta *metas, int64_t n, proa_tensors results, bool
             *same = false;
         }
     }
+    return PROA_OK;
+}
+
+/* Gives arrays that begin empty the rank of their items. */
+static proa_status shape_empty(const proa_meta *metas, proa_tensors *vars)
+{
+    proa_tensor **at = proa_scope_alloc(((size_t)vars->count + 1) * sizeof *at);
+    if (!at) return proa_error();
+    for (int64_t i = 0; i < vars->count; i++) {
+        at[i] = vars->at[i];
+        if (at[i]->ndim == metas[i].ndim) continue;
+        int64_t shape[PROA_MAX_DIMS];
+        for (int d = 1; d < metas[i].ndim; d++) shape[d - 1] = metas[i].shape[d] > 0 ? metas[i].shape[d] : 0;
+        at[i] = proa_array_create(.dtype = metas[i].dtype, .item = {metas[i].ndim - 1, shape, NULL, NULL});
+        if (!at[i]) return proa_error();
+    }
+    vars->at = at;
     return PROA_OK;
 }
 
@@ -244,6 +274,7 @@ static proa_status capture_while(proa_block *b, proa_tensor *condition, const lo
         PROA_TRY(widen(metas, vars.count, results, &same));
         if (!same) proa__program_drop_blocks(b->program, n_blocks);
     }
+    PROA_TRY(shape_empty(metas, &vars));
     proa_var **result_vars;
     PROA_TRY(proa__lift_collect(lift, body, results, &result_vars));
     PROA_TRY(proa__lift_apply(lift, body, result_vars, results.count));

@@ -301,6 +301,12 @@ proa_status proa__program_reindex(proa_program *p)
             if (v->value) PROA_TRY(proa__map_put(&p->concrete, v->value, v));
         }
     }
+    for (int32_t k = 0; k < p->n_blocks; k++)
+        for (int32_t i = 0; i < p->blocks[k]->n_vars; i++)
+            for (int level = 0; level < PROA__LOD_MAX; level++) {
+                proa_var **of = &p->blocks[k]->vars[i]->lod[level];
+                if (*of && !proa__map_find(&p->known, *of)) *of = NULL;
+            }
     return PROA_OK;
 }
 

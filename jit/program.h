@@ -9,6 +9,8 @@
 
 #include <proa/program.h>
 
+enum { PROA__LOD_MAX = 4 };
+
 typedef struct proa_var proa_var;
 struct proa_var {
     char *name;          /* unique in its block */
@@ -23,8 +25,9 @@ struct proa_var {
     bool stop_gradient;  /* lets no gradient pass in append_backward */
     bool is_parameter;   /* persistable, and of the model itself rather than of its optimiser */
     bool stale;          /* its memory was changed through another variable: no op may use it any more */
-    uint8_t wire_kind;   /* VarType container number when it is no dense tensor (arrays, scopes); 0 = dense */
-    int32_t lod_level;
+    int32_t lod_level;   /* how many levels of sequences its rows form */
+    proa_var *lod[PROA__LOD_MAX]; /* their offsets, outermost first; NULL: not known */
+    bool is_lod;                  /* is such offsets, which are no variable in Paddle's files */
 };
 
 typedef struct proa_instr {
@@ -93,6 +96,12 @@ proa_status proa__block_take(proa_block *b, const proa_op *op, void *args);
 proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t n);
 proa_status proa__block_set_outputs(proa_block *b, proa_var *const *vars, int32_t n);
 static inline proa_block *proa__root(const proa_program *p) { return p->blocks[0]; }
+
+/* ---- sequences (lod.c) ---- */
+/* Makes v's levels those of `like`: what an op that keeps sequences hands on. */
+void proa__lod_share(proa_var *v, const proa_var *like);
+/* Inputs "<name>@LOD_<level>" for the offsets of an input of the root block. */
+proa_status proa__lod_declare(proa_block *b, proa_var *v, int32_t levels);
 
 /* ---- for passes ---- */
 /* The variable an op's args slot names; NULL for an empty slot. */

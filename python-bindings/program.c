@@ -204,6 +204,14 @@ static PyObject *program_data(PyObject *self, PyObject *args)
     return py_wrap(proa_program_data(self_of(self), &spec));
 }
 
+static PyObject *program_data_lod(PyObject *self, PyObject *args)
+{
+    PyObject *t;
+    int levels;
+    if (!PyArg_ParseTuple(args, "O!i", py_tensor_type, &t, &levels)) return NULL;
+    return py_none_or_raise(proa_program_data_lod(self_of(self), py_tensor_of(t), levels));
+}
+
 static PyObject *program_persistable(PyObject *self, PyObject *args)
 {
     PyObject *shape, *dtype = Py_None;
@@ -439,6 +447,8 @@ static PyMethodDef program_methods[] = {
     {"run", program_run, METH_O, "Runs the program on a list of tensors."},
     {"clone", (PyCFunction)(void (*)(void))program_clone, METH_VARARGS | METH_KEYWORDS, "A deep copy."},
     {"data", program_data, METH_VARARGS, "data(name, shape, dtype=None): a fed variable."},
+    {"data_lod", program_data_lod, METH_VARARGS,
+     "data_lod(data, levels): inputs <name>@LOD_<level> for the offsets of its sequences."},
     {"persistable", program_persistable, METH_VARARGS,
      "persistable(name, shape, dtype=None): one without data yet."},
     {"bind", program_bind, METH_VARARGS,
@@ -464,6 +474,29 @@ static PyMethodDef program_methods[] = {
     {0},
 };
 
+static PyObject *variable_lod(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    if (!py_is_tensor(arg)) {
+        PyErr_Format(PyExc_TypeError, "variable_lod: expected a variable, got %s", Py_TYPE(arg)->tp_name);
+        return NULL;
+    }
+    PROA_SCOPED;
+    proa_tensors levels = proa_variable_lod(py_tensor_of(arg));
+    return proa_error() == PROA_OK ? py_from_tensors(levels) : py_raise();
+}
+
+static PyObject *set_variable_lod(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *t, *list;
+    if (!PyArg_ParseTuple(args, "O!O", py_tensor_type, &t, &list)) return NULL;
+    PROA_SCOPED;
+    proa_tensors levels;
+    if (!py_to_tensors(list, "levels", false, &levels)) return NULL;
+    return py_none_or_raise(proa_set_variable_lod(py_tensor_of(t), levels));
+}
+
 PyTypeObject py_program_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Program",
     .tp_basicsize = sizeof(py_program),
@@ -480,6 +513,8 @@ PyMethodDef py_program_functions[] = {
     {"program_open", program_open, METH_O,
      "Ops become ops of this Program (None: run); returns what was open."},
     {"program_current", program_current, METH_NOARGS, "The open Program, or None."},
+    {"variable_lod", variable_lod, METH_O, "The offsets of a variable's levels of sequences."},
+    {"set_variable_lod", set_variable_lod, METH_VARARGS, "set_variable_lod(variable, [offsets, ...])"},
     {"is_capturing", is_capturing, METH_NOARGS, "True while ops become ops of a program."},
     {0},
 };

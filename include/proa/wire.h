@@ -73,6 +73,8 @@ PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr); /* INT
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
 /* dtype attribute (INT, a VarType number) as a proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
+/* What the name in an output slot stands for before the op: of ops that write a variable in place. */
+PROA_API proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot);
 /* Binds a result to the name in an output slot; slots that the program leaves empty are ignored. */
 PROA_API proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t);
 PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts);

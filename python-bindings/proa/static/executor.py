@@ -45,16 +45,23 @@ def _results_of_calls(core):
 class _Plan:
     """One program version with its feeds and fetches, bound to one scope."""
 
-    def __init__(self, program, feeds, fetches, scope, prune, passes):
+    def __init__(self, program, feeds, lods, fetches, scope, prune, passes):
         self.program, self.scope = program, scope
         core = self.core = program._core.clone()
         self.feeds = [(name, core.find(name)) for name in feeds]
+        # a fed tensor's sequences are inputs of their own, and so are those of what is fetched
+        self.fed_lods = [(name, level, var) for name, tensor in self.feeds if lods.get(name)
+                         for level, var in enumerate(_core.variable_lod(tensor))]
         persistable = program._persistables()
         # a fetched persistable is read from the scope after the run, a plain tensor is there; the others are outputs
         calls = [] if prune else _results_of_calls(core)
         self.outputs = [name for name in dict.fromkeys(fetches)
                         if isinstance(name, str) and name not in persistable]
         self.outputs += [name for name in calls if name not in self.outputs] if self.outputs else []
+        self.fetched_lods = {name: [_core.variable_name(core, v) for v in _core.variable_lod(core.find(name))]
+                             for name in self.outputs if core.find(name) is not None}
+        self.outputs += dict.fromkeys(lod for lods in self.fetched_lods.values() for lod in lods
+                                      if lod not in self.outputs)
         found = [(name, core.find(name)) for name in self.outputs]
         for name, var in found:
             if var is None:
@@ -64,7 +71,7 @@ class _Plan:
         self.prune = prune
         self.bound = {}
         self._bind(persistable)
-        core.set_inputs([var for _, var in self.feeds])
+        core.set_inputs([var for _, var in self.feeds] + [var for *_, var in self.fed_lods])
         core.set_outputs([var for _, var in found])
         self.executor = _core.Executor(core, prune=prune, passes=passes)
 
@@ -100,8 +107,10 @@ class _Plan:
 
     def run(self, feed):
         inputs = [_fed(name, var, feed[name]) for name, var in self.feeds]
+        inputs += [_core.to_tensor(feed[name].lod()[level], dtype="int64") for name, level, _ in self.fed_lods]
         results = dict(zip(self.outputs, self.executor.run(inputs)))
-        return [results[name] if name in results else self._persistable(name) for name in self.fetches]
+        return [ScopeTensor(results[name], lod=[results[n].tolist() for n in self.fetched_lods.get(name, ())])
+                if name in results else ScopeTensor(self._persistable(name)) for name in self.fetches]
 
     def _persistable(self, name):
         if isinstance(name, _core.Tensor):
@@ -129,6 +138,27 @@ def _fed(name, var, value):
         raise ValueError(f"Executor.run: the data type of fed variable {name!r} must be {dtype_name(var.dtype)}, got "
                          f"{dtype_name(tensor.dtype)}")
     return tensor
+
+
+def _levels(program, name, value):
+    """How many levels of sequences a fed value carries: none, or as many as the variable has."""
+    found = len(value.lod()) if isinstance(value, ScopeTensor) else 0
+    wanted = program._core.find(name).lod_level
+    if not wanted:
+        return 0
+    if found and found != wanted:
+        raise ValueError(f"Executor.run: the fed variable {name!r} has lod_level {wanted}, and the fed tensor's lod "
+                         f"has {found} levels")
+    if found and not value.has_valid_recursive_sequence_lengths():
+        raise ValueError(f"Executor.run: the lod {value.lod()} fed with {name!r} does not fit {value.shape()[0]} rows")
+    return found
+
+
+def _as_array(result):
+    if result.lod():
+        raise RuntimeError("Executor.run: a fetched tensor has sequences (lod), which an array cannot hold: call run "
+                           "with return_numpy=False")
+    return result.numpy()
 
 
 class Executor:
@@ -179,7 +209,7 @@ class Executor:
                 plan = self._plan(program, feed, fetches, scope, use_prune, passes)
                 _set_rate(program, scope)
                 results = _seeded(program, lambda: plan.run(feed))
-                return [r.numpy() for r in results] if return_numpy else [ScopeTensor(r) for r in results]
+                return [_as_array(r) for r in results] if return_numpy else results
             finally:
                 _core.set_recording(recording)
 
@@ -192,11 +222,12 @@ class Executor:
             else:
                 warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.",
                               stacklevel=4)
-        key = (id(program), program._core.version, tuple(names),
+        lods = {name: _levels(program, name, feed[name]) for name in names}
+        key = (id(program), program._core.version, tuple(lods.items()),
                tuple(f if isinstance(f, str) else id(f) for f in fetches), id(scope), prune, passes)
         plan = self._plans.get(key)
         if plan is None or plan.program is not program or plan.scope is not scope or not plan.fits():
-            plan = self._plans[key] = _Plan(program, names, fetches, scope, prune, passes)
+            plan = self._plans[key] = _Plan(program, names, lods, fetches, scope, prune, passes)
             while len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(key)

@@ -274,12 +274,9 @@ class Program:
             raise ValueError("Program.random_seed must be an integer")
         self._seed, self._rng = seed, None
 
-    @classmethod
-    def global_seed(cls, seed=0):
-        """The random_seed of programs made from now on, and of the default ones."""
-        Program._global_seed = seed
-        for program in (_main, _startup):
-            program.random_seed = seed
+    def global_seed(self, seed=0):
+        """The random_seed of this program and of those made from now on."""
+        Program._global_seed = self.random_seed = seed
 
     def clone(self, for_test=False):
         """A copy whose parameters have the same names. for_test: without what only trains, and with dropout and

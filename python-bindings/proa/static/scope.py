@@ -10,8 +10,20 @@ __all__ = ["Scope", "global_scope", "scope_guard"]
 class ScopeTensor:
     """The value of a variable: what find_var(name).get_tensor() gives, and what fetches without NumPy are."""
 
-    def __init__(self, tensor=None, owner=None):
-        self._tensor, self._owner, self._lod = tensor, owner, []
+    def __init__(self, tensor=None, owner=None, lod=None):
+        self._tensor, self._owner = tensor, owner
+        self._own = lod or []
+
+    @property
+    def _lod(self):
+        return self._own if self._owner is None else self._owner.lod
+
+    @_lod.setter
+    def _lod(self, lod):
+        if self._owner is None:
+            self._own = lod
+        else:
+            self._owner.lod = lod
 
     def _value(self):
         value = self._tensor if self._owner is None else self._owner.value
@@ -55,6 +67,12 @@ class ScopeTensor:
         """Sets the offsets."""
         self._lod = [list(level) for level in lod]
 
+    def has_valid_recursive_sequence_lengths(self):
+        """Whether the innermost level ends at the number of rows, and each other one at the sequences of the next."""
+        ends = [*(len(level) - 1 for level in self._lod[1:]), self.shape()[0]]
+        return all(level and level[0] == 0 and level[-1] == end and level == sorted(level)
+                   for level, end in zip(self._lod, ends))
+
     def recursive_sequence_lengths(self):
         """The level-of-detail lengths; empty for a plain tensor."""
         return [[b - a for a, b in zip(level, level[1:])] for level in self._lod]
@@ -79,7 +97,7 @@ class ScopeVariable:
     """A place for a tensor under a name."""
 
     def __init__(self, scope, name):
-        self._scope, self._name, self.value = scope, name, None
+        self._scope, self._name, self.value, self.lod = scope, name, None, []
 
     def assign(self, tensor):
         """Takes over a tensor's data: in place if shape and dtype are the same, so that programs see it."""

@@ -44,7 +44,8 @@ def _same(var, shape, dtype):
 
 
 def data(name, shape, dtype=None, lod_level=0):
-    """A variable that Executor.run is fed; None or -1 in shape: any size.
+    """A variable that Executor.run is fed; None or -1 in shape: any size. lod_level: how many levels of sequences its
+    rows form; what is fed must carry their lengths then.
 
     >>> import proa as paddle
     >>> paddle.enable_static()
@@ -66,7 +67,10 @@ def data(name, shape, dtype=None, lod_level=0):
             raise ValueError(f"static.data: there is a variable {name!r} already, of shape {found.shape} and dtype "
                              f"{dtype_name(found.dtype)}")
         return found
-    return program._core.data(name, dims, dtype)
+    made = program._core.data(name, dims, dtype)
+    if lod_level:
+        program._core.data_lod(made, lod_level)
+    return made
 
 
 def _initialised(name, shape, dtype, make):
@@ -197,6 +201,10 @@ def _block(self):
     return program_of(self).global_block()
 
 
+def _lod_level(self):
+    return len(_core.variable_lod(self)) if self.is_symbolic else 0
+
+
 def _op(self):
     """The operator that makes the variable, or None."""
     for op in program_of(self).global_block().ops:
@@ -206,6 +214,6 @@ def _op(self):
 
 
 for _name, _value in {"block": property(_block), "op": property(_op), "get_value": get_value, "to_string": _text,
-                      "lod_level": property(lambda self: 0),
+                      "lod_level": property(_lod_level),
                       "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)

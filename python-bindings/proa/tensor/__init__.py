@@ -3,7 +3,7 @@ from .. import _core
 
 globals().update(_core.api("paddle"))
 
-from . import (attribute, creation, einsum as _einsum, linalg, logic, manipulation, math,  # noqa: E402
+from . import (array, attribute, creation, einsum as _einsum, linalg, logic, manipulation, math,  # noqa: E402
                methods, random, search, stat, to_string)
 
 _METHODS = """
@@ -27,7 +27,7 @@ trapezoid triangular_solve tril_ triu_ trunc_ unbind unflatten unfold uniform_ u
 unstack vander var view view_as vsplit where where_ zero_
 """.split()
 
-for _module in (creation, attribute, logic, manipulation, math, linalg, stat, search, random, _einsum, to_string):
+for _module in (array, creation, attribute, logic, manipulation, math, linalg, stat, search, random, _einsum, to_string):
     for _name in _module.__all__:
         globals()[_name] = getattr(_module, _name)
 for _name in _METHODS:
@@ -42,6 +42,6 @@ for _name in "add_ subtract_ multiply_ divide_".split():
 
 # what `from proa.tensor import *` puts into the paddle namespace
 __all__ = [n for n in globals() if not n.startswith("_") and n not in (
-    "attribute", "creation", "linalg", "logic", "manipulation", "math", "methods", "random", "search", "stat",
+    *array.__all__, "array", "attribute", "creation", "linalg", "logic", "manipulation", "math", "methods", "random", "search", "stat",
     "to_string")]
 del _module, _name, _fn

@@ -1,10 +1,16 @@
-"""paddle.static.nn: layers as functions, which make their parameters, and control flow."""
+"""paddle.static.nn: layers as functions, which make their parameters, control flow, and sequences."""
 from ..host import py_func
 from ..variable import create_parameter
 from .common import (batch_norm, bilinear_tensor_product, conv2d, conv2d_transpose, conv3d, conv3d_transpose,
                      embedding, fc, group_norm, instance_norm, layer_norm, prelu, row_conv, spectral_norm)
 from .control_flow import case, cond, switch_case, while_loop
+from .sequence_lod import (sequence_concat, sequence_conv, sequence_enumerate, sequence_expand, sequence_expand_as,
+                           sequence_first_step, sequence_last_step, sequence_pad, sequence_pool, sequence_reshape,
+                           sequence_reverse, sequence_scatter, sequence_slice, sequence_softmax, sequence_unpad)
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "conv2d_transpose", "conv3d",
            "conv3d_transpose", "create_parameter", "embedding", "fc", "group_norm", "instance_norm", "layer_norm",
-           "prelu", "py_func", "row_conv", "spectral_norm", "switch_case", "while_loop"]
+           "prelu", "py_func", "row_conv", "sequence_concat", "sequence_conv", "sequence_enumerate", "sequence_expand",
+           "sequence_expand_as", "sequence_first_step", "sequence_last_step", "sequence_pad", "sequence_pool",
+           "sequence_reshape", "sequence_reverse", "sequence_scatter", "sequence_slice", "sequence_softmax",
+           "sequence_unpad", "spectral_norm", "switch_case", "while_loop"]

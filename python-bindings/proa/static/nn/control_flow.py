@@ -1,6 +1,7 @@
 """Control flow: cond, case, switch_case and while_loop. With a value at hand they call plain functions; with a
 variable they build operators whose bodies are the functions."""
 from ... import _core
+from ...tensor.array import Outer, TensorArray
 
 __all__ = ["case", "cond", "switch_case", "while_loop"]
 
@@ -12,6 +13,9 @@ def _flat(value, out):
     if isinstance(value, _core.Tensor):
         out.append(value)
         return _Leaf
+    if isinstance(value, TensorArray):
+        out.append(value._value)
+        return _Array(value)
     if isinstance(value, dict):
         return {key: _flat(value[key], out) for key in value}
     if isinstance(value, (list, tuple)):
@@ -24,9 +28,22 @@ class _Leaf:
     """Stands for a tensor in a structure."""
 
 
+class _Array:
+    """Stands for a tensor array in a structure. The same object goes on, with another value."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def filled(self, value):
+        self.array._value = value
+        return self.array
+
+
 def _filled(structure, tensors):
     if structure is _Leaf:
         return next(tensors)
+    if isinstance(structure, _Array):
+        return structure.filled(next(tensors))
     if isinstance(structure, dict):
         return {key: _filled(structure[key], tensors) for key in structure}
     if isinstance(structure, (list, tuple)):
@@ -38,6 +55,8 @@ def _filled(structure, tensors):
 def _same(a, b):
     """Whether two structures agree but for numbers, which become tensors."""
     if (a is _Leaf or _is_number(a)) and (b is _Leaf or _is_number(b)):
+        return True
+    if isinstance(a, _Array) and isinstance(b, _Array):
         return True
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
@@ -52,7 +71,7 @@ def _is_number(value):
 
 def _as_tensors(value):
     """Numbers in a structure as tensors of one element."""
-    if isinstance(value, _core.Tensor) or value is None or isinstance(value, str):
+    if isinstance(value, (_core.Tensor, TensorArray)) or value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
         return _core.full([], value, "bool")
@@ -98,22 +117,83 @@ def cond(pred, true_fn=None, false_fn=None, name=None, return_names=None):
     if isinstance(pred, bool):
         fn = true_fn if pred else false_fn
         return None if fn is None else fn()
-    seen = {}
+    seen, arrays = {}, _Arrays()
 
     def branch(fn, which):
         def run():
+            arrays.begin()
             result = None if fn is None else _as_tensors(fn())
             tensors = []
             seen[which] = _flat(result, tensors)
-            return tensors
+            return tensors + arrays.end()
         return run
 
-    out = _core.cond(pred, branch(true_fn, "true_fn"), branch(false_fn, "false_fn"))
+    out = arrays.build(lambda: _core.cond(pred, branch(true_fn, "true_fn"), branch(false_fn, "false_fn")))
     first, second = seen["true_fn"], seen["false_fn"]
     if not _same(first, second):
         raise ValueError("cond: true_fn and false_fn must return the same nest of tensors, got "
                          f"{_shown(first)} and {_shown(second)}")
-    return _filled(first, iter(out))
+    return _filled(first, iter(arrays.take(out)))
+
+
+class _Again(Exception):
+    """The blocks must be built once more: they write arrays that they were not known to write."""
+
+
+class _Arrays:
+    """The tensor arrays from outside that blocks write without being given or returning them. A block cannot write
+    outside, so these are further results of it (and of a loop, further variables)."""
+
+    def __init__(self, given=()):
+        self.given = given  # these are variables of the loop already
+        self.known, self.start, self.ranks = [], [], {}
+
+    def build(self, make):
+        """make(), whose blocks call begin and end."""
+        while True:
+            self.start = [a._value for a in self.known]
+            with Outer() as self.outer:
+                try:
+                    return make()
+                except _Again:
+                    pass
+                finally:
+                    self._restore()
+
+    def _restore(self):
+        for a, value in self.outer.arrays:
+            a._value = value
+
+    def begin(self, values=None):
+        """A block starts, with these values of the arrays."""
+        for a, value in zip(self.known, self.start if values is None else values):
+            a._value = value
+
+    def end(self):
+        """What the arrays are when a block ends."""
+        now = [self._shaped(a) for a in self.known]
+        fresh = [a for a, _ in self.outer.arrays if not any(a is k for k in (*self.known, *self.given))]
+        for a in fresh:
+            self.ranks[id(a)] = list(a._value.shape)
+        self._restore()
+        if fresh:
+            self.known += fresh
+            raise _Again
+        return now
+
+    def _shaped(self, array):
+        """Its value; where it has no items, of the rank that another block gives it."""
+        dims = self.ranks[id(array)]
+        if array._value.shape == [0] and len(dims) > 1:
+            return _core.array_create(array.dtype, [max(n, 0) for n in dims[1:]])
+        return array._value
+
+    def take(self, out):
+        """Gives the arrays their values after the blocks; returns the other results."""
+        count = len(out) - len(self.known)
+        for a, value in zip(self.known, out[count:]):
+            a._set(value)
+        return out[:count]
 
 
 def _shown(structure):
@@ -202,19 +282,33 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
         return _plain_loop(cond, body, loop_vars)
     tensors = []
     structure = _flat(_as_tensors(list(loop_vars)), tensors)
+    arrays = _Arrays(_arrays_in(structure))
+
+    def split(now):
+        arrays.begin(now[len(tensors):])
+        return _filled(structure, iter(now[:len(tensors)]))
 
     def check(*now):
-        held = cond(*_filled(structure, iter(now)))
+        held = cond(*split(now))
         return _core.full([], held, "bool") if isinstance(held, bool) else held
 
     def step(*now):
-        after = _body_result(body(*_filled(structure, iter(now))), len(loop_vars))
+        after = _body_result(body(*split(now)), len(loop_vars))
         found = []
         if not _same(_flat(_as_tensors(list(after)), found), structure):
             raise ValueError("while_loop: body must return the same nest of tensors as loop_vars")
-        return found
+        return found + arrays.end()
 
-    return _filled(structure, iter(_core.while_loop(check, step, tensors)))
+    return _filled(structure, iter(arrays.take(arrays.build(
+        lambda: _core.while_loop(check, step, [*tensors, *arrays.start])))))
+
+
+def _arrays_in(structure):
+    if isinstance(structure, _Array):
+        return [structure.array]
+    parts = structure.values() if isinstance(structure, dict) else structure \
+        if isinstance(structure, (list, tuple)) else ()
+    return [a for part in parts for a in _arrays_in(part)]
 
 
 def _body_result(after, count):

@@ -1,0 +1,164 @@
+"""Sequences of different lengths in static programs (LoD): forward, backward, and saved models."""
+import os
+import tempfile
+
+import numpy as np
+import paddle
+import paddle.static as static
+from parity import array, case
+
+nn = static.nn
+
+
+def lod_tensor(values, *lengths):
+    """What is fed to a variable with lod_level."""
+    t = static.Scope().var("fed").get_tensor()
+    t.set(np.asarray(values), paddle.CPUPlace())
+    t.set_recursive_sequence_lengths([list(level) for level in lengths])
+    return t
+
+
+def f32(*shape):
+    return array(*shape).astype("float32")
+
+
+def plain(results):
+    """Fetched tensors as (array, lod)."""
+    return [(np.array(r), r.lod()) for r in results]
+
+
+def weights(shape, scale=1.0):
+    return paddle.ParamAttr(initializer=paddle.nn.initializer.Assign(f32(*shape) * scale))
+
+
+def built(build, feed):
+    """What build() returns; then the gradients of a weighted sum of it for the inputs it marks and the parameters.
+    Everything once more from the saved model, but for gradients."""
+    paddle.enable_static()
+    try:
+        main, startup, scope = static.Program(), static.Program(), static.Scope()
+        with static.scope_guard(scope), static.program_guard(main, startup), paddle.utils.unique_name.guard(), \
+                tempfile.TemporaryDirectory() as folder:
+            outs = build()
+            exe = static.Executor(paddle.CPUPlace())
+            exe.run(startup)
+            names = [v.name for v in main.list_vars() if v.name in feed]
+            names = [n for n in feed if n in names]
+            inputs = [main.global_block().var(n) for n in names]
+            prefix = os.path.join(folder, "m")
+            static.save_inference_model(prefix, inputs, outs, exe, program=main)
+            total = sum((o * o * 0.5 + o).sum() for o in outs if "float" in str(o.dtype).lower() or "FP32" in str(o.dtype))
+            wanted = [v for v in inputs if not v.stop_gradient] + main.all_parameters()
+            grads = [g for g in static.gradients([total], wanted) if g is not None] if wanted else []
+            found = plain(exe.run(main, feed, [*outs, *grads], return_numpy=False))
+            program, feeds, fetches = static.load_inference_model(prefix, exe)
+            again = plain(exe.run(program, {n: feed[n] for n in feeds}, fetches, return_numpy=False))
+            return found, feeds, again
+    finally:
+        paddle.disable_static()
+
+
+def data(name, width=3, dtype="float32", grad=True, lod=1):
+    x = static.data(name, [-1, width], dtype, lod_level=lod)
+    x.stop_gradient = not grad
+    return x
+
+
+@case("paddle.static.nn.sequence_pool", "paddle.static.nn.sequence_first_step", "paddle.static.nn.sequence_last_step")
+def pools():
+    def build():
+        x = data("x")
+        return [*(nn.sequence_pool(x, kind) for kind in ("sum", "average", "sqrt", "max", "last", "first")),
+                nn.sequence_first_step(x * 2.0), nn.sequence_last_step(paddle.tanh(x)),
+                nn.sequence_pool(x, "average", pad_value=7.0)]
+    return built(build, {"x": lod_tensor(f32(7, 3), [2, 4, 1])}), built(build, {"x": lod_tensor(f32(5, 3), [2, 0, 3])})
+
+
+@case("paddle.static.nn.sequence_softmax", "paddle.static.nn.sequence_reverse")
+def softmax_and_reverse():
+    def build():
+        x, y = data("x", 1), data("y", 4)
+        return [nn.sequence_softmax(x), nn.sequence_reverse(y), nn.sequence_reverse(paddle.nn.functional.relu(y))]
+    return built(build, {"x": lod_tensor(f32(6, 1), [1, 5]), "y": lod_tensor(f32(6, 4), [3, 3])})
+
+
+@case("paddle.static.nn.sequence_conv")
+def convolution():
+    a, b, c = weights([9, 4]), weights([6, 2]), weights([4])
+
+    def build():
+        x = data("x")
+        return [nn.sequence_conv(x, 4, 3, param_attr=a, bias_attr=c, act="tanh"),
+                nn.sequence_conv(x, 2, 2, padding_start=0, param_attr=b, bias_attr=False)]
+    return built(build, {"x": lod_tensor(f32(7, 3), [4, 1, 2])})
+
+
+@case("paddle.static.nn.sequence_expand", "paddle.static.nn.sequence_expand_as")
+def expansions():
+    def build():
+        rows = static.data("rows", [-1, 3])
+        rows.stop_gradient = False
+        x, y, deep = data("x"), data("y", 1, grad=False), data("deep", 1, grad=False, lod=2)
+        return [nn.sequence_expand(rows, y), nn.sequence_expand(x, y), nn.sequence_expand_as(rows, y),
+                nn.sequence_expand(x, deep, ref_level=0)]
+    return built(build, {"rows": f32(2, 3), "x": lod_tensor(f32(4, 3), [3, 1]), "y": lod_tensor(f32(5, 1), [2, 3]),
+                         "deep": lod_tensor(f32(6, 1), [1, 2], [2, 1, 3])})
+
+
+@case("paddle.static.nn.sequence_concat", "paddle.static.nn.sequence_reshape")
+def joined():
+    def build():
+        x, y = data("x", 4), data("y", 4)
+        both = nn.sequence_concat([x, y, x])
+        return [both, nn.sequence_pool(both, "sum"), nn.sequence_reshape(x, 2), nn.sequence_reshape(both, 8)]
+    return built(build, {"x": lod_tensor(f32(5, 4), [2, 3]), "y": lod_tensor(f32(4, 4), [2, 2])})
+
+
+@case("paddle.static.nn.sequence_pad", "paddle.static.nn.sequence_unpad")
+def padded():
+    def build():
+        x = data("x", 2)
+        zero = paddle.full([1], 0.5, "float32")
+        out, length = nn.sequence_pad(x, zero)
+        longer, _ = nn.sequence_pad(x, zero, maxlen=6)
+        return [out, length, longer, nn.sequence_unpad(out * 2.0, length),
+                nn.sequence_pool(nn.sequence_unpad(longer, length), "average")]
+    return built(build, {"x": lod_tensor(f32(8, 2), [1, 3, 4])})
+
+
+@case("paddle.static.nn.sequence_slice")
+def sliced():
+    def build():
+        x = data("x")
+        offset, length = static.data("offset", [-1, 1], "int64"), static.data("length", [-1, 1], "int64")
+        return [nn.sequence_slice(x, offset, length)]
+    return built(build, {"x": lod_tensor(f32(8, 3), [5, 3]), "offset": np.array([[1], [0]]),
+                         "length": np.array([[2], [3]])})
+
+
+@case("paddle.static.nn.sequence_enumerate", "paddle.static.nn.sequence_scatter")
+def ids():
+    def build():
+        ids = data("ids", 1, "int64", grad=False)
+        table, updates = static.data("table", [-1, 6]), data("updates", 1)
+        table.stop_gradient = False
+        return [nn.sequence_enumerate(ids, 3, pad_value=9), nn.sequence_scatter(table, ids, updates)]
+    return built(build, {"ids": lod_tensor(np.array([[1], [3], [3], [0], [5]]), [3, 2]), "table": f32(2, 6),
+                         "updates": lod_tensor(f32(5, 1), [3, 2])})
+
+
+@case("paddle.static.Variable.lod_level")
+def text_model():
+    """Words of sentences: embedding, layers that keep the sequences, pooling; trained, and its levels."""
+    table, w, v = weights([20, 6], 0.3), weights([6, 6]), weights([6, 2])
+    seen = []
+
+    def build():
+        words = static.data("words", [-1, 1], "int64", lod_level=1)
+        x = nn.embedding(words, [20, 6], param_attr=table)
+        x = paddle.reshape(x, [-1, 6])
+        h = nn.fc(x, 6, weight_attr=w, activation="tanh")
+        seen.append(words.lod_level)
+        return [nn.fc(nn.sequence_pool(h, "max"), 2, weight_attr=v), nn.sequence_pool(h, "sum")]
+    words = np.array([[1], [4], [7], [7], [0], [19]])
+    return built(build, {"words": lod_tensor(words, [4, 2])}), seen
