@@ -368,7 +368,8 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
     return PROA_OK;
 }
 
-/* After the call: the sequences of its results. An op that takes the innermost level away keeps the others. */
+/* After the call: the sequences of its results. An op that takes the innermost level away keeps the
+ * others. */
 static proa_status result_lod(const proa_wire_reader *r, const proa__form *form, const void *args)
 {
     const proa_op *op = form->op;

@@ -1,5 +1,6 @@
-/* Sequences in programs: which variables hold the offsets of a variable's levels (Paddle's LoD). Offsets are ordinary
- * variables that ops take and make; only which belong to whom is noted beside them. May use core and ops. */
+/* Sequences in programs: which variables hold the offsets of a variable's levels (Paddle's LoD). Offsets are
+ * ordinary variables that ops take and make; only which belong to whom is noted beside them. May use core
+ * and ops. */
 #include "program.h"
 
 #include "core/internal.h"

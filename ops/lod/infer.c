@@ -1,4 +1,5 @@
-/* Sequences behind one another: shapes and rules, which call the backward ops. May use core and public ops. */
+/* Sequences behind one another: shapes and rules, which call the backward ops. May use core and public
+ * ops. */
 #include "ops/ints.h"
 #include "ops/rows.h"
 #include "ops_impl.h"

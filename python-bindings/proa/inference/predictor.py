@@ -101,11 +101,11 @@ class Tensor:
         return DataType.FLOAT32 if self._slot.data is None else kind_of(self._slot.data.dtype)
 
     def set_lod(self, lod):
-        """Notes where sequences begin. Ops of the models that Proa loads do not go by it."""
+        """Says where the sequences that the rows form begin, a list a level, and where the last ends."""
         self._slot.lod = [[int(at) for at in level] for level in lod]
 
     def lod(self):
-        """What set_lod noted."""
+        """The offsets that set_lod gave."""
         return [list(level) for level in self._slot.lod]
 
 
@@ -149,7 +149,9 @@ class _Model:
                              "Config(config), or clone the predictor")
         with mode.eager():
             self.program = _core.decode(*_contents(config))
-            self.inputs, self.outputs = list(self.program.inputs), list(self.program.outputs)
+            self.ends, self.outputs = list(self.program.inputs), list(self.program.outputs)
+            # offsets of sequences, which belong to the handle of the tensor whose rows they part
+            self.inputs = [name for name in self.ends if "@LOD_" not in name]
             self.dtypes = {name: self.program.find(name).dtype for name in self.inputs}
             self.optimise(config)
         self.threads = config.cpu_math_library_num_threads()
@@ -243,6 +245,15 @@ class Predictor:
                 tensor = _core.cast(tensor, wanted)
         return tensor
 
+    def _offsets(self, name):
+        """Those of one level of sequences, an input of the program."""
+        of, _, level = name.rpartition("@LOD_")
+        lod = self._inputs[of].lod
+        if int(level) >= len(lod):
+            raise ValueError(f"run: the rows of input {of!r} form sequences: set_lod of its handle says which")
+        with mode.eager():
+            return _core.to_tensor(lod[int(level)], dtype="int64")
+
     def run(self, inputs=None):
         """Runs the model on what the handles hold; or on a list of Tensors, and returns the list of outputs.
 
@@ -250,7 +261,7 @@ class Predictor:
         """
         if inputs is not None:
             self._feed(inputs)
-        fed = [self._fed(name) for name in self._model.inputs]
+        fed = [self._offsets(name) if "@LOD_" in name else self._fed(name) for name in self._model.ends]
         try:
             results = self._model.run(self._executor, fed)
         except TypeError as error:

@@ -49,4 +49,9 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
         raise ValueError(f"gradients: target_gradients must be as many as targets, {len(targets)}, got {len(seeds)}")
     program = program_of(targets[0])
     stops = _variables(program, _as_list(no_grad_set))
-    return program._core.gradients(targets, inputs, seeds or None, stops or None)
+    grads = program._core.gradients(targets, inputs, seeds or None, stops or None)
+    for x, grad in zip(inputs, grads):
+        levels = _core.variable_lod(x)
+        if levels and grad is not None:  # the rows of a gradient form the same sequences
+            _core.set_variable_lod(grad, levels)
+    return grads

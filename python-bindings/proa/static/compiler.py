@@ -54,8 +54,8 @@ class BuildStrategy(_Switches):
 class ExecutionStrategy(_Switches):
     """How a program is run. Threads are set by paddle.set_num_threads or OMP_NUM_THREADS."""
 
-    _defaults = {"num_threads": 0, "num_iteration_per_drop_scope": 1, "num_iteration_per_run": 1,
-                 "allow_op_delay": False, "use_thread_barrier": False, "use_experimental_executor": False}
+    _defaults = {"num_threads": 0, "num_iteration_per_drop_scope": 100, "num_iteration_per_run": 1,
+                 "allow_op_delay": False, "use_thread_barrier": False, "use_experimental_executor": True}
 
 
 class CompiledProgram:

@@ -193,7 +193,7 @@ def load_inference_model(path_prefix, executor, **kwargs):
             if value is not None:
                 scope.var(name).hold(value)
     fetches = [program._core.find(name) for name in program._core.outputs]
-    return [program, list(program._core.inputs), fetches]
+    return [program, [name for name in program._core.inputs if "@LOD_" not in name], fetches]
 
 
 # ---- as bytes ------------------------------------------------------------------------------------------------------

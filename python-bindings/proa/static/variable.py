@@ -1,4 +1,6 @@
 """Variables of a program: what data, create_parameter and create_global_var make, and what a variable can say."""
+import enum
+
 from .. import _core
 from ..framework import mode, unique_name
 from ..framework.dtype import dtype_name, to_dtype
@@ -201,6 +203,17 @@ def _block(self):
     return program_of(self).global_block()
 
 
+class VarType(enum.IntEnum):
+    """Kinds of variables, by their numbers in Paddle's format."""
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    LOD_TENSOR_ARRAY = 13
+
+
+def _type(self):
+    return VarType.SELECTED_ROWS if not self.is_symbolic and self.is_selected_rows() else VarType.LOD_TENSOR
+
+
 def _lod_level(self):
     return len(_core.variable_lod(self)) if self.is_symbolic else 0
 
@@ -214,6 +227,6 @@ def _op(self):
 
 
 for _name, _value in {"block": property(_block), "op": property(_op), "get_value": get_value, "to_string": _text,
-                      "lod_level": property(_lod_level),
+                      "lod_level": property(_lod_level), "type": property(_type),
                       "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)

@@ -51,10 +51,10 @@ def straight():
         a = tensor.create_array("float32")
         tensor.array_write(x, at(0), a)
         tensor.array_write(x * 2.0, at(1), a)
-        tensor.array_write(paddle.tanh(x), at(0), a)
+        tensor.array_write(paddle.tanh(x), at(2), a)
         b = tensor.create_array("float32", [x, x + 1.0])
         c = tensor.array_write(x * 3.0, tensor.array_length(b), b)
-        return [tensor.array_read(a, at(0)), tensor.array_read(a, at(1)), tensor.array_length(a),
+        return [tensor.array_read(a, at(0)), tensor.array_read(a, at(1)) + tensor.array_read(a, at(2)), tensor.array_length(a),
                 tensor.array_read(c, at(2)) + tensor.array_read(b, at(1)), tensor.array_length(b)]
     return built(build, {"x": f32(2, 3)})
 
