@@ -338,7 +338,7 @@ static const pb_slot *base_slot(pb_slot *const *slots, size_t n, const char *lod
 static proa_tensor *level_of(const proa_tensor *t, int64_t level)
 {
     if (!proa_is_symbolic(t)) return PROA_NONE;
-    proa_tensors levels = proa_variable_lod(t);
+    proa_tensors levels = proa_variable_lod(NULL, t);
     if (level < 0) level += levels.count;
     return level >= 0 && level < levels.count ? levels.at[level] : PROA_NONE;
 }
@@ -385,12 +385,12 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
         takes |= strcmp(s->slot, "X@LOD") == 0;
         if (!base_slot(r->desc->outputs, r->desc->n_outputs, s->slot)) continue;
         proa_tensor *offsets = *proa_field_tensor(&op->fields[s->field], args);
-        return proa__absent(offsets) ? PROA_OK : proa_set_variable_lod(result, PROA_LIST(offsets));
+        return proa__absent(offsets) ? PROA_OK : proa_set_variable_lod(NULL, result, PROA_LIST(offsets));
     }
     if (!takes || op->flags & PROA_OP_LOD_SHARE || !x || !proa_is_symbolic(x)) return PROA_OK;
-    proa_tensors levels = proa_variable_lod(x);
+    proa_tensors levels = proa_variable_lod(NULL, x);
     if (levels.count > 0) levels.count--;
-    return proa_error() == PROA_OK ? proa_set_variable_lod(result, levels) : proa_error();
+    return proa_error() == PROA_OK ? proa_set_variable_lod(NULL, result, levels) : proa_error();
 }
 
 /* Paddle's flattening products keep the sequences of their rows, which our matmul knows nothing of. */
@@ -401,8 +401,8 @@ static proa_status keep_lod(proa_wire_reader *r)
     const proa_tensor *x = proa_wire_input(r, mul ? "X" : "Input");
     proa_tensor *out = proa_wire_output_now(r, "Out");
     if (!x || !out || !proa_is_symbolic(x) || !proa_is_symbolic(out) || x == out) return proa_error();
-    proa_tensors levels = proa_variable_lod(x);
-    return proa_error() == PROA_OK && levels.count ? proa_set_variable_lod(out, levels) : proa_error();
+    proa_tensors levels = proa_variable_lod(NULL, x);
+    return proa_error() == PROA_OK && levels.count ? proa_set_variable_lod(NULL, out, levels) : proa_error();
 }
 
 /* ---- the regular walk ------------------------------------------------------------------ */

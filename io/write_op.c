@@ -488,9 +488,8 @@ static bool is_level(const proa_tensor *of, const proa_tensor *offsets, int64_t 
 {
     const proa_var *v = proa__slot_var(of);
     if (!v) return false;
-    if (proa__absent(offsets)) return !v->lod[0];
-    int64_t at = level < 0 ? level + v->lod_level : level;
-    return at >= 0 && at < PROA__LOD_MAX && v->lod[at] && v->lod[at] == offsets->var;
+    const proa_var *own = proa__lod_level(v, level);
+    return proa__absent(offsets) ? !own : own && own == offsets->var;
 }
 
 /* Files have no name for offsets: they must be those that the tensor of the slot carries. */

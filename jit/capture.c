@@ -225,20 +225,20 @@ static proa_status share_lod(proa_tensor **slot, const proa_field *f, int64_t in
     proa_var *out = proa__slot_var(*slot);
     (void)f, (void)index;
     if (out && out != like->var && out->handle->ndim > 0 && out->handle->shape[0] == like->shape[0])
-        proa__lod_share(out, like->var);
+        return proa__lod_share(out, like->var);
     return PROA_OK;
 }
 
-static void keep_lod(const proa_op *op, void *stored)
+static proa_status keep_lod(const proa_op *op, void *stored)
 {
     const proa_field *f = op->fields;
-    if (!(op->flags & PROA_OP_LOD_SHARE) || op->n_in == 0) return;
+    if (!(op->flags & PROA_OP_LOD_SHARE) || op->n_in == 0) return PROA_OK;
     const proa_tensors *list = proa_field_tensors(f, stored);
     proa_tensor *first = f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, stored)
                          : list->count                ? list->at[0]
                                                       : NULL;
     const proa_var *v = proa__slot_var(first);
-    if (v && v->lod[0]) proa__walk(op, stored, PROA_OUT, share_lod, first);
+    return v && proa__lod_level(v, 0) ? proa__walk(op, stored, PROA_OUT, share_lod, first) : PROA_OK;
 }
 
 /* Outputs that a view op makes share the memory of what they view. */
@@ -284,8 +284,7 @@ static proa_status store(recording *r)
     }
     PROA_TRY(proa__block_take(r->block, op, r->stored));
     commit(r);
-    keep_lod(op, r->stored);
-    return PROA_OK;
+    return keep_lod(op, r->stored);
 }
 
 static proa_status capture_door(proa_call *call)

@@ -80,6 +80,8 @@ static proa_status copy_blocks(cloning *c)
         for (int32_t i = 0; i < b->n_vars; i++) {
             const proa_var *root = b->vars[i]->root;
             fresh->vars[i]->root = root ? proa__map_find(c->vars, root) : NULL;
+            if (!b->vars[i]->lod) continue;
+            PROA_TRY(proa__lod_room(fresh->vars[i]));
             for (int level = 0; level < PROA__LOD_MAX; level++) {
                 const proa_var *of = b->vars[i]->lod[level];
                 fresh->vars[i]->lod[level] = of ? proa__map_find(c->vars, of) : NULL;

@@ -58,6 +58,7 @@ void proa__var_free(proa_var *v)
     proa_release(v->handle);
     proa_release(v->value);
     proa__free(v->name);
+    proa__free(v->lod);
     proa__free(v);
 }
 
@@ -303,7 +304,7 @@ proa_status proa__program_reindex(proa_program *p)
     }
     for (int32_t k = 0; k < p->n_blocks; k++)
         for (int32_t i = 0; i < p->blocks[k]->n_vars; i++)
-            for (int level = 0; level < PROA__LOD_MAX; level++) {
+            for (int level = 0; p->blocks[k]->vars[i]->lod && level < PROA__LOD_MAX; level++) {
                 proa_var **of = &p->blocks[k]->vars[i]->lod[level];
                 if (*of && !proa__map_find(&p->known, *of)) *of = NULL;
             }

@@ -13,21 +13,21 @@ enum { PROA__LOD_MAX = 4 };
 
 typedef struct proa_var proa_var;
 struct proa_var {
-    char *name;          /* unique in its block */
-    proa_tensor *handle; /* symbolic: dtype, shape (−1 unknown); owned. Args structs hold this one; what
+    char *name;            /* unique in its block */
+    proa_tensor *handle;   /* symbolic: dtype, shape (−1 unknown); owned. Args structs hold this one; what
                             capture hands to the user is another handle with the same `var` */
-    proa_tensor *value;  /* persistable: its data, shared with the layer it came from; owned; else NULL */
-    proa_var *root;      /* the variable whose memory it shows in eager execution; NULL: its own */
-    int32_t index;       /* in its block's vars */
-    int32_t block;       /* its block's index */
-    bool persistable;    /* lives outside a run: parameter, buffer, constant */
-    bool is_input;       /* fed */
-    bool stop_gradient;  /* lets no gradient pass in append_backward */
-    bool is_parameter;   /* persistable, and of the model itself rather than of its optimiser */
-    bool stale;          /* its memory was changed through another variable: no op may use it any more */
-    int32_t lod_level;   /* how many levels of sequences its rows form */
-    proa_var *lod[PROA__LOD_MAX]; /* their offsets, outermost first; NULL: not known */
-    bool is_lod;                  /* is such offsets, which are no variable in Paddle's files */
+    proa_tensor *value;    /* persistable: its data, shared with the layer it came from; owned; else NULL */
+    proa_var *root;        /* the variable whose memory it shows in eager execution; NULL: its own */
+    struct proa_var **lod; /* the offsets of PROA__LOD_MAX levels, outermost first; NULL: not known; owned */
+    int32_t index;         /* in its block's vars */
+    int32_t block;         /* its block's index */
+    bool persistable;      /* lives outside a run: parameter, buffer, constant */
+    bool is_input;         /* fed */
+    bool stop_gradient;    /* lets no gradient pass in append_backward */
+    bool is_parameter;     /* persistable, and of the model itself rather than of its optimiser */
+    bool stale;            /* its memory was changed through another variable: no op may use it any more */
+    bool is_lod;           /* is offsets of sequences, which are no variable in Paddle's files */
+    uint8_t lod_level;     /* how many levels of sequences its rows form */
 };
 
 typedef struct proa_instr {
@@ -99,7 +99,11 @@ static inline proa_block *proa__root(const proa_program *p) { return p->blocks[0
 
 /* ---- sequences (lod.c) ---- */
 /* Makes v's levels those of `like`: what an op that keeps sequences hands on. */
-void proa__lod_share(proa_var *v, const proa_var *like);
+proa_status proa__lod_share(proa_var *v, const proa_var *like);
+/* The variable of v's level (negative: from the innermost), or NULL. */
+proa_var *proa__lod_level(const proa_var *v, int64_t level);
+/* Room for v's levels. */
+proa_status proa__lod_room(proa_var *v);
 /* Inputs "<name>@LOD_<level>" for the offsets of an input of the root block. */
 proa_status proa__lod_declare(proa_block *b, proa_var *v, int32_t levels);
 

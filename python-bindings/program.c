@@ -83,6 +83,38 @@ static PyObject *program_current(PyObject *module, PyObject *unused)
     return NULL;
 }
 
+static bool to_program(PyObject *arg, proa_program **program)
+{
+    *program = arg == Py_None ? NULL : Py_TYPE(arg) == &py_program_type ? py_program_of(arg) : NULL;
+    if (arg == Py_None || *program) return true;
+    PyErr_Format(PyExc_TypeError, "program must be a Program or None, got %s", Py_TYPE(arg)->tp_name);
+    return false;
+}
+
+static PyObject *variable_lod(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *t, *in = Py_None;
+    proa_program *program;
+    if (!PyArg_ParseTuple(args, "O!|O", py_tensor_type, &t, &in) || !to_program(in, &program)) return NULL;
+    PROA_SCOPED;
+    proa_tensors levels = proa_variable_lod(program, py_tensor_of(t));
+    return proa_error() == PROA_OK ? py_from_tensors(levels) : py_raise();
+}
+
+static PyObject *set_variable_lod(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *t, *list, *in = Py_None;
+    proa_program *program;
+    if (!PyArg_ParseTuple(args, "O!O|O", py_tensor_type, &t, &list, &in) || !to_program(in, &program))
+        return NULL;
+    PROA_SCOPED;
+    proa_tensors levels;
+    if (!py_to_tensors(list, "levels", false, &levels)) return NULL;
+    return py_none_or_raise(proa_set_variable_lod(program, py_tensor_of(t), levels));
+}
+
 static PyObject *is_capturing(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -474,29 +506,6 @@ static PyMethodDef program_methods[] = {
     {0},
 };
 
-static PyObject *variable_lod(PyObject *module, PyObject *arg)
-{
-    (void)module;
-    if (!py_is_tensor(arg)) {
-        PyErr_Format(PyExc_TypeError, "variable_lod: expected a variable, got %s", Py_TYPE(arg)->tp_name);
-        return NULL;
-    }
-    PROA_SCOPED;
-    proa_tensors levels = proa_variable_lod(py_tensor_of(arg));
-    return proa_error() == PROA_OK ? py_from_tensors(levels) : py_raise();
-}
-
-static PyObject *set_variable_lod(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *t, *list;
-    if (!PyArg_ParseTuple(args, "O!O", py_tensor_type, &t, &list)) return NULL;
-    PROA_SCOPED;
-    proa_tensors levels;
-    if (!py_to_tensors(list, "levels", false, &levels)) return NULL;
-    return py_none_or_raise(proa_set_variable_lod(py_tensor_of(t), levels));
-}
-
 PyTypeObject py_program_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Program",
     .tp_basicsize = sizeof(py_program),
@@ -513,8 +522,10 @@ PyMethodDef py_program_functions[] = {
     {"program_open", program_open, METH_O,
      "Ops become ops of this Program (None: run); returns what was open."},
     {"program_current", program_current, METH_NOARGS, "The open Program, or None."},
-    {"variable_lod", variable_lod, METH_O, "The offsets of a variable's levels of sequences."},
-    {"set_variable_lod", set_variable_lod, METH_VARARGS, "set_variable_lod(variable, [offsets, ...])"},
+    {"variable_lod", variable_lod, METH_VARARGS,
+     "variable_lod(variable, program=None): the offsets of its levels of sequences; None: the open program."},
+    {"set_variable_lod", set_variable_lod, METH_VARARGS,
+     "set_variable_lod(variable, [offsets, ...], program=None)"},
     {"is_capturing", is_capturing, METH_NOARGS, "True while ops become ops of a program."},
     {0},
 };

@@ -51,7 +51,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     stops = _variables(program, _as_list(no_grad_set))
     grads = program._core.gradients(targets, inputs, seeds or None, stops or None)
     for x, grad in zip(inputs, grads):
-        levels = _core.variable_lod(x)
+        levels = _core.variable_lod(x, program._core)
         if levels and grad is not None:  # the rows of a gradient form the same sequences
-            _core.set_variable_lod(grad, levels)
+            _core.set_variable_lod(grad, levels, program._core)
     return grads

@@ -1,5 +1,6 @@
 """Executor: runs a program on fed values, with the persistable variables of a scope. What a run needs is prepared
 once for each program version, set of feeds and set of fetches."""
+import time
 import warnings
 from collections import OrderedDict
 
@@ -51,14 +52,14 @@ class _Plan:
         self.feeds = [(name, core.find(name)) for name in feeds]
         # a fed tensor's sequences are inputs of their own, and so are those of what is fetched
         self.fed_lods = [(name, level, var) for name, tensor in self.feeds if lods.get(name)
-                         for level, var in enumerate(_core.variable_lod(tensor))]
+                         for level, var in enumerate(_core.variable_lod(tensor, core))]
         persistable = program._persistables()
         # a fetched persistable is read from the scope after the run, a plain tensor is there; the others are outputs
         calls = [] if prune else _results_of_calls(core)
         self.outputs = [name for name in dict.fromkeys(fetches)
                         if isinstance(name, str) and name not in persistable]
         self.outputs += [name for name in calls if name not in self.outputs] if self.outputs else []
-        self.fetched_lods = {name: [_core.variable_name(core, v) for v in _core.variable_lod(core.find(name))]
+        self.fetched_lods = {name: [_core.variable_name(core, v) for v in _core.variable_lod(core.find(name), core)]
                              for name in self.outputs if core.find(name) is not None}
         self.outputs += dict.fromkeys(lod for lods in self.fetched_lods.values() for lod in lods
                                       if lod not in self.outputs)
@@ -143,7 +144,7 @@ def _fed(name, var, value):
 def _levels(program, name, value):
     """How many levels of sequences a fed value carries: none, or as many as the variable has."""
     found = len(value.lod()) if isinstance(value, ScopeTensor) else 0
-    wanted = program._core.find(name).lod_level
+    wanted = len(_core.variable_lod(program._core.find(name), program._core))
     if not wanted:
         return 0
     if found and found != wanted:
@@ -212,6 +213,42 @@ class Executor:
                 return [_as_array(r) for r in results] if return_numpy else results
             finally:
                 _core.set_recording(recording)
+
+    def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100, fetch_handler=None):
+        """Runs program on every batch of a dataset (paddle.distributed.QueueDataset or InMemoryDataset), one after the
+        other; prints the values of fetch_list every print_period batches, or hands them to fetch_handler.handler."""
+        self._from_dataset("train_from_dataset", program, dataset, scope, fetch_list, fetch_info, print_period,
+                           fetch_handler)
+
+    def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100, fetch_handler=None):
+        """As train_from_dataset: whether anything is trained is the program's affair."""
+        self._from_dataset("infer_from_dataset", program, dataset, scope, fetch_list, fetch_info, print_period,
+                           fetch_handler)
+
+    def start_heter_trainer(self, program=None, scope=None, debug=False, fetch_list=None, fetch_info=None,
+                            print_period=100, fetch_handler=None):
+        """Not there: it serves trainers of a parameter server."""
+        raise NotImplementedError("Executor.start_heter_trainer: there is no parameter server; run the whole program "
+                                  "with Executor.run or train_from_dataset")
+
+    def _from_dataset(self, who, program, dataset, scope, fetch_list, fetch_info, print_period, handler):
+        if not hasattr(dataset, "_batches"):
+            raise ValueError(f"Executor.{who}: dataset must be a QueueDataset or an InMemoryDataset, got "
+                             f"{type(dataset).__name__}")
+        fetches = list(fetch_list or [])
+        titles = list(fetch_info or [f if isinstance(f, str) else f.name for f in fetches])
+        if len(titles) != len(fetches):
+            raise ValueError(f"Executor.{who}: fetch_info has {len(titles)} entries, fetch_list {len(fetches)}")
+        for number, feed in enumerate(dataset._batches(), 1):
+            results = self.run(program, feed, fetches, scope=scope, return_numpy=False)
+            if fetches and number % print_period == 0:
+                if handler is not None:
+                    handler.handler(dict(zip(titles, [r.numpy() for r in results])))
+                else:
+                    print(f"time: [{time.strftime('%F %T')}], batch: [{number}], " +
+                          ", ".join(f"{t}:{r.numpy()}" for t, r in zip(titles, results)), flush=True)
 
     def _plan(self, program, feed, fetches, scope, prune, passes):
         names = []

@@ -215,7 +215,7 @@ def _type(self):
 
 
 def _lod_level(self):
-    return len(_core.variable_lod(self)) if self.is_symbolic else 0
+    return len(_core.variable_lod(self, program_of(self)._core)) if self.is_symbolic else 0
 
 
 def _op(self):
