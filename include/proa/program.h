@@ -60,7 +60,8 @@ PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *
  * "<name>@LOD_<level>", int64 [sequences + 1], for their offsets. In Paddle's files these have no name. */
 PROA_API proa_status proa_program_data_lod(proa_program *p, const proa_tensor *data, int32_t levels);
 /* The offsets of the levels of sequences of a variable of p (NULL: the program that is open), outermost
- * first; none where it has no sequences, or nobody said which. Ops whose result has the rows of their first input hand them on. New tensors. */
+ * first; none where it has no sequences, or nobody said which. Ops whose result has the rows of their
+ * first input hand them on. New tensors. */
 PROA_API proa_tensors proa_variable_lod(const proa_program *p, const proa_tensor *variable);
 /* Says which variables of the same program hold them; an empty list takes them away. */
 PROA_API proa_status proa_set_variable_lod(proa_program *p, proa_tensor *variable, proa_tensors levels);

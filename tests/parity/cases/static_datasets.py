@@ -68,7 +68,7 @@ def in_memory():
     return trained(run, 1)
 
 
-@case("paddle.distributed.InMemoryDataset.local_shuffle", "paddle.distributed.InMemoryDataset.global_shuffle",
+@case("paddle.distributed.InMemoryDataset.local_shuffle",
       "paddle.distributed.InMemoryDataset.preload_into_memory", "paddle.distributed.InMemoryDataset.wait_preload_done")
 def shuffled():
     """One batch of all samples: its mean does not depend on their order."""
@@ -79,7 +79,6 @@ def shuffled():
         dataset.preload_into_memory()
         dataset.wait_preload_done()
         dataset.local_shuffle()
-        dataset.global_shuffle()
         seen += [dataset.get_memory_data_size(), dataset.get_shuffle_data_size()]
         exe.train_from_dataset(main, dataset)
     return trained(run, 1)
