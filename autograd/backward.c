@@ -336,7 +336,11 @@ static proa_status run_rule(proa_node *n, bool create_graph)
     return PROA_OK;
 }
 
-static proa_status run_function(proa_node *n, bool create_graph)
+static _Thread_local bool retains;
+
+bool proa__backward_retains(void) { return retains; }
+
+static proa_status run_function(proa_node *n, bool create_graph, bool retain_graph)
 {
     proa_tensors given = {n->n_out, proa_scope_alloc((size_t)n->n_out * sizeof(proa_tensor *))};
     if (!given.at) return proa_error();
@@ -353,7 +357,10 @@ static proa_status run_function(proa_node *n, bool create_graph)
                 proa__attach(outputs.at[i], proa__node_retain(n), (uint32_t)i);
         }
     }
+    bool was = retains;
+    retains = retain_graph;
     proa_tensors made = n->function.backward(n->inputs, outputs, given, n->context);
+    retains = was;
     PROA_TRY(proa_error());
     if (made.count != n->n_edges)
         return proa_fail(
@@ -390,7 +397,8 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
     PROA_TRY(check_saved(n));
     for (int32_t i = 0; i < n->n_out; i++) /* constants that the rule makes go where the gradients are */
         if (n->grads[i]) proa__device_use(proa__device_id(n->grads[i]));
-    return n->kind == PROA_NODE_OP ? run_rule(n, call->create_graph) : run_function(n, call->create_graph);
+    if (n->kind == PROA_NODE_OP) return run_rule(n, call->create_graph);
+    return run_function(n, call->create_graph, call->retain_graph);
 }
 
 /* What a target tensor got, before its node's gradients are dropped. */

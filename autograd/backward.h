@@ -23,5 +23,7 @@ typedef struct proa__backward_call {
 } proa__backward_call;
 
 proa_status proa__backward_run(const proa__backward_call *call);
+/* For a custom function's backward: whether it may be called again, so that what it saved must stay. */
+bool proa__backward_retains(void);
 
 #endif

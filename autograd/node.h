@@ -130,6 +130,10 @@ static inline bool proa__sole_owner(const proa_tensor *t)
            !(t->flags & PROA_T_STRIDED) && !t->node && !t->storage->release;
 }
 
+/* Takes a leaf's gradient away if it counts as zeros and nobody else sees it: memory for the next one. New in
+ * the scope; NULL (no error): there is none. */
+proa_tensor *proa__take_zeroed(proa_tensor *leaf);
+
 /* Gradient of the input's meta from what a rule returned: sums broadcast dims, casts, drops the imaginary
  * part of a real input's gradient. New or borrowed; NULL on error. */
 proa_tensor *proa__fit_gradient(proa_tensor *grad, const proa_meta *meta);

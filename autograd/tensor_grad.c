@@ -84,6 +84,16 @@ proa_status proa_zero_grad(proa_tensor *leaf)
     return zeros ? proa_set_grad(leaf, zeros) : proa_error();
 }
 
+proa_tensor *proa__take_zeroed(proa_tensor *leaf)
+{
+    struct proa_grad_info *info = leaf->grad;
+    if (!info || !info->grad || !info->zeroed || !proa__sole_owner(info->grad)) return NULL;
+    proa_tensor *g = info->grad;
+    info->grad = NULL;
+    info->zeroed = false;
+    return proa__scope_push(g) ? g : NULL;
+}
+
 proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad)
 {
     PROA_TRY(proa_error());

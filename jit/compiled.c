@@ -2,6 +2,8 @@
  * what the forward saved. May use core, ops and autograd. */
 #include "compiled.h"
 
+#include "autograd/backward.h"
+#include "autograd/node.h"
 #include "core/internal.h"
 
 #include <proa/autograd.h>
@@ -11,8 +13,10 @@
 typedef struct call_record {
     proa_compiled *compiled;
     const proa__variant *variant;
-    proa_tensors saved; /* owned */
-    uint32_t *versions; /* of the persistables that backward reads */
+    proa_tensors saved;  /* owned */
+    proa_storage *block; /* in which most of them lie; owned; NULL once a backward has used it up */
+    bool spent;
+    uint32_t *versions; /* of what is saved, then of the persistables that backward reads */
     proa_meta *outputs; /* for the zeros of gradients that did not arrive */
 } call_record;
 
@@ -113,6 +117,7 @@ static void record_release(void *context)
 {
     call_record *r = context;
     for (int64_t i = 0; i < r->saved.count; i++) proa_release(r->saved.at[i]);
+    if (r->block) proa__storage_release(r->block);
     proa__free(r->saved.at);
     proa__free(r->versions);
     proa__free(r->outputs);
@@ -120,16 +125,27 @@ static void record_release(void *context)
     proa__free(r);
 }
 
-static proa_status check_persistables(const call_record *r)
+static proa_status check_version(const proa_tensor *t, uint32_t version, const char *what)
+{
+    if (proa__version(t) == version) return PROA_OK;
+    const char *name = proa_name_of(t);
+    return proa_fail(PROA_ERR_BAD_STATE,
+                     "backward: %s was changed in place between the forward and the backward of a compiled "
+                     "function",
+                     name ? name : what);
+}
+
+static proa_status check_saved(const call_record *r)
 {
     const proa__variant *v = r->variant;
+    if (r->spent)
+        return proa_fail(PROA_ERR_BAD_STATE,
+                         "backward: a compiled function's graph was used up by a backward "
+                         "before; use .retain_graph = true there");
+    for (int64_t i = 0; i < r->saved.count; i++)
+        PROA_TRY(check_version(r->saved.at[i], r->versions[i], "an input or output that it needs"));
     for (int32_t i = 0; i < v->n_read; i++)
-        if (proa__version(v->read[i]) != r->versions[i])
-            return proa_fail(
-                PROA_ERR_BAD_STATE,
-                "backward: %s was changed in place between the forward and the backward of a compiled "
-                "function",
-                proa_name_of(v->read[i]) ? proa_name_of(v->read[i]) : "a parameter");
+        PROA_TRY(check_version(v->read[i], r->versions[r->saved.count + i], "a parameter"));
     return PROA_OK;
 }
 
@@ -150,9 +166,22 @@ static proa_status backward_inputs(const call_record *r, proa_tensors grads, pro
     return PROA_OK;
 }
 
+/* Parameters' gradients of the step before that count as zeros give their memory to those of this one. */
+static proa_tensor **reuse_gradients(const proa__variant *v)
+{
+    proa_tensor **into = proa_scope_alloc(((size_t)v->n_wants + 1) * sizeof *into);
+    if (!into) return NULL;
+    memset(into, 0, ((size_t)v->n_wants + 1) * sizeof *into);
+    for (int32_t i = 0; i < v->n_trained; i++) {
+        int32_t result = v->result[v->n_inputs + i];
+        if (result >= 0) into[result] = proa__take_zeroed(v->trained[i]);
+    }
+    return into;
+}
+
 static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa_tensors grads, void *context)
 {
-    const call_record *r = context;
+    call_record *r = context;
     const proa__variant *v = r->variant;
     const proa_tensors none = {0, NULL};
     (void)inputs, (void)outputs;
@@ -163,10 +192,14 @@ static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa
         return none;
     }
     proa_tensors feed, made = {v->n_wants, proa_scope_alloc(((size_t)v->n_wants + 1) * sizeof *made.at)};
-    if (!made.at || check_persistables(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK)
-        return none;
+    if (!made.at || check_saved(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK) return none;
     proa_tensors results = none;
-    if (v->backward) results = proa_executor_run(v->backward, feed);
+    r->spent = r->block && !proa__backward_retains();
+    if (v->backward) {
+        proa_tensor **into = reuse_gradients(v);
+        if (!into) return none;
+        results = proa__executor_run_inside(v->backward, feed, r->spent ? r->block : NULL, into);
+    }
     if (proa_error() != PROA_OK) return none;
     for (int32_t i = 0; i < v->n_wants; i++)
         made.at[i] = v->result[i] < 0 ? PROA_NONE : results.at[v->result[i]];
@@ -182,16 +215,17 @@ static proa_tensors run_forward(proa_tensors inputs, void *context)
     const proa__variant *v = r->variant;
     const proa_tensors none = {0, NULL};
     proa_tensors feed = {proa__root(r->compiled->program)->n_inputs, inputs.at};
-    proa_tensors all = proa_executor_run(v->forward, feed);
+    proa_tensors all = proa__executor_run_lending(v->forward, feed, &r->block);
     if (proa_error() != PROA_OK) return none;
     int32_t n_saved = v->n_saved;
     proa_tensors outs = {all.count - n_saved, all.at};
     r->outputs = proa__alloc(((size_t)outs.count + 1) * sizeof *r->outputs);
-    r->versions = proa__alloc(((size_t)v->n_read + 1) * sizeof *r->versions);
+    r->versions = proa__alloc(((size_t)(n_saved + v->n_read) + 1) * sizeof *r->versions);
     r->saved.at = proa__alloc(((size_t)n_saved + 1) * sizeof *r->saved.at);
     if (!r->outputs || !r->versions || !r->saved.at) return none;
     for (int64_t i = 0; i < outs.count; i++) r->outputs[i] = proa_meta_of(outs.at[i]);
-    for (int32_t i = 0; i < v->n_read; i++) r->versions[i] = proa__version(v->read[i]);
+    for (int32_t i = 0; i < n_saved; i++) r->versions[i] = proa__version(all.at[outs.count + i]);
+    for (int32_t i = 0; i < v->n_read; i++) r->versions[n_saved + i] = proa__version(v->read[i]);
     for (; r->saved.count < n_saved; r->saved.count++)
         r->saved.at[r->saved.count] = proa_keep(all.at[outs.count + r->saved.count]);
     return outs;

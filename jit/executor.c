@@ -6,12 +6,13 @@
 #include "core/device.h"
 #include "walk.h"
 
-/* Plans kept, least recently used first to go. */
-enum { PLANS = 64 };
+/* Plans kept, least recently used first to go; up to so many kept outputs is packing round them quick. */
+enum { PLANS = 64, KEPT_INSIDE = 4096 };
 
 typedef struct plan {
     proa__segment *root;
     uint64_t used;
+    int64_t room; /* of an executor that lends: what the first arena must hold; −1: not asked yet */
 } plan;
 
 typedef struct arena {
@@ -37,6 +38,12 @@ struct proa_executor {
     proa_tensor **outputs; /* handed out in this run; NULL: not yet */
     proa__segment **path;  /* segments of this run */
     int32_t n_path, path_room;
+    bool lends;               /* outputs are kept where they are: arenas are made for each run */
+    proa_executor *next;      /* works in the arena of this one's run afterwards; borrowed, may be NULL */
+    proa_storage *inside;     /* of this run: the first arena, in which inputs lie; borrowed, may be NULL */
+    int64_t *offsets;         /* of inputs in it; −1: elsewhere */
+    int64_t least;            /* bytes of the first arena of this run */
+    proa_tensor *const *into; /* of this run: tensors for outputs; NULL, or NULL ones: new ones */
 };
 
 /* ---- making and freeing ---------------------------------------------------------------- */
@@ -49,7 +56,9 @@ proa_executor *proa__executor_of(const proa_block *b, proa_program *own)
     e->metas = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->metas);
     e->inputs = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->inputs);
     e->outputs = proa__calloc(((size_t)b->n_outputs + 1) * sizeof *e->outputs);
-    if (e->metas && e->inputs && e->outputs && proa__facts_find(&e->facts, b) == PROA_OK) {
+    e->offsets = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->offsets);
+    bool made = e->metas && e->inputs && e->outputs && e->offsets;
+    if (made && proa__facts_find(&e->facts, b) == PROA_OK) {
         e->own = own;
         return e;
     }
@@ -58,6 +67,13 @@ proa_executor *proa__executor_of(const proa_block *b, proa_program *own)
 }
 
 int64_t proa__executor_inputs(const proa_executor *e) { return e->block->n_inputs; }
+
+void proa__executor_keep(proa_executor *e, int32_t n, proa_executor *next)
+{
+    e->facts.n_handed = e->block->n_outputs - n;
+    e->lends = true;
+    e->next = n <= KEPT_INSIDE ? next : NULL;
+}
 
 proa_executor *proa_executor_new(const proa_program *p)
 {
@@ -79,6 +95,7 @@ void proa_executor_free(proa_executor *e)
     proa__free(e->metas);
     proa__free(e->inputs);
     proa__free(e->outputs);
+    proa__free(e->offsets);
     proa__free(e->path);
     proa_program_free(e->own);
     proa__free(e);
@@ -123,10 +140,11 @@ static proa_status put_meta(proa_executor *e, const proa_tensor *t)
 }
 
 /* What kernels are chosen by, beside the inputs. */
-static proa_status start_key(proa_executor *e)
+static proa_status start_key(proa_executor *e, bool inside)
 {
-    int64_t settings[3] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
-                           (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback)};
+    int64_t settings[4] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
+                           (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
+                           inside};
     e->key_bytes = 0;
     PROA_TRY(put(e, settings, sizeof settings));
     const char *backends = proa_get_flag("backends");
@@ -170,7 +188,7 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
     if (inputs.count != p->n_inputs || (inputs.count && !inputs.at))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor: the program has %d inputs, got %lld",
                          p->n_inputs, (long long)inputs.count);
-    PROA_TRY(start_key(e));
+    PROA_TRY(start_key(e, e->inside));
     for (int32_t i = 0; i < p->n_inputs; i++) {
         PROA_TRY(check_input(e, i, inputs.at[i]));
         if (proa__device_id(inputs.at[i]) != proa__stream()->device && inputs.at[i]->numel != 1)
@@ -181,8 +199,10 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
         if (!e->inputs[i]) return proa_error();
         e->metas[i] = proa_meta_of(e->inputs[i]);
         PROA_TRY(put_meta(e, e->inputs[i]));
+        bool there = e->inside && e->inputs[i]->storage == e->inside;
+        e->offsets[i] = there ? e->inputs[i]->data - e->inside->data : -1;
     }
-    return PROA_OK;
+    return e->inside ? put(e, e->offsets, (size_t)p->n_inputs * sizeof *e->offsets) : PROA_OK;
 }
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -222,7 +242,9 @@ static proa_status grow_arena(proa_executor *e, int32_t depth, int64_t bytes)
         e->arenas[e->n_arenas++] = (arena){NULL, 0, 0};
     }
     arena *a = &e->arenas[depth];
-    if (bytes <= a->bytes && a->storage) return PROA_OK;
+    if (depth == 0 && bytes < e->least) bytes = e->least;
+    if (depth == 0 && e->inside) return PROA_OK;
+    if (bytes <= a->bytes && a->storage && a->storage->device == proa__stream()->device) return PROA_OK;
     leave_all(e, depth);
     if (a->storage) proa__storage_release(a->storage);
     a->bytes = 0;
@@ -233,11 +255,21 @@ static proa_status grow_arena(proa_executor *e, int32_t depth, int64_t bytes)
     return PROA_OK;
 }
 
-static proa_status hand_out(proa_executor *e, const proa__buffer *b)
+static proa_storage *arena_of(const proa_executor *e, int32_t depth)
 {
-    if (e->outputs[b->index]) return PROA_OK;
-    e->outputs[b->index] = proa__tensor_new(&b->meta);
-    return e->outputs[b->index] ? PROA_OK : proa_error();
+    return depth == 0 && e->inside ? e->inside : e->arenas[depth].storage;
+}
+
+/* The tensor that output i will be. */
+static proa_status hand_out(proa_executor *e, int32_t i, const proa_meta *meta)
+{
+    if (e->outputs[i]) return PROA_OK;
+    proa_tensor *t = e->into ? e->into[i] : NULL;
+    bool fits = t && t->dtype == meta->dtype && t->ndim == meta->ndim &&
+                proa__device_id(t) == proa__stream()->device &&
+                !memcmp(t->shape, meta->shape, (size_t)t->ndim * sizeof *t->shape);
+    e->outputs[i] = fits ? t : proa__tensor_new(meta);
+    return e->outputs[i] ? PROA_OK : proa_error();
 }
 
 /* The tensor that the op before the cut has put into its output slot `index`. */
@@ -252,7 +284,7 @@ static proa_status point_all(proa_executor *e, proa__segment *s)
     PROA_TRY(grow_arena(e, s->depth, s->arena_bytes));
     uint64_t generation = 0; /* each only grows: the sum tells whether any has changed */
     for (int32_t d = 0; d <= s->depth; d++) generation += e->arenas[d].generation;
-    bool same_arena = s->generation == generation;
+    bool same_arena = s->generation && s->generation == generation; /* 0: they point nowhere */
     for (int32_t i = 0; i < s->n_bindings; i++) {
         const proa__binding *b = &s->bindings[i];
         const proa_tensor *from = NULL;
@@ -261,12 +293,12 @@ static proa_status point_all(proa_executor *e, proa__segment *s)
         case PROA__IN_FIXED: continue;
         case PROA__IN_ARENA:
             if (same_arena) continue;
-            from_storage = e->arenas[b->buffer->depth].storage;
+            from_storage = arena_of(e, b->buffer->depth);
             proa__point(b->handle, from_storage, from_storage->data + b->buffer->offset + b->offset);
             continue;
         case PROA__IN_INPUT: from = e->inputs[b->buffer->index]; break;
         case PROA__IN_OUTPUT:
-            PROA_TRY(hand_out(e, b->buffer));
+            PROA_TRY(hand_out(e, b->buffer->index, &b->buffer->meta));
             from = e->outputs[b->buffer->index];
             break;
         case PROA__IN_DYNAMIC: {
@@ -283,14 +315,16 @@ static proa_status point_all(proa_executor *e, proa__segment *s)
     return PROA_OK;
 }
 
-/* After a run nothing of the caller's stays held. */
+/* After a run nothing of the caller's stays held, nor an arena that was made for the run. */
 static void let_go(proa_executor *e)
 {
+    bool passing = e->lends || e->inside;
     for (int32_t k = 0; k < e->n_path; k++) {
         proa__segment *s = e->path[k];
+        if (passing) s->generation = 0;
         for (int32_t i = 0; i < s->n_bindings; i++) {
             proa__place place = s->bindings[i].buffer->place;
-            if (place != PROA__IN_FIXED && place != PROA__IN_ARENA)
+            if (place != PROA__IN_FIXED && (place != PROA__IN_ARENA || passing))
                 proa__point(s->bindings[i].handle, NULL, NULL);
         }
         if (!s->sized_by_data) continue;
@@ -302,6 +336,11 @@ static void let_go(proa_executor *e)
                 *slot = NULL; /* the run's scope owned it */
     }
     e->n_path = 0;
+    for (int32_t d = 0; e->lends && d < e->n_arenas; d++) {
+        if (e->arenas[d].storage) proa__storage_release(e->arenas[d].storage);
+        e->arenas[d].storage = NULL;
+        e->arenas[d].bytes = 0;
+    }
 }
 
 /* ---- running --------------------------------------------------------------------------- */
@@ -387,7 +426,7 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
         if (s->next[i]->key_bytes == e->key_bytes && !memcmp(s->next[i]->key, e->key, e->key_bytes))
             stale = i;
     }
-    proa__segment *made = proa__segment_new(&e->facts, s, NULL, e->key, e->key_bytes);
+    proa__segment *made = proa__segment_new(&e->facts, s, NULL, NULL, e->key, e->key_bytes);
     if (!made) return NULL;
     e->plans_made++;
     if (stale < 0 && s->n_next < PROA__OUTCOMES) return s->next[s->n_next++] = made;
@@ -396,7 +435,7 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
     return s->next[at] = made;
 }
 
-static plan *find_plan(proa_executor *e)
+static plan *find_plan(proa_executor *e, bool inside)
 {
     plan *oldest = NULL;
     for (int32_t i = 0; i < e->n_plans; i++) {
@@ -409,23 +448,68 @@ static plan *find_plan(proa_executor *e)
         if (outdated) c->used = 0; /* its data or memory have changed: the next to go */
         if (!oldest || c->used < oldest->used) oldest = c;
     }
-    proa__segment *root = proa__segment_new(&e->facts, NULL, e->metas, e->key, e->key_bytes);
+    const int64_t *offsets = inside ? e->offsets : NULL;
+    proa__segment *root = proa__segment_new(&e->facts, NULL, e->metas, offsets, e->key, e->key_bytes);
     if (!root) return NULL;
     e->plans_made++;
     plan *to = e->n_plans < PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
     if (to == oldest) proa__segment_free(to->root);
-    *to = (plan){root, ++e->clock};
+    *to = (plan){root, ++e->clock, -1};
     return to;
+}
+
+/* ---- lending --------------------------------------------------------------------------- */
+
+/* Puts the input of `next` that `v`, planned in s, will be: at its place in the arena, or elsewhere. */
+static proa_status announce(proa_executor *next, int32_t i, const proa__value *v, bool kept)
+{
+    const proa__buffer *b = v->buffer;
+    bool there = kept && b->place == PROA__IN_ARENA && b->depth == 0 && !(v->handle->flags & PROA_T_STRIDED);
+    next->metas[i] = proa_meta_of(v->handle);
+    next->offsets[i] = there ? b->offset + v->offset : -1;
+    return put_meta(next, v->handle);
+}
+
+/* The bytes that `next` will want in the arena in which s has run. */
+static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *bytes)
+{
+    proa_executor *next = e->next;
+    const proa_block *b = e->block;
+    int32_t n = 0;
+    PROA_TRY(start_key(next, true));
+    for (int32_t i = e->facts.n_handed; i < b->n_outputs; i++)
+        PROA_TRY(announce(next, n++, &s->values[b->outputs[i]->index], true));
+    for (int32_t i = 0; i < e->facts.n_handed; i++)
+        if (b->outputs[i]->handle->dtype >= PROA_F16)
+            PROA_TRY(announce(next, n++, &s->values[b->outputs[i]->index], false));
+    PROA_TRY(put(next, next->offsets, (size_t)n * sizeof *next->offsets));
+    const plan *found = find_plan(next, true);
+    if (found) *bytes = found->root->arena_bytes;
+    return proa_error();
+}
+
+/* What the first arena of a run must hold. That `next` cannot be planned is no error of this run. */
+static int64_t room_of(proa_executor *e, const plan *p)
+{
+    int64_t bytes = 0;
+    const proa__segment *s = p->root;
+    if (e->next && !proa__segment_is_cut(s, &e->facts) && ask_next(e, s, &bytes) != PROA_OK)
+        proa_clear_error();
+    return bytes > s->arena_bytes ? bytes : s->arena_bytes;
 }
 
 static proa_status collect(proa_executor *e, const proa__segment *last)
 {
     for (int32_t i = 0; i < e->block->n_outputs; i++) {
         if (e->outputs[i]) continue;
-        const proa_tensor *t = last->values[e->block->outputs[i]->index].handle;
+        proa_tensor *t = last->values[e->block->outputs[i]->index].handle;
+        if (i >= e->facts.n_handed) {
+            e->outputs[i] = proa__tensor_alias(t);
+            if (!e->outputs[i]) return proa_error();
+            continue;
+        }
         proa_meta meta = proa_meta_of(t);
-        e->outputs[i] = proa__tensor_new(&meta);
-        if (!e->outputs[i]) return proa_error();
+        PROA_TRY(hand_out(e, i, &meta));
         PROA_TRY(proa__copy(e->outputs[i], t));
     }
     return PROA_OK;
@@ -434,8 +518,15 @@ static proa_status collect(proa_executor *e, const proa__segment *last)
 static proa_status run(proa_executor *e, proa_tensors inputs)
 {
     PROA_TRY(take_inputs(e, inputs));
-    const plan *found = find_plan(e);
+    plan *found = find_plan(e, e->inside);
+    if (found && e->inside && found->root->arena_bytes > (int64_t)e->inside->bytes) {
+        e->inside = NULL; /* settings have changed since the block was made: an arena of its own */
+        PROA_TRY(take_inputs(e, inputs));
+        found = find_plan(e, false);
+    }
     if (!found) return proa_error();
+    if (e->lends && found->room < 0) found->room = room_of(e, found);
+    e->least = e->lends ? found->room : 0;
     proa__segment *s = found->root;
     for (;;) {
         PROA_TRY(visit_segment(e, s));
@@ -457,14 +548,9 @@ static int device_of_run(const proa_executor *e, proa_tensors inputs)
     return device < 0 ? proa__stream()->device : device;
 }
 
-proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
+static proa_tensors run_whole(proa_executor *e, proa_tensors inputs, proa_storage **lent)
 {
     proa_tensors none = {0, NULL};
-    if (proa_error() != PROA_OK) return none;
-    if (!e) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor_run: the executor is NULL");
-        return none;
-    }
     int32_t n = e->block->n_outputs;
     proa_tensors list = {n, proa_scope_alloc(((size_t)n + 1) * sizeof *list.at)};
     if (!list.at) return none;
@@ -473,9 +559,37 @@ proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
     PROA_SCOPE {
         memset(e->outputs, 0, (size_t)n * sizeof *e->outputs);
         status = run(e, inputs);
+        if (lent && status == PROA_OK) {
+            *lent = e->arenas[0].storage;
+            atomic_fetch_add_explicit(&(*lent)->refs, 1, memory_order_relaxed);
+        }
         let_go(e);
         for (int32_t i = 0; i < n && status == PROA_OK; i++) list.at[i] = proa_return(e->outputs[i]);
     }
     proa__device_use(chosen);
     return status == PROA_OK ? list : none;
+}
+
+proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs)
+{
+    if (proa_error() == PROA_OK && e) return run_whole(e, inputs, NULL);
+    if (!e) proa_fail(PROA_ERR_INVALID_ARGUMENT, "executor_run: the executor is NULL");
+    return (proa_tensors){0, NULL};
+}
+
+proa_tensors proa__executor_run_lending(proa_executor *e, proa_tensors inputs, proa_storage **block)
+{
+    *block = NULL;
+    return run_whole(e, inputs, block);
+}
+
+proa_tensors proa__executor_run_inside(proa_executor *e, proa_tensors inputs, proa_storage *block,
+                                       proa_tensor *const *into)
+{
+    e->inside = block;
+    e->into = into;
+    proa_tensors made = run_whole(e, inputs, NULL);
+    e->inside = NULL;
+    e->into = NULL;
+    return made;
 }

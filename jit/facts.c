@@ -81,7 +81,7 @@ static proa_status fill(proa__facts *facts)
 proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
 {
     size_t n = (size_t)b->n_vars + 1;
-    *facts = (proa__facts){.block = b, .n_vars = b->n_vars};
+    *facts = (proa__facts){.block = b, .n_vars = b->n_vars, .n_handed = b->n_outputs};
     facts->last_use = proa__calloc(n * sizeof(int32_t));
     facts->wants_dense = proa__calloc(n);
     facts->feeds_attr = proa__calloc(n);

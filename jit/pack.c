@@ -4,26 +4,32 @@
 /* From this many buffers on, they are placed in the order of time: comparing each with all takes too long. */
 enum { ALIGN = 64, MANY = 4096 };
 
-static void sift(proa__buffer **heap, int32_t at, int32_t n)
+/* By rising offset, or by falling size. */
+static bool before(const proa__buffer *a, const proa__buffer *b, bool by_offset)
+{
+    return by_offset ? a->offset < b->offset : a->bytes > b->bytes;
+}
+
+static void sift(proa__buffer **heap, int32_t at, int32_t n, bool by_offset)
 {
     for (int32_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && heap[child + 1]->bytes < heap[child]->bytes) child++;
-        if (heap[at]->bytes <= heap[child]->bytes) return;
+        if (child + 1 < n && before(heap[child], heap[child + 1], by_offset)) child++;
+        if (!before(heap[at], heap[child], by_offset)) return;
         proa__buffer *t = heap[at];
         heap[at] = heap[child];
         heap[child] = t;
     }
 }
 
-/* Heap sort, largest first. */
-static void sort_by_size(proa__buffer **b, int32_t n)
+/* Heap sort. */
+static void sort(proa__buffer **b, int32_t n, bool by_offset)
 {
-    for (int32_t i = n / 2 - 1; i >= 0; i--) sift(b, i, n);
+    for (int32_t i = n / 2 - 1; i >= 0; i--) sift(b, i, n, by_offset);
     for (int32_t end = n - 1; end > 0; end--) {
         proa__buffer *t = b[0];
         b[0] = b[end];
         b[end] = t;
-        sift(b, 0, end);
+        sift(b, 0, end, by_offset);
     }
 }
 
@@ -63,6 +69,24 @@ static int32_t expire(proa__buffer **placed, int32_t n, int32_t now)
     return kept;
 }
 
+proa_status proa__share_pinned(proa__buffer **buffers, int32_t n)
+{
+    proa__buffer **order = proa__alloc(((size_t)n + 1) * sizeof *order);
+    if (!order) return proa_error();
+    int32_t count = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (buffers[i]->pinned) order[count++] = buffers[i];
+    sort(order, count, true);
+    proa__buffer *far = NULL; /* of those before, the one that ends last */
+    for (int32_t i = 0; i < count; i++) {
+        proa__buffer *b = order[i];
+        if (far && b->offset < far->offset + far->bytes) b->last = far->last = INT32_MAX;
+        if (!far || b->offset + b->bytes > far->offset + far->bytes) far = b;
+    }
+    proa__free(order);
+    return PROA_OK;
+}
+
 proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
 {
     *total = 0;
@@ -70,10 +94,15 @@ proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
     if (!order) return proa_error();
     proa__buffer **placed = order + n + 1;
     int32_t count = 0, done = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (buffers[i]->place == PROA__IN_ARENA) order[count++] = buffers[i];
+    for (int32_t i = 0; i < n; i++) {
+        proa__buffer *b = buffers[i];
+        if (b->place == PROA__IN_ARENA && !b->pinned) order[count++] = b;
+        if (b->pinned) placed[done++] = b;
+        if (b->pinned && b->offset + b->bytes > *total) *total = b->offset + b->bytes;
+    }
+    sort(placed, done, true);
     bool by_time = count > MANY; /* buffers come in that order */
-    if (!by_time) sort_by_size(order, count);
+    if (!by_time) sort(order, count, false);
     proa_status status = PROA_OK;
     for (int32_t i = 0; i < count && status == PROA_OK; i++) {
         proa__buffer *b = order[i];

@@ -215,7 +215,7 @@ static proa_status make_all_dense(planner *p)
 
 static int32_t output_index(const planner *p, const proa_var *v)
 {
-    for (int32_t i = 0; p->facts->is_output[v->index] && i < p->facts->block->n_outputs; i++)
+    for (int32_t i = 0; p->facts->is_output[v->index] && i < p->facts->n_handed; i++)
         if (p->facts->block->outputs[i] == v) return i;
     return -1;
 }
@@ -297,6 +297,7 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
         from->handle->flags & PROA_T_STRIDED)
         return false;
     proa__buffer *b = from->buffer;
+    if (b->pinned && output_index(p, v) >= 0) return false; /* what is handed out lies elsewhere */
     proa_tensor *t = new_handle(p, meta, b);
     *status = t ? PROA_OK : proa_error();
     if (!t) return true;
@@ -624,15 +625,27 @@ static proa_status plan_ops(planner *p)
     return PROA_OK;
 }
 
-static proa_status add_inputs(planner *p, const proa_meta *inputs)
+/* An input in the arena: its memory is free after its last use. */
+static void pin(proa__buffer *b, int64_t offset, int64_t bytes, int32_t last)
+{
+    b->place = PROA__IN_ARENA;
+    b->pinned = true;
+    b->offset = offset;
+    b->bytes = bytes;
+    b->last = later(b->first, last);
+}
+
+static proa_status add_inputs(planner *p, const proa_meta *inputs, const int64_t *offsets)
 {
     for (int32_t i = 0; i < p->facts->block->n_inputs; i++) {
+        const proa_var *v = p->facts->block->inputs[i];
         proa__buffer *b = new_buffer(p, PROA__IN_INPUT, i, 0, INT32_MAX);
         proa_tensor *t = b ? new_handle(p, &inputs[i], b) : NULL;
         if (!t) return proa_error();
-        p->s->values[p->facts->block->inputs[i]->index] = (proa__value){.handle = t, .buffer = b};
+        if (offsets && offsets[i] >= 0) pin(b, offsets[i], bytes_of(t), p->facts->last_use[v->index]);
+        p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
     }
-    return PROA_OK;
+    return offsets ? proa__share_pinned(p->s->buffers, p->s->n_buffers) : PROA_OK;
 }
 
 /* What the op before the cut made: its slots, in order, become variables with the shapes they have now. */
@@ -678,7 +691,8 @@ static proa_status check_outputs(planner *p)
     return PROA_OK;
 }
 
-static proa_status build(planner *p, const proa_meta *inputs, const char *key, size_t key_bytes)
+static proa_status build(planner *p, const proa_meta *inputs, const int64_t *offsets, const char *key,
+                         size_t key_bytes)
 {
     proa__segment *s = p->s;
     s->values = proa__calloc(((size_t)p->facts->n_vars + 1) * sizeof *s->values);
@@ -687,14 +701,14 @@ static proa_status build(planner *p, const proa_meta *inputs, const char *key, s
     memcpy(s->key, key, key_bytes);
     s->key_bytes = key_bytes;
     p->at = s->first_op;
-    PROA_TRY(s->parent ? inherit(p) : add_inputs(p, inputs));
+    PROA_TRY(s->parent ? inherit(p) : add_inputs(p, inputs, offsets));
     PROA_TRY(plan_ops(p));
     PROA_TRY(check_outputs(p));
     return proa__pack(s->buffers, s->n_buffers, &s->arena_bytes);
 }
 
 proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa_meta *inputs,
-                                 const char *key, size_t key_bytes)
+                                 const int64_t *offsets, const char *key, size_t key_bytes)
 {
     proa__segment *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
@@ -704,7 +718,7 @@ proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent
     planner p = {.facts = facts, .s = s};
     proa_status status = PROA_OK;
     PROA_SCOPE {
-        status = build(&p, inputs, key, key_bytes);
+        status = build(&p, inputs, offsets, key, key_bytes);
     }
     if (status == PROA_OK) return s;
     proa__segment_free(s);

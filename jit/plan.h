@@ -16,6 +16,7 @@
 typedef struct proa__facts {
     const proa_block *block;
     int32_t n_vars;
+    int32_t n_handed;  /* outputs handed out; those behind them stay in the arena */
     int32_t *last_use; /* of a variable: the last op that names it; INT32_MAX for outputs */
     bool *wants_dense; /* some op that reads it takes contiguous inputs only */
     bool *feeds_attr;  /* an attribute is computed from it */
@@ -45,12 +46,17 @@ typedef struct proa__buffer {
     int32_t depth;         /* of the segment whose arena it is in */
     int32_t first, last;   /* ops between which it is in use, both included */
     int64_t bytes, offset; /* offset: in the segment's arena */
+    bool pinned;           /* its offset was given: it lies in the block that is the arena */
     proa_meta meta;        /* of the output to hand out */
 } proa__buffer;
 
 /* Gives each buffer in the arena its offset, a multiple of 64, so that no two that are in use at the same
- * time overlap: largest first, each into the smallest gap that takes it. *total: bytes of the arena. */
+ * time overlap: pinned ones stay, then largest first, each into the smallest gap that takes it. *total:
+ * bytes of the arena. */
 proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total);
+
+/* Pinned buffers that overlap stay in use to the end. */
+proa_status proa__share_pinned(proa__buffer **buffers, int32_t n);
 
 /* A handle that shows a part of a buffer, and is pointed there before a run. */
 typedef struct proa__binding {
@@ -116,10 +122,11 @@ struct proa__segment {
     int32_t cursor;          /* for walks over all segments */
 };
 
-/* Plans ops from where `parent` (NULL: the start) ends. inputs: one meta an input. With a parent, its steps
- * must just have run: their results are looked at. key is copied. */
+/* Plans ops from where `parent` (NULL: the start) ends. inputs: one meta an input; offsets: where in the
+ * arena each lies, −1: the caller's memory. With a parent, its steps must just have run: their results are
+ * looked at. key is copied. */
 proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa_meta *inputs,
-                                 const char *key, size_t key_bytes);
+                                 const int64_t *offsets, const char *key, size_t key_bytes);
 /* Frees it and all that follow. */
 void proa__segment_free(proa__segment *top);
 /* True if another segment follows. */
@@ -131,6 +138,16 @@ static inline bool proa__segment_is_cut(const proa__segment *s, const proa__fact
 /* An executor of one block (a function of its inputs); owns `own`, which may be NULL, once it is made. */
 proa_executor *proa__executor_of(const proa_block *b, proa_program *own);
 int64_t proa__executor_inputs(const proa_executor *e);
+/* The last n outputs of e are not handed out but kept where they were computed: each run has an arena of its
+ * own, which they hold. `next` (may be NULL), which will be fed them and gradients of the floating ones of
+ * the other outputs, may then work in that arena, made large enough for both. */
+void proa__executor_keep(proa_executor *e, int32_t n, proa_executor *next);
+/* Runs; *block (retained): the arena of a run with kept outputs. */
+proa_tensors proa__executor_run_lending(proa_executor *e, proa_tensors inputs, proa_storage **block);
+/* Runs inside the block (NULL: in an arena of its own), which most inputs lie in and nobody needs
+ * afterwards. into: for each output, a tensor of the scope to put it in, if that fits; or NULL. */
+proa_tensors proa__executor_run_inside(proa_executor *e, proa_tensors inputs, proa_storage *block,
+                                       proa_tensor *const *into);
 
 /* Points a handle at memory; NULL, NULL: nowhere. */
 static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data)

@@ -198,11 +198,13 @@ static bool is_backward(const proa_instr *instr) { return instr->role & 1; }
 typedef struct cutting {
     joined *j;
     proa__map later; /* variables that backward makes, or is fed */
+    proa__map asked; /* of these, those that backward reads */
     proa__map known; /* those that are on a list already */
     proa_var **saved;
     int32_t n_saved, saved_room;
     proa_tensor **read;
     int32_t n_read, read_room;
+    bool *again; /* by op: a view that costs nothing and that backward makes for itself */
 } cutting;
 
 static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
@@ -215,7 +217,8 @@ static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t in
 
 static proa_status note_var(cutting *c, proa_var *v)
 {
-    if (!v || proa__map_find(&c->later, v) || proa__map_find(&c->known, v)) return PROA_OK;
+    if (v && proa__map_find(&c->later, v)) return proa__map_put(&c->asked, v, v);
+    if (!v || proa__map_find(&c->known, v)) return PROA_OK;
     PROA_TRY(proa__map_put(&c->known, v, v));
     if (v->persistable) {
         PROA_TRY(proa__room(&c->read, c->n_read, &c->read_room, sizeof *c->read));
@@ -233,34 +236,78 @@ static proa_status note_read(proa_tensor **slot, const proa_field *f, int64_t in
     return note_var(context, proa__slot_var(*slot));
 }
 
+/* Shape ops that are free: views of the whole of something contiguous, and transposes of anything whole. */
+static bool is_reshape(const proa_op *op)
+{
+    static const char *const names[] = {"reshape", "squeeze", "unsqueeze", "flatten"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(op->name, names[i])) return true;
+    return false;
+}
+
+static proa_var *view_of(const proa_instr *instr)
+{
+    return proa__slot_var(
+        *proa_field_tensor(&instr->op->fields[instr->op->n_in + instr->op->n_attr], instr->args));
+}
+
+/* Marks the forward's free views, whose bases backward may rather be given: nothing is copied to be saved. */
+static proa_status find_views(cutting *c)
+{
+    const proa_block *b = proa__root(c->j->program);
+    proa__map turned = {0}; /* variables that are not contiguous */
+    proa_status status = PROA_OK;
+    c->again = proa__calloc((size_t)b->n_ops + 1);
+    if (!c->again) return proa_error();
+    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) {
+        const proa_op *op = b->ops[i].op;
+        bool turns = !strcmp(op->name, "transpose");
+        if (is_backward(&b->ops[i]) || (!turns && !is_reshape(op))) continue;
+        const proa_var *x = proa__slot_var(*proa_field_tensor(op->fields, b->ops[i].args));
+        proa_var *v = view_of(&b->ops[i]);
+        if (!x || !v || v->persistable || (!turns && proa__map_find(&turned, x))) continue;
+        c->again[i] = true;
+        if (turns || proa__map_find(&turned, x)) status = proa__map_put(&turned, v, v);
+    }
+    proa__map_clear(&turned);
+    return status;
+}
+
+/* What backward reads: views are made again, so that their bases are read. */
 static proa_status find_saved(cutting *c)
 {
     const proa_block *b = proa__root(c->j->program);
+    PROA_TRY(find_views(c));
     for (int32_t i = 0; i < c->j->n_seeds; i++) PROA_TRY(proa__map_put(&c->later, c->j->seeds[i], c));
     for (int32_t i = 0; i < b->n_ops; i++)
-        if (is_backward(&b->ops[i]))
+        if (is_backward(&b->ops[i]) || c->again[i])
             PROA_TRY(proa__walk(b->ops[i].op, b->ops[i].args, PROA_OUT, note_made, c));
-    for (int32_t i = 0; i < b->n_ops; i++)
-        if (is_backward(&b->ops[i])) PROA_TRY(proa__walk_reads(b->ops[i].op, b->ops[i].args, note_read, c));
     for (int32_t i = 0; i < c->j->n_grads; i++)
         if (c->j->grads[i] && !c->j->grads[i]->persistable) PROA_TRY(note_var(c, c->j->grads[i]));
+    for (int32_t i = b->n_ops - 1; i >= 0; i--) { /* readers come first */
+        if (c->again[i]) c->again[i] = proa__map_find(&c->asked, view_of(&b->ops[i]));
+        if (is_backward(&b->ops[i]) || c->again[i])
+            PROA_TRY(proa__walk_reads(b->ops[i].op, b->ops[i].args, note_read, c));
+    }
     return PROA_OK;
 }
 
-static void drop_ops(proa_block *b, bool backward)
+/* Leaves one half's ops; what backward makes again is in both. */
+static void leave_ops(proa_block *b, bool backward, const bool *again)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < b->n_ops; i++) {
-        if (is_backward(&b->ops[i]) == backward) proa__instr_clear(&b->ops[i]);
+        if (is_backward(&b->ops[i]) != backward && !(backward && again[i])) proa__instr_clear(&b->ops[i]);
         else b->ops[n++] = b->ops[i];
     }
     b->n_ops = n;
 }
 
 /* An executor of one half: the ops of the other go. */
-static proa_executor *half(const joined *j, bool backward, proa_var *const *inputs, int32_t n_inputs,
+static proa_executor *half(const cutting *c, bool backward, proa_var *const *inputs, int32_t n_inputs,
                            proa_var *const *outputs, int32_t n_outputs)
 {
+    const joined *j = c->j;
     proa__map map = {0};
     proa_program *p = proa__program_copy(j->program, &map);
     proa_var **in = vars_room(n_inputs), **out = vars_room(n_outputs);
@@ -268,7 +315,7 @@ static proa_executor *half(const joined *j, bool backward, proa_var *const *inpu
     if (status == PROA_OK) {
         for (int32_t i = 0; i < n_inputs; i++) in[i] = proa__map_find(&map, inputs[i]);
         for (int32_t i = 0; i < n_outputs; i++) out[i] = proa__map_find(&map, outputs[i]);
-        drop_ops(proa__root(p), !backward);
+        leave_ops(proa__root(p), backward, c->again);
         status = proa__block_set_inputs(proa__root(p), in, n_inputs);
     }
     if (status == PROA_OK) status = proa__block_set_outputs(proa__root(p), out, n_outputs);
@@ -290,7 +337,7 @@ static proa_status make_forward(const cutting *c, proa__variant *v)
     for (int32_t i = 0; i < c->n_saved; i++) out[j->n_outputs + i] = c->saved[i];
     for (int32_t i = 0; i < v->n_inputs; i++) in[i] = b->inputs[i];
     v->n_saved = c->n_saved;
-    v->forward = half(j, false, in, v->n_inputs, out, j->n_outputs + c->n_saved);
+    v->forward = half(c, false, in, v->n_inputs, out, j->n_outputs + c->n_saved);
     return v->forward ? PROA_OK : proa_error();
 }
 
@@ -310,7 +357,7 @@ static proa_status make_backward(const cutting *c, proa__variant *v)
         if (g) out[n++] = (proa_var *)(uintptr_t)g;
     }
     if (!n) return PROA_OK;
-    v->backward = half(j, true, in, c->n_saved + j->n_seeds, out, n);
+    v->backward = half(c, true, in, c->n_saved + j->n_seeds, out, n);
     return v->backward ? PROA_OK : proa_error();
 }
 
@@ -320,11 +367,14 @@ static proa_status cut(joined *j, proa__variant *v)
     proa_status status = find_saved(&c);
     if (status == PROA_OK) status = make_forward(&c, v);
     if (status == PROA_OK) status = make_backward(&c, v);
+    if (status == PROA_OK) proa__executor_keep(v->forward, v->n_saved, v->backward);
     v->read = c.read;
     v->n_read = c.n_read;
     proa__map_clear(&c.later);
+    proa__map_clear(&c.asked);
     proa__map_clear(&c.known);
     proa__free(c.saved);
+    proa__free(c.again);
     return status;
 }
 
