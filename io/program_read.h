@@ -32,6 +32,7 @@ typedef struct proa__load {
     size_t n_renames, renames_room;
     proa_var **outputs; /* fetched, by col */
     int32_t n_outputs, depth;
+    int64_t looked;     /* ops searched for readers of loop variables, over all loops */
     const char *source; /* for messages */
 } proa__load;
 

@@ -283,6 +283,43 @@ static bool writes(const pb_block *b, const char *name)
     return false;
 }
 
+enum { LOOKED_MAX = 1 << 24 }; /* a file that would take longer is read with all its loop variables */
+
+/* Does the op, or one of its sub-blocks, read `name`? True where that is not known. */
+static bool op_reads(proa__load *l, const pb_op *op, const char *name, int depth)
+{
+    if (depth >= PROA__DEPTH_MAX || ++l->looked > LOOKED_MAX) return true;
+    for (size_t s = 0; s < op->n_inputs; s++)
+        for (size_t k = 0; k < op->inputs[s]->n_arguments; k++)
+            if (strcmp(op->inputs[s]->arguments[k], name) == 0) return true;
+    const pb_attr *a = proa__attr_find(op, "sub_block");
+    if (!a || a->block_idx <= 0 || (size_t)a->block_idx >= l->pb->n_blocks) return false;
+    const pb_block *b = l->pb->blocks[a->block_idx];
+    bool found = false;
+    for (size_t i = 0; i < b->n_ops && !found; i++) found = op_reads(l, b->ops[i], name, depth + 1);
+    return found;
+}
+
+/* Is what `name` held before the loop, or holds after it, of any use? Paddle's dy2static carries variables that the
+ * body alone makes and reads, from a placeholder of whatever shape. Only asked in the outermost block, where nothing
+ * comes round again. */
+static bool matters(const proa_wire_reader *r, const pb_block *body, const char *name)
+{
+    proa__load *l = r->load;
+    const pb_block *here = r->level->pb;
+    if (r->level != l->levels) return true;
+    for (size_t i = r->at; i < here->n_ops; i++)
+        if (here->ops[i] != r->desc && op_reads(l, here->ops[i], name, 0)) return true;
+    for (size_t i = 0; i < body->n_ops; i++) {
+        if (op_reads(l, body->ops[i], name, 0)) return true;
+        bool plain = !proa__attr_find(body->ops[i], "sub_block"); /* it always runs */
+        for (size_t s = 0; plain && s < body->ops[i]->n_outputs; s++)
+            for (size_t k = 0; k < body->ops[i]->outputs[s]->n_arguments; k++)
+                if (strcmp(body->ops[i]->outputs[s]->arguments[k], name) == 0) return false;
+    }
+    return true;
+}
+
 /* What the body changes, and was there before. */
 static proa_status find_changed(looping *lp, proa_tensors *vars)
 {
@@ -299,7 +336,7 @@ static proa_status find_changed(looping *lp, proa_tensors *vars)
         const char *name = out->arguments[i];
         if (strcmp(name, lp->condition_name) == 0 || !writes(r->load->pb->blocks[a->block_idx], name))
             continue;
-        if (!proa__name_known(r, name)) continue;
+        if (!proa__name_known(r, name) || !matters(r, r->load->pb->blocks[a->block_idx], name)) continue;
         proa_tensor *t = proa__name_find(r, "Out", name);
         if (!t) return proa_error();
         lp->names[lp->n++] = name;

@@ -4,5 +4,6 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PACKAGE = str(pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve() / "python")
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+PACKAGE = str(BUILD / "python")
 sys.path.insert(0, PACKAGE)

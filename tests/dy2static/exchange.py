@@ -128,6 +128,79 @@ class Seq2Seq(nn.Layer):
         return word, score, n
 
 
+class GptStep(nn.Layer):
+    """One step of generation: a word and the keys and values of those before it, in and out."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 16)
+        self.norms = nn.LayerList([nn.LayerNorm(16) for _ in range(2)])
+        self.attention = nn.LayerList([nn.MultiHeadAttention(16, 2) for _ in range(2)])
+
+    def forward(self, word, keys, values):
+        x, kept = self.words(word), []
+        for i, (norm, attention) in enumerate(zip(self.norms, self.attention)):
+            y = norm(x)
+            y, cache = attention(y, y, y, None, nn.MultiHeadAttention.Cache(keys[:, i], values[:, i]))
+            x = x + y
+            kept.append(cache)
+        return (paddle.matmul(x, self.words.weight, transpose_y=True), paddle.stack([one.k for one in kept], 1),
+                paddle.stack([one.v for one in kept], 1))
+
+
+def suppressed(boxes, scores, *settings):
+    """multiclass_nms3, for which neither side's paddle.vision.ops has a name."""
+    if SIDE == "proa":
+        from proa import _core
+        return _core.multiclass_nms(boxes, scores, *settings)
+    if paddle.in_dynamic_mode():
+        return paddle._C_ops.multiclass_nms3(boxes, scores, None, *settings)
+    from paddle.base.layer_helper import LayerHelper
+    helper = LayerHelper("multiclass_nms3")
+    out, *numbers = (helper.create_variable_for_type_inference(dtype) for dtype in ("float32", "int32", "int32"))
+    names = ("score_threshold", "nms_top_k", "keep_top_k", "nms_threshold", "normalized", "nms_eta", "background_label")
+    helper.append_op(type="multiclass_nms3", inputs={"BBoxes": boxes, "Scores": scores}, attrs=dict(zip(names, settings)),
+                     outputs={"Out": out, "Index": numbers[0], "NmsRoisNum": numbers[1]})
+    return out, *numbers
+
+
+class Yolo(nn.Layer):
+    """Two feature maps, decoded and suppressed."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2D(3, 8, 3, 2, 1), nn.BatchNorm2D(8), nn.LeakyReLU(0.1))
+        self.down = nn.Sequential(nn.Conv2D(8, 16, 3, 2, 1), nn.BatchNorm2D(16), nn.LeakyReLU(0.1))
+        self.heads = nn.LayerList([nn.Conv2D(8, 16, 1), nn.Conv2D(16, 16, 1)])
+
+    def forward(self, image, size):
+        fine = self.body(image)
+        found = [paddle.vision.ops.yolo_box(head(x), size, anchors, 3, 0.3, ratio) for head, x, anchors, ratio in zip(
+            self.heads, (fine, self.down(fine)), ([6, 8, 12, 9], [20, 16, 28, 30]), (2, 4))]
+        boxes = paddle.concat([one[0] for one in found], 1)
+        scores = paddle.concat([one[1] for one in found], 1).transpose([0, 2, 1])
+        return suppressed(boxes, scores, 0.15, 40, 10, 0.45, True, 1.0, -1)
+
+
+class Ssd(nn.Layer):
+    """Offsets from prior boxes, and the best that do not overlap."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2D(3, 8, 3, 4, 1), nn.ReLU())
+        self.place, self.kind = nn.Conv2D(8, 4 * 3, 3, padding=1), nn.Conv2D(8, 3, 3, padding=1)
+
+    def forward(self, image):
+        x = self.body(image)
+        prior, spread = paddle.vision.ops.prior_box(x, image, [8.0], [14.0], [2.0], clip=True)
+        offsets = paddle.reshape(self.place(x).transpose([0, 2, 3, 1]), [-1, 4])
+        boxes = paddle.vision.ops.box_coder(prior.reshape([-1, 4]), spread.reshape([-1, 4]), offsets.unsqueeze(0),
+                                            "decode_center_size")[0]
+        scores = paddle.nn.functional.sigmoid(self.kind(x)).transpose([0, 2, 3, 1]).reshape([-1])
+        kept = paddle.vision.ops.nms(boxes, 0.4, scores)
+        return paddle.gather(boxes, kept), paddle.gather(scores, kept)
+
+
 def floats(*dims):
     return np.random.RandomState(1).rand(*dims).astype("float32")
 
@@ -150,6 +223,12 @@ MODELS = {
     "bilstm": (BiLstm, [IDS], [ints(20, 2, 5)]),
     "breaking_for": (BreakingFor, [InputSpec([None, 4])], [floats(2, 4)]),
     "plain_control": (PlainControl, [InputSpec([None, 4])], [floats(2, 4)]),
+    "gpt_step": (GptStep, [InputSpec([None, 1], "int64", "word"), InputSpec([None, 2, 2, None, 8], "float32", "keys"),
+                           InputSpec([None, 2, 2, None, 8], "float32", "values")],
+                 [ints(50, 2, 1), floats(2, 2, 2, 5, 8), floats(2, 2, 2, 5, 8)]),
+    "yolo": (Yolo, [InputSpec([None, 3, 32, 48], "float32", "image"), InputSpec([None, 2], "int32", "size")],
+             [floats(2, 3, 32, 48), np.array([[64, 96], [50, 70]], "int32")]),
+    "ssd": (Ssd, [InputSpec([1, 3, 32, 48], "float32", "image")], [floats(1, 3, 32, 48)]),
     "seq2seq": (Seq2Seq, [IDS], [ints(12, 2, 5)]),
 }
 
@@ -172,6 +251,7 @@ def save(path, make, specs, args):
     net = make()
     net.eval()
     np.savez(path + ".npz", *numbers(net(*map(paddle.to_tensor, args))))
+    np.savez(path + "_in.npz", *args)
     net.train()
     if SIDE == "paddle":  # its default front end does not save
         paddle.jit.save(paddle.jit.to_static(net, input_spec=specs, full_graph=True), path)

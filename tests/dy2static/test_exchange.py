@@ -6,16 +6,17 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import conftest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ORACLE = conftest.ROOT / ".venv-oracle" / "bin" / "python"
-PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "bilstm"]
+PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "gpt_step", "bilstm", "yolo", "ssd"]
 CONTROL = ["breaking_for", "plain_control", "seq2seq"]
-THEIRS = [*PLAIN, "plain_control"]
-TUNED = ["lenet", "gpt", "bilstm", "plain_control"]
+THEIRS = [*PLAIN, "plain_control", "seq2seq"]
+TUNED = ["lenet", "gpt", "gpt_step", "bilstm", "plain_control"]
 
 pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="real Paddle is not installed")
 
@@ -69,3 +70,28 @@ def test_fine_tuning(theirs):
         assert isinstance(tuned[name], list), f"{name}: {tuned[name]}"
         assert tuned[name] == pytest.approx(eager[name], rel=1e-4), name
         assert tuned[name][-1] != tuned[name][0]
+
+
+def command(*words):
+    done = subprocess.run([str(conftest.BUILD / "bin/proa"), *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, f"{words}: {done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("whose", ["ours", "theirs"])
+def test_command(whose, request, tmp_path):
+    """proa inspect, run and diff on every model; run gives what the saving side computed."""
+    folder, saved = request.getfixturevalue(whose)
+    for name in saved:
+        path = folder / name
+        seen = json.loads(command("inspect", f"{path}.pdmodel", "--json"))
+        given, want = np.load(f"{path}_in.npz"), np.load(f"{path}.npz")
+        assert len(seen["inputs"]) == len(given.files) and len(seen["outputs"]) == len(want.files), name
+        np.savez(tmp_path / "in.npz", **{one["name"]: given[k] for one, k in zip(seen["inputs"], given.files)})
+        command("run", path, "--inputs", tmp_path / "in.npz", "--save", tmp_path / "out.npz")
+        got = np.load(tmp_path / "out.npz")
+        for one, k in zip(seen["outputs"], want.files):
+            a, b = got[one["name"]], want[k]
+            assert a.shape == b.shape and a.dtype == b.dtype, (name, one)
+            assert np.abs(a.astype("float64") - b).max() <= 1e-5 * max(1e-9, np.abs(b).max()), (name, one)
+        assert command("diff", path, path) == ""

@@ -62,6 +62,19 @@ def suppression():
             ops.nms(b, 0.3, scores, kinds, [0, 1, 2], top_k=4), ops.nms(b, 0.5, scores, top_k=3)]
 
 
+@case(O + "prior_box", O + "box_coder", grad=False)
+def priors():
+    x, image = rand(1, 3, 4, 5), rand(1, 3, 20, 30)
+    plain = ops.prior_box(x, image, [4.0, 8.0], [6.0, 11.0], [2.0], flip=True, clip=True)
+    other = ops.prior_box(x, image, 4.0, steps=[7.0, 5.0], offset=0.25)
+    first, variances = paddle.to_tensor(boxes(3)), paddle.to_tensor(array(3, 4, low=0.1, high=0.3).astype("float32"))
+    targets = paddle.to_tensor(boxes(2))
+    coded = ops.box_coder(first, variances, targets)
+    return [*plain, *other, coded, ops.box_coder(first, variances, coded, "decode_center_size"),
+            ops.box_coder(first, [0.1, 0.1, 0.2, 0.2], targets, box_normalized=False),
+            ops.box_coder(targets, [0.1, 0.2, 0.3, 0.4], coded, "decode_center_size", axis=1)]
+
+
 @case(O + "roi_align", O + "RoIAlign", tol=1e-5, grad=False)  # means in another order; Paddle's gradient is another
 def aligned():
     x, b = rand(2, 3, 8, 8), paddle.to_tensor(boxes(5, 12.0))

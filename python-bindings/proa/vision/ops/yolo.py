@@ -1,11 +1,5 @@
 """YOLOv3 (Redmon and Farhadi, 2018): boxes and scores of its feature maps, and its loss."""
 from ... import _core
-from ...nn.functional import sigmoid
-from ...tensor import arange
-
-
-def _grids(height, width, dtype):
-    return arange(height, dtype=dtype).reshape([1, 1, height, 1]), arange(width, dtype=dtype).reshape([1, 1, 1, width])
 
 
 def _anchors(who, anchors):
@@ -18,38 +12,8 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
              iou_aware=False, iou_aware_factor=0.5):
     """(boxes [n, anchors·h·w, 4], scores [n, anchors·h·w, class_num]) of x [n, anchors·(5 + class_num), h, w] in pixels of
     images of img_size [n, 2] (height, width); zeros where the confidence lies below conf_thresh."""
-    pairs = _anchors("yolo_box", anchors)
-    n, channels, height, width = x.shape
-    count = len(pairs)
-    per = 5 + class_num + (1 if iou_aware else 0)
-    if channels != count * per:
-        raise ValueError(f"yolo_box: x must have {count * per} channels ({count} anchors of {per}), got {channels}")
-    was = _core.set_recording(False)
-    try:
-        overlap = sigmoid(x[:, :count]) if iou_aware else None
-        parts = (x[:, count:] if iou_aware else x).reshape([n, count, 5 + class_num, height, width])
-        rows, columns = _grids(height, width, x.dtype)
-        size = img_size.astype(x.dtype)
-        tall, wide = size[:, 0].reshape([n, 1, 1, 1]), size[:, 1].reshape([n, 1, 1, 1])
-        bias = -0.5 * (scale_x_y - 1.0)
-        sides = _core.to_tensor([[float(v) for v in p] for p in pairs]).astype(x.dtype)
-        cx = (columns + sigmoid(parts[:, :, 0]) * scale_x_y + bias) * wide / width
-        cy = (rows + sigmoid(parts[:, :, 1]) * scale_x_y + bias) * tall / height
-        w = parts[:, :, 2].exp() * sides[:, 0].reshape([1, count, 1, 1]) * wide / (downsample_ratio * width)
-        h = parts[:, :, 3].exp() * sides[:, 1].reshape([1, count, 1, 1]) * tall / (downsample_ratio * height)
-        sure = sigmoid(parts[:, :, 4])
-        if iou_aware:
-            sure = sure.pow(1.0 - iou_aware_factor) * overlap.pow(iou_aware_factor)
-        keep = (sure >= conf_thresh).astype(x.dtype)
-        corners = [cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2]
-        if clip_bbox:
-            corners = [corners[0].clip(min=0), corners[1].clip(min=0), corners[2].minimum(wide - 1),
-                       corners[3].minimum(tall - 1)]
-        boxes = _core.stack([c * keep for c in corners], -1).reshape([n, -1, 4])
-        scores = sigmoid(parts[:, :, 5:]) * (sure * keep).unsqueeze(2)
-        return boxes, scores.transpose([0, 1, 3, 4, 2]).reshape([n, -1, class_num])
-    finally:
-        _core.set_recording(was)
+    return _core.yolo_box(x, img_size, list(anchors), class_num, conf_thresh, downsample_ratio, clip_bbox, scale_x_y,
+                          iou_aware, iou_aware_factor)
 
 
 def _entropy(x, label):

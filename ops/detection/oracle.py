@@ -1,0 +1,30 @@
+"""The detection ops in real Paddle."""
+import paddle
+from paddle.vision import ops
+
+
+def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox, scale_x_y, iou_aware,
+             iou_aware_factor):
+    return ops.yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox, None, scale_x_y,
+                        iou_aware, iou_aware_factor)
+
+
+def prior_box(input, image, min_sizes, max_sizes, aspect_ratios, variances, flip, clip, step_w, step_h, offset,
+              min_max_aspect_ratios_order):
+    return ops.prior_box(input, image, min_sizes, max_sizes or None, aspect_ratios, variances, flip, clip,
+                         [step_w, step_h], offset, min_max_aspect_ratios_order)
+
+
+def box_coder(prior_box, prior_box_var, target_box, code_type, box_normalized, axis, variance):
+    var = prior_box_var if prior_box_var is not None else variance or None
+    return ops.box_coder(prior_box, var, target_box, code_type, box_normalized, axis)
+
+
+def nms(boxes, threshold):
+    return ops.nms(boxes, threshold)
+
+
+def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, nms_eta,
+                   background_label):
+    return paddle._C_ops.multiclass_nms3(bboxes, scores, None, score_threshold, nms_top_k, keep_top_k, nms_threshold,
+                                         normalized, nms_eta, background_label)

@@ -1,0 +1,105 @@
+"""NumPy references of the detection ops."""
+import numpy as np
+
+
+def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox, scale_x_y, iou_aware,
+             iou_aware_factor):
+    n, _, h, w = x.shape
+    pairs = np.array(anchors).reshape(-1, 2)
+    count = len(pairs)
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
+    parts = x[:, count if iou_aware else 0:].reshape(n, count, 5 + class_num, h, w)
+    sure = sigmoid(parts[:, :, 4])
+    if iou_aware:
+        sure = sure ** (1 - iou_aware_factor) * sigmoid(x[:, :count]) ** iou_aware_factor
+    tall, wide = img_size[:, 0].reshape(-1, 1, 1, 1), img_size[:, 1].reshape(-1, 1, 1, 1)
+    shift = 0.5 * (scale_x_y - 1)
+    cx = (np.arange(w) + sigmoid(parts[:, :, 0]) * scale_x_y - shift) * wide / w
+    cy = (np.arange(h)[:, None] + sigmoid(parts[:, :, 1]) * scale_x_y - shift) * tall / h
+    half_w = np.exp(parts[:, :, 2]) * pairs[:, 0].reshape(-1, 1, 1) * wide / (downsample_ratio * w) / 2
+    half_h = np.exp(parts[:, :, 3]) * pairs[:, 1].reshape(-1, 1, 1) * tall / (downsample_ratio * h) / 2
+    corners = [cx - half_w, cy - half_h, cx + half_w, cy + half_h]
+    if clip_bbox:
+        corners = [np.maximum(corners[0], 0), np.maximum(corners[1], 0), np.minimum(corners[2], wide - 1),
+                   np.minimum(corners[3], tall - 1)]
+    on = sure >= conf_thresh
+    scores = np.where(on[:, :, None], sure[:, :, None] * sigmoid(parts[:, :, 5:]), 0)
+    return (np.where(on[..., None], np.stack(corners, -1), 0).reshape(n, -1, 4),
+            scores.transpose(0, 1, 3, 4, 2).reshape(n, -1, class_num))
+
+
+def prior_box(input, image, min_sizes, max_sizes, aspect_ratios, variances, flip, clip, step_w, step_h, offset,
+              min_max_aspect_ratios_order):
+    (h, w), (tall, wide) = input.shape[2:], image.shape[2:]
+    ratios = [1.0]
+    for ratio in aspect_ratios:
+        if all(abs(ratio - one) > 1e-6 for one in ratios):
+            ratios += [ratio, 1 / ratio] if flip else [ratio]
+    if step_w == 0 or step_h == 0:
+        step_w, step_h = wide / w, tall / h
+    sides = []
+    for i, least in enumerate(min_sizes):
+        by_ratio = [(least * r ** 0.5, least / r ** 0.5) for r in ratios]
+        mean = [((least * max_sizes[i]) ** 0.5,) * 2] if max_sizes else []
+        sides += by_ratio[:1] + mean + by_ratio[1:] if min_max_aspect_ratios_order else by_ratio + mean
+    half = np.array(sides) / 2
+    cx = np.broadcast_to(((np.arange(w) + offset) * step_w)[None, :, None], (h, w, len(half)))
+    cy = np.broadcast_to(((np.arange(h) + offset) * step_h)[:, None, None], (h, w, len(half)))
+    boxes = np.stack([(cx - half[:, 0]) / wide, (cy - half[:, 1]) / tall, (cx + half[:, 0]) / wide,
+                      (cy + half[:, 1]) / tall], -1)
+    return np.clip(boxes, 0, 1) if clip else boxes, np.broadcast_to(np.array(variances), boxes.shape)
+
+
+def box_coder(prior_box, prior_box_var, target_box, code_type, box_normalized, axis, variance):
+    more = 0 if box_normalized else 1
+    decode = code_type == "decode_center_size"
+    var = prior_box_var if prior_box_var is not None else np.broadcast_to(np.array(variance or [1.0] * 4), prior_box.shape)
+    at = (slice(None), None) if decode and axis == 1 else (None,)
+    prior, var = prior_box[at], var[at]
+    sides = prior[..., 2:] - prior[..., :2] + more
+    centre = prior[..., :2] + sides / 2
+    if decode:
+        middle = var[..., :2] * target_box[..., :2] * sides + centre
+        half = np.exp(var[..., 2:] * target_box[..., 2:]) * sides / 2
+        return np.concatenate([middle - half, middle + half - more], -1)
+    target = target_box[:, None]
+    offsets = ((target[..., :2] + target[..., 2:]) / 2 - centre) / sides
+    scales = np.log(np.abs((target[..., 2:] - target[..., :2] + more) / sides))
+    return np.concatenate([offsets, scales], -1) / var
+
+
+def overlap(a, b, more=0):
+    sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + more
+    both = np.prod(np.maximum(sides, 0)) if (sides - more >= 0).all() else 0
+    return both / (np.prod(a[2:] - a[:2] + more) + np.prod(b[2:] - b[:2] + more) - both)
+
+
+def nms(boxes, threshold):
+    kept = []
+    for i, box in enumerate(boxes):
+        if all(overlap(boxes[k], box) <= threshold for k in kept):
+            kept.append(i)
+    return np.array(kept, "int64")
+
+
+def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, nms_eta,
+                   background_label):
+    rows, places, counts = [], [], []
+    for image, (boxes, of) in enumerate(zip(bboxes, scores)):
+        found = []
+        for label in range(len(of)):
+            if label == background_label:
+                continue
+            best = [i for i in np.argsort(-of[label], kind="stable") if of[label][i] > score_threshold]
+            kept, limit = [], nms_threshold
+            for i in best[:nms_top_k] if nms_top_k > -1 else best:
+                if all(overlap(boxes[k], boxes[i], 0 if normalized else 1) <= limit for k in kept):
+                    kept.append(i)
+                    limit = limit * nms_eta if nms_eta < 1 and limit > 0.5 else limit
+            found += [(label, of[label][i], i) for i in kept]
+        if keep_top_k > -1:
+            found = sorted(sorted(found, key=lambda one: -one[1])[:keep_top_k], key=lambda one: one[0])
+        rows += [[label, score, *boxes[i]] for label, score, i in found]
+        places += [[image * len(boxes) + i] for *_, i in found]
+        counts.append(len(found))
+    return (np.array(rows).reshape(-1, 6), np.array(places, "int32").reshape(-1, 1), np.array(counts, "int32"))
