@@ -300,9 +300,9 @@ static bool op_reads(proa__load *l, const pb_op *op, const char *name, int depth
     return found;
 }
 
-/* Is what `name` held before the loop, or holds after it, of any use? Paddle's dy2static carries variables that the
- * body alone makes and reads, from a placeholder of whatever shape. Only asked in the outermost block, where nothing
- * comes round again. */
+/* Is what `name` held before the loop, or holds after it, of any use? Paddle's dy2static carries variables
+ * that the body alone makes and reads, from a placeholder of whatever shape. Only asked in the outermost
+ * block, where nothing comes round again. */
 static bool matters(const proa_wire_reader *r, const pb_block *body, const char *name)
 {
     proa__load *l = r->load;

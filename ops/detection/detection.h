@@ -1,4 +1,5 @@
-/* Detection as inference and kernels of this folder share it. May use core and ops. Implemented in infer.c. */
+/* Detection as inference and kernels of this folder share it. May use core and ops.
+ * Implemented in infer.c. */
 #ifndef PROA_OPS_DETECTION_H
 #define PROA_OPS_DETECTION_H
 
@@ -10,7 +11,7 @@
 
 enum { DETECTION_RATIOS = 64 };
 
-/* prior_box's aspect ratios: 1, and those given without repetitions, with their inverses if they are flipped. */
+/* prior_box's aspect ratios: 1, and those given without repetitions, with their inverses if flipped. */
 proa_status proa__prior_ratios(const proa_prior_box_args *a, double *to, int64_t *count);
 
 #endif
