@@ -1,6 +1,7 @@
 /* Args structs as data: copying one into a single block, freeing it, and the key that tells two calls
  * apart for kernels that prepare. Walks field descriptors; may use core only. */
 #include "core/args.h"
+#include "core/blocked.h"
 
 #include <stdalign.h>
 
@@ -180,7 +181,9 @@ static void put_tensor(writer *w, const proa_tensor *t)
         put(w, "-", 1);
         return;
     }
-    char head[4] = {(char)t->dtype, (char)t->ndim, (char)(t->flags & PROA_T_STRIDED), (char)t->kind};
+    int format = proa__format(t);
+    char head[6] = {(char)t->dtype, (char)t->ndim, (char)(t->flags & PROA_T_STRIDED),
+                    (char)t->kind,  (char)format,  (char)(format >> 8)};
     put(w, head, sizeof head);
     if (w->at <= w->end) put(w, t->shape, (size_t)t->ndim * sizeof(int64_t));
     if (t->flags & PROA_T_STRIDED && w->at <= w->end) put(w, t->strides, (size_t)t->ndim * sizeof(int64_t));

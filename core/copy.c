@@ -1,5 +1,6 @@
 /* Strided copy: dims are sorted by the destination's strides and merged; the inner two run as a tile
  * so that transposes stay in cache. May use core only. */
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 
@@ -134,6 +135,8 @@ void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const pro
 
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
 {
+    PROA_TRY(proa__plain(src));
+    PROA_TRY(proa__plain_to_write(dst));
     if (src->numel <= 0 ||
         (dst->data == src->data && !memcmp(dst->strides, src->strides, sizeof dst->strides)))
         return PROA_OK;

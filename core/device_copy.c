@@ -1,5 +1,6 @@
 /* Copies and fills where one side or both are a device's memory, in terms of what every device has. Uses the
  * device table and copy.c for the host's part. */
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/thread.h"
@@ -91,6 +92,7 @@ proa_status proa__fill(proa_tensor *dst, const void *value)
     size_t item = item_of(dst);
     char one[16];
     if (dst->numel <= 0) return PROA_OK;
+    PROA_TRY(proa__plain_to_write(dst));
     memcpy(one, value ? value : zero, item);
     bool strided = dst->flags & PROA_T_STRIDED;
     if (!proa__on_device(dst)) {

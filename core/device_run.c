@@ -153,7 +153,7 @@ static proa_status fallback_is_no_kernel(const void *args, proa_run *run)
     return proa_fail(PROA_ERR_INTERNAL, "the fallback is run by name only");
 }
 
-const proa_kernel proa__fallback_kernel = {"fallback", NULL, NULL, fallback_is_no_kernel, false};
+const proa_kernel proa__fallback_kernel = {.name = "fallback", .run = fallback_is_no_kernel};
 
 /* Copies of a field's tensors on the CPU. An output that is an input's memory becomes that input's copy. */
 static proa_status copies_here(const proa_op *op, const proa_field *f, const void *args, void *shadow,
@@ -231,7 +231,7 @@ static proa_status run_on_cpu(const proa_op *op, void *args, int device, tempora
     for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++)
         if (f->role != PROA_ATTR) PROA_TRY(copies_here(op, f, args, shadow, made));
     const proa_kernel *kernel = NULL;
-    proa_run run = {NULL, proa__stream(), NULL};
+    proa_run run = {.stream = proa__stream()};
     PROA_TRY(proa__pick_kernel(op, shadow, &kernel, &run.state));
     proa_status status = kernel->run(shadow, &run);
     if (kernel->release && run.state) kernel->release(run.state);
@@ -275,7 +275,7 @@ static proa_status run_kernel(const proa_op *op, void *args, const proa_kernel *
     proa_stream *stream = proa__stream();
     const proa_device_table *d = proa__device(stream->device);
     if (d->begin) d->begin(d->context, op);
-    proa_run run = {state, stream, d->context};
+    proa_run run = {.state = state, .stream = stream, .device = d->context};
     proa_status status = kernel->run(args, &run);
     if (status == PROA_OK && proa__flag_int(PROA_FLAG_device_sync)) status = d->synchronize(d->context);
     if (d->begin) d->begin(d->context, NULL);

@@ -1,4 +1,5 @@
 /* Printing tensors: shape, dtype and values, long axes abridged to their ends. Uses tensor.c. */
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"
 
@@ -85,6 +86,10 @@ void proa_print(const proa_tensor *t, FILE *to)
     if (t->kind == PROA_ROWS) fprintf(to, ", rows of %lld", (long long)proa__rows_of(t)->height);
     if (!t->storage || (t->flags & (PROA_T_SYMBOLIC | PROA_T_META)) || t->kind > PROA_ROWS) {
         fprintf(to, ", %s)\n", t->flags & PROA_T_SYMBOLIC ? "a variable of a program" : "no dense values");
+        return;
+    }
+    if (proa__plain(t) != PROA_OK) {
+        fputs(", no memory to show its values)\n", to);
         return;
     }
     fputs(")\n  ", to);

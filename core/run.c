@@ -1,6 +1,7 @@
 /* The run door: infers outputs, makes inputs contiguous where the op asks for it, allocates, and calls
  * the first kernel that does not decline. May use core only. */
 #include "core/args.h"
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"
@@ -193,19 +194,33 @@ static proa_status make_list(const proa_call *call, const proa_field *f, const p
     return PROA_OK;
 }
 
+/* Kernels that take blocked tensors look after those that they change. */
+static bool takes_blocked(const proa_op *op)
+{
+    for (const proa_kernel *const *k = op->kernels; *k; k++)
+        if ((*k)->blocked) return true;
+    return false;
+}
+
+static proa_status will_change(const proa_op *op, proa_tensor *t)
+{
+    if (t == proa_none) return PROA_OK;
+    if (!takes_blocked(op)) PROA_TRY(proa__plain_to_write(t));
+    proa__bump_version(t);
+    return PROA_OK;
+}
+
 static proa_status mutate(const proa_call *call, const proa_field *f)
 {
     const proa_field *src = &call->op->fields[f->alias];
     if (f->kind == PROA_FIELD_TENSOR) {
         proa_tensor *t = *proa_field_tensor(src, call->args);
         *proa_field_tensor(f, call->args) = t;
-        if (t != proa_none) proa__bump_version(t);
-        return PROA_OK;
+        return will_change(call->op, t);
     }
     proa_tensors *list = proa_field_tensors(src, call->args);
     *proa_field_tensors(f, call->args) = *list;
-    for (int64_t i = 0; i < list->count; i++)
-        if (list->at[i] != proa_none) proa__bump_version(list->at[i]);
+    for (int64_t i = 0; i < list->count; i++) PROA_TRY(will_change(call->op, list->at[i]));
     return PROA_OK;
 }
 
@@ -232,6 +247,7 @@ static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **stag
         } else if (*out && *out != proa_none) {
             if (op->flags & PROA_OP_DATA_SHAPE) continue;
             PROA_TRY(check_preset(op, f, meta, *out));
+            PROA_TRY(proa__plain_to_write(*out));
             proa__bump_version(*out);
             if (needs_staging(call, *out)) {
                 *staged = *out;
@@ -296,29 +312,54 @@ proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_ke
                          proa_get_flag("backends"));
 }
 
-static inline proa_status run_cached(const proa_op *op, void *args, proa_run *run)
+/* For a kernel that takes plain tensors only: those that it changes are plain afterwards, too. */
+static __attribute__((noinline)) proa_status unblock(const proa_op *op, void *args)
+{
+    PROA_TRY(proa__plain_inputs(op, args));
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (!(f->flags & PROA_FIELD_MUTATED)) continue;
+        bool one = f->kind == PROA_FIELD_TENSOR;
+        int64_t n = one ? 1 : proa_field_tensors(f, args)->count;
+        proa_tensor *const *at = one ? proa_field_tensor(f, args) : proa_field_tensors(f, args)->at;
+        for (int64_t k = 0; k < n; k++)
+            if (at[k] != proa_none) PROA_TRY(proa__plain_to_write(at[k]));
+    }
+    return PROA_OK;
+}
+
+static inline proa_status run_cached(const proa_op *op, void *args, uint32_t any, proa_run *run)
 {
     const proa_kernel *kernel = NULL;
     bool cached = false;
     PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run->state, &cached));
     bool here = run->stream->device == PROA_CPU;
-    proa_status status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state);
+    proa_status status = PROA_OK;
+    if (PROA__UNLIKELY(any & PROA_T_BLOCKED) && !kernel->blocked) status = unblock(op, args);
+    if (status == PROA_OK)
+        status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state);
     if (!cached && kernel->release && run->state) kernel->release(run->state);
     return status;
 }
 
-static proa_status run_kernel(const proa_op *op, void *args)
+static inline proa_status run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh)
 {
     const proa_kernel *first = op->kernels[0];
     proa__thread *me = proa__thread_self;
     if (PROA__UNLIKELY(!me) && !(me = proa__thread_make()))
         return proa_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for what a thread owns", op->name);
-    proa_run run = {NULL, &me->stream, NULL};
+    proa_run run = {NULL, &me->stream, NULL, fresh};
     me->running = op;
     bool direct = first && !first->prepare && me->stream.device == PROA_CPU && proa__may_use(first);
-    proa_status status = direct ? first->run(args, &run) : run_cached(op, args, &run);
+    if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->blocked;
+    proa_status status = direct ? first->run(args, &run) : run_cached(op, args, any, &run);
     me->running = NULL;
     return status;
+}
+
+proa_status proa__run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh)
+{
+    return run_kernel(op, args, any, fresh);
 }
 
 const proa_op *const volatile *proa_running_op(void)
@@ -339,6 +380,19 @@ static void undo_outputs(const proa_op *op, void *args, const void *given)
     }
 }
 
+/* True if no output was given: all are this call's own. */
+static bool is_fresh(const proa_op *op, const void *given)
+{
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->flags & PROA_FIELD_MUTATED) continue;
+        if (f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, given)->at != NULL
+                                          : *proa_field_tensor(f, given) != NULL)
+            return false;
+    }
+    return true;
+}
+
 /* Everything behind inference that is not the plain case: strided inputs, views, staged outputs. */
 static __attribute__((noinline)) proa_status run_staged(proa_call *call, void *metas)
 {
@@ -355,7 +409,7 @@ static __attribute__((noinline)) proa_status run_staged(proa_call *call, void *m
         s.args = shadow;
         status = stage_inputs(op, &s);
     }
-    if (status == PROA_OK) status = run_kernel(op, s.args);
+    if (status == PROA_OK) status = run_kernel(op, s.args, call->any, is_fresh(op, given));
     if (s.args == shadow && op->flags & PROA_OP_DATA_SHAPE)
         for (int i = op->n_in + op->n_attr; i < op->n_fields; i++)
             *proa_field_tensor(&op->fields[i], call->args) = *proa_field_tensor(&op->fields[i], shadow);
@@ -394,7 +448,7 @@ static inline proa_status run_plain(proa_call *call, const proa_meta *meta)
     proa_tensor **out = proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
     *out = meta->ndim < 0 ? proa_none : proa__tensor_new(meta);
     if (PROA__UNLIKELY(!*out)) return proa_error();
-    proa_status status = run_kernel(op, call->args);
+    proa_status status = run_kernel(op, call->args, call->any, true);
     if (PROA__LIKELY(status == PROA_OK)) return PROA_OK;
     proa_drop(*out);
     *out = NULL;
@@ -423,13 +477,35 @@ static proa_status check_rows(const proa_op *op, const proa_field *f, const proa
     return PROA_OK;
 }
 
-/* A call with variables, which cannot run, or with tensors that are not dense. */
+static proa_status run_blocked(proa_call *call)
+{
+    const proa_op *op = call->op;
+    if (proa__is_placed(call, proa__stream()->device)) {
+        PROA_TRY(proa__plain_inputs(op, call->args));
+        call->any &= ~(uint32_t)PROA_T_BLOCKED;
+        return proa__run_placed(call);
+    }
+    if (takes_blocked(op)) return proa__run_here(call);
+    if (op->flags & PROA_OP_ELEMENTWISE) {
+        _Alignas(16) char metas[PROA_METAS_MAX];
+        PROA_TRY(proa__infer_call(call, metas));
+        bool done = false;
+        PROA_TRY(proa__run_flat(call, (const proa_meta *)(void *)metas, &done));
+        if (done) return PROA_OK;
+    }
+    PROA_TRY(proa__plain_inputs(op, call->args));
+    call->any &= ~(uint32_t)PROA_T_BLOCKED;
+    return proa__run_here(call);
+}
+
+/* A call with variables, which cannot run, with tensors that are not dense, or that lie blocked. */
 static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
 {
     const proa_op *op = call->op;
     if (call->any & (PROA_T_SYMBOLIC | PROA_T_META))
         return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL,
                              "a program's variable has no data outside its program; open its capture first");
+    if (!(call->any & PROA_T_NOT_DENSE)) return run_blocked(call);
     const proa_tensor *rows = NULL;
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
         bool one = f->kind == PROA_FIELD_TENSOR;
@@ -472,7 +548,7 @@ proa_status proa__run_here(proa_call *call)
 proa_status proa__run_call(proa_call *call)
 {
     const proa__thread *me = proa__thread_self;
-    if (PROA__UNLIKELY(call->any & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE)))
+    if (PROA__UNLIKELY(call->any & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE | PROA_T_BLOCKED)))
         return run_unusual(call);
     if (PROA__UNLIKELY(proa__is_placed(call, me ? me->stream.device : PROA_CPU)))
         return proa__run_placed(call);

@@ -14,6 +14,11 @@ proa_status proa__infer_call(proa_call *call, void *metas);
 
 /* The run door's work on the thread's device: what proa__run_call does once that is settled. */
 proa_status proa__run_here(proa_call *call);
+/* Picks a kernel and runs it on args whose outputs are there. any: OR of the inputs' flags; fresh: see
+ * proa_run. */
+proa_status proa__run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh);
+/* A call with blocked inputs of an op with PROA_OP_ELEMENTWISE; !*done: it must run on plain ones. */
+proa_status proa__run_flat(proa_call *call, const proa_meta *meta, bool *done);
 
 /* Where this thread notes the op whose kernel it is in (NULL between kernels); NULL if it has run nothing
  * yet. The place is good as long as the thread. For signal handlers: it only reads. */

@@ -12,6 +12,9 @@ static inline proa_storage *in_head(size_t payload, int device, size_t bytes)
     atomic_init(&s->refs, 1);
     s->device = device;
     atomic_init(&s->version, 0);
+    s->format = 0;
+    s->padded = false;
+    atomic_init(&s->pinned, false);
     s->data = data;
     s->bytes = bytes;
     s->release = NULL;

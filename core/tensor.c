@@ -1,5 +1,6 @@
 /* Tensor handles: made, owned, asked, freed. Freeing keeps a work list, so that a chain of tensors held by
  * nodes held by tensors costs no C stack. Uses memory, storage and scopes. */
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"
 
@@ -107,13 +108,23 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         return NULL;
     }
     bool rows = t->kind == PROA_ROWS; /* what is viewed is the given rows */
-    uint32_t kept = PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | (rows ? 0 : PROA_T_NOT_DENSE);
+    uint32_t kept =
+        PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | (rows ? 0 : PROA_T_NOT_DENSE) | PROA_T_BLOCKED_BASE;
+    if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED)) {
+        bool whole = ndim == t->ndim && !offset && !memcmp(shape, t->shape, (size_t)ndim * sizeof *shape) &&
+                     !memcmp(strides, t->strides, (size_t)ndim * sizeof *strides);
+        if (!whole && proa__plain(t) != PROA_OK) return NULL;
+        kept |= whole ? PROA_T_BLOCKED : 0;
+    }
     proa_tensor *v = handle_new((proa_dtype)t->dtype, ndim, t->flags & kept);
     if (!v) return NULL;
     v->kind = rows ? PROA_DENSE : t->kind;
     v->storage = t->storage;
     if (v->storage) atomic_fetch_add_explicit(&v->storage->refs, 1, memory_order_relaxed);
-    v->data = t->data ? t->data + offset : NULL;
+    if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED) && !(v->flags & PROA_T_BLOCKED))
+        v->flags |= PROA_T_BLOCKED_BASE;
+    const char *data = proa__data_now(t);
+    v->data = data ? (char *)(uintptr_t)data + offset : NULL;
     if (ndim > 0) {
         memcpy(v->shape, shape, (size_t)ndim * sizeof *shape);
         memcpy(v->strides, strides, (size_t)ndim * sizeof *strides);
@@ -269,12 +280,21 @@ proa_dtype proa_dtype_of(const proa_tensor *t) { return t ? (proa_dtype)t->dtype
 int64_t proa_numel(const proa_tensor *t) { return t ? t->numel : 0; }
 bool proa_is_contiguous(const proa_tensor *t) { return t && !(t->flags & PROA_T_STRIDED); }
 bool proa_is_symbolic(const proa_tensor *t) { return t && (t->flags & PROA_T_SYMBOLIC); }
-void *proa_data(const proa_tensor *t) { return t ? t->data : NULL; }
+
+void *proa_data(const proa_tensor *t)
+{
+    if (!t || proa__plain(t) != PROA_OK) return NULL;
+    if (t->storage) atomic_store_explicit(&t->storage->pinned, true, memory_order_relaxed);
+    return t->data;
+}
+
 const char *proa_name_of(const proa_tensor *t) { return t ? t->name : NULL; }
 
 void proa_touch(proa_tensor *t)
 {
-    if (t) proa__bump_version(t);
+    if (!t) return;
+    (void)proa__plain_to_write(t);
+    proa__bump_version(t);
 }
 
 proa_status proa_set_name(proa_tensor *t, const char *name)
@@ -324,6 +344,7 @@ proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes)
     PROA_TRY(proa_error());
     if (!check_bytes("copy_out", t, to, bytes)) return proa_error();
     if (bytes == 0) return PROA_OK;
+    if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED)) return proa__blocked_copy_out(t, to);
     if (!(t->flags & (PROA_T_STRIDED | PROA_T_DEVICE))) {
         memcpy(to, t->data, bytes);
         return PROA_OK;
@@ -336,6 +357,7 @@ proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes)
 {
     PROA_TRY(proa_error());
     if (!check_bytes("copy_in", t, from, bytes)) return proa_error();
+    PROA_TRY(proa__plain_to_write(t));
     proa__bump_version(t);
     if (bytes == 0) return PROA_OK;
     void *memory = (void *)(uintptr_t)from; /* only read */

@@ -10,9 +10,12 @@
 typedef struct proa_storage {
     atomic_int refs;
     int device;
-    atomic_uint version; /* bumped by every write that is not the first */
-    char *data;
-    size_t bytes;
+    atomic_uint version;            /* bumped by every write that is not the first */
+    uint16_t format;                /* of its blocked form (core/blocked.h); 0: it has none */
+    bool padded;                    /* the blocked form is larger than the plain one */
+    atomic_bool pinned;             /* somebody outside holds its address: it stays plain and where it is */
+    char *data;                     /* the plain form; NULL while there is a blocked one only */
+    size_t bytes;                   /* of the plain form */
     void (*release)(void *context); /* foreign memory; NULL: the device's allocator owns it */
     void *context;
 } proa_storage;
@@ -41,7 +44,7 @@ struct proa_tensor {
     uint32_t flags;      /* PROA_T_* */
     uint32_t scope_slot; /* index in its thread's scope stack + 1; 0 = in none */
     int64_t numel;       /* −1 when a dim is unknown */
-    char *data;          /* storage->data + offset; NULL for symbolic and meta handles */
+    char *data;          /* storage->data + offset; NULL for symbolic and meta handles, and while blocked */
     proa_storage *storage;
     int64_t shape[PROA_MAX_DIMS];
     int64_t strides[PROA_MAX_DIMS]; /* bytes */

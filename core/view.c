@@ -95,7 +95,8 @@ void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)
     t->numel = from->numel;
     memcpy(t->shape, from->shape, (size_t)from->ndim * sizeof *t->shape);
     memcpy(t->strides, from->strides, (size_t)from->ndim * sizeof *t->strides);
-    uint32_t shown = PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE;
+    uint32_t shown =
+        PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | PROA_T_BLOCKED | PROA_T_BLOCKED_BASE;
     t->flags = (t->flags & ~shown) | (from->flags & shown);
     t->var = from->var;
     if (t->kind == PROA_ROWS) proa__rows_detach(t);

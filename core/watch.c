@@ -1,5 +1,6 @@
 /* The watch door: looks at every op's outputs once they are there. FLAGS_check_nan_inf=1 makes NaN or
  * infinity an error that names the op. May use core only. */
+#include "core/blocked.h"
 #include "core/device.h"
 #include "core/half.h"
 
@@ -39,7 +40,7 @@ static proa_status check_output(const proa_op *op, const proa_field *f, const pr
     if (!t || t == proa_none || t->kind != PROA_DENSE || t->flags & (PROA_T_SYMBOLIC | PROA_T_STRIDED))
         return PROA_OK; /* a strided output is a view of something checked before */
     proa_tensor *here = proa__copy_to((proa_tensor *)(uintptr_t)t, PROA_CPU); /* of a device: a copy */
-    if (!here) return proa_error();
+    if (!here || proa__plain(here) != PROA_OK) return proa_error();
     tally n = count_bad(here);
     if (here != t) proa_drop(here);
     if (n.first < 0) return PROA_OK;

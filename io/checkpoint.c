@@ -2,8 +2,8 @@
  * data; see docs/checkpoint-format.md. Core and io's file layer only. Written atomically. */
 #include "io/file.h"
 
+#include "core/blocked.h"
 #include "core/device.h"
-#include "core/tensor.h"
 
 #include <proa/io.h>
 
@@ -45,9 +45,8 @@ static proa_status payload_of(const proa_state_item *item, payload *p)
     if (!item->tensor) return PROA_OK;
     const proa_tensor *t = item->tensor;
     p->bytes = (size_t)proa_numel(t) * proa_dtype_size(proa_dtype_of(t));
-    p->data = proa_data(t);
-    if (p->bytes == 0 || (proa_is_contiguous(t) && t->storage && t->storage->device == PROA_CPU))
-        return PROA_OK;
+    p->data = t->data;
+    if (p->bytes == 0 || proa__lies_plain(t)) return PROA_OK;
     p->copy = proa__alloc(p->bytes);
     if (!p->copy) return proa_error();
     p->data = p->copy;

@@ -5,8 +5,8 @@
 
 #include "io/format.h"
 
+#include "core/blocked.h"
 #include "core/device.h"
-#include "core/tensor.h"
 
 #include <errno.h>
 #include <proa/io.h>
@@ -81,8 +81,7 @@ static proa_status put_data(proa__writer *w, const proa_tensor *t)
 {
     size_t bytes = (size_t)proa_numel(t) * proa_dtype_size(proa_dtype_of(t));
     if (bytes == 0) return PROA_OK;
-    if (proa_is_contiguous(t) && t->storage && t->storage->device == PROA_CPU)
-        return proa__writer_put(w, proa_data(t), bytes);
+    if (proa__lies_plain(t)) return proa__writer_put(w, t->data, bytes);
     void *copy = proa__alloc(bytes);
     if (!copy) return proa_error();
     proa_status status = proa_copy_out(t, copy, bytes);

@@ -2,6 +2,7 @@
  * kernel after kernel. Allocates nothing once warm but the outputs. May use core and ops. */
 #include "plan.h"
 
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "walk.h"
@@ -156,7 +157,9 @@ static bool matches(const proa_executor *e, const proa__segment *s)
     if (s->key_bytes != e->key_bytes || memcmp(s->key, e->key, e->key_bytes) != 0) return false;
     for (int32_t i = 0; i < s->n_guards; i++) {
         const proa__guard *g = &s->guards[i];
-        if (g->tensor->data != g->data) return false;
+        if (proa__plain(g->tensor) != PROA_OK || g->tensor->data != g->data ||
+            proa__format(g->tensor) != g->format)
+            return false;
         if (g->same_data && proa__version(g->tensor) != g->version) return false;
     }
     return true;
@@ -195,6 +198,7 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                              "executor: input %d (%s) is on %s, another is on %s; move it (proa_to_device)",
                              i, p->inputs[i]->name, proa_device_of(inputs.at[i]), proa_get_device());
+        PROA_TRY(proa__plain(inputs.at[i]));
         e->inputs[i] = proa__copy_to(inputs.at[i], proa__stream()->device);
         if (!e->inputs[i]) return proa_error();
         e->metas[i] = proa_meta_of(e->inputs[i]);
@@ -350,7 +354,7 @@ static _Thread_local const proa__step *watched;
 
 static inline proa_status run_picked(const proa__step *step)
 {
-    proa_run run = {step->state, proa__stream(), NULL};
+    proa_run run = {.state = step->state, .stream = proa__stream()};
     if (run.stream->device != PROA_CPU)
         return proa__run_picked(step->op, step->args, step->kernel, step->state);
     return step->kernel->run(step->args, &run);

@@ -2,6 +2,7 @@
  * and picks kernels; see plan.h. May use core and ops. */
 #include "plan.h"
 
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/run.h"
@@ -70,13 +71,16 @@ static proa_status add_guard(planner *p, proa_tensor *t, bool same_data)
             s->guards[i].same_data |= same_data;
             return PROA_OK;
         }
+    PROA_TRY(proa__plain(t));
     PROA_TRY(proa__room(&s->guards, s->n_guards, &s->guards_room, sizeof *s->guards));
-    s->guards[s->n_guards++] = (proa__guard){proa_keep(t), t->data, proa__version(t), same_data};
+    s->guards[s->n_guards++] =
+        (proa__guard){proa_keep(t), t->data, proa__version(t), proa__format(t), same_data};
     return PROA_OK;
 }
 
 static proa_status add_written(planner *p, proa_tensor *t)
 {
+    PROA_TRY(proa__plain_to_write(t));
     proa__segment *s = p->s;
     PROA_TRY(proa__room(&s->written, s->n_written, &s->written_room, sizeof *s->written));
     s->written[s->n_written++] = t;

@@ -90,6 +90,7 @@ typedef struct proa__guard {
     proa_tensor *tensor; /* owned */
     const char *data;
     uint32_t version;
+    int format; /* how it lies: kernels were chosen for that */
     bool same_data;
 } proa__guard;
 

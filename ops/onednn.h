@@ -3,8 +3,7 @@
 #ifndef PROA_OPS_ONEDNN_H
 #define PROA_OPS_ONEDNN_H
 
-#include "core/internal.h"
-#include "core/tensor.h"
+#include "core/blocked.h"
 #include "ops/fused_tail.h"
 
 #include <dnnl.h>
@@ -20,6 +19,11 @@ dnnl_memory_desc_t proa__dnnl_md(int ndim, const int64_t *dims, const int64_t *s
 /* The same with the layout left to the primitive. */
 dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype dtype);
 
+/* How t lies: its blocked form if it has one, else dims and element strides (NULL: row-major). With a blocked
+ * form dims must be t's own shape. */
+dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_t *dims,
+                                    const int64_t *strides);
+
 enum { PROA__DNNL_ARGS = 8 };
 
 /* An operand: its index (DNNL_ARG_SRC, …), how it lies in the caller's memory, and where its data goes. */
@@ -30,6 +34,8 @@ typedef struct proa__dnnl_arg {
     dnnl_memory_desc_t inner; /* what the primitive wants; NULL: the same */
     dnnl_primitive_t reorder;
     size_t bytes; /* of inner */
+    size_t limit; /* outputs: bytes up to which inner may be handed on; 0: not at all */
+    int format;   /* outputs: that of inner, where a tensor may lie so and it pays; 0: row-major is wanted */
 } proa__dnnl_arg;
 
 /* An operand that never changes, as the primitive wants it: made in the first run, and again when the tensor
@@ -65,6 +71,9 @@ typedef struct proa__dnnl_build {
 bool proa__dnnl_begin(proa__dnnl_build *b);
 /* Adds an operand; takes `user` over. false when user is NULL. */
 bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user);
+/* The last operand added is an output of t's shape, which may stay in the primitive's layout if that takes at
+ * most so many times the memory. True. */
+bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double growth);
 /* With `ok` and a desc: makes the state. Otherwise PROA_DECLINED. Releases the build either way. */
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
@@ -78,6 +87,10 @@ bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const i
  * is not the one that `state` was made for. */
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
                            void *const *data);
+/* The same on tensors: outputs that were made for this call are left as the primitive makes them. */
+proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
+                                   proa_status (*prepare)(const void *, void **),
+                                   proa_tensor *const *tensors);
 /* The same where operand `arg` is `constant`, whose data may be kept in the primitive's own form. */
 proa_status proa__dnnl_run_constant(void *state, const void *args,
                                     proa_status (*prepare)(const void *, void **), void *const *data, int arg,

@@ -1,6 +1,7 @@
 /* The oneDNN side of ops/onednn.h. Empty without oneDNN. May use core only. */
 #if PROA_HAVE_ONEDNN
 #include "ops/onednn.h"
+#include "ops/onednn_format.h"
 
 #include <pthread.h>
 #if PROA_HAVE_OPENMP
@@ -71,6 +72,14 @@ dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype d
     return make_md(ndim, dims, NULL, dtype, true);
 }
 
+dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_t *dims,
+                                    const int64_t *strides)
+{
+    int format = proa__format(t);
+    return format ? proa__dnnl_blocked_md(t, (proa_dtype)t->dtype, format)
+                  : make_md(ndim, dims, strides, (proa_dtype)t->dtype, false);
+}
+
 /* ---- threads: oneDNN uses as many as OpenMP would ---- */
 
 static int threads_set(int n)
@@ -122,6 +131,7 @@ static bool settle_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
     arg->bytes = dnnl_memory_desc_get_size(want);
     if (dnnl_memory_desc_equal(want, arg->user)) return true;
     if (dnnl_memory_desc_clone(&arg->inner, want) != dnnl_success) return false;
+    if (arg->bytes <= arg->limit) arg->format = proa__dnnl_format(want);
     const_dnnl_memory_desc_t from = arg->output ? arg->inner : arg->user,
                              to = arg->output ? arg->user : arg->inner;
     dnnl_primitive_desc_t reorder = NULL;
@@ -214,6 +224,14 @@ proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state)
     return *state ? PROA_OK : proa_error() ? proa_error() : PROA_DECLINED;
 }
 
+bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double growth)
+{
+    if (!proa__blocking() || t->ndim < 3) return true;
+    size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+    b->args[b->n_args - 1].limit = (size_t)((double)bytes * growth);
+    return true;
+}
+
 void proa__dnnl_release(void *state)
 {
     proa__dnnl_state *s = state;
@@ -243,17 +261,19 @@ static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t
     return dnnl_primitive_execute(arg->reorder, stream, 2, list) == dnnl_success;
 }
 
-/* packed: the operand that is there in the primitive's form already; −1: none. */
-static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, char *scratch, int packed)
+/* packed: the operand that is there in the primitive's form already; −1: none. asis: bits of outputs that
+ * stay in it. */
+static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, char *scratch, int packed,
+                    unsigned asis)
 {
     dnnl_exec_arg_t list[PROA__DNNL_ARGS + 1];
     char *at = scratch + aligned(dnnl_memory_desc_get_size(s->scratchpad));
     if (!make_memory(&e->pad, s->scratchpad, scratch)) return false;
     for (int i = 0; i < s->n_args; i++) {
         const proa__dnnl_arg *arg = &s->args[i];
-        if (!make_memory(&e->user[i], arg->user, data[i])) return false;
+        if (!make_memory(&e->user[i], asis >> i & 1 ? arg->inner : arg->user, data[i])) return false;
         list[i] = (dnnl_exec_arg_t){arg->index, e->user[i]};
-        if (!arg->reorder) continue;
+        if (!arg->reorder || asis >> i & 1) continue;
         if (i == packed) {
             if (!make_memory(&e->inner[i], arg->inner, s->packed.data)) return false;
             list[i].memory = e->inner[i];
@@ -267,18 +287,19 @@ static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, 
     list[s->n_args] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, e->pad};
     if (dnnl_primitive_execute(s->primitive, stream, s->n_args + 1, list) != dnnl_success) return false;
     for (int i = 0; i < s->n_args; i++)
-        if (s->args[i].reorder && s->args[i].output && !reorder(&s->args[i], e->inner[i], e->user[i]))
+        if (s->args[i].reorder && s->args[i].output && !(asis >> i & 1) &&
+            !reorder(&s->args[i], e->inner[i], e->user[i]))
             return false;
     return true;
 }
 
-static proa_status run_state(const proa__dnnl_state *s, void *const *data, int packed)
+static proa_status run_state(const proa__dnnl_state *s, void *const *data, int packed, unsigned asis)
 {
     void *scratch = proa_scratch(s->scratch_bytes);
     if (!scratch) return proa_error();
     execution e = {0};
     int before = threads_set(s->threads);
-    bool ok = execute(s, &e, data, scratch, packed);
+    bool ok = execute(s, &e, data, scratch, packed, asis);
     threads_set(before);
     for (int i = 0; i < s->n_args; i++) {
         if (e.user[i]) dnnl_memory_destroy(e.user[i]);
@@ -295,11 +316,38 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
                            void *const *data)
 {
     const proa__dnnl_state *s = state;
-    if (s->threads == proa_threads()) return run_state(s, data, -1);
+    if (s->threads == proa_threads()) return run_state(s, data, -1, 0);
     void *fresh = NULL;
     proa_status status = prepare(args, &fresh);
-    if (status == PROA_DECLINED) status = run_state(s, data, -1);
-    else if (status == PROA_OK) status = run_state(fresh, data, -1);
+    if (status == PROA_DECLINED) status = run_state(s, data, -1, 0);
+    else if (status == PROA_OK) status = run_state(fresh, data, -1, 0);
+    proa__dnnl_release(fresh);
+    return status;
+}
+
+static proa_status run_tensors(const proa__dnnl_state *s, bool fresh, proa_tensor *const *tensors)
+{
+    void *data[PROA__DNNL_ARGS];
+    unsigned asis = 0;
+    for (int i = 0; i < s->n_args; i++) {
+        if (fresh && s->args[i].format) {
+            PROA_TRY(proa__block_output(tensors[i], s->args[i].format));
+            asis |= 1u << i;
+        }
+        data[i] = proa__absent(tensors[i]) ? NULL : proa__memory(tensors[i]);
+    }
+    return run_state(s, data, -1, asis);
+}
+
+proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
+                                   proa_status (*prepare)(const void *, void **), proa_tensor *const *tensors)
+{
+    const proa__dnnl_state *s = run->state;
+    if (s->threads == proa_threads()) return run_tensors(s, run->fresh, tensors);
+    void *fresh = NULL;
+    proa_status status = prepare(args, &fresh);
+    if (status == PROA_DECLINED) status = run_tensors(s, run->fresh, tensors);
+    else if (status == PROA_OK) status = run_tensors(fresh, run->fresh, tensors);
     proa__dnnl_release(fresh);
     return status;
 }
@@ -311,17 +359,27 @@ static bool is_packed(const proa__dnnl_packed *p, const proa_tensor *t)
     return p->data && p->storage == t->storage && p->from == t->data && p->version == proa__version(t);
 }
 
+bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,
+                        const_dnnl_memory_desc_t b, void *to)
+{
+    dnnl_memory_t source = NULL, target = NULL;
+    int before = threads_set(proa_threads());
+    bool ok = make_memory(&source, a, from) && make_memory(&target, b, to);
+    dnnl_exec_arg_t list[] = {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}};
+    ok = ok && dnnl_primitive_execute(primitive, stream, 2, list) == dnnl_success;
+    threads_set(before);
+    if (source) dnnl_memory_destroy(source);
+    if (target) dnnl_memory_destroy(target);
+    return ok;
+}
+
 static bool pack(proa__dnnl_state *s, int i, const proa_tensor *t)
 {
     const proa__dnnl_arg *arg = &s->args[i];
     proa__dnnl_packed *p = &s->packed;
     if (!p->data) p->data = proa__alloc(arg->bytes);
     if (!p->data) return false;
-    dnnl_memory_t from = NULL, to = NULL;
-    bool ok = make_memory(&from, arg->user, t->data) && make_memory(&to, arg->inner, p->data) &&
-              reorder(arg, from, to);
-    if (from) dnnl_memory_destroy(from);
-    if (to) dnnl_memory_destroy(to);
+    bool ok = proa__dnnl_reorder(arg->reorder, arg->user, t->data, arg->inner, p->data);
     if (p->storage) proa__storage_release(p->storage);
     p->storage = ok ? t->storage : NULL;
     if (!ok) return false;
@@ -342,6 +400,6 @@ proa_status proa__dnnl_run_constant(void *state, const void *args,
         if (proa_error() != PROA_OK) return proa_error();
         return proa__dnnl_run(s, args, prepare, data);
     }
-    return run_state(s, data, arg);
+    return run_state(s, data, arg, 0);
 }
 #endif

@@ -40,6 +40,16 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
         return -1;
     }
     if (proa__on_device(t)) return device_buffer(self, view, flags);
+    if (proa__plain(t) != PROA_OK) {
+        py_raise();
+        return -1;
+    }
+    PROA_SCOPED;
+    proa_tensor *share = proa_keep(proa_detach(t)); /* so that no optimiser moves t meanwhile */
+    if (!share) {
+        py_raise();
+        return -1;
+    }
     _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are handed over as they are");
     Py_ssize_t item = (Py_ssize_t)proa_dtype_size((proa_dtype)t->dtype);
     *view = (Py_buffer){.buf = t->data,
@@ -49,11 +59,18 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
                         .ndim = t->ndim,
                         .format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)formats[t->dtype] : NULL,
                         .shape = flags & PyBUF_ND ? (Py_ssize_t *)t->shape : NULL,
-                        .strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)t->strides : NULL};
+                        .strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)t->strides : NULL,
+                        .internal = share};
     return 0;
 }
 
-PyBufferProcs py_tensor_buffer = {tensor_getbuffer, NULL};
+static void tensor_releasebuffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    proa_release(view->internal);
+}
+
+PyBufferProcs py_tensor_buffer = {tensor_getbuffer, tensor_releasebuffer};
 
 /* New reference: an attribute of the module numpy. */
 static PyObject *numpy_function(const char *name)
@@ -376,11 +393,13 @@ static PyObject *to_dlpack(PyObject *module, PyObject *obj)
     if (proa__on_device(t))
         return PyErr_Format(PyExc_BufferError, "to_dlpack: the tensor is on %s; take its copy here: x.cpu()",
                             proa_device_of(t));
+    void *data = proa_data(t);
+    if (!data && t->numel) return py_raise();
     dl_export *e = calloc(1, sizeof *e); /* freed by whoever takes it, perhaps without the interpreter */
     if (!e) return PyErr_NoMemory();
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
     for (int i = 0; i < t->ndim; i++) e->shape[i] = t->shape[i], e->strides[i] = t->strides[i] / item;
-    e->managed = (dl_managed){.t = {.data = t->data,
+    e->managed = (dl_managed){.t = {.data = data,
                                     .device = {DL_CPU, 0},
                                     .ndim = t->ndim,
                                     .dtype = {dl_code((proa_dtype)t->dtype), (uint8_t)(item * 8), 1},

@@ -6,7 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "core/tensor.h"
+#include "core/blocked.h"
 
 #include <proa/autograd.h>
 #include <proa/op.h>

@@ -145,7 +145,7 @@ static const proa_field fields[] = {
      PROA_FIELD_TENSORS, PROA_OUT, PROA_FIELD_SAVED, -1, -1},
 };
 
-static const proa_kernel kernel = {"host_call_python", NULL, NULL, host_run, true};
+static const proa_kernel kernel = {.name = "host_call_python", .run = host_run, .anywhere = true};
 static const proa_kernel *const kernels[] = {&kernel, NULL};
 
 static const proa_op host_op = {

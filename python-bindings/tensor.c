@@ -369,7 +369,7 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
     if (!from) return py_raise();
     if (proa_is_contiguous(t) && !proa__on_device(t)) {
         size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
-        if (proa_copy_in(t, proa_data(from), bytes) != PROA_OK) return py_raise();
+        if (proa__plain(from) != PROA_OK || proa_copy_in(t, from->data, bytes) != PROA_OK) return py_raise();
     } else {
         proa_ints none = {0, NULL, NULL, NULL};
         if (!proa_set_value_(t, from, none, none, none)) return py_raise();
@@ -475,6 +475,7 @@ static PyObject *tensor_item(PyObject *self, PyObject *args)
             index[d] = left % t->shape[d];
             left /= t->shape[d];
         }
+    if (proa__plain(t) != PROA_OK) return py_raise();
     const char *at = t->data;
     for (int d = 0; d < t->ndim; d++) at += index[d] * t->strides[d];
     _Alignas(16) char one[16];
@@ -504,7 +505,7 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     PROA_SCOPED;
     PROA_NO_GRAD;
     t = proa_to_device(t, "cpu");
-    return t ? list_of(t, 0, t->data) : py_raise();
+    return t && proa__plain(t) == PROA_OK ? list_of(t, 0, t->data) : py_raise();
 }
 
 static PyObject *tensor_astype(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)

@@ -37,7 +37,7 @@ WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", 
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
         "inplace", "mutates", "rows", "promote", "no_grad", "lazy_grads", "random", "lod", "kernels", "formula",
-        "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
+        "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
 
@@ -123,6 +123,9 @@ class Op:
                           ("inplace", "INPLACE"), ("mutates", "MUTATES"), ("view", "VIEW")):
             if entry.get(key):
                 self.flags.add(flag)
+        if entry.get("elementwise") or (entry.get("formula") or "").split(" ")[0] in (
+                "unary", "binary", "ternary", "flagged", "flagged2"):
+            self.flags.add("ELEMENTWISE")
         if entry.get("layout", "contiguous") == "strided":
             self.flags.add("STRIDED")
         if entry.get("shape") == "data":

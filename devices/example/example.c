@@ -162,8 +162,8 @@ static proa_status relu_run(const void *args, proa_run *run)
     return PROA_OK;
 }
 
-static const proa_kernel add_example = {"add_example", add_prepare, NULL, add_run, false};
-static const proa_kernel relu_example = {"relu_example", relu_prepare, NULL, relu_run, false};
+static const proa_kernel add_example = {.name = "add_example", .prepare = add_prepare, .run = add_run};
+static const proa_kernel relu_example = {.name = "relu_example", .prepare = relu_prepare, .run = relu_run};
 
 /* ---- the table and the entry ------------------------------------------------------------ */
 

@@ -83,6 +83,7 @@ typedef struct proa_run {
     void *state; /* what prepare made; NULL without prepare */
     proa_stream *stream;
     void *device; /* context of the device's table; NULL on the CPU */
+    bool fresh; /* the outputs were made for this call: the kernel may choose how they lie (core/blocked.h) */
 } proa_run;
 
 /* Not an error: prepare's way to say "not me, ask the next kernel". */
@@ -96,6 +97,7 @@ typedef struct proa_kernel {
     void (*release)(void *state);
     proa_status (*run)(const void *args, proa_run *run);
     bool anywhere; /* touches elements through core's copies only: runs on any device */
+    bool blocked;  /* takes operands in any blocked form; for others the run door makes them plain */
 } proa_kernel;
 
 /* ---- ops ------------------------------------------------------------------------------- */
@@ -114,7 +116,8 @@ enum {
     PROA_OP_LAZY_GRADS = 256, /* the rule takes PROA_NONE for outputs that got no gradient */
     PROA_OP_MUTATES = 512,    /* has MUTATED outputs */
     PROA_OP_FLAT = 1024,      /* args are single tensors and plain values: no list, string or scalar */
-    PROA_OP_ROWS = 2048 /* of an input of kind rows it makes output 0 of that kind, with the same index */
+    PROA_OP_ROWS = 2048, /* of an input of kind rows it makes output 0 of that kind, with the same index */
+    PROA_OP_ELEMENTWISE = 4096 /* an element of the output depends on those at its place only */
 };
 
 typedef struct proa_op proa_op;
@@ -166,10 +169,12 @@ enum {
     PROA_T_STRIDED = 4,   /* not contiguous */
     PROA_T_NOT_DENSE = 8, /* rows, array or record */
     PROA_T_HAS_LOD = 16,
-    PROA_T_META = 32,        /* shape and dtype only: what the tape keeps of unsaved tensors */
-    PROA_T_LEAF = 64,        /* made by the user with gradient wanted (a parameter) */
-    PROA_T_STALE_BASE = 128, /* a recorded view: its base's version is checked on use */
-    PROA_T_DEVICE = 256      /* its memory is not the CPU's */
+    PROA_T_META = 32,          /* shape and dtype only: what the tape keeps of unsaved tensors */
+    PROA_T_LEAF = 64,          /* made by the user with gradient wanted (a parameter) */
+    PROA_T_STALE_BASE = 128,   /* a recorded view: its base's version is checked on use */
+    PROA_T_DEVICE = 256,       /* its memory is not the CPU's */
+    PROA_T_BLOCKED = 512,      /* the whole of a storage that may have a blocked form (core/blocked.h) */
+    PROA_T_BLOCKED_BASE = 1024 /* a view of such a storage */
 };
 
 typedef struct proa_call {
@@ -225,20 +230,24 @@ static inline proa_tensors *proa_field_tensors(const proa_field *f, const void *
 
 /* PROA_KERNEL(relu_cpu, relu) { body }: defines kernel relu_cpu of op relu; the body sees
  * `const proa_relu_args *a` and `proa_run *run`, and returns a status. */
-#define PROA_KERNEL(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, false)
+#define PROA_KERNEL(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, false, false)
 /* The same for a kernel that reads and writes elements only through core's copies and fills (proa__copy,
  * proa__copy_window, proa__fill_window, proa_copy_in): every device has those, so it runs on all. */
-#define PROA_KERNEL_ANYWHERE(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, true)
+#define PROA_KERNEL_ANYWHERE(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, true, false)
 /* With prepare(const void *args, void **state) and release(void *state). */
 #define PROA_KERNEL_PREPARED(kernel, op, prepare_fn, release_fn) \
-    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false)
-#define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere)                                     \
-    static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);                          \
-    static proa_status kernel##_run(const void *args, proa_run *run)                                     \
-    {                                                                                                    \
-        return kernel##_body((const proa_##op##_args *)args, run);                                       \
-    }                                                                                                    \
-    const proa_kernel PROA_LEVELLED(kernel) = {#kernel, prepare_fn, release_fn, kernel##_run, anywhere}; \
+    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, false)
+/* The same for a kernel that takes blocked operands. */
+#define PROA_KERNEL_BLOCKED(kernel, op, prepare_fn, release_fn) \
+    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, true)
+#define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere, blocked)        \
+    static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);      \
+    static proa_status kernel##_run(const void *args, proa_run *run)                 \
+    {                                                                                \
+        return kernel##_body((const proa_##op##_args *)args, run);                   \
+    }                                                                                \
+    const proa_kernel PROA_LEVELLED(kernel) = {#kernel,      prepare_fn, release_fn, \
+                                               kernel##_run, anywhere,   blocked};   \
     static proa_status kernel##_body(const proa_##op##_args *a, __attribute__((unused)) proa_run *run)
 
 #ifdef __cplusplus

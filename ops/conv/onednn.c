@@ -38,15 +38,21 @@ static conv_layout filter(const conv_geometry *g)
 typedef struct conv_task {
     const conv_geometry *g;
     proa_dtype dtype;
+    /* On the input's, the filter's, the output's side; NULL: plain, whatever the tensor is. */
+    const proa_tensor *x, *weight, *y;
     conv_layout in, filter, out;
     dnnl_dims_t stride, dilation, before, after;
     dnnl_memory_desc_t any_in, any_filter, any_out, bias;
 } conv_task;
 
-static bool task_make(conv_task *t, const conv_geometry *g, proa_dtype dtype, bool bias)
+static bool task_make(conv_task *t, const conv_geometry *g, proa_tensor *const *sides, bool bias)
 {
+    proa_dtype dtype = (proa_dtype)sides[0]->dtype;
     *t = (conv_task){.g = g,
                      .dtype = dtype,
+                     .x = sides[0],
+                     .weight = sides[1],
+                     .y = sides[2],
                      .in = activation(g, g->in_channels, g->in),
                      .filter = filter(g),
                      .out = activation(g, g->out_channels, g->out)};
@@ -95,28 +101,40 @@ static bool backward_desc(conv_kind kind, const conv_task *t, const_dnnl_primiti
     return status == dnnl_success;
 }
 
-static bool add_operand(proa__dnnl_build *b, int index, bool output, const conv_layout *l, proa_dtype dtype)
+static bool add_operand(proa__dnnl_build *b, int index, bool output, const conv_layout *l, proa_dtype dtype,
+                        const proa_tensor *t)
 {
-    return proa__dnnl_add(b, index, output, proa__dnnl_md(l->n, l->dims, l->strides, dtype));
+    dnnl_memory_desc_t md =
+        t ? proa__dnnl_md_of(t, l->n, l->dims, l->strides) : proa__dnnl_md(l->n, l->dims, l->strides, dtype);
+    return proa__dnnl_add(b, index, output, md);
+}
+
+/* An image that the primitive makes: it stays as the primitive likes it. */
+static bool add_result(proa__dnnl_build *b, int index, const conv_layout *l, const conv_task *t,
+                       const proa_tensor *to)
+{
+    if (!add_operand(b, index, true, l, t->dtype, to)) return false;
+    return !to || t->g->channels_last || proa__dnnl_may_block(b, to, 1.4);
 }
 
 static bool operands(conv_kind kind, proa__dnnl_build *b, const conv_task *t)
 {
     switch (kind) {
     case FORWARD:
-        return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype) &&
-               add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype) &&
-               add_operand(b, DNNL_ARG_DST, true, &t->out, t->dtype) &&
+        return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype, t->x) &&
+               add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype, t->weight) &&
+               add_result(b, DNNL_ARG_DST, &t->out, t, t->y) &&
                (!t->bias || proa__dnnl_add(b, DNNL_ARG_BIAS, false,
                                            proa__dnnl_md(1, &t->g->out_channels, NULL, t->dtype)));
     case TO_INPUT:
-        return add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype) &&
-               add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype) &&
-               add_operand(b, DNNL_ARG_DIFF_SRC, true, &t->in, t->dtype);
+        return add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype, t->y) &&
+               add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype, t->weight) &&
+               add_result(b, DNNL_ARG_DIFF_SRC, &t->in, t, t->x);
     default:
-        return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype) &&
-               add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype) &&
-               add_operand(b, DNNL_ARG_DIFF_WEIGHTS, true, &t->filter, t->dtype);
+        return add_operand(b, DNNL_ARG_SRC, false, &t->in, t->dtype, t->x) &&
+               add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype, t->y) &&
+               add_operand(b, DNNL_ARG_DIFF_WEIGHTS, true, &t->filter, t->dtype, t->weight) &&
+               (t->g->groups > 1 || proa__dnnl_may_block(b, t->weight, 1));
     }
 }
 
@@ -131,15 +149,17 @@ static bool suits(const conv_geometry *g, proa_dtype dtype)
     return true;
 }
 
-static proa_status prepare(conv_kind kind, const conv_params *p, proa_dtype dtype, bool bias, void **state)
+/* sides: the tensors on the input's, the filter's and the output's side. */
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, bool bias,
+                           void **state)
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
-    if (!suits(&g, dtype)) return PROA_DECLINED;
+    if (!suits(&g, (proa_dtype)sides[0]->dtype)) return PROA_DECLINED;
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b);
     conv_task t = {0};
-    ok = ok && task_make(&t, &g, dtype, bias && kind == FORWARD);
+    ok = ok && task_make(&t, &g, sides, bias && kind == FORWARD);
     ok = ok && (kind == FORWARD ? forward_desc(&t, dnnl_forward_training, b.attr, &b.desc)
                                 : backward_desc(kind, &t, b.attr, &b.desc));
     ok = ok && operands(kind, &b, &t);
@@ -167,46 +187,52 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
 #define DATA(t) (proa__absent(t) ? NULL : (void *)(t)->data)
 
 /* prepare and kernel of one op. */
-#define DNNL_CONV(op, kind, make_params, N, has_bias, first, second, third, fourth)              \
-    static proa_status op##_prepare(const void *args, void **state)                              \
-    {                                                                                            \
-        const proa_##op##_args *a = args;                                                        \
-        return prepare(kind, &make_params(a, N, #op), (proa_dtype)a->x->dtype, has_bias, state); \
-    }                                                                                            \
-    PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                      \
-    {                                                                                            \
-        void *data[] = {DATA(first), DATA(second), DATA(third), fourth};                         \
-        return proa__dnnl_run(run->state, a, op##_prepare, data);                                \
+#define DNNL_CONV(op, kind, make_params, N, bias, x_side, w_side, y_side, first, second, third) \
+    static proa_status op##_prepare(const void *args, void **state)                             \
+    {                                                                                           \
+        const proa_##op##_args *a = args;                                                       \
+        proa_tensor *sides[] = {x_side, w_side, y_side};                                        \
+        return prepare(kind, &make_params(a, N, #op), sides, !proa__absent(bias), state);       \
+    }                                                                                           \
+    PROA_KERNEL_BLOCKED(op##_onednn, op, op##_prepare, proa__dnnl_release)                      \
+    {                                                                                           \
+        proa_tensor *tensors[] = {first, second, third, bias};                                  \
+        return proa__dnnl_run_tensors(run, a, op##_prepare, tensors);                           \
     }
 
-#define DNNL_TRANSPOSE(N)                                                                                 \
-    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                       \
-    {                                                                                                     \
-        const proa_conv##N##d_transpose_args *a = args;                                                   \
-        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return PROA_DECLINED;                      \
-        return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"),                   \
-                       (proa_dtype)a->x->dtype, false, state);                                            \
-    }                                                                                                     \
-    PROA_KERNEL_PREPARED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare, \
-                         proa__dnnl_release)                                                              \
-    {                                                                                                     \
-        void *data[] = {a->x->data, a->weight->data, a->out->data};                                       \
-        PROA_TRY(proa__dnnl_run(run->state, a, conv##N##d_transpose_prepare, data));                      \
-        if (proa__absent(a->bias)) return PROA_OK;                                                        \
-        conv_geometry g;                                                                                  \
-        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));         \
-        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);                \
-        return PROA_OK;                                                                                   \
+#define DNNL_TRANSPOSE(N)                                                                                \
+    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                      \
+    {                                                                                                    \
+        const proa_conv##N##d_transpose_args *a = args;                                                  \
+        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return PROA_DECLINED;                     \
+        proa_tensor *sides[] = {a->out, a->weight, a->x};                                                \
+        return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), sides, false,    \
+                       state);                                                                           \
+    }                                                                                                    \
+    PROA_KERNEL_BLOCKED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare, \
+                        proa__dnnl_release)                                                              \
+    {                                                                                                    \
+        bool biased = !proa__absent(a->bias);                                                            \
+        proa_run same = {.state = run->state, .fresh = run->fresh && !biased};                           \
+        proa_tensor *tensors[] = {a->x, a->weight, a->out};                                              \
+        PROA_TRY(proa__dnnl_run_tensors(&same, a, conv##N##d_transpose_prepare, tensors));               \
+        if (!biased) return PROA_OK;                                                                     \
+        conv_geometry g;                                                                                 \
+        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));        \
+        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);               \
+        return PROA_OK;                                                                                  \
     }
 
-#define DNNL_FORWARD(N)                                                                             \
-    DNNL_CONV(conv##N##d, FORWARD, CONV_PARAMS, N, !proa__absent(a->bias), a->x, a->weight, a->out, \
-              DATA(a->bias))                                                                        \
+#define DNNL_FORWARD(N)                                                                               \
+    DNNL_CONV(conv##N##d, FORWARD, CONV_PARAMS, N, a->bias, a->x, a->weight, a->out, a->x, a->weight, \
+              a->out)                                                                                 \
     DNNL_TRANSPOSE(N)
 
 #define DNNL_BACKWARD(N)                                                                                 \
-    DNNL_CONV(conv##N##d_grad_input, TO_INPUT, CONV_PARAMS, N, false, a->d_out, a->weight, a->d_x, NULL) \
-    DNNL_CONV(conv##N##d_grad_filter, TO_FILTER, CONV_PARAMS, N, false, a->x, a->d_out, a->d_weight, NULL)
+    DNNL_CONV(conv##N##d_grad_input, TO_INPUT, CONV_PARAMS, N, proa_none, a->d_x, a->weight, a->d_out,   \
+              a->d_out, a->weight, a->d_x)                                                               \
+    DNNL_CONV(conv##N##d_grad_filter, TO_FILTER, CONV_PARAMS, N, proa_none, a->x, a->d_weight, a->d_out, \
+              a->x, a->d_out, a->d_weight)
 
 DNNL_FORWARD(1)
 DNNL_FORWARD(2)
@@ -242,7 +268,9 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b);
     conv_task t = {0};
-    ok = ok && task_make(&t, &g, dtype, !proa__absent(a->bias));
+    proa_tensor *sides[] = {a->x, a->weight, a->out};
+    ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));
+    t.x = t.weight = t.y = NULL;
     ok = ok && proa__dnnl_tail(&b, &PROA__TAIL(a), t.out.n, t.out.dims, t.out.strides, dtype);
     ok = ok && fused_desc(&t, &b) && operands(FORWARD, &b, &t);
     task_release(&t);

@@ -3,6 +3,7 @@
  * that does not depend on the threads. May use core only. */
 #include "ops/norm/norm.h"
 
+#include "core/blocked.h"
 #include "core/half.h"
 #include "ops/rows.h"
 
@@ -26,6 +27,8 @@ enum { NORM_PIECE = 1024, NORM_LANES = 16, NORM_COLUMNS = 64 };
 #define T double
 #include "ops/norm/cpu_body.inc"
 #undef T
+
+#include "ops/norm/cpu_blocked.inc"
 
 /* ---- operands in the accumulator's type ---- */
 
@@ -123,8 +126,32 @@ static void update_running(const proa_tensor *from, const proa_tensor *to, const
     }
 }
 
-PROA_KERNEL(batch_norm_cpu, batch_norm)
+static const float *floats(const proa_tensor *t)
 {
+    return !t || proa__absent(t) ? NULL : (const float *)(const void *)t->data;
+}
+
+static bool is_float(const proa_tensor *t) { return proa__absent(t) || t->dtype == PROA_F32; }
+
+/* As x lies, so does the result; *done says whether that could be. */
+static proa_status batch_norm_blocked(const proa_batch_norm_args *a, const proa_run *run, bool *done)
+{
+    lane_job j = lane_job_of(a->x);
+    *done = run->fresh && j.lanes && a->data_format == PROA_DATA_FORMAT_NCHW && is_float(a->weight) &&
+            is_float(a->bias) && is_float(a->saved_mean);
+    if (!*done) return proa__plain(a->x);
+    PROA_TRY(proa__block_output(a->out, proa__format(a->x)));
+    j.epsilon = a->epsilon, j.fixed = BATCH_NORM_FIXED(a);
+    j.weight = floats(a->weight), j.bias = floats(a->bias);
+    j.mean = (float *)(void *)a->saved_mean->data, j.inverse = (float *)(void *)a->saved_variance->data;
+    j.result = (float *)(void *)proa__blocked_data(a->out);
+    lane_run(&j);
+    return PROA_OK;
+}
+
+PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL)
+{
+    bool done = false;
     norm_job job = {.n = proa__batch_rows(a->x, a->data_format),
                     .epsilon = a->epsilon,
                     .fixed = BATCH_NORM_FIXED(a),
@@ -139,15 +166,47 @@ PROA_KERNEL(batch_norm_cpu, batch_norm)
             rows_set(dtype, job.inverse, i, 1 / sqrt(v + a->epsilon));
         }
     if (a->x->numel == 0) return PROA_OK;
-    PROA_TRY(forward(&job, a->x, a->weight, a->bias, a->out));
+    PROA_TRY(batch_norm_blocked(a, run, &done));
+    if (!done) PROA_TRY(forward(&job, a->x, a->weight, a->bias, a->out));
     if (job.fixed) return PROA_OK;
     update_running(a->running_mean, a->mean_out, a->saved_mean, a->momentum, a->epsilon, false);
     update_running(a->running_var, a->variance_out, a->saved_variance, a->momentum, a->epsilon, true);
     return PROA_OK;
 }
 
-PROA_KERNEL(batch_norm_grad_cpu, batch_norm_grad)
+static proa_status batch_norm_grad_blocked(const proa_batch_norm_grad_args *a, const proa_run *run,
+                                           bool *done)
 {
+    lane_job j = lane_job_of(a->x);
+    int format = proa__format(a->x);
+    *done = run->fresh && j.lanes && a->data_format == PROA_DATA_FORMAT_NCHW && is_float(a->weight) &&
+            is_float(a->saved_mean) && a->d_out->dtype == PROA_F32;
+    if (!*done) return proa__plain(a->x) == PROA_OK ? proa__plain(a->d_out) : proa_error();
+    void *scratch = NULL;
+    if (proa__format(a->d_out) != format) {
+        scratch = proa_scratch(proa__blocked_bytes(a->x));
+        if (!scratch) return proa_error();
+    }
+    proa_status status = proa__block_output(a->d_x, format);
+    if (status == PROA_OK && scratch)
+        status =
+            proa__convert_blocked(a->d_out, proa__format(a->d_out), proa__memory(a->d_out), format, scratch);
+    j.epsilon = a->epsilon, j.fixed = BATCH_NORM_FIXED(a);
+    j.weight = floats(a->weight);
+    j.mean = (float *)(void *)a->saved_mean->data, j.inverse = (float *)(void *)a->saved_variance->data;
+    j.d_out = scratch ? scratch : (const float *)(const void *)proa__memory(a->d_out);
+    j.d_weight = (float *)(void *)a->d_weight->data, j.d_bias = (float *)(void *)a->d_bias->data;
+    j.result = (float *)(void *)proa__memory(a->d_x);
+    if (status == PROA_OK) lane_run(&j);
+    proa_scratch_free(scratch);
+    return status;
+}
+
+PROA_KERNEL_BLOCKED(batch_norm_grad_cpu, batch_norm_grad, NULL, NULL)
+{
+    bool done = false;
+    if (a->x->numel) PROA_TRY(batch_norm_grad_blocked(a, run, &done));
+    if (done) return PROA_OK;
     norm_memory m = {.n = 0};
     norm_job job = {.n = proa__batch_rows(a->x, a->data_format),
                     .epsilon = a->epsilon,

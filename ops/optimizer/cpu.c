@@ -3,6 +3,7 @@
  * cpu_lamb.c. May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
+#include "core/blocked.h"
 #include "ops/rows_merge.h"
 
 typedef enum step_kind { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, ADADELTA, ADAMAX } step_kind;
@@ -18,6 +19,12 @@ typedef struct step {
     double *numbers;   /* NUMBERS a parameter */
     int64_t *chunk_of; /* number of the first chunk of each parameter, and how many there are */
 } step;
+
+/* Where the elements of one of parameter i's tensors lie: all as the parameter does. */
+static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
+{
+    return proa__format(w->params.at[i]) ? proa__blocked_data(t) : t->data;
+}
 
 static inline float root_float(float v) { return sqrtf(v); }
 static inline double root_double(double v) { return sqrt(v); }
@@ -105,6 +112,35 @@ static void end_rows(step *w)
     proa_scratch_free(w->rows);
 }
 
+/* True if parameter i, its gradient and its states can all lie as the gradient does: then they do. */
+static proa_status align(const step *w, int64_t i, bool *done)
+{
+    proa_tensor *p = w->params.at[i];
+    int format = proa__format(w->grads.at[i]);
+    *done = format && !w->masters.count && p->dtype == w->grads.at[i]->dtype;
+    if (*done) PROA_TRY(proa__move_to_format(p, format, done));
+    for (int k = 0; *done && k < w->n_states; k++)
+        if (w->states[k].count) PROA_TRY(proa__move_to_format(w->states[k].at[i], format, done));
+    return PROA_OK;
+}
+
+/* A convolution's parameters lie as its gradient is made: nothing needs to be copied from one layout to the
+ * other, step for step. */
+static proa_status align_all(const step *w)
+{
+    for (int64_t i = 0; i < w->params.count; i++) {
+        bool done = false;
+        if (w->grads.at[i]->flags & PROA_T_BLOCKED) PROA_TRY(align(w, i, &done));
+        if (done) continue;
+        PROA_TRY(proa__plain(w->grads.at[i]));
+        PROA_TRY(proa__plain_to_write(w->params.at[i]));
+        if (w->masters.count) PROA_TRY(proa__plain_to_write(w->masters.at[i]));
+        for (int k = 0; k < w->n_states; k++)
+            if (w->states[k].count) PROA_TRY(proa__plain_to_write(w->states[k].at[i]));
+    }
+    return PROA_OK;
+}
+
 /* Looks through gradients of kind rows, if there are any. */
 static proa_status begin_rows(step *w)
 {
@@ -128,6 +164,7 @@ static proa_status begin_rows(step *w)
 static proa_status start(step *w, const double *same)
 {
     size_t n = (size_t)w->params.count;
+    PROA_TRY(align_all(w));
     PROA_TRY(begin_rows(w));
     w->numbers = proa_scratch((n * NUMBERS) * sizeof(double) + (n + 1) * sizeof(int64_t));
     if (!w->numbers) {
@@ -166,14 +203,14 @@ static void advance(const proa_tensor *t, double beta)
 
 static bool skipped(const proa_tensor *t) { return !proa__absent(t) && *(const uint8_t *)t->data; }
 
-PROA_KERNEL(sgd_step_cpu, sgd_step)
+PROA_KERNEL_BLOCKED(sgd_step_cpu, sgd_step, NULL, NULL)
 {
     step w = {.kind = SGD, .params = a->params, .grads = a->grads, .masters = a->masters, .touched = true};
     PROA_TRY(start(&w, (double[NUMBERS]){number(a->learning_rate)}));
     return finish(&w);
 }
 
-PROA_KERNEL(momentum_step_cpu, momentum_step)
+PROA_KERNEL_BLOCKED(momentum_step_cpu, momentum_step, NULL, NULL)
 {
     step w = {.kind = MOMENTUM,
               .params = a->params,
@@ -207,7 +244,7 @@ static void adam_numbers(step *w, proa_tensors pows1, proa_tensors pows2, double
     }
 }
 
-PROA_KERNEL(adam_step_cpu, adam_step)
+PROA_KERNEL_BLOCKED(adam_step_cpu, adam_step, NULL, NULL)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAM,
@@ -223,7 +260,7 @@ PROA_KERNEL(adam_step_cpu, adam_step)
     return finish(&w);
 }
 
-PROA_KERNEL(adamw_step_cpu, adamw_step)
+PROA_KERNEL_BLOCKED(adamw_step_cpu, adamw_step, NULL, NULL)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAM,
@@ -240,7 +277,7 @@ PROA_KERNEL(adamw_step_cpu, adamw_step)
     return finish(&w);
 }
 
-PROA_KERNEL(adagrad_step_cpu, adagrad_step)
+PROA_KERNEL_BLOCKED(adagrad_step_cpu, adagrad_step, NULL, NULL)
 {
     step w = {.kind = ADAGRAD,
               .params = a->params,
@@ -253,7 +290,7 @@ PROA_KERNEL(adagrad_step_cpu, adagrad_step)
     return finish(&w);
 }
 
-PROA_KERNEL(rmsprop_step_cpu, rmsprop_step)
+PROA_KERNEL_BLOCKED(rmsprop_step_cpu, rmsprop_step, NULL, NULL)
 {
     step w = {.kind = RMSPROP,
               .params = a->params,
@@ -266,7 +303,7 @@ PROA_KERNEL(rmsprop_step_cpu, rmsprop_step)
     return finish(&w);
 }
 
-PROA_KERNEL(adadelta_step_cpu, adadelta_step)
+PROA_KERNEL_BLOCKED(adadelta_step_cpu, adadelta_step, NULL, NULL)
 {
     step w = {.kind = ADADELTA,
               .params = a->params,
@@ -278,7 +315,7 @@ PROA_KERNEL(adadelta_step_cpu, adadelta_step)
     return finish(&w);
 }
 
-PROA_KERNEL(adamax_step_cpu, adamax_step)
+PROA_KERNEL_BLOCKED(adamax_step_cpu, adamax_step, NULL, NULL)
 {
     step w = {.kind = ADAMAX,
               .params = a->params,

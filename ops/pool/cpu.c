@@ -1,5 +1,6 @@
 /* Portable pooling: forward, backward and the maximum's places, one plane (image, channel) at a time in
  * float or double. May use core only. */
+#include "core/blocked.h"
 #include "ops/pool/geometry.h"
 #include "ops/rows.h"
 
@@ -14,6 +15,7 @@ typedef struct pool_job {
     const void *other; /* POOL_BACKWARD, POOL_SCATTER: d_out; POOL_PICK: what to pick, like x */
     int32_t *mask;     /* written forwards (may be NULL), read by POOL_SCATTER */
     void *result;
+    int64_t block; /* how many channels lie beside each other in blocked memory; 0: x is plain */
     char *work;
     size_t work_each;
     int64_t slots;
@@ -30,7 +32,10 @@ static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from
     if (*to > g->out[2]) *to = g->out[2];
 }
 
-enum { POOL_ROW = 512 }; /* outputs of a row whose places are kept on the stack */
+enum {
+    POOL_ROW = 512, /* outputs of a row whose places are kept on the stack */
+    POOL_LANES = 16 /* channels that go together */
+};
 
 #define T float
 #include "ops/pool/cpu_body.inc"
@@ -49,13 +54,30 @@ static bool goes_by_rows(const pool_job *job)
     return g->channels_last || (!g->adaptive && g->out[2] > 3);
 }
 
+static bool goes_by_lanes(const pool_job *job)
+{
+    return job->task == POOL_BACKWARD && job->g.channels_last && rows_in_place(job->dtype) &&
+           pixels(job->g.in) <= INT32_MAX;
+}
+
 static proa_status pool_run(const pool_params *p, pool_job *job)
 {
     PROA_TRY(proa__pool_geometry(p, &job->g));
     const pool_geometry *g = &job->g;
-    int64_t planes = g->batch * g->channels;
     job->dtype = (proa_dtype)p->x->dtype;
+    if (job->block) { /* as if each block of channels were an image, channels last */
+        job->g.batch *= (g->channels + job->block - 1) / job->block;
+        job->g.channels = job->block;
+        job->g.channels_last = true;
+    }
+    int64_t planes = g->batch * g->channels;
     if (planes == 0) return PROA_OK;
+    if (goes_by_lanes(job)) {
+        int64_t items = g->batch * ((g->channels + POOL_LANES - 1) / POOL_LANES);
+        proa__parallel(items, rows_grain(pixels(g->in) * POOL_LANES),
+                       job->dtype == PROA_F64 ? backward_lanes_double : backward_lanes_float, job);
+        return PROA_OK;
+    }
     if (goes_by_rows(job)) {
         int64_t rows = g->batch * (g->channels_last ? 1 : g->channels) * g->out[0] * g->out[1];
         int64_t reads = pixels(g->in) * planes / (rows > 0 ? rows : 1) + 1;
@@ -75,12 +97,61 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     return PROA_OK;
 }
 
-#define POOL_KERNEL(name, params)                                                       \
-    PROA_KERNEL(name##_cpu, name)                                                       \
-    {                                                                                   \
-        pool_job job = {.task = POOL_FORWARD, .x = a->x->data, .result = a->out->data}; \
-        return pool_run(&params, &job);                                                 \
+/* The length of x's blocks of channels if a float32 x lies in such, and the result can; else x is plain
+ * afterwards, and 0. */
+static proa_status pool_block(const proa_tensor *x, proa_data_format f, const proa_run *run, int64_t *block)
+{
+    *block = run->fresh && !proa__channels_last(f) && x->dtype == PROA_F32 ? proa__channel_block(x) : 0;
+    return *block ? PROA_OK : proa__plain(x);
+}
+
+/* x as it lies; out becomes so. */
+static proa_status pool_forward(const pool_params *p, const proa_tensor *x, proa_tensor *out,
+                                const proa_run *run)
+{
+    pool_job job = {.task = POOL_FORWARD};
+    PROA_TRY(pool_block(x, p->format, run, &job.block));
+    if (job.block) PROA_TRY(proa__block_output(out, proa__format(x)));
+    job.x = job.block ? proa__blocked_data(x) : x->data;
+    job.result = proa__memory(out);
+    return pool_run(p, &job);
+}
+
+/* d_out in x's format, in memory of its own if it lies otherwise. */
+static proa_status pool_alike(const proa_tensor *d_out, int format, void **scratch)
+{
+    *scratch = NULL;
+    if (proa__format(d_out) == format) return PROA_OK;
+    *scratch = proa_scratch(proa__format_bytes(d_out, format));
+    if (!*scratch) return proa_error();
+    proa_status status =
+        proa__convert_blocked(d_out, proa__format(d_out), proa__memory(d_out), format, *scratch);
+    if (status != PROA_OK) proa_scratch_free(*scratch);
+    return status;
+}
+
+static proa_status pool_backward(const pool_params *p, const proa_tensor *x, const proa_tensor *d_out,
+                                 proa_tensor *d_x, const proa_run *run)
+{
+    pool_job job = {.task = POOL_BACKWARD};
+    void *scratch = NULL;
+    PROA_TRY(pool_block(x, p->format, run, &job.block));
+    if (job.block) {
+        PROA_TRY(proa__block_output(d_x, proa__format(x)));
+        PROA_TRY(pool_alike(d_out, proa__format(x), &scratch));
+    } else {
+        PROA_TRY(proa__plain(d_out));
     }
+    job.x = job.block ? proa__blocked_data(x) : x->data;
+    job.other = scratch ? scratch : job.block ? proa__blocked_data(d_out) : d_out->data;
+    job.result = proa__memory(d_x);
+    proa_status status = pool_run(p, &job);
+    proa_scratch_free(scratch);
+    return status;
+}
+
+#define POOL_KERNEL(name, params) \
+    PROA_KERNEL_BLOCKED(name##_cpu, name, NULL, NULL) { return pool_forward(&params, a->x, a->out, run); }
 
 #define POOL_KERNELS(N)                                                                   \
     POOL_KERNEL(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
@@ -91,11 +162,9 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
                 ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
 
 #define POOL_GRAD_KERNELS(N)                                                                              \
-    PROA_KERNEL(pool##N##d_grad_cpu, pool##N##d_grad)                                                     \
+    PROA_KERNEL_BLOCKED(pool##N##d_grad_cpu, pool##N##d_grad, NULL, NULL)                                 \
     {                                                                                                     \
-        pool_job job = {                                                                                  \
-            .task = POOL_BACKWARD, .x = a->x->data, .other = a->d_out->data, .result = a->d_x->data};     \
-        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), &job);                                    \
+        return pool_backward(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), a->x, a->d_out, a->d_x, run);        \
     }                                                                                                     \
     PROA_KERNEL(pool##N##d_double_grad_cpu, pool##N##d_double_grad)                                       \
     {                                                                                                     \

@@ -1,0 +1,164 @@
+/* Blocked forms of storages: made, turned plain, dropped. Uses storage.c and the installed hooks. */
+#include "core/blocked.h"
+#include "core/thread.h"
+
+#include <pthread.h>
+
+static const proa__blocked_hooks *hooks;
+
+/* One thread at a time makes a plain form; it happens at the edges of a net, seldom. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
+
+bool proa__blocking(void) { return hooks && proa__flag_int(PROA_FLAG_blocked); }
+
+char *proa__blocked_data(const proa_tensor *t) { return (char *)t->storage + PROA__HEAD; }
+
+int64_t proa__channel_block(const proa_tensor *t)
+{
+    int format = proa__format(t);
+    return format ? hooks->channel_block(t, format) : 0;
+}
+
+size_t proa__blocked_bytes(const proa_tensor *t)
+{
+    if (!t->storage->padded) return t->storage->bytes;
+    return hooks->bytes(t, (proa_dtype)t->dtype, t->storage->format);
+}
+
+size_t proa__format_bytes(const proa_tensor *t, int format)
+{
+    return hooks->bytes(t, (proa_dtype)t->dtype, format);
+}
+
+proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const void *from, int to_format,
+                                  void *to)
+{
+    return hooks->convert(t, from_format, from, to_format, to);
+}
+
+static void free_plain(void *plain) { proa__free(plain); }
+
+/* Under the lock. */
+static proa_status add_plain(const proa_tensor *t)
+{
+    proa_storage *s = t->storage;
+    char *plain = proa__alloc(s->bytes);
+    if (!plain) return proa_error();
+    proa_status status = hooks->convert(t, s->format, proa__blocked_data(t), 0, plain);
+    if (status != PROA_OK) {
+        proa__free(plain);
+        return status;
+    }
+    s->context = plain;
+    s->release = free_plain;
+    s->data = plain;
+    return PROA_OK;
+}
+
+proa_status proa_make_plain(const proa_tensor *t)
+{
+    pthread_mutex_lock(&making);
+    proa_status status = t->storage->data ? PROA_OK : add_plain(t);
+    if (status == PROA_OK && !t->data)
+        __atomic_store_n(&((proa_tensor *)(uintptr_t)t)->data, t->storage->data, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&making);
+    return status;
+}
+
+proa_status proa__drop_blocked(const proa_tensor *t)
+{
+    PROA_TRY(proa__plain(t));
+    t->storage->format = 0;
+    return PROA_OK;
+}
+
+proa_status proa__blocked_copy_out(const proa_tensor *t, void *to)
+{
+    const char *data = proa__data_now(t);
+    if (!data && proa__format(t)) return hooks->convert(t, proa__format(t), proa__blocked_data(t), 0, to);
+    PROA_TRY(proa__plain(t));
+    memcpy(to, t->data, t->storage->bytes);
+    return PROA_OK;
+}
+
+proa_status proa__block_output(proa_tensor *t, int format)
+{
+    size_t bytes = hooks->bytes(t, (proa_dtype)t->dtype, format);
+    proa_storage *s = t->storage;
+    if (bytes > s->bytes) {
+        proa_storage *larger = proa__storage_new(bytes, PROA_CPU);
+        if (!larger) return proa_error();
+        larger->bytes = s->bytes;
+        larger->padded = true;
+        proa__storage_release(s);
+        t->storage = s = larger;
+    }
+    s->format = (uint16_t)format;
+    s->data = NULL;
+    t->data = NULL;
+    t->flags |= PROA_T_BLOCKED;
+    return PROA_OK;
+}
+
+/* True if t is all that is known of its memory. */
+static bool may_move(const proa_tensor *t)
+{
+    const proa_storage *s = t->storage;
+    if (t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED_BASE | PROA_T_NOT_DENSE) || t->numel < 1) return false;
+    if (atomic_load_explicit(&s->refs, memory_order_relaxed) != 1 || s->device != PROA_CPU) return false;
+    if (atomic_load_explicit(&s->pinned, memory_order_relaxed)) return false;
+    if (proa__format(t)) return true;
+    return !s->release && t->data == s->data &&
+           s->bytes == (size_t)t->numel * proa__dtype_bytes((unsigned)t->dtype);
+}
+
+proa_status proa__move_to_format(proa_tensor *t, int format, bool *done)
+{
+    int now = proa__format(t);
+    *done = now == format && !t->storage->data;
+    if (*done || !may_move(t) || hooks->bytes(t, (proa_dtype)t->dtype, format) != t->storage->bytes)
+        return PROA_OK;
+    proa_storage *to = proa__storage_new(t->storage->bytes, PROA_CPU);
+    if (!to) return proa_error();
+    to->data = NULL;
+    to->format = (uint16_t)format;
+    atomic_store_explicit(&to->version, proa__version(t), memory_order_relaxed);
+    proa_status status = hooks->convert(t, now, proa__memory(t), format, (char *)to + PROA__HEAD);
+    if (status != PROA_OK) {
+        proa__storage_release(to);
+        return status;
+    }
+    proa__storage_release(t->storage);
+    t->storage = to;
+    t->data = NULL;
+    t->flags |= PROA_T_BLOCKED;
+    *done = true;
+    return PROA_OK;
+}
+
+bool proa__zero_padding(const proa_tensor *t)
+{
+    int64_t block = proa__channel_block(t), rest = block ? t->shape[1] % block : 0, places = 1;
+    if (!block) return false;
+    if (!rest) return true;
+    for (int i = 2; i < t->ndim; i++) places *= t->shape[i];
+    size_t item = proa__dtype_bytes(t->dtype), gap = (size_t)(block - rest) * item;
+    int64_t row = block * (int64_t)item, image = (t->shape[1] / block + 1) * places * row;
+    char *last = proa__blocked_data(t) + t->shape[1] / block * places * row + rest * (int64_t)item;
+    for (int64_t n = 0; n < t->shape[0]; n++)
+        for (int64_t i = 0; i < places; i++) memset(last + n * image + i * row, 0, gap);
+    return true;
+}
+
+proa_status proa__plain_inputs(const proa_op *op, const void *args)
+{
+    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
+        bool one = f->kind == PROA_FIELD_TENSOR;
+        int64_t n = one ? 1 : proa_field_tensors(f, args)->count;
+        proa_tensor *const *at = one ? proa_field_tensor(f, args) : proa_field_tensors(f, args)->at;
+        for (int64_t i = 0; i < n; i++) PROA_TRY(proa__plain(at[i]));
+    }
+    return PROA_OK;
+}

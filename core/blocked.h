@@ -1,0 +1,92 @@
+/* The blocked form of a storage: the same elements in the order a kernel library likes best (channels in
+ * blocks of the vector's length). It never shows: a tensor that lies blocked gets a plain form, made once,
+ * when somebody asks for its address, and a write drops the blocked one.
+ *
+ * A storage that has one was made so, by the kernel whose output it is; the blocked form fills its block, and
+ * the plain one, when there is one, lies elsewhere. Every handle on the whole of it has PROA_T_BLOCKED, and
+ * may have no data; a view of it has PROA_T_BLOCKED_BASE. A format is a number that means something to
+ * the hooks only. May use core only. */
+#ifndef PROA_CORE_BLOCKED_H
+#define PROA_CORE_BLOCKED_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+/* What a kernel library says of its formats; installed once. */
+typedef struct proa__blocked_hooks {
+    /* Bytes of a tensor of t's shape and this dtype in `format`; 0: there is no such form. */
+    size_t (*bytes)(const proa_tensor *t, proa_dtype dtype, int format);
+    /* Copies t's elements from one form to another; format 0 is row-major. */
+    proa_status (*convert)(const proa_tensor *t, int from_format, const void *from, int to_format, void *to);
+    /* How many channels (axis 1) lie beside each other before the next place's: images, blocks of so many
+     * channels, places, channels of the block. 0: the format is of another kind. */
+    int64_t (*channel_block)(const proa_tensor *t, int format);
+} proa__blocked_hooks;
+void proa__blocked_install(const proa__blocked_hooks *hooks);
+
+/* The format of t's blocked form; 0: none, or t shows a part of it. */
+static inline int proa__format(const proa_tensor *t)
+{
+    return t->flags & PROA_T_BLOCKED ? t->storage->format : 0;
+}
+/* The memory of the form that proa__format names: blocked if there is such a one. */
+char *proa__blocked_data(const proa_tensor *t);
+static inline char *proa__memory(const proa_tensor *t)
+{
+    return proa__format(t) ? proa__blocked_data(t) : t->data;
+}
+/* channel_block of t's own format; 0 if t is plain. */
+int64_t proa__channel_block(const proa_tensor *t);
+/* Bytes of t's blocked form. */
+size_t proa__blocked_bytes(const proa_tensor *t);
+
+/* t->data as another thread may just have made it; NULL: there is no plain form yet. */
+static inline const char *proa__data_now(const proa_tensor *t)
+{
+    return __atomic_load_n(&t->data, __ATOMIC_ACQUIRE);
+}
+PROA_API proa_status proa_make_plain(const proa_tensor *t);
+/* Afterwards t->data is there. Several threads may ask at once. */
+static inline proa_status proa__plain(const proa_tensor *t)
+{
+    if (!(t->flags & PROA_T_BLOCKED) || proa__data_now(t)) return PROA_OK;
+    return proa_make_plain(t);
+}
+proa_status proa__drop_blocked(const proa_tensor *t);
+/* The same for who will write: the plain form becomes the only one. */
+static inline proa_status proa__plain_to_write(const proa_tensor *t)
+{
+    if (!(t->flags & (PROA_T_BLOCKED | PROA_T_BLOCKED_BASE))) return PROA_OK;
+    return proa__drop_blocked(t);
+}
+/* Plain, contiguous, in the CPU's memory, now: t->data may be read as it is. */
+static inline bool proa__lies_plain(const proa_tensor *t)
+{
+    return !(t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) && t->storage && t->storage->device == PROA_CPU;
+}
+/* proa_copy_out of a tensor with PROA_T_BLOCKED; makes no plain form. */
+proa_status proa__blocked_copy_out(const proa_tensor *t, void *to);
+
+/* True if tensors may be blocked: hooks are there and FLAGS_blocked is on. */
+bool proa__blocking(void);
+/* Makes t, an output made for this call that nothing has been written to, blocked. The kernel then fills
+ * proa__blocked_data(t), padding with zeros. */
+proa_status proa__block_output(proa_tensor *t, int format);
+/* Bytes of a tensor like t in that format; 0: there is no such form. */
+size_t proa__format_bytes(const proa_tensor *t, int format);
+/* Copies t's elements between forms; format 0 is row-major. */
+proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const void *from, int to_format,
+                                  void *to);
+/* Sets the padding of a blocked t to zero; false if its format is not of the kind that channel_block
+ * describes. */
+bool proa__zero_padding(const proa_tensor *t);
+
+/* Brings t, which is about to be overwritten from its own values, into a format of the same size, in a storage
+ * of its own; it is left with no plain form. *done: false, and nothing has changed, where others may know its
+ * memory. */
+proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
+
+/* Every input of the call that lies blocked gets its plain form. */
+proa_status proa__plain_inputs(const proa_op *op, const void *args);
+
+#endif
