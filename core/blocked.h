@@ -82,8 +82,8 @@ proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const v
 bool proa__zero_padding(const proa_tensor *t);
 
 /* Brings t, which is about to be overwritten from its own values, into a format of the same size, in a
- * storage of its own; it is left with no plain form. *done: false, and nothing has changed, where others may know its
- * memory. */
+ * storage of its own; it is left with no plain form. *done: false, and nothing has changed, where others
+ * may know its memory. */
 proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
 
 /* Every input of the call that lies blocked gets its plain form. */
