@@ -152,13 +152,14 @@ bool proa__zero_padding(const proa_tensor *t)
     return true;
 }
 
-proa_status proa__plain_inputs(const proa_op *op, const void *args)
+proa_status proa__plain_inputs(const proa_op *op, const void *args, bool lost)
 {
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
         bool one = f->kind == PROA_FIELD_TENSOR;
         int64_t n = one ? 1 : proa_field_tensors(f, args)->count;
         proa_tensor *const *at = one ? proa_field_tensor(f, args) : proa_field_tensors(f, args)->at;
-        for (int64_t i = 0; i < n; i++) PROA_TRY(proa__plain(at[i]));
+        for (int64_t i = 0; i < n; i++)
+            if (!lost || !proa__format(at[i])) PROA_TRY(proa__plain(at[i]));
     }
     return PROA_OK;
 }

@@ -86,7 +86,8 @@ bool proa__zero_padding(const proa_tensor *t);
  * may know its memory. */
 proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
 
-/* Every input of the call that lies blocked gets its plain form. */
-proa_status proa__plain_inputs(const proa_op *op, const void *args);
+/* Every input of the call that lies blocked gets its plain form; with `lost`, only those whose blocked form
+ * has been dropped through another handle. */
+proa_status proa__plain_inputs(const proa_op *op, const void *args, bool lost);
 
 #endif

@@ -80,7 +80,9 @@ static bool output_suits(const flat_call *c, const proa_tensor *out, const proa_
     like.dtype = (uint8_t)meta->dtype;
     if (meta->ndim != like.ndim || memcmp(meta->shape, like.shape, (size_t)like.ndim * sizeof *like.shape))
         return false;
-    if (out) return proa__format(out) == c->format && !out->storage->data && same_shape(out, c->like);
+    if (out)
+        return proa__format(out) == c->format && !out->storage->data && same_shape(out, c->like) &&
+               out->dtype == meta->dtype;
     return proa__format_bytes(&like, c->format) > 0;
 }
 

@@ -315,7 +315,7 @@ proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_ke
 /* For a kernel that takes plain tensors only: those that it changes are plain afterwards, too. */
 static __attribute__((noinline)) proa_status unblock(const proa_op *op, void *args)
 {
-    PROA_TRY(proa__plain_inputs(op, args));
+    PROA_TRY(proa__plain_inputs(op, args, false));
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
         if (!(f->flags & PROA_FIELD_MUTATED)) continue;
@@ -481,10 +481,11 @@ static proa_status run_blocked(proa_call *call)
 {
     const proa_op *op = call->op;
     if (proa__is_placed(call, proa__stream()->device)) {
-        PROA_TRY(proa__plain_inputs(op, call->args));
+        PROA_TRY(proa__plain_inputs(op, call->args, false));
         call->any &= ~(uint32_t)PROA_T_BLOCKED;
         return proa__run_placed(call);
     }
+    PROA_TRY(proa__plain_inputs(op, call->args, true));
     if (takes_blocked(op)) return proa__run_here(call);
     if (op->flags & PROA_OP_ELEMENTWISE) {
         _Alignas(16) char metas[PROA_METAS_MAX];
@@ -493,7 +494,7 @@ static proa_status run_blocked(proa_call *call)
         PROA_TRY(proa__run_flat(call, (const proa_meta *)(void *)metas, &done));
         if (done) return PROA_OK;
     }
-    PROA_TRY(proa__plain_inputs(op, call->args));
+    PROA_TRY(proa__plain_inputs(op, call->args, false));
     call->any &= ~(uint32_t)PROA_T_BLOCKED;
     return proa__run_here(call);
 }

@@ -199,6 +199,22 @@ def test_writing():
     same(write)
 
 
+def test_writing_through_one_of_several_handles():
+    def write():
+        conv, out = nn.Conv2D(32, 16, 3), []
+        t = lying(2, 32, 5, 4)
+        first, second = t.detach(), t.detach()
+        part = first[1]
+        part[2] = 4.0  # drops the blocked form that `second` still counts on
+        out += [conv(second).numpy(), F.relu(second).numpy(), F.max_pool2d(t, 2).numpy(), (second + t).numpy()]
+        low = lying(2, 32, 5, 4).astype("bfloat16")
+        with pytest.raises(Exception):
+            low.add_(lying(2, 32, 5, 4).astype("float64"))
+        out.append(low.astype("float32").numpy())
+        return out
+    same(write, 1e-4)
+
+
 def test_plain_and_blocked_together():
     def mix():
         a, b = lying(2, 32, 5, 4), paddle.to_tensor(np.random.RandomState(3).randn(2, 32, 5, 4).astype("float32"))
