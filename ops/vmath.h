@@ -1,4 +1,4 @@
-/* exp, sigmoid and tanh by computing type, for kernel bodies that exist in float and in double (FN(vexp)).
+/* exp, log, sigmoid and tanh by computing type, for kernel bodies in float and in double (as FN(vexp)).
  * float32 is that of the elementwise formulas; float64's exp is branch-free here, so that loops over it are
  * vector code, too. Needs nothing but C; for kernel files. */
 #ifndef PROA_OPS_VMATH_H
@@ -49,5 +49,10 @@ static inline double vsigmoid_double(double x) { return 1.0 / (1.0 + vexp_double
 
 static inline float vtanh_float(float x) { return m_tanh_F32(x); }
 static inline double vtanh_double(double x) { return tanh(x); }
+
+static inline float vlog_float(float x) { return m_log_F32(x); }
+static inline double vlog_double(double x) { return log(x); }
+static inline float vlog1p_float(float x) { return m_log1p_F32(x); }
+static inline double vlog1p_double(double x) { return log1p(x); }
 
 #endif

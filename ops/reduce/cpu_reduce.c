@@ -1,9 +1,10 @@
-/* Portable reductions. Floating sums and products run in double, integer ones in int64; every partial
- * result covers a fixed slice of the terms, so the bits do not depend on the number of threads.
- * May use core only. */
+/* Portable reductions. Floating sums and products run in double (of float32, after groups of eight terms),
+ * integer ones in int64; every partial result covers a fixed slice of the terms, so the bits do not depend on
+ * the number of threads. May use core and ops/. */
 #include "ops/iterator.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/plan.h"
+#include "ops/vmath.h"
 #include "ops_impl.h"
 
 #include <math.h>
@@ -14,6 +15,8 @@ typedef struct reducer {
     void (*row)(void *acc, const void *x, int64_t n);    /* acc[0] takes x[0 … n) */
     void (*column)(void *acc, const void *x, int64_t n); /* acc[i] takes x[i] */
     void (*merge)(void *acc, const void *x, int64_t n);  /* acc[i] takes the partial x[i] */
+    /* acc[i] takes x[i], x[i + step] … of EIGHT rows; NULL: row by row */
+    void (*columns)(void *acc, const void *x, int64_t step, int64_t n);
     _Alignas(16) char start[16];
 } reducer;
 
@@ -29,7 +32,7 @@ typedef struct reduce_job {
     int64_t slices, per_slice, chunks;
 } reduce_job;
 
-enum { CHUNK = 512, SLICE = 1 << 15, MAX_SLICES = 256 };
+enum { CHUNK = 512, EIGHT = 8, SLICE = 1 << 15, MAX_SLICES = 256 };
 
 /* ---- the foldings ---- */
 
@@ -73,17 +76,102 @@ enum { CHUNK = 512, SLICE = 1 << 15, MAX_SLICES = 256 };
 #define OR(a, b) ((uint8_t)((a) | (b)))
 #define AND(a, b) ((uint8_t)((a) & (b)))
 
-FOLDING(sum_f32, F32, F64, ADD, 0)
+/* float32: vectors of 64 bytes. Eight of them become one, as a tree, before sums go on in double. */
+typedef float f32_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t i32_lanes __attribute__((vector_size(64)));
+enum { LANES = 16 };
+
+#define LANES_AT(x) (*(const f32_lanes *)(const void *)(x))
+static inline void lanes_add(f32_lanes *a, const f32_lanes *b) { *a += *b; }
+static inline void lanes_max(f32_lanes *a, const f32_lanes *b)
+{
+    i32_lanes take = (*b > *a) | (*b != *b);
+    *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
+}
+static inline void lanes_min(f32_lanes *a, const f32_lanes *b)
+{
+    i32_lanes take = (*b < *a) | (*b != *b);
+    *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
+}
+
+/* v: eight vectors `step` elements apart, folded. */
+#define LANES_TREE(v, x, step, FOLD)                                                \
+    f32_lanes v = LANES_AT(x), v##1 = LANES_AT((x) + (step));                       \
+    f32_lanes v##2 = LANES_AT((x) + 2 * (step)), v##3 = LANES_AT((x) + 3 * (step)); \
+    f32_lanes v##4 = LANES_AT((x) + 4 * (step)), v##5 = LANES_AT((x) + 5 * (step)); \
+    f32_lanes v##6 = LANES_AT((x) + 6 * (step)), v##7 = LANES_AT((x) + 7 * (step)); \
+    FOLD(&v, &v##1), FOLD(&v##2, &v##3), FOLD(&v##4, &v##5), FOLD(&v##6, &v##7);    \
+    FOLD(&v, &v##2), FOLD(&v##4, &v##6), FOLD(&v, &v##4)
+
+FOLDING(sum_f32_short, F32, F64, ADD, 0)
+static void sum_f32_row(void *acc, const void *x, int64_t n)
+{
+    const float *from = x;
+    float part[LANES];
+    double lane[LANES] = {0}, *total = acc;
+    int64_t i = 0;
+    for (; i + EIGHT * LANES <= n; i += EIGHT * LANES) {
+        LANES_TREE(v, from + i, LANES, lanes_add);
+        *(f32_lanes *)(void *)part = v;
+        for (int k = 0; k < LANES; k++) lane[k] += (double)part[k];
+    }
+    for (int w = LANES / 2; i && w > 0; w /= 2)
+        for (int k = 0; k < w; k++) lane[k] += lane[k + w];
+    *total += lane[0];
+    if (i < n) sum_f32_short_row(acc, from + i, n - i);
+}
+
+/* Eight rows become one, which the columns then take: every vector in one piece. */
+static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
+{
+    const float *from = x;
+    float part[CHUNK];
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        LANES_TREE(v, from + i, step, lanes_add);
+        *(f32_lanes *)(void *)(part + i) = v;
+    }
+    for (; i < n; i++) {
+        part[i] = from[i];
+        for (int k = 1; k < EIGHT; k++) part[i] += from[i + k * step];
+    }
+    sum_f32_short_column(acc, part, n);
+}
+
+#define F32_EXTREME(name, VECTOR_FOLD, FOLD, START)                               \
+    FOLDING(name##_short, F32, F32, FOLD, START)                                  \
+    static void name##_row(void *acc, const void *x, int64_t n)                   \
+    {                                                                             \
+        const float *from = x;                                                    \
+        float *best = acc;                                                        \
+        int64_t i = 0;                                                            \
+        if (n >= EIGHT * LANES) {                                                 \
+            LANES_TREE(v, from, LANES, VECTOR_FOLD);                              \
+            for (i = EIGHT * LANES; i + EIGHT * LANES <= n; i += EIGHT * LANES) { \
+                LANES_TREE(u, from + i, LANES, VECTOR_FOLD);                      \
+                VECTOR_FOLD(&v, &u);                                              \
+            }                                                                     \
+            for (int k = 0; k < LANES; k++) *best = FOLD(*best, v[k]);            \
+        }                                                                         \
+        if (i < n) name##_short_row(acc, from + i, n - i);                        \
+    }
+F32_EXTREME(max_f32, lanes_max, MAX, -INFINITY)
+F32_EXTREME(min_f32, lanes_min, MIN, INFINITY)
+#define sum_f32_column sum_f32_short_column
+#define sum_f32_merge sum_f32_short_merge
+#define max_f32_column max_f32_short_column
+#define max_f32_merge max_f32_short_merge
+#define min_f32_column min_f32_short_column
+#define min_f32_merge min_f32_short_merge
+
 FOLDING(sum_f64, F64, F64, ADD, 0)
 FOLDING(sum_i64, I64, I64, WRAP_ADD, 0)
 FOLDING(sum_c128, C128, C128, ADD, 0)
 FOLDING(prod_f64, F64, F64, MUL, 1)
 FOLDING(prod_i64, I64, I64, WRAP_MUL, 1)
 FOLDING(prod_c128, C128, C128, MUL, 1)
-FOLDING(max_f32, F32, F32, MAX, -INFINITY)
 FOLDING(max_f64, F64, F64, MAX, -(double)INFINITY)
 FOLDING(max_i64, I64, I64, MAX_INT, INT64_MIN)
-FOLDING(min_f32, F32, F32, MIN, INFINITY)
 FOLDING(min_f64, F64, F64, MIN, (double)INFINITY)
 FOLDING(min_i64, I64, I64, MIN_INT, INT64_MAX)
 FOLDING(any_u8, U8, U8, OR, 0)
@@ -98,10 +186,10 @@ static void make_reducer(reducer *r, fold kind, proa_dtype d)
                     : kind == MAXIMUM           ? INT64_MIN
                     : kind == MINIMUM           ? INT64_MAX
                                                 : 0;
-#define USE(name, IN, ACC)                                                    \
-    *r = (reducer)                                                            \
-    {                                                                         \
-        PROA_##IN, PROA_##ACC, name##_row, name##_column, name##_merge, { 0 } \
+#define USE(name, IN, ACC)                                                          \
+    *r = (reducer)                                                                  \
+    {                                                                               \
+        PROA_##IN, PROA_##ACC, name##_row, name##_column, name##_merge, NULL, { 0 } \
     }
     bool is_complex = d == PROA_C64 || d == PROA_C128, integer = d <= PROA_I64, wide = d == PROA_F64;
     if (kind == ANY) USE(any_u8, BOOL, BOOL);
@@ -119,6 +207,7 @@ static void make_reducer(reducer *r, fold kind, proa_dtype d)
     else if (integer) USE(min_i64, I64, I64);
     else if (wide) USE(min_f64, F64, F64);
     else USE(min_f32, F32, F32);
+    if (r->in == PROA_F32 && kind == SUM) r->columns = sum_f32_columns;
     if (r->acc <= PROA_I64) proa__convert(r->acc, r->start, PROA_I64, &whole, 1);
     else proa__convert(r->acc, r->start, PROA_F64, &number, 1);
 }
@@ -164,8 +253,12 @@ static void fold_columns(const reduce_job *j, int64_t unit, int64_t begin, int64
     int64_t base = proa__group_offset(&p->kept, outer) + column,
             acc_size = (int64_t)proa_dtype_size(j->r->acc);
     char *acc = acc_of_slice + (outer * p->inner + column) * acc_size;
-    for (int64_t t = begin; t < end; t++)
-        j->r->column(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer), n);
+    int64_t t = begin;
+    if (j->r->columns && (proa_dtype)j->x->dtype == j->r->in && !j->before && p->reduced.n == 1)
+        for (; t + EIGHT <= end; t += EIGHT)
+            j->r->columns(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer),
+                          p->reduced.stride[0], n);
+    for (; t < end; t++) j->r->column(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer), n);
 }
 
 static void reduce_tasks(int64_t begin, int64_t end, void *context)
@@ -339,6 +432,33 @@ static void add_log(double *sum, const double *top, int64_t n)
     for (int64_t i = 0; i < n; i++) sum[i] = log(sum[i]) + (isinf(top[i]) ? 0 : top[i]);
 }
 
+/* Plain float32 rows: the exponentials in float32, their sum in double, nothing in between in memory. */
+typedef struct lse_rows {
+    const float *x;
+    float *out;
+    int64_t n;
+} lse_rows;
+
+static void log_sum_exp_rows(int64_t begin, int64_t end, void *context)
+{
+    const lse_rows *w = context;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = w->x + row * w->n;
+        float top = -INFINITY;
+        max_f32_row(&top, x, w->n);
+        float shift = isinf(top) ? 0 : top;
+        double total = 0;
+        for (int64_t i = 0, m; i < w->n; i += m) {
+            m = w->n - i < CHUNK ? w->n - i : CHUNK;
+            float sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t k = 0; k < m; k++) sum += vexp_float(x[i + k] - shift);
+            total += (double)sum;
+        }
+        w->out[row] = (float)(log(total) + (double)shift);
+    }
+}
+
 PROA_KERNEL(logsumexp_cpu, logsumexp)
 {
     reducer r;
@@ -346,6 +466,13 @@ PROA_KERNEL(logsumexp_cpu, logsumexp)
     PROA_TRY(proa__reduce_mask("logsumexp", &a->axis, a->x->ndim, &mask));
     proa_tensor *out = a->out;
     if (out->numel <= 0) return PROA_OK;
+    reduce_job j = {.r = &r, .x = a->x};
+    proa__reduce_plan(&j.plan, a->x, mask);
+    if (a->x->dtype == PROA_F32 && j.plan.rows && j.plan.reduced.n == 0 && j.plan.inner > 0) {
+        lse_rows w = {(const float *)(const void *)a->x->data, (float *)(void *)out->data, j.plan.inner};
+        proa__parallel(j.plan.outputs, SLICE / (4 * w.n) + 1, log_sum_exp_rows, &w);
+        return PROA_OK;
+    }
     proa_meta kept = proa_meta_of(a->x), whole = kept, sums = proa_meta_of(out);
     kept.dtype = whole.dtype = sums.dtype = PROA_F64;
     for (int i = 0; i < kept.ndim; i++)
@@ -353,7 +480,6 @@ PROA_KERNEL(logsumexp_cpu, logsumexp)
     proa_tensor *top = proa__tensor_new(&kept), *e = proa__tensor_new(&whole), *sum = proa__tensor_new(&sums);
     if (!top || !e || !sum) return proa_error();
     make_reducer(&r, MAXIMUM, PROA_F64);
-    reduce_job j = {.r = &r, .x = a->x};
     proa_status status = reduce_run(&j, top, mask);
     proa_map map = {
         .row = shifted_exp, .n = 3, .tensor = {e, a->x, top}, .as = {PROA_F64, PROA_F64, PROA_F64}};
