@@ -17,9 +17,13 @@ typedef struct norm_job {
     const void *x, *d_out, *weight, *bias; /* weight, bias: NULL without one */
     void *mean, *inverse;                  /* of each row; 1 / deviation */
     void *result, *d_weight, *d_bias;
+    double *partial; /* sums of the parameters' gradients, a slice of the rows each */
+    int64_t slices;
 } norm_job;
 
-enum { NORM_PIECE = 1024, NORM_LANES = 16, NORM_COLUMNS = 64 };
+enum { NORM_PIECE = 1024, NORM_COLUMNS = 64 };
+/* Most slices; rows whose gradients are added before that goes on in double; longest row with slices. */
+enum { NORM_SLICES = 32, NORM_FEW = 16, NORM_LONGEST = 1 << 14 };
 
 #define T float
 #include "ops/norm/cpu_body.inc"
