@@ -1,5 +1,5 @@
-/* Strided copy: dims are sorted by the destination's strides and merged; the inner two run as a tile
- * so that transposes stay in cache. May use core only. */
+/* Strided copy: dims are sorted by the destination's strides and merged; transposes go in square blocks of
+ * whole cache lines. May use core only. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -62,17 +62,89 @@ static void copy_row(char *d, const char *s, int64_t n, int64_t ds, int64_t ss, 
     }
 }
 
-/* A tile edge that keeps both sides of a transpose in L1. */
-enum { TILE = 32 };
+/* Brings the dim along which the source is contiguous next to the innermost one: both make a plane. */
+static void pair_dims(copy_plan *p)
+{
+    int in = p->ndim - 1, best = in;
+    for (int i = in - 1; i >= 0; i--)
+        if (p->from[i] && magnitude(p->from[i]) < magnitude(p->from[best])) best = i;
+    if (best == in) return;
+    int64_t s = p->shape[best], t = p->to[best], f = p->from[best];
+    for (int i = best; i < in - 1; i++)
+        p->shape[i] = p->shape[i + 1], p->to[i] = p->to[i + 1], p->from[i] = p->from[i + 1];
+    p->shape[in - 1] = s, p->to[in - 1] = t, p->from[in - 1] = f;
+}
+
+/* ---- transposes: a block is as many rows and columns as a cache line has elements ---- */
+
+enum { LINE = 64, TILE = 32, TURN_ROWS = 4 }; /* TURN_ROWS: blocks side by side in the source */
+
+typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* 4 × 4 elements of 4 bytes. */
+static inline void turn_four(uint32_t *to, int64_t to_rs, const char *from, int64_t rs)
+{
+    four a = *(const four *)(const void *)from, b = *(const four *)(const void *)(from + rs);
+    four c = *(const four *)(const void *)(from + 2 * rs), d = *(const four *)(const void *)(from + 3 * rs);
+    four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    four cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(four *)to = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+    *(four *)(to + to_rs) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+    *(four *)(to + 2 * to_rs) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+    *(four *)(to + 3 * to_rs) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+#define TURN(T)                                         \
+    for (int j = 0; j < LINE / (int)sizeof(T); j++)     \
+        for (int i = 0; i < LINE / (int)sizeof(T); i++) \
+    ((T *)(void *)block)[i * (LINE / (int)sizeof(T)) + j] = ((const T *)(const void *)(s + j * ss))[i]
+
+/* d[i][j] = s[j][i] of one block: rows of the source are read whole, those of the destination written so. */
+static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item)
+{
+    _Alignas(LINE) char block[LINE * LINE];
+    int edge = LINE / (int)item;
+    switch (item) {
+    case 1: TURN(uint8_t); break;
+    case 2: TURN(uint16_t); break;
+    case 4:
+        for (int j = 0; j < 16; j += 4)
+            for (int i = 0; i < 16; i += 4)
+                turn_four((uint32_t *)(void *)block + i * 16 + j, 16, s + j * ss + i * 4, ss);
+        break;
+    case 8: TURN(uint64_t); break;
+    default: TURN(bytes16); break;
+    }
+    for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
+}
+
+/* Rows [begin, end) of a plane whose rows lie contiguous in the destination, and columns in the source. */
+static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
+{
+    int in = p->ndim - 1, out = p->ndim - 2;
+    int64_t item = (int64_t)p->item, edge = LINE / item, n = p->shape[in], ds = p->to[out], ss = p->from[in];
+    int64_t rows = begin + (end - begin) / edge * edge, columns = n / edge * edge;
+    for (int64_t r0 = begin; r0 < rows; r0 += TURN_ROWS * edge)
+        for (int64_t c = 0; c < columns; c += edge)
+            for (int64_t r = r0; r < rows && r < r0 + TURN_ROWS * edge; r += edge)
+                turn_block(d + r * ds + c * item, ds, s + r * item + c * ss, ss, p->item);
+    for (int64_t r = begin; r < rows && columns < n; r++)
+        copy_row(d + r * ds + columns * item, s + r * item + columns * ss, n - columns, item, ss, p->item);
+    for (int64_t r = rows; r < end; r++) copy_row(d + r * ds, s + r * item, n, item, ss, p->item);
+}
 
 static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
 {
     int in = p->ndim - 1, out = p->ndim - 2;
-    int64_t n = p->shape[in];
+    int64_t n = p->shape[in], item = (int64_t)p->item;
     bool transposed = magnitude(p->from[in]) > magnitude(p->from[out]);
     if (!transposed) {
         for (int64_t i = begin; i < end; i++)
             copy_row(d + i * p->to[out], s + i * p->from[out], n, p->to[in], p->from[in], p->item);
+        return;
+    }
+    if (p->to[in] == item && p->from[out] == item) {
+        turn_plane(p, d, s, begin, end);
         return;
     }
     for (int64_t r = begin; r < end; r += TILE)
@@ -152,6 +224,7 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
         p.shape[i] = dst->shape[i], p.to[i] = dst->strides[i], p.from[i] = src->strides[i];
     sort_dims(&p);
     merge_dims(&p);
+    if (p.ndim > 2) pair_dims(&p);
     while (p.ndim < 2) {
         for (int i = p.ndim; i > 0; i--)
             p.shape[i] = p.shape[i - 1], p.to[i] = p.to[i - 1], p.from[i] = p.from[i - 1];
