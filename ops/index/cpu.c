@@ -18,9 +18,19 @@ static void take_range(int64_t begin, int64_t end, void *context)
 {
     const taking *t = context;
     int64_t n = t->index->numel;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t row = i / n * t->x.length + index_at(t->index, i % n);
-        copy_item(t->to + i * t->chunk, t->from + row * t->chunk, t->chunk);
+    for (int64_t i = begin; i < end;) { /* one outer slice, or what of it is this thread's */
+        int64_t first = i % n, count = n - first < end - i ? n - first : end - i;
+        const char *from = t->from + i / n * t->x.length * t->chunk;
+        char *to = t->to + i * t->chunk;
+        if (t->chunk == 4) {
+            for (int64_t k = 0; k < count; k++)
+                ((uint32_t *)(void *)to)[k] =
+                    ((const uint32_t *)(const void *)from)[index_at(t->index, first + k)];
+        } else {
+            for (int64_t k = 0; k < count; k++)
+                copy_item(to + k * t->chunk, from + index_at(t->index, first + k) * t->chunk, t->chunk);
+        }
+        i += count;
     }
 }
 

@@ -119,8 +119,17 @@ typedef struct line_job {
 static void take_lines(int64_t begin, int64_t end, void *context)
 {
     const line_job *j = context;
+    bool plain = j->item == 4 && j->index->dtype == PROA_I64 && j->l.index_along == 1 &&
+                 j->l.data_along == 4 && j->l.value_along == 4; /* lines of neighbours */
     for (int64_t i = begin; i < end; i++) {
         line at = line_at(&j->l, i);
+        if (plain) {
+            uint32_t *to = (uint32_t *)(void *)(j->values + at.value);
+            const uint32_t *from = (const uint32_t *)(const void *)(j->data + at.data);
+            const int64_t *index = (const int64_t *)(const void *)j->index->data + at.index;
+            for (int64_t k = 0; k < j->l.length; k++) to[k] = from[index[k]];
+            continue;
+        }
         for (int64_t k = 0; k < j->l.length; k++)
             copy_item(j->values + at.value + k * j->l.value_along,
                       j->data + at.data +

@@ -14,10 +14,33 @@ static inline int64_t index_at(const proa_tensor *t, int64_t i)
                                 : ((const int64_t *)(const void *)t->data)[i];
 }
 
+typedef struct index_range {
+    const proa_tensor *t;
+    int64_t limit;
+    atomic_bool bad;
+} index_range;
+
+static __attribute__((unused)) void index_range_part(int64_t begin, int64_t end, void *context)
+{
+    index_range *r = context;
+    uint64_t limit = (uint64_t)r->limit, bad = 0;
+    if (r->t->dtype == PROA_I32) {
+        const int32_t *v = (const int32_t *)(const void *)r->t->data;
+        for (int64_t i = begin; i < end; i++) bad |= (uint64_t)((uint64_t)(int64_t)v[i] >= limit);
+    } else {
+        const int64_t *v = (const int64_t *)(const void *)r->t->data;
+        for (int64_t i = begin; i < end; i++) bad |= (uint64_t)((uint64_t)v[i] >= limit);
+    }
+    if (bad) atomic_store(&r->bad, true);
+}
+
 /* OUT_OF_RANGE unless every entry lies in [0, limit). */
 static __attribute__((unused)) proa_status check_indices(const char *who, const char *arg,
                                                          const proa_tensor *t, int64_t limit)
 {
+    index_range r = {t, limit, false};
+    proa__parallel(t->numel, 1 << 16, index_range_part, &r);
+    if (!atomic_load(&r.bad)) return PROA_OK;
     for (int64_t i = 0; i < t->numel; i++) {
         int64_t v = index_at(t, i);
         if (v < 0 || v >= limit)

@@ -16,19 +16,57 @@ typedef struct line_sort {
     atomic_bool failed;
 } line_sort;
 
-/* The best `want` of n pairs to the front, in order, by insertion: for few out of many. */
-static void select_few(sort_pair *p, int64_t n, int64_t want)
+enum { SELECT_BLOCK = 64, SELECT_SPARE = 128 };
+
+/* Keys of up to SELECT_BLOCK elements; returns the least. Plain float32 is vector code. */
+static uint64_t block_keys(proa_dtype dtype, const char *from, int64_t stride, int64_t n, uint64_t flip,
+                           uint64_t *keys)
 {
-    for (int64_t i = 1; i < n; i++) {
-        int64_t j = i < want ? i : want;
-        if (i >= want && p[i].key >= p[want - 1].key) continue;
-        sort_pair v = p[i];
-        for (j = i < want ? i : want - 1; j > 0 && p[j - 1].key > v.key; j--) p[j] = p[j - 1];
-        p[j] = v;
+    if (dtype == PROA_F32 && stride == (int64_t)sizeof(float)) {
+        uint32_t least = UINT32_MAX, narrow[SELECT_BLOCK];
+        const uint32_t *bits = (const uint32_t *)(const void *)from;
+#pragma omp simd reduction(min : least)
+        for (int64_t i = 0; i < n; i++) {
+            uint32_t u = bits[i] == 0x80000000u ? 0 : bits[i];
+            uint32_t key = u >> 31 ? ~u : u | 0x80000000u;
+            key = ((u & 0x7fffffffu) > 0x7f800000u ? UINT32_MAX : key) ^ (uint32_t)flip;
+            narrow[i] = key;
+            least = key < least ? key : least;
+        }
+        for (int64_t i = 0; i < n; i++) keys[i] = narrow[i];
+        return least;
     }
+    uint64_t least = UINT64_MAX;
+    for (int64_t i = 0; i < n; i++) {
+        keys[i] = key_of(dtype, from + i * stride) ^ flip;
+        least = keys[i] < least ? keys[i] : least;
+    }
+    return least;
 }
 
-enum { FEW = 32 };
+/* The best `want` of a line, in order, for few out of many. p has twice `room` places, for candidates: when
+ * the room is full all but the best are dropped, and from then on only what beats the last one comes in. */
+static void select_few(sort_pair *p, int64_t room, const line_sort *s, const char *from, int64_t stride,
+                       int64_t want)
+{
+    proa_dtype dtype = (proa_dtype)s->x->dtype;
+    uint64_t keys[SELECT_BLOCK], flip = flip_of(dtype, s->descending), last = 0;
+    bool full = false;
+    int64_t count = 0;
+    for (int64_t i = 0; i < s->length; i += SELECT_BLOCK) {
+        int64_t n = s->length - i < SELECT_BLOCK ? s->length - i : SELECT_BLOCK;
+        uint64_t least = block_keys(dtype, from + i * stride, stride, n, flip, keys);
+        if (full && least >= last) continue;
+        for (int64_t k = 0; k < n; k++) {
+            if (full && keys[k] >= last) continue;
+            p[count++] = (sort_pair){keys[k], i + k};
+            if (count < room) continue;
+            sort_pairs(p, p + room, count, key_bits(dtype));
+            count = want, last = p[want - 1].key, full = true;
+        }
+    }
+    sort_pairs(p, p + room, count, key_bits(dtype));
+}
 
 /* Where the longest run of equal keys ends: the most frequent value, at its last place. */
 static int64_t longest_run(const sort_pair *p, int64_t n)
@@ -46,7 +84,9 @@ static void sort_lines(int64_t begin, int64_t end, void *context)
     line_sort *s = context;
     proa_dtype dtype = (proa_dtype)s->x->dtype;
     int64_t item = (int64_t)proa_dtype_size(dtype), want = s->mode ? s->length : s->skip + s->take;
-    sort_pair *p = proa_scratch((size_t)s->length * 2 * sizeof *p);
+    bool few = !s->mode && want * 4 < s->length;
+    int64_t room = few ? 2 * want + SELECT_SPARE : s->length;
+    sort_pair *p = proa_scratch((size_t)room * 2 * sizeof *p);
     if (!p) {
         atomic_store(&s->failed, true);
         return;
@@ -55,9 +95,12 @@ static void sort_lines(int64_t begin, int64_t end, void *context)
         int64_t outer = i / s->inner, inner = i % s->inner;
         const char *from = s->x->data + (outer * s->length * s->inner + inner) * item;
         int64_t to = outer * s->take * s->inner + inner;
-        fill_pairs(p, s->length, dtype, from, s->inner * item, s->descending);
-        if (want <= FEW && want * 4 < s->length) select_few(p, s->length, want);
-        else sort_pairs(p, p + s->length, s->length, key_bits(dtype));
+        if (few) {
+            select_few(p, room, s, from, s->inner * item, want);
+        } else {
+            fill_pairs(p, s->length, dtype, from, s->inner * item, s->descending);
+            sort_pairs(p, p + s->length, s->length, key_bits(dtype));
+        }
         int64_t skip = s->mode ? longest_run(p, s->length) : s->skip;
         for (int64_t k = 0; k < s->take; k++) {
             int64_t place = p[skip + k].place, at = to + k * s->inner;

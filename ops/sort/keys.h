@@ -53,12 +53,18 @@ static inline int key_bits(proa_dtype dtype)
     return size == 8 ? 64 : size == 4 || dtype == PROA_F16 || dtype == PROA_BF16 ? 32 : (int)size * 8;
 }
 
+/* What turns the order of keys round, if asked. */
+static inline uint64_t flip_of(proa_dtype dtype, bool descending)
+{
+    if (!descending) return 0;
+    return key_bits(dtype) == 64 ? UINT64_MAX : ((uint64_t)1 << key_bits(dtype)) - 1;
+}
+
 /* Fills n pairs from elements `stride` bytes apart; descending turns the order round, ties keep theirs. */
 static __attribute__((unused)) void fill_pairs(sort_pair *p, int64_t n, proa_dtype dtype, const char *from,
                                                int64_t stride, bool descending)
 {
-    uint64_t flip =
-        descending ? (key_bits(dtype) == 64 ? UINT64_MAX : ((uint64_t)1 << key_bits(dtype)) - 1) : 0;
+    uint64_t flip = flip_of(dtype, descending);
     for (int64_t i = 0; i < n; i++) p[i] = (sort_pair){key_of(dtype, from + i * stride) ^ flip, i};
 }
 
