@@ -25,7 +25,7 @@ static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, u
     uint64_t block = (uint64_t)at / PHILOX16_EACH;
     int64_t skip = at % PHILOX16_EACH, done = 0;
     while (done < n) {
-        uint32_t word[4][PHILOX16_BLOCKS];
+        uint32_t word[4][PHILOX16_BLOCKS], low[PHILOX16_BLOCKS], high[PHILOX16_BLOCKS];
         uint8_t kept[PHILOX16_BLOCKS * PHILOX16_EACH];
         for (int i = 0; i < PHILOX16_BLOCKS; i++) {
             uint64_t index = stream.offset + block + (uint64_t)i;
@@ -43,11 +43,18 @@ static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, u
             k0 += 0x9E3779B9u;
             k1 += 0xBB67AE85u;
         }
-        for (int i = 0; i < PHILOX16_BLOCKS; i++)
-            for (int v = 0; v < 4; v++) {
-                kept[i * PHILOX16_EACH + v * 2] = (uint8_t)((word[v][i] & 0xffffu) >= threshold);
-                kept[i * PHILOX16_EACH + v * 2 + 1] = (uint8_t)((word[v][i] >> 16) >= threshold);
-            }
+        for (int i = 0; i < PHILOX16_BLOCKS; i++) { /* eight bytes a block, the first element's lowest */
+            uint32_t pair[4];
+            for (int v = 0; v < 4; v++)
+                pair[v] = ((word[v][i] & 0xffffu) >= threshold) | (uint32_t)((word[v][i] >> 16) >= threshold)
+                                                                      << 8;
+            low[i] = pair[0] | pair[1] << 16;
+            high[i] = pair[2] | pair[3] << 16;
+        }
+        for (int i = 0; i < PHILOX16_BLOCKS; i++) {
+            uint32_t both[2] = {low[i], high[i]};
+            memcpy(kept + i * PHILOX16_EACH, both, sizeof both);
+        }
         int64_t have = PHILOX16_BLOCKS * PHILOX16_EACH - skip;
         if (have > n - done) have = n - done;
         memcpy(keep + done, kept + skip, (size_t)have);
