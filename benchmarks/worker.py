@@ -27,7 +27,15 @@ def adapter(way, threads, folder):
     return fw
 
 
-def measure_unit(fw, unit, only="", tiny=False):
+def flops_of(call):
+    """What one call computes, as Proa's profiler counts it."""
+    from proa import profiler
+    with profiler.Profiler(on_trace_ready=lambda p: None) as p:
+        call()
+    return sum(row[7] for row in p.profiler_result.rows)
+
+
+def measure_unit(fw, unit, only="", tiny=False, count=False):
     """row -> what was measured: seconds a call, or why it could not be."""
     found = {}
     for row in unit.rows:
@@ -39,6 +47,8 @@ def measure_unit(fw, unit, only="", tiny=False):
                 continue
             first, seconds = common.measure(call, 0.001 if tiny else unit.seconds)
             found[row.name] = {"seconds": seconds / row.per, "first": first}
+            if count and fw.name == "proa":
+                found[row.name]["flops"] = flops_of(call) / row.per
         except Exception as problem:  # noqa: BLE001: a peer that cannot is a line of the table, not the end of the run
             found[row.name] = {"error": f"{type(problem).__name__}: {str(problem).strip().splitlines()[:1]}"[:200]}
         call = None
@@ -67,7 +77,7 @@ def main():
         inference.prepare(fw, a.folder, a.tiny)
         return
     idle = common.memory()
-    rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny)
+    rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny, a.family in ("training", "compiled", "inference"))
     print(json.dumps({"rows": rows, "idle_bytes": idle, "peak_bytes": common.memory()}))
 
 

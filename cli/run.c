@@ -10,7 +10,8 @@
 #include <time.h>
 
 typedef struct job {
-    const char *model, *folder, *archive, *passes;
+    const char *model, *folder, *archive, *passes, *trace;
+    bool profile;
     int64_t times, seed, n_words;
     struct word {
         enum { INPUT, INPUTS, SHAPE } kind;
@@ -231,6 +232,19 @@ static proa_status run_times(const job *j, proa_executor *e)
     return PROA_OK;
 }
 
+/* After the runs that were timed: as many again, with the profiler on. */
+static proa_status profile(const job *j, proa_executor *e)
+{
+    PROA_TRY(proa_profile_start());
+    for (int64_t i = 0; i < (j->times ? j->times : 1); i++)
+        PROA_SCOPE {
+            proa_executor_run(e, j->feed);
+        }
+    PROA_TRY(proa_profile_stop());
+    PROA_TRY(proa_profile_print(stdout, PROA_PROFILE_BY_TOTAL, NULL));
+    return j->trace ? proa_profile_write_trace(j->trace) : PROA_OK;
+}
+
 static proa_status run(job *j)
 {
     j->program = proa_program_load(j->model);
@@ -240,6 +254,7 @@ static proa_status run(job *j)
     if (status == PROA_OK)
         e = proa_executor_with(j->program, (proa_executor_opts){.frozen = true, .passes = j->passes});
     status = e ? run_times(j, e) : proa_error(); /* feed_all's error stands, too */
+    if (status == PROA_OK && (j->profile || j->trace)) status = profile(j, e);
     if (e) proa_executor_free(e);
     proa_program_free(j->program);
     return status;
@@ -260,6 +275,8 @@ int cli_run(cli_args *a)
         else if (cli_is(a, "save")) status = cli_value(a, &j.archive);
         else if (cli_is(a, "passes")) status = cli_value(a, &j.passes);
         else if (cli_is(a, "times")) status = cli_int(a, 1, &j.times);
+        else if (cli_is(a, "profile")) j.profile = true;
+        else if (cli_is(a, "trace")) status = cli_value(a, &j.trace);
         else if (cli_is(a, "seed")) status = cli_int(a, 0, &j.seed);
         else status = cli_unknown(a);
     }

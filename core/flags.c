@@ -49,7 +49,7 @@ static bool store(int flag, const char *text)
     memmove(values[flag], text, strlen(text) + 1);
     atomic_store_explicit(&numbers[flag], number, memory_order_relaxed);
     if (flag == PROA_FLAG_memory_cap) proa_memory_set_cap(number);
-    if (flag == PROA_FLAG_check_nan_inf) proa__door_everywhere(PROA_DOOR_WATCH, number != 0);
+    if (flag == PROA_FLAG_check_nan_inf) proa__watch_values(number != 0);
     if (flag == PROA_FLAG_backends)
         atomic_store_explicit(&proa__backends_narrowed, strcmp(text, table[flag].fallback) != 0,
                               memory_order_release);

@@ -81,6 +81,14 @@ proa_status proa__run_call(proa_call *call);
 /* Picks the first kernel that does not decline; used by plans. state may be NULL afterwards. */
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);
 
+/* ---- watching -------------------------------------------------------------------------- */
+/* Every call of every thread goes through `observer`, which sends it on with
+ * proa_call_inner(PROA_DOOR_WATCH, call). NULL: none. */
+typedef proa_status (*proa__observer)(proa_call *call);
+void proa__observe(proa__observer observer);
+/* True if the calls of all threads are watched: executors ask. */
+bool proa__watching(void);
+
 /* ---- process groups -------------------------------------------------------------------- */
 typedef enum proa_reduce {
     PROA_REDUCE_SUM,

@@ -88,8 +88,10 @@ void proa__large_give(void *base, size_t size);
 void proa__large_trim(void);
 int64_t proa__large_cached(void);
 
-/* Opens or closes a door on every thread: the watch door goes by a flag. */
+/* Opens or closes a door on every thread. */
 void proa__door_everywhere(proa_door door, bool open);
+/* Whether the watch door looks for NaN and infinity: FLAGS_check_nan_inf has changed. */
+void proa__watch_values(bool on);
 /* proa__backend_allowed, inline: one load unless FLAGS_backends leaves a family out. */
 extern atomic_bool proa__backends_narrowed;
 static inline bool proa__may_use(const proa_kernel *kernel)

@@ -9,6 +9,7 @@
 
 #include <proa/create.h>
 #include <proa/functional.h>
+#include <proa/profile.h>
 
 #include <proa/autograd.h>
 

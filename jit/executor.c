@@ -384,7 +384,7 @@ __attribute__((constructor)) static void install(void) { proa_door_install(PROA_
 
 static proa_status run_steps(proa__segment *s)
 {
-    bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__flag_int(PROA_FLAG_check_nan_inf);
+    bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__watching();
     for (int32_t i = 0; i < s->n_steps; i++) {
         PROA_TRY(run_step(&s->steps[i], watch));
         PROA_TRY(proa_error());

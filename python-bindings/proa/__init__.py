@@ -16,7 +16,7 @@ __version__ = _core.version()
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """
 amp autograd callbacks device distributed distribution framework hapi hub incubate inference io jit linalg metric nn
-optimizer regularizer static sysconfig tensor text utils version vision
+optimizer profiler regularizer static sysconfig tensor text utils version vision
 """.split()}
 _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
               "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",

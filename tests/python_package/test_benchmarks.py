@@ -29,6 +29,7 @@ def test_every_family_runs(tmp_path):
     rows = {(f["family"], r["unit"], r["row"]): r for f in results["families"] for r in f["rows"]}
     assert [key for key, r in rows.items() if r["errors"]] == []
     assert len(rows) >= 100
+    assert all(r["flops"] > 0 for (family, _, _), r in rows.items() if family in ("training", "compiled", "inference"))
     assert all(r["seconds"]["proa"][0] > 0 for r in rows.values())
     assert results["limits"]["copy_gbs"] > 0 and results["limits"]["fma_gflops"] > 0
     assert "### kernels" in text and (tmp_path / "results.md").read_text().count("| softmax |") == 1

@@ -1,0 +1,273 @@
+/* The profiler's recording: an observer at the watch door, which times every call; a row for each op and for
+ * each name of the user's; the first calls one by one. May use core, and ops for the roofline. */
+#include "ops/profile.h"
+
+#include <proa/create.h>
+#include <proa/ops.h>
+
+#include "core/thread.h"
+#include "ops/flops.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { EVENTS = 1 << 20, SLOTS = 1 << 10 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool on;
+static atomic_llong epoch; /* when the recording began, in nanoseconds of the clock */
+static atomic_int threads;
+
+/* Under the lock from here. */
+static proa_profile_row *rows;
+static int32_t n_rows, rows_room;
+static int32_t *slots; /* rows by name: open addressing; −1: free */
+static size_t n_slots;
+static proa__profile_event *events;
+static int64_t n_events, events_room, lost;
+static int64_t length; /* of the recording, once it has ended */
+
+/* This thread's number, and what the calls inside the one that runs have taken. */
+static PROA__TLS int my_number;
+static PROA__TLS int64_t inner;
+
+static int64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static size_t slot_of(const char *name, bool is_op)
+{
+    uint64_t hash = is_op ? 14695981039346656037u : 1099511628211u;
+    for (const char *s = name; *s; s++) hash = (hash ^ (unsigned char)*s) * 1099511628211u;
+    size_t at = hash & (n_slots - 1);
+    while (slots[at] >= 0 && (rows[slots[at]].is_op != is_op || strcmp(rows[slots[at]].name, name) != 0))
+        at = (at + 1) & (n_slots - 1);
+    return at;
+}
+
+static proa_status widen(void)
+{
+    size_t wanted = n_slots ? 2 * n_slots : SLOTS;
+    int32_t *more = proa__alloc(wanted * sizeof *more);
+    if (!more) return proa_error();
+    proa__free(slots);
+    slots = more;
+    n_slots = wanted;
+    memset(slots, 0xff, wanted * sizeof *slots);
+    for (int32_t i = 0; i < n_rows; i++) slots[slot_of(rows[i].name, rows[i].is_op)] = i;
+    return PROA_OK;
+}
+
+/* The row of that name; −1 and an error without memory. The user's names are copied. */
+static int32_t row_of(const char *name, bool is_op)
+{
+    if ((size_t)n_rows * 2 >= n_slots && widen() != PROA_OK) return -1;
+    size_t at = slot_of(name, is_op);
+    if (slots[at] >= 0) return slots[at];
+    if (n_rows == rows_room) {
+        int32_t room = rows_room ? 2 * rows_room : 64;
+        proa_profile_row *more = proa__realloc(rows, (size_t)room * sizeof *more);
+        if (!more) return -1;
+        rows = more;
+        rows_room = room;
+    }
+    if (!is_op && !(name = proa__strdup(name))) return -1;
+    rows[n_rows] = (proa_profile_row){.name = name, .is_op = is_op};
+    return slots[at] = n_rows++;
+}
+
+static proa_status keep_event(const proa__profile_event *e)
+{
+    if (n_events == EVENTS) return lost++, PROA_OK;
+    if (n_events == events_room) {
+        int64_t room = events_room ? 2 * events_room : 1024;
+        proa__profile_event *more = proa__realloc(events, (size_t)room * sizeof *more);
+        if (!more) return proa_error();
+        events = more;
+        events_room = room;
+    }
+    events[n_events++] = *e;
+    return PROA_OK;
+}
+
+static proa_status record(const char *name, bool is_op, proa__profile_event *e, int64_t self)
+{
+    if (!my_number) my_number = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+    e->thread = my_number;
+    pthread_mutex_lock(&lock);
+    proa_status status = PROA_OK;
+    /* A stretch from before this recording, or that ends after it, is not of it. */
+    if (atomic_load_explicit(&on, memory_order_relaxed) && e->begin >= 0) {
+        e->row = row_of(name, is_op);
+        status = e->row < 0 ? proa_error() : keep_event(e);
+        if (e->row >= 0) {
+            proa_profile_row *r = &rows[e->row];
+            double seconds = (double)e->length * 1e-9;
+            r->least = r->count == 0 || seconds < r->least ? seconds : r->least;
+            r->most = seconds > r->most ? seconds : r->most;
+            r->count++;
+            r->total += seconds;
+            r->self += (double)self * 1e-9;
+            r->flops += e->flops;
+            r->bytes += e->bytes;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* ---- calls ----------------------------------------------------------------------------- */
+
+static proa_status observe(proa_call *call)
+{
+    int64_t outer = inner, began = clock_ns();
+    inner = 0;
+    proa_status status = proa_call_inner(PROA_DOOR_WATCH, call);
+    /* A device works on its own: wait, so that the time is the op's. */
+    if (status == PROA_OK && proa__stream()->device != PROA_CPU) status = proa_synchronize();
+    int64_t took = clock_ns() - began, self = took - inner;
+    inner = outer + took;
+    PROA_TRY(status);
+    proa__profile_event e = {.begin = began - atomic_load_explicit(&epoch, memory_order_relaxed),
+                             .length = took,
+                             .flops = proa__call_flops(call->op, call->args),
+                             .bytes = proa__call_bytes(call->op, call->args)};
+    return record(call->op->name, true, &e, self);
+}
+
+int64_t proa_profile_begin(void) { return atomic_load_explicit(&on, memory_order_relaxed) ? clock_ns() : 0; }
+
+proa_status proa_profile_end(const char *name, int64_t began)
+{
+    PROA_TRY(proa_error());
+    if (!name) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "profile_end: name is NULL; pass a text");
+    if (!began) return PROA_OK;
+    proa__profile_event e = {.begin = began - atomic_load_explicit(&epoch, memory_order_relaxed),
+                             .length = clock_ns() - began};
+    return record(name, false, &e, e.length);
+}
+
+/* ---- start and stop -------------------------------------------------------------------- */
+
+proa_status proa_profile_start(void)
+{
+    PROA_TRY(proa_error());
+    pthread_mutex_lock(&lock);
+    bool was = atomic_load_explicit(&on, memory_order_relaxed);
+    if (!was) {
+        for (int32_t i = 0; i < n_rows; i++)
+            if (!rows[i].is_op) proa__free((void *)(uintptr_t)rows[i].name);
+        n_rows = 0;
+        n_events = lost = length = 0;
+        if (slots) memset(slots, 0xff, n_slots * sizeof *slots);
+        atomic_store_explicit(&epoch, clock_ns(), memory_order_relaxed);
+        atomic_store_explicit(&on, true, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    if (was) return proa_fail(PROA_ERR_BAD_STATE, "profile_start: is recording already; stop it first");
+    proa__observe(observe);
+    return PROA_OK;
+}
+
+proa_status proa_profile_stop(void)
+{
+    proa__observe(NULL);
+    pthread_mutex_lock(&lock);
+    if (atomic_load_explicit(&on, memory_order_relaxed))
+        length = clock_ns() - atomic_load_explicit(&epoch, memory_order_relaxed);
+    atomic_store_explicit(&on, false, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+    return proa_error();
+}
+
+bool proa_profile_is_on(void) { return atomic_load_explicit(&on, memory_order_relaxed); }
+
+double proa_profile_seconds(void)
+{
+    pthread_mutex_lock(&lock);
+    bool now = atomic_load_explicit(&on, memory_order_relaxed);
+    int64_t ns = now ? clock_ns() - atomic_load_explicit(&epoch, memory_order_relaxed) : length;
+    pthread_mutex_unlock(&lock);
+    return (double)ns * 1e-9;
+}
+
+int64_t proa_profile_rows(proa_profile_row *to, int64_t room)
+{
+    pthread_mutex_lock(&lock);
+    int64_t n = n_rows;
+    if (to && room > 0 && n > 0) memcpy(to, rows, (size_t)(room < n ? room : n) * sizeof *to);
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+const proa__profile_event *proa__profile_events(int64_t *count, int64_t *without_room)
+{
+    *count = n_events;
+    *without_room = lost;
+    return events;
+}
+
+/* ---- the roofline ---------------------------------------------------------------------- */
+
+/* The fastest of some calls, in seconds; 0 after an error. */
+static double fastest(proa_tensor *x, proa_tensor *y, bool product)
+{
+    double best = 0;
+    for (int i = 0; i < 6; i++) {
+        PROA_SCOPED;
+        int64_t began = clock_ns();
+        if (!(product ? proa_matmul(x, y) : proa_add(x, y))) return 0;
+        double took = (double)(clock_ns() - began) * 1e-9;
+        if (i == 1 || (i > 1 && took < best)) best = took; /* the first call warms up */
+    }
+    return best;
+}
+
+static double measure(bool product)
+{
+    enum { SIDE = 1024, ELEMENTS = 1 << 23 };
+    PROA_SCOPED;
+    proa_ints shape = product ? PROA_SHAPE(SIDE, SIDE) : PROA_SHAPE(ELEMENTS);
+    proa_tensor *x = proa_full(shape, 1.0, .dtype = PROA_F32), *y = proa_full(shape, 0.5, .dtype = PROA_F32);
+    double seconds = x && y ? fastest(x, y, product) : 0;
+    if (seconds <= 0) return 0;
+    return (product ? 2.0 * SIDE * SIDE * SIDE : 12.0 * ELEMENTS) / seconds * 1e-9;
+}
+
+proa_status proa_profile_roofline(double *gflops, double *gbs)
+{
+    enum { TEAMS = 8 };
+    static struct {
+        int threads;
+        double gflops, gbs;
+    } known[TEAMS];
+    static int n_known;
+    PROA_TRY(proa_error());
+    if (proa_profile_is_on())
+        return proa_fail(PROA_ERR_BAD_STATE, "profile_roofline: the profiler is on; stop it first");
+    pthread_mutex_lock(&lock);
+    int at = 0;
+    while (at < n_known && known[at].threads != proa_threads()) at++;
+    if (at < n_known) {
+        *gflops = known[at].gflops;
+        *gbs = known[at].gbs;
+    }
+    bool found = at < n_known;
+    pthread_mutex_unlock(&lock);
+    if (found) return PROA_OK;
+    *gflops = measure(true);
+    *gbs = measure(false);
+    PROA_TRY(proa_error());
+    pthread_mutex_lock(&lock);
+    at = n_known < TEAMS ? n_known++ : TEAMS - 1;
+    known[at].threads = proa_threads();
+    known[at].gflops = *gflops;
+    known[at].gbs = *gbs;
+    pthread_mutex_unlock(&lock);
+    return PROA_OK;
+}

@@ -1,0 +1,17 @@
+/* What the profiler's recording (ops/profile.c) shows to its report (io/profile_report.c). */
+#ifndef PROA_OPS_PROFILE_H
+#define PROA_OPS_PROFILE_H
+
+#include <proa/profile.h>
+
+/* One call, or one stretch of the user's. Times are nanoseconds since the recording began. */
+typedef struct proa__profile_event {
+    int32_t row, thread; /* row: as proa_profile_rows counts */
+    int64_t begin, length;
+    double flops, bytes;
+} proa__profile_event;
+
+/* The events, while recording is off: the array stays until the next start. *lost: how many found no room. */
+const proa__profile_event *proa__profile_events(int64_t *count, int64_t *lost);
+
+#endif
