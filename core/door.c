@@ -1,5 +1,6 @@
 /* The doors: checks a call's inputs once, then sends it through the open doors, outermost first.
  * May use core only; the folders that own doors install them. */
+#include "core/copy.h"
 #include "core/thread.h"
 
 /* Process-wide: written once per door while the library loads, read-only afterwards. */
@@ -102,6 +103,25 @@ static proa_status check_attr(const proa_op *op, const proa_field *f, const void
     }
 }
 
+/* An expanded tensor that is written to in place gets elements of its own, each in one place: what it was
+ * expanded from stays as it is, as in Paddle, where expanding copies. */
+static proa_status part_repeated(const proa_op *op, const void *args)
+{
+    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
+        proa_tensor *t = f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, args) : NULL;
+        if (!t || !(t->flags & PROA_T_STRIDED)) continue;
+        bool repeats = false;
+        for (int d = 0; d < t->ndim; d++) repeats |= t->strides[d] == 0 && t->shape[d] > 1;
+        if (!repeats) continue;
+        proa_tensor *own = proa__contiguous(t);
+        if (!own) return proa_error();
+        proa__tensor_assign(t, own);
+        proa_release(t->base);
+        t->base = NULL;
+    }
+    return PROA_OK;
+}
+
 /* Inputs present, lists and enums sane; gathers the inputs' flags. */
 static proa_status check_call(proa_call *call)
 {
@@ -126,7 +146,7 @@ static proa_status check_call(proa_call *call)
     for (const proa_field *end = f + op->n_attr; f < end; f++)
         PROA_TRY(check_attr(op, f, proa_field_at(f, call->args), &any));
     call->any = any;
-    return PROA_OK;
+    return any & PROA_T_STRIDED ? part_repeated(op, call->args) : PROA_OK;
 }
 
 static inline proa_status call_from(proa_door door, const proa_op *op, void *args)

@@ -36,6 +36,24 @@ static const proa_tensor *first_tensor(const proa_op *op, const void *args, cons
     return NULL;
 }
 
+/* Ops that infer nothing take inputs of one shape: their kernels walk all of them by the first one's. */
+static proa_status check_equal(const proa_op *op, const void *args, const proa_tensor *first)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        const proa_field *f = &op->fields[i];
+        const proa_tensor *t = f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, args) : NULL;
+        if (!t || t == first || t == proa_none) continue;
+        bool same = t->ndim == first->ndim;
+        for (int d = 0; same && d < t->ndim; d++)
+            same = t->shape[d] == first->shape[d] || t->shape[d] < 0 || first->shape[d] < 0;
+        if (!same)
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
+                                 "must have the shape %s of the first input, got %s",
+                                 proa__shape_text(first->shape, first->ndim), proa__tensor_text(t));
+    }
+    return PROA_OK;
+}
+
 proa_status proa__infer_call(proa_call *call, void *metas)
 {
     const proa_op *op = call->op;
@@ -58,7 +76,8 @@ proa_status proa__infer_call(proa_call *call, void *metas)
         meta->ndim = first->ndim;
         for (int d = 0; d < first->ndim; d++) meta->shape[d] = first->shape[d];
     }
-    return op->infer ? op->infer(call->args, metas) : PROA_OK;
+    if (op->infer) return op->infer(call->args, metas);
+    return first && op->n_in > 1 ? check_equal(op, call->args, first) : PROA_OK;
 }
 
 /* ---- outputs --------------------------------------------------------------------------- */

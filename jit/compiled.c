@@ -18,6 +18,7 @@ typedef struct call_record {
     bool spent;
     uint32_t *versions; /* of what is saved, then of the persistables that backward reads */
     proa_meta *outputs; /* for the zeros of gradients that did not arrive */
+    proa_meta *inputs;  /* what their gradients must be; in the same block */
 } call_record;
 
 static void compiled_release(proa_compiled *c)
@@ -149,6 +150,20 @@ static proa_status check_saved(const call_record *r)
     return PROA_OK;
 }
 
+/* Where two unknown dims meet in capture they are taken as equal. If one is 1 in a run, values are right,
+ * since kernels broadcast, but no sum was captured for the gradient. */
+static proa_status check_shape(const proa_tensor *grad, const proa_meta *want)
+{
+    bool same = grad->ndim == want->ndim;
+    for (int d = 0; same && d < want->ndim; d++) same = grad->shape[d] == want->shape[d];
+    if (same) return PROA_OK;
+    return proa_fail(
+        PROA_ERR_UNSUPPORTED,
+        "backward: the gradient of an input of shape %s came out as %s: a dim that was unknown when "
+        "the function was captured is broadcast in this call; capture it with known dims",
+        proa__shape_text(want->shape, want->ndim), proa__tensor_text(grad));
+}
+
 /* What the backward program is fed: saved values, then gradients of the floating outputs. */
 static proa_status backward_inputs(const call_record *r, proa_tensors grads, proa_tensors *to)
 {
@@ -201,8 +216,11 @@ static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa
         results = proa__executor_run_inside(v->backward, feed, r->spent ? r->block : NULL, into);
     }
     if (proa_error() != PROA_OK) return none;
-    for (int32_t i = 0; i < v->n_wants; i++)
+    for (int32_t i = 0; i < v->n_wants; i++) {
         made.at[i] = v->result[i] < 0 ? PROA_NONE : results.at[v->result[i]];
+        proa_meta want = i < v->n_inputs ? r->inputs[i] : proa_meta_of(v->trained[i - v->n_inputs]);
+        if (made.at[i] != PROA_NONE && check_shape(made.at[i], &want) != PROA_OK) return none;
+    }
     return made;
 }
 
@@ -219,11 +237,13 @@ static proa_tensors run_forward(proa_tensors inputs, void *context)
     if (proa_error() != PROA_OK) return none;
     int32_t n_saved = v->n_saved;
     proa_tensors outs = {all.count - n_saved, all.at};
-    r->outputs = proa__alloc(((size_t)outs.count + 1) * sizeof *r->outputs);
+    r->outputs = proa__alloc((size_t)(outs.count + feed.count + 1) * sizeof *r->outputs);
     r->versions = proa__alloc(((size_t)(n_saved + v->n_read) + 1) * sizeof *r->versions);
     r->saved.at = proa__alloc(((size_t)n_saved + 1) * sizeof *r->saved.at);
     if (!r->outputs || !r->versions || !r->saved.at) return none;
+    r->inputs = r->outputs + outs.count;
     for (int64_t i = 0; i < outs.count; i++) r->outputs[i] = proa_meta_of(outs.at[i]);
+    for (int64_t i = 0; i < feed.count; i++) r->inputs[i] = proa_meta_of(feed.at[i]);
     for (int32_t i = 0; i < n_saved; i++) r->versions[i] = proa__version(all.at[outs.count + i]);
     for (int32_t i = 0; i < v->n_read; i++) r->versions[n_saved + i] = proa__version(v->read[i]);
     for (; r->saved.count < n_saved; r->saved.count++)

@@ -38,6 +38,8 @@ static bool meet(const proa__buffer *a, const proa__buffer *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
+static int64_t aligned(int64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
 /* The smallest gap, among those placed already (by rising offset), that takes b. */
 static int64_t find_gap(proa__buffer *const *placed, int32_t n, const proa__buffer *b)
 {
@@ -49,7 +51,7 @@ static int64_t find_gap(proa__buffer *const *placed, int32_t n, const proa__buff
             best = end;
             best_size = p->offset - end;
         }
-        if (p->offset + p->bytes > end) end = p->offset + p->bytes;
+        if (p->offset + p->bytes > end) end = aligned(p->offset + p->bytes); /* pinned ones end anywhere */
     }
     return best >= 0 ? best : end;
 }
@@ -110,7 +112,7 @@ proa_status proa__pack(proa__buffer **buffers, int32_t n, int64_t *total)
             status = proa_fail(PROA_ERR_OVERFLOW, "plan: a buffer of %lld bytes", (long long)b->bytes);
             break;
         }
-        b->bytes = (b->bytes + ALIGN - 1) / ALIGN * ALIGN;
+        b->bytes = aligned(b->bytes);
         if (by_time) done = expire(placed, done, b->first);
         b->offset = find_gap(placed, done, b);
         if (b->offset > INT64_MAX / 2 - b->bytes)

@@ -417,6 +417,7 @@ static proa_status try_view(planner *p, const proa_meta *meta, bool *viewed)
     const proa_var *base_var = proa__slot_var(*proa_field_tensor(in, p->instr->args));
     *viewed = false;
     if (!v || !base_var || v->persistable || meta->ndim < 0) return PROA_OK;
+    if (base_var->persistable && p->facts->written[base_var->index]) return PROA_OK; /* it keeps its value */
     for (int d = 0; d < meta->ndim; d++)
         if (meta->shape[d] < 0) return PROA_OK; /* place() names it */
     const proa__value *base = value_of(p, base_var);
