@@ -336,3 +336,30 @@ proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook)
     proa__free(r.opened);
     return status;
 }
+
+/* ---- mixed precision ------------------------------------------------------------------- */
+
+static proa_status recast_op(proa_block *block, const proa_instr *instr, void *args, void *context)
+{
+    const bool *marked_only = context;
+    (void)block;
+    bool was = proa_door_set(PROA_DOOR_CONVERT, !*marked_only || instr->marks & 1);
+    proa_status status = proa_call_op(instr->op, args);
+    proa_door_set(PROA_DOOR_CONVERT, was);
+    return status;
+}
+
+proa_status proa_program_recast(proa_program *p, bool marked_only)
+{
+    PROA_TRY(proa_error());
+    if (!p) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_recast: NULL");
+    p->version++;
+    return proa__program_replay(p, &(proa__replay_hook){recast_op, &marked_only});
+}
+
+bool proa_program_mark(proa_program *p, bool mark)
+{
+    bool was = p && p->marks & 1;
+    if (p) p->marks = mark;
+    return was;
+}

@@ -326,6 +326,18 @@ static PyObject *program_set_role(PyObject *self, PyObject *arg)
     return PyLong_FromLong(proa_program_set_role(self_of(self), (int32_t)role));
 }
 
+static PyObject *program_recast(PyObject *self, PyObject *arg)
+{
+    int marked_only = PyObject_IsTrue(arg);
+    return marked_only < 0 ? NULL : py_none_or_raise(proa_program_recast(self_of(self), marked_only));
+}
+
+static PyObject *program_mark(PyObject *self, PyObject *arg)
+{
+    int mark = PyObject_IsTrue(arg);
+    return mark < 0 ? NULL : PyBool_FromLong(proa_program_mark(self_of(self), mark));
+}
+
 static PyObject *program_prune(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -492,6 +504,9 @@ static PyMethodDef program_methods[] = {
     {"set_outputs", program_set_outputs, METH_O, "What run, prune and save go by."},
     {"stop_gradient", program_stop_gradient, METH_VARARGS, "stop_gradient(variable, stop)"},
     {"set_role", program_set_role, METH_O, "What ops are for from now on; returns what they were."},
+    {"recast", program_recast, METH_O,
+     "recast(marked_only): sends every op through the doors again, under the autocast that is on."},
+    {"mark", program_mark, METH_O, "mark(on): whether ops from now on are marked; returns what was."},
     {"prune", program_prune, METH_NOARGS, "Drops ops that no output needs."},
     {"optimise", (PyCFunction)(void (*)(void))program_optimise, METH_VARARGS | METH_KEYWORDS,
      "optimise(passes=None, frozen=False): runs passes on this program, to look at what they make of it."},

@@ -54,6 +54,12 @@ PROA_API proa_program *proa_program_current(void);
 /* What ops appended from now on are for, as Paddle's op_role: 0 forward, 1 backward, 2 optimize,
  * 16 learning-rate schedule. Returns what it was. */
 PROA_API int32_t proa_program_set_role(proa_program *p, int32_t role);
+/* Sends every op through the doors once more: inside PROA_AUTOCAST what it converts is converted, and
+ * variables keep name and identity (static mixed precision, before gradients are added). marked_only: only
+ * ops that were appended under a mark are converted. */
+PROA_API proa_status proa_program_recast(proa_program *p, bool marked_only);
+/* Whether ops appended from now on carry the mark; returns whether they did. */
+PROA_API bool proa_program_mark(proa_program *p, bool mark);
 /* A fed variable (static.data): the next input. New symbolic tensor. */
 PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec);
 /* Says that the rows of an input form sequences (Paddle's LoD): makes one more input a level,

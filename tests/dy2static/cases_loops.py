@@ -620,12 +620,51 @@ def bound_only_in_loop(x, n):
     return y
 
 
-@case((X, I(2)), error="out is a list of 0 before the loop and a list of 1 after a turn of it")
+@case((X, I(2)), (X, I(0)), (X, I(5)))
 def grows_in_loop(x, n):
     out = []
     for i in range(n):
         out.append(x + 1)
     return out
+
+
+@case((X, I(3)), (X, I(1)))
+def stacks_what_grew(x, n):
+    out = [x * 2]
+    i = n * 0
+    while i < n:
+        out.append(out[-1] * 0.5 + x)
+        i = i + 1
+    return paddle.stack(out), paddle.concat(out, 0), len(out)
+
+
+@case((X, I(4)), (X, I(2)))
+def grows_in_a_branch(x, n):
+    out = []
+    for i in range(n):
+        if i % 2 == 0:
+            out.append(x + i)
+    return paddle.stack(out, 1)
+
+
+@case((X, I(3)))
+def reads_what_grew(x, n):
+    seen, total = [], x * 0
+    for i in range(n):
+        seen.append(x * i)
+    for one in seen:
+        total = total + one
+    for i, one in enumerate(seen):
+        total = total + one * i
+    return total, seen[0], len(seen)
+
+
+@case((X, I(2)), error="out is a list of 0 before the loop and a list of 1 after a turn of it")
+def numbers_grow_in_loop(x, n):
+    out = []
+    for i in range(n):
+        out.append("a")
+    return x, out
 
 
 @case((X, I(2)), error="y is a float32 tensor of shape [3] before the loop")

@@ -102,6 +102,11 @@ def _sample(words, variables, path, number):
     return sample
 
 
+def _number(n):
+    import numpy as np
+    return np.int64(n)
+
+
 def _joined(var, lists):
     """The samples' values as what is fed to var."""
     import numpy as np
@@ -191,11 +196,11 @@ class InMemoryDataset(_Dataset):
 
     def get_memory_data_size(self, fleet=None):
         """How many samples were read."""
-        return len(self._memory or ())
+        return _number(len(self._memory or ()))
 
     def get_shuffle_data_size(self, fleet=None):
         """How many samples there are after global_shuffle."""
-        return self._shuffled
+        return _number(self._shuffled)
 
     def _samples(self):
         return self._need("load_into_memory")

@@ -3,6 +3,7 @@ import warnings
 import weakref
 
 from .. import _core
+from ..tensor.array import TensorArray
 from .dy2static.errors import ConversionError, explain
 from .dy2static.runtime import trees
 from .dy2static.runtime.effects import Effects
@@ -59,6 +60,13 @@ class LayerState:
                               "program does not repeat: make it a tensor", stacklevel=2)
 
 
+_LIST = object()  # a leaf that is a list, and comes as one tensor
+
+
+def _items(stacked):
+    return list(_core.unbind(stacked, 0)) if stacked.shape[0] else []
+
+
 class Concrete:
     """The program of a call. training: with its backward."""
 
@@ -87,8 +95,11 @@ class Concrete:
         finally:
             _core.set_recording(was)
             state.restore()
-        self.leaves = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves]
-        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        # a list that grew in a loop is one tensor in the program, and a list again for the caller
+        self.leaves = [None if isinstance(leaf, Tensor) else _LIST if isinstance(leaf, TensorArray) else (leaf,)
+                       for leaf in leaves]
+        tensors = [_core.array_to_tensor(leaf._value, 0, True)[0] if isinstance(leaf, TensorArray) else leaf
+                   for leaf in leaves if isinstance(leaf, (Tensor, TensorArray))]
         self.count = len(tensors)
         self.written = [i for i, one in enumerate(variables) if _core.variable_name(None, one) != names[i]]
         everything = tensors + values + [variables[i] for i in self.written] + effects
@@ -136,7 +147,9 @@ class Concrete:
         if self.structure is trees.LEAF and self.leaves[0] is None:
             return results[0]
         results = iter(results)
-        return trees.build(self.structure, iter([next(results) if leaf is None else leaf[0] for leaf in self.leaves]))
+        return trees.build(self.structure, iter([
+            next(results) if leaf is None else _items(next(results)) if leaf is _LIST else leaf[0]
+            for leaf in self.leaves]))
 
     def _assign(self, values):
         for (layer, name, old), value in zip(self.assigned, values):

@@ -1,5 +1,5 @@
 """paddle.static: programs built call by call, and the executor that runs them."""
-from . import nn
+from . import amp, nn
 from .backward import append_backward, gradients
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
 from .executor import Executor
@@ -16,7 +16,7 @@ from .variable import Variable, create_global_var, create_parameter, data
 from ..framework.param_attr import WeightNormParamAttr
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "Executor", "InputSpec", "ParallelExecutor",
-           "Print", "Program", "Scope", "Variable", "WeightNormParamAttr", "accuracy", "append_backward", "auc",
+           "Print", "Program", "Scope", "Variable", "WeightNormParamAttr", "accuracy", "amp", "append_backward", "auc",
            "cpu_places", "create_global_var", "create_parameter", "cuda_places", "data", "default_main_program",
            "default_startup_program", "deserialize_persistables", "deserialize_program", "device_guard",
            "global_scope", "gradients", "load", "load_from_file", "load_inference_model", "load_program_state",

@@ -4,13 +4,16 @@ from ..variable import create_parameter
 from .common import (batch_norm, bilinear_tensor_product, conv2d, conv2d_transpose, conv3d, conv3d_transpose,
                      embedding, fc, group_norm, instance_norm, layer_norm, prelu, row_conv, spectral_norm)
 from .control_flow import case, cond, switch_case, while_loop
+from .loss import crf_decoding, nce
+from .ranking import data_norm, sparse_embedding
 from .sequence_lod import (sequence_concat, sequence_conv, sequence_enumerate, sequence_expand, sequence_expand_as,
                            sequence_first_step, sequence_last_step, sequence_pad, sequence_pool, sequence_reshape,
                            sequence_reverse, sequence_scatter, sequence_slice, sequence_softmax, sequence_unpad)
+from .vision import deform_conv2d, multi_box_head
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "conv2d_transpose", "conv3d",
-           "conv3d_transpose", "create_parameter", "embedding", "fc", "group_norm", "instance_norm", "layer_norm",
-           "prelu", "py_func", "row_conv", "sequence_concat", "sequence_conv", "sequence_enumerate", "sequence_expand",
+           "conv3d_transpose", "create_parameter", "crf_decoding", "data_norm", "deform_conv2d", "embedding", "fc", "group_norm", "instance_norm", "layer_norm",
+           "multi_box_head", "nce", "prelu", "py_func", "row_conv", "sequence_concat", "sequence_conv", "sequence_enumerate", "sequence_expand",
            "sequence_expand_as", "sequence_first_step", "sequence_last_step", "sequence_pad", "sequence_pool",
            "sequence_reshape", "sequence_reverse", "sequence_scatter", "sequence_slice", "sequence_softmax",
-           "sequence_unpad", "spectral_norm", "switch_case", "while_loop"]
+           "sequence_unpad", "sparse_embedding", "spectral_norm", "switch_case", "while_loop"]

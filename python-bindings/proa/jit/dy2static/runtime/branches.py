@@ -58,6 +58,7 @@ class Branch:
         self.tried = None   # what the blocks left at a first try
         self.wanted = None  # what cond returns: [(key, leaf, dtype or None)]
         self.needed = None  # what it must return: (key, leaf) -> dtype
+        self.arrays = set()  # of these, tensor arrays that have items one way alone
 
     def run(self):
         while True:
@@ -129,7 +130,7 @@ class Branch:
     def _covered(self, first):
         """Did the first block return all that is needed, as it is needed?"""
         given = {(key, i) for key, i, _ in self.wanted}
-        return all(place in given and _dtype_of(first.trees[place[0]][1][place[1]]) == dtype
+        return not self.arrays and all(place in given and _dtype_of(first.trees[place[0]][1][place[1]]) == dtype
                    for place, dtype in self.needed.items())
 
     def _output(self, left, other, key, i, dtype):
@@ -145,6 +146,8 @@ class Branch:
         leaf = left.overwritten.get(id(leaf), leaf)
         if leaf.dtype != dtype:
             return _core.cast(leaf, dtype)
+        if _is_empty(leaf) and isinstance(given, Tensor) and len(given.shape) > 1:
+            return _core.array_create(dtype, [max(n, 0) for n in given.shape[1:]])
         return leaf if symbolic(leaf) else _core.assign(leaf)
 
     # comparing
@@ -189,6 +192,8 @@ class Branch:
             path = trees.paths(structure)[i]
             raise self._differ(key, path, _describe(one), _describe(other))
         self.needed[key, i] = dtype
+        if _is_empty(one) != _is_empty(other):
+            self.arrays.add((key, i))
         return _FROM_RUN
 
     def _untouched(self, key, i, leaf):
@@ -285,7 +290,8 @@ def _common(one, other):
     if not _is_value(one) or not _is_value(other):
         return None
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one.dtype if one.dtype == other.dtype and len(one.shape) == len(other.shape) else None
+        alike = len(one.shape) == len(other.shape) or _is_empty(one) or _is_empty(other)
+        return one.dtype if one.dtype == other.dtype and alike else None
     if isinstance(one, Tensor) or isinstance(other, Tensor):
         known, plain = (one, other) if isinstance(one, Tensor) else (other, one)
         fits = not known.shape and isinstance(plain, bool) == (known.dtype == _core.bool) and not (
@@ -295,6 +301,11 @@ def _common(one, other):
     if bool in kinds:
         return _core.bool if len(kinds) == 1 else None
     return _core.get_default_dtype() if float in kinds else _core.int64
+
+
+def _is_empty(value):
+    """An array that nothing was written to: its items may have any shape."""
+    return isinstance(value, Tensor) and list(value.shape) == [0]
 
 
 def _describe(value):

@@ -7,6 +7,7 @@ import sysconfig
 import types
 
 from .... import _core
+from ....tensor.array import TensorArray, tensor_array_to_tensor
 from . import effects, sequences
 from .changes import before_change
 from .values import NUMBERS, Tensor, symbolic, tensor, truth
@@ -32,6 +33,8 @@ def len_(value):
     """len(value)"""
     if isinstance(value, sequences.Sequence):
         return value.length()
+    if isinstance(value, TensorArray):
+        return sequences.Items(value).length()
     if symbolic(value):
         if not value.shape:
             raise TypeError("len() of a 0-D tensor")
@@ -151,6 +154,23 @@ _TWINS = {len: len_, int: int_, float: float_, bool: bool_, range: sequences.ran
           min: _reduce("min", "minimum")}
 
 
+def concat_(x, axis=0, name=None):
+    """paddle.concat, of a list that grew in a loop too"""
+    if isinstance(x, TensorArray):
+        return tensor_array_to_tensor(x, axis)[0]
+    return _concat(x, axis, name)
+
+
+def stack_(x, axis=0, name=None):
+    """paddle.stack, of a list that grew in a loop too"""
+    if isinstance(x, TensorArray):
+        return tensor_array_to_tensor(x, axis, use_stack=True)[0]
+    return _stack(x, axis, name)
+
+
+_concat, _stack = _core.api("paddle")["concat"], _core.api("paddle")["stack"]
+_OF_LISTS = {"concat": concat_, "stack": stack_}
+
 # ---- what is converted --------------------------------------------------------------------
 
 
@@ -210,6 +230,8 @@ def call(function):
         if isinstance(owner, Tensor) and _overwrites(function.__name__):
             return _overwriting(function)
         return function
+    if kind is type(_concat) and function in (_concat, _stack):
+        return _OF_LISTS[function.__name__]
     if isinstance(function, functools.partial):
         return functools.partial(call(function.func), *function.args, **function.keywords)
     if isinstance(function, _core.LayerBase):

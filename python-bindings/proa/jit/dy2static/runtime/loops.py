@@ -1,13 +1,14 @@
 """while and for. A symbolic condition makes one while op whose variables are the tensors (and numbers, which become
 tensors) that the body binds; loops over what Python can iterate are unrolled."""
 from .... import _core
+from ....tensor.array import TensorArray, create_array
 from ..errors import refuse
 from ..names import OWN
 from . import trees
 from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_value
 from .changes import Changes, replace
 from .logic import not_, refuse_raise
-from .sequences import MOST, Range, Sequence, as_sequence
+from .sequences import MOST, Items, Range, Sequence, as_sequence
 from .state import UNDEFINED, State, refill
 from .values import Tensor, number, symbolic, tensor, truth, user_place
 
@@ -36,6 +37,8 @@ def for_(iterable, body, names=(), live=(), stop=None):
     """for item in iterable: body(item), until stop() is true."""
     if symbolic(iterable):
         iterable = as_sequence(iterable)
+    elif isinstance(iterable, TensorArray):
+        iterable = Items(iterable)
     if isinstance(iterable, Sequence):
         _for_sequence(iterable, body, names, live, stop)
         return
@@ -129,10 +132,13 @@ class Loop:
         self.extra = []    # keys beyond names
         self.dtypes = {}   # (key, leaf) -> dtype of a number that turned out to need another
         self.start = {}    # key -> tree, for what is unbound before the loop
+        self.growing = []  # lists that the body makes longer: (names, items, dtype)
 
     def run(self):
         first = self.index and self.index[0]
         while True:
+            while self.growing:
+                self._as_arrays(*self.growing.pop())
             try:
                 results = _core.while_loop(self._test, self._body, self._begin())
                 break
@@ -146,6 +152,12 @@ class Loop:
         for name in self.names:
             if ("name", name) not in self.trees and self.state.before[name] is UNDEFINED:
                 self.state.slot(name).set(UNDEFINED)
+
+    def _as_arrays(self, names, items, dtype):
+        """A list that the loop makes longer becomes a tensor array: for the names, as if it had been one before."""
+        array = create_array(dtype, items)
+        for name in names:
+            self.state.rebind(name, array)
 
     # variables
 
@@ -289,7 +301,8 @@ class Loop:
                     raise self._changes(key, i, before[1][i], leaf)
                 self.dtypes[key, i] = leaf.dtype
                 return None
-            if len(leaf.shape) != len(getattr(before[1][i], "shape", ())):
+            rank = getattr(before[1][i], "shape", ())
+            if len(leaf.shape) != len(rank) and list(rank) != [0]:  # an array without items takes any shape
                 raise self._changes(key, i, before[1][i], leaf)
             return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
         dtype = _dtype_of(leaf)
@@ -307,11 +320,23 @@ class Loop:
         if after is None:
             raise refuse(f"{key[1]} is deleted in a loop whose number of turns is known only in the run", self.place)
         if before[0] != after[0]:
-            raise self._refuse_structure(key, before, after)
+            self._grow(key, before, after)
         for i, (one, other) in enumerate(zip(before[1], after[1])):
             if _is_value(one) != _is_value(other) or not _is_value(one) and one is not other and not (
                     type(one) is type(other) and _equal(one, other)):
                 raise self._changes(key, i, one, other)
+
+    def _grow(self, key, before, after):
+        """A list of tensors that only became longer is to be a tensor array; all else is refused."""
+        contents = self.state.containers.get(key[1]) if key[0] == "contents" else None
+        plain = contents and type(contents[0]) is list and len(after[0][1]) > len(before[0][1]) and \
+            all(part is trees.LEAF for part in after[0][1]) and all(isinstance(one, Tensor) for one in after[1])
+        names = [name for name, value in self.state.before.items() if contents and value is contents[0]]
+        if not plain or not names or len({one.dtype for one in after[1]}) > 1:
+            raise self._refuse_structure(key, before, after)
+        self.extra.remove(key)
+        self.growing.append((names, list(contents[1]), after[1][0].dtype))
+        raise _Again
 
     # messages
 

@@ -1,5 +1,6 @@
 """Sequences whose length only the run knows: the rows of a tensor, range over tensors, enumerate and zip of those."""
 from .... import _core
+from ....tensor.array import TensorArray, array_length, array_read
 from ..errors import refuse
 from .values import Tensor, number, symbolic, tensor, user_place
 
@@ -33,6 +34,21 @@ class Rows(Sequence):
 
     def at(self, i):
         return _core.squeeze(_core.gather(self.source, _core.reshape(i, [1]), 0), [0])
+
+
+class Items(Sequence):
+    """A tensor array's items."""
+
+    what = "a list that grew in a loop"
+
+    def __init__(self, source):
+        self.source = source
+
+    def length(self):
+        return _core.reshape(array_length(self.source), [])
+
+    def at(self, i):
+        return array_read(self.source, i)
 
 
 def _whole(value, name):
@@ -125,6 +141,8 @@ def as_sequence(value):
 
 
 def _open(value):
+    if isinstance(value, TensorArray):
+        return Items(value)
     return as_sequence(value) if symbolic(value) else value
 
 

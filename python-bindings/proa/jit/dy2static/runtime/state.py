@@ -101,6 +101,13 @@ class State:
         yield from self.slots.items()
         yield from self.others.items()
 
+    def rebind(self, name, value):
+        """As if name had been value before the block."""
+        self.containers.pop(id(self.before[name]), None)
+        self.before[name] = value
+        self.slot(name).set(value)
+        self._follow(value, 0)
+
     def slot(self, name):
         return self.slots.get(name) or self.others[name]
 

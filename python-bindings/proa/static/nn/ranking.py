@@ -1,0 +1,46 @@
+"""What models that rank use: features normalised by statistics of the whole training, and tables of many rows."""
+from ... import _core
+from ...framework import unique_name
+from ...framework.param_attr import ParamAttr
+from ...framework.parameter import make_parameter
+from ...nn import functional as F
+from ...nn.initializer import Constant
+
+__all__ = ["data_norm", "sparse_embedding"]
+
+
+def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW", in_place=False, name=None,
+              moving_mean_name=None, moving_variance_name=None, do_model_average_for_mean_and_var=True, slot_dim=-1,
+              sync_stats=False, summary_decay_rate=0.9999999, enable_scale_and_shift=False):
+    """Normalises each feature by three parameters, which gather how many rows there were (batch_size, 1e4 at first), their
+    sum (0) and their sum of squares (1e4): param_attr may be a dict of these first values. Their gradients are what a batch
+    adds to them."""
+    owner = "dn" if name is None else name
+    if len(input.shape) != 2 or slot_dim > 0:
+        raise ValueError(f"data_norm: input must be [N, features] and slot_dim -1, got shape {input.shape} and {slot_dim}")
+    first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
+    if isinstance(param_attr, dict):
+        first |= {key: value for key, value in param_attr.items() if key in first}
+
+    def made(key, suffix):
+        return make_parameter(owner, ParamAttr(name=f"{owner}.{suffix}", initializer=Constant(float(first[key]))),
+                              [input.shape[1]], input.dtype)
+    size, total, squares = made("batch_size", "batch_size"), made("batch_sum", "batch_sum"), \
+        made("batch_square", "batch_square_sum")
+    out, _, _ = _core.data_norm(input, size, total, squares, epsilon)
+    if enable_scale_and_shift:
+        out = _core.add(_core.multiply(out, made("scale_w", "scale_w")), made("bias", "bias"))
+    return out if act is None else getattr(F, act)(out)
+
+
+def sparse_embedding(input, size, padding_idx=None, is_test=False, entry=None, table_class="MemorySparseTable",
+                     param_attr=None, dtype="float32", slot=None):
+    """Rows of a table at the indices in input, [..., 1]. In Paddle the table lies on parameter servers and grows; there are none
+    here: it is a parameter of this process of `size` [rows, width], and rows are there from the start, so that entry and
+    table_class change nothing."""
+    if table_class not in ("CommonSparseTable", "SSDSparseTable", "MemorySparseTable"):
+        raise ValueError("table_class must be in [CommonSparseTable, SSDSparseTable, MemorySparseTable]")
+    if not input.shape or input.shape[-1] != 1:
+        raise ValueError(f"sparse_embedding: the last dim of input must be 1, got shape {input.shape}")
+    weight = make_parameter(unique_name.generate("sparse_embedding"), param_attr, size, dtype)
+    return F.embedding(_core.squeeze(input, [-1]), weight, padding_idx)
