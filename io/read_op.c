@@ -381,7 +381,7 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
     if (!result || proa__absent(result) || !proa_is_symbolic(result)) return PROA_OK;
     for (int i = 0; i < form->wire->n_slots; i++) {
         const proa_wire_slot *s = &form->wire->slots[i];
-        if (!proa__is_lod_slot(s->slot)) continue;
+        if (!proa__is_lod_slot(s->slot) || op->fields[s->field].kind != PROA_FIELD_TENSOR) continue;
         takes |= strcmp(s->slot, "X@LOD") == 0;
         if (!base_slot(r->desc->outputs, r->desc->n_outputs, s->slot)) continue;
         proa_tensor *offsets = *proa_field_tensor(&op->fields[s->field], args);

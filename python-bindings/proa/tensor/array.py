@@ -32,6 +32,8 @@ class Outer:
 class TensorArray:
     """A tensor array of a program. Like a list, it is changed in place."""
 
+    __slots__ = "_depth", "__dict__", "__weakref__"  # what blocks change stands in __dict__: _value
+
     def __init__(self, value):
         self._value, self._depth = value, len(Outer._open)
 
@@ -66,7 +68,7 @@ class TensorArray:
     def __getitem__(self, i):
         if isinstance(i, slice):
             raise TypeError("a tensor array cannot be sliced: stack it first")
-        return array_read(self, _core.add(array_length(self), i) if isinstance(i, int) and i < 0 else i)
+        return array_read(self, array_length(self) + i if isinstance(i, int) and i < 0 else i)
 
     def __setitem__(self, i, x):
         array_write(x, i, self)

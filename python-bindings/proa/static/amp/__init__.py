@@ -101,13 +101,14 @@ class _Decorated:
     def _unscaled(self, pairs):
         rules, scale = self._scaling, self._scale
         with mode.opened(program_of(pairs[0][0])._core, 2):
-            grads, found = _core.check_finite_and_unscale([g for _, g in pairs], scale)
+            grads = [g for _, g in pairs]  # written in place
+            found = _core.check_finite_and_unscale(grads, scale)
+            found = found[0] if isinstance(found, (list, tuple)) else found
             if rules["use_dynamic_loss_scaling"]:
                 good, bad = (make_persistable(unique_name.generate(n), [1], _core.int32, 0) for n in
                              ("good_steps", "bad_steps"))
-                grads = _core.update_loss_scaling(grads, found, scale, good, bad, None, rules["incr_every_n_steps"],
-                                                  rules["decr_every_n_nan_or_inf"], rules["incr_ratio"],
-                                                  rules["decr_ratio"])[0]
+                _core.update_loss_scaling(grads, found, scale, good, bad, None, rules["incr_every_n_steps"],
+                                          rules["decr_every_n_nan_or_inf"], rules["incr_ratio"], rules["decr_ratio"])
         return [(p, g) for (p, _), g in zip(pairs, grads)]
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):

@@ -6,7 +6,7 @@ from ..names import OWN
 from . import trees
 from .changes import Changes, replace
 from .logic import refuse_raise
-from .state import UNDEFINED, State, refill
+from .state import UNDEFINED, Grows, State, loops, refill
 from .values import NUMBERS, Tensor, dtype_of_number, number, symbolic, truth, user_place
 
 _FLAGS = tuple(f"{OWN}_{what}_" for what in ("stop", "skip", "done"))
@@ -167,10 +167,21 @@ class Branch:
                     if not all(missing):
                         half_bound[key[1]] = self.place
             elif mine[0] != theirs[0]:
+                self._grow(key, mine, theirs)
                 raise self._differ(key, "", _describe_tree(mine), _describe_tree(theirs))
             else:
                 self.joined[key] = mine[0], [self._leaf(key, mine[0], i, one, other)
                                              for i, (one, other) in enumerate(zip(mine[1], theirs[1]))]
+
+    def _grow(self, key, one, other):
+        """Hands a list of tensors that is longer one way to the loop that it was there before."""
+        if key[0] != "contents" or type(self.state.containers[key[1]][0]) is not list:
+            return
+        container, leaves = self.state.containers[key[1]][0], [*one[1], *other[1]]
+        flat = all(part is trees.LEAF for tree in (one, other) for part in tree[0][1])
+        if flat and leaves and all(isinstance(leaf, Tensor) for leaf in leaves) and \
+                any(loop.holds(container) for loop in loops):
+            raise Grows(container, leaves[0].dtype)
 
     def _fill(self, key, tree):
         """A value that one block leaves and the other does not, and that is read only if it was left."""

@@ -9,7 +9,7 @@ from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_
 from .changes import Changes, replace
 from .logic import not_, refuse_raise
 from .sequences import MOST, Items, Range, Sequence, as_sequence
-from .state import UNDEFINED, State, refill
+from .state import UNDEFINED, Grows, State, loops, refill
 from .values import Tensor, number, symbolic, tensor, truth, user_place
 
 _RETURNED = f"{OWN}_value"
@@ -139,12 +139,18 @@ class Loop:
         while True:
             while self.growing:
                 self._as_arrays(*self.growing.pop())
+            loops.append(self)
             try:
                 results = _core.while_loop(self._test, self._body, self._begin())
                 break
             except _Again:
                 pass
+            except Grows as grows:
+                if not self.holds(grows.container):
+                    raise
+                self._note_growth(grows.container, grows.dtype)
             finally:
+                loops.pop()
                 self.state.restore()
                 if self.index:
                     self.index[0] = first
@@ -152,6 +158,17 @@ class Loop:
         for name in self.names:
             if ("name", name) not in self.trees and self.state.before[name] is UNDEFINED:
                 self.state.slot(name).set(UNDEFINED)
+
+    def holds(self, container):
+        """Whether a variable was this list before the loop."""
+        return any(value is container for value in self.state.before.values())
+
+    def _note_growth(self, container, dtype):
+        names = [name for name, value in self.state.before.items() if value is container]
+        key = "contents", id(container)
+        if key in self.extra:
+            self.extra.remove(key)
+        self.growing.append((names, list(self.state.containers[id(container)][1]), dtype))
 
     def _as_arrays(self, names, items, dtype):
         """A list that the loop makes longer becomes a tensor array: for the names, as if it had been one before."""
@@ -331,11 +348,9 @@ class Loop:
         contents = self.state.containers.get(key[1]) if key[0] == "contents" else None
         plain = contents and type(contents[0]) is list and len(after[0][1]) > len(before[0][1]) and \
             all(part is trees.LEAF for part in after[0][1]) and all(isinstance(one, Tensor) for one in after[1])
-        names = [name for name, value in self.state.before.items() if contents and value is contents[0]]
-        if not plain or not names or len({one.dtype for one in after[1]}) > 1:
+        if not plain or not self.holds(contents[0]) or len({one.dtype for one in after[1]}) > 1:
             raise self._refuse_structure(key, before, after)
-        self.extra.remove(key)
-        self.growing.append((names, list(contents[1]), after[1][0].dtype))
+        self._note_growth(contents[0], after[1][0].dtype)
         raise _Again
 
     # messages

@@ -80,6 +80,17 @@ class _Cell:
             self.cell.cell_contents = value
 
 
+loops = []  # those that are being built, innermost last
+
+
+class Grows(Exception):
+    """A branch makes a list longer that was there before a loop round it: the loop makes it a tensor array."""
+
+    def __init__(self, container, dtype):
+        super().__init__("a list grows in a branch")
+        self.container, self.dtype = container, dtype
+
+
 class State:
     """functions: the blocks; names: what they bind."""
 
