@@ -103,8 +103,11 @@ static int *format_of(const proa_instr *instr)
 
 static bool is_fast(const proa_op *op)
 {
-    const char *family = strrchr(op->kernels[0]->name, '_');
-    return family && strcmp(family, "_onednn") == 0 && proa__backend_allowed(op->kernels[0]);
+    for (const proa_kernel *const *k = op->kernels; *k; k++) {
+        const char *family = strrchr((*k)->name, '_');
+        if (family && strcmp(family, "_onednn") == 0) return proa__backend_allowed(*k);
+    }
+    return false;
 }
 
 static bool is_conv(const laying *l, const proa_instr *instr)

@@ -1,0 +1,35 @@
+/* Linear layers whose weight never changes: see ops/packed.h. May use core and helpers of ops/. */
+#include "ops/packed.h"
+
+#include "ops/matmul/product.h"
+
+static proa_status linear_fused_prepare(const void *args, void **state)
+{
+    const proa_linear_fused_args *a = args;
+    const proa__tail tail = PROA__TAIL(a);
+    const proa_tensor *x = a->x, *w = a->weight;
+    if (!a->constant_weight || x->dtype != PROA_F32 || !proa__tail_is_plain(&tail, a->out))
+        return PROA_DECLINED;
+    if (x->ndim != a->out->ndim || x->ndim < 1 || w->ndim != 2 || w->numel == 0) return PROA_DECLINED;
+    for (int i = 0; i < x->ndim - 1; i++)
+        if (x->shape[i] != a->out->shape[i]) return PROA_DECLINED;
+    const proa_tensor *const read[] = {x, w, a->bias, a->residual};
+    for (int i = 0; i < 4; i++)
+        if (!proa__absent(read[i]) && (read[i]->flags & PROA_T_STRIDED)) return PROA_DECLINED;
+    if (!proa__absent(a->bias) && a->bias->numel != w->shape[1]) return PROA_DECLINED;
+    return packed_prepare(state);
+}
+
+PROA_KERNEL_PREPARED(linear_fused_packed_cpu, linear_fused, linear_fused_prepare, packed_release)
+{
+    int64_t k = a->weight->shape[0], n = a->weight->shape[1];
+    packed_product w = {.a = {.at = (const float *)(void *)a->x->data, .ld = k},
+                        .b = packed_operand(run->state, a->weight, (gemm_strides){n, 1}, k, n),
+                        .c = (float *)(void *)a->out->data,
+                        .m = a->out->numel / n,
+                        .n = n,
+                        .k = k,
+                        .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
+                        .tail = PROA__TAIL(a)};
+    return w.b ? packed_run(&w) : proa_error();
+}

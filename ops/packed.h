@@ -1,0 +1,359 @@
+/* Products with a right operand that never changes: it is packed once, into panels that are read as one
+ * stream, each while the one before it is worked on. float32, for kernel files (compiled once per CPU
+ * level). May use core and helpers of ops/; everything is static. */
+#ifndef PROA_OPS_PACKED_H
+#define PROA_OPS_PACKED_H
+
+#include "ops/fused_tail.h"
+#include "ops/gemm.h"
+#include "ops/vmath.h"
+
+/* Rows of the register tile: rows × 2 vectors + 3 fit the register file; LANES floats a vector. */
+#if defined(__AVX512F__)
+#define PACKED_MR 14
+#elif defined(__aarch64__)
+#define PACKED_MR 12
+#else
+#define PACKED_MR 6
+#endif
+#define PACKED_LANES (GEMM_VECTOR / 4)
+#define PACKED_NR (2 * PACKED_LANES)
+/* Depth of a block of the product, and bytes of a block of the left operand: half of a second-level cache. */
+enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10 };
+
+typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+
+/* where the mask is set a, else b */
+static inline __attribute__((always_inline)) packed_vector packed_pick(packed_mask m, packed_vector a,
+                                                                       packed_vector b)
+{
+    return (packed_vector)((m & (packed_mask)a) | (~m & (packed_mask)b));
+}
+
+/* What a register tile starts from, and what is done to it in the end. */
+typedef struct packed_ends {
+    const float *bias; /* one number a column; NULL: none */
+    const float *add;  /* a matrix; NULL: none */
+    int64_t add_ld;
+    bool clamps; /* to [low, high] */
+    float low, high;
+} packed_ends;
+
+/* c[mr × nv vectors] = ends(a[mr × k] · panel). Meanwhile what stands at `ahead` is fetched, `ahead_step`
+ * floats a row of the panel. */
+static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, int64_t k,
+                                                              const float *a, int64_t lda, const float *b,
+                                                              float *c, int64_t ldc, const packed_ends *e,
+                                                              const float *ahead, int64_t ahead_step)
+{
+    packed_vector sum[PACKED_MR][2], zero = {0};
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) {
+            packed_vector start = zero;
+            if (e->bias) start = *(const packed_vector *)(e->bias + v * PACKED_LANES);
+            if (e->add) start += *(const packed_vector *)(e->add + i * e->add_ld + v * PACKED_LANES);
+            sum[i][v] = start;
+        }
+    for (int64_t p = 0; p < k; p++) {
+        packed_vector column[2];
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += ahead_step;
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) column[v] = *(const packed_vector *)(b + v * PACKED_LANES);
+#pragma GCC unroll 16
+        for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < nv; v++) sum[i][v] += a[i * lda + p] * column[v];
+        b += PACKED_NR;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) {
+            packed_vector end = sum[i][v];
+            if (e->clamps) {
+                packed_vector low = zero + e->low, high = zero + e->high;
+                end = packed_pick(end < low, low, end); /* a NaN stays */
+                end = packed_pick(end > high, high, end);
+            }
+            *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = end;
+        }
+}
+
+typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c, int64_t ldc,
+                               const packed_ends *e, const float *ahead, int64_t ahead_step);
+
+#define PACKED_TILE(mr, nv)                                                                               \
+    static void packed_tile_##mr##_##nv(int64_t k, const float *a, int64_t lda, const float *b, float *c, \
+                                        int64_t ldc, const packed_ends *e, const float *ahead,            \
+                                        int64_t ahead_step)                                               \
+    {                                                                                                     \
+        packed_tile(mr, nv, k, a, lda, b, c, ldc, e, ahead, ahead_step);                                  \
+    }
+#define PACKED_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) PACKED_TILES_12(X) PACKED_TILES_14(X)
+#if PACKED_MR >= 12
+#define PACKED_TILES_12(X) X(7) X(8) X(9) X(10) X(11) X(12)
+#else
+#define PACKED_TILES_12(X)
+#endif
+#if PACKED_MR >= 14
+#define PACKED_TILES_14(X) X(13) X(14)
+#else
+#define PACKED_TILES_14(X)
+#endif
+#define PACKED_BOTH(mr) PACKED_TILE(mr, 1) PACKED_TILE(mr, 2)
+PACKED_TILES(PACKED_BOTH)
+#define PACKED_ENTRY(mr) {packed_tile_##mr##_1, packed_tile_##mr##_2},
+static const packed_tile_fn packed_tiles[PACKED_MR][2] = {PACKED_TILES(PACKED_ENTRY)};
+
+/* ---- the right operand -------------------------------------------------------------------- */
+
+/* The k × n operand as a block of PACKED_KC rows after the other, in each a panel of PACKED_NR columns after
+ * the other, filled up with zeros. */
+static inline int64_t packed_panels(int64_t n) { return (n + PACKED_NR - 1) / PACKED_NR; }
+static inline int64_t packed_floats(int64_t k, int64_t n) { return k * packed_panels(n) * PACKED_NR; }
+
+static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t k, int64_t n, int64_t panel,
+                                     float *to)
+{
+    int64_t j0 = panel * PACKED_NR, columns = gemm_min(PACKED_NR, n - j0), panels = packed_panels(n);
+    for (int64_t p0 = 0; p0 < k; p0 += PACKED_KC) {
+        int64_t kc = gemm_min(PACKED_KC, k - p0);
+        float *at = to + p0 * panels * PACKED_NR + panel * kc * PACKED_NR;
+        if (columns < PACKED_NR) memset(at, 0, (size_t)(kc * PACKED_NR) * sizeof *at);
+        const float *block = from + p0 * s.rs + j0 * s.cs;
+        if (s.cs == 1)
+            for (int64_t p = 0; p < kc; p++)
+                memcpy(at + p * PACKED_NR, block + p * s.rs, (size_t)columns * sizeof *at);
+        else
+            for (int64_t j = 0; j < columns; j++)
+                for (int64_t p = 0; p < kc; p++) at[p * PACKED_NR + j] = block[p * s.rs + j * s.cs];
+    }
+}
+
+/* ---- the product ---------------------------------------------------------------------------- */
+
+/* Rows of the left operand: row i stands at i·ld; where width is not 0, at pixel i % width of line
+ * i / width, of which an image has `lines`. */
+typedef struct packed_rows {
+    const float *at;
+    int64_t ld, width, lines, line_step, image_step;
+} packed_rows;
+
+typedef struct packed_product {
+    packed_rows a;
+    const float *b; /* packed */
+    float *c;       /* row-major, n columns */
+    int64_t m, n, k;
+    const float *bias;
+    proa__tail tail; /* its residual lies as c does */
+    /* how it is cut */
+    int64_t slots, height;
+    bool by_rows, copies;
+    float *work;
+    int64_t work_each;
+} packed_product;
+
+static inline bool packed_clamps(const proa__tail *t)
+{
+    return t->activation == PROA_FUSED_ACTIVATION_RELU || t->activation == PROA_FUSED_ACTIVATION_RELU6;
+}
+
+static inline void packed_activate(float *x, int64_t n, const proa__tail *t)
+{
+    float alpha = (float)t->alpha, beta = (float)t->beta;
+#define PACKED_EACH(value)            \
+    for (int64_t j = 0; j < n; j++) { \
+        float v = x[j];               \
+        x[j] = value;                 \
+    }                                 \
+    break
+    switch (t->activation) {
+    case PROA_FUSED_ACTIVATION_LEAKY_RELU: PACKED_EACH(v < 0 ? v * alpha : v);
+    case PROA_FUSED_ACTIVATION_ELU: PACKED_EACH(v < 0 ? alpha * m_expm1_F32(v) : v);
+    case PROA_FUSED_ACTIVATION_SIGMOID: PACKED_EACH(vsigmoid_float(v));
+    case PROA_FUSED_ACTIVATION_TANH: PACKED_EACH(vtanh_float(v));
+    case PROA_FUSED_ACTIVATION_GELU: PACKED_EACH(0.5f * v * (1.0f + m_erf_F32(v * 0.70710678118654752440f)));
+    case PROA_FUSED_ACTIVATION_GELU_TANH:
+        PACKED_EACH(0.5f * v * (1.0f + vtanh_float(0.79788456080286535588f * (v + 0.044715f * v * v * v))));
+    case PROA_FUSED_ACTIVATION_SILU: PACKED_EACH(v * vsigmoid_float(v));
+    case PROA_FUSED_ACTIVATION_HARDSWISH:
+        PACKED_EACH(v * ((v + 3.0f < 0 ? 0 : v + 3.0f > 6.0f ? 6.0f : v + 3.0f) / 6.0f));
+    case PROA_FUSED_ACTIVATION_HARDSIGMOID:
+        PACKED_EACH(v * alpha + beta < 0 ? 0 : v * alpha + beta > 1.0f ? 1.0f : v * alpha + beta);
+    default: break;
+    }
+#undef PACKED_EACH
+}
+
+/* One register tile: `rows` rows from `row` on, panel j, over the block of the depth that starts at p0. */
+static inline void packed_put(const packed_product *w, int64_t row, int64_t rows, int64_t j, int64_t p0,
+                              int64_t kc, const float *a, int64_t lda, const float *panel, const float *ahead,
+                              int64_t step)
+{
+    int64_t columns = gemm_min(PACKED_NR, w->n - j * PACKED_NR), at = row * w->n + j * PACKED_NR;
+    int nv = columns > PACKED_LANES ? 2 : 1;
+    bool first = p0 == 0, last = p0 + kc == w->k, whole = columns == nv * PACKED_LANES;
+    float *c = w->c + at, edge[PACKED_MR * PACKED_NR];
+    const float *add = !first                           ? c
+                       : proa__absent(w->tail.residual) ? NULL
+                                                        : (const float *)(void *)w->tail.residual->data + at;
+    const float *bias = first && w->bias ? w->bias + j * PACKED_NR : NULL;
+    packed_ends e = {bias, add,
+                     w->n, last && packed_clamps(&w->tail),
+                     0,    w->tail.activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY};
+    if (!whole) {
+        memset(edge, 0, sizeof edge);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t q = 0; q < columns; q++)
+                edge[i * PACKED_NR + q] = (bias ? bias[q] : 0) + (add ? add[i * w->n + q] : 0);
+        e.bias = NULL, e.add = edge, e.add_ld = PACKED_NR;
+    }
+    packed_tiles[rows - 1][nv - 1](kc, a, lda, panel, whole ? c : edge, whole ? w->n : PACKED_NR, &e, ahead,
+                                   step);
+    for (int64_t i = 0; i < rows; i++) {
+        float *to = c + i * w->n;
+        if (!whole) memcpy(to, edge + i * PACKED_NR, (size_t)columns * sizeof *to);
+        if (last && !packed_clamps(&w->tail)) packed_activate(to, columns, &w->tail);
+    }
+}
+
+static inline const float *packed_row(const packed_rows *r, int64_t i)
+{
+    if (r->width == 0) return r->at + i * r->ld;
+    int64_t line = i / r->width;
+    return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
+}
+
+/* Rows [m0, m1) of panels [j0, j1). */
+static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
+                               float *copy)
+{
+    int64_t panels = packed_panels(w->n);
+    for (int64_t r0 = m0; r0 < m1; r0 += w->height) {
+        int64_t h = gemm_min(w->height, m1 - r0), tiles = (h + PACKED_MR - 1) / PACKED_MR;
+        int64_t step = (PACKED_NR + tiles - 1) / tiles;
+        for (int64_t p0 = 0; p0 < w->k; p0 += PACKED_KC) {
+            int64_t kc = gemm_min(PACKED_KC, w->k - p0), lda = w->copies ? kc + PACKED_LANES : w->a.ld;
+            const float *a = w->copies ? copy : w->a.at + r0 * lda + p0;
+            const float *panel = w->b + p0 * panels * PACKED_NR + j0 * kc * PACKED_NR;
+            for (int64_t i = 0; w->copies && i < h; i++)
+                memcpy(copy + i * lda, packed_row(&w->a, r0 + i) + p0, (size_t)kc * sizeof *copy);
+            for (int64_t j = j0; j < j1; j++, panel += kc * PACKED_NR)
+                for (int64_t t = 0; t < tiles; t++) {
+                    int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
+                    packed_put(w, r0 + i, rows, j, p0, kc, a + i * lda, lda, panel,
+                               panel + kc * (PACKED_NR + t * step), step);
+                }
+        }
+    }
+}
+
+static inline void packed_slots(int64_t begin, int64_t end, void *context)
+{
+    const packed_product *w = context;
+    int64_t panels = packed_panels(w->n);
+    for (int64_t s = begin; s < end; s++) {
+        float *copy = w->work + s * w->work_each;
+        if (w->by_rows) packed_part(w, s * w->m / w->slots, (s + 1) * w->m / w->slots, 0, panels, copy);
+        else packed_part(w, 0, w->m, s * panels / w->slots, (s + 1) * panels / w->slots, copy);
+    }
+}
+
+/* Runs it. Threads share out the rows where they are many and the operand is small, else its panels; every
+ * number is summed in the same order either way. */
+static inline proa_status packed_run(packed_product *w)
+{
+    int64_t panels = packed_panels(w->n), kc = gemm_min(w->k, PACKED_KC), threads = proa_threads();
+    if (w->m == 0 || w->n == 0) return PROA_OK;
+    if ((double)w->m * (double)w->n * (double)w->k < 65536) threads = 1;
+    w->by_rows = panels < 2 * threads || (w->m > w->n && w->m >= 2 * threads * PACKED_MR);
+    w->slots = gemm_min(threads, w->by_rows ? w->m : panels);
+    int64_t share = w->by_rows ? (w->m + w->slots - 1) / w->slots : w->m,
+            most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
+    w->height = (share + (share - 1) / most) / ((share - 1) / most + 1); /* blocks of equal height */
+    /* rows at such a distance would push one another out of the first-level cache */
+    w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
+    int64_t rows = gemm_min(w->height, w->m);
+    w->work_each = w->copies ? gemm_round_up(rows * (kc + PACKED_LANES), 16) : 0;
+    w->work = proa_scratch((size_t)(w->slots * w->work_each) * sizeof(float));
+    if (!w->work) return proa_error();
+    proa__parallel(w->slots, 1, packed_slots, w);
+    proa_scratch_free(w->work);
+    return PROA_OK;
+}
+
+/* ---- keeping the packed operand ----------------------------------------------------------------- */
+
+/* A kernel's state: what was packed and from where. It belongs to one thread at a time. */
+typedef struct packed_state {
+    float *data;
+    proa_storage *storage; /* kept, so that no other can have its address */
+    const char *from;
+    uint32_t version;
+} packed_state;
+
+static inline void packed_release(void *state)
+{
+    packed_state *s = state;
+    if (!s) return;
+    if (s->storage) proa__storage_release(s->storage);
+    proa__free(s->data);
+    proa__free(s);
+}
+
+static inline proa_status packed_prepare(void **state)
+{
+    *state = proa__calloc(sizeof(packed_state));
+    return *state ? PROA_OK : proa_error();
+}
+
+static inline bool packed_is_of(const packed_state *s, const proa_tensor *t)
+{
+    return s->data && s->storage == t->storage && s->from == t->data && s->version == proa__version(t);
+}
+
+/* Makes room for an operand that is packed from t; NULL: no memory. */
+static inline float *packed_renew(packed_state *s, const proa_tensor *t, int64_t floats)
+{
+    proa__free(s->data);
+    if (s->storage) proa__storage_release(s->storage);
+    s->storage = NULL;
+    s->data = proa__alloc((size_t)floats * sizeof(float));
+    if (!s->data) return NULL;
+    s->storage = t->storage;
+    if (t->storage) atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+    s->from = t->data;
+    s->version = proa__version(t);
+    return s->data;
+}
+
+typedef struct packed_packing {
+    const float *from;
+    gemm_strides strides;
+    int64_t k, n;
+    float *to;
+} packed_packing;
+
+static inline void packed_pack_range(int64_t begin, int64_t end, void *context)
+{
+    const packed_packing *p = context;
+    for (int64_t j = begin; j < end; j++) packed_pack_panel(p->from, p->strides, p->k, p->n, j, p->to);
+}
+
+/* The k × n operand t, packed now unless it was before; NULL: no memory. */
+static inline const float *packed_operand(packed_state *s, const proa_tensor *t, gemm_strides strides,
+                                          int64_t k, int64_t n)
+{
+    if (packed_is_of(s, t)) return s->data;
+    packed_packing p = {(const float *)(void *)t->data, strides, k, n,
+                        packed_renew(s, t, packed_floats(k, n))};
+    if (!p.to) return NULL;
+    proa__parallel(packed_panels(n), 1 + 65536 / (k * PACKED_NR + 1), packed_pack_range, &p);
+    return p.to;
+}
+
+#endif
