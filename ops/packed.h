@@ -8,6 +8,8 @@
 #include "ops/gemm.h"
 #include "ops/vmath.h"
 
+#include <stdatomic.h>
+
 /* Rows of the register tile: rows × 2 vectors + 3 fit the register file; LANES floats a vector. */
 #if defined(__AVX512F__)
 #define PACKED_MR 14
@@ -155,7 +157,13 @@ typedef struct packed_product {
     bool by_rows, copies;
     float *work;
     int64_t work_each;
+    atomic_llong next; /* the first slot that no thread has taken */
 } packed_product;
+
+static inline const float *packed_residual(const proa__tail *t)
+{
+    return proa__absent(t->residual) ? NULL : (const float *)(void *)t->residual->data;
+}
 
 static inline bool packed_clamps(const proa__tail *t)
 {
@@ -189,6 +197,21 @@ static inline void packed_activate(float *x, int64_t n, const proa__tail *t)
 #undef PACKED_EACH
 }
 
+/* What a register tile of less than whole vectors starts from and what is done to it, while it goes from `edge` to c. */
+static inline void packed_put_edge(const packed_product *w, const packed_ends *e, int64_t rows,
+                                   int64_t columns, const float *edge, float *c)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *from = edge + i * PACKED_NR, *add = e->add ? e->add + i * e->add_ld : NULL;
+        float *to = c + i * w->n;
+        for (int64_t q = 0; q < columns; q++) {
+            float v = from[q] + (e->bias ? e->bias[q] : 0) + (add ? add[q] : 0);
+            if (e->clamps) v = v < e->low ? e->low : v > e->high ? e->high : v;
+            to[q] = v;
+        }
+    }
+}
+
 /* One register tile: `rows` rows from `row` on, panel j, over the block of the depth that starts at p0. */
 static inline void packed_put(const packed_product *w, int64_t row, int64_t rows, int64_t j, int64_t p0,
                               int64_t kc, const float *a, int64_t lda, const float *panel, const float *ahead,
@@ -196,29 +219,24 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
 {
     int64_t columns = gemm_min(PACKED_NR, w->n - j * PACKED_NR), at = row * w->n + j * PACKED_NR;
     int nv = columns > PACKED_LANES ? 2 : 1;
-    bool first = p0 == 0, last = p0 + kc == w->k, whole = columns == nv * PACKED_LANES;
-    float *c = w->c + at, edge[PACKED_MR * PACKED_NR];
-    const float *add = !first                           ? c
-                       : proa__absent(w->tail.residual) ? NULL
-                                                        : (const float *)(void *)w->tail.residual->data + at;
-    const float *bias = first && w->bias ? w->bias + j * PACKED_NR : NULL;
-    packed_ends e = {bias, add,
-                     w->n, last && packed_clamps(&w->tail),
-                     0,    w->tail.activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY};
-    if (!whole) {
-        memset(edge, 0, sizeof edge);
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t q = 0; q < columns; q++)
-                edge[i * PACKED_NR + q] = (bias ? bias[q] : 0) + (add ? add[i * w->n + q] : 0);
-        e.bias = NULL, e.add = edge, e.add_ld = PACKED_NR;
+    bool first = p0 == 0, last = p0 + kc == w->k;
+    packed_tile_fn tile = packed_tiles[rows - 1][nv - 1];
+    float *c = w->c + at;
+    packed_ends e = {.bias = first && w->bias ? w->bias + j * PACKED_NR : NULL,
+                     .add = c,
+                     .add_ld = w->n,
+                     .clamps = last && packed_clamps(&w->tail),
+                     .high = w->tail.activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY};
+    if (first) e.add = packed_residual(&w->tail) ? packed_residual(&w->tail) + at : NULL;
+    if (columns == nv * PACKED_LANES) {
+        tile(kc, a, lda, panel, c, w->n, &e, ahead, step);
+    } else {
+        float edge[PACKED_MR * PACKED_NR];
+        tile(kc, a, lda, panel, edge, PACKED_NR, &(packed_ends){.bias = NULL}, ahead, step);
+        packed_put_edge(w, &e, rows, columns, edge, c);
     }
-    packed_tiles[rows - 1][nv - 1](kc, a, lda, panel, whole ? c : edge, whole ? w->n : PACKED_NR, &e, ahead,
-                                   step);
-    for (int64_t i = 0; i < rows; i++) {
-        float *to = c + i * w->n;
-        if (!whole) memcpy(to, edge + i * PACKED_NR, (size_t)columns * sizeof *to);
-        if (last && !packed_clamps(&w->tail)) packed_activate(to, columns, &w->tail);
-    }
+    if (!last || packed_clamps(&w->tail) || w->tail.activation == PROA_FUSED_ACTIVATION_NONE) return;
+    for (int64_t i = 0; i < rows; i++) packed_activate(c + i * w->n, columns, &w->tail);
 }
 
 static inline const float *packed_row(const packed_rows *r, int64_t i)
@@ -228,9 +246,26 @@ static inline const float *packed_row(const packed_rows *r, int64_t i)
     return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
 }
 
+/* A thread's copy of a block of rows: from which row and depth. */
+typedef struct packed_copy {
+    float *at;
+    int64_t row, depth;
+} packed_copy;
+
+static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t r0, int64_t h,
+                                         int64_t p0, int64_t kc)
+{
+    if (copy->row == r0 && copy->depth == p0) return copy->at;
+    copy->row = r0, copy->depth = p0;
+    for (int64_t i = 0; i < h; i++)
+        memcpy(copy->at + i * (kc + PACKED_LANES), packed_row(&w->a, r0 + i) + p0,
+               (size_t)kc * sizeof(float));
+    return copy->at;
+}
+
 /* Rows [m0, m1) of panels [j0, j1). */
 static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
-                               float *copy)
+                               packed_copy *copy)
 {
     int64_t panels = packed_panels(w->n);
     for (int64_t r0 = m0; r0 < m1; r0 += w->height) {
@@ -238,10 +273,8 @@ static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, 
         int64_t step = (PACKED_NR + tiles - 1) / tiles;
         for (int64_t p0 = 0; p0 < w->k; p0 += PACKED_KC) {
             int64_t kc = gemm_min(PACKED_KC, w->k - p0), lda = w->copies ? kc + PACKED_LANES : w->a.ld;
-            const float *a = w->copies ? copy : w->a.at + r0 * lda + p0;
+            const float *a = w->copies ? packed_copied(w, copy, r0, h, p0, kc) : w->a.at + r0 * lda + p0;
             const float *panel = w->b + p0 * panels * PACKED_NR + j0 * kc * PACKED_NR;
-            for (int64_t i = 0; w->copies && i < h; i++)
-                memcpy(copy + i * lda, packed_row(&w->a, r0 + i) + p0, (size_t)kc * sizeof *copy);
             for (int64_t j = j0; j < j1; j++, panel += kc * PACKED_NR)
                 for (int64_t t = 0; t < tiles; t++) {
                     int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
@@ -252,36 +285,43 @@ static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, 
     }
 }
 
+/* What one thread does: slot after slot, as long as there are any. */
 static inline void packed_slots(int64_t begin, int64_t end, void *context)
 {
-    const packed_product *w = context;
-    int64_t panels = packed_panels(w->n);
-    for (int64_t s = begin; s < end; s++) {
-        float *copy = w->work + s * w->work_each;
-        if (w->by_rows) packed_part(w, s * w->m / w->slots, (s + 1) * w->m / w->slots, 0, panels, copy);
-        else packed_part(w, 0, w->m, s * panels / w->slots, (s + 1) * panels / w->slots, copy);
+    packed_product *w = context;
+    int64_t panels = packed_panels(w->n), s;
+    (void)end;
+    packed_copy copy = {w->work + begin * w->work_each, -1, -1};
+    while ((s = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < w->slots) {
+        if (w->by_rows) packed_part(w, s * w->m / w->slots, (s + 1) * w->m / w->slots, 0, panels, &copy);
+        else packed_part(w, 0, w->m, s * panels / w->slots, (s + 1) * panels / w->slots, &copy);
     }
 }
 
-/* Runs it. Threads share out the rows where they are many and the operand is small, else its panels; every
- * number is summed in the same order either way. */
+/* Runs it. Threads share out the rows where they are many and the operand is small, else its panels, in more
+ * parts than threads: one that is held up leaves them to the others. Every number is summed in the same order
+ * whatever the parts. */
 static inline proa_status packed_run(packed_product *w)
 {
+    enum { PARTS = 4 };
     int64_t panels = packed_panels(w->n), kc = gemm_min(w->k, PACKED_KC), threads = proa_threads();
     if (w->m == 0 || w->n == 0) return PROA_OK;
     if ((double)w->m * (double)w->n * (double)w->k < 65536) threads = 1;
     w->by_rows = panels < 2 * threads || (w->m > w->n && w->m >= 2 * threads * PACKED_MR);
-    w->slots = gemm_min(threads, w->by_rows ? w->m : panels);
+    w->slots = threads;
+    if (threads > 1) w->slots *= PARTS;
+    w->slots = gemm_min(w->slots, w->by_rows ? (w->m + PACKED_MR - 1) / PACKED_MR : panels);
     int64_t share = w->by_rows ? (w->m + w->slots - 1) / w->slots : w->m,
             most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
     w->height = (share + (share - 1) / most) / ((share - 1) / most + 1); /* blocks of equal height */
     /* rows at such a distance would push one another out of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
-    int64_t rows = gemm_min(w->height, w->m);
-    w->work_each = w->copies ? gemm_round_up(rows * (kc + PACKED_LANES), 16) : 0;
-    w->work = proa_scratch((size_t)(w->slots * w->work_each) * sizeof(float));
+    w->work_each = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
+    threads = gemm_min(threads, w->slots);
+    w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();
-    proa__parallel(w->slots, 1, packed_slots, w);
+    atomic_init(&w->next, 0);
+    proa__parallel(threads, 1, packed_slots, w);
     proa_scratch_free(w->work);
     return PROA_OK;
 }

@@ -39,7 +39,8 @@ typedef struct minimal {
     float *out, *work;
     proa__tail tail;
     int64_t down, across, tiles; /* tiles of 2×2 results */
-    int64_t chunk, ld, slots, work_each;
+    int64_t chunk, ld, work_each;
+    atomic_llong next; /* the first tile that no thread has taken */
 } minimal;
 
 /* Points of one filter: G·g·Gᵀ. */
@@ -110,8 +111,8 @@ static inline void put_result(const minimal *w, packed_vector y, int64_t at, int
 {
     const packed_vector zero = {0};
     if (w->bias) y += *(const packed_vector *)(w->bias + c);
-    if (!proa__absent(w->tail.residual))
-        y += *(const packed_vector *)((const float *)(void *)w->tail.residual->data + at);
+    const float *residual = packed_residual(&w->tail);
+    if (residual) y += *(const packed_vector *)(residual + at);
     if (packed_clamps(&w->tail)) y = packed_pick(y < zero, zero, y);
     if (w->tail.activation == PROA_FUSED_ACTIVATION_RELU6) y = packed_pick(y > zero + 6.0f, zero + 6.0f, y);
     *(packed_vector *)(w->out + at) = y;
@@ -162,17 +163,17 @@ static void minimal_chunk(const minimal *w, int64_t first, int64_t n, float *v, 
     }
 }
 
-static void minimal_slots(int64_t begin, int64_t end, void *context)
+/* What one thread does: chunk after chunk, as long as there are any. */
+static void minimal_thread(int64_t begin, int64_t end, void *context)
 {
-    const minimal *w = context;
-    for (int64_t s = begin; s < end; s++) {
-        int64_t from = s * w->tiles / w->slots, to = (s + 1) * w->tiles / w->slots;
-        float *v = w->work + s * w->work_each, *m = v + POINTS * w->chunk * w->ld,
-              *zeros = m + POINTS * w->chunk * PACKED_NR;
-        memset(zeros, 0, (size_t)w->g->in_channels * sizeof *zeros);
-        for (int64_t t = from; t < to; t += w->chunk)
-            minimal_chunk(w, t, gemm_min(w->chunk, to - t), v, m, zeros);
-    }
+    minimal *w = context;
+    (void)end;
+    float *v = w->work + begin * w->work_each, *m = v + POINTS * w->chunk * w->ld,
+          *zeros = m + POINTS * w->chunk * PACKED_NR;
+    memset(zeros, 0, (size_t)w->g->in_channels * sizeof *zeros);
+    int64_t t;
+    while ((t = atomic_fetch_add_explicit(&w->next, w->chunk, memory_order_relaxed)) < w->tiles)
+        minimal_chunk(w, t, gemm_min(w->chunk, w->tiles - t), v, m, zeros);
 }
 
 static proa_status run_minimal(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)
@@ -192,14 +193,15 @@ static proa_status run_minimal(const proa_conv2d_fused_args *a, const conv_geome
         if (!w.packed) return proa_error();
         proa__parallel(packed_panels(g->out_channels), 1, filter_range, &w);
     }
-    w.slots = gemm_min(proa_threads(), w.tiles);
+    int64_t threads = gemm_min(proa_threads(), w.tiles);
     w.ld = g->in_channels % 512 ? g->in_channels : g->in_channels + PACKED_LANES;
-    int64_t share = (w.tiles + w.slots - 1) / w.slots, most = TILE_BYTES / (POINTS * 4 * (w.ld + PACKED_NR));
+    int64_t share = (w.tiles + threads - 1) / threads, most = TILE_BYTES / (POINTS * 4 * (w.ld + PACKED_NR));
     w.chunk = (share + (share - 1) / most) / ((share - 1) / most + 1);
     w.work_each = POINTS * w.chunk * (w.ld + PACKED_NR) + g->in_channels;
-    w.work = proa_scratch((size_t)(w.slots * w.work_each) * sizeof(float));
+    w.work = proa_scratch((size_t)(threads * w.work_each) * sizeof(float));
     if (!w.work) return proa_error();
-    proa__parallel(w.slots, 1, minimal_slots, &w);
+    atomic_init(&w.next, 0);
+    proa__parallel(threads, 1, minimal_thread, &w);
     proa_scratch_free(w.work);
     return PROA_OK;
 }
