@@ -9,6 +9,9 @@
 #include "ops/vmath.h"
 
 #include <stdatomic.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 /* Rows of the register tile: rows × 2 vectors + 3 fit the register file; LANES floats a vector. */
 #if defined(__AVX512F__)
@@ -26,11 +29,19 @@ enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10 };
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 
-/* where the mask is set a, else b */
-static inline __attribute__((always_inline)) packed_vector packed_pick(packed_mask m, packed_vector a,
-                                                                       packed_vector b)
+/* v where it lies between low and high, else the nearer of them; a NaN stays. */
+static inline __attribute__((always_inline)) packed_vector packed_clamp(packed_vector v, packed_vector low,
+                                                                        packed_vector high)
 {
-    return (packed_vector)((m & (packed_mask)a) | (~m & (packed_mask)b));
+#if defined(__AVX512F__) /* of two operands one of which is a NaN the second is the result */
+    return (packed_vector)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)v));
+#elif defined(__AVX2__)
+    return (packed_vector)_mm256_min_ps((__m256)high, _mm256_max_ps((__m256)low, (__m256)v));
+#else
+    packed_mask below = v<low, above = v> high;
+    packed_mask kept = ~(below | above) & (packed_mask)v;
+    return (packed_vector)(kept | (below & (packed_mask)low) | (above & (packed_mask)high));
+#endif
 }
 
 /* What a register tile starts from, and what is done to it in the end. */
@@ -76,11 +87,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #pragma GCC unroll 2
         for (int v = 0; v < nv; v++) {
             packed_vector end = sum[i][v];
-            if (e->clamps) {
-                packed_vector low = zero + e->low, high = zero + e->high;
-                end = packed_pick(end < low, low, end); /* a NaN stays */
-                end = packed_pick(end > high, high, end);
-            }
+            if (e->clamps) end = packed_clamp(end, zero + e->low, zero + e->high);
             *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = end;
         }
 }
@@ -170,6 +177,11 @@ static inline bool packed_clamps(const proa__tail *t)
     return t->activation == PROA_FUSED_ACTIVATION_RELU || t->activation == PROA_FUSED_ACTIVATION_RELU6;
 }
 
+static inline float packed_high(const proa__tail *t)
+{
+    return t->activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY;
+}
+
 static inline void packed_activate(float *x, int64_t n, const proa__tail *t)
 {
     float alpha = (float)t->alpha, beta = (float)t->beta;
@@ -197,7 +209,8 @@ static inline void packed_activate(float *x, int64_t n, const proa__tail *t)
 #undef PACKED_EACH
 }
 
-/* What a register tile of less than whole vectors starts from and what is done to it, while it goes from `edge` to c. */
+/* What a register tile of less than whole vectors starts from and what is done to it, while it goes from
+ * `edge` to c. */
 static inline void packed_put_edge(const packed_product *w, const packed_ends *e, int64_t rows,
                                    int64_t columns, const float *edge, float *c)
 {
@@ -226,7 +239,7 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
                      .add = c,
                      .add_ld = w->n,
                      .clamps = last && packed_clamps(&w->tail),
-                     .high = w->tail.activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY};
+                     .high = packed_high(&w->tail)};
     if (first) e.add = packed_residual(&w->tail) ? packed_residual(&w->tail) + at : NULL;
     if (columns == nv * PACKED_LANES) {
         tile(kc, a, lda, panel, c, w->n, &e, ahead, step);

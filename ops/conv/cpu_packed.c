@@ -113,8 +113,7 @@ static inline void put_result(const minimal *w, packed_vector y, int64_t at, int
     if (w->bias) y += *(const packed_vector *)(w->bias + c);
     const float *residual = packed_residual(&w->tail);
     if (residual) y += *(const packed_vector *)(residual + at);
-    if (packed_clamps(&w->tail)) y = packed_pick(y < zero, zero, y);
-    if (w->tail.activation == PROA_FUSED_ACTIVATION_RELU6) y = packed_pick(y > zero + 6.0f, zero + 6.0f, y);
+    if (packed_clamps(&w->tail)) y = packed_clamp(y, zero, zero + packed_high(&w->tail));
     *(packed_vector *)(w->out + at) = y;
     if (!packed_clamps(&w->tail)) packed_activate(w->out + at, PACKED_LANES, &w->tail);
 }
