@@ -269,7 +269,7 @@ static proa_status hand_out(proa_executor *e, int32_t i, const proa_meta *meta)
 {
     if (e->outputs[i]) return PROA_OK;
     proa_tensor *t = e->into ? e->into[i] : NULL;
-    bool fits = t && t->dtype == meta->dtype && t->ndim == meta->ndim &&
+    bool fits = t && t->dtype == meta->dtype && t->ndim == meta->ndim && !(t->flags & PROA_T_BLOCKED) &&
                 proa__device_id(t) == proa__stream()->device &&
                 !memcmp(t->shape, meta->shape, (size_t)t->ndim * sizeof *t->shape);
     e->outputs[i] = fits ? t : proa__tensor_new(meta);
