@@ -10,7 +10,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -v '^gen/')
 
-.PHONY: help bootstrap build demo test bench wheel coverage fuzz kill-test soak format check lock clean
+.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz kill-test soak format check lock clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,8 +65,11 @@ check: bootstrap ## layout, layering, sizes, lock file, headers
 	@tools/build release proa_gen
 	@$(PYTHON_ENV) tools/check_headers.py build/gen
 
+test-gpu: ## on a machine with a GPU and nvcc: the minimal build with CUDA, and the matrix on gpu:0
+	@PROA_GPU=1 tools/cuda
+
 lock: bootstrap ## write ops/ops.lock anew from the op tables
 	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml jit/*.yaml
 
 clean: ## remove everything that was built
-	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64 build-fuzz
+	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64 build-fuzz build-cuda

@@ -2,7 +2,7 @@
 # and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
 file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
-set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc py_api.inc ops.json)
+set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
 
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
 if(EXISTS "${PROJECT_SOURCE_DIR}/gen/ops_table.c")

@@ -25,6 +25,7 @@ static const proa_host_api *host_api(void)
                           .table_hash = proa_table_hash,
                           .ops = proa_op_table,
                           .n_ops = proa_op_count,
+                          .none = proa_none,
                           .fail = host_fail,
                           .error = proa_error,
                           .flag = proa_get_flag,

@@ -660,6 +660,38 @@ def emit_formulas(ops):
         "\n".join(out) + "\n"
 
 
+def emit_cuda_formulas(ops):
+    """The same formulas for ops/elementwise/cuda.h: a functor a dtype, and the kernel. Complex dtypes are left out."""
+    out = []
+    for op in ops:
+        if not op.entry.get("formula"):
+            continue
+        shape, group, *dtypes = str(op.entry["formula"]).split()
+        dtypes = [d for d in dtypes if d not in ("C64", "C128")]
+        flagged, n, ins = shape.startswith("flagged"), op.name, len(op.ins)
+        if not dtypes:
+            continue
+        result = "uint8_t" if shape in ("test", "compare") else "T"
+        xs, attrs = ["x", "y", "z"][:ins], [f.name for f in op.attrs]
+        out.append(f"#ifdef PROA_FORMULAS_{group.upper()}")
+        for d in dtypes:
+            members = "".join(f" {'bool' if flagged else 'T'} {a};" for a in attrs)
+            args = ", ".join(xs if flagged else xs + attrs)
+            body = f"{attrs[0]} ? {n}_on_{d}({args}) : {n}_off_{d}({args})" if flagged else f"{n}_{d}({args})"
+            out.append(f"struct {n}_{d}_cuda {{ typedef cuda_c_{d} T; typedef {result} R;{members}\n"
+                       f"    CUDA_CALL R operator()({', '.join('T ' + x for x in xs)}) const {{ return (R)({body}); }} }};")
+        mask = " | ".join(f"1u << PROA_{d}" for d in dtypes)
+        tensors = ", ".join(f"a->{f.name}" for f in op.outs + op.ins)
+        out.append(f"CUDA_KERNEL({n}, CUDA_IS(a->{op.ins[0].name}, CUDA_REALS))\n{{\n    proa_tensor *t[] = {{{tensors}}};\n"
+                   f"    switch (cuda_compute_dtype({mask}, cuda_look(t[1]).dtype)) {{")
+        for i, d in enumerate(dtypes):
+            label = "default" if i == len(dtypes) - 1 else f"case PROA_{d}"
+            given = ", ".join(f"a->{x}" if flagged else f"(cuda_c_{d})a->{x}" for x in attrs)
+            out.append(f"    {label}: return cuda_map_run<{ins}>(c, t, {n}_{d}_cuda{{{given}}});")
+        out += ["    }\n}", "#endif"]
+    return banner("Ops that are a scalar formula, as CUDA kernels. See ops/elementwise/cuda.h.") + "\n".join(out) + "\n"
+
+
 def emit_json(ops, table):
     out = []
     for op in ops:
@@ -736,6 +768,7 @@ def main():
     write(out / "kernels.h", header)
     write(out / "kernels_level.c", source)
     write(out / "formulas.inc", emit_formulas(ops))
+    write(out / "formulas_cuda.inc", emit_cuda_formulas(ops))
     write(out / "py_api.inc", banner("The callables of the Python extension.") + gen_python.emit(ops, cstr))
     write(out / "ops.json", emit_json(ops, table))
     if a.lock:

@@ -76,6 +76,7 @@ typedef struct proa_host_api {
     const char *table_hash;
     const proa_op *const *ops; /* by id */
     uint32_t n_ops;
+    const proa_tensor *none; /* PROA_NONE: what an absent optional tensor is */
     /* Sets the thread's error to a text; returns the code that now stands. */
     proa_status (*fail)(proa_status code, const char *text);
     proa_status (*error)(void);

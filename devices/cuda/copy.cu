@@ -1,0 +1,65 @@
+/* The three kernels that every device has: copies (the contiguous one is the driver's), strided copies,
+ * fills. */
+#include "kernel.h"
+
+struct cuda_bytes16 {
+    uint64_t lo, hi;
+};
+
+template <class T> __global__ void strided_kernel(proa_strided_copy s, int64_t n)
+{
+    for (CUDA_EACH(i, n)) {
+        int64_t rest = i, to = 0, from = 0;
+        for (int d = s.ndim - 1; d >= 0; d--) {
+            int64_t k = rest % s.shape[d];
+            rest /= s.shape[d];
+            to += k * s.to[d];
+            from += k * s.from[d];
+        }
+        *(T *)(void *)(s.dst + to) = *(const T *)(const void *)(s.src + from);
+    }
+}
+
+template <class T> static proa_status strided(cuda_context *c, const proa_strided_copy *s)
+{
+    int64_t n = 1;
+    for (int d = 0; d < s->ndim; d++) n *= s->shape[d];
+    if (n == 0) return PROA_OK;
+    proa_strided_copy copy = *s;
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, strided_kernel<T>, copy, n);
+}
+
+proa_status cuda_copy_strided(cuda_context *c, const proa_strided_copy *s)
+{
+    switch (s->item) {
+    case 1: return strided<uint8_t>(c, s);
+    case 2: return strided<uint16_t>(c, s);
+    case 4: return strided<uint32_t>(c, s);
+    case 8: return strided<uint64_t>(c, s);
+    default: return strided<cuda_bytes16>(c, s);
+    }
+}
+
+template <class T> __global__ void fill_kernel(T *to, T value, int64_t n)
+{
+    for (CUDA_EACH(i, n)) to[i] = value;
+}
+
+template <class T> static proa_status fill(cuda_context *c, void *to, const void *value, int64_t n)
+{
+    T one, *at = (T *)to;
+    memcpy(&one, value, sizeof one);
+    if (n == 0) return PROA_OK;
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, fill_kernel<T>, at, one, n);
+}
+
+proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item, int64_t n)
+{
+    switch (item) {
+    case 1: return fill<uint8_t>(c, to, value, n);
+    case 2: return fill<uint16_t>(c, to, value, n);
+    case 4: return fill<uint32_t>(c, to, value, n);
+    case 8: return fill<uint64_t>(c, to, value, n);
+    default: return fill<cuda_bytes16>(c, to, value, n);
+    }
+}

@@ -1,0 +1,63 @@
+/* The driver table over CUDA's runtime library. */
+#include "driver.h"
+
+#include <cuda_runtime.h>
+#include <string.h>
+
+static int count(int *n) { return (int)cudaGetDeviceCount(n); }
+
+static int describe(int device, cuda_description *to)
+{
+    cudaDeviceProp p;
+    cudaError_t code = cudaGetDeviceProperties(&p, device);
+    if (code != cudaSuccess) return (int)code;
+    memcpy(to->name, p.name, sizeof to->name - 1);
+    to->name[sizeof to->name - 1] = 0;
+    to->major = p.major;
+    to->minor = p.minor;
+    to->multiprocessors = p.multiProcessorCount;
+    to->memory = p.totalGlobalMem;
+    return 0;
+}
+
+static int use(int device) { return (int)cudaSetDevice(device); }
+static int take(void **p, size_t bytes) { return (int)cudaMalloc(p, bytes); }
+static int give(void *p) { return (int)cudaFree(p); }
+static int host_take(void **p, size_t bytes) { return (int)cudaMallocHost(p, bytes); }
+static int host_give(void *p) { return (int)cudaFreeHost(p); }
+
+static int stream_create(void **stream)
+{
+    return (int)cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking);
+}
+static int stream_sync(void *stream) { return (int)cudaStreamSynchronize((cudaStream_t)stream); }
+static int event_create(void **event)
+{
+    return (int)cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming);
+}
+static int event_record(void *event, void *stream)
+{
+    return (int)cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+}
+static int event_query(void *event)
+{
+    cudaError_t code = cudaEventQuery((cudaEvent_t)event);
+    return code == cudaErrorNotReady ? CUDA_NOT_READY : (int)code;
+}
+static int event_sync(void *event) { return (int)cudaEventSynchronize((cudaEvent_t)event); }
+
+static int copy(void *to, const void *from, size_t bytes, cuda_direction direction, void *stream)
+{
+    static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                           cudaMemcpyDeviceToDevice};
+    return (int)cudaMemcpyAsync(to, from, bytes, kinds[direction], (cudaStream_t)stream);
+}
+
+static int last_error() { return (int)cudaGetLastError(); }
+static const char *error_text(int code) { return cudaGetErrorString((cudaError_t)code); }
+
+static const cuda_driver driver = {
+    count,       describe,     use,          take,        give,       host_take, host_give,  stream_create,
+    stream_sync, event_create, event_record, event_query, event_sync, copy,      last_error, error_text};
+
+const cuda_driver *cuda_driver_default(void) { return &driver; }

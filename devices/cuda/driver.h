@@ -1,0 +1,48 @@
+/* What the runtime asks of CUDA, as a table of functions: CUDA's own (driver.cu), the emulator's, or a test's
+ * fake. Every function returns 0 or a code that error_text explains. C; needs nothing of Proa. */
+#ifndef PROA_CUDA_DRIVER_H
+#define PROA_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cuda_description {
+    char name[128];
+    int major, minor, multiprocessors;
+    size_t memory;
+} cuda_description;
+
+typedef enum cuda_direction { CUDA_TO_DEVICE, CUDA_TO_HOST, CUDA_ON_DEVICE } cuda_direction;
+
+enum { CUDA_NOT_READY = -1 }; /* event_query: the work is not done */
+
+typedef struct cuda_driver {
+    int (*count)(int *n); /* not 0: no driver, or one too old */
+    int (*describe)(int device, cuda_description *to);
+    int (*use)(int device); /* for the calling thread, and the calls below */
+    int (*malloc)(void **p, size_t bytes);
+    int (*free)(void *p);
+    int (*host_malloc)(void **p, size_t bytes); /* pinned */
+    int (*host_free)(void *p);
+    int (*stream_create)(void **stream);
+    int (*stream_sync)(void *stream);
+    int (*event_create)(void **event);
+    int (*event_record)(void *event, void *stream);
+    int (*event_query)(void *event);
+    int (*event_sync)(void *event);
+    int (*copy)(void *to, const void *from, size_t bytes, cuda_direction direction, void *stream);
+    int (*last_error)(void); /* of launches since it was last called */
+    const char *(*error_text)(int code);
+} cuda_driver;
+
+/* The one that this library was built with. */
+const cuda_driver *cuda_driver_default(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* CUDA's language for a C++ compiler on the host: what a .cu file of Proa may use, and no more. Included
+ * before everything else when the plug-in is built to be emulated. Blocks run one after another, their
+ * threads as fibers (fibers.cc), so that barriers and shuffles work; device memory is unreachable while
+ * no kernel runs. */
+#ifndef PROA_CUDA_EMULATE_H
+#define PROA_CUDA_EMULATE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define CUDA_EMULATED 1
+#define __global__ static
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+/* Blocks run one at a time: their shared memory may be the same. Like a GPU's, it starts with what was
+ * left. */
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+enum { warpSize = 32 };
+
+/* Runs body(context) once a thread. */
+void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context);
+void emulate_barrier();
+/* One 8-byte value a lane: all live lanes of the warp put theirs, then each takes that of `lane`. */
+uint64_t emulate_exchange(uint64_t value, unsigned lane);
+/* Device memory may be touched between the two: what library calls do. */
+void emulate_open();
+void emulate_close();
+
+static inline void __syncthreads() { emulate_barrier(); }
+static inline void __syncwarp(unsigned = ~0u) {}
+
+template <class T> static inline T emulate_shuffle(T value, unsigned lane)
+{
+    static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    bits = emulate_exchange(bits, lane);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static inline unsigned emulate_lane()
+{
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % warpSize;
+}
+template <class T> static inline T __shfl_sync(unsigned, T v, int lane)
+{
+    return emulate_shuffle(v, (unsigned)lane % warpSize);
+}
+template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned by)
+{
+    unsigned lane = emulate_lane();
+    return emulate_shuffle(v, lane + by < warpSize ? lane + by : lane);
+}
+template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned by)
+{
+    unsigned lane = emulate_lane();
+    return emulate_shuffle(v, lane >= by ? lane - by : lane);
+}
+template <class T> static inline T __shfl_xor_sync(unsigned, T v, int mask)
+{
+    return emulate_shuffle(v, (emulate_lane() ^ (unsigned)mask) % warpSize);
+}
+template <class T> static inline T atomicAdd(T *at, T v)
+{
+    T old = *at;
+    *at = old + v;
+    return old;
+}
+template <class T> static inline T atomicMax(T *at, T v)
+{
+    T old = *at;
+    if (v > old) *at = v;
+    return old;
+}
+template <class T> static inline T atomicMin(T *at, T v)
+{
+    T old = *at;
+    if (v < old) *at = v;
+    return old;
+}
+template <class T> static inline T atomicExch(T *at, T v)
+{
+    T old = *at;
+    *at = v;
+    return old;
+}
+template <class T> static inline T atomicCAS(T *at, T expected, T v)
+{
+    T old = *at;
+    if (old == expected) *at = v;
+    return old;
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* The driver table over host memory: "device" memory is one reservation that is opened while a kernel, a
+ * copy or a library call runs and closed otherwise, so that the host crashes where it forgets to copy.
+ * Fresh memory is filled with NaNs. Everything is done when its call returns. */
+#include "../driver.h"
+#include "cuda.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <map>
+
+namespace
+{
+
+constexpr size_t reserved = size_t(1) << 30;
+pthread_mutex_t lock; // recursive: a library call may launch kernels
+pthread_once_t once = PTHREAD_ONCE_INIT;
+char *memory;
+int depth;
+std::map<size_t, size_t> *gaps, *blocks; // offset -> bytes
+
+void setup()
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attributes);
+    void *p = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory = p == MAP_FAILED ? nullptr : static_cast<char *>(p);
+    gaps = new std::map<size_t, size_t>{{0, reserved}};
+    blocks = new std::map<size_t, size_t>;
+}
+
+int count(int *n)
+{
+    pthread_once(&once, setup);
+    *n = memory ? 1 : 0;
+    return 0;
+}
+
+int describe(int, cuda_description *to)
+{
+    *to = cuda_description{"Emulated device (no GPU)", 0, 0, 1, reserved};
+    return 0;
+}
+
+int use(int) { return 0; }
+
+int take(void **p, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    size_t size = (bytes + 4095) / 4096 * 4096;
+    int code = 2;
+    for (auto gap = gaps->begin(); gap != gaps->end(); ++gap) {
+        if (gap->second < size) continue;
+        size_t at = gap->first, left = gap->second - size;
+        gaps->erase(gap);
+        if (left) (*gaps)[at + size] = left;
+        (*blocks)[at] = size;
+        *p = memory + at;
+        emulate_open();
+        memset(*p, 0xff, size);
+        emulate_close();
+        code = 0;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int give(void *p)
+{
+    pthread_mutex_lock(&lock);
+    size_t at = size_t(static_cast<char *>(p) - memory), size = (*blocks)[at];
+    blocks->erase(at);
+    madvise(p, size, MADV_DONTNEED);
+    auto gap = gaps->emplace(at, size).first, next = std::next(gap);
+    if (next != gaps->end() && gap->first + gap->second == next->first) {
+        gap->second += next->second;
+        gaps->erase(next);
+    }
+    if (gap != gaps->begin()) {
+        auto before = std::prev(gap);
+        if (before->first + before->second == gap->first) {
+            before->second += gap->second;
+            gaps->erase(gap);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int host_take(void **p, size_t bytes) { return (*p = malloc(bytes)) ? 0 : 2; }
+int host_give(void *p)
+{
+    free(p);
+    return 0;
+}
+int stream_create(void **stream) { return *stream = memory, 0; }
+int done(void *) { return 0; }
+int event_create(void **event) { return *event = memory, 0; }
+int event_record(void *, void *) { return 0; }
+
+int copy(void *to, const void *from, size_t bytes, cuda_direction, void *)
+{
+    emulate_open();
+    memmove(to, from, bytes);
+    emulate_close();
+    return 0;
+}
+
+int last_error() { return 0; }
+const char *error_text(int code) { return code == 2 ? "out of memory" : "unknown error of the emulator"; }
+
+const cuda_driver driver = {count,     describe,      use,        take,         give,         host_take,
+                            host_give, stream_create, done,       event_create, event_record, done,
+                            done,      copy,          last_error, error_text};
+
+} // namespace
+
+void emulate_open()
+{
+    pthread_mutex_lock(&lock);
+    if (depth++ == 0) mprotect(memory, reserved, PROT_READ | PROT_WRITE);
+}
+
+void emulate_close()
+{
+    if (--depth == 0) mprotect(memory, reserved, PROT_NONE);
+    pthread_mutex_unlock(&lock);
+}
+
+const cuda_driver *cuda_driver_default(void) { return &driver; }

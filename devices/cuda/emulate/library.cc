@@ -1,0 +1,47 @@
+/* The libraries' stand-ins: plain loops over the same arguments. */
+#include "devices/cuda/library.h"
+
+namespace
+{
+
+double get(proa_dtype d, const void *p, int64_t i)
+{
+    switch (d) {
+    case PROA_F64: return ((const double *)p)[i];
+    case PROA_F32: return ((const float *)p)[i];
+    case PROA_F16: return proa__f16_to_f32(((const uint16_t *)p)[i]);
+    default: return proa__bf16_to_f32(((const uint16_t *)p)[i]);
+    }
+}
+
+void put(proa_dtype d, void *p, int64_t i, double v)
+{
+    switch (d) {
+    case PROA_F64: ((double *)p)[i] = v; break;
+    case PROA_F32: ((float *)p)[i] = (float)v; break;
+    case PROA_F16: ((uint16_t *)p)[i] = proa__f32_to_f16((float)v); break;
+    default: ((uint16_t *)p)[i] = proa__f32_to_bf16((float)v); break;
+    }
+}
+
+} // namespace
+
+proa_status cuda_library_gemm(cuda_context *, const cuda_gemm *g)
+{
+    emulate_open();
+    for (int64_t b = 0; b < g->batches; b++)
+        for (int64_t i = 0; i < g->m; i++)
+            for (int64_t j = 0; j < g->n; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < g->k; k++) {
+                    int64_t x = g->transpose_x ? k * g->ldx + i : i * g->ldx + k;
+                    int64_t y = g->transpose_y ? j * g->ldy + k : k * g->ldy + j;
+                    sum += get(g->dtype, g->x, b * g->x_step + x) * get(g->dtype, g->y, b * g->y_step + y);
+                }
+                int64_t at = b * g->out_step + i * g->n + j;
+                double old = g->beta != 0 ? g->beta * get(g->dtype, g->out, at) : 0;
+                put(g->dtype, g->out, at, g->alpha * sum + old);
+            }
+    emulate_close();
+    return PROA_OK;
+}

@@ -1,0 +1,421 @@
+/* What every cuda*.cu file is written with: kernels that register themselves, tensors, launches, dtypes,
+ * half conversions, reductions within a block. The same source is compiled by nvcc, and for the host
+ * against devices/cuda/emulate. A file launches through cuda_launch only and calls no library but
+ * through library.h. */
+#ifndef PROA_CUDA_KERNEL_H
+#define PROA_CUDA_KERNEL_H
+
+#include "devices/cuda/runtime.h"
+
+#include <math.h>
+#include <string.h>
+
+#if !defined(CUDA_EMULATED)
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#endif
+
+#include "core/half.h"
+
+#define CUDA_FN static __device__ __forceinline__
+#define CUDA_BOTH static __host__ __device__ __forceinline__
+#define CUDA_BOTH_MEMBER __host__ __device__ __forceinline__
+
+/* ---- kernels of ops -------------------------------------------------------------------- */
+
+struct cuda_register {
+    cuda_registered entry;
+    cuda_register(const char *op, const proa_kernel *kernel)
+    {
+        entry = {op, kernel, cuda_kernels};
+        cuda_kernels = &entry;
+    }
+};
+
+/* CUDA_KERNEL(matmul, CUDA_IS(a->x, CUDA_FLOATS)) { body }: kernel matmul_cuda of op matmul, which
+ * declines where the condition does not hold. The body sees `a`, the op's args, and `c`, the GPU's
+ * context; it returns a status. */
+#define CUDA_KERNEL(op, condition)                                                                     \
+    static proa_status op##_cuda_body(const proa_##op##_args *a, cuda_context *c);                     \
+    static proa_status op##_cuda_prepare(const void *args, void **)                                    \
+    {                                                                                                  \
+        const proa_##op##_args *a = (const proa_##op##_args *)args;                                    \
+        (void)a;                                                                                       \
+        return (condition) ? PROA_OK : PROA_DECLINED;                                                  \
+    }                                                                                                  \
+    static proa_status op##_cuda_run(const void *args, proa_run *run)                                  \
+    {                                                                                                  \
+        return op##_cuda_body((const proa_##op##_args *)args, (cuda_context *)run->device);            \
+    }                                                                                                  \
+    static const proa_kernel op##_cuda = {#op "_cuda", op##_cuda_prepare, NULL, op##_cuda_run, false}; \
+    static const cuda_register op##_cuda_registered(#op, &op##_cuda);                                  \
+    static proa_status op##_cuda_body(const proa_##op##_args *a, __attribute__((unused)) cuda_context *c)
+
+/* ---- tensors --------------------------------------------------------------------------- */
+
+struct cuda_tensor {
+    char *data;
+    proa_dtype dtype;
+    int ndim;
+    int64_t numel, shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS]; /* strides in bytes */
+    template <class T> T *as() const { return (T *)(void *)data; }
+    int64_t dim(int i) const { return shape[i < 0 ? i + ndim : i]; }
+};
+
+static inline bool cuda_given(const proa_tensor *t) { return t && t != cuda_host->none; }
+
+static inline cuda_tensor cuda_look(const proa_tensor *t)
+{
+    proa_tensor_facts f;
+    cuda_tensor out;
+    cuda_host->facts(t, &f);
+    out.data = (char *)f.data;
+    out.dtype = f.dtype;
+    out.ndim = f.ndim;
+    out.numel = f.numel;
+    for (int i = 0; i < f.ndim; i++) out.shape[i] = f.shape[i], out.strides[i] = f.strides[i];
+    return out;
+}
+
+static inline int64_t cuda_item(proa_dtype d)
+{
+#define PROA_X(NAME, name, bytes, wire) bytes,
+    static const int sizes[] = { 0, PROA_DTYPES(PROA_X) };
+#undef PROA_X
+    return sizes[d];
+}
+
+/* Sets of dtypes, for conditions. */
+#define CUDA_BIT(D) (1u << PROA_##D)
+enum {
+    CUDA_HALVES = 1 << PROA_F16 | 1 << PROA_BF16,
+    CUDA_FLOATS = CUDA_HALVES | 1 << PROA_F32 | 1 << PROA_F64,
+    CUDA_INTEGERS = 1 << PROA_U8 | 1 << PROA_I8 | 1 << PROA_I16 | 1 << PROA_I32 | 1 << PROA_I64,
+    CUDA_REALS = CUDA_FLOATS | CUDA_INTEGERS | 1 << PROA_BOOL,
+    CUDA_INDICES = 1 << PROA_I32 | 1 << PROA_I64,
+    CUDA_ANY = CUDA_REALS | 1 << PROA_C64 | 1 << PROA_C128
+};
+static inline bool CUDA_IS(const proa_tensor *t, unsigned set) { return set >> cuda_look(t).dtype & 1; }
+
+/* ---- attributes ------------------------------------------------------------------------ */
+
+/* An element of host memory, as a double; integers beyond 2^53 through cuda_integer. */
+static inline double cuda_host_number(proa_dtype d, const void *p)
+{
+    switch (d) {
+    case PROA_BOOL:
+    case PROA_U8: return *(const uint8_t *)p;
+    case PROA_I8: return *(const int8_t *)p;
+    case PROA_I16: return *(const int16_t *)p;
+    case PROA_I32: return *(const int32_t *)p;
+    case PROA_I64: return (double)*(const int64_t *)p;
+    case PROA_F16: return proa__f16_to_f32(*(const uint16_t *)p);
+    case PROA_BF16: return proa__bf16_to_f32(*(const uint16_t *)p);
+    case PROA_F32: return *(const float *)p;
+    default: return *(const double *)p;
+    }
+}
+
+/* A scalar attribute, which a tensor (on the host by now) may supply. */
+static inline double cuda_number(const proa_scalar *s, double fallback)
+{
+    if (s->kind == PROA_SCALAR_NONE) return fallback;
+    if (s->kind == PROA_SCALAR_BOOL || s->kind == PROA_SCALAR_INT) return (double)s->i;
+    if (s->kind != PROA_SCALAR_TENSOR) return s->f;
+    cuda_tensor t = cuda_look(s->tensor);
+    return cuda_host_number(t.dtype, t.data);
+}
+static inline int64_t cuda_integer(const proa_scalar *s, int64_t fallback)
+{
+    if (s->kind == PROA_SCALAR_BOOL || s->kind == PROA_SCALAR_INT) return s->i;
+    if (s->kind == PROA_SCALAR_TENSOR && cuda_look(s->tensor).dtype == PROA_I64)
+        return *cuda_look(s->tensor).as<int64_t>();
+    double v = cuda_number(s, (double)fallback);
+    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+}
+
+/* The entries of a list attribute into to[max], at most; returns how many there are. */
+static inline int cuda_ints(const proa_ints *v, int max, int64_t *to)
+{
+    if (cuda_given(v->tensor)) {
+        cuda_tensor t = cuda_look(v->tensor);
+        int n = (int)(t.numel < max ? t.numel : max);
+        for (int i = 0; i < n; i++)
+            to[i] = t.dtype == PROA_I32 ? *(const int32_t *)(t.data + (t.ndim ? i * t.strides[0] : 0))
+                                        : *(const int64_t *)(t.data + (t.ndim ? i * t.strides[0] : 0));
+        return n;
+    }
+    int n = (int)(v->count < max ? v->count : max);
+    for (int i = 0; i < n; i++) {
+        if (!v->tensors || !cuda_given(v->tensors[i])) {
+            to[i] = v->at[i];
+            continue;
+        }
+        cuda_tensor t = cuda_look(v->tensors[i]);
+        to[i] = t.dtype == PROA_I32 ? *t.as<int32_t>() : *t.as<int64_t>();
+    }
+    return n;
+}
+
+/* ---- launches -------------------------------------------------------------------------- */
+
+enum { CUDA_BLOCK = 256 };
+
+/* Blocks of CUDA_BLOCK threads for n items; threads stride over what more there is. */
+static inline unsigned cuda_blocks(int64_t n, int64_t each = CUDA_BLOCK)
+{
+    int64_t blocks = (n + each - 1) / each;
+    return (unsigned)(blocks < 1 ? 1 : blocks > 65535 ? 65535 : blocks);
+}
+
+#if defined(CUDA_EMULATED)
+template <class F> static inline proa_status cuda_run_grid(dim3 grid, dim3 block, F &&body)
+{
+    emulate_launch(
+        grid, block, [](void *context) { (*(F *)context)(); }, (void *)&body);
+    return PROA_OK;
+}
+/* cuda_launch(c, grid, block, kernel, arguments…): queues it; an error is that of the launch itself. */
+#define cuda_launch(c, grid, block, kernel, ...) \
+    ((void)(c), cuda_run_grid(dim3(grid), dim3(block), [=]() mutable { kernel(__VA_ARGS__); }))
+#else
+template <class T> struct cuda_same {
+    typedef T type;
+};
+template <class... P>
+static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, void (*kernel)(P...),
+                                     typename cuda_same<P>::type... arguments)
+{
+    void *list[] = {(void *)&arguments...};
+    int code = (int)cudaLaunchKernel((const void *)kernel, grid, block, list, 0, (cudaStream_t)c->stream);
+    return cuda_check(c, code, "a launch", false);
+}
+#define cuda_launch(c, grid, block, kernel, ...) cuda_start((c), dim3(grid), dim3(block), kernel, __VA_ARGS__)
+#endif
+
+/* for (CUDA_EACH(i, n)): the thread's share of n items. */
+#define CUDA_EACH(i, n)                                         \
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
+    i < (n);                                                    \
+    i += (int64_t)gridDim.x * blockDim.x
+
+/* ---- elements -------------------------------------------------------------------------- */
+
+/* C types of dtypes; halves have types of their own that hold bits. */
+struct cuda_f16 {
+    uint16_t bits;
+};
+struct cuda_bf16 {
+    uint16_t bits;
+};
+typedef uint8_t cuda_c_BOOL, cuda_c_U8;
+typedef int8_t cuda_c_I8;
+typedef int16_t cuda_c_I16;
+typedef int32_t cuda_c_I32;
+typedef int64_t cuda_c_I64;
+typedef cuda_f16 cuda_c_F16;
+typedef cuda_bf16 cuda_c_BF16;
+typedef float cuda_c_F32;
+typedef double cuda_c_F64;
+
+CUDA_BOTH float cuda_bits_f32(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+CUDA_BOTH uint32_t cuda_f32_bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+#if defined(CUDA_EMULATED)
+CUDA_BOTH float cuda_float(cuda_f16 h) { return proa__f16_to_f32(h.bits); }
+CUDA_BOTH cuda_f16 cuda_to_f16(float f) { return {proa__f32_to_f16(f)}; }
+#else
+CUDA_FN float cuda_float(cuda_f16 h) { return __half2float(__ushort_as_half(h.bits)); }
+CUDA_FN cuda_f16 cuda_to_f16(float f) { return {__half_as_ushort(__float2half_rn(f))}; }
+#endif
+CUDA_BOTH float cuda_float(cuda_bf16 h) { return cuda_bits_f32((uint32_t)h.bits << 16); }
+CUDA_BOTH cuda_bf16 cuda_to_bf16(float f)
+{
+    uint32_t u = cuda_f32_bits(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return {(uint16_t)(u >> 16 | 0x40u)};
+    return {(uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
+}
+
+/* Out-of-range numbers become the most negative integer, narrow integers keep the low bits: as the CPU's. */
+CUDA_FN int64_t cuda_whole(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+CUDA_FN int32_t cuda_short(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
+
+/* cuda_cast<To>(x): conversion as the op cast makes it. From: a C type of a dtype. */
+template <class From> struct cuda_source {
+    static __device__ __forceinline__ From get(From x) { return x; }
+    enum { floating = 0 };
+};
+template <> struct cuda_source<float> {
+    static __device__ __forceinline__ float get(float x) { return x; }
+    enum { floating = 1 };
+};
+template <> struct cuda_source<double> {
+    static __device__ __forceinline__ double get(double x) { return x; }
+    enum { floating = 1 };
+};
+template <> struct cuda_source<cuda_f16> {
+    static __device__ __forceinline__ float get(cuda_f16 x) { return cuda_float(x); }
+    enum { floating = 1 };
+};
+template <> struct cuda_source<cuda_bf16> {
+    static __device__ __forceinline__ float get(cuda_bf16 x) { return cuda_float(x); }
+    enum { floating = 1 };
+};
+
+template <class To> struct cuda_target { /* the narrow integers */
+    template <class From> static __device__ __forceinline__ To make(From x)
+    {
+        auto v = cuda_source<From>::get(x);
+        return cuda_source<From>::floating ? (To)cuda_short((double)v) : (To)v;
+    }
+};
+template <> struct cuda_target<int64_t> {
+    template <class From> static __device__ __forceinline__ int64_t make(From x)
+    {
+        auto v = cuda_source<From>::get(x);
+        return cuda_source<From>::floating ? cuda_whole((double)v) : (int64_t)v;
+    }
+};
+template <> struct cuda_target<float> {
+    template <class From> static __device__ __forceinline__ float make(From x)
+    {
+        return (float)cuda_source<From>::get(x);
+    }
+};
+template <> struct cuda_target<double> {
+    template <class From> static __device__ __forceinline__ double make(From x)
+    {
+        return (double)cuda_source<From>::get(x);
+    }
+};
+template <> struct cuda_target<cuda_f16> {
+    template <class From> static __device__ __forceinline__ cuda_f16 make(From x)
+    {
+        return cuda_to_f16((float)cuda_source<From>::get(x));
+    }
+};
+template <> struct cuda_target<cuda_bf16> {
+    template <class From> static __device__ __forceinline__ cuda_bf16 make(From x)
+    {
+        return cuda_to_bf16((float)cuda_source<From>::get(x));
+    }
+};
+template <class To, class From> CUDA_FN To cuda_cast(From x) { return cuda_target<To>::make(x); }
+
+/* Element i (counted in elements of dtype d) at p, as T; and T's value into such an element. */
+template <class T> __device__ __noinline__ T cuda_load_other(const char *p, proa_dtype d)
+{
+    switch (d) {
+    case PROA_BOOL: return cuda_cast<T>((uint8_t)(*(const uint8_t *)p != 0));
+    case PROA_U8: return cuda_cast<T>(*(const uint8_t *)p);
+    case PROA_I8: return cuda_cast<T>(*(const int8_t *)p);
+    case PROA_I16: return cuda_cast<T>(*(const int16_t *)p);
+    case PROA_I32: return cuda_cast<T>(*(const int32_t *)p);
+    case PROA_I64: return cuda_cast<T>(*(const int64_t *)p);
+    case PROA_F16: return cuda_cast<T>(*(const cuda_f16 *)p);
+    case PROA_BF16: return cuda_cast<T>(*(const cuda_bf16 *)p);
+    case PROA_F32: return cuda_cast<T>(*(const float *)p);
+    default: return cuda_cast<T>(*(const double *)p);
+    }
+}
+template <class T> __device__ __noinline__ void cuda_store_other(char *p, proa_dtype d, T x)
+{
+    switch (d) {
+    case PROA_BOOL: *(uint8_t *)p = x != 0; break;
+    case PROA_U8: *(uint8_t *)p = cuda_cast<uint8_t>(x); break;
+    case PROA_I8: *(int8_t *)p = cuda_cast<int8_t>(x); break;
+    case PROA_I16: *(int16_t *)p = cuda_cast<int16_t>(x); break;
+    case PROA_I32: *(int32_t *)p = cuda_cast<int32_t>(x); break;
+    case PROA_I64: *(int64_t *)p = cuda_cast<int64_t>(x); break;
+    case PROA_F16: *(cuda_f16 *)p = cuda_cast<cuda_f16>(x); break;
+    case PROA_BF16: *(cuda_bf16 *)p = cuda_cast<cuda_bf16>(x); break;
+    case PROA_F32: *(float *)p = cuda_cast<float>(x); break;
+    default: *(double *)p = cuda_cast<double>(x); break;
+    }
+}
+template <class T> struct cuda_dtype_of;
+template <> struct cuda_dtype_of<uint8_t> {
+    enum { value = PROA_U8 };
+};
+template <> struct cuda_dtype_of<int8_t> {
+    enum { value = PROA_I8 };
+};
+template <> struct cuda_dtype_of<int16_t> {
+    enum { value = PROA_I16 };
+};
+template <> struct cuda_dtype_of<int32_t> {
+    enum { value = PROA_I32 };
+};
+template <> struct cuda_dtype_of<int64_t> {
+    enum { value = PROA_I64 };
+};
+template <> struct cuda_dtype_of<float> {
+    enum { value = PROA_F32 };
+};
+template <> struct cuda_dtype_of<double> {
+    enum { value = PROA_F64 };
+};
+template <class T> CUDA_FN T cuda_load(const char *p, proa_dtype d)
+{
+    return d == (proa_dtype)cuda_dtype_of<T>::value ? *(const T *)(const void *)p : cuda_load_other<T>(p, d);
+}
+template <class T> CUDA_FN void cuda_store(char *p, proa_dtype d, T x)
+{
+    if (d == (proa_dtype)cuda_dtype_of<T>::value) *(T *)(void *)p = x;
+    else cuda_store_other<T>(p, d, x);
+}
+
+/* CUDA_SWITCH_FLOAT(dtype, T, body): body with T the type that floating kernels compute in: float, or
+ * double. */
+#define CUDA_SWITCH_WIDE(d, T, ...) \
+    do {                            \
+        if ((d) == PROA_F64) {      \
+            typedef double T;       \
+            __VA_ARGS__             \
+        } else {                    \
+            typedef float T;        \
+            __VA_ARGS__             \
+        }                           \
+    } while (0)
+
+/* ---- within a block -------------------------------------------------------------------- */
+
+struct cuda_sum {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a + b; }
+};
+struct cuda_max {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a > b || a != a ? a : b; }
+};
+struct cuda_min {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a < b || a != a ? a : b; }
+};
+struct cuda_prod {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a * b; }
+};
+
+/* All CUDA_BLOCK threads' values as one, which every thread gets: a tree of fixed form, the same bits
+ * each time. */
+template <class Op, class T> static __device__ T cuda_block_reduce(T v)
+{
+    __shared__ T part[CUDA_BLOCK];
+    __syncthreads(); /* somebody may still read the last result */
+    part[threadIdx.x] = v;
+    __syncthreads();
+    for (unsigned half = CUDA_BLOCK / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] = Op::join(part[threadIdx.x], part[threadIdx.x + half]);
+        __syncthreads();
+    }
+    return part[0];
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* The plug-in's own side: the host's functions under their usual names, a GPU's context, scratch, errors
+ * that name the op. C; may use proa/device.h. */
+#ifndef PROA_CUDA_RUNTIME_H
+#define PROA_CUDA_RUNTIME_H
+
+#include "driver.h"
+#include "memory.h"
+
+#include <proa/device.h>
+#include <proa/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CUDA_LAST_OPS = 8 };
+
+/* One GPU. All work goes to one stream: what is queued later sees what was queued before. */
+typedef struct cuda_context {
+    int index;
+    const cuda_driver *driver;
+    void *stream;
+    cuda_pool *pool;
+    const proa_op *running;             /* NULL: none */
+    const proa_op *last[CUDA_LAST_OPS]; /* a ring: what has been queued lately */
+    unsigned n_last;
+    struct cuda_staging *staging; /* pinned memory that copies pass through */
+    void *libraries;              /* library.h's handles */
+    cuda_description description;
+    char name[16], text[256];
+} cuda_context;
+
+extern const proa_host_api *cuda_host;
+
+/* Errors, as the library's kernels report them. */
+proa_status cuda_fail(proa_status code, const char *format, ...) PROA_PRINTF(2, 3);
+/* 0: PROA_OK; otherwise an error that names what was done and the op. `late`: the code came from a
+ * function that waits, so that any op queued before may be meant. */
+proa_status cuda_check(cuda_context *c, int code, const char *what, bool late);
+/* Memory for the length of a kernel: freed in stream order, as soon as the work that uses it is queued. */
+void *cuda_scratch(cuda_context *c, size_t bytes);
+void cuda_scratch_free(cuda_context *c, void *p);
+
+/* copy.cu */
+proa_status cuda_copy_strided(cuda_context *c, const proa_strided_copy *copy);
+proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item, int64_t count);
+
+/* Kernels register themselves when the library is loaded, each under its op's name. */
+typedef struct cuda_registered {
+    const char *op;
+    const proa_kernel *kernel;
+    struct cuda_registered *next;
+} cuda_registered;
+extern cuda_registered *cuda_kernels;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,12 @@
+/* Between the entry and the runtime. C. */
+#ifndef PROA_CUDA_TABLE_H
+#define PROA_CUDA_TABLE_H
+
+#include "driver.h"
+
+#include <proa/device.h>
+
+/* Fills the row of GPU `index`, without kernels; false: the GPU cannot be used. */
+bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *driver);
+
+#endif
