@@ -143,3 +143,53 @@ def input_specs():
     specs = [InputSpec([None, 3]), InputSpec.from_tensor(x), InputSpec.from_tensor(x, name="other"),
              InputSpec.from_numpy(np.zeros([4], "float32")), InputSpec([3]).batch(2), InputSpec([3, 4]).unbatch()]
     return [[list(s.shape), str(s.dtype).rpartition(".")[2], s.name] for s in specs], rand(2)
+
+
+@case(J + "TranslatedLayer.program", J + "load", grad=False)
+def loaded_program():
+    loaded = paddle.jit.load(saved(fill(nn.Sequential(nn.Linear(4, 3), nn.Tanh())), input_spec=[InputSpec([None, 4], name="x")]))
+    program = loaded.program()
+    # Paddle's clone keeps what feeds and fetches; Proa's programs have no such ops
+    types = [op.type for op in program.global_block().ops if op.type not in ("feed", "fetch", "scale", "assign")]
+    return isinstance(program, paddle.static.Program), types, program.num_blocks
+
+
+@case(J + "ProgramTranslator", J + "ProgramTranslator.get_instance", J + "ProgramTranslator.enable",
+      J + "ProgramTranslator.reset", grad=False)
+def translator():
+    kind = getattr(paddle.jit, "ProgramTranslator", None)  # 2.1's name; 2.6.2 has it further in
+    if kind is None:
+        from paddle.jit.dy2static.program_translator import ProgramTranslator as kind
+    seen = []
+
+    @paddle.jit.to_static
+    def double(x):
+        seen.append(1)
+        return x * 2
+    one, x = kind.get_instance(), rand(2)
+    one.enable(False)
+    off = [double(x), double(x)]
+    counted = len(seen)
+    one.enable(True)
+    kind.reset()
+    return off, counted, kind.get_instance() is kind()
+
+
+@case(J + "to_static", "paddle.static.nn.cond", grad=False)
+def cond_in_a_converted_function():
+    """PaddlePaddle/Paddle#78739."""
+    def pick(x):
+        return paddle.static.nn.cond(x.sum() > 0, lambda: x * 2, lambda: x - 1)
+
+    def nested(x, y):
+        return paddle.static.nn.cond(x.mean() > y.mean(), lambda: paddle.static.nn.cond(
+            x.max() > 1, lambda: [x + y, x * y], lambda: [x - y, x]), lambda: [y, y * 3])
+    one, two = paddle.jit.to_static(pick, full_graph=True), paddle.jit.to_static(nested, full_graph=True)
+    out = []
+    for sign in (1, -1):
+        x, y = rand(3, low=0.5) * sign, rand(3)
+        x.stop_gradient = False
+        made = one(x)
+        made.sum().backward()
+        out += [made, *two(x, y)]
+    return out
