@@ -4,7 +4,7 @@
 
 Runs every sample of the op table on gpu:0 (emulated, unless PROA_GPU says that there is one). A gap that gaps.txt does
 not have is an error, as is one of its lines that is none any more; --write takes what was found, and only ever removes
-lines unless the file is empty: the list may only shrink.
+lines unless the file is empty: the list may only shrink. A new op comes with a kernel, or with its lines.
 """
 import pathlib
 import sys
