@@ -396,7 +396,7 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
     if (!on_the_way) return PROA_OK;
     PROA_TRY(check_saved(n));
     for (int32_t i = 0; i < n->n_out; i++) /* constants that the rule makes go where the gradients are */
-        if (n->grads[i]) proa__device_use(proa__device_id(n->grads[i]));
+        if (n->grads[i]) proa_device_use(proa__device_id(n->grads[i]));
     if (n->kind == PROA_NODE_OP) return run_rule(n, call->create_graph);
     return run_function(n, call->create_graph, call->retain_graph);
 }
@@ -460,7 +460,7 @@ proa_status proa__backward_run(const proa__backward_call *call)
         for (int64_t i = 0; i < all.count; i++) drop_grads(all.at[i]);
     }
     for (int64_t i = 0; i < all.count; i++) proa__node_release(all.at[i]);
-    proa__device_use(device);
+    proa_device_use(device);
     proa_door_set(PROA_DOOR_CONVERT, convert);
     proa_door_set(PROA_DOOR_RECORD, record);
     proa__free(all.at);

@@ -117,7 +117,7 @@ const char *proa_device_of(const proa_tensor *t)
     return devices[t && t->storage ? t->storage->device : PROA_CPU]->name;
 }
 
-int proa__device_use(int device)
+int proa_device_use(int device)
 {
     proa_stream *stream = proa__stream();
     int was = stream->device;

@@ -13,13 +13,13 @@ const proa_device_table *proa__device(int device);
 /* The id of the device of that name, plug-ins looked through; −1 and an error that starts with `who`. */
 int proa__device_find(const char *who, const char *name);
 /* Makes new tensors and ops without inputs go to `device` on this thread; returns where they went before. */
-PROA_API int proa__device_use(int device);
+PROA_API int proa_device_use(int device);
 
-static inline void proa__device_back(const int *was) { proa__device_use(*was); }
+static inline void proa__device_back(const int *was) { proa_device_use(*was); }
 /* PROA__ON_CPU; as a declaration: new tensors are the CPU's in the rest of the block, so that their
  * elements can be written. */
 #define PROA__ON_CPU \
-    int proa_device_was_ __attribute__((cleanup(proa__device_back), unused)) = proa__device_use(PROA_CPU)
+    int proa_device_was_ __attribute__((cleanup(proa__device_back), unused)) = proa_device_use(PROA_CPU)
 
 static inline int proa__device_id(const proa_tensor *t) { return t->storage ? t->storage->device : PROA_CPU; }
 static inline bool proa__on_device(const proa_tensor *t) { return t->flags & PROA_T_DEVICE; }

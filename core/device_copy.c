@@ -126,9 +126,9 @@ proa_tensor *proa__copy_to(proa_tensor *t, int device)
 {
     if (proa__device_id(t) == device) return proa__contiguous(t);
     proa_meta meta = proa_meta_of(t);
-    int was = proa__device_use(device);
+    int was = proa_device_use(device);
     proa_tensor *copy = proa__tensor_new(&meta);
-    proa__device_use(was);
+    proa_device_use(was);
     if (!copy) return NULL;
     if (proa__copy(copy, t) == PROA_OK) return copy;
     proa_drop(copy);

@@ -243,10 +243,10 @@ static proa_status run_on_cpu(const proa_op *op, void *args, int device, tempora
 static proa_status run_fallback(const proa_op *op, void *args)
 {
     temporaries made = {.n = 0};
-    int device = proa__device_use(PROA_CPU);
+    int device = proa_device_use(PROA_CPU);
     proa_status status = run_on_cpu(op, args, device, &made);
     drop_all(&made);
-    proa__device_use(device);
+    proa_device_use(device);
     return status;
 }
 
@@ -326,8 +326,8 @@ proa_status proa__run_placed(proa_call *call)
 {
     int device, chosen = proa__stream()->device;
     PROA_TRY(find_device(call->op, call->args, chosen, &device));
-    proa__device_use(device);
+    proa_device_use(device);
     proa_status status = run_there(call, device);
-    proa__device_use(chosen);
+    proa_device_use(chosen);
     return status;
 }

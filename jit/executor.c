@@ -559,7 +559,7 @@ static proa_tensors run_whole(proa_executor *e, proa_tensors inputs, proa_storag
     proa_tensors list = {n, proa_scope_alloc(((size_t)n + 1) * sizeof *list.at)};
     if (!list.at) return none;
     proa_status status = PROA_OK;
-    int chosen = proa__device_use(device_of_run(e, inputs));
+    int chosen = proa_device_use(device_of_run(e, inputs));
     PROA_SCOPE {
         memset(e->outputs, 0, (size_t)n * sizeof *e->outputs);
         status = run(e, inputs);
@@ -570,7 +570,7 @@ static proa_tensors run_whole(proa_executor *e, proa_tensors inputs, proa_storag
         let_go(e);
         for (int32_t i = 0; i < n && status == PROA_OK; i++) list.at[i] = proa_return(e->outputs[i]);
     }
-    proa__device_use(chosen);
+    proa_device_use(chosen);
     return status == PROA_OK ? list : none;
 }
 

@@ -59,7 +59,7 @@ static proa_tensor *new_slot(const proa_optimizer *opt, const proa__slot *slot, 
 {
     const proa_optimizer_opts *o = &opt->opts;
     int device __attribute__((cleanup(proa__device_back), unused)) =
-        proa__device_use(proa__device_id(param)); /* a parameter's state lies beside it */
+        proa_device_use(proa__device_id(param)); /* a parameter's state lies beside it */
     proa_dtype dtype = is_half(param) ? PROA_F32 : (proa_dtype)param->dtype;
     switch (slot->start) {
     case PROA__BETA1: return proa_full(PROA_SHAPE(1), o->beta1, .dtype = PROA_F32);

@@ -589,6 +589,7 @@ bool py_make_tensor_type(PyObject *module)
         {Py_tp_members, tensor_members},
         {Py_tp_doc, "A tensor: elements of one dtype in a strided shape, and how to differentiate them."},
         {Py_bf_getbuffer, py_tensor_buffer.bf_getbuffer},
+        {Py_bf_releasebuffer, py_tensor_buffer.bf_releasebuffer},
         {Py_mp_subscript, py_getitem},
         {Py_mp_ass_subscript, py_setitem},
         {Py_mp_length, py_tensor_len},

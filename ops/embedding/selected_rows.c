@@ -19,9 +19,9 @@ static proa_tensor *sum_rows(proa_tensor *values, proa_tensor *place, int64_t co
     memcpy(shape, values->shape, sizeof shape);
     for (int i = 1; i < values->ndim; i++) length *= shape[i];
     shape[0] = count;
-    int device = proa__device_use(proa__device_id(values));
+    int device = proa_device_use(proa__device_id(values));
     proa_tensor *like = proa_empty(PROA_SHAPE(count, length), (proa_dtype)values->dtype);
-    proa__device_use(device);
+    proa_device_use(device);
     proa_tensor *flat = proa_reshape(values, PROA_INTS(values->shape[0], length));
     place = proa_to_device(place, proa_device_of(flat));
     proa_tensor *sums = proa_embedding_grad(place, like, flat);
@@ -59,9 +59,9 @@ proa_tensor *proa_rows_to_dense(proa_tensor *t)
 {
     int64_t shape[PROA_MAX_DIMS];
     if (!proa_rows_index(t)) return NULL;
-    int device = proa__device_use(proa__device_id(t));
+    int device = proa_device_use(proa__device_id(t));
     proa_tensor *table = proa_full(table_shape(t, shape), 0, .dtype = (proa_dtype)t->dtype);
-    proa__device_use(device);
+    proa_device_use(device);
     return add_rows_to(table, t);
 }
 

@@ -23,7 +23,8 @@ FUSED = {"conv2d_fused": None, "linear_fused": None, "fused_elementwise": None}
 # Ops that Paddle's program format has no type for, by the type that they stand for, or why none is needed.
 STANDS_FOR = {"scaled_dot_product_attention_grad": "flash_attn_grad", "global_squared_norm": None,
               "clip_by_global_norm": None,  # None: gradient clipping, which Paddle does where nothing is recorded
-              "loop_grad": "while_grad", **FUSED}
+              "loop_grad": "while_grad", "array_create": None,  # an empty list: Paddle makes it by no op
+              **FUSED}
 
 
 def without_rule():

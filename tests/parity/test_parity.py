@@ -21,7 +21,7 @@ MODULES = sorted((HERE / "cases").glob("*.py"))
 
 def outcomes(command, module, out, env):
     done = subprocess.run([*command, str(HERE / "run_cases.py"), str(module), str(out)], env=env, text=True,
-                          capture_output=True, timeout=600, cwd=HERE)
+                          capture_output=True, timeout=600, cwd=out.parent)
     if done.returncode:
         pytest.fail(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}")
     return pickle.loads(out.read_bytes())
