@@ -45,6 +45,7 @@ NONE(const char *, proa_wire_string, (R, U(const char *) attr, U(const char *) m
 NONE(proa_ints, proa_wire_ints, (R, U(const char *) attr), ((proa_ints){0, NULL, NULL, NULL}))
 NONE(proa_floats, proa_wire_floats, (R, U(const char *) attr), ((proa_floats){0, NULL}))
 NONE(proa_dtype, proa_wire_dtype, (R, U(const char *) attr, U(proa_dtype) missing), missing)
+NONE(proa_tensor *, proa_wire_output_now, (R, U(const char *) slot), NULL)
 NONE(proa_status, proa_wire_result, (R, U(const char *) slot, U(proa_tensor *) t), proa_error())
 NONE(proa_status, proa_wire_results, (R, U(const char *) slot, U(proa_tensors) t), proa_error())
 NONE(proa_status, proa_wire_op, (W, U(const char *) type), proa_error())
