@@ -1,7 +1,7 @@
 /* What every cuda*.cu file is written with: kernels that register themselves, tensors, launches, dtypes,
- * half conversions, reductions within a block. The same source is compiled by nvcc, and for the host
- * against devices/cuda/emulate. A file launches through cuda_launch only and calls no library but
- * through library.h. */
+ * half conversions; what a block does together is in block.h. The same source is compiled by nvcc, and for
+ * the host against devices/cuda/emulate. A file launches through cuda_launch only and calls no library
+ * but through library.h. */
 #ifndef PROA_CUDA_KERNEL_H
 #define PROA_CUDA_KERNEL_H
 
@@ -388,34 +388,6 @@ template <class T> CUDA_FN void cuda_store(char *p, proa_dtype d, T x)
         }                           \
     } while (0)
 
-/* ---- within a block -------------------------------------------------------------------- */
-
-struct cuda_sum {
-    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a + b; }
-};
-struct cuda_max {
-    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a > b || a != a ? a : b; }
-};
-struct cuda_min {
-    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a < b || a != a ? a : b; }
-};
-struct cuda_prod {
-    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a * b; }
-};
-
-/* All CUDA_BLOCK threads' values as one, which every thread gets: a tree of fixed form, the same bits
- * each time. */
-template <class Op, class T> static __device__ T cuda_block_reduce(T v)
-{
-    __shared__ T part[CUDA_BLOCK];
-    __syncthreads(); /* somebody may still read the last result */
-    part[threadIdx.x] = v;
-    __syncthreads();
-    for (unsigned half = CUDA_BLOCK / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] = Op::join(part[threadIdx.x], part[threadIdx.x + half]);
-        __syncthreads();
-    }
-    return part[0];
-}
+#include "devices/cuda/block.h"
 
 #endif

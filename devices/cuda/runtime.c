@@ -48,6 +48,18 @@ proa_status cuda_check(cuda_context *c, int code, const char *what, bool late)
                      what, c->name, why, ops);
 }
 
+/* After a wait: its own code, then what kernels found wrong meanwhile. */
+static proa_status check_waited(cuda_context *c, int code, const char *what)
+{
+    PROA_TRY(cuda_check(c, code, what, true));
+    cuda_fault f = *c->fault;
+    if (!f.raised) return PROA_OK;
+    c->fault->raised = 0;
+    return cuda_fail(PROA_ERR_OUT_OF_RANGE, "%s: %s: entry %lld is %lld; expected %lld to %lld (found by %s)",
+                     f.op, f.argument, (long long)f.entry, (long long)f.value, (long long)f.first,
+                     (long long)f.last, c->name);
+}
+
 static void begin(void *context, const proa_op *op)
 {
     cuda_context *c = context;
@@ -170,7 +182,7 @@ static proa_status gpu_copy_out(void *context, void *to, const void *from, size_
         if (code == 0) memcpy((char *)to + done, c->staging->piece[at], n);
     }
     pthread_mutex_unlock(&c->staging->lock);
-    return cuda_check(c, code, "a copy to the host", true);
+    return check_waited(c, code, "a copy to the host");
 }
 
 static proa_status gpu_copy(void *context, void *to, const void *from, size_t bytes)
@@ -200,7 +212,15 @@ static proa_status gpu_synchronize(void *context)
     cuda_context *c = context;
     int code = c->driver->use(c->index);
     if (code == 0) code = c->driver->stream_sync(c->stream);
-    return cuda_check(c, code, "synchronize", true);
+    return check_waited(c, code, "synchronize");
+}
+
+static bool new_fault(cuda_context *c)
+{
+    void *p = NULL;
+    if (c->driver->host_malloc(&p, sizeof *c->fault) != 0) return false;
+    c->fault = memset(p, 0, sizeof *c->fault);
+    return true;
 }
 
 /* ---- asking ---------------------------------------------------------------------------- */
@@ -232,7 +252,7 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
     snprintf(c->name, sizeof c->name, "gpu:%d", index);
     c->pool = cuda_pool_new(driver, index);
     bool ok = c->pool && driver->use(index) == 0 && driver->describe(index, &c->description) == 0 &&
-              driver->stream_create(&c->stream) == 0 && (c->staging = new_staging(c));
+              driver->stream_create(&c->stream) == 0 && new_fault(c) && (c->staging = new_staging(c));
     if (!ok) {
         cuda_pool_free(c->pool);
         free(c);

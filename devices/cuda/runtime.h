@@ -15,6 +15,14 @@ extern "C" {
 
 enum { CUDA_LAST_OPS = 8 };
 
+/* What a kernel finds wrong with elements (an index out of range): the first thread that finds one writes it
+ * into pinned memory (cuda_raise), and it becomes an error where the host next waits. */
+typedef struct cuda_fault {
+    int raised; /* 0: nothing is wrong */
+    const char *op, *argument;
+    int64_t entry, value, first, last; /* element `entry` is `value`; expected first to last */
+} cuda_fault;
+
 /* One GPU. All work goes to one stream: what is queued later sees what was queued before. */
 typedef struct cuda_context {
     int index;
@@ -25,6 +33,7 @@ typedef struct cuda_context {
     const proa_op *last[CUDA_LAST_OPS]; /* a ring: what has been queued lately */
     unsigned n_last;
     struct cuda_staging *staging; /* pinned memory that copies pass through */
+    cuda_fault *fault;            /* pinned; kernels write it */
     void *libraries;              /* library.h's handles */
     cuda_description description;
     char name[16], text[256];

@@ -1,0 +1,123 @@
+/* What the threads of a warp or of a block do together: reductions, also with the place of the result,
+ * scans, and errors that only the elements tell. Blocks are one-dimensional, of whole warps. Shuffled types
+ * have 4 or 8 bytes. Included by kernel.h. */
+#ifndef PROA_CUDA_BLOCK_H
+#define PROA_CUDA_BLOCK_H
+
+#include "devices/cuda/kernel.h"
+
+struct cuda_sum {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a + b; }
+};
+struct cuda_max {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a > b || a != a ? a : b; }
+};
+struct cuda_min {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a < b || a != a ? a : b; }
+};
+struct cuda_prod {
+    template <class T> static __device__ __forceinline__ T join(T a, T b) { return a * b; }
+};
+
+/* A value and where it stood, for reductions that tell the place: cuda_first<Order> keeps what comes before
+ * in that order, and of equals (and of NaNs, which come first of all) the one that stands first. */
+template <class T> struct cuda_indexed {
+    T value;
+    int64_t index;
+};
+struct cuda_largest {
+    template <class T> static __device__ __forceinline__ bool before(T a, T b) { return a > b; }
+};
+struct cuda_smallest {
+    template <class T> static __device__ __forceinline__ bool before(T a, T b) { return a < b; }
+};
+template <class Order> struct cuda_first {
+    template <class T>
+    static __device__ __forceinline__ cuda_indexed<T> join(cuda_indexed<T> a, cuda_indexed<T> b)
+    {
+        bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+        if (a_nan != b_nan) return a_nan ? a : b;
+        if (!a_nan && Order::before(a.value, b.value)) return a;
+        if (!a_nan && Order::before(b.value, a.value)) return b;
+        return a.index <= b.index ? a : b;
+    }
+};
+
+template <class T> CUDA_FN T cuda_shuffle_xor(T v, int by) { return __shfl_xor_sync(~0u, v, by); }
+template <class T> CUDA_FN cuda_indexed<T> cuda_shuffle_xor(cuda_indexed<T> v, int by)
+{
+    return {__shfl_xor_sync(~0u, v.value, by), __shfl_xor_sync(~0u, v.index, by)};
+}
+template <class T> CUDA_FN T cuda_shuffle_up(T v, unsigned by) { return __shfl_up_sync(~0u, v, by); }
+
+/* The values of a warp's 32 lanes as one, which every lane gets: all 32 take part. A fixed tree. */
+template <class Op, class T> CUDA_FN T cuda_warp_reduce(T v)
+{
+    for (int by = warpSize / 2; by > 0; by /= 2) v = Op::join(v, cuda_shuffle_xor(v, by));
+    return v;
+}
+
+/* Lane i gets the values of lanes 0 to i as one. */
+template <class Op, class T> CUDA_FN T cuda_warp_scan(T v)
+{
+    unsigned lane = threadIdx.x % warpSize;
+    for (unsigned by = 1; by < warpSize; by *= 2) {
+        T before = cuda_shuffle_up(v, by);
+        if (lane >= by) v = Op::join(before, v);
+    }
+    return v;
+}
+
+/* The values of a block's threads (1024 at most) as one, which every thread gets; all take part. */
+template <class Op, class T> static __device__ T cuda_block_reduce(T v)
+{
+    __shared__ char memory[32 * sizeof(T)] __attribute__((aligned(16)));
+    T *part = (T *)(void *)memory;
+    unsigned warps = blockDim.x / warpSize;
+    v = cuda_warp_reduce<Op>(v);
+    if (warps == 1) return v;
+    __syncthreads(); /* somebody may still read the last result */
+    if (threadIdx.x % warpSize == 0) part[threadIdx.x / warpSize] = v;
+    __syncthreads();
+    v = part[0];
+    for (unsigned w = 1; w < warps; w++) v = Op::join(v, part[w]);
+    return v;
+}
+
+/* Thread i gets the values of threads 0 to i as one, and in *total those of all. */
+template <class Op, class T> static __device__ T cuda_block_scan(T v, T *total)
+{
+    __shared__ char memory[32 * sizeof(T)] __attribute__((aligned(16)));
+    T *part = (T *)(void *)memory;
+    unsigned warps = blockDim.x / warpSize, mine = threadIdx.x / warpSize;
+    v = cuda_warp_scan<Op>(v);
+    __syncthreads();
+    if (threadIdx.x % warpSize == warpSize - 1) part[mine] = v;
+    __syncthreads();
+    T before = part[0];
+    for (unsigned w = 1; w < mine; w++) before = Op::join(before, part[w]);
+    if (mine) v = Op::join(before, v);
+    T all = part[0];
+    for (unsigned w = 1; w < warps; w++) all = Op::join(all, part[w]);
+    *total = all;
+    return v;
+}
+
+/* ---- errors that only the elements tell ------------------------------------------------ */
+
+/* Says that entry `entry` of an op's argument is `value`, outside first to last: an error where the host
+ * next waits (the first one found wins). fault: cuda_context's; the texts are literals of the host. The
+ * kernel goes on, without that entry. */
+static __device__ void cuda_raise(cuda_fault *fault, const char *op, const char *argument, int64_t entry,
+                                  int64_t value, int64_t first, int64_t last)
+{
+    if (atomicCAS(&fault->raised, 0, 1) != 0) return;
+    fault->op = op;
+    fault->argument = argument;
+    fault->entry = entry;
+    fault->value = value;
+    fault->first = first;
+    fault->last = last;
+}
+
+#endif
