@@ -1,16 +1,22 @@
 /* The gradient scaler: two ops, one that unscales and looks for infinities, one that moves the scale by
  * Paddle's rule. Its numbers are tensors, so that a checkpoint takes them as they are. May use core, ops,
  * autograd, optim. */
+#include "core/device.h"
 #include "core/internal.h"
 #include "core/tensor.h"
 
 #include <proa/amp.h>
 #include <proa/autograd.h>
 
+#include "ops_impl.h"
+#include "optim/optimizer.h"
+
+extern const proa_op proa__op_multiply;
+
 struct proa_scaler {
     proa_scaler_opts opts;           /* resolved */
     proa_tensor *scale, *good, *bad; /* kept: float32[1], int32[1], int32[1] */
-    bool skipped;
+    proa_tensor *found; /* kept: bool[1] of the last step, which nobody has waited for; or NULL */
 };
 
 static proa_status check(const proa_scaler_opts *o)
@@ -51,6 +57,7 @@ void proa_scaler_free(proa_scaler *s)
     proa_release(s->scale);
     proa_release(s->good);
     proa_release(s->bad);
+    proa_release(s->found);
     proa__free(s);
 }
 
@@ -68,6 +75,17 @@ static proa_status follow(proa_scaler *s, const proa_tensor *grad)
     return PROA_OK;
 }
 
+/* The product with a scale that only the device knows, in float32 whatever autocast says: a scale may be too
+ * large for a half. */
+static proa_tensor *scale_there(proa_scaler *s, proa_tensor *loss)
+{
+    bool half = loss->dtype == PROA_F16 || loss->dtype == PROA_BF16;
+    proa_multiply_args a = {.x = half ? proa_cast(loss, PROA_F32) : loss,
+                            .y = proa_cast(s->scale, loss->dtype == PROA_F64 ? PROA_F64 : PROA_F32)};
+    if (loss->ndim == 0) a.y = proa_reshape(a.y, (proa_ints){0});
+    return proa_call_from(PROA_DOOR_RECORD, &proa__op_multiply, &a) == PROA_OK ? a.out : NULL;
+}
+
 proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss)
 {
     if (proa_error()) return NULL;
@@ -75,7 +93,8 @@ proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss)
         proa_fail(PROA_ERR_INVALID_ARGUMENT, "scaler_scale: scaler and loss must be given");
         return NULL;
     }
-    return proa_scale(loss, .scale = proa_scalar_float(proa_scaler_get(s)));
+    if (!proa__on_device(s->scale)) return proa_scale(loss, .scale = proa_scalar_float(proa_scaler_get(s)));
+    return scale_there(s, loss);
 }
 
 /* The gradients of an optimiser's parameters. The list ends with the scope. */
@@ -100,23 +119,22 @@ proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt)
     PROA_NO_GRAD;
     proa_tensors grads;
     PROA_TRY(gradients(opt, &grads));
-    s->skipped = false;
+    proa_release(s->found);
+    s->found = NULL;
     if (grads.count == 0) return PROA_OK;
     PROA_TRY(follow(s, grads.at[0]));
     proa_tensor *found = proa_check_finite_and_unscale(grads, s->scale);
     if (!found) return proa_error();
-    s->skipped = proa_item(found) != 0;
+    s->found = proa_keep(found);
     if (!s->opts.fixed)
         PROA_TRY(proa_update_loss_scaling(grads, found, s->scale, s->good, s->bad, proa_none,
                                           s->opts.growth_interval, s->opts.backoff_interval, s->opts.growth,
                                           s->opts.backoff));
-    if (!s->skipped) return proa_step(opt);
-    proa_clear_grads(opt);
-    return proa_error();
+    return proa__step_unless(opt, found);
 }
 
 double proa_scaler_get(const proa_scaler *s) { return s ? proa_item(s->scale) : 0; }
-bool proa_scaler_skipped(const proa_scaler *s) { return s && s->skipped; }
+bool proa_scaler_skipped(const proa_scaler *s) { return s && s->found && proa_item(s->found) != 0; }
 
 proa_named_list proa_scaler_state(proa_scaler *s)
 {

@@ -15,7 +15,11 @@ static proa_status host_fail(proa_status code, const char *text) { return proa_f
 
 static void host_facts(const proa_tensor *t, proa_tensor_facts *to)
 {
-    *to = (proa_tensor_facts){t->data, (proa_dtype)t->dtype, t->ndim, t->numel, t->shape, t->strides};
+    *to =
+        (proa_tensor_facts){t->data, (proa_dtype)t->dtype, t->ndim, t->numel, t->shape, t->strides, NULL, 0};
+    if (t->kind != PROA_ROWS) return;
+    to->rows = (const int64_t *)(const void *)proa__rows_of(t)->index->data;
+    to->height = proa__rows_of(t)->height;
 }
 
 static const proa_host_api *host_api(void)

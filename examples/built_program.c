@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     proa_tensors all = {4, params}, none = {0, NULL};
     proa_tensors grads = proa_program_gradients(train, PROA_LIST(loss), all, none, none);
     proa_program_set_role(train, 2); /* what follows is the optimiser's */
-    proa_sgd_step(all, grads, proa_full(PROA_SHAPE(1), 0.5), none);
+    proa_sgd_step(all, grads, proa_full(PROA_SHAPE(1), 0.5), none, PROA_NONE);
     proa_program_open(NULL); /* calls run again */
 
     proa_executor *run = proa_executor_with(train, (proa_executor_opts){.outputs = PROA_LIST(loss)});

@@ -206,6 +206,7 @@ typedef struct work {
     int64_t count;
     proa__entry **entries;
     proa_tensors grads;
+    proa_tensor *skip;
 } work;
 
 static bool is_in_batch(const proa__entry *e, int32_t group_index, int dtype)
@@ -222,7 +223,7 @@ static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_
     if (!any) return PROA_OK;
     const group *g = &opt->groups[group_index];
     bool adds_l2 = !opt->rule->own_decay && g->weight_decay != 0;
-    proa__step_batch b = {.weight_decay = g->weight_decay};
+    proa__step_batch b = {.weight_decay = g->weight_decay, .skip = w->skip};
     PROA_TRY(new_lists(&b, w->count));
     for (int64_t i = 0; i < w->count; i++) {
         proa__entry *e = w->entries[i];
@@ -257,13 +258,13 @@ static proa_status gather(proa_optimizer *opt, work *w)
     return PROA_OK;
 }
 
-proa_status proa_step_keep(proa_optimizer *opt)
+static proa_status step_keep(proa_optimizer *opt, proa_tensor *skip)
 {
     PROA_TRY(proa_error());
     if (!opt) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "step: opt is NULL: did making it fail?");
     PROA_SCOPED;
     PROA_NO_GRAD;
-    work w = {0};
+    work w = {.skip = skip};
     PROA_TRY(gather(opt, &w));
     PROA_TRY(proa__clip_grads(opt->opts.clip, w.grads));
     for (int32_t g = 0; g < opt->n_groups; g++)
@@ -271,12 +272,16 @@ proa_status proa_step_keep(proa_optimizer *opt)
     return PROA_OK;
 }
 
-proa_status proa_step(proa_optimizer *opt)
+proa_status proa_step_keep(proa_optimizer *opt) { return step_keep(opt, proa_none); }
+
+proa_status proa__step_unless(proa_optimizer *opt, proa_tensor *skip)
 {
-    PROA_TRY(proa_step_keep(opt));
+    PROA_TRY(step_keep(opt, skip));
     proa_clear_grads(opt);
     return proa_error();
 }
+
+proa_status proa_step(proa_optimizer *opt) { return proa__step_unless(opt, proa_none); }
 
 void proa_clear_grads(proa_optimizer *opt)
 {

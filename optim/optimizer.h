@@ -21,7 +21,7 @@ typedef struct proa__entry {
 /* What one multi-tensor op gets: lists of one length. They end with the scope. */
 typedef struct proa__step_batch {
     proa_tensors params, grads, masters, slots[PROA__SLOTS];
-    proa_tensor *lr;
+    proa_tensor *lr, *skip; /* skip: a bool, or PROA_NONE */
     double weight_decay;
 } proa__step_batch;
 
@@ -42,6 +42,10 @@ typedef struct proa__rule {
 
 /* The rule of that kind; NULL and NOT_FOUND. */
 const proa__rule *proa__find_rule(const char *kind);
+
+/* proa_step, which where `skip` (a bool, or PROA_NONE) is true changes nothing; whether it is, nobody
+ * waits for. */
+proa_status proa__step_unless(proa_optimizer *opt, proa_tensor *skip);
 
 /* Replaces the gradients of a list by clipped ones; new tensors. */
 proa_status proa__clip_grads(proa_clip clip, proa_tensors grads);

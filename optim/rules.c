@@ -8,26 +8,26 @@ static double given(double v) { return v == 0 ? (double)PROA_ZERO : v; }
 static proa_status sgd(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     (void)o;
-    return proa_sgd_step(b->params, b->grads, b->lr, b->masters);
+    return proa_sgd_step(b->params, b->grads, b->lr, b->masters, b->skip);
 }
 
 static proa_status momentum(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
-    return proa_momentum_step(b->params, b->grads, b->lr, b->slots[0], b->masters, o->momentum,
+    return proa_momentum_step(b->params, b->grads, b->lr, b->slots[0], b->masters, b->skip, o->momentum,
                               .use_nesterov = o->nesterov, .weight_decay = b->weight_decay);
 }
 
 static proa_status adam(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_adam_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->slots[2], b->slots[3],
-                          b->masters, proa_none, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
+                          b->masters, b->skip, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
                           .epsilon = given(o->epsilon), .lazy_mode = o->lazy_mode);
 }
 
 static proa_status adamw(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_adamw_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->slots[2], b->slots[3],
-                           b->masters, proa_none, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
+                           b->masters, b->skip, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
                            .epsilon = given(o->epsilon), .coeff = given(b->weight_decay),
                            .lazy_mode = o->lazy_mode);
 }
@@ -35,33 +35,34 @@ static proa_status adamw(const proa_optimizer_opts *o, const proa__step_batch *b
 static proa_status lamb(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_lamb_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->slots[2], b->slots[3],
-                          b->masters, proa_none, .weight_decay = given(b->weight_decay),
+                          b->masters, b->skip, .weight_decay = given(b->weight_decay),
                           .beta1 = given(o->beta1), .beta2 = given(o->beta2), .epsilon = given(o->epsilon));
 }
 
 static proa_status adagrad(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
-    return proa_adagrad_step(b->params, b->grads, b->lr, b->slots[0], b->masters,
+    return proa_adagrad_step(b->params, b->grads, b->lr, b->slots[0], b->masters, b->skip,
                              .epsilon = given(o->epsilon));
 }
 
 static proa_status rmsprop(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_rmsprop_step(b->params, b->grads, b->lr, b->slots[1], b->slots[2], b->slots[0], b->masters,
-                             .rho = given(o->rho), .epsilon = given(o->epsilon), .momentum = o->momentum,
-                             .centered = o->centered);
+                             b->skip, .rho = given(o->rho), .epsilon = given(o->epsilon),
+                             .momentum = o->momentum, .centered = o->centered);
 }
 
 static proa_status adadelta(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
-    return proa_adadelta_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->masters,
+    return proa_adadelta_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->masters, b->skip,
                               .rho = given(o->rho), .epsilon = given(o->epsilon));
 }
 
 static proa_status adamax(const proa_optimizer_opts *o, const proa__step_batch *b)
 {
     return proa_adamax_step(b->params, b->grads, b->lr, b->slots[0], b->slots[1], b->slots[2], b->masters,
-                            .beta1 = given(o->beta1), .beta2 = given(o->beta2), .epsilon = given(o->epsilon));
+                            b->skip, .beta1 = given(o->beta1), .beta2 = given(o->beta2),
+                            .epsilon = given(o->epsilon));
 }
 
 #define MOMENTS                                                                             \

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Counts changes of the structs below. */
-#define PROA_DEVICE_ABI 1
+#define PROA_DEVICE_ABI 2
 
 /* Elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device: dims outermost
  * first, strides in bytes and of any sign, 0 in `from` where one element is repeated. No overlap. ndim
@@ -59,6 +59,15 @@ typedef struct proa_device_table {
     void (*trim)(void *context);                                      /* gives cached memory back */
     const char *(*describe)(void *context);                           /* one line: model, memory, versions */
     int (*property)(void *context, const char *name, int64_t *value); /* by name; 0: no such property */
+    /* All four or none. What the thread queues from record_begin to record_end is kept, not run; record_end
+     * gives it, or NULL where something could not be kept (a wait, a copy from or to the host), without an
+     * error: then nothing has run, and the host asks again for each. `replay` queues all of it at once, with
+     * the addresses and values that it was recorded with. Memory that kernels took for themselves stays
+     * theirs until record_free. */
+    proa_status (*record_begin)(void *context);
+    void *(*record_end)(void *context);
+    proa_status (*replay)(void *context, void *recording);
+    void (*record_free)(void *context, void *recording);
 } proa_device_table;
 
 /* A tensor as a kernel of a plug-in sees it. */
@@ -68,6 +77,8 @@ typedef struct proa_tensor_facts {
     int ndim;
     int64_t numel;
     const int64_t *shape, *strides; /* strides in bytes */
+    const int64_t *rows;            /* of kind rows: which row of the table each is, on the host; else NULL */
+    int64_t height;                 /* of kind rows: how many rows the table has */
 } proa_tensor_facts;
 
 /* What the library gives to a plug-in. */

@@ -205,6 +205,7 @@ static bool skipped(const proa_tensor *t) { return !proa__absent(t) && *(const u
 
 PROA_KERNEL_BLOCKED(sgd_step_cpu, sgd_step, NULL, NULL)
 {
+    if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = SGD, .params = a->params, .grads = a->grads, .masters = a->masters, .touched = true};
     PROA_TRY(start(&w, (double[NUMBERS]){number(a->learning_rate)}));
     return finish(&w);
@@ -212,6 +213,7 @@ PROA_KERNEL_BLOCKED(sgd_step_cpu, sgd_step, NULL, NULL)
 
 PROA_KERNEL_BLOCKED(momentum_step_cpu, momentum_step, NULL, NULL)
 {
+    if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = MOMENTUM,
               .params = a->params,
               .grads = a->grads,
@@ -279,6 +281,7 @@ PROA_KERNEL_BLOCKED(adamw_step_cpu, adamw_step, NULL, NULL)
 
 PROA_KERNEL_BLOCKED(adagrad_step_cpu, adagrad_step, NULL, NULL)
 {
+    if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAGRAD,
               .params = a->params,
               .grads = a->grads,
@@ -292,6 +295,7 @@ PROA_KERNEL_BLOCKED(adagrad_step_cpu, adagrad_step, NULL, NULL)
 
 PROA_KERNEL_BLOCKED(rmsprop_step_cpu, rmsprop_step, NULL, NULL)
 {
+    if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = RMSPROP,
               .params = a->params,
               .grads = a->grads,
@@ -305,6 +309,7 @@ PROA_KERNEL_BLOCKED(rmsprop_step_cpu, rmsprop_step, NULL, NULL)
 
 PROA_KERNEL_BLOCKED(adadelta_step_cpu, adadelta_step, NULL, NULL)
 {
+    if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADADELTA,
               .params = a->params,
               .grads = a->grads,
@@ -317,6 +322,7 @@ PROA_KERNEL_BLOCKED(adadelta_step_cpu, adadelta_step, NULL, NULL)
 
 PROA_KERNEL_BLOCKED(adamax_step_cpu, adamax_step, NULL, NULL)
 {
+    if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAMAX,
               .params = a->params,
               .grads = a->grads,

@@ -100,11 +100,13 @@ static proa_status check_skip(const char *op, const proa_tensor *skip)
 
 proa_status sgd_step_infer(const proa_sgd_step_args *a, proa_sgd_step_metas *m)
 {
+    PROA_TRY(check_skip("sgd_step", a->skip_update));
     return CHECK("sgd_step", IN_PLACE(params, STATE), GRADS, IN_PLACE_OPTIONAL(masters, MASTER));
 }
 
 proa_status momentum_step_infer(const proa_momentum_step_args *a, proa_momentum_step_metas *m)
 {
+    PROA_TRY(check_skip("momentum_step", a->skip_update));
     return CHECK("momentum_step", IN_PLACE(params, STATE), GRADS, IN_PLACE(velocities, STATE),
                  IN_PLACE_OPTIONAL(masters, MASTER));
 }
@@ -127,6 +129,7 @@ proa_status adamw_step_infer(const proa_adamw_step_args *a, proa_adamw_step_meta
 
 proa_status adagrad_step_infer(const proa_adagrad_step_args *a, proa_adagrad_step_metas *m)
 {
+    PROA_TRY(check_skip("adagrad_step", a->skip_update));
     return CHECK("adagrad_step", IN_PLACE(params, STATE), GRADS, IN_PLACE(moments, STATE),
                  IN_PLACE_OPTIONAL(masters, MASTER));
 }
@@ -136,6 +139,7 @@ proa_status rmsprop_step_infer(const proa_rmsprop_step_args *a, proa_rmsprop_ste
     if (a->centered && a->mean_grads.count != a->params.count)
         return ROWS_FAIL(rmsprop_step, INVALID_ARGUMENT, "mean_grads",
                          "is needed, one a parameter, when centered");
+    PROA_TRY(check_skip("rmsprop_step", a->skip_update));
     return CHECK("rmsprop_step", IN_PLACE(params, STATE), GRADS, IN_PLACE(mean_squares, STATE),
                  IN_PLACE_OPTIONAL(mean_grads, STATE), IN_PLACE(moments, STATE),
                  IN_PLACE_OPTIONAL(masters, MASTER));
@@ -143,12 +147,14 @@ proa_status rmsprop_step_infer(const proa_rmsprop_step_args *a, proa_rmsprop_ste
 
 proa_status adadelta_step_infer(const proa_adadelta_step_args *a, proa_adadelta_step_metas *m)
 {
+    PROA_TRY(check_skip("adadelta_step", a->skip_update));
     return CHECK("adadelta_step", IN_PLACE(params, STATE), GRADS, IN_PLACE(avg_squared_grads, STATE),
                  IN_PLACE(avg_squared_updates, STATE), IN_PLACE_OPTIONAL(masters, MASTER));
 }
 
 proa_status adamax_step_infer(const proa_adamax_step_args *a, proa_adamax_step_metas *m)
 {
+    PROA_TRY(check_skip("adamax_step", a->skip_update));
     return CHECK("adamax_step", IN_PLACE(params, STATE), GRADS, IN_PLACE(moments, STATE),
                  IN_PLACE(inf_norms, STATE), IN_PLACE(beta1_pows, POWER), IN_PLACE_OPTIONAL(masters, MASTER));
 }

@@ -2,8 +2,14 @@
 import numpy as np
 
 
-def _each(params, grads, masters, states, rule):
+def _skipped(skip_update):
+    return skip_update is not None and bool(np.asarray(skip_update).reshape(-1)[0])
+
+
+def _each(params, grads, masters, states, rule, skip_update=None):
     """Runs rule(p, g, *states) -> (p, *states) on float copies; returns params, states…, masters."""
+    if _skipped(skip_update):
+        return (params, *states, list(masters))
     new = [[] for _ in states]
     out, new_masters = [], []
     for i, (param, grad) in enumerate(zip(params, grads)):
@@ -18,12 +24,12 @@ def _each(params, grads, masters, states, rule):
     return (out, *new, new_masters)
 
 
-def sgd_step(params, grads, learning_rate, masters=()):
+def sgd_step(params, grads, learning_rate, masters=(), skip_update=None):
     lr = float(learning_rate.reshape(-1)[0])
-    return _each(params, grads, masters, [], lambda i, p, g: (p - lr * g,))
+    return _each(params, grads, masters, [], lambda i, p, g: (p - lr * g,), skip_update)
 
 
-def momentum_step(params, grads, learning_rate, velocities, masters=(), mu=0.9, use_nesterov=False, weight_decay=0.0,
+def momentum_step(params, grads, learning_rate, velocities, masters=(), skip_update=None, mu=0.9, use_nesterov=False, weight_decay=0.0,
                   rescale_grad=1.0):
     lr = float(learning_rate.reshape(-1)[0])
 
@@ -31,12 +37,12 @@ def momentum_step(params, grads, learning_rate, velocities, masters=(), mu=0.9, 
         g = rescale_grad * g + weight_decay * p
         v = mu * v + g
         return (p - lr * (g + mu * v) if use_nesterov else p - lr * v), v
-    return _each(params, grads, masters, [velocities], rule)
+    return _each(params, grads, masters, [velocities], rule, skip_update)
 
 
 def _adam(params, grads, lr, moments1, moments2, beta1_pows, beta2_pows, masters, skip_update, beta1, beta2, epsilon,
           keep):
-    if skip_update is not None and bool(np.asarray(skip_update).reshape(-1)[0]):
+    if _skipped(skip_update):
         return params, moments1, moments2, beta1_pows, beta2_pows, list(masters)
 
     def rule(i, p, g, m, v):
@@ -63,16 +69,16 @@ def adamw_step(params, grads, learning_rate, moments1, moments2, beta1_pows, bet
                  epsilon, 1 - lr * coeff if with_decay else 1)
 
 
-def adagrad_step(params, grads, learning_rate, moments, masters=(), epsilon=1e-6):
+def adagrad_step(params, grads, learning_rate, moments, masters=(), skip_update=None, epsilon=1e-6):
     lr = float(learning_rate.reshape(-1)[0])
 
     def rule(i, p, g, m):
         m = m + g * g
         return p - lr * g / (np.sqrt(m) + epsilon), m
-    return _each(params, grads, masters, [moments], rule)
+    return _each(params, grads, masters, [moments], rule, skip_update)
 
 
-def rmsprop_step(params, grads, learning_rate, mean_squares, mean_grads, moments, masters=(), rho=0.95, epsilon=1e-10,
+def rmsprop_step(params, grads, learning_rate, mean_squares, mean_grads, moments, masters=(), skip_update=None, rho=0.95, epsilon=1e-10,
                  momentum=0.0, centered=False):
     lr = float(learning_rate.reshape(-1)[0])
 
@@ -82,13 +88,13 @@ def rmsprop_step(params, grads, learning_rate, mean_squares, mean_grads, moments
         m = momentum * m + lr * g / np.sqrt(s - (0 if a is None else a * a) + epsilon)
         return (p - m, s, m) if a is None else (p - m, s, m, a)
     if centered:
-        p, s, m, a, w = _each(params, grads, masters, [mean_squares, moments, mean_grads], rule)
+        p, s, m, a, w = _each(params, grads, masters, [mean_squares, moments, mean_grads], rule, skip_update)
         return p, s, a, m, w
-    p, s, m, w = _each(params, grads, masters, [mean_squares, moments], rule)
+    p, s, m, w = _each(params, grads, masters, [mean_squares, moments], rule, skip_update)
     return p, s, list(mean_grads), m, w
 
 
-def adadelta_step(params, grads, learning_rate, avg_squared_grads, avg_squared_updates, masters=(), rho=0.95,
+def adadelta_step(params, grads, learning_rate, avg_squared_grads, avg_squared_updates, masters=(), skip_update=None, rho=0.95,
                   epsilon=1e-6):
     lr = float(learning_rate.reshape(-1)[0])
 
@@ -96,10 +102,10 @@ def adadelta_step(params, grads, learning_rate, avg_squared_grads, avg_squared_u
         s = rho * s + (1 - rho) * g * g
         d = np.sqrt((u + epsilon) / (s + epsilon)) * g
         return p - lr * d, s, rho * u + (1 - rho) * d * d
-    return _each(params, grads, masters, [avg_squared_grads, avg_squared_updates], rule)
+    return _each(params, grads, masters, [avg_squared_grads, avg_squared_updates], rule, skip_update)
 
 
-def adamax_step(params, grads, learning_rate, moments, inf_norms, beta1_pows, masters=(), beta1=0.9, beta2=0.999,
+def adamax_step(params, grads, learning_rate, moments, inf_norms, beta1_pows, masters=(), skip_update=None, beta1=0.9, beta2=0.999,
                 epsilon=1e-8):
     lr = float(learning_rate.reshape(-1)[0])
 
@@ -107,8 +113,8 @@ def adamax_step(params, grads, learning_rate, moments, inf_norms, beta1_pows, ma
         m = beta1 * m + (1 - beta1) * g
         n = np.maximum(np.abs(g), beta2 * n + epsilon)
         return p - lr / (1 - float(beta1_pows[i].reshape(-1)[0])) * m / n, m, n
-    p, m, n, w = _each(params, grads, masters, [moments, inf_norms], rule)
-    return p, m, n, [x * beta1 for x in beta1_pows], w
+    p, m, n, w = _each(params, grads, masters, [moments, inf_norms], rule, skip_update)
+    return p, m, n, [x if _skipped(skip_update) else x * beta1 for x in beta1_pows], w
 
 
 def lamb_step(params, grads, learning_rate, moments1, moments2, beta1_pows, beta2_pows, masters=(), skip_update=None,

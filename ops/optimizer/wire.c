@@ -13,6 +13,7 @@ typedef enum entry_kind {
     STATE,   /* a list of tensors, and the list that it becomes: slots X and XOut, left out when empty */
     POWER,   /* the same, but read only; a `scale` op by beta1 beside the step moves it on */
     INPUT,   /* an optional tensor: an input slot */
+    NO_SLOT, /* an optional tensor that Paddle's op does not have: absent in files */
     NUMBER,  /* double: FLOAT */
     SWITCH,  /* bool: BOOLEAN */
     L2,      /* double: FLOAT, which counts only beside the method "l2_decay" */
@@ -75,6 +76,7 @@ static void read_entry(proa_wire_reader *r, const entry *e, char *args, proa_ten
         *(proa_tensors *)to = one(proa_assign(proa_wire_input(r, e->name)), room);
         break;
     case INPUT: *(proa_tensor **)to = proa_wire_input(r, e->name); break;
+    case NO_SLOT: *(proa_tensor **)to = proa_none; break;
     case NUMBER: *(double *)to = proa_wire_float(r, e->name, e->missing); break;
     case SWITCH: *(bool *)to = proa_wire_int(r, e->name, e->missing != 0) != 0; break;
     case L2: *(double *)to = decay(r, e); break;
@@ -127,6 +129,9 @@ static proa_status write_entry(proa_wire_writer *w, const entry *e, const void *
         proa_tensor *t = tensor_at(args, e->at);
         return proa__absent(t) ? PROA_OK : proa_wire_put_input(w, e->name, t);
     }
+    case NO_SLOT:
+        if (proa__absent(tensor_at(args, e->at))) return PROA_OK;
+        return proa_fail(PROA_ERR_UNSUPPORTED, "%s: in Paddle's format this step cannot be skipped", e->name);
     case NUMBER: return proa_wire_put_float(w, e->name, number_at(args, e->at));
     case SWITCH: return proa_wire_put_int(w, e->name, PROA_WIRE_BOOLEAN, *((const bool *)args + e->at));
     case L2:
@@ -183,6 +188,7 @@ static proa_status write_step(const step *s, const void *args, proa_wire_writer 
         kind, name, 0, 0, value        \
     }
 #define PARAMS(op) AS_STATE(op, STATE, "Param", params)
+#define NEVER_SKIPPED(op) AS_VALUE(op, NO_SLOT, "skip_update", skip_update, 0)
 #define MASTERS(op) AS_STATE(op, STATE, "MasterParam", masters)
 
 /* The reader and writer that the table names, over `<name>_entries`; `power` is what a POWER goes by. */
@@ -205,13 +211,14 @@ static proa_status write_step(const step *s, const void *args, proa_wire_writer 
     }
 #define STEP(name) STEP_WITH(name, 0)
 
-static const entry sgd_entries[] = {PARAMS(sgd), MASTERS(sgd)};
+static const entry sgd_entries[] = {PARAMS(sgd), MASTERS(sgd), NEVER_SKIPPED(sgd)};
 STEP(sgd)
 
 static const entry momentum_entries[] = {
     PARAMS(momentum),
     AS_STATE(momentum, STATE, "Velocity", velocities),
     MASTERS(momentum),
+    NEVER_SKIPPED(momentum),
     AS_VALUE(momentum, NUMBER, "mu", mu, 0.9),
     AS_VALUE(momentum, SWITCH, "use_nesterov", use_nesterov, false),
     AS_VALUE(momentum, NUMBER, "rescale_grad", rescale_grad, 1),
@@ -246,10 +253,8 @@ static const entry adamw_entries[] = {
 STEP(adamw)
 
 static const entry adagrad_entries[] = {
-    PARAMS(adagrad),
-    AS_STATE(adagrad, STATE, "Moment", moments),
-    MASTERS(adagrad),
-    AS_VALUE(adagrad, NUMBER, "epsilon", epsilon, 1e-6),
+    PARAMS(adagrad),        AS_STATE(adagrad, STATE, "Moment", moments),         MASTERS(adagrad),
+    NEVER_SKIPPED(adagrad), AS_VALUE(adagrad, NUMBER, "epsilon", epsilon, 1e-6),
 };
 STEP(adagrad)
 
@@ -259,6 +264,7 @@ static const entry rmsprop_entries[] = {
     AS_STATE(rmsprop, STATE, "MeanGrad", mean_grads),
     AS_STATE(rmsprop, STATE, "Moment", moments),
     MASTERS(rmsprop),
+    NEVER_SKIPPED(rmsprop),
     AS_VALUE(rmsprop, NUMBER, "decay", rho, 0.9),
     AS_VALUE(rmsprop, NUMBER, "epsilon", epsilon, 1e-10),
     AS_VALUE(rmsprop, NUMBER, "momentum", momentum, 0),
@@ -271,6 +277,7 @@ static const entry adadelta_entries[] = {
     AS_STATE(adadelta, STATE, "AvgSquaredGrad", avg_squared_grads),
     AS_STATE(adadelta, STATE, "AvgSquaredUpdate", avg_squared_updates),
     MASTERS(adadelta),
+    NEVER_SKIPPED(adadelta),
     AS_VALUE(adadelta, NUMBER, "rho", rho, 0.95),
     AS_VALUE(adadelta, NUMBER, "epsilon", epsilon, 1e-6),
 };
@@ -281,6 +288,7 @@ static const entry adamax_entries[] = {
     AS_STATE(adamax, STATE, "Moment", moments),
     AS_STATE(adamax, STATE, "InfNorm", inf_norms),
     MASTERS(adamax),
+    NEVER_SKIPPED(adamax),
     AS_STATE(adamax, POWER, "Beta1Pow", beta1_pows),
     ADAM_NUMBERS(adamax, 1e-8),
 };

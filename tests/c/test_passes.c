@@ -319,7 +319,7 @@ static proa_tensors stepping(proa_tensors in, void *context)
     for (int i = 0; i < 2; i++) {
         proa_tensor *params[] = {l->w[i]}, *grads[] = {proa_scale(l->w[i], .scale = PROA_SCALAR(2.0))};
         proa_tensors updated = {1, params}, by = {1, grads}, none = {0, NULL};
-        proa_sgd_step(updated, by, rate, none);
+        proa_sgd_step(updated, by, rate, none, PROA_NONE);
     }
     return list_of(1, s, NULL);
 }

@@ -2,6 +2,7 @@
 are one op over all gradients; the scale and its counters are Paddle's."""
 import collections
 import enum
+import functools
 import warnings
 
 from .. import _core
@@ -40,6 +41,7 @@ class AmpScaler:
         self._incr_every_n_steps = incr_every_n_steps
         self._decr_every_n_nan_or_inf = decr_every_n_nan_or_inf
         self._incr_count = self._decr_count = 0
+        self._good = self._bad = None  # the counters, once they are on a device
         self._found_inf = _core.full([1], False, _core.bool)
         self._cache_founf_inf = None
         self._optimizer_states = _fresh_states()
@@ -71,7 +73,8 @@ class AmpScaler:
         if hasattr(optimizer, "_set_auxiliary_var"):
             optimizer._set_auxiliary_var('found_inf', self._found_inf)
             result = call(*args, **kwargs)
-            self._cache_founf_inf = bool(optimizer._get_auxiliary_var('found_inf'))
+            found = optimizer._get_auxiliary_var('found_inf')
+            self._cache_founf_inf = found if self._good is not None else bool(found)
             optimizer._set_auxiliary_var('found_inf', None)
             return result
         self._cache_founf_inf = bool(self._found_inf)
@@ -85,22 +88,43 @@ class AmpScaler:
             raise RuntimeError("unscale_: it was called already for this optimizer since the last update()")
         if of_optimizer["state"] is OptimizerState.STEPPED:
             raise RuntimeError("unscale_: it must be called before step()")
-        by_dtype = {}
+        by_dtype, there = {}, None
         for g in _core.gather_grads(optimizer._all_parameters())[0]:
             if g is not None:
                 by_dtype.setdefault(str(g.dtype), []).append(g)
+                there = there or g.place
         recording = _core.set_recording(False)
         try:
-            found = False
-            for grads in by_dtype.values():
-                found = bool(_core.check_finite_and_unscale(grads, self._scale)) or found
-            self._found_inf = _core.full([1], found, _core.bool)
+            self._follow(there)
+            flags = [_core.check_finite_and_unscale(grads, self._scale)[-1] for grads in by_dtype.values()]
+            if self._good is None:
+                self._found_inf = _core.full([1], any(map(bool, flags)), _core.bool)
+            elif flags:
+                self._found_inf = functools.reduce(_core.logical_or, flags)
         finally:
             _core.set_recording(recording)
         of_optimizer["state"] = OptimizerState.UNSCALED
 
+    def _follow(self, place):
+        """Beside gradients on a device the scale and its counters are there, too: no step waits for them."""
+        if place is None or place.is_cpu_place() or self._good is not None and self._scale.place == place:
+            return
+        counts = self._counts()
+        self._scale = self._scale.to(place)
+        self._good, self._bad = (_core.full([1], n, _core.int32).to(place) for n in counts)
+
+    def _counts(self):
+        if self._good is None:
+            return self._incr_count, self._decr_count
+        return int(self._good), int(self._bad)
+
     def _update(self):
         if not self._enable:
+            return
+        if self._good is not None:
+            _core.update_loss_scaling([], self._cache_founf_inf, self._scale, self._good, self._bad, None,
+                                      self._incr_every_n_steps, self._decr_every_n_nan_or_inf, self._incr_ratio,
+                                      self._decr_ratio)
             return
         if self._cache_founf_inf:
             self._incr_count = 0
@@ -165,6 +189,7 @@ class AmpScaler:
         """The scale as an array and the numbers it follows; empty when disabled."""
         if not self._enable:
             return {}
+        self._incr_count, self._decr_count = self._counts()
         return {"scale": self._scale.numpy(), **{key: getattr(self, "_" + key) for key in self._kept}}
 
     def load_state_dict(self, state_dict):
@@ -176,6 +201,7 @@ class AmpScaler:
         self.set_init_loss_scaling(state_dict["scale"][0])
         for key in self._kept:
             setattr(self, "_" + key, state_dict[key])
+        self._good = self._bad = None
 
 
 class GradScaler(AmpScaler):

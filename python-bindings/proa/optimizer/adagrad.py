@@ -22,7 +22,7 @@ class Adagrad(Optimizer):
         return (("moment", None, self._initial_accumulator_value, None),)
 
     def _apply(self, batch, grads, rate):
-        _core.adagrad_step(batch.params, grads, rate, batch.states[0], batch.masters, self._epsilon)
+        _core.adagrad_step(batch.params, grads, rate, batch.states[0], batch.masters, self._skip, self._epsilon)
 
 
 class Adadelta(Optimizer):
@@ -45,7 +45,8 @@ class Adadelta(Optimizer):
 
     def _apply(self, batch, grads, rate):
         squares, updates = batch.states
-        _core.adadelta_step(batch.params, grads, rate, squares, updates, batch.masters, self._rho, self._epsilon)
+        _core.adadelta_step(batch.params, grads, rate, squares, updates, batch.masters, self._skip, self._rho,
+                            self._epsilon)
 
 
 class RMSProp(Optimizer):
@@ -74,5 +75,5 @@ class RMSProp(Optimizer):
 
     def _apply(self, batch, grads, rate):
         momentum, squares, means = batch.states
-        _core.rmsprop_step(batch.params, grads, rate, squares, means, momentum, batch.masters, self._rho,
-                           self._epsilon, self._momentum, bool(self._centered))
+        _core.rmsprop_step(batch.params, grads, rate, squares, means, momentum, batch.masters, self._skip,
+                           self._rho, self._epsilon, self._momentum, bool(self._centered))

@@ -53,7 +53,7 @@ class Adam(_Moments):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
     def _apply(self, batch, grads, rate):
-        _core.adam_step(batch.params, grads, rate, *batch.states, batch.masters, None, *self._betas(),
+        _core.adam_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, *self._betas(),
                         bool(self._lazy_mode))
 
 
@@ -95,7 +95,7 @@ class AdamW(_Moments):
 
     def _apply(self, batch, grads, rate):
         ratio, decays = batch.extra
-        _core.adamw_step(batch.params, grads, rate, *batch.states, batch.masters, None, *self._betas(), ratio,
+        _core.adamw_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, *self._betas(), ratio,
                          float(self._weight_decay), decays, bool(self._lazy_mode))
 
 
@@ -121,8 +121,8 @@ class Adamax(Optimizer):
                 ("beta1_pow_acc", None, self._beta1, [1]))
 
     def _apply(self, batch, grads, rate):
-        _core.adamax_step(batch.params, grads, rate, *batch.states, batch.masters, self._beta1, self._beta2,
-                          self._epsilon)
+        _core.adamax_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, self._beta1,
+                          self._beta2, self._epsilon)
 
 
 class Lamb(_Moments):
@@ -147,5 +147,5 @@ class Lamb(_Moments):
         return 0.0 if fun is not None and fun(param) else float(self._lamb_weight_decay)
 
     def _apply(self, batch, grads, rate):
-        _core.lamb_step(batch.params, grads, rate, *batch.states, batch.masters, None, batch.extra, *self._betas(),
+        _core.lamb_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, batch.extra, *self._betas(),
                         bool(self.always_adapt))

@@ -47,6 +47,7 @@ class Optimizer:
         self._master_weights = {}
         self._multi_precision = getattr(self, "_multi_precision", False)
         self._auxiliary_vars = {}
+        self._skip = None  # of this step: a bool on a device, which its kernels read
         self._plans = {}
         self._rates = {}
         self._rate_vars = {}  # the learning rate's variable in each program
@@ -336,6 +337,9 @@ class Optimizer:
         if self._decays(params):
             grads = [self._create_regularization_of_grad(p, g, self.regularization) for p, g in zip(params, grads)]
         found = self._auxiliary_vars.get('found_inf')
+        self._skip = None
+        if isinstance(found, _core.Tensor) and not own_op and not found.place.is_cpu_place():
+            self._skip, found = found, None
         if found is not None:
             self._auxiliary_vars['found_inf'] = found = bool(found)
         if found:

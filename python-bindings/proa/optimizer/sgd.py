@@ -22,7 +22,7 @@ class SGD(Optimizer):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
     def _apply(self, batch, grads, rate):
-        _core.sgd_step(batch.params, grads, rate, batch.masters)
+        _core.sgd_step(batch.params, grads, rate, batch.masters, self._skip)
 
 
 class Momentum(Optimizer):
@@ -70,5 +70,5 @@ class Momentum(Optimizer):
         return super()._create_regularization_of_grad(param, grad, regularization)
 
     def _apply(self, batch, grads, rate):
-        _core.momentum_step(batch.params, grads, rate, batch.states[0], batch.masters, self._momentum,
+        _core.momentum_step(batch.params, grads, rate, batch.states[0], batch.masters, self._skip, self._momentum,
                             self._use_nesterov, batch.extra, self._rescale_grad)
