@@ -59,6 +59,14 @@ if(PROA_BUILD_TESTS)
             if(name STREQUAL "test_cuda_memory") # the plug-in's, which is C without CUDA
                 target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/memory.c")
             endif()
+            if(name STREQUAL "test_cuda_dnn") # the installed library's functions, and their stand-ins
+                if(NOT CMAKE_CXX_COMPILER)
+                    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+                    continue()
+                endif()
+                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c"
+                    "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/dnn.cc" "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/driver.cc")
+            endif()
             if(name MATCHES "device")
                 target_compile_definitions(${name} PRIVATE PROA_TEST_DEVICES="${PROJECT_BINARY_DIR}/devices")
                 add_dependencies(${name} proa_example)

@@ -157,6 +157,13 @@ static inline int cuda_ints(const proa_ints *v, int max, int64_t *to)
     return n;
 }
 
+/* A flag of the library that is 0 or 1. */
+static inline bool cuda_flag(const char *name)
+{
+    const char *value = cuda_host->flag(name);
+    return value && strcmp(value, "0") != 0;
+}
+
 /* ---- launches -------------------------------------------------------------------------- */
 
 enum { CUDA_BLOCK = 256 };

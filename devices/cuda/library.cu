@@ -77,8 +77,11 @@ cublasStatus_t describe(problem *p, const cuda_gemm *g)
     bool wide = g->dtype == PROA_F64;
     cublasOperation_t op_y = g->transpose_y ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t op_x = g->transpose_x ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasStatus_t s = cublasLtMatmulDescCreate(&p->what, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                                wide ? CUDA_R_64F : CUDA_R_32F);
+    bool tf32 = g->dtype == PROA_F32 && cuda_flag("allow_tf32");
+    cublasComputeType_t type = wide   ? CUBLAS_COMPUTE_64F
+                               : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                      : CUBLAS_COMPUTE_32F;
+    cublasStatus_t s = cublasLtMatmulDescCreate(&p->what, type, wide ? CUDA_R_64F : CUDA_R_32F);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &op_y, sizeof op_y);
     if (s == CUBLAS_STATUS_SUCCESS)

@@ -1,5 +1,6 @@
-/* What kernels ask of CUDA's libraries, in our own words: library.cu calls cuBLASLt, the emulator
- * has plain loops. Every function queues its work on c->stream. C++; uses kernel.h. */
+/* What kernels ask of CUDA's libraries, in our own words: library.cu calls cuBLASLt, for which the emulator
+ * has plain loops; convolution.cu calls cuDNN, or its stand-in. Every function queues its work on c->stream.
+ * C++; uses kernel.h. */
 #ifndef PROA_CUDA_LIBRARY_H
 #define PROA_CUDA_LIBRARY_H
 
@@ -20,5 +21,27 @@ struct cuda_gemm {
     double alpha, beta;
 };
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g);
+
+/* A convolution of `dims` (2 or 3) spatial dims, out = in * filter, in one of its three directions: the
+ * operand that a direction names is written, as result + beta · what it was. Spatial sizes are the last
+ * `dims` of three; pad stands on both sides. in is [batch, in_channels, …], filter [out_channels,
+ * in_channels / groups, …], out [batch, out_channels, …], contiguous, or all three with their channels last
+ * in memory. Pointers are aligned to 16 bytes. */
+enum cuda_conv_direction { CUDA_CONV_TO_OUT, CUDA_CONV_TO_IN, CUDA_CONV_TO_FILTER };
+struct cuda_conv {
+    cuda_conv_direction direction;
+    proa_dtype dtype;
+    int dims;
+    bool channels_last;
+    int64_t batch, groups, in_channels, out_channels;
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
+    void *at_in, *at_filter, *at_out;
+    double beta;
+};
+/* Whether there is a library for it. */
+bool cuda_library_has_conv();
+/* The same bits each time: only deterministic algorithms are taken. PROA_DECLINED, without an error: the
+ * library has none for this, perhaps because of channels_last. */
+proa_status cuda_library_conv(cuda_context *c, const cuda_conv *v);
 
 #endif

@@ -35,6 +35,7 @@ typedef struct cuda_context {
     struct cuda_staging *staging; /* pinned memory that copies pass through */
     cuda_fault *fault;            /* pinned; kernels write it */
     void *libraries;              /* library.h's handles */
+    void *convolutions;           /* convolution.cu's handle and algorithms */
     cuda_description description;
     char name[16], text[256];
 } cuda_context;

@@ -153,7 +153,7 @@ CONV_KERNELS(3)
 CONV_KERNELS_BACKWARD(2)
 CONV_KERNELS_BACKWARD(3)
 
-PROA_KERNEL(conv2d_fused_cpu, conv2d_fused)
+PROA_KERNEL_ANYWHERE(conv2d_fused_cpu, conv2d_fused)
 {
     proa_conv2d_args conv = {.x = a->x,
                              .weight = a->weight,

@@ -2,6 +2,8 @@
  * convolution arithmetic for deep learning, 2016). May use core only. */
 #include "ops/conv/geometry.h"
 
+#include "ops/padding.h"
+
 #define FAIL(p, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op((p)->op), argument, __VA_ARGS__)
 
@@ -35,11 +37,7 @@ static proa_status resolve_padding(const conv_params *p, conv_geometry *g, const
             g->before[i] = g->after[i] = -1;
             continue;
         }
-        int64_t outputs = (size[i] + g->stride[i] - 1) / g->stride[i];
-        int64_t total = (outputs - 1) * g->stride[i] + g->kernel[i] - size[i];
-        if (total < 0) total = 0;
-        g->before[i] = total / 2;
-        g->after[i] = total - total / 2;
+        proa__same_padding(size[i], g->kernel[i], g->stride[i], &g->before[i], &g->after[i]);
     }
     return PROA_OK;
 }

@@ -132,7 +132,7 @@ static matmul_product product_dot(const proa_dot_args *a)
 
 PRODUCT_KERNEL(dot, x, y, product_dot)
 
-PROA_KERNEL(linear_fused_cpu, linear_fused)
+PROA_KERNEL_ANYWHERE(linear_fused_cpu, linear_fused)
 {
     proa_linear_args linear = {.x = a->x, .weight = a->weight, .bias = a->bias, .out = a->out};
     return proa__tail_compose("linear", &linear, a->out, &PROA__TAIL(a));

@@ -2,6 +2,8 @@
  * May use core only. */
 #include "ops/pool/geometry.h"
 
+#include "ops/padding.h"
+
 #define FAIL(p, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op((p)->op), argument, __VA_ARGS__)
 
@@ -12,10 +14,7 @@ static proa_status padding(const pool_params *p, pool_geometry *g)
     if (p->algorithm == PROA_PADDING_ALGORITHM_SAME) {
         for (int i = 3 - p->dims; i < 3; i++) {
             if (g->in[i] < 0) continue;
-            int64_t outputs = (g->in[i] + g->stride[i] - 1) / g->stride[i];
-            int64_t total = (outputs - 1) * g->stride[i] + g->kernel[i] - g->in[i];
-            if (total < 0) total = 0;
-            g->before[i] = total / 2, g->after[i] = total - total / 2;
+            proa__same_padding(g->in[i], g->kernel[i], g->stride[i], &g->before[i], &g->after[i]);
         }
         return PROA_OK;
     }

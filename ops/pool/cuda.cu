@@ -1,0 +1,407 @@
+/* Pooling on a GPU: a thread an output, and backwards a thread an input, which asks the outputs that saw it;
+ * nothing is added by two threads to one place. Sums run in the windows' order, in float or double. */
+#include "devices/cuda/kernel.h"
+
+#define POOL_FN static __host__ __device__ __forceinline__ __attribute__((unused))
+#include "ops/padding.h"
+#include "ops/pool/windows.h"
+
+/* The place of element i of a side with spatial sizes `size`: its image and channel's plane starts at `plane`,
+ * pixels are `step` apart there. */
+struct pool_place {
+    int64_t plane, step, at[3];
+};
+
+CUDA_FN pool_place pool_place_of(const pool_geometry &g, const int64_t *size, const int64_t *other, int64_t i)
+{
+    pool_place p;
+    int64_t c = 0, outer = other[0] * other[1] * other[2];
+    if (g.channels_last) {
+        c = i % g.channels;
+        i /= g.channels;
+    }
+    for (int d = 2; d >= 0; d--) {
+        p.at[d] = i % size[d];
+        i /= size[d];
+    }
+    p.step = g.channels_last ? g.channels : 1;
+    p.plane = g.channels_last ? i * outer * g.channels + c : i * outer;
+    return p;
+}
+
+struct pool_box {
+    int64_t from[3], to[3], full;
+    CUDA_BOTH_MEMBER bool empty() const { return from[0] >= to[0] || from[1] >= to[1] || from[2] >= to[2]; }
+};
+
+CUDA_FN pool_box pool_box_of(const pool_geometry &g, const int64_t *out)
+{
+    pool_box b;
+    b.full = 1;
+    for (int d = 0; d < 3; d++) b.full *= pool_window(&g, d, out[d], &b.from[d], &b.to[d]);
+    return b;
+}
+
+/* What an average divides by; a window all in the padding is empty: its average is 0. */
+CUDA_FN int64_t pool_area(const pool_geometry &g, const pool_box &b)
+{
+    int64_t area = b.full;
+    if (g.exclusive) area = (b.to[0] - b.from[0]) * (b.to[1] - b.from[1]) * (b.to[2] - b.from[2]);
+    return area > 0 ? area : 1;
+}
+
+/* First place of the largest value; -1 when the window is empty. NaN is passed over unless it comes first. */
+template <class S>
+CUDA_FN int64_t pool_largest(const pool_geometry &g, const S *x, int64_t step, const pool_box &b)
+{
+    if (b.empty()) return -1;
+    int64_t best = (b.from[0] * g.in[1] + b.from[1]) * g.in[2] + b.from[2];
+    auto value = cuda_source<S>::get(x[best * step]);
+    for (int64_t d = b.from[0]; d < b.to[0]; d++)
+        for (int64_t h = b.from[1]; h < b.to[1]; h++)
+            for (int64_t w = b.from[2]; w < b.to[2]; w++) {
+                int64_t at = (d * g.in[1] + h) * g.in[2] + w;
+                auto v = cuda_source<S>::get(x[at * step]);
+                if (v > value) value = v, best = at;
+            }
+    return best;
+}
+
+template <class S>
+CUDA_FN auto pool_average(const pool_geometry &g, const S *x, int64_t step, const pool_box &b)
+    -> decltype(cuda_source<S>::get(*x))
+{
+    decltype(cuda_source<S>::get(*x)) sum = 0;
+    for (int64_t d = b.from[0]; d < b.to[0]; d++)
+        for (int64_t h = b.from[1]; h < b.to[1]; h++)
+            for (int64_t w = b.from[2]; w < b.to[2]; w++)
+                sum += cuda_source<S>::get(x[((d * g.in[1] + h) * g.in[2] + w) * step]);
+    return sum / pool_area(g, b);
+}
+
+/* out: averages of `from`, or its values where x is largest; mask, unless NULL, those places. */
+template <class S>
+__global__ void pool_forward_kernel(pool_geometry g, const S *x, const S *from, S *out, int32_t *mask,
+                                    int64_t n)
+{
+    for (CUDA_EACH(i, n)) {
+        pool_place p = pool_place_of(g, g.out, g.in, i);
+        pool_box b = pool_box_of(g, p.at);
+        if (g.type != PROA_POOLING_TYPE_MAX) {
+            out[i] = cuda_cast<S>(pool_average(g, from + p.plane, p.step, b));
+            continue;
+        }
+        int64_t best = pool_largest(g, x + p.plane, p.step, b);
+        out[i] = best < 0 ? cuda_cast<S>(0.0f) : from[p.plane + best * p.step];
+        if (mask) mask[i] = (int32_t)best;
+    }
+}
+
+template <class S> __global__ void pool_places_kernel(pool_geometry g, const S *x, int64_t *places, int64_t n)
+{
+    for (CUDA_EACH(i, n)) {
+        pool_place p = pool_place_of(g, g.out, g.in, i);
+        places[i] = pool_largest(g, x + p.plane, p.step, pool_box_of(g, p.at));
+    }
+}
+
+/* An input's gradient from the outputs whose windows have it: all of them share an average, and the maximum
+ * goes to one place, which `places` has by output. */
+template <class S>
+__global__ void pool_backward_kernel(pool_geometry g, const int64_t *places, const S *d_out, S *d_x,
+                                     int64_t n)
+{
+    for (CUDA_EACH(i, n)) {
+        pool_place p = pool_place_of(g, g.in, g.out, i);
+        int64_t from[3], to[3], o[3], me = (p.at[0] * g.in[1] + p.at[1]) * g.in[2] + p.at[2];
+        for (int d = 0; d < 3; d++) pool_reached(&g, d, p.at[d], &from[d], &to[d]);
+        decltype(cuda_source<S>::get(*d_out)) sum = 0;
+        for (o[0] = from[0]; o[0] < to[0]; o[0]++)
+            for (o[1] = from[1]; o[1] < to[1]; o[1]++)
+                for (o[2] = from[2]; o[2] < to[2]; o[2]++) {
+                    int64_t at = p.plane + ((o[0] * g.out[1] + o[1]) * g.out[2] + o[2]) * p.step;
+                    if (places && places[at] != me) continue;
+                    auto v = cuda_source<S>::get(d_out[at]);
+                    sum += places ? v : v / pool_area(g, pool_box_of(g, o));
+                }
+        d_x[i] = cuda_cast<S>(sum);
+    }
+}
+
+/* d_x[mask[o]] += d_out[o] of a plane, a block a plane: places are dealt out to threads, each of which goes
+ * through all outputs in order. Places outside the plane are left out. T: what d_x is summed in. */
+template <class S, class T>
+__global__ void pool_scatter_kernel(const int32_t *mask, const S *d_out, T *d_x, int64_t planes, int64_t in,
+                                    int64_t out)
+{
+    for (int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
+        for (int64_t i = threadIdx.x; i < in; i += CUDA_BLOCK) d_x[p * in + i] = 0;
+        for (int64_t o = 0; o < out; o++) {
+            int64_t at = mask[p * out + o];
+            if (at < 0 || at >= in || at % CUDA_BLOCK != threadIdx.x) continue;
+            d_x[p * in + at] += cuda_source<S>::get(d_out[p * out + o]);
+        }
+    }
+}
+
+template <class S, class T> __global__ void pool_narrow_kernel(const T *from, S *to, int64_t n)
+{
+    for (CUDA_EACH(i, n)) to[i] = cuda_cast<S>(from[i]);
+}
+
+/* ---- geometry -------------------------------------------------------------------------- */
+
+static int64_t pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
+
+/* What an op of the family has; what it does not have is NULL or zero. Inference has checked it all. */
+struct pool_attributes {
+    int dims;
+    const proa_tensor *in, *out;
+    const proa_ints *kernel, *stride, *padding;
+    bool exclusive, adaptive;
+    proa_pooling_type type;
+    proa_data_format format;
+    proa_padding_algorithm algorithm;
+};
+
+static void padding_of(const pool_attributes &a, pool_geometry *g)
+{
+    for (int i = 0; i < a.dims; i++) {
+        int at = 3 - a.dims + i;
+        if (a.algorithm == PROA_PADDING_ALGORITHM_SAME)
+            proa__same_padding(g->in[at], g->kernel[at], g->stride[at], &g->before[at], &g->after[at]);
+        if (a.algorithm != PROA_PADDING_ALGORITHM_EXPLICIT) continue;
+        int each = a.padding->count == a.dims ? 1 : 2;
+        g->before[at] = a.padding->at[i * each];
+        g->after[at] = a.padding->at[i * each + each - 1];
+    }
+}
+
+static pool_geometry geometry_of(const pool_attributes &a)
+{
+    pool_geometry g = {};
+    cuda_tensor in = cuda_look(a.in), out = cuda_look(a.out);
+    g.dims = a.dims;
+    g.channels_last = a.format == PROA_DATA_FORMAT_NHWC || a.format == PROA_DATA_FORMAT_NLC ||
+                      a.format == PROA_DATA_FORMAT_NDHWC;
+    g.adaptive = a.adaptive;
+    g.exclusive = a.exclusive || a.adaptive;
+    g.type = a.type;
+    g.batch = in.shape[0];
+    g.channels = in.shape[g.channels_last ? a.dims + 1 : 1];
+    int first = g.channels_last ? 1 : 2;
+    for (int i = 0; i < 3; i++) g.in[i] = g.out[i] = g.kernel[i] = g.stride[i] = 1;
+    for (int i = 0; i < a.dims; i++) {
+        int at = 3 - a.dims + i;
+        g.in[at] = in.shape[first + i];
+        g.out[at] = out.shape[first + i];
+        g.kernel[at] = a.kernel->at[i];
+        g.stride[at] = a.stride && a.stride->count ? a.stride->at[i] : a.kernel->at[i];
+    }
+    if (!a.adaptive) padding_of(a, &g);
+    return g;
+}
+
+/* body with S the C type of floating dtype d. */
+#define SWITCH_STORED(d, S, ...) \
+    do {                         \
+        switch (d) {             \
+        case PROA_F16: {         \
+            typedef cuda_f16 S;  \
+            __VA_ARGS__          \
+        }                        \
+        case PROA_BF16: {        \
+            typedef cuda_bf16 S; \
+            __VA_ARGS__          \
+        }                        \
+        case PROA_F32: {         \
+            typedef float S;     \
+            __VA_ARGS__          \
+        }                        \
+        default: {               \
+            typedef double S;    \
+            __VA_ARGS__          \
+        }                        \
+        }                        \
+    } while (0)
+
+static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const proa_tensor *from,
+                                proa_tensor *out, proa_tensor *mask)
+{
+    pool_geometry g = geometry_of(a);
+    cuda_tensor x = cuda_look(a.in), v = cuda_look(from), y = cuda_look(out);
+    int32_t *places = mask ? cuda_look(mask).as<int32_t>() : NULL;
+    if (mask && pixels(g.in) > INT32_MAX)
+        return cuda_fail(PROA_ERR_OVERFLOW,
+                         "%s: x has planes of more than 2^31 elements, too many for an int32 mask",
+                         c->running ? c->running->name : "pooling");
+    if (y.numel == 0) return PROA_OK;
+    SWITCH_STORED(x.dtype, S, {
+        return cuda_launch(c, cuda_blocks(y.numel), CUDA_BLOCK, pool_forward_kernel<S>, g, x.as<S>(),
+                           v.as<S>(), y.as<S>(), places, y.numel);
+    });
+}
+
+static proa_status pool_backward(cuda_context *c, const pool_attributes &a, proa_tensor *d_x)
+{
+    pool_geometry g = geometry_of(a);
+    cuda_tensor x = cuda_look(a.in), d = cuda_look(a.out), to = cuda_look(d_x);
+    int64_t *places = NULL;
+    if (to.numel == 0) return PROA_OK;
+    if (g.type == PROA_POOLING_TYPE_MAX) {
+        places = (int64_t *)cuda_scratch(c, (size_t)d.numel * sizeof *places);
+        if (!places) return cuda_host->error();
+    }
+    SWITCH_STORED(x.dtype, S, {
+        proa_status status = PROA_OK;
+        if (places && d.numel)
+            status = cuda_launch(c, cuda_blocks(d.numel), CUDA_BLOCK, pool_places_kernel<S>, g, x.as<S>(),
+                                 places, d.numel);
+        if (status == PROA_OK)
+            status = cuda_launch(c, cuda_blocks(to.numel), CUDA_BLOCK, pool_backward_kernel<S>, g, places,
+                                 d.as<S>(), to.as<S>(), to.numel);
+        if (places) cuda_scratch_free(c, places);
+        return status;
+    });
+}
+
+template <class S>
+static proa_status scatter(cuda_context *c, const cuda_tensor &mask, const cuda_tensor &d,
+                           const cuda_tensor &to, int64_t planes)
+{
+    typedef decltype(cuda_source<S>::get(S())) T;
+    int64_t in = to.numel / planes, out = d.numel / planes;
+    bool narrow = sizeof(S) < sizeof(T);
+    T *sums = narrow ? (T *)cuda_scratch(c, (size_t)to.numel * sizeof(T)) : to.as<T>();
+    if (!sums) return cuda_host->error();
+    proa_status status = cuda_launch(c, cuda_blocks(planes, 1), CUDA_BLOCK, (pool_scatter_kernel<S, T>),
+                                     mask.as<int32_t>(), d.as<S>(), sums, planes, in, out);
+    if (!narrow) return status;
+    if (status == PROA_OK)
+        status = cuda_launch(c, cuda_blocks(to.numel), CUDA_BLOCK, (pool_narrow_kernel<S, T>), sums,
+                             to.as<S>(), to.numel);
+    cuda_scratch_free(c, sums);
+    return status;
+}
+
+static proa_status pool_scatter(cuda_context *c, const proa_tensor *mask, const proa_tensor *d_out,
+                                proa_tensor *d_x)
+{
+    cuda_tensor m = cuda_look(mask), d = cuda_look(d_out), to = cuda_look(d_x);
+    if (to.numel == 0) return PROA_OK;
+    SWITCH_STORED(to.dtype, S, { return scatter<S>(c, m, d, to, to.shape[0] * to.shape[1]); });
+}
+
+/* ---- the ops --------------------------------------------------------------------------- */
+
+#define CAN_POOL CUDA_IS(a->x, CUDA_FLOATS)
+#define POOL_WINDOWS &a->kernel_size, &a->stride, &a->padding
+
+#define POOL_KERNELS(N)                                     \
+    CUDA_KERNEL(max_pool##N##d, CAN_POOL)                   \
+    {                                                       \
+        pool_attributes v = {N,                             \
+                             a->x,                          \
+                             a->out,                        \
+                             POOL_WINDOWS,                  \
+                             false,                         \
+                             false,                         \
+                             PROA_POOLING_TYPE_MAX,         \
+                             a->data_format,                \
+                             a->padding_algorithm};         \
+        return pool_forward(c, v, a->x, a->out, NULL);      \
+    }                                                       \
+    CUDA_KERNEL(avg_pool##N##d, CAN_POOL)                   \
+    {                                                       \
+        pool_attributes v = {N,                             \
+                             a->x,                          \
+                             a->out,                        \
+                             POOL_WINDOWS,                  \
+                             a->exclusive,                  \
+                             false,                         \
+                             PROA_POOLING_TYPE_AVG,         \
+                             a->data_format,                \
+                             a->padding_algorithm};         \
+        return pool_forward(c, v, a->x, a->out, NULL);      \
+    }                                                       \
+    CUDA_KERNEL(adaptive_max_pool##N##d, CAN_POOL)          \
+    {                                                       \
+        pool_attributes v = {N,                             \
+                             a->x,                          \
+                             a->out,                        \
+                             &a->output_size,               \
+                             NULL,                          \
+                             NULL,                          \
+                             true,                          \
+                             true,                          \
+                             PROA_POOLING_TYPE_MAX,         \
+                             a->data_format,                \
+                             PROA_PADDING_ALGORITHM_VALID}; \
+        return pool_forward(c, v, a->x, a->out, NULL);      \
+    }                                                       \
+    CUDA_KERNEL(adaptive_avg_pool##N##d, CAN_POOL)          \
+    {                                                       \
+        pool_attributes v = {N,                             \
+                             a->x,                          \
+                             a->out,                        \
+                             &a->output_size,               \
+                             NULL,                          \
+                             NULL,                          \
+                             true,                          \
+                             true,                          \
+                             PROA_POOLING_TYPE_AVG,         \
+                             a->data_format,                \
+                             PROA_PADDING_ALGORITHM_VALID}; \
+        return pool_forward(c, v, a->x, a->out, NULL);      \
+    }
+
+#define POOL_GRADIENTS(N)                                      \
+    CUDA_KERNEL(pool##N##d_grad, CAN_POOL)                     \
+    {                                                          \
+        pool_attributes v = {N,                                \
+                             a->x,                             \
+                             a->d_out,                         \
+                             POOL_WINDOWS,                     \
+                             a->exclusive,                     \
+                             a->adaptive,                      \
+                             a->pooling_type,                  \
+                             a->data_format,                   \
+                             a->padding_algorithm};            \
+        return pool_backward(c, v, a->d_x);                    \
+    }                                                          \
+    CUDA_KERNEL(pool##N##d_double_grad, CAN_POOL)              \
+    {                                                          \
+        pool_attributes v = {N,                                \
+                             a->x,                             \
+                             a->out,                           \
+                             POOL_WINDOWS,                     \
+                             a->exclusive,                     \
+                             a->adaptive,                      \
+                             a->pooling_type,                  \
+                             a->data_format,                   \
+                             a->padding_algorithm};            \
+        return pool_forward(c, v, a->v, a->out, NULL);         \
+    }                                                          \
+    CUDA_KERNEL(max_pool##N##d_with_index, CAN_POOL)           \
+    {                                                          \
+        pool_attributes v = {N,                                \
+                             a->x,                             \
+                             a->out,                           \
+                             POOL_WINDOWS,                     \
+                             false,                            \
+                             a->adaptive,                      \
+                             PROA_POOLING_TYPE_MAX,            \
+                             PROA_DATA_FORMAT_NCHW,            \
+                             PROA_PADDING_ALGORITHM_EXPLICIT}; \
+        return pool_forward(c, v, a->x, a->out, a->mask);      \
+    }                                                          \
+    CUDA_KERNEL(max_pool##N##d_with_index_grad, CAN_POOL)      \
+    {                                                          \
+        return pool_scatter(c, a->mask, a->d_out, a->d_x);     \
+    }
+
+POOL_KERNELS(1)
+POOL_KERNELS(2)
+POOL_KERNELS(3)
+POOL_GRADIENTS(2)
+POOL_GRADIENTS(3)
