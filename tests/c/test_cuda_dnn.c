@@ -3,6 +3,8 @@
 #include "devices/cuda/dnn.h"
 #include "suite.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static const cuda_dnn *both[2];
