@@ -6,8 +6,8 @@
 #include "ops/padding.h"
 #include "ops/pool/windows.h"
 
-/* The place of element i of a side with spatial sizes `size`: its image and channel's plane starts at `plane`,
- * pixels are `step` apart there. */
+/* The place of element i of a side with spatial sizes `size`: on the other side the plane of its image and
+ * channel starts at `plane`, and pixels are `step` apart there. */
 struct pool_place {
     int64_t plane, step, at[3];
 };
