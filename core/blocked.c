@@ -13,7 +13,64 @@ void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
 
 bool proa__blocking(void) { return hooks && proa__flag_int(PROA_FLAG_blocked); }
 
-char *proa__blocked_data(const proa_tensor *t) { return (char *)t->storage + PROA__HEAD; }
+/* The payload of a window's block. */
+typedef struct window {
+    char *data;
+    proa_storage *owner; /* retained; may be NULL */
+    char *plain;
+} window;
+
+static window *window_of(const proa_storage *s)
+{
+    return (window *)(void *)((char *)(uintptr_t)s + PROA__HEAD);
+}
+
+char *proa__blocked_data(const proa_tensor *t)
+{
+    proa_storage *s = t->storage;
+    return PROA__UNLIKELY(s->window) ? window_of(s)->data : (char *)s + PROA__HEAD;
+}
+
+static void window_release(void *context)
+{
+    window *w = context;
+    proa__free(w->plain);
+    if (w->owner) proa__storage_release(w->owner);
+}
+
+proa_storage *proa__window_new(const proa_tensor *t, int format)
+{
+    size_t bytes = (size_t)t->numel * proa__dtype_bytes(t->dtype);
+    proa_storage *s = proa__storage_new(sizeof(window), PROA_CPU);
+    if (!s) return NULL;
+    window *w = window_of(s);
+    *w = (window){NULL, NULL, NULL};
+    s->bytes = bytes;
+    s->padded = hooks->bytes(t, (proa_dtype)t->dtype, format) > bytes;
+    s->window = true;
+    s->format = (uint16_t)format;
+    s->data = NULL;
+    s->release = window_release;
+    s->context = w;
+    return s;
+}
+
+void proa__window_point(proa_storage *s, proa_storage *owner, char *data)
+{
+    window *w = window_of(s);
+    if (owner) atomic_fetch_add_explicit(&owner->refs, 1, memory_order_relaxed);
+    if (w->owner) proa__storage_release(w->owner);
+    w->owner = owner;
+    w->data = data;
+    if (PROA__LIKELY(!w->plain)) return;
+    proa__free(w->plain);
+    w->plain = s->data = NULL;
+}
+
+const proa_storage *proa__storage_behind(const proa_tensor *t)
+{
+    return t->storage && t->storage->window ? window_of(t->storage)->owner : t->storage;
+}
 
 int64_t proa__channel_block(const proa_tensor *t)
 {
@@ -51,8 +108,12 @@ static proa_status add_plain(const proa_tensor *t)
         proa__free(plain);
         return status;
     }
-    s->context = plain;
-    s->release = free_plain;
+    if (s->window) {
+        window_of(s)->plain = plain;
+    } else {
+        s->context = plain;
+        s->release = free_plain;
+    }
     s->data = plain;
     return PROA_OK;
 }
@@ -85,6 +146,7 @@ proa_status proa__blocked_copy_out(const proa_tensor *t, void *to)
 
 proa_status proa__block_output(proa_tensor *t, int format)
 {
+    if (proa__format(t) == format) return PROA_OK;
     size_t bytes = hooks->bytes(t, (proa_dtype)t->dtype, format);
     proa_storage *s = t->storage;
     if (bytes > s->bytes) {

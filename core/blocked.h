@@ -40,6 +40,14 @@ int64_t proa__channel_block(const proa_tensor *t);
 /* Bytes of t's blocked form. */
 size_t proa__blocked_bytes(const proa_tensor *t);
 
+/* A window: a blocked storage for tensors like t that lies in somebody else's memory, nowhere at first. */
+proa_storage *proa__window_new(const proa_tensor *t, int format);
+/* Shows `data` from now on, in `owner`, which it keeps (NULL: it is kept by others); a plain form goes.
+ * Handles on s must have no data then. */
+void proa__window_point(proa_storage *s, proa_storage *owner, char *data);
+/* Whose memory t's elements are: that of its storage, or of the one behind a window. */
+const proa_storage *proa__storage_behind(const proa_tensor *t);
+
 /* t->data as another thread may just have made it; NULL: there is no plain form yet. */
 static inline const char *proa__data_now(const proa_tensor *t)
 {
@@ -69,8 +77,9 @@ proa_status proa__blocked_copy_out(const proa_tensor *t, void *to);
 
 /* True if tensors may be blocked: hooks are there and FLAGS_blocked is on. */
 bool proa__blocking(void);
-/* Makes t, an output made for this call that nothing has been written to, blocked. The kernel then fills
- * proa__blocked_data(t), padding with zeros. */
+/* Makes t, an output made for this call that nothing has been written to, blocked, unless it lies in that
+ * format already (a plan has given it one). The kernel then fills proa__blocked_data(t), padding with
+ * zeros. */
 proa_status proa__block_output(proa_tensor *t, int format);
 /* Bytes of a tensor like t in that format; 0: there is no such form. */
 size_t proa__format_bytes(const proa_tensor *t, int format);

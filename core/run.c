@@ -214,17 +214,17 @@ static proa_status make_list(const proa_call *call, const proa_field *f, const p
 }
 
 /* Kernels that take blocked tensors look after those that they change. */
-static bool takes_blocked(const proa_op *op)
+bool proa__takes_blocked(const proa_op *op)
 {
     for (const proa_kernel *const *k = op->kernels; *k; k++)
-        if ((*k)->blocked) return true;
+        if ((*k)->format) return true;
     return false;
 }
 
 static proa_status will_change(const proa_op *op, proa_tensor *t)
 {
     if (t == proa_none) return PROA_OK;
-    if (!takes_blocked(op)) PROA_TRY(proa__plain_to_write(t));
+    if (!proa__takes_blocked(op)) PROA_TRY(proa__plain_to_write(t));
     proa__bump_version(t);
     return PROA_OK;
 }
@@ -354,7 +354,7 @@ static inline proa_status run_cached(const proa_op *op, void *args, uint32_t any
     PROA_TRY(proa__kernel_cache_get(op, args, &kernel, &run->state, &cached));
     bool here = run->stream->device == PROA_CPU;
     proa_status status = PROA_OK;
-    if (PROA__UNLIKELY(any & PROA_T_BLOCKED) && !kernel->blocked) status = unblock(op, args);
+    if (PROA__UNLIKELY(any & PROA_T_BLOCKED) && !kernel->format) status = unblock(op, args);
     if (status == PROA_OK)
         status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state);
     if (!cached && kernel->release && run->state) kernel->release(run->state);
@@ -370,7 +370,7 @@ static inline proa_status run_kernel(const proa_op *op, void *args, uint32_t any
     proa_run run = {NULL, &me->stream, NULL, fresh};
     me->running = op;
     bool direct = first && !first->prepare && me->stream.device == PROA_CPU && proa__may_use(first);
-    if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->blocked;
+    if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->format;
     proa_status status = direct ? first->run(args, &run) : run_cached(op, args, any, &run);
     me->running = NULL;
     return status;
@@ -505,7 +505,7 @@ static proa_status run_blocked(proa_call *call)
         return proa__run_placed(call);
     }
     PROA_TRY(proa__plain_inputs(op, call->args, true));
-    if (takes_blocked(op)) return proa__run_here(call);
+    if (proa__takes_blocked(op)) return proa__run_here(call);
     if (op->flags & PROA_OP_ELEMENTWISE) {
         _Alignas(16) char metas[PROA_METAS_MAX];
         PROA_TRY(proa__infer_call(call, metas));

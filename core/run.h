@@ -17,6 +17,8 @@ proa_status proa__run_here(proa_call *call);
 /* Picks a kernel and runs it on args whose outputs are there. any: OR of the inputs' flags; fresh: see
  * proa_run. */
 proa_status proa__run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh);
+/* True if some kernel of the op takes blocked operands. */
+bool proa__takes_blocked(const proa_op *op);
 /* A call with blocked inputs of an op with PROA_OP_ELEMENTWISE; !*done: it must run on plain ones. */
 proa_status proa__run_flat(proa_call *call, const proa_meta *meta, bool *done);
 

@@ -14,6 +14,7 @@ static inline proa_storage *in_head(size_t payload, int device, size_t bytes)
     atomic_init(&s->version, 0);
     s->format = 0;
     s->padded = false;
+    s->window = false;
     atomic_init(&s->pinned, false);
     s->data = data;
     s->bytes = bytes;

@@ -12,7 +12,8 @@ typedef struct proa_storage {
     int device;
     atomic_uint version;            /* bumped by every write that is not the first */
     uint16_t format;                /* of its blocked form (core/blocked.h); 0: it has none */
-    bool padded;                    /* the blocked form is larger than the plain one */
+    bool padded : 1;                /* the blocked form is larger than the plain one */
+    bool window : 1;                /* the blocked form lies in another storage (core/blocked.h) */
     atomic_bool pinned;             /* somebody outside holds its address: it stays plain and where it is */
     char *data;                     /* the plain form; NULL while there is a blocked one only */
     size_t bytes;                   /* of the plain form */

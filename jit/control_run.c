@@ -82,7 +82,7 @@ static proa_status set_state(const proa_tensor *t)
     return PROA_OK;
 }
 
-PROA_KERNEL_OF(branch_any, branch, branch_prepare, blocks_release, true, false)
+PROA_KERNEL_OF(branch_any, branch, branch_prepare, blocks_release, true, NULL)
 {
     const blocks *b = run->state;
     bool yes;
@@ -155,7 +155,7 @@ static proa_status loop(looping *l)
     return PROA_OK;
 }
 
-PROA_KERNEL_OF(loop_any, loop, loop_prepare, blocks_release, true, false)
+PROA_KERNEL_OF(loop_any, loop, loop_prepare, blocks_release, true, NULL)
 {
     const blocks *b = run->state;
     looping l = {.a = a, .body = b->first, .condition = proa_retain(a->condition)};
@@ -223,7 +223,7 @@ static proa_status fill_missing(const proa_loop_grad_args *a, proa_tensors d)
     return PROA_OK;
 }
 
-PROA_KERNEL_OF(loop_grad_any, loop_grad, loop_grad_prepare, blocks_release, true, false)
+PROA_KERNEL_OF(loop_grad_any, loop_grad, loop_grad_prepare, blocks_release, true, NULL)
 {
     const blocks *b = run->state;
     proa_tensors d = {a->d.count, proa_scope_alloc(((size_t)a->d.count + 1) * sizeof(proa_tensor *))};

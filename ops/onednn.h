@@ -87,6 +87,8 @@ bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const i
  * is not the one that `state` was made for. */
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
                            void *const *data);
+/* The format in which that state leaves its output where it may choose: a kernel's `format`. */
+int proa__dnnl_result_format(const void *args, const void *state);
 /* The same on tensors: outputs that were made for this call are left as the primitive makes them. */
 proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **),

@@ -325,6 +325,15 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
     return status;
 }
 
+int proa__dnnl_result_format(const void *args, const void *state)
+{
+    const proa__dnnl_state *s = state;
+    (void)args;
+    for (int i = 0; i < s->n_args; i++)
+        if (s->args[i].format) return s->args[i].format;
+    return 0;
+}
+
 static proa_status run_tensors(const proa__dnnl_state *s, bool fresh, proa_tensor *const *tensors)
 {
     void *data[PROA__DNNL_ARGS];

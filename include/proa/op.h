@@ -83,7 +83,7 @@ typedef struct proa_run {
     void *state; /* what prepare made; NULL without prepare */
     proa_stream *stream;
     void *device; /* context of the device's table; NULL on the CPU */
-    bool fresh; /* the outputs were made for this call: the kernel may choose how they lie (core/blocked.h) */
+    bool fresh;   /* the outputs were made for this call: the kernel lays output 0 as its `format` says */
 } proa_run;
 
 /* Not an error: prepare's way to say "not me, ask the next kernel". */
@@ -97,7 +97,9 @@ typedef struct proa_kernel {
     void (*release)(void *state);
     proa_status (*run)(const void *args, proa_run *run);
     bool anywhere; /* touches elements through core's copies only: runs on any device */
-    bool blocked;  /* takes operands in any blocked form; for others the run door makes them plain */
+    /* NULL: the run door makes operands plain. Otherwise it takes them in any blocked form, and this says
+     * in which one, seen these inputs, it leaves output 0 where it may choose (run->fresh); 0: row-major. */
+    int (*format)(const void *args, const void *state);
 } proa_kernel;
 
 /* ---- ops ------------------------------------------------------------------------------- */
@@ -230,24 +232,24 @@ static inline proa_tensors *proa_field_tensors(const proa_field *f, const void *
 
 /* PROA_KERNEL(relu_cpu, relu) { body }: defines kernel relu_cpu of op relu; the body sees
  * `const proa_relu_args *a` and `proa_run *run`, and returns a status. */
-#define PROA_KERNEL(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, false, false)
+#define PROA_KERNEL(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, false, NULL)
 /* The same for a kernel that reads and writes elements only through core's copies and fills (proa__copy,
  * proa__copy_window, proa__fill_window, proa_copy_in): every device has those, so it runs on all. */
-#define PROA_KERNEL_ANYWHERE(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, true, false)
+#define PROA_KERNEL_ANYWHERE(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, true, NULL)
 /* With prepare(const void *args, void **state) and release(void *state). */
 #define PROA_KERNEL_PREPARED(kernel, op, prepare_fn, release_fn) \
-    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, false)
+    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, NULL)
 /* The same for a kernel that takes blocked operands. */
-#define PROA_KERNEL_BLOCKED(kernel, op, prepare_fn, release_fn) \
-    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, true)
-#define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere, blocked)        \
+#define PROA_KERNEL_BLOCKED(kernel, op, prepare_fn, release_fn, format_fn) \
+    PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, format_fn)
+#define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere, format_fn)      \
     static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);      \
     static proa_status kernel##_run(const void *args, proa_run *run)                 \
     {                                                                                \
         return kernel##_body((const proa_##op##_args *)args, run);                   \
     }                                                                                \
     const proa_kernel PROA_LEVELLED(kernel) = {#kernel,      prepare_fn, release_fn, \
-                                               kernel##_run, anywhere,   blocked};   \
+                                               kernel##_run, anywhere,   format_fn}; \
     static proa_status kernel##_body(const proa_##op##_args *a, __attribute__((unused)) proa_run *run)
 
 #ifdef __cplusplus

@@ -187,17 +187,17 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
 #define DATA(t) (proa__absent(t) ? NULL : (void *)(t)->data)
 
 /* prepare and kernel of one op. */
-#define DNNL_CONV(op, kind, make_params, N, bias, x_side, w_side, y_side, first, second, third) \
-    static proa_status op##_prepare(const void *args, void **state)                             \
-    {                                                                                           \
-        const proa_##op##_args *a = args;                                                       \
-        proa_tensor *sides[] = {x_side, w_side, y_side};                                        \
-        return prepare(kind, &make_params(a, N, #op), sides, !proa__absent(bias), state);       \
-    }                                                                                           \
-    PROA_KERNEL_BLOCKED(op##_onednn, op, op##_prepare, proa__dnnl_release)                      \
-    {                                                                                           \
-        proa_tensor *tensors[] = {first, second, third, bias};                                  \
-        return proa__dnnl_run_tensors(run, a, op##_prepare, tensors);                           \
+#define DNNL_CONV(op, kind, make_params, N, bias, x_side, w_side, y_side, first, second, third)      \
+    static proa_status op##_prepare(const void *args, void **state)                                  \
+    {                                                                                                \
+        const proa_##op##_args *a = args;                                                            \
+        proa_tensor *sides[] = {x_side, w_side, y_side};                                             \
+        return prepare(kind, &make_params(a, N, #op), sides, !proa__absent(bias), state);            \
+    }                                                                                                \
+    PROA_KERNEL_BLOCKED(op##_onednn, op, op##_prepare, proa__dnnl_release, proa__dnnl_result_format) \
+    {                                                                                                \
+        proa_tensor *tensors[] = {first, second, third, bias};                                       \
+        return proa__dnnl_run_tensors(run, a, op##_prepare, tensors);                                \
     }
 
 #define DNNL_TRANSPOSE(N)                                                                                \
@@ -209,8 +209,13 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
         return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), sides, false,    \
                        state);                                                                           \
     }                                                                                                    \
+    static int conv##N##d_transpose_format(const void *args, const void *state)                          \
+    {                                                                                                    \
+        const proa_conv##N##d_transpose_args *a = args;                                                  \
+        return proa__absent(a->bias) ? proa__dnnl_result_format(args, state) : 0;                        \
+    }                                                                                                    \
     PROA_KERNEL_BLOCKED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare, \
-                        proa__dnnl_release)                                                              \
+                        proa__dnnl_release, conv##N##d_transpose_format)                                 \
     {                                                                                                    \
         bool biased = !proa__absent(a->bias);                                                            \
         proa_run same = {.state = run->state, .fresh = run->fresh && !biased};                           \

@@ -137,12 +137,20 @@ static const float *floats(const proa_tensor *t)
 
 static bool is_float(const proa_tensor *t) { return proa__absent(t) || t->dtype == PROA_F32; }
 
-/* As x lies, so does the result; *done says whether that could be. */
+/* As x lies, so does the result, where that can be. */
+static int batch_norm_format(const void *args, const void *state)
+{
+    const proa_batch_norm_args *a = args;
+    bool can = a->x->numel && lane_count(a->x) && a->data_format == PROA_DATA_FORMAT_NCHW &&
+               is_float(a->weight) && is_float(a->bias) && is_float(a->saved_mean);
+    (void)state;
+    return can ? proa__format(a->x) : 0;
+}
+
 static proa_status batch_norm_blocked(const proa_batch_norm_args *a, const proa_run *run, bool *done)
 {
     lane_job j = lane_job_of(a->x);
-    *done = run->fresh && j.lanes && a->data_format == PROA_DATA_FORMAT_NCHW && is_float(a->weight) &&
-            is_float(a->bias) && is_float(a->saved_mean);
+    *done = run->fresh && batch_norm_format(a, NULL);
     if (!*done) return proa__plain(a->x);
     PROA_TRY(proa__block_output(a->out, proa__format(a->x)));
     j.epsilon = a->epsilon, j.fixed = BATCH_NORM_FIXED(a);
@@ -153,7 +161,7 @@ static proa_status batch_norm_blocked(const proa_batch_norm_args *a, const proa_
     return PROA_OK;
 }
 
-PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL)
+PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL, batch_norm_format)
 {
     bool done = false;
     norm_job job = {.n = proa__batch_rows(a->x, a->data_format),
@@ -178,13 +186,21 @@ PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL)
     return PROA_OK;
 }
 
+static int batch_norm_grad_format(const void *args, const void *state)
+{
+    const proa_batch_norm_grad_args *a = args;
+    bool can = a->x->numel && lane_count(a->x) && a->data_format == PROA_DATA_FORMAT_NCHW &&
+               is_float(a->weight) && is_float(a->saved_mean) && a->d_out->dtype == PROA_F32;
+    (void)state;
+    return can ? proa__format(a->x) : 0;
+}
+
 static proa_status batch_norm_grad_blocked(const proa_batch_norm_grad_args *a, const proa_run *run,
                                            bool *done)
 {
     lane_job j = lane_job_of(a->x);
     int format = proa__format(a->x);
-    *done = run->fresh && j.lanes && a->data_format == PROA_DATA_FORMAT_NCHW && is_float(a->weight) &&
-            is_float(a->saved_mean) && a->d_out->dtype == PROA_F32;
+    *done = run->fresh && batch_norm_grad_format(a, NULL);
     if (!*done) return proa__plain(a->x) == PROA_OK ? proa__plain(a->d_out) : proa_error();
     void *scratch = NULL;
     if (proa__format(a->d_out) != format) {
@@ -206,7 +222,7 @@ static proa_status batch_norm_grad_blocked(const proa_batch_norm_grad_args *a, c
     return status;
 }
 
-PROA_KERNEL_BLOCKED(batch_norm_grad_cpu, batch_norm_grad, NULL, NULL)
+PROA_KERNEL_BLOCKED(batch_norm_grad_cpu, batch_norm_grad, NULL, NULL, batch_norm_grad_format)
 {
     bool done = false;
     if (a->x->numel) PROA_TRY(batch_norm_grad_blocked(a, run, &done));

@@ -201,9 +201,16 @@ static void advance(const proa_tensor *t, double beta)
              t->dtype == PROA_F64 ? v * beta : (double)((float)v * (float)beta));
 }
 
+/* They overwrite what is there, and make nothing. */
+static int no_format(const void *args, const void *state)
+{
+    (void)args, (void)state;
+    return 0;
+}
+
 static bool skipped(const proa_tensor *t) { return !proa__absent(t) && *(const uint8_t *)t->data; }
 
-PROA_KERNEL_BLOCKED(sgd_step_cpu, sgd_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(sgd_step_cpu, sgd_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = SGD, .params = a->params, .grads = a->grads, .masters = a->masters, .touched = true};
@@ -211,7 +218,7 @@ PROA_KERNEL_BLOCKED(sgd_step_cpu, sgd_step, NULL, NULL)
     return finish(&w);
 }
 
-PROA_KERNEL_BLOCKED(momentum_step_cpu, momentum_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(momentum_step_cpu, momentum_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = MOMENTUM,
@@ -246,7 +253,7 @@ static void adam_numbers(step *w, proa_tensors pows1, proa_tensors pows2, double
     }
 }
 
-PROA_KERNEL_BLOCKED(adam_step_cpu, adam_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(adam_step_cpu, adam_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAM,
@@ -262,7 +269,7 @@ PROA_KERNEL_BLOCKED(adam_step_cpu, adam_step, NULL, NULL)
     return finish(&w);
 }
 
-PROA_KERNEL_BLOCKED(adamw_step_cpu, adamw_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(adamw_step_cpu, adamw_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAM,
@@ -279,7 +286,7 @@ PROA_KERNEL_BLOCKED(adamw_step_cpu, adamw_step, NULL, NULL)
     return finish(&w);
 }
 
-PROA_KERNEL_BLOCKED(adagrad_step_cpu, adagrad_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(adagrad_step_cpu, adagrad_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAGRAD,
@@ -293,7 +300,7 @@ PROA_KERNEL_BLOCKED(adagrad_step_cpu, adagrad_step, NULL, NULL)
     return finish(&w);
 }
 
-PROA_KERNEL_BLOCKED(rmsprop_step_cpu, rmsprop_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(rmsprop_step_cpu, rmsprop_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = RMSPROP,
@@ -307,7 +314,7 @@ PROA_KERNEL_BLOCKED(rmsprop_step_cpu, rmsprop_step, NULL, NULL)
     return finish(&w);
 }
 
-PROA_KERNEL_BLOCKED(adadelta_step_cpu, adadelta_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(adadelta_step_cpu, adadelta_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADADELTA,
@@ -320,7 +327,7 @@ PROA_KERNEL_BLOCKED(adadelta_step_cpu, adadelta_step, NULL, NULL)
     return finish(&w);
 }
 
-PROA_KERNEL_BLOCKED(adamax_step_cpu, adamax_step, NULL, NULL)
+PROA_KERNEL_BLOCKED(adamax_step_cpu, adamax_step, NULL, NULL, no_format)
 {
     if (skipped(a->skip_update)) return PROA_OK;
     step w = {.kind = ADAMAX,

@@ -97,11 +97,17 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     return PROA_OK;
 }
 
-/* The length of x's blocks of channels if a float32 x lies in such, and the result can; else x is plain
- * afterwards, and 0. */
+/* As a float32 x lies in blocks of channels, so does the result. */
+static int pool_format(const proa_tensor *x, proa_data_format f)
+{
+    bool can = !proa__channels_last(f) && x->dtype == PROA_F32 && proa__channel_block(x);
+    return can ? proa__format(x) : 0;
+}
+
+/* The length of these blocks; else x is plain afterwards, and 0. */
 static proa_status pool_block(const proa_tensor *x, proa_data_format f, const proa_run *run, int64_t *block)
 {
-    *block = run->fresh && !proa__channels_last(f) && x->dtype == PROA_F32 ? proa__channel_block(x) : 0;
+    *block = run->fresh && pool_format(x, f) ? proa__channel_block(x) : 0;
     return *block ? PROA_OK : proa__plain(x);
 }
 
@@ -150,8 +156,20 @@ static proa_status pool_backward(const pool_params *p, const proa_tensor *x, con
     return status;
 }
 
-#define POOL_KERNEL(name, params) \
-    PROA_KERNEL_BLOCKED(name##_cpu, name, NULL, NULL) { return pool_forward(&params, a->x, a->out, run); }
+#define POOL_FORMAT(name)                                         \
+    static int name##_format(const void *args, const void *state) \
+    {                                                             \
+        const proa_##name##_args *a = args;                       \
+        (void)state;                                              \
+        return pool_format(a->x, a->data_format);                 \
+    }
+
+#define POOL_KERNEL(name, params)                                    \
+    POOL_FORMAT(name)                                                \
+    PROA_KERNEL_BLOCKED(name##_cpu, name, NULL, NULL, name##_format) \
+    {                                                                \
+        return pool_forward(&params, a->x, a->out, run);             \
+    }
 
 #define POOL_KERNELS(N)                                                                   \
     POOL_KERNEL(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
@@ -162,7 +180,8 @@ static proa_status pool_backward(const pool_params *p, const proa_tensor *x, con
                 ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
 
 #define POOL_GRAD_KERNELS(N)                                                                              \
-    PROA_KERNEL_BLOCKED(pool##N##d_grad_cpu, pool##N##d_grad, NULL, NULL)                                 \
+    POOL_FORMAT(pool##N##d_grad)                                                                          \
+    PROA_KERNEL_BLOCKED(pool##N##d_grad_cpu, pool##N##d_grad, NULL, NULL, pool##N##d_grad_format)         \
     {                                                                                                     \
         return pool_backward(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), a->x, a->d_out, a->d_x, run);        \
     }                                                                                                     \
