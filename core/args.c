@@ -31,7 +31,7 @@ bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept)
     /* a variable of unknown sizes stays one, so that a rule can ask for its shape in the run */
     bool open = t->numel < 0 && t->flags & PROA_T_SYMBOLIC;
     proa_tensor *bare = proa__tensor_bare(&meta, open ? PROA_T_SYMBOLIC : PROA_T_META);
-    if (bare && open) bare->var = t->var;
+    if (bare && open) proa__stand_for(bare, t);
     *kept = proa_retain(bare);
     if (bare) proa_drop(bare);
     return bare != NULL;

@@ -36,6 +36,7 @@ static inline proa_tensor *handle_new(proa_dtype dtype, int ndim, uint32_t flags
     t->base = NULL;
     t->grad = NULL;
     t->var = NULL;
+    t->var_serial = 0;
     t->extra = NULL;
     t->name = NULL;
     return t;
@@ -207,7 +208,6 @@ static void free_parts(proa_tensor *t)
     if (t->node && hooks->free_node) hooks->free_node(t->node);
     if (t->grad && hooks->free_grad) hooks->free_grad(t->grad);
     if (t->kind == PROA_ROWS) proa__rows_detach(t);
-    if (t->extra && hooks->free_extra) hooks->free_extra(t);
     proa_release(t->base);
     proa__free(t->name);
     free_handle(t);

@@ -54,8 +54,9 @@ struct proa_tensor {
     uint32_t base_version;          /* of a recorded view: storage version when it was attached */
     proa_tensor *base;              /* of a recorded view: the tensor it views; owned */
     struct proa_grad_info *grad;    /* owned */
-    struct proa_var *var;           /* symbolic: its variable; borrowed from the program */
-    void *extra;                    /* rows/array/record payload, or LoD; owned by kind */
+    struct proa_var *var;           /* symbolic: its variable, borrowed from a program that may be gone, */
+    uint64_t var_serial;            /* so that it is looked up by address and serial before it is read */
+    void *extra;                    /* of kind rows: its proa__rows; owned */
     char *name;                     /* owned */
 };
 
@@ -91,7 +92,6 @@ void proa__storage_release(proa_storage *s);
 typedef struct proa_tensor_hooks {
     void (*free_node)(struct proa_node *node);
     void (*free_grad)(struct proa_grad_info *grad);
-    void (*free_extra)(proa_tensor *t);
 } proa_tensor_hooks;
 extern proa_tensor_hooks proa__tensor_hooks;
 
@@ -102,7 +102,13 @@ static inline void proa__bump_version(proa_tensor *t)
 static inline uint32_t proa__version(const proa_tensor *t)
 {
     if (t->storage) return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
-    return (uint32_t)((uintptr_t)t->var >> 4); /* symbolic: an in-place op makes it another variable */
+    return (uint32_t)t->var_serial; /* symbolic: an in-place op makes it another variable */
+}
+/* Makes t stand for the variable that `like` stands for. */
+static inline void proa__stand_for(proa_tensor *t, const proa_tensor *like)
+{
+    t->var = like->var;
+    t->var_serial = like->var_serial;
 }
 static inline bool proa__absent(const proa_tensor *t) { return t == proa_none; }
 

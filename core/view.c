@@ -78,7 +78,7 @@ void proa__tensor_refresh(proa_tensor *t) { (void)proa__tensor_measure(t); }
 proa_tensor *proa__tensor_alias(proa_tensor *t)
 {
     proa_tensor *alias = proa__tensor_view(t, t->ndim, t->shape, t->strides, 0);
-    if (alias) alias->var = t->var; /* of a symbolic tensor: the same variable */
+    if (alias) proa__stand_for(alias, t);
     if (alias && t->kind == PROA_ROWS) proa__rows_attach(alias, t);
     return alias;
 }
@@ -98,7 +98,7 @@ void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)
     uint32_t shown =
         PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | PROA_T_BLOCKED | PROA_T_BLOCKED_BASE;
     t->flags = (t->flags & ~shown) | (from->flags & shown);
-    t->var = from->var;
+    proa__stand_for(t, from);
     if (t->kind == PROA_ROWS) proa__rows_detach(t);
     if (from->kind == PROA_ROWS) proa__rows_attach(t, from);
     if (old) proa__storage_release(old);

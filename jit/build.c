@@ -140,7 +140,7 @@ proa_status proa_program_rename(proa_program *p, const char *name, const char *t
 proa_status proa_program_stop_gradient(proa_program *p, const proa_tensor *t, bool stop)
 {
     PROA_TRY(need(p, "program_stop_gradient"));
-    proa_var *v = t ? proa__map_find(&p->known, t->var) : NULL;
+    proa_var *v = t && proa_is_symbolic(t) ? proa__var_behind(p, t) : NULL;
     if (!v) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_stop_gradient: no variable of this program");
     v->stop_gradient = stop;
     return PROA_OK;

@@ -62,7 +62,7 @@ static void mark_stale(proa_block *b, proa_var *v)
 static void retarget(proa_tensor *t, const proa_var *v)
 {
     const proa_tensor *h = v->handle;
-    t->var = h->var;
+    proa__stand_for(t, h);
     t->dtype = h->dtype;
     t->ndim = h->ndim;
     t->numel = h->numel;
@@ -356,8 +356,7 @@ static proa_status take_outputs(proa_block *b, proa_tensors outs)
         if (proa__slot_empty(t))
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "capture: output %lld is %s", (long long)i,
                              t ? "PROA_NONE" : "NULL");
-        vars[i] = t->flags & PROA_T_SYMBOLIC ? proa__map_find(&b->program->known, t->var)
-                                             : proa__var_of_concrete(b, t);
+        vars[i] = t->flags & PROA_T_SYMBOLIC ? proa__var_behind(b->program, t) : proa__var_of_concrete(b, t);
         if (!vars[i])
             return proa_fail(PROA_ERR_BAD_STATE, "capture: output %lld belongs to another program",
                              (long long)i);

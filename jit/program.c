@@ -78,6 +78,8 @@ static void block_free(proa_block *b)
 void proa_program_free(proa_program *p)
 {
     if (!p) return;
+    const proa_block *open = proa__capture_block();
+    if (open && open->program == p) proa__capture_into(NULL);
     for (int32_t i = 0; i < p->n_blocks; i++) block_free(p->blocks[i]);
     proa__map_clear(&p->known);
     proa__map_clear(&p->concrete);
@@ -126,7 +128,10 @@ static proa_status var_fill(proa_block *b, proa_var *v, const char *name, const 
     if (!handle) return proa_error();
     v->handle = proa_keep(handle);
     proa_drop(handle);
+    static atomic_uint_fast64_t serials;
+    v->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     v->handle->var = v;
+    v->handle->var_serial = v->serial;
     PROA_TRY(proa_set_name(v->handle, v->name));
     PROA_TRY(proa__room(&b->vars, b->n_vars, &b->vars_room, sizeof *b->vars));
     PROA_TRY(proa__map_put(&b->program->known, v, v));
@@ -230,7 +235,7 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
         }
         return v;
     }
-    proa_var *v = t->var ? proa__map_find(&b->program->known, t->var) : NULL;
+    proa_var *v = proa__var_behind(b->program, t);
     if (v && !in_scope(b, v)) {
         proa__op_fail(
             PROA_ERR_BAD_STATE, op, argument,
@@ -251,8 +256,9 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
 
 proa_var *proa__var_behind(const proa_program *p, const proa_tensor *t)
 {
-    return proa__map_find(t->flags & PROA_T_SYMBOLIC ? &p->known : &p->concrete,
-                          t->flags & PROA_T_SYMBOLIC ? (const void *)t->var : (const void *)t);
+    if (!(t->flags & PROA_T_SYMBOLIC)) return proa__map_find(&p->concrete, t);
+    proa_var *v = proa__map_find(&p->known, t->var);
+    return v && v->serial == t->var_serial ? v : NULL;
 }
 
 proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name)
@@ -282,7 +288,7 @@ proa_tensor *proa__var_tensor(const proa_var *var)
     proa_meta meta = proa_meta_of(var->handle);
     proa_tensor *t = proa__tensor_bare(&meta, PROA_T_SYMBOLIC);
     if (!t) return NULL;
-    t->var = (struct proa_var *)(uintptr_t)var;
+    proa__stand_for(t, var->handle);
     return proa_set_name(t, var->name) == PROA_OK ? t : NULL;
 }
 

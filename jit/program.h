@@ -13,6 +13,7 @@ enum { PROA__LOD_MAX = 4 };
 
 typedef struct proa_var proa_var;
 struct proa_var {
+    uint64_t serial;       /* unique in the process: handles outlive variables, whose addresses come again */
     char *name;            /* unique in its block */
     proa_tensor *handle;   /* symbolic: dtype, shape (−1 unknown); owned. Args structs hold this one; what
                             capture hands to the user is another handle with the same `var` */

@@ -242,6 +242,7 @@ static void take_identity(proa_var *old, proa_var *fresh)
     proa_release(old->handle);
     old->handle = fresh->handle;
     old->handle->var = old;
+    old->handle->var_serial = old->serial;
     old->root = fresh->root;
     old->stale = fresh->stale;
     fresh->handle = NULL;

@@ -126,6 +126,44 @@ START_TEST(variables_stay_in_their_program)
 }
 END_TEST
 
+/* The allocator hands a freed variable's memory to the next one: the address alone says nothing. */
+START_TEST(a_new_program_does_not_know_old_handles)
+{
+    proa_input_spec spec = {.name = "x", .shape = PROA_SHAPE(2)};
+    proa_program *gone = proa_program_new();
+    proa_tensor *old = proa_keep(proa_program_data(gone, &spec));
+    proa_program_free(gone);
+    proa_program *p = proa_program_new();
+    proa_tensor *fresh = proa_program_data(p, &spec);
+    old->var = fresh->var; /* as it mostly is by itself; a sanitizer's allocator hands out others */
+    proa_program_open(p);
+    ck_assert_ptr_null(proa_relu(old));
+    ck_assert_int_eq(proa_error(), PROA_ERR_BAD_STATE);
+    proa_clear_error();
+    ck_assert_ptr_nonnull(proa_relu(fresh));
+    proa_program_open(NULL);
+    ck_assert_ptr_null(proa_program_name_of(p, old));
+    ck_assert_int_eq(proa_program_set_outputs(p, PROA_LIST(old)), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    proa_program_free(p);
+    proa_release(old);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
+START_TEST(freeing_an_open_program_closes_it)
+{
+    proa_input_spec spec = {.name = "x", .shape = PROA_SHAPE(2)};
+    proa_program *p = proa_program_new();
+    proa_program_open(p);
+    proa_program_data(p, &spec);
+    proa_program_free(p);
+    ck_assert_ptr_null(proa_program_current());
+    ck_assert(!proa_is_symbolic(proa_relu(filled(PROA_SHAPE(2), 1)))); /* eager again */
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 static proa_tensors in_place(proa_tensors in, void *context)
 {
     (void)context;
@@ -250,5 +288,6 @@ START_TEST(survives_failing_allocations)
 END_TEST
 
 SUITE("jit_capture", records_ops_and_persistables, prints_one_line_an_op, reading_symbolic_data_is_an_error,
-      variables_stay_in_their_program, in_place_makes_a_new_version, in_place_through_views_is_refused,
+      variables_stay_in_their_program, a_new_program_does_not_know_old_handles,
+      freeing_an_open_program_closes_it, in_place_makes_a_new_version, in_place_through_views_is_refused,
       persistables_keep_one_name, checks_are_those_of_the_run_door, survives_failing_allocations)
