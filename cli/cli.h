@@ -78,6 +78,8 @@ typedef struct cli_op {
     int64_t n_inputs, n_outputs, n_attrs;
     cli_slot *inputs, *outputs;
     proa_op_attr *attrs;
+    int64_t at;   /* which op of the program's block it spells, or is a part of */
+    bool counted; /* it stands for all that this op computes */
     struct cli_op *next;
 } cli_op;
 
@@ -102,12 +104,9 @@ const proa_var_info *cli_find(const cli_model *m, int64_t b, const char *name);
 /* The block whose variable that is; b itself for a name that only an op's spelling has. */
 int64_t cli_home(const cli_model *m, int64_t b, const char *name);
 const proa_op_attr *cli_attr(const cli_op *op, const char *name);
-/* The first variable of a slot; NULL if it is empty. */
-const proa_tensor *cli_slot_tensor(const cli_model *m, int64_t b, const cli_op *op, const char *slot);
 /* One attribute's value as text (JSON: numbers, strings, lists). */
 void cli_print_attr(FILE *to, const proa_op_attr *a);
-/* Floating-point operations of an op that multiplies, a multiply-add counted as two and an unknown dim as
- * `unknown`; 0 for all others, −1 where the shapes do not say (flops.c). */
+/* As proa_program_op_flops. Where Paddle's format spells an op as several, one of them has all of it. */
 double cli_flops(const cli_model *m, int64_t b, const cli_op *op, int64_t unknown);
 
 /* ---- the commands: exit status ------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 
 typedef struct collector {
     cli_op *first, **end;
-    int64_t count;
+    int64_t count, at; /* ops so far; the one of the block that is being spelled */
     const char *table;
 } collector;
 
@@ -74,7 +74,8 @@ static proa_status see(const proa_op_desc *op, void *context)
                    .n_attrs = op->n_attrs,
                    .inputs = copy_slots(op->inputs, op->n_inputs),
                    .outputs = copy_slots(op->outputs, op->n_outputs),
-                   .attrs = copy_attrs(op->attrs, op->n_attrs)};
+                   .attrs = copy_attrs(op->attrs, op->n_attrs),
+                   .at = c->at};
     *c->end = to;
     c->end = &to->next;
     c->count++;
@@ -86,6 +87,22 @@ static proa_status see(const proa_op_desc *op, void *context)
 static int var_order(const void *a, const void *b)
 {
     return strcmp(((const proa_var_info *)a)->name, ((const proa_var_info *)b)->name);
+}
+
+static int64_t count_operands(const cli_op *op)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < op->n_inputs; i++) n += op->inputs[i].count;
+    return n;
+}
+
+/* Of the ops that spell one op, the first with the most operands is what multiplies: others reshape, cast. */
+static void mark_counted(cli_op *first)
+{
+    cli_op *most = first;
+    for (cli_op *op = first; op; op = op->next)
+        if (count_operands(op) > count_operands(most)) most = op;
+    if (most) most->counted = true;
 }
 
 static proa_status read_block(cli_model *m, int64_t index)
@@ -105,10 +122,12 @@ static proa_status read_block(cli_model *m, int64_t index)
     }
     qsort(b->vars, (size_t)b->n_vars, sizeof *b->vars, var_order);
     collector c = {.end = &c.first};
-    for (int64_t i = 0; i < proa_program_op_count(m->program, index); i++) {
-        c.table = proa_program_op(m->program, index, i, NULL);
+    for (; c.at < proa_program_op_count(m->program, index); c.at++) {
+        cli_op **begin = c.end;
+        c.table = proa_program_op(m->program, index, c.at, NULL);
         if (!c.table) return proa_error();
-        PROA_TRY(proa_program_describe(m->program, index, i, see, &c));
+        PROA_TRY(proa_program_describe(m->program, index, c.at, see, &c));
+        mark_counted(*begin);
     }
     b->n_ops = c.count;
     m->n_ops += c.count;
@@ -182,15 +201,9 @@ const proa_op_attr *cli_attr(const cli_op *op, const char *name)
     return bsearch(&key, op->attrs, (size_t)op->n_attrs, sizeof key, attr_order);
 }
 
-const proa_tensor *cli_slot_tensor(const cli_model *m, int64_t b, const cli_op *op, const char *slot)
+double cli_flops(const cli_model *m, int64_t b, const cli_op *op, int64_t unknown)
 {
-    for (int64_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        const cli_slot *s = i < op->n_inputs ? &op->inputs[i] : &op->outputs[i - op->n_inputs];
-        if (strcmp(s->name, slot) != 0 || s->count == 0) continue;
-        const proa_var_info *v = cli_find(m, b, s->vars[0]);
-        return v ? v->tensor : NULL;
-    }
-    return NULL;
+    return op->counted ? proa_program_op_flops(m->program, b, op->at, unknown) : 0;
 }
 
 void cli_print_attr(FILE *to, const proa_op_attr *a)

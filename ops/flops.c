@@ -1,6 +1,5 @@
 /* Arithmetic and memory traffic of op calls whose outputs are there: a sum of products has as many
- * multiply-adds as outputs times terms. (cli/flops.c counts for programs as files spell them, where shapes of
- * outputs may be unknown.) May use core. */
+ * multiply-adds as outputs times terms. May use core. */
 #include "ops/flops.h"
 
 #include "core/tensor.h"
@@ -90,15 +89,33 @@ static double of_rnn(const proa_op *op, const void *args)
     return 2 * (double)(x->shape[0] * x->shape[1]) * weights * (field(op, "d_input") ? 2 : 1);
 }
 
+/* The row of `products`, or −1. */
+static int product_row(const proa_op *op)
+{
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        if (strcmp(op->name, products[i].op) == 0) return (int)i;
+    return -1;
+}
+
+static bool is_attention(const proa_op *op)
+{
+    return strncmp(op->name, "scaled_dot_product_attention", 28) == 0;
+}
+
+static bool is_rnn(const proa_op *op)
+{
+    return strcmp(op->name, "rnn") == 0 || strcmp(op->name, "rnn_grad") == 0;
+}
+
+bool proa__counts_flops(const proa_op *op) { return product_row(op) >= 0 || is_attention(op) || is_rnn(op); }
+
 double proa__call_flops(const proa_op *op, const void *args)
 {
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
-        if (strcmp(op->name, products[i].op) != 0) continue;
-        const proa_tensor *of = tensor(op, args, products[i].of), *by = tensor(op, args, products[i].by);
-        return of && by ? 2 * (double)of->numel * count_terms(op, args, products[i].terms, by) : 0;
-    }
-    if (strncmp(op->name, "scaled_dot_product_attention", 28) == 0) return of_attention(op, args);
-    return strcmp(op->name, "rnn") == 0 || strcmp(op->name, "rnn_grad") == 0 ? of_rnn(op, args) : 0;
+    int row = product_row(op);
+    if (row < 0) return is_attention(op) ? of_attention(op, args) : is_rnn(op) ? of_rnn(op, args) : 0;
+    const proa_tensor *of = tensor(op, args, products[row].of), *by = tensor(op, args, products[row].by);
+    if (!of || !by) return 0;
+    return of->numel < 0 ? -1 : 2 * (double)of->numel * count_terms(op, args, products[row].terms, by);
 }
 
 /* A broadcast tensor is not larger than the memory it lies in. */
