@@ -1,11 +1,11 @@
-/* Scopes: one stack a thread of what leaves with them. An entry is a tagged pointer: a tensor, a raw
- * block, or the mark at a scope's start; zero is a hole. Uses memory.c and tensor.c. */
+/* Scopes: one stack a thread of what leaves with them. An entry is a tagged pointer: a tensor, one more
+ * reference to one, a raw block, or the mark at a scope's start; zero is a hole. Uses memory.c, tensor.c. */
 #include "core/thread.h"
 
 #if !defined(NDEBUG)
 enum { ROOT_MANY = 10000 };
 #endif
-enum { TAG_TENSOR = 0, TAG_BLOCK = 1, TAG_MARK = 2, TAG_MASK = 3 };
+enum { TAG_TENSOR = 0, TAG_BLOCK = 1, TAG_MARK = 2, TAG_HELD = 3, TAG_MASK = 3 };
 static const uint32_t no_mark = UINT32_MAX;
 
 /* Closes the holes that drops left in the innermost scope; returns how many there were. */
@@ -83,6 +83,18 @@ bool proa__scope_push(proa_tensor *t)
     return false;
 }
 
+bool proa_scope_hold(proa_tensor *t)
+{
+    if (!t || t == proa_none) return true;
+    proa__thread *me = proa__me();
+    if (PROA__LIKELY(me && push(me, (uintptr_t)t | TAG_HELD))) {
+        proa_retain(t);
+        return true;
+    }
+    if (!me) proa_fail(PROA_ERR_OUT_OF_MEMORY, "scope: no memory for this thread's scopes");
+    return false;
+}
+
 proa_tensor *proa_adopt(proa_tensor *t)
 {
     if (!t || t == proa_none) return t;
@@ -107,6 +119,8 @@ static void release_entry(uintptr_t entry)
 {
     if ((entry & TAG_MASK) == TAG_BLOCK) {
         proa__free((void *)(entry & ~(uintptr_t)TAG_MASK));
+    } else if ((entry & TAG_MASK) == TAG_HELD) {
+        proa_release((proa_tensor *)(entry & ~(uintptr_t)TAG_MASK));
     } else if ((entry & TAG_MASK) == TAG_TENSOR && entry) {
         proa_tensor *t = (proa_tensor *)entry;
         t->scope_slot = 0;

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Every public header compiles by itself, without a warning, as pedantic C11 and as C++17.
+"""Every public header compiles by itself, without a warning, as pedantic C11 and as C++17, and says what each of
+its functions does.
 
     check_headers.py build/gen     (the folder that holds the generated proa/ops.h)
 """
+import re
 import shutil
 import subprocess
 import sys
@@ -14,12 +16,27 @@ C = ["-std=c11", "-pedantic-errors", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-p
 CXX = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wno-missing-field-initializers"]
 
 
+def undocumented(path):
+    """Functions without a comment: one above them in their paragraph, or one behind them on the line. Names that end
+    in _ are what macros expand to."""
+    said, problems = False, []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip():
+            said = False
+        elif re.match(r"/\*(?! -{2,})", line):
+            said = True
+        name = re.match(r"PROA_API .*?\b(proa_\w+)\(", line)
+        if name and not said and "/*" not in line and not name[1].endswith("_"):
+            problems.append(f"{path.relative_to(ROOT)}:{number}: {name[1]} has no comment")
+    return problems
+
+
 def main():
     gen = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/gen")
     names = ["proa.h", "proa/ops.h"] + sorted(f"proa/{p.name}" for p in (ROOT / "include/proa").glob("*.h"))
     compilers = [(c, C, "c") for c in ("gcc", "clang") if shutil.which(c)]
     compilers += [(c, CXX, "c++") for c in ("g++", "clang++") if shutil.which(c)]
-    problems = []
+    problems = [p for path in sorted((ROOT / "include/proa").glob("*.h")) for p in undocumented(path)]
     for name in names:
         for compiler, flags, language in compilers:
             run = subprocess.run([compiler, *flags, "-Werror", "-fsyntax-only", f"-I{ROOT / 'include'}",

@@ -33,6 +33,7 @@ typedef struct proa_autocast_state {
 
 /* Switches autocast for this thread; the result restores what was there before. */
 PROA_API proa_autocast_state proa_autocast_enter(proa_amp_level level, proa_autocast_opts opts);
+/* Puts back what stood before. PROA_AUTOCAST does both. */
 PROA_API void proa_autocast_leave(const proa_autocast_state *before);
 /* PROA_AUTOCAST(PROA_AMP_O1, .dtype = PROA_BF16) { … } */
 #define PROA_AUTOCAST(...) PROA_AUTOCAST_(__VA_ARGS__, )
@@ -51,14 +52,16 @@ typedef struct proa_scaler_opts {
     bool fixed;                                /* never changes the scale */
 } proa_scaler_opts;
 typedef struct proa_scaler proa_scaler;
+/* INVALID_ARGUMENT for numbers out of range. Free the result with proa_scaler_free. */
 PROA_API proa_scaler *proa_scaler_new_opt(proa_scaler_opts opts);
 #define proa_scaler_new(...) proa_scaler_new_opt(PROA_LITERAL(proa_scaler_opts){._ = 0, __VA_ARGS__})
-PROA_API void proa_scaler_free(proa_scaler *s);
+PROA_API void proa_scaler_free(proa_scaler *s); /* accepts NULL */
 /* loss × scale. New. */
 PROA_API proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss);
 /* Divides the optimiser's gradients by the scale, steps unless one of them is not finite, and updates the
  * scale. */
 PROA_API proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt);
+/* The scale as it is now. */
 PROA_API double proa_scaler_get(const proa_scaler *s);
 /* True if the last step was skipped. */
 PROA_API bool proa_scaler_skipped(const proa_scaler *s);

@@ -12,12 +12,14 @@ extern "C" {
 /* Marks a leaf: with stop_gradient false, ops on it are recorded and backward adds to its gradient.
  * New tensors have stop_gradient true. Only floating and complex tensors may want a gradient. */
 PROA_API proa_status proa_set_stop_gradient(proa_tensor *t, bool stop);
+/* True if no gradient flows to or through t: of a new tensor, and of what ops on such tensors make. */
 PROA_API bool proa_stop_gradient(const proa_tensor *t);
 /* True if no recorded op made it. */
 PROA_API bool proa_is_leaf(const proa_tensor *t);
 
 /* Recording for this thread: on at start. Returns what it was. */
 PROA_API bool proa_set_recording(bool on);
+/* Whether this thread records. */
 PROA_API bool proa_recording(void);
 PROA_API void proa_restore_recording_(const bool *was);
 /* PROA_NO_GRAD; as a declaration: nothing is recorded in the rest of the block. */
@@ -38,17 +40,20 @@ typedef struct proa_backward_opts {
 } proa_backward_opts;
 /* Backward from several tensors; grads: one each, PROA_NONE entries (or an empty list) mean ones. */
 PROA_API proa_status proa_backward_all(proa_tensors outputs, proa_tensors grads, proa_backward_opts opts);
-/* d(outputs)/d(inputs), added to no leaf. Result: one tensor an input; where an input is not reached:
- * PROA_NONE if allow_unused, otherwise an error. New, the list ends with the scope. */
 typedef struct proa_grad_opts {
     char _;
-    bool retain_graph, create_graph, allow_unused;
+    bool retain_graph, create_graph; /* as in proa_backward_opts */
+    bool allow_unused;               /* PROA_NONE for an input that is not reached, instead of an error */
 } proa_grad_opts;
+/* d(sum of outputs · grads)/d(inputs), added to no leaf; grads as in proa_backward_all. Result: one new
+ * tensor an input, of its shape and dtype; the list ends with the scope. INVALID_ARGUMENT for an input that
+ * is not reached. */
 PROA_API proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors grads,
                                 proa_grad_opts opts);
 
 /* The leaf's accumulated gradient; PROA_NONE if it has none. Borrowed. */
 PROA_API proa_tensor *proa_grad_of(const proa_tensor *leaf);
+/* Replaces it; grad, which is kept, not copied, has the leaf's shape and dtype, or is INVALID_ARGUMENT. */
 PROA_API proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad);
 /* Drops the gradient. */
 PROA_API void proa_clear_grad(proa_tensor *leaf);
@@ -57,10 +62,13 @@ PROA_API proa_status proa_zero_grad(proa_tensor *leaf);
 /* Keeps the gradient of a tensor that is not a leaf, too. */
 PROA_API proa_status proa_retain_grad(proa_tensor *t);
 
-/* Called with the gradient of t in backward; returns the gradient to go on with (its argument, or
- * another; NULL after an error). Returns an id > 0, or 0 after an error. */
+/* Gets the gradient of a tensor in backward and returns the one to go on with: its argument, another of the
+ * same shape and dtype, or NULL after an error. */
 typedef proa_tensor *(*proa_hook_fn)(proa_tensor *grad, void *context);
+/* Hooks of one tensor run in the order in which they were registered; `release(context)` (NULL: nothing) runs
+ * when the hook is removed or t ends. Returns an id > 0, or 0 after an error. */
 PROA_API int64_t proa_register_hook(proa_tensor *t, proa_hook_fn fn, void *context, void (*release)(void *));
+/* False if t has no hook of that id. */
 PROA_API bool proa_remove_hook(proa_tensor *t, int64_t id);
 
 /* New tensor on the same memory without history, stop_gradient true. */
@@ -76,6 +84,7 @@ typedef struct proa_function {
     void (*release)(void *context);
     bool forget_inputs, forget_outputs; /* backward gets empty lists of them, and nothing keeps them */
 } proa_function;
+/* Runs it: new tensors. `fn` is copied. */
 PROA_API proa_tensors proa_apply(const proa_function *fn, proa_tensors inputs, void *context);
 
 /* Runs fn without keeping its intermediate tensors; backward runs it again, with the doors and random
@@ -83,14 +92,15 @@ PROA_API proa_tensors proa_apply(const proa_function *fn, proa_tensors inputs, v
 PROA_API proa_tensors proa_recompute(proa_tensors (*fn)(proa_tensors inputs, void *context),
                                      proa_tensors inputs, void *context, void (*release)(void *));
 
-/* Compares the gradients of fn at float64 inputs with central differences along random directions.
- * order 2 checks the gradient's gradient as well. Zero options: eps 1e-6, rtol 1e-5, atol 1e-7. */
 typedef struct proa_gradcheck_opts {
     char _;
-    double eps, rtol, atol;
-    int order;
-    uint64_t seed;
+    double eps;        /* the step of the differences: 1e-6 */
+    double rtol, atol; /* 1e-5, 1e-7 */
+    int order;         /* 1; 2 checks the gradient's gradient as well */
+    uint64_t seed;     /* of the directions */
 } proa_gradcheck_opts;
+/* Compares the gradients of fn at float64 inputs with central differences along random directions. NUMERIC,
+ * with both numbers, where they differ. */
 PROA_API proa_status proa_gradcheck(proa_tensors (*fn)(proa_tensors inputs, void *context),
                                     proa_tensors inputs, void *context, proa_gradcheck_opts opts);
 

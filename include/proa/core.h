@@ -62,7 +62,8 @@ PROA_API const char *proa_dtype_name(proa_dtype dtype);
 PROA_API size_t proa_dtype_size(proa_dtype dtype);
 /* The dtype called so ("float32"), or PROA_NODTYPE; sets no error. */
 PROA_API proa_dtype proa_dtype_from_name(const char *name);
-/* dtype used where none is given for floating results (float32 at start; per thread). */
+/* dtype used where none is given for floating results (float32 at start; per thread). WRONG_TYPE when set to
+ * one that is not floating. */
 PROA_API proa_dtype proa_default_dtype(void);
 PROA_API void proa_set_default_dtype(proa_dtype dtype);
 
@@ -105,7 +106,9 @@ PROA_API proa_status proa_error(void);
 PROA_API const char *proa_error_message(void);
 /* "ValueError", … : the Python exception that the code maps to. */
 PROA_API const char *proa_error_exception(proa_status code);
+/* "invalid argument", … : the code in words. Borrowed, static. */
 PROA_API const char *proa_error_text(proa_status code);
+/* Forgets this thread's error: ops run again. */
 PROA_API void proa_clear_error(void);
 /* The end of a program: prints the error, if any, to `to` (NULL: prints nothing), releases what the
  * thread's root scope holds, clears the error; returns 0, or 1 after an error. */
@@ -156,6 +159,8 @@ typedef struct proa_scalar {
     proa_tensor *tensor;
 } proa_scalar;
 
+/* A proa_scalar of each kind; PROA_SCALAR(v) chooses by v's type. A tensor is borrowed: it must have one
+ * element and live as long as the scalar is used. */
 PROA_API proa_scalar proa_scalar_bool(bool v);
 PROA_API proa_scalar proa_scalar_int(int64_t v);
 PROA_API proa_scalar proa_scalar_float(double v);
@@ -167,7 +172,9 @@ PROA_API proa_scalar proa_scalar_tensor(proa_tensor *t);
     (PROA_LITERAL(proa_ints){(int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                              (const int64_t[]){__VA_ARGS__}, NULL, NULL})
 #define PROA_SHAPE(...) PROA_INTS(__VA_ARGS__)
+/* The shape of a tensor of rank 0: one element. */
 #define PROA_SCALAR_SHAPE (PROA_LITERAL(proa_ints){0, NULL, NULL, NULL})
+/* PROA_FLOATS(0.5, 2): a proa_floats; PROA_LIST(x, y): a proa_tensors. They live as long as PROA_INTS. */
 #define PROA_FLOATS(...)                                                                    \
     (PROA_LITERAL(proa_floats){(int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), \
                                (const double[]){__VA_ARGS__}})
@@ -217,6 +224,7 @@ PROA_API proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64
 PROA_API proa_tensor *proa_retain(proa_tensor *t);
 PROA_API void proa_release(proa_tensor *t);
 
+/* Rank: 0 to PROA_MAX_DIMS. */
 PROA_API int proa_ndim(const proa_tensor *t);
 /* Length of axis (negative counts from the end); -1 when unknown in a program; error when out of range. */
 PROA_API int64_t proa_dim(const proa_tensor *t, int axis);
@@ -224,9 +232,11 @@ PROA_API int64_t proa_dim(const proa_tensor *t, int axis);
 PROA_API const int64_t *proa_shape_of(const proa_tensor *t);
 /* Borrowed, in bytes. */
 PROA_API const int64_t *proa_strides_of(const proa_tensor *t);
+/* Never PROA_NODTYPE. */
 PROA_API proa_dtype proa_dtype_of(const proa_tensor *t);
-/* Number of elements. */
+/* Number of elements; -1 when a dim is unknown. */
 PROA_API int64_t proa_numel(const proa_tensor *t);
+/* True if the elements lie row-major, one after the other. */
 PROA_API bool proa_is_contiguous(const proa_tensor *t);
 /* True for a variable of a program: it has a shape but no data. */
 PROA_API bool proa_is_symbolic(const proa_tensor *t);
@@ -235,7 +245,9 @@ PROA_API bool proa_is_symbolic(const proa_tensor *t);
  * of the old value is noticed. */
 PROA_API void *proa_data(const proa_tensor *t);
 PROA_API void proa_touch(proa_tensor *t);
-/* The one element as a number; error unless numel is 1. */
+/* The one element as a number (of a complex one the real part). INVALID_ARGUMENT unless numel is 1, BAD_STATE
+ * for a symbolic tensor: NaN, or 0. proa_item_int is exact for integers, cuts fractions off, and is OVERFLOW
+ * beyond 64 bits. */
 PROA_API double proa_item(const proa_tensor *t);
 PROA_API int64_t proa_item_int(const proa_tensor *t);
 /* Copies the elements, row-major, to `to` (bytes must equal numel × element size). */
@@ -244,6 +256,7 @@ PROA_API proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes)
 PROA_API proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes);
 /* Name of a parameter or variable; NULL if it has none. */
 PROA_API const char *proa_name_of(const proa_tensor *t);
+/* The name is copied; NULL takes it away. */
 PROA_API proa_status proa_set_name(proa_tensor *t, const char *name);
 /* Prints shape, dtype and (abridged) values. */
 PROA_API void proa_print(const proa_tensor *t, FILE *to);
@@ -260,6 +273,7 @@ PROA_API void proa_print(const proa_tensor *t, FILE *to);
 /* New, on the memory of values (floating, [n, …]) and with a copy of index (int32 or int64, [n], each at
  * least 0 and below height). */
 PROA_API proa_tensor *proa_rows_new(proa_tensor *index, proa_tensor *values, int64_t height);
+/* True for a tensor of kind rows. */
 PROA_API bool proa_is_rows(const proa_tensor *t);
 /* int64 [n]. Borrowed; do not write to it. NULL and an error if t is not of this kind; so below. */
 PROA_API proa_tensor *proa_rows_index(const proa_tensor *t);
@@ -283,6 +297,8 @@ typedef struct proa_scope {
     uint32_t mark, depth;
 } proa_scope;
 
+/* Opens a scope of this thread; leaving one leaves those that were opened in it and still are. In C the
+ * macros PROA_SCOPE and PROA_SCOPED below do both; these two are for other languages' bindings. */
 PROA_API proa_scope proa_scope_enter(void);
 PROA_API void proa_scope_leave(const proa_scope *scope);
 /* One more owner, so that t outlives its scope: release it later. Returns t. */
@@ -292,6 +308,9 @@ PROA_API proa_tensor *proa_return(proa_tensor *t);
 /* Hands one owner's share of t, which proa_keep or proa_retain gave, to the current scope. Returns t, or NULL
  * after an error. */
 PROA_API proa_tensor *proa_adopt(proa_tensor *t);
+/* One more owner of somebody else's t until the current scope ends: for bindings, whose objects may vanish in
+ * the middle of a call. False with an error. */
+PROA_API bool proa_scope_hold(proa_tensor *t);
 /* Releases t before its scope ends; t must have been made in a scope of this thread. */
 PROA_API void proa_drop(proa_tensor *t);
 /* Memory that ends with the scope; NULL and an error when there is none. */
@@ -319,7 +338,9 @@ typedef struct proa_memory_stats {
     int64_t allocations, cache_hits; /* counts since the start */
 } proa_memory_stats;
 
+/* Of the host's allocator, all threads together. */
 PROA_API proa_memory_stats proa_memory_get_stats(void);
+/* peak_bytes begins again at live_bytes. */
 PROA_API void proa_memory_reset_peak(void);
 /* Gives cached memory back to the system. */
 PROA_API void proa_memory_trim(void);
@@ -336,20 +357,26 @@ typedef struct proa_rng_state {
     uint64_t seed, offset;
 } proa_rng_state;
 
+/* The generator of this thread's random ops: seeded (offset 0), read, put back. Unseeded, the first thread
+ * that uses Proa has seed 0, the next one 1, and so on. */
 PROA_API void proa_seed(uint64_t seed);
 PROA_API proa_rng_state proa_rng_get(void);
 PROA_API void proa_rng_set(proa_rng_state state);
 
 /* ---- threads, numerics, flags ---------------------------------------------------------- */
 
-/* Threads that this thread's kernels use; ≥ 1. */
+/* Threads that this thread's kernels use, ≥ 1 (at start FLAGS_num_threads, 0 there: all cores). Results do
+ * not depend on it. */
 PROA_API void proa_set_threads(int n);
 PROA_API int proa_threads(void);
 /* Treats denormal floats as zero on this thread and its workers. */
 PROA_API void proa_flush_denormals(bool on);
-/* FLAGS_<name>: from the environment at start, or set here. Unknown names are an error. */
+/* FLAGS_<name>: from the environment at start, or set here, for all threads; docs/c-api.md lists them.
+ * NOT_FOUND for a name that there is not, INVALID_ARGUMENT for a value that does not fit. What proa_get_flag
+ * returns is good for this thread's next few calls: copy it. */
 PROA_API proa_status proa_set_flag(const char *name, const char *value);
 PROA_API const char *proa_get_flag(const char *name);
+/* "0.1.0". Borrowed, static. */
 PROA_API const char *proa_version(void);
 /* One line: CPU level, threads, libraries found. Borrowed, static. */
 PROA_API const char *proa_build_info(void);

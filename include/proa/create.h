@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* New tensors of zeros or ones; dtype PROA_NODTYPE means the default floating one. */
+/* New tensors of zeros or ones; dtype PROA_NODTYPE means the default floating one. Errors: those of proa_full
+ * (negative dims, more than PROA_MAX_DIMS of them, no memory). */
 static inline proa_tensor *proa_zeros(proa_ints shape, proa_dtype dtype)
 {
     return proa_full(shape, 0, .dtype = dtype);

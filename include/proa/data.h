@@ -29,8 +29,9 @@ typedef struct proa_dataset_desc {
 typedef struct proa_dataset proa_dataset;
 
 /* A dataset of one's own. It is freed by proa_dataset_free, or by the loader that was given it. */
-PROA_API proa_dataset *proa_dataset_new(const proa_dataset_desc *desc);
-PROA_API void proa_dataset_free(proa_dataset *d); /* accepts NULL */
+PROA_API proa_dataset *proa_dataset_new(const proa_dataset_desc *desc); /* INVALID_ARGUMENT: incomplete */
+PROA_API void proa_dataset_free(proa_dataset *d);                       /* accepts NULL */
+/* How many samples it has. */
 PROA_API int64_t proa_dataset_count(const proa_dataset *d);
 /* The samples of these indices as one batch; result: `fields` new tensors. */
 PROA_API proa_tensors proa_dataset_batch(proa_dataset *d, const int64_t *indices, int64_t n);
@@ -88,6 +89,7 @@ PROA_API proa_loader *proa_loader_opt(proa_dataset *d, proa_data_opts opts);
 #define proa_loader_new(...) PROA_X_loader_new_(__VA_ARGS__, )
 #define PROA_X_loader_new_(d, ...) proa_loader_opt((d), PROA_LITERAL(proa_data_opts){._ = 0, __VA_ARGS__})
 PROA_API void proa_loader_free(proa_loader *l); /* accepts NULL */
+/* Borrowed. */
 PROA_API proa_dataset *proa_loader_dataset(proa_loader *l);
 /* Batches of one epoch on this rank. */
 PROA_API int64_t proa_loader_batches(const proa_loader *l);
@@ -115,6 +117,7 @@ PROA_API proa_dataset *proa_csv_dataset_opt(const char *path, proa_data_opts opt
 #define PROA_X_csv_dataset_(path, ...) \
     proa_csv_dataset_opt((path), PROA_LITERAL(proa_data_opts){._ = 0, __VA_ARGS__})
 PROA_API proa_dataset *proa_csv_dataset_memory(const void *data, size_t bytes, proa_data_opts opts);
+/* A loader of such a dataset, which it owns. */
 PROA_API proa_loader *proa_load_csv_opt(const char *path, proa_data_opts opts);
 #define proa_load_csv(...) PROA_X_load_csv_(__VA_ARGS__, )
 #define PROA_X_load_csv_(path, ...) \
@@ -128,6 +131,7 @@ PROA_API proa_dataset *proa_idx_dataset_opt(const char *images, const char *labe
 #define proa_idx_dataset(...) PROA_X_idx_dataset_(__VA_ARGS__, )
 #define PROA_X_idx_dataset_(images, labels, ...) \
     proa_idx_dataset_opt((images), (labels), PROA_LITERAL(proa_data_opts){._ = 0, __VA_ARGS__})
+/* A loader of them. */
 PROA_API proa_loader *proa_load_idx_opt(const char *images, const char *labels, proa_data_opts opts);
 #define proa_load_idx(...) PROA_X_load_idx_(__VA_ARGS__, )
 #define PROA_X_load_idx_(images, labels, ...) \
@@ -138,6 +142,8 @@ PROA_API proa_loader *proa_load_idx_opt(const char *images, const char *labels, 
 /* A text as token ids. Tokens are its distinct UTF-8 characters in code point order, or the 256 bytes. */
 typedef struct proa_text proa_text;
 
+/* bytes: tokens are the 256 bytes, otherwise characters (CORRUPT where the text is not UTF-8). Free the
+ * result with proa_text_free. */
 PROA_API proa_text *proa_text_load(const char *path, bool bytes);
 PROA_API proa_text *proa_text_from_memory(const void *data, size_t n, bool bytes);
 PROA_API void proa_text_free(proa_text *t); /* accepts NULL */
@@ -152,6 +158,7 @@ PROA_API proa_status proa_text_decode(const proa_text *t, int64_t token, char to
 /* Windows of the text: x = tokens [i, i + window), y = the tokens one later; both int64[window]. The text
  * must outlive the dataset. */
 PROA_API proa_dataset *proa_text_dataset(const proa_text *t, int64_t window, int64_t stride);
+/* A loader of such windows; .window and .stride say which. */
 PROA_API proa_loader *proa_load_text_opt(const proa_text *t, proa_data_opts opts);
 #define proa_load_text(...) PROA_X_load_text_(__VA_ARGS__, )
 #define PROA_X_load_text_(t, ...) proa_load_text_opt((t), PROA_LITERAL(proa_data_opts){._ = 0, __VA_ARGS__})

@@ -24,6 +24,7 @@ PROA_API proa_status proa_dist_start_opt(proa_dist_opts opts);
 #define proa_dist_start(...) proa_dist_start_opt(PROA_LITERAL(proa_dist_opts){._ = 0, __VA_ARGS__})
 /* Leaves the group; collectives are one-rank again. */
 PROA_API void proa_dist_stop(void);
+/* This process's place in the group, and how many there are: 0 and 1 without one. */
 PROA_API int proa_dist_rank(void);
 PROA_API int proa_dist_size(void);
 /* Waits until every rank is here. */

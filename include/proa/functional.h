@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* In every loss below: PROA_LOSS_REDUCTION_MEAN (the default), _SUM or _NONE (one loss an element or row). */
+/* In every loss below: PROA_LOSS_REDUCTION_MEAN (the default), _SUM or _NONE (one loss an element or row).
+ * The result is new; errors are those of the ops that a loss consists of, and name these. */
 
 /* Cross-entropy of softmax(logits) along axis, the mean over the rows that count.
  * logits: floating [..., C]; label: integer class numbers, logits' shape without axis (or with length 1

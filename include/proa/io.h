@@ -77,6 +77,7 @@ PROA_API proa_status proa_export(proa_layer *layer, const char *prefix, proa_inp
 
 /* One tensor as Paddle's binary stream (paddle.save(…, use_binary_format=True)). */
 PROA_API proa_status proa_tensor_save(const proa_tensor *t, const char *path) PROA_MUST_CHECK;
+/* New. NO_FILE, CORRUPT or IO when it cannot be read. */
 PROA_API proa_tensor *proa_tensor_load(const char *path);
 PROA_API proa_tensor *proa_tensor_load_memory(const void *data, size_t bytes);
 
@@ -96,6 +97,7 @@ typedef struct proa_state {
     struct proa__map *index; /* from names to places in items */
 } proa_state;
 
+/* An empty one. */
 PROA_API proa_state *proa_state_new(void);
 PROA_API void proa_state_free(proa_state *s); /* accepts NULL */
 /* Adds, or replaces what has that name. The tensor is kept, not copied; the bytes are copied. */

@@ -22,7 +22,8 @@ typedef struct proa_parameter {
 } proa_parameter;
 
 struct proa_layer {
-    const char *type; /* "linear": also the stem of parameter names */
+    const char
+        *type; /* "linear": also the stem of parameter names; a literal, since it is remembered for good */
     proa_tensor *(*forward)(proa_layer *self, proa_tensor *x); /* new tensor */
     void (*release)(proa_layer *self); /* what the struct owns beyond the base; may be NULL */
     proa_parameter *parameters;
@@ -37,6 +38,7 @@ struct proa_layer {
 /* Makes a layer struct of `bytes` (≥ sizeof(proa_layer)), zeroed but for the base. NULL on error. */
 PROA_API proa_layer *proa_layer_new(size_t bytes, const char *type,
                                     proa_tensor *(*forward)(proa_layer *, proa_tensor *));
+/* Accepts NULL. */
 PROA_API void proa_layer_free(proa_layer *layer);
 /* Takes over `child`. Returns child, NULL after an error (child is freed). */
 PROA_API proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child);
@@ -62,7 +64,8 @@ typedef struct proa_init {
 /* New tensor; fan-in and fan-out as Paddle derives them from the shape. */
 PROA_API proa_tensor *proa_initialised(proa_ints shape, proa_dtype dtype, proa_init init);
 
-/* Adds a parameter (leaf that wants a gradient) to a layer; returns it, borrowed. */
+/* Adds a parameter (a leaf that wants a gradient) or a buffer (state without one) of the default dtype to a
+ * layer; returns it, borrowed. */
 PROA_API proa_tensor *proa_layer_parameter(proa_layer *layer, const char *name, proa_ints shape,
                                            proa_init init);
 PROA_API proa_tensor *proa_layer_buffer(proa_layer *layer, const char *name, proa_ints shape, proa_init init);
@@ -117,6 +120,8 @@ typedef struct proa_conv_layer_opts {
     proa_data_format data_format;
     proa_init weight, bias;
 } proa_conv_layer_opts;
+/* Cross-correlation over the 1 to 3 last dims of [N, in, …] (data_format: or with channels last), or its
+ * transpose. weight [out, in / groups, kernel, …], transposed [in, out / groups, kernel, …]; bias [out]. */
 PROA_API proa_layer *proa_conv_layer_opt(int spatial, bool transposed, int64_t in, int64_t out,
                                          int64_t kernel, proa_conv_layer_opts opts);
 #define proa_conv1d_layer(...) PROA_X_conv_layer_(1, false, __VA_ARGS__, )
@@ -135,10 +140,14 @@ typedef struct proa_norm_layer_opts {
     bool no_affine;
     proa_data_format data_format;
 } proa_norm_layer_opts;
-/* Batch norm over [N, C, …]; running mean and variance are buffers. */
+/* (x − mean) / √(variance + epsilon) · weight + bias. Batch norm: over N and … of [N, C, …]; in inference
+ * mode by its buffers, which move as r ← momentum · r + (1 − momentum) · of the batch. */
 PROA_API proa_layer *proa_batch_norm_layer_opt(int64_t channels, proa_norm_layer_opts opts);
+/* Over the last dim of [..., features]. */
 PROA_API proa_layer *proa_layer_norm_layer_opt(int64_t features, proa_norm_layer_opts opts);
+/* Over each group of channels of one sample of [N, C, …]; groups divides channels. */
 PROA_API proa_layer *proa_group_norm_layer_opt(int64_t groups, int64_t channels, proa_norm_layer_opts opts);
+/* Over each channel of one sample of [N, C, …]. */
 PROA_API proa_layer *proa_instance_norm_layer_opt(int64_t channels, proa_norm_layer_opts opts);
 #define PROA_X_norm_layer_(fn, n, ...) fn((n), PROA_LITERAL(proa_norm_layer_opts){._ = 0, __VA_ARGS__})
 #define proa_batch_norm_layer(...) PROA_X_norm_layer_(proa_batch_norm_layer_opt, __VA_ARGS__, )
@@ -148,6 +157,7 @@ PROA_API proa_layer *proa_instance_norm_layer_opt(int64_t channels, proa_norm_la
 #define PROA_X_group_norm_layer_(groups, channels, ...) \
     proa_group_norm_layer_opt((groups), (channels), PROA_LITERAL(proa_norm_layer_opts){._ = 0, __VA_ARGS__})
 
+/* One op each, of the same name: proa/ops.h has the formulas. */
 PROA_API proa_layer *proa_relu_layer(void);
 PROA_API proa_layer *proa_gelu_layer(void);
 PROA_API proa_layer *proa_sigmoid_layer(void);
@@ -156,9 +166,12 @@ PROA_API proa_layer *proa_silu_layer(void);
 PROA_API proa_layer *proa_softmax_layer(void); /* over the last dim */
 /* [N, …] → [N, prod(…)]. */
 PROA_API proa_layer *proa_flatten_layer(void);
+/* In training each element is zero with probability p, and the others are divided by 1 − p. */
 PROA_API proa_layer *proa_dropout_layer(double p);
-PROA_API proa_layer *proa_max_pool2d_layer(int64_t kernel); /* stride = kernel */
+/* [N, C, H, W] → [N, C, H / kernel, W / kernel], rounded down: windows do not overlap. */
+PROA_API proa_layer *proa_max_pool2d_layer(int64_t kernel);
 PROA_API proa_layer *proa_avg_pool2d_layer(int64_t kernel);
+/* [N, C, H, W] → [N, C, size, size]. */
 PROA_API proa_layer *proa_adaptive_avg_pool2d_layer(int64_t size);
 /* [..] integer ids → [.., features]; padding_idx −1: none. */
 PROA_API proa_layer *proa_embedding_layer(int64_t count, int64_t features, int64_t padding_idx);
@@ -170,7 +183,8 @@ typedef struct proa_rnn_layer_opts {
     double dropout;
     bool time_major; /* [T, N, C] instead of [N, T, C] */
 } proa_rnn_layer_opts;
-/* proa_forward returns the output sequence; for the states use proa_rnn_forward. */
+/* [N, T, in] → [N, T, hidden · directions]: proa_forward returns the output sequence, proa_rnn_forward the
+ * states, too. Gates in Paddle's order. */
 PROA_API proa_layer *proa_rnn_layer_opt(proa_rnn_mode mode, int64_t in, int64_t hidden,
                                         proa_rnn_layer_opts opts);
 #define PROA_X_rnn_layer_(mode, in, hidden, ...) \

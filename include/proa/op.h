@@ -192,6 +192,7 @@ typedef proa_status (*proa_door_fn)(proa_call *call);
 PROA_API void proa_door_install(proa_door door, proa_door_fn fn);
 /* Opens or closes a door for this thread; returns whether it was open. */
 PROA_API bool proa_door_set(proa_door door, bool open);
+/* Whether it is open for this thread. */
 PROA_API bool proa_door_is_open(proa_door door);
 /* Sends a call through the doors, outermost first. */
 PROA_API proa_status proa_call_op(const proa_op *op, void *args);

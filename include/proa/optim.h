@@ -41,7 +41,8 @@ typedef struct proa_optimizer_opts {
     proa_schedule *schedule; /* instead of lr; taken over */
 } proa_optimizer_opts;
 
-/* params is read once: the optimiser keeps the tensors. NULL on error. */
+/* kind: "sgd" or another name of the macros below. params (contiguous floating tensors, none twice) is read
+ * once: the optimiser keeps the tensors. NULL on error. */
 PROA_API proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_optimizer_opts opts);
 #define PROA_X_optimizer_(kind, params, ...) \
     proa_optimizer_new(kind, (params), PROA_LITERAL(proa_optimizer_opts){._ = 0, __VA_ARGS__})
@@ -54,14 +55,14 @@ PROA_API proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors param
 #define proa_adadelta(...) PROA_X_optimizer_("adadelta", __VA_ARGS__, )
 #define proa_adamax(...) PROA_X_optimizer_("adamax", __VA_ARGS__, )
 #define proa_lamb(...) PROA_X_optimizer_("lamb", __VA_ARGS__, )
-PROA_API void proa_optimizer_free(proa_optimizer *opt);
+PROA_API void proa_optimizer_free(proa_optimizer *opt); /* accepts NULL */
 
 typedef struct proa_group_opts {
     char _;
     double lr_scale;     /* of the optimiser's rate; 0: 1 */
     double weight_decay; /* of this group; PROA_ZERO: none; 0: the optimiser's */
 } proa_group_opts;
-/* A further parameter group. */
+/* A further parameter group; on error there is none, and the optimiser is as it was. */
 PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_group_opts opts);
 #define proa_add_group(...) PROA_X_add_group_(__VA_ARGS__, )
 #define PROA_X_add_group_(opt, params, ...) \
@@ -71,29 +72,47 @@ PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params
 PROA_API proa_status proa_step(proa_optimizer *opt);
 /* The same without dropping them. */
 PROA_API proa_status proa_step_keep(proa_optimizer *opt);
+/* Drops the gradients of all its parameters. */
 PROA_API void proa_clear_grads(proa_optimizer *opt);
 /* All parameters of all groups. Borrowed. */
 PROA_API proa_tensors proa_optimizer_parameters(proa_optimizer *opt);
+/* The learning rate that the next step takes, of the schedule if there is one. */
 PROA_API double proa_get_lr(const proa_optimizer *opt);
 PROA_API proa_status proa_set_lr(proa_optimizer *opt, double lr); /* error with a schedule */
 /* Accumulators and masters by Paddle's names ("linear_0.w_0_moment1_0"), for checkpoints. */
 PROA_API proa_named_list proa_optimizer_state(proa_optimizer *opt);
 
-/* ---- schedules: Paddle's classes; proa_schedule_step once an epoch or step, as you like ---- */
+/* ---- schedules ------------------------------------------------------------------------------
+ * Paddle's classes of paddle.optimizer.lr, in closed form. e, from 0, counts the calls of proa_schedule_step:
+ * one an epoch or one a step, as you like. NULL and INVALID_ARGUMENT for a negative rate, or a length below
+ * 1. */
+
+/* lr · gamma^⌊e / step_size⌋ */
 PROA_API proa_schedule *proa_step_decay(double lr, int64_t step_size, double gamma);
+/* lr · gamma^(how many of the milestones, which ascend, are ≤ e) */
 PROA_API proa_schedule *proa_multi_step_decay(double lr, proa_ints milestones, double gamma);
+/* lr · gamma^e */
 PROA_API proa_schedule *proa_exponential_decay(double lr, double gamma);
+/* (lr − end_lr) · (1 − min(e, n) / n)^power + end_lr, n = decay_steps */
 PROA_API proa_schedule *proa_polynomial_decay(double lr, int64_t decay_steps, double end_lr, double power);
+/* eta_min + (lr − eta_min) · (1 + cos(π · e / t_max)) / 2: rises again behind t_max */
 PROA_API proa_schedule *proa_cosine_decay(double lr, int64_t t_max, double eta_min);
+/* lr · d_model^−½ · min(e^−½, e · warmup_steps^−1½) */
 PROA_API proa_schedule *proa_noam_decay(int64_t d_model, int64_t warmup_steps, double lr);
 /* Linear from start_lr to end_lr over the first steps, then `after` (taken over; NULL: end_lr). */
 PROA_API proa_schedule *proa_linear_warmup(proa_schedule *after, int64_t warmup_steps, double start_lr,
                                            double end_lr);
+/* e + 1. */
 PROA_API void proa_schedule_step(proa_schedule *s);
+/* The rate now. */
 PROA_API double proa_schedule_lr(const proa_schedule *s);
+/* e. */
 PROA_API int64_t proa_schedule_epoch(const proa_schedule *s);
-PROA_API void proa_schedule_seek(proa_schedule *s, int64_t epoch);          /* for resuming */
-PROA_API proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt); /* borrowed; NULL if none */
+/* Sets e, to resume; INVALID_ARGUMENT below 0. */
+PROA_API void proa_schedule_seek(proa_schedule *s, int64_t epoch);
+/* What was given as .schedule, to be stepped. Borrowed; NULL if there is none. */
+PROA_API proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt);
+/* Of one that no optimiser took over. Accepts NULL. */
 PROA_API void proa_schedule_free(proa_schedule *s);
 
 #ifdef __cplusplus

@@ -13,6 +13,7 @@ extern "C" {
 PROA_API proa_status proa_profile_start(void);
 /* Ends recording; what was recorded stays until the next start. Does nothing when it is off. */
 PROA_API proa_status proa_profile_stop(void);
+/* Whether it is recording. */
 PROA_API bool proa_profile_is_on(void);
 
 /* A stretch of the user's own, beside the ops: begin gives what end takes (0 while the profiler is off, which

@@ -24,6 +24,8 @@ typedef struct proa_input_spec {
  * captured so that it agrees with eager execution is an error. */
 PROA_API proa_program *proa_capture(proa_tensors (*fn)(proa_tensors inputs, void *context),
                                     const proa_input_spec *inputs, int64_t n_inputs, void *context);
+/* Accepts NULL; a program that is open on this thread is closed first. Its symbolic tensors may live on, and
+ * are BAD_STATE where they are used. */
 PROA_API void proa_program_free(proa_program *p);
 /* Drops ops that no output needs. proa_capture does so by itself. */
 PROA_API proa_status proa_program_prune(proa_program *p);
@@ -31,6 +33,7 @@ PROA_API proa_status proa_program_prune(proa_program *p);
 PROA_API proa_status proa_program_trim(proa_program *p);
 /* One line an op, for people. */
 PROA_API proa_status proa_program_print(const proa_program *p, FILE *to);
+/* How many inputs and outputs there are; 0 for NULL. */
 PROA_API int64_t proa_program_input_count(const proa_program *p);
 PROA_API int64_t proa_program_output_count(const proa_program *p);
 /* The symbolic tensor (name, dtype, shape with −1) of an input or output. Borrowed. */
@@ -40,6 +43,7 @@ PROA_API const proa_tensor *proa_program_output(const proa_program *p, int64_t i
 /* ---- building ---------------------------------------------------------------------------------
  * A program may also be built call by call: between open and close, every op call of this thread becomes
  * an op of the program. */
+/* An empty one: no ops, inputs or outputs. */
 PROA_API proa_program *proa_program_new(void);
 /* A deep copy; persistable variables share their tensors. for_test: what only trains goes (ops of the
  * backward and optimize roles), and dropout and batch norm do what they do in evaluation. */
@@ -96,6 +100,7 @@ PROA_API proa_status proa_program_stop_gradient(proa_program *p, const proa_tens
 PROA_API proa_status proa_program_mark_parameter(proa_program *p, const char *name, bool parameter);
 /* What the outputs are: what runs, prune and save go by. Symbolic tensors of p. */
 PROA_API proa_status proa_program_set_outputs(proa_program *p, proa_tensors outputs);
+/* What is fed, in order: as above, of the root block. */
 PROA_API proa_status proa_program_set_inputs(proa_program *p, proa_tensors inputs);
 /* Grows with every change: what was made from p is to be made anew when it has. */
 PROA_API uint64_t proa_program_version(const proa_program *p);
@@ -106,16 +111,25 @@ typedef struct proa_var_info {
     const proa_tensor *tensor; /* its symbolic tensor (dtype, shape with −1); borrowed */
     bool persistable, is_input, has_value, stop_gradient, is_parameter;
 } proa_var_info;
+/* How many there are; the root is one. */
 PROA_API int64_t proa_program_block_count(const proa_program *p);
 PROA_API int64_t proa_program_block_parent(const proa_program *p, int64_t block); /* −1: none */
 PROA_API int64_t proa_program_var_count(const proa_program *p, int64_t block);
+/* Fills *info; OUT_OF_RANGE for a block or variable that there is not. */
 PROA_API proa_status proa_program_var(const proa_program *p, int64_t block, int64_t i, proa_var_info *info);
 PROA_API int64_t proa_program_op_count(const proa_program *p, int64_t block);
 /* The table's name of an op, and its role; NULL on error. */
 PROA_API const char *proa_program_op(const proa_program *p, int64_t block, int64_t i, int32_t *role);
 
-/* ---- differentiation --------------------------------------------------------------------------
- * Appends to p the ops that compute d(sum of targets · their gradients)/d(inputs). targets and inputs are
+/* Floating-point operations of an op: products, convolutions, attention, recurrent layers and their
+ * gradients, a multiply-add as two, with dims that are unknown until a run taken to be `unknown` long. 0 for
+ * all other ops; -1 where its shapes do not follow, or with an error: OUT_OF_RANGE for an op that there is
+ * not. */
+PROA_API double proa_program_op_flops(const proa_program *p, int64_t block, int64_t i, int64_t unknown);
+
+/* ---- differentiation -------------------------------------------------------------------------- */
+
+/* Appends to p the ops that compute d(sum of targets · their gradients)/d(inputs). targets and inputs are
  * symbolic tensors of p, or the concrete tensors behind its persistables. target_grads: one a target, or an
  * empty list (ones). Result: one symbolic tensor an input, called <name>@GRAD where that is free; PROA_NONE
  * where no gradient arrives. A variable marked by proa_program_stop_gradient lets none pass; so do
@@ -147,14 +161,15 @@ PROA_API proa_compiled *proa_compile(proa_tensors (*fn)(proa_tensors inputs, voi
                                      bool training);
 /* The same of a program that exists (borrowed; it must outlive the result): a loaded model to be tuned. */
 PROA_API proa_compiled *proa_compile_program(const proa_program *p, bool training);
-PROA_API void proa_compiled_free(proa_compiled *c);
+PROA_API void proa_compiled_free(proa_compiled *c); /* accepts NULL */
 /* New tensors, recorded as one call while recording is on and something wants a gradient. */
 PROA_API proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs);
 /* The forward program; borrowed. */
 PROA_API const proa_program *proa_compiled_program(const proa_compiled *c);
 
-/* ---- running ----------------------------------------------------------------------------------
- * Runs a program with plans per input shapes (bounded cache) and one arena. Not for two threads at once:
+/* ---- running ---------------------------------------------------------------------------------- */
+
+/* Runs a program with plans per input shapes (bounded cache) and one arena. Not for two threads at once:
  * clones share the program and have arenas of their own. The program must outlive it. */
 PROA_API proa_executor *proa_executor_new(const proa_program *p);
 typedef struct proa_executor_opts {
@@ -170,7 +185,7 @@ typedef struct proa_executor_opts {
 PROA_API proa_status proa_program_optimise(proa_program *p, const char *passes, bool frozen);
 /* An executor on a private, optimised copy of p as it is now. */
 PROA_API proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts);
-PROA_API void proa_executor_free(proa_executor *e);
+PROA_API void proa_executor_free(proa_executor *e); /* accepts NULL */
 /* inputs in the program's order; result: new tensors, in its output order. */
 PROA_API proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs);
 /* Bytes of the largest arena so far, plans in the cache, plans made in all. */

@@ -63,13 +63,17 @@ typedef struct proa_wire {
 /* ---- reading: implemented by io ---- */
 /* The tensor in an input slot; PROA_NONE when the slot is empty. */
 PROA_API proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot);
+/* All of them. */
 PROA_API proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot);
+/* Whether the op has an attribute of that name. */
 PROA_API bool proa_wire_has(proa_wire_reader *r, const char *attr);
-PROA_API int64_t proa_wire_int(proa_wire_reader *r, const char *attr,
-                               int64_t missing); /* BOOLEAN, INT, LONG */
+/* The value of an attribute (integers: BOOLEAN, INT or LONG), `missing` when the op has none of that name.
+ * One of another type is CORRUPT. */
+PROA_API int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing);
 PROA_API double proa_wire_float(proa_wire_reader *r, const char *attr, double missing);
 PROA_API const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing);
-PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr); /* INTS, LONGS; empty if missing */
+/* The same of lists (INTS, LONGS; FLOATS), empty if missing. Borrowed. */
+PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
 /* dtype attribute (INT, a VarType number) as a proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
@@ -87,6 +91,7 @@ PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, 
 PROA_API proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* A fresh variable between two wire ops of one form. */
 PROA_API proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta);
+/* Attributes of the op; type says how an integer, or a list of them, is spelled. */
 PROA_API proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v);
 PROA_API proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v);
 PROA_API proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const char *v);
