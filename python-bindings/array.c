@@ -237,18 +237,28 @@ static proa_tensor *from_numbers(PyObject *data, const py_nest *n, proa_dtype dt
 /* ---- anything array-like --------------------------------------------------------------- */
 
 /* A NumPy scalar or array of them becomes an array; so does what has __array__, and lists of such. */
+static PyObject *as_array(PyObject *data);
+
+/* An entry of a list for NumPy: tensors, which it would read element by element, as arrays. */
+static PyObject *entry_as_array(PyObject *item)
+{
+    if (py_is_tensor(item)) return py_tensor_numpy(item, NULL);
+    if (!is_list(item)) return Py_NewRef(item);
+    if (Py_EnterRecursiveCall(" while reading a nested list")) return NULL; /* it may contain itself */
+    PyObject *array = as_array(item);
+    Py_LeaveRecursiveCall();
+    return array;
+}
+
 static PyObject *as_array(PyObject *data)
 {
     PyObject *convert = numpy_function("asarray");
     PyObject *array = NULL, *plain = data;
     Py_INCREF(plain);
-    if (is_list(data)) { /* tensors inside: NumPy sees them as arrays, one by one */
+    if (is_list(data)) {
         PyObject *list = PySequence_List(data);
         for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
-            PyObject *item = PyList_GET_ITEM(list, i);
-            PyObject *one = py_is_tensor(item) ? py_tensor_numpy(item, NULL)
-                            : is_list(item)    ? as_array(item)
-                                               : Py_NewRef(item);
+            PyObject *one = entry_as_array(PyList_GET_ITEM(list, i));
             if (!one) Py_CLEAR(list);
             if (list) PyList_SetItem(list, i, one);
         }

@@ -100,7 +100,8 @@ static proa_tensor *call_hook(proa_tensor *g, void *context)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     bool convert = proa_door_set(PROA_DOOR_CONVERT, true);
-    PyObject *given = py_wrap(g), *made = given ? PyObject_CallOneArg(context, given) : NULL;
+    PyObject *hook = Py_NewRef((PyObject *)context); /* it may remove itself */
+    PyObject *given = py_wrap(g), *made = given ? PyObject_CallOneArg(hook, given) : NULL;
     proa_tensor *next = NULL;
     if (made == Py_None) {
         next = g;
@@ -112,6 +113,7 @@ static proa_tensor *call_hook(proa_tensor *g, void *context)
     }
     Py_XDECREF(made);
     Py_XDECREF(given);
+    Py_DECREF(hook);
     if (PyErr_Occurred()) stash("a gradient hook");
     proa_door_set(PROA_DOOR_CONVERT, convert);
     PyGILState_Release(gil);

@@ -45,6 +45,7 @@ bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors 
         PyObject *item = PySequence_Fast_GET_ITEM(obj, i);
         if (py_is_tensor(item)) {
             list->at[i] = py_tensor_of(item);
+            if (!proa_scope_hold(list->at[i])) return py_raise(), false;
         } else if (item == Py_None && optional) {
             list->at[i] = proa_none;
         } else {
@@ -64,6 +65,15 @@ static bool to_int(PyObject *obj, int64_t *out)
     return !(*out == -1 && PyErr_Occurred());
 }
 
+/* Entry i of a sequence of n, as a new reference. Reading an entry before it may have run code of the user's
+ * (__index__, __float__), which may have changed the list: that is an exception. */
+static PyObject *entry_of(PyObject *fast, Py_ssize_t i, Py_ssize_t n)
+{
+    if (PySequence_Fast_GET_SIZE(fast) == n) return Py_NewRef(PySequence_Fast_GET_ITEM(fast, i));
+    PyErr_Format(PyExc_RuntimeError, "a list of %zd entries changed its length while it was read", n);
+    return NULL;
+}
+
 /* One entry of an integer list: a number, or a one-element tensor, which the op reads. */
 static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, proa_tensor ***tensors)
 {
@@ -75,7 +85,7 @@ static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, pr
     }
     (*tensors)[i] = py_tensor_of(item);
     at[i] = 0;
-    return true;
+    return proa_scope_hold((*tensors)[i]) || (py_raise(), false);
 }
 
 bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
@@ -101,8 +111,11 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
     int64_t *at = scope_room(n, sizeof *at);
     proa_tensor **tensors = NULL;
     bool ok = at != NULL;
-    for (Py_ssize_t i = 0; ok && i < n; i++)
-        ok = to_entry(PySequence_Fast_GET_ITEM(fast, i), i, n, at, &tensors);
+    for (Py_ssize_t i = 0; ok && i < n; i++) {
+        PyObject *item = entry_of(fast, i, n);
+        ok = item && to_entry(item, i, n, at, &tensors);
+        Py_XDECREF(item);
+    }
     Py_DECREF(fast);
     *out = (proa_ints){n, at, NULL, tensors};
     return ok;
@@ -118,7 +131,9 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
     double *at = scope_room(n, sizeof *at);
     for (Py_ssize_t i = 0; at && i < n; i++) {
-        at[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(fast, i));
+        PyObject *item = entry_of(fast, i, n);
+        at[i] = item ? PyFloat_AsDouble(item) : -1;
+        Py_XDECREF(item);
         if (at[i] == -1 && PyErr_Occurred()) at = NULL;
     }
     Py_DECREF(fast);

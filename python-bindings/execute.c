@@ -50,13 +50,11 @@ static PyObject *executor_run(PyObject *self, PyObject *arg)
                         "Executor.run: another thread runs this executor; make one for each");
         return NULL;
     }
-    for (int64_t i = 0; i < inputs.count; i++) proa_retain(inputs.at[i]); /* whatever happens to the list */
     e->busy = true;
     PyThreadState *state = PyEval_SaveThread();
     proa_tensors results = proa_executor_run(e->executor, inputs);
     PyEval_RestoreThread(state);
     e->busy = false;
-    for (int64_t i = 0; i < inputs.count; i++) proa_release(inputs.at[i]);
     return proa_error() == PROA_OK ? py_from_tensors(results) : py_raise();
 }
 

@@ -62,7 +62,8 @@ PyObject *py_place_of(const proa_tensor *t);
 
 /* "[2, 3]", for messages: good for the next three calls. */
 const char *py_shape_text(const proa_tensor *t);
-/* A tuple or list of tensors as a list that ends with the scope. False with an exception. */
+/* A tuple or list of tensors as a list that ends with the scope, and holds them until then: other code may
+ * empty the Python list meanwhile. False with an exception. */
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list);
 /* An integer, a list of integers and one-element tensors, or an integer tensor. */
 bool py_to_ints(PyObject *obj, const char *what, proa_ints *out);

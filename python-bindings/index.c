@@ -21,6 +21,14 @@ static bool too_many(const proa_tensor *x)
     return false;
 }
 
+/* Whether `more` axes have room behind those of the view so far. */
+static bool view_room(const py_key *k, int more)
+{
+    if (k->view + more <= PROA_MAX_DIMS) return true;
+    PyErr_Format(PyExc_IndexError, "a tensor has at most %d axes; the index makes more", PROA_MAX_DIMS);
+    return false;
+}
+
 static bool add_range(py_key *k, const proa_tensor *x, int64_t start, int64_t end, int64_t step)
 {
     if (k->source >= x->ndim) return too_many(x);
@@ -44,7 +52,7 @@ static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
     }
     if (i < 0 && n >= 0) i += n;
     k->dropped[k->n_dropped++] = k->source;
-    return add_range(k, x, i, i == -1 ? INT64_MAX : i + 1, 1);
+    return add_range(k, x, i, i == -1 || i == INT64_MAX ? INT64_MAX : i + 1, 1);
 }
 
 static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
@@ -53,6 +61,7 @@ static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
     Py_ssize_t start, stop, step, n = (Py_ssize_t)x->shape[k->source];
     if (PySlice_Unpack(item, &start, &stop, &step) != 0) return false;
     bool whole = step == 1 && start == 0 && stop >= (n < 0 ? PY_SSIZE_T_MAX : n);
+    if (!view_room(k, 1)) return false;
     k->view++;
     if (whole) return k->source++, true;
     if (n >= 0) {
@@ -64,10 +73,7 @@ static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
 
 static bool add_none(py_key *k)
 {
-    if (k->view >= PROA_MAX_DIMS || k->n_added >= PROA_MAX_DIMS) {
-        PyErr_Format(PyExc_IndexError, "a tensor has at most %d axes", PROA_MAX_DIMS);
-        return false;
-    }
+    if (!view_room(k, 1)) return false;
     k->added[k->n_added++] = k->view++;
     return true;
 }
@@ -78,6 +84,7 @@ static bool add_array(py_key *k, const proa_tensor *x, proa_tensor *t)
     bool mask = t->dtype == PROA_BOOL;
     int covers = mask ? t->ndim : 1;
     if (k->source + covers > x->ndim) return too_many(x);
+    if (!view_room(k, covers)) return false;
     if (!mask && t->dtype > PROA_I64) {
         PyErr_Format(PyExc_IndexError, "a tensor index must be of an integer dtype or bool, got %s",
                      proa_dtype_name((proa_dtype)t->dtype));
@@ -174,6 +181,7 @@ static bool read_key(py_key *k, const proa_tensor *x, PyObject *key)
         if (item == Py_Ellipsis) {
             int skip = x->ndim - named;
             if (skip < 0) return too_many(x);
+            if (!view_room(k, skip)) return false;
             k->source += skip, k->view += skip;
         } else if (!add_item(k, x, item)) {
             return false;

@@ -62,6 +62,9 @@ static PyObject *layer_getattro(PyObject *self, PyObject *name)
 /* super().__getattr__(name) of a user's class: what the normal lookup left. */
 static PyObject *layer_getattr(PyObject *self, PyObject *name)
 {
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "__getattr__: an attribute's name is a string, got %s",
+                            Py_TYPE(name)->tp_name);
     PyObject *found = registered((py_layer *)self, name);
     if (!found && !PyErr_Occurred())
         PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);

@@ -172,9 +172,18 @@ static bool is_long_work(const proa_op *op, const void *args)
     return op->n_in == 0;
 }
 
+/* Another thread may give an object another tensor (_become) while this one computes. */
+static bool hold_inputs(const proa_op *op, const void *args)
+{
+    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++)
+        if (f->kind == PROA_FIELD_TENSOR && !proa_scope_hold(*proa_field_tensor(f, args))) return false;
+    return true;
+}
+
 static proa_status run(const proa_op *op, void *args)
 {
     if (!is_long_work(op, args)) return proa_call_op(op, args);
+    if (!hold_inputs(op, args)) return proa_error();
     PyThreadState *thread = PyEval_SaveThread();
     proa_status status = proa_call_op(op, args);
     PyEval_RestoreThread(thread);

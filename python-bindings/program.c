@@ -445,7 +445,9 @@ static PyObject *names_of(const proa_program *p, int64_t n,
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (Py_ssize_t i = 0; list && i < (Py_ssize_t)n; i++) {
         const char *name = proa_name_of(at(p, i));
-        PyList_SET_ITEM(list, i, PyUnicode_FromString(name ? name : ""));
+        PyObject *text = PyUnicode_FromString(name ? name : ""); /* a file's names need not be UTF-8 */
+        if (!text) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i, text);
     }
     return list;
 }

@@ -185,6 +185,8 @@ def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
         front = _core.slice(whole, [axis], [0], [length - 1])
         back = _core.slice(whole, [axis], [1], [length])
         x = _core.logical_xor(back, front) if dtype_name(x.dtype) == "bool" else _core.subtract(back, front)
+        if x.shape[axis] == 0 and prepend is append is None:
+            break       # and so are all further differences
     return x
 
 
