@@ -53,26 +53,30 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
     int extra = g->ndim - meta->ndim;
     int64_t axes[PROA_MAX_DIMS];
     int n = 0;
-    bool same = extra == 0;
+    bool same = extra == 0, fits = extra >= 0;
     for (int i = 0; i < g->ndim; i++) {
         int64_t want = i < extra ? 1 : meta->shape[i - extra];
         if (i >= extra && want == g->shape[i]) continue;
         /* unknown until run: taken as equal; but the sum of what turns out to be 1 is right as well */
         if (i >= extra && (want < 0 || (g->shape[i] < 0 && want != 1))) continue;
+        fits &= want == 1;
         same = false;
         axes[n++] = i;
     }
-    if (!same && extra >= 0) {
+    if (!fits) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  "backward: %s is no gradient of an input of shape %s; a custom backward returns one of the "
+                  "input's shape, or of a shape that the input's broadcasts to",
+                  proa__tensor_text(g), proa__shape_text(meta->shape, meta->ndim));
+        return NULL;
+    }
+    if (!same) {
         if (n) g = proa_sum(g, .axis = ((proa_ints){n, axes, NULL, NULL}), .keepdim = true);
         if (g && extra > 0) {
             int64_t lead[PROA_MAX_DIMS];
             for (int i = 0; i < extra; i++) lead[i] = i;
             g = proa_squeeze(g, .axis = ((proa_ints){extra, lead, NULL, NULL}));
         }
-    } else if (extra < 0) {
-        proa_fail(PROA_ERR_INTERNAL, "backward: a rule returned %s for an input of shape %s",
-                  proa__tensor_text(g), proa__shape_text(meta->shape, meta->ndim));
-        return NULL;
     }
     if (!g || (proa_dtype)g->dtype == meta->dtype) return g;
     bool from_complex = g->dtype == PROA_C64 || g->dtype == PROA_C128;
@@ -143,15 +147,34 @@ static proa_status grads_room(proa_node *n)
     return n->grads ? PROA_OK : proa_error();
 }
 
+/* What a hook returned may stand for the gradient it got; of kind rows may become dense, and dims may be
+ * unknown. */
+static proa_status check_hooked(const proa_tensor *next, const proa_tensor *g)
+{
+    bool fits = next != proa_none && next->dtype == g->dtype;
+    if (fits && !((next->flags | g->flags) & PROA_T_NOT_DENSE)) {
+        fits = next->ndim == g->ndim;
+        for (int i = 0; fits && i < g->ndim; i++)
+            fits = next->shape[i] == g->shape[i] || next->shape[i] < 0 || g->shape[i] < 0;
+    }
+    if (fits) return PROA_OK;
+    return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                     "backward: a hook returned %s for the gradient %s; return one of its shape and dtype",
+                     next == proa_none ? "PROA_NONE" : proa__tensor_text(next), proa__tensor_text(g));
+}
+
 static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
 {
-    for (int32_t i = 0; info && i < info->n_hooks; i++) {
+    for (int32_t i = 0; info && i < info->n_hooks;) {
+        const int64_t id = info->hooks[i].id;
         proa_tensor *next = info->hooks[i].fn(*slot, info->hooks[i].context);
+        if (i < info->n_hooks && info->hooks[i].id == id) i++; /* otherwise it removed itself */
         if (!next) {
             proa_fail(PROA_ERR_BAD_STATE, "backward: a gradient hook returned NULL");
             return proa_error();
         }
         if (next == *slot) continue;
+        PROA_TRY(check_hooked(next, *slot));
         proa_keep(next);
         proa_release(*slot);
         *slot = next;

@@ -224,6 +224,33 @@ static proa_tensor *lost(proa_tensor *grad, void *context)
 }
 static void count_release(void *context) { *(int *)context += 100; }
 
+typedef struct once {
+    proa_tensor *on;
+    int64_t id;
+    int calls;
+} once;
+static proa_tensor *times_ten_once(proa_tensor *grad, void *context)
+{
+    once *it = context;
+    proa_remove_hook(it->on, it->id);
+    return times_ten(grad, &it->calls);
+}
+
+START_TEST(hooks_may_remove_themselves)
+{
+    int calls = 0;
+    proa_tensor *x = leaf(VECTOR(1, 2));
+    once it = {.on = x};
+    it.id = proa_register_hook(x, times_ten_once, &it, NULL);
+    proa_register_hook(x, times_ten, &calls, NULL);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(proa_backward(proa_sum(proa_multiply(x, x))), PROA_OK);
+    CHECK(proa_grad_of(x), 200 + 20, 400 + 40);
+    ck_assert_int_eq(it.calls, 1);
+    ck_assert_int_eq(calls, 2); /* the hook behind it ran both times */
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(hooks_change_what_flows)
 {
     int calls = 0, leaf_calls = 0;
@@ -546,7 +573,7 @@ END_TEST
 SUITE("autograd", adds_up_over_uses_and_calls, takes_several_outputs_and_gradients, fits_broadcast_gradients,
       graphs_are_freed_or_retained, history_is_needed, stop_gradient_and_no_grad,
       grad_returns_and_adds_to_no_leaf, gradients_have_gradients, backward_of_a_gradient_reaches_leaves,
-      hooks_change_what_flows, retained_gradients, custom_functions, recompute_equals_plain,
-      saved_tensors_are_checked, in_place_moves_on, in_place_through_a_transposed_view,
-      in_place_through_a_slice, stale_views_are_refused, leaves_own_no_graph, long_chains_need_no_stack,
-      gradcheck_passes_and_fails)
+      hooks_change_what_flows, hooks_may_remove_themselves, retained_gradients, custom_functions,
+      recompute_equals_plain, saved_tensors_are_checked, in_place_moves_on,
+      in_place_through_a_transposed_view, in_place_through_a_slice, stale_views_are_refused,
+      leaves_own_no_graph, long_chains_need_no_stack, gradcheck_passes_and_fails)
