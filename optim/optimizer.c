@@ -82,6 +82,13 @@ static proa_status fill_entry(proa_optimizer *opt, proa__entry *e)
     return PROA_OK;
 }
 
+static bool is_listed(const proa_tensor *t, proa_tensor *const *list, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (list[i] == t) return true;
+    return false;
+}
+
 static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
 {
     const char *kind = opt->rule->kind;
@@ -94,12 +101,23 @@ static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                              "%s: parameter %lld is %s; expected a contiguous floating tensor", kind,
                              (long long)i, p ? proa__tensor_text(p) : "NULL");
-        for (int64_t j = 0; j < opt->count; j++)
-            if (opt->params[j] == p)
-                return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: parameter %lld (%s) is in a group already",
-                                 kind, (long long)i, p->name ? p->name : "unnamed");
+        if (is_listed(p, opt->params, opt->count) || is_listed(p, params.at, i))
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "%s: parameter %lld (%s) is in a group already; a step would change it twice",
+                             kind, (long long)i, p->name ? p->name : "unnamed");
     }
     return PROA_OK;
+}
+
+/* Entries from the first-th on. */
+static void drop_entries(proa_optimizer *opt, int64_t first)
+{
+    while (opt->count > first) {
+        const proa__entry *e = &opt->entries[--opt->count];
+        for (int i = 0; i < PROA__SLOTS; i++) proa_release(e->slots[i]);
+        proa_release(e->master);
+        proa_release(e->param);
+    }
 }
 
 proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_group_opts opts)
@@ -119,13 +137,17 @@ proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_gr
     proa_tensor **list = proa__realloc(opt->params, (n + 1) * sizeof *list);
     if (!list) return proa_error();
     opt->params = list;
-    g[opt->n_groups++] = (group){option(opts.lr_scale, 1), option(opts.weight_decay, opt->opts.weight_decay)};
+    int64_t before = opt->count;
+    g[opt->n_groups] = (group){option(opts.lr_scale, 1), option(opts.weight_decay, opt->opts.weight_decay)};
     for (int64_t i = 0; i < params.count; i++) {
         proa__entry *e = &opt->entries[opt->count];
-        *e = (proa__entry){.param = proa_keep(params.at[i]), .group = opt->n_groups - 1};
+        *e = (proa__entry){.param = proa_keep(params.at[i]), .group = opt->n_groups};
         opt->params[opt->count++] = params.at[i];
-        PROA_TRY(fill_entry(opt, e));
+        if (fill_entry(opt, e) == PROA_OK) continue;
+        drop_entries(opt, before);
+        return proa_error();
     }
+    opt->n_groups++;
     return PROA_OK;
 }
 
@@ -147,12 +169,7 @@ proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_o
 void proa_optimizer_free(proa_optimizer *opt)
 {
     if (!opt) return;
-    for (int64_t i = 0; i < opt->count; i++) {
-        proa__entry *e = &opt->entries[i];
-        for (int j = 0; j < PROA__SLOTS; j++) proa_release(e->slots[j]);
-        proa_release(e->master);
-        proa_release(e->param);
-    }
+    drop_entries(opt, 0);
     proa_schedule_free(opt->opts.schedule);
     proa__free(opt->entries);
     proa__free(opt->params);

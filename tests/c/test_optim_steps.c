@@ -180,6 +180,33 @@ START_TEST(groups)
     ck_assert_int_eq(proa_optimizer_parameters(opt).count, 2);
     ck_assert_int_ne(proa_add_group(opt, PROA_LIST(a)), PROA_OK); /* twice */
     proa_clear_error();
+    proa_tensor *c = parameter((float[]){1}, 1);
+    ck_assert_int_ne(proa_add_group(opt, PROA_LIST(c, c)), PROA_OK); /* twice in one list */
+    proa_clear_error();
+    ck_assert_int_eq(proa_optimizer_parameters(opt).count, 2);
+    proa_optimizer_free(opt);
+}
+END_TEST
+
+/* A group whose state finds no memory is not there, whichever allocation it was. */
+START_TEST(a_group_is_added_whole_or_not_at_all)
+{
+    proa_tensor *a = parameter((float[]){1}, 1), *b = parameter((float[]){1}, 1),
+                *c = parameter((float[]){1}, 1);
+    proa_optimizer *opt = proa_adam(PROA_LIST(a));
+    int64_t live = proa_memory_get_stats().live_blocks;
+    bool added = false;
+    for (int64_t n = 0; !added && n < 200; n++) {
+        proa_memory_fail_after(n);
+        added = proa_add_group(opt, PROA_LIST(b, c)) == PROA_OK;
+        proa_memory_fail_after(-1);
+        proa_clear_error();
+        ck_assert_int_eq(proa_optimizer_parameters(opt).count, added ? 3 : 1);
+        set_grad(a, (float[]){1});
+        ck_assert_int_eq(proa_step(opt), PROA_OK);
+    }
+    ck_assert(added);
+    ck_assert_int_gt(proa_memory_get_stats().live_blocks, live);
     proa_optimizer_free(opt);
 }
 END_TEST
@@ -339,5 +366,5 @@ START_TEST(bad_optimisers_are_errors)
 }
 END_TEST
 
-SUITE("optim", formulas, schedules, clipping, groups, masters, scaler, resumes_bit_for_bit,
-      foreign_checkpoint_changes_nothing, bad_optimisers_are_errors)
+SUITE("optim", formulas, schedules, clipping, groups, a_group_is_added_whole_or_not_at_all, masters, scaler,
+      resumes_bit_for_bit, foreign_checkpoint_changes_nothing, bad_optimisers_are_errors)
