@@ -7,8 +7,10 @@
 A block is taken when its first fence line says so:
     ```yaml file=ops/softclip/softclip.yaml   the block becomes that file of a copy of the project
     ```sh run                                 the block is run, in the copy's root, and must succeed
-    ```python run                             a page's blocks are one program, run on the build's package in an
-                                              empty folder that holds digits.csv
+    ```c run                                  the block is a program: compiled without a warning against the build,
+                                              and run in an empty folder that holds digits.csv
+    ```python run                             a page's blocks are one program, run on the build's package in such a
+                                              folder
 A page that writes files must stay in one folder of ops/: "adding an op touches one folder". The copy lies
 in build/docs-test and is removed afterwards, which undoes everything.
 """
@@ -24,6 +26,7 @@ import tempfile
 from tree import ROOT, files
 
 COPY = ROOT / "build/docs-test"
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 
 
 def blocks(page):
@@ -51,29 +54,37 @@ def python_program(page):
     return "\n".join(text for info, text in blocks(page) if re.match(r"python\b.*\brun\b", info))
 
 
-def run_python(page):
-    """Runs the page's program; returns the number of its lines."""
-    program = python_program(page)
-    if not program:
-        return 0
-    build = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+def run_program(page, name, program, *commands):
+    """Runs the commands on a file with this program, beside digits.csv; returns the number of its lines."""
+    env = dict(os.environ, PYTHONPATH=str(BUILD / "python"))
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy2(ROOT / "examples/data/digits_train.csv", pathlib.Path(folder, "digits.csv"))
-        env = dict(os.environ, PYTHONPATH=str(build / "python"))
-        pathlib.Path(folder, "page.py").write_text(program)  # a file: to_static reads sources
-        done = subprocess.run([str(ROOT / ".venv/bin/python"), "-W", "error", "page.py"], cwd=folder, env=env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode:
-        print(done.stdout[-4000:])
-        sys.exit(f"docs: {page.name}: its Python program fails with {done.returncode}")
+        pathlib.Path(folder, name).write_text(program)  # a file: to_static reads sources
+        for command in commands:
+            done = subprocess.run(command, cwd=folder, env=env, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+            if done.returncode:
+                print(done.stdout[-4000:])
+                sys.exit(f"docs: {page.name}: its program {name} fails with {done.returncode}")
     return program.count("\n")
 
 
+def run_programs(page):
+    """Runs the page's C programs and its Python program; returns how many lines of each."""
+    compiler = ["cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", f"-I{BUILD / 'gen'}",
+                "page.c", "-o", "page", f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lproa"]
+    c = sum(run_program(page, "page.c", text, compiler, ["./page"])
+            for info, text in blocks(page) if re.match(r"c\b.*\brun\b", info))
+    program = python_program(page)
+    python = [str(ROOT / ".venv/bin/python"), "-W", "error", "page.py"]
+    return c, run_program(page, "page.py", program, python) if program else 0
+
+
 def run_page(page):
-    lines = run_python(page)
+    c, python = run_programs(page)
     copied = any("file=" in info or re.match(r"sh\b.*\brun\b", info) for info, _ in blocks(page))
     written, ran = run_blocks(page) if copied else ([], 0)
-    print(f"docs: {page.name}: ok, {len(written)} files written, {ran} blocks and {lines} lines of Python run")
+    print(f"docs: {page.name}: ok, {len(written)} files written, {ran} blocks, {c} lines of C and {python} of Python run")
 
 
 def run_blocks(page):
