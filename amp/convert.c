@@ -157,10 +157,9 @@ static proa_status add_names(class_list *lists, const char *names, uint8_t amp)
         size_t n = strcspn(names, ",");
         const char *start = names + strspn(names, " ");
         size_t length = (size_t)(names + n - start);
-        if (length > 0 && length < sizeof name) {
-            memcpy(name, start, length);
-            name[length] = 0;
-            const proa_op *op = proa_find_op(name);
+        if (length > 0) {
+            snprintf(name, sizeof name, "%.*s", (int)length, start);
+            const proa_op *op = length < sizeof name ? proa_find_op(name) : NULL;
             if (!op || op->id >= proa_op_count)
                 return proa_fail(PROA_ERR_NOT_FOUND, "autocast: there is no op called \"%s\"", name);
             lists->of[op->id] = amp;

@@ -82,17 +82,18 @@ proa_layer *proa_conv_layer_opt(int spatial, bool transposed, int64_t in, int64_
     c->groups = opts.groups ? opts.groups : 1;
     c->algorithm = opts.padding_algorithm;
     c->format = opts.data_format;
-    int64_t shape[5] = {transposed ? in : out, (transposed ? out : in) / c->groups}, elements = in;
+    int64_t shape[5] = {transposed ? in : out, (transposed ? out : in) / c->groups};
+    double elements = (double)in;
     for (int i = 0; i < spatial; i++) {
         c->stride[i] = opts.stride ? opts.stride : 1;
         c->dilation[i] = opts.dilation ? opts.dilation : 1;
         c->padding[i] = opts.padding;
         c->output_padding[i] = opts.output_padding;
         shape[2 + i] = kernel;
-        elements *= kernel;
+        elements *= (double)kernel;
     }
     if (opts.weight.kind == PROA_INIT_DEFAULT && !transposed)
-        opts.weight = (proa_init){.kind = PROA_INIT_NORMAL, .b = sqrt(2 / (double)elements)};
+        opts.weight = (proa_init){.kind = PROA_INIT_NORMAL, .b = sqrt(2 / elements)};
     proa_ints dims = {2 + spatial, shape, NULL, NULL};
     c->weight = proa_layer_parameter(&c->base, "weight", dims, opts.weight);
     c->bias = opts.no_bias ? proa_none : proa_layer_parameter(&c->base, "bias", PROA_SHAPE(out), opts.bias);

@@ -216,8 +216,9 @@ static proa_status list_triangle(proa_tensor *out, int64_t rows, int64_t columns
     int64_t n = out->shape[1], k = 0;
     if (offset < -rows) offset = -rows;
     if (offset > columns) offset = columns;
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = lower && offset < 0 ? -offset : 0; i < rows; i++) {
         int64_t edge = i + offset, from = lower || edge < 0 ? 0 : edge, to = columns;
+        if (from >= columns) break; /* this row has none, and so have those below it */
         if (lower && edge + 1 < columns) to = edge + 1;
         for (int64_t j = from; j < to; j++, k++) {
             int64_t pair[2] = {i, j};

@@ -167,13 +167,14 @@ proa_status assign_value_infer(const proa_assign_value_args *a, proa_assign_valu
 /* How many of the elements lie on or below the diagonal `offset` above the main one. */
 static int64_t below_diagonal(int64_t rows, int64_t columns, int64_t offset)
 {
-    int64_t n = 0;
     if (offset >= columns) return rows * columns;
-    for (int64_t i = offset < 0 ? -offset : 0; i < rows; i++) {
-        if (i + offset + 1 >= columns) return n + (rows - i) * columns;
-        n += i + offset + 1;
-    }
-    return n;
+    /* rows before `first` have none, those from `whole` on all; row i between them has i + offset + 1 */
+    int64_t first = offset < 0 ? -offset : 0,
+            whole = columns - 1 - rows < offset ? columns - 1 - offset : rows;
+    if (first >= rows) return 0;
+    if (whole < first) whole = first;
+    int64_t n = whole - first;
+    return n * (first + offset + 1) + n * (n - 1) / 2 + (rows - whole) * columns;
 }
 
 static proa_status indices_infer(const char *who, int64_t rows, int64_t columns, int64_t offset,
