@@ -65,6 +65,8 @@ if(PROA_WITH_CUDA)
     else()
         list(APPEND PROA_MISSING "cuDNN's headers: convolutions on a GPU are not checked against them")
     endif()
+    # Positions and sums of bytes are to the bit.
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/vision/cuda_interpolate.cu" PROPERTIES COMPILE_OPTIONS -fmad=false)
     string(REPLACE ";" "," host_warnings "${cuda_warnings}")
     target_compile_options(proa_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_warnings};--expt-relaxed-constexpr;-diag-suppress=177,550>")
     if(PROA_WERROR)

@@ -3,53 +3,21 @@
 #include "ops/vision/interpolate.h"
 
 #include "ops/rows.h"
+#include "ops/vision/taps.h"
 
-#include <math.h>
-
-/* Keys' cubic at distance t from the second of four taps. */
-static void cubic_weights(float t, float *w)
-{
-    const float a = -0.75f;
-    float far = t + 1, near = 1 - t, beyond = 2 - t;
-    w[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
-    w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
-    w[2] = ((a + 2) * near - (a + 3)) * near * near + 1;
-    w[3] = ((a * beyond - 5 * a) * beyond + 8 * a) * beyond - 4 * a;
-}
-
-static int64_t clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
-
-static void fill_taps(axis_taps *x, const vision_resize *r, float ratio)
+static void fill_taps(axis_taps *x, const vision_resize *r, float step)
 {
     bool middle = r->align_mode == 0 && !r->align_corners;
-    for (int64_t i = 0; i < x->out; i++) {
-        int64_t *at = x->at + i * x->n;
-        float *w = x->weight + i * x->n, half = ratio * ((float)i + 0.5f) - 0.5f, edge = ratio * (float)i;
-        if (x->n == 1) {
-            at[0] = clamped((int64_t)(r->align_corners ? edge + 0.5f : edge), x->in);
-            w[0] = 1;
-        } else if (x->n == 2) {
-            float from = middle ? (half > 0 ? half : 0) : edge;
-            at[0] = clamped((int64_t)from, x->in);
-            at[1] = clamped(at[0] + 1, x->in);
-            w[1] = from - (float)at[0];
-            w[0] = 1 - w[1];
-        } else {
-            float from = r->align_corners ? edge : half, whole = floorf(from);
-            cubic_weights(from - whole, w);
-            for (int k = 0; k < 4; k++) at[k] = clamped((int64_t)whole - 1 + k, x->in);
-        }
-    }
+    for (int64_t i = 0; i < x->out; i++)
+        taps_of(x->n, i, x->in, step, r->align_corners, middle, x->at + i * x->n, x->weight + i * x->n);
 }
 
-/* in / out of one axis, or what the scale says. */
 static float step_of(const vision_resize *r, int axis, int64_t in, int64_t out)
 {
     int64_t count = 0;
-    if (out <= 1) return 0;
-    if (r->align_corners) return (float)(in - 1) / (float)(out - 1);
-    if (proa__ints_count(r->who, "size", r->size, &count) || count) return (float)in / (float)out;
-    return 1.0f / (float)r->scale->at[r->scale->count == 1 ? 0 : axis];
+    bool sized = proa__ints_count(r->who, "size", r->size, &count) || count;
+    float factor = sized ? 0 : (float)r->scale->at[r->scale->count == 1 ? 0 : axis];
+    return taps_step(in, out, r->align_corners, factor);
 }
 
 void proa__resize_end(resize_job *j)
