@@ -11,9 +11,13 @@ namespace
 {
 
 #if defined(CUDA_EMULATED)
-const cuda_dnn *dnn() { return cuda_dnn_emulated(); }
+const cuda_dnn *dnn(const char **why)
+{
+    if (why) *why = "";
+    return cuda_dnn_emulated();
+}
 #else
-const cuda_dnn *dnn() { return cuda_dnn_installed(nullptr); }
+const cuda_dnn *dnn(const char **why) { return cuda_dnn_installed(why); }
 #endif
 
 constexpr size_t most_workspace = size_t(512) << 20;
@@ -64,7 +68,7 @@ proa_status start(cuda_context *c, convolutions **to)
         if (all) {
             memset(all, 0, sizeof *all);
             pthread_mutex_init(&all->lock, nullptr);
-            all->dnn = dnn();
+            all->dnn = dnn(nullptr);
             status = check(c, all, all->dnn->Create(&all->handle), "start");
             if (status == PROA_OK)
                 status = check(c, all, all->dnn->SetStream(all->handle, c->stream), "SetStream");
@@ -251,7 +255,14 @@ proa_status run(cuda_context *c, convolutions *all, const cuda_conv *v, int64_t 
 
 } // namespace
 
-bool cuda_library_has_conv() { return dnn() != nullptr; }
+bool cuda_library_has_conv() { return dnn(nullptr) != nullptr; }
+
+const char *cuda_convolution_why_not(void)
+{
+    const char *why;
+    dnn(&why);
+    return why;
+}
 
 proa_status cuda_library_conv(cuda_context *c, const cuda_conv *v)
 {

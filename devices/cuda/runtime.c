@@ -228,8 +228,10 @@ static bool new_fault(cuda_context *c)
 static const char *describe(void *context)
 {
     cuda_context *c = context;
-    snprintf(c->text, sizeof c->text, "%s, compute capability %d.%d, %.1f GiB", c->description.name,
-             c->description.major, c->description.minor, (double)c->description.memory / (1 << 30));
+    const char *why_not = cuda_convolution_why_not();
+    snprintf(c->text, sizeof c->text, "%s, compute capability %d.%d, %.1f GiB%s%s", c->description.name,
+             c->description.major, c->description.minor, (double)c->description.memory / (1 << 30),
+             *why_not ? "; no convolution: " : "", why_not);
     return c->text;
 }
 

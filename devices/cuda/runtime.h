@@ -51,6 +51,9 @@ proa_status cuda_check(cuda_context *c, int code, const char *what, bool late);
 void *cuda_scratch(cuda_context *c, size_t bytes);
 void cuda_scratch_free(cuda_context *c, void *p);
 
+/* convolution.cu: "", or why there is no convolution. */
+const char *cuda_convolution_why_not(void);
+
 /* copy.cu */
 proa_status cuda_copy_strided(cuda_context *c, const proa_strided_copy *copy);
 proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item, int64_t count);
