@@ -167,6 +167,11 @@ static proa_status gpu_copy_in(void *context, void *to, const void *from, size_t
     return cuda_check(c, code, "a copy to the device", true);
 }
 
+proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes)
+{
+    return gpu_copy_in(c, to, from, bytes);
+}
+
 static proa_status gpu_copy_out(void *context, void *to, const void *from, size_t bytes)
 {
     cuda_context *c = context;

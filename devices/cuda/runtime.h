@@ -54,6 +54,9 @@ void cuda_scratch_free(cuda_context *c, void *p);
 /* convolution.cu: "", or why there is no convolution. */
 const char *cuda_convolution_why_not(void);
 
+/* Host to device, for a kernel's own tables; on return `from` may be overwritten. */
+proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes);
+
 /* copy.cu */
 proa_status cuda_copy_strided(cuda_context *c, const proa_strided_copy *copy);
 proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item, int64_t count);

@@ -26,15 +26,17 @@ static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
     return proa__format(w->params.at[i]) ? proa__blocked_data(t) : t->data;
 }
 
-static inline float root_float(float v) { return sqrtf(v); }
-static inline double root_double(double v) { return sqrt(v); }
-
+#define STEP_FORMULA static inline __attribute__((unused))
 #define T float
+#define STEP_ROOT sqrtf
 #include "cpu.inc"
 #undef T
+#undef STEP_ROOT
 #define T double
+#define STEP_ROOT sqrt
 #include "cpu.inc"
 #undef T
+#undef STEP_ROOT
 
 /* How many elements of a parameter the step visits: all, or those of the given rows. */
 static bool visits_rows(const step *w, int64_t index) { return w->touched && w->rows && w->rows[index].t; }

@@ -13,15 +13,17 @@ typedef struct lamb {
     double *norms; /* two a chunk, added up in order: the same bits whatever the thread count */
 } lamb;
 
-static inline float root_float(float v) { return sqrtf(v); }
-static inline double root_double(double v) { return sqrt(v); }
-
+#define STEP_FORMULA static inline __attribute__((unused))
 #define T float
+#define STEP_ROOT sqrtf
 #include "cpu_lamb.inc"
 #undef T
+#undef STEP_ROOT
 #define T double
+#define STEP_ROOT sqrt
 #include "cpu_lamb.inc"
 #undef T
+#undef STEP_ROOT
 
 static void run_first(int64_t begin, int64_t end, void *context)
 {

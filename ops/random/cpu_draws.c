@@ -1,19 +1,12 @@
 /* Kernels of multinomial and poisson. Every draw has bits of its own in the Philox stream, whatever the
  * threads. May use core and ops headers. */
-#include "core/philox.h"
 #include "ops/ints.h"
 #include "ops/iterator.h"
 #include "ops_impl.h"
 
-#include <math.h>
-#include <stdatomic.h>
+#include "ops/random/formulas.h"
 
-/* Uniform number i of the stream from `at` on, in [0, 1): two a block. */
-static double uniform_at(proa_rng_state at, uint64_t i)
-{
-    proa__philox_block r = proa__philox(at.seed, at.offset + i / 2);
-    return proa__uniform_f64(r.v[i % 2 * 2], r.v[i % 2 * 2 + 1]);
-}
+#include <stdatomic.h>
 
 /* ---- multinomial -------------------------------------------------------------------------- */
 
@@ -44,7 +37,7 @@ static void draw_again(const double *weight, int64_t n, int64_t want, double *su
         if (weight[i] > 0) last = i;
     }
     for (int64_t k = 0; k < want; k++)
-        out[k] = place_of(sums, last + 1, uniform_at(at, first + (uint64_t)k) * total);
+        out[k] = place_of(sums, last + 1, random_uniform_at(at, first + (uint64_t)k) * total);
 }
 
 /* Lets entry p of a heap with the least on top sink to its place. */
@@ -63,7 +56,7 @@ static void draw_once(const double *weight, int64_t n, int64_t want, place_key *
                       uint64_t first, int64_t *out)
 {
     for (int64_t i = 0; i < n; i++) {
-        double wait = -log1p(-uniform_at(at, first + (uint64_t)i));
+        double wait = -log1p(-random_uniform_at(at, first + (uint64_t)i));
         keys[i] = (place_key){weight[i] > 0 ? wait / weight[i] : INFINITY, i};
     }
     for (int64_t i = n / 2 - 1; i >= 0; i--) sink(keys, i, n);
@@ -115,35 +108,6 @@ PROA_KERNEL(multinomial_cpu, multinomial)
 
 /* ---- poisson ------------------------------------------------------------------------------ */
 
-enum { BLOCKS = 16 }; /* an element's own: 32 uniform numbers, 16 tries of which about one in ten fails */
-
-/* Small means: the first count whose distribution function exceeds u. */
-static double poisson_small(double mean, double u)
-{
-    double p = exp(-mean), sum = p, k = 0;
-    while (u >= sum && k < 200) {
-        k += 1;
-        p *= mean / k;
-        sum += p;
-    }
-    return k;
-}
-
-/* Others: transformed rejection with squeeze (Hörmann, 1993: PTRS). */
-static double poisson_large(double mean, proa_rng_state at, uint64_t first)
-{
-    double root = sqrt(mean), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
-    double inverse = 1.1239 + 1.1328 / (b - 3.4), squeeze = 0.9277 - 3.6224 / (b - 2), log_mean = log(mean);
-    for (uint64_t i = 0; i < BLOCKS; i++) {
-        double u = uniform_at(at, first + 2 * i) - 0.5, v = uniform_at(at, first + 2 * i + 1);
-        double us = 0.5 - fabs(u), k = floor((2 * a / us + b) * u + mean + 0.43);
-        if (us >= 0.07 && v <= squeeze) return k;
-        if (k < 0 || (us < 0.013 && v > us)) continue;
-        if (log(v * inverse / (a / (us * us) + b)) <= k * log_mean - mean - lgamma(k + 1)) return k;
-    }
-    return floor(mean);
-}
-
 typedef struct poisson_job {
     const proa_tensor *x;
     proa_tensor *out;
@@ -163,11 +127,8 @@ static void poisson_steps(int64_t begin, int64_t end, void *context)
         int64_t first = s * STEP, n = j->x->numel - first < STEP ? j->x->numel - first : STEP;
         proa__convert(PROA_F64, v, d, j->x->data + first * item, n);
         for (int64_t i = 0; i < n; i++) {
-            uint64_t own = (uint64_t)(first + i) * 2 * BLOCKS;
             if (!(v[i] >= 0 && v[i] < INFINITY)) atomic_store(&j->bad, true);
-            else
-                v[i] =
-                    v[i] < 10 ? poisson_small(v[i], uniform_at(j->at, own)) : poisson_large(v[i], j->at, own);
+            else v[i] = random_poisson(j->at, first + i, v[i]);
         }
         proa__convert(d, j->out->data + first * item, PROA_F64, v, n);
     }
@@ -177,7 +138,7 @@ PROA_KERNEL(poisson_cpu, poisson)
 {
     int64_t n = a->x->numel;
     if (n <= 0) return PROA_OK;
-    poisson_job j = {.x = a->x, .out = a->out, .at = proa__rng_reserve((uint64_t)n * BLOCKS)};
+    poisson_job j = {.x = a->x, .out = a->out, .at = proa__rng_reserve((uint64_t)n * RANDOM_POISSON_BLOCKS)};
     proa__parallel((n + STEP - 1) / STEP, 16, poisson_steps, &j);
     if (!atomic_load(&j.bad)) return PROA_OK;
     return OP_FAIL("poisson", INVALID_ARGUMENT, "x",

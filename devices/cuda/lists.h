@@ -1,0 +1,130 @@
+/* Lists of tensors that one launch works on: their addresses travel as arguments of the kernel, so that a
+ * step over hundreds of parameters neither allocates nor copies. Work is cut into chunks of one tensor each,
+ * by sizes alone. C++; uses kernel.h. */
+#ifndef PROA_CUDA_LISTS_H
+#define PROA_CUDA_LISTS_H
+
+#include "devices/cuda/kernel.h"
+
+/* Tensors a launch; with six addresses each the list stays below the 4 KiB that every GPU takes. */
+constexpr int CUDA_LIST = 32, CUDA_CHUNK = 4096, CUDA_FOUR = 4;
+
+/* Entry i of list k is at[k][i] (NULL: the list is empty), all of numel[i] contiguous elements. */
+template <int N> struct cuda_list {
+    int count, first; /* `first`: the index of entry 0 in the op's lists */
+    int64_t numel[CUDA_LIST], chunk_of[CUDA_LIST + 1];
+    char *at[N][CUDA_LIST];
+    uint8_t dtype[N][CUDA_LIST];
+    bool aligned[CUDA_LIST]; /* fours may be read and written at once */
+    __host__ __device__ int64_t chunks() const { return chunk_of[count]; }
+};
+
+/* Which tensor a chunk is of, and which of its elements. */
+template <int N> struct cuda_piece {
+    int i;
+    int64_t begin, end;
+    static __device__ __forceinline__ cuda_piece of(const cuda_list<N> &l, int64_t chunk)
+    {
+        int low = 0, high = l.count;
+        while (high - low > 1) {
+            int mid = (low + high) / 2;
+            if (l.chunk_of[mid] <= chunk) low = mid;
+            else high = mid;
+        }
+        int64_t begin = (chunk - l.chunk_of[low]) * CUDA_CHUNK, end = begin + CUDA_CHUNK;
+        return {low, begin, end < l.numel[low] ? end : l.numel[low]};
+    }
+};
+
+/* Puts entry `index` of the lists behind those that are there. */
+template <int N> static void cuda_list_add(cuda_list<N> *l, const proa_tensors *const *lists, int64_t index)
+{
+    int i = l->count++;
+    l->aligned[i] = true;
+    for (int k = 0; k < N; k++) {
+        l->at[k][i] = NULL;
+        l->dtype[k][i] = 0;
+        if (!lists[k] || lists[k]->count == 0) continue;
+        cuda_tensor t = cuda_look(lists[k]->at[index]);
+        l->at[k][i] = t.data;
+        l->dtype[k][i] = (uint8_t)t.dtype;
+        l->aligned[i] &= (uintptr_t)t.data % (uintptr_t)(CUDA_FOUR * cuda_item(t.dtype)) == 0;
+    }
+    l->numel[i] = cuda_look(lists[0]->at[index]).numel;
+    l->chunk_of[0] = 0;
+    l->chunk_of[i + 1] = l->chunk_of[i] + (l->numel[i] + CUDA_CHUNK - 1) / CUDA_CHUNK;
+}
+
+/* launch(list) for all entries of the lists, the first of which is never empty, a launch's worth at a time;
+ * entries that `leave` (index) picks are left out. */
+template <int N, class Leave, class Launch>
+static proa_status cuda_each_list(const proa_tensors *const (&lists)[N], Leave leave, Launch launch)
+{
+    cuda_list<N> l;
+    l.count = 0;
+    for (int64_t i = 0; i < lists[0]->count; i++) {
+        if (!leave(i) && cuda_look(lists[0]->at[i]).numel > 0) {
+            if (l.count == 0) l.first = (int)i;
+            cuda_list_add<N>(&l, lists, i);
+        }
+        if (l.count == 0 || (l.count < CUDA_LIST && i + 1 < lists[0]->count)) continue;
+        PROA_TRY(launch(l));
+        l.count = 0;
+    }
+    return PROA_OK;
+}
+static inline bool cuda_leave_none(int64_t) { return false; }
+
+/* Elements i to i + 3 at p as T, read at once: p and i are multiples of four. */
+template <class S> struct alignas(sizeof(S) * CUDA_FOUR) cuda_four {
+    S at[CUDA_FOUR];
+};
+template <class T, class S> CUDA_FN void cuda_four_read(const char *p, int64_t i, T *to)
+{
+    cuda_four<S> v = *(const cuda_four<S> *)(const void *)(p + i * (int64_t)sizeof(S));
+    for (int k = 0; k < CUDA_FOUR; k++) to[k] = cuda_cast<T>(v.at[k]);
+}
+template <class T, class S> CUDA_FN void cuda_four_write(char *p, int64_t i, const T *from)
+{
+    cuda_four<S> v;
+    for (int k = 0; k < CUDA_FOUR; k++) v.at[k] = cuda_cast<S>(from[k]);
+    *(cuda_four<S> *)(void *)(p + i * (int64_t)sizeof(S)) = v;
+}
+/* n elements, four of them at once, of a floating dtype. */
+template <class T> CUDA_FN void cuda_some_read(const char *p, proa_dtype d, int64_t i, int n, T *to)
+{
+    if (n < CUDA_FOUR) {
+        for (int k = 0; k < n; k++)
+            to[k] = cuda_load<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d);
+        return;
+    }
+    switch (d) {
+    case PROA_F16: return cuda_four_read<T, cuda_f16>(p, i, to);
+    case PROA_BF16: return cuda_four_read<T, cuda_bf16>(p, i, to);
+    case PROA_F32: return cuda_four_read<T, float>(p, i, to);
+    default: return cuda_four_read<T, double>(p, i, to);
+    }
+}
+template <class T> CUDA_FN void cuda_some_write(char *p, proa_dtype d, int64_t i, int n, const T *from)
+{
+    if (n < CUDA_FOUR) {
+        for (int k = 0; k < n; k++)
+            cuda_store<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d, from[k]);
+        return;
+    }
+    switch (d) {
+    case PROA_F16: return cuda_four_write<T, cuda_f16>(p, i, from);
+    case PROA_BF16: return cuda_four_write<T, cuda_bf16>(p, i, from);
+    case PROA_F32: return cuda_four_write<T, float>(p, i, from);
+    default: return cuda_four_write<T, double>(p, i, from);
+    }
+}
+
+/* for (CUDA_PIECES(i, n, piece, aligned)): the thread's share of a piece, n elements from i on: four at once where
+ * the tensor is aligned, else one. */
+#define CUDA_PIECES(i, n, piece, aligned)                                                            \
+    int64_t i = (piece).begin + threadIdx.x * ((aligned) ? (int64_t)CUDA_FOUR : 1), n = 0;           \
+    n = !(aligned) ? 1 : (piece).end - i < CUDA_FOUR ? (piece).end - i : CUDA_FOUR, i < (piece).end; \
+    i += blockDim.x * ((aligned) ? (int64_t)CUDA_FOUR : 1)
+
+#endif

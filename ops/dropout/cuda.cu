@@ -1,0 +1,146 @@
+/* Dropout on a GPU: element i has 16 bits of the Philox stream, the same as on the CPU. Eight neighbours,
+ * which share a block of 128 bits, are one thread's. */
+#include "ops/elementwise/cuda.h"
+
+#include "core/philox.h"
+
+enum { DROP_EACH = 8 };
+
+struct drop_job {
+    const char *x;
+    char *y;
+    uint8_t *mask; /* of y's shape */
+    int64_t n;
+    double scale;
+    proa_rng_state stream;
+    uint32_t threshold; /* an element is dropped when its bits are below */
+};
+
+/* Eight bits: which of block b's elements are kept. */
+CUDA_FN uint32_t drop_bits(const drop_job &j, int64_t b)
+{
+    proa__philox_block r = proa__philox(j.stream.seed, j.stream.offset + (uint64_t)b);
+    uint32_t kept = 0;
+    for (int k = 0; k < DROP_EACH; k++)
+        kept |= (uint32_t)((r.v[k / 2] >> 16 * (k % 2) & 0xffffu) >= j.threshold) << k;
+    return kept;
+}
+
+template <class S> struct alignas(16) drop_eight {
+    S at[DROP_EACH];
+};
+
+/* S: the dtype; T: what it computes in. DRAW: the mask is made, otherwise read. */
+template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
+{
+    struct alignas(DROP_EACH) flags {
+        uint8_t at[DROP_EACH];
+    };
+    T scale = (T)j.scale;
+    for (CUDA_EACH(b, (j.n + DROP_EACH - 1) / DROP_EACH)) {
+        int64_t first = b * DROP_EACH;
+        bool whole = first + DROP_EACH <= j.n;
+        int n = whole ? DROP_EACH : (int)(j.n - first);
+        flags keep = {};
+        drop_eight<S> v = {};
+        if (DRAW) {
+            uint32_t bits = drop_bits(j, b);
+            for (int k = 0; k < DROP_EACH; k++) keep.at[k] = bits >> k & 1;
+        } else if (whole) keep = *(const flags *)(const void *)(j.mask + first);
+        else
+            for (int k = 0; k < n; k++) keep.at[k] = j.mask[first + k];
+        const S *x = (const S *)(const void *)j.x + first;
+        S *y = (S *)(void *)j.y + first;
+        bool wide = whole && (uintptr_t)j.x % 16 == 0;
+        if (wide) v = *(const drop_eight<S> *)(const void *)x;
+        else
+            for (int k = 0; k < n; k++) v.at[k] = x[k];
+        for (int k = 0; k < DROP_EACH; k++)
+            v.at[k] = cuda_cast<S>(keep.at[k] ? (T)(cuda_cast<T>(v.at[k]) * scale) : (T)0);
+        if (whole) *(drop_eight<S> *)(void *)y = v;
+        else
+            for (int k = 0; k < n; k++) y[k] = v.at[k];
+        if (DRAW && whole) *(flags *)(void *)(j.mask + first) = keep;
+        else if (DRAW)
+            for (int k = 0; k < n; k++) j.mask[first + k] = keep.at[k];
+    }
+}
+
+/* The mask alone, where it broadcasts. */
+__global__ void drop_mask_kernel(drop_job j)
+{
+    for (CUDA_EACH(b, (j.n + DROP_EACH - 1) / DROP_EACH)) {
+        uint32_t bits = drop_bits(j, b);
+        for (int k = 0; k < DROP_EACH && b * DROP_EACH + k < j.n; k++)
+            j.mask[b * DROP_EACH + k] = bits >> k & 1;
+    }
+}
+
+template <class X> struct drop_fn {
+    typedef X T;
+    typedef X R;
+    T scale;
+    CUDA_CALL R operator()(T x, T keep) const { return keep != 0 ? (T)(x * scale) : (T)0; }
+};
+template <class X> struct drop_scale_fn {
+    typedef X T;
+    typedef X R;
+    T scale;
+    CUDA_CALL R operator()(T x) const { return x * scale; }
+};
+
+template <bool DRAW> static proa_status drop_run(cuda_context *c, proa_dtype d, drop_job j)
+{
+    unsigned blocks = cuda_blocks((j.n + DROP_EACH - 1) / DROP_EACH);
+    if (j.n == 0) return PROA_OK;
+    switch (d) {
+    case PROA_F64: return cuda_launch(c, blocks, CUDA_BLOCK, (drop_kernel<double, double, DRAW>), j);
+    case PROA_F32: return cuda_launch(c, blocks, CUDA_BLOCK, (drop_kernel<float, float, DRAW>), j);
+    case PROA_F16: return cuda_launch(c, blocks, CUDA_BLOCK, (drop_kernel<cuda_f16, float, DRAW>), j);
+    default: return cuda_launch(c, blocks, CUDA_BLOCK, (drop_kernel<cuda_bf16, float, DRAW>), j);
+    }
+}
+
+/* y = x where the mask, which broadcasts, keeps it. */
+static proa_status drop_broadcast(cuda_context *c, proa_tensor *y, proa_tensor *x, proa_tensor *mask,
+                                  double scale)
+{
+    proa_tensor *t[] = {y, x, mask};
+    if (cuda_look(y).dtype == PROA_F64) return cuda_map_run<2>(c, t, drop_fn<double>{scale});
+    return cuda_map_run<2>(c, t, drop_fn<float>{(float)scale});
+}
+
+static double kept_scale(double p, proa_dropout_mode mode)
+{
+    if (mode == PROA_DROPOUT_MODE_DOWNSCALE_IN_INFER) return 1;
+    return p < 1 ? 1 / (1 - p) : 0;
+}
+
+CUDA_KERNEL(dropout, CUDA_IS(a->x, CUDA_FLOATS))
+{
+    cuda_tensor x = cuda_look(a->x), y = cuda_look(a->out);
+    if (!a->training) {
+        double scale = a->mode == PROA_DROPOUT_MODE_DOWNSCALE_IN_INFER ? 1 - a->p : 1;
+        proa_tensor *t[] = {a->out, a->x};
+        if (x.dtype == PROA_F64) return cuda_map_run<1>(c, t, drop_scale_fn<double>{scale});
+        return cuda_map_run<1>(c, t, drop_scale_fn<float>{(float)scale});
+    }
+    cuda_tensor mask = cuda_look(a->mask);
+    drop_job j = {x.data, y.data, mask.as<uint8_t>(), mask.numel, kept_scale(a->p, a->mode), {}, 0};
+    j.threshold = (uint32_t)(a->p * 65536.0 + 0.5);
+    j.stream = a->fix_seed ? proa_rng_state{(uint64_t)a->seed, 0}
+                           : cuda_host->rng_reserve((uint64_t)(mask.numel + DROP_EACH - 1) / DROP_EACH);
+    if (mask.numel == x.numel) return drop_run<true>(c, x.dtype, j);
+    if (mask.numel == 0) return PROA_OK;
+    PROA_TRY(cuda_launch(c, cuda_blocks((j.n + DROP_EACH - 1) / DROP_EACH), CUDA_BLOCK, drop_mask_kernel, j));
+    return drop_broadcast(c, a->out, a->x, a->mask, j.scale);
+}
+
+CUDA_KERNEL(dropout_grad, CUDA_IS(a->d_out, CUDA_FLOATS))
+{
+    cuda_tensor x = cuda_look(a->d_out), y = cuda_look(a->d_x), mask = cuda_look(a->mask);
+    double scale = kept_scale(a->p, a->mode);
+    if (mask.numel != x.numel || (uintptr_t)mask.data % DROP_EACH)
+        return drop_broadcast(c, a->d_x, a->d_out, a->mask, scale);
+    return drop_run<false>(c, x.dtype, drop_job{x.data, y.data, mask.as<uint8_t>(), x.numel, scale, {}, 0});
+}
