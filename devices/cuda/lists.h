@@ -120,8 +120,8 @@ template <class T> CUDA_FN void cuda_some_write(char *p, proa_dtype d, int64_t i
     }
 }
 
-/* for (CUDA_PIECES(i, n, piece, aligned)): the thread's share of a piece, n elements from i on: four at once where
- * the tensor is aligned, else one. */
+/* for (CUDA_PIECES(i, n, piece, aligned)): the thread's share of a piece, n elements from i on: four at once
+ * where the tensor is aligned, else one. */
 #define CUDA_PIECES(i, n, piece, aligned)                                                            \
     int64_t i = (piece).begin + threadIdx.x * ((aligned) ? (int64_t)CUDA_FOUR : 1), n = 0;           \
     n = !(aligned) ? 1 : (piece).end - i < CUDA_FOUR ? (piece).end - i : CUDA_FOUR, i < (piece).end; \

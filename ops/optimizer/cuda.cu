@@ -1,6 +1,6 @@
-/* Optimiser steps on a GPU: the CPU's formulas, element by element, over lists of parameters; addresses travel
- * as arguments, learning rate and powers of β are read on the GPU, so that a step waits for nothing. Lamb is in
- * cuda_lamb.cu. */
+/* Optimiser steps on a GPU: the CPU's formulas, element by element, over lists of parameters. Addresses
+ * travel as arguments, learning rate and powers of β are read on the GPU, so that a step waits for nothing.
+ * Lamb is in cuda_lamb.cu. */
 #include "ops/optimizer/cuda.h"
 
 /* Which entries of a step's lists are which. */
