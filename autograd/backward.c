@@ -454,6 +454,8 @@ static proa_status run_order(const proa__backward_call *call, const node_list *o
     return status;
 }
 
+uint64_t proa__backward_new_pass(void) { return atomic_fetch_add(&passes, 1) + 1; }
+
 static proa_status seed_roots(const proa__backward_call *call, node_list *all, uint64_t pass)
 {
     for (int64_t i = 0; i < call->n_roots; i++) {
@@ -467,7 +469,7 @@ static proa_status seed_roots(const proa__backward_call *call, node_list *all, u
 
 proa_status proa__backward_run(const proa__backward_call *call)
 {
-    uint64_t pass = atomic_fetch_add(&passes, 1) + 1;
+    uint64_t pass = proa__backward_new_pass();
     node_list all = {0}, order = {0};
     bool convert = proa_door_set(PROA_DOOR_CONVERT, false);
     bool record = proa_door_set(PROA_DOOR_RECORD, call->create_graph);

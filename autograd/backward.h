@@ -23,6 +23,8 @@ typedef struct proa__backward_call {
 } proa__backward_call;
 
 proa_status proa__backward_run(const proa__backward_call *call);
+/* A number for a walk over the graph: a node whose `pass` it is has been seen. */
+uint64_t proa__backward_new_pass(void);
 /* For a custom function's backward: whether it may be called again, so that what it saved must stay. */
 bool proa__backward_retains(void);
 

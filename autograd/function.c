@@ -14,6 +14,7 @@ static bool keep_list(proa_tensors *to, proa_tensors from, bool as_alias)
         if (!kept) return false;
         to->at[to->count] = proa_keep(kept);
         if (kept != t) proa_drop(kept);
+        else atomic_store_explicit(&t->is_saved, true, memory_order_relaxed);
     }
     return true;
 }

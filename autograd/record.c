@@ -2,6 +2,7 @@
  * inputs are, after it for its outputs. May use core and ops. */
 #include "autograd/record.h"
 
+#include "autograd/cycles.h"
 #include "autograd/node.h"
 #include "core/args.h"
 #include "core/copy.h"
@@ -119,6 +120,8 @@ static inline bool save(proa_node *node, proa_tensor *t, uint8_t how,
         if (!keep(t, kept)) return false;
     } else if (!proa__args_keep(t, how, kept)) {
         return false;
+    } else if (how == PROA_KEEP_VALUE) {
+        atomic_store_explicit(&t->is_saved, true, memory_order_relaxed);
     }
     if (how == PROA_KEEP_VALUE && t != proa_none && (t->storage || t->var))
         node->saved[node->n_saved++] = (proa_saved_version){*kept, proa__version(*kept)};
@@ -186,7 +189,10 @@ static proa_status rebase(proa_tensor *view)
     a.offset = (view->data - base->data) / item;
     proa_call call = {op, &a, base->flags | view->flags};
     proa_node *node = begin_node(&call, true);
-    if (!node) return proa_error();
+    if (!node || proa__open_cycles(node, base) != PROA_OK) {
+        proa__node_release(node);
+        return proa_error();
+    }
     proa__attach(base, node, 0);
     view->base_version = proa__version(view);
     if (base->flags & PROA_T_STALE_BASE) base->base_version = proa__version(base);
@@ -209,6 +215,7 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
     }
     if (!is_differentiable((proa_dtype)t->dtype)) return PROA_OK;
     bool through_view = node->in_place && t->base;
+    if (node->in_place) PROA_TRY(proa__open_cycles(node, t));
     proa__attach(t, proa__node_retain_new(node), index);
     if (through_view) return rebase(t);
     if (!(call->op->flags & PROA_OP_VIEW) || node->in_place) return PROA_OK;

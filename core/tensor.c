@@ -39,6 +39,7 @@ static inline proa_tensor *handle_new(proa_dtype dtype, int ndim, uint32_t flags
     t->var_serial = 0;
     t->extra = NULL;
     t->name = NULL;
+    atomic_init(&t->is_saved, false);
     return t;
 }
 

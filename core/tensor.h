@@ -58,6 +58,7 @@ struct proa_tensor {
     uint64_t var_serial;            /* so that it is looked up by address and serial before it is read */
     void *extra;                    /* of kind rows: its proa__rows; owned */
     char *name;                     /* owned */
+    atomic_bool is_saved;           /* a node on the tape may own this very handle */
 };
 
 /* Handles come from a per-thread free list; fields are set to "dense, no owner but the scope". */

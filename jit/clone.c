@@ -103,6 +103,7 @@ proa_program *proa__program_copy(const proa_program *p, proa__map *map)
     c.to->next_temporary = p->next_temporary;
     c.to->role = p->role;
     c.to->marks = p->marks;
+    c.to->differentiated = p->differentiated;
     proa_status status;
     PROA_SCOPE {
         status = copy_blocks(&c);

@@ -78,6 +78,14 @@ static proa_status fill(proa__facts *facts)
     return PROA_OK;
 }
 
+static bool is_differentiated(const proa_program *p)
+{
+    const proa_block *root = proa__root(p);
+    for (int32_t i = root->n_ops - 1; i >= 0; i--)
+        if (root->ops[i].role & 1) return true;
+    return p->differentiated;
+}
+
 proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
 {
     size_t n = (size_t)b->n_vars + 1;
@@ -90,6 +98,7 @@ proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
     facts->is_output = proa__calloc(n);
     bool all = facts->last_use && facts->wants_dense && facts->feeds_attr && facts->read && facts->written &&
                facts->is_output;
+    facts->differentiated = is_differentiated(b->program);
     proa_status status = all ? fill(facts) : proa_error();
     if (status != PROA_OK) proa__facts_free(facts);
     return status;

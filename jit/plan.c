@@ -540,6 +540,7 @@ static proa_status plan_args(planner *p, bool *done)
     PROA_TRY(proa_error());
     PROA_TRY(proa__walk_reads(op, p->args, map_read, p));
     PROA_TRY(infer(p, metas));
+    if (p->facts->differentiated) PROA_TRY(proa__check_unknown(p->s, p->instr, metas));
     *done = false;
     if (learn) PROA_TRY(know(p, metas, done));
     if (!*done && op->flags & PROA_OP_VIEW && op->view)

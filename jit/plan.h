@@ -23,6 +23,7 @@ typedef struct proa__facts {
     bool *read;        /* some op reads it, or it is handed out */
     bool *written;     /* persistable that an op writes */
     bool *is_output;
+    bool differentiated; /* there is a backward of the block's ops */
 } proa__facts;
 
 proa_status proa__facts_find(proa__facts *facts, const proa_block *b);
@@ -130,6 +131,9 @@ proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent
                                  const int64_t *offsets, const char *key, size_t key_bytes);
 /* Frees it and all that follow. */
 void proa__segment_free(proa__segment *top);
+/* Refuses an op of the forward that broadcasts, in this run, a dim that was unknown when its gradient was made.
+ * metas: of its outputs. */
+proa_status proa__check_unknown(const proa__segment *s, const proa_instr *instr, void *metas);
 /* True if another segment follows. */
 static inline bool proa__segment_is_cut(const proa__segment *s, const proa__facts *facts)
 {

@@ -60,6 +60,7 @@ struct proa_program {
     uint64_t next_temporary; /* for names */
     uint64_t version;        /* grows with every change */
     int32_t role;            /* what appended ops get */
+    bool differentiated;     /* a backward was made for it that lies elsewhere */
     int32_t current;         /* the block that was open last: where opening the program again goes on */
     uint32_t marks;
     proa__map known;    /* every variable: what a handle's `var` is checked against */

@@ -316,6 +316,7 @@ static proa_executor *half(const cutting *c, bool backward, proa_var *const *inp
         for (int32_t i = 0; i < n_inputs; i++) in[i] = proa__map_find(&map, inputs[i]);
         for (int32_t i = 0; i < n_outputs; i++) out[i] = proa__map_find(&map, outputs[i]);
         leave_ops(proa__root(p), backward, c->again);
+        p->differentiated = !backward;
         status = proa__block_set_inputs(proa__root(p), in, n_inputs);
     }
     if (status == PROA_OK) status = proa__block_set_outputs(proa__root(p), out, n_outputs);

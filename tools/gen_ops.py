@@ -36,8 +36,8 @@ TYPES = {
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
-        "inplace", "mutates", "rows", "promote", "no_grad", "lazy_grads", "random", "lod", "kernels", "formula",
-        "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
+        "inplace", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
+        "formula", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
 
@@ -126,6 +126,8 @@ class Op:
         if entry.get("elementwise") or (entry.get("formula") or "").split(" ")[0] in (
                 "unary", "binary", "ternary", "flagged", "flagged2"):
             self.flags.add("ELEMENTWISE")
+        if entry.get("broadcasts"):
+            self.flags.add({"all": "BROADCASTS", "batch": "BATCHES"}[entry["broadcasts"]])
         if entry.get("layout", "contiguous") == "strided":
             self.flags.add("STRIDED")
         if entry.get("shape") == "data":

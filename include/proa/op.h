@@ -119,7 +119,9 @@ enum {
     PROA_OP_MUTATES = 512,    /* has MUTATED outputs */
     PROA_OP_FLAT = 1024,      /* args are single tensors and plain values: no list, string or scalar */
     PROA_OP_ROWS = 2048, /* of an input of kind rows it makes output 0 of that kind, with the same index */
-    PROA_OP_ELEMENTWISE = 4096 /* an element of the output depends on those at its place only */
+    PROA_OP_ELEMENTWISE = 4096, /* an element of the output depends on those at its place only */
+    PROA_OP_BROADCASTS = 8192,  /* inputs broadcast to output 0's shape; the tape sums their gradients */
+    PROA_OP_BATCHES = 16384     /* the same of all dims but the last two, as in matmul */
 };
 
 typedef struct proa_op proa_op;

@@ -433,6 +433,26 @@ START_TEST(in_place_moves_on)
 }
 END_TEST
 
+/* What is added saved the very handle that is written, which then owns a node behind which that one stands. */
+START_TEST(in_place_on_what_was_saved)
+{
+    for (int view = 0; view < 2; view++) {
+        PROA_SCOPED;
+        proa_tensor *x = leaf(VECTOR(1, 2)), *y = proa_scale(x, .scale = PROA_SCALAR(2.0));
+        proa_tensor *sin = proa_sin(y);
+        proa_tensor *to = view ? proa_reshape(y, PROA_SHAPE(2, 1)) : y;
+        ck_assert_ptr_nonnull(proa_add_(to, view ? proa_reshape(sin, PROA_SHAPE(2, 1)) : sin));
+        ck_assert_int_eq(proa_backward(proa_sum(y)), PROA_ERR_BAD_STATE);
+        expect_error(PROA_ERR_BAD_STATE, "sin saved a float64[2] that was changed in place");
+    }
+    PROA_SCOPE { /* data, which wants no gradient until then */
+        proa_tensor *w = leaf(VECTOR(1, 2)), *x = VECTOR(3, 4);
+        ck_assert_ptr_nonnull(proa_add_(x, proa_multiply(w, x)));
+    }
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(in_place_through_a_transposed_view)
 {
     proa_tensor *x = leaf(doubles(PROA_SHAPE(2, 2), (double[]){1, 2, 3, 4}));
@@ -574,6 +594,6 @@ SUITE("autograd", adds_up_over_uses_and_calls, takes_several_outputs_and_gradien
       graphs_are_freed_or_retained, history_is_needed, stop_gradient_and_no_grad,
       grad_returns_and_adds_to_no_leaf, gradients_have_gradients, backward_of_a_gradient_reaches_leaves,
       hooks_change_what_flows, hooks_may_remove_themselves, retained_gradients, custom_functions,
-      recompute_equals_plain, saved_tensors_are_checked, in_place_moves_on,
+      recompute_equals_plain, saved_tensors_are_checked, in_place_moves_on, in_place_on_what_was_saved,
       in_place_through_a_transposed_view, in_place_through_a_slice, stale_views_are_refused,
       leaves_own_no_graph, long_chains_need_no_stack, gradcheck_passes_and_fails)

@@ -11,7 +11,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ORACLE = os.environ.get("PROA_ORACLE", str(HERE.parent.parent / ".venv-oracle/bin/python"))
 COMMANDS = {"paddle": [ORACLE], "proa": [sys.executable, "-m", "proa"]}
-MODELS = ["mlp", "conv", "attention", "words"]
+MODELS = ["mlp", "conv", "attention", "words", "recurrent"]
 
 pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
 
@@ -43,6 +43,18 @@ def test_inference_model(maker, model, tmp_path):
     want = run(maker, "export", tmp_path / "m", model)
     for who in COMMANDS:
         np.testing.assert_allclose(run(who, "infer", tmp_path / "m", model), want, rtol=1e-5, atol=1e-5)
+
+
+def test_constants(tmp_path):
+    """A constant in a static program is no variable of the scope, and is saved all the same."""
+    code = ("import sys, numpy as np, proa as paddle, proa.static as s; paddle.enable_static();"
+            "x = s.data('x', [None, 3]); y = paddle.sum(x * paddle.to_tensor(np.float32([1, 2, 4])), axis=1); e = s.Executor();"
+            "p = s.default_main_program(); s.save(p, sys.argv[1]); s.save_inference_model(sys.argv[1], [x], [y], e);"
+            "assert len(p.state_dict()) == 1; s.load(p, sys.argv[1], e);"
+            "q, f, t = s.load_inference_model(sys.argv[1], e);"
+            "print(e.run(q, feed={'x': np.float32([[1, 1, 1]])}, fetch_list=t)[0])")
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m")], text=True, capture_output=True, timeout=60)
+    assert done.stdout.split() == ["[7.]"], done.stderr
 
 
 def test_old_folder(tmp_path):

@@ -3,8 +3,8 @@ import os
 
 from .. import _core
 from ..framework import mode
-from .params import (combined, load_program_state, load_vars, plain_pickle, put, save_vars,  # noqa: F401
-                     scope_array, set_program_state, split, stem)
+from .params import (array_of, combined, load_program_state, load_vars, plain_pickle, put, save_vars,  # noqa: F401
+                     set_program_state, split, stem, value_of)
 from .program import Program, default_main_program
 from .scope import global_scope
 from .variable import program_of, true_name
@@ -26,8 +26,8 @@ def save(program, model_path, protocol=4, **configs):
         raise ValueError(f"static.save: model_path must be folder/name, got {model_path!r}")
     if not isinstance(protocol, int) or not 2 <= protocol <= 4:
         raise ValueError(f"static.save: protocol must be 2, 3 or 4, got {protocol!r}")
-    params = {name: scope_array(name) for name in program._parameters}
-    others = {name: scope_array(name) for name in program._persistables() if name not in params}
+    params = {name: array_of(program, name) for name in program._parameters}
+    others = {name: array_of(program, name) for name in program._persistables() if name not in params}
     os.makedirs(os.path.dirname(model_path) or ".", exist_ok=True)
     save_pickle(params, model_path + ".pdparams", protocol)
     save_pickle(others, model_path + ".pdopt", protocol)
@@ -119,13 +119,8 @@ def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs)
             raise ValueError(f"save_inference_model: {path_prefix + suffix} is a folder")
     feeds, fetches = _checked(feed_vars, fetch_vars, "save_inference_model")
     program = normalize_program(_source(kwargs, fetches), feeds, fetches)
-    scope = global_scope()
     for name in program._persistables():
-        value = scope._find(name)
-        if value is not None:
-            program._core.bind(name, value)
-        elif program._core.value(name) is None:
-            raise ValueError(f"save_inference_model: the scope has no value of {name!r}: run the startup program first")
+        program._core.bind(name, value_of(program, name))
     os.makedirs(os.path.dirname(path_prefix) or ".", exist_ok=True)
     with mode.eager():
         program._core.save(path_prefix)
@@ -210,7 +205,7 @@ def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs):
     feeds, fetches = _checked(feed_vars, fetch_vars, "serialize_persistables")
     program = normalize_program(_source(kwargs, fetches), feeds, fetches)
     names = program._persistables()
-    return combined({name: scope_array(name) for name in names}) if names else None
+    return combined({name: array_of(program, name) for name in names}) if names else None
 
 
 def deserialize_program(data):

@@ -15,12 +15,19 @@ def by_bytes(names):
     return sorted(names, key=lambda name: name.encode())
 
 
-def scope_array(name, scope=None):
-    """The value under a name as an array."""
+def value_of(program, name, scope=None):
+    """The value of a persistable variable: the scope's, or that of a constant, which the program brought with it."""
     value = (scope or global_scope())._find(name)
     if value is None:
+        value = program._core.value(name)
+    if value is None:
         raise ValueError(f"the scope has no value of {name!r}: run the startup program first")
-    return _to_array(value)
+    return value
+
+
+def array_of(program, name):
+    """value_of as an array."""
+    return _to_array(value_of(program, name))
 
 
 def combined(arrays):
@@ -74,7 +81,7 @@ def _program(main_program):
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Writes variables: a file each in dirname, or all into dirname/filename."""
     program = _program(main_program)
-    arrays = {name: scope_array(name) for name in _chosen(program, vars, predicate)}
+    arrays = {name: array_of(program, name) for name in _chosen(program, vars, predicate)}
     if dirname is None and filename is None:
         return combined(arrays)
     os.makedirs(dirname or ".", exist_ok=True)

@@ -7,7 +7,8 @@ from .. import _core
 from ..framework import mode, unique_name
 from ..framework.dtype import to_dtype
 from ..framework.parameter import Parameter
-from .scope import global_scope
+from .params import value_of
+from .scope import ScopeVariable, global_scope
 from .variable import Placeholder, _dims, text_of
 
 __all__ = ["Program", "default_main_program", "default_startup_program", "name_scope", "program_guard"]
@@ -349,8 +350,8 @@ class Program:
             if mode == "all" or (name in self._parameters) == (mode == "param"):
                 found = scope.find_var(name)
                 if found is None or found.value is None:
-                    raise ValueError(f"Program.state_dict: the scope has no value of {name!r}: run the startup "
-                                     "program first")
+                    found = ScopeVariable(scope, name)
+                    found.value = value_of(self, name, scope)
                 state[name] = found.get_tensor()
         return state
 

@@ -39,17 +39,24 @@ def words(x):
     return static.nn.fc(static.nn.layer_norm(F.relu(h)), 5)
 
 
+def recurrent(x):
+    out, _ = paddle.nn.LSTM(8, 6, direction="bidirect")(paddle.reshape(x, [-1, 8, 8]))
+    return static.nn.fc(paddle.max(out, axis=1), 5)
+
+
 def build():
     main, startup = static.Program(), static.Program()
     with static.program_guard(main, startup):
         x, y = static.data("x", [None, 1, 8, 8], "float32"), static.data("y", [None, 1], "int64")
-        logits = {"mlp": mlp, "conv": conv, "attention": attention, "words": words}[model](x)
+        logits = {"mlp": mlp, "conv": conv, "attention": attention, "words": words,
+                  "recurrent": recurrent}[model](x)
         loss = paddle.mean(F.softmax_with_cross_entropy(logits, y))
         if what == "save":
             clip = paddle.nn.ClipGradByGlobalNorm(0.5)
             {"mlp": paddle.optimizer.Momentum(0.1, 0.9, weight_decay=1e-3, grad_clip=clip),
              "conv": paddle.optimizer.Adam(0.01),
              "words": paddle.optimizer.Lamb(0.02),
+             "recurrent": paddle.optimizer.RMSProp(0.01, grad_clip=clip),
              "attention": paddle.optimizer.AdamW(0.01, weight_decay=0.1)}[model].minimize(loss)
     exe.run(startup)
     return main, x, logits, loss

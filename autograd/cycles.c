@@ -1,0 +1,68 @@
+/* Cycles of ownership that a call in place would close. The tensor it writes owns its new node; behind that may
+ * stand a node that saved the tensor itself, as sin does in y.add_(sin(y)). Such a node gets another handle on
+ * the same memory: its version says all the same that the value has changed. May use core. */
+#include "autograd/cycles.h"
+
+#include "autograd/backward.h"
+
+typedef struct walk {
+    proa_node **at;
+    int64_t n, room;
+    uint64_t pass;
+    proa_tensor *tensor, *alias;
+} walk;
+
+static proa_status reach(walk *w, proa_node *n)
+{
+    if (!n || n->pass == w->pass) return PROA_OK;
+    n->pass = w->pass;
+    if (w->n == w->room) {
+        int64_t room = w->room ? 2 * w->room : 64;
+        proa_node **grown = proa__realloc(w->at, (size_t)room * sizeof *grown);
+        if (!grown) return proa_error();
+        w->at = grown;
+        w->room = room;
+    }
+    w->at[w->n++] = n;
+    return PROA_OK;
+}
+
+static void swap(const walk *w, proa_node *n, proa_tensor **slot)
+{
+    if (*slot != w->tensor) return;
+    *slot = proa_retain(w->alias);
+    for (int32_t i = 0; i < n->n_saved; i++)
+        if (n->saved[i].tensor == w->tensor) n->saved[i].tensor = w->alias;
+    proa_release(w->tensor); /* not the last owner: the caller's is there */
+}
+
+static void swap_list(const walk *w, proa_node *n, const proa_tensors *list)
+{
+    for (int64_t i = 0; i < list->count; i++) swap(w, n, &list->at[i]);
+}
+
+static void swap_all(const walk *w, proa_node *n)
+{
+    if (n->kind == PROA_NODE_FUNCTION) swap_list(w, n, &n->inputs);
+    if (n->kind != PROA_NODE_OP || !n->args) return;
+    for (const proa_field *f = n->op->fields, *end = f + n->op->n_fields; f < end; f++) {
+        if (f->kind == PROA_FIELD_TENSOR) swap(w, n, proa_field_tensor(f, n->args));
+        else if (f->kind == PROA_FIELD_TENSORS) swap_list(w, n, proa_field_tensors(f, n->args));
+    }
+}
+
+proa_status proa__open_cycles(proa_node *made, proa_tensor *t)
+{
+    if (!atomic_load_explicit(&t->is_saved, memory_order_relaxed)) return PROA_OK;
+    walk w = {.tensor = t, .alias = proa__tensor_alias(t), .pass = proa__backward_new_pass()};
+    proa_status status = w.alias ? reach(&w, made) : proa_error();
+    while (status == PROA_OK && w.n) {
+        proa_node *n = w.at[--w.n];
+        swap_all(&w, n);
+        for (int32_t e = 0; e < n->n_edges && status == PROA_OK; e++) status = reach(&w, n->edges[e].node);
+    }
+    if (w.alias) proa_drop(w.alias);
+    proa__free(w.at);
+    if (status == PROA_OK) atomic_store_explicit(&t->is_saved, false, memory_order_relaxed);
+    return status;
+}
