@@ -4,8 +4,8 @@
 
 #include "autograd/node.h"
 
-/* Before t, which a call has overwritten, is attached to `made`: nodes behind that one which saved t's handle get
- * another. Looks at the graph only if some node saved t. */
+/* Before t, which a call has overwritten, is attached to `made`: nodes behind that one which saved t's handle
+ * get another. Looks at the graph only if some node saved t. */
 proa_status proa__open_cycles(proa_node *made, proa_tensor *t);
 
 #endif

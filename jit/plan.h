@@ -131,8 +131,8 @@ proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent
                                  const int64_t *offsets, const char *key, size_t key_bytes);
 /* Frees it and all that follow. */
 void proa__segment_free(proa__segment *top);
-/* Refuses an op of the forward that broadcasts, in this run, a dim that was unknown when its gradient was made.
- * metas: of its outputs. */
+/* Refuses an op of the forward that broadcasts, in this run, a dim that was unknown when its gradient was
+ * made. metas: of its outputs. */
 proa_status proa__check_unknown(const proa__segment *s, const proa_instr *instr, void *metas);
 /* True if another segment follows. */
 static inline bool proa__segment_is_cut(const proa__segment *s, const proa__facts *facts)

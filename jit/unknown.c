@@ -1,5 +1,5 @@
-/* Unknown dims that turn out to be broadcast. Where two meet in capture they are taken as equal, so no sum was
- * captured for the gradient of one that is 1 in a run: such a run is refused. May use core. */
+/* Unknown dims that turn out to be broadcast. Where two meet in capture they are taken as equal, so no sum
+ * was captured for the gradient of one that is 1 in a run: such a run is refused. May use core. */
 #include "plan.h"
 
 #include "core/internal.h"

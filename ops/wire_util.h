@@ -44,6 +44,20 @@ static inline __attribute__((unused)) proa_tensor *proa__wire_with_axis(proa_wir
     return proa_wire_temporary(w, &m);
 }
 
+/* A temporary like x (dtype: another one) filled with one value. NULL on error. */
+static inline __attribute__((unused)) proa_tensor *proa__wire_filled_like(proa_wire_writer *w, proa_tensor *x,
+                                                                          proa_dtype dtype, double value)
+{
+    proa_meta m = proa_meta_of(x);
+    m.dtype = dtype;
+    proa_tensor *t = proa_wire_temporary(w, &m);
+    if (!t || proa_wire_op(w, "fill_any_like") != PROA_OK || proa_wire_put_input(w, "X", x) != PROA_OK ||
+        proa_wire_put_output(w, "Out", t) != PROA_OK || proa_wire_put_float(w, "value", value) != PROA_OK ||
+        proa__wire_put_dtype(w, "dtype", dtype) != PROA_OK)
+        return NULL;
+    return t;
+}
+
 static inline __attribute__((unused)) const char *proa__wire_algorithm(proa_padding_algorithm a)
 {
     return a == PROA_PADDING_ALGORITHM_SAME    ? "SAME"

@@ -2,6 +2,7 @@
  * May use public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "ops/broadcast.h"
 #include "ops/wire_util.h"
 #include "ops_impl.h"
 
@@ -97,6 +98,38 @@ proa_status cast_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa__wire_put_dtype(w, "out_dtype", a->dtype));
     /* Paddle's jit.load appends a backward, and cast's asks for this one. */
     PROA_TRY(proa_wire_put_int(w, "use_mkldnn", PROA_WIRE_BOOLEAN, 0));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+/* t broadcast with another tensor's shape: zeros of that shape are added, or or'ed. NULL on error. */
+static proa_tensor *widened(proa_wire_writer *w, proa_tensor *t, proa_tensor *with)
+{
+    if (!t || !with) return NULL;
+    proa_meta m = proa_meta_of(t);
+    bool fits = proa__broadcast_into(&m, with), logical = m.dtype == PROA_BOOL;
+    if (!fits || (m.ndim == t->ndim && !memcmp(m.shape, t->shape, (size_t)t->ndim * sizeof *t->shape)))
+        return t;
+    proa_tensor *nothing = proa__wire_filled_like(w, with, m.dtype, 0);
+    proa_tensor *wide = nothing ? proa_wire_temporary(w, &m) : NULL;
+    if (!wide || proa_wire_op(w, logical ? "logical_or" : "elementwise_add") != PROA_OK ||
+        proa_wire_put_input(w, "X", t) != PROA_OK || proa_wire_put_input(w, "Y", nothing) != PROA_OK ||
+        (!logical && proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1) != PROA_OK) ||
+        proa_wire_put_output(w, "Out", wide) != PROA_OK)
+        return NULL;
+    return wide;
+}
+
+/* Paddle's where does not broadcast. */
+proa_status where_write(const void *args, proa_wire_writer *w)
+{
+    const proa_where_args *a = args;
+    proa_tensor *condition = widened(w, widened(w, a->condition, a->x), a->y);
+    proa_tensor *x = widened(w, a->x, condition), *y = widened(w, a->y, condition);
+    if (!x || !y) return proa_error();
+    PROA_TRY(proa_wire_op(w, "where"));
+    PROA_TRY(proa_wire_put_input(w, "Condition", condition));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_input(w, "Y", y));
     return proa_wire_put_output(w, "Out", a->out);
 }
 

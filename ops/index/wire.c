@@ -244,19 +244,6 @@ proa_status set_value_write(const void *args, proa_wire_writer *w)
 
 /* ---- filling ---------------------------------------------------------------------------- */
 
-/* A temporary like x (dtype: another one) filled with one value. */
-static proa_tensor *put_filled(proa_wire_writer *w, proa_tensor *x, proa_dtype dtype, double value)
-{
-    proa_meta m = proa_meta_of(x);
-    m.dtype = dtype;
-    proa_tensor *t = proa_wire_temporary(w, &m);
-    if (!t || proa_wire_op(w, "fill_any_like") != PROA_OK || proa_wire_put_input(w, "X", x) != PROA_OK ||
-        proa_wire_put_output(w, "Out", t) != PROA_OK || proa_wire_put_float(w, "value", value) != PROA_OK ||
-        proa__wire_put_dtype(w, "dtype", dtype) != PROA_OK)
-        return NULL;
-    return t;
-}
-
 static proa_status plain_value(const char *who, const proa_scalar *v, double *to)
 {
     *to = v->kind == PROA_SCALAR_FLOAT ? v->f : (double)v->i;
@@ -275,8 +262,8 @@ proa_status masked_fill_write(const void *args, proa_wire_writer *w)
                        "is larger than x; a program needs x of the full shape");
     proa_meta m = proa_meta_of(a->x);
     m.dtype = PROA_BOOL;
-    proa_tensor *filled = put_filled(w, a->x, (proa_dtype)a->x->dtype, value);
-    proa_tensor *ones = put_filled(w, a->x, PROA_BOOL, 1), *mask = proa_wire_temporary(w, &m);
+    proa_tensor *filled = proa__wire_filled_like(w, a->x, (proa_dtype)a->x->dtype, value);
+    proa_tensor *ones = proa__wire_filled_like(w, a->x, PROA_BOOL, 1), *mask = proa_wire_temporary(w, &m);
     if (!filled || !ones || !mask) return proa_error();
     PROA_TRY(proa_wire_op(w, "logical_and"));
     PROA_TRY(proa_wire_put_input(w, "X", ones));
@@ -325,7 +312,7 @@ proa_status index_fill_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Index", a->index));
     PROA_TRY(proa_wire_put_output(w, "Out", rows));
     PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, 0));
-    proa_tensor *filled = put_filled(w, rows, (proa_dtype)x->dtype, value);
+    proa_tensor *filled = proa__wire_filled_like(w, rows, (proa_dtype)x->dtype, value);
     if (!filled) return proa_error();
     PROA_TRY(proa_wire_op(w, "scatter"));
     PROA_TRY(proa_wire_put_input(w, "X", x));

@@ -2,6 +2,8 @@
  * May use core, proa/wire.h and public ops. */
 #include "rnn.h"
 
+#include "ops/wire_util.h"
+
 #include <proa/wire.h>
 
 static proa_rnn_mode read_mode(proa_wire_reader *r)
@@ -114,9 +116,24 @@ proa_status rnn_write(const void *args, proa_wire_writer *w)
     return put_attributes(w, &s, a->mode, a->dropout_prob, !a->training);
 }
 
+/* Paddle asks for all gradients: where there is none, zeros of the shape of `like`. */
+static proa_tensor *or_zeros(proa_wire_writer *w, proa_tensor *grad, proa_tensor *like)
+{
+    return grad && !proa__absent(grad) ? grad : proa__wire_filled_like(w, like, (proa_dtype)like->dtype, 0);
+}
+
 proa_status rnn_grad_write(const void *args, proa_wire_writer *w)
 {
     const proa_rnn_grad_args *a = args;
+    proa_tensor *d_out = or_zeros(w, a->d_out, a->out);
+    proa_tensors d_state = {0, proa_scope_alloc((size_t)a->pre_state.count * sizeof(proa_tensor *))};
+    if (!d_out || !d_state.at) return proa_error();
+    for (; d_state.count < a->pre_state.count; d_state.count++) {
+        proa_tensor *given = d_state.count < a->d_state.count ? a->d_state.at[d_state.count] : NULL;
+        proa_tensor *d = or_zeros(w, given, a->pre_state.at[d_state.count]);
+        if (!d) return proa_error();
+        d_state.at[d_state.count] = d;
+    }
     rnn_sizes s =
         rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec);
     s.input = a->weight_list.at[0]->shape[1];
@@ -125,8 +142,8 @@ proa_status rnn_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Out", a->out));
     PROA_TRY(proa_wire_put_input(w, "Reserve", a->reserve));
     if (!proa__absent(a->dropout_state)) PROA_TRY(proa_wire_put_input(w, "DropoutState", a->dropout_state));
-    if (!proa__absent(a->d_out)) PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
-    PROA_TRY(put_list(w, "State@GRAD", a->d_state, false));
+    PROA_TRY(proa_wire_put_input(w, "Out@GRAD", d_out));
+    PROA_TRY(put_list(w, "State@GRAD", d_state, false));
     PROA_TRY(proa_wire_put_output(w, "Input@GRAD", a->d_input));
     PROA_TRY(put_list(w, "PreState@GRAD", a->d_pre_state, true));
     PROA_TRY(put_list(w, "WeightList@GRAD", a->d_weight_list, true));
