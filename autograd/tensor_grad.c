@@ -286,9 +286,10 @@ proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors g
     for (int64_t i = 0; i < inputs.count; i++) {
         proa_tensor *g = status == PROA_OK ? target_result(&targets[i], i, opts.allow_unused) : NULL;
         if (!g) status = proa_error();
-        /* what no scope of this thread holds goes to the caller's; the rest lives there or further out */
+        /* it goes to the caller's scope, unless it lives further out; the seed of an output that is an input,
+         * too, lies in this one */
         bool homeless = g && g != proa_none && g->scope_slot == 0;
-        if (homeless && proa__scope_push(proa_retain(g))) proa_return(g);
+        if (!homeless || proa__scope_push(proa_retain(g))) proa_return(g);
         result.at[i] = g;
         proa_release(targets[i].grad);
         proa__node_release(targets[i].node);

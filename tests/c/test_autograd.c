@@ -180,6 +180,20 @@ START_TEST(grad_returns_and_adds_to_no_leaf)
 }
 END_TEST
 
+/* The gradient is the seed itself, which the call made; it outlives the call. */
+START_TEST(grad_of_an_output_by_itself)
+{
+    proa_tensor *x = leaf(VECTOR(1, 2)), *y = proa_multiply(x, x);
+    proa_tensors g = proa_grad(PROA_LIST(y), PROA_LIST(y, y), no_grads, (proa_grad_opts){0});
+    ck_assert_int_eq(g.count, 2);
+    proa_tensor *others[] = {proa_exp(x), proa_exp(x)}; /* would take its memory */
+    CHECK(g.at[0], 1, 1);
+    CHECK(g.at[1], 1, 1);
+    ck_assert_ptr_nonnull(others[1]);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(gradients_have_gradients)
 {
     proa_tensor *x = leaf(VECTOR(1, 2));
@@ -592,8 +606,9 @@ END_TEST
 
 SUITE("autograd", adds_up_over_uses_and_calls, takes_several_outputs_and_gradients, fits_broadcast_gradients,
       graphs_are_freed_or_retained, history_is_needed, stop_gradient_and_no_grad,
-      grad_returns_and_adds_to_no_leaf, gradients_have_gradients, backward_of_a_gradient_reaches_leaves,
-      hooks_change_what_flows, hooks_may_remove_themselves, retained_gradients, custom_functions,
-      recompute_equals_plain, saved_tensors_are_checked, in_place_moves_on, in_place_on_what_was_saved,
-      in_place_through_a_transposed_view, in_place_through_a_slice, stale_views_are_refused,
-      leaves_own_no_graph, long_chains_need_no_stack, gradcheck_passes_and_fails)
+      grad_returns_and_adds_to_no_leaf, grad_of_an_output_by_itself, gradients_have_gradients,
+      backward_of_a_gradient_reaches_leaves, hooks_change_what_flows, hooks_may_remove_themselves,
+      retained_gradients, custom_functions, recompute_equals_plain, saved_tensors_are_checked,
+      in_place_moves_on, in_place_on_what_was_saved, in_place_through_a_transposed_view,
+      in_place_through_a_slice, stale_views_are_refused, leaves_own_no_graph, long_chains_need_no_stack,
+      gradcheck_passes_and_fails)
