@@ -87,6 +87,17 @@ void proa_program_free(proa_program *p)
     proa__free(p);
 }
 
+/* Offsets of sequences may lie in a block that is gone. */
+static void forget_lost_lod(proa_program *p)
+{
+    for (int32_t k = 0; k < p->n_blocks; k++)
+        for (int32_t i = 0; i < p->blocks[k]->n_vars; i++)
+            for (int level = 0; p->blocks[k]->vars[i]->lod && level < PROA__LOD_MAX; level++) {
+                proa_var **of = &p->blocks[k]->vars[i]->lod[level];
+                if (*of && !proa__map_find(&p->known, *of)) *of = NULL;
+            }
+}
+
 void proa__program_drop_blocks(proa_program *p, int32_t from)
 {
     while (p->n_blocks > from) {
@@ -94,6 +105,7 @@ void proa__program_drop_blocks(proa_program *p, int32_t from)
         for (int32_t i = 0; i < b->n_vars; i++) proa__map_drop(&p->known, b->vars[i]);
         block_free(b);
     }
+    forget_lost_lod(p);
 }
 
 /* ---- variables ------------------------------------------------------------------------- */
@@ -308,12 +320,7 @@ proa_status proa__program_reindex(proa_program *p)
             if (v->value) PROA_TRY(proa__map_put(&p->concrete, v->value, v));
         }
     }
-    for (int32_t k = 0; k < p->n_blocks; k++)
-        for (int32_t i = 0; i < p->blocks[k]->n_vars; i++)
-            for (int level = 0; p->blocks[k]->vars[i]->lod && level < PROA__LOD_MAX; level++) {
-                proa_var **of = &p->blocks[k]->vars[i]->lod[level];
-                if (*of && !proa__map_find(&p->known, *of)) *of = NULL;
-            }
+    forget_lost_lod(p);
     return PROA_OK;
 }
 
@@ -358,15 +365,26 @@ proa_status proa__block_append(proa_block *b, const proa_op *op, const void *arg
     return status;
 }
 
-/* may_be_stale: an input is fed before anything was changed. */
-static proa_status set_list(proa_block *b, const char *what, bool may_be_stale, proa_var *const *vars,
-                            int32_t n, proa_var ***list, int32_t *count)
+/* Inputs may be stale, since they are fed before anything was changed, but none may be fed twice. */
+static proa_status set_list(proa_block *b, bool input, proa_var *const *vars, int32_t n, proa_var ***list,
+                            int32_t *count)
 {
     PROA_TRY(proa_error());
+    const char *what = input ? "input" : "output";
     for (int32_t i = 0; i < n; i++) {
         if (!vars[i] || proa__map_find(&b->program->known, vars[i]) != vars[i])
             return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: %s %d is no variable of it", what, i);
-        if (vars[i]->stale && !may_be_stale)
+        if (vars[i]->block != b->index && !(vars[i]->persistable && !input))
+            return proa_fail(
+                PROA_ERR_INVALID_ARGUMENT,
+                "program: %s %d (%s) lies in block %d, a branch's or a loop's body; expected one of "
+                "block %d",
+                what, i, vars[i]->name, vars[i]->block, b->index);
+        for (int32_t k = 0; input && k < i; k++)
+            if (vars[k] == vars[i])
+                return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program: inputs %d and %d are both %s", k, i,
+                                 vars[i]->name);
+        if (vars[i]->stale && !input)
             return proa_fail(PROA_ERR_BAD_STATE,
                              "program: %s %d (%s) shares memory with a tensor that was changed in place",
                              what, i, vars[i]->name);
@@ -383,7 +401,7 @@ static proa_status set_list(proa_block *b, const char *what, bool may_be_stale, 
 
 proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t n)
 {
-    PROA_TRY(set_list(b, "input", true, vars, n, &b->inputs, &b->n_inputs));
+    PROA_TRY(set_list(b, true, vars, n, &b->inputs, &b->n_inputs));
     for (int32_t i = 0; i < b->n_vars; i++) b->vars[i]->is_input = false;
     for (int32_t i = 0; i < n; i++) vars[i]->is_input = true;
     return PROA_OK;
@@ -391,7 +409,7 @@ proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t
 
 proa_status proa__block_set_outputs(proa_block *b, proa_var *const *vars, int32_t n)
 {
-    return set_list(b, "output", false, vars, n, &b->outputs, &b->n_outputs);
+    return set_list(b, false, vars, n, &b->outputs, &b->n_outputs);
 }
 
 int64_t proa_program_input_count(const proa_program *p) { return p ? proa__root(p)->n_inputs : 0; }

@@ -158,6 +158,8 @@ static proa_status note_output(proa_tensor **slot, const proa_field *f, int64_t 
     /* not made any more (dropout's mask in a clone for testing): whoever reads it fails in value_of */
     if (proa__slot_empty(t)) return PROA_OK;
     PROA_TRY(proa__map_put(&r->values, old, t));
+    if (old->is_input)
+        return PROA_OK; /* it stays as what is fed; what an op makes of it is another variable */
     proa_var *fresh = t->flags & PROA_T_SYMBOLIC ? t->var : NULL;
     if (!fresh || fresh->persistable || fresh->is_input || proa__map_find(&r->renamed, fresh)) return PROA_OK;
     if (fresh->index >= o->block->n_vars || o->block->vars[fresh->index] != fresh) return PROA_OK;

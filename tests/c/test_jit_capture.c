@@ -151,6 +151,63 @@ START_TEST(a_new_program_does_not_know_old_handles)
 }
 END_TEST
 
+static proa_tensors leaks_a_branch(proa_tensors in, void *context)
+{
+    (void)in;
+    leaked = proa_keep(proa_relu(context));
+    return one(leaked);
+}
+
+static proa_tensors plain_branch(proa_tensors in, void *context)
+{
+    (void)in;
+    return one(proa_relu(context));
+}
+
+static proa_tensors branches(proa_tensors in, void *context)
+{
+    (void)context;
+    proa_tensor *yes = proa_less_than(proa_sum(in.at[0]), proa_full(PROA_SCALAR_SHAPE, 1));
+    return proa_cond(yes, leaks_a_branch, plain_branch, in.at[0]);
+}
+
+START_TEST(ends_are_variables_of_the_root_block)
+{
+    proa_input_spec spec = {.name = "x", .shape = PROA_SHAPE(2)};
+    proa_program *p = proa_capture(branches, &spec, 1, NULL);
+    ck_assert_ptr_nonnull(p);
+    ck_assert_int_eq(proa_program_set_outputs(p, PROA_LIST(leaked)), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    ck_assert_int_eq(proa_program_set_inputs(p, PROA_LIST(leaked)), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    proa_tensor *x = proa_program_find(p, "x");
+    ck_assert_int_eq(proa_program_set_inputs(p, PROA_LIST(x, x)), PROA_ERR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(proa_error_message(), "both x"));
+    proa_clear_error();
+    proa_program_free(p);
+    proa_release(leaked);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
+/* What an op makes may be fed as well: a transform keeps both. */
+START_TEST(a_fed_result_survives_transforms)
+{
+    proa_input_spec spec = {.name = "x", .shape = PROA_SHAPE(2)};
+    proa_program *p = proa_program_new();
+    proa_program_open(p);
+    proa_tensor *x = proa_program_data(p, &spec), *h = proa_relu(x), *y = proa_add(h, h);
+    proa_program_open(NULL);
+    ck_assert_int_eq(proa_program_set_inputs(p, PROA_LIST(x, h)), PROA_OK);
+    ck_assert_int_eq(proa_program_set_outputs(p, PROA_LIST(y)), PROA_OK);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(proa_program_recast(p, false), PROA_OK);
+    ck_assert_int_eq(proa_program_input_count(p), 2);
+    ck_assert_int_eq(p->blocks[0]->n_ops, 2);
+    proa_program_free(p);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(freeing_an_open_program_closes_it)
 {
     proa_input_spec spec = {.name = "x", .shape = PROA_SHAPE(2)};
@@ -290,4 +347,5 @@ END_TEST
 SUITE("jit_capture", records_ops_and_persistables, prints_one_line_an_op, reading_symbolic_data_is_an_error,
       variables_stay_in_their_program, a_new_program_does_not_know_old_handles,
       freeing_an_open_program_closes_it, in_place_makes_a_new_version, in_place_through_views_is_refused,
-      persistables_keep_one_name, checks_are_those_of_the_run_door, survives_failing_allocations)
+      persistables_keep_one_name, checks_are_those_of_the_run_door, ends_are_variables_of_the_root_block,
+      a_fed_result_survives_transforms, survives_failing_allocations)
