@@ -382,18 +382,60 @@ template <class T> CUDA_FN void cuda_store(char *p, proa_dtype d, T x)
     else cuda_store_other<T>(p, d, x);
 }
 
-/* CUDA_SWITCH_FLOAT(dtype, T, body): body with T the type that floating kernels compute in: float, or
- * double. */
-#define CUDA_SWITCH_WIDE(d, T, ...) \
-    do {                            \
-        if ((d) == PROA_F64) {      \
-            typedef double T;       \
-            __VA_ARGS__             \
-        } else {                    \
-            typedef float T;        \
-            __VA_ARGS__             \
-        }                           \
-    } while (0)
+/* Element i of numbers of an integer dtype: labels, indices. */
+CUDA_FN int64_t cuda_index(const char *p, proa_dtype d, int64_t i)
+{
+    if (d == PROA_I64) return ((const int64_t *)(const void *)p)[i];
+    if (d == PROA_I32) return ((const int32_t *)(const void *)p)[i];
+    return cuda_load_other<int64_t>(p + i * (d == PROA_I16 ? 2 : 1), d);
+}
+
+/* CUDA_SWITCH_FLOAT(dtype, X, A, body): body with X the C type of a floating dtype and A the one that kernels
+ * compute in for it, float or double. */
+#define CUDA_SWITCH_FLOAT(d, X, A, ...) \
+    switch (d) {                        \
+    case PROA_F16: {                    \
+        typedef cuda_f16 X;             \
+        typedef float A;                \
+        __VA_ARGS__                     \
+    } break;                            \
+    case PROA_BF16: {                   \
+        typedef cuda_bf16 X;            \
+        typedef float A;                \
+        __VA_ARGS__                     \
+    } break;                            \
+    case PROA_F32: {                    \
+        typedef float X;                \
+        typedef float A;                \
+        __VA_ARGS__                     \
+    } break;                            \
+    default: {                          \
+        typedef double X;               \
+        typedef double A;               \
+        __VA_ARGS__                     \
+    } break;                            \
+    }
+
+/* V elements at p, which is aligned to them, as A; and back. One access to memory. */
+template <class X, int V> struct alignas(sizeof(X) * V) cuda_pack {
+    X at[V];
+};
+template <int V, class A, class X> CUDA_FN void cuda_take(const X *p, A *to)
+{
+    cuda_pack<X, V> in = *(const cuda_pack<X, V> *)(const void *)p;
+    for (int k = 0; k < V; k++) to[k] = cuda_cast<A>(in.at[k]);
+}
+template <int V, class A, class X> CUDA_FN void cuda_put(X *p, const A *from)
+{
+    cuda_pack<X, V> out;
+    for (int k = 0; k < V; k++) out.at[k] = cuda_cast<X>(from[k]);
+    *(cuda_pack<X, V> *)(void *)p = out;
+}
+/* How many elements of X a thread takes at once from a row of n, where all rows begin aligned to them. */
+template <class X> static inline bool cuda_packs(int64_t n, const void *a, const void *b, const void *d)
+{
+    return n % (int64_t)(16 / sizeof(X)) == 0 && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)d) % 16 == 0;
+}
 
 #include "devices/cuda/block.h"
 
