@@ -139,7 +139,7 @@ __global__ void layer_grad_kernel(norm_shape n, const X *x, const X *d, norm_par
     double sum_g[K] = {0}, sum_gx[K] = {0};
     int64_t size = n.length, slice = blockIdx.x, slices = gridDim.x;
     for (int64_t row = n.rows * slice / slices; row < n.rows * (slice + 1) / slices; row++) {
-        A mean = of.mean[row], r = of.scale(row), normal[K], g[K], gw = 0, gx = 0;
+        A mean = of.mean[row], r = of.scale(row), normal[K] = {}, g[K] = {}, gw = 0, gx = 0;
         for (int k = 0; k < K; k++) {
             int64_t j = threadIdx.x + (int64_t)k * CUDA_BLOCK;
             if (j >= size) break;

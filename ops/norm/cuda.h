@@ -122,7 +122,7 @@ CUDA_FN double norm_walk_sum(const norm_channels &s, double v)
 {
     return s.last ? norm_column_sum(v) : cuda_block_reduce<cuda_sum>(v);
 }
-static inline int64_t norm_items(const norm_channels &s, const norm_slices &p)
+CUDA_BOTH int64_t norm_items(const norm_channels &s, const norm_slices &p)
 {
     return (s.last ? (s.channels + NORM_COLUMNS - 1) / NORM_COLUMNS : s.channels) * p.count;
 }

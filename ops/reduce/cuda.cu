@@ -1,56 +1,8 @@
-/* Reductions over any axes: a block an output where there are many terms, a thread an output where there
- * are few. Floating sums run in double, integer ones in int64, in an order that depends on the shape
- * alone. */
-#include "devices/cuda/kernel.h"
-
-/* Outputs by kept dims, terms by reduced ones; strides in bytes. */
-struct reduce_plan {
-    int kept, reduced;
-    int64_t outputs, terms, kept_shape[PROA_MAX_DIMS], kept_stride[PROA_MAX_DIMS], shape[PROA_MAX_DIMS],
-        stride[PROA_MAX_DIMS];
-    const char *x;
-    char *out;
-    proa_dtype in, to;
-};
-
-CUDA_FN int64_t reduce_offset(int n, const int64_t *shape, const int64_t *stride, int64_t at)
-{
-    int64_t offset = 0;
-    for (int i = n - 1; i >= 0; i--) {
-        offset += at % shape[i] * stride[i];
-        at /= shape[i];
-    }
-    return offset;
-}
-
-/* F: A, what it folds in; start(); term(x); Op::join; end(sum, terms). */
-template <class F, class Op> __global__ void reduce_blocks_kernel(reduce_plan p, F f)
-{
-    typedef typename F::A A;
-    for (int64_t o = blockIdx.x; o < p.outputs; o += gridDim.x) {
-        const char *x = p.x + reduce_offset(p.kept, p.kept_shape, p.kept_stride, o);
-        A v = f.start();
-        for (int64_t i = threadIdx.x; i < p.terms; i += CUDA_BLOCK)
-            v = Op::join(v, f.term(cuda_load<A>(x + reduce_offset(p.reduced, p.shape, p.stride, i), p.in)));
-        v = cuda_block_reduce<Op>(v);
-        if (threadIdx.x == 0) cuda_store<A>(p.out + o * f.item, p.to, f.end(v, p.terms));
-    }
-}
-
-template <class F, class Op> __global__ void reduce_threads_kernel(reduce_plan p, F f)
-{
-    typedef typename F::A A;
-    for (CUDA_EACH(o, p.outputs)) {
-        const char *x = p.x + reduce_offset(p.kept, p.kept_shape, p.kept_stride, o);
-        A v = f.start();
-        for (int64_t i = 0; i < p.terms; i++)
-            v = Op::join(v, f.term(cuda_load<A>(x + reduce_offset(p.reduced, p.shape, p.stride, i), p.in)));
-        cuda_store<A>(p.out + o * f.item, p.to, f.end(v, p.terms));
-    }
-}
+/* Sums, products, extremes and their like. Floating sums run in double, integer ones in int64. */
+#include "ops/reduce/cuda.h"
 
 template <class T> struct reduce_plain {
-    typedef T A;
+    typedef T A, L;
     int64_t item;
     T first;
     CUDA_BOTH_MEMBER T start() const { return first; }
@@ -58,7 +10,7 @@ template <class T> struct reduce_plain {
     CUDA_BOTH_MEMBER T end(T v, int64_t) const { return v; }
 };
 struct reduce_mean {
-    typedef double A;
+    typedef double A, L;
     int64_t item;
     CUDA_BOTH_MEMBER double start() const { return 0; }
     CUDA_BOTH_MEMBER double term(double x) const { return x; }
@@ -66,7 +18,7 @@ struct reduce_mean {
 };
 /* any and all, as largest and smallest of 0 and 1. */
 template <class T> struct reduce_truth {
-    typedef T A;
+    typedef T A, L;
     int64_t item;
     T first;
     CUDA_BOTH_MEMBER T start() const { return first; }
@@ -76,38 +28,12 @@ template <class T> struct reduce_truth {
 
 static reduce_plan make_plan(const proa_tensor *out, const proa_tensor *x, const proa_ints *axis)
 {
-    cuda_tensor t = cuda_look(x), to = cuda_look(out);
+    cuda_tensor t = cuda_look(x);
     int64_t axes[PROA_MAX_DIMS];
     int n = cuda_ints(axis, PROA_MAX_DIMS, axes);
     unsigned mask = n ? 0 : ~0u;
     for (int i = 0; i < n; i++) mask |= 1u << (axes[i] < 0 ? axes[i] + (t.ndim ? t.ndim : 1) : axes[i]);
-    reduce_plan p = {};
-    p.outputs = p.terms = 1;
-    for (int d = 0; d < t.ndim; d++) {
-        if (mask >> d & 1) {
-            p.shape[p.reduced] = t.shape[d];
-            p.stride[p.reduced++] = t.strides[d];
-            p.terms *= t.shape[d];
-        } else {
-            p.kept_shape[p.kept] = t.shape[d];
-            p.kept_stride[p.kept++] = t.strides[d];
-            p.outputs *= t.shape[d];
-        }
-    }
-    p.x = t.data;
-    p.out = to.data;
-    p.in = t.dtype;
-    p.to = to.dtype;
-    return p;
-}
-
-template <class Op, class F> static proa_status reduce(cuda_context *c, const reduce_plan &p, F f)
-{
-    f.item = cuda_item(p.to);
-    if (p.outputs == 0) return PROA_OK;
-    if (p.terms < 64)
-        return cuda_launch(c, cuda_blocks(p.outputs), CUDA_BLOCK, (reduce_threads_kernel<F, Op>), p, f);
-    return cuda_launch(c, cuda_blocks(p.outputs, 1), CUDA_BLOCK, (reduce_blocks_kernel<F, Op>), p, f);
+    return reduce_plan_of(out, x, mask);
 }
 
 template <class Op> static proa_status add_up(cuda_context *c, const reduce_plan &p, int first)
@@ -142,3 +68,81 @@ template <class Op> static proa_status truth(cuda_context *c, const reduce_plan 
 }
 CUDA_KERNEL(any, CAN_REDUCE) { return truth<cuda_max>(c, make_plan(a->out, a->x, &a->axis), 0); }
 CUDA_KERNEL(all, CAN_REDUCE) { return truth<cuda_min>(c, make_plan(a->out, a->x, &a->axis), 1); }
+
+/* ---- norms and log Σ e^x ----------------------------------------------------------------- */
+
+/* Σ |x|^p, and its root. */
+struct reduce_power {
+    typedef double A, L;
+    int64_t item;
+    double p;
+    CUDA_BOTH_MEMBER double start() const { return 0; }
+    CUDA_BOTH_MEMBER double term(double x) const
+    {
+        return p == 2 ? x * x : p == 1 ? fabs(x) : p == 0 ? (double)(x != 0) : pow(fabs(x), p);
+    }
+    CUDA_BOTH_MEMBER double end(double v, int64_t) const
+    {
+        return p == 2 ? sqrt(v) : p == 1 || p == 0 ? v : pow(v, 1 / p);
+    }
+};
+template <class T> struct reduce_size {
+    typedef T A, L;
+    int64_t item;
+    T first;
+    CUDA_BOTH_MEMBER T start() const { return first; }
+    CUDA_BOTH_MEMBER T term(T x) const { return x < 0 ? -x : x; }
+    CUDA_BOTH_MEMBER T end(T v, int64_t) const { return v; }
+};
+
+template <class T> static proa_status extreme_size(cuda_context *c, const reduce_plan &p, bool largest)
+{
+    if (largest) return reduce<cuda_max>(c, p, reduce_size<T>{0, (T)-INFINITY});
+    return reduce<cuda_min>(c, p, reduce_size<T>{0, (T)INFINITY});
+}
+
+CUDA_KERNEL(p_norm, CUDA_IS(a->x, CUDA_FLOATS))
+{
+    cuda_tensor x = cuda_look(a->x);
+    unsigned all = (1u << x.ndim) - 1, one = x.ndim ? 1u << (a->axis < 0 ? a->axis + x.ndim : a->axis) : 0;
+    reduce_plan p = reduce_plan_of(a->out, a->x, a->asvector ? all : one);
+    if (!isinf(a->porder)) return reduce<cuda_sum>(c, p, reduce_power{0, a->porder});
+    if (x.dtype == PROA_F64) return extreme_size<double>(c, p, a->porder > 0);
+    return extreme_size<float>(c, p, a->porder > 0);
+}
+
+/* The largest so far, and Σ e^(x − it) as far as it is finite. */
+template <class T> struct reduce_peak {
+    T top, sum;
+};
+template <class T> CUDA_FN reduce_peak<T> cuda_shuffle_xor(reduce_peak<T> v, int by)
+{
+    return {__shfl_xor_sync(~0u, v.top, by), __shfl_xor_sync(~0u, v.sum, by)};
+}
+struct reduce_join_peaks {
+    template <class T> static __device__ __forceinline__ T shift(T top) { return isinf(top) ? (T)0 : top; }
+    template <class T> static __device__ __forceinline__ T at(reduce_peak<T> v, T to)
+    {
+        return v.top == (T)-INFINITY ? (T)0 : v.sum * exp(shift(v.top) - to);
+    }
+    template <class T> static __device__ __forceinline__ reduce_peak<T> join(reduce_peak<T> a, reduce_peak<T> b)
+    {
+        T top = cuda_max::join(a.top, b.top), to = shift(top);
+        return {top, at(a, to) + at(b, to)};
+    }
+};
+template <class T> struct reduce_log_sum_exp {
+    typedef reduce_peak<T> A;
+    typedef T L;
+    int64_t item;
+    __device__ __forceinline__ A start() const { return {(T)-INFINITY, 0}; }
+    __device__ __forceinline__ A term(T x) const { return {x, exp(x - reduce_join_peaks::shift(x))}; }
+    __device__ __forceinline__ T end(A v, int64_t) const { return log(v.sum) + reduce_join_peaks::shift(v.top); }
+};
+
+CUDA_KERNEL(logsumexp, CUDA_IS(a->x, CUDA_FLOATS))
+{
+    reduce_plan p = make_plan(a->out, a->x, &a->axis);
+    if (p.in == PROA_F64) return reduce<reduce_join_peaks>(c, p, reduce_log_sum_exp<double>{0});
+    return reduce<reduce_join_peaks>(c, p, reduce_log_sum_exp<float>{0});
+}

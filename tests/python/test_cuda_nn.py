@@ -1,0 +1,210 @@
+"""CUDA kernels of networks where the op table's samples are too small: rows longer than a warp takes, several slices of
+a channel, every tile size of attention; labels that are no class; a transformer that trains on the device alone.
+
+On gpu:0, emulated unless PROA_GPU says that there is one (test_devices.py).
+"""
+import numpy as np
+import proa as paddle
+import pytest
+from proa import _core
+from test_devices import on, plugin_of
+
+PLUGIN = plugin_of("gpu:0")
+pytestmark = pytest.mark.skipif(PLUGIN is None, reason="gpu:0: its plug-in is not built here")
+RNG = np.random.RandomState(5)
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    _core.load_devices(str(PLUGIN))
+    yield
+    paddle.set_device("cpu")
+
+
+def normal(*shape, dtype=np.float32):
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def flat(result):
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def both(op, arrays, dtype=None, **attrs):
+    """The outputs of an op on the GPU and on the CPU; arrays by name, floating ones as dtype."""
+    def outputs(name):
+        given = {}
+        for key, a in arrays.items():
+            t = _core.from_numpy(a)
+            given[key] = _core.to_device(_core.cast(t, dtype) if dtype and a.dtype.kind == "f" else t, name)
+        with on(name):
+            _core.seed(11)
+            result = flat(getattr(_core, op)(**given, **attrs))
+        return [None if t is None else (_core.cast(t, "float64") if dtype else t).numpy() for t in result]
+    return outputs("gpu:0"), outputs("cpu")
+
+
+def same(op, arrays, rtol=2e-5, dtype=None, **attrs):
+    got, want = both(op, arrays, dtype, **attrs)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        if w is not None:
+            np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol)
+    return got
+
+
+@pytest.mark.parametrize("n", [128, 1500, 2048])
+def test_softmax_of_long_rows(n):
+    x, d = normal(3, n) * 5, normal(3, n)
+    for op in "softmax", "log_softmax":
+        out, = same(op, {"x": x})
+        same(op + "_grad", {"out": out, "d_out": d})
+    same("softmax", {"x": x}, dtype="bfloat16", rtol=1e-2)
+
+
+@pytest.mark.parametrize("n", [128, 1500, 2048])
+def test_cross_entropy_of_long_rows(n):
+    logits, label = normal(4, n) * 3, np.array([[0], [n - 1], [-100], [7]], np.int64)
+    softmax, loss = same("softmax_with_cross_entropy", {"logits": logits, "label": label})
+    assert loss[2, 0] == 0
+    same("softmax_with_cross_entropy_grad", {"label": label, "softmax": softmax, "d_loss": normal(4, 1)})
+    soft = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    same("softmax_with_cross_entropy", {"logits": logits, "label": soft}, soft_label=True)
+
+
+@pytest.mark.parametrize("n", [130, 700, 3000, 5000])
+def test_layer_norm_of_long_rows(n):
+    x, w = normal(5, n), normal(n)
+    out, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)})
+    same("layer_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(5, n)}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape,data_format", [((6, 3, 40, 41), "NCHW"), ((6, 40, 41, 36), "NHWC"), ((3000, 40), "NCHW"),
+                                               ((2, 8, 32, 32), "NCHW")])
+def test_batch_norm_in_slices(shape, data_format):
+    x, c = normal(*shape) + 3, shape[-1] if data_format == "NHWC" else shape[1]
+    given = {"x": x, "running_mean": normal(c), "running_var": np.ones(c, np.float32), "weight": normal(c), "bias": normal(c)}
+    out, _, _, mean, inverse = same("batch_norm", given, data_format=data_format)
+    same("batch_norm_grad", {"x": x, "weight": given["weight"], "saved_mean": mean, "saved_variance": inverse,
+                             "d_out": normal(*shape)}, data_format=data_format, rtol=2e-4)
+
+
+def test_group_norm_of_long_rows():
+    x, w, b = normal(2, 8, 16, 20), normal(8), normal(8)
+    out, mean, variance = same("group_norm", {"x": x, "weight": w, "bias": b}, num_groups=2)
+    same("group_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(*x.shape)},
+         num_groups=2, rtol=1e-4)
+
+
+# Every tile: by size of head, and float64, whose tiles are smaller.
+@pytest.mark.parametrize("size,value_size", [(16, 64), (96, 128), (200, 256)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_attention_of_every_tile(size, value_size, dtype):
+    q, k, v = normal(1, 70, 2, size), normal(1, 75, 1, size), normal(1, 75, 1, value_size)
+    given, causal = {"query": q, "key": k, "value": v}, {"is_causal": True}
+    out, lse, _ = same("scaled_dot_product_attention", given, dtype=dtype, **causal)
+    lse = lse.astype(dtype)
+    same("scaled_dot_product_attention_grad",
+         {**given, "out": out.astype(np.float32), "softmax_lse": lse, "d_out": normal(*out.shape)}, dtype=dtype,
+         rtol=1e-4, **causal)
+
+
+def test_attention_drops_what_the_cpu_drops():
+    q, k, v = normal(1, 40, 2, 8), normal(1, 50, 2, 8), normal(1, 50, 2, 8)
+    given = {"query": q, "key": k, "value": v}
+    out, lse, seed = same("scaled_dot_product_attention", given, dropout_p=0.4)
+    same("scaled_dot_product_attention_grad",
+         {**given, "out": out, "softmax_lse": lse, "seed_offset": seed, "d_out": normal(*out.shape)}, dropout_p=0.4, rtol=1e-4)
+
+
+def test_attention_that_sees_nothing():
+    q, k = normal(1, 9, 1, 4), normal(1, 5, 1, 4)  # the first four queries come before every key
+    out, _, _ = same("scaled_dot_product_attention", {"query": q, "key": k, "value": k}, is_causal=True)
+    assert not out[0, :4].any()
+
+
+def test_norms_of_many_elements():
+    x = normal(70, 900)
+    same("squared_l2_norm", {"x": x})
+    same("clip_by_norm", {"x": x}, max_norm=3.0)
+    for p in 1.0, 2.0, 2.5, float("inf"):
+        same("p_norm", {"x": x}, porder=p, axis=1)
+    same("logsumexp", {"x": x * 300}, axis=[1])
+    same("logsumexp", {"x": np.full((2, 80), -np.inf, np.float32)}, axis=[1])
+
+
+def test_bias_along_with_products_of_batches():
+    x, w, b = normal(3, 5, 8), normal(8, 6), normal(6)
+    same("linear", {"x": x, "weight": w, "bias": b})
+    for activation in "relu", "gelu_tanh", "silu":
+        same("linear_fused", {"x": x, "weight": w, "bias": b}, activation=activation)
+        same("linear_fused", {"x": x, "weight": w, "residual": normal(3, 5, 6)}, activation=activation, dtype="float64")
+
+
+def test_labels_that_are_no_class():
+    x = _core.to_device(_core.from_numpy(normal(3, 5)), "gpu:0")
+    label = _core.to_device(_core.from_numpy(np.array([[1], [5], [2]])), "gpu:0")
+    with on("gpu:0"):
+        _, loss = _core.softmax_with_cross_entropy(x, label)
+        with pytest.raises(IndexError, match="label: entry 1 is 5; expected 0 to 4"):
+            loss.numpy()
+        assert loss.numpy().shape == (3, 1)  # it is said once
+
+
+class Block(paddle.nn.Layer):
+    def __init__(self, size, heads):
+        super().__init__()
+        self.first, self.second = paddle.nn.LayerNorm(size), paddle.nn.LayerNorm(size)
+        self.inside, self.outside = paddle.nn.Linear(size, 3 * size), paddle.nn.Linear(size, size)
+        self.wide, self.narrow = paddle.nn.Linear(size, 4 * size), paddle.nn.Linear(4 * size, size)
+        self.heads = heads
+
+    def forward(self, x):
+        batch, length, size = x.shape
+        qkv = self.inside(self.first(x)).reshape([batch, length, 3, self.heads, size // self.heads])
+        q, k, v = (part.squeeze(2) for part in qkv.split(3, axis=2))
+        seen = paddle.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.outside(seen.reshape([batch, length, size]))
+        return x + self.narrow(paddle.nn.functional.gelu(self.wide(self.second(x))))
+
+
+class Decoder(paddle.nn.Layer):
+    def __init__(self, vocabulary=11, size=16, heads=2, length=12):
+        super().__init__()
+        self.characters, self.places = paddle.nn.Embedding(vocabulary, size), self.create_parameter([length, size])
+        self.blocks = paddle.nn.Sequential(Block(size, heads), Block(size, heads), paddle.nn.LayerNorm(size))
+        self.scores = paddle.nn.Linear(size, vocabulary)
+
+    def forward(self, ids):
+        return self.scores(self.blocks(self.characters(ids) + self.places))
+
+
+def losses(device, start, steps=6):
+    """Of a char_transformer that learns to go on counting; `start`: where its parameters begin."""
+    paddle.set_device(device)
+    net, rng = Decoder(), np.random.RandomState(2)
+    net.set_state_dict({key: paddle.to_tensor(value) for key, value in start.items()})
+    rate = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.CosineAnnealingDecay(1e-2, steps), 2, 1e-3, 1e-2)
+    opt = paddle.optimizer.AdamW(rate, beta2=0.99, parameters=net.parameters(), weight_decay=0.01,
+                                 grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0))
+    found = []
+    for _ in range(steps):
+        ids = (rng.randint(0, 11, (4, 1)) + np.arange(13)) % 11
+        x, y = paddle.to_tensor(ids[:, :-1]), paddle.to_tensor(ids[:, 1:])
+        loss = paddle.nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        rate.step()
+        found.append(float(loss))
+    return found
+
+
+def test_char_transformer_follows_the_cpu():
+    """No op falls back to the CPU (FLAGS_device_fallback is off), and the losses are the CPU's."""
+    paddle.set_device("cpu")
+    paddle.seed(3)
+    start = {key: value.numpy() for key, value in Decoder().state_dict().items()}
+    want = losses("cpu", start)
+    got = losses("gpu:0", start)
+    assert want[-1] < 0.8 * want[0]
+    np.testing.assert_allclose(got, want, rtol=1e-3)
