@@ -87,9 +87,9 @@ template <class Op, class T> static __device__ T cuda_block_reduce(T v)
 /* ---- rows: each is the work of a group of G threads, a warp or (G = CUDA_BLOCK) the whole block -------- */
 
 /* for (CUDA_ROWS(G, row, rows)): the rows of this thread's group; threadIdx.x % G is its place there. */
-#define CUDA_ROWS(G, row, rows)                                              \
-    int64_t row = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) / (G);    \
-    row < (rows);                                                            \
+#define CUDA_ROWS(G, row, rows)                                           \
+    int64_t row = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) / (G); \
+    row < (rows);                                                         \
     row += (int64_t)gridDim.x * (CUDA_BLOCK / (G))
 
 template <int G, class Op, class T> CUDA_FN T cuda_group_reduce(T v)
@@ -99,21 +99,21 @@ template <int G, class Op, class T> CUDA_FN T cuda_group_reduce(T v)
 
 /* CUDA_SWITCH_ROWS(X, n, packs, G, V, body): body with the group for rows of n elements, and with how many of
  * them a thread takes at once: 1, or (packs: cuda_packs says so) 16 bytes. */
-#define CUDA_SWITCH_ROWS(X, n, packs, G, V, ...)               \
-    do {                                                       \
-        if ((n) <= 1024 && !(packs)) {                         \
-            enum { G = 32, V = 1 };                            \
-            __VA_ARGS__                                        \
-        } else if ((n) <= 1024) {                              \
-            enum { G = 32, V = 16 / sizeof(X) };               \
-            __VA_ARGS__                                        \
-        } else if (!(packs)) {                                 \
-            enum { G = CUDA_BLOCK, V = 1 };                    \
-            __VA_ARGS__                                        \
-        } else {                                               \
-            enum { G = CUDA_BLOCK, V = 16 / sizeof(X) };       \
-            __VA_ARGS__                                        \
-        }                                                      \
+#define CUDA_SWITCH_ROWS(X, n, packs, G, V, ...)         \
+    do {                                                 \
+        if ((n) <= 1024 && !(packs)) {                   \
+            enum { G = 32, V = 1 };                      \
+            __VA_ARGS__                                  \
+        } else if ((n) <= 1024) {                        \
+            enum { G = 32, V = 16 / sizeof(X) };         \
+            __VA_ARGS__                                  \
+        } else if (!(packs)) {                           \
+            enum { G = CUDA_BLOCK, V = 1 };              \
+            __VA_ARGS__                                  \
+        } else {                                         \
+            enum { G = CUDA_BLOCK, V = 16 / sizeof(X) }; \
+            __VA_ARGS__                                  \
+        }                                                \
     } while (0)
 #define CUDA_ROW_BLOCKS(G, rows) cuda_blocks((rows), CUDA_BLOCK / (G))
 

@@ -85,6 +85,30 @@ static inline int64_t cuda_item(proa_dtype d)
     return sizes[d];
 }
 
+/* Makes t contiguous: where it is not, a copy in *scratch takes its place, which the caller frees. */
+static inline proa_status cuda_pack_tensor(cuda_context *c, cuda_tensor *t, void **scratch)
+{
+    proa_strided_copy copy = {};
+    int64_t item = cuda_item(t->dtype), step = item;
+    bool plain = true;
+    for (int d = t->ndim - 1; d >= 0; step *= t->shape[d--]) {
+        plain = plain && (t->shape[d] == 1 || t->strides[d] == step);
+        copy.shape[d] = t->shape[d];
+        copy.from[d] = t->strides[d];
+        copy.to[d] = step;
+    }
+    if (plain || t->numel == 0) return PROA_OK;
+    *scratch = cuda_scratch(c, (size_t)(t->numel * item));
+    if (!*scratch) return cuda_host->error();
+    copy.dst = (char *)*scratch;
+    copy.src = t->data;
+    copy.item = (size_t)item;
+    copy.ndim = t->ndim;
+    t->data = copy.dst;
+    for (int d = 0; d < t->ndim; d++) t->strides[d] = copy.to[d];
+    return cuda_copy_strided(c, &copy);
+}
+
 /* Sets of dtypes, for conditions. */
 #define CUDA_BIT(D) (1u << PROA_##D)
 enum {

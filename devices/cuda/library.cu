@@ -70,6 +70,22 @@ cublasStatus_t layout(cublasLtMatrixLayout_t *to, proa_dtype d, int64_t rows, in
     return s;
 }
 
+/* The bias runs along the rows of the column-major result, which are our columns. */
+cublasStatus_t describe_epilogue(problem *p, const cuda_gemm *g)
+{
+    static const cublasLtEpilogue_t plain[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU,
+                                               CUBLASLT_EPILOGUE_GELU};
+    static const cublasLtEpilogue_t biased[] = {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS,
+                                                CUBLASLT_EPILOGUE_GELU_BIAS};
+    if (!g->bias && g->epilogue == CUDA_KEEP) return CUBLAS_STATUS_SUCCESS;
+    cublasLtEpilogue_t e = (g->bias ? biased : plain)[g->epilogue];
+    cublasStatus_t s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
+    if (s == CUBLAS_STATUS_SUCCESS && g->bias)
+        s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g->bias,
+                                           sizeof g->bias);
+    return s;
+}
+
 /* Row-major out = x·y is column-major outᵀ = yᵀ·xᵀ, and row-major memory read column-major is the
  * transpose: so y comes first, as it lies. */
 cublasStatus_t describe(problem *p, const cuda_gemm *g)
@@ -86,6 +102,7 @@ cublasStatus_t describe(problem *p, const cuda_gemm *g)
         s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &op_y, sizeof op_y);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSB, &op_x, sizeof op_x);
+    if (s == CUBLAS_STATUS_SUCCESS) s = describe_epilogue(p, g);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = layout(&p->a, g->dtype, g->transpose_y ? g->k : g->n, g->transpose_y ? g->n : g->k, g->ldy,
                    g->batches, g->y_step);
@@ -111,10 +128,11 @@ proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
     int n = 0;
     PROA_TRY(handles(c, &with));
     PROA_TRY(check(c, describe(&p, g), "description"));
-    PROA_TRY(check(c,
-                   cublasLtMatmulAlgoGetHeuristic(with->blas, p.what, p.a, p.b, p.out, p.out, p.preference, 1,
-                                                  &found, &n),
-                   "choice of an algorithm"));
+    cublasStatus_t chosen = cublasLtMatmulAlgoGetHeuristic(with->blas, p.what, p.a, p.b, p.out, p.out,
+                                                           p.preference, 1, &found, &n);
+    if ((g->bias || g->epilogue != CUDA_KEEP) && (chosen == CUBLAS_STATUS_NOT_SUPPORTED || n == 0))
+        return PROA_DECLINED;
+    PROA_TRY(check(c, chosen, "choice of an algorithm"));
     float alpha = (float)g->alpha, beta = (float)g->beta;
     bool wide = g->dtype == PROA_F64;
     return check(c,

@@ -6,10 +6,14 @@
 
 #include "devices/cuda/kernel.h"
 
-/* out[b] = alpha · x[b] · y[b] + beta · out[b]: x is m × k, y is k × n, out m × n, all of one floating
+/* What a product does to its result before it is stored. */
+enum cuda_epilogue { CUDA_KEEP, CUDA_RELU, CUDA_GELU_TANH };
+
+/* out[b] = epilogue(alpha · x[b] · y[b] + beta · out[b] + bias): x is m × k, y is k × n, out m × n, all of one floating
  * dtype, computed in float32 (float64 for float64). x and y are row-major with leading dimension ldx
  * and ldy, or transposed: then their memory is k × m and n × k. out is row-major with n columns. Batches
- * are `*_step` elements apart; 0 repeats one matrix. */
+ * are `*_step` elements apart; 0 repeats one matrix. bias has n elements; NULL: none. DECLINED where the library
+ * has no such product with that bias or epilogue: then they are the caller's. */
 struct cuda_gemm {
     proa_dtype dtype;
     int64_t m, n, k;
@@ -19,6 +23,8 @@ struct cuda_gemm {
     bool transpose_x, transpose_y;
     int64_t batches, x_step, y_step, out_step;
     double alpha, beta;
+    const void *bias;
+    cuda_epilogue epilogue;
 };
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g);
 

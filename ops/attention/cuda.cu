@@ -11,12 +11,12 @@ template <class Op, int TS, class A> CUDA_FN A attention_across(A v)
 
 /* BQ queries and BK keys a tile, heads of at most D elements. */
 template <class X, class A, int D, int BQ, int BK, int TS>
-__global__ void __launch_bounds__(TS *TS)
-    attention_kernel(attention_problem w, X *to, A *lse, int64_t blocks)
+__global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, X *to, A *lse, int64_t blocks)
 {
     enum { RQ = BQ / TS, RK = BK / TS, RD = D / TS, STEP = D + 1, PS = BK + 1 };
     __shared__ A q[BQ * D], kv[BK * STEP], p[BQ * PS];
-    int64_t item = blockIdx.x, q0 = item % blocks * BQ, h = item / blocks % w.heads, b = item / blocks / w.heads;
+    int64_t item = blockIdx.x, q0 = item % blocks * BQ, h = item / blocks % w.heads,
+            b = item / blocks / w.heads;
     int64_t kvh = h / w.group, nq = w.queries - q0 < BQ ? w.queries - q0 : BQ, end = w.visible(q0 + nq - 1);
     int ty = (int)threadIdx.x / TS, tx = (int)threadIdx.x % TS;
     A out[RQ][RD] = {}, top[RQ], sum[RQ] = {};
@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(TS *TS)
         if (tx == 0) lse[w.lse_at(b, h, i)] = blind ? (A)INFINITY : top[r] + log(sum[r]);
         for (int e = 0; e < RD; e++)
             if (tx + e * TS < w.value_size)
-                to[w.q_row(b, h, i) * w.value_size + tx + e * TS] = cuda_cast<X>(blind ? 0 : out[r][e] / sum[r]);
+                to[w.q_row(b, h, i) * w.value_size + tx + e * TS] =
+                    cuda_cast<X>(blind ? 0 : out[r][e] / sum[r]);
     }
 }
 
@@ -75,8 +76,9 @@ static proa_status run(cuda_context *c, const attention_problem &w, const proa_t
 {
     int64_t blocks = (w.queries + BQ - 1) / BQ, items = blocks * w.heads * w.batch;
     if (items > INT32_MAX)
-        return cuda_fail(PROA_ERR_OVERFLOW, "scaled_dot_product_attention: has %lld blocks of queries; a GPU "
-                                            "takes 2147483647",
+        return cuda_fail(PROA_ERR_OVERFLOW,
+                         "scaled_dot_product_attention: has %lld blocks of queries; a GPU "
+                         "takes 2147483647",
                          (long long)items);
     return cuda_launch(c, (unsigned)items, TS * TS, (attention_kernel<X, A, D, BQ, BK, TS>), w,
                        cuda_look(out).as<X>(), cuda_look(lse).as<A>(), blocks);
@@ -89,9 +91,9 @@ static proa_status by_size(cuda_context *c, const attention_problem &w, const pr
 {
     enum { WIDE = sizeof(A) == 8 };
     int64_t size = w.size > w.value_size ? w.size : w.value_size;
-    if (size <= 64) return run<X, A, 64, WIDE ? 32 : 64, 32, 16>(c, w, out, lse);
-    if (size <= 128) return run<X, A, 128, WIDE ? 16 : 32, WIDE ? 16 : 32, 16>(c, w, out, lse);
-    return run<X, A, 256, WIDE ? 8 : 16, WIDE ? 8 : 16, WIDE ? 8 : 16>(c, w, out, lse);
+    if (size <= 64) return run < X, A, 64, WIDE ? 32 : 64, 32, 16 > (c, w, out, lse);
+    if (size <= 128) return run < X, A, 128, WIDE ? 16 : 32, WIDE ? 16 : 32, 16 > (c, w, out, lse);
+    return run < X, A, 256, WIDE ? 8 : 16, WIDE ? 8 : 16, WIDE ? 8 : 16 > (c, w, out, lse);
 }
 
 __global__ void attention_seed_kernel(int64_t *to, int64_t seed, int64_t offset)
@@ -108,8 +110,8 @@ CUDA_KERNEL(scaled_dot_product_attention, attention_fits(a->query, a->value))
     if (p > 0) {
         uint64_t weights = (uint64_t)(w.batch * w.heads * w.queries * w.keys);
         proa_rng_state stream = cuda_host->rng_reserve((weights + 7) / 8);
-        PROA_TRY(cuda_launch(c, 1, 1, attention_seed_kernel, seed, (int64_t)stream.seed,
-                             (int64_t)stream.offset));
+        PROA_TRY(
+            cuda_launch(c, 1, 1, attention_seed_kernel, seed, (int64_t)stream.seed, (int64_t)stream.offset));
     }
     if (w.batch * w.heads * w.queries == 0 || w.size == 0 || w.value_size == 0 || w.keys == 0) {
         PROA_TRY(attention_clear(c, a->out));

@@ -30,15 +30,17 @@ CUDA_FN attention_weight<A> attention_again(const attention_problem &w, int64_t 
     A mask = attention_mask<X, A>(w, b, h, i, j);
     if (mask == (A)-INFINITY) return {0, 0};
     int64_t at = w.lse_at(b, h, i);
-    A weight = exp(score + mask - lse[at]), factor = !w.keeps(b, h, i, j) ? (A)0 : w.drop ? (A)w.kept_scale : (A)1;
+    A weight = exp(score + mask - lse[at]), factor = !w.keeps(b, h, i, j) ? (A)0
+                                                     : w.drop             ? (A)w.kept_scale
+                                                                          : (A)1;
     return {weight * factor, weight * (dp * factor - delta[at])};
 }
 
 /* Gradients of B keys and values of one key/value head. */
 template <class X, class A, int D, int B, int TS>
 __global__ void __launch_bounds__(TS *TS)
-    attention_keys_kernel(attention_problem w, const char *d_out, const A *lse, const A *delta, X *d_k, X *d_v,
-                          int64_t blocks)
+    attention_keys_kernel(attention_problem w, const char *d_out, const A *lse, const A *delta, X *d_k,
+                          X *d_v, int64_t blocks)
 {
     enum { R = B / TS, RD = D / TS, STEP = D + 1, PS = B + 1 };
     __shared__ A q[B * STEP], d[B * STEP], k[B * STEP], v[B * STEP], p[B * PS];
@@ -95,8 +97,9 @@ __global__ void __launch_bounds__(TS *TS)
 {
     enum { R = B / TS, RD = D / TS, STEP = D + 1, PS = B + 1 };
     __shared__ A q[B * STEP], d[B * STEP], k[B * STEP], v[B * STEP], p[B * PS];
-    int64_t item = blockIdx.x, q0 = item % blocks * B, h = item / blocks % w.heads, b = item / blocks / w.heads,
-            kvh = h / w.group, nq = w.queries - q0 < B ? w.queries - q0 : B, end = w.visible(q0 + nq - 1);
+    int64_t item = blockIdx.x, q0 = item % blocks * B, h = item / blocks % w.heads,
+            b = item / blocks / w.heads, kvh = h / w.group, nq = w.queries - q0 < B ? w.queries - q0 : B,
+            end = w.visible(q0 + nq - 1);
     int ty = (int)threadIdx.x / TS, tx = (int)threadIdx.x % TS;
     A dq[R][RD] = {};
     auto q_row = [&](int r) { return w.q_row(b, h, q0 + r); };
@@ -134,15 +137,16 @@ static proa_status run(cuda_context *c, const attention_problem &w,
     int64_t keys = (w.keys + B - 1) / B, queries = (w.queries + B - 1) / B;
     int64_t key_items = keys * w.kv_heads * w.batch, query_items = queries * w.heads * w.batch;
     if (key_items > INT32_MAX || query_items > INT32_MAX)
-        return cuda_fail(PROA_ERR_OVERFLOW, "scaled_dot_product_attention_grad: has %lld blocks; a GPU takes "
-                                            "2147483647",
+        return cuda_fail(PROA_ERR_OVERFLOW,
+                         "scaled_dot_product_attention_grad: has %lld blocks; a GPU takes "
+                         "2147483647",
                          (long long)(key_items > query_items ? key_items : query_items));
     const char *d_out = cuda_look(a->d_out).data;
     const A *lse = cuda_look(a->softmax_lse).as<A>();
-    PROA_TRY(cuda_launch(c, (unsigned)key_items, TS * TS, (attention_keys_kernel<X, A, D, B, TS>), w, d_out, lse,
-                         delta, cuda_look(a->d_key).as<X>(), cuda_look(a->d_value).as<X>(), keys));
-    return cuda_launch(c, (unsigned)query_items, TS * TS, (attention_queries_kernel<X, A, D, B, TS>), w, d_out,
-                       lse, delta, cuda_look(a->d_query).as<X>(), queries);
+    PROA_TRY(cuda_launch(c, (unsigned)key_items, TS * TS, (attention_keys_kernel<X, A, D, B, TS>), w, d_out,
+                         lse, delta, cuda_look(a->d_key).as<X>(), cuda_look(a->d_value).as<X>(), keys));
+    return cuda_launch(c, (unsigned)query_items, TS * TS, (attention_queries_kernel<X, A, D, B, TS>), w,
+                       d_out, lse, delta, cuda_look(a->d_query).as<X>(), queries);
 }
 
 /* Four tiles of B rows fit into 48 KiB. */
@@ -154,12 +158,12 @@ static proa_status backward(cuda_context *c, const attention_problem &w,
     int64_t size = w.size > w.value_size ? w.size : w.value_size, rows = w.batch * w.queries * w.heads;
     A *delta = (A *)cuda_scratch(c, (size_t)rows * sizeof *delta);
     if (!delta) return cuda_host->error();
-    proa_status status = cuda_launch(c, CUDA_ROW_BLOCKS(32, rows), CUDA_BLOCK, (attention_delta_kernel<X, A>), w,
-                                     cuda_look(a->out).as<X>(), cuda_look(a->d_out).as<X>(), delta);
+    proa_status status = cuda_launch(c, CUDA_ROW_BLOCKS(32, rows), CUDA_BLOCK, (attention_delta_kernel<X, A>),
+                                     w, cuda_look(a->out).as<X>(), cuda_look(a->d_out).as<X>(), delta);
     if (status == PROA_OK)
-        status = size <= 64    ? run<X, A, 64, WIDE ? 16 : 32, 16>(c, w, a, delta)
-                 : size <= 128 ? run<X, A, 128, WIDE ? 8 : 16, WIDE ? 8 : 16>(c, w, a, delta)
-                               : run<X, A, 256, WIDE ? 4 : 8, WIDE ? 4 : 8>(c, w, a, delta);
+        status = size <= 64 ? run < X, A, 64, WIDE ? 16 : 32, 16 > (c, w, a, delta) : size <= 128 ? run < X,
+        A, 128, WIDE ? 8 : 16, WIDE ? 8 : 16 > (c, w, a, delta) : run < X, A, 256, WIDE ? 4 : 8,
+        WIDE ? 4 : 8 > (c, w, a, delta);
     cuda_scratch_free(c, delta);
     return status;
 }
@@ -168,8 +172,8 @@ CUDA_KERNEL(scaled_dot_product_attention_grad, attention_fits(a->query, a->value
 {
     bool drops = cuda_given(a->seed_offset) && a->dropout_p > 0;
     const int64_t *seed = drops ? cuda_look(a->seed_offset).as<int64_t>() : NULL;
-    attention_problem w = attention_of(a->query, a->key, a->value, a->attn_mask, drops ? a->dropout_p : 0,
-                                       a->is_causal, seed);
+    attention_problem w =
+        attention_of(a->query, a->key, a->value, a->attn_mask, drops ? a->dropout_p : 0, a->is_causal, seed);
     if (w.batch * w.heads == 0 || w.size == 0 || w.value_size == 0 || w.keys == 0 || w.queries == 0) {
         PROA_TRY(attention_clear(c, a->d_query));
         PROA_TRY(attention_clear(c, a->d_key));

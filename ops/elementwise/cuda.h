@@ -106,8 +106,8 @@ template <int N> static void cuda_map_merge(cuda_map<N> *m)
     m->ndim = n;
 }
 
-/* tensors: the output, then N inputs that broadcast to it. False: there is nothing to do. */
-template <int N> static bool cuda_map_fill(cuda_map<N> *m, proa_tensor *const *tensors)
+/* tensors: the output, then N inputs that broadcast to it. Dims as they are. */
+template <int N> static void cuda_map_lay(cuda_map<N> *m, proa_tensor *const *tensors)
 {
     cuda_tensor out = cuda_look(tensors[0]);
     m->ndim = out.ndim;
@@ -121,6 +121,12 @@ template <int N> static bool cuda_map_fill(cuda_map<N> *m, proa_tensor *const *t
         for (int d = 0; d < out.ndim; d++)
             m->at[o].strides[d] = d < lead || t.shape[d - lead] == 1 ? 0 : t.strides[d - lead];
     }
+}
+
+/* The same, dims merged. False: there is nothing to do. */
+template <int N> static bool cuda_map_fill(cuda_map<N> *m, proa_tensor *const *tensors)
+{
+    cuda_map_lay(m, tensors);
     cuda_map_merge(m);
     return m->numel > 0;
 }

@@ -72,8 +72,7 @@ __global__ void ce_rows_kernel(ce_problem p, const X *x, X *softmax, X *loss)
     }
 }
 
-template <class X, class A>
-__global__ void ce_slices_kernel(ce_problem p, const X *x, X *softmax, X *loss)
+template <class X, class A> __global__ void ce_slices_kernel(ce_problem p, const X *x, X *softmax, X *loss)
 {
     for (CUDA_EACH(row, p.outer * p.inner)) {
         int64_t at = row / p.inner * p.n * p.inner + row % p.inner;
@@ -110,8 +109,7 @@ __global__ void ce_grad_rows_kernel(ce_problem p, const X *softmax, const X *d_l
         for (int64_t i = (int64_t)(threadIdx.x % G) * V; i < p.n; i += G * V) {
             cuda_take<V>(softmax + row * p.n + i, v);
             if (p.soft) cuda_take<V>((const X *)(const void *)p.label + row * p.n + i, l);
-            for (int k = 0; k < V; k++)
-                v[k] = ce_slope(p, v[k], p.soft ? l[k] : (A)(i + k == label), scale);
+            for (int k = 0; k < V; k++) v[k] = ce_slope(p, v[k], p.soft ? l[k] : (A)(i + k == label), scale);
             cuda_put<V>(d_x + row * p.n + i, v);
         }
     }
@@ -173,8 +171,8 @@ CUDA_KERNEL(softmax_with_cross_entropy_grad, CUDA_IS(a->softmax, CUDA_FLOATS))
     PROA_TRY(check_classes(p, a->axis));
     CUDA_SWITCH_FLOAT(y.dtype, X, A, {
         if (p.inner > 1)
-            return cuda_launch(c, cuda_blocks(p.outer * p.inner), CUDA_BLOCK, (ce_grad_slices_kernel<X, A>), p,
-                               y.as<X>(), d.as<X>(), dx.as<X>());
+            return cuda_launch(c, cuda_blocks(p.outer * p.inner), CUDA_BLOCK, (ce_grad_slices_kernel<X, A>),
+                               p, y.as<X>(), d.as<X>(), dx.as<X>());
         CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, y.data, dx.data, p.soft ? p.label : NULL), G, V, {
             return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_grad_rows_kernel<X, A, G, V>),
                                p, y.as<X>(), d.as<X>(), dx.as<X>());

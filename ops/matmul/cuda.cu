@@ -1,8 +1,11 @@
-/* Matrix products through the library; strides that it does not take are copied away first, and a bias
- * or addend is laid into the output before. */
+/* Matrix products through the library; strides that it does not take are copied away first. A bias and an
+ * activation go along with the product where the library has such; otherwise, and an addend always, they are
+ * laid into the output before or applied after it. */
+#define PROA_FORMULAS_ACTIVATION 1
+#define PROA_FORMULAS_TRIG 1
 #include "devices/cuda/library.h"
 
-#include "ops/elementwise/cuda.h"
+#include "ops/elementwise/cuda_tail.h"
 
 /* One operand as matrices: how the library reads it. */
 struct matmul_side {
@@ -14,12 +17,11 @@ struct matmul_side {
     void *copy;
 };
 
-/* t's last two dims (a vector is a row, or a column) as rows × columns, with `dims` batch dims on the
+/* f's last two dims (a vector is a row, or a column) as rows × columns, with `dims` batch dims on the
  * right. */
-static proa_status take_side(cuda_context *c, matmul_side *s, const proa_tensor *t, bool transpose,
-                             bool column, const int64_t *batch, int dims)
+static proa_status take_side(cuda_context *c, matmul_side *s, cuda_tensor f, bool transpose, bool column,
+                             int dims)
 {
-    cuda_tensor f = cuda_look(t);
     int64_t item = cuda_item(f.dtype);
     bool vector = f.ndim == 1;
     int64_t rows = vector ? (column ? f.shape[0] : 1) : f.shape[f.ndim - 2];
@@ -40,34 +42,19 @@ static proa_status take_side(cuda_context *c, matmul_side *s, const proa_tensor 
         if (s->strides[d] % item) by_rows = by_columns = false;
     }
     if (!by_rows && !by_columns) {
-        proa_strided_copy copy = {};
-        s->copy = cuda_scratch(c, (size_t)(f.numel * item));
-        if (!s->copy) return cuda_host->error();
-        copy.dst = (char *)s->copy;
-        copy.src = f.data;
-        copy.item = (size_t)item;
-        copy.ndim = f.ndim;
-        int64_t step = item;
-        for (int d = f.ndim - 1; d >= 0; d--) {
-            copy.shape[d] = f.shape[d];
-            copy.from[d] = f.strides[d];
-            copy.to[d] = step;
-            step *= f.shape[d];
-        }
-        PROA_TRY(cuda_copy_strided(c, &copy));
-        s->data = (const char *)s->copy;
+        PROA_TRY(cuda_pack_tensor(c, &f, &s->copy));
+        s->data = f.data;
         rs = columns * item;
         by_rows = true;
         for (int d = 0; d < dims; d++) {
             int at = f.ndim - core - (dims - d);
-            s->strides[d] = at < 0 || f.shape[at] == 1 ? 0 : copy.to[at];
+            s->strides[d] = at < 0 || f.shape[at] == 1 ? 0 : f.strides[at];
         }
     }
     s->ld = (by_rows ? rs : cs) / item;
     s->transpose = by_rows ? transpose : !transpose;
     s->rows = transpose ? columns : rows;
     s->columns = transpose ? rows : columns;
-    (void)batch;
     return PROA_OK;
 }
 
@@ -97,25 +84,41 @@ static proa_status run_batches(cuda_context *c, cuda_gemm g, const matmul_side *
     return PROA_OK;
 }
 
+/* One matrix with more rows for many batches that multiply the same y, if x lies so. */
+static void flatten(cuda_tensor *x, cuda_tensor *out)
+{
+    int64_t step = cuda_item(x->dtype);
+    for (int d = x->ndim - 1; d >= 0; step *= x->shape[d--])
+        if (x->shape[d] != 1 && x->strides[d] != step) return;
+    int64_t columns = x->shape[x->ndim - 1], to = out->shape[out->ndim - 1];
+    if (columns == 0 || to == 0) return;
+    x->shape[0] = out->shape[0] = x->numel / columns;
+    x->shape[1] = columns, out->shape[1] = to;
+    x->strides[1] = cuda_item(x->dtype), x->strides[0] = columns * x->strides[1];
+    x->ndim = out->ndim = 2;
+}
+
+/* to = g.alpha · x·y + g.beta · to, and g's bias and epilogue: DECLINED as the library does, before anything
+ * is written. */
 static proa_status product(cuda_context *c, const proa_tensor *x, const proa_tensor *y, bool transpose_x,
-                           bool transpose_y, proa_tensor *to, double alpha, double beta)
+                           bool transpose_y, proa_tensor *to, cuda_gemm g)
 {
     cuda_tensor out = cuda_look(to), fx = cuda_look(x), fy = cuda_look(y);
     if (out.numel == 0) return PROA_OK;
+    if (fy.ndim == 2 && fx.ndim > 2 && !transpose_x) flatten(&fx, &out);
     int dims = out.ndim - (fx.ndim > 1) - (fy.ndim > 1);
     bool straight_x = transpose_x && fx.ndim > 1, straight_y = transpose_y && fy.ndim > 1;
     matmul_side a = {}, b = {};
-    proa_status status = take_side(c, &a, x, straight_x, false, out.shape, dims);
-    if (status == PROA_OK) status = take_side(c, &b, y, straight_y, true, out.shape, dims);
-    cuda_gemm g = {};
+    proa_status status = take_side(c, &a, fx, straight_x, false, dims);
+    if (status == PROA_OK) status = take_side(c, &b, fy, straight_y, true, dims);
     g.dtype = fx.dtype;
     g.m = a.rows, g.n = b.columns, g.k = a.columns;
     g.ldx = a.ld, g.ldy = b.ld;
     g.transpose_x = a.transpose, g.transpose_y = b.transpose;
-    g.alpha = alpha, g.beta = beta;
     if (status == PROA_OK && g.k == 0) { /* an empty sum; the library refuses it */
         static const double zero = 0;
-        if (beta == 0) status = cuda_fill(c, out.data, &zero, (size_t)cuda_item(out.dtype), out.numel);
+        if (g.bias || g.epilogue != CUDA_KEEP) status = PROA_DECLINED;
+        else if (g.beta == 0) status = cuda_fill(c, out.data, &zero, (size_t)cuda_item(out.dtype), out.numel);
     } else if (status == PROA_OK) {
         status = run_batches(c, g, &a, &b, out, dims);
     }
@@ -124,12 +127,25 @@ static proa_status product(cuda_context *c, const proa_tensor *x, const proa_ten
     return status;
 }
 
+static cuda_gemm scaled(double alpha, double beta)
+{
+    cuda_gemm g = {};
+    g.alpha = alpha, g.beta = beta;
+    return g;
+}
+
 CUDA_KERNEL(matmul, CUDA_IS(a->x, CUDA_FLOATS))
 {
-    return product(c, a->x, a->y, a->transpose_x, a->transpose_y, a->out, 1, 0);
+    return product(c, a->x, a->y, a->transpose_x, a->transpose_y, a->out, scaled(1, 0));
 }
-CUDA_KERNEL(bmm, CUDA_IS(a->x, CUDA_FLOATS)) { return product(c, a->x, a->y, false, false, a->out, 1, 0); }
-CUDA_KERNEL(mv, CUDA_IS(a->x, CUDA_FLOATS)) { return product(c, a->x, a->vec, false, false, a->out, 1, 0); }
+CUDA_KERNEL(bmm, CUDA_IS(a->x, CUDA_FLOATS))
+{
+    return product(c, a->x, a->y, false, false, a->out, scaled(1, 0));
+}
+CUDA_KERNEL(mv, CUDA_IS(a->x, CUDA_FLOATS))
+{
+    return product(c, a->x, a->vec, false, false, a->out, scaled(1, 0));
+}
 
 template <class X> struct addend_fn {
     typedef X T;
@@ -146,16 +162,57 @@ static proa_status lay(cuda_context *c, proa_tensor *out, proa_tensor *d, double
     return cuda_map_run<1>(c, t, addend_fn<float>{(float)beta});
 }
 
+/* out = activation(x·w + bias), the bias of one row in the product where it can be; *done: the activation is
+ * applied. */
+static proa_status affine(cuda_context *c, const proa_tensor *x, const proa_tensor *w, proa_tensor *bias,
+                          proa_tensor *out, cuda_epilogue epilogue, bool *done)
+{
+    bool biased = cuda_given(bias);
+    cuda_gemm g = scaled(1, 0);
+    g.epilogue = epilogue;
+    *done = true;
+    if (biased) {
+        cuda_tensor b = cuda_look(bias);
+        bool row = b.ndim == 1 && b.shape[0] == cuda_look(out).dim(-1) && b.strides[0] == cuda_item(b.dtype);
+        if (row) g.bias = b.data;
+    }
+    if (!biased || g.bias) {
+        proa_status status = product(c, x, w, false, false, out, g);
+        if (status != PROA_DECLINED) return status;
+    }
+    *done = epilogue == CUDA_KEEP;
+    if (biased) PROA_TRY(lay(c, out, bias, 1));
+    return product(c, x, w, false, false, out, scaled(1, biased));
+}
+
 CUDA_KERNEL(linear, CUDA_IS(a->x, CUDA_FLOATS))
 {
-    bool biased = cuda_given(a->bias);
-    if (biased) PROA_TRY(lay(c, a->out, a->bias, 1));
-    return product(c, a->x, a->weight, false, false, a->out, 1, biased);
+    bool done;
+    return affine(c, a->x, a->weight, a->bias, a->out, CUDA_KEEP, &done);
+}
+
+/* A residual that makes the result larger than the product is not taken. */
+static bool fused_fits(const proa_tensor *x, const proa_tensor *w, const proa_tensor *out)
+{
+    cuda_tensor f = cuda_look(x), g = cuda_look(w);
+    return CUDA_FLOATS >> f.dtype & 1 && cuda_look(out).numel * f.dim(-1) == f.numel * g.dim(-1);
+}
+
+CUDA_KERNEL(linear_fused, fused_fits(a->x, a->weight, a->out))
+{
+    bool done, adds = cuda_given(a->residual);
+    cuda_epilogue epilogue = adds                                               ? CUDA_KEEP
+                             : a->activation == PROA_FUSED_ACTIVATION_RELU      ? CUDA_RELU
+                             : a->activation == PROA_FUSED_ACTIVATION_GELU_TANH ? CUDA_GELU_TANH
+                                                                                : CUDA_KEEP;
+    PROA_TRY(affine(c, a->x, a->weight, a->bias, a->out, epilogue, &done));
+    if (done && epilogue != CUDA_KEEP) return PROA_OK;
+    return cuda_tail_run(c, a->out, a->residual, a->activation, a->alpha, a->beta);
 }
 
 CUDA_KERNEL(addmm, CUDA_IS(a->x, CUDA_FLOATS))
 {
     bool adds = cuda_given(a->input) && a->beta != 0;
     if (adds) PROA_TRY(lay(c, a->out, a->input, a->beta));
-    return product(c, a->x, a->y, false, false, a->out, a->alpha, adds);
+    return product(c, a->x, a->y, false, false, a->out, scaled(a->alpha, adds));
 }

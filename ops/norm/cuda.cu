@@ -184,7 +184,8 @@ __global__ void layer_grad_end_kernel(const norm_sums *parts, int64_t n, int64_t
 template <class X> static bool packs(const norm_shape &n, const char *a, const char *b, const char *d)
 {
     int64_t v = 16 / sizeof(X);
-    bool steps = n.image_step % v == 0 && n.group_step % v == 0 && (n.segments == 1 || n.segment_step % v == 0);
+    bool steps =
+        n.image_step % v == 0 && n.group_step % v == 0 && (n.segments == 1 || n.segment_step % v == 0);
     return steps && cuda_packs<X>(n.length, a, b, d);
 }
 
@@ -226,8 +227,8 @@ template <class X, class A> static proa_status parameters(cuda_context *c, const
     norm_parameter<X, A> mean = norm_parameter_of<X, A>(b.mean, x.dtype, 0),
                          deviation = norm_parameter_of<X, A>(b.deviation, x.dtype, 0);
     proa_status status =
-        cuda_launch(c, cuda_blocks(norm_items(s, p), 1), CUDA_BLOCK, (norm_pairs_kernel<X, A>), s, p, x.as<X>(),
-                    d.as<X>(), mean, deviation, !b.inverse, b.epsilon, b.groups, b.each, parts);
+        cuda_launch(c, cuda_blocks(norm_items(s, p), 1), CUDA_BLOCK, (norm_pairs_kernel<X, A>), s, p,
+                    x.as<X>(), d.as<X>(), mean, deviation, !b.inverse, b.epsilon, b.groups, b.each, parts);
     if (status == PROA_OK)
         status = cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, norm_pairs_end_kernel<norm_sums>, parts,
                              s.channels, p.count, norm_place_of(b.d_weight), norm_place_of(b.d_bias),
@@ -247,11 +248,11 @@ static proa_status layer_backward(cuda_context *c, const norm_shape &n, const no
     if (!parts) return cuda_host->error();
     proa_status status;
     if (n.length <= CUDA_BLOCK)
-        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 1>), n, x, d, weight, of,
-                             dx, parts);
+        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 1>), n, x, d, weight,
+                             of, dx, parts);
     else if (n.length <= 4 * CUDA_BLOCK)
-        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 4>), n, x, d, weight, of,
-                             dx, parts);
+        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 4>), n, x, d, weight,
+                             of, dx, parts);
     else
         status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 16>), n, x, d, weight,
                              of, dx, parts);
@@ -271,7 +272,8 @@ static proa_status backward(cuda_context *c, const norm_shape &n, const norm_bac
     CUDA_SWITCH_FLOAT(x.dtype, X, A, {
         norm_parameter<X, A> w = norm_parameter_of<X, A>(b.weight, x.dtype, 1);
         norm_statistics<X, A> of = {norm_parameter_of<X, A>(b.mean, x.dtype, 0),
-                                    norm_parameter_of<X, A>(b.deviation, x.dtype, 0), b.inverse, (A)b.epsilon};
+                                    norm_parameter_of<X, A>(b.deviation, x.dtype, 0), b.inverse,
+                                    (A)b.epsilon};
         if (layer && x.numel && size > 128 && size <= 16 * CUDA_BLOCK) return layer_backward(c, n, b, w, of);
         PROA_TRY((parameters<X, A>(c, b)));
         if (x.numel == 0) return PROA_OK;
@@ -297,8 +299,19 @@ CUDA_KERNEL(layer_norm_grad, CUDA_IS(a->x, CUDA_FLOATS))
 {
     norm_shape n = layer_shape(cuda_look(a->x), a->begin_norm_axis);
     norm_channels s = {n.rows, n.length, 1, true};
-    norm_backward b = {a->x,   a->weight,   a->mean,   a->variance, a->d_out, a->d_x,
-                       a->d_weight, a->d_bias, a->epsilon, false,    s,        1, n.length ? n.length : 1};
+    norm_backward b = {a->x,
+                       a->weight,
+                       a->mean,
+                       a->variance,
+                       a->d_out,
+                       a->d_x,
+                       a->d_weight,
+                       a->d_bias,
+                       a->epsilon,
+                       false,
+                       s,
+                       1,
+                       n.length ? n.length : 1};
     return backward(c, n, b);
 }
 
@@ -313,8 +326,9 @@ CUDA_KERNEL(group_norm_grad, CUDA_IS(a->x, CUDA_FLOATS))
 {
     norm_channels s = channels_of(cuda_look(a->x), channels_last(a->data_format));
     int64_t each = s.channels / a->num_groups;
-    norm_backward b = {a->x,        a->weight, a->mean,    a->variance, a->d_out, a->d_x, a->d_weight,
-                       a->d_bias, a->epsilon, false, s, a->num_groups, each ? each : 1};
+    norm_backward b = {a->x,   a->weight,     a->mean,        a->variance, a->d_out,
+                       a->d_x, a->d_weight,   a->d_bias,      a->epsilon,  false,
+                       s,      a->num_groups, each ? each : 1};
     return backward(c, group_shape(s, a->num_groups), b);
 }
 
@@ -328,7 +342,18 @@ CUDA_KERNEL(instance_norm, CUDA_IS(a->x, CUDA_FLOATS))
 CUDA_KERNEL(instance_norm_grad, CUDA_IS(a->x, CUDA_FLOATS))
 {
     norm_channels s = channels_of(cuda_look(a->x), false);
-    norm_backward b = {a->x,        a->weight, a->saved_mean, a->saved_variance, a->d_out, a->d_x, a->d_weight,
-                       a->d_bias, a->epsilon, true, s, s.channels, 1};
+    norm_backward b = {a->x,
+                       a->weight,
+                       a->saved_mean,
+                       a->saved_variance,
+                       a->d_out,
+                       a->d_x,
+                       a->d_weight,
+                       a->d_bias,
+                       a->epsilon,
+                       true,
+                       s,
+                       s.channels,
+                       1};
     return backward(c, group_shape(s, s.channels ? s.channels : 1), b);
 }

@@ -31,7 +31,10 @@ struct norm_place {
     char *data;
     proa_dtype dtype;
     int64_t step;
-    __device__ __forceinline__ double get(int64_t i) const { return cuda_load<double>(data + i * step, dtype); }
+    __device__ __forceinline__ double get(int64_t i) const
+    {
+        return cuda_load<double>(data + i * step, dtype);
+    }
     __device__ __forceinline__ void set(int64_t i, double v) const
     {
         cuda_store<double>(data + i * step, dtype, v);
@@ -78,7 +81,8 @@ struct norm_slices {
 };
 static inline norm_slices norm_slice(const norm_channels &s)
 {
-    int64_t n = s.images * s.pixels, units = s.last ? (s.channels + NORM_COLUMNS - 1) / NORM_COLUMNS : s.channels;
+    int64_t n = s.images * s.pixels,
+            units = s.last ? (s.channels + NORM_COLUMNS - 1) / NORM_COLUMNS : s.channels;
     int64_t count = 2048 / (units ? units : 1) + 1, most = n / 1024 + 1;
     if (count > most) count = most;
     return {count, (n + count - 1) / count};
@@ -92,7 +96,8 @@ CUDA_FN double norm_column_sum(double v)
     part[threadIdx.x] = v;
     __syncthreads();
     double sum = 0;
-    for (int line = 0; line < NORM_LINES; line++) sum += part[line * NORM_COLUMNS + threadIdx.x % NORM_COLUMNS];
+    for (int line = 0; line < NORM_LINES; line++)
+        sum += part[line * NORM_COLUMNS + threadIdx.x % NORM_COLUMNS];
     return sum;
 }
 

@@ -30,7 +30,7 @@ struct batch_running {
 
 /* The batch's statistics; running = momentum · running + (1 − momentum) · batch's. */
 __global__ void batch_statistics_kernel(const norm_sums *parts, int64_t channels, int64_t slices,
-                                               batch_running r)
+                                        batch_running r)
 {
     for (CUDA_EACH(c, channels)) {
         norm_sums all = {0, 0, 0};
@@ -143,15 +143,17 @@ static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a,
 CUDA_KERNEL(batch_norm, CUDA_IS(a->x, CUDA_FLOATS))
 {
     cuda_tensor x = cuda_look(a->x);
-    batch_running r = {norm_place_of(a->running_mean), norm_place_of(a->running_var),
-                       norm_place_of(a->mean_out),     norm_place_of(a->variance_out),
-                       norm_place_of(a->saved_mean),   norm_place_of(a->saved_variance),
-                       a->momentum,                    a->epsilon};
+    batch_running r = {norm_place_of(a->running_mean),
+                       norm_place_of(a->running_var),
+                       norm_place_of(a->mean_out),
+                       norm_place_of(a->variance_out),
+                       norm_place_of(a->saved_mean),
+                       norm_place_of(a->saved_variance),
+                       a->momentum,
+                       a->epsilon};
     norm_channels s = channels_of(x, a->data_format);
     if (s.channels == 0) return PROA_OK;
-    CUDA_SWITCH_FLOAT(x.dtype, X, A, {
-        return batch_forward<X, A>(c, a, s, r, FIXED(a) || x.numel == 0);
-    })
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, { return batch_forward<X, A>(c, a, s, r, FIXED(a) || x.numel == 0); })
 }
 
 template <class X, class A>
@@ -165,15 +167,16 @@ static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_ar
     norm_sums *parts = (norm_sums *)cuda_scratch(c, (size_t)(s.channels * (p.count + 1)) * sizeof *parts);
     if (!parts) return cuda_host->error();
     norm_sums *sums = parts + s.channels * p.count;
-    proa_status status = cuda_launch(c, cuda_blocks(norm_items(s, p), 1), CUDA_BLOCK, (norm_pairs_kernel<X, A>),
-                                     s, p, x.as<X>(), d.as<X>(), mean, inverse, false, 0.0, 0, 1, parts);
+    proa_status status =
+        cuda_launch(c, cuda_blocks(norm_items(s, p), 1), CUDA_BLOCK, (norm_pairs_kernel<X, A>), s, p,
+                    x.as<X>(), d.as<X>(), mean, inverse, false, 0.0, 0, 1, parts);
     if (status == PROA_OK)
-        status = cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, norm_pairs_end_kernel<norm_sums>, parts, s.channels,
-                             p.count, norm_place_of(a->d_weight), norm_place_of(a->d_bias), sums);
+        status = cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, norm_pairs_end_kernel<norm_sums>, parts,
+                             s.channels, p.count, norm_place_of(a->d_weight), norm_place_of(a->d_bias), sums);
     enum { V = 16 / sizeof(X) };
     if (status == PROA_OK && x.numel && packs<X>(s, x, d, dx.data))
-        status = cuda_launch(c, cuda_blocks(x.numel / V), CUDA_BLOCK, (batch_grad_kernel<X, A, V>), s, x.numel,
-                             x.as<X>(), d.as<X>(), w, mean, inverse, sums, FIXED(a), dx.as<X>());
+        status = cuda_launch(c, cuda_blocks(x.numel / V), CUDA_BLOCK, (batch_grad_kernel<X, A, V>), s,
+                             x.numel, x.as<X>(), d.as<X>(), w, mean, inverse, sums, FIXED(a), dx.as<X>());
     else if (status == PROA_OK && x.numel)
         status = cuda_launch(c, cuda_blocks(x.numel), CUDA_BLOCK, (batch_grad_kernel<X, A, 1>), s, x.numel,
                              x.as<X>(), d.as<X>(), w, mean, inverse, sums, FIXED(a), dx.as<X>());

@@ -125,7 +125,8 @@ struct reduce_join_peaks {
     {
         return v.top == (T)-INFINITY ? (T)0 : v.sum * exp(shift(v.top) - to);
     }
-    template <class T> static __device__ __forceinline__ reduce_peak<T> join(reduce_peak<T> a, reduce_peak<T> b)
+    template <class T>
+    static __device__ __forceinline__ reduce_peak<T> join(reduce_peak<T> a, reduce_peak<T> b)
     {
         T top = cuda_max::join(a.top, b.top), to = shift(top);
         return {top, at(a, to) + at(b, to)};
@@ -137,7 +138,10 @@ template <class T> struct reduce_log_sum_exp {
     int64_t item;
     __device__ __forceinline__ A start() const { return {(T)-INFINITY, 0}; }
     __device__ __forceinline__ A term(T x) const { return {x, exp(x - reduce_join_peaks::shift(x))}; }
-    __device__ __forceinline__ T end(A v, int64_t) const { return log(v.sum) + reduce_join_peaks::shift(v.top); }
+    __device__ __forceinline__ T end(A v, int64_t) const
+    {
+        return log(v.sum) + reduce_join_peaks::shift(v.top);
+    }
 };
 
 CUDA_KERNEL(logsumexp, CUDA_IS(a->x, CUDA_FLOATS))

@@ -134,11 +134,12 @@ static proa_status backward(cuda_context *c, const proa_tensor *out, const proa_
     CUDA_SWITCH_FLOAT(y.dtype, X, A, {
         if (s.inner > 1)
             return cuda_launch(c, cuda_blocks(s.outer * s.inner), CUDA_BLOCK,
-                               (softmax_grad_slices_kernel<X, A>), y.as<X>(), d.as<X>(), dx.as<X>(), s, is_log);
+                               (softmax_grad_slices_kernel<X, A>), y.as<X>(), d.as<X>(), dx.as<X>(), s,
+                               is_log);
         CUDA_SWITCH_ROWS(X, s.n, cuda_packs<X>(s.n, y.data, d.data, dx.data), G, V, {
             return cuda_launch(c, CUDA_ROW_BLOCKS(G, s.outer), CUDA_BLOCK,
-                               (softmax_grad_rows_kernel<X, A, G, V>), y.as<X>(), d.as<X>(), dx.as<X>(), s.outer,
-                               s.n, is_log);
+                               (softmax_grad_rows_kernel<X, A, G, V>), y.as<X>(), d.as<X>(), dx.as<X>(),
+                               s.outer, s.n, is_log);
         });
     })
 }

@@ -26,8 +26,10 @@ void put(proa_dtype d, void *p, int64_t i, double v)
 
 } // namespace
 
+/* float64 has no epilogues here, so that callers do them, too. */
 proa_status cuda_library_gemm(cuda_context *, const cuda_gemm *g)
 {
+    if (g->dtype == PROA_F64 && (g->bias || g->epilogue != CUDA_KEEP)) return PROA_DECLINED;
     emulate_open();
     for (int64_t b = 0; b < g->batches; b++)
         for (int64_t i = 0; i < g->m; i++)
@@ -40,7 +42,11 @@ proa_status cuda_library_gemm(cuda_context *, const cuda_gemm *g)
                 }
                 int64_t at = b * g->out_step + i * g->n + j;
                 double old = g->beta != 0 ? g->beta * get(g->dtype, g->out, at) : 0;
-                put(g->dtype, g->out, at, g->alpha * sum + old);
+                double v = g->alpha * sum + old + (g->bias ? get(g->dtype, g->bias, j) : 0);
+                if (g->epilogue == CUDA_RELU && v < 0) v = 0;
+                if (g->epilogue == CUDA_GELU_TANH)
+                    v = 0.5 * v * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+                put(g->dtype, g->out, at, v);
             }
     emulate_close();
     return PROA_OK;
