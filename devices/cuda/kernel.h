@@ -414,6 +414,19 @@ CUDA_FN int64_t cuda_index(const char *p, proa_dtype d, int64_t i)
     return cuda_load_other<int64_t>(p + i * (d == PROA_I16 ? 2 : 1), d);
 }
 
+/* CUDA_SWITCH_WIDE(dtype, T, body): body with T the type that floating kernels compute in: float, or
+ * double. */
+#define CUDA_SWITCH_WIDE(d, T, ...) \
+    do {                            \
+        if ((d) == PROA_F64) {      \
+            typedef double T;       \
+            __VA_ARGS__             \
+        } else {                    \
+            typedef float T;        \
+            __VA_ARGS__             \
+        }                           \
+    } while (0)
+
 /* CUDA_SWITCH_FLOAT(dtype, X, A, body): body with X the C type of a floating dtype and A the one that kernels
  * compute in for it, float or double. */
 #define CUDA_SWITCH_FLOAT(d, X, A, ...) \

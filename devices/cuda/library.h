@@ -1,6 +1,6 @@
-/* What kernels ask of CUDA's libraries, in our own words: library.cu calls cuBLASLt, for which the emulator
- * has plain loops; convolution.cu calls cuDNN, or its stand-in. Every function queues its work on c->stream.
- * C++; uses kernel.h. */
+/* What kernels ask of CUDA's libraries, in our own words: library.cu calls cuBLASLt, for which the
+ * emulator has plain loops; convolution.cu calls cuDNN, or its stand-in. Every function queues its work
+ * on c->stream. C++; uses kernel.h. */
 #ifndef PROA_CUDA_LIBRARY_H
 #define PROA_CUDA_LIBRARY_H
 
@@ -9,11 +9,11 @@
 /* What a product does to its result before it is stored. */
 enum cuda_epilogue { CUDA_KEEP, CUDA_RELU, CUDA_GELU_TANH };
 
-/* out[b] = epilogue(alpha · x[b] · y[b] + beta · out[b] + bias): x is m × k, y is k × n, out m × n, all of one floating
- * dtype, computed in float32 (float64 for float64). x and y are row-major with leading dimension ldx
- * and ldy, or transposed: then their memory is k × m and n × k. out is row-major with n columns. Batches
- * are `*_step` elements apart; 0 repeats one matrix. bias has n elements; NULL: none. DECLINED where the library
- * has no such product with that bias or epilogue: then they are the caller's. */
+/* out[b] = epilogue(alpha · x[b] · y[b] + beta · out[b] + bias): x is m × k, y is k × n, out m × n, all
+ * of one floating dtype, computed in float32 (float64 for float64). x and y are row-major with leading
+ * dimension ldx and ldy, or transposed: then their memory is k × m and n × k. out is row-major with n
+ * columns. Batches are `*_step` elements apart; 0 repeats one matrix. bias has n elements; NULL: none.
+ * DECLINED where the library has no such product with that bias or epilogue: then they are the caller's. */
 struct cuda_gemm {
     proa_dtype dtype;
     int64_t m, n, k;

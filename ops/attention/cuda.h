@@ -1,5 +1,6 @@
-/* What attention's kernels share: the problem, tiles in shared memory, scores with mask and dropout. A block
- * is a square of TS × TS threads: thread (ty, tx) has rows ty, ty + TS … and columns tx, tx + TS … of a tile. */
+/* What attention's kernels share: the problem, tiles in shared memory, scores with mask and dropout. A
+ * block is a square of TS × TS threads: thread (ty, tx) has rows ty, ty + TS … and columns tx, tx + TS …
+ * of a tile. */
 #ifndef PROA_OPS_ATTENTION_CUDA_H
 #define PROA_OPS_ATTENTION_CUDA_H
 
@@ -46,8 +47,8 @@ struct attention_problem {
     }
 };
 
-/* n rows of `size` elements, row r at base + row(first + r) · size, into a tile of R rows of D: times `by`, and
- * zeros around. STEP: from one row of the tile to the next. */
+/* n rows of `size` elements, row r at base + row(first + r) · size, into a tile of R rows of D: times
+ * `by`, and zeros around. STEP: from one row of the tile to the next. */
 template <class X, class A, int R, int D, int STEP, class F>
 CUDA_FN void attention_load(A *tile, const char *base, int64_t n, int64_t size, A by, F row)
 {

@@ -12,8 +12,8 @@ template <class X> struct prelu_fn {
     CUDA_CALL R operator()(T x, T alpha) const { return x > 0 ? x : alpha * x; }
 };
 
-/* Alpha, contiguous, as an operand that broadcasts with x: one for all, one a channel (dim `channel`), or one an
- * element of a sample. */
+/* Alpha, contiguous, as an operand that broadcasts with x: one for all, one a channel (dim `channel`), or
+ * one an element of a sample. */
 static proa_status prelu(cuda_context *c, const proa_prelu_args *a, char *alpha)
 {
     proa_tensor *t[] = {a->out, a->x, a->x};

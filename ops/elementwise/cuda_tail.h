@@ -1,5 +1,5 @@
-/* What fused products (linear_fused, conv2d_fused) do after the product, as one walk: add a residual, apply an
- * activation. Needs PROA_FORMULAS_ACTIVATION and PROA_FORMULAS_TRIG before it. */
+/* What fused products (linear_fused, conv2d_fused) do after the product, as one walk: add a residual,
+ * apply an activation. Needs PROA_FORMULAS_ACTIVATION and PROA_FORMULAS_TRIG before it. */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_TAIL_H
 #define PROA_OPS_ELEMENTWISE_CUDA_TAIL_H
 

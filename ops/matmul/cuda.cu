@@ -1,6 +1,6 @@
 /* Matrix products through the library; strides that it does not take are copied away first. A bias and an
- * activation go along with the product where the library has such; otherwise, and an addend always, they are
- * laid into the output before or applied after it. */
+ * activation go along with the product where the library has such; otherwise, and an addend always, they
+ * are laid into the output before or applied after it. */
 #define PROA_FORMULAS_ACTIVATION 1
 #define PROA_FORMULAS_TRIG 1
 #include "devices/cuda/library.h"
@@ -98,8 +98,8 @@ static void flatten(cuda_tensor *x, cuda_tensor *out)
     x->ndim = out->ndim = 2;
 }
 
-/* to = g.alpha · x·y + g.beta · to, and g's bias and epilogue: DECLINED as the library does, before anything
- * is written. */
+/* to = g.alpha · x·y + g.beta · to, and g's bias and epilogue: DECLINED as the library does, before
+ * anything is written. */
 static proa_status product(cuda_context *c, const proa_tensor *x, const proa_tensor *y, bool transpose_x,
                            bool transpose_y, proa_tensor *to, cuda_gemm g)
 {
@@ -162,8 +162,8 @@ static proa_status lay(cuda_context *c, proa_tensor *out, proa_tensor *d, double
     return cuda_map_run<1>(c, t, addend_fn<float>{(float)beta});
 }
 
-/* out = activation(x·w + bias), the bias of one row in the product where it can be; *done: the activation is
- * applied. */
+/* out = activation(x·w + bias), the bias of one row in the product where it can be; *done: the activation
+ * is applied. */
 static proa_status affine(cuda_context *c, const proa_tensor *x, const proa_tensor *w, proa_tensor *bias,
                           proa_tensor *out, cuda_epilogue epilogue, bool *done)
 {

@@ -1,5 +1,6 @@
-/* layer_norm, group_norm, instance_norm and their gradients: a warp or a block a row. Rows of layer_norm's
- * gradient that fit into a block's registers give dx and their part of the parameters' gradients in one walk. */
+/* layer_norm, group_norm, instance_norm and their gradients: a warp or a block a row. Rows of
+ * layer_norm's gradient that fit into a block's registers give dx and their part of the parameters'
+ * gradients in one walk. */
 #include "ops/norm/cuda.h"
 
 /* Row r (image r / groups, group r % groups) starts at image · image_step + group · group_step and has

@@ -57,8 +57,8 @@ struct norm_channels {
     }
 };
 
-/* Sums of a slice of a channel: of x (moments: mean and squares about it) or of a gradient (Σ g and Σ g·x̂).
- * `count` elements. */
+/* Sums of a slice of a channel: of x (moments: mean and squares about it) or of a gradient (Σ g and Σ
+ * g·x̂). `count` elements. */
 struct norm_sums {
     double a, b, count;
 };
@@ -101,8 +101,8 @@ CUDA_FN double norm_column_sum(double v)
     return sum;
 }
 
-/* The walk of a thread over its part of one slice of one channel; there is an item a slice and unit (a channel,
- * or NORM_COLUMNS of them where they are last), each the work of a block. */
+/* The walk of a thread over its part of one slice of one channel; there is an item a slice and unit (a
+ * channel, or NORM_COLUMNS of them where they are last), each the work of a block. */
 struct norm_walk {
     int64_t channel, slice, begin, end, step;
     bool live;
@@ -138,8 +138,8 @@ CUDA_FN int64_t norm_at(const norm_channels &s, int64_t channel, int64_t i)
     return s.at(i / s.pixels, channel, i % s.pixels);
 }
 
-/* Σ g and Σ g·x̂ of every slice of every channel into parts[channel · slices + slice]; statistic of image i and
- * channel c is number i · groups + c / each (batch_norm: groups 0, each 1). */
+/* Σ g and Σ g·x̂ of every slice of every channel into parts[channel · slices + slice]; statistic of image
+ * i and channel c is number i · groups + c / each (batch_norm: groups 0, each 1). */
 template <class X, class A>
 __global__ void norm_pairs_kernel(norm_channels s, norm_slices p, const X *x, const X *d,
                                   norm_parameter<X, A> mean, norm_parameter<X, A> scale, bool variances,

@@ -1,5 +1,5 @@
-/* batch_norm and its gradient: the statistics of a channel in slices that several blocks share, then one walk
- * over the elements. Which slices there are depends on the shape alone. */
+/* batch_norm and its gradient: the statistics of a channel in slices that several blocks share, then one
+ * walk over the elements. Which slices there are depends on the shape alone. */
 #include "ops/norm/cuda.h"
 
 /* Moments of a slice: its mean, then the squares about it. */
