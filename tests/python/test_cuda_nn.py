@@ -1,5 +1,5 @@
-"""CUDA kernels of networks where the op table's samples are too small: rows longer than a warp takes, several slices of
-a channel, every tile size of attention; labels that are no class; a transformer that trains on the device alone.
+"""CUDA kernels of networks where the op table's samples are too small: rows longer than a warp takes, several slices
+of a channel, every tile size of attention; labels that are no class; a transformer that trains on the device alone.
 
 On gpu:0, emulated unless PROA_GPU says that there is one (test_devices.py).
 """
@@ -130,6 +130,12 @@ def test_norms_of_many_elements():
         same("p_norm", {"x": x}, porder=p, axis=1)
     same("logsumexp", {"x": x * 300}, axis=[1])
     same("logsumexp", {"x": np.full((2, 80), -np.inf, np.float32)}, axis=[1])
+
+
+def test_embedding_of_wide_rows_and_many_places():
+    x, w = RNG.randint(0, 5, 600).astype(np.int64), normal(5, 1100)
+    same("embedding", {"x": x, "weight": w}, rtol=0)
+    same("embedding_grad", {"x": x, "weight": w, "d_out": normal(600, 1100)}, rtol=1e-6, padding_idx=3)
 
 
 def test_bias_along_with_products_of_batches():

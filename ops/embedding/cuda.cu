@@ -1,0 +1,113 @@
+/* Embedding: rows are copied 16 bytes at a time. Its gradient: a block a row of the table (and 1,024 columns)
+ * looks through all numbers and adds what is its own in the order of x, as the CPU does. */
+#include "devices/cuda/kernel.h"
+
+/* Numbers of rows, checked as they are read. */
+struct embedding_ids {
+    const char *data;
+    proa_dtype dtype;
+    int64_t rows, padding;
+    cuda_fault *fault;
+    const char *op;
+    /* −1: no row, at padding or because there is none of that number, which is said */
+    __device__ __forceinline__ int64_t operator()(int64_t i) const
+    {
+        int64_t id = cuda_index(data, dtype, i);
+        if (id >= 0 && id < rows) return id == padding ? -1 : id;
+        cuda_raise(fault, op, "x", i, id, 0, rows - 1);
+        return -1;
+    }
+};
+
+static embedding_ids ids_of(cuda_context *c, const char *op, const proa_tensor *x, const proa_tensor *weight,
+                            int64_t padding)
+{
+    cuda_tensor t = cuda_look(x);
+    return {t.data, t.dtype, cuda_look(weight).shape[0], padding, c->fault, op};
+}
+
+/* Rows of `pieces` pieces of memory. */
+template <class T>
+__global__ void embedding_kernel(embedding_ids ids, int64_t n, const T *table, T *out, int64_t pieces)
+{
+    for (CUDA_EACH(i, n * pieces)) {
+        int64_t id = ids(i / pieces);
+        T none = {};
+        out[i] = id < 0 ? none : table[id * pieces + i % pieces];
+    }
+}
+
+struct alignas(16) embedding_bytes16 {
+    uint64_t lo, hi;
+};
+
+template <class T>
+static proa_status look_up(cuda_context *c, const embedding_ids &ids, int64_t n, const char *table, char *out,
+                           int64_t bytes)
+{
+    int64_t pieces = bytes / (int64_t)sizeof(T);
+    if (n * pieces == 0) return PROA_OK;
+    return cuda_launch(c, cuda_blocks(n * pieces), CUDA_BLOCK, embedding_kernel<T>, ids, n,
+                       (const T *)(const void *)table, (T *)(void *)out, pieces);
+}
+
+CUDA_KERNEL(embedding, true)
+{
+    cuda_tensor w = cuda_look(a->weight), out = cuda_look(a->out);
+    embedding_ids ids = ids_of(c, "embedding", a->x, a->weight, a->padding_idx);
+    int64_t n = cuda_look(a->x).numel, bytes = w.shape[1] * cuda_item(w.dtype);
+    uintptr_t at = (uintptr_t)w.data | (uintptr_t)out.data | (uintptr_t)bytes;
+    if (at % 16 == 0) return look_up<embedding_bytes16>(c, ids, n, w.data, out.data, bytes);
+    if (at % 8 == 0) return look_up<uint64_t>(c, ids, n, w.data, out.data, bytes);
+    if (at % 4 == 0) return look_up<uint32_t>(c, ids, n, w.data, out.data, bytes);
+    if (at % 2 == 0) return look_up<uint16_t>(c, ids, n, w.data, out.data, bytes);
+    return look_up<uint8_t>(c, ids, n, w.data, out.data, bytes);
+}
+
+enum { EMBEDDING_COLUMNS = 4 }; /* of a thread */
+
+template <class X, class A>
+__global__ void embedding_grad_kernel(embedding_ids ids, int64_t n, const X *d, X *to, int64_t length,
+                                      int64_t chunks)
+{
+    __shared__ bool mine[CUDA_BLOCK];
+    __shared__ int any;
+    for (int64_t item = blockIdx.x; item < ids.rows * chunks; item += gridDim.x) {
+        int64_t row = item / chunks, first = item % chunks * EMBEDDING_COLUMNS * CUDA_BLOCK + threadIdx.x;
+        A sum[EMBEDDING_COLUMNS] = {};
+        for (int64_t from = 0; from < n; from += CUDA_BLOCK) {
+            __syncthreads(); /* the last piece is done with */
+            if (threadIdx.x == 0) any = 0;
+            __syncthreads();
+            int64_t i = from + threadIdx.x;
+            mine[threadIdx.x] = i < n && ids(i) == row;
+            if (mine[threadIdx.x]) any = 1;
+            __syncthreads();
+            if (!any) continue;
+            for (int j = 0; j < CUDA_BLOCK; j++) {
+                if (!mine[j]) continue;
+                for (int k = 0; k < EMBEDDING_COLUMNS; k++) {
+                    int64_t column = first + k * CUDA_BLOCK;
+                    if (column < length) sum[k] += cuda_cast<A>(d[(from + j) * length + column]);
+                }
+            }
+        }
+        for (int k = 0; k < EMBEDDING_COLUMNS; k++) {
+            int64_t column = first + k * CUDA_BLOCK;
+            if (column < length) to[row * length + column] = cuda_cast<X>(sum[k]);
+        }
+    }
+}
+
+CUDA_KERNEL(embedding_grad, CUDA_IS(a->d_out, CUDA_FLOATS))
+{
+    cuda_tensor d = cuda_look(a->d_out), to = cuda_look(a->d_weight);
+    int64_t n = cuda_look(a->x).numel, each = EMBEDDING_COLUMNS * CUDA_BLOCK;
+    embedding_ids ids = ids_of(c, "embedding_grad", a->x, a->weight, a->padding_idx);
+    if (to.numel == 0) return PROA_OK;
+    int64_t chunks = (to.shape[1] + each - 1) / each;
+    CUDA_SWITCH_FLOAT(to.dtype, X, A, {
+        return cuda_launch(c, cuda_blocks(ids.rows * chunks, 1), CUDA_BLOCK, (embedding_grad_kernel<X, A>),
+                           ids, n, d.as<X>(), to.as<X>(), to.shape[1], chunks);
+    })
+}
