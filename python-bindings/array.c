@@ -15,12 +15,19 @@ static const char *const formats[PROA_DTYPE_COUNT] = {
     [PROA_F32] = "f",  [PROA_F64] = "d", [PROA_C64] = "Zf", [PROA_C128] = "Zd",
 };
 
+/* New reference: the tensor with its elements in host memory. */
+static PyObject *on_host(PyObject *self)
+{
+    if (!proa__on_device(py_tensor_of(self))) return Py_NewRef(self);
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    return py_wrap(proa_to_device(py_tensor_of(self), "cpu"));
+}
+
 /* A device's tensor shows a copy of its elements, which lives as long as the view. */
 static int device_buffer(PyObject *self, Py_buffer *view, int flags)
 {
-    PROA_SCOPED;
-    PROA_NO_GRAD;
-    PyObject *copy = py_wrap(proa_to_device(py_tensor_of(self), "cpu"));
+    PyObject *copy = on_host(self);
     if (!copy) return -1;
     int result = PyObject_GetBuffer(copy, view, flags);
     Py_DECREF(copy);
@@ -87,9 +94,12 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
         return PyErr_Format(PyExc_RuntimeError,
                             "numpy: a program's variable has no data; fetch it with Executor.run");
     (void)unused;
-    PyObject *copy = numpy_function("array");
-    PyObject *array = copy ? PyObject_CallOneArg(copy, self) : NULL;
+    /* Here, since NumPy passes over a buffer that raises, and tries something else. */
+    PyObject *host = on_host(self);
+    PyObject *copy = host ? numpy_function("array") : NULL;
+    PyObject *array = copy ? PyObject_CallOneArg(copy, host) : NULL;
     Py_XDECREF(copy);
+    Py_XDECREF(host);
     return array;
 }
 
