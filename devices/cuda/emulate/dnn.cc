@@ -139,7 +139,8 @@ int check(cuda_dnn_tensor in, cuda_dnn_filter filter, cuda_dnn_conv d, cuda_dnn_
     bool last = filter->format == CUDA_DNN_NHWC;
     if (d->type != wide || d->dims < 2 || d->dims > 3 || (last && wide == CUDA_DNN_DOUBLE))
         return CUDA_DNN_NOT_SUPPORTED;
-    if ((in->stride[1] == 1 && in->size[1] > 1 && !last) || (last && in->stride[1] != 1))
+    bool pixels = in->size[2] * in->size[3] > 1; /* with one, both formats are the same memory */
+    if ((in->stride[1] == 1 && in->size[1] > 1 && pixels && !last) || (last && in->stride[1] != 1))
         return CUDA_DNN_NOT_SUPPORTED; /* the filter's format and the tensors' differ */
     return CUDA_DNN_OK;
 }
