@@ -253,8 +253,10 @@ static proa_tensor *sequential_forward(proa_layer *self, proa_tensor *x)
 
 proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers)
 {
+    if (!proa_error() && (n < 0 || (n && !layers)))
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: %lld layers in no list", (long long)n);
     proa_layer *self = proa_layer_new(sizeof *self, "sequential", sequential_forward);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && layers; i++) {
         char name[24];
         snprintf(name, sizeof name, "%lld", (long long)i);
         if (self && layers[i]) {

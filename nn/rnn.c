@@ -93,11 +93,13 @@ proa_layer *proa_rnn_layer_opt(proa_rnn_mode mode, int64_t in, int64_t hidden, p
 {
     if (proa_error()) return NULL;
     int64_t layers = opts.layers ? opts.layers : 1;
-    if (in < 1 || hidden < 1 || layers < 1 || layers > 4096 || mode > PROA_RNN_MODE_RNN_RELU) {
+    const int64_t most = INT64_MAX / 8; /* gates of both directions */
+    if (in < 1 || hidden < 1 || hidden > most || layers < 1 || layers > 4096 ||
+        mode > PROA_RNN_MODE_RNN_RELU) {
         proa_fail(
             PROA_ERR_INVALID_ARGUMENT,
-            "rnn_layer: mode %d, in %lld, hidden %lld, layers %lld: sizes must be at least 1, layers at most "
-            "4096",
+            "rnn_layer: mode %d, in %lld, hidden %lld, layers %lld: sizes must be at least 1, hidden below "
+            "2^60, layers at most 4096",
             (int)mode, (long long)in, (long long)hidden, (long long)layers);
         return NULL;
     }

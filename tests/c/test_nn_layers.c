@@ -208,6 +208,16 @@ START_TEST(bad_layers_are_errors)
     proa_clear_error();
     ck_assert_ptr_null(proa_sequential(proa_relu_layer(), NULL));
     proa_clear_error();
+    ck_assert_ptr_null(proa_sequential_of(2, NULL));
+    ck_assert_int_eq(proa_error(), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    const int64_t huge = INT64_C(1) << 61;
+    ck_assert_ptr_null(proa_lstm_layer(3, huge));
+    ck_assert_int_eq(proa_error(), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    ck_assert_ptr_null(proa_conv3d_layer(1, 1, huge));
+    ck_assert_int_ne(proa_error(), PROA_OK);
+    proa_clear_error();
     proa_layer *l = proa_linear_layer(2, 3);
     ck_assert_ptr_null(proa_forward(l, normal(PROA_SHAPE(4, 5))));
     ck_assert_ptr_nonnull(strstr(proa_error_message(), "linear"));
