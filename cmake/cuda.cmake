@@ -5,7 +5,7 @@ option(PROA_WITH_CUDA_EMULATOR "Build the CUDA kernels for the host, for tests" 
 set(PROA_CUDA_ARCHITECTURES "90" CACHE STRING "GPU architectures: 80;90, or 90-virtual for PTX")
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu")
-set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c)
+set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c)
 list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 
 # What the C++ dialect of CUDA is not clean of: sign and width conversions are what kernels do.

@@ -382,13 +382,20 @@ static proa_status run_step(const proa__step *step, bool watch)
 
 __attribute__((constructor)) static void install(void) { proa_door_install(PROA_DOOR_RUN, run_watched); }
 
-static proa_status run_steps(proa__segment *s)
+static proa_status each_step(proa__segment *s, bool watch)
 {
-    bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__watching();
     for (int32_t i = 0; i < s->n_steps; i++) {
         PROA_TRY(run_step(&s->steps[i], watch));
         PROA_TRY(proa_error());
     }
+    return PROA_OK;
+}
+
+static proa_status run_steps(proa__segment *s)
+{
+    bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__watching();
+    if (watch || proa__stream()->device == PROA_CPU) PROA_TRY(each_step(s, watch));
+    else PROA_TRY(proa__run_recorded(s, each_step));
     for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
     return PROA_OK;
 }

@@ -733,6 +733,7 @@ proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent
 
 static void free_one(proa__segment *s)
 {
+    proa__recordings_free(&s->recordings);
     for (int32_t i = 0; i < s->n_steps; i++) {
         const proa__step *step = &s->steps[i];
         if (step->kernel && step->kernel->release && step->state) step->kernel->release(step->state);

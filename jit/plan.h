@@ -98,6 +98,24 @@ typedef struct proa__guard {
 enum { PROA__OUTCOMES = 8 };
 
 typedef struct proa__segment proa__segment;
+
+/* What a device keeps of a segment's steps, to run them as one (recorded.c). */
+enum { PROA__RECORDINGS = 4 };
+typedef struct proa__recordings {
+    const struct proa_device_table *device;
+    struct {
+        uint64_t addresses; /* of all that the steps read and write: it holds for no others */
+        void *recording;    /* NULL: these addresses were met once */
+    } at[PROA__RECORDINGS];
+    int next;
+    bool never; /* the steps cannot be kept */
+} proa__recordings;
+/* Runs the steps one by one. */
+typedef proa_status (*proa__each_step)(proa__segment *s, bool watch);
+/* Runs them as one where the stream's device keeps them, else through `each`. */
+proa_status proa__run_recorded(proa__segment *s, proa__each_step each);
+void proa__recordings_free(proa__recordings *r);
+
 struct proa__segment {
     proa__segment *parent;
     int32_t depth, first_op, end_op;
@@ -122,6 +140,7 @@ struct proa__segment {
     proa__segment *next[PROA__OUTCOMES];
     int32_t n_next, replace; /* replace: the outcome to go when all places are taken */
     int32_t cursor;          /* for walks over all segments */
+    proa__recordings recordings;
 };
 
 /* Plans ops from where `parent` (NULL: the start) ends. inputs: one meta an input; offsets: where in the

@@ -63,3 +63,18 @@ proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item,
     default: return fill<cuda_bytes16>(c, to, value, n);
     }
 }
+
+__global__ void write_small_kernel(char *to, cuda_small from, unsigned bytes)
+{
+    if (threadIdx.x < bytes) to[threadIdx.x] = from.at[threadIdx.x];
+}
+
+proa_status cuda_write_small(cuda_context *c, void *to, const void *from, size_t bytes)
+{
+    cuda_small small = {};
+    char *at = (char *)to;
+    unsigned n = (unsigned)bytes;
+    if (n == 0) return PROA_OK;
+    memcpy(&small, from, bytes);
+    return cuda_launch(c, 1, (unsigned)sizeof small, write_small_kernel, at, small, n);
+}

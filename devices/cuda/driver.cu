@@ -53,11 +53,33 @@ static int copy(void *to, const void *from, size_t bytes, cuda_direction directi
     return (int)cudaMemcpyAsync(to, from, bytes, kinds[direction], (cudaStream_t)stream);
 }
 
+static int graph_begin(void *stream)
+{
+    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeRelaxed);
+}
+static int graph_end(void *stream, void **to)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    cudaError_t code = cudaStreamEndCapture((cudaStream_t)stream, &graph);
+    if (code == cudaSuccess && !graph) code = cudaErrorStreamCaptureInvalidated;
+    if (code == cudaSuccess) code = cudaGraphInstantiate(&ready, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
+    *to = ready;
+    return (int)code;
+}
+static int graph_launch(void *graph, void *stream)
+{
+    return (int)cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)stream);
+}
+static int graph_free(void *graph) { return (int)cudaGraphExecDestroy((cudaGraphExec_t)graph); }
+
 static int last_error() { return (int)cudaGetLastError(); }
 static const char *error_text(int code) { return cudaGetErrorString((cudaError_t)code); }
 
-static const cuda_driver driver = {
-    count,       describe,     use,          take,        give,       host_take, host_give,  stream_create,
-    stream_sync, event_create, event_record, event_query, event_sync, copy,      last_error, error_text};
+static const cuda_driver driver = {count,        describe,     use,           take,        give,
+                                   host_take,    host_give,    stream_create, stream_sync, event_create,
+                                   event_record, event_query,  event_sync,    copy,        graph_begin,
+                                   graph_end,    graph_launch, graph_free,    last_error,  error_text};
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }

@@ -200,15 +200,18 @@ static inline unsigned cuda_blocks(int64_t n, int64_t each = CUDA_BLOCK)
 }
 
 #if defined(CUDA_EMULATED)
-template <class F> static inline proa_status cuda_run_grid(dim3 grid, dim3 block, F &&body)
+template <class F> static inline proa_status cuda_run_grid(dim3 grid, dim3 block, F body)
 {
-    emulate_launch(
-        grid, block, [](void *context) { (*(F *)context)(); }, (void *)&body);
+    auto run = [=]() mutable {
+        emulate_launch(
+            grid, block, [](void *context) { (*(F *)context)(); }, (void *)&body);
+    };
+    if (!emulate_keep(run)) run();
     return PROA_OK;
 }
 /* cuda_launch(c, grid, block, kernel, arguments…): queues it; an error is that of the launch itself. */
 #define cuda_launch(c, grid, block, kernel, ...) \
-    ((void)(c), cuda_run_grid(dim3(grid), dim3(block), [=]() mutable { kernel(__VA_ARGS__); }))
+    ((c)->launches++, cuda_run_grid(dim3(grid), dim3(block), [=]() mutable { kernel(__VA_ARGS__); }))
 #else
 template <class T> struct cuda_same {
     typedef T type;
@@ -218,6 +221,7 @@ static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, voi
                                      typename cuda_same<P>::type... arguments)
 {
     void *list[] = {(void *)&arguments...};
+    c->launches++;
     int code = (int)cudaLaunchKernel((const void *)kernel, grid, block, list, 0, (cudaStream_t)c->stream);
     return cuda_check(c, code, "a launch", false);
 }

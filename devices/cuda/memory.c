@@ -194,9 +194,9 @@ static void swallow(block *b)
     free(right);
 }
 
-void cuda_pool_give(cuda_pool *pool, void *p)
+bool cuda_pool_give(cuda_pool *pool, void *p)
 {
-    if (!p) return;
+    if (!p) return true;
     pthread_mutex_lock(&pool->lock);
     block *b = take_live(pool, p);
     if (b) {
@@ -214,6 +214,7 @@ void cuda_pool_give(cuda_pool *pool, void *p)
         put_free(pool, b);
     }
     pthread_mutex_unlock(&pool->lock);
+    return b != NULL;
 }
 
 /* ---- looking --------------------------------------------------------------------------- */

@@ -26,7 +26,8 @@ void cuda_pool_free(cuda_pool *pool);
 /* 512-byte aligned; NULL when neither the cache nor the driver has it, even after the cache was given back.
  * `owner`, a literal, names who holds it in the report. */
 void *cuda_pool_take(cuda_pool *pool, size_t bytes, const char *owner);
-void cuda_pool_give(cuda_pool *pool, void *p);
+/* False: p is no live block of this pool. */
+bool cuda_pool_give(cuda_pool *pool, void *p);
 /* Gives whole segments that nobody uses back to the driver. */
 void cuda_pool_trim(cuda_pool *pool);
 cuda_pool_stats cuda_pool_get_stats(cuda_pool *pool, bool reset_peak);

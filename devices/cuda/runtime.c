@@ -60,11 +60,24 @@ static proa_status check_waited(cuda_context *c, int code, const char *what)
                      (long long)f.last, c->name);
 }
 
+/* Threads that share a GPU take turns: HOLD(c) to the end of the function. */
+static void let_go(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
+static pthread_mutex_t *take_hold(cuda_context *c)
+{
+    pthread_mutex_lock(&c->lock);
+    return &c->lock;
+}
+#define HOLD(c) pthread_mutex_t *held __attribute__((cleanup(let_go), unused)) = take_hold(c)
+
 static void begin(void *context, const proa_op *op)
 {
     cuda_context *c = context;
+    if (op) pthread_mutex_lock(&c->lock); /* until it is called with NULL */
     c->running = op;
-    if (!op) return;
+    if (!op) {
+        pthread_mutex_unlock(&c->lock);
+        return;
+    }
     c->last[c->n_last++ % CUDA_LAST_OPS] = op;
     c->driver->use(c->index);
 }
@@ -73,7 +86,9 @@ static void begin(void *context, const proa_op *op)
 
 static void *take(cuda_context *c, size_t bytes)
 {
-    void *p = cuda_pool_take(c->pool, bytes, c->running ? c->running->name : NULL);
+    HOLD(c);
+    cuda_pool *pool = c->recording ? c->recording->pool : c->pool;
+    void *p = cuda_pool_take(pool, bytes, c->running ? c->running->name : NULL);
     if (p) return p;
     char report[512];
     cuda_pool_report(c->pool, report, sizeof report);
@@ -83,17 +98,24 @@ static void *take(cuda_context *c, size_t bytes)
     return NULL;
 }
 
+/* What a recording has taken is its own. */
+static void give(cuda_context *c, void *p)
+{
+    HOLD(c);
+    if (!c->recording || !cuda_pool_give(c->recording->pool, p)) cuda_pool_give(c->pool, p);
+}
+
 static void *gpu_alloc(void *context, size_t bytes) { return take(context, bytes); }
 
 static void gpu_free(void *context, void *p, size_t bytes)
 {
     cuda_context *c = context;
     (void)bytes;
-    cuda_pool_give(c->pool, p);
+    give(c, p);
 }
 
 void *cuda_scratch(cuda_context *c, size_t bytes) { return take(c, bytes ? bytes : 1); }
-void cuda_scratch_free(cuda_context *c, void *p) { cuda_pool_give(c->pool, p); }
+void cuda_scratch_free(cuda_context *c, void *p) { give(c, p); }
 
 static void gpu_memory(void *context, proa_device_memory *to, bool reset_peak)
 {
@@ -107,12 +129,12 @@ static void gpu_trim(void *context) { cuda_pool_trim(((cuda_context *)context)->
 
 /* ---- copies ---------------------------------------------------------------------------- */
 
-/* Two pieces of pinned memory that take turns: one is filled by the host while the other is copied. */
-enum { PIECES = 2 };
-static const size_t piece_bytes = (size_t)4 << 20;
+/* Pieces of pinned memory that take turns: one is filled by the host while others are copied, so that a
+ * step's inputs are queued behind work that is still running. */
+enum { PIECES = 8 };
+static const size_t piece_bytes = (size_t)2 << 20;
 
 typedef struct cuda_staging {
-    pthread_mutex_t lock;
     char *piece[PIECES];
     void *event[PIECES]; /* the last copy from or to it */
     bool busy[PIECES];
@@ -123,7 +145,6 @@ static cuda_staging *new_staging(cuda_context *c)
 {
     cuda_staging *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    pthread_mutex_init(&s->lock, NULL);
     for (int i = 0; i < PIECES; i++) {
         void *p = NULL;
         if (c->driver->host_malloc(&p, piece_bytes) != 0 || c->driver->event_create(&s->event[i]) != 0)
@@ -133,13 +154,20 @@ static cuda_staging *new_staging(cuda_context *c)
     return s;
 }
 
+static int wait_for(cuda_context *c, void *event)
+{
+    c->waits++;
+    return c->driver->event_sync(event);
+}
+
 static int take_piece(cuda_context *c, int *at)
 {
     cuda_staging *s = c->staging;
     *at = (int)(s->next++ % PIECES);
     if (!s->busy[*at]) return 0;
     s->busy[*at] = false;
-    return c->driver->event_sync(s->event[*at]);
+    int code = c->driver->event_query(s->event[*at]);
+    return code == CUDA_NOT_READY ? wait_for(c, s->event[*at]) : code;
 }
 
 static int copy_piece(cuda_context *c, int at, char *to, const char *from, size_t n, cuda_direction direction)
@@ -153,8 +181,10 @@ static int copy_piece(cuda_context *c, int at, char *to, const char *from, size_
 static proa_status gpu_copy_in(void *context, void *to, const void *from, size_t bytes)
 {
     cuda_context *c = context;
+    HOLD(c);
     int code = c->driver->use(c->index);
-    pthread_mutex_lock(&c->staging->lock);
+    if (cuda_unrecordable(c)) return cuda_host->error();
+    if (bytes <= sizeof(cuda_small)) return cuda_write_small(c, to, from, bytes);
     for (size_t done = 0, n; done < bytes && code == 0; done += n) {
         int at;
         n = bytes - done < piece_bytes ? bytes - done : piece_bytes;
@@ -163,7 +193,6 @@ static proa_status gpu_copy_in(void *context, void *to, const void *from, size_t
         memcpy(c->staging->piece[at], (const char *)from + done, n);
         code = copy_piece(c, at, (char *)to + done, c->staging->piece[at], n, CUDA_TO_DEVICE);
     }
-    pthread_mutex_unlock(&c->staging->lock);
     return cuda_check(c, code, "a copy to the device", true);
 }
 
@@ -175,24 +204,25 @@ proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes
 static proa_status gpu_copy_out(void *context, void *to, const void *from, size_t bytes)
 {
     cuda_context *c = context;
+    HOLD(c);
     int code = c->driver->use(c->index);
-    pthread_mutex_lock(&c->staging->lock);
+    if (cuda_unrecordable(c)) return cuda_host->error();
     for (size_t done = 0, n; done < bytes && code == 0; done += n) {
         int at;
         n = bytes - done < piece_bytes ? bytes - done : piece_bytes;
         code = take_piece(c, &at);
         if (code == 0)
             code = copy_piece(c, at, c->staging->piece[at], (const char *)from + done, n, CUDA_TO_HOST);
-        if (code == 0) code = c->driver->event_sync(c->staging->event[at]);
+        if (code == 0) code = wait_for(c, c->staging->event[at]);
         if (code == 0) memcpy((char *)to + done, c->staging->piece[at], n);
     }
-    pthread_mutex_unlock(&c->staging->lock);
     return check_waited(c, code, "a copy to the host");
 }
 
 static proa_status gpu_copy(void *context, void *to, const void *from, size_t bytes)
 {
     cuda_context *c = context;
+    HOLD(c);
     int code = c->driver->use(c->index);
     if (code == 0) code = c->driver->copy(to, from, bytes, CUDA_ON_DEVICE, c->stream);
     return cuda_check(c, code, "a copy", false);
@@ -201,6 +231,7 @@ static proa_status gpu_copy(void *context, void *to, const void *from, size_t by
 static proa_status gpu_copy_strided(void *context, const proa_strided_copy *copy)
 {
     cuda_context *c = context;
+    HOLD(c);
     c->driver->use(c->index);
     return cuda_copy_strided(c, copy);
 }
@@ -208,6 +239,7 @@ static proa_status gpu_copy_strided(void *context, const proa_strided_copy *copy
 static proa_status gpu_fill(void *context, void *to, const void *value, size_t item, int64_t count)
 {
     cuda_context *c = context;
+    HOLD(c);
     c->driver->use(c->index);
     return cuda_fill(c, to, value, item, count);
 }
@@ -215,7 +247,10 @@ static proa_status gpu_fill(void *context, void *to, const void *value, size_t i
 static proa_status gpu_synchronize(void *context)
 {
     cuda_context *c = context;
+    HOLD(c);
     int code = c->driver->use(c->index);
+    if (cuda_unrecordable(c)) return cuda_host->error();
+    c->waits++;
     if (code == 0) code = c->driver->stream_sync(c->stream);
     return check_waited(c, code, "synchronize");
 }
@@ -240,12 +275,17 @@ static const char *describe(void *context)
     return c->text;
 }
 
+/* waits, launches, replays, driver_allocations: how often so far, for tests and for who looks for a sync. */
 static int property(void *context, const char *name, int64_t *value)
 {
     const cuda_context *c = context;
     if (!strcmp(name, "compute_major")) *value = c->description.major;
     else if (!strcmp(name, "compute_minor")) *value = c->description.minor;
     else if (!strcmp(name, "multiprocessors")) *value = c->description.multiprocessors;
+    else if (!strcmp(name, "waits")) *value = c->waits;
+    else if (!strcmp(name, "launches")) *value = c->launches;
+    else if (!strcmp(name, "replays")) *value = c->replays;
+    else if (!strcmp(name, "driver_allocations")) *value = cuda_pool_get_stats(c->pool, false).driver_calls;
     else return 0;
     return 1;
 }
@@ -258,6 +298,11 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
     c->driver = driver;
     snprintf(c->name, sizeof c->name, "gpu:%d", index);
     c->pool = cuda_pool_new(driver, index);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&c->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     bool ok = c->pool && driver->use(index) == 0 && driver->describe(index, &c->description) == 0 &&
               driver->stream_create(&c->stream) == 0 && new_fault(c) && (c->staging = new_staging(c));
     if (!ok) {
@@ -279,6 +324,10 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
                                  .memory = gpu_memory,
                                  .trim = gpu_trim,
                                  .describe = describe,
-                                 .property = property};
+                                 .property = property,
+                                 .record_begin = cuda_record_begin,
+                                 .record_end = cuda_record_end,
+                                 .replay = cuda_record_replay,
+                                 .record_free = cuda_record_free};
     return true;
 }

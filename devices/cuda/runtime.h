@@ -9,6 +9,8 @@
 #include <proa/device.h>
 #include <proa/ops.h>
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,6 +24,13 @@ typedef struct cuda_fault {
     const char *op, *argument;
     int64_t entry, value, first, last; /* element `entry` is `value`; expected first to last */
 } cuda_fault;
+
+/* What a thread has queued between record_begin and record_end (record.c). */
+typedef struct cuda_recording {
+    void *graph;
+    cuda_pool *pool; /* what kernels took for themselves meanwhile: nobody else's until the recording goes */
+    bool broken;     /* something could not be kept */
+} cuda_recording;
 
 /* One GPU. All work goes to one stream: what is queued later sees what was queued before. */
 typedef struct cuda_context {
@@ -37,6 +46,9 @@ typedef struct cuda_context {
     void *libraries;              /* library.h's handles */
     void *convolutions;           /* convolution.cu's handle and algorithms */
     cuda_description description;
+    pthread_mutex_t lock;      /* recursive: who queues work or waits holds it, a recording all the while */
+    cuda_recording *recording; /* NULL: what is queued runs */
+    int64_t waits, launches, replays; /* how often the host waited; kernels launched; recordings replayed */
     char name[16], text[256];
 } cuda_context;
 
@@ -57,7 +69,19 @@ const char *cuda_convolution_why_not(void);
 /* Host to device, for a kernel's own tables; on return `from` may be overwritten. */
 proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes);
 
-/* copy.cu */
+/* record.c: the table's functions. What cannot be kept calls cuda_unrecordable, which while a recording is
+ * under way is true and an error. */
+proa_status cuda_record_begin(void *context);
+void *cuda_record_end(void *context);
+proa_status cuda_record_replay(void *context, void *recording);
+void cuda_record_free(void *context, void *recording);
+bool cuda_unrecordable(cuda_context *c);
+
+/* copy.cu. A few bytes of the host travel as an argument of the launch. */
+typedef struct cuda_small {
+    char at[64];
+} cuda_small;
+proa_status cuda_write_small(cuda_context *c, void *to, const void *from, size_t bytes);
 proa_status cuda_copy_strided(cuda_context *c, const proa_strided_copy *copy);
 proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item, int64_t count);
 

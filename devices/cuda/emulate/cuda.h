@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <functional>
+
 #define CUDA_EMULATED 1
 #define __global__ static
 #define __device__
@@ -33,6 +35,8 @@ void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context);
 void emulate_barrier();
 /* One 8-byte value a lane: all live lanes of the warp put theirs, then each takes that of `lane`. */
 uint64_t emulate_exchange(uint64_t value, unsigned lane);
+/* While a graph is recorded: keeps `run` for its replays instead; true if it did. */
+bool emulate_keep(std::function<void()> run);
 /* Device memory may be touched between the two: what library calls do. */
 void emulate_open();
 void emulate_close();

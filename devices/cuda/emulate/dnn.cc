@@ -309,16 +309,21 @@ int run(direction to, const void *alpha, const void *beta, cuda_dnn_tensor in_d,
     double scale = wide ? *static_cast<const double *>(alpha) : *static_cast<const float *>(alpha);
     double keep = wide ? *static_cast<const double *>(beta) : *static_cast<const float *>(beta);
     plain x = describe(in_d), w = describe(filter_d), y = describe(out_d);
-    emulate_open();
-    memset(work, 0xff, workspace(in_d));
-    read(x, to == TO_INPUT ? nullptr : in);
-    read(w, to == TO_FILTER ? nullptr : filter);
-    read(y, to == FORWARD ? nullptr : out);
-    sum(to, x, w, y, d);
-    if (to == FORWARD) write(y, out, scale, keep);
-    else if (to == TO_INPUT) write(x, in, scale, keep);
-    else write(w, filter, scale, keep);
-    emulate_close();
+    auto conv = *d;
+    size_t scratch = workspace(in_d);
+    auto all = [=]() mutable {
+        emulate_open();
+        memset(work, 0xff, scratch);
+        read(x, to == TO_INPUT ? nullptr : in);
+        read(w, to == TO_FILTER ? nullptr : filter);
+        read(y, to == FORWARD ? nullptr : out);
+        sum(to, x, w, y, &conv);
+        if (to == FORWARD) write(y, out, scale, keep);
+        else if (to == TO_INPUT) write(x, in, scale, keep);
+        else write(w, filter, scale, keep);
+        emulate_close();
+    };
+    if (!emulate_keep(all)) all();
     return CUDA_DNN_OK;
 }
 

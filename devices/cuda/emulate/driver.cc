@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include <map>
+#include <vector>
 
 namespace
 {
@@ -103,8 +104,34 @@ int done(void *) { return 0; }
 int event_create(void **event) { return *event = memory, 0; }
 int event_record(void *, void *) { return 0; }
 
-int copy(void *to, const void *from, size_t bytes, cuda_direction, void *)
+typedef std::vector<std::function<void()>> graph;
+graph *recorded; // NULL: what is asked for is done at once
+
+int graph_begin(void *)
 {
+    recorded = new graph();
+    return 0;
+}
+int graph_end(void *, void **to)
+{
+    *to = recorded;
+    recorded = nullptr;
+    return 0;
+}
+int graph_launch(void *g, void *)
+{
+    for (auto &run : *static_cast<graph *>(g)) run();
+    return 0;
+}
+int graph_free(void *g)
+{
+    delete static_cast<graph *>(g);
+    return 0;
+}
+
+int copy(void *to, const void *from, size_t bytes, cuda_direction direction, void *stream)
+{
+    if (emulate_keep([=] { copy(to, from, bytes, direction, stream); })) return 0;
     emulate_open();
     memmove(to, from, bytes);
     emulate_close();
@@ -114,9 +141,10 @@ int copy(void *to, const void *from, size_t bytes, cuda_direction, void *)
 int last_error() { return 0; }
 const char *error_text(int code) { return code == 2 ? "out of memory" : "unknown error of the emulator"; }
 
-const cuda_driver driver = {count,     describe,      use,        take,         give,         host_take,
-                            host_give, stream_create, done,       event_create, event_record, done,
-                            done,      copy,          last_error, error_text};
+const cuda_driver driver = {count,        describe,     use,           take,       give,
+                            host_take,    host_give,    stream_create, done,       event_create,
+                            event_record, done,         done,          copy,       graph_begin,
+                            graph_end,    graph_launch, graph_free,    last_error, error_text};
 
 } // namespace
 
@@ -130,6 +158,13 @@ void emulate_close()
 {
     if (--depth == 0) mprotect(memory, reserved, PROT_NONE);
     pthread_mutex_unlock(&lock);
+}
+
+bool emulate_keep(std::function<void()> run)
+{
+    if (!recorded) return false;
+    recorded->push_back(std::move(run));
+    return true;
 }
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }

@@ -27,9 +27,11 @@ void put(proa_dtype d, void *p, int64_t i, double v)
 } // namespace
 
 /* float64 has no epilogues here, so that callers do them, too. */
-proa_status cuda_library_gemm(cuda_context *, const cuda_gemm *g)
+proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
 {
     if (g->dtype == PROA_F64 && (g->bias || g->epilogue != CUDA_KEEP)) return PROA_DECLINED;
+    cuda_gemm kept = *g;
+    if (emulate_keep([=] { cuda_library_gemm(c, &kept); })) return PROA_OK;
     emulate_open();
     for (int64_t b = 0; b < g->batches; b++)
         for (int64_t i = 0; i < g->m; i++)

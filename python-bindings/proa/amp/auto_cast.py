@@ -13,6 +13,7 @@ class _State:
     """What amp the innermost auto_cast asked for."""
     dtype = "float32"
     level = "O0"
+    last = "float32"  # the dtype of the auto_cast that was entered last, which a scaler outside goes by, as in Paddle
 
 
 state = _State()
@@ -26,7 +27,8 @@ def allow_on_cpu(dtype, on=True):
 
 
 def takes_effect(dtype):
-    return _on_cpu.get(dtype, False)
+    """Both halves do on a device; on a CPU what allow_on_cpu says."""
+    return dtype in _on_cpu and (_on_cpu[dtype] or _core.get_device() != "cpu")
 
 
 def _check_lists(white, black):
@@ -49,6 +51,7 @@ def amp_guard(enable=True, custom_white_list=None, custom_black_list=None, level
         warnings.warn(f"auto_cast: {dtype} has no effect on a CPU; use bfloat16")
         enable = False
     _check_lists(custom_white_list, custom_black_list)
+    state.last = dtype
     asked = level if enable else "O0"
     before = state.dtype, state.level
     token = _core.autocast_enter(_LEVELS[asked], dtype if dtype in _on_cpu else "bfloat16",

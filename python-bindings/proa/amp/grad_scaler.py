@@ -51,9 +51,9 @@ class AmpScaler:
         """var × the scale."""
         if not isinstance(var, _core.Tensor):
             raise TypeError(f"scale: expected a Tensor, got {type(var).__name__}")
-        if self._enable and amp_state.dtype != "float16" and self._use_dynamic_loss_scaling:
+        if self._enable and amp_state.last != "float16" and self._use_dynamic_loss_scaling:
             self._enable = self._use_dynamic_loss_scaling = False
-            warnings.warn(f"scale: dynamic loss scaling is of no use for {amp_state.dtype}; the scaler is off now")
+            warnings.warn(f"scale: dynamic loss scaling is of no use for {amp_state.last}; the scaler is off now")
         return var * self._scale if self._enable else var
 
     def minimize(self, optimizer, *args, **kwargs):
@@ -111,6 +111,7 @@ class AmpScaler:
             return
         counts = self._counts()
         self._scale = self._scale.to(place)
+        self._blank = _core.full([1], 0.0, _core.float32).to(place)
         self._good, self._bad = (_core.full([1], n, _core.int32).to(place) for n in counts)
 
     def _counts(self):
@@ -122,7 +123,8 @@ class AmpScaler:
         if not self._enable:
             return
         if self._good is not None:
-            _core.update_loss_scaling([], self._cache_founf_inf, self._scale, self._good, self._bad, None,
+            # the gradients may have gone by now: the op zeroes a tensor that nobody reads
+            _core.update_loss_scaling([self._blank], self._cache_founf_inf, self._scale, self._good, self._bad, None,
                                       self._incr_every_n_steps, self._decr_every_n_nan_or_inf, self._incr_ratio,
                                       self._decr_ratio)
             return

@@ -389,8 +389,9 @@ class Layer(_core.LayerBase):
                     continue
                 if floating_only and dtype_name(tensor.dtype) not in _FLOATING:
                     continue
-                grad = tensor.grad
+                grad, name, frozen = tensor.grad, tensor.name, tensor.stop_gradient
                 tensor._become(_core.cast(tensor, target))
+                tensor.name, tensor.stop_gradient = name, frozen
                 if grad is not None:
                     tensor.grad = _core.cast(grad, target)
         finally:

@@ -1,0 +1,75 @@
+/* Recordings: what a thread queues is kept as a CUDA graph and queued again as one launch. Memory that
+ * kernels take for themselves meanwhile comes out of a pool of the recording's own, since a replay uses the
+ * same addresses. C. */
+#include "runtime.h"
+
+#include <stdlib.h>
+
+bool cuda_unrecordable(cuda_context *c)
+{
+    if (!c->recording) return false;
+    c->recording->broken = true;
+    cuda_fail(PROA_ERR_UNSUPPORTED, "%s: a wait, or a copy from or to the host, cannot be recorded",
+              c->running ? c->running->name : c->name);
+    return true;
+}
+
+static void free_recording(cuda_context *c, cuda_recording *r)
+{
+    if (r->graph) c->driver->graph_free(r->graph);
+    cuda_pool_free(r->pool);
+    free(r);
+}
+
+proa_status cuda_record_begin(void *context)
+{
+    cuda_context *c = context;
+    cuda_recording *r = calloc(1, sizeof *r);
+    if (r) r->pool = cuda_pool_new(c->driver, c->index);
+    if (!r || !r->pool) {
+        free(r);
+        return cuda_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for a recording", c->name);
+    }
+    pthread_mutex_lock(&c->lock); /* others queue nothing until it ends */
+    int code = c->driver->use(c->index);
+    if (code == 0) code = c->driver->graph_begin(c->stream);
+    if (code == 0) {
+        c->recording = r;
+        return PROA_OK;
+    }
+    pthread_mutex_unlock(&c->lock);
+    free_recording(c, r);
+    return cuda_check(c, code, "a recording", false);
+}
+
+void *cuda_record_end(void *context)
+{
+    cuda_context *c = context;
+    cuda_recording *r = c->recording;
+    c->recording = NULL;
+    int code = c->driver->graph_end(c->stream, &r->graph);
+    pthread_mutex_unlock(&c->lock);
+    if (code == 0 && !r->broken) return r;
+    if (code != 0) (void)c->driver->last_error(); /* it has been dealt with */
+    free_recording(c, r);
+    return NULL;
+}
+
+proa_status cuda_record_replay(void *context, void *recording)
+{
+    cuda_context *c = context;
+    pthread_mutex_lock(&c->lock);
+    c->replays++;
+    int code = c->driver->use(c->index);
+    if (code == 0) code = c->driver->graph_launch(((cuda_recording *)recording)->graph, c->stream);
+    pthread_mutex_unlock(&c->lock);
+    return cuda_check(c, code, "a replay", false);
+}
+
+void cuda_record_free(void *context, void *recording)
+{
+    cuda_context *c = context;
+    c->driver->use(c->index);
+    c->driver->stream_sync(c->stream); /* it may be running */
+    free_recording(c, recording);
+}
