@@ -4,13 +4,52 @@
 #include "core/copy.h"
 #include "core/device.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 typedef struct copy_plan {
     int ndim;
     int64_t shape[PROA_MAX_DIMS], to[PROA_MAX_DIMS], from[PROA_MAX_DIMS]; /* outermost first */
     char *dst;
     const char *src;
     size_t item;
+    bool past; /* the destination is written past the caches */
 } copy_plan;
+
+/* ---- past the caches -------------------------------------------------------------------- */
+
+void proa__copy_past(char *to, const char *from, int64_t n)
+{
+#if defined(__SSE2__)
+    int64_t i = (int64_t)(-(uintptr_t)to & 63);
+    if (n < i + 64) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    memcpy(to, from, (size_t)i);
+    for (; i + 64 <= n; i += 64) {
+        const __m128i *s = (const __m128i *)(const void *)(from + i);
+        __m128i *d = (__m128i *)(void *)(to + i);
+        __m128i a = _mm_loadu_si128(s), b = _mm_loadu_si128(s + 1);
+        __m128i c = _mm_loadu_si128(s + 2), e = _mm_loadu_si128(s + 3);
+        _mm_stream_si128(d, a), _mm_stream_si128(d + 1, b);
+        _mm_stream_si128(d + 2, c), _mm_stream_si128(d + 3, e);
+    }
+    memcpy(to + i, from + i, (size_t)(n - i));
+#else
+    memcpy(to, from, (size_t)n);
+#endif
+}
+
+void proa__copy_past_end(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+/* ---- strided ---------------------------------------------------------------------------- */
 
 static int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
@@ -44,13 +83,35 @@ typedef struct bytes16 {
     uint64_t lo, hi;
 } bytes16;
 
-#define COPY_ROW(T) \
-    for (int64_t i = 0; i < n; i++) *(T *)(void *)(d + i * ds) = *(const T *)(const void *)(s + i * ss)
+/* STAGE: bytes brought together before they go past the caches; LEAST_ROW: what is worth that way. */
+enum { STAGE = 2048, LEAST_ROW = 512, FEW_ROWS = 16 };
 
-static void copy_row(char *d, const char *s, int64_t n, int64_t ds, int64_t ss, size_t item)
+/* Apart, one element repeated, and backwards: the last two become vector code. */
+#define COPY_ROW(T)                                                                             \
+    if (ds == (int64_t)sizeof(T) && ss == 0)                                                    \
+        for (int64_t i = 0; i < n; i++) ((T *)(void *)d)[i] = *(const T *)(const void *)s;      \
+    else if (ds == (int64_t)sizeof(T) && ss == -ds)                                             \
+        for (int64_t i = 0; i < n; i++) ((T *)(void *)d)[i] = ((const T *)(const void *)s)[-i]; \
+    else                                                                                        \
+        for (int64_t i = 0; i < n; i++) *(T *)(void *)(d + i * ds) = *(const T *)(const void *)(s + i * ss)
+
+/* No overlap: `restrict`. */
+static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_t ds, int64_t ss, size_t item,
+                     bool past)
 {
     if (ds == (int64_t)item && ss == (int64_t)item) {
-        memmove(d, s, (size_t)n * item);
+        if (past) proa__copy_past(d, s, n * ds);
+        else memcpy(d, s, (size_t)n * item);
+        return;
+    }
+    if (past && ds == (int64_t)item) { /* gathered in the cache first */
+        _Alignas(64) char part[STAGE];
+        int64_t step = STAGE / ds;
+        for (int64_t i = 0; i < n; i += step) {
+            int64_t m = n - i < step ? n - i : step;
+            copy_row(part, s + i * ss, m, ds, ss, item, false);
+            proa__copy_past(d + i * ds, part, m * ds);
+        }
         return;
     }
     switch (item) {
@@ -77,7 +138,7 @@ static void pair_dims(copy_plan *p)
 
 /* ---- transposes: a block is as many rows and columns as a cache line has elements ---- */
 
-enum { LINE = 64, TILE = 32, TURN_ROWS = 4 }; /* TURN_ROWS: blocks side by side in the source */
+enum { LINE = 64, TILE = 32, TURN_ROWS = 8 }; /* TURN_ROWS: blocks side by side in the source */
 
 typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -100,7 +161,7 @@ static inline void turn_four(uint32_t *to, int64_t to_rs, const char *from, int6
     ((T *)(void *)block)[i * (LINE / (int)sizeof(T)) + j] = ((const T *)(const void *)(s + j * ss))[i]
 
 /* d[i][j] = s[j][i] of one block: rows of the source are read whole, those of the destination written so. */
-static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item)
+static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item, bool past)
 {
     _Alignas(LINE) char block[LINE * LINE];
     int edge = LINE / (int)item;
@@ -115,7 +176,10 @@ static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t it
     case 8: TURN(uint64_t); break;
     default: TURN(bytes16); break;
     }
-    for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
+    if (past && (((uintptr_t)d | (uintptr_t)ds) & (LINE - 1)) == 0)
+        for (int i = 0; i < edge; i++) proa__copy_past(d + i * ds, block + i * LINE, LINE);
+    else
+        for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
 }
 
 /* Rows [begin, end) of a plane whose rows lie contiguous in the destination, and columns in the source. */
@@ -126,11 +190,16 @@ static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin
     int64_t rows = begin + (end - begin) / edge * edge, columns = n / edge * edge;
     for (int64_t r0 = begin; r0 < rows; r0 += TURN_ROWS * edge)
         for (int64_t c = 0; c < columns; c += edge)
-            for (int64_t r = r0; r < rows && r < r0 + TURN_ROWS * edge; r += edge)
-                turn_block(d + r * ds + c * item, ds, s + r * item + c * ss, ss, p->item);
+            for (int64_t r = r0; r < rows && r < r0 + TURN_ROWS * edge; r += edge) {
+                const char *block = s + r * item + c * ss;
+                if (c + edge < columns) /* rows lie too far apart for the hardware to fetch ahead */
+                    for (int64_t i = edge; i < 2 * edge; i++) __builtin_prefetch(block + i * ss);
+                turn_block(d + r * ds + c * item, ds, block, ss, p->item, p->past);
+            }
     for (int64_t r = begin; r < rows && columns < n; r++)
-        copy_row(d + r * ds + columns * item, s + r * item + columns * ss, n - columns, item, ss, p->item);
-    for (int64_t r = rows; r < end; r++) copy_row(d + r * ds, s + r * item, n, item, ss, p->item);
+        copy_row(d + r * ds + columns * item, s + r * item + columns * ss, n - columns, item, ss, p->item,
+                 false);
+    for (int64_t r = rows; r < end; r++) copy_row(d + r * ds, s + r * item, n, item, ss, p->item, false);
 }
 
 static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
@@ -140,7 +209,7 @@ static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin
     bool transposed = magnitude(p->from[in]) > magnitude(p->from[out]);
     if (!transposed) {
         for (int64_t i = begin; i < end; i++)
-            copy_row(d + i * p->to[out], s + i * p->from[out], n, p->to[in], p->from[in], p->item);
+            copy_row(d + i * p->to[out], s + i * p->from[out], n, p->to[in], p->from[in], p->item, p->past);
         return;
     }
     if (p->to[in] == item && p->from[out] == item) {
@@ -152,7 +221,7 @@ static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin
             int64_t rows = r + TILE < end ? r + TILE : end, cols = n - c < TILE ? n - c : TILE;
             for (int64_t i = r; i < rows; i++)
                 copy_row(d + i * p->to[out] + c * p->to[in], s + i * p->from[out] + c * p->from[in], cols,
-                         p->to[in], p->from[in], p->item);
+                         p->to[in], p->from[in], p->item, false);
         }
 }
 
@@ -177,17 +246,21 @@ static void copy_range(int64_t begin, int64_t end, void *context)
         copy_plane(p, d, s, first, last);
         begin += last - first;
     }
+    if (p->past) proa__copy_past_end();
 }
 
-typedef struct flat_copy {
-    char *dst;
-    const char *src;
-} flat_copy;
-
+/* Lines [begin, end) of a contiguous copy, its last one perhaps short. */
 static void copy_flat(int64_t begin, int64_t end, void *context)
 {
-    const flat_copy *c = context;
-    memmove(c->dst + begin, c->src + begin, (size_t)(end - begin));
+    const copy_plan *p = context;
+    int64_t from = begin * LINE, to = end * LINE < p->shape[0] ? end * LINE : p->shape[0];
+    if (p->past) proa__copy_past(p->dst + from, p->src + from, to - from), proa__copy_past_end();
+    else memcpy(p->dst + from, p->src + from, (size_t)(to - from));
+}
+
+static void copy_lines(copy_plan *p)
+{
+    proa__parallel((p->shape[0] + LINE - 1) / LINE, (1 << 20) / LINE, copy_flat, p);
 }
 
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src)
@@ -215,9 +288,10 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     if ((dst->flags | src->flags) & PROA_T_DEVICE) return proa__copy_devices(dst, src);
     copy_plan p = {.ndim = dst->ndim, .dst = dst->data, .src = src->data};
     p.item = proa_dtype_size((proa_dtype)dst->dtype);
+    p.past = src->numel * (int64_t)p.item >= PROA__PAST_BYTES;
     if (!((dst->flags | src->flags) & PROA_T_STRIDED)) {
-        flat_copy c = {dst->data, src->data};
-        proa__parallel(src->numel * (int64_t)p.item, 1 << 20, copy_flat, &c);
+        p.shape[0] = src->numel * (int64_t)p.item;
+        copy_lines(&p);
         return PROA_OK;
     }
     for (int i = 0; i < p.ndim; i++)
@@ -234,7 +308,16 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     if (p.shape[p.ndim - 1] == 1 && p.to[p.ndim - 1] == 0) p.to[p.ndim - 1] = (int64_t)p.item;
     int64_t rows = 1;
     for (int i = 0; i < p.ndim - 1; i++) rows *= p.shape[i];
-    int64_t row_bytes = p.shape[p.ndim - 1] * (int64_t)p.item;
+    int in = p.ndim - 1;
+    int64_t row_bytes = p.shape[in] * (int64_t)p.item;
+    if (p.ndim == 2 && rows < FEW_ROWS && row_bytes >= 1 << 20 && p.to[in] == p.from[in] &&
+        p.to[in] == (int64_t)p.item) { /* threads share each row */
+        copy_plan row = {.dst = p.dst, .src = p.src, .past = p.past, .shape = {row_bytes}};
+        for (int64_t i = 0; i < rows; i++, row.dst += p.to[0], row.src += p.from[0]) copy_lines(&row);
+        return PROA_OK;
+    }
+    bool turned = magnitude(p.from[in]) > magnitude(p.from[in - 1]) && p.to[in] == (int64_t)p.item;
+    p.past &= turned || row_bytes >= LEAST_ROW;
     int64_t grain = row_bytes >= 1 << 18 ? 1 : (1 << 18) / (row_bytes + 1) + 1;
     proa__parallel(rows, grain, copy_range, &p);
     return PROA_OK;

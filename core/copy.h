@@ -12,6 +12,12 @@
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
 /* The same copy in the form that devices take, dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
+/* What no cache will hold until it is read again is written past the caches: outputs from this size on. */
+enum { PROA__PAST_BYTES = 1 << 21 };
+/* memcpy whose whole cache lines go past the caches; who has written all that way ends with copy_past_end,
+ * before another thread reads. */
+void proa__copy_past(char *to, const char *from, int64_t n);
+void proa__copy_past_end(void);
 /* t itself if contiguous, else a new contiguous copy. */
 proa_tensor *proa__contiguous(proa_tensor *t);
 

@@ -1,9 +1,9 @@
 /* Portable kernels of embedding and its backward. The backward splits the table's rows among threads, each
  * of which walks all numbers in order: every row is summed in the order of x, whatever the thread count.
  * May use core and the row helpers of ops/. */
-#include "ops_impl.h"
-
+#include "core/copy.h"
 #include "ops/rows.h"
+#include "ops_impl.h"
 
 typedef struct lookup {
     proa_dtype dtype, id_dtype;
@@ -28,11 +28,12 @@ static proa_status check_ids(const lookup *w, const char *op)
 }
 
 /* Rows lie anywhere in the table: the first bytes of one are fetched this many rows before it is copied. */
-enum { AHEAD = 4, FETCH = 1024 };
+enum { AHEAD = 2, FETCH = 2048, LEAST_PAST = 512 };
 
 static void gather(int64_t begin, int64_t end, void *context)
 {
     const lookup *w = context;
+    bool past = w->bytes >= LEAST_PAST && w->n * (int64_t)w->bytes >= PROA__PAST_BYTES;
     for (int64_t i = begin; i < end; i++) {
         int64_t id = rows_get_int(w->id_dtype, w->ids, i);
         char *to = w->to + (size_t)i * w->bytes;
@@ -41,8 +42,10 @@ static void gather(int64_t begin, int64_t end, void *context)
             for (size_t k = 0; k < w->bytes && k < FETCH; k += 64) __builtin_prefetch(next + k);
         }
         if (id == w->padding) memset(to, 0, w->bytes);
+        else if (past) proa__copy_past(to, w->from + (size_t)id * w->bytes, (int64_t)w->bytes);
         else memcpy(to, w->from + (size_t)id * w->bytes, w->bytes);
     }
+    if (past) proa__copy_past_end();
 }
 
 PROA_KERNEL(embedding_cpu, embedding)

@@ -1,5 +1,6 @@
 /* Kernels that read by index, and their gradients, which add back. Gradients are parted among threads by
  * destination columns or outer slices, so sums keep the order of the indices whatever the thread count. */
+#include "core/copy.h"
 #include "ops/index/indices.h"
 #include "ops/shape/accumulate.h"
 #include "ops_impl.h"
@@ -12,7 +13,24 @@ typedef struct taking {
     char *to;
     around x;
     int64_t chunk; /* bytes of one slice's inner part */
+    bool past;     /* out is written past the caches */
 } taking;
+
+/* Slices lie anywhere: the first bytes of one are fetched this many slices before it is copied. */
+enum { AHEAD = 2, FETCH = 2048, LEAST_PAST = 512 };
+
+static void take_slices(const taking *t, const char *from, char *to, int64_t first, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const char *slice = from + index_at(t->index, first + k) * t->chunk;
+        if (k + AHEAD < count) {
+            const char *next = from + index_at(t->index, first + k + AHEAD) * t->chunk;
+            for (int64_t i = 0; i < t->chunk && i < FETCH; i += 64) __builtin_prefetch(next + i);
+        }
+        if (t->past) proa__copy_past(to + k * t->chunk, slice, t->chunk);
+        else copy_item(to + k * t->chunk, slice, t->chunk);
+    }
+}
 
 static void take_range(int64_t begin, int64_t end, void *context)
 {
@@ -27,11 +45,11 @@ static void take_range(int64_t begin, int64_t end, void *context)
                 ((uint32_t *)(void *)to)[k] =
                     ((const uint32_t *)(const void *)from)[index_at(t->index, first + k)];
         } else {
-            for (int64_t k = 0; k < count; k++)
-                copy_item(to + k * t->chunk, from + index_at(t->index, first + k) * t->chunk, t->chunk);
+            take_slices(t, from, to, first, count);
         }
         i += count;
     }
+    if (t->past) proa__copy_past_end();
 }
 
 static proa_status take(const char *who, const proa_tensor *x, const proa_tensor *index, int64_t axis,
@@ -39,9 +57,10 @@ static proa_status take(const char *who, const proa_tensor *x, const proa_tensor
 {
     int at;
     PROA_TRY(proa__axis(who, "axis", axis, x->ndim, &at));
-    taking t = {index, x->data, out->data, around_axis(x, at), 0};
+    taking t = {index, x->data, out->data, around_axis(x, at), 0, false};
     PROA_TRY(check_indices(who, "index", index, t.x.length));
     t.chunk = t.x.inner * (int64_t)proa_dtype_size((proa_dtype)x->dtype);
+    t.past = t.chunk >= LEAST_PAST && t.chunk * t.x.outer * index->numel >= PROA__PAST_BYTES;
     if (out->numel) proa__parallel(t.x.outer * index->numel, grain_for(t.chunk), take_range, &t);
     return PROA_OK;
 }

@@ -1,5 +1,5 @@
-/* Kernels of pad and pad3d. Constant padding is a fill and a strided copy of the inside; other modes look up,
- * per spatial axis, where each place comes from. May use core and ops headers. */
+/* Kernels of pad and pad3d. Constant padding fills the frame and copies the inside; other modes look up, per
+ * spatial axis, where each place comes from. May use core and ops headers. */
 #include "ops/scalar.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/pad.h"
@@ -24,8 +24,17 @@ static proa_status pad_constant(const proa_pad_plan *p, const proa_tensor *x, co
     proa_tensor dst = proa__window(out), src = proa__window(x);
     proa_scalar filler = proa_scalar_float(value);
     proa__scalar_to(&filler, (proa_dtype)x->dtype, 0, one);
-    PROA_TRY(proa__fill_window(&dst, one));
+    proa_tensor frame = dst;
     inside(p, &dst, &src);
+    for (int i = 0; i < p->ndim; i++) { /* before and after the inside on axis i, within it on those before */
+        int64_t before = p->before[i] > 0 ? p->before[i] : 0, after = frame.shape[i] - before - dst.shape[i];
+        proa_tensor low = frame, high = frame;
+        proa__narrow(&low, i, 0, before, 1);
+        proa__narrow(&high, i, frame.shape[i] - after, after, 1);
+        proa__narrow(&frame, i, before, dst.shape[i], 1);
+        PROA_TRY(proa__fill_window(&low, one));
+        PROA_TRY(proa__fill_window(&high, one));
+    }
     return proa__copy_window(&dst, &src);
 }
 
