@@ -3,8 +3,7 @@
 #ifndef PROA_OPS_PHILOX16_H
 #define PROA_OPS_PHILOX16_H
 
-#include "core/internal.h"
-#include "core/philox.h"
+#include "ops/philox_lanes.h"
 
 enum { PHILOX16_EACH = 8, PHILOX16_BLOCKS = 32 };
 
@@ -27,22 +26,8 @@ static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, u
     while (done < n) {
         uint32_t word[4][PHILOX16_BLOCKS], low[PHILOX16_BLOCKS], high[PHILOX16_BLOCKS];
         uint8_t kept[PHILOX16_BLOCKS * PHILOX16_EACH];
-        for (int i = 0; i < PHILOX16_BLOCKS; i++) {
-            uint64_t index = stream.offset + block + (uint64_t)i;
-            word[0][i] = (uint32_t)index;
-            word[1][i] = (uint32_t)(index >> 32);
-            word[2][i] = word[3][i] = 0;
-        }
-        uint32_t k0 = (uint32_t)stream.seed, k1 = (uint32_t)(stream.seed >> 32);
-        for (int round = 0; round < 10; round++) {
-            for (int i = 0; i < PHILOX16_BLOCKS; i++) {
-                proa__philox_block c = {{word[0][i], word[1][i], word[2][i], word[3][i]}};
-                c = proa__philox_round(c, k0, k1);
-                word[0][i] = c.v[0], word[1][i] = c.v[1], word[2][i] = c.v[2], word[3][i] = c.v[3];
-            }
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
+        uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
+        philox_lanes(stream, block, PHILOX16_BLOCKS, words);
         for (int i = 0; i < PHILOX16_BLOCKS; i++) { /* eight bytes a block, the first element's lowest */
             uint32_t pair[4];
             for (int v = 0; v < 4; v++)

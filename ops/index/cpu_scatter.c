@@ -248,8 +248,18 @@ static void divide_one(proa_dtype dtype, char *to, int64_t n)
 static void put_lines(const line_job *j, proa_dtype dtype)
 {
     int64_t width = j->acc->item;
+    bool sums = dtype == PROA_F32 && j->mode == PROA_PUT_MODE_ADD && !j->counts &&
+                j->index->dtype == PROA_I64 && j->l.index_along == 1 && j->l.data_along == 4 &&
+                j->l.value_along == 4;
     for (int64_t i = 0; i < j->l.count; i++) {
         line at = line_at(&j->l, i);
+        if (sums) { /* lines of neighbours */
+            float *to = (float *)(void *)(j->acc->data + at.data);
+            const float *from = (const float *)(const void *)(j->values + at.value);
+            const int64_t *index = (const int64_t *)(const void *)j->index->data + at.index;
+            for (int64_t k = 0; k < j->l.length; k++) to[index[k]] += from[k];
+            continue;
+        }
         for (int64_t k = 0; k < j->l.length; k++) {
             int64_t byte = at.data + index_at(j->index, at.index + k * j->l.index_along) * j->l.data_along;
             int64_t *got = j->counts ? (int64_t *)(void *)j->counts + byte / width : NULL;

@@ -59,9 +59,51 @@ typedef struct tile_job {
 
 #include "ops/matmul/cpu_complex.inc"
 
+/* One sum a row, each in the same four chains whatever the threads. */
+typedef struct dots_job {
+    const float *rows, *vector;
+    float *out;
+    int64_t k, stride;
+} dots_job;
+
+typedef float dot_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+
+static void dots_range(int64_t begin, int64_t end, void *context)
+{
+    const dots_job *j = context;
+    enum { WIDTH = 16, STEP = 4 * WIDTH, FETCH = 1024 };
+    for (int64_t r = begin; r < end; r++) {
+        const float *a = j->rows + r * j->stride, *v = j->vector;
+        dot_lanes s[4] = {{0}};
+        int64_t i = 0;
+        for (; i + STEP <= j->k; i += STEP)
+            for (int c = 0; c < 4; c++) {
+                __builtin_prefetch(a + i + c * WIDTH + FETCH);
+                s[c] += *(const dot_lanes *)(const void *)(a + i + c * WIDTH) *
+                        *(const dot_lanes *)(const void *)(v + i + c * WIDTH);
+            }
+        s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+        float sum = 0;
+        for (int c = 0; c < WIDTH / 2; c++) sum += s[0][c] + s[0][c + WIDTH / 2];
+        for (; i < j->k; i++) sum += a[i] * v[i];
+        j->out[r] = sum;
+    }
+}
+
+static proa_status run_dots(const matmul_product *p)
+{
+    bool by_x = p->n == 1;
+    const char *rows = by_x ? p->x : p->y, *vector = by_x ? p->y : p->x;
+    dots_job j = {(const float *)(const void *)rows, (const float *)(const void *)vector,
+                  (float *)(void *)p->out, p->k, by_x ? p->x_rs : p->y_cs};
+    proa__parallel(by_x ? p->m : p->n, (1 << 15) / p->k + 1, dots_range, &j);
+    return PROA_OK;
+}
+
 static proa_status product_run(const matmul_product *p)
 {
     if (p->batches == 0 || p->m == 0 || p->n == 0) return PROA_OK;
+    if (product_is_dots(p)) return run_dots(p);
     switch (p->dtype) {
     case PROA_F32: return run_f32(p);
     case PROA_F64: return run_f64(p);

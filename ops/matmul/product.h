@@ -59,4 +59,11 @@ static inline double product_work(const matmul_product *p)
     return (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
 }
 
+/* A matrix by a vector, both contiguous along what is summed: bound by reading, a kernel of its own (cpu.c). */
+static inline bool product_is_dots(const matmul_product *p)
+{
+    return p->dtype == PROA_F32 && !p->odd && !p->has_add && p->alpha == 1 && p->batches == 1 &&
+           (p->n == 1 || p->m == 1) && p->x_cs == 1 && p->y_rs == 1 && p->k >= 64;
+}
+
 #endif

@@ -1,12 +1,15 @@
 /* Portable kernels of random creation. Element i of a tensor always uses the same bits of the same Philox
  * block after the reservation, whatever the threads. May use core only. */
+#include "core/copy.h"
+#include "ops/elementwise/formulas.h"
 #include "ops/iterator.h"
+#include "ops/philox_lanes.h"
 #include "ops/scalar.h"
 #include "ops_impl.h"
 
 #include "ops/random/formulas.h"
 
-enum { STEP = 512 };
+enum { STEP = 512, BLOCKS = STEP / 4 };
 
 typedef struct random_job {
     proa_tensor *out;
@@ -14,9 +17,51 @@ typedef struct random_job {
     random_numbers with;
     int64_t low; /* randint */
     uint64_t span;
-    void (*floats)(random_numbers j, uint64_t block, float *four);
+    /* word[v][i] of BLOCKS blocks becomes out[4 i + v] */
+    void (*floats)(random_numbers j, uint32_t (*word)[BLOCKS], float *out);
     void (*doubles)(random_numbers j, uint64_t block, double *two);
 } random_job;
+
+/* ---- formulas.h's floats, as vector code ---- */
+
+static void uniform_floats(random_numbers j, uint32_t (*word)[BLOCKS], float *out)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        for (int v = 0; v < 4; v++) out[4 * i + v] = random_uniform_float(j, word[v][i]);
+}
+
+/* Two normals from two words, as proa__normal_f32 makes them, to a few ulp. */
+static inline void normal_pair(uint32_t a, uint32_t b, float *x, float *y)
+{
+    float u = ((float)(int32_t)(a >> 8) + 1.0f) * 0x1p-24f;
+    float angle = 6.28318530717958647692f * proa__uniform_f32(b);
+    float radius = sqrtf(-2.0f * m_log_F32(u));
+    *x = radius * m_cos_quick(angle);
+    *y = radius * m_sin_quick(angle);
+}
+
+static void normal_floats(random_numbers j, uint32_t (*word)[BLOCKS], float *out)
+{
+    float mean = (float)j.a, deviation = (float)j.b, v[4][BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) normal_pair(word[0][i], word[1][i], &v[0][i], &v[1][i]);
+    for (int i = 0; i < BLOCKS; i++) normal_pair(word[2][i], word[3][i], &v[2][i], &v[3][i]);
+    for (int i = 0; i < BLOCKS; i++)
+        for (int k = 0; k < 4; k++) out[4 * i + k] = mean + deviation * v[k][i];
+}
+
+static void truncated_floats(random_numbers j, uint32_t (*word)[BLOCKS], float *out)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        for (int v = 0; v < 4; v++)
+            out[4 * i + v] = (float)random_truncated(j, ((double)word[v][i] + 0.5) * 0x1p-32);
+}
+
+static void exponential_floats(random_numbers j, uint32_t (*word)[BLOCKS], float *out)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        for (int v = 0; v < 4; v++)
+            out[4 * i + v] = -m_log_F32(1 - proa__uniform_f32(word[v][i])) / (float)j.a;
+}
 
 /* ---- filling tensors ---- */
 
@@ -27,11 +72,17 @@ static void float_steps(int64_t begin, int64_t end, void *context)
     proa_dtype d = (proa_dtype)j->out->dtype;
     int64_t item = (int64_t)proa_dtype_size(d);
     _Alignas(64) float v[STEP];
+    _Alignas(64) uint32_t word[4][BLOCKS];
+    uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
+    bool past = d == PROA_F32 && j->out->numel * item >= PROA__PAST_BYTES;
     for (int64_t s = begin; s < end; s++) {
         int64_t first = s * STEP, n = j->out->numel - first < STEP ? j->out->numel - first : STEP;
-        for (int64_t i = 0; i < n; i += 4) j->floats(j->with, (uint64_t)(first + i) / 4, v + i);
-        proa__convert(d, j->out->data + first * item, PROA_F32, v, n);
+        philox_lanes(j->with.at, (uint64_t)first / 4, BLOCKS, words);
+        j->floats(j->with, word, v);
+        if (past) proa__copy_past(j->out->data + first * item, (const char *)v, n * item);
+        else proa__convert(d, j->out->data + first * item, PROA_F32, v, n);
     }
+    if (past) proa__copy_past_end();
 }
 
 static void double_steps(int64_t begin, int64_t end, void *context)
@@ -64,7 +115,7 @@ static proa_status run_random(random_job *j, int64_t seed)
 
 PROA_KERNEL(uniform_cpu, uniform)
 {
-    random_job j = {.out = a->out, .floats = random_uniform_floats, .doubles = random_uniform_doubles};
+    random_job j = {.out = a->out, .floats = uniform_floats, .doubles = random_uniform_doubles};
     proa__scalar_to(&a->min, PROA_F64, -1, &j.with.a);
     proa__scalar_to(&a->max, PROA_F64, 1, &j.with.b);
     return run_random(&j, a->seed);
@@ -74,7 +125,7 @@ PROA_KERNEL(gaussian_cpu, gaussian)
 {
     random_job j = {.out = a->out,
                     .with = {.a = a->mean, .b = a->std},
-                    .floats = random_normal_floats,
+                    .floats = normal_floats,
                     .doubles = random_normal_doubles};
     return run_random(&j, a->seed);
 }
@@ -83,7 +134,7 @@ PROA_KERNEL(truncated_gaussian_random_cpu, truncated_gaussian_random)
 {
     random_job j = {.out = a->out,
                     .with = {.a = a->mean, .b = a->std},
-                    .floats = random_truncated_floats,
+                    .floats = truncated_floats,
                     .doubles = random_truncated_doubles};
     return run_random(&j, a->seed);
 }
@@ -92,7 +143,7 @@ PROA_KERNEL(exponential_cpu, exponential)
 {
     random_job j = {.out = a->out,
                     .with = {.a = a->lam},
-                    .floats = random_exponential_floats,
+                    .floats = exponential_floats,
                     .doubles = random_exponential_doubles};
     return run_random(&j, 0);
 }
@@ -134,10 +185,17 @@ PROA_KERNEL(randperm_cpu, randperm)
     if (!v) return proa_error();
     random_job j = {.with = {.at = reserve(0, (uint64_t)(n + 1) / 2)}};
     for (int64_t i = 0; i < n; i++) v[i] = i;
-    for (int64_t i = n - 1; i > 0; i--) {
-        int64_t k = (int64_t)random_below(random_bits64(j.with, (uint64_t)i), (uint64_t)i + 1), t = v[i];
-        v[i] = v[k];
-        v[k] = t;
+    uint32_t word[4][BLOCKS];
+    uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
+    for (int64_t first = (n - 1) / (2 * BLOCKS) * (2 * BLOCKS), i = n - 1; i > 0; first -= 2 * BLOCKS) {
+        philox_lanes(j.with.at, (uint64_t)first / 2, BLOCKS, words); /* two numbers of 64 bits a block */
+        for (; i >= first && i > 0; i--) {
+            int64_t at = i - first, odd = at % 2 * 2;
+            uint64_t bits = (uint64_t)word[odd][at / 2] << 32 | word[odd + 1][at / 2];
+            int64_t k = (int64_t)random_below(bits, (uint64_t)i + 1), t = v[i];
+            v[i] = v[k];
+            v[k] = t;
+        }
     }
     proa__convert((proa_dtype)a->out->dtype, a->out->data, PROA_I64, v, n);
     proa_scratch_free(v);

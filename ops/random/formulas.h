@@ -14,14 +14,18 @@ typedef struct random_numbers {
     double a, b; /* bounds, or mean and deviation, or rate */
 } random_numbers;
 
+PROA__BOTH float random_uniform_float(random_numbers j, uint32_t bits)
+{
+    float low = (float)j.a, high = (float)j.b, span = high - low;
+    /* in double the product is exact: the same bits with and without fma */
+    float v = (float)((double)low + (double)span * (double)proa__uniform_f32(bits));
+    return v >= high && high > low ? low : v; /* rounding may reach the open end */
+}
+
 PROA__BOTH void random_uniform_floats(random_numbers j, uint64_t block, float *four)
 {
     proa__philox_block r = proa__philox(j.at.seed, j.at.offset + block);
-    float low = (float)j.a, high = (float)j.b, span = high - low;
-    for (int i = 0; i < 4; i++) { /* in double the product is exact: the same bits with and without fma */
-        float v = (float)((double)low + (double)span * (double)proa__uniform_f32(r.v[i]));
-        four[i] = v >= high && high > low ? low : v; /* rounding may reach the open end */
-    }
+    for (int i = 0; i < 4; i++) four[i] = random_uniform_float(j, r.v[i]);
 }
 
 PROA__BOTH void random_uniform_doubles(random_numbers j, uint64_t block, double *two)

@@ -3,6 +3,7 @@
  * the number of threads. May use core and ops/. */
 #include "ops/iterator.h"
 #include "ops/reduce/axes.h"
+#include "ops/reduce/lanes.h"
 #include "ops/reduce/plan.h"
 #include "ops/vmath.h"
 #include "ops_impl.h"
@@ -32,7 +33,7 @@ typedef struct reduce_job {
     int64_t slices, per_slice, chunks;
 } reduce_job;
 
-enum { CHUNK = 512, EIGHT = 8, SLICE = 1 << 15, MAX_SLICES = 256 };
+enum { CHUNK = 512, SLICE = 1 << 15, MAX_SLICES = 256 };
 
 /* ---- the foldings ---- */
 
@@ -76,48 +77,24 @@ enum { CHUNK = 512, EIGHT = 8, SLICE = 1 << 15, MAX_SLICES = 256 };
 #define OR(a, b) ((uint8_t)((a) | (b)))
 #define AND(a, b) ((uint8_t)((a) & (b)))
 
-/* float32: vectors of 64 bytes. Eight of them become one, as a tree, before sums go on in double. */
-typedef float f32_lanes __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t i32_lanes __attribute__((vector_size(64)));
-enum { LANES = 16 };
-
-#define LANES_AT(x) (*(const f32_lanes *)(const void *)(x))
-static inline void lanes_add(f32_lanes *a, const f32_lanes *b) { *a += *b; }
-static inline void lanes_max(f32_lanes *a, const f32_lanes *b)
-{
-    i32_lanes take = (*b > *a) | (*b != *b);
-    *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
-}
-static inline void lanes_min(f32_lanes *a, const f32_lanes *b)
-{
-    i32_lanes take = (*b < *a) | (*b != *b);
-    *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
-}
-
-/* v: eight vectors `step` elements apart, folded. */
-#define LANES_TREE(v, x, step, FOLD)                                                \
-    f32_lanes v = LANES_AT(x), v##1 = LANES_AT((x) + (step));                       \
-    f32_lanes v##2 = LANES_AT((x) + 2 * (step)), v##3 = LANES_AT((x) + 3 * (step)); \
-    f32_lanes v##4 = LANES_AT((x) + 4 * (step)), v##5 = LANES_AT((x) + 5 * (step)); \
-    f32_lanes v##6 = LANES_AT((x) + 6 * (step)), v##7 = LANES_AT((x) + 7 * (step)); \
-    FOLD(&v, &v##1), FOLD(&v##2, &v##3), FOLD(&v##4, &v##5), FOLD(&v##6, &v##7);    \
-    FOLD(&v, &v##2), FOLD(&v##4, &v##6), FOLD(&v, &v##4)
-
+/* float32: eight vectors of 64 bytes become one, as a tree, before sums go on in double. */
 FOLDING(sum_f32_short, F32, F64, ADD, 0)
 static void sum_f32_row(void *acc, const void *x, int64_t n)
 {
     const float *from = x;
     float part[LANES];
-    double lane[LANES] = {0}, *total = acc;
+    f64_lanes low = {0}, high = {0};
     int64_t i = 0;
     for (; i + EIGHT * LANES <= n; i += EIGHT * LANES) {
         LANES_TREE(v, from + i, LANES, lanes_add);
         *(f32_lanes *)(void *)part = v;
-        for (int k = 0; k < LANES; k++) lane[k] += (double)part[k];
+        low += __builtin_convertvector(HALF_AT(part), f64_lanes);
+        high += __builtin_convertvector(HALF_AT(part + LANES / 2), f64_lanes);
     }
-    for (int w = LANES / 2; i && w > 0; w /= 2)
-        for (int k = 0; k < w; k++) lane[k] += lane[k + w];
-    *total += lane[0];
+    if (i) {
+        low += high;
+        *(double *)acc += ((low[0] + low[4]) + (low[2] + low[6])) + ((low[1] + low[5]) + (low[3] + low[7]));
+    }
     if (i < n) sum_f32_short_row(acc, from + i, n - i);
 }
 
@@ -128,6 +105,7 @@ static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
     float part[CHUNK];
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
+        for (int k = EIGHT; k < 2 * EIGHT; k++) __builtin_prefetch(from + i + k * step); /* the next rows */
         LANES_TREE(v, from + i, step, lanes_add);
         *(f32_lanes *)(void *)(part + i) = v;
     }
@@ -236,8 +214,10 @@ static void fold_rows(const reduce_job *j, int64_t output, int64_t begin, int64_
         int64_t n = inner - first < end - begin ? inner - first : end - begin;
         int64_t at = base + first + (p->reduced.n ? proa__group_offset(&p->reduced, run) : 0);
         begin += n;
-        for (int64_t i = 0; i < n; i += CHUNK) {
-            int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        bool whole = (proa_dtype)j->x->dtype == j->r->in && !j->before;
+        int64_t step = whole ? SLICE : CHUNK; /* what is read in place needs no buffer's length */
+        for (int64_t i = 0; i < n; i += step) {
+            int64_t m = n - i < step ? n - i : step;
             j->r->row(acc, terms(j, at + i, m, buffer), m);
         }
     }

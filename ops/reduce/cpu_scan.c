@@ -1,6 +1,8 @@
 /* Arg-reductions and running sums and products over [lines, length, width]. May use core only. */
+#include "core/copy.h"
 #include "ops/iterator.h"
 #include "ops/reduce/axes.h"
+#include "ops/reduce/lanes.h"
 #include "ops_impl.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@ static scan_shape shape_at(const proa_tensor *x, int axis, bool flat)
     return s;
 }
 
-enum { COLUMNS = 256, PIECE = 512 };
+enum { COLUMNS = 256, PIECE = 512, ARG_PIECE = 4096 };
 
 /* The dtype values are compared or summed in. */
 static proa_dtype wide_dtype(proa_dtype d)
@@ -66,6 +68,68 @@ ARG_ROW(arg_row_i64, int64_t)
 ARG_LINE(arg_line_f64, double)
 ARG_LINE(arg_line_i64, int64_t)
 
+/* The largest (or least) of at least one float32; NaN wins. */
+static float extreme_f32(const float *x, int64_t n, bool largest)
+{
+    float best = x[0];
+    int64_t i = 0;
+    if (n >= LANES) {
+        f32_lanes v = LANES_AT(x);
+        if (largest)
+            for (i = LANES; i + LANES <= n; i += LANES) lanes_max(&v, &LANES_AT(x + i));
+        else
+            for (i = LANES; i + LANES <= n; i += LANES) lanes_min(&v, &LANES_AT(x + i));
+        best = v[0];
+        for (int k = 1; k < LANES; k++)
+            if ((largest ? v[k] > best : v[k] < best) || v[k] != v[k]) best = v[k];
+    }
+    for (; i < n; i++)
+        if ((largest ? x[i] > best : x[i] < best) || x[i] != x[i]) best = x[i];
+    return best;
+}
+
+/* Where the first element equal to v lies (v NaN: the first NaN); there is one. */
+static int64_t place_of(const float *x, int64_t n, float v)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        f32_lanes y = LANES_AT(x + i);
+        i32_lanes same = v == v ? (i32_lanes)(y == v) : (i32_lanes)(y != y);
+        int32_t any = 0;
+        for (int k = 0; k < LANES; k++) any |= same[k];
+        if (any) break;
+    }
+    while (v == v ? x[i] != v : x[i] == x[i]) i++;
+    return i;
+}
+
+/* float32 lines: the extreme of a piece first, then its place. */
+static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
+{
+    float best = 0;
+    int64_t index = 0;
+    for (int64_t at = 0, m; at < n; at += m) {
+        m = n - at < ARG_PIECE ? n - at : ARG_PIECE;
+        float v = extreme_f32(x + at, m, largest);
+        if (at > 0 && !(largest ? v > best : v < best) && v == v) continue;
+        best = v;
+        index = at + place_of(x + at, m, v);
+        if (v != v) break;
+    }
+    return index;
+}
+
+static void arg_lines_f32(int64_t begin, int64_t end, void *context)
+{
+    const arg_job *j = context;
+    const float *x = (const float *)(const void *)j->x->data;
+    int64_t out_item = (int64_t)proa_dtype_size(j->out_dtype), n = j->shape.length;
+    for (int64_t line = begin; line < end; line++) {
+        int64_t index = arg_line_f32(x + line * n, n, j->largest);
+        proa__convert(j->out_dtype, j->out + line * out_item, PROA_I64, &index, 1);
+    }
+}
+
 static void arg_tasks(int64_t begin, int64_t end, void *context)
 {
     const arg_job *j = context;
@@ -106,7 +170,9 @@ static proa_status arg_reduce(const char *who, proa_tensor *out, const proa_tens
                  .wide = wide_dtype((proa_dtype)x->dtype)};
     j.chunks = (j.shape.width + COLUMNS - 1) / COLUMNS;
     int64_t work = j.shape.length * (j.shape.width < COLUMNS ? j.shape.width : COLUMNS);
-    proa__parallel(j.shape.lines * j.chunks, PROA_GRAIN / (work + 1) + 1, arg_tasks, &j);
+    bool lines = x->dtype == PROA_F32 && j.shape.width == 1;
+    proa__parallel(j.shape.lines * j.chunks, PROA_GRAIN / (work + 1) + 1, lines ? arg_lines_f32 : arg_tasks,
+                   &j);
     return PROA_OK;
 }
 
@@ -205,13 +271,58 @@ static void scan_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
+/* float32 lines in double, eight elements at a time: a prefix sum in the vector, then what came before. */
+static void sum_line_f32(float *to, const float *x, int64_t n, double *carry)
+{
+    const f64_lanes zero = {0};
+    f64_lanes before = zero + *carry;
+    int64_t i = 0;
+    for (; i + EIGHT <= n; i += EIGHT) {
+        f64_lanes v = __builtin_convertvector(HALF_AT(x + i), f64_lanes);
+        v += __builtin_shufflevector(v, zero, 8, 0, 1, 2, 3, 4, 5, 6);
+        v += __builtin_shufflevector(v, zero, 8, 8, 0, 1, 2, 3, 4, 5);
+        v += __builtin_shufflevector(v, zero, 8, 8, 8, 8, 0, 1, 2, 3);
+        f64_lanes last = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
+        v += before;
+        before += last;
+        *(f32_half *)(void *)(to + i) = __builtin_convertvector(v, f32_half);
+    }
+    double sum = before[0];
+    for (; i < n; i++) to[i] = (float)(sum += (double)x[i]);
+    *carry = sum;
+}
+
+static void sum_lines_f32(int64_t begin, int64_t end, void *context)
+{
+    const scan_job *j = context;
+    _Alignas(64) float piece[PIECE];
+    int64_t n = j->shape.length;
+    bool past = n >= 2 * LANES && j->out->numel * 4 >= PROA__PAST_BYTES;
+    for (int64_t line = begin; line < end; line++) {
+        const float *x = (const float *)(const void *)j->x->data + line * n;
+        float *out = (float *)(void *)j->out->data + line * n;
+        double carry = 0;
+        for (int64_t at = 0; at < n; at += PIECE) {
+            int64_t m = n - at < PIECE ? n - at : PIECE;
+            for (int64_t k = 0; k < m && at + k + PIECE < n; k += LANES)
+                __builtin_prefetch(x + at + k + PIECE);
+            sum_line_f32(past ? piece : out + at, x + at, m, &carry);
+            if (past) proa__copy_past((char *)(out + at), (const char *)piece, m * 4);
+        }
+    }
+    if (past) proa__copy_past_end();
+}
+
 static proa_status scan(scan_job *j)
 {
     if (j->out->numel <= 0) return PROA_OK;
     j->wide = wide_dtype((proa_dtype)(j->x->dtype > j->out->dtype ? j->x->dtype : j->out->dtype));
     j->chunks = (j->shape.width + COLUMNS - 1) / COLUMNS;
     int64_t work = j->shape.length * (j->shape.width < COLUMNS ? j->shape.width : COLUMNS);
-    proa__parallel(j->shape.lines * j->chunks, PROA_GRAIN / (work + 1) + 1, scan_tasks, j);
+    bool sums = j->x->dtype == PROA_F32 && j->out->dtype == PROA_F32 && j->shape.width == 1 && !j->product &&
+                !j->exclusive && !j->reverse && j->x->data != j->out->data;
+    proa__parallel(j->shape.lines * j->chunks, PROA_GRAIN / (work + 1) + 1, sums ? sum_lines_f32 : scan_tasks,
+                   j);
     return PROA_OK;
 }
 
