@@ -23,8 +23,13 @@
 #endif
 #define PACKED_LANES (GEMM_VECTOR / 4)
 #define PACKED_NR (2 * PACKED_LANES)
-/* Depth of a block of the product, and bytes of a block of the left operand: half of a second-level cache. */
-enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10 };
+/* Depth of a block of the product, and bytes of a block of the left operand: half of a second-level cache.
+ * Where products are rounded before they are added, blocks are shorter and summed by themselves. */
+#if defined(__FMA__) || defined(__aarch64__)
+enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_START_LAST = 0 };
+#else
+enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_START_LAST = 1 };
+#endif
 
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
@@ -53,6 +58,15 @@ typedef struct packed_ends {
     float low, high;
 } packed_ends;
 
+/* What element i, v of a register tile is added to. */
+static inline __attribute__((always_inline)) packed_vector packed_start(const packed_ends *e, int i, int v)
+{
+    packed_vector start = {0};
+    if (e->bias) start = *(const packed_vector *)(e->bias + v * PACKED_LANES);
+    if (e->add) start += *(const packed_vector *)(e->add + i * e->add_ld + v * PACKED_LANES);
+    return start;
+}
+
 /* c[mr × nv vectors] = ends(a[mr × k] · panel). Meanwhile what stands at `ahead` is fetched, `ahead_step`
  * floats a row of the panel. */
 static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, int64_t k,
@@ -64,12 +78,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #pragma GCC unroll 16
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) {
-            packed_vector start = zero;
-            if (e->bias) start = *(const packed_vector *)(e->bias + v * PACKED_LANES);
-            if (e->add) start += *(const packed_vector *)(e->add + i * e->add_ld + v * PACKED_LANES);
-            sum[i][v] = start;
-        }
+        for (int v = 0; v < nv; v++) sum[i][v] = PACKED_START_LAST ? zero : packed_start(e, i, v);
     for (int64_t p = 0; p < k; p++) {
         packed_vector column[2];
         __builtin_prefetch(ahead, 0, 2);
@@ -87,6 +96,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #pragma GCC unroll 2
         for (int v = 0; v < nv; v++) {
             packed_vector end = sum[i][v];
+            if (PACKED_START_LAST) end += packed_start(e, i, v);
             if (e->clamps) end = packed_clamp(end, zero + e->low, zero + e->high);
             *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = end;
         }

@@ -79,9 +79,7 @@ static float extreme_f32(const float *x, int64_t n, bool largest)
             for (i = LANES; i + LANES <= n; i += LANES) lanes_max(&v, &LANES_AT(x + i));
         else
             for (i = LANES; i + LANES <= n; i += LANES) lanes_min(&v, &LANES_AT(x + i));
-        best = v[0];
-        for (int k = 1; k < LANES; k++)
-            if ((largest ? v[k] > best : v[k] < best) || v[k] != v[k]) best = v[k];
+        best = lanes_fold(v, largest ? lanes_max : lanes_min);
     }
     for (; i < n; i++)
         if ((largest ? x[i] > best : x[i] < best) || x[i] != x[i]) best = x[i];
@@ -92,9 +90,12 @@ static float extreme_f32(const float *x, int64_t n, bool largest)
 static int64_t place_of(const float *x, int64_t n, float v)
 {
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        f32_lanes y = LANES_AT(x + i);
-        i32_lanes same = v == v ? (i32_lanes)(y == v) : (i32_lanes)(y != y);
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        i32_lanes same = {0};
+        for (int k = 0; k < 4; k++) {
+            f32_lanes y = LANES_AT(x + i + k * LANES);
+            same |= v == v ? (i32_lanes)(y == v) : (i32_lanes)(y != y);
+        }
         int32_t any = 0;
         for (int k = 0; k < LANES; k++) any |= same[k];
         if (any) break;

@@ -13,17 +13,33 @@ enum { LANES = 16, EIGHT = 8 };
 #define LANES_AT(x) (*(const f32_lanes *)(const void *)(x))
 #define HALF_AT(x) (*(const f32_half *)(const void *)(x))
 
-static inline void lanes_add(f32_lanes *a, const f32_lanes *b) { *a += *b; }
+static inline __attribute__((unused)) void lanes_add(f32_lanes *a, const f32_lanes *b) { *a += *b; }
 /* NaN wins. */
-static inline void lanes_max(f32_lanes *a, const f32_lanes *b)
+static inline __attribute__((unused)) void lanes_max(f32_lanes *a, const f32_lanes *b)
 {
     i32_lanes take = (*b > *a) | (*b != *b);
     *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
 }
-static inline void lanes_min(f32_lanes *a, const f32_lanes *b)
+static inline __attribute__((unused)) void lanes_min(f32_lanes *a, const f32_lanes *b)
 {
     i32_lanes take = (*b < *a) | (*b != *b);
     *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
+}
+
+/* The sixteen lanes, folded. */
+static inline __attribute__((always_inline, unused)) float lanes_fold(f32_lanes v,
+                                                                      void (*fold)(f32_lanes *,
+                                                                                   const f32_lanes *))
+{
+    f32_lanes w = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    fold(&v, &w);
+    w = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    fold(&v, &w);
+    w = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    fold(&v, &w);
+    w = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    fold(&v, &w);
+    return v[0];
 }
 
 /* Loads stay in the order written: hardware that fetches ahead follows addresses that rise. */
