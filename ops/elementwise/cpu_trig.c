@@ -1,5 +1,5 @@
-/* Unary functions that call the C library an element at a time; sin and cos of float32 do so for huge operands
- * only. May use core only. */
+/* Unary functions that call the C library an element at a time; sin and cos of float32 do so for huge
+ * operands only. May use core only. */
 #define PROA_FORMULAS_TRIG 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/rows.h"

@@ -182,8 +182,8 @@ PROA_FORMULA float m_cos_near(float s)
     return 1.0f - (0.5f * s - s * s * p);
 }
 
-/* sin (quarter 0) or cos (quarter 1) of x: 2 ulp where m_sine_is_quick holds. x = k·π/2 + r, in double; the high part
- * of π/2 has 33 bits, so that k times it is exact. */
+/* sin (quarter 0) or cos (quarter 1) of x: 2 ulp where m_sine_is_quick holds. x = k·π/2 + r, in double; the
+ * high part of π/2 has 33 bits, so that k times it is exact. */
 PROA_FORMULA int m_sine_is_quick(float x) { return m_abs_F32(x) < 1e6f; }
 PROA_FORMULA float m_sine_quick(float x, uint32_t quarter)
 {

@@ -59,7 +59,7 @@ static inline double product_work(const matmul_product *p)
     return (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
 }
 
-/* A matrix by a vector, both contiguous along what is summed: bound by reading, a kernel of its own (cpu.c). */
+/* A matrix by a vector, both contiguous along what is summed: bound by reading, it has a kernel in cpu.c. */
 static inline bool product_is_dots(const matmul_product *p)
 {
     return p->dtype == PROA_F32 && !p->odd && !p->has_add && p->alpha == 1 && p->batches == 1 &&
