@@ -164,7 +164,7 @@ PROA_KERNEL_PREPARED(fused_elementwise_tiled_cpu, fused_elementwise, tiled_prepa
     return proa__map_run(&map);
 }
 
-/* ---- the composition ------------------------------------------------------------------- */
+/* ---- the composition, on any device ---------------------------------------------------- */
 
 static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_steps *steps)
 {
@@ -185,7 +185,7 @@ static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_ste
     return PROA_OK;
 }
 
-PROA_KERNEL(fused_elementwise_cpu, fused_elementwise)
+PROA_KERNEL_ANYWHERE(fused_elementwise_cpu, fused_elementwise)
 {
     proa__fused_steps *steps = proa__alloc(sizeof *steps);
     if (!steps) return proa_error();

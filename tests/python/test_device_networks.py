@@ -214,3 +214,16 @@ def test_char_transformer_follows_the_cpu():
     got = losses("gpu:0", start)
     assert want[-1] < 0.8 * want[0]
     np.testing.assert_allclose(got, want, rtol=1e-3)
+
+
+def test_compiled_char_transformer_on_the_device():
+    """What passes make of a program (fused products, chains of elementwise ops) runs there, too."""
+    paddle.set_device("gpu:0")
+    net = Decoder()
+    net.eval()
+    ids = paddle.to_tensor(RNG.randint(0, 11, (2, 12)))
+    with paddle.no_grad():
+        want = net(ids).numpy()
+        got = paddle.jit.to_static(net)(ids)
+        assert str(got.place) == "Place(gpu:0)"
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
