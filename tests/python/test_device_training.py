@@ -100,7 +100,7 @@ def resnet18():
     rng = np.random.RandomState(0)
     images, labels = rng.standard_normal((each, 3, 64, 64)).astype("float32"), rng.randint(0, 10, each)
     return ResNet18(64 if REAL else 2), lambda i: ([images], labels), lambda p: paddle.optimizer.Momentum(
-        0.003, momentum=0.9, parameters=p, weight_decay=1e-4)
+        0.001, momentum=0.9, parameters=p, weight_decay=1e-4)
 
 
 def lstm():
@@ -111,8 +111,7 @@ def lstm():
         lengths = rng.randint(1, steps + 1, each)
         lengths[0] = steps
         return [rng.randint(0, words, (each, steps)), lengths], rng.randint(0, 5, each)
-    return Sentences(words, width), batch, lambda p: paddle.optimizer.Adam(
-        paddle.optimizer.lr.NoamDecay(width, 10), parameters=p)
+    return Sentences(words, width), batch, lambda p: paddle.optimizer.Adam(3e-3, parameters=p)
 
 
 def train(make, device):
