@@ -58,26 +58,6 @@ static proa_status payload_of(const proa_state_item *item, payload *p)
 /* Bytes between the record's name and its data. */
 static size_t gap_after(uint64_t at, size_t name) { return (size_t)(-(at + RECORD + name) & (ALIGN - 1)); }
 
-static int dtype_number(proa_dtype dtype)
-{
-    switch (dtype) {
-#define PROA_X(NAME, name, bytes, wire) \
-    case PROA_##NAME: return wire;
-        PROA_DTYPES(PROA_X)
-#undef PROA_X
-    default: return -1;
-    }
-}
-
-static proa_dtype dtype_of_number(uint32_t number)
-{
-#define PROA_X(NAME, name, bytes, wire) \
-    if (number == wire) return PROA_##NAME;
-    PROA_DTYPES(PROA_X)
-#undef PROA_X
-    return PROA_NODTYPE;
-}
-
 static proa_status write_record(proa__writer *w, const proa_state_item *item)
 {
     unsigned char head[RECORD] = {0};
@@ -89,7 +69,7 @@ static proa_status write_record(proa__writer *w, const proa_state_item *item)
                          NAME_MAX_BYTES);
     PROA_TRY(payload_of(item, &p));
     put32(head, t ? KIND_TENSOR : KIND_BYTES);
-    put32(head + 4, t ? (uint32_t)dtype_number(proa_dtype_of(t)) : 0);
+    put32(head + 4, t ? (uint32_t)proa__dtype_to_wire(proa_dtype_of(t)) : 0);
     put32(head + 8, t ? (uint32_t)proa_ndim(t) : 0);
     put32(head + 12, (uint32_t)name);
     put64(head + 16, p.bytes);
@@ -167,7 +147,7 @@ static proa_status read_tensor(proa__source *s, proa_state *state, const char *n
 {
     int64_t shape[PROA_MAX_DIMS];
     uint32_t rank = get32(head + 8);
-    proa_dtype dtype = dtype_of_number(get32(head + 4));
+    proa_dtype dtype = proa__dtype_from_wire(get32(head + 4));
     if (dtype == PROA_NODTYPE || rank > PROA_MAX_DIMS) return damaged(s, "unknown data type or rank");
     uint64_t bytes = get64(head + 16), elements = bytes / proa_dtype_size(dtype), need = 1;
     bool empty = false;

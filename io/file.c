@@ -1,11 +1,33 @@
-/* Bounded reading of files and memory. Core and POSIX only. Nothing is believed before it was compared
- * with the length of what is being read. */
+/* Bounded reading of files and memory, and dtypes as files number them. Core and POSIX only. Nothing is
+ * believed before it was compared with the length of what is being read. */
 #include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+int proa__dtype_to_wire(proa_dtype dtype)
+{
+    switch (dtype) {
+#define PROA_X(NAME, name, bytes, wire) \
+    case PROA_##NAME: return wire;
+        PROA_DTYPES(PROA_X)
+#undef PROA_X
+    default: return -1;
+    }
+}
+
+proa_dtype proa__dtype_from_wire(int64_t number)
+{
+    switch (number) {
+#define PROA_X(NAME, name, bytes, wire) \
+    case wire: return PROA_##NAME;
+        PROA_DTYPES(PROA_X)
+#undef PROA_X
+    default: return PROA_NODTYPE;
+    }
+}
 
 bool proa__is_folder(const char *path)
 {

@@ -5,6 +5,11 @@
 
 #include "core/internal.h"
 
+/* ---- dtypes ---------------------------------------------------------------------------- */
+/* Paddle's number (VarType.Type) of a dtype, −1 for none, and back: PROA_NODTYPE if it names none of ours. */
+int proa__dtype_to_wire(proa_dtype dtype);
+proa_dtype proa__dtype_from_wire(int64_t number);
+
 /* ---- arena: many small zeroed blocks, freed at once ------------------------------------ */
 typedef struct proa__arena {
     struct proa__arena_block *last;

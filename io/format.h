@@ -36,10 +36,6 @@ enum {
 /* 2.6.2: the version that io's program files carry. */
 #define PROA__WIRE_VERSION 2006002
 
-/* VarType.Type of a dtype, and back (PROA_NODTYPE if it names no data type of ours). */
-int proa__dtype_to_wire(proa_dtype dtype);
-proa_dtype proa__dtype_from_wire(int64_t number);
-
 /* A wire form and the op it belongs to. */
 typedef struct proa__form {
     const proa_op *op;

@@ -16,29 +16,7 @@
 
 enum { ALIGN = 64, DESC_MAX = 1 << 16, LOD_LEVELS_MAX = 64, PAD_KEY = 1000 << 3 | 2 };
 
-/* ---- dtypes ---------------------------------------------------------------------------- */
-
-int proa__dtype_to_wire(proa_dtype dtype)
-{
-    switch (dtype) {
-#define PROA_X(NAME, name, bytes, wire) \
-    case PROA_##NAME: return wire;
-        PROA_DTYPES(PROA_X)
-#undef PROA_X
-    default: return -1;
-    }
-}
-
-proa_dtype proa__dtype_from_wire(int64_t number)
-{
-    switch (number) {
-#define PROA_X(NAME, name, bytes, wire) \
-    case wire: return PROA_##NAME;
-        PROA_DTYPES(PROA_X)
-#undef PROA_X
-    default: return PROA_NODTYPE;
-    }
-}
+/* ---- protobuf-c's memory --------------------------------------------------------------- */
 
 static void *pb_alloc(void *context, size_t bytes)
 {
