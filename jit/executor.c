@@ -34,7 +34,7 @@ struct proa_executor {
     int32_t n_arenas, arenas_room;
     char *key; /* scratch */
     size_t key_bytes, key_room;
-    proa_meta *metas;      /* of the inputs of this run */
+    proa__inputs fed;      /* of this run */
     proa_tensor **inputs;  /* contiguous */
     proa_tensor **outputs; /* handed out in this run; NULL: not yet */
     proa__segment **path;  /* segments of this run */
@@ -42,7 +42,6 @@ struct proa_executor {
     bool lends;               /* outputs are kept where they are: arenas are made for each run */
     proa_executor *next;      /* works in the arena of this one's run afterwards; borrowed, may be NULL */
     proa_storage *inside;     /* of this run: the first arena, in which inputs lie; borrowed, may be NULL */
-    int64_t *offsets;         /* of inputs in it; −1: elsewhere */
     int64_t least;            /* bytes of the first arena of this run */
     proa_tensor *const *into; /* of this run: tensors for outputs; NULL, or NULL ones: new ones */
 };
@@ -54,11 +53,12 @@ proa_executor *proa__executor_of(const proa_block *b, proa_program *own)
     proa_executor *e = proa__calloc(sizeof *e);
     if (!e) return NULL;
     e->block = b;
-    e->metas = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->metas);
+    e->fed.metas = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.metas);
+    e->fed.formats = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.formats);
+    e->fed.offsets = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.offsets);
     e->inputs = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->inputs);
     e->outputs = proa__calloc(((size_t)b->n_outputs + 1) * sizeof *e->outputs);
-    e->offsets = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->offsets);
-    bool made = e->metas && e->inputs && e->outputs && e->offsets;
+    bool made = e->fed.metas && e->fed.formats && e->fed.offsets && e->inputs && e->outputs;
     if (made && proa__facts_find(&e->facts, b) == PROA_OK) {
         e->own = own;
         return e;
@@ -93,10 +93,11 @@ void proa_executor_free(proa_executor *e)
     proa__facts_free(&e->facts);
     proa__free(e->arenas);
     proa__free(e->key);
-    proa__free(e->metas);
+    proa__free(e->fed.metas);
+    proa__free(e->fed.formats);
+    proa__free(e->fed.offsets);
     proa__free(e->inputs);
     proa__free(e->outputs);
-    proa__free(e->offsets);
     proa__free(e->path);
     proa_program_free(e->own);
     proa__free(e);
@@ -133,9 +134,9 @@ static proa_status put(proa_executor *e, const void *data, size_t bytes)
     return PROA_OK;
 }
 
-static proa_status put_meta(proa_executor *e, const proa_tensor *t)
+static proa_status put_meta(proa_executor *e, const proa_tensor *t, int format)
 {
-    char head[2] = {(char)t->dtype, (char)t->ndim};
+    char head[4] = {(char)t->dtype, (char)t->ndim, (char)format, (char)(format >> 8)};
     PROA_TRY(put(e, head, sizeof head));
     return put(e, t->shape, (size_t)t->ndim * sizeof *t->shape);
 }
@@ -143,9 +144,10 @@ static proa_status put_meta(proa_executor *e, const proa_tensor *t)
 /* What kernels are chosen by, beside the inputs. */
 static proa_status start_key(proa_executor *e, bool inside)
 {
-    int64_t settings[4] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
+    int64_t settings[5] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
                            (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
-                           inside};
+                           proa__flag_int(PROA_FLAG_blocked), inside};
+    e->fed.inside = inside;
     e->key_bytes = 0;
     PROA_TRY(put(e, settings, sizeof settings));
     const char *backends = proa_get_flag("backends");
@@ -157,9 +159,7 @@ static bool matches(const proa_executor *e, const proa__segment *s)
     if (s->key_bytes != e->key_bytes || memcmp(s->key, e->key, e->key_bytes) != 0) return false;
     for (int32_t i = 0; i < s->n_guards; i++) {
         const proa__guard *g = &s->guards[i];
-        if (proa__plain(g->tensor) != PROA_OK || g->tensor->data != g->data ||
-            proa__format(g->tensor) != g->format)
-            return false;
+        if (proa__format(g->tensor) != g->format || proa__memory(g->tensor) != g->data) return false;
         if (g->same_data && proa__version(g->tensor) != g->version) return false;
     }
     return true;
@@ -198,18 +198,32 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                              "executor: input %d (%s) is on %s, another is on %s; move it (proa_to_device)",
                              i, p->inputs[i]->name, proa_device_of(inputs.at[i]), proa_get_device());
-        PROA_TRY(proa__plain(inputs.at[i]));
+        if (proa__stream()->device != PROA_CPU || !proa__format(inputs.at[i]))
+            PROA_TRY(proa__plain(inputs.at[i]));
         e->inputs[i] = proa__copy_to(inputs.at[i], proa__stream()->device);
         if (!e->inputs[i]) return proa_error();
-        e->metas[i] = proa_meta_of(e->inputs[i]);
-        PROA_TRY(put_meta(e, e->inputs[i]));
-        bool there = e->inside && e->inputs[i]->storage == e->inside;
-        e->offsets[i] = there ? e->inputs[i]->data - e->inside->data : -1;
+        const proa_tensor *t = e->inputs[i];
+        e->fed.metas[i] = proa_meta_of(t);
+        e->fed.formats[i] = proa__format(t);
+        PROA_TRY(put_meta(e, t, proa__format(t)));
+        bool there = e->inside && proa__storage_behind(t) == e->inside;
+        e->fed.offsets[i] = there ? proa__memory(t) - e->inside->data : -1;
     }
-    return e->inside ? put(e, e->offsets, (size_t)p->n_inputs * sizeof *e->offsets) : PROA_OK;
+    return e->inside ? put(e, e->fed.offsets, (size_t)p->n_inputs * sizeof *e->fed.offsets) : PROA_OK;
 }
 
 /* ---- memory ---------------------------------------------------------------------------- */
+
+/* Points a handle into a storage, or (NULL, NULL) nowhere. */
+static void point(const proa__binding *b, proa_storage *storage, char *data)
+{
+    if (!(b->handle->flags & PROA_T_BLOCKED)) {
+        proa__point(b->handle, storage, data);
+        return;
+    }
+    proa__window_point(b->handle->storage, NULL, data);
+    b->handle->data = NULL;
+}
 
 /* A segment's handles let go of the arena of one depth. */
 static void leave_arena(proa__segment *s, int32_t depth)
@@ -217,7 +231,7 @@ static void leave_arena(proa__segment *s, int32_t depth)
     if (!s->generation) return;
     for (int32_t i = 0; i < s->n_bindings; i++) {
         const proa__buffer *b = s->bindings[i].buffer;
-        if (b->place == PROA__IN_ARENA && b->depth == depth) proa__point(s->bindings[i].handle, NULL, NULL);
+        if (b->place == PROA__IN_ARENA && b->depth == depth) point(&s->bindings[i], NULL, NULL);
     }
     s->generation = 0;
 }
@@ -264,16 +278,24 @@ static proa_storage *arena_of(const proa_executor *e, int32_t depth)
     return depth == 0 && e->inside ? e->inside : e->arenas[depth].storage;
 }
 
+/* True if t has memory for what an output will be, and none beside it. */
+static bool takes_output(const proa_tensor *t, const proa_meta *meta, int format)
+{
+    bool fits = t->dtype == meta->dtype && t->ndim == meta->ndim &&
+                proa__device_id(t) == proa__stream()->device &&
+                !memcmp(t->shape, meta->shape, (size_t)t->ndim * sizeof *t->shape);
+    if (!format) return fits && !(t->flags & PROA_T_BLOCKED);
+    return fits && proa__format(t) == format && !t->storage->data;
+}
+
 /* The tensor that output i will be. */
-static proa_status hand_out(proa_executor *e, int32_t i, const proa_meta *meta)
+static proa_status hand_out(proa_executor *e, int32_t i, const proa_meta *meta, int format)
 {
     if (e->outputs[i]) return PROA_OK;
     proa_tensor *t = e->into ? e->into[i] : NULL;
-    bool fits = t && t->dtype == meta->dtype && t->ndim == meta->ndim && !(t->flags & PROA_T_BLOCKED) &&
-                proa__device_id(t) == proa__stream()->device &&
-                !memcmp(t->shape, meta->shape, (size_t)t->ndim * sizeof *t->shape);
-    e->outputs[i] = fits ? t : proa__tensor_new(meta);
-    return e->outputs[i] ? PROA_OK : proa_error();
+    e->outputs[i] = t && takes_output(t, meta, format) ? t : proa__tensor_new(meta);
+    if (!e->outputs[i]) return proa_error();
+    return format ? proa__block_output(e->outputs[i], format) : PROA_OK;
 }
 
 /* The tensor that the op before the cut has put into its output slot `index`. */
@@ -296,13 +318,13 @@ static proa_status point_all(proa_executor *e, proa__segment *s)
         switch (b->buffer->place) {
         case PROA__IN_FIXED: continue;
         case PROA__IN_ARENA:
-            if (same_arena) continue;
+            if (same_arena && !(b->handle->flags & PROA_T_BLOCKED)) continue;
             from_storage = arena_of(e, b->buffer->depth);
-            proa__point(b->handle, from_storage, from_storage->data + b->buffer->offset + b->offset);
+            point(b, from_storage, from_storage->data + b->buffer->offset + b->offset);
             continue;
         case PROA__IN_INPUT: from = e->inputs[b->buffer->index]; break;
         case PROA__IN_OUTPUT:
-            PROA_TRY(hand_out(e, b->buffer->index, &b->buffer->meta));
+            PROA_TRY(hand_out(e, b->buffer->index, &b->buffer->meta, b->buffer->format));
             from = e->outputs[b->buffer->index];
             break;
         case PROA__IN_DYNAMIC: {
@@ -310,10 +332,12 @@ static proa_status point_all(proa_executor *e, proa__segment *s)
             while (owner->parent && (owner->first_op > b->buffer->first || !owner->parent->sized_by_data))
                 owner = owner->parent;
             from = dynamic(owner, b->buffer->index);
+            PROA_TRY(proa__plain(from));
             break;
         }
         }
-        proa__point(b->handle, from->storage, from->data + b->offset);
+        char *memory = b->buffer->format ? proa__memory(from) : from->data;
+        point(b, from->storage, memory + b->offset);
     }
     s->generation = generation;
     return PROA_OK;
@@ -329,7 +353,7 @@ static void let_go(proa_executor *e)
         for (int32_t i = 0; i < s->n_bindings; i++) {
             proa__place place = s->bindings[i].buffer->place;
             if (place != PROA__IN_FIXED && (place != PROA__IN_ARENA || passing))
-                proa__point(s->bindings[i].handle, NULL, NULL);
+                point(&s->bindings[i], NULL, NULL);
         }
         if (!s->sized_by_data) continue;
         proa__step *step = &s->steps[s->n_steps - 1];
@@ -352,9 +376,21 @@ static void let_go(proa_executor *e)
 /* With a watch door open the step passes through it; the run door then finds its kernel here. */
 static _Thread_local const proa__step *watched;
 
+/* Copies between layouts; without `from`, what `to` has beyond its elements becomes zero. */
+static proa_status lay_out(proa_tensor *to, const proa_tensor *from)
+{
+    if (!from) return proa__zero_padding(to) ? PROA_OK : PROA_ERR_INTERNAL;
+    if (proa__format(to)) {
+        if (!proa__format(from)) PROA_TRY(proa__plain(from));
+        return proa__convert_blocked(from, proa__format(from), proa__memory(from), proa__format(to),
+                                     proa__blocked_data(to));
+    }
+    return proa__format(from) ? proa__blocked_copy_out(from, to->data) : proa__copy(to, from);
+}
+
 static inline proa_status run_picked(const proa__step *step)
 {
-    proa_run run = {.state = step->state, .stream = proa__stream()};
+    proa_run run = {.state = step->state, .stream = proa__stream(), .fresh = step->fresh};
     if (run.stream->device != PROA_CPU)
         return proa__run_picked(step->op, step->args, step->kernel, step->state);
     return step->kernel->run(step->args, &run);
@@ -370,7 +406,7 @@ static proa_status run_watched(proa_call *call)
 
 static proa_status run_step(const proa__step *step, bool watch)
 {
-    if (!step->op) return proa__copy(step->to, step->from);
+    if (!step->op) return lay_out(step->to, step->from);
     if (!watch) return run_picked(step);
     bool was = proa_door_set(PROA_DOOR_RUN, true);
     watched = step;
@@ -416,7 +452,7 @@ static proa_status cut_key(proa_executor *e, const proa__segment *s)
         const proa__step *step = &s->steps[s->n_steps - 1];
         proa_tensor **slot;
         for (int64_t k = 0; (slot = proa__out_slot(step->op, step->args, k, NULL)); k++)
-            PROA_TRY(proa__slot_empty(*slot) ? put(e, "-", 1) : put_meta(e, *slot));
+            PROA_TRY(proa__slot_empty(*slot) ? put(e, "-", 1) : put_meta(e, *slot, 0));
     }
     for (int32_t i = 0; i < s->n_cut; i++) {
         const proa_tensor *t = s->values[s->cut_vars[i]].handle;
@@ -437,7 +473,7 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
         if (s->next[i]->key_bytes == e->key_bytes && !memcmp(s->next[i]->key, e->key, e->key_bytes))
             stale = i;
     }
-    proa__segment *made = proa__segment_new(&e->facts, s, NULL, NULL, e->key, e->key_bytes);
+    proa__segment *made = proa__segment_new(&e->facts, s, NULL, e->key, e->key_bytes);
     if (!made) return NULL;
     e->plans_made++;
     if (stale < 0 && s->n_next < PROA__OUTCOMES) return s->next[s->n_next++] = made;
@@ -446,7 +482,7 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
     return s->next[at] = made;
 }
 
-static plan *find_plan(proa_executor *e, bool inside)
+static plan *find_plan(proa_executor *e)
 {
     plan *oldest = NULL;
     for (int32_t i = 0; i < e->n_plans; i++) {
@@ -459,8 +495,7 @@ static plan *find_plan(proa_executor *e, bool inside)
         if (outdated) c->used = 0; /* its data or memory have changed: the next to go */
         if (!oldest || c->used < oldest->used) oldest = c;
     }
-    const int64_t *offsets = inside ? e->offsets : NULL;
-    proa__segment *root = proa__segment_new(&e->facts, NULL, e->metas, offsets, e->key, e->key_bytes);
+    proa__segment *root = proa__segment_new(&e->facts, NULL, &e->fed, e->key, e->key_bytes);
     if (!root) return NULL;
     e->plans_made++;
     plan *to = e->n_plans < PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
@@ -476,9 +511,10 @@ static proa_status announce(proa_executor *next, int32_t i, const proa__value *v
 {
     const proa__buffer *b = v->buffer;
     bool there = kept && b->place == PROA__IN_ARENA && b->depth == 0 && !(v->handle->flags & PROA_T_STRIDED);
-    next->metas[i] = proa_meta_of(v->handle);
-    next->offsets[i] = there ? b->offset + v->offset : -1;
-    return put_meta(next, v->handle);
+    next->fed.metas[i] = proa_meta_of(v->handle);
+    next->fed.formats[i] = v->handle->flags & PROA_T_BLOCKED && kept ? b->format : 0;
+    next->fed.offsets[i] = there ? b->offset + v->offset : -1;
+    return put_meta(next, v->handle, next->fed.formats[i]);
 }
 
 /* The bytes that `next` will want in the arena in which s has run. */
@@ -493,8 +529,8 @@ static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *b
     for (int32_t i = 0; i < e->facts.n_handed; i++)
         if (b->outputs[i]->handle->dtype >= PROA_F16)
             PROA_TRY(announce(next, n++, &s->values[b->outputs[i]->index], false));
-    PROA_TRY(put(next, next->offsets, (size_t)n * sizeof *next->offsets));
-    const plan *found = find_plan(next, true);
+    PROA_TRY(put(next, next->fed.offsets, (size_t)n * sizeof *next->fed.offsets));
+    const plan *found = find_plan(next);
     if (found) *bytes = found->root->arena_bytes;
     return proa_error();
 }
@@ -509,19 +545,41 @@ static int64_t room_of(proa_executor *e, const plan *p)
     return bytes > s->arena_bytes ? bytes : s->arena_bytes;
 }
 
+/* A tensor on blocked memory in the arena, which it holds. */
+static proa_tensor *keep_window(const proa_executor *e, const proa__value *v)
+{
+    proa_tensor *t = proa__tensor_alias(v->handle);
+    proa_storage *window = t ? proa__window_new(v->handle, v->buffer->format) : NULL;
+    if (!window) return NULL;
+    proa__window_point(window, arena_of(e, v->buffer->depth), proa__blocked_data(v->handle));
+    proa__point(t, window, NULL);
+    proa__storage_release(window);
+    return t;
+}
+
+/* A value that stays where it was computed. */
+static proa_tensor *keep_value(const proa_executor *e, const proa__value *v)
+{
+    if (!(v->handle->flags & PROA_T_BLOCKED) || v->buffer->place == PROA__IN_FIXED)
+        return proa__tensor_alias(v->handle);
+    if (v->buffer->place == PROA__IN_INPUT) return proa__tensor_alias(e->inputs[v->buffer->index]);
+    if (v->buffer->place == PROA__IN_OUTPUT) return proa__tensor_alias(e->outputs[v->buffer->index]);
+    return keep_window(e, v);
+}
+
 static proa_status collect(proa_executor *e, const proa__segment *last)
 {
     for (int32_t i = 0; i < e->block->n_outputs; i++) {
         if (e->outputs[i]) continue;
-        proa_tensor *t = last->values[e->block->outputs[i]->index].handle;
+        const proa__value *v = &last->values[e->block->outputs[i]->index];
         if (i >= e->facts.n_handed) {
-            e->outputs[i] = proa__tensor_alias(t);
+            e->outputs[i] = keep_value(e, v);
             if (!e->outputs[i]) return proa_error();
             continue;
         }
-        proa_meta meta = proa_meta_of(t);
-        PROA_TRY(hand_out(e, i, &meta));
-        PROA_TRY(proa__copy(e->outputs[i], t));
+        proa_meta meta = proa_meta_of(v->handle);
+        PROA_TRY(hand_out(e, i, &meta, 0));
+        PROA_TRY(lay_out(e->outputs[i], v->handle));
     }
     return PROA_OK;
 }
@@ -529,11 +587,11 @@ static proa_status collect(proa_executor *e, const proa__segment *last)
 static proa_status run(proa_executor *e, proa_tensors inputs)
 {
     PROA_TRY(take_inputs(e, inputs));
-    plan *found = find_plan(e, e->inside);
+    plan *found = find_plan(e);
     if (found && e->inside && found->root->arena_bytes > (int64_t)e->inside->bytes) {
         e->inside = NULL; /* settings have changed since the block was made: an arena of its own */
         PROA_TRY(take_inputs(e, inputs));
-        found = find_plan(e, false);
+        found = find_plan(e);
     }
     if (!found) return proa_error();
     if (e->lends && found->room < 0) found->room = room_of(e, found);

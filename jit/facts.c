@@ -7,6 +7,7 @@ typedef struct visit {
     proa__facts *facts;
     const proa_op *op;
     int32_t at;
+    int32_t *wrote; /* the first op that writes a persistable */
     bool flag;
 } visit;
 
@@ -28,10 +29,15 @@ static proa_status note_use(proa_tensor **slot, const proa_field *f, int64_t ind
     (void)index;
     if (!mine(to->facts, v)) return PROA_OK;
     if (to->facts->last_use[v->index] < to->at) to->facts->last_use[v->index] = to->at;
+    if (to->facts->written[v->index] && to->wrote[v->index] < to->at)
+        to->facts->touched_later[v->index] = true;
     if (f->role != PROA_OUT) to->facts->read[v->index] = true;
     if (f->role == PROA_IN && !(to->op->flags & PROA_OP_STRIDED)) to->facts->wants_dense[v->index] = true;
     if (f->role == PROA_ATTR) to->facts->feeds_attr[v->index] = to->facts->wants_dense[v->index] = true;
-    if (f->role == PROA_OUT && v->persistable) to->facts->written[v->index] = true;
+    if (f->role == PROA_OUT && v->persistable && !to->facts->written[v->index]) {
+        to->facts->written[v->index] = true;
+        to->wrote[v->index] = to->at;
+    }
     return PROA_OK;
 }
 
@@ -53,10 +59,10 @@ static proa_status note_feeds(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
-static proa_status fill(proa__facts *facts)
+static proa_status fill(proa__facts *facts, int32_t *wrote)
 {
     const proa_block *b = facts->block;
-    visit to = {.facts = facts};
+    visit to = {.facts = facts, .wrote = wrote};
     for (int32_t i = 0; i < b->n_vars; i++) facts->last_use[i] = -1;
     for (to.at = 0; to.at < b->n_ops; to.at++) {
         const proa_instr *instr = &b->ops[to.at];
@@ -96,10 +102,13 @@ proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
     facts->read = proa__calloc(n);
     facts->written = proa__calloc(n);
     facts->is_output = proa__calloc(n);
+    facts->touched_later = proa__calloc(n);
+    int32_t *wrote = proa__calloc(n * sizeof *wrote);
     bool all = facts->last_use && facts->wants_dense && facts->feeds_attr && facts->read && facts->written &&
-               facts->is_output;
+               facts->is_output && facts->touched_later && wrote;
     facts->differentiated = is_differentiated(b->program);
-    proa_status status = all ? fill(facts) : proa_error();
+    proa_status status = all ? fill(facts, wrote) : proa_error();
+    proa__free(wrote);
     if (status != PROA_OK) proa__facts_free(facts);
     return status;
 }
@@ -112,5 +121,6 @@ void proa__facts_free(proa__facts *facts)
     proa__free(facts->read);
     proa__free(facts->written);
     proa__free(facts->is_output);
+    proa__free(facts->touched_later);
     *facts = (proa__facts){0};
 }

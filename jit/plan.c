@@ -1,6 +1,6 @@
 /* Plans a segment op by op: infers shapes from concrete dims, gives every output its place, makes views,
  * and picks kernels; see plan.h. May use core and ops. */
-#include "plan.h"
+#include "planner.h"
 
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -8,28 +8,18 @@
 #include "core/run.h"
 #include "walk.h"
 
-typedef struct planner {
-    const proa__facts *facts;
-    proa__segment *s;
-    /* of one op: */
-    const proa_instr *instr;
-    void *args;
-    int32_t at;
-    bool flag;
-    int64_t count;
-} planner;
+typedef proa__planner planner;
 
 /* What is known when planning may be this large, in bytes. */
 enum { KNOWN_BYTES = 1 << 16 };
 
-/* Where persistables live: never packed, never free. */
-static proa__buffer fixed_place = {.place = PROA__IN_FIXED, .last = INT32_MAX};
+proa__buffer proa__fixed_place = {.place = PROA__IN_FIXED, .last = INT32_MAX};
 
 static int32_t later(int32_t a, int32_t b) { return a > b ? a : b; }
 
 /* ---- parts of a segment ---------------------------------------------------------------- */
 
-static proa__buffer *new_buffer(planner *p, proa__place place, int32_t index, int64_t bytes, int32_t last)
+proa__buffer *proa__plan_buffer(planner *p, proa__place place, int32_t index, int64_t bytes, int32_t last)
 {
     proa__segment *s = p->s;
     if (proa__room(&s->buffers, s->n_buffers, &s->buffers_room, sizeof *s->buffers) != PROA_OK) return NULL;
@@ -49,13 +39,24 @@ static proa_status bind(planner *p, proa_tensor *handle, proa__buffer *buffer, i
     return PROA_OK;
 }
 
-static proa_tensor *new_handle(planner *p, const proa_meta *meta, proa__buffer *buffer)
+proa_tensor *proa__plan_handle(planner *p, const proa_meta *meta, int format, proa__buffer *buffer,
+                               int64_t offset)
 {
     proa_tensor *t = proa__tensor_bare(meta, 0);
-    return t && bind(p, t, buffer, 0) == PROA_OK ? t : NULL;
+    if (t && format) {
+        t->storage = proa__window_new(t, format);
+        t->flags |= PROA_T_BLOCKED;
+        if (!t->storage) return NULL;
+    }
+    return t && bind(p, t, buffer, offset) == PROA_OK ? t : NULL;
 }
 
-static proa_status add_step(planner *p, proa__step step)
+static proa_tensor *new_handle(planner *p, const proa_meta *meta, proa__buffer *buffer)
+{
+    return proa__plan_handle(p, meta, 0, buffer, 0);
+}
+
+proa_status proa__plan_step(planner *p, proa__step step)
 {
     proa__segment *s = p->s;
     PROA_TRY(proa__room(&s->steps, s->n_steps, &s->steps_room, sizeof *s->steps));
@@ -71,16 +72,19 @@ static proa_status add_guard(planner *p, proa_tensor *t, bool same_data)
             s->guards[i].same_data |= same_data;
             return PROA_OK;
         }
-    PROA_TRY(proa__plain(t));
+    if (!proa__format(t)) PROA_TRY(proa__plain(t));
     PROA_TRY(proa__room(&s->guards, s->n_guards, &s->guards_room, sizeof *s->guards));
     s->guards[s->n_guards++] =
-        (proa__guard){proa_keep(t), t->data, proa__version(t), proa__format(t), same_data};
+        (proa__guard){proa_keep(t), proa__memory(t), proa__version(t), proa__format(t), same_data};
     return PROA_OK;
 }
 
 static proa_status add_written(planner *p, proa_tensor *t)
 {
-    PROA_TRY(proa__plain_to_write(t));
+    if (!p->takes_blocked && proa__format(t)) {
+        PROA_TRY(proa__plain_to_write(t));
+        p->unblocked = true;
+    }
     proa__segment *s = p->s;
     PROA_TRY(proa__room(&s->written, s->n_written, &s->written_room, sizeof *s->written));
     s->written[s->n_written++] = t;
@@ -94,7 +98,7 @@ static int64_t bytes_of(const proa_tensor *t)
 
 /* ---- reads ----------------------------------------------------------------------------- */
 
-static proa__value *value_of(planner *p, const proa_var *v)
+proa__value *proa__plan_value(planner *p, const proa_var *v)
 {
     proa__value *value = &p->s->values[v->index];
     if (value->handle || !v->persistable) return value;
@@ -114,7 +118,7 @@ static proa__value *value_of(planner *p, const proa_var *v)
         return value;
     }
     if (add_guard(p, v->value, false) != PROA_OK) return value;
-    *value = (proa__value){.handle = v->value, .buffer = &fixed_place};
+    *value = (proa__value){.handle = v->value, .buffer = &proa__fixed_place};
     value->known = !p->facts->written[v->index];
     return value;
 }
@@ -125,7 +129,7 @@ static proa_status map_read(proa_tensor **slot, const proa_field *f, int64_t ind
     (void)index;
     const proa_var *v = proa__slot_var(*slot);
     if (!v) return PROA_OK;
-    const proa__value *value = value_of(p, v);
+    const proa__value *value = proa__plan_value(p, v);
     if (!value->handle)
         return proa_error() != PROA_OK
                    ? proa_error()
@@ -143,7 +147,7 @@ static proa_status look_known(proa_tensor **slot, const proa_field *f, int64_t i
     (void)f, (void)index;
     const proa_var *v = proa__slot_var(*slot);
     if (!v) return PROA_OK;
-    const proa__value *value = value_of(p, v);
+    const proa__value *value = proa__plan_value(p, v);
     if (!value->handle && proa_error() != PROA_OK) return proa_error();
     if (!value->known || !value->handle || (!value->handle->data && value->handle->numel)) p->flag = false;
     return PROA_OK;
@@ -156,7 +160,7 @@ static proa_status guard_read(proa_tensor **slot, const proa_field *f, int64_t i
     return v && v->persistable ? add_guard(context, v->value, true) : PROA_OK;
 }
 
-/* A strided tensor's contiguous copy, made at most once a segment. */
+/* The contiguous copy of a tensor that is strided or lies blocked, made at most once a segment. */
 static proa_tensor *dense_of(planner *p, proa__value *value)
 {
     if (value->dense) {
@@ -164,9 +168,9 @@ static proa_tensor *dense_of(planner *p, proa__value *value)
         return value->dense;
     }
     proa_meta meta = proa_meta_of(value->handle);
-    proa__buffer *b = new_buffer(p, PROA__IN_ARENA, 0, bytes_of(value->handle), p->at);
+    proa__buffer *b = proa__plan_buffer(p, PROA__IN_ARENA, 0, bytes_of(value->handle), p->at);
     proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
-    if (!t || add_step(p, (proa__step){.to = t, .from = value->handle}) != PROA_OK) return NULL;
+    if (!t || proa__plan_step(p, (proa__step){.to = t, .from = value->handle}) != PROA_OK) return NULL;
     value->dense_buffer = b;
     return value->dense = t;
 }
@@ -183,8 +187,10 @@ static proa_status make_dense(proa_tensor **slot, const proa_field *f, int64_t i
     planner *p = d->p;
     (void)f, (void)index;
     const proa_var *v = proa__slot_var(d->stored[d->at++]);
-    if (!v || !((*slot)->flags & PROA_T_STRIDED)) return PROA_OK;
-    proa__value *value = value_of(p, v);
+    bool wrong = v && ((*slot)->flags & PROA_T_STRIDED && !(p->instr->op->flags & PROA_OP_STRIDED));
+    if (v && (*slot)->flags & PROA_T_BLOCKED && proa__format(*slot) && !p->takes_blocked) wrong = true;
+    if (!wrong) return PROA_OK;
+    proa__value *value = proa__plan_value(p, v);
     if (*slot != value->handle) return PROA_OK;
     proa_tensor *t = dense_of(p, value);
     if (!t) return proa_error();
@@ -204,7 +210,6 @@ static proa_status gather(proa_tensor **slot, const proa_field *f, int64_t index
 static proa_status make_all_dense(planner *p)
 {
     const proa_op *op = p->instr->op;
-    if (op->flags & PROA_OP_STRIDED) return PROA_OK;
     densing d = {.p = p};
     PROA_TRY(proa__walk(op, p->instr->args, PROA_IN, gather, &d));
     d.stored = proa_scope_alloc(((size_t)d.at + 1) * sizeof(proa_tensor *));
@@ -224,7 +229,7 @@ static int32_t output_index(const planner *p, const proa_var *v)
     return -1;
 }
 
-static void hand_out(planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta)
+void proa__plan_hand_out(planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta)
 {
     int32_t i = output_index(p, v);
     if (i < 0) return;
@@ -236,11 +241,11 @@ static void hand_out(planner *p, proa__buffer *b, const proa_var *v, const proa_
 static proa_status place_fresh(planner *p, const proa_var *v, const proa_meta *meta, proa_tensor **slot)
 {
     proa__value *value = &p->s->values[v->index];
-    proa__buffer *b = new_buffer(p, PROA__IN_ARENA, 0, 0, later(p->at, p->facts->last_use[v->index]));
+    proa__buffer *b = proa__plan_buffer(p, PROA__IN_ARENA, 0, 0, later(p->at, p->facts->last_use[v->index]));
     proa_tensor *t = b ? new_handle(p, meta, b) : NULL;
     if (!t) return proa_error();
     b->bytes = bytes_of(t);
-    hand_out(p, b, v, meta);
+    proa__plan_hand_out(p, b, v, meta);
     *value = (proa__value){.handle = t, .buffer = b};
     proa__slot_set(slot, t);
     return PROA_OK;
@@ -263,8 +268,7 @@ static proa_status look_sharing(proa_tensor **slot, const proa_field *f, int64_t
     return PROA_OK;
 }
 
-/* True if the input's memory is nobody's any more after this op and may hold an output. */
-static bool is_free(planner *p, const proa__value *in)
+bool proa__plan_is_free(planner *p, const proa__value *in)
 {
     const proa__buffer *b = in->buffer;
     if (!in->handle || !b || (b->place != PROA__IN_ARENA) || b->first < p->s->first_op || b->last > p->at)
@@ -296,9 +300,9 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
     const proa_var *in = proa__slot_var(*proa_field_tensor(src, p->instr->args));
     if (!in) return false;
     const proa__value *from = &p->s->values[in->index];
-    if (!is_free(p, from) || from->handle != *proa_field_tensor(src, p->args)) return false;
+    if (!proa__plan_is_free(p, from) || from->handle != *proa_field_tensor(src, p->args)) return false;
     if (from->offset || from->buffer->bytes != bytes_of(from->handle) || !same_meta(meta, from->handle) ||
-        from->handle->flags & PROA_T_STRIDED)
+        from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))
         return false;
     proa__buffer *b = from->buffer;
     if (b->pinned && output_index(p, v) >= 0) return false; /* what is handed out lies elsewhere */
@@ -306,7 +310,7 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
     *status = t ? PROA_OK : proa_error();
     if (!t) return true;
     b->last = later(p->at, p->facts->last_use[v->index]);
-    hand_out(p, b, v, meta);
+    proa__plan_hand_out(p, b, v, meta);
     p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
     proa__slot_set(slot, t);
     return true;
@@ -321,7 +325,8 @@ static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, con
     proa_tensor **from_slot = nth_slot(src, p->args, k);
     if (!in) return proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, f->name, "has no input to overwrite");
     const proa__value *from = &p->s->values[in->index];
-    if (is_free(p, from) && *from_slot == from->handle && !(from->handle->flags & PROA_T_STRIDED)) {
+    if (proa__plan_is_free(p, from) && *from_slot == from->handle &&
+        !(from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))) {
         from->buffer->last = later(p->at, p->facts->last_use[v->index]);
         p->s->values[v->index] = *from;
         p->s->values[v->index].known = false;
@@ -330,7 +335,7 @@ static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, con
     }
     proa_meta meta = proa_meta_of(from->handle);
     PROA_TRY(place_fresh(p, v, &meta, slot));
-    PROA_TRY(add_step(p, (proa__step){.to = *slot, .from = from->handle}));
+    PROA_TRY(proa__plan_step(p, (proa__step){.to = *slot, .from = from->handle}));
     proa__slot_set(from_slot, *slot);
     return PROA_OK;
 }
@@ -338,9 +343,10 @@ static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, con
 static proa_status place_persistable(planner *p, const proa_field *f, const proa_var *v,
                                      const proa_meta *meta, proa_tensor **slot)
 {
-    const proa__value *value = value_of(p, v);
+    proa__value *value = proa__plan_value(p, v);
     if (!value->handle) return proa_error();
     proa_tensor *t = value->handle;
+    value->dense = NULL; /* a copy of it shows what it was */
     if (meta && meta->ndim >= 0 && !same_meta(meta, t))
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, p->instr->op, f->name,
                              "must be %s%s to be written to %s, which is %s", proa_dtype_name(meta->dtype),
@@ -420,8 +426,14 @@ static proa_status try_view(planner *p, const proa_meta *meta, bool *viewed)
     if (base_var->persistable && p->facts->written[base_var->index]) return PROA_OK; /* it keeps its value */
     for (int d = 0; d < meta->ndim; d++)
         if (meta->shape[d] < 0) return PROA_OK; /* place() names it */
-    const proa__value *base = value_of(p, base_var);
+    proa__value *base = proa__plan_value(p, base_var);
     proa_tensor **slot = proa_field_tensor(out, p->args), *b = base->handle;
+    bool blocked = b->flags & PROA_T_BLOCKED && proa__format(b);
+    if (blocked) b = dense_of(p, base);
+    if (!b) return proa_error();
+    proa__buffer *buffer = blocked ? base->dense_buffer : base->buffer;
+    int64_t start = blocked ? 0 : base->offset;
+    if (blocked) proa__slot_set(proa_field_tensor(in, p->args), b);
     bool nowhere = !b->data;
     proa__slot_set(slot, NULL);
     if (nowhere) b->data = anywhere;
@@ -434,9 +446,8 @@ static proa_status try_view(planner *p, const proa_meta *meta, bool *viewed)
     if (nowhere) proa__point(t, NULL, NULL);
     if (t->flags & PROA_T_STRIDED && p->facts->wants_dense[v->index]) return PROA_OK;
     *viewed = true;
-    proa__buffer *buffer = base->buffer;
-    if (buffer != &fixed_place) buffer->last = later(buffer->last, p->facts->last_use[v->index]);
-    proa__value made = {.handle = t, .buffer = buffer, .offset = base->offset + offset, .known = base->known};
+    if (buffer != &proa__fixed_place) buffer->last = later(buffer->last, p->facts->last_use[v->index]);
+    proa__value made = {.handle = t, .buffer = buffer, .offset = start + offset, .known = base->known};
     p->s->values[v->index] = made;
     return bind(p, t, buffer, made.offset);
 }
@@ -509,8 +520,8 @@ static proa_status know(planner *p, void *metas, bool *known)
         if (!v) continue;
         proa_tensor *t = proa__contiguous(*proa_field_tensor(&op->fields[i], args));
         if (!t) return proa_error();
-        PROA_TRY(bind(p, t, &fixed_place, 0));
-        p->s->values[v->index] = (proa__value){.handle = t, .buffer = &fixed_place, .known = true};
+        PROA_TRY(bind(p, t, &proa__fixed_place, 0));
+        p->s->values[v->index] = (proa__value){.handle = t, .buffer = &proa__fixed_place, .known = true};
     }
     *known = true;
     return PROA_OK;
@@ -545,9 +556,41 @@ static proa_status plan_args(planner *p, bool *done)
     if (learn) PROA_TRY(know(p, metas, done));
     if (!*done && op->flags & PROA_OP_VIEW && op->view)
         PROA_TRY(try_view(p, (const proa_meta *)(const void *)metas, done));
+    if (!*done && !p->takes_blocked && proa__plan_reads_blocked(p)) PROA_TRY(proa__plan_flat(p, metas, done));
     if (*done) return PROA_OK;
     PROA_TRY(make_all_dense(p));
     return place_all(p, metas);
+}
+
+static void release_state(proa__step *step)
+{
+    if (step->kernel && step->kernel->release && step->state) step->kernel->release(step->state);
+    step->kernel = NULL;
+    step->state = NULL;
+}
+
+/* When the kernel is one that takes plain operands only, it gets them. */
+static proa_status pick(planner *p, proa__step *step)
+{
+    PROA_TRY(proa__pick_kernel(step->op, p->args, &step->kernel, &step->state));
+    if (!p->takes_blocked || step->kernel->format) return PROA_OK;
+    p->takes_blocked = false;
+    if (!proa__plan_reads_blocked(p)) return PROA_OK;
+    release_state(step);
+    PROA_TRY(make_all_dense(p));
+    return proa__pick_kernel(step->op, p->args, &step->kernel, &step->state);
+}
+
+proa_status proa__plan_kernel(planner *p)
+{
+    proa__step step = {.op = p->instr->op, .args = p->args};
+    proa_status status = pick(p, &step);
+    if (status == PROA_OK && p->takes_blocked)
+        status = proa__plan_block(p, step.kernel->format(p->args, step.state), &step.fresh);
+    if (status == PROA_OK) status = proa__plan_step(p, step);
+    if (status == PROA_OK) p->args = NULL;
+    else release_state(&step);
+    return status;
 }
 
 static proa_status plan_op(planner *p)
@@ -557,18 +600,12 @@ static proa_status plan_op(planner *p)
         return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
     p->args = proa__args_copy(op, p->instr->args);
     if (!p->args) return proa_error();
+    p->takes_blocked = proa__plan_takes_blocked(p);
     bool done = false;
-    proa__step step = {.op = op, .args = p->args};
     proa_status status = plan_args(p, &done);
-    if (status == PROA_OK && !done) {
-        status = proa__pick_kernel(op, p->args, &step.kernel, &step.state);
-        if (status == PROA_OK) {
-            status = add_step(p, step);
-            if (status == PROA_OK) return PROA_OK;
-            if (step.kernel->release && step.state) step.kernel->release(step.state);
-        }
-    }
+    if (status == PROA_OK && !done) status = proa__plan_kernel(p);
     proa__args_free(op, p->args);
+    p->args = NULL;
     return status;
 }
 
@@ -580,7 +617,7 @@ static proa_status look_unknown(proa_tensor **slot, const proa_field *f, int64_t
     (void)f, (void)index;
     const proa_var *v = proa__slot_var(*slot);
     if (!v) return PROA_OK;
-    const proa__value *value = value_of(p, v);
+    const proa__value *value = proa__plan_value(p, v);
     PROA_TRY(proa_error());
     if (!value->known) p->flag = true;
     return PROA_OK;
@@ -641,17 +678,20 @@ static void pin(proa__buffer *b, int64_t offset, int64_t bytes, int32_t last)
     b->last = later(b->first, last);
 }
 
-static proa_status add_inputs(planner *p, const proa_meta *inputs, const int64_t *offsets)
+static proa_status add_inputs(planner *p, const proa__inputs *inputs)
 {
     for (int32_t i = 0; i < p->facts->block->n_inputs; i++) {
         const proa_var *v = p->facts->block->inputs[i];
-        proa__buffer *b = new_buffer(p, PROA__IN_INPUT, i, 0, INT32_MAX);
-        proa_tensor *t = b ? new_handle(p, &inputs[i], b) : NULL;
+        proa__buffer *b = proa__plan_buffer(p, PROA__IN_INPUT, i, 0, INT32_MAX);
+        proa_tensor *t = b ? proa__plan_handle(p, &inputs->metas[i], inputs->formats[i], b, 0) : NULL;
         if (!t) return proa_error();
-        if (offsets && offsets[i] >= 0) pin(b, offsets[i], bytes_of(t), p->facts->last_use[v->index]);
+        b->format = inputs->formats[i];
+        int64_t bytes = b->format ? (int64_t)proa__format_bytes(t, b->format) : bytes_of(t);
+        if (inputs->inside && inputs->offsets[i] >= 0)
+            pin(b, inputs->offsets[i], bytes, p->facts->last_use[v->index]);
         p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
     }
-    return offsets ? proa__share_pinned(p->s->buffers, p->s->n_buffers) : PROA_OK;
+    return inputs->inside ? proa__share_pinned(p->s->buffers, p->s->n_buffers) : PROA_OK;
 }
 
 /* What the op before the cut made: its slots, in order, become variables with the shapes they have now. */
@@ -667,7 +707,7 @@ static proa_status add_dynamic(planner *p)
         proa_tensor *made = *slot;
         if (!v || v->persistable || proa__slot_empty(made)) continue;
         proa_meta meta = proa_meta_of(made);
-        proa__buffer *b = new_buffer(p, PROA__IN_DYNAMIC, index, 0, INT32_MAX);
+        proa__buffer *b = proa__plan_buffer(p, PROA__IN_DYNAMIC, index, 0, INT32_MAX);
         proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
         if (!t) return proa_error();
         p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
@@ -690,15 +730,14 @@ static proa_status check_outputs(planner *p)
     if (proa__segment_is_cut(p->s, p->facts)) return PROA_OK;
     for (int32_t i = 0; i < p->facts->block->n_outputs; i++) {
         const proa_var *v = p->facts->block->outputs[i];
-        if (value_of(p, v)->handle) continue;
+        if (proa__plan_value(p, v)->handle) continue;
         PROA_TRY(proa_error());
         return proa_fail(PROA_ERR_BAD_STATE, "program: output %s is neither fed nor made by an op", v->name);
     }
     return PROA_OK;
 }
 
-static proa_status build(planner *p, const proa_meta *inputs, const int64_t *offsets, const char *key,
-                         size_t key_bytes)
+static proa_status build(planner *p, const proa__inputs *inputs, const char *key, size_t key_bytes)
 {
     proa__segment *s = p->s;
     s->values = proa__calloc(((size_t)p->facts->n_vars + 1) * sizeof *s->values);
@@ -707,14 +746,14 @@ static proa_status build(planner *p, const proa_meta *inputs, const int64_t *off
     memcpy(s->key, key, key_bytes);
     s->key_bytes = key_bytes;
     p->at = s->first_op;
-    PROA_TRY(s->parent ? inherit(p) : add_inputs(p, inputs, offsets));
+    PROA_TRY(s->parent ? inherit(p) : add_inputs(p, inputs));
     PROA_TRY(plan_ops(p));
     PROA_TRY(check_outputs(p));
     return proa__pack(s->buffers, s->n_buffers, &s->arena_bytes);
 }
 
-proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa_meta *inputs,
-                                 const int64_t *offsets, const char *key, size_t key_bytes)
+static proa__segment *try_segment(const proa__facts *facts, proa__segment *parent, const proa__inputs *inputs,
+                                  const char *key, size_t key_bytes, bool *again)
 {
     proa__segment *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
@@ -724,8 +763,9 @@ proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent
     planner p = {.facts = facts, .s = s};
     proa_status status = PROA_OK;
     PROA_SCOPE {
-        status = build(&p, inputs, offsets, key, key_bytes);
+        status = build(&p, inputs, key, key_bytes);
     }
+    *again = p.unblocked;
     if (status == PROA_OK) return s;
     proa__segment_free(s);
     return NULL;
@@ -735,8 +775,8 @@ static void free_one(proa__segment *s)
 {
     proa__recordings_free(&s->recordings);
     for (int32_t i = 0; i < s->n_steps; i++) {
-        const proa__step *step = &s->steps[i];
-        if (step->kernel && step->kernel->release && step->state) step->kernel->release(step->state);
+        proa__step *step = &s->steps[i];
+        release_state(step);
         if (step->op) proa__args_free(step->op, step->args);
     }
     for (int32_t i = 0; i < s->n_bindings; i++) proa_release(s->bindings[i].handle);
@@ -765,4 +805,17 @@ void proa__segment_free(proa__segment *top)
         free_one(s);
         s = up;
     }
+}
+
+/* Once more when a persistable has been made plain meanwhile. */
+proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa__inputs *inputs,
+                                 const char *key, size_t key_bytes)
+{
+    bool again = false;
+    proa__segment *s = try_segment(facts, parent, inputs, key, key_bytes, &again);
+    while (s && again) {
+        proa__segment_free(s);
+        s = try_segment(facts, parent, inputs, key, key_bytes, &again);
+    }
+    return s;
 }

@@ -24,6 +24,7 @@ typedef struct proa__facts {
     bool *written;     /* persistable that an op writes */
     bool *is_output;
     bool differentiated; /* there is a backward of the block's ops */
+    bool *touched_later; /* persistable that an op names behind one that writes it */
 } proa__facts;
 
 proa_status proa__facts_find(proa__facts *facts, const proa_block *b);
@@ -47,6 +48,7 @@ typedef struct proa__buffer {
     int32_t depth;         /* of the segment whose arena it is in */
     int32_t first, last;   /* ops between which it is in use, both included */
     int64_t bytes, offset; /* offset: in the segment's arena */
+    int format;            /* of what lies there (core/blocked.h); 0: row-major */
     bool pinned;           /* its offset was given: it lies in the block that is the arena */
     proa_meta meta;        /* of the output to hand out */
 } proa__buffer;
@@ -78,18 +80,19 @@ typedef struct proa__value {
 /* ---- segments -------------------------------------------------------------------------- */
 
 typedef struct proa__step {
-    const proa_op *op; /* NULL: copies `from` to `to` */
+    const proa_op *op; /* NULL: copies `from` to `to`, or (no `from`) sets the padding of `to` to zero */
     void *args;
     const proa_kernel *kernel;
     void *state;
     proa_tensor *to, *from;
+    bool fresh; /* output 0 lies in the kernel's own format */
 } proa__step;
 
 /* A persistable that the plan relies on: that its memory has not moved and, where its data went into the
  * plan, that they are the same. */
 typedef struct proa__guard {
     proa_tensor *tensor; /* owned */
-    const char *data;
+    const char *data;    /* of the blocked form, if there is one */
     uint32_t version;
     int format; /* how it lies: kernels were chosen for that */
     bool same_data;
@@ -143,11 +146,18 @@ struct proa__segment {
     proa__recordings recordings;
 };
 
-/* Plans ops from where `parent` (NULL: the start) ends. inputs: one meta an input; offsets: where in the
- * arena each lies, −1: the caller's memory. With a parent, its steps must just have run: their results are
- * looked at. key is copied. */
-proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa_meta *inputs,
-                                 const int64_t *offsets, const char *key, size_t key_bytes);
+/* What a plan is fed, by input. */
+typedef struct proa__inputs {
+    proa_meta *metas;
+    int *formats;     /* how it lies; 0: row-major */
+    int64_t *offsets; /* where in the arena; −1: the caller's memory */
+    bool inside;      /* offsets say so: the arena is a block that some inputs lie in */
+} proa__inputs;
+
+/* Plans ops from where `parent` (NULL: the start) ends. With a parent, `inputs` is NULL and its steps must
+ * just have run: their results are looked at. key is copied. */
+proa__segment *proa__segment_new(const proa__facts *facts, proa__segment *parent, const proa__inputs *inputs,
+                                 const char *key, size_t key_bytes);
 /* Frees it and all that follow. */
 void proa__segment_free(proa__segment *top);
 /* Refuses an op of the forward that broadcasts, in this run, a dim that was unknown when its gradient was

@@ -345,3 +345,80 @@ def test_threads():
     expected = t.numpy()
     for i, r in enumerate(results):
         np.testing.assert_allclose(r, expected.sum(axis=1) if i % 2 else expected[1:3].sum(axis=0), atol=1e-4)
+
+
+@pytest.fixture
+def passes():
+    yield lambda names: paddle.set_flags({"FLAGS_passes": names})
+    paddle.set_flags({"FLAGS_passes": "all"})
+
+
+def test_compiled_training_is_eager_training(passes):
+    """Plans lay tensors as eager calls do: the same bits. Parameters move into blocked memory after the first step,
+    and are looked at, overwritten and pinned later."""
+    passes("none")
+
+    def once(convert):
+        paddle.seed(3)
+        layer = net()
+        optimizer = paddle.optimizer.Adam(0.01, parameters=layer.parameters())
+        called, out, held = convert(layer), [], []
+        for i in range(6):
+            loss = (called(image(4, 3, 15, 12, seed=i)) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad(set_to_zero=i % 2 == 0)
+            out.append(loss.numpy())
+            weight = layer.parameters()[0]
+            if i == 2:
+                out.append(weight.numpy())
+                weight.set_value(weight * 0.5)
+            if i == 3:
+                held.append(memoryview(weight))
+        held[0].release()
+        return out + [p.numpy() for p in layer.parameters()] + [b.numpy() for b in layer.buffers()]
+
+    for a, b in zip(once(lambda layer: layer), once(paddle.jit.to_static)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_program_that_steps_and_looks_at_its_parameters(passes):
+    """An optimiser inside a program moves parameters; a later op of the same program reads them nevertheless."""
+    from proa import static
+
+    def once(names):
+        passes(names)
+        paddle.enable_static()
+        try:
+            main, startup = static.Program(), static.Program()
+            with static.program_guard(main, startup):
+                paddle.seed(5)
+                x = static.data("x", [4, 3, 15, 12])
+                y = nn.functional.relu(static.nn.batch_norm(static.nn.conv2d(x, 20, 3)))
+                weight = main.all_parameters()[0]
+                loss = (static.nn.conv2d(y, 16, 3) ** 2).mean()
+                paddle.optimizer.Adam(0.01, weight_decay=0.1).minimize(loss)
+                after = weight.abs().sum()
+                exe = static.Executor()
+                exe.run(startup)
+                rng = np.random.RandomState(0)
+                feeds = [{"x": rng.randn(4, 3, 15, 12).astype("float32")} for _ in range(4)]
+                return [v for feed in feeds for v in exe.run(main, feed, [loss, after, y])]
+        finally:
+            paddle.disable_static()
+
+    for names in ("none", "all"):
+        same(lambda: once(names), 5e-4)
+
+
+def test_compiled_features_go_on_eagerly():
+    """What a compiled function hands out may lie blocked, and so may what it is fed."""
+    def once():
+        body, head = paddle.jit.to_static(net(20)[1]), net(20)[2]
+        again = paddle.jit.to_static(net(20)[2])
+        x = image(2, 20, 9, 7)
+        y = body(x)
+        z = head(y) + again(y)
+        z.sum().backward()
+        return [y.numpy(), z.numpy(), x.grad.numpy(), y.numpy()[:, :, 1:3]]
+    same(once, 1e-4)

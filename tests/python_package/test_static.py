@@ -292,16 +292,8 @@ def resnet(nn):
     return paddle.vision.models.resnet18(num_classes=10), [3, 32, 32], lambda out: out
 
 
-@pytest.fixture
-def plain_layouts():
-    """Only eager training keeps blocked layouts, and batch norm over three values makes much of another rounding."""
-    paddle.set_flags({"FLAGS_blocked": "0"})
-    yield
-    paddle.set_flags({"FLAGS_blocked": "1"})
-
-
 @pytest.mark.parametrize("make", [lstm, encoder, resnet])
-def test_networks_train_as_eagerly(programs, plain_layouts, make):
+def test_networks_train_as_eagerly(programs, make):
     """Three steps with a batch that the program does not know: the losses of eager training."""
     main, startup = programs
     paddle.disable_static()

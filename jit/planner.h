@@ -1,0 +1,49 @@
+/* Between plan.c and layout.c: the planner of one segment, and what both add to it. May use core and ops. */
+#ifndef PROA_JIT_PLANNER_H
+#define PROA_JIT_PLANNER_H
+
+#include "plan.h"
+
+typedef struct proa__planner {
+    const proa__facts *facts;
+    proa__segment *s;
+    /* of one op: */
+    const proa_instr *instr;
+    void *args;
+    int32_t at;
+    bool flag;
+    int64_t count;
+    bool takes_blocked; /* its kernels do */
+    bool unblocked;     /* a persistable has been made plain: what was planned before knows it blocked */
+} proa__planner;
+
+/* Where persistables live: never packed, never free. */
+extern proa__buffer proa__fixed_place;
+
+proa__buffer *proa__plan_buffer(proa__planner *p, proa__place place, int32_t index, int64_t bytes,
+                                int32_t last);
+/* A handle on a buffer, which the segment points before a run. format: 0, or that of the buffer. */
+proa_tensor *proa__plan_handle(proa__planner *p, const proa_meta *meta, int format, proa__buffer *buffer,
+                               int64_t offset);
+proa_status proa__plan_step(proa__planner *p, proa__step step);
+/* Picks a kernel for p->args and adds its step, which then owns them: p->args is NULL. */
+proa_status proa__plan_kernel(proa__planner *p);
+/* The value of a variable; without a handle, and perhaps with an error, when it has none. */
+proa__value *proa__plan_value(proa__planner *p, const proa_var *v);
+/* Makes output v an output that is handed out, if it is one. */
+void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta);
+/* True if the input's memory is nobody's any more after this op and may hold an output. */
+bool proa__plan_is_free(proa__planner *p, const proa__value *in);
+
+/* ---- layout.c -------------------------------------------------------------------------------- */
+
+/* True if the op at hand is one whose kernels take blocked operands, which may stay so. */
+bool proa__plan_takes_blocked(const proa__planner *p);
+/* True if an input of the op at hand lies blocked. */
+bool proa__plan_reads_blocked(proa__planner *p);
+/* Output 0 of the op at hand, placed already, will lie in a format, if it may. */
+proa_status proa__plan_block(proa__planner *p, int format, bool *done);
+/* An elementwise op over the memory of blocked operands; !*done: nothing has happened. */
+proa_status proa__plan_flat(proa__planner *p, void *metas, bool *done);
+
+#endif
