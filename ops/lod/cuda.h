@@ -34,8 +34,9 @@ CUDA_FN int64_t lod_sequence(const lod_offsets &of, int64_t row)
     return low;
 }
 
-/* Offsets begin at 0, never fall, and end at the rows. */
-__global__ void lod_check_kernel(lod_offsets of, cuda_fault *fault, const char *op, const char *name)
+/* Offsets begin at 0, never fall, and end at the rows. A template, so that several files may launch it. */
+template <class Offsets>
+__global__ void lod_check_kernel(Offsets of, cuda_fault *fault, const char *op, const char *name)
 {
     for (CUDA_EACH(i, of.n + 1)) {
         int64_t low = i == 0 ? 0 : i == of.n ? of.rows : of.at[i - 1], high = i == 0 ? 0 : of.rows;
@@ -52,7 +53,8 @@ static inline proa_status lod_take(cuda_context *c, const char *op, const char *
         return cuda_fail(PROA_ERR_INVALID_ARGUMENT,
                          "%s: %s is empty; expected where each sequence begins, and 0", op, name);
     lod_offsets of = *to;
-    return cuda_launch(c, cuda_blocks(of.n + 1), CUDA_BLOCK, lod_check_kernel, of, c->fault, op, name);
+    return cuda_launch(c, cuda_blocks(of.n + 1), CUDA_BLOCK, lod_check_kernel<lod_offsets>, of, c->fault, op,
+                       name);
 }
 
 /* Elements of a row. */
