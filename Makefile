@@ -10,7 +10,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -v '^gen/')
 
-.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz kill-test soak format check lock clean
+.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz kill-test soak format check lock clean bench-gpu
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ coverage: build ## compare with real Paddle, raise the floor of covered names, w
 bench: build ## against Paddle, PyTorch and the machine (10 minutes; FAMILY=kernels ROUNDS=3 ARGS="--only softmax")
 	@tools/bootstrap --bench
 	@$(PYTHON_ENV) benchmarks/run.py $(FAMILY) --rounds $(or $(ROUNDS),5) $(ARGS)
+
+bench-gpu: ## on this machine's GPU, against PyTorch there (ten minutes; ARGS="--only product")
+	@tools/build cuda
+	@tools/bootstrap --bench
+	@PROA_BUILD=build-cuda $(PYTHON_ENV) benchmarks/gpu.py $(ARGS)
 
 fuzz: ## feed the file readers with hostile bytes (long)
 	@tools/bootstrap --ci

@@ -185,6 +185,7 @@ static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_ste
     return PROA_OK;
 }
 
+/* Runs ops, wherever their tensors are. */
 PROA_KERNEL_ANYWHERE(fused_elementwise_cpu, fused_elementwise)
 {
     proa__fused_steps *steps = proa__alloc(sizeof *steps);

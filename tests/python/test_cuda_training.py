@@ -1,8 +1,13 @@
 """Training on gpu:0 (emulated, unless PROA_GPU says that there is one): optimisers, loss scaling and mixed precision follow
 the CPU, and a steady step neither waits for the device nor takes memory from its driver."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+import conftest
 import proa as paddle
 import test_devices
 from proa import _core
@@ -253,3 +258,21 @@ def test_training_of_a_compiled_function_is_recorded():
     want, before = losses("cpu"), _core.device_property("gpu:0", "replays")
     np.testing.assert_allclose(losses("gpu:0"), want, rtol=1e-4)
     assert _core.device_property("gpu:0", "replays") > before
+
+
+def bench_gpu(plugin, *words):
+    env = {**os.environ, "PROA_BUILD": str(conftest.BUILD), "FLAGS_device_plugins": str(plugin)}
+    return subprocess.run([sys.executable, str(conftest.ROOT / "benchmarks/gpu.py"), *words], env=env, text=True,
+                          capture_output=True)
+
+
+def test_bench_gpu_says_why_it_measures_nothing():
+    done = bench_gpu("/nowhere/libproa_cuda.so")
+    assert done.returncode == 1 and "nothing was measured" in done.stderr
+
+
+@pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="make bench-gpu itself runs there")
+def test_bench_gpu_runs_its_kernels():
+    done = bench_gpu(test_devices.plugin_of("gpu:0"), "--tiny", "--ways", "proa", "--only", "bf16")
+    assert done.returncode == 0, done.stderr
+    assert "Emulated device" in done.stdout and "add, bf16" in done.stdout and "goal: " in done.stdout
