@@ -334,13 +334,31 @@ PROA_KERNEL(masked_fill_cpu, masked_fill)
 
 proa_status proa__set_value_places(const proa_set_value_args *a, proa_cut *c, proa_meta *m);
 
+/* value itself, or a copy of it where it is part of the tensor that is written: x[1:] = x[:-1]. */
+static proa_tensor *apart(proa_tensor *value, const proa_tensor *out)
+{
+    if (!value->storage || value->storage != out->storage) return value;
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)out->dtype), low = 0, high = item;
+    for (int i = 0; i < value->ndim; i++) {
+        int64_t reach = (value->shape[i] - 1) * value->strides[i];
+        *(reach < 0 ? &low : &high) += reach;
+    }
+    int64_t at = value->data - out->data; /* a plan's tensors share one storage, side by side */
+    if (at + high <= 0 || at + low >= out->numel * item) return value;
+    proa_meta meta = proa_meta_of(value);
+    proa_tensor *copy = proa__tensor_new(&meta);
+    return copy && proa__copy(copy, value) == PROA_OK ? copy : NULL;
+}
+
 PROA_KERNEL_ANYWHERE(set_value_cpu, set_value)
 {
     proa_cut c;
     proa_meta places;
     PROA_TRY(proa__set_value_places(a, &c, &places));
     PROA_TRY(proa__copy(a->out, a->x));
-    proa_tensor dst = proa__window(a->out), src = proa__window(a->value);
+    proa_tensor *value = apart(a->value, a->out);
+    if (!value) return proa_error();
+    proa_tensor dst = proa__window(a->out), src = proa__window(value);
     proa__cut_window(&c, &dst);
     proa__expand_window(&src, places.ndim, places.shape);
     for (int64_t i = a->none_axes.count - 1; i >= 0; i--) { /* axes of length 1 that only value has */
@@ -348,5 +366,7 @@ PROA_KERNEL_ANYWHERE(set_value_cpu, set_value)
             src.shape[k] = src.shape[k + 1], src.strides[k] = src.strides[k + 1];
         src.ndim--;
     }
-    return proa__copy_window(&dst, &src);
+    proa_status status = proa__copy_window(&dst, &src);
+    if (value != a->value) proa_drop(value);
+    return status;
 }
