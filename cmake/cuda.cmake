@@ -28,7 +28,8 @@ if(PROA_WITH_CUDA_EMULATOR AND CMAKE_CXX_COMPILER)
     # A .cu file as C++: a file of one line includes it, so that no rule for CUDA is asked for.
     set(copies "")
     foreach(file IN LISTS cuda_kernels ITEMS "${PROJECT_SOURCE_DIR}/devices/cuda/copy.cu"
-                                             "${PROJECT_SOURCE_DIR}/devices/cuda/convolution.cu")
+                                             "${PROJECT_SOURCE_DIR}/devices/cuda/convolution.cu"
+                                             "${PROJECT_SOURCE_DIR}/devices/cuda/sort.cu")
         file(RELATIVE_PATH part "${PROJECT_SOURCE_DIR}" "${file}")
         string(REPLACE "/" "_" part "${part}")
         set(copy "${PROJECT_BINARY_DIR}/gen/emulated/${part}.cc")

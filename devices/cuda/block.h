@@ -1,6 +1,6 @@
 /* What the threads of a warp or of a block do together: reductions, also with the place of the result,
- * scans, and errors that only the elements tell. Blocks are one-dimensional, of whole warps. Shuffled types
- * have 4 or 8 bytes. Included by kernel.h. */
+ * scans, and errors that only the elements tell. Blocks are one-dimensional, of whole warps. Values are any
+ * plain structs. Included by kernel.h. */
 #ifndef PROA_CUDA_BLOCK_H
 #define PROA_CUDA_BLOCK_H
 
@@ -43,12 +43,38 @@ template <class Order> struct cuda_first {
     }
 };
 
-template <class T> CUDA_FN T cuda_shuffle_xor(T v, int by) { return __shfl_xor_sync(~0u, v, by); }
-template <class T> CUDA_FN cuda_indexed<T> cuda_shuffle_xor(cuda_indexed<T> v, int by)
+/* Any plain struct, word by word. */
+template <bool WHOLE> struct cuda_words {
+    typedef uint32_t word;
+};
+template <> struct cuda_words<true> {
+    typedef uint64_t word;
+};
+template <class T, class F> CUDA_FN T cuda_shuffle(T v, F take)
 {
-    return {__shfl_xor_sync(~0u, v.value, by), __shfl_xor_sync(~0u, v.index, by)};
+    typedef typename cuda_words<sizeof(T) % 8 == 0>::word word;
+    word w[(sizeof(T) + sizeof(word) - 1) / sizeof(word)] = {};
+    memcpy(w, &v, sizeof v);
+    for (unsigned i = 0; i < sizeof w / sizeof *w; i++) w[i] = take(w[i]);
+    memcpy(&v, w, sizeof v);
+    return v;
 }
-template <class T> CUDA_FN T cuda_shuffle_up(T v, unsigned by) { return __shfl_up_sync(~0u, v, by); }
+struct cuda_take_xor {
+    int by;
+    template <class W> __device__ __forceinline__ W operator()(W w) const
+    {
+        return __shfl_xor_sync(~0u, w, by);
+    }
+};
+struct cuda_take_up {
+    unsigned by;
+    template <class W> __device__ __forceinline__ W operator()(W w) const
+    {
+        return __shfl_up_sync(~0u, w, by);
+    }
+};
+template <class T> CUDA_FN T cuda_shuffle_xor(T v, int by) { return cuda_shuffle(v, cuda_take_xor{by}); }
+template <class T> CUDA_FN T cuda_shuffle_up(T v, unsigned by) { return cuda_shuffle(v, cuda_take_up{by}); }
 
 /* The values of a warp's 32 lanes as one, which every lane gets: all 32 take part. A fixed tree. */
 template <class Op, class T> CUDA_FN T cuda_warp_reduce(T v)

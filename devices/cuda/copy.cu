@@ -2,10 +2,6 @@
  * fills. */
 #include "kernel.h"
 
-struct cuda_bytes16 {
-    uint64_t lo, hi;
-};
-
 template <class T> __global__ void strided_kernel(proa_strided_copy s, int64_t n)
 {
     for (CUDA_EACH(i, n)) {
@@ -31,13 +27,7 @@ template <class T> static proa_status strided(cuda_context *c, const proa_stride
 
 proa_status cuda_copy_strided(cuda_context *c, const proa_strided_copy *s)
 {
-    switch (s->item) {
-    case 1: return strided<uint8_t>(c, s);
-    case 2: return strided<uint16_t>(c, s);
-    case 4: return strided<uint32_t>(c, s);
-    case 8: return strided<uint64_t>(c, s);
-    default: return strided<cuda_bytes16>(c, s);
-    }
+    CUDA_SWITCH_UNIT(s->item, T, return strided<T>(c, s);)
 }
 
 template <class T> __global__ void fill_kernel(T *to, T value, int64_t n)
@@ -55,13 +45,7 @@ template <class T> static proa_status fill(cuda_context *c, void *to, const void
 
 proa_status cuda_fill(cuda_context *c, void *to, const void *value, size_t item, int64_t n)
 {
-    switch (item) {
-    case 1: return fill<uint8_t>(c, to, value, n);
-    case 2: return fill<uint16_t>(c, to, value, n);
-    case 4: return fill<uint32_t>(c, to, value, n);
-    case 8: return fill<uint64_t>(c, to, value, n);
-    default: return fill<cuda_bytes16>(c, to, value, n);
-    }
+    CUDA_SWITCH_UNIT(item, T, return fill<T>(c, to, value, n);)
 }
 
 __global__ void write_small_kernel(char *to, cuda_small from, unsigned bytes)

@@ -20,6 +20,7 @@
 #define CUDA_FN static __device__ __forceinline__
 #define CUDA_BOTH static __host__ __device__ __forceinline__
 #define CUDA_BOTH_MEMBER __host__ __device__ __forceinline__
+#define CUDA_MEMBER __device__ __forceinline__
 
 /* ---- kernels of ops -------------------------------------------------------------------- */
 
@@ -158,6 +159,36 @@ static inline int64_t cuda_integer(const proa_scalar *s, int64_t fallback)
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
 }
 
+/* Out-of-range numbers become the most negative integer, narrow integers keep the low bits: as the CPU's. */
+CUDA_BOTH int64_t cuda_whole(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+CUDA_BOTH int32_t cuda_short(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
+
+/* A scalar attribute as an element of dtype d. */
+static inline void cuda_scalar_to(const proa_scalar *s, proa_dtype d, void *to)
+{
+    double im = s->kind == PROA_SCALAR_COMPLEX ? s->im : 0;
+    proa_dtype from = s->kind == PROA_SCALAR_TENSOR ? cuda_look(s->tensor).dtype : PROA_F64;
+    double v = from == PROA_C64 ? *cuda_look(s->tensor).as<float>() : cuda_number(s, 0);
+    if (from == PROA_C64) im = cuda_look(s->tensor).as<float>()[1];
+    if (from == PROA_C128) im = cuda_look(s->tensor).as<double>()[1];
+    bool whole = s->kind == PROA_SCALAR_BOOL || s->kind == PROA_SCALAR_INT || from <= PROA_I64;
+    int64_t i = whole ? cuda_integer(s, 0) : d == PROA_I64 ? cuda_whole(v) : cuda_short(v);
+    switch (d) {
+    case PROA_BOOL: *(uint8_t *)to = v != 0 || im != 0; break;
+    case PROA_U8:
+    case PROA_I8: *(uint8_t *)to = (uint8_t)i; break;
+    case PROA_I16: *(uint16_t *)to = (uint16_t)i; break;
+    case PROA_I32: *(uint32_t *)to = (uint32_t)i; break;
+    case PROA_I64: *(int64_t *)to = i; break;
+    case PROA_F16: *(uint16_t *)to = proa__f32_to_f16((float)v); break;
+    case PROA_BF16: *(uint16_t *)to = proa__f32_to_bf16((float)v); break;
+    case PROA_C64: ((float *)to)[1] = (float)im; [[fallthrough]];
+    case PROA_F32: *(float *)to = (float)v; break;
+    case PROA_C128: ((double *)to)[1] = im; [[fallthrough]];
+    default: *(double *)to = v; break;
+    }
+}
+
 /* The entries of a list attribute into to[max], at most; returns how many there are. */
 static inline int cuda_ints(const proa_ints *v, int max, int64_t *to)
 {
@@ -234,6 +265,71 @@ static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, voi
     i < (n);                                                    \
     i += (int64_t)gridDim.x * blockDim.x
 
+/* Quotient and remainder of numbers that are not negative, and mostly small: 64-bit division is slow. */
+CUDA_FN int64_t cuda_div(int64_t n, int64_t by)
+{
+    return ((n | by) >> 32) == 0 ? (int64_t)((uint32_t)n / (uint32_t)by) : n / by;
+}
+/* n becomes the quotient; returns the remainder. */
+CUDA_FN int64_t cuda_split(int64_t &n, int64_t by)
+{
+    int64_t all = n;
+    n = cuda_div(n, by);
+    return all - n * by;
+}
+
+/* Integer atomics: their order does not show. */
+CUDA_FN int64_t cuda_atomic_add(int64_t *at, int64_t v)
+{
+    return (int64_t)atomicAdd((unsigned long long *)(void *)at, (unsigned long long)v);
+}
+CUDA_FN void cuda_atomic_max(int64_t *at, int64_t v) { atomicMax((long long *)(void *)at, (long long)v); }
+
+/* Element number i of a walk over `shape` in row-major order, as an offset. */
+CUDA_FN int64_t cuda_offset(int ndim, const int64_t *shape, const int64_t *strides, int64_t i)
+{
+    int64_t offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) offset += cuda_split(i, shape[d]) * strides[d];
+    return offset;
+}
+
+/* Items that are only moved go by their size, 1 to 16 bytes: CUDA_SWITCH_UNIT(bytes, T, body). */
+struct cuda_bytes16 { /* aligned to 8: a view may begin between two complex128 */
+    uint64_t lo, hi;
+};
+#define CUDA_SWITCH_UNIT(bytes, T, ...) \
+    switch (bytes) {                    \
+    case 1: {                           \
+        typedef uint8_t T;              \
+        __VA_ARGS__                     \
+    } break;                            \
+    case 2: {                           \
+        typedef uint16_t T;             \
+        __VA_ARGS__                     \
+    } break;                            \
+    case 4: {                           \
+        typedef uint32_t T;             \
+        __VA_ARGS__                     \
+    } break;                            \
+    case 8: {                           \
+        typedef uint64_t T;             \
+        __VA_ARGS__                     \
+    } break;                            \
+    default: {                          \
+        typedef cuda_bytes16 T;         \
+        __VA_ARGS__                     \
+    } break;                            \
+    }
+
+/* The largest unit that pieces of `bytes` bytes at two addresses can be moved in. */
+static inline int64_t cuda_unit(int64_t bytes, const void *p, const void *q)
+{
+    int64_t unit = 16;
+    while (unit > 1 && (bytes % unit || (uintptr_t)p % (uintptr_t)unit || (uintptr_t)q % (uintptr_t)unit))
+        unit /= 2;
+    return unit;
+}
+
 /* ---- elements -------------------------------------------------------------------------- */
 
 /* C types of dtypes; halves have types of their own that hold bits. */
@@ -280,10 +376,6 @@ CUDA_BOTH cuda_bf16 cuda_to_bf16(float f)
     if ((u & 0x7fffffffu) > 0x7f800000u) return {(uint16_t)(u >> 16 | 0x40u)};
     return {(uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
-
-/* Out-of-range numbers become the most negative integer, narrow integers keep the low bits: as the CPU's. */
-CUDA_FN int64_t cuda_whole(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
-CUDA_FN int32_t cuda_short(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 
 /* cuda_cast<To>(x): conversion as the op cast makes it. From: a C type of a dtype. */
 template <class From> struct cuda_source {
@@ -400,15 +492,64 @@ template <> struct cuda_dtype_of<float> {
 template <> struct cuda_dtype_of<double> {
     enum { value = PROA_F64 };
 };
-template <class T> CUDA_FN T cuda_load(const char *p, proa_dtype d)
-{
-    return d == (proa_dtype)cuda_dtype_of<T>::value ? *(const T *)(const void *)p : cuda_load_other<T>(p, d);
-}
-template <class T> CUDA_FN void cuda_store(char *p, proa_dtype d, T x)
-{
-    if (d == (proa_dtype)cuda_dtype_of<T>::value) *(T *)(void *)p = x;
-    else cuda_store_other<T>(p, d, x);
-}
+/* A complex number; float for C64, double for C128. */
+template <class T> struct cuda_complex {
+    T re, im;
+    CUDA_MEMBER cuda_complex operator+(cuda_complex o) const { return {re + o.re, im + o.im}; }
+    CUDA_MEMBER cuda_complex operator-(cuda_complex o) const { return {re - o.re, im - o.im}; }
+    CUDA_MEMBER cuda_complex operator*(cuda_complex o) const
+    {
+        return {re * o.re - im * o.im, re * o.im + im * o.re};
+    }
+    CUDA_MEMBER bool operator==(cuda_complex o) const { return re == o.re && im == o.im; }
+    CUDA_MEMBER bool operator!=(cuda_complex o) const { return !(*this == o); }
+};
+typedef cuda_complex<float> cuda_c_C64;
+typedef cuda_complex<double> cuda_c_C128;
+template <> struct cuda_dtype_of<cuda_c_C64> {
+    enum { value = PROA_C64 };
+};
+template <> struct cuda_dtype_of<cuda_c_C128> {
+    enum { value = PROA_C128 };
+};
+
+/* Element of dtype d at p, as T. A real T takes the real part of no complex element: such are for
+ * cuda_complex, which takes them all. */
+template <class T> struct cuda_access {
+    static CUDA_MEMBER T load(const char *p, proa_dtype d)
+    {
+        return d == (proa_dtype)cuda_dtype_of<T>::value ? *(const T *)(const void *)p
+                                                        : cuda_load_other<T>(p, d);
+    }
+    static CUDA_MEMBER void store(char *p, proa_dtype d, T x)
+    {
+        if (d == (proa_dtype)cuda_dtype_of<T>::value) *(T *)(void *)p = x;
+        else cuda_store_other<T>(p, d, x);
+    }
+};
+template <class F> struct cuda_access<cuda_complex<F>> {
+    typedef cuda_complex<F> T;
+    static CUDA_MEMBER T load(const char *p, proa_dtype d)
+    {
+        if (d == PROA_C64)
+            return {(F)((const float *)(const void *)p)[0], (F)((const float *)(const void *)p)[1]};
+        if (d == PROA_C128)
+            return {(F)((const double *)(const void *)p)[0], (F)((const double *)(const void *)p)[1]};
+        return {cuda_access<F>::load(p, d), 0};
+    }
+    static CUDA_MEMBER void store(char *p, proa_dtype d, T x)
+    {
+        if (d == PROA_C64) {
+            ((float *)(void *)p)[0] = (float)x.re, ((float *)(void *)p)[1] = (float)x.im;
+        } else if (d == PROA_C128) {
+            ((double *)(void *)p)[0] = x.re, ((double *)(void *)p)[1] = x.im;
+        } else {
+            cuda_access<F>::store(p, d, x.re);
+        }
+    }
+};
+template <class T> CUDA_FN T cuda_load(const char *p, proa_dtype d) { return cuda_access<T>::load(p, d); }
+template <class T> CUDA_FN void cuda_store(char *p, proa_dtype d, T x) { cuda_access<T>::store(p, d, x); }
 
 /* Element i of numbers of an integer dtype: labels, indices. */
 CUDA_FN int64_t cuda_index(const char *p, proa_dtype d, int64_t i)
@@ -478,6 +619,55 @@ template <class X> static inline bool cuda_packs(int64_t n, const void *a, const
     return n % (int64_t)(16 / sizeof(X)) == 0 && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)d) % 16 == 0;
 }
 
+/* CUDA_SWITCH_SUM(dtype, T, body): T the type that elements are summed in: int64, double, or complex. */
+#define CUDA_SWITCH_SUM(d, T, ...)                        \
+    do {                                                  \
+        if ((d) <= PROA_I64) {                            \
+            typedef int64_t T;                            \
+            __VA_ARGS__                                   \
+        } else if ((d) == PROA_C64 || (d) == PROA_C128) { \
+            typedef cuda_c_C128 T;                        \
+            __VA_ARGS__                                   \
+        } else {                                          \
+            typedef double T;                             \
+            __VA_ARGS__                                   \
+        }                                                 \
+    } while (0)
+
 #include "devices/cuda/block.h"
+
+/* ---- indices --------------------------------------------------------------------------- */
+
+/* Entries of an int32 or int64 tensor that must lie in [0, limit); what does not is an error where the host
+ * next waits. */
+struct cuda_indices {
+    const char *data;
+    bool narrow;
+    int64_t limit;
+    cuda_fault *fault;
+    const char *op, *argument;
+    CUDA_MEMBER int64_t raw(int64_t i) const
+    {
+        return narrow ? ((const int32_t *)(const void *)data)[i] : ((const int64_t *)(const void *)data)[i];
+    }
+    CUDA_MEMBER void refuse(int64_t i, int64_t v) const
+    {
+        cuda_raise(fault, op, argument, i, v, 0, limit - 1);
+    }
+    /* −1: it is out of range; the kernel goes on without that entry. */
+    CUDA_MEMBER int64_t at(int64_t i) const
+    {
+        int64_t v = raw(i);
+        if (v >= 0 && v < limit) return v;
+        refuse(i, v);
+        return -1;
+    }
+};
+static inline cuda_indices cuda_indices_of(const cuda_context *c, const char *argument, const proa_tensor *t,
+                                           int64_t limit)
+{
+    cuda_tensor x = cuda_look(t);
+    return {x.data, x.dtype == PROA_I32, limit, c->fault, c->running->name, argument};
+}
 
 #endif

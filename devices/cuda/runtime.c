@@ -228,6 +228,15 @@ static proa_status gpu_copy(void *context, void *to, const void *from, size_t by
     return cuda_check(c, code, "a copy", false);
 }
 
+proa_status cuda_read(cuda_context *c, void *to, const void *from, size_t bytes)
+{
+    return gpu_copy_out(c, to, from, bytes);
+}
+proa_status cuda_move(cuda_context *c, void *to, const void *from, size_t bytes)
+{
+    return bytes ? gpu_copy(c, to, from, bytes) : PROA_OK;
+}
+
 static proa_status gpu_copy_strided(void *context, const proa_strided_copy *copy)
 {
     cuda_context *c = context;

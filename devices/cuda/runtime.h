@@ -68,6 +68,10 @@ const char *cuda_convolution_why_not(void);
 
 /* Host to device, for a kernel's own tables; on return `from` may be overwritten. */
 proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes);
+/* Copies from the device and waits: for ops whose outputs' shapes depend on values. */
+proa_status cuda_read(cuda_context *c, void *to, const void *from, size_t bytes);
+/* Queues a copy on the device; 0 bytes are none. */
+proa_status cuda_move(cuda_context *c, void *to, const void *from, size_t bytes);
 
 /* record.c: the table's functions. What cannot be kept calls cuda_unrecordable, which while a recording is
  * under way is true and an error. */

@@ -1,38 +1,57 @@
-/* Tensor arrays on the CPU: items are copied whole. May use core and the helpers of ops/. */
+/* Tensor arrays on any device: items are moved whole, by core's copies. May use core and the helpers of
+ * ops/. */
+#include "core/copy.h"
+#include "core/device.h"
+#include "ops/ints.h"
 #include "ops/rows.h"
 #include "ops_impl.h"
 
-static int64_t item_of(const proa_tensor *index)
+/* Items [from, from + n) of an array. */
+static proa_tensor items(const proa_tensor *array, int64_t from, int64_t n)
 {
-    return rows_get_int((proa_dtype)index->dtype, index->data, 0);
+    proa_tensor w = proa__window(array);
+    proa__narrow(&w, 0, from, n, 1);
+    return w;
 }
 
-static size_t bytes_of(const proa_tensor *t)
+/* Entry k of an axis, without it. */
+static proa_tensor entry(const proa_tensor *t, int axis, int64_t k)
 {
-    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+    proa_tensor w = proa__window(t);
+    w.data += k * w.strides[axis];
+    for (int i = axis; i + 1 < w.ndim; i++) w.shape[i] = w.shape[i + 1], w.strides[i] = w.strides[i + 1];
+    w.ndim--;
+    return w;
 }
 
-static size_t item_bytes(const proa_tensor *array)
+static bool is_item(const proa_tensor *array, const proa_tensor *x)
 {
-    return array->shape[0] > 0 ? bytes_of(array) / (size_t)array->shape[0] : 0;
+    bool same = array->ndim == x->ndim + 1;
+    for (int i = 0; same && i < x->ndim; i++) same = array->shape[i + 1] == x->shape[i];
+    return same;
 }
 
-PROA_KERNEL(array_create_cpu, array_create)
+static proa_status place_of(const proa_tensor *index, int64_t *at)
+{
+    *at = proa_item_int(index); /* waits for a device */
+    return proa_error();
+}
+
+PROA_KERNEL_ANYWHERE(array_create_cpu, array_create)
 {
     (void)a;
     return PROA_OK;
 }
 
-PROA_KERNEL(array_write_cpu, array_write)
+PROA_KERNEL_ANYWHERE(array_write_cpu, array_write)
 {
-    int64_t at = item_of(a->index), had = a->array->shape[0];
+    int64_t at, had = a->array->shape[0];
+    PROA_TRY(place_of(a->index, &at));
     proa_meta meta = proa_meta_of(a->x);
     if (at < 0 || at >= INT64_C(1) << 32)
         return ROWS_FAIL(array_write, OUT_OF_RANGE, "index", "is %lld; expected a number from 0 to 2^32 − 1",
                          (long long)at);
-    bool same = a->array->ndim == a->x->ndim + 1;
-    for (int i = 0; same && i < a->x->ndim; i++) same = a->array->shape[i + 1] == a->x->shape[i];
-    if (had > 0 && !same)
+    if (had > 0 && !is_item(a->array, a->x))
         return ROWS_FAIL(array_write, INVALID_ARGUMENT, "x",
                          "is %s, and the array is %s; the items of an array have one shape",
                          proa__tensor_text(a->x), proa__tensor_text(a->array));
@@ -41,23 +60,29 @@ PROA_KERNEL(array_write_cpu, array_write)
     proa_array_write_args *args = (proa_array_write_args *)(uintptr_t)a;
     proa_tensor *out = proa_output_resize(args, proa_find_op("array_write"), 0, &meta);
     if (!out) return proa_error();
-    size_t item = bytes_of(a->x);
-    if (had > 0) memcpy(out->data, a->array->data, (size_t)had * item);
-    if (at > had) memset(out->data + (size_t)had * item, 0, (size_t)(at - had) * item);
-    if (item) memcpy(out->data + (size_t)at * item, a->x->data, item);
-    return PROA_OK;
+    proa_tensor old = items(out, 0, had), gap = items(out, had, at > had ? at - had : 0),
+                one = entry(out, 0, at);
+    proa_tensor array = proa__window(a->array), x = proa__window(a->x);
+    if (had > 0) PROA_TRY(proa__copy_window(&old, &array));
+    if (at > had) PROA_TRY(proa__fill_window(&gap, NULL));
+    return proa__copy_window(&one, &x);
 }
 
-PROA_KERNEL(array_write_grad_cpu, array_write_grad)
+PROA_KERNEL_ANYWHERE(array_write_grad_cpu, array_write_grad)
 {
-    int64_t at = item_of(a->index), n = a->array->shape[0];
-    size_t item = item_bytes(a->d_out);
-    if (a->d_out->shape[0] < n || (n > 0 && item * (size_t)n != bytes_of(a->d_array)))
+    int64_t at, n = a->array->shape[0];
+    PROA_TRY(place_of(a->index, &at));
+    bool same = a->d_out->shape[0] >= n && a->d_out->ndim == a->d_array->ndim;
+    for (int i = 1; same && i < a->d_out->ndim; i++) same = a->d_out->shape[i] == a->d_array->shape[i];
+    if (!same && (n > 0 || a->d_out->shape[0] < n))
         return ROWS_FAIL(array_write_grad, INVALID_ARGUMENT, "d_out", "is %s; the array was %s",
                          proa__tensor_text(a->d_out), proa__tensor_text(a->array));
-    if (n > 0) memcpy(a->d_array->data, a->d_out->data, item * (size_t)n);
-    if (at >= 0 && at < n) memset(a->d_array->data + (size_t)at * item, 0, item);
-    return PROA_OK;
+    if (n == 0) return PROA_OK;
+    proa_tensor all = proa__window(a->d_array), from = items(a->d_out, 0, n);
+    PROA_TRY(proa__copy_window(&all, &from));
+    if (at < 0 || at >= n) return PROA_OK;
+    proa_tensor one = items(a->d_array, at, 1);
+    return proa__fill_window(&one, NULL);
 }
 
 static proa_status check_place(const char *op, int64_t at, const proa_tensor *array)
@@ -67,45 +92,49 @@ static proa_status check_place(const char *op, int64_t at, const proa_tensor *ar
                          "is %lld; the array has %lld items", (long long)at, (long long)array->shape[0]);
 }
 
-PROA_KERNEL(array_read_cpu, array_read)
+PROA_KERNEL_ANYWHERE(array_read_cpu, array_read)
 {
-    int64_t at = item_of(a->index);
+    int64_t at;
+    PROA_TRY(place_of(a->index, &at));
     PROA_TRY(check_place("array_read", at, a->array));
-    size_t item = item_bytes(a->array);
-    if (item) memcpy(a->out->data, a->array->data + (size_t)at * item, item);
-    return PROA_OK;
+    proa_tensor from = entry(a->array, 0, at), to = proa__window(a->out);
+    return proa__copy_window(&to, &from);
 }
 
-PROA_KERNEL(array_read_grad_cpu, array_read_grad)
+PROA_KERNEL_ANYWHERE(array_read_grad_cpu, array_read_grad)
 {
-    int64_t at = item_of(a->index);
+    int64_t at;
+    PROA_TRY(place_of(a->index, &at));
     PROA_TRY(check_place("array_read_grad", at, a->array));
-    size_t item = item_bytes(a->d_array);
-    if (item != bytes_of(a->d_out))
+    if (!is_item(a->d_array, a->d_out))
         return ROWS_FAIL(array_read_grad, INVALID_ARGUMENT, "d_out", "is %s; an item of %s was expected",
                          proa__tensor_text(a->d_out), proa__tensor_text(a->array));
-    memset(a->d_array->data, 0, bytes_of(a->d_array));
-    if (item) memcpy(a->d_array->data + (size_t)at * item, a->d_out->data, item);
-    return PROA_OK;
+    proa_tensor all = proa__window(a->d_array), to = entry(a->d_array, 0, at), from = proa__window(a->d_out);
+    PROA_TRY(proa__fill_window(&all, NULL));
+    return proa__copy_window(&to, &from);
 }
 
-PROA_KERNEL(array_length_cpu, array_length)
+PROA_KERNEL_ANYWHERE(array_length_cpu, array_length)
 {
-    *(int64_t *)(void *)a->out->data = a->array->shape[0];
-    return PROA_OK;
+    return proa__put(a->out, &a->array->shape[0], sizeof a->array->shape[0]);
 }
 
-PROA_KERNEL(array_to_tensor_cpu, array_to_tensor)
+PROA_KERNEL_ANYWHERE(array_to_tensor_cpu, array_to_tensor)
 {
     const proa_tensor *x = a->array;
-    int64_t n = x->shape[0], axis = a->axis + (a->axis < 0 ? x->ndim - (a->use_stack ? 0 : 1) : 0), outer = 1;
-    for (int64_t i = 0; i < axis; i++) outer *= x->shape[i + 1];
-    size_t item = item_bytes(x), piece = outer > 0 ? item / (size_t)outer : 0;
-    for (int64_t o = 0; piece && o < outer; o++)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(a->out->data + (size_t)(o * n + i) * piece, x->data + (size_t)i * item + (size_t)o * piece,
-                   piece);
-    for (int64_t i = 0; i < n; i++)
-        ((int32_t *)(void *)a->out_index->data)[i] = a->use_stack ? 1 : (int32_t)x->shape[axis + 1];
-    return PROA_OK;
+    int64_t n = x->shape[0];
+    int axis = (int)(a->axis + (a->axis < 0 ? x->ndim - (a->use_stack ? 0 : 1) : 0));
+    int64_t length = a->use_stack ? 1 : x->shape[axis + 1];
+    for (int64_t i = 0; i < n; i++) {
+        proa_tensor from = entry(x, 0, i), to = a->use_stack ? entry(a->out, axis, i) : proa__window(a->out);
+        if (!a->use_stack) proa__narrow(&to, axis, i * length, length, 1);
+        PROA_TRY(proa__copy_window(&to, &from));
+    }
+    size_t bytes = (size_t)n * sizeof(int32_t);
+    int32_t *lengths = proa_scratch(bytes + 1);
+    if (!lengths) return proa_error();
+    for (int64_t i = 0; i < n; i++) lengths[i] = (int32_t)length;
+    proa_status s = proa__put(a->out_index, lengths, bytes);
+    proa_scratch_free(lengths);
+    return s;
 }

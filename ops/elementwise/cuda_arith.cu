@@ -42,23 +42,13 @@ template <class T> __global__ void where_kernel(cuda_map<3> m)
     }
 }
 
-struct where_bytes16 {
-    uint64_t lo, hi;
-};
-
 CUDA_KERNEL(where, true)
 {
     cuda_map<3> m;
     proa_tensor *t[] = {a->out, a->condition, a->x, a->y};
     if (!cuda_map_fill(&m, t)) return PROA_OK;
-    unsigned blocks = cuda_blocks(m.numel);
-    switch (cuda_item(m.at[0].dtype)) {
-    case 1: return cuda_launch(c, blocks, CUDA_BLOCK, where_kernel<uint8_t>, m);
-    case 2: return cuda_launch(c, blocks, CUDA_BLOCK, where_kernel<uint16_t>, m);
-    case 4: return cuda_launch(c, blocks, CUDA_BLOCK, where_kernel<uint32_t>, m);
-    case 8: return cuda_launch(c, blocks, CUDA_BLOCK, where_kernel<uint64_t>, m);
-    default: return cuda_launch(c, blocks, CUDA_BLOCK, where_kernel<where_bytes16>, m);
-    }
+    CUDA_SWITCH_UNIT(cuda_item(m.at[0].dtype), T,
+                     return cuda_launch(c, cuda_blocks(m.numel), CUDA_BLOCK, where_kernel<T>, m);)
 }
 
 /* ---- numbers --------------------------------------------------------------------------- */

@@ -16,6 +16,23 @@ struct reduce_mean {
     CUDA_BOTH_MEMBER double term(double x) const { return x; }
     CUDA_BOTH_MEMBER double end(double v, int64_t n) const { return v / (double)n; }
 };
+struct reduce_complex_mean {
+    typedef cuda_c_C128 A, L;
+    int64_t item;
+    CUDA_BOTH_MEMBER A start() const { return {0, 0}; }
+    CUDA_BOTH_MEMBER A term(A x) const { return x; }
+    CUDA_BOTH_MEMBER A end(A v, int64_t n) const { return {v.re / (double)n, v.im / (double)n}; }
+};
+/* Real parts: terms become the result's dtype before they are folded. */
+struct reduce_real {
+    typedef double A;
+    typedef cuda_c_C128 L;
+    int64_t item;
+    double first;
+    CUDA_BOTH_MEMBER A start() const { return first; }
+    CUDA_BOTH_MEMBER A term(L x) const { return x.re; }
+    CUDA_BOTH_MEMBER L end(A v, int64_t) const { return {v, 0}; }
+};
 /* any and all, as largest and smallest of 0 and 1. */
 template <class T> struct reduce_truth {
     typedef T A, L;
@@ -24,6 +41,16 @@ template <class T> struct reduce_truth {
     CUDA_BOTH_MEMBER T start() const { return first; }
     CUDA_BOTH_MEMBER T term(T x) const { return x != 0; }
     CUDA_BOTH_MEMBER T end(T v, int64_t) const { return v; }
+};
+
+struct reduce_complex_truth {
+    typedef double A;
+    typedef cuda_c_C128 L;
+    int64_t item;
+    double first;
+    CUDA_BOTH_MEMBER A start() const { return first; }
+    CUDA_BOTH_MEMBER A term(L x) const { return x.re != 0 || x.im != 0; }
+    CUDA_BOTH_MEMBER L end(A v, int64_t) const { return {v, 0}; }
 };
 
 static reduce_plan make_plan(const proa_tensor *out, const proa_tensor *x, const proa_ints *axis)
@@ -38,6 +65,9 @@ static reduce_plan make_plan(const proa_tensor *out, const proa_tensor *x, const
 
 template <class Op> static proa_status add_up(cuda_context *c, const reduce_plan &p, int first)
 {
+    if (p.in > PROA_F64 && p.to <= PROA_F64) return reduce<Op>(c, p, reduce_real{0, (double)first});
+    if (p.in > PROA_F64 || p.to > PROA_F64)
+        return reduce<Op>(c, p, reduce_plain<cuda_c_C128>{0, {(double)first, 0}});
     if (p.in <= PROA_I64 && p.to <= PROA_I64) return reduce<Op>(c, p, reduce_plain<int64_t>{0, first});
     return reduce<Op>(c, p, reduce_plain<double>{0, (double)first});
 }
@@ -51,23 +81,26 @@ template <class Op> static proa_status extreme(cuda_context *c, const reduce_pla
 
 #define CAN_REDUCE CUDA_IS(a->x, CUDA_REALS) && CUDA_IS(a->out, CUDA_REALS)
 
-CUDA_KERNEL(sum, CAN_REDUCE) { return add_up<cuda_sum>(c, make_plan(a->out, a->x, &a->axis), 0); }
-CUDA_KERNEL(prod, CAN_REDUCE) { return add_up<cuda_prod>(c, make_plan(a->out, a->x, &a->axis), 1); }
+CUDA_KERNEL(sum, true) { return add_up<cuda_sum>(c, make_plan(a->out, a->x, &a->axis), 0); }
+CUDA_KERNEL(prod, true) { return add_up<cuda_prod>(c, make_plan(a->out, a->x, &a->axis), 1); }
 CUDA_KERNEL(max, CAN_REDUCE) { return extreme<cuda_max>(c, make_plan(a->out, a->x, &a->axis), true); }
 CUDA_KERNEL(min, CAN_REDUCE) { return extreme<cuda_min>(c, make_plan(a->out, a->x, &a->axis), false); }
 CUDA_KERNEL(amax, CAN_REDUCE) { return extreme<cuda_max>(c, make_plan(a->out, a->x, &a->axis), true); }
 CUDA_KERNEL(amin, CAN_REDUCE) { return extreme<cuda_min>(c, make_plan(a->out, a->x, &a->axis), false); }
-CUDA_KERNEL(mean, CAN_REDUCE)
+CUDA_KERNEL(mean, true)
 {
+    if (CUDA_IS(a->x, CUDA_BIT(C64) | CUDA_BIT(C128)))
+        return reduce<cuda_sum>(c, make_plan(a->out, a->x, &a->axis), reduce_complex_mean{0});
     return reduce<cuda_sum>(c, make_plan(a->out, a->x, &a->axis), reduce_mean{0});
 }
 template <class Op> static proa_status truth(cuda_context *c, const reduce_plan &p, int first)
 {
+    if (p.in > PROA_F64) return reduce<Op>(c, p, reduce_complex_truth{0, (double)first});
     if (p.in <= PROA_I64) return reduce<Op>(c, p, reduce_truth<int64_t>{0, first});
     return reduce<Op>(c, p, reduce_truth<double>{0, (double)first});
 }
-CUDA_KERNEL(any, CAN_REDUCE) { return truth<cuda_max>(c, make_plan(a->out, a->x, &a->axis), 0); }
-CUDA_KERNEL(all, CAN_REDUCE) { return truth<cuda_min>(c, make_plan(a->out, a->x, &a->axis), 1); }
+CUDA_KERNEL(any, true) { return truth<cuda_max>(c, make_plan(a->out, a->x, &a->axis), 0); }
+CUDA_KERNEL(all, true) { return truth<cuda_min>(c, make_plan(a->out, a->x, &a->axis), 1); }
 
 /* ---- norms and log Σ e^x ----------------------------------------------------------------- */
 

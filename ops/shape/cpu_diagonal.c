@@ -54,7 +54,7 @@ PROA_KERNEL_ANYWHERE(diag_embed_cpu, diag_embed)
     return put_diagonal("diag_embed", a->out, a->input, a->offset, a->dim1, a->dim2);
 }
 
-PROA_KERNEL(fill_diagonal_tensor_cpu, fill_diagonal_tensor)
+PROA_KERNEL_ANYWHERE(fill_diagonal_tensor_cpu, fill_diagonal_tensor)
 {
     shape_diagonal d;
     PROA_TRY(proa__copy(a->out, a->x));

@@ -37,12 +37,15 @@ void emulate_barrier();
 uint64_t emulate_exchange(uint64_t value, unsigned lane);
 /* While a graph is recorded: keeps `run` for its replays instead; true if it did. */
 bool emulate_keep(std::function<void()> run);
+void emulate_warp_barrier();
+/* The live lanes of the warp that put the same value, a bit each. */
+unsigned emulate_match(uint64_t value);
 /* Device memory may be touched between the two: what library calls do. */
 void emulate_open();
 void emulate_close();
 
 static inline void __syncthreads() { emulate_barrier(); }
-static inline void __syncwarp(unsigned = ~0u) {}
+static inline void __syncwarp(unsigned = ~0u) { emulate_warp_barrier(); }
 
 template <class T> static inline T emulate_shuffle(T value, unsigned lane)
 {
@@ -75,6 +78,8 @@ template <class T> static inline T __shfl_xor_sync(unsigned, T v, int mask)
 {
     return emulate_shuffle(v, (emulate_lane() ^ (unsigned)mask) % warpSize);
 }
+static inline unsigned __match_any_sync(unsigned, unsigned v) { return emulate_match(v); }
+static inline int __popc(unsigned v) { return __builtin_popcount(v); }
 template <class T> static inline T atomicAdd(T *at, T v)
 {
     T old = *at;

@@ -143,6 +143,20 @@ uint64_t emulate_exchange(uint64_t value, unsigned lane)
     return taken;
 }
 
+void emulate_warp_barrier() { wait_here(AT_EXCHANGE); }
+
+unsigned emulate_match(uint64_t value)
+{
+    grid_state *s = state;
+    unsigned me = s->current->index, first = me / warpSize * warpSize, same = 0;
+    s->value[me] = value;
+    wait_here(AT_EXCHANGE);
+    for (unsigned i = first; i < first + warpSize && i < s->threads; i++)
+        if (s->wait[i] != DONE && s->value[i] == value) same |= 1u << (i - first);
+    wait_here(AT_EXCHANGE); /* nobody writes the next value before all have read */
+    return same;
+}
+
 void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context)
 {
     unsigned threads = block.x * block.y * block.z;

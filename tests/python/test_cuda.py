@@ -1,0 +1,136 @@
+"""CUDA kernels where the op table's samples are too small: more than one block, tile or pass; and values that they refuse.
+
+On gpu:0, emulated unless PROA_GPU says that there is one (test_devices.py).
+"""
+import numpy as np
+import pytest
+
+from proa import _core
+from test_devices import on, plugin_of
+
+PLUGIN = plugin_of("gpu:0")
+pytestmark = pytest.mark.skipif(PLUGIN is None, reason="gpu:0: its plug-in is not built here")
+RNG = np.random.RandomState(3)
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    _core.load_devices(str(PLUGIN))
+
+
+def both(op, *arguments, **attrs):
+    """The outputs of an op on the GPU and on the CPU, as lists of arrays; arrays among the arguments become tensors."""
+    def outputs(name):
+        given = [_core.to_device(_core.from_numpy(a), name) if isinstance(a, np.ndarray) else a for a in arguments]
+        with on(name):
+            result = getattr(_core, op)(*given, **attrs)
+        return [t.numpy() for t in (result if isinstance(result, (list, tuple)) else [result])]
+    return outputs("gpu:0"), outputs("cpu")
+
+
+def same(op, *arguments, rtol=0, **attrs):
+    got, want = both(op, *arguments, **attrs)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        if rtol:
+            np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol)
+        else:
+            np.testing.assert_array_equal(g, w)
+
+
+LONG = [np.float32, np.float64, np.float16, np.int8, np.int32, np.int64]
+
+
+def long_lines(dtype, *shape):
+    x = RNG.standard_normal(shape) * 50
+    if np.dtype(dtype).kind == "f":
+        x.reshape(-1)[::97] = np.nan
+        x.reshape(-1)[::31] = -0.0
+    return np.nan_to_num(x).astype(dtype) if np.dtype(dtype).kind == "i" else x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", LONG)
+def test_sort_of_long_lines(dtype):
+    same("sort", long_lines(dtype, 2, 4500))
+    same("argsort", long_lines(dtype, 2500, 2), axis=0, descending=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_few_of_long_lines(dtype):
+    x = long_lines(dtype, 2, 5000)
+    for k, largest in (3, True), (1000, False), (1500, True):
+        same("topk", x, k=k, largest=largest)
+    same("kthvalue", x, k=700)
+    same("mode", x)
+
+
+def test_sums_by_row_over_several_parts():
+    index = np.where(RNG.rand(700) < 0.5, 3, RNG.randint(0, 40, 700)).astype(np.int64)  # one row gets hundreds of terms
+    value = RNG.standard_normal((700, 3)).astype(np.float32)
+    same("index_add", np.ones((40, 3), np.float32), index, 0, value, rtol=1e-5)
+    same("scatter", np.zeros((40, 3), np.float32), index, value)
+    same("scatter", np.zeros((40, 3), np.float32), index, value, overwrite=False, rtol=1e-5)
+    same("scatter_nd_add", np.zeros((40, 3), np.float32), index[:, None], value, rtol=1e-5)
+    for mode in "assign", "add", "mean", "amax":
+        same("put_along_axis", np.zeros((40, 3), np.float32), np.repeat(index[:, None], 3, 1), value, axis=0,
+             reduce=mode, rtol=1e-5)
+
+
+def test_selection_over_several_tiles():
+    x = RNG.standard_normal((70, 90)).astype(np.float32)
+    same("nonzero", (x > 0.5).astype(np.float32))
+    same("masked_select", x, x > 0)
+    same("repeat_interleave", x, RNG.randint(0, 4, 70).astype(np.int64), axis=0)
+
+
+def test_unique_of_many():
+    flags = dict(return_index=True, return_inverse=True, return_counts=True)
+    same("unique", RNG.randint(0, 900, 6000).astype(np.int64), **flags)
+    same("unique", RNG.randint(0, 3, (500, 4)).astype(np.int32), axis=[0], **flags)
+    same("unique_consecutive", RNG.randint(0, 2, 5000).astype(np.int8), return_inverse=True, return_counts=True)
+
+
+@pytest.mark.parametrize("op, arguments, attrs", [
+    ("gather", [np.ones((4, 2), np.float32), np.int64([0, 4])], {}),
+    ("gather_nd", [np.ones((4, 2), np.float32), np.int64([[0, 2]])], {}),
+    ("index_select", [np.ones((4, 2), np.float32), np.int64([-1])], {}),
+    ("scatter_nd_add", [np.ones((4, 2), np.float32), np.int64([[7]]), np.ones((1, 2), np.float32)], {}),
+    ("one_hot", [np.int64([5])], {"num_classes": 4}),
+])
+def test_refused_indices_come_out_when_waited_for(op, arguments, attrs):
+    given = [_core.to_device(_core.from_numpy(a), "gpu:0") for a in arguments]
+    out = getattr(_core, op)(*given, **attrs)
+    with pytest.raises((IndexError, ValueError), match=op):
+        out.numpy()
+    out.numpy()  # said once
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 9000), 1), ((40000,), 0), ((5, 70, 3), 1), ((70, 4100), 0)])
+def test_scans_of_long_lines(shape, axis):
+    x = RNG.standard_normal(shape).astype(np.float32)
+    same("cumsum", x, axis=axis, rtol=1e-4)
+    same("cumsum", x, axis=axis, reverse=True, exclusive=True, rtol=1e-4)
+    same("cumprod", (1 + x / 1000).astype(np.float32), axis, rtol=1e-4)
+    same("logcumsumexp", x, axis=axis, rtol=1e-5)
+    whole = (x * 3).astype(np.int32)
+    same("cumsum", whole, axis=axis)
+    same("cummax", whole, axis=axis)
+    x.reshape(-1)[len(x) // 2] = np.nan
+    same("cummin", x, axis=axis)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 40000), 1), ((40000,), None), ((5, 70, 3), 1), ((70, 4100), 0)])
+def test_places_of_extremes_of_long_lines(shape, axis):
+    x = (RNG.standard_normal(shape) * 9).astype(np.int64)  # with ties
+    attrs = {} if axis is None else {"axis": axis}
+    same("argmax", x, **attrs)
+    y = x.astype(np.float32)
+    y.reshape(-1)[[x.size // 3, x.size // 2]] = np.nan
+    same("argmin", y, **attrs)
+
+
+def test_counts_over_several_blocks():
+    x = RNG.randint(0, 50, 3000).astype(np.int64)
+    same("bincount", x, RNG.standard_normal(3000).astype(np.float32), rtol=1e-4)
+    same("histogram", RNG.standard_normal(3000).astype(np.float32), bins=30)
+    same("histogram", x, bins=3000, min=0, max=60)
