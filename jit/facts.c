@@ -84,7 +84,7 @@ static proa_status fill(proa__facts *facts, int32_t *wrote)
     return PROA_OK;
 }
 
-static bool is_differentiated(const proa_program *p)
+bool proa__is_differentiated(const proa_program *p)
 {
     const proa_block *root = proa__root(p);
     for (int32_t i = root->n_ops - 1; i >= 0; i--)
@@ -106,7 +106,7 @@ proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
     int32_t *wrote = proa__calloc(n * sizeof *wrote);
     bool all = facts->last_use && facts->wants_dense && facts->feeds_attr && facts->read && facts->written &&
                facts->is_output && facts->touched_later && wrote;
-    facts->differentiated = is_differentiated(b->program);
+    facts->differentiated = proa__is_differentiated(b->program);
     proa_status status = all ? fill(facts, wrote) : proa_error();
     proa__free(wrote);
     if (status != PROA_OK) proa__facts_free(facts);

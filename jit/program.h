@@ -68,6 +68,8 @@ struct proa_program {
 };
 
 proa_program *proa__program_new(void);
+/* Is there a backward of its ops, in it or elsewhere? */
+bool proa__is_differentiated(const proa_program *p);
 proa_block *proa__block_new(proa_program *p, int32_t parent);
 /* New variable; name NULL: a fresh "tmp_<n>". NULL on error (a taken name is one). */
 proa_var *proa__var_new(proa_block *b, const char *name, const proa_meta *meta);
