@@ -10,9 +10,6 @@
 
 typedef proa__planner planner;
 
-/* What is known when planning may be this large, in bytes. */
-enum { KNOWN_BYTES = 1 << 16 };
-
 proa__buffer proa__fixed_place = {.place = PROA__IN_FIXED, .last = INT32_MAX};
 
 static int32_t later(int32_t a, int32_t b) { return a > b ? a : b; }
@@ -30,8 +27,7 @@ proa__buffer *proa__plan_buffer(planner *p, proa__place place, int32_t index, in
     return s->buffers[s->n_buffers++] = b;
 }
 
-/* The segment becomes an owner of the handle. */
-static proa_status bind(planner *p, proa_tensor *handle, proa__buffer *buffer, int64_t offset)
+proa_status proa__plan_bind(planner *p, proa_tensor *handle, proa__buffer *buffer, int64_t offset)
 {
     proa__segment *s = p->s;
     PROA_TRY(proa__room(&s->bindings, s->n_bindings, &s->bindings_room, sizeof *s->bindings));
@@ -48,7 +44,7 @@ proa_tensor *proa__plan_handle(planner *p, const proa_meta *meta, int format, pr
         t->flags |= PROA_T_BLOCKED;
         if (!t->storage) return NULL;
     }
-    return t && bind(p, t, buffer, offset) == PROA_OK ? t : NULL;
+    return t && proa__plan_bind(p, t, buffer, offset) == PROA_OK ? t : NULL;
 }
 
 static proa_tensor *new_handle(planner *p, const proa_meta *meta, proa__buffer *buffer)
@@ -64,7 +60,7 @@ proa_status proa__plan_step(planner *p, proa__step step)
     return PROA_OK;
 }
 
-static proa_status add_guard(planner *p, proa_tensor *t, bool same_data)
+proa_status proa__plan_guard(planner *p, proa_tensor *t, bool same_data)
 {
     proa__segment *s = p->s;
     for (int32_t i = 0; i < s->n_guards; i++)
@@ -117,7 +113,7 @@ proa__value *proa__plan_value(planner *p, const proa_var *v)
             v->name, proa_device_of(v->value), proa_get_device());
         return value;
     }
-    if (add_guard(p, v->value, false) != PROA_OK) return value;
+    if (proa__plan_guard(p, v->value, false) != PROA_OK) return value;
     *value = (proa__value){.handle = v->value, .buffer = &proa__fixed_place};
     value->known = !p->facts->written[v->index];
     return value;
@@ -135,29 +131,9 @@ static proa_status map_read(proa_tensor **slot, const proa_field *f, int64_t ind
                    ? proa_error()
                    : proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, f->name,
                                    "(%s) is neither fed nor made by an op before", v->name);
-    if (f->role == PROA_ATTR && v->persistable) PROA_TRY(add_guard(p, v->value, true));
+    if (f->role == PROA_ATTR && v->persistable) PROA_TRY(proa__plan_guard(p, v->value, true));
     proa__slot_set(slot, value->handle);
     return PROA_OK;
-}
-
-/* flag: every tensor it reads is known. */
-static proa_status look_known(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
-{
-    planner *p = context;
-    (void)f, (void)index;
-    const proa_var *v = proa__slot_var(*slot);
-    if (!v) return PROA_OK;
-    const proa__value *value = proa__plan_value(p, v);
-    if (!value->handle && proa_error() != PROA_OK) return proa_error();
-    if (!value->known || !value->handle || (!value->handle->data && value->handle->numel)) p->flag = false;
-    return PROA_OK;
-}
-
-static proa_status guard_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
-{
-    (void)f, (void)index;
-    const proa_var *v = proa__slot_var(*slot);
-    return v && v->persistable ? add_guard(context, v->value, true) : PROA_OK;
 }
 
 /* The contiguous copy of a tensor that is strided or lies blocked, made at most once a segment. */
@@ -449,82 +425,7 @@ static proa_status try_view(planner *p, const proa_meta *meta, bool *viewed)
     if (buffer != &proa__fixed_place) buffer->last = later(buffer->last, p->facts->last_use[v->index]);
     proa__value made = {.handle = t, .buffer = buffer, .offset = start + offset, .known = base->known};
     p->s->values[v->index] = made;
-    return bind(p, t, buffer, made.offset);
-}
-
-/* ---- what is known when planning ------------------------------------------------------- */
-
-static proa_status look_feeds(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
-{
-    planner *p = context;
-    (void)f, (void)index;
-    const proa_var *v = proa__slot_var(*slot);
-    if (v && v->persistable) p->flag = false;
-    if (v && p->facts->feeds_attr[v->index]) p->count++;
-    return PROA_OK;
-}
-
-static proa_status shape_only(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
-{
-    (void)f, (void)index, (void)context;
-    if (proa__slot_empty(*slot)) return PROA_OK;
-    proa_meta meta = proa_meta_of(*slot);
-    proa_tensor *t = proa__tensor_bare(&meta, 0);
-    if (!t) return proa_error();
-    proa__slot_set(slot, t);
-    return PROA_OK;
-}
-
-static bool worth_knowing(planner *p)
-{
-    const proa_op *op = p->instr->op;
-    if (op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES | PROA_OP_DATA_SHAPE)) return false;
-    p->flag = true;
-    p->count = 0;
-    if (proa__walk(op, p->instr->args, PROA_OUT, look_feeds, p) != PROA_OK || !p->count || !p->flag)
-        return false;
-    if (proa__is_shape_op(op)) return true;
-    return proa__walk_reads(op, p->instr->args, look_known, p) == PROA_OK && p->flag;
-}
-
-static int64_t small_outputs(const proa_op *op, void *metas)
-{
-    int64_t bytes = 0;
-    proa__meta_ref m = proa__meta_first(metas);
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        if (op->fields[i].kind == PROA_FIELD_TENSORS) return INT64_MAX;
-        int64_t n = (int64_t)proa_dtype_size(m.one->dtype);
-        for (int d = 0; d < m.one->ndim; d++)
-            if (m.one->shape[d] < 0 || __builtin_mul_overflow(n, m.one->shape[d], &n)) return INT64_MAX;
-        if (m.one->ndim >= 0 && __builtin_add_overflow(bytes, n, &bytes)) return INT64_MAX;
-        m = proa__meta_next(m, &op->fields[i]);
-    }
-    return bytes;
-}
-
-/* Runs the op now and keeps its results. */
-static proa_status know(planner *p, void *metas, bool *known)
-{
-    const proa_op *op = p->instr->op;
-    char args[PROA_ARGS_MAX] __attribute__((aligned(16)));
-    *known = false;
-    if (small_outputs(op, metas) > KNOWN_BYTES) return PROA_OK;
-    if (proa__is_shape_op(op)) PROA_TRY(proa__walk(op, p->args, PROA_IN, shape_only, p));
-    else PROA_TRY(proa__walk_reads(op, p->instr->args, guard_read, p));
-    memcpy(args, p->args, op->args_size);
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++)
-        *proa_field_tensor(&op->fields[i], args) = NULL;
-    PROA_TRY(proa_call_from(PROA_DOOR_RUN, op, args));
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        const proa_var *v = proa__slot_var(*proa_field_tensor(&op->fields[i], p->instr->args));
-        if (!v) continue;
-        proa_tensor *t = proa__contiguous(*proa_field_tensor(&op->fields[i], args));
-        if (!t) return proa_error();
-        PROA_TRY(bind(p, t, &proa__fixed_place, 0));
-        p->s->values[v->index] = (proa__value){.handle = t, .buffer = &proa__fixed_place, .known = true};
-    }
-    *known = true;
-    return PROA_OK;
+    return proa__plan_bind(p, t, buffer, made.offset);
 }
 
 /* ---- one op ---------------------------------------------------------------------------- */
@@ -547,13 +448,13 @@ static proa_status plan_args(planner *p, bool *done)
     const proa_op *op = p->instr->op;
     char metas[PROA_METAS_MAX] __attribute__((aligned(16)));
     memset(metas, 0, sizeof metas);
-    bool learn = worth_knowing(p);
+    bool learn = proa__plan_worth_knowing(p);
     PROA_TRY(proa_error());
     PROA_TRY(proa__walk_reads(op, p->args, map_read, p));
     PROA_TRY(infer(p, metas));
     if (p->facts->differentiated) PROA_TRY(proa__check_unknown(p->s, p->instr, metas));
     *done = false;
-    if (learn) PROA_TRY(know(p, metas, done));
+    if (learn) PROA_TRY(proa__plan_know(p, metas, done));
     if (!*done && op->flags & PROA_OP_VIEW && op->view)
         PROA_TRY(try_view(p, (const proa_meta *)(const void *)metas, done));
     if (!*done && !p->takes_blocked && proa__plan_reads_blocked(p)) PROA_TRY(proa__plan_flat(p, metas, done));

@@ -1,4 +1,5 @@
-/* Between plan.c and layout.c: the planner of one segment, and what both add to it. May use core and ops. */
+/* Between plan.c, known.c and layout.c: the planner of one segment, and what they add to it.
+ * May use core and ops. */
 #ifndef PROA_JIT_PLANNER_H
 #define PROA_JIT_PLANNER_H
 
@@ -25,6 +26,10 @@ proa__buffer *proa__plan_buffer(proa__planner *p, proa__place place, int32_t ind
 /* A handle on a buffer, which the segment points before a run. format: 0, or that of the buffer. */
 proa_tensor *proa__plan_handle(proa__planner *p, const proa_meta *meta, int format, proa__buffer *buffer,
                                int64_t offset);
+/* The segment becomes an owner of the handle. */
+proa_status proa__plan_bind(proa__planner *p, proa_tensor *handle, proa__buffer *buffer, int64_t offset);
+/* The plan holds only while t's memory, and with same_data its elements, stay as they are. */
+proa_status proa__plan_guard(proa__planner *p, proa_tensor *t, bool same_data);
 proa_status proa__plan_step(proa__planner *p, proa__step step);
 /* Picks a kernel for p->args and adds its step, which then owns them: p->args is NULL. */
 proa_status proa__plan_kernel(proa__planner *p);
@@ -34,6 +39,13 @@ proa__value *proa__plan_value(proa__planner *p, const proa_var *v);
 void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta);
 /* True if the input's memory is nobody's any more after this op and may hold an output. */
 bool proa__plan_is_free(proa__planner *p, const proa__value *in);
+
+/* ---- known.c --------------------------------------------------------------------------------- */
+
+/* True if the results of the op at hand feed attributes and depend on nothing that a run brings. */
+bool proa__plan_worth_knowing(proa__planner *p);
+/* Runs the op now and keeps its results; !*known: they are too large, and nothing has happened. */
+proa_status proa__plan_know(proa__planner *p, void *metas, bool *known);
 
 /* ---- layout.c -------------------------------------------------------------------------------- */
 
