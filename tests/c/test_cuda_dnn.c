@@ -20,8 +20,9 @@ static int describe(const cuda_dnn *f, const shape *s, int *size)
     cuda_dnn_tensor in;
     cuda_dnn_filter filter;
     cuda_dnn_conv conv;
-    int stride[5], step = 1, code;
-    for (int i = s->dims + 1; i >= 0; i--) stride[i] = step, step *= s->in[i];
+    int stride[5], code;
+    unsigned step = 1; /* sizes beyond int are tried, too: they wrap */
+    for (int i = s->dims + 1; i >= 0; i--) stride[i] = (int)step, step *= (unsigned)s->in[i];
     ck_assert_int_eq(f->CreateTensorDescriptor(&in), 0);
     ck_assert_int_eq(f->CreateFilterDescriptor(&filter), 0);
     ck_assert_int_eq(f->CreateConvolutionDescriptor(&conv), 0);
