@@ -241,9 +241,9 @@ PROA_FORMULA float m_pow_F32(float x, float y)
     float r = (float)m_exp2_double(w), half = 0.5f * y;
     r = a == 1.0f ? 1.0f : r;
     uint32_t whole = floorf(y) == y, odd = whole & (uint32_t)(floorf(half) != half);
-    r = (x < 0.0f) & (a < INFINITY) & !whole ? NAN : r;
+    r = ((x < 0.0f) & (a < INFINITY) & !whole) ? NAN : r;
     r = m_float(m_bits(r) ^ (m_bits(x) & odd << 31));
-    return (x == 1.0f) | (y == 0.0f) ? 1.0f : r;
+    return ((x == 1.0f) | (y == 0.0f)) ? 1.0f : r;
 }
 #endif
 PROA_FORMULA float m_fmod_F32(float x, float y) { return fmodf(x, y); }
