@@ -129,7 +129,7 @@ static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
                 LANES_TREE(u, from + i, LANES, VECTOR_FOLD);                      \
                 VECTOR_FOLD(&v, &u);                                              \
             }                                                                     \
-            float one = lanes_fold(v, VECTOR_FOLD);                               \
+            float one = lanes_fold(&v, VECTOR_FOLD);                              \
             *best = FOLD(*best, one);                                             \
         }                                                                         \
         if (i < n) name##_short_row(acc, from + i, n - i);                        \

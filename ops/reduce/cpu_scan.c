@@ -79,7 +79,7 @@ static float extreme_f32(const float *x, int64_t n, bool largest)
             for (i = LANES; i + LANES <= n; i += LANES) lanes_max(&v, &LANES_AT(x + i));
         else
             for (i = LANES; i + LANES <= n; i += LANES) lanes_min(&v, &LANES_AT(x + i));
-        best = lanes_fold(v, largest ? lanes_max : lanes_min);
+        best = lanes_fold(&v, largest ? lanes_max : lanes_min);
     }
     for (; i < n; i++)
         if ((largest ? x[i] > best : x[i] < best) || x[i] != x[i]) best = x[i];

@@ -26,11 +26,12 @@ static inline __attribute__((unused)) void lanes_min(f32_lanes *a, const f32_lan
     *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
 }
 
-/* The sixteen lanes, folded. */
-static inline __attribute__((always_inline, unused)) float lanes_fold(f32_lanes v,
+/* The sixteen lanes, folded. Vectors pass by address: by value their place depends on the CPU level. */
+static inline __attribute__((always_inline, unused)) float lanes_fold(const f32_lanes *lanes,
                                                                       void (*fold)(f32_lanes *,
                                                                                    const f32_lanes *))
 {
+    f32_lanes v = *lanes;
     f32_lanes w = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
     fold(&v, &w);
     w = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
