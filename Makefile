@@ -38,7 +38,7 @@ coverage: build ## compare with real Paddle, raise the floor of covered names, w
 	@$(PYTHON_ENV) -m pytest -q -n 2 tests/parity
 	@$(PYTHON_ENV) tools/api_coverage.py --raise-floor
 
-bench: build ## against Paddle, PyTorch and the machine (10 minutes; FAMILY=kernels ROUNDS=3 ARGS="--only softmax")
+bench: build ## against Paddle, PyTorch and the machine (half an hour; FAMILY=kernels ROUNDS=3 ARGS="--only softmax")
 	@tools/bootstrap --bench
 	@$(PYTHON_ENV) benchmarks/run.py $(FAMILY) --rounds $(or $(ROUNDS),5) $(ARGS)
 
