@@ -13,6 +13,9 @@
 #define OP_FAIL(who, code, argument, ...) \
     proa__op_fail(PROA_ERR_##code, proa_find_op(who), argument, __VA_ARGS__)
 
+/* True if an optional tensor was given. */
+static inline bool proa__is_given(const proa_tensor *t) { return t && !proa__absent(t); }
+
 /* Entries of a list, wherever they come from. WRONG_TYPE unless supplying tensors are integers. */
 proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v, int64_t *count);
 /* Entry i < count; PROA_UNKNOWN when a program's variable supplies it. */
@@ -58,6 +61,16 @@ static inline void proa__narrow(proa_tensor *w, int axis, int64_t start, int64_t
     if (count > 0) w->data += start * w->strides[axis];
     w->shape[axis] = count;
     w->strides[axis] *= step;
+}
+
+/* Entry k of an axis, without that axis. */
+static inline proa_tensor proa__entry(const proa_tensor *t, int axis, int64_t k)
+{
+    proa_tensor w = proa__window(t);
+    w.data += k * w.strides[axis];
+    for (int i = axis; i + 1 < w.ndim; i++) w.shape[i] = w.shape[i + 1], w.strides[i] = w.strides[i + 1];
+    w.ndim--;
+    return w;
 }
 
 /* proa__copy between windows, after their flags are set right. */

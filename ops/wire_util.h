@@ -1,6 +1,9 @@
-/* What writers of irregular Paddle forms share. May use proa/wire.h and the table's enums. */
+/* What writers of irregular Paddle forms share. May use ops/ints.h, proa/wire.h and the
+ * table's enums. */
 #ifndef PROA_OPS_WIRE_UTIL_H
 #define PROA_OPS_WIRE_UTIL_H
+
+#include "ops/ints.h"
 
 #include <proa/ops.h>
 #include <proa/wire.h>
@@ -21,6 +24,23 @@ static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire
                                                                        proa_dtype d)
 {
     return proa_wire_put_int(w, attr, PROA_WIRE_INT, proa__wire_dtype_number(d));
+}
+
+/* A list attribute, and the tensors that supply it: one in slot `tensor`, or one an entry in slot `tensors`;
+ * entries that only a run will tell are −1. */
+static inline __attribute__((unused)) proa_status proa__wire_put_list(proa_wire_writer *w, const char *attr,
+                                                                      const proa_ints *v, const char *tensor,
+                                                                      const char *tensors)
+{
+    int64_t at[2 * PROA_MAX_DIMS];
+    int n = 0;
+    PROA_TRY(proa__ints_list("program", attr, v, 2 * PROA_MAX_DIMS, at, &n));
+    for (int i = 0; i < n; i++)
+        if (at[i] == PROA_UNKNOWN) at[i] = -1;
+    if (proa__is_given(v->tensor)) PROA_TRY(proa_wire_put_input(w, tensor, v->tensor));
+    for (int64_t i = 0; v->tensors && i < v->count; i++)
+        if (proa__is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, tensors, v->tensors[i]));
+    return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
 }
 
 /* squeeze2 and unsqueeze2 differ in nothing but their name. */

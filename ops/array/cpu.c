@@ -14,16 +14,6 @@ static proa_tensor items(const proa_tensor *array, int64_t from, int64_t n)
     return w;
 }
 
-/* Entry k of an axis, without it. */
-static proa_tensor entry(const proa_tensor *t, int axis, int64_t k)
-{
-    proa_tensor w = proa__window(t);
-    w.data += k * w.strides[axis];
-    for (int i = axis; i + 1 < w.ndim; i++) w.shape[i] = w.shape[i + 1], w.strides[i] = w.strides[i + 1];
-    w.ndim--;
-    return w;
-}
-
 static bool is_item(const proa_tensor *array, const proa_tensor *x)
 {
     bool same = array->ndim == x->ndim + 1;
@@ -61,7 +51,7 @@ PROA_KERNEL_ANYWHERE(array_write_cpu, array_write)
     proa_tensor *out = proa_output_resize(args, proa_find_op("array_write"), 0, &meta);
     if (!out) return proa_error();
     proa_tensor old = items(out, 0, had), gap = items(out, had, at > had ? at - had : 0),
-                one = entry(out, 0, at);
+                one = proa__entry(out, 0, at);
     proa_tensor array = proa__window(a->array), x = proa__window(a->x);
     if (had > 0) PROA_TRY(proa__copy_window(&old, &array));
     if (at > had) PROA_TRY(proa__fill_window(&gap, NULL));
@@ -97,7 +87,7 @@ PROA_KERNEL_ANYWHERE(array_read_cpu, array_read)
     int64_t at;
     PROA_TRY(place_of(a->index, &at));
     PROA_TRY(check_place("array_read", at, a->array));
-    proa_tensor from = entry(a->array, 0, at), to = proa__window(a->out);
+    proa_tensor from = proa__entry(a->array, 0, at), to = proa__window(a->out);
     return proa__copy_window(&to, &from);
 }
 
@@ -109,7 +99,8 @@ PROA_KERNEL_ANYWHERE(array_read_grad_cpu, array_read_grad)
     if (!is_item(a->d_array, a->d_out))
         return ROWS_FAIL(array_read_grad, INVALID_ARGUMENT, "d_out", "is %s; an item of %s was expected",
                          proa__tensor_text(a->d_out), proa__tensor_text(a->array));
-    proa_tensor all = proa__window(a->d_array), to = entry(a->d_array, 0, at), from = proa__window(a->d_out);
+    proa_tensor all = proa__window(a->d_array), to = proa__entry(a->d_array, 0, at),
+                from = proa__window(a->d_out);
     PROA_TRY(proa__fill_window(&all, NULL));
     return proa__copy_window(&to, &from);
 }
@@ -126,7 +117,8 @@ PROA_KERNEL_ANYWHERE(array_to_tensor_cpu, array_to_tensor)
     int axis = (int)(a->axis + (a->axis < 0 ? x->ndim - (a->use_stack ? 0 : 1) : 0));
     int64_t length = a->use_stack ? 1 : x->shape[axis + 1];
     for (int64_t i = 0; i < n; i++) {
-        proa_tensor from = entry(x, 0, i), to = a->use_stack ? entry(a->out, axis, i) : proa__window(a->out);
+        proa_tensor from = proa__entry(x, 0, i),
+                    to = a->use_stack ? proa__entry(a->out, axis, i) : proa__window(a->out);
         if (!a->use_stack) proa__narrow(&to, axis, i * length, length, 1);
         PROA_TRY(proa__copy_window(&to, &from));
     }

@@ -34,16 +34,7 @@ PROA_FORMULA T F(elementwise_pow)(T x, T y)
     return (T)r;
 }
 
-PROA_FORMULA uint8_t F(equal)(T x, T y) { return x == y; }
-PROA_FORMULA uint8_t F(not_equal)(T x, T y) { return x != y; }
-PROA_FORMULA uint8_t F(less_than)(T x, T y) { return x < y; }
-PROA_FORMULA uint8_t F(less_equal)(T x, T y) { return x <= y; }
-PROA_FORMULA uint8_t F(greater_than)(T x, T y) { return x > y; }
-PROA_FORMULA uint8_t F(greater_equal)(T x, T y) { return x >= y; }
-PROA_FORMULA uint8_t F(logical_and)(T x, T y) { return (x != 0) & (y != 0); }
-PROA_FORMULA uint8_t F(logical_or)(T x, T y) { return (x != 0) | (y != 0); }
-PROA_FORMULA uint8_t F(logical_xor)(T x, T y) { return (x != 0) ^ (y != 0); }
-PROA_FORMULA uint8_t F(logical_not)(T x) { return x == 0; }
+#include "ops/elementwise/formulas_tests.h"
 PROA_FORMULA T F(bitwise_and)(T x, T y) { return x & y; }
 PROA_FORMULA T F(bitwise_or)(T x, T y) { return x | y; }
 PROA_FORMULA T F(bitwise_xor)(T x, T y) { return x ^ y; }

@@ -23,16 +23,7 @@ PROA_FORMULA T F(heaviside)(T x, T y) { return x == 0 ? y : x > 0 ? (T)1 : x < 0
 PROA_FORMULA T F(lerp)(T x, T y, T w) { return x + w * (y - x); }
 
 /* ---- tests ---- */
-PROA_FORMULA uint8_t F(equal)(T x, T y) { return x == y; }
-PROA_FORMULA uint8_t F(not_equal)(T x, T y) { return x != y; }
-PROA_FORMULA uint8_t F(less_than)(T x, T y) { return x < y; }
-PROA_FORMULA uint8_t F(less_equal)(T x, T y) { return x <= y; }
-PROA_FORMULA uint8_t F(greater_than)(T x, T y) { return x > y; }
-PROA_FORMULA uint8_t F(greater_equal)(T x, T y) { return x >= y; }
-PROA_FORMULA uint8_t F(logical_and)(T x, T y) { return (x != 0) & (y != 0); }
-PROA_FORMULA uint8_t F(logical_or)(T x, T y) { return (x != 0) | (y != 0); }
-PROA_FORMULA uint8_t F(logical_xor)(T x, T y) { return (x != 0) ^ (y != 0); }
-PROA_FORMULA uint8_t F(logical_not)(T x) { return x == 0; }
+#include "ops/elementwise/formulas_tests.h"
 PROA_FORMULA uint8_t F(isnan)(T x) { return x != x; }
 PROA_FORMULA uint8_t F(isinf)(T x) { return F(m_abs)(x) == (T)INFINITY; }
 PROA_FORMULA uint8_t F(isfinite)(T x) { return F(m_abs)(x) < (T)INFINITY; }

@@ -15,6 +15,21 @@ typedef struct lookup {
     float *sums; /* float32 accumulator of half tables */
 } lookup;
 
+static lookup rows_of(const proa_tensor *ids, const proa_tensor *weight, int64_t padding,
+                      const proa_tensor *from, proa_tensor *to)
+{
+    return (lookup){.dtype = (proa_dtype)weight->dtype,
+                    .id_dtype = (proa_dtype)ids->dtype,
+                    .ids = ids->data,
+                    .n = ids->numel,
+                    .rows = weight->shape[0],
+                    .length = weight->shape[1],
+                    .bytes = (size_t)weight->shape[1] * proa_dtype_size((proa_dtype)weight->dtype),
+                    .padding = padding,
+                    .from = from->data,
+                    .to = to->data};
+}
+
 static proa_status check_ids(const lookup *w, const char *op)
 {
     for (int64_t i = 0; i < w->n; i++) {
@@ -50,16 +65,7 @@ static void gather(int64_t begin, int64_t end, void *context)
 
 PROA_KERNEL(embedding_cpu, embedding)
 {
-    lookup w = {.dtype = (proa_dtype)a->weight->dtype,
-                .id_dtype = (proa_dtype)a->x->dtype,
-                .ids = a->x->data,
-                .n = a->x->numel,
-                .rows = a->weight->shape[0],
-                .length = a->weight->shape[1],
-                .padding = a->padding_idx,
-                .from = a->weight->data,
-                .to = a->out->data};
-    w.bytes = (size_t)w.length * proa_dtype_size(w.dtype);
+    lookup w = rows_of(a->x, a->weight, a->padding_idx, a->weight, a->out);
     PROA_TRY(check_ids(&w, "embedding"));
     if (w.bytes) proa__parallel(w.n, rows_grain(w.length), gather, &w);
     return PROA_OK;
@@ -94,16 +100,7 @@ static void scatter(int64_t begin, int64_t end, void *context)
 
 PROA_KERNEL(embedding_grad_cpu, embedding_grad)
 {
-    lookup w = {.dtype = (proa_dtype)a->weight->dtype,
-                .id_dtype = (proa_dtype)a->x->dtype,
-                .ids = a->x->data,
-                .n = a->x->numel,
-                .rows = a->weight->shape[0],
-                .length = a->weight->shape[1],
-                .padding = a->padding_idx,
-                .from = a->d_out->data,
-                .to = a->d_weight->data};
-    w.bytes = (size_t)w.length * proa_dtype_size(w.dtype);
+    lookup w = rows_of(a->x, a->weight, a->padding_idx, a->d_out, a->d_weight);
     PROA_TRY(check_ids(&w, "embedding_grad"));
     if (a->weight->numel == 0) return PROA_OK;
     if (!rows_in_place(w.dtype)) {

@@ -6,8 +6,6 @@
 #include "ops/wire_like.h"
 #include "ops_impl.h"
 
-static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
-
 /* ---- repeat_interleave ------------------------------------------------------------------- */
 
 /* The length that `length` slices have repeated; −1 when only running tells. */
@@ -15,7 +13,7 @@ static proa_status repeated(const char *who, const proa_tensor *each, int64_t re
                             int64_t *to)
 {
     *to = -1;
-    if (is_given(each)) {
+    if (proa__is_given(each)) {
         PROA_TRY(proa__check_index_dtype(who, "repeats_tensor", each));
         if (each->ndim <= 1 && (each->numel < 0 || each->numel == 1 || rows_dims_agree(each->numel, length)))
             return PROA_OK;
@@ -140,8 +138,8 @@ proa_status unique_consecutive_write(const void *args, proa_wire_writer *w)
 {
     const proa_unique_consecutive_args *a = args;
     proa_meta list = {.dtype = a->dtype, .ndim = 1, .shape = {-1}};
-    proa_tensor *inverse = is_given(a->inverse) ? a->inverse : proa_wire_temporary(w, &list);
-    proa_tensor *counts = is_given(a->counts) ? a->counts : proa_wire_temporary(w, &list);
+    proa_tensor *inverse = proa__is_given(a->inverse) ? a->inverse : proa_wire_temporary(w, &list);
+    proa_tensor *counts = proa__is_given(a->counts) ? a->counts : proa_wire_temporary(w, &list);
     if (!inverse || !counts) return proa_error();
     PROA_TRY(proa_wire_op(w, "unique_consecutive"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));

@@ -3,14 +3,12 @@
 #include "ops/wire_util.h"
 #include "ops_impl.h"
 
-static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
-
 /* ---- gather ----------------------------------------------------------------------------- */
 
 proa_status gather_read(proa_wire_reader *r)
 {
     proa_tensor *given = proa_wire_input(r, "Axis");
-    proa_ints from = {.tensor = is_given(given) ? given : NULL};
+    proa_ints from = {.tensor = proa__is_given(given) ? given : NULL};
     proa_tensor *out = proa_gather(proa_wire_input(r, "X"), proa_wire_input(r, "Index"),
                                    .axis = proa_wire_int(r, "axis", 0), .axis_tensor = from);
     return proa_wire_result(r, "Out", out);
@@ -22,7 +20,8 @@ proa_status gather_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, "gather"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
     PROA_TRY(proa_wire_put_input(w, "Index", a->index));
-    if (is_given(a->axis_tensor.tensor)) PROA_TRY(proa_wire_put_input(w, "Axis", a->axis_tensor.tensor));
+    if (proa__is_given(a->axis_tensor.tensor))
+        PROA_TRY(proa_wire_put_input(w, "Axis", a->axis_tensor.tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis; /* the program's op takes no negative one */
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, axis);
@@ -199,7 +198,7 @@ proa_status set_value_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "Input"), *value = proa_wire_input(r, "ValueTensor");
     if (!x) return proa_error();
-    if (!is_given(value)) value = value_of(r, (proa_dtype)x->dtype);
+    if (!proa__is_given(value)) value = value_of(r, (proa_dtype)x->dtype);
     else if (value->dtype != x->dtype) value = proa_cast(value, (proa_dtype)x->dtype);
     proa_tensor *out = proa_set_value(
         x, value, proa_wire_ints(r, "axes"), list_of(r, "starts", "StartsTensorList"),
@@ -212,13 +211,14 @@ static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char 
                               int64_t n)
 {
     int64_t at[PROA_MAX_DIMS];
-    if (is_given(v->tensor))
+    if (proa__is_given(v->tensor))
         return OP_FAIL("set_value", UNSUPPORTED, attr,
                        "come from one tensor; a program needs numbers or a list of tensors");
     for (int64_t i = 0; i < n && i < PROA_MAX_DIMS; i++) {
         at[i] = v->count ? proa__ints_at(v, i) : 1;
         if (at[i] == PROA_UNKNOWN) at[i] = -1;
-        if (v->tensors && is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, slot, v->tensors[i]));
+        if (v->tensors && proa__is_given(v->tensors[i]))
+            PROA_TRY(proa_wire_put_input(w, slot, v->tensors[i]));
     }
     return proa_wire_put_ints(w, attr, PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL});
 }
@@ -330,14 +330,14 @@ proa_status unique_write(const void *args, proa_wire_writer *w)
 {
     const proa_unique_args *a = args;
     proa_meta m = {.dtype = a->dtype, .ndim = 1, .shape = {a->x->numel}};
-    proa_tensor *inverse = is_given(a->inverse) ? a->inverse : proa_wire_temporary(w, &m);
+    proa_tensor *inverse = proa__is_given(a->inverse) ? a->inverse : proa_wire_temporary(w, &m);
     if (!inverse) return proa_error();
     PROA_TRY(proa_wire_op(w, "unique"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
-    if (is_given(a->index)) PROA_TRY(proa_wire_put_output(w, "Indices", a->index));
+    if (proa__is_given(a->index)) PROA_TRY(proa_wire_put_output(w, "Indices", a->index));
     PROA_TRY(proa_wire_put_output(w, "Index", inverse));
-    if (is_given(a->counts)) PROA_TRY(proa_wire_put_output(w, "Counts", a->counts));
+    if (proa__is_given(a->counts)) PROA_TRY(proa_wire_put_output(w, "Counts", a->counts));
     PROA_TRY(proa_wire_put_int(w, "return_index", PROA_WIRE_BOOLEAN, a->return_index));
     PROA_TRY(proa_wire_put_int(w, "return_inverse", PROA_WIRE_BOOLEAN, a->return_inverse));
     PROA_TRY(proa_wire_put_int(w, "return_counts", PROA_WIRE_BOOLEAN, a->return_counts));

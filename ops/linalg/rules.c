@@ -8,8 +8,6 @@
 
 static bool is_complex(const proa_tensor *t) { return t && (t->dtype == PROA_C64 || t->dtype == PROA_C128); }
 
-static bool given(const proa_tensor *t) { return t && !proa__absent(t); }
-
 static proa_tensor *conjugate(proa_tensor *t) { return is_complex(t) ? proa_conj(t) : t; }
 
 /* The last two axes exchanged. */
@@ -43,7 +41,7 @@ static proa_tensor *rows_by(proa_tensor *t, proa_tensor *v)
     return proa_multiply(t, proa_unsqueeze(v, PROA_INTS(-1)));
 }
 
-static proa_tensor *sum_of(proa_tensor *a, proa_tensor *b) { return given(a) ? proa_add(a, b) : b; }
+static proa_tensor *sum_of(proa_tensor *a, proa_tensor *b) { return proa__is_given(a) ? proa_add(a, b) : b; }
 
 /* Numbers of a batch, as 1×1 matrices. */
 static proa_tensor *as_matrices(proa_tensor *t)
@@ -240,9 +238,9 @@ proa_status lu_unpack_vjp(const proa_lu_unpack_args *a, proa_lu_unpack_grads *g)
     proa_tensor *sum = PROA_NONE;
     if (!a->unpack_ludata) return PROA_OK;
     if (m < 0 || n < 0) return unknown_dims("lu_unpack", a->x);
-    if (given(g->d_l)) sum = padded(proa_tril(g->d_l, .diagonal = -1), -1, n - m);
-    if (given(g->d_u)) sum = sum_of(sum, padded(proa_triu(g->d_u), -2, m - n));
-    if (given(sum)) g->d_x = sum;
+    if (proa__is_given(g->d_l)) sum = padded(proa_tril(g->d_l, .diagonal = -1), -1, n - m);
+    if (proa__is_given(g->d_u)) sum = sum_of(sum, padded(proa_triu(g->d_u), -2, m - n));
+    if (proa__is_given(sum)) g->d_x = sum;
     return proa_error();
 }
 
@@ -251,9 +249,9 @@ proa_status lu_unpack_vjp(const proa_lu_unpack_args *a, proa_lu_unpack_grads *g)
 /* For m ≥ n: dx = (dQ + Q·C)·R⁻ᵀ, where C is symmetric with the lower triangle of R·dRᵀ − dQᵀ·Q. */
 static proa_tensor *qr_tall(proa_tensor *q, proa_tensor *r, proa_tensor *d_q, proa_tensor *d_r)
 {
-    proa_tensor *m = given(d_r) ? right_adjoint(r, d_r) : PROA_NONE;
-    if (given(d_q)) m = sum_of(m, negative(left_adjoint(d_q, q)));
-    if (!given(m)) return NULL;
+    proa_tensor *m = proa__is_given(d_r) ? right_adjoint(r, d_r) : PROA_NONE;
+    if (proa__is_given(d_q)) m = sum_of(m, negative(left_adjoint(d_q, q)));
+    if (!proa__is_given(m)) return NULL;
     m = proa_add(proa_tril(m), flipped(proa_tril(m, .diagonal = -1)));
     return flipped(proa_triangular_solve(r, flipped(sum_of(d_q, proa_matmul(q, m)))));
 }
@@ -271,7 +269,7 @@ proa_status qr_vjp(const proa_qr_args *a, proa_qr_grads *g)
     }
     /* x = [X | Y], R = [U | V], Y = Q·V */
     proa_tensor *d_q = g->d_q, *d_r = g->d_r;
-    if (!given(d_r)) { /* V has no gradient, nor has Y but through X */
+    if (!proa__is_given(d_r)) { /* V has no gradient, nor has Y but through X */
         g->d_x = padded(qr_tall(a->q, part(a->r, -1, 0, m), d_q, d_r), -1, n - m);
         return proa_error();
     }
@@ -301,26 +299,26 @@ proa_status svd_vjp(const proa_svd_args *a, proa_svd_grads *g)
                 *rest = PROA_NONE;
     if (a->full_matrices) {
         u = part(u, -1, 0, k), vh = part(vh, -2, 0, k);
-        if (given(d_u)) d_u = part(d_u, -1, 0, k);
-        if (given(d_vh)) d_vh = part(d_vh, -2, 0, k);
+        if (proa__is_given(d_u)) d_u = part(d_u, -1, 0, k);
+        if (proa__is_given(d_vh)) d_vh = part(d_vh, -2, 0, k);
     }
-    proa_tensor *gap = given(d_u) || given(d_vh) ? gaps(proa_square(s)) : PROA_NONE;
-    if (given(d_u)) {
+    proa_tensor *gap = proa__is_given(d_u) || proa__is_given(d_vh) ? gaps(proa_square(s)) : PROA_NONE;
+    if (proa__is_given(d_u)) {
         proa_tensor *along = left_adjoint(u, d_u);
         inner = columns_by(turned(along, gap), s);
         if (m != k || m < 0)
             rest = proa_matmul(columns_by(proa_subtract(d_u, proa_matmul(u, along)), proa_reciprocal(s)), vh);
     }
-    if (given(d_vh)) {
+    if (proa__is_given(d_vh)) {
         proa_tensor *along = right_adjoint(d_vh, vh);
         inner = sum_of(inner, rows_by(turned(flipped(along), gap), s));
         if (n != k || n < 0)
             rest = sum_of(rest, proa_matmul(columns_by(u, proa_reciprocal(s)),
                                             proa_subtract(d_vh, proa_matmul(along, vh))));
     }
-    proa_tensor *left = given(inner) ? proa_matmul(u, inner) : PROA_NONE;
-    if (given(g->d_s)) left = sum_of(left, columns_by(u, g->d_s));
-    if (given(left)) g->d_x = sum_of(rest, proa_matmul(left, vh));
+    proa_tensor *left = proa__is_given(inner) ? proa_matmul(u, inner) : PROA_NONE;
+    if (proa__is_given(g->d_s)) left = sum_of(left, columns_by(u, g->d_s));
+    if (proa__is_given(left)) g->d_x = sum_of(rest, proa_matmul(left, vh));
     return proa_error();
 }
 
@@ -332,14 +330,14 @@ static proa_tensor *hermitian_d_x(proa_tensor *w, proa_tensor *v, proa_tensor *d
 {
     proa_tensor *left = PROA_NONE;
     proa_dtype d = (proa_dtype)v->dtype;
-    if (given(d_v)) {
+    if (proa__is_given(d_v)) {
         proa_tensor *gap = gaps(w);
         if (is_complex(v)) gap = proa_cast(gap, d);
         proa_tensor *k = proa_multiply(left_adjoint(v, d_v), gap);
         left = proa_matmul(v, proa_scale(proa_add(k, adjoint(k)), .scale = PROA_SCALAR(0.5)));
     }
-    if (given(d_w)) left = sum_of(left, columns_by(v, is_complex(v) ? proa_cast(d_w, d) : d_w));
-    return given(left) ? right_adjoint(left, v) : NULL;
+    if (proa__is_given(d_w)) left = sum_of(left, columns_by(v, is_complex(v) ? proa_cast(d_w, d) : d_w));
+    return proa__is_given(left) ? right_adjoint(left, v) : NULL;
 }
 
 proa_status eigh_vjp(const proa_eigh_args *a, proa_eigh_grads *g)
@@ -365,12 +363,12 @@ proa_status eig_vjp(const proa_eig_args *a, proa_eig_grads *g)
 {
     proa_tensor *v = a->eigenvectors, *d_v = g->d_eigenvectors, *inner = PROA_NONE;
     proa_dtype d = (proa_dtype)v->dtype;
-    if (given(d_v)) {
+    if (proa__is_given(d_v)) {
         proa_tensor *along = proa_real(proa_sum(proa_multiply(conjugate(v), d_v), .axis = PROA_INTS(-2)));
         inner = proa_subtract(left_adjoint(v, d_v), columns_by(left_adjoint(v, v), proa_cast(along, d)));
         inner = right_adjoint(proa_multiply(inner, conjugate(gaps(a->eigenvalues))), v);
     }
-    if (given(g->d_eigenvalues)) inner = sum_of(inner, rows_by(adjoint(v), g->d_eigenvalues));
-    if (given(inner)) g->d_x = proa_solve(adjoint(v), inner);
+    if (proa__is_given(g->d_eigenvalues)) inner = sum_of(inner, rows_by(adjoint(v), g->d_eigenvalues));
+    if (proa__is_given(inner)) g->d_x = proa_solve(adjoint(v), inner);
     return proa_error();
 }

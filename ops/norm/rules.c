@@ -4,13 +4,13 @@
  * core and the ops. */
 #include "ops/norm/norm.h"
 
-static bool given(const proa_tensor *t) { return t && !proa__absent(t); }
+#include "ops/ints.h"
 
 /* ---- first order ---- */
 
 proa_status batch_norm_vjp(const proa_batch_norm_args *a, proa_batch_norm_grads *g)
 {
-    if (!given(g->d_out)) return PROA_OK;
+    if (!proa__is_given(g->d_out)) return PROA_OK;
     proa_batch_norm_grad_result r = proa_batch_norm_grad(
         a->x, a->weight, a->saved_mean, a->saved_variance, g->d_out, .is_test = a->is_test,
         .epsilon = a->epsilon == 0 ? (double)PROA_ZERO : a->epsilon, .data_format = a->data_format,
@@ -27,7 +27,7 @@ proa_status batch_norm_vjp(const proa_batch_norm_args *a, proa_batch_norm_grads 
 #define FIRST_ORDER(op, call)                                             \
     proa_status op##_vjp(const proa_##op##_args *a, proa_##op##_grads *g) \
     {                                                                     \
-        if (!given(g->d_out)) return PROA_OK;                             \
+        if (!proa__is_given(g->d_out)) return PROA_OK;                    \
         proa_##op##_grad_result r = call;                                 \
         if (g->want_x) g->d_x = r.d_x;                                    \
         if (g->want_weight) g->d_weight = r.d_weight;                     \
@@ -63,7 +63,7 @@ typedef struct second_order {
 /* Halves are widened, as the kernels do; the engine casts what comes out. */
 static proa_tensor *shaped(proa_tensor *t, proa_ints shape)
 {
-    if (!given(t)) return NULL;
+    if (!proa__is_given(t)) return NULL;
     bool half = t->dtype == PROA_F16 || t->dtype == PROA_BF16;
     return proa_reshape(half ? proa_cast(t, PROA_F32) : t, shape);
 }

@@ -150,22 +150,12 @@ PROA_KERNEL_ANYWHERE(split_cpu, split)
     return PROA_OK;
 }
 
-/* Entry k of an axis, without it. */
-static proa_tensor entry(const proa_tensor *t, int axis, int64_t k)
-{
-    proa_tensor w = proa__window(t);
-    w.data += k * w.strides[axis];
-    for (int i = axis; i + 1 < w.ndim; i++) w.shape[i] = w.shape[i + 1], w.strides[i] = w.strides[i + 1];
-    w.ndim--;
-    return w;
-}
-
 PROA_KERNEL_ANYWHERE(stack_cpu, stack)
 {
     int axis;
     PROA_TRY(proa__axis("stack", "axis", a->axis, a->out->ndim, &axis));
     for (int64_t k = 0; k < a->x.count; k++) {
-        proa_tensor src = proa__window(a->x.at[k]), dst = entry(a->out, axis, k);
+        proa_tensor src = proa__window(a->x.at[k]), dst = proa__entry(a->out, axis, k);
         PROA_TRY(proa__copy_window(&dst, &src));
     }
     return PROA_OK;
@@ -176,7 +166,7 @@ static proa_status part(const char *who, const proa_tensor *x, int64_t axis, con
     int at;
     PROA_TRY(proa__axis(who, "axis", axis, x->ndim, &at));
     for (int64_t k = 0; k < out->count; k++) {
-        proa_tensor src = entry(x, at, k), dst = proa__window(out->at[k]);
+        proa_tensor src = proa__entry(x, at, k), dst = proa__window(out->at[k]);
         PROA_TRY(proa__copy_window(&dst, &src));
     }
     return PROA_OK;

@@ -6,8 +6,6 @@
 
 #include <proa/ops.h>
 
-static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
-
 static proa_status check_integer(const char *who, const char *arg, const proa_tensor *t)
 {
     if (t->dtype == PROA_I32 || t->dtype == PROA_I64) return PROA_OK;
@@ -18,7 +16,7 @@ static proa_status check_integer(const char *who, const char *arg, const proa_te
 proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v, int64_t *count)
 {
     *count = v->count;
-    if (is_given(v->tensor)) {
+    if (proa__is_given(v->tensor)) {
         PROA_TRY(check_integer(who, arg, v->tensor));
         *count = v->tensor->numel;
         if (v->tensor->ndim > 1)
@@ -29,7 +27,7 @@ proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *
                            "comes from a tensor of unknown length; give it a fixed one");
     } else if (v->tensors) {
         for (int64_t i = 0; i < v->count; i++) {
-            if (!is_given(v->tensors[i])) continue;
+            if (!proa__is_given(v->tensors[i])) continue;
             PROA_TRY(check_integer(who, arg, v->tensors[i]));
             if (v->tensors[i]->numel != 1 && v->tensors[i]->numel >= 0)
                 return OP_FAIL(who, INVALID_ARGUMENT, arg,
@@ -53,8 +51,8 @@ static int64_t element(const proa_tensor *t, int64_t i)
 
 int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
-    if (is_given(v->tensor)) return element(v->tensor, i);
-    if (v->tensors && is_given(v->tensors[i])) return element(v->tensors[i], 0);
+    if (proa__is_given(v->tensor)) return element(v->tensor, i);
+    if (v->tensors && proa__is_given(v->tensors[i])) return element(v->tensors[i], 0);
     return v->at ? known(v->at[i]) : PROA_UNKNOWN;
 }
 
@@ -73,16 +71,16 @@ proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v
 
 bool proa__ints_from_tensor(const proa_ints *v)
 {
-    if (is_given(v->tensor)) return true;
+    if (proa__is_given(v->tensor)) return true;
     for (int64_t i = 0; v->tensors && i < v->count; i++)
-        if (is_given(v->tensors[i])) return true;
+        if (proa__is_given(v->tensors[i])) return true;
     return false;
 }
 
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to)
 {
     *to = known(value);
-    if (!twin->count && !is_given(twin->tensor)) return PROA_OK;
+    if (!twin->count && !proa__is_given(twin->tensor)) return PROA_OK;
     int n = 0;
     PROA_TRY(proa__ints_list(who, arg, twin, 1, to, &n));
     return n == 1 ? PROA_OK : OP_FAIL(who, INVALID_ARGUMENT, arg, "comes from an empty tensor");

@@ -4,8 +4,6 @@
 #include "ops/wire_util.h"
 #include "ops_impl.h"
 
-static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
-
 /* ---- flatten, expand -------------------------------------------------------------------- */
 
 /* flatten and flatten2: two axes, parted before attribute axis. */
@@ -30,34 +28,20 @@ proa_status flatten_read_v2(proa_wire_reader *r)
     return proa_wire_result(r, "Out", y);
 }
 
-/* A list attribute that tensors may supply, as value, one tensor or a list of them. */
-static proa_status put_ints(proa_wire_writer *w, const char *attr, const proa_ints *v, const char *tensor,
-                            const char *tensors)
-{
-    int64_t at[2 * PROA_MAX_DIMS];
-    int n = 0;
-    PROA_TRY(proa__ints_list("program", attr, v, 2 * PROA_MAX_DIMS, at, &n));
-    for (int i = 0; i < n; i++)
-        if (at[i] == PROA_UNKNOWN) at[i] = -1;
-    if (is_given(v->tensor)) PROA_TRY(proa_wire_put_input(w, tensor, v->tensor));
-    for (int64_t i = 0; v->tensors && i < v->count; i++)
-        if (is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, tensors, v->tensors[i]));
-    return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
-}
-
 proa_status broadcast_to_write(const void *args, proa_wire_writer *w)
 {
     const proa_broadcast_to_args *a = args;
     PROA_TRY(proa_wire_op(w, "expand_v2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
-    return put_ints(w, "shape", &a->shape, "Shape", "expand_shapes_tensor");
+    return proa__wire_put_list(w, "shape", &a->shape, "Shape", "expand_shapes_tensor");
 }
 
 proa_status expand_as_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");
-    proa_tensor *out = is_given(y) ? proa_expand_as(x, y) : proa_expand(x, proa_wire_ints(r, "target_shape"));
+    proa_tensor *out =
+        proa__is_given(y) ? proa_expand_as(x, y) : proa_expand(x, proa_wire_ints(r, "target_shape"));
     return proa_wire_result(r, "Out", out);
 }
 
@@ -82,8 +66,8 @@ static proa_status put_flags(proa_wire_writer *w, const proa_ints *axes, const p
     for (int64_t i = 0; i < n; i++) {
         flags[i] = 1;
         for (int k = 0; k < 3; k++)
-            if (lists[k] &&
-                (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i]))))
+            if (lists[k] && (proa__is_given(lists[k]->tensor) ||
+                             (lists[k]->tensors && proa__is_given(lists[k]->tensors[i]))))
                 flags[i] = -1;
     }
     return proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){n, flags, NULL, NULL});
@@ -115,8 +99,8 @@ proa_status slice_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Input", a->input));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
-    PROA_TRY(put_ints(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
-    PROA_TRY(put_ints(w, "ends", &ends, "EndsTensor", "EndsTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "ends", &ends, "EndsTensor", "EndsTensorList"));
     PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
     return put_flags(w, &a->axes, lists);
 }
@@ -129,9 +113,9 @@ proa_status strided_slice_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Input", a->x));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
-    PROA_TRY(put_ints(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
-    PROA_TRY(put_ints(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
-    PROA_TRY(put_ints(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
     PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
     return put_flags(w, &a->axes, lists);
 }
@@ -142,7 +126,7 @@ proa_status concat_read(proa_wire_reader *r)
 {
     proa_ints from = {.tensor = proa_wire_input(r, "AxisTensor")};
     int64_t axis = proa_wire_int(r, "axis", 0);
-    if (!is_given(from.tensor)) from.tensor = NULL;
+    if (!proa__is_given(from.tensor)) from.tensor = NULL;
     proa_tensor *out = proa_concat(proa_wire_inputs(r, "X"), .axis = axis, .axis_tensor = from);
     return proa_wire_result(r, "Out", out);
 }
@@ -152,7 +136,7 @@ proa_status concat_write(const void *args, proa_wire_writer *w)
     const proa_concat_args *a = args;
     PROA_TRY(proa_wire_op(w, "concat"));
     for (int64_t i = 0; i < a->x.count; i++) PROA_TRY(proa_wire_put_input(w, "X", a->x.at[i]));
-    if (is_given(a->axis_tensor.tensor))
+    if (proa__is_given(a->axis_tensor.tensor))
         PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis);
@@ -163,7 +147,7 @@ proa_status split_read(proa_wire_reader *r)
     proa_ints from = {.tensor = proa_wire_input(r, "AxisTensor")}, sections = proa_wire_ints(r, "sections");
     proa_tensors list = proa_wire_inputs(r, "SectionsTensorList");
     int64_t axis = proa_wire_int(r, "axis", 0), num = proa_wire_int(r, "num", 0);
-    if (!is_given(from.tensor)) from.tensor = NULL;
+    if (!proa__is_given(from.tensor)) from.tensor = NULL;
     if (list.count) sections = (proa_ints){list.count, NULL, NULL, list.at};
     proa_tensors out = proa_split(proa_wire_input(r, "X"), .sections = sections, .num = num, .axis = axis,
                                   .axis_tensor = from);
@@ -175,7 +159,7 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     const proa_split_args *a = args;
     PROA_TRY(proa_wire_op(w, "split"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (is_given(a->axis_tensor.tensor))
+    if (proa__is_given(a->axis_tensor.tensor))
         PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
     for (int64_t i = 0; i < a->out.count; i++) PROA_TRY(proa_wire_put_output(w, "Out", a->out.at[i]));
     PROA_TRY(proa_wire_put_int(w, "num", PROA_WIRE_INT, a->num));
@@ -190,7 +174,7 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     if (!flat) return proa_error();
     for (int64_t i = 0; i < a->sections.count; i++) {
         flat[i] = -1;
-        if (!is_given(a->sections.tensors[i]))
+        if (!proa__is_given(a->sections.tensors[i]))
             return OP_FAIL("split", UNSUPPORTED, "sections",
                            "mix numbers and tensors; a program needs one kind");
         PROA_TRY(proa_wire_put_input(w, "SectionsTensorList", a->sections.tensors[i]));
@@ -209,92 +193,12 @@ proa_status unstack_write(const void *args, proa_wire_writer *w)
     return proa_wire_put_int(w, "num", PROA_WIRE_INT, a->out.count);
 }
 
-/* ---- pad -------------------------------------------------------------------------------- */
-
-/* Old pad2d: an image, paddings top, bottom, left, right; its mode "edge" is replicate. */
-proa_status pad3d_read_2d(proa_wire_reader *r)
-{
-    proa_tensor *given = proa_wire_input(r, "Paddings");
-    proa_ints in = is_given(given) ? (proa_ints){.tensor = given} : proa_wire_ints(r, "paddings");
-    const char *mode = proa_wire_string(r, "mode", "constant"),
-               *format = proa_wire_string(r, "data_format", "NCHW");
-    int64_t v[4];
-    int n = 0;
-    if (!mode || !format) return proa_error();
-    PROA_TRY(proa__ints_list("pad3d", "paddings", &in, 4, v, &n));
-    if (n != 4 || v[0] == PROA_UNKNOWN)
-        return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
-                       "of pad2d must be four numbers known when the program is read");
-    proa_pad_mode m = !strcmp(mode, "reflect") ? PROA_PAD_MODE_REFLECT
-                      : !strcmp(mode, "edge")  ? PROA_PAD_MODE_REPLICATE
-                                               : PROA_PAD_MODE_CONSTANT;
-    proa_tensor *out =
-        proa_pad3d(proa_wire_input(r, "X"), PROA_INTS(v[2], v[3], v[0], v[1]), .mode = m,
-                   .value = proa_wire_float(r, "pad_value", 0),
-                   .data_format = strcmp(format, "NHWC") ? PROA_DATA_FORMAT_NCHW : PROA_DATA_FORMAT_NHWC);
-    return proa_wire_result(r, "Out", out);
-}
-
-static const char *const mode_names[] = {"constant", "reflect", "replicate", "circular"};
-
-/* A unit depth (and height) put in before, or taken out behind, a pad3d of fewer axes. */
-static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out,
-                             int first, int n)
-{
-    int64_t axes[2] = {first, first + 1};
-    PROA_TRY(proa_wire_op(w, type));
-    PROA_TRY(proa_wire_put_input(w, "X", x));
-    PROA_TRY(proa_wire_put_output(w, "Out", out));
-    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, (proa_ints){n, axes, NULL, NULL});
-}
-
-static proa_tensor *with_units(proa_wire_writer *w, const proa_tensor *t, int first, int n)
-{
-    proa_meta m = proa_meta_of(t);
-    for (int i = m.ndim - 1; i >= first; i--) m.shape[i + n] = m.shape[i];
-    for (int i = 0; i < n; i++) m.shape[first + i] = 1;
-    m.ndim = (int8_t)(m.ndim + n);
-    return proa_wire_temporary(w, &m);
-}
-
-proa_status pad3d_write(const void *args, proa_wire_writer *w)
-{
-    const proa_pad3d_args *a = args;
-    bool last = a->data_format == PROA_DATA_FORMAT_NHWC || a->data_format == PROA_DATA_FORMAT_NLC ||
-                a->data_format == PROA_DATA_FORMAT_NDHWC;
-    int64_t v[6] = {0, 0, 0, 0, 0, 0};
-    int n = 0, units = 5 - a->x->ndim, first = last ? 1 : 2;
-    proa_tensor *x = a->x, *out = a->out;
-    PROA_TRY(proa__ints_list("pad3d", "paddings", &a->paddings, 6, v, &n));
-    for (int i = 0; i < n; i++)
-        if (v[i] == PROA_UNKNOWN && units)
-            return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
-                           "come from a variable; a program needs x with 5 axes then");
-    if (units) {
-        x = with_units(w, a->x, first, units);
-        out = with_units(w, a->out, first, units);
-        if (!x || !out) return proa_error();
-        PROA_TRY(put_units(w, "unsqueeze2", a->x, x, first, units));
-    }
-    PROA_TRY(proa_wire_op(w, "pad3d"));
-    PROA_TRY(proa_wire_put_input(w, "X", x));
-    if (is_given(a->paddings.tensor)) PROA_TRY(proa_wire_put_input(w, "Paddings", a->paddings.tensor));
-    PROA_TRY(proa_wire_put_output(w, "Out", out));
-    for (int i = 0; i < 6; i++)
-        if (v[i] == PROA_UNKNOWN) v[i] = 0;
-    PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, (proa_ints){6, v, NULL, NULL}));
-    PROA_TRY(proa_wire_put_string(w, "mode", mode_names[a->mode]));
-    PROA_TRY(proa_wire_put_float(w, "value", a->value));
-    PROA_TRY(proa_wire_put_string(w, "data_format", last ? "NDHWC" : "NCDHW"));
-    return units ? put_units(w, "squeeze2", out, a->out, first, units) : PROA_OK;
-}
-
 /* ---- one_hot ---------------------------------------------------------------------------- */
 
 static proa_status read_one_hot(proa_wire_reader *r, proa_tensor *x)
 {
     proa_tensor *given = proa_wire_input(r, "depth_tensor");
-    proa_ints depth = {.tensor = is_given(given) ? given : NULL};
+    proa_ints depth = {.tensor = proa__is_given(given) ? given : NULL};
     proa_tensor *out = proa_one_hot(x, proa_wire_int(r, "depth", -1), .depth_tensor = depth,
                                     .dtype = proa_wire_dtype(r, "dtype", PROA_F32),
                                     .allow_out_of_range = proa_wire_int(r, "allow_out_of_range", 0) != 0);
@@ -316,7 +220,7 @@ proa_status one_hot_write(const void *args, proa_wire_writer *w)
     const proa_one_hot_args *a = args;
     PROA_TRY(proa_wire_op(w, "one_hot_v2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (is_given(a->depth_tensor.tensor))
+    if (proa__is_given(a->depth_tensor.tensor))
         PROA_TRY(proa_wire_put_input(w, "depth_tensor", a->depth_tensor.tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_int(w, "depth", PROA_WIRE_INT, a->num_classes));

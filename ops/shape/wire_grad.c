@@ -4,29 +4,10 @@
 #include "ops/wire_like.h"
 #include "ops_impl.h"
 
-#define LIST_MAX (2 * PROA_MAX_DIMS)
-
-static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
-
-/* A list attribute with its two slots. */
-static proa_status put_list(proa_wire_writer *w, const char *attr, const proa_ints *v, const char *tensor,
-                            const char *tensors)
-{
-    int64_t at[LIST_MAX];
-    int n = 0;
-    PROA_TRY(proa__ints_list("program", attr, v, LIST_MAX, at, &n));
-    for (int i = 0; i < n; i++)
-        if (at[i] == PROA_UNKNOWN) at[i] = -1;
-    if (is_given(v->tensor)) PROA_TRY(proa_wire_put_input(w, tensor, v->tensor));
-    for (int64_t i = 0; v->tensors && i < v->count; i++)
-        if (is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, tensors, v->tensors[i]));
-    return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
-}
-
 static proa_ints read_list(proa_wire_reader *r, const char *attr, const char *tensor, const char *tensors)
 {
     proa_tensor *t = tensor ? proa_wire_input(r, tensor) : NULL;
-    if (is_given(t)) return (proa_ints){0, NULL, t, NULL};
+    if (proa__is_given(t)) return (proa_ints){0, NULL, t, NULL};
     proa_tensors list = tensors ? proa_wire_inputs(r, tensors) : (proa_tensors){0, NULL};
     proa_ints v = proa_wire_ints(r, attr);
     if (list.count) v = (proa_ints){list.count, list.count == v.count ? v.at : NULL, NULL, list.at};
@@ -82,7 +63,7 @@ proa_status tile_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, "tile_grad"));
     PROA_TRY(put_pair(w, "X", x, "Out@GRAD", a->d_out));
     PROA_TRY(proa_wire_put_output(w, "X@GRAD", a->d_x));
-    return put_list(w, "repeat_times", &a->repeat_times, "RepeatTimes", "repeat_times_tensor");
+    return proa__wire_put_list(w, "repeat_times", &a->repeat_times, "RepeatTimes", "repeat_times_tensor");
 }
 
 /* ---- slice, strided_slice --------------------------------------------------------------- */
@@ -145,94 +126,18 @@ proa_status strided_slice_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(put_pair(w, "Input", x, "Out@GRAD", d_out));
     PROA_TRY(proa_wire_put_output(w, "Input@GRAD", a->d_x));
     PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
-    PROA_TRY(put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
-    PROA_TRY(put_list(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
-    if (strided) PROA_TRY(put_list(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
+    PROA_TRY(proa__wire_put_list(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
+    if (strided)
+        PROA_TRY(proa__wire_put_list(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
     PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, dropped));
     int64_t n = a->axes.count < PROA_MAX_DIMS ? a->axes.count : PROA_MAX_DIMS;
     for (int64_t i = 0; i < n; i++) {
         flags[i] = 1;
         for (int k = 0; k < 3; k++)
-            if (is_given(lists[k]->tensor) || (lists[k]->tensors && is_given(lists[k]->tensors[i])))
+            if (proa__is_given(lists[k]->tensor) ||
+                (lists[k]->tensors && proa__is_given(lists[k]->tensors[i])))
                 flags[i] = -1;
     }
     return proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){n, flags, NULL, NULL});
-}
-
-/* ---- pad3d ------------------------------------------------------------------------------ */
-
-static const char *const mode_names[] = {"constant", "reflect", "replicate", "circular"};
-
-proa_status pad3d_grad_read(proa_wire_reader *r)
-{
-    proa_tensor *x = proa_wire_input(r, "X"), *d_out = proa_wire_input(r, "Out@GRAD");
-    const char *mode = proa_wire_string(r, "mode", "constant"),
-               *format = proa_wire_string(r, "data_format", "NCDHW");
-    if (!x || !d_out || !mode || !format) return proa_error();
-    int at = 0;
-    while (at < 4 && strcmp(mode, mode_names[at])) at++;
-    if (at == 4)
-        return OP_FAIL("pad3d_grad", CORRUPT, "mode",
-                       "is \"%s\"; expected constant, reflect, replicate or circular", mode);
-    proa_tensor *d_x = proa_pad3d_grad(
-        d_out, proa__shape_like(x), read_list(r, "paddings", "Paddings", NULL), .mode = (proa_pad_mode)at,
-        .data_format = strcmp(format, "NDHWC") ? PROA_DATA_FORMAT_NCDHW : PROA_DATA_FORMAT_NDHWC);
-    return proa_wire_result(r, "X@GRAD", d_x);
-}
-
-/* m with unit axes put in at `first`, as Paddle's pad3d wants five axes. */
-static proa_meta widened(const proa_meta *m, int first, int n)
-{
-    proa_meta wide = *m;
-    for (int i = m->ndim - 1; i >= first; i--) wide.shape[i + n] = m->shape[i];
-    for (int i = 0; i < n; i++) wide.shape[first + i] = 1;
-    wide.ndim = (int8_t)(m->ndim + n);
-    return wide;
-}
-
-static proa_status put_units(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *out,
-                             int first, int n)
-{
-    int64_t axes[2] = {first, first + 1};
-    PROA_TRY(proa_wire_op(w, type));
-    PROA_TRY(proa_wire_put_input(w, "X", x));
-    PROA_TRY(proa_wire_put_output(w, "Out", out));
-    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, (proa_ints){n, axes, NULL, NULL});
-}
-
-proa_status pad3d_grad_write(const void *args, proa_wire_writer *w)
-{
-    const proa_pad3d_grad_args *a = args;
-    bool last = a->data_format == PROA_DATA_FORMAT_NHWC || a->data_format == PROA_DATA_FORMAT_NLC ||
-                a->data_format == PROA_DATA_FORMAT_NDHWC;
-    int units = 5 - a->d_out->ndim, first = last ? 1 : 2, n = 0;
-    int64_t v[6] = {0, 0, 0, 0, 0, 0};
-    PROA_TRY(proa__ints_list("pad3d_grad", "paddings", &a->paddings, 6, v, &n));
-    for (int i = 0; i < n; i++)
-        if (v[i] == PROA_UNKNOWN && units)
-            return OP_FAIL("pad3d_grad", UNSUPPORTED, "paddings",
-                           "come from a variable; a program needs x with 5 axes then");
-    proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x), *d_out = a->d_out, *d_x = a->d_x;
-    if (!x) return proa_error();
-    if (units) {
-        proa_meta of_x = proa_meta_of(x), of_out = proa_meta_of(d_out);
-        of_x = widened(&of_x, first, units), of_out = widened(&of_out, first, units);
-        proa_tensor *wide = proa_wire_temporary(w, &of_x);
-        d_out = proa_wire_temporary(w, &of_out), d_x = proa_wire_temporary(w, &of_x);
-        if (!wide || !d_out || !d_x) return proa_error();
-        PROA_TRY(put_units(w, "unsqueeze2", x, wide, first, units));
-        PROA_TRY(put_units(w, "unsqueeze2", a->d_out, d_out, first, units));
-        x = wide;
-    }
-    PROA_TRY(proa_wire_op(w, "pad3d_grad"));
-    PROA_TRY(put_pair(w, "X", x, "Out@GRAD", d_out));
-    if (is_given(a->paddings.tensor)) PROA_TRY(proa_wire_put_input(w, "Paddings", a->paddings.tensor));
-    PROA_TRY(proa_wire_put_output(w, "X@GRAD", d_x));
-    for (int i = 0; i < 6; i++)
-        if (v[i] == PROA_UNKNOWN) v[i] = 0;
-    PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, (proa_ints){6, v, NULL, NULL}));
-    PROA_TRY(proa_wire_put_string(w, "mode", mode_names[a->mode]));
-    PROA_TRY(proa_wire_put_float(w, "value", 0));
-    PROA_TRY(proa_wire_put_string(w, "data_format", last ? "NDHWC" : "NCDHW"));
-    return units ? put_units(w, "squeeze2", d_x, a->d_x, first, units) : PROA_OK;
 }

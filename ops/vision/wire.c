@@ -11,8 +11,6 @@ static const char *const backward_types[] = {"nearest_interp_v2_grad", "bilinear
 static const char *const method_names[] = {"nearest", "bilinear", "bicubic", "trilinear", "linear"};
 static const char *const size_names[] = {"out_d", "out_h", "out_w"};
 
-static bool is_given(const proa_tensor *t) { return t && t != proa_none; }
-
 /* What a program says of a resize, gathered from whichever slots and attributes it uses. */
 typedef struct resize_read {
     int64_t at[3];
@@ -51,8 +49,8 @@ static proa_status read_resize(proa_wire_reader *r, const proa_tensor *like, boo
         known = f->at[i] > 0;
     }
     if (sizes.count) f->size = (proa_ints){sizes.count, NULL, NULL, sizes.at};
-    else if (is_given(size)) f->size = (proa_ints){.tensor = size};
-    else if (is_given(factors))
+    else if (proa__is_given(size)) f->size = (proa_ints){.tensor = size};
+    else if (proa__is_given(factors))
         f->size = (proa_ints){.tensor = size_from_scale((proa_tensor *)(uintptr_t)like, factors, last)};
     else if (scale.count && scale.at[0] > 0) f->scale = scale;
     else if (one > 0) f->factors[0] = one, f->scale = (proa_floats){1, f->factors};

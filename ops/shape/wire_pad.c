@@ -1,0 +1,163 @@
+/* pad3d and its gradient in Paddle's programs, where they take five axes and spell the modes: fewer axes get
+ * unit ones before and lose them behind. Old programs have pad2d. May use core and ops. */
+#include "ops/wire_like.h"
+#include "ops_impl.h"
+
+enum { AXES = 5, SIDES = 6 };
+
+static const char *const mode_names[] = {"constant", "reflect", "replicate", "circular"};
+
+/* A list that a tensor may supply. */
+static proa_ints paddings_of(proa_wire_reader *r)
+{
+    proa_tensor *given = proa_wire_input(r, "Paddings");
+    return proa__is_given(given) ? (proa_ints){.tensor = given} : proa_wire_ints(r, "paddings");
+}
+
+/* pad2d: an image, paddings top, bottom, left, right; its mode "edge" is replicate. */
+proa_status pad3d_read_2d(proa_wire_reader *r)
+{
+    proa_ints in = paddings_of(r);
+    const char *mode = proa_wire_string(r, "mode", "constant"),
+               *format = proa_wire_string(r, "data_format", "NCHW");
+    int64_t v[4];
+    int n = 0;
+    if (!mode || !format) return proa_error();
+    PROA_TRY(proa__ints_list("pad3d", "paddings", &in, 4, v, &n));
+    if (n != 4 || v[0] == PROA_UNKNOWN)
+        return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
+                       "of pad2d must be four numbers known when the program is read");
+    proa_pad_mode m = !strcmp(mode, "reflect") ? PROA_PAD_MODE_REFLECT
+                      : !strcmp(mode, "edge")  ? PROA_PAD_MODE_REPLICATE
+                                               : PROA_PAD_MODE_CONSTANT;
+    proa_tensor *out =
+        proa_pad3d(proa_wire_input(r, "X"), PROA_INTS(v[2], v[3], v[0], v[1]), .mode = m,
+                   .value = proa_wire_float(r, "pad_value", 0),
+                   .data_format = strcmp(format, "NHWC") ? PROA_DATA_FORMAT_NCHW : PROA_DATA_FORMAT_NHWC);
+    return proa_wire_result(r, "Out", out);
+}
+
+proa_status pad3d_grad_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X"), *d_out = proa_wire_input(r, "Out@GRAD");
+    const char *mode = proa_wire_string(r, "mode", "constant"),
+               *format = proa_wire_string(r, "data_format", "NCDHW");
+    if (!x || !d_out || !mode || !format) return proa_error();
+    int at = 0;
+    while (at < 4 && strcmp(mode, mode_names[at])) at++;
+    if (at == 4)
+        return OP_FAIL("pad3d_grad", CORRUPT, "mode",
+                       "is \"%s\"; expected constant, reflect, replicate or circular", mode);
+    proa_tensor *d_x = proa_pad3d_grad(d_out, proa__shape_like(x), paddings_of(r), .mode = (proa_pad_mode)at,
+                                       .data_format = strcmp(format, "NDHWC") ? PROA_DATA_FORMAT_NCDHW
+                                                                              : PROA_DATA_FORMAT_NDHWC);
+    return proa_wire_result(r, "X@GRAD", d_x);
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+/* What both ops write, and the unit axes that x lacks: `units` of them at axis `first`. */
+typedef struct padding {
+    const char *op;
+    int64_t sides[SIDES];
+    proa_tensor *given; /* supplies the sides */
+    bool last;          /* channels */
+    int units, first;
+    const char *mode;
+    double value;
+} padding;
+
+static proa_status padding_of(padding *p, const char *op, const proa_tensor *image, const proa_ints *paddings,
+                              proa_data_format format, proa_pad_mode mode, double value)
+{
+    bool last =
+        format == PROA_DATA_FORMAT_NHWC || format == PROA_DATA_FORMAT_NLC || format == PROA_DATA_FORMAT_NDHWC;
+    int n = 0;
+    *p = (padding){.op = op,
+                   .given = paddings->tensor,
+                   .last = last,
+                   .units = AXES - image->ndim,
+                   .first = last ? 1 : 2,
+                   .mode = mode_names[mode],
+                   .value = value};
+    PROA_TRY(proa__ints_list(op, "paddings", paddings, SIDES, p->sides, &n));
+    for (int i = 0; i < n; i++) {
+        if (p->sides[i] != PROA_UNKNOWN) continue;
+        if (p->units)
+            return OP_FAIL(op, UNSUPPORTED, "paddings",
+                           "come from a variable; a program needs x with 5 axes then");
+        p->sides[i] = 0;
+    }
+    return PROA_OK;
+}
+
+static proa_tensor *widened(proa_wire_writer *w, const padding *p, const proa_tensor *t)
+{
+    proa_meta m = proa_meta_of(t);
+    for (int i = m.ndim - 1; i >= p->first; i--) m.shape[i + p->units] = m.shape[i];
+    for (int i = 0; i < p->units; i++) m.shape[p->first + i] = 1;
+    m.ndim = (int8_t)(m.ndim + p->units);
+    return proa_wire_temporary(w, &m);
+}
+
+static proa_status put_units(proa_wire_writer *w, const padding *p, const char *type, proa_tensor *x,
+                             proa_tensor *out)
+{
+    int64_t axes[2] = {p->first, p->first + 1};
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, (proa_ints){p->units, axes, NULL, NULL});
+}
+
+/* *t with its unit axes, in a new variable; itself where it lacks none. */
+static proa_status put_wide(proa_wire_writer *w, const padding *p, proa_tensor **t)
+{
+    if (!p->units) return PROA_OK;
+    proa_tensor *wide = widened(w, p, *t);
+    if (!wide) return proa_error();
+    PROA_TRY(put_units(w, p, "unsqueeze2", *t, wide));
+    *t = wide;
+    return PROA_OK;
+}
+
+/* The op's result, its attributes, and the result without unit axes. */
+static proa_status put_result(proa_wire_writer *w, padding *p, const char *slot, proa_tensor *out)
+{
+    proa_tensor *wide = p->units ? widened(w, p, out) : out;
+    if (!wide) return proa_error();
+    if (proa__is_given(p->given)) PROA_TRY(proa_wire_put_input(w, "Paddings", p->given));
+    PROA_TRY(proa_wire_put_output(w, slot, wide));
+    PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, (proa_ints){SIDES, p->sides, NULL, NULL}));
+    PROA_TRY(proa_wire_put_string(w, "mode", p->mode));
+    PROA_TRY(proa_wire_put_float(w, "value", p->value));
+    PROA_TRY(proa_wire_put_string(w, "data_format", p->last ? "NDHWC" : "NCDHW"));
+    return p->units ? put_units(w, p, "squeeze2", wide, out) : PROA_OK;
+}
+
+proa_status pad3d_write(const void *args, proa_wire_writer *w)
+{
+    const proa_pad3d_args *a = args;
+    padding p;
+    proa_tensor *x = a->x;
+    PROA_TRY(padding_of(&p, "pad3d", x, &a->paddings, a->data_format, a->mode, a->value));
+    PROA_TRY(put_wide(w, &p, &x));
+    PROA_TRY(proa_wire_op(w, "pad3d"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    return put_result(w, &p, "Out", a->out);
+}
+
+proa_status pad3d_grad_write(const void *args, proa_wire_writer *w)
+{
+    const proa_pad3d_grad_args *a = args;
+    padding p;
+    proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x), *d_out = a->d_out;
+    if (!x) return proa_error();
+    PROA_TRY(padding_of(&p, "pad3d_grad", d_out, &a->paddings, a->data_format, a->mode, 0));
+    PROA_TRY(put_wide(w, &p, &x));
+    PROA_TRY(put_wide(w, &p, &d_out));
+    PROA_TRY(proa_wire_op(w, "pad3d_grad"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_input(w, "Out@GRAD", d_out));
+    return put_result(w, &p, "X@GRAD", a->d_x);
+}
