@@ -1,6 +1,9 @@
 """Every case, by file."""
 import cases_branches
 import cases_code
+import cases_hostile
 import cases_loops
+import cases_state
 
-CASES = [*cases_branches.CASES, *cases_loops.CASES, *cases_code.CASES]
+CASES = [*cases_branches.CASES, *cases_loops.CASES, *cases_code.CASES,
+         *cases_hostile.CASES, *cases_state.CASES]

@@ -558,3 +558,11 @@ def test_layers_are_freed():
     one, other = use()
     gc.collect()
     assert one() is None and other() is None
+
+
+def test_text_of_a_variable_warns():
+    @paddle.jit.to_static
+    def described(x):
+        return x, f"{x.sum()}"
+    with pytest.warns(UserWarning, match="the text of a tensor is that of the program's variable"):
+        described(paddle.ones([2]))

@@ -67,7 +67,9 @@ def _rows(array, summary, indent, width, signed):
 def tensor_to_string(tensor, prefix="Tensor"):
     """What repr(tensor) and print(tensor) show."""
     if tensor.is_symbolic:
+        from ..jit.dy2static.runtime.values import text_is_asked
         from ..static.variable import text_of
+        text_is_asked(tensor)
         return text_of(tensor)
     kind = dtype_name(tensor.dtype)
     if _core.is_rows(tensor):

@@ -3,10 +3,12 @@ in disguise: assert, and assignment to an item. Python's own behaviour for concr
 import ast
 
 from . import make
-from .names import FUNCTIONS, OWN
+from .errors import refuse
+from .names import FUNCTIONS, OWN, arguments, bound, declared
 
 _PLAIN = frozenset(("super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type",
                     "hasattr", "id", "callable", "repr", "str", "open", "setattr", "delattr"))
+_OWN_NAMES = {"locals": 0, "dir": 0, "vars": 0, "eval": 1, "exec": 1}  # with so many arguments they mean these names
 _OPERATORS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne", ast.Is: "is_",
               ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
 _IN_PLACE = {ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv",
@@ -30,12 +32,20 @@ def _index(node):
     return node
 
 
-class Expressions(ast.NodeTransformer):
-    """first: the name of the first parameter of the method around, for super(); owner: its class, for __names."""
+def _own(node):
+    """The names that are a function's own."""
+    module = declared(node.body, ast.Global)
+    return [*arguments(node.args), *(name for name in bound(node.body) if name not in module)]
 
-    def __init__(self, first=None, owner=None):
-        self.first, self.owner = first, owner
+
+class Expressions(ast.NodeTransformer):
+    """first: the name of the first parameter of the method around, for super(); owner: its class, for __names; file:
+    where the function stands; free: the names that it reads from functions around it."""
+
+    def __init__(self, first=None, owner=None, file=None, free=()):
+        self.first, self.owner, self.file, self.free = first, owner, file, free
         self.count = 0
+        self.scopes = []  # the functions, lambdas and comprehensions around, outermost first
 
     def fresh(self, what):
         self.count += 1
@@ -140,10 +150,39 @@ class Expressions(ast.NodeTransformer):
             return node
         node = self.generic_visit(node)
         func = node.func
+        if isinstance(func, ast.Name) and _OWN_NAMES.get(func.id) == len(node.args) and not node.keywords and \
+                not any(isinstance(arg, ast.Starred) for arg in node.args):
+            return self._own_names(node)
         if make.is_runtime(func) or isinstance(func, ast.Name) and func.id in _PLAIN:
             return node
         node.func = make.at(make.runtime("call", func), func)
         return node
+
+    def _own_names(self, node):
+        """locals() and its kin: blocks become functions, whose variables they would show."""
+        scope = self.scopes[-1]
+        if not isinstance(scope, FUNCTIONS):
+            raise refuse(f"{node.func.id}() of the names in a lambda or comprehension cannot be converted: call it "
+                         "before", (self.file, node.lineno))
+        outer = {*self.free, *(name for one in self.scopes[:-1] if isinstance(one, FUNCTIONS) for name in _own(one))}
+        read = {inner.id for inner in ast.walk(scope) if isinstance(inner, ast.Name)} & outer
+        names = [name for name in dict.fromkeys((*_own(scope), *sorted(read))) if not name.startswith(OWN)]
+        if node.func.id in names:
+            return make.at(node, node)
+        parts = [part for name in names for part in (ast.Constant(name), make.later(make.load(name)))]
+        own = make.runtime("own_names", *parts)
+        if not node.args:
+            return make.at(own if node.func.id != "dir" else make.runtime("sorted", own), node)
+        node.args += [ast.Call(make.load("globals"), [], []), own]
+        return make.at(node, node)
+
+    def _scope(self, node):
+        self.scopes.append(node)
+        self.generic_visit(node)
+        self.scopes.pop()
+        return node
+
+    visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope
 
     def visit_JoinedStr(self, node):
         return node  # text alone; and not every expression can be printed inside one
@@ -216,7 +255,9 @@ class Expressions(ast.NodeTransformer):
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))):
             arg.annotation = None
         node.returns = None
+        self.scopes.append(node)
         self._blocks(node, "body")
+        self.scopes.pop()
         return node
 
     def visit_AsyncFunctionDef(self, node):

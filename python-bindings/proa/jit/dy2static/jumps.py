@@ -1,6 +1,7 @@
 """Removes break, continue, and return from inside of loops and branches: afterwards every loop runs to its end or
 until its flag is set, and an if returns on both ways or on none."""
 import ast
+import copy
 
 from . import make
 from .names import OWN, SCOPES, holds
@@ -42,6 +43,11 @@ def leaves(nodes):
         if isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Raise)) or _endless(node):
             return True
         if isinstance(node, ast.If) and leaves(node.body) and leaves(node.orelse):
+            return True
+        if isinstance(node, LOOPS) and leaves(node.orelse) and "break" not in escapes_any(node.body):
+            return True
+        if isinstance(node, ast.Try) and (leaves(node.finalbody) or leaves([*node.body, *node.orelse]) and all(
+                leaves(handler.body) for handler in node.handlers)):
             return True
     return False
 
@@ -138,8 +144,11 @@ class Jumps:
         self._inside(node, inner, new)
         return self._guard(node, rest, place, kinds, new)
 
-    def _guard(self, node, rest, place, kinds, new):
-        """What follows a statement that may have set flags."""
+    def _guard(self, node, rest, place, kinds, new, left=False):
+        """What follows a statement that may have set flags; left: its end is never reached."""
+        if place.native and left:
+            new.append(make.at(ast.Return(make.load(self._value())), node))
+            return True
         if place.native:  # only returns get here
             new.append(make.at(self._return_if_done(node, self.block(rest, place), place), node))
             return True
@@ -172,6 +181,7 @@ class Jumps:
         blocks = _blocks(node) if not isinstance(node, (*SCOPES, ast.ClassDef)) else []
         native = place.native and all(leaves(getattr(*block)) or not escapes_any(getattr(*block)) for block in blocks)
         inner = place if native else _Place(False, place.stop, place.skip)
+        left = leaves([node])
         for holder, field in blocks:
             body = self.block(getattr(holder, field), inner)
             if field == "orelse" and not native and escapes_any(node.body):
@@ -180,10 +190,21 @@ class Jumps:
             setattr(holder, field, body or [make.at(ast.Pass(), node)])
         new.append(node)
         if kinds and not native:
-            return self._guard(node, rest, place, kinds, new)
+            return self._guard(node, rest, place, kinds, new, left)
         return False
 
     # loops
+
+    def _test_first(self, node, stop, new):
+        """while (y := …): the body reads what the test binds, so it is made before the loop and after each turn."""
+        goes_on = self.fresh("goes_on")
+        test = make.assign(goes_on, make.runtime("not_", make.runtime("not_", node.test)))
+        new.append(make.at(test, node))
+        again = copy.deepcopy(test)
+        if stop:
+            again = ast.If(make.runtime("not_", make.load(stop)), [again], [make.assign(goes_on, ast.Constant(False))])
+        node.body.append(make.at(again, node))
+        node.test = make.at(make.load(goes_on), node)
 
     def _loop(self, node, rest, place, new):
         """True if rest has been taken care of."""
@@ -199,10 +220,11 @@ class Jumps:
         node.stop = stop
         if stop:
             new.append(make.at(make.assign(stop, ast.Constant(False)), node))
-            if isinstance(node, ast.While):
-                goes_on = make.runtime("not_", make.load(stop))
-                node.test = (ast.BoolOp(ast.And(), [goes_on, node.test]) if holds(node.test, ast.NamedExpr) else
-                             make.runtime("test_and", goes_on, make.later(node.test)))
+        if isinstance(node, ast.While) and holds(node.test, ast.NamedExpr):
+            self._test_first(node, stop, new)
+        elif isinstance(node, ast.While) and stop:
+            goes_on = make.runtime("not_", make.load(stop))
+            node.test = make.runtime("test_and", goes_on, make.later(node.test))
         orelse, node.orelse = node.orelse, []
         new.append(make.at(node, node))
         if orelse and stop and "break" in kinds:

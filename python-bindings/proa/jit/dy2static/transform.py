@@ -133,7 +133,8 @@ def _rewrite(node, function):
     parameters = arguments(node.args)
     first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), None)
     calls_only = (function.__module__ or "").startswith(_PACKAGE) and not place[0].startswith("<")
-    expressions = (Calls if calls_only else Expressions)(first, _owner(function))
+    expressions = (Calls if calls_only else Expressions)(first, _owner(function), place[0],
+                                                          function.__code__.co_freevars)
     # defaults are the user function's own objects
     node.args.defaults = [ast.copy_location(ast.Constant(None), node) for _ in node.args.defaults]
     node.args.kw_defaults = [one and ast.copy_location(ast.Constant(None), node) for one in node.args.kw_defaults]

@@ -77,12 +77,12 @@ class Branch:
     def _block(self, block):
         """What a block leaves; the state is as before."""
         left = _Left()
-        with Changes(self.state.tensors) as changes:
+        with Changes(self.state.tensors, self.state.iterators) as changes:
             try:
                 left.put(RESULT, block())
                 for name in self.names:
                     left.put(("name", name), self.state.slots[name].get())
-                names, contents = self.state.changed()
+                names, contents = self.state.changed(self.place)
                 for name, value in names.items():
                     left.put(("name", name), value)
                 for key, value in contents.items():

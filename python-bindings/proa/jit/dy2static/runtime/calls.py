@@ -9,7 +9,7 @@ import types
 from .... import _core
 from ....tensor.array import TensorArray, tensor_array_to_tensor
 from . import effects, sequences
-from .changes import before_change
+from .changes import before_change, before_next
 from .values import NUMBERS, Tensor, symbolic, tensor, truth
 
 _SKIPPED = {"proa", "paddle", "numpy", "scipy", "builtins"}  # packages whose functions are called as they are
@@ -133,6 +133,12 @@ def print_(*values, **options):
     effects.on_run(show, [values[i] for i in places])
 
 
+def next_(iterator, *default):
+    """next(iterator)"""
+    before_next(iterator)
+    return next(iterator, *default)
+
+
 def map_(function, *parts):
     """map(function, …)"""
     return map(call(function), *parts)
@@ -150,7 +156,7 @@ def reduce_(function, *rest):
 
 _TWINS = {len: len_, int: int_, float: float_, bool: bool_, range: sequences.range_, zip: sequences.zip_,
           enumerate: sequences.enumerate_, reversed: sequences.reversed_, print: print_, any: any_, all: all_,
-          map: map_, filter: filter_, functools.reduce: reduce_, max: _reduce("max", "maximum"),
+          map: map_, filter: filter_, next: next_, functools.reduce: reduce_, max: _reduce("max", "maximum"),
           min: _reduce("min", "minimum")}
 
 

@@ -3,6 +3,8 @@ and its end takes it back."""
 import threading
 
 from .... import _core
+from ..errors import refuse
+from .values import user_place
 
 _state = threading.local()
 
@@ -10,11 +12,12 @@ _state = threading.local()
 class Changes:
     """with Changes(known) as c: … ; c.tensors then holds what was overwritten inside, and restore() undoes it.
 
-    known: id -> tensor object, those that were there before the block; others are the block's own affair.
+    known: id -> tensor object, those that were there before the block; others are the block's own affair. iterators:
+    likewise.
     """
 
-    def __init__(self, known):
-        self.known = known
+    def __init__(self, known, iterators):
+        self.known, self.iterators = known, iterators
         self.before = {}  # id -> (the tensor object, its value before)
 
     def __enter__(self):
@@ -59,6 +62,16 @@ def before_change(tensor):
     current = getattr(_state, "current", None)
     if current is not None and current.note(tensor):
         tensor._become(_core.assign(tensor))
+
+
+def before_next(iterator):
+    """To be called before an item is taken: a block of a program cannot take one from an iterator made outside."""
+    current = getattr(_state, "current", None)
+    while current is not None:
+        if id(iterator) in current.iterators:
+            raise refuse(f"an item is taken from a {type(iterator).__name__} in a branch or loop that only the run "
+                         "knows, but the iterator was made outside: take its items before", user_place())
+        current = current.outer
 
 
 def replace(tensor, value):

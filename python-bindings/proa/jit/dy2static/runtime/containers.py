@@ -56,4 +56,16 @@ def items(value):
         if isinstance(sequence, Sequence):
             raise sequence.refusal("a list")
         return sequence
+    changes.before_next(value)
     return value
+
+
+def own_names(*pairs):
+    """locals(): name, function that gives its value, and so on; those that are unbound are left out."""
+    found = {}
+    for name, value in zip(pairs[::2], pairs[1::2]):
+        try:
+            found[name] = value()
+        except NameError:
+            pass
+    return found

@@ -6,7 +6,7 @@ from ..errors import refuse
 from ..names import OWN
 from . import trees
 from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_value
-from .changes import Changes, replace
+from .changes import Changes, before_next, replace
 from .logic import not_, refuse_raise
 from .sequences import MOST, Items, Range, Sequence, as_sequence
 from .state import UNDEFINED, Grows, State, loops, refill
@@ -43,6 +43,7 @@ def for_(iterable, body, names=(), live=(), stop=None):
         _for_sequence(iterable, body, names, live, stop)
         return
     iterator = iter(iterable)
+    before_next(iterator)
     for turn, item in enumerate(iterator):
         body(item)
         if stop is None:
@@ -226,7 +227,7 @@ class Loop:
     # the two blocks
 
     def _test(self, *values):
-        with Changes(self.state.tensors) as changes:
+        with Changes(self.state.tensors, self.state.iterators) as changes:
             try:
                 self._write(values)
                 goes_on = self.test()
@@ -242,7 +243,7 @@ class Loop:
                 self.objects[key[1]]._become(self.originals[key[1]])
 
     def _body(self, *values):
-        with Changes(self.state.tensors) as changes:
+        with Changes(self.state.tensors, self.state.iterators) as changes:
             try:
                 self._write(values)
                 given = list(values)
@@ -259,7 +260,7 @@ class Loop:
 
     def _results(self, given, changes):
         more = False
-        names, contents = self.state.changed()
+        names, contents = self.state.changed(self.place)
         for key in (*(("name", name) for name in names), *(("contents", one) for one in contents)):
             if key not in self.trees and (key[0] == "contents" or names[key[1]] is not UNDEFINED):
                 self.extra.append(key)

@@ -3,6 +3,8 @@ dicts and objects in them. It is read before a block, put back after it, and com
 import types
 
 from .... import _core
+from ..errors import refuse
+from . import opaque
 from .values import Tensor
 
 UNDEFINED = object()
@@ -105,6 +107,8 @@ class State:
         self.before = {name: slot.get() for name, slot in self._all()}
         self.containers = {}  # id -> (container, its contents)
         self.tensors = {}     # id -> tensor object
+        self.opaque = {}      # id -> what opaque.look saw
+        self.iterators = {}   # id -> iterator
         for value in list(self.before.values()):
             self._follow(value, 0)
 
@@ -127,14 +131,21 @@ class State:
         if isinstance(value, Tensor):
             self.tensors[id(value)] = value
             return
-        if isinstance(value, _ATOMS) or value is UNDEFINED or len(self.containers) > _MOST:
+        if isinstance(value, _ATOMS) and not isinstance(value, type) or value is UNDEFINED or \
+                len(self.containers) > _MOST:
             return
         if isinstance(value, tuple):
             for one in value:
                 self._follow(one, depth + 1)
             return
-        if id(value) in self.containers:
+        if id(value) in self.containers or id(value) in self.opaque:
             return
+        if isinstance(value, types.FunctionType):
+            self._follow(value.__defaults__ or (), depth + 1)
+            self._follow(value.__kwdefaults__ or (), depth + 1)
+            value = value.__dict__
+        seen = opaque.look(value)
+        parts = []
         if isinstance(value, (list, set)):
             self.containers[id(value)] = value, type(value)(value) if type(value) in (list, set) else list(value)
             parts = list(value)
@@ -149,11 +160,14 @@ class State:
                     self.containers[id(part)] = part, dict(part)
             parts = [one for key, one in vars(value).items() if isinstance(one, (list, dict)) and key[:1] != "_"]
             parts += list(value._buffers.values()) if value._buffers else []
-        elif hasattr(value, "__dict__") and not isinstance(value, _CODE):
+        elif opaque.is_iterator(value):
+            self.iterators[id(value)] = value
+        elif hasattr(value, "__dict__") and not isinstance(value, (*_CODE, type)):
             self.containers[id(value.__dict__)] = value.__dict__, dict(value.__dict__)
             parts = list(value.__dict__.values())
-        else:
-            return
+        if seen:
+            self.opaque[id(value)] = seen
+            parts = parts + opaque.parts(seen)
         if depth < 6:
             for one in parts:
                 self._follow(one, depth + 1)
@@ -175,9 +189,18 @@ class State:
                 slot.set(self.before[name])
         for container, contents in self.containers.values():
             refill(container, contents)
+        for value, content, same, put_back in self.opaque.values():
+            if not same(value, content):
+                put_back(value, content)
 
-    def changed(self):
-        """name -> value of the other variables that differ, id -> contents of the containers that do."""
+    def changed(self, place):
+        """name -> value of the other variables that differ, id -> contents of the containers that do. place: the user's
+        line, for what cannot be carried along."""
+        for value, content, same, _ in self.opaque.values():
+            if not same(value, content):
+                what = f"class {value.__name__}" if isinstance(value, type) else type(value).__name__
+                raise refuse(f"a {what} is changed in a branch or loop that only the run knows: a program carries "
+                             "lists, dicts, attributes and tensors, and not this", place)
         names = {name: slot.get() for name, slot in self.others.items() if slot.get() is not self.before[name]}
         found = {}
         for key, (container, contents) in self.containers.items():

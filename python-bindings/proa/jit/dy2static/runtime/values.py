@@ -37,6 +37,15 @@ def truth(value, what="a condition"):
     return _core.reshape(value, []) if dims else value
 
 
+def text_is_asked(variable):
+    """Warns where converted code makes text of a program's variable: its value is not known yet."""
+    file, line = user_place()
+    if line:
+        import warnings
+        warnings.warn_explicit(f"the text of a tensor is that of the program's variable {variable.name}, without its "
+                               "value: print it alone, or outside of the converted function", UserWarning, file, line)
+
+
 def user_place():
     """(file, line) of the converted code that called the runtime."""
     import sys
