@@ -23,12 +23,12 @@
 #endif
 #define PACKED_LANES (GEMM_VECTOR / 4)
 #define PACKED_NR (2 * PACKED_LANES)
-/* Depth of a block of the product, and bytes of a block of the left operand: half of a second-level cache.
- * Where products are rounded before they are added, blocks are shorter and summed by themselves. */
+/* Depth of a block of the product, shorter where products are rounded before they are added. Bytes of a block
+ * of the left operand: half of a second-level cache; of the result, where its rows are shared out. */
 #if defined(__FMA__) || defined(__aarch64__)
-enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_START_LAST = 0 };
+enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #else
-enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_START_LAST = 1 };
+enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #endif
 
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) packed_vector packed_clamp(packed_v
 #endif
 }
 
-/* What a register tile starts from, and what is done to it in the end. */
+/* What a register tile is added to, and what is done to it in the end. */
 typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
     const float *add;  /* a matrix; NULL: none */
@@ -59,16 +59,16 @@ typedef struct packed_ends {
 } packed_ends;
 
 /* What element i, v of a register tile is added to. */
-static inline __attribute__((always_inline)) packed_vector packed_start(const packed_ends *e, int i, int v)
+static inline __attribute__((always_inline)) packed_vector packed_addend(const packed_ends *e, int i, int v)
 {
-    packed_vector start = {0};
-    if (e->bias) start = *(const packed_vector *)(e->bias + v * PACKED_LANES);
-    if (e->add) start += *(const packed_vector *)(e->add + i * e->add_ld + v * PACKED_LANES);
-    return start;
+    packed_vector addend = {0};
+    if (e->bias) addend = *(const packed_vector *)(e->bias + v * PACKED_LANES);
+    if (e->add) addend += *(const packed_vector *)(e->add + i * e->add_ld + v * PACKED_LANES);
+    return addend;
 }
 
-/* c[mr × nv vectors] = ends(a[mr × k] · panel). Meanwhile what stands at `ahead` is fetched, `ahead_step`
- * floats a row of the panel. */
+/* c[mr × nv vectors] = ends(a[mr × k] · panel). Meanwhile what is to be added is fetched, and what stands at
+ * `ahead`, `ahead_step` floats a row of the panel. */
 static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, int64_t k,
                                                               const float *a, int64_t lda, const float *b,
                                                               float *c, int64_t ldc, const packed_ends *e,
@@ -78,7 +78,9 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #pragma GCC unroll 16
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) sum[i][v] = PACKED_START_LAST ? zero : packed_start(e, i, v);
+        for (int v = 0; v < nv; v++) sum[i][v] = zero;
+    for (int i = 0; i < mr && e->add; i++)
+        for (int v = 0; v < nv; v++) __builtin_prefetch(e->add + i * e->add_ld + v * PACKED_LANES, 0, 3);
     for (int64_t p = 0; p < k; p++) {
         packed_vector column[2];
         __builtin_prefetch(ahead, 0, 2);
@@ -95,8 +97,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < nv; v++) {
-            packed_vector end = sum[i][v];
-            if (PACKED_START_LAST) end += packed_start(e, i, v);
+            packed_vector end = sum[i][v] + packed_addend(e, i, v);
             if (e->clamps) end = packed_clamp(end, zero + e->low, zero + e->high);
             *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = end;
         }
@@ -219,7 +220,7 @@ static inline void packed_activate(float *x, int64_t n, const proa__tail *t)
 #undef PACKED_EACH
 }
 
-/* What a register tile of less than whole vectors starts from and what is done to it, while it goes from
+/* What a register tile of less than whole vectors is added to and what is done to it, while it goes from
  * `edge` to c. */
 static inline void packed_put_edge(const packed_product *w, const packed_ends *e, int64_t rows,
                                    int64_t columns, const float *edge, float *c)
@@ -336,6 +337,7 @@ static inline proa_status packed_run(packed_product *w)
     w->slots = gemm_min(w->slots, w->by_rows ? (w->m + PACKED_MR - 1) / PACKED_MR : panels);
     int64_t share = w->by_rows ? (w->m + w->slots - 1) / w->slots : w->m,
             most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
+    if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
     w->height = (share + (share - 1) / most) / ((share - 1) / most + 1); /* blocks of equal height */
     /* rows at such a distance would push one another out of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);

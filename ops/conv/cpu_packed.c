@@ -1,10 +1,10 @@
-/* Channels-last convolutions whose filter never changes. 1×1: products with a packed operand
- * (ops/packed.h). 3×3 with stride 1: F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional
- * Neural Networks" (2016): 2.25 times fewer multiplications, between sums of four numbers that cost little
- * precision (larger tiles would cost more). May use core and helpers of ops/. */
-#include "ops/packed.h"
-
+/* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1: products
+ * with a packed operand (ops/packed.h). 3×3 with stride 1: F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms
+ * for Convolutional Neural Networks" (2016): 2.25 times fewer multiplications, between sums of four numbers
+ * that cost little precision (larger tiles would cost more). May use core and helpers of ops/. */
+#include "ops/conv/depthwise.h"
 #include "ops/conv/geometry.h"
+#include "ops/packed.h"
 
 /* ---- 1×1 ------------------------------------------------------------------------------------ */
 
@@ -230,14 +230,16 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     conv_geometry g;
     if (!a->constant_weight || a->x->dtype != PROA_F32) return PROA_DECLINED;
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
-    if (!g.channels_last || g.groups != 1 || !proa__tail_is_plain(&tail, a->out)) return PROA_DECLINED;
+    if (!g.channels_last || !proa__tail_is_plain(&tail, a->out)) return PROA_DECLINED;
     if (a->out->shape[0] != g.batch || a->out->numel == 0 || a->weight->numel == 0) return PROA_DECLINED;
-    return is_pointwise(&g) || is_minimal(&g) ? packed_prepare(state) : PROA_DECLINED;
+    bool takes = g.groups == 1 ? is_pointwise(&g) || is_minimal(&g) : depthwise_takes(&g);
+    return takes ? packed_prepare(state) : PROA_DECLINED;
 }
 
 PROA_KERNEL_PREPARED(conv2d_fused_packed_cpu, conv2d_fused, conv2d_fused_prepare, packed_release)
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
+    if (g.groups > 1) return depthwise_run(a, &g, run->state);
     return is_pointwise(&g) ? run_pointwise(a, &g, run->state) : run_minimal(a, &g, run->state);
 }

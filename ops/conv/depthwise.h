@@ -1,0 +1,225 @@
+/* Channels-last convolutions of each channel by itself, the filter laid as [tap][channel]: a vector of
+ * channels at a time, a few neighbouring results of a row together. For kernel files (compiled once per CPU
+ * level). May use core and helpers of ops/; everything is static. */
+#ifndef PROA_OPS_CONV_DEPTHWISE_H
+#define PROA_OPS_CONV_DEPTHWISE_H
+
+#include "ops/packed.h"
+
+#include "ops/conv/geometry.h"
+
+/* Results side by side that one register tile makes. */
+enum { DEPTHWISE_TILE = 4 };
+
+typedef struct depthwise {
+    const conv_geometry *g;
+    const float *x, *bias, *residual;
+    const float *taps; /* [tap][channel] */
+    float *out;
+    proa__tail tail;
+    int64_t block;       /* channels at a time */
+    int64_t left, right; /* results [left, right) of a row read no padding at its ends */
+} depthwise;
+
+/* Taps [y0, y1) × [x0, x1) of results that start at the channel of x and out. */
+typedef struct depthwise_window {
+    const float *x; /* of the first result, at the tap (0, 0) */
+    int64_t y0, y1, x0, x1;
+    int64_t c0, c1; /* channels, LANES of them or more */
+    int64_t pixel;  /* of the first result */
+} depthwise_window;
+
+/* What the innermost loop reads, all of it in registers: stores of vectors may alias anything in memory. */
+typedef struct depthwise_steps {
+    const float *x, *taps, *bias, *residual;
+    float *out;
+    int64_t channels, across, line, width;
+    bool clamps;
+    float high;
+} depthwise_steps;
+
+/* A vector of channels of n results side by side, `step` pixels of the input apart. side: taps of a line and
+ * lines, all of them inside, at distance 1; 0: those of the window. */
+static inline __attribute__((always_inline)) void depthwise_vector(const depthwise_steps s,
+                                                                   const depthwise_window v, const int n,
+                                                                   const int side, const int64_t step)
+{
+    const packed_vector zero = {0};
+    packed_vector sum[DEPTHWISE_TILE] = {{0}};
+    int64_t x0 = side ? 0 : v.x0, x1 = side ? side : v.x1, y0 = side ? 0 : v.y0, y1 = side ? side : v.y1;
+#pragma GCC unroll 8
+    for (int64_t ky = y0; ky < y1; ky++) {
+        const float *from = s.x + ky * s.line, *tap = s.taps + ky * s.width * s.channels;
+#pragma GCC unroll 8
+        for (int64_t kx = x0; kx < x1; kx++) {
+            packed_vector by = *(const packed_vector *)(tap + kx * s.channels);
+#pragma GCC unroll 4
+            for (int i = 0; i < n; i++)
+                sum[i] += by * *(const packed_vector *)(from + kx * s.across + i * step * s.channels);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) {
+        packed_vector y = sum[i];
+        if (s.bias) y += *(const packed_vector *)s.bias;
+        if (s.residual) y += *(const packed_vector *)(s.residual + i * s.channels);
+        if (s.clamps) y = packed_clamp(y, zero, zero + s.high);
+        *(packed_vector *)(s.out + i * s.channels) = y;
+    }
+}
+
+static inline __attribute__((always_inline)) depthwise_steps depthwise_at(depthwise_steps s, int64_t c)
+{
+    s.x += c, s.taps += c, s.out += c;
+    if (s.bias) s.bias += c;
+    if (s.residual) s.residual += c;
+    return s;
+}
+
+/* The window's channels; the last vector may meet the one before. */
+static inline __attribute__((always_inline)) void depthwise_tile(const depthwise *w,
+                                                                 const depthwise_window *v, const int n,
+                                                                 const int side, const int64_t step)
+{
+    const conv_geometry *g = w->g;
+    const depthwise_window window = *v;
+    int64_t channels = g->out_channels, at = v->pixel * channels, c = v->c0;
+    const depthwise_steps s = {.x = v->x,
+                               .taps = w->taps,
+                               .bias = w->bias,
+                               .residual = w->residual ? w->residual + at : NULL,
+                               .out = w->out + at,
+                               .channels = channels,
+                               .across = channels * (side ? 1 : g->dilation[2]),
+                               .line = g->in[2] * channels * (side ? 1 : g->dilation[1]),
+                               .width = side ? side : g->kernel[2],
+                               .clamps = packed_clamps(&w->tail),
+                               .high = packed_high(&w->tail)};
+    for (; c + PACKED_LANES <= window.c1; c += PACKED_LANES)
+        depthwise_vector(depthwise_at(s, c), window, n, side, step);
+    if (c < window.c1) depthwise_vector(depthwise_at(s, window.c1 - PACKED_LANES), window, n, side, step);
+}
+
+typedef void (*depthwise_fn)(const depthwise *w, const depthwise_window *v);
+#define DEPTHWISE_TILES(name, side, step)                               \
+    static void name##_1(const depthwise *w, const depthwise_window *v) \
+    {                                                                   \
+        depthwise_tile(w, v, 1, side, step);                            \
+    }                                                                   \
+    static void name##_2(const depthwise *w, const depthwise_window *v) \
+    {                                                                   \
+        depthwise_tile(w, v, 2, side, step);                            \
+    }                                                                   \
+    static void name##_3(const depthwise *w, const depthwise_window *v) \
+    {                                                                   \
+        depthwise_tile(w, v, 3, side, step);                            \
+    }                                                                   \
+    static void name##_4(const depthwise *w, const depthwise_window *v) \
+    {                                                                   \
+        depthwise_tile(w, v, 4, side, step);                            \
+    }                                                                   \
+    static const depthwise_fn name[DEPTHWISE_TILE] = {name##_1, name##_2, name##_3, name##_4};
+DEPTHWISE_TILES(depthwise_3_1, 3, 1)
+DEPTHWISE_TILES(depthwise_3_2, 3, 2)
+DEPTHWISE_TILES(depthwise_5_1, 5, 1)
+DEPTHWISE_TILES(depthwise_any, 0, w->g->stride[2])
+
+/* For windows that lie inside. */
+static inline const depthwise_fn *depthwise_tiles(const conv_geometry *g)
+{
+    int64_t side =
+        g->kernel[1] == g->kernel[2] && g->dilation[1] == 1 && g->dilation[2] == 1 ? g->kernel[1] : 0;
+    if (side == 3 && g->stride[2] == 1) return depthwise_3_1;
+    if (side == 3 && g->stride[2] == 2) return depthwise_3_2;
+    return side == 5 && g->stride[2] == 1 ? depthwise_5_1 : depthwise_any;
+}
+
+/* Taps [from, to) that meet an input of `size` from position `at` on. */
+static inline void depthwise_clip(int64_t at, int64_t size, int64_t taps, int64_t dilation, int64_t *from,
+                                  int64_t *to)
+{
+    *from = at < 0 ? gemm_min(taps, (-at + dilation - 1) / dilation) : 0;
+    *to = at >= size ? 0 : gemm_min(taps, (size - at + dilation - 1) / dilation);
+    if (*to < *from) *to = *from;
+}
+
+static inline void depthwise_line(const depthwise *w, int64_t row, int64_t c0, int64_t c1)
+{
+    const conv_geometry *g = w->g;
+    int64_t y = row % g->out[1] * g->stride[1] - g->before[1], image = row / g->out[1] * g->in[1];
+    depthwise_window v = {.c0 = c0, .c1 = c1};
+    depthwise_clip(y, g->in[1], g->kernel[1], g->dilation[1], &v.y0, &v.y1);
+    bool whole = v.y0 == 0 && v.y1 == g->kernel[1];
+    const depthwise_fn *tiles = whole ? depthwise_tiles(g) : depthwise_any;
+    for (int64_t at = 0, n; at < g->out[2]; at += n) {
+        int64_t x = at * g->stride[2] - g->before[2], inner = w->right - at;
+        bool inside = at >= w->left && inner > 0;
+        int64_t parts = inside ? (inner + DEPTHWISE_TILE - 1) / DEPTHWISE_TILE : 1;
+        n = inside ? (inner + parts - 1) / parts : 1;
+        if (!inside) depthwise_clip(x, g->in[2], g->kernel[2], g->dilation[2], &v.x0, &v.x1);
+        else v.x0 = 0, v.x1 = g->kernel[2];
+        v.x = w->x + ((image + y) * g->in[2] + x) * g->in_channels;
+        v.pixel = row * g->out[2] + at;
+        (inside ? tiles : depthwise_any)[n - 1](w, &v);
+    }
+}
+
+/* A few channels at a time: the lines of the input that a result reads stay in the first-level cache. */
+static inline void depthwise_range(int64_t begin, int64_t end, void *context)
+{
+    const depthwise *w = context;
+    int64_t channels = w->g->out_channels, size = w->g->out[2] * channels;
+    int64_t blocks = channels > w->block ? channels / w->block : 1;
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t c0 = b * w->block, c1 = b + 1 < blocks ? c0 + w->block : channels;
+        for (int64_t row = begin; row < end; row++) depthwise_line(w, row, c0, c1);
+    }
+    if (!packed_clamps(&w->tail) && w->tail.activation != PROA_FUSED_ACTIVATION_NONE)
+        packed_activate(w->out + begin * size, (end - begin) * size, &w->tail);
+}
+
+static inline bool depthwise_takes(const conv_geometry *g)
+{
+    return g->groups == g->in_channels && g->in_channels == g->out_channels &&
+           g->out_channels >= PACKED_LANES;
+}
+
+/* The filter [channel, 1, tap] as [tap][channel]; NULL: no memory. */
+static inline const float *depthwise_taps(packed_state *s, const proa_tensor *weight, const conv_geometry *g)
+{
+    int64_t channels = g->out_channels, taps = g->kernel[1] * g->kernel[2];
+    if (packed_is_of(s, weight)) return s->data;
+    float *to = packed_renew(s, weight, taps * channels);
+    const float *from = (const float *)(void *)weight->data;
+    for (int64_t c = 0; c < channels && to; c++)
+        for (int64_t t = 0; t < taps; t++) to[t * channels + c] = from[c * taps + t];
+    return to;
+}
+
+static inline proa_status depthwise_run(const proa_conv2d_fused_args *a, const conv_geometry *g,
+                                        packed_state *s)
+{
+    enum {
+        LEAST = 1 << 15,
+        LINES_BYTES = 24 << 10,
+        LEAST_BLOCK = 64
+    }; /* multiply-adds that are worth a thread; of the input */
+    depthwise w = {.g = g,
+                   .x = (const float *)(void *)a->x->data,
+                   .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
+                   .taps = depthwise_taps(s, a->weight, g),
+                   .out = (float *)(void *)a->out->data,
+                   .tail = PROA__TAIL(a)};
+    if (!w.taps) return proa_error();
+    w.residual = packed_residual(&w.tail);
+    int64_t span = g->dilation[2] * (g->kernel[2] - 1), room = g->in[2] - 1 - span + g->before[2];
+    w.left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);
+    w.right = room < 0 ? 0 : gemm_min(g->out[2], room / g->stride[2] + 1);
+    w.block = LINES_BYTES / (4 * g->kernel[1] * g->in[2]) / PACKED_LANES * PACKED_LANES;
+    if (w.block < LEAST_BLOCK) w.block = g->out_channels; /* lines are read faster as they lie */
+    int64_t each = g->out[2] * g->out_channels * g->kernel[1] * g->kernel[2];
+    proa__parallel(g->batch * g->out[1], 1 + LEAST / each, depthwise_range, &w);
+    return PROA_OK;
+}
+
+#endif
