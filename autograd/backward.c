@@ -92,7 +92,7 @@ static bool visit(node_list *stack, proa_node *n, uint64_t pass)
     if (n->pass == pass) return true;
     n->pass = pass;
     n->pending = 0;
-    n->needed = false;
+    n->needed = n->last = false;
     return push(stack, n);
 }
 
@@ -101,7 +101,7 @@ static bool count_edges(node_list *all, uint64_t pass)
 {
     for (int64_t i = 0; i < all->count; i++) {
         proa_node *n = all->at[i];
-        for (int32_t e = 0; e < n->n_edges; e++) {
+        for (int32_t e = 0; e < n->n_edges && !n->last; e++) {
             proa_node *to = n->edges[e].node;
             if (!to) continue;
             if (!visit(all, to, pass)) return false;
@@ -118,7 +118,7 @@ static bool sort_nodes(const node_list *all, node_list *order)
         if (all->at[i]->pending == 0 && !push(order, all->at[i])) return false;
     for (int64_t i = 0; i < order->count; i++) {
         proa_node *n = order->at[i];
-        for (int32_t e = 0; e < n->n_edges; e++)
+        for (int32_t e = 0; e < n->n_edges && !n->last; e++)
             if (n->edges[e].node && --n->edges[e].node->pending == 0 && !push(order, n->edges[e].node))
                 return false;
     }
@@ -405,6 +405,7 @@ static bool has_gradient(const proa_node *n)
 static proa_status run_node(proa_node *n, const proa__backward_call *call)
 {
     PROA_SCOPED;
+    if (n->last) return PROA_OK;
     if (n->kind == PROA_NODE_LEAF) return run_leaf(n, call);
     if (!n->needed || !has_gradient(n)) return PROA_OK;
     for (int32_t i = 0; n->infos && i < n->n_out; i++) {
@@ -456,6 +457,17 @@ static proa_status run_order(const proa__backward_call *call, const node_list *o
 
 uint64_t proa__backward_new_pass(void) { return atomic_fetch_add(&passes, 1) + 1; }
 
+static proa_status mark_last(const proa__backward_call *call, node_list *all, uint64_t pass)
+{
+    for (int64_t i = 0; call->inside && i < call->n_targets; i++) {
+        proa_node *n = call->targets[i].node;
+        if (!n) continue;
+        if (!visit(all, n, pass)) return proa_error();
+        n->last = true;
+    }
+    return PROA_OK;
+}
+
 static proa_status seed_roots(const proa__backward_call *call, node_list *all, uint64_t pass)
 {
     for (int64_t i = 0; i < call->n_roots; i++) {
@@ -474,7 +486,8 @@ proa_status proa__backward_run(const proa__backward_call *call)
     bool convert = proa_door_set(PROA_DOOR_CONVERT, false);
     bool record = proa_door_set(PROA_DOOR_RECORD, call->create_graph);
     int device = proa__stream()->device;
-    proa_status status = seed_roots(call, &all, pass);
+    proa_status status = mark_last(call, &all, pass);
+    if (status == PROA_OK) status = seed_roots(call, &all, pass);
     if (status == PROA_OK && (!count_edges(&all, pass) || !sort_nodes(&all, &order))) status = proa_error();
     /* nodes live on while their saved tensors are being freed */
     for (int64_t i = 0; i < all.count; i++) proa__node_retain(all.at[i]);

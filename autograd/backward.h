@@ -20,11 +20,19 @@ typedef struct proa__backward_call {
     proa__endpoint *targets; /* NULL: add to the leaves */
     int64_t n_targets;
     bool retain_graph, create_graph;
+    bool
+        inside; /* nothing behind the targets is visited: a backward that is running there is not disturbed */
 } proa__backward_call;
 
 proa_status proa__backward_run(const proa__backward_call *call);
 /* A number for a walk over the graph: a node whose `pass` it is has been seen. */
 uint64_t proa__backward_new_pass(void);
+/* As proa_apply, but nothing watches whether kept inputs are overwritten before the backward: fn does. */
+proa_tensors proa__apply_unwatched(const proa_function *fn, proa_tensors inputs, void *context);
+/* For a custom function's backward that is recorded: gradients, recorded too, of what it computed just now
+ * from `inputs`, results of ops all of them; what lies behind these belongs to the backward that runs.
+ * PROA_NONE where nothing arrives. */
+proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_tensors grads);
 /* For a custom function's backward: whether it may be called again, so that what it saved must stay. */
 bool proa__backward_retains(void);
 

@@ -54,7 +54,7 @@ static proa_status fresh_outputs(proa_tensors inputs, proa_tensors *outputs)
 }
 
 static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_tensors outputs,
-                             void *context)
+                             void *context, bool watched)
 {
     proa_node *n = proa__node_new(PROA_NODE_FUNCTION, (int32_t)inputs.count, 0, (int32_t)inputs.count, 0);
     if (!n) return proa_error();
@@ -65,7 +65,7 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
         proa_tensor *t = inputs.at[i];
         if (t == proa_none || !(t->flags & PROA_T_GRAD)) continue;
         ok = proa__edge_to(&n->edges[i], t);
-        if (t->storage && !fn->forget_inputs)
+        if (t->storage && !fn->forget_inputs && watched)
             n->saved[n->n_saved++] = (proa_saved_version){t, proa__version(t)};
     }
     if (!ok) {
@@ -84,7 +84,8 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
     return PROA_OK;
 }
 
-static proa_tensors apply(const proa_function *fn, proa_tensors inputs, void *context, bool always)
+static proa_tensors apply(const proa_function *fn, proa_tensors inputs, void *context, bool always,
+                          bool watched)
 {
     proa_tensors none = {0, NULL};
     bool record = proa_recording() && (always || any_gradient(inputs));
@@ -95,7 +96,7 @@ static proa_tensors apply(const proa_function *fn, proa_tensors inputs, void *co
     if (status == PROA_OK) status = check_list(fn->name, "output", outputs);
     if (status == PROA_OK) status = fresh_outputs(inputs, &outputs);
     if (status == PROA_OK && record) {
-        status = make_node(fn, inputs, outputs, context);
+        status = make_node(fn, inputs, outputs, context, watched);
         if (status == PROA_OK) return outputs; /* the node owns the context now */
     }
     if (fn->release) fn->release(context);
@@ -111,7 +112,12 @@ proa_tensors proa_apply(const proa_function *fn, proa_tensors inputs, void *cont
         return none;
     }
     if (check_list("apply", "input", inputs) != PROA_OK) return none;
-    return apply(fn, inputs, context, false);
+    return apply(fn, inputs, context, false, true);
+}
+
+proa_tensors proa__apply_unwatched(const proa_function *fn, proa_tensors inputs, void *context)
+{
+    return apply(fn, inputs, context, false, false);
 }
 
 /* ---- recompute ------------------------------------------------------------------------- */
@@ -209,5 +215,5 @@ proa_tensors proa_recompute(proa_tensors (*fn)(proa_tensors inputs, void *contex
     if (!r) return none;
     *r = (recompute){fn, context, release, proa_rng_get(), proa_door_is_open(PROA_DOOR_CONVERT)};
     /* parameters inside fn may want gradients even where no input does */
-    return apply(&recompute_function, inputs, r, true);
+    return apply(&recompute_function, inputs, r, true, true);
 }

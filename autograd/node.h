@@ -65,7 +65,7 @@ struct proa_node {
     /* the running backward's */
     uint64_t pass;
     int32_t pending;
-    bool needed;
+    bool needed, last;    /* last: nothing behind it is looked at */
     proa_tensor **grads;  /* kept, one an output */
     proa_node *next_free; /* list of nodes being freed */
 };

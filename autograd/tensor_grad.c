@@ -260,7 +260,8 @@ static proa_status find_targets(proa_tensors inputs, proa__endpoint *targets)
     return PROA_OK;
 }
 
-proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors grads, proa_grad_opts opts)
+static proa_tensors gradients(proa_tensors outputs, proa_tensors inputs, proa_tensors grads,
+                              proa_grad_opts opts, bool inside)
 {
     proa_tensors none = {0, NULL}, result = {inputs.count, NULL};
     if (proa_error()) return none;
@@ -281,7 +282,8 @@ proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors g
                                 .targets = targets,
                                 .n_targets = inputs.count,
                                 .create_graph = opts.create_graph,
-                                .retain_graph = opts.retain_graph || opts.create_graph};
+                                .retain_graph = opts.retain_graph || opts.create_graph,
+                                .inside = inside};
     if (status == PROA_OK) status = proa__backward_run(&call);
     for (int64_t i = 0; i < inputs.count; i++) {
         proa_tensor *g = status == PROA_OK ? target_result(&targets[i], i, opts.allow_unused) : NULL;
@@ -296,4 +298,15 @@ proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors g
     }
     drop_roots(roots, outputs.count);
     return status == PROA_OK ? result : none;
+}
+
+proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors grads, proa_grad_opts opts)
+{
+    return gradients(outputs, inputs, grads, opts, false);
+}
+
+proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_tensors grads)
+{
+    return gradients(outputs, inputs, grads, (proa_grad_opts){.create_graph = true, .allow_unused = true},
+                     true);
 }

@@ -5,6 +5,7 @@
 #include "autograd/backward.h"
 #include "autograd/node.h"
 #include "core/internal.h"
+#include "walk.h"
 
 #include <proa/autograd.h>
 #include <proa/ops.h>
@@ -19,6 +20,8 @@ typedef struct call_record {
     uint32_t *versions; /* of what is saved, then of the persistables that backward reads */
     proa_meta *outputs; /* for the zeros of gradients that did not arrive */
     proa_meta *inputs;  /* what their gradients must be; in the same block */
+    uint32_t *seen;     /* versions of inputs and persistables when the call began */
+    proa_rng_state rng; /* with which it ran */
 } call_record;
 
 static void compiled_release(proa_compiled *c)
@@ -122,6 +125,7 @@ static void record_release(void *context)
     proa__free(r->saved.at);
     proa__free(r->versions);
     proa__free(r->outputs);
+    proa__free(r->seen);
     compiled_release(r->compiled);
     proa__free(r);
 }
@@ -194,18 +198,141 @@ static proa_tensor **reuse_gradients(const proa__variant *v)
     return into;
 }
 
+/* ---- a backward that is recorded itself ------------------------------------------------- */
+
+/* The call once more, op by op, on the tape: gradients of any order follow from the ops' own rules. */
+typedef struct replayed {
+    const call_record *r;
+    proa__map written; /* variables that ops write and that outlive a call: running statistics */
+    proa__map instead; /* persistables → what stands for them */
+    const proa_instr *instr;
+    bool own; /* the op writes what it reads */
+    const proa_var *read;
+} replayed;
+
+static proa_status note_written(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    replayed *p = context;
+    (void)f, (void)index;
+    proa_var *v = proa__slot_var(*slot);
+    if (!v || !v->persistable) return PROA_OK;
+    if (v == p->read) p->own = true;
+    return proa__map_put(&p->written, v, v);
+}
+
+static proa_status check_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    replayed *p = context;
+    (void)f, (void)index;
+    p->read = proa__slot_var(*slot);
+    if (!p->read || !proa__map_find(&p->written, p->read)) return PROA_OK;
+    p->own = false;
+    PROA_TRY(proa__walk(p->instr->op, p->instr->args, PROA_OUT, note_written, p));
+    if (p->own) return PROA_OK;
+    return proa_fail(
+        PROA_ERR_UNSUPPORTED,
+        "backward: a gradient of the gradient of a compiled function runs it once more, but %s reads "
+        "%s, which the function overwrites; call the plain function for create_graph",
+        p->instr->op->name, p->read->name);
+}
+
+/* What stands for persistables: aliases of parameters that want gradients, copies of what is written. */
+static proa_status stand_ins(replayed *p, proa_tensors *xs)
+{
+    const proa__variant *v = p->r->variant;
+    const proa_block *b = proa__root(p->r->compiled->program);
+    for (int32_t i = 0; i < b->n_ops; i++)
+        PROA_TRY(proa__walk(b->ops[i].op, b->ops[i].args, PROA_OUT, note_written, p));
+    for (int32_t i = 0; i < b->n_ops; i++) {
+        p->instr = &b->ops[i];
+        PROA_TRY(proa__walk_reads(b->ops[i].op, b->ops[i].args, check_read, p));
+    }
+    for (int32_t i = 0; i < b->n_vars; i++) {
+        if (!proa__map_find(&p->written, b->vars[i]) || !b->vars[i]->value) continue;
+        proa_tensor *copy = proa_assign(proa_detach(b->vars[i]->value));
+        if (!copy) return proa_error();
+        PROA_TRY(proa__map_put(&p->instead, b->vars[i]->value, copy));
+    }
+    for (int32_t i = 0; i < v->n_trained; i++) {
+        proa_tensor *alias = xs->at[xs->count++] = proa_assign(v->trained[i]);
+        if (!alias) return proa_error();
+        PROA_TRY(proa__map_put(&p->instead, v->trained[i], alias));
+    }
+    return PROA_OK;
+}
+
+static proa_status check_unchanged(const replayed *p, proa_tensors inputs)
+{
+    const call_record *r = p->r;
+    const proa_compiled *c = r->compiled;
+    int32_t n = r->variant->n_inputs;
+    for (int32_t i = 0; i < n; i++) PROA_TRY(check_version(inputs.at[i], r->seen[i], "an input"));
+    for (int32_t i = 0; i < c->n_persistables; i++)
+        if (!proa__map_find(&p->instead, c->persistables[i]) || c->persistables[i]->flags & PROA_T_GRAD)
+            PROA_TRY(check_version(c->persistables[i], r->seen[n + i], "a parameter"));
+    return PROA_OK;
+}
+
+/* Gradients of the outputs that floats flow through; xs are what the ops were called on. */
+static proa_status replayed_gradients(const replayed *p, proa_tensors in, proa_tensors xs, proa_tensors grads,
+                                      proa_tensors *made)
+{
+    proa_tensors outs;
+    proa_rng_state now = proa_rng_get();
+    proa_rng_set(p->r->rng);
+    proa_status status = proa__block_inline(proa__root(p->r->compiled->program), in, &p->instead, &outs);
+    proa_rng_set(now);
+    PROA_TRY(status);
+    proa_tensors from = {0, proa_scope_alloc(((size_t)outs.count + 1) * sizeof *from.at)};
+    proa_tensors seeds = {0, proa_scope_alloc(((size_t)outs.count + 1) * sizeof *seeds.at)};
+    if (!from.at || !seeds.at) return proa_error();
+    for (int64_t i = 0; i < outs.count && i < grads.count; i++) {
+        if (grads.at[i] == proa_none || !(outs.at[i]->flags & PROA_T_GRAD)) continue;
+        from.at[from.count++] = outs.at[i];
+        seeds.at[seeds.count++] = grads.at[i];
+    }
+    for (int64_t i = 0; i < xs.count; i++) made->at[i] = PROA_NONE;
+    if (from.count && xs.count) *made = proa__grad_inside(from, xs, seeds);
+    return proa_error();
+}
+
+static proa_tensors run_recorded(const call_record *r, proa_tensors inputs, proa_tensors grads)
+{
+    const proa__variant *v = r->variant;
+    const proa_tensors none = {0, NULL};
+    size_t room = ((size_t)v->n_wants + 1) * sizeof(proa_tensor *);
+    proa_tensors in = {v->n_inputs, proa_scope_alloc(room)}, xs = {0, proa_scope_alloc(room)};
+    proa_tensors made = {0, proa_scope_alloc(room)}, all = {v->n_wants, proa_scope_alloc(room)};
+    replayed p = {.r = r};
+    if (!in.at || !xs.at || !made.at || !all.at) return none;
+    proa_status status = PROA_OK;
+    if (r->compiled->program->n_blocks > 1)
+        status =
+            proa_fail(PROA_ERR_UNSUPPORTED,
+                      "backward: a compiled function with branches or loops has no gradient of its gradient; "
+                      "call the plain function for create_graph");
+    for (int32_t i = 0; status == PROA_OK && i < v->n_inputs; i++) {
+        in.at[i] = v->input_wants[i] ? proa_assign(inputs.at[i]) : inputs.at[i];
+        if (!in.at[i]) status = proa_error();
+        if (v->input_wants[i]) xs.at[xs.count++] = in.at[i];
+    }
+    if (status == PROA_OK) status = stand_ins(&p, &xs);
+    if (status == PROA_OK) status = check_unchanged(&p, inputs);
+    if (status == PROA_OK) status = replayed_gradients(&p, in, xs, grads, &made);
+    for (int32_t i = 0, k = 0; status == PROA_OK && i < v->n_wants; i++)
+        all.at[i] = i >= v->n_inputs || v->input_wants[i] ? made.at[k++] : PROA_NONE;
+    proa__map_clear(&p.written);
+    proa__map_clear(&p.instead);
+    return status == PROA_OK ? all : none;
+}
+
 static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa_tensors grads, void *context)
 {
     call_record *r = context;
     const proa__variant *v = r->variant;
     const proa_tensors none = {0, NULL};
-    (void)inputs, (void)outputs;
-    if (proa_recording()) {
-        proa_fail(PROA_ERR_UNSUPPORTED,
-                  "backward: a compiled function has no gradient of its gradient; call the plain "
-                  "function for create_graph");
-        return none;
-    }
+    (void)outputs;
+    if (proa_recording()) return run_recorded(r, inputs, grads);
     proa_tensors feed, made = {v->n_wants, proa_scope_alloc(((size_t)v->n_wants + 1) * sizeof *made.at)};
     if (!made.at || check_saved(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK) return none;
     proa_tensors results = none;
@@ -233,6 +360,13 @@ static proa_tensors run_forward(proa_tensors inputs, void *context)
     const proa__variant *v = r->variant;
     const proa_tensors none = {0, NULL};
     proa_tensors feed = {proa__root(r->compiled->program)->n_inputs, inputs.at};
+    const proa_compiled *c = r->compiled;
+    r->seen = proa__alloc(((size_t)feed.count + (size_t)c->n_persistables + 1) * sizeof *r->seen);
+    if (!r->seen) return none;
+    for (int64_t i = 0; i < feed.count; i++) r->seen[i] = proa__version(feed.at[i]);
+    for (int32_t i = 0; i < c->n_persistables; i++)
+        r->seen[feed.count + i] = proa__version(c->persistables[i]);
+    r->rng = proa_rng_get();
     proa_tensors all = proa__executor_run_lending(v->forward, feed, &r->block);
     if (proa_error() != PROA_OK) return none;
     int32_t n_saved = v->n_saved;
@@ -269,9 +403,9 @@ static proa_tensors call_recorded(proa_compiled *c, const proa__variant *v, proa
                         .forward = run_forward,
                         .backward = run_backward,
                         .release = record_release,
-                        .forget_inputs = true,
+                        .forget_inputs = c->program->n_blocks > 1, /* a recorded backward wants them */
                         .forget_outputs = true};
-    return proa_apply(&fn, all, r);
+    return proa__apply_unwatched(&fn, all, r);
 }
 
 /* ---- the call -------------------------------------------------------------------------- */
@@ -290,7 +424,7 @@ static proa_tensors call_captured(const proa_compiled *c, proa_tensors inputs)
         proa_fail(PROA_ERR_UNSUPPORTED,
                   "compiled function: a program with branches or loops cannot become part of another one; "
                   "convert the function that made it");
-    else proa__block_inline(proa__root(c->program), inputs, &outputs);
+    else proa__block_inline(proa__root(c->program), inputs, NULL, &outputs);
     return outputs;
 }
 

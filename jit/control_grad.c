@@ -109,7 +109,7 @@ static proa_block *backward_of(const proa_block *b, int32_t first)
     for (int32_t i = first; i < b->n_outputs && proa_error() == PROA_OK; i++)
         if (proa__floats(b->outputs[i]->handle))
             d.at[d.count++] = add_input(&m, b->outputs[i]->handle, false);
-    if (proa_error() == PROA_OK && proa__block_inline(b, xs, &outs) == PROA_OK) {
+    if (proa_error() == PROA_OK && proa__block_inline(b, xs, NULL, &outs) == PROA_OK) {
         outs = (proa_tensors){outs.count - first, outs.at + first};
         results = differentiate(outs, d, xs);
     }

@@ -196,10 +196,13 @@ static proa_status inline_op(inlining *l, const proa_instr *instr)
     return status;
 }
 
-static proa_status inline_ops(inlining *l, const proa_block *b, proa_tensors inputs, proa_tensors *outputs)
+static proa_status inline_ops(inlining *l, const proa_block *b, proa_tensors inputs, const proa__map *instead,
+                              proa_tensors *outputs)
 {
-    for (int32_t i = 0; b->parent < 0 && i < b->n_vars; i++) /* a whole program's, somewhere else */
-        if (b->vars[i]->value) PROA_TRY(proa__map_put(&l->values, b->vars[i], b->vars[i]->value));
+    for (int32_t i = 0; b->parent < 0 && i < b->n_vars; i++) { /* a whole program's, somewhere else */
+        proa_tensor *value = b->vars[i]->value, *other = instead ? proa__map_find(instead, value) : NULL;
+        if (value) PROA_TRY(proa__map_put(&l->values, b->vars[i], other ? other : value));
+    }
     for (int32_t i = 0; i < b->n_inputs; i++) PROA_TRY(proa__map_put(&l->values, b->inputs[i], inputs.at[i]));
     for (int32_t i = 0; i < b->n_ops; i++) PROA_TRY(inline_op(l, &b->ops[i]));
     *outputs =
@@ -209,13 +212,14 @@ static proa_status inline_ops(inlining *l, const proa_block *b, proa_tensors inp
     return PROA_OK;
 }
 
-proa_status proa__block_inline(const proa_block *b, proa_tensors inputs, proa_tensors *outputs)
+proa_status proa__block_inline(const proa_block *b, proa_tensors inputs, const proa__map *instead,
+                               proa_tensors *outputs)
 {
     inlining l = {0};
     if (inputs.count != b->n_inputs)
         return proa_fail(PROA_ERR_INTERNAL, "inline: %lld inputs for %d", (long long)inputs.count,
                          b->n_inputs);
-    proa_status status = inline_ops(&l, b, inputs, outputs);
+    proa_status status = inline_ops(&l, b, inputs, instead, outputs);
     proa__map_clear(&l.values);
     return status;
 }

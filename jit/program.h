@@ -159,8 +159,10 @@ void proa__block_forget_reads(proa_block *b);
 proa_status proa__lift_collect(proa__lift *lift, proa_block *b, proa_tensors results, proa_var ***vars);
 /* Makes what was lifted b's last inputs, and vars (n of them) its outputs. */
 proa_status proa__lift_apply(const proa__lift *lift, proa_block *b, proa_var *const *vars, int64_t n);
-/* Calls b's ops once more, where capture is open now, on these inputs. */
-proa_status proa__block_inline(const proa_block *b, proa_tensors inputs, proa_tensors *outputs);
+/* Calls b's ops once more, on these inputs: where capture is open they are recorded there, otherwise they
+ * run. `instead` (may be NULL): persistables' tensors → tensors that take their place. */
+proa_status proa__block_inline(const proa_block *b, proa_tensors inputs, const proa__map *instead,
+                               proa_tensors *outputs);
 /* Frees the blocks from number `from` on, which no op names any more. */
 void proa__program_drop_blocks(proa_program *p, int32_t from);
 

@@ -566,3 +566,84 @@ def test_text_of_a_variable_warns():
         return x, f"{x.sum()}"
     with pytest.warns(UserWarning, match="the text of a tensor is that of the program's variable"):
         described(paddle.ones([2]))
+
+
+class Scored(paddle.nn.Layer):
+    """Normalised, with dropout; the score's gradient is wanted again."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = paddle.nn.Linear(4, 5), paddle.nn.Linear(5, 1)
+        self.norm = paddle.nn.BatchNorm1D(5)
+
+    def forward(self, x):
+        hidden = paddle.nn.functional.dropout(paddle.tanh(self.norm(self.first(x))), 0.3)
+        return self.second(hidden) * hidden.sum()
+
+
+def gradient_penalty(static):
+    paddle.seed(3)
+    layer = Scored()
+    call = paddle.jit.to_static(layer) if static else layer
+    x = paddle.to_tensor(np.random.RandomState(0).randn(6, 4).astype("float32"), stop_gradient=False)
+    found = []
+    for _ in range(2):
+        score = call(x)
+        dx, = paddle.grad([score.sum()], [x], create_graph=True)
+        ((score ** 2).mean() + ((dx ** 2).sum() - 1) ** 2).backward()
+        gradients = [dx, x.grad, *(p.grad for p in layer.parameters() if p.grad is not None), *layer.buffers()]
+        found += [one.numpy() for one in gradients]
+        x.clear_grad()
+        layer.clear_gradients()
+    return found
+
+
+def test_gradient_of_a_gradient():
+    eager, static = gradient_penalty(False), gradient_penalty(True)
+    assert len(eager) == len(static)
+    largest = max(np.abs(one).max() for one in eager)  # a bias before the norm has a gradient of rounding alone
+    for one, other in zip(eager, static):
+        assert np.abs(one - other).max() <= 1e-5 * largest
+
+
+class Product(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.w = self.create_parameter([1], default_initializer=paddle.nn.initializer.Constant(2.0))
+
+    def forward(self, x):
+        return paddle.sin(x * self.w) * x
+
+
+def test_third_gradient_where_inputs_depend_on_parameters():
+    found = []
+    for static in (False, True):
+        layer = Product()
+        call = paddle.jit.to_static(layer) if static else layer
+        z = paddle.to_tensor([0.7], stop_gradient=False)
+        x = z * layer.w
+        y = call(x) + call(x * z)
+        first = paddle.grad([y], [z, layer.w], create_graph=True)
+        second = paddle.grad([first[0] + first[1]], [z, layer.w], create_graph=True)
+        third = paddle.grad([second[0] * second[1]], [z, layer.w])
+        found.append([float(one) for one in (*first, *second, *third)])
+    assert np.allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_gradient_of_a_gradient_is_refused():
+    @paddle.jit.to_static
+    def branches(x):
+        if x.sum() > 0:
+            x = x * x
+        return x
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    with pytest.raises(NotImplementedError, match="branches or loops has no gradient of its gradient"):
+        paddle.grad([branches(x).sum()], [x], create_graph=True)
+
+    call = paddle.jit.to_static(Product())
+    h = x * 1
+    y = call(h)
+    h.add_(paddle.ones([2]))
+    with pytest.raises(RuntimeError, match="an input was changed in place"):
+        paddle.grad([y.sum()], [x], create_graph=True)
