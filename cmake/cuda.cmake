@@ -5,8 +5,21 @@ option(PROA_WITH_CUDA_EMULATOR "Build the CUDA kernels for the host, for tests" 
 set(PROA_CUDA_ARCHITECTURES "90" CACHE STRING "GPU architectures: 80;90, or 90-virtual for PTX")
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu")
-set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c)
+set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c
+                 devices/cuda/fuse.c devices/cuda/module.c devices/cuda/module_file.c)
 list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
+
+# What sources that are compiled at run time include, as text.
+set(cuda_headers devices/cuda/device.h ops/elementwise/cuda_fused.h ops/elementwise/cuda_fused_map.h
+    ops/elementwise/cuda_numbers.h ops/elementwise/formulas.h ops/elementwise/formulas_integer.h
+    ops/elementwise/formulas_real.h ops/elementwise/formulas_special.h)
+set(cuda_embedded "${PROJECT_BINARY_DIR}/gen/cuda_headers.c")
+set(files ${cuda_headers})
+list(TRANSFORM files PREPEND "${PROJECT_SOURCE_DIR}/")
+add_custom_command(OUTPUT "${cuda_embedded}"
+    COMMAND "${CMAKE_COMMAND}" "-DOUT=${cuda_embedded}" "-DROOT=${PROJECT_SOURCE_DIR}"
+            -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake" -- ${cuda_headers}
+    DEPENDS ${files} "${PROJECT_SOURCE_DIR}/cmake/embed.cmake" VERBATIM)
 
 # What the C++ dialect of CUDA is not clean of: sign and width conversions are what kernels do.
 set(cuda_warnings -Wall -Wextra -Wno-clobbered -Wno-missing-field-initializers -Wno-unused-function -Wno-unknown-pragmas -Wno-unused-parameter)
@@ -15,13 +28,19 @@ if(PROA_WERROR)
 endif()
 
 function(proa_cuda_device name)
-    proa_device(${name} ${cuda_runtime} ${ARGN})
+    proa_device(${name} ${cuda_runtime} "${cuda_embedded}" ${ARGN})
     target_include_directories(proa_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
     target_compile_definitions(proa_${name} PRIVATE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
     target_compile_options(proa_${name} PRIVATE
         "$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wstrict-prototypes>")
     target_link_libraries(proa_${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
+
+# The emulator's driver (tests/c/test_cuda_dnn.c needs it, too); what chains are compiled with while a test runs.
+set(cuda_emulated_driver compiler.cc dnn.cc driver.cc fibers.cc)
+list(TRANSFORM cuda_emulated_driver PREPEND "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/")
+set_source_files_properties("${PROJECT_SOURCE_DIR}/devices/cuda/emulate/compiler.cc" PROPERTIES
+    COMPILE_DEFINITIONS "EMULATE_CXX=\"${CMAKE_CXX_COMPILER}\";EMULATE_ROOT=\"${PROJECT_SOURCE_DIR}\"")
 
 if(PROA_WITH_CUDA_EMULATOR AND CMAKE_CXX_COMPILER)
     file(GLOB emulate CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/*.cc")
@@ -56,7 +75,8 @@ if(PROA_WITH_CUDA)
     find_package(CUDAToolkit REQUIRED)
     list(APPEND PROA_FOUND "CUDA ${CUDAToolkit_VERSION}")
     file(GLOB libraries CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/*.cu")
-    proa_cuda_device(cuda ${cuda_kernels} ${libraries} "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c")
+    proa_cuda_device(cuda ${cuda_kernels} ${libraries} "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c"
+                     "${PROJECT_SOURCE_DIR}/devices/cuda/compiler.c")
     # cuDNN is opened at run time; its headers, where they are, check our declarations of it.
     find_path(PROA_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     if(PROA_CUDNN_INCLUDE)

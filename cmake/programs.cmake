@@ -64,8 +64,11 @@ if(PROA_BUILD_TESTS)
                     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
                     continue()
                 endif()
-                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c"
-                    "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/dnn.cc" "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/driver.cc")
+                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c" ${cuda_emulated_driver})
+            endif()
+            if(name STREQUAL "test_cuda_compiler") # the plug-in's text of chains, and NVRTC where it is installed
+                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/fuse.c"
+                    "${PROJECT_SOURCE_DIR}/devices/cuda/compiler.c" "${cuda_embedded}")
             endif()
             if(name MATCHES "device")
                 target_compile_definitions(${name} PRIVATE PROA_TEST_DEVICES="${PROJECT_BINARY_DIR}/devices")

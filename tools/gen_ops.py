@@ -691,7 +691,17 @@ def emit_cuda_formulas(ops):
             given = ", ".join(f"a->{x}" if flagged else f"(cuda_c_{d})a->{x}" for x in attrs)
             out.append(f"    {label}: return cuda_map_run<{ins}>(c, t, {n}_{d}_cuda{{{given}}});")
         out += ["    }\n}", "#endif"]
+    out += ["/* X(op, flagged): what may stand in a fused chain (devices/cuda/fuse.c). */", "#ifdef PROA_FORMULAS_CHAIN",
+            "#define PROA_CHAIN_FORMULAS(X) \\\n    " + " \\\n    ".join(chain_formulas(ops)), "#endif"]
     return banner("Ops that are a scalar formula, as CUDA kernels. See ops/elementwise/cuda.h.") + "\n".join(out) + "\n"
+
+
+def chain_formulas(ops):
+    """Formulas of floating numbers that give such, and whose attributes are numbers."""
+    for op in ops:
+        shape, _, *dtypes = str(op.entry.get("formula") or "test -").split()
+        if shape not in ("test", "compare") and {"F32", "F64"} <= set(dtypes) and all(a.kind in ("FLOAT", "BOOL") for a in op.attrs):
+            yield f"X({op.name}, {int(shape.startswith('flagged'))})"
 
 
 def emit_json(ops, table):

@@ -74,12 +74,34 @@ static int graph_launch(void *graph, void *stream)
 }
 static int graph_free(void *graph) { return (int)cudaGraphExecDestroy((cudaGraphExec_t)graph); }
 
+static int module_load(void **module, const void *image, size_t)
+{
+    return (int)cudaLibraryLoadData((cudaLibrary_t *)module, image, NULL, NULL, 0, NULL, NULL, 0);
+}
+static int module_kernel(void *module, const char *name, void **kernel)
+{
+    return (int)cudaLibraryGetKernel((cudaKernel_t *)kernel, (cudaLibrary_t)module, name);
+}
+/* Its kernels may be running. */
+static int module_unload(void *module)
+{
+    cudaError_t code = cudaDeviceSynchronize();
+    return (int)(code == cudaSuccess ? cudaLibraryUnload((cudaLibrary_t)module) : code);
+}
+static int launch(void *kernel, unsigned blocks, unsigned threads, const void *argument, size_t, void *stream)
+{
+    void *list[] = {(void *)argument};
+    return (int)cudaLaunchKernel((const void *)kernel, dim3(blocks), dim3(threads), list, 0,
+                                 (cudaStream_t)stream);
+}
+
 static int last_error() { return (int)cudaGetLastError(); }
 static const char *error_text(int code) { return cudaGetErrorString((cudaError_t)code); }
 
-static const cuda_driver driver = {count,        describe,     use,           take,        give,
-                                   host_take,    host_give,    stream_create, stream_sync, event_create,
-                                   event_record, event_query,  event_sync,    copy,        graph_begin,
-                                   graph_end,    graph_launch, graph_free,    last_error,  error_text};
+static const cuda_driver driver = {count,         describe,     use,           take,        give,
+                                   host_take,     host_give,    stream_create, stream_sync, event_create,
+                                   event_record,  event_query,  event_sync,    copy,        graph_begin,
+                                   graph_end,     graph_launch, graph_free,    module_load, module_kernel,
+                                   module_unload, launch,       last_error,    error_text};
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }

@@ -41,6 +41,13 @@ typedef struct cuda_driver {
     int (*graph_end)(void *stream, void **graph);
     int (*graph_launch)(void *graph, void *stream);
     int (*graph_free)(void *graph);
+    /* Code that was compiled at run time (compiler.h), for any GPU it was compiled for; a kernel of it takes
+     * one struct. */
+    int (*module_load)(void **module, const void *image, size_t bytes);
+    int (*module_kernel)(void *module, const char *name, void **kernel);
+    int (*module_unload)(void *module);
+    int (*launch)(void *kernel, unsigned blocks, unsigned threads, const void *argument, size_t bytes,
+                  void *stream);
     int (*last_error)(void); /* of launches since it was last called */
     const char *(*error_text)(int code);
 } cuda_driver;

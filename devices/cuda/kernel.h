@@ -11,16 +11,11 @@
 #include <string.h>
 
 #if !defined(CUDA_EMULATED)
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #endif
 
 #include "core/half.h"
-
-#define CUDA_FN static __device__ __forceinline__
-#define CUDA_BOTH static __host__ __device__ __forceinline__
-#define CUDA_BOTH_MEMBER __host__ __device__ __forceinline__
-#define CUDA_MEMBER __device__ __forceinline__
+#include "devices/cuda/device.h"
 
 /* ---- kernels of ops -------------------------------------------------------------------- */
 
@@ -259,25 +254,6 @@ static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, voi
 #define cuda_launch(c, grid, block, kernel, ...) cuda_start((c), dim3(grid), dim3(block), kernel, __VA_ARGS__)
 #endif
 
-/* for (CUDA_EACH(i, n)): the thread's share of n items. */
-#define CUDA_EACH(i, n)                                         \
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
-    i < (n);                                                    \
-    i += (int64_t)gridDim.x * blockDim.x
-
-/* Quotient and remainder of numbers that are not negative, and mostly small: 64-bit division is slow. */
-CUDA_FN int64_t cuda_div(int64_t n, int64_t by)
-{
-    return ((n | by) >> 32) == 0 ? (int64_t)((uint32_t)n / (uint32_t)by) : n / by;
-}
-/* n becomes the quotient; returns the remainder. */
-CUDA_FN int64_t cuda_split(int64_t &n, int64_t by)
-{
-    int64_t all = n;
-    n = cuda_div(n, by);
-    return all - n * by;
-}
-
 /* Integer atomics: their order does not show. */
 CUDA_FN int64_t cuda_atomic_add(int64_t *at, int64_t v)
 {
@@ -332,13 +308,7 @@ static inline int64_t cuda_unit(int64_t bytes, const void *p, const void *q)
 
 /* ---- elements -------------------------------------------------------------------------- */
 
-/* C types of dtypes; halves have types of their own that hold bits. */
-struct cuda_f16 {
-    uint16_t bits;
-};
-struct cuda_bf16 {
-    uint16_t bits;
-};
+/* C types of dtypes. */
 typedef uint8_t cuda_c_BOOL, cuda_c_U8;
 typedef int8_t cuda_c_I8;
 typedef int16_t cuda_c_I16;
@@ -348,34 +318,6 @@ typedef cuda_f16 cuda_c_F16;
 typedef cuda_bf16 cuda_c_BF16;
 typedef float cuda_c_F32;
 typedef double cuda_c_F64;
-
-CUDA_BOTH float cuda_bits_f32(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-CUDA_BOTH uint32_t cuda_f32_bits(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-#if defined(CUDA_EMULATED)
-CUDA_BOTH float cuda_float(cuda_f16 h) { return proa__f16_to_f32(h.bits); }
-CUDA_BOTH cuda_f16 cuda_to_f16(float f) { return {proa__f32_to_f16(f)}; }
-#else
-CUDA_FN float cuda_float(cuda_f16 h) { return __half2float(__ushort_as_half(h.bits)); }
-CUDA_FN cuda_f16 cuda_to_f16(float f) { return {__half_as_ushort(__float2half_rn(f))}; }
-#endif
-CUDA_BOTH float cuda_float(cuda_bf16 h) { return cuda_bits_f32((uint32_t)h.bits << 16); }
-CUDA_BOTH cuda_bf16 cuda_to_bf16(float f)
-{
-    uint32_t u = cuda_f32_bits(f);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return {(uint16_t)(u >> 16 | 0x40u)};
-    return {(uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
-}
 
 /* cuda_cast<To>(x): conversion as the op cast makes it. From: a C type of a dtype. */
 template <class From> struct cuda_source {
@@ -599,9 +541,6 @@ CUDA_FN int64_t cuda_index(const char *p, proa_dtype d, int64_t i)
     }
 
 /* V elements at p, which is aligned to them, as A; and back. One access to memory. */
-template <class X, int V> struct alignas(sizeof(X) * V) cuda_pack {
-    X at[V];
-};
 template <int V, class A, class X> CUDA_FN void cuda_take(const X *p, A *to)
 {
     cuda_pack<X, V> in = *(const cuda_pack<X, V> *)(const void *)p;

@@ -34,6 +34,8 @@ static const proa_kernel *const *const *sort_kernels(const proa_host_api *host)
     return by_id;
 }
 
+const cuda_context *cuda_gpu(int i) { return i < plugin.n_devices ? tables[i].context : NULL; }
+
 PROA_API const proa_plugin *proa_plugin_entry(const proa_host_api *host);
 
 const proa_plugin *proa_plugin_entry(const proa_host_api *host)

@@ -1,6 +1,8 @@
 /* A GPU's row of the device table: memory, copies through pinned memory, waiting, statistics; and
  * errors. Work is queued on one stream a GPU; only copies to the host and synchronize wait. */
 #include "runtime.h"
+#include "compiler.h"
+#include "module.h"
 #include "table.h"
 
 #include <pthread.h>
@@ -277,23 +279,29 @@ static bool new_fault(cuda_context *c)
 static const char *describe(void *context)
 {
     cuda_context *c = context;
-    const char *why_not = cuda_convolution_why_not();
-    snprintf(c->text, sizeof c->text, "%s, compute capability %d.%d, %.1f GiB%s%s", c->description.name,
+    const char *why_not = cuda_convolution_why_not(), *no_chain = cuda_module_why_not();
+    if (!*no_chain) cuda_compiler(&no_chain);
+    snprintf(c->text, sizeof c->text, "%s, compute capability %d.%d, %.1f GiB%s%s%s%s", c->description.name,
              c->description.major, c->description.minor, (double)c->description.memory / (1 << 30),
-             *why_not ? "; no convolution: " : "", why_not);
+             *why_not ? "; no convolution: " : "", why_not, *no_chain ? "; no fused chains: " : "", no_chain);
     return c->text;
 }
 
-/* waits, launches, replays, driver_allocations: how often so far, for tests and for who looks for a sync. */
+/* waits, launches, replays, driver_allocations, kernels_*: how often so far, for tests and for who looks for
+ * a sync. */
 static int property(void *context, const char *name, int64_t *value)
 {
     const cuda_context *c = context;
+    cuda_module_counts modules = cuda_module_count();
     if (!strcmp(name, "compute_major")) *value = c->description.major;
     else if (!strcmp(name, "compute_minor")) *value = c->description.minor;
     else if (!strcmp(name, "multiprocessors")) *value = c->description.multiprocessors;
     else if (!strcmp(name, "waits")) *value = c->waits;
     else if (!strcmp(name, "launches")) *value = c->launches;
     else if (!strcmp(name, "replays")) *value = c->replays;
+    else if (!strcmp(name, "kernels_compiled")) *value = modules.compiled;
+    else if (!strcmp(name, "kernels_read")) *value = modules.read;
+    else if (!strcmp(name, "kernels_refused")) *value = modules.refused;
     else if (!strcmp(name, "driver_allocations")) *value = cuda_pool_get_stats(c->pool, false).driver_calls;
     else return 0;
     return 1;

@@ -54,6 +54,9 @@ typedef struct cuda_context {
 
 extern const proa_host_api *cuda_host;
 
+/* The GPUs, by number; NULL: there are no more. */
+const cuda_context *cuda_gpu(int i);
+
 /* Errors, as the library's kernels report them. */
 proa_status cuda_fail(proa_status code, const char *format, ...) PROA_PRINTF(2, 3);
 /* 0: PROA_OK; otherwise an error that names what was done and the op. `late`: the code came from a

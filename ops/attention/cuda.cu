@@ -1,6 +1,7 @@
-/* Attention forward in tiles: a block has some queries of one head and walks over the keys with a running
- * maximum and sum (Milakov and Gimelshein, 2018; Dao et al., 2022). Nothing of queries × keys is stored. */
-#include "ops/attention/cuda.h"
+/* Attention forward in tiles, without tensor cores (cuda_tensor.cu has the others): a block has some queries
+ * of one head and walks over the keys with a running maximum and sum (Milakov and Gimelshein, 2018; Dao et
+ * al., 2022). Nothing of queries × keys is stored. */
+#include "ops/attention/cuda_tensor.h"
 
 /* Largest of, and sum over, the TS threads of a row of the tile. */
 template <class Op, int TS, class A> CUDA_FN A attention_across(A v)
@@ -84,16 +85,18 @@ static proa_status run(cuda_context *c, const attention_problem &w, const proa_t
                        cuda_look(out).as<X>(), cuda_look(lse).as<A>(), blocks);
 }
 
-/* Tiles by the bytes of a row, so that three of them fit into 48 KiB. */
+/* Tiles by the bytes of a row, so that three of them fit into 48 KiB. Smaller halves have tensor cores. */
 template <class X, class A>
 static proa_status by_size(cuda_context *c, const attention_problem &w, const proa_tensor *out,
                            const proa_tensor *lse)
 {
-    enum { WIDE = sizeof(A) == 8 };
-    int64_t size = w.size > w.value_size ? w.size : w.value_size;
-    if (size <= 64) return run < X, A, 64, WIDE ? 32 : 64, 32, 16 > (c, w, out, lse);
-    if (size <= 128) return run < X, A, 128, WIDE ? 16 : 32, WIDE ? 16 : 32, 16 > (c, w, out, lse);
-    return run < X, A, 256, WIDE ? 8 : 16, WIDE ? 8 : 16, WIDE ? 8 : 16 > (c, w, out, lse);
+    constexpr bool wide = sizeof(A) == 8;
+    if constexpr (sizeof(X) > 2) {
+        int64_t size = w.size > w.value_size ? w.size : w.value_size;
+        if (size <= 64) return run < X, A, 64, wide ? 32 : 64, 32, 16 > (c, w, out, lse);
+        if (size <= 128) return run < X, A, 128, wide ? 16 : 32, wide ? 16 : 32, 16 > (c, w, out, lse);
+    }
+    return run < X, A, 256, wide ? 8 : 16, wide ? 8 : 16, wide ? 8 : 16 > (c, w, out, lse);
 }
 
 __global__ void attention_seed_kernel(int64_t *to, int64_t seed, int64_t offset)
@@ -117,5 +120,6 @@ CUDA_KERNEL(scaled_dot_product_attention, attention_fits(a->query, a->value))
         PROA_TRY(attention_clear(c, a->out));
         return attention_clear(c, a->softmax_lse);
     }
+    if (tensor_fits(w)) return attention_tensor(c, w, a->out, a->softmax_lse);
     CUDA_SWITCH_FLOAT(w.dtype, X, A, { return by_size<X, A>(c, w, a->out, a->softmax_lse); })
 }

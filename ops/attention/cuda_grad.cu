@@ -1,7 +1,7 @@
 /* Attention backward: the weights are made again, tile by tile, from lse. One kernel walks over the
  * queries for the gradients of a block of keys and values, one over the keys for those of a block of
  * queries: no atomics, the same bits each time (Dao et al., 2022). */
-#include "ops/attention/cuda.h"
+#include "ops/attention/cuda_tensor.h"
 
 /* delta = Σ d_out · out of every query and head. */
 template <class X, class A>
@@ -149,21 +149,32 @@ static proa_status run(cuda_context *c, const attention_problem &w,
                        d_out, lse, delta, cuda_look(a->d_query).as<X>(), queries);
 }
 
-/* Four tiles of B rows fit into 48 KiB. */
+/* Four tiles of B rows fit into 48 KiB. Smaller halves have tensor cores. */
+template <class X, class A>
+static proa_status by_size(cuda_context *c, const attention_problem &w,
+                           const proa_scaled_dot_product_attention_grad_args *a, const A *delta)
+{
+    constexpr bool wide = sizeof(A) == 8;
+    if constexpr (sizeof(X) > 2) {
+        int64_t size = w.size > w.value_size ? w.size : w.value_size;
+        if (size <= 64) return run < X, A, 64, wide ? 16 : 32, 16 > (c, w, a, delta);
+        if (size <= 128) return run < X, A, 128, wide ? 8 : 16, wide ? 8 : 16 > (c, w, a, delta);
+    } else if (tensor_fits(w)) {
+        return attention_tensor_grad(c, w, a, delta);
+    }
+    return run < X, A, 256, wide ? 4 : 8, wide ? 4 : 8 > (c, w, a, delta);
+}
+
 template <class X, class A>
 static proa_status backward(cuda_context *c, const attention_problem &w,
                             const proa_scaled_dot_product_attention_grad_args *a)
 {
-    enum { WIDE = sizeof(A) == 8 };
-    int64_t size = w.size > w.value_size ? w.size : w.value_size, rows = w.batch * w.queries * w.heads;
+    int64_t rows = w.batch * w.queries * w.heads;
     A *delta = (A *)cuda_scratch(c, (size_t)rows * sizeof *delta);
     if (!delta) return cuda_host->error();
     proa_status status = cuda_launch(c, CUDA_ROW_BLOCKS(32, rows), CUDA_BLOCK, (attention_delta_kernel<X, A>),
                                      w, cuda_look(a->out).as<X>(), cuda_look(a->d_out).as<X>(), delta);
-    if (status == PROA_OK)
-        status = size <= 64 ? run < X, A, 64, WIDE ? 16 : 32, 16 > (c, w, a, delta) : size <= 128 ? run < X,
-        A, 128, WIDE ? 8 : 16, WIDE ? 8 : 16 > (c, w, a, delta) : run < X, A, 256, WIDE ? 4 : 8,
-        WIDE ? 4 : 8 > (c, w, a, delta);
+    if (status == PROA_OK) status = by_size<X, A>(c, w, a, delta);
     cuda_scratch_free(c, delta);
     return status;
 }

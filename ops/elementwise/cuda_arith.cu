@@ -2,6 +2,7 @@
  * pow). */
 #define PROA_FORMULAS_ARITH 1
 #include "ops/elementwise/cuda.h"
+#include "ops/elementwise/cuda_numbers.h"
 
 #include "formulas_cuda.inc"
 
@@ -53,14 +54,6 @@ CUDA_KERNEL(where, true)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
-template <class X> struct scale_fn {
-    typedef X T;
-    typedef X R;
-    T by, plus;
-    bool after; /* the bias is added after scaling */
-    CUDA_CALL R operator()(T x) const { return after ? (T)(x * by + plus) : (T)((x + plus) * by); }
-};
-
 CUDA_KERNEL(scale, CUDA_IS(a->x, CUDA_REALS))
 {
     proa_tensor *t[] = {a->out, a->x};
@@ -72,18 +65,6 @@ CUDA_KERNEL(scale, CUDA_IS(a->x, CUDA_REALS))
         return cuda_map_run<1>(c, t, scale_fn<int64_t>{cuda_integer(&a->scale, 1), (int64_t)plus, after});
     return cuda_map_run<1>(c, t, scale_fn<float>{(float)by, (float)plus, after});
 }
-
-/* NaN passes; a limit below the other wins as in max(min(x, high), low). */
-template <class X> struct clip_fn {
-    typedef X T;
-    typedef X R;
-    T low, high;
-    CUDA_CALL R operator()(T x) const
-    {
-        T r = x < low ? low : x;
-        return r > high ? high : r;
-    }
-};
 
 /* A limit that is not given, or lies outside int64, is the range's end. */
 static int64_t clip_limit(const proa_scalar *s, bool upper)
@@ -103,20 +84,6 @@ CUDA_KERNEL(clip, CUDA_IS(a->x, CUDA_REALS))
     return cuda_map_run<1>(c, t, clip_fn<float>{(float)low, (float)high});
 }
 
-/* Frequent exponents by products, as on the CPU. */
-template <class X> struct power_fn {
-    typedef X T;
-    typedef X R;
-    T y;
-    CUDA_CALL R operator()(T x) const
-    {
-        if (y == 2) return x * x;
-        if (y == 3) return x * x * x;
-        if (y == (T)0.5) return sizeof(T) == 8 ? (T)sqrt((double)x) : (T)sqrtf((float)x);
-        if (y == -1) return 1 / x;
-        return sizeof(T) == 8 ? (T)pow((double)x, (double)y) : (T)powf((float)x, (float)y);
-    }
-};
 struct power_I64_fn {
     typedef int64_t T;
     typedef int64_t R;

@@ -5,22 +5,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
-
-/* Limits: operands of one pass over memory, and what stays in the first-level cache. */
-enum { PROA__FUSED_INPUTS = 8, PROA__FUSED_OUTPUTS = 4, PROA__FUSED_STEPS = 32, PROA__FUSED_ARGS = 192 };
-
-typedef struct proa__fused_step {
-    const proa_op *op;
-    int in[3]; /* an input's number, or ~ of a step's */
-    int n_in;
-    bool out;                                 /* handed out */
-    _Alignas(16) char args[PROA__FUSED_ARGS]; /* of the op: attributes are filled, tensors are not */
-} proa__fused_step;
-
-typedef struct proa__fused_steps {
-    int n, n_out;
-    proa__fused_step at[PROA__FUSED_STEPS];
-} proa__fused_steps;
+#include "ops/elementwise/fused_steps.h"
 
 /* Reads `steps`; what is wrong with it is an error of fused_elementwise. */
 proa_status proa__fused_read(const char *steps, int64_t n_inputs, proa__fused_steps *to);

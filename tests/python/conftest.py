@@ -7,6 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(BUILD / "python"))
 sys.path.insert(0, str(ROOT / "tests"))
+os.environ.setdefault("FLAGS_cuda_cache", "0")  # tests leave nothing in the user's cache
 
 
 def pytest_terminal_summary(terminalreporter):

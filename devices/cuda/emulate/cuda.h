@@ -27,7 +27,8 @@ struct dim3 {
     unsigned x, y, z;
     dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
-extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+/* Visible to chains that are compiled while a test runs (compiler.cc). */
+extern __attribute__((visibility("default"))) dim3 threadIdx, blockIdx, blockDim, gridDim;
 enum { warpSize = 32 };
 
 /* Runs body(context) once a thread. */
@@ -43,6 +44,10 @@ unsigned emulate_match(uint64_t value);
 /* Device memory may be touched between the two: what library calls do. */
 void emulate_open();
 void emulate_close();
+/* compiler.cc: the driver's functions for what is compiled at run time. */
+int emulate_module_load(void **module, const void *image, size_t bytes);
+int emulate_module_kernel(void *module, const char *name, void **kernel);
+int emulate_module_unload(void *module);
 
 static inline void __syncthreads() { emulate_barrier(); }
 static inline void __syncwarp(unsigned = ~0u) { emulate_warp_barrier(); }

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include <map>
+#include <string>
 #include <vector>
 
 namespace
@@ -138,13 +139,48 @@ int copy(void *to, const void *from, size_t bytes, cuda_direction direction, voi
     return 0;
 }
 
+int launch(void *kernel, unsigned grid, unsigned block, const void *argument, size_t bytes, void *)
+{
+    std::string kept(static_cast<const char *>(argument), bytes);
+    auto run = [=] {
+        struct call {
+            void (*kernel)(const void *);
+            const char *argument;
+        } c = {reinterpret_cast<void (*)(const void *)>(kernel), kept.data()};
+        auto body = [](void *p) { static_cast<call *>(p)->kernel(static_cast<call *>(p)->argument); };
+        emulate_launch(dim3(grid), dim3(block), body, &c);
+    };
+    if (!emulate_keep(run)) run();
+    return 0;
+}
+
 int last_error() { return 0; }
 const char *error_text(int code) { return code == 2 ? "out of memory" : "unknown error of the emulator"; }
 
-const cuda_driver driver = {count,        describe,     use,           take,       give,
-                            host_take,    host_give,    stream_create, done,       event_create,
-                            event_record, done,         done,          copy,       graph_begin,
-                            graph_end,    graph_launch, graph_free,    last_error, error_text};
+const cuda_driver driver = {count,
+                            describe,
+                            use,
+                            take,
+                            give,
+                            host_take,
+                            host_give,
+                            stream_create,
+                            done,
+                            event_create,
+                            event_record,
+                            done,
+                            done,
+                            copy,
+                            graph_begin,
+                            graph_end,
+                            graph_launch,
+                            graph_free,
+                            emulate_module_load,
+                            emulate_module_kernel,
+                            emulate_module_unload,
+                            launch,
+                            last_error,
+                            error_text};
 
 } // namespace
 

@@ -61,13 +61,8 @@ void fiber_main()
     }
 }
 
-fiber *take_fiber(grid_state *s)
+__noinline__ fiber *new_fiber()
 {
-    if (!s->idle.empty()) {
-        fiber *f = s->idle.back();
-        s->idle.pop_back();
-        return f;
-    }
     fiber *f = new fiber();
     f->stack = static_cast<char *>(malloc(stack_bytes));
     getcontext(&f->context);
@@ -75,6 +70,14 @@ fiber *take_fiber(grid_state *s)
     f->context.uc_stack.ss_size = stack_bytes;
     f->context.uc_link = nullptr;
     makecontext(&f->context, fiber_main, 0);
+    return f;
+}
+
+fiber *take_fiber(grid_state *s)
+{
+    if (s->idle.empty()) return new_fiber();
+    fiber *f = s->idle.back();
+    s->idle.pop_back();
     return f;
 }
 

@@ -1,0 +1,166 @@
+/* Writes the source of a fused chain: one line a step, which calls the op's scalar formula. */
+#include "fuse.h"
+
+#include "ops/elementwise/fused_read.h"
+
+#include <proa/ops.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define PROA_FORMULAS_CHAIN 1
+#include "formulas_cuda.inc" /* cuda_chain_formulas: op, whether a flag chooses between two */
+
+static const char *const names[] = {
+#define PROA_X(name, flagged) #name,
+    PROA_CHAIN_FORMULAS(PROA_X)
+#undef PROA_X
+        "scale",
+    "clip", "pow", NULL};
+
+const char *const *cuda_fuse_ops(void) { return names; }
+
+static bool is_flagged(const char *op)
+{
+#define PROA_X(name, flagged) \
+    if (!strcmp(op, #name)) return flagged;
+    PROA_CHAIN_FORMULAS(PROA_X)
+#undef PROA_X
+    return false;
+}
+
+/* ---- text ---------------------------------------------------------------------------- */
+
+typedef struct text {
+    char *at;
+    size_t n;
+} text;
+
+static void put(text *t, const char *format, ...) PROA_PRINTF(2, 3);
+static void put(text *t, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(t->at + t->n, CUDA_FUSE_ROOM - t->n, format, list);
+    va_end(list);
+    if (n > 0) t->n += (size_t)n < CUDA_FUSE_ROOM - t->n ? (size_t)n : CUDA_FUSE_ROOM - 1 - t->n;
+}
+
+/* To the bit, whatever the value. */
+static void put_number(text *t, double v)
+{
+    if (v != v) put(t, "(T)NAN");
+    else if (isinf(v)) put(t, v < 0 ? "(T)-INFINITY" : "(T)INFINITY");
+    else put(t, "(T)%a", v);
+}
+
+static double number(const proa_scalar *s, double fallback)
+{
+    if (s->kind == PROA_SCALAR_NONE) return fallback;
+    return s->kind == PROA_SCALAR_FLOAT ? s->f : (double)s->i;
+}
+
+/* ---- steps --------------------------------------------------------------------------- */
+
+static void put_operand(text *t, int in)
+{
+    if (in < 0) put(t, "t%d", ~in);
+    else put(t, "x[%d]", in);
+}
+
+/* scale, clip and pow are functors that hold their numbers (ops/elementwise/cuda_numbers.h). */
+static bool put_functor(text *t, const proa__fused_step *s)
+{
+    const void *args = s->args;
+    if (!strcmp(s->op->name, "scale")) {
+        const proa_scale_args *a = args;
+        put(t, "scale_fn<T>{");
+        put_number(t, number(&a->scale, 1));
+        put(t, ", ");
+        put_number(t, a->bias);
+        put(t, ", %s}(", a->bias_after_scale ? "true" : "false");
+    } else if (!strcmp(s->op->name, "clip")) {
+        const proa_clip_args *a = args;
+        put(t, "clip_fn<T>{");
+        put_number(t, number(&a->min, -INFINITY));
+        put(t, ", ");
+        put_number(t, number(&a->max, INFINITY));
+        put(t, "}(");
+    } else if (!strcmp(s->op->name, "pow")) {
+        const proa_pow_args *a = args;
+        put(t, "power_fn<T>{");
+        put_number(t, number(&a->y, 1));
+        put(t, "}(");
+    } else {
+        return false;
+    }
+    put_operand(t, s->in[0]);
+    put(t, ")");
+    return true;
+}
+
+static void put_formula(text *t, const proa__fused_step *s, const char *suffix)
+{
+    bool flagged = is_flagged(s->op->name);
+    const proa_field *attr = &s->op->fields[s->op->n_in];
+    bool on = flagged && *(const bool *)proa_field_at(attr, s->args);
+    put(t, "%s%s_%s(", s->op->name, flagged ? (on ? "_on" : "_off") : "", suffix);
+    for (int i = 0; i < s->n_in; i++) {
+        if (i) put(t, ", ");
+        put_operand(t, s->in[i]);
+    }
+    for (int i = 0; i < s->op->n_attr && !flagged; i++) {
+        put(t, ", ");
+        const void *at = proa_field_at(&attr[i], s->args);
+        put_number(t, attr[i].kind == PROA_FIELD_BOOL ? (double)*(const bool *)at : *(const double *)at);
+    }
+    put(t, ")");
+}
+
+static bool is_known(const char *name)
+{
+    for (const char *const *n = names; *n; n++)
+        if (!strcmp(*n, name)) return true;
+    return false;
+}
+
+static proa_status decline(int step, const char *word, const char *what)
+{
+    (void)step, (void)word, (void)what;
+    return PROA_DECLINED;
+}
+
+proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
+                      proa_dtype dtype, char to[CUDA_FUSE_ROOM])
+{
+    const proa__fused_caller caller = {find, decline};
+    proa__fused_steps *s = malloc(sizeof *s);
+    if (!s) return PROA_DECLINED;
+    proa_status status = proa__fused_parse(steps, n_inputs, &caller, s);
+    const char *c = dtype == PROA_F16    ? "cuda_f16"
+                    : dtype == PROA_BF16 ? "cuda_bf16"
+                    : dtype == PROA_F32  ? "float"
+                                         : "double";
+    text t = {to, 0};
+    put(&t,
+        "#include \"ops/elementwise/cuda_fused.h\"\n"
+        "struct chain {\n"
+        "    typedef %s X;\n"
+        "    typedef fused_type<X>::T T;\n"
+        "    enum { INPUTS = %d, OUTPUTS = %d };\n"
+        "    static CUDA_MEMBER void run(const T *x, T *y)\n"
+        "    {\n",
+        c, n_inputs, status == PROA_OK ? s->n_out : 0);
+    for (int i = 0, out = 0; status == PROA_OK && i < s->n; i++) {
+        const proa__fused_step *step = &s->at[i];
+        if (!is_known(step->op->name)) status = PROA_DECLINED;
+        put(&t, "        T t%d = fused_type<X>::step(", i);
+        if (!put_functor(&t, step)) put_formula(&t, step, dtype == PROA_F64 ? "F64" : "F32");
+        put(&t, ");\n");
+        if (step->out) put(&t, "        y[%d] = t%d;\n", out++, i);
+    }
+    put(&t, "    }\n};\nFUSED_KERNELS(chain)\n");
+    free(s);
+    return status == PROA_OK && t.n == CUDA_FUSE_ROOM - 1 ? PROA_DECLINED : status;
+}

@@ -1,0 +1,29 @@
+/* The source of a fused elementwise chain's kernels (ops/elementwise/cuda_fused.h), from the text of its
+ * steps. C. */
+#ifndef PROA_CUDA_FUSE_H
+#define PROA_CUDA_FUSE_H
+
+#include <proa/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The names of its two kernels. */
+#define CUDA_FUSED_ANY "fused_any_kernel"
+#define CUDA_FUSED_PACKED "fused_packed_kernel"
+
+enum { CUDA_FUSE_ROOM = 16384 }; /* for the source of the longest chain */
+
+/* `steps` is fused_elementwise's, for operands of a floating dtype; ops are looked for with `find`. OK; or
+ * DECLINED, without an error, for what has no formula here. */
+proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
+                      proa_dtype dtype, char to[CUDA_FUSE_ROOM]);
+
+/* The ops that may stand in a chain, for tests; NULL ends the list. */
+const char *const *cuda_fuse_ops(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

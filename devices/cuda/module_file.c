@@ -1,0 +1,125 @@
+/* Compiled kernels on disk, a file a key: a head, the key, the image. Written under another name and
+ * renamed, so that who reads sees all of a file or none. C. */
+#include "module.h"
+#include "runtime.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 64 << 20 };
+
+typedef struct head {
+    char magic[8];
+    uint64_t key_bytes, image_bytes, image_hash;
+} head;
+static const char magic[8] = "proacu1";
+static const uint64_t start = 0xcbf29ce484222325u;
+
+/* The folder, made if `make`; false: there is none to be had. */
+static bool folder(char *to, size_t room, bool make)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool given = base && *base == '/';
+    if (!given && (!home || *home != '/')) return false;
+    int n = snprintf(to, room, "%s%s/proa/cuda", given ? base : home, given ? "" : "/.cache");
+    if (n < 0 || (size_t)n >= room) return false;
+    for (char *p = to + 1; make; p++) {
+        if (*p && *p != '/') continue;
+        char was = *p;
+        *p = 0;
+        (void)mkdir(to, 0700); /* it may be there */
+        *p = was;
+        if (!was) break;
+    }
+    struct stat s;
+    return stat(to, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 022);
+}
+
+static bool file_of(const char *key, char *to, size_t room, bool make)
+{
+    const char *flag = cuda_host->flag("cuda_cache");
+    if (!flag || !strcmp(flag, "0") || !folder(to, room, make)) return false;
+    size_t at = strlen(to);
+    uint64_t a = cuda_hash(start, key, strlen(key)), b = cuda_hash(~start, key, strlen(key));
+    int n = snprintf(to + at, room - at, "/%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
+    return n > 0 && (size_t)n < room - at;
+}
+
+/* All `bytes` of a file. */
+static bool read_all(int file, char *to, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = read(file, to + done, bytes - done);
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+static bool is_ours(int file, size_t *bytes)
+{
+    struct stat s;
+    if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 022) return false;
+    *bytes = (size_t)s.st_size;
+    return *bytes >= sizeof(head) && *bytes <= MOST_BYTES;
+}
+
+static bool take_image(const char *key, const char *all, size_t bytes, void **image, size_t *image_bytes)
+{
+    head h;
+    memcpy(&h, all, sizeof h);
+    const char *body = all + sizeof h;
+    size_t left = bytes - sizeof h, key_bytes = strlen(key);
+    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.key_bytes != key_bytes || left < key_bytes ||
+        h.image_bytes != left - key_bytes || memcmp(body, key, key_bytes) != 0 ||
+        cuda_hash(start, body + key_bytes, left - key_bytes) != h.image_hash)
+        return false;
+    *image_bytes = left - key_bytes;
+    *image = malloc(*image_bytes ? *image_bytes : 1);
+    if (*image) memcpy(*image, body + key_bytes, *image_bytes);
+    return *image != NULL;
+}
+
+bool cuda_module_read(const char *key, void **image, size_t *bytes)
+{
+    char path[4096];
+    size_t n = 0;
+    if (!file_of(key, path, sizeof path, false)) return false;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return false;
+    char *all = is_ours(file, &n) ? malloc(n) : NULL;
+    bool good = all && read_all(file, all, n) && take_image(key, all, n, image, bytes);
+    close(file);
+    free(all);
+    return good;
+}
+
+static bool write_all(int file, const void *from, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = write(file, (const char *)from + done, bytes - done);
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* Whatever goes wrong: the kernels are compiled again the next time. */
+void cuda_module_write(const char *key, const void *image, size_t bytes)
+{
+    char path[4096], made[4096 + 16];
+    if (!file_of(key, path, sizeof path, true)) return;
+    snprintf(made, sizeof made, "%s.XXXXXX", path);
+    int file = mkstemp(made);
+    if (file < 0) return;
+    head h = {.key_bytes = strlen(key), .image_bytes = bytes, .image_hash = cuda_hash(start, image, bytes)};
+    memcpy(h.magic, magic, sizeof magic);
+    bool good =
+        write_all(file, &h, sizeof h) && write_all(file, key, strlen(key)) && write_all(file, image, bytes);
+    good = close(file) == 0 && good;
+    if (!good || rename(made, path) != 0) unlink(made);
+}

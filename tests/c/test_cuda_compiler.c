@@ -1,0 +1,119 @@
+/* The sources of fused elementwise chains: NVRTC, where it is installed, compiles every op of the chain
+ * table in every floating dtype, for GPUs that it knows and for one that it does not. No GPU is needed. */
+#include "devices/cuda/compiler.h"
+#include "devices/cuda/fuse.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether there is a compiler; says so, that a run without it is seen. */
+static bool there(void)
+{
+    static bool said;
+    const char *why, *name = cuda_compiler(&why);
+    if (!said) printf("%s%s\n", name ? name : "sources are written, not compiled: ", name ? "" : why);
+    said = true;
+    return name != NULL;
+}
+
+static void compile(const char *source, int major, int minor)
+{
+    void *image = NULL;
+    size_t bytes = 0;
+    char why[4096] = "";
+    bool done = cuda_compile(source, major, minor, &image, &bytes, why, sizeof why);
+    ck_assert_msg(done, "%s\n%s", why, source);
+    ck_assert_uint_gt(bytes, 0);
+    free(image);
+}
+
+/* A chain of the next ops of the table, each of which takes x0, x1, x2 and is handed out; how many there
+ * are. */
+static int write_chain(const char *const **next, char *to, size_t room)
+{
+    enum { MOST = 9 }; /* results beside three operands */
+    size_t n = 0;
+    int steps = 0;
+    for (; **next && steps < MOST; (*next)++, steps++) {
+        const proa_op *op = proa_find_op(**next);
+        ck_assert_msg(op != NULL, "%s is no op", **next);
+        n += (size_t)snprintf(to + n, room - n, "%sout %s", steps ? "; " : "", op->name);
+        for (int i = 0; i < op->n_in; i++) n += (size_t)snprintf(to + n, room - n, " x%d", i);
+        if (!strcmp(op->name, "clip")) n += (size_t)snprintf(to + n, room - n, " min=-0.5");
+        if (!strcmp(op->name, "pow")) n += (size_t)snprintf(to + n, room - n, " y=2.5");
+        ck_assert_uint_lt(n, room);
+    }
+    return steps;
+}
+
+/* Halves call the formulas of float32: one chain of theirs says as much as all. */
+START_TEST(every_op_of_the_table_compiles)
+{
+    static const proa_dtype dtypes[] = {PROA_F32, PROA_F64, PROA_F16, PROA_BF16};
+    char steps[4096], *source = malloc(CUDA_FUSE_ROOM);
+    int n = 0;
+    for (const char *const *next = cuda_fuse_ops(); *next;) {
+        n += write_chain(&next, steps, sizeof steps);
+        for (int d = 0; d < 4; d++) {
+            ck_assert_msg(cuda_fuse(proa_find_op, steps, 3, dtypes[d], source) == PROA_OK, "%s", steps);
+            if (there() && (d < 2 || !*next)) compile(source, 9, 0);
+        }
+    }
+    ck_assert_int_gt(n, 60);
+    free(source);
+}
+END_TEST
+
+START_TEST(other_gpus_are_compiled_for)
+{
+    char *source = malloc(CUDA_FUSE_ROOM);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = add x0 x1; out gelu t0", 2, PROA_F32, source), PROA_OK);
+    if (there()) {
+        compile(source, 8, 0);
+        compile(source, 99, 9); /* later than any that it knows: as text, for the driver */
+    }
+    free(source);
+}
+END_TEST
+
+START_TEST(numbers_are_to_the_bit)
+{
+    char *source = malloc(CUDA_FUSE_ROOM);
+    ck_assert_int_eq(cuda_fuse(proa_find_op,
+                               "t0 = scale x0 scale=0.1 bias=-3; out clip t0 min=-inf max=1e300", 1, PROA_F64,
+                               source),
+                     PROA_OK);
+    ck_assert_ptr_nonnull(strstr(source, "scale_fn<T>{(T)0x1.999999999999ap-4, (T)-0x1.8p+1, true}(x[0])"));
+    ck_assert_ptr_nonnull(strstr(source, "clip_fn<T>{(T)-INFINITY, (T)0x1.7e43c8800759cp+996}(t0)"));
+    ck_assert_ptr_nonnull(strstr(source, "y[0] = t1;"));
+    free(source);
+}
+END_TEST
+
+START_TEST(what_has_no_formula_is_declined)
+{
+    char *source = malloc(CUDA_FUSE_ROOM);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "out matmul x0 x1", 2, PROA_F32, source), PROA_DECLINED);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "out equal x0 x1", 2, PROA_F32, source), PROA_DECLINED);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "out add x0 x2", 2, PROA_F32, source), PROA_DECLINED);
+    ck_assert_int_eq(proa_error(), PROA_OK);
+    free(source);
+}
+END_TEST
+
+START_TEST(a_source_that_is_wrong_is_refused_with_its_log)
+{
+    void *image = NULL;
+    size_t bytes = 0;
+    char why[4096] = "";
+    if (!there()) return;
+    ck_assert(!cuda_compile("extern \"C\" __global__ void f() { nowhere(); }", 9, 0, &image, &bytes, why,
+                            sizeof why));
+    ck_assert_msg(strstr(why, "nowhere") != NULL, "%s", why);
+}
+END_TEST
+
+SUITE("cuda compiler", every_op_of_the_table_compiles, other_gpus_are_compiled_for, numbers_are_to_the_bit,
+      what_has_no_formula_is_declined, a_source_that_is_wrong_is_refused_with_its_log)
