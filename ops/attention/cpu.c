@@ -1,12 +1,18 @@
-/* Portable attention: forward by (batch, head, block of queries), backward by (batch, key head), each worked
- * through by one thread, so that sums do not depend on the thread count. May use core and helpers of ops/. */
+/* Portable attention: forward by (batch, head, part of the queries), backward by (batch, key head), each
+ * worked through by one thread, so that sums do not depend on the thread count. May use core and helpers
+ * of ops/. */
 #include "ops_impl.h"
 
 #include "ops/gemm.h"
 #include "ops/philox16.h"
 #include "ops/rows.h"
 
-enum { BQ = 192, BK = 256 };
+#include <stdatomic.h>
+
+/* Keys (and queries) of a block: multiples of every level's register tile. UNIT_BYTES of queries and
+ * results stay in a second-level cache beside a block of keys; right operands are fetched AHEAD rows
+ * before they are needed. */
+enum { FORWARD_BK = 256, BACKWARD_BK = 192, BACKWARD_BQ = 96, UNIT_BYTES = 640 << 10, AHEAD = 8 };
 
 typedef struct attention {
     proa_dtype dtype;
@@ -18,39 +24,33 @@ typedef struct attention {
     double scale, kept_scale;
     uint32_t threshold;
     proa_rng_state stream;
-    int64_t items, slots;
+    int64_t unit, parts; /* forward: queries of an item, items a head */
+    int64_t items;
     size_t slot_bytes;
     char *scratch;
+    atomic_llong next; /* the first item that no thread has taken */
 } attention;
 
-/* The products of gemm.h under the names that the bodies use. */
-static inline int64_t ld_float(int64_t n) { return gemm_ld_f32(n); }
-static inline int64_t ld_double(int64_t n) { return gemm_ld_f64(n); }
-static inline int64_t tile_size_float(int64_t m, int64_t n) { return gemm_tile_size_f32(m, n); }
-static inline int64_t tile_size_double(int64_t m, int64_t n) { return gemm_tile_size_f64(m, n); }
-static inline int64_t pack_size_float(int64_t m, int64_t n, int64_t k) { return gemm_pack_size_f32(m, n, k); }
-static inline int64_t pack_size_double(int64_t m, int64_t n, int64_t k)
+/* The transpose of n rows, `step` apart, of k numbers each, to one panel. */
+static inline void pack_float(int64_t k, int64_t n, const float *from, int64_t step, float *to)
 {
-    return gemm_pack_size_f64(m, n, k);
+    gemm_pack_b_f32(k, n, from, (gemm_strides){1, step}, to);
 }
 
-static void add_float(int64_t m, int64_t n, int64_t k, const float *a, gemm_strides as, const float *b,
-                      gemm_strides bs, float *c, int64_t ldc, float *pack)
+static inline void pack_double(int64_t k, int64_t n, const double *from, int64_t step, double *to)
 {
-    gemm_add_f32(m, n, k, a, as, false, b, bs, c, ldc, pack);
-}
-
-static void add_double(int64_t m, int64_t n, int64_t k, const double *a, gemm_strides as, const double *b,
-                       gemm_strides bs, double *c, int64_t ldc, double *pack)
-{
-    gemm_add_f64(m, n, k, a, as, false, b, bs, c, ldc, pack);
+    gemm_pack_b_f64(k, n, from, (gemm_strides){1, step}, to);
 }
 
 #define T float
+#include "product.inc"
 #include "cpu.inc"
+#include "cpu_grad.inc"
 #undef T
 #define T double
+#include "product.inc"
 #include "cpu.inc"
+#include "cpu_grad.inc"
 #undef T
 
 static attention describe(const proa_tensor *q, const proa_tensor *k, const proa_tensor *v,
@@ -94,19 +94,18 @@ PROA_KERNEL(scaled_dot_product_attention_cpu, scaled_dot_product_attention)
     attention w = describe(a->query, a->key, a->value, a->attn_mask, p, a->is_causal);
     w.out = a->out;
     w.lse = a->softmax_lse;
-    w.items = a->query->shape[0] * w.heads * ((w.queries + BQ - 1) / BQ);
     if (w.drop) {
         w.stream = proa__rng_reserve(philox16_blocks(a->query->shape[0] * w.heads * w.queries * w.keys));
         int64_t *kept = (int64_t *)(void *)a->seed_offset->data;
         kept[0] = (int64_t)w.stream.seed;
         kept[1] = (int64_t)w.stream.offset;
     }
-    if (w.items == 0 || w.size == 0 || w.value_size == 0 || w.keys == 0) {
+    if (a->out->numel == 0 || w.size == 0 || w.keys == 0) {
         clear(a->out);
         clear(a->softmax_lse);
         return PROA_OK;
     }
-    return w.dtype == PROA_F64 ? run_tiles_double(&w) : run_tiles_float(&w);
+    return w.dtype == PROA_F64 ? run_double(&w) : run_float(&w);
 }
 
 PROA_KERNEL(scaled_dot_product_attention_grad_cpu, scaled_dot_product_attention_grad)
@@ -119,16 +118,15 @@ PROA_KERNEL(scaled_dot_product_attention_grad_cpu, scaled_dot_product_attention_
     w.d_q = a->d_query;
     w.d_k = a->d_key;
     w.d_v = a->d_value;
-    w.items = a->query->shape[0] * w.kv_heads;
     if (w.drop) {
         const int64_t *kept = (const int64_t *)(const void *)a->seed_offset->data;
         w.stream = (proa_rng_state){(uint64_t)kept[0], (uint64_t)kept[1]};
     }
-    if (w.items == 0 || w.size == 0 || w.value_size == 0 || w.keys == 0 || w.queries == 0) {
+    if (a->d_query->numel == 0 || a->d_value->numel == 0) {
         clear(a->d_query);
         clear(a->d_key);
         clear(a->d_value);
         return PROA_OK;
     }
-    return w.dtype == PROA_F64 ? run_tiles_double(&w) : run_tiles_float(&w);
+    return w.dtype == PROA_F64 ? run_double(&w) : run_float(&w);
 }
