@@ -4,6 +4,9 @@
 #define PROA_OPS_PHILOX16_H
 
 #include "ops/philox_lanes.h"
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
 
 enum { PHILOX16_EACH = 8, PHILOX16_BLOCKS = 32 };
 
@@ -16,6 +19,34 @@ static inline uint64_t philox16_blocks(int64_t n)
 /* An element is dropped when its bits are below this: p of 65536. */
 static inline uint32_t philox16_threshold(double p) { return (uint32_t)(p * 65536.0 + 0.5); }
 
+#if defined(__AVX512BW__)
+/* One bit an element that stays, the first lowest, for the 64 elements of eight blocks. A word is the low
+ * half of a lane of 64 bits, which is what the widening product reads and writes. */
+static inline uint64_t philox16_keep_64(proa_rng_state stream, uint64_t block, __m512i threshold)
+{
+    __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); /* unpacked below, the blocks stand in order */
+    __m512i w0 = _mm512_add_epi64(_mm512_set1_epi64((long long)(stream.offset + block)), order);
+    __m512i w1 = _mm512_srli_epi64(w0, 32), w2 = _mm512_setzero_si512(), w3 = w2;
+    uint32_t k0 = (uint32_t)stream.seed, k1 = (uint32_t)(stream.seed >> 32);
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        __m512i a = _mm512_mul_epu32(w0, _mm512_set1_epi64(0xD2511F53));
+        __m512i b = _mm512_mul_epu32(w2, _mm512_set1_epi64(0xCD9E8D57));
+        w0 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(b, 32), w1, _mm512_set1_epi64((long long)k0), 0x96);
+        w2 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(a, 32), w3, _mm512_set1_epi64((long long)k1), 0x96);
+        w1 = b, w3 = a;
+    }
+    __m512i low = _mm512_mask_shuffle_epi32(w0, 0xAAAA, w1, (_MM_PERM_ENUM)0xA0);
+    __m512i high = _mm512_mask_shuffle_epi32(w2, 0xAAAA, w3, (_MM_PERM_ENUM)0xA0);
+    uint64_t first = _mm512_cmpge_epu16_mask(_mm512_unpacklo_epi64(low, high), threshold);
+    uint64_t second = _mm512_cmpge_epu16_mask(_mm512_unpackhi_epi64(low, high), threshold);
+    return first | second << 32;
+}
+
+/* The threshold in every lane; p = 1 needs one beyond 16 bits, which its callers see to. */
+static inline __m512i philox16_lanes(uint32_t threshold) { return _mm512_set1_epi16((short)threshold); }
+#endif
+
 /* keep[k] = 1 or 0 for elements [at, at + n) of the stream. Blocks are made PHILOX16_BLOCKS side by side,
  * which the compiler turns into vectors. */
 static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, uint32_t threshold,
@@ -23,6 +54,16 @@ static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, u
 {
     uint64_t block = (uint64_t)at / PHILOX16_EACH;
     int64_t skip = at % PHILOX16_EACH, done = 0;
+#if defined(__AVX512BW__)
+    for (; done < n && threshold <= 0xffffu; block += 8, skip = 0) {
+        uint8_t kept[64];
+        uint64_t bits = philox16_keep_64(stream, block, philox16_lanes(threshold));
+        _mm512_storeu_si512(kept, _mm512_maskz_set1_epi8(bits, 1));
+        int64_t have = n - done < 64 - skip ? n - done : 64 - skip;
+        memcpy(keep + done, kept + skip, (size_t)have);
+        done += have;
+    }
+#endif
     while (done < n) {
         uint32_t word[4][PHILOX16_BLOCKS], low[PHILOX16_BLOCKS], high[PHILOX16_BLOCKS];
         uint8_t kept[PHILOX16_BLOCKS * PHILOX16_EACH];

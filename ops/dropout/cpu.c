@@ -2,6 +2,7 @@
  * May use core and the helpers of ops/. */
 #include "ops_impl.h"
 
+#include "core/copy.h"
 #include "ops/iterator.h"
 #include "ops/philox16.h"
 #include "ops/rows.h"
@@ -11,6 +12,7 @@ typedef struct drop_work {
     const void *x;
     void *y;
     uint8_t *mask;          /* of y's shape; NULL: all kept */
+    bool past;              /* results go past the caches */
     const proa_walk *small; /* a mask that broadcasts */
     double scale;
     proa_rng_state stream;
@@ -46,6 +48,74 @@ static void draw_apply(int64_t begin, int64_t end, void *context)
     }
 }
 
+#if defined(__AVX512BW__)
+/* ---- float32 by 64 elements: bits of Philox are a vector's mask at once, results go past the caches
+ * where they would not stay there ---- */
+
+static inline void store_lanes(float *to, __m512 v, bool past)
+{
+    if (past) _mm512_stream_ps(to, v);
+    else _mm512_store_ps(to, v);
+}
+
+/* Groups [begin, end) of 64 elements; the mask is drawn, or read when `draws` is false. */
+static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, int64_t begin, int64_t end,
+                                                           const bool draws)
+{
+    const float *x = (const float *)d->x + begin * 64;
+    float *y = (float *)d->y + begin * 64;
+    char *mask = (char *)d->mask + begin * 64;
+    __m512 scale = _mm512_set1_ps((float)d->scale);
+    __m512i threshold = philox16_lanes(d->threshold), one = _mm512_set1_epi8(1);
+    for (int64_t g = begin; g < end; g++, x += 64, y += 64, mask += 64) {
+        uint64_t keep;
+        if (draws) {
+            keep = philox16_keep_64(d->stream, (uint64_t)g * 8, threshold);
+            __m512i bytes = _mm512_maskz_mov_epi8(keep, one);
+            if (d->past) _mm512_stream_si512((__m512i *)(void *)mask, bytes);
+            else _mm512_store_si512(mask, bytes);
+        } else {
+            __m512i bytes = _mm512_load_si512(mask);
+            keep = _mm512_test_epi8_mask(bytes, bytes);
+        }
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++)
+            store_lanes(y + 16 * v,
+                        _mm512_maskz_mul_ps((__mmask16)(keep >> 16 * v), _mm512_loadu_ps(x + 16 * v), scale),
+                        d->past);
+    }
+    if (d->past) proa__copy_past_end();
+}
+
+static void draw_lanes(int64_t begin, int64_t end, void *context) { lanes_of(context, begin, end, true); }
+static void apply_lanes(int64_t begin, int64_t end, void *context) { lanes_of(context, begin, end, false); }
+
+static bool on_line(const void *p) { return (uintptr_t)p % 64 == 0; }
+
+/* Does whole groups of a mask that does not broadcast; returns how many elements that were. */
+static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
+{
+    if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
+        return 0;
+    d->past = n * 4 >= PROA__PAST_BYTES;
+    proa__parallel(n / 64, rows_grain(64), draws ? draw_lanes : apply_lanes, d);
+    return n / 64 * 64;
+}
+#else
+static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
+{
+    (void)d, (void)n, (void)draws;
+    return 0;
+}
+#endif
+
+/* What is left from element `from` on: all, or less than a group. */
+static void rest(drop_work *d, int64_t from, int64_t n, proa_range_fn body)
+{
+    if (from) body(from, n, d);
+    else proa__parallel(n, rows_grain(1), body, d);
+}
+
 static void apply_mask(drop_work *d, const proa_tensor *mask, const proa_tensor *like)
 {
     proa_walk walk;
@@ -54,7 +124,7 @@ static void apply_mask(drop_work *d, const proa_tensor *mask, const proa_tensor 
         d->small = &walk;
         d->mask = NULL;
     }
-    proa__parallel(like->numel, rows_grain(1), apply, d);
+    rest(d, by_lanes(d, like->numel, false), like->numel, apply);
     d->small = NULL;
 }
 
@@ -78,7 +148,7 @@ PROA_KERNEL(dropout_cpu, dropout)
     d.stream = a->fix_seed ? (proa_rng_state){(uint64_t)a->seed, 0}
                            : proa__rng_reserve(philox16_blocks(a->mask->numel));
     if (a->mask->numel == a->x->numel) {
-        proa__parallel(a->x->numel, rows_grain(1), draw_apply, &d);
+        rest(&d, by_lanes(&d, a->x->numel, true), a->x->numel, draw_apply);
         return PROA_OK;
     }
     proa__parallel(a->mask->numel, rows_grain(1), draw, &d);
