@@ -59,6 +59,10 @@ bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors 
 
 static bool to_int(PyObject *obj, int64_t *out)
 {
+    if (PyLong_CheckExact(obj)) {
+        *out = PyLong_AsLongLong(obj);
+        return !(*out == -1 && PyErr_Occurred());
+    }
     PyObject *index = PyNumber_Index(obj);
     *out = index ? PyLong_AsLongLong(index) : -1;
     Py_XDECREF(index);
@@ -100,12 +104,13 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
         *out = (proa_ints){1, one, NULL, NULL};
         return one && to_int(obj, one);
     }
-    if (PyUnicode_Check(obj) || !PySequence_Check(obj)) {
+    bool plain = PyList_CheckExact(obj) || PyTuple_CheckExact(obj);
+    if (!plain && (PyUnicode_Check(obj) || !PySequence_Check(obj))) {
         PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what,
                      Py_TYPE(obj)->tp_name);
         return false;
     }
-    PyObject *fast = PySequence_Fast(obj, what);
+    PyObject *fast = plain ? Py_NewRef(obj) : PySequence_Fast(obj, what);
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
     int64_t *at = scope_room(n, sizeof *at);

@@ -8,8 +8,8 @@ typedef struct py_dtype {
     PyObject_HEAD proa_dtype dtype;
 } py_dtype;
 
-/* Filled by py_add_dtypes, alive as long as the process. */
-static PyObject *objects[PROA_DTYPE_COUNT];
+/* Filled by py_add_dtypes, alive as long as the process; the names are interned, as those in programs are. */
+static PyObject *objects[PROA_DTYPE_COUNT], *texts[PROA_DTYPE_COUNT];
 
 /* Paddle's enum names and VarType numbers. */
 static const int wire_numbers[PROA_DTYPE_COUNT] = {
@@ -24,6 +24,7 @@ static const char *const paddle_names[PROA_DTYPE_COUNT] = {
 };
 
 PyObject *py_dtype_object(proa_dtype dtype) { return objects[dtype]; }
+PyObject *py_dtype_text(proa_dtype dtype) { return texts[dtype]; }
 
 static PyObject *dtype_str(PyObject *self)
 {
@@ -93,6 +94,11 @@ bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
         return true;
     }
     if (PyUnicode_Check(obj)) {
+        for (int d = 1; d < PROA_DTYPE_COUNT; d++)
+            if (obj == texts[d]) {
+                *dtype = (proa_dtype)d;
+                return true;
+            }
         if (from_text(obj, dtype)) return true;
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_TypeError, "%R is no dtype; expected one such as 'float32'", obj);
@@ -117,7 +123,8 @@ bool py_add_dtypes(PyObject *module)
         return false;
     for (int d = 1; d < PROA_DTYPE_COUNT; d++) {
         py_dtype *one = PyObject_New(py_dtype, &py_dtype_type);
-        if (!one) return false;
+        texts[d] = PyUnicode_InternFromString(proa_dtype_name((proa_dtype)d));
+        if (!one || !texts[d]) return false;
         one->dtype = (proa_dtype)d;
         objects[d] = (PyObject *)one;
         if (PyModule_AddObjectRef(module, proa_dtype_name((proa_dtype)d), objects[d]) != 0) return false;

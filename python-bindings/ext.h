@@ -48,6 +48,8 @@ static inline bool py_is_long(const proa_tensor *t) { return t && t->numel >= PY
 
 /* Borrowed: the one object of a dtype. */
 PyObject *py_dtype_object(proa_dtype dtype);
+/* Borrowed: its name, interned. */
+PyObject *py_dtype_text(proa_dtype dtype);
 /* dtype objects, names ("float32"), NumPy's dtypes and scalar types. None: PROA_NODTYPE. False with an
  * exception otherwise. */
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype);

@@ -53,7 +53,7 @@ static PyObject *build_info(PyObject *module, PyObject *unused)
 static PyObject *get_default_dtype(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return PyUnicode_FromString(proa_dtype_name(proa_default_dtype()));
+    return Py_NewRef(py_dtype_text(proa_default_dtype()));
 }
 
 static PyObject *set_default_dtype(PyObject *module, PyObject *obj)

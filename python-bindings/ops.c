@@ -14,18 +14,13 @@ typedef struct py_op {
     PyObject_HEAD vectorcallfunc call;
     const py_entry *entry;
     const proa_op *op;
+    const char *name;    /* the last part of the entry's first name */
     char *defaults;      /* an args struct with every default filled in; made at first call */
     PyObject **keywords; /* interned parameter names; made at first keyword */
 } py_op;
 
 /* Made by py_add_ops, alive as long as the process. */
 static py_op *callables[ENTRY_COUNT];
-
-static const char *own_name(const py_op *self)
-{
-    const char *dot = strrchr(self->entry->names[0], '.');
-    return dot ? dot + 1 : self->entry->names[0];
-}
 
 /* ---- arguments ------------------------------------------------------------------------- */
 
@@ -41,11 +36,11 @@ static bool make_defaults(py_op *self)
         const proa_field *f = &op->fields[i];
         if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && f->flags & PROA_FIELD_OPTIONAL)
             *proa_field_tensor(f, args) = proa_none;
-        if (f->fallback && !py_default_field(own_name(self), f, f->fallback, args)) return false;
+        if (f->fallback && !py_default_field(self->name, f, f->fallback, args)) return false;
     }
     for (int i = 0; i < self->entry->n_params; i++) {
         const py_param *p = &self->entry->params[i];
-        if (p->fallback && !py_default_field(own_name(self), &op->fields[p->field], p->fallback, args))
+        if (p->fallback && !py_default_field(self->name, &op->fields[p->field], p->fallback, args))
             return false;
     }
     self->defaults = args;
@@ -79,13 +74,12 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args)
     const py_param *p = &self->entry->params[i];
     if (p->field < 0) {
         if (value == Py_None || !strcmp(p->name, "name")) return true;
-        PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", own_name(self),
-                     p->name);
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", self->name, p->name);
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
     if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
-    return py_to_field(own_name(self), f, p->name, value, args);
+    return py_to_field(self->name, f, p->name, value, args);
 }
 
 static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given,
@@ -98,7 +92,7 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
         if (i < 0 || *given >> i & 1) {
             const char *text = i < 0 ? "%s: there is no argument %U; the call is %s%s"
                                      : "%s: argument %U was given twice; the call is %s%s";
-            PyErr_Format(PyExc_TypeError, text, own_name(self), name, own_name(self), self->entry->signature);
+            PyErr_Format(PyExc_TypeError, text, self->name, name, self->name, self->entry->signature);
             return false;
         }
         *given |= (uint64_t)1 << i;
@@ -111,8 +105,8 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
 {
     const py_entry *e = self->entry;
     if (n > e->n_params) {
-        PyErr_Format(PyExc_TypeError, "%s: takes %d arguments, got %zd; the call is %s%s", own_name(self),
-                     e->n_params, n, own_name(self), e->signature);
+        PyErr_Format(PyExc_TypeError, "%s: takes %d arguments, got %zd; the call is %s%s", self->name,
+                     e->n_params, n, self->name, e->signature);
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++)
@@ -121,8 +115,8 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
     if (keywords && !fill_keywords(self, values + n, keywords, &given, args)) return false;
     for (int i = (int)n; i < e->n_params; i++) {
         if (given >> i & 1 || !e->params[i].required) continue;
-        PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", own_name(self),
-                     e->params[i].name, own_name(self), e->signature);
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", self->name,
+                     e->params[i].name, self->name, e->signature);
         return false;
     }
     return true;
@@ -158,6 +152,24 @@ static PyObject *results(const py_op *self, const void *args)
 
 /* ---- the call -------------------------------------------------------------------------- */
 
+/* Whether an op without inputs makes a small tensor: its shape is known and says so. */
+static bool makes_little(const proa_op *op, const void *args)
+{
+    for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {
+        if (f->kind != PROA_FIELD_INTS || strcmp(f->name, "shape")) continue;
+        const proa_ints *shape = proa_field_at(f, args);
+        int64_t n = 1;
+        if (shape->tensor || shape->tensors) return false;
+        for (int64_t i = 0; i < shape->count; i++) {
+            if (shape->at[i] < 0 || shape->at[i] > PY_LONG_WORK) return false;
+            n *= shape->at[i];
+            if (n > PY_LONG_WORK) return false;
+        }
+        return true;
+    }
+    return false;
+}
+
 static bool is_long_work(const proa_op *op, const void *args)
 {
     for (int i = 0; i < op->n_in; i++) {
@@ -169,7 +181,7 @@ static bool is_long_work(const proa_op *op, const void *args)
             return true;
         }
     }
-    return op->n_in == 0;
+    return op->n_in == 0 && !makes_little(op, args);
 }
 
 /* Another thread may give an object another tensor (_become) while this one computes. */
@@ -238,7 +250,7 @@ static PyObject *op_get(PyObject *obj, void *closure)
     switch (*(const char *)closure) {
     case 'd': return py_op_doc(self->op, self->entry);
     case 'm': return module_name(self);
-    default: return PyUnicode_FromString(own_name(self));
+    default: return PyUnicode_FromString(self->name);
     }
 }
 
@@ -265,7 +277,7 @@ static PyObject *op_signature(PyObject *obj, void *closure)
 
 static PyObject *op_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<proa function %s%s>", own_name((py_op *)self),
+    return PyUnicode_FromFormat("<proa function %s%s>", ((py_op *)self)->name,
                                 ((py_op *)self)->entry->signature);
 }
 
@@ -273,7 +285,7 @@ static PyObject *op_repr(PyObject *self)
 static PyObject *op_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(own_name((py_op *)self));
+    return PyUnicode_FromString(((py_op *)self)->name);
 }
 
 static PyObject *op_bind(PyObject *self, PyObject *instance, PyObject *type)
@@ -326,7 +338,8 @@ bool py_add_ops(PyObject *module)
         py_op *self = PyObject_New(py_op, &py_op_type);
         if (!self) return false;
         const proa_op *op = proa_op_table[py_entries[i].op];
-        *self = (py_op){self->ob_base, op_call, &py_entries[i], op, NULL, NULL};
+        const char *name = py_entries[i].names[0], *dot = strrchr(name, '.');
+        *self = (py_op){self->ob_base, op_call, &py_entries[i], op, dot ? dot + 1 : name, NULL, NULL};
         callables[i] = self;
         if (op->args_size > ARGS_MAX || self->entry->n_params > 63) {
             PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for",

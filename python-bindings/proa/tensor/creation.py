@@ -7,10 +7,11 @@ __all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "di
            "polar", "to_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like"]
 
 to_tensor = _core.to_tensor
+_full, _default_dtype = _core.full, _core.get_default_dtype  # look-ups less for each small tensor
 
 
 def _default(dtype):
-    return _core.get_default_dtype() if dtype is None else dtype
+    return _default_dtype() if dtype is None else dtype
 
 
 def full(shape, fill_value, dtype=None, name=None):
@@ -21,22 +22,22 @@ def full(shape, fill_value, dtype=None, name=None):
     """
     if isinstance(fill_value, str):
         fill_value = float(fill_value)
-    return _core.full(shape, fill_value, _default(dtype))
+    return _full(shape, fill_value, _default_dtype() if dtype is None else dtype)
 
 
 def zeros(shape, dtype=None, name=None):
     """A tensor of zeros; shape is a list, a Tensor, or a list that holds Tensors."""
-    return _core.full(shape, 0, _default(dtype))
+    return _full(shape, 0, _default_dtype() if dtype is None else dtype)
 
 
 def ones(shape, dtype=None, name=None):
     """A tensor of ones."""
-    return _core.full(shape, 1, _default(dtype))
+    return _full(shape, 1, _default_dtype() if dtype is None else dtype)
 
 
 def empty(shape, dtype=None, name=None):
     """A tensor whose values are unspecified (zeros)."""
-    return _core.full(shape, 0, _default(dtype))
+    return _full(shape, 0, _default_dtype() if dtype is None else dtype)
 
 
 def full_like(x, fill_value, dtype=None, name=None):
