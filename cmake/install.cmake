@@ -11,6 +11,9 @@ if(PROA_ONEDNN_TO_COPY)
 endif()
 
 install(TARGETS proa EXPORT ProaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET proa_cuda AND NOT SKBUILD)
+    install(TARGETS proa_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}) # libproa looks beside itself
+endif()
 install(TARGETS proa_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH to_library "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(proa_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")

@@ -1,6 +1,16 @@
 # What goes into the wheel (pyproject.toml; scikit-build-core installs component `python` into site-packages):
 # the package, libproa and PyPI's oneDNN in proa/libs, the headers for C code in proa/include. The rest that
 # libproa needs is auditwheel's matter: tools/wheel_backend.py.
+if(PROA_WITH_CUDA)
+    # devices/cuda/pyproject.toml: the plug-in alone, beside libproa; NVIDIA's libraries are wheels of theirs.
+    if(NOT TARGET proa_cuda)
+        message(FATAL_ERROR "A wheel of the CUDA plug-in needs nvcc")
+    endif()
+    set_target_properties(proa_cuda PROPERTIES
+        INSTALL_RPATH "$ORIGIN/../../nvidia/cu13/lib:$ORIGIN/../../nvidia/cudnn/lib" INSTALL_RPATH_USE_LINK_PATH OFF)
+    install(TARGETS proa_cuda LIBRARY DESTINATION proa/libs COMPONENT cuda)
+    return()
+endif()
 if(NOT PROA_HAVE_PYTHON)
     message(FATAL_ERROR "A wheel needs Python's headers for ${Python3_EXECUTABLE} (Debian: python3-dev)")
 endif()
