@@ -1,6 +1,8 @@
 /* The oneDNN side of ops/onednn.h. Empty without oneDNN. May use core only. */
 #if PROA_HAVE_ONEDNN
 #include "ops/onednn.h"
+
+#include "ops/forget.h"
 #include "ops/onednn_format.h"
 
 #include <pthread.h>
@@ -395,6 +397,7 @@ static bool pack(proa__dnnl_state *s, int i, const proa_tensor *t)
     atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
     p->from = t->data;
     p->version = proa__version(t);
+    proa__forget_file(t->data, (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype));
     return true;
 }
 

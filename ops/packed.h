@@ -4,6 +4,7 @@
 #ifndef PROA_OPS_PACKED_H
 #define PROA_OPS_PACKED_H
 
+#include "ops/forget.h"
 #include "ops/fused_tail.h"
 #include "ops/gemm.h"
 #include "ops/vmath.h"
@@ -381,6 +382,12 @@ static inline bool packed_is_of(const packed_state *s, const proa_tensor *t)
     return s->data && s->storage == t->storage && s->from == t->data && s->version == proa__version(t);
 }
 
+/* t has been packed: where it is a mapped file, its pages are not needed for now. */
+static inline void packed_forget(const proa_tensor *t)
+{
+    proa__forget_file(t->data, (size_t)t->numel * sizeof(float));
+}
+
 /* Makes room for an operand that is packed from t; NULL: no memory. */
 static inline float *packed_renew(packed_state *s, const proa_tensor *t, int64_t floats)
 {
@@ -418,6 +425,7 @@ static inline const float *packed_operand(packed_state *s, const proa_tensor *t,
                         packed_renew(s, t, packed_floats(k, n))};
     if (!p.to) return NULL;
     proa__parallel(packed_panels(n), 1 + 65536 / (k * PACKED_NR + 1), packed_pack_range, &p);
+    packed_forget(t);
     return p.to;
 }
 

@@ -4,6 +4,7 @@
 #include "edit.h"
 
 #include "core/internal.h"
+#include "ops/forget.h"
 #include "ops/windows.h"
 #include "ops_impl.h"
 
@@ -99,6 +100,8 @@ static proa_status scale_weights(folding *f, proa_instr *maker, int axis, proa_t
     if (!fresh || !shift) return proa_error();
     proa__slot_set(weight, fresh);
     proa__slot_set(bias, shift);
+    if (w->data && !(w->flags & PROA_T_DEVICE))
+        proa__forget_file(w->data, (size_t)w->numel * proa_dtype_size(dtype));
     return PROA_OK;
 }
 
@@ -158,17 +161,20 @@ static bool suits(const folding *f, const proa_instr *instr)
            proa__is_unused(&f->uses, proa__slot_var(a->saved_variance));
 }
 
+static proa_status fold_one(folding *f, proa_instr *instr, int32_t at)
+{
+    PROA_SCOPED; /* what is computed in double precision goes at once */
+    proa_tensor *s = NULL, *t = NULL;
+    proa_instr *maker = foldable(f, instr->args, at);
+    if (maker && affine_of(f, instr->args, &s, &t)) PROA_TRY(fold_into(f, maker, instr, s, t));
+    return proa_error();
+}
+
 static proa_status fold_all(folding *f)
 {
     proa_block *b = f->uses.block;
-    for (int32_t i = 0; i < b->n_ops; i++) {
-        proa_instr *instr = &b->ops[i];
-        proa_tensor *s = NULL, *t = NULL;
-        if (!suits(f, instr)) continue;
-        proa_instr *maker = foldable(f, instr->args, i);
-        if (maker && affine_of(f, instr->args, &s, &t)) PROA_TRY(fold_into(f, maker, instr, s, t));
-        PROA_TRY(proa_error());
-    }
+    for (int32_t i = 0; i < b->n_ops; i++)
+        if (suits(f, &b->ops[i])) PROA_TRY(fold_one(f, &b->ops[i], i));
     return PROA_OK;
 }
 

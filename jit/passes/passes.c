@@ -112,6 +112,7 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
     }
     proa__capture_into(open);
     proa_door_set(PROA_DOOR_RECORD, recording);
+    if (frozen) proa_memory_trim(); /* weights were computed, which will not be again */
     return status;
 }
 

@@ -191,6 +191,7 @@ static proa_status run_minimal(const proa_conv2d_fused_args *a, const conv_geome
         w.u = w.packed = packed_renew(s, a->weight, POINTS * packed_floats(g->in_channels, g->out_channels));
         if (!w.packed) return proa_error();
         proa__parallel(packed_panels(g->out_channels), 1, filter_range, &w);
+        packed_forget(a->weight);
     }
     int64_t threads = gemm_min(proa_threads(), w.tiles);
     w.ld = g->in_channels % 512 ? g->in_channels : g->in_channels + PACKED_LANES;

@@ -118,6 +118,15 @@ def _read(path, what):
         return f.read()
 
 
+def _load(config):
+    """The program that a Config names. Files that stand side by side are mapped: parameters are never copied whole."""
+    model, params = config.prog_file(), config.params_file()
+    pair = bool(model) and model.endswith(".pdmodel") and params == model[:-len("model")] + "iparams"
+    if config._buffers is None and not config.model_dir() and pair and os.path.isfile(model) and os.path.isfile(params):
+        return _core.load_program(model)
+    return _core.decode(*_contents(config))
+
+
 def _contents(config):
     """(model, parameters) as bytes."""
     if config._buffers is not None:
@@ -148,7 +157,7 @@ class _Model:
             raise ValueError("create_predictor: each Config can only be used for one predictor: copy it, "
                              "Config(config), or clone the predictor")
         with mode.eager():
-            self.program = _core.decode(*_contents(config))
+            self.program = _load(config)
             self.ends, self.outputs = list(self.program.inputs), list(self.program.outputs)
             # offsets of sequences, which belong to the handle of the tensor whose rows they part
             self.inputs = [name for name in self.ends if "@LOD_" not in name]
