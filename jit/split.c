@@ -379,7 +379,8 @@ static proa_status cut(joined *j, proa__variant *v)
     return status;
 }
 
-/* Drops what neither outputs nor gradients need before anything is called saved. */
+/* Drops what neither outputs nor gradients need, and shares what both halves find out, before anything is
+ * called saved. */
 static proa_status tidy(joined *j)
 {
     proa_var **out = vars_room(j->n_outputs + j->n_grads);
@@ -389,7 +390,8 @@ static proa_status tidy(joined *j)
     for (int32_t i = 0; i < j->n_grads; i++)
         if (j->grads[i]) out[n++] = j->grads[i];
     PROA_TRY(proa__block_set_outputs(proa__root(j->program), out, n));
-    return proa__program_prune(j->program, true);
+    PROA_TRY(proa__program_prune(j->program, true));
+    return proa__passes_run_whole(j->program);
 }
 
 /* ---- variants -------------------------------------------------------------------------- */

@@ -78,8 +78,8 @@ bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double grow
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
 
-/* Post-ops for a tail, before the desc is made. A residual becomes an operand that lies as dims and strides
- * (NULL: row-major) say, the last one added. */
+/* Post-ops for a tail, before the desc is made. A residual becomes an operand, the last one added: in its
+ * blocked form if it has one, else as dims and strides (NULL: row-major) say. */
 bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const int64_t *dims,
                      const int64_t *strides, proa_dtype dtype);
 
@@ -93,9 +93,10 @@ int proa__dnnl_result_format(const void *args, const void *state);
 proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **),
                                    proa_tensor *const *tensors);
-/* The same where operand `arg` is `constant`, whose data may be kept in the primitive's own form. */
-proa_status proa__dnnl_run_constant(void *state, const void *args,
-                                    proa_status (*prepare)(const void *, void **), void *const *data, int arg,
-                                    const proa_tensor *constant);
+/* The same where tensors[arg] is a constant that was plain when prepared: it may be kept in the primitive's
+ * own form. */
+proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
+                                    proa_status (*prepare)(const void *, void **),
+                                    proa_tensor *const *tensors, int arg);
 
 #endif

@@ -171,15 +171,15 @@ static bool append_activation(dnnl_post_ops_t ops, const proa__tail *t)
     return dnnl_post_ops_append_eltwise(ops, of[t->activation].kind, alpha, beta) == dnnl_success;
 }
 
-static bool append_residual(proa__dnnl_build *b, dnnl_post_ops_t ops, int ndim, const int64_t *dims,
-                            const int64_t *strides, proa_dtype dtype)
+static bool append_residual(proa__dnnl_build *b, dnnl_post_ops_t ops, const proa_tensor *residual, int ndim,
+                            const int64_t *dims, const int64_t *strides, proa_dtype dtype)
 {
     dnnl_memory_desc_t any = proa__dnnl_md_any(ndim, dims, dtype); /* in the layout of the result */
     if (!any) return false;
     bool ok = dnnl_post_ops_append_binary(ops, dnnl_binary_add, any) == dnnl_success;
     dnnl_memory_desc_destroy(any);
     return ok && proa__dnnl_add(b, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, false,
-                                proa__dnnl_md(ndim, dims, strides, dtype));
+                                proa__dnnl_md_of(residual, ndim, dims, strides));
 }
 
 bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const int64_t *dims,
@@ -187,7 +187,7 @@ bool proa__dnnl_tail(proa__dnnl_build *b, const proa__tail *t, int ndim, const i
 {
     dnnl_post_ops_t ops = NULL;
     if (dnnl_post_ops_create(&ops) != dnnl_success) return false;
-    bool ok = proa__absent(t->residual) || append_residual(b, ops, ndim, dims, strides, dtype);
+    bool ok = proa__absent(t->residual) || append_residual(b, ops, t->residual, ndim, dims, strides, dtype);
     ok = ok && append_activation(ops, t) && dnnl_primitive_attr_set_post_ops(b->attr, ops) == dnnl_success;
     dnnl_post_ops_destroy(ops);
     return ok;
@@ -336,7 +336,7 @@ int proa__dnnl_result_format(const void *args, const void *state)
     return 0;
 }
 
-static proa_status run_tensors(const proa__dnnl_state *s, bool fresh, proa_tensor *const *tensors)
+static proa_status run_tensors(const proa__dnnl_state *s, bool fresh, proa_tensor *const *tensors, int packed)
 {
     void *data[PROA__DNNL_ARGS];
     unsigned asis = 0;
@@ -347,18 +347,18 @@ static proa_status run_tensors(const proa__dnnl_state *s, bool fresh, proa_tenso
         }
         data[i] = proa__absent(tensors[i]) ? NULL : proa__memory(tensors[i]);
     }
-    return run_state(s, data, -1, asis);
+    return run_state(s, data, packed, asis);
 }
 
 proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **), proa_tensor *const *tensors)
 {
     const proa__dnnl_state *s = run->state;
-    if (s->threads == proa_threads()) return run_tensors(s, run->fresh, tensors);
+    if (s->threads == proa_threads()) return run_tensors(s, run->fresh, tensors, -1);
     void *fresh = NULL;
     proa_status status = prepare(args, &fresh);
-    if (status == PROA_DECLINED) status = run_tensors(s, run->fresh, tensors);
-    else if (status == PROA_OK) status = run_tensors(fresh, run->fresh, tensors);
+    if (status == PROA_DECLINED) status = run_tensors(s, run->fresh, tensors, -1);
+    else if (status == PROA_OK) status = run_tensors(fresh, run->fresh, tensors, -1);
     proa__dnnl_release(fresh);
     return status;
 }
@@ -401,17 +401,18 @@ static bool pack(proa__dnnl_state *s, int i, const proa_tensor *t)
     return true;
 }
 
-proa_status proa__dnnl_run_constant(void *state, const void *args,
-                                    proa_status (*prepare)(const void *, void **), void *const *data, int arg,
-                                    const proa_tensor *constant)
+proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
+                                    proa_status (*prepare)(const void *, void **),
+                                    proa_tensor *const *tensors, int arg)
 {
-    proa__dnnl_state *s = state;
+    proa__dnnl_state *s = run->state;
+    const proa_tensor *constant = tensors[arg];
     if (s->threads != proa_threads() || !s->args[arg].reorder || !constant->storage)
-        return proa__dnnl_run(s, args, prepare, data);
+        return proa__dnnl_run_tensors(run, args, prepare, tensors);
     if (!is_packed(&s->packed, constant) && !pack(s, arg, constant)) {
         if (proa_error() != PROA_OK) return proa_error();
-        return proa__dnnl_run(s, args, prepare, data);
+        return proa__dnnl_run_tensors(run, args, prepare, tensors);
     }
-    return run_state(s, data, arg, 0);
+    return run_tensors(s, run->fresh, tensors, arg);
 }
 #endif

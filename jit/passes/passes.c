@@ -4,21 +4,24 @@
 #include "core/internal.h"
 
 const proa__pass proa__pass_table[] = {
-    {"fold", "computes what depends on constants alone", false, proa__pass_fold},
+    {"fold", "computes what depends on constants alone", false, false, proa__pass_fold},
     {"identity",
      "drops copies, casts to the same dtype, scalings by one, and reshapes and transposes that cancel", false,
-     proa__pass_identity},
-    {"cse", "computes equal things once", false, proa__pass_cse},
-    {"batch_norm", "puts normalisation with fixed statistics into the weights before it", true,
+     false, proa__pass_identity},
+    {"cse", "computes equal things once", false, false, proa__pass_cse},
+    {"batch_norm", "puts normalisation with fixed statistics into the weights before it", true, false,
      proa__pass_batch_norm},
+    {"pool", "keeps the places of maxima for the gradient, and takes that of relu on the smaller side", false,
+     true, proa__pass_pool},
     {"product", "lets convolutions and linear layers add bias and residual and apply the activation", false,
-     proa__pass_product},
-    {"layout", "computes convolutions channels-last, where no operand is laid out anew", true,
+     false, proa__pass_product},
+    {"layout", "computes convolutions channels-last, where no operand is laid out anew", true, false,
      proa__pass_layout},
-    {"elementwise", "runs elementwise ops that feed one another tile by tile", false, proa__pass_elementwise},
-    {"optimizer", "lets one step update many parameters", false, proa__pass_optimizer},
-    {"dead", "drops what nobody needs", false, proa__pass_dead},
-    {NULL, NULL, false, NULL},
+    {"elementwise", "runs elementwise ops that feed one another tile by tile", false, false,
+     proa__pass_elementwise},
+    {"optimizer", "lets one step update many parameters", false, false, proa__pass_optimizer},
+    {"dead", "drops what nobody needs", false, false, proa__pass_dead},
+    {NULL, NULL, false, false, NULL},
 };
 
 enum { MAX_PASSES = 32 };
@@ -90,7 +93,7 @@ static proa_status run_pass(proa_program *p, const proa__pass *pass, bool frozen
     return PROA_OK;
 }
 
-proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
+static proa_status run_chosen(proa_program *p, const char *names, bool frozen, bool whole)
 {
     bool wanted[MAX_PASSES] = {false};
     PROA_TRY(proa_error());
@@ -103,7 +106,7 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
     if (dumps) dump(p, "before passes", NULL);
     for (int i = 0; proa__pass_table[i].name && status == PROA_OK; i++) {
         const proa__pass *pass = &proa__pass_table[i];
-        if (!wanted[i] || (pass->frozen && !frozen)) continue;
+        if (!wanted[i] || (pass->frozen && !frozen) || (whole && !pass->whole)) continue;
         uint64_t version = p->version;
         PROA_SCOPE {
             status = run_pass(p, pass, frozen);
@@ -115,6 +118,13 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
     if (frozen) proa_memory_trim(); /* weights were computed, which will not be again */
     return status;
 }
+
+proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
+{
+    return run_chosen(p, names, frozen, false);
+}
+
+proa_status proa__passes_run_whole(proa_program *p) { return run_chosen(p, NULL, false, true); }
 
 proa_status proa_program_optimise(proa_program *p, const char *passes, bool frozen)
 {

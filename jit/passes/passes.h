@@ -13,6 +13,7 @@ typedef struct proa__pass_context {
 typedef struct proa__pass {
     const char *name, *doc;
     bool frozen; /* for programs whose parameters never change only */
+    bool whole;  /* sees forward and backward together: runs before a program is cut in two */
     proa_status (*run)(proa_block *b, const proa__pass_context *context);
 } proa__pass;
 
@@ -26,10 +27,14 @@ extern const proa__pass proa__pass_table[];
  * it. */
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
 
+/* The same, of passes that see forward and backward together; FLAGS_passes says which. */
+proa_status proa__passes_run_whole(proa_program *p);
+
 proa_status proa__pass_fold(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_identity(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_cse(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_batch_norm(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_pool(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_product(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_elementwise(proa_block *b, const proa__pass_context *context);

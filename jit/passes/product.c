@@ -190,13 +190,10 @@ proa_status proa__pass_product(proa_block *b, const proa__pass_context *context)
 {
     proa__uses u;
     chain c;
-    /* In training, to keep the blocked layout, which conv2d_fused does not take, saves more than a pass. */
-    bool trains = proa__is_differentiated(b->program);
     PROA_TRY(proa__uses_find(&u, b));
     proa_status status = PROA_OK;
     for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) {
         if (!b->ops[i].args || !begins(&u, i, &c)) continue;
-        if (c.is_conv && trains) continue;
         c.constant = context->frozen && proa__constant_of(&u, c.weight);
         follow(&c);
         status = proa_error();

@@ -184,8 +184,6 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
     }
 }
 
-#define DATA(t) (proa__absent(t) ? NULL : (void *)(t)->data)
-
 /* prepare and kernel of one op. */
 #define DNNL_CONV(op, kind, make_params, N, bias, x_side, w_side, y_side, first, second, third)      \
     static proa_status op##_prepare(const void *args, void **state)                                  \
@@ -261,7 +259,7 @@ static bool fused_desc(const conv_task *t, proa__dnnl_build *b)
     return ok;
 }
 
-/* Operands in the order of `data` in the kernel: the residual, where there is one, stands first. */
+/* Operands in the order of `tensors` in the kernel: the residual, where there is one, stands first. */
 static proa_status conv2d_fused_prepare(const void *args, void **state)
 {
     const proa_conv2d_fused_args *a = args;
@@ -275,23 +273,18 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     conv_task t = {0};
     proa_tensor *sides[] = {a->x, a->weight, a->out};
     ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));
-    t.x = t.weight = t.y = NULL;
     ok = ok && proa__dnnl_tail(&b, &PROA__TAIL(a), t.out.n, t.out.dims, t.out.strides, dtype);
     ok = ok && fused_desc(&t, &b) && operands(FORWARD, &b, &t);
     task_release(&t);
     return proa__dnnl_finish(&b, ok, state);
 }
 
-PROA_KERNEL_PREPARED(conv2d_fused_onednn, conv2d_fused, conv2d_fused_prepare, proa__dnnl_release)
+PROA_KERNEL_BLOCKED(conv2d_fused_onednn, conv2d_fused, conv2d_fused_prepare, proa__dnnl_release,
+                    proa__dnnl_result_format)
 {
-    int n = 0;
-    void *data[5];
-    if (!proa__absent(a->residual)) data[n++] = a->residual->data;
-    data[n++] = a->x->data;
-    data[n++] = a->weight->data;
-    int weight = n - 1;
-    data[n++] = a->out->data;
-    data[n++] = DATA(a->bias);
-    if (!a->constant_weight) return proa__dnnl_run(run->state, a, conv2d_fused_prepare, data);
-    return proa__dnnl_run_constant(run->state, a, conv2d_fused_prepare, data, weight, a->weight);
+    int first = !proa__absent(a->residual);
+    proa_tensor *all[] = {a->residual, a->x, a->weight, a->out, a->bias}, **tensors = all + !first;
+    bool keeps = a->constant_weight && !proa__format(a->weight);
+    if (!keeps) return proa__dnnl_run_tensors(run, a, conv2d_fused_prepare, tensors);
+    return proa__dnnl_run_constant(run, a, conv2d_fused_prepare, tensors, first + 1);
 }

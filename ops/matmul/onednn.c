@@ -116,14 +116,8 @@ static proa_status linear_fused_prepare(const void *args, void **state)
 /* The residual, where there is one, stands first. */
 PROA_KERNEL_PREPARED(linear_fused_onednn, linear_fused, linear_fused_prepare, proa__dnnl_release)
 {
-    int n = 0;
-    void *data[5];
-    if (!proa__absent(a->residual)) data[n++] = a->residual->data;
-    data[n++] = a->x->data;
-    data[n++] = a->weight->data;
-    int weight = n - 1;
-    data[n++] = a->out->data;
-    data[n++] = proa__absent(a->bias) ? NULL : a->bias->data;
-    if (!a->constant_weight) return proa__dnnl_run(run->state, a, linear_fused_prepare, data);
-    return proa__dnnl_run_constant(run->state, a, linear_fused_prepare, data, weight, a->weight);
+    int first = !proa__absent(a->residual);
+    proa_tensor *all[] = {a->residual, a->x, a->weight, a->out, a->bias}, **tensors = all + !first;
+    if (!a->constant_weight) return proa__dnnl_run_tensors(run, a, linear_fused_prepare, tensors);
+    return proa__dnnl_run_constant(run, a, linear_fused_prepare, tensors, first + 1);
 }

@@ -28,7 +28,7 @@ static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from
 {
     int64_t s = g->stride[2], lead = g->before[2] - tap, last = g->in[2] - 1 + lead;
     *from = lead > 0 ? (lead + s - 1) / s : 0;
-    *to = last < 0 ? 0 : last / s + 1;
+    *to = last < 0 ? 0 : (s == 2 ? last >> 1 : last / s) + 1; /* short rows: a division shows */
     if (*to > g->out[2]) *to = g->out[2];
 }
 
@@ -50,7 +50,8 @@ enum {
 static bool goes_by_rows(const pool_job *job)
 {
     const pool_geometry *g = &job->g;
-    if (job->task != POOL_FORWARD || job->mask || !rows_in_place(job->dtype)) return false;
+    if (job->task != POOL_FORWARD || !rows_in_place(job->dtype)) return false;
+    if (job->mask && (g->channels_last || pixels(g->in) > INT32_MAX)) return false;
     return g->channels_last || (!g->adaptive && g->out[2] > 3);
 }
 

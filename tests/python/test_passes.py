@@ -125,7 +125,7 @@ def test_golden(name):
 
 def test_memory():
     """A frozen model's arena is at most half of what its temporaries sum up to."""
-    for name in ("residual", "transformer"):
+    for name in ("residual", "mobile", "transformer"):
         _, x, program = made(name)
         executor = _core.Executor(program, frozen=True)
         executor.run([paddle.to_tensor(x)])
@@ -245,3 +245,41 @@ def test_random_networks(seed):
             for got, w in zip(executor.run([x]), want):
                 assert got.numpy().shape == w.shape
                 assert np.abs(got.numpy() - w).max() <= 1e-5 * max(np.abs(w).max(), 1e-2), (how, shape)
+
+
+def pooled(channels, stride):
+    class Pooled(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Conv2D(2, channels, 3, padding=1), nn.Conv2D(channels, 3, 3)
+
+        def forward(self, x):
+            return self.b(F.max_pool2d(F.relu(self.a(x)), 3, stride, padding=1))
+    return Pooled()
+
+
+@pytest.mark.parametrize("channels, stride, places", [(6, 2, True), (5, 1, True), (16, 2, False)])
+def test_pool_in_training(channels, stride, places, capfd):
+    """relu's gradient is taken behind the pooling's, whose places the forward keeps where tensors stay plain: the same
+    bits, for values that are not numbers, too."""
+    net = pooled(channels, stride)
+    x = np.random.RandomState(5).standard_normal((3, 2, 13, 11)).astype("float32")
+    x[0, 1, 4, 5], x[1, 0, 2] = np.nan, -8
+
+    def gradients(call):
+        t = paddle.to_tensor(x, stop_gradient=False)
+        net.clear_gradients()
+        (call(t) ** 2).sum().backward()
+        return [t.grad.numpy(), *(p.grad.numpy() for p in net.parameters())]
+    want = gradients(net)
+    before = paddle.get_flags(["FLAGS_passes"])
+    try:
+        paddle.set_flags({"FLAGS_passes": "pool", "FLAGS_dump_passes": True})
+        got = gradients(paddle.jit.to_static(net))
+    finally:
+        paddle.set_flags({**before, "FLAGS_dump_passes": False})
+    after = capfd.readouterr().err.split("after pool")[1].split("----")[0]
+    assert ("max_pool2d_with_index_grad" in after) == places
+    assert after.index("relu_grad(") < after.index("max_pool2d_with_index_grad(" if places else "pool2d_grad(")
+    for a, b in zip(want, got):
+        assert np.array_equal(a, b, equal_nan=True)
