@@ -14,8 +14,7 @@ static bool can_be_kept(const proa__segment *s)
     for (int32_t i = 0; i < s->n_steps; i++) {
         const proa__step *step = &s->steps[i];
         if (!step->op) continue;
-        if (step->op->flags & (PROA_OP_RANDOM | PROA_OP_DATA_SHAPE) || step->kernel == &proa__fallback_kernel)
-            return false;
+        if (step->op->flags & PROA_OP_DATA_SHAPE || step->kernel == &proa__fallback_kernel) return false;
         n++;
     }
     return n > 1;

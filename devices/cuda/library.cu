@@ -1,5 +1,6 @@
-/* CUDA's libraries behind library.h: cuBLASLt. Its algorithm is the heuristic's first, which for one
- * problem on one GPU is always the same; the handle and a workspace belong to the GPU's context. */
+/* CUDA's libraries behind library.h: cuBLASLt. Its algorithm is the heuristic's first, which for one problem
+ * on one GPU is always the same; descriptors and algorithms of the last problems are kept. They, the handle
+ * and a workspace belong to the GPU's context. */
 #include "devices/cuda/library.h"
 
 #include <cublasLt.h>
@@ -9,9 +10,41 @@ namespace
 
 constexpr size_t workspace_bytes = size_t(32) << 20;
 
+/* What descriptors and algorithm depend on; compared as bytes. */
+struct gemm_key {
+    int64_t m, n, k, ldx, ldy, batches, x_step, y_step, out_step;
+    int dtype, transpose_x, transpose_y, epilogue, biased, tf32, adds, align_x, align_y, align_out;
+};
+
+/* A problem's descriptors. */
+struct problem {
+    cublasLtMatmulDesc_t what = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
+    cublasLtMatmulPreference_t preference = nullptr;
+};
+void destroy(problem *p)
+{
+    if (p->preference) cublasLtMatmulPreferenceDestroy(p->preference);
+    if (p->a) cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b) cublasLtMatrixLayoutDestroy(p->b);
+    if (p->out) cublasLtMatrixLayoutDestroy(p->out);
+    if (p->what) cublasLtMatmulDescDestroy(p->what);
+    *p = problem{};
+}
+
+struct kept_problem {
+    gemm_key key;
+    problem p;
+    cublasLtMatmulAlgo_t algorithm;
+    bool declined; // there is none with that bias or epilogue
+};
+
+enum { PROBLEMS = 128 };
 struct libraries {
     cublasLtHandle_t blas;
     void *workspace;
+    unsigned used; // problems so far: the oldest gives its place
+    kept_problem problems[PROBLEMS];
 };
 
 proa_status check(cuda_context *c, cublasStatus_t code, const char *what)
@@ -26,7 +59,7 @@ proa_status handles(cuda_context *c, libraries **to)
     if (!c->libraries) {
         libraries *made = static_cast<libraries *>(cuda_host->alloc(sizeof *made));
         if (!made) return cuda_host->error();
-        *made = libraries{nullptr, nullptr};
+        memset(static_cast<void *>(made), 0, sizeof *made);
         PROA_TRY(check(c, cublasLtCreate(&made->blas), "start"));
         made->workspace = cuda_scratch(c, workspace_bytes);
         if (!made->workspace) return cuda_host->error();
@@ -40,21 +73,6 @@ cudaDataType_t type_of(proa_dtype d)
 {
     return d == PROA_F64 ? CUDA_R_64F : d == PROA_F32 ? CUDA_R_32F : d == PROA_F16 ? CUDA_R_16F : CUDA_R_16BF;
 }
-
-/* What a call makes and must destroy. */
-struct problem {
-    cublasLtMatmulDesc_t what = nullptr;
-    cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
-    cublasLtMatmulPreference_t preference = nullptr;
-    ~problem()
-    {
-        if (preference) cublasLtMatmulPreferenceDestroy(preference);
-        if (a) cublasLtMatrixLayoutDestroy(a);
-        if (b) cublasLtMatrixLayoutDestroy(b);
-        if (out) cublasLtMatrixLayoutDestroy(out);
-        if (what) cublasLtMatmulDescDestroy(what);
-    }
-};
 
 /* Memory of rows × columns, column-major, `step` elements from one batch to the next. */
 cublasStatus_t layout(cublasLtMatrixLayout_t *to, proa_dtype d, int64_t rows, int64_t columns, int64_t ld,
@@ -79,24 +97,47 @@ cublasStatus_t describe_epilogue(problem *p, const cuda_gemm *g)
                                                 CUBLASLT_EPILOGUE_GELU_BIAS};
     if (!g->bias && g->epilogue == CUDA_KEEP) return CUBLAS_STATUS_SUCCESS;
     cublasLtEpilogue_t e = (g->bias ? biased : plain)[g->epilogue];
-    cublasStatus_t s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
-    if (s == CUBLAS_STATUS_SUCCESS && g->bias)
-        s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g->bias,
-                                           sizeof g->bias);
-    return s;
+    return cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
+}
+
+/* The one thing about a call that descriptors hold. */
+cublasStatus_t set_bias(problem *p, const cuda_gemm *g)
+{
+    if (!g->bias) return CUBLAS_STATUS_SUCCESS;
+    return cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g->bias,
+                                          sizeof g->bias);
+}
+
+/* Bytes that an address is a multiple of; the library assumes 256 unless it is told. */
+int alignment(const void *p)
+{
+    uintptr_t at = (uintptr_t)p, low = at & (~at + 1);
+    return at == 0 || low > 256 ? 256 : (int)low;
+}
+
+gemm_key key_of(const cuda_gemm *g)
+{
+    gemm_key k;
+    memset(&k, 0, sizeof k);
+    k.m = g->m, k.n = g->n, k.k = g->k, k.ldx = g->ldx, k.ldy = g->ldy;
+    k.batches = g->batches, k.x_step = g->x_step, k.y_step = g->y_step, k.out_step = g->out_step;
+    k.dtype = g->dtype, k.transpose_x = g->transpose_x, k.transpose_y = g->transpose_y;
+    k.epilogue = g->epilogue, k.biased = g->bias != NULL, k.adds = g->beta != 0;
+    k.tf32 = g->dtype == PROA_F32 && cuda_flag("allow_tf32");
+    k.align_x = alignment(g->x), k.align_y = alignment(g->y), k.align_out = alignment(g->out);
+    return k;
 }
 
 /* Row-major out = x·y is column-major outᵀ = yᵀ·xᵀ, and row-major memory read column-major is the
  * transpose: so y comes first, as it lies. */
-cublasStatus_t describe(problem *p, const cuda_gemm *g)
+cublasStatus_t describe(problem *p, const cuda_gemm *g, const gemm_key &key)
 {
     bool wide = g->dtype == PROA_F64;
     cublasOperation_t op_y = g->transpose_y ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t op_x = g->transpose_x ? CUBLAS_OP_T : CUBLAS_OP_N;
-    bool tf32 = g->dtype == PROA_F32 && cuda_flag("allow_tf32");
-    cublasComputeType_t type = wide   ? CUBLAS_COMPUTE_64F
-                               : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                      : CUBLAS_COMPUTE_32F;
+    cublasComputeType_t type = wide       ? CUBLAS_COMPUTE_64F
+                               : key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                          : CUBLAS_COMPUTE_32F;
     cublasStatus_t s = cublasLtMatmulDescCreate(&p->what, type, wide ? CUDA_R_64F : CUDA_R_32F);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &op_y, sizeof op_y);
@@ -115,7 +156,41 @@ cublasStatus_t describe(problem *p, const cuda_gemm *g)
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulPreferenceSetAttribute(p->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                  &bytes, sizeof bytes);
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t what;
+        int bytes;
+    } aligned[] = {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_y},
+                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.align_x},
+                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.align_out},
+                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.align_out}};
+    for (const auto &a : aligned) {
+        uint32_t least = (uint32_t)a.bytes;
+        if (s == CUBLAS_STATUS_SUCCESS)
+            s = cublasLtMatmulPreferenceSetAttribute(p->preference, a.what, &least, sizeof least);
+    }
     return s;
+}
+
+/* Descriptors and algorithm of a problem that was not kept, in the oldest one's place. */
+proa_status choose(cuda_context *c, libraries *with, const cuda_gemm *g, const gemm_key &key,
+                   kept_problem **to)
+{
+    kept_problem *k = &with->problems[with->used % PROBLEMS];
+    cublasLtMatmulHeuristicResult_t found;
+    int n = 0;
+    destroy(&k->p);
+    memset(&k->key, 0, sizeof k->key); // until it is whole it stands for none: m is 0
+    PROA_TRY(check(c, describe(&k->p, g, key), "description"));
+    PROA_TRY(check(c, set_bias(&k->p, g), "description"));
+    cublasStatus_t code = cublasLtMatmulAlgoGetHeuristic(with->blas, k->p.what, k->p.a, k->p.b, k->p.out,
+                                                         k->p.out, k->p.preference, 1, &found, &n);
+    k->declined = (g->bias || g->epilogue != CUDA_KEEP) && (code == CUBLAS_STATUS_NOT_SUPPORTED || n == 0);
+    if (!k->declined) PROA_TRY(check(c, code, "choice of an algorithm"));
+    k->algorithm = found.algo;
+    k->key = key;
+    with->used++;
+    *to = k;
+    return PROA_OK;
 }
 
 } // namespace
@@ -123,21 +198,20 @@ cublasStatus_t describe(problem *p, const cuda_gemm *g)
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
 {
     libraries *with;
-    problem p;
-    cublasLtMatmulHeuristicResult_t found;
-    int n = 0;
+    kept_problem *k = nullptr;
+    gemm_key key = key_of(g);
     PROA_TRY(handles(c, &with));
-    PROA_TRY(check(c, describe(&p, g), "description"));
-    cublasStatus_t chosen = cublasLtMatmulAlgoGetHeuristic(with->blas, p.what, p.a, p.b, p.out, p.out,
-                                                           p.preference, 1, &found, &n);
-    if ((g->bias || g->epilogue != CUDA_KEEP) && (chosen == CUBLAS_STATUS_NOT_SUPPORTED || n == 0))
-        return PROA_DECLINED;
-    PROA_TRY(check(c, chosen, "choice of an algorithm"));
+    for (unsigned i = 0; i < PROBLEMS && i < with->used && !k; i++)
+        if (!memcmp(&with->problems[i].key, &key, sizeof key)) k = &with->problems[i];
+    if (!k) PROA_TRY(choose(c, with, g, key, &k));
+    if (k->declined) return PROA_DECLINED;
+    PROA_TRY(check(c, set_bias(&k->p, g), "description"));
     float alpha = (float)g->alpha, beta = (float)g->beta;
     bool wide = g->dtype == PROA_F64;
     return check(c,
-                 cublasLtMatmul(with->blas, p.what, wide ? (const void *)&g->alpha : &alpha, g->y, p.a, g->x,
-                                p.b, wide ? (const void *)&g->beta : &beta, g->out, p.out, g->out, p.out,
-                                &found.algo, with->workspace, workspace_bytes, (cudaStream_t)c->stream),
+                 cublasLtMatmul(with->blas, k->p.what, wide ? (const void *)&g->alpha : &alpha, g->y, k->p.a,
+                                g->x, k->p.b, wide ? (const void *)&g->beta : &beta, g->out, k->p.out, g->out,
+                                k->p.out, &k->algorithm, with->workspace, workspace_bytes,
+                                (cudaStream_t)c->stream),
                  "product");
 }

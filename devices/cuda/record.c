@@ -9,9 +9,17 @@ bool cuda_unrecordable(cuda_context *c)
 {
     if (!c->recording) return false;
     c->recording->broken = true;
-    cuda_fail(PROA_ERR_UNSUPPORTED, "%s: a wait, or a copy from or to the host, cannot be recorded",
+    cuda_fail(PROA_ERR_UNSUPPORTED,
+              "%s: a wait, a copy from or to the host, and a draw of random numbers cannot be recorded",
               c->running ? c->running->name : c->name);
     return true;
+}
+
+proa_status cuda_draw(cuda_context *c, uint64_t blocks, proa_rng_state *from)
+{
+    if (cuda_unrecordable(c)) return cuda_host->error();
+    *from = cuda_host->rng_reserve(blocks);
+    return PROA_OK;
 }
 
 static void free_recording(cuda_context *c, cuda_recording *r)

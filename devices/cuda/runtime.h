@@ -83,6 +83,9 @@ void *cuda_record_end(void *context);
 proa_status cuda_record_replay(void *context, void *recording);
 void cuda_record_free(void *context, void *recording);
 bool cuda_unrecordable(cuda_context *c);
+/* Blocks of the thread's generator, as the CPU's kernel takes them. A replay would draw the same numbers
+ * again: while a recording is under way it is an error, and nothing is taken. */
+proa_status cuda_draw(cuda_context *c, uint64_t blocks, proa_rng_state *from);
 
 /* copy.cu. A few bytes of the host travel as an argument of the launch. */
 typedef struct cuda_small {

@@ -112,7 +112,8 @@ CUDA_KERNEL(scaled_dot_product_attention, attention_fits(a->query, a->value))
     attention_problem w = attention_of(a->query, a->key, a->value, a->attn_mask, p, a->is_causal, seed);
     if (p > 0) {
         uint64_t weights = (uint64_t)(w.batch * w.heads * w.queries * w.keys);
-        proa_rng_state stream = cuda_host->rng_reserve((weights + 7) / 8);
+        proa_rng_state stream;
+        PROA_TRY(cuda_draw(c, (weights + 7) / 8, &stream));
         PROA_TRY(
             cuda_launch(c, 1, 1, attention_seed_kernel, seed, (int64_t)stream.seed, (int64_t)stream.offset));
     }

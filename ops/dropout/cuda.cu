@@ -128,8 +128,8 @@ CUDA_KERNEL(dropout, CUDA_IS(a->x, CUDA_FLOATS))
     cuda_tensor mask = cuda_look(a->mask);
     drop_job j = {x.data, y.data, mask.as<uint8_t>(), mask.numel, kept_scale(a->p, a->mode), {}, 0};
     j.threshold = (uint32_t)(a->p * 65536.0 + 0.5);
-    j.stream = a->fix_seed ? proa_rng_state{(uint64_t)a->seed, 0}
-                           : cuda_host->rng_reserve((uint64_t)(mask.numel + DROP_EACH - 1) / DROP_EACH);
+    j.stream = proa_rng_state{(uint64_t)a->seed, 0};
+    if (!a->fix_seed) PROA_TRY(cuda_draw(c, (uint64_t)(mask.numel + DROP_EACH - 1) / DROP_EACH, &j.stream));
     if (mask.numel == x.numel) return drop_run<true>(c, x.dtype, j);
     if (mask.numel == 0) return PROA_OK;
     PROA_TRY(cuda_launch(c, cuda_blocks((j.n + DROP_EACH - 1) / DROP_EACH), CUDA_BLOCK, drop_mask_kernel, j));

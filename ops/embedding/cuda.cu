@@ -1,6 +1,6 @@
-/* Embedding: rows are copied 16 bytes at a time. Its gradient: a block a row of the table (and 1,024 columns)
- * looks through all numbers and adds what is its own in the order of x, as the CPU does. */
-#include "devices/cuda/kernel.h"
+/* Embedding: rows are copied 16 bytes at a time. Its gradient sorts the numbers of rows and adds each row's
+ * terms in the order of x. */
+#include "ops/index/cuda.h"
 
 /* Numbers of rows, checked as they are read. */
 struct embedding_ids {
@@ -64,50 +64,27 @@ CUDA_KERNEL(embedding, true)
     return look_up<uint8_t>(c, ids, n, w.data, out.data, bytes);
 }
 
-enum { EMBEDDING_COLUMNS = 4 }; /* of a thread */
-
-template <class X, class A>
-__global__ void embedding_grad_kernel(embedding_ids ids, int64_t n, const X *d, X *to, int64_t length,
-                                      int64_t chunks)
+/* Places whose row is none go nowhere. */
+__global__ void embedding_keys_kernel(cuda_order o, embedding_ids ids)
 {
-    __shared__ bool mine[CUDA_BLOCK];
-    __shared__ int any;
-    for (int64_t item = blockIdx.x; item < ids.rows * chunks; item += gridDim.x) {
-        int64_t row = item / chunks, first = item % chunks * EMBEDDING_COLUMNS * CUDA_BLOCK + threadIdx.x;
-        A sum[EMBEDDING_COLUMNS] = {};
-        for (int64_t from = 0; from < n; from += CUDA_BLOCK) {
-            __syncthreads(); /* the last piece is done with */
-            if (threadIdx.x == 0) any = 0;
-            __syncthreads();
-            int64_t i = from + threadIdx.x;
-            mine[threadIdx.x] = i < n && ids(i) == row;
-            if (mine[threadIdx.x]) any = 1;
-            __syncthreads();
-            if (!any) continue;
-            for (int j = 0; j < CUDA_BLOCK; j++) {
-                if (!mine[j]) continue;
-                for (int k = 0; k < EMBEDDING_COLUMNS; k++) {
-                    int64_t column = first + k * CUDA_BLOCK;
-                    if (column < length) sum[k] += cuda_cast<A>(d[(from + j) * length + column]);
-                }
-            }
-        }
-        for (int k = 0; k < EMBEDDING_COLUMNS; k++) {
-            int64_t column = first + k * CUDA_BLOCK;
-            if (column < length) to[row * length + column] = cuda_cast<X>(sum[k]);
-        }
+    for (CUDA_EACH(i, o.length)) {
+        int64_t id = ids(i);
+        o.put_key(i, (uint64_t)(id < 0 ? ids.rows : id));
     }
 }
 
 CUDA_KERNEL(embedding_grad, CUDA_IS(a->d_out, CUDA_FLOATS))
 {
     cuda_tensor d = cuda_look(a->d_out), to = cuda_look(a->d_weight);
-    int64_t n = cuda_look(a->x).numel, each = EMBEDDING_COLUMNS * CUDA_BLOCK;
+    int64_t n = cuda_look(a->x).numel;
     embedding_ids ids = ids_of(c, "embedding_grad", a->x, a->weight, a->padding_idx);
-    if (to.numel == 0) return PROA_OK;
-    int64_t chunks = (to.shape[1] + each - 1) / each;
-    CUDA_SWITCH_FLOAT(to.dtype, X, A, {
-        return cuda_launch(c, cuda_blocks(ids.rows * chunks, 1), CUDA_BLOCK, (embedding_grad_kernel<X, A>),
-                           ids, n, d.as<X>(), to.as<X>(), to.shape[1], chunks);
-    })
+    cuda_order o;
+    PROA_TRY(index_clear(c, a->d_weight));
+    if (n == 0 || to.numel == 0) return PROA_OK;
+    proa_status s = index_order(c, &o, n, ids.rows);
+    if (s == PROA_OK) s = cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, embedding_keys_kernel, o, ids);
+    index_sum sum = {d.data, to.data, d.dtype, to.dtype, 1, to.shape[1], ids.rows, true, NULL};
+    if (s == PROA_OK) s = index_sum_rows(c, &o, &sum);
+    cuda_order_free(c, &o);
+    return s;
 }

@@ -26,6 +26,7 @@ static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
     return proa__format(w->params.at[i]) ? proa__blocked_data(t) : t->data;
 }
 
+/* Steps compute in float or double: cpu.inc, and the formulas that it includes, once for each type T. */
 #define STEP_FORMULA static inline __attribute__((unused))
 #define T float
 #define STEP_ROOT sqrtf

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+/* The formulas once for each type T that steps compute in, as cpu.c has them. */
 #define STEP_FORMULA static __device__ __forceinline__ __attribute__((unused))
 #define STEP_PASTE2(a, b) a##_##b
 #define STEP_PASTE(a, b) STEP_PASTE2(a, b)

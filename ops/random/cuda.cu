@@ -6,10 +6,10 @@
 #include "ops/random/formulas.h"
 
 /* Where the numbers start: reserved from the thread's generator, or the beginning of the given seed's. */
-static proa_rng_state random_start(int64_t seed, uint64_t blocks)
+static proa_status random_start(cuda_context *c, int64_t seed, uint64_t blocks, proa_rng_state *at)
 {
-    if (seed) return proa_rng_state{(uint64_t)seed, 0};
-    return cuda_host->rng_reserve(blocks);
+    *at = proa_rng_state{(uint64_t)seed, 0};
+    return seed ? PROA_OK : cuda_draw(c, blocks, at);
 }
 
 #define RANDOM_KIND(kind)                                                                      \
@@ -62,7 +62,8 @@ static proa_status random_fill(cuda_context *c, const proa_tensor *t, double a, 
     int64_t n = out.numel;
     if (n <= 0) return PROA_OK;
     bool wide = out.dtype == PROA_F64;
-    random_numbers j = {random_start(seed, (uint64_t)(wide ? (n + 1) / 2 : (n + 3) / 4)), a, b};
+    random_numbers j = {{}, a, b};
+    PROA_TRY(random_start(c, seed, (uint64_t)(wide ? (n + 1) / 2 : (n + 3) / 4), &j.at));
     switch (out.dtype) {
     case PROA_F64: return random_launch<K, double, double, 2>(c, out, j);
     case PROA_F32: return random_launch<K, float, float, 4>(c, out, j);
@@ -105,7 +106,8 @@ CUDA_KERNEL(randint, CUDA_IS(a->out, CUDA_REALS))
     int64_t n = out.numel, item = cuda_item(out.dtype), low = a->low;
     if (n <= 0) return PROA_OK;
     uint64_t span = (uint64_t)a->high - (uint64_t)a->low;
-    random_numbers j = {random_start(a->seed, (uint64_t)(n + 1) / 2), 0, 0};
+    random_numbers j = {};
+    PROA_TRY(random_start(c, a->seed, (uint64_t)(n + 1) / 2, &j.at));
     char *to = out.data;
     proa_dtype d = out.dtype;
     return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, randint_kernel, to, d, item, n, j, low, span);
@@ -126,7 +128,8 @@ CUDA_KERNEL(bernoulli, CUDA_IS(a->x, CUDA_FLOATS))
     cuda_tensor x = cuda_look(a->x);
     int64_t n = x.numel, item = cuda_item(x.dtype);
     if (n <= 0) return PROA_OK;
-    random_numbers j = {random_start(0, (uint64_t)(n + 3) / 4), 0, 0};
+    random_numbers j = {};
+    PROA_TRY(random_start(c, 0, (uint64_t)(n + 3) / 4, &j.at));
     char *to = cuda_look(a->out).data;
     const char *from = x.data;
     proa_dtype d = x.dtype;
@@ -145,9 +148,10 @@ CUDA_KERNEL(randperm, CUDA_IS(a->out, CUDA_REALS))
     int64_t n = out.numel, item = cuda_item(out.dtype);
     if (n <= 0) return PROA_OK;
     if (n > INT64_MAX / 8) return cuda_fail(PROA_ERR_OUT_OF_MEMORY, "randperm: n is too large");
+    random_numbers j = {};
+    PROA_TRY(random_start(c, 0, (uint64_t)(n + 1) / 2, &j.at));
     int64_t *v = (int64_t *)cuda_host->alloc((size_t)n * 8);
     if (!v) return cuda_host->error();
-    random_numbers j = {random_start(0, (uint64_t)(n + 1) / 2), 0, 0};
     for (int64_t i = 0; i < n; i++) v[i] = i;
     for (int64_t i = n - 1; i > 0; i--) {
         int64_t k = (int64_t)random_below(random_bits64(j, (uint64_t)i), (uint64_t)i + 1), t = v[i];
@@ -182,7 +186,8 @@ CUDA_KERNEL(poisson, CUDA_IS(a->x, CUDA_FLOATS))
     cuda_tensor x = cuda_look(a->x);
     int64_t n = x.numel, item = cuda_item(x.dtype);
     if (n <= 0) return PROA_OK;
-    proa_rng_state at = cuda_host->rng_reserve((uint64_t)n * RANDOM_POISSON_BLOCKS);
+    proa_rng_state at;
+    PROA_TRY(cuda_draw(c, (uint64_t)n * RANDOM_POISSON_BLOCKS, &at));
     char *to = cuda_look(a->out).data;
     const char *from = x.data;
     proa_dtype d = x.dtype;
@@ -308,7 +313,7 @@ CUDA_KERNEL(multinomial, CUDA_IS(a->x, CUDA_FLOATS))
     j.dtype = x.dtype;
     j.item = cuda_item(x.dtype);
     j.out = cuda_look(a->out).as<int64_t>();
-    j.at = cuda_host->rng_reserve((uint64_t)j.rows * (uint64_t)draws / 2 + 1);
+    PROA_TRY(cuda_draw(c, (uint64_t)j.rows * (uint64_t)draws / 2 + 1, &j.at));
     j.fault = c->fault;
     j.op = "multinomial";
     j.weights = "x";

@@ -2,6 +2,7 @@
  * cells a step. reserve lies as the CPU's kernel lays it. */
 #include "devices/cuda/library.h"
 
+#include "core/philox.h"
 #include "ops/rnn/cuda.h"
 #include "ops/rnn/sizes.h"
 
@@ -96,11 +97,22 @@ template <class T> static proa_status mask_rows(const rnn *r, int64_t l, T *x)
                        (T)r->kept_scale, n);
 }
 
+/* keep[i] = 1 or 0: dropped where element i's 16 bits of the stream are below the threshold. */
+__global__ void rnn_draw_kernel(proa_rng_state stream, uint32_t threshold, uint8_t *keep, int64_t n)
+{
+    for (CUDA_EACH(i, n)) {
+        proa__philox_block b = proa__philox(stream.seed, stream.offset + (uint64_t)i / 8);
+        uint32_t word = b.v[i % 8 / 2];
+        keep[i] = (i % 2 ? word >> 16 : word & 0xffffu) >= threshold;
+    }
+}
+
 /* Sixteen bits an element, as the CPU's kernel draws them (ops/philox16.h). */
 static proa_status draw_mask(cuda_context *c, uint8_t *keep, int64_t n, double p)
 {
     uint32_t threshold = (uint32_t)(p * 65536.0 + 0.5);
-    proa_rng_state stream = cuda_host->rng_reserve((uint64_t)(n + 7) / 8);
+    proa_rng_state stream;
+    PROA_TRY(cuda_draw(c, (uint64_t)(n + 7) / 8, &stream));
     if (n == 0) return PROA_OK;
     return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, rnn_draw_kernel, stream, threshold, keep, n);
 }

@@ -5,8 +5,6 @@
 
 #include "ops/elementwise/cuda.h"
 
-#include "core/philox.h"
-
 CUDA_FN float rnn_sigmoid(float x) { return 1.0f / (1.0f + m_exp_F32(-x)); }
 CUDA_FN double rnn_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 CUDA_FN float rnn_tanh(float x) { return m_tanh_F32(x); }
@@ -140,16 +138,6 @@ template <class T> __global__ void rnn_columns_kernel(const T *x, int64_t rows, 
         if (threadIdx.y > 0 || i >= n) continue;
         for (int lane = 1; lane < RNN_LANES; lane++) sum += part[lane][threadIdx.x];
         to[i] = (T)sum;
-    }
-}
-
-/* keep[i] = 1 or 0: dropped where element i's 16 bits of the stream are below the threshold. */
-__global__ void rnn_draw_kernel(proa_rng_state stream, uint32_t threshold, uint8_t *keep, int64_t n)
-{
-    for (CUDA_EACH(i, n)) {
-        proa__philox_block b = proa__philox(stream.seed, stream.offset + (uint64_t)i / 8);
-        uint32_t word = b.v[i % 8 / 2];
-        keep[i] = (i % 2 ? word >> 16 : word & 0xffffu) >= threshold;
     }
 }
 

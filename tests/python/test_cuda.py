@@ -134,3 +134,32 @@ def test_counts_over_several_blocks():
     same("bincount", x, RNG.standard_normal(3000).astype(np.float32), rtol=1e-4)
     same("histogram", RNG.standard_normal(3000).astype(np.float32), bins=30)
     same("histogram", x, bins=3000, min=0, max=60)
+
+
+def test_factors_of_many_and_of_larger_matrices():
+    x = RNG.standard_normal((600, 3, 3)) + 3 * np.eye(3)
+    y = RNG.standard_normal((600, 3, 2))
+    for op, arguments in (("inverse", [x]), ("det", [x]), ("slogdet", [x]), ("solve", [x, y]), ("triangular_solve", [x, y])):
+        same(op, *arguments, rtol=1e-9)
+    large = RNG.standard_normal((2, 70, 70)) + 9 * np.eye(70)
+    definite = large @ large.transpose(0, 2, 1)
+    same("inverse", large, rtol=1e-6)
+    same("cholesky", definite, rtol=1e-9)
+    same("cholesky_solve", RNG.standard_normal((70, 1)), np.linalg.cholesky(definite), rtol=1e-6)
+    same("matrix_power", large / 20, n=-3, rtol=1e-6)
+
+
+def test_matrices_that_have_no_factors():
+    x = np.stack([np.eye(3), np.ones((3, 3))]).astype(np.float32)
+    there = _core.to_device(_core.from_numpy(x), "gpu:0")
+    with pytest.raises(ValueError, match="inverse: x is singular: matrix 1, row 1"):
+        _core.inverse(there)
+    with pytest.raises(ValueError, match="cholesky: x is not positive definite: matrix 1, row 1"):
+        _core.cholesky(there)
+    same("inverse", np.eye(3, dtype=np.float32))
+
+
+def test_masks_of_sequences():
+    x = RNG.randint(0, 90, (7, 11))
+    same("sequence_mask", x)
+    same("sequence_mask", x.astype(np.int32), maxlen=40)

@@ -237,6 +237,25 @@ def test_random_steps_are_not_recorded():
     assert any((r != results[0]).any() for r in results[1:])
 
 
+def test_attention_is_recorded_unless_it_drops():
+    def attend(drop):
+        def fn(x, y):
+            q, k = (_core.reshape(t, [1, 9, 1, 9]) for t in (x, y))
+            return [_core.scaled_dot_product_attention(q, k, k, None, dropout_p=drop)[0]]
+        return lambda x, y: fn(_core.tanh(x), y)
+    results, replays = run_often(attend(0.0))
+    assert replays >= 4 and all((r == results[0]).all() for r in results)
+    _core.seed(3)
+    results, replays = run_often(attend(0.5))
+    assert replays == 0 and any((r != results[0]).any() for r in results[1:])
+    _core.set_device("cpu")
+    _core.seed(3)
+    rng = np.random.RandomState(2)
+    x, y = (_core.from_numpy(rng.standard_normal((9, 9)).astype("float32")) for _ in range(2))
+    for r in results:  # an attempt to record draws nothing: the CPU's numbers, run for run
+        np.testing.assert_allclose(attend(0.5)(x, y)[0].numpy(), r, rtol=1e-5, atol=1e-6)
+
+
 def test_training_of_a_compiled_function_is_recorded():
     """to_static on a device: forward and backward are replayed, and follow the CPU."""
     def losses(device):
