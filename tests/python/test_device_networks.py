@@ -137,7 +137,8 @@ def test_norms_of_many_elements():
 def test_embedding_of_wide_rows_and_many_places():
     x, w = RNG.randint(0, 5, 600).astype(np.int64), normal(5, 1100)
     same("embedding", {"x": x, "weight": w}, rtol=0)
-    same("embedding_grad", {"x": x, "weight": w, "d_out": normal(600, 1100)}, rtol=1e-6, padding_idx=3)
+    # Some 120 terms a row: the CPU adds them in float32, the GPU in double.
+    same("embedding_grad", {"x": x, "weight": w, "d_out": normal(600, 1100)}, rtol=3e-5, padding_idx=3)
 
 
 def test_bias_along_with_products_of_batches():
