@@ -64,6 +64,24 @@ def _state_arrays(state, protocol):
     return arrays
 
 
+class _Raw:
+    """The bytes of a large array, which are written from where they lie."""
+
+    def __init__(self, array):
+        self.view = memoryview(array.reshape(-1)).cast("B")
+
+
+def _reduce_large(array, protocol):
+    """What array.__reduce__ gives, without the copy of its bytes; NotImplemented: its own will do."""
+    import numpy as np
+    fits = 1 << 16 <= array.nbytes <= 0xffffffff or array.nbytes > 0xffffffff and protocol >= 4
+    plain = type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.kind in "biufc"
+    if protocol < 3 or not fits or not plain:
+        return NotImplemented
+    make, args, state = np.empty(0, array.dtype).__reduce__()
+    return make, args, (state[0], array.shape, array.dtype, False, _Raw(array))
+
+
 def _pickler(file, protocol):
     """A pickler of tensors, arrays and plain data. Arrays are written under the names that NumPy 1 and 2 and
     real Paddle all know."""
@@ -91,6 +109,19 @@ def _pickler(file, protocol):
             return NotImplemented
         raise TypeError(_cannot(f"a {type(obj).__module__}.{type(obj).__qualname__}"))
 
+    def reduce_large(self, obj):
+        if type(obj) is _Raw:
+            return NotImplemented
+        found = reduce(self, obj)
+        return _reduce_large(obj, protocol) if found is NotImplemented and isinstance(obj, np.ndarray) else found
+
+    def save_raw(self, raw):
+        import struct
+        n = raw.view.nbytes
+        head = pickle.BINBYTES + struct.pack("<I", n) if n <= 0xffffffff else pickle.BINBYTES8 + struct.pack("<Q", n)
+        self._write_large_bytes(head, raw.view)
+        self.memoize(raw)
+
     if new_numpy is None:
         return type("Pickler", (pickle.Pickler,), {"reducer_override": reduce})(file, protocol)
 
@@ -108,8 +139,8 @@ def _pickler(file, protocol):
         self.memoize(obj)
 
     return type("Pickler", (pickle._Pickler,), {
-        "reducer_override": reduce, "save_global": save_global,
-        "dispatch": {**pickle._Pickler.dispatch, type(_core.set_recording): save_global},
+        "reducer_override": reduce_large, "save_global": save_global,
+        "dispatch": {**pickle._Pickler.dispatch, type(_core.set_recording): save_global, _Raw: save_raw},
     })(file, protocol)
 
 
