@@ -647,3 +647,39 @@ def test_gradient_of_a_gradient_is_refused():
     h.add_(paddle.ones([2]))
     with pytest.raises(RuntimeError, match="an input was changed in place"):
         paddle.grad([y.sum()], [x], create_graph=True)
+
+
+class Normed(paddle.nn.Layer):
+    """Batch norm that trains inside a loop, and in a branch inside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.linear = paddle.nn.BatchNorm1D(4), paddle.nn.Linear(4, 4)
+
+    def forward(self, x, turns):
+        i = paddle.zeros([], "int64")
+        while i < turns:
+            x = self.linear(x)
+            if i > 0:
+                x = self.norm(x)
+            i = i + 1
+        return x
+
+
+def trained_statistics(static):
+    paddle.seed(1)
+    layer = Normed()
+    call = paddle.jit.to_static(layer) if static else layer
+    found = []
+    for seed in range(3):
+        x = paddle.to_tensor(np.random.RandomState(seed).rand(6, 4).astype("float32"))
+        (call(x, paddle.to_tensor(3)) ** 2).sum().backward()
+        found += [one.numpy() for one in (layer.norm._mean, layer.norm._variance)]
+        found += [p.grad.numpy() for p in layer.parameters() if p.grad is not None]
+        layer.clear_gradients()
+    return found
+
+
+def test_statistics_move_in_a_loop():
+    eager, static = trained_statistics(False), trained_statistics(True)
+    assert len(eager) == len(static) and all(np.array_equal(a, b) for a, b in zip(eager, static))

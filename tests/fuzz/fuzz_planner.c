@@ -1,6 +1,8 @@
 /* Fuzzes capture, passes, planner and executor: bytes are a small program of ops on tiny tensors, which is
  * evaluated eagerly and as a program, without passes and with them, and trained as a compiled function.
- * Values and gradients agree, or the program is refused with a typed error. Never a crash or a leak. */
+ * Values and gradients agree, or the program is refused with a typed error. Never a crash or a leak. Without
+ * passes only products may differ, in the last bits: of a transposed tensor a plan may make one plain copy
+ * for all readers, and a product of that sums in another order. */
 #include <proa/autograd.h>
 #include <proa/ops.h>
 #include <proa/program.h>
@@ -263,7 +265,7 @@ static void execute(script *s)
     reset(s->w);
     proa_program *p = proa_capture(play, specs, 2, s);
     if (p) {
-        run_program(p, "", s, 0);
+        run_program(p, "", s, 1e-6);
         run_program(p, NULL, s, 1e-5);
     }
     proa_program_free(p);

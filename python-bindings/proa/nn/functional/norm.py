@@ -12,6 +12,13 @@ def normalize(x, p=2, axis=1, epsilon=1e-12, name=None):
     return x / _core.clip(norm, epsilon)
 
 
+def statistics_move(*statistics):
+    """To be called before a program's op writes running statistics: in a loop of a converted function they are its
+    variables."""
+    from ...jit.dy2static.runtime import changes
+    changes.statistics_move(*statistics)
+
+
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.9, epsilon=1e-05,
                data_format="NCHW", use_global_stats=None, name=None):
     """Batch normalisation; in training the running statistics move towards the batch's, in place."""
@@ -24,6 +31,8 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
         use_global_stats, trainable = not training, False
     else:
         trainable = not use_global_stats
+    if x.is_symbolic and not use_global_stats:
+        statistics_move(running_mean, running_var)
     return _core.batch_norm(x, running_mean, running_var, weight, bias, not training, momentum, epsilon,
                             "NHWC" if last else "NCHW", use_global_stats, trainable)[0]
 

@@ -5,6 +5,7 @@ from ... import _core
 from ...framework.dtype import get_default_dtype
 from ...framework.param_attr import ParamAttr
 from .. import functional as F
+from ..functional.norm import statistics_move
 from ..initializer import Constant, Normal
 from .layers import Layer
 
@@ -61,6 +62,8 @@ class _BatchNormBase(Layer):
             fixed, trainable = test, False
         else:
             trainable = not fixed
+        if input.is_symbolic and not fixed:
+            statistics_move(self._mean, self._variance)
         return _core.batch_norm(input, self._mean, self._variance, self.weight, self.bias, test, self._momentum,
                                 self._epsilon, layout, fixed, trainable)[0]
 
@@ -146,6 +149,8 @@ class BatchNorm(Layer):
         self._trainable_statistics = trainable_statistics
 
     def forward(self, input):
+        if input.is_symbolic and self.training:
+            statistics_move(self._mean, self._variance)
         out = _core.batch_norm(input, self._mean, self._variance, self.weight, self.bias, not self.training,
                                self._momentum, self._epsilon, self._data_layout, self._use_global_stats,
                                self._trainable_statistics)[0]

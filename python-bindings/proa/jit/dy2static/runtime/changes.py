@@ -1,12 +1,15 @@
 """Tensors from outside that a block overwrites in place: noted, so that the block's result carries their new value
 and its end takes it back."""
 import threading
+import weakref
 
 from .... import _core
 from ..errors import refuse
+from .state import loops
 from .values import user_place
 
 _state = threading.local()
+_without_gradient = weakref.WeakValueDictionary()  # by id
 
 
 class Changes:
@@ -74,9 +77,19 @@ def before_next(iterator):
         current = current.outer
 
 
+def statistics_move(*statistics):
+    """before_change of running statistics, through which no gradient flows, in a loop: they are variables of it. A
+    branch alone would save them as they are before they are written, and its backward would find them changed."""
+    for one in statistics if loops else ():
+        before_change(one)
+        _without_gradient[id(one)] = one
+
+
 def replace(tensor, value):
     """tensor shows value from now on, for whoever holds it."""
     current = getattr(_state, "current", None)
+    if _without_gradient.get(id(tensor)) is tensor:
+        value = value.detach()
     if current is not None and current.note(tensor) or tensor.is_symbolic:
         tensor._become(value)
     else:  # a parameter or buffer: written in each run

@@ -160,6 +160,9 @@ class State:
                     self.containers[id(part)] = part, dict(part)
             parts = [one for key, one in vars(value).items() if isinstance(one, (list, dict)) and key[:1] != "_"]
             parts += list(value._buffers.values()) if value._buffers else []
+            for inner in value.sublayers(include_self=True):  # running statistics are parameters that are not trained
+                self.tensors.update((id(one), one) for kind in (inner._buffers, inner._parameters) if kind
+                                    for one in kind.values() if one is not None and one.stop_gradient)
         elif opaque.is_iterator(value):
             self.iterators[id(value)] = value
         elif hasattr(value, "__dict__") and not isinstance(value, (*_CODE, type)):
