@@ -10,12 +10,15 @@ set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugi
 list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 
 # What sources that are compiled at run time include, as text.
-set(cuda_headers devices/cuda/device.h ops/elementwise/cuda_fused.h ops/elementwise/cuda_fused_map.h
-    ops/elementwise/cuda_numbers.h ops/elementwise/formulas.h ops/elementwise/formulas_integer.h
-    ops/elementwise/formulas_real.h ops/elementwise/formulas_special.h)
+file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/device.h"
+     "${PROJECT_SOURCE_DIR}/ops/elementwise/formulas*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda_fused*.h"
+     "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda_numbers.h")
+set(cuda_headers "")
+foreach(file IN LISTS files)
+    file(RELATIVE_PATH part "${PROJECT_SOURCE_DIR}" "${file}")
+    list(APPEND cuda_headers "${part}")
+endforeach()
 set(cuda_embedded "${PROJECT_BINARY_DIR}/gen/cuda_headers.c")
-set(files ${cuda_headers})
-list(TRANSFORM files PREPEND "${PROJECT_SOURCE_DIR}/")
 add_custom_command(OUTPUT "${cuda_embedded}"
     COMMAND "${CMAKE_COMMAND}" "-DOUT=${cuda_embedded}" "-DROOT=${PROJECT_SOURCE_DIR}"
             -P "${PROJECT_SOURCE_DIR}/cmake/embed.cmake" -- ${cuda_headers}
