@@ -87,24 +87,69 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
 
 /* ---- ordering -------------------------------------------------------------------------- */
 
-static bool visit(node_list *stack, proa_node *n, uint64_t pass)
+/* What a node was for a backward that waits while a rule of its runs this one. */
+typedef struct held_node {
+    proa_node *node;
+    proa_tensor **grads;
+    uint64_t pass;
+    bool needed, last;
+} held_node;
+
+typedef struct graph_walk {
+    uint64_t pass, outermost; /* of the backwards that wait, the first; 0: none does */
+    node_list all;
+    held_node *held;
+    int64_t n_held, room;
+} graph_walk;
+
+/* The first backward that runs on this thread. */
+static _Thread_local uint64_t outermost;
+
+static bool hold(graph_walk *w, proa_node *n)
 {
-    if (n->pass == pass) return true;
-    n->pass = pass;
+    if (w->n_held == w->room) {
+        int64_t room = w->room ? 2 * w->room : 16;
+        held_node *held = proa__realloc(w->held, (size_t)room * sizeof *held);
+        if (!held) return false;
+        w->held = held;
+        w->room = room;
+    }
+    w->held[w->n_held++] = (held_node){n, n->grads, n->pass, n->needed, n->last};
+    n->grads = NULL;
+    return true;
+}
+
+static void hand_back(graph_walk *w)
+{
+    for (int64_t i = 0; i < w->n_held; i++) {
+        const held_node *h = &w->held[i];
+        h->node->grads = h->grads;
+        h->node->pass = h->pass;
+        h->node->needed = h->needed;
+        h->node->last = h->last;
+    }
+    proa__free(w->held);
+}
+
+static bool visit(graph_walk *w, proa_node *n)
+{
+    if (n->pass == w->pass) return true;
+    if (w->outermost && n->pass >= w->outermost && !hold(w, n)) return false;
+    n->pass = w->pass;
     n->pending = 0;
     n->needed = n->last = false;
-    return push(stack, n);
+    return push(&w->all, n);
 }
 
 /* Counts, for every node behind the roots, how many edges lead to it. */
-static bool count_edges(node_list *all, uint64_t pass)
+static bool count_edges(graph_walk *w)
 {
-    for (int64_t i = 0; i < all->count; i++) {
-        proa_node *n = all->at[i];
+    for (int64_t i = 0; i < w->all.count; i++) {
+        proa_node *n = w->all.at[i];
         for (int32_t e = 0; e < n->n_edges && !n->last; e++) {
             proa_node *to = n->edges[e].node;
             if (!to) continue;
-            if (!visit(all, to, pass)) return false;
+            if (!visit(w, to)) return false;
             to->pending++;
         }
     }
@@ -457,22 +502,22 @@ static proa_status run_order(const proa__backward_call *call, const node_list *o
 
 uint64_t proa__backward_new_pass(void) { return atomic_fetch_add(&passes, 1) + 1; }
 
-static proa_status mark_last(const proa__backward_call *call, node_list *all, uint64_t pass)
+static proa_status mark_last(const proa__backward_call *call, graph_walk *w)
 {
     for (int64_t i = 0; call->inside && i < call->n_targets; i++) {
         proa_node *n = call->targets[i].node;
         if (!n) continue;
-        if (!visit(all, n, pass)) return proa_error();
+        if (!visit(w, n)) return proa_error();
         n->last = true;
     }
     return PROA_OK;
 }
 
-static proa_status seed_roots(const proa__backward_call *call, node_list *all, uint64_t pass)
+static proa_status seed_roots(const proa__backward_call *call, graph_walk *w)
 {
     for (int64_t i = 0; i < call->n_roots; i++) {
         proa_node *n = call->roots[i].node;
-        if (!visit(all, n, pass)) return proa_error();
+        if (!visit(w, n)) return proa_error();
         PROA_TRY(grads_room(n));
         PROA_TRY(add_to(&n->grads[call->roots[i].output], call->roots[i].grad, call->create_graph));
     }
@@ -481,27 +526,30 @@ static proa_status seed_roots(const proa__backward_call *call, node_list *all, u
 
 proa_status proa__backward_run(const proa__backward_call *call)
 {
-    uint64_t pass = proa__backward_new_pass();
-    node_list all = {0}, order = {0};
+    graph_walk w = {.pass = proa__backward_new_pass(), .outermost = outermost};
+    node_list order = {0};
     bool convert = proa_door_set(PROA_DOOR_CONVERT, false);
     bool record = proa_door_set(PROA_DOOR_RECORD, call->create_graph);
     int device = proa__stream()->device;
-    proa_status status = mark_last(call, &all, pass);
-    if (status == PROA_OK) status = seed_roots(call, &all, pass);
-    if (status == PROA_OK && (!count_edges(&all, pass) || !sort_nodes(&all, &order))) status = proa_error();
+    if (!outermost) outermost = w.pass;
+    proa_status status = mark_last(call, &w);
+    if (status == PROA_OK) status = seed_roots(call, &w);
+    if (status == PROA_OK && (!count_edges(&w) || !sort_nodes(&w.all, &order))) status = proa_error();
     /* nodes live on while their saved tensors are being freed */
-    for (int64_t i = 0; i < all.count; i++) proa__node_retain(all.at[i]);
+    for (int64_t i = 0; i < w.all.count; i++) proa__node_retain(w.all.at[i]);
     if (status == PROA_OK) {
         mark_needed(call, &order);
         status = run_order(call, &order);
     } else {
-        for (int64_t i = 0; i < all.count; i++) drop_grads(all.at[i]);
+        for (int64_t i = 0; i < w.all.count; i++) drop_grads(w.all.at[i]);
     }
-    for (int64_t i = 0; i < all.count; i++) proa__node_release(all.at[i]);
+    hand_back(&w);
+    for (int64_t i = 0; i < w.all.count; i++) proa__node_release(w.all.at[i]);
+    outermost = w.outermost;
     proa_device_use(device);
     proa_door_set(PROA_DOOR_CONVERT, convert);
     proa_door_set(PROA_DOOR_RECORD, record);
-    proa__free(all.at);
+    proa__free(w.all.at);
     proa__free(order.at);
     return status;
 }

@@ -20,8 +20,7 @@ typedef struct proa__backward_call {
     proa__endpoint *targets; /* NULL: add to the leaves */
     int64_t n_targets;
     bool retain_graph, create_graph;
-    bool
-        inside; /* nothing behind the targets is visited: a backward that is running there is not disturbed */
+    bool inside; /* nothing behind the targets is visited, which a whole network may be */
 } proa__backward_call;
 
 proa_status proa__backward_run(const proa__backward_call *call);

@@ -361,6 +361,41 @@ START_TEST(custom_functions)
 }
 END_TEST
 
+/* The backward of another graph inside a backward, over nodes that hold gradients of the outer one. */
+typedef struct asked {
+    proa_tensor *y, *x;
+} asked;
+static proa_tensors asking_forward(proa_tensors in, void *context)
+{
+    (void)context;
+    return one(proa_scale(in.at[0], .scale = PROA_SCALAR(1.0)));
+}
+static proa_tensors asking_backward(proa_tensors in, proa_tensors out, proa_tensors grads, void *context)
+{
+    const asked *a = context;
+    (void)in, (void)out;
+    proa_tensors dydx = proa_grad(PROA_LIST(a->y), PROA_LIST(a->x), PROA_LIST(PROA_NONE),
+                                  (proa_grad_opts){.retain_graph = true});
+    return one(dydx.count ? proa_multiply(grads.at[0], dydx.at[0]) : NULL);
+}
+static const proa_function asking = {
+    .name = "asking", .forward = asking_forward, .backward = asking_backward};
+
+START_TEST(a_backward_inside_a_backward)
+{
+    PROA_SCOPE {
+        proa_tensor *x = leaf(VECTOR(2)), *h = proa_multiply(x, x);
+        asked context = {proa_multiply(h, h), x}; /* y = x⁴, dy/dx = 32 */
+        proa_tensor *a = proa_apply(&asking, PROA_LIST(h), &context).at[0];
+        proa_tensor *b = proa_scale(h, .scale = PROA_SCALAR(5.0));
+        proa_tensor *c = proa_apply(&asking, PROA_LIST(h), &context).at[0];
+        ck_assert_int_eq(proa_backward(proa_sum(proa_add(proa_add(a, b), c))), PROA_OK);
+        CHECK(proa_grad_of(x), (32 + 5 + 32) * 4);
+    }
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 /* ---- recompute ------------------------------------------------------------------------- */
 
 static proa_tensor *weight;
@@ -608,7 +643,7 @@ SUITE("autograd", adds_up_over_uses_and_calls, takes_several_outputs_and_gradien
       graphs_are_freed_or_retained, history_is_needed, stop_gradient_and_no_grad,
       grad_returns_and_adds_to_no_leaf, grad_of_an_output_by_itself, gradients_have_gradients,
       backward_of_a_gradient_reaches_leaves, hooks_change_what_flows, hooks_may_remove_themselves,
-      retained_gradients, custom_functions, recompute_equals_plain, saved_tensors_are_checked,
-      in_place_moves_on, in_place_on_what_was_saved, in_place_through_a_transposed_view,
-      in_place_through_a_slice, stale_views_are_refused, leaves_own_no_graph, long_chains_need_no_stack,
-      gradcheck_passes_and_fails)
+      retained_gradients, custom_functions, a_backward_inside_a_backward, recompute_equals_plain,
+      saved_tensors_are_checked, in_place_moves_on, in_place_on_what_was_saved,
+      in_place_through_a_transposed_view, in_place_through_a_slice, stale_views_are_refused,
+      leaves_own_no_graph, long_chains_need_no_stack, gradcheck_passes_and_fails)
