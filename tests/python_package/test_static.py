@@ -333,3 +333,35 @@ def test_assignment_to_parts(programs):
     want = np.where(values > 0, 0.5, values)
     assert np.array_equal(got[0], want) and got[1][:, 1:3].tolist() == [[7, 7], [7, 7]]
     assert got[2][0].tolist() == [-6, -6, -4, 0] and got[3].tolist() == [1, 2, 3]
+
+
+def test_multi_box_head(programs):
+    main, startup = programs
+    image = static.data("image", [-1, 3, 32, 32])
+    maps = [static.data("fine", [-1, 6, 4, 4]), static.data("coarse", [-1, 4, 2, 2])]
+    lows, highs, ratios = [[6.0, 8.0], [16.0]], [[8.0, 12.0], [24.0]], [[2.0], [2.0, 3.0]]
+    heads = static.nn.multi_box_head(maps, image, 32, 5, ratios, min_sizes=lows, max_sizes=highs, kernel_size=3, pad=1)
+    exe = static.Executor()
+    exe.run(startup)
+    rng = np.random.RandomState(0)
+    feed = {"image": np.zeros((2, 3, 32, 32), "float32"), "fine": rng.randn(2, 6, 4, 4).astype("float32"),
+            "coarse": rng.randn(2, 4, 2, 2).astype("float32")}
+    places, scores, boxes, spread = exe.run(feed=feed, fetch_list=list(heads))
+    weights = [np.array(static.global_scope().find_var(p.name).get_tensor()) for p in main.all_parameters()]
+    paddle.disable_static()
+    want = {4: [], 5: []}
+    priors = []
+    for i, name in enumerate(("fine", "coarse")):
+        x = paddle.to_tensor(feed[name])
+        priors.append(paddle.vision.ops.prior_box(x, paddle.to_tensor(feed["image"]), lows[i], highs[i], ratios[i], flip=True))
+        for k, width in enumerate((4, 5)):
+            weight, bias = (paddle.to_tensor(w) for w in weights[4 * i + 2 * k:4 * i + 2 * k + 2])
+            y = paddle.nn.functional.conv2d(x, weight, bias, padding=1)
+            want[width].append(y.numpy().transpose(0, 2, 3, 1).reshape(2, -1, width))
+    assert places.shape == (2, 16 * 8 + 4 * 6, 4)  # two sizes with a larger square and two ratios; one with four
+    np.testing.assert_allclose(places, np.concatenate(want[4], 1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(scores, np.concatenate(want[5], 1), rtol=1e-5, atol=1e-6)
+    for got, k in ((boxes, 0), (spread, 1)):
+        np.testing.assert_array_equal(got, np.concatenate([p[k].numpy().reshape(-1, 4) for p in priors]))
+    with pytest.raises(ValueError, match="entry for each"):
+        static.nn.multi_box_head(maps, image, 32, 5, ratios[:1], min_sizes=lows, max_sizes=highs)

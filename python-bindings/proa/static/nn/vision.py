@@ -36,43 +36,12 @@ def _ratios(min_ratio, max_ratio, count, base_size):
     return mins, maxs
 
 
-def _listed(value):
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _shapes(low, high, ratios, flip, ratios_last):
-    """(width, height) of the boxes round a point."""
-    kinds = [1.0]
-    for ratio in ratios:
-        if all(abs(ratio - k) > 1e-6 for k in kinds):
-            kinds += [ratio, 1.0 / ratio] if flip else [ratio]
-    found = []
-    for i, size in enumerate(low):
-        by_ratio = [(size * math.sqrt(k), size / math.sqrt(k)) for k in kinds]
-        larger = [(math.sqrt(size * high[i]),) * 2] if high else []
-        found += by_ratio[:1] + larger + by_ratio[1:] if ratios_last else by_ratio + larger
-    return found
-
-
-def _prior_boxes(x, image, shapes, clip, step_w, step_h, offset):
-    """[height, width, boxes, 4]: corners of the boxes round each place of x, as shares of the image."""
-    import numpy as np
-    (rows, columns), (tall, wide) = x.shape[2:], image.shape[2:]
-    if min(rows, columns, tall, wide) < 1:
-        raise ValueError(f"multi_box_head: heights and widths must be known, got inputs {x.shape} and image {image.shape}")
-    across = (np.arange(columns) + offset) * (step_w or wide / columns)
-    down = (np.arange(rows) + offset) * (step_h or tall / rows)
-    w, h = np.array(shapes).T / 2
-    x0, y0 = np.broadcast_arrays(across[None, :, None], down[:, None, None])
-    boxes = np.stack([(x0 - w) / wide, (y0 - h) / tall, (x0 + w) / wide, (y0 + h) / tall], -1).astype("float32")
-    return _core.to_tensor(boxes.clip(0, 1) if clip else boxes)
-
-
 def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_ratio=None, max_ratio=None, min_sizes=None,
                    max_sizes=None, steps=None, step_w=None, step_h=None, offset=0.5, variance=(0.1, 0.1, 0.2, 0.2),
                    flip=True, clip=False, kernel_size=1, pad=0, stride=1, name=None, min_max_aspect_ratios_order=False):
     """The head of an SSD detector (Liu et al., 2016): from feature maps, box offsets [N, boxes, 4], class scores
     [N, boxes, classes], and the prior boxes and their variances [boxes, 4]."""
+    from ...vision.ops import prior_box
     count = len(inputs)
     if min_sizes is None:
         if count < 3:
@@ -84,13 +53,12 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
     step_w, step_h = (steps, steps) if steps else (step_w, step_h)
     locations, scores, boxes, variances = [], [], [], []
     for i, x in enumerate(inputs):
-        low, high = _listed(min_sizes[i]), _listed(max_sizes[i]) if max_sizes is not None else None
-        shapes = _shapes(low, high, _listed(aspect_ratios[i]), flip, min_max_aspect_ratios_order)
-        box = _core.reshape(_prior_boxes(x, image, shapes, clip, step_w[i] if step_w else 0, step_h[i] if step_h else 0,
-                                         offset), [-1, 4])
-        boxes.append(box)
-        variances.append(_core.broadcast_to(_core.to_tensor(list(variance), dtype="float32"), box.shape))
+        box, spread = prior_box(x, image, min_sizes[i], max_sizes[i] if max_sizes is not None else None, aspect_ratios[i],
+                                variance, flip, clip, (step_w[i] if step_w else 0, step_h[i] if step_h else 0), offset,
+                                min_max_aspect_ratios_order)
+        boxes.append(_core.reshape(box, [-1, 4]))
+        variances.append(_core.reshape(spread, [-1, 4]))
         for found, width in ((locations, 4), (scores, num_classes)):
-            out = conv2d(x, len(shapes) * width, kernel_size, stride, pad)
+            out = conv2d(x, box.shape[2] * width, kernel_size, stride, pad)
             found.append(_core.reshape(_core.transpose(out, [0, 2, 3, 1]), [0, -1, width]))
     return (_core.concat(locations, 1), _core.concat(scores, 1), _core.concat(boxes, 0), _core.concat(variances, 0))
