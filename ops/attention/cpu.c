@@ -6,6 +6,7 @@
 #include "ops/gemm.h"
 #include "ops/philox16.h"
 #include "ops/rows.h"
+#include "ops/vexp_row.h"
 
 #include <stdatomic.h>
 

@@ -117,21 +117,30 @@ typedef void (*depthwise_fn)(const depthwise *w, const depthwise_window *v);
     static void name##_4(const depthwise *w, const depthwise_window *v) \
     {                                                                   \
         depthwise_tile(w, v, 4, side, step);                            \
-    }                                                                   \
-    static const depthwise_fn name[DEPTHWISE_TILE] = {name##_1, name##_2, name##_3, name##_4};
+    }
 DEPTHWISE_TILES(depthwise_3_1, 3, 1)
 DEPTHWISE_TILES(depthwise_3_2, 3, 2)
 DEPTHWISE_TILES(depthwise_5_1, 5, 1)
 DEPTHWISE_TILES(depthwise_any, 0, w->g->stride[2])
 
+/* Kernel and stride that tiles are made for; the last takes any, and windows that do not lie inside. */
+enum { DEPTHWISE_3_1, DEPTHWISE_3_2, DEPTHWISE_5_1, DEPTHWISE_ANY, DEPTHWISE_KINDS };
+#define DEPTHWISE_ROW(name)                    \
+    {                                          \
+        name##_1, name##_2, name##_3, name##_4 \
+    }
+static const depthwise_fn depthwise_tiles[DEPTHWISE_KINDS][DEPTHWISE_TILE] = {
+    DEPTHWISE_ROW(depthwise_3_1), DEPTHWISE_ROW(depthwise_3_2), DEPTHWISE_ROW(depthwise_5_1),
+    DEPTHWISE_ROW(depthwise_any)};
+
 /* For windows that lie inside. */
-static inline const depthwise_fn *depthwise_tiles(const conv_geometry *g)
+static inline int depthwise_kind(const conv_geometry *g)
 {
     int64_t side =
         g->kernel[1] == g->kernel[2] && g->dilation[1] == 1 && g->dilation[2] == 1 ? g->kernel[1] : 0;
-    if (side == 3 && g->stride[2] == 1) return depthwise_3_1;
-    if (side == 3 && g->stride[2] == 2) return depthwise_3_2;
-    return side == 5 && g->stride[2] == 1 ? depthwise_5_1 : depthwise_any;
+    if (side == 3 && g->stride[2] == 1) return DEPTHWISE_3_1;
+    if (side == 3 && g->stride[2] == 2) return DEPTHWISE_3_2;
+    return side == 5 && g->stride[2] == 1 ? DEPTHWISE_5_1 : DEPTHWISE_ANY;
 }
 
 /* Taps [from, to) that meet an input of `size` from position `at` on. */
@@ -150,7 +159,7 @@ static inline void depthwise_line(const depthwise *w, int64_t row, int64_t c0, i
     depthwise_window v = {.c0 = c0, .c1 = c1};
     depthwise_clip(y, g->in[1], g->kernel[1], g->dilation[1], &v.y0, &v.y1);
     bool whole = v.y0 == 0 && v.y1 == g->kernel[1];
-    const depthwise_fn *tiles = whole ? depthwise_tiles(g) : depthwise_any;
+    int kind = whole ? depthwise_kind(g) : DEPTHWISE_ANY;
     for (int64_t at = 0, n; at < g->out[2]; at += n) {
         int64_t x = at * g->stride[2] - g->before[2], inner = w->right - at;
         bool inside = at >= w->left && inner > 0;
@@ -160,7 +169,7 @@ static inline void depthwise_line(const depthwise *w, int64_t row, int64_t c0, i
         else v.x0 = 0, v.x1 = g->kernel[2];
         v.x = w->x + ((image + y) * g->in[2] + x) * g->in_channels;
         v.pixel = row * g->out[2] + at;
-        (inside ? tiles : depthwise_any)[n - 1](w, &v);
+        depthwise_tiles[inside ? kind : DEPTHWISE_ANY][n - 1](w, &v);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "ops_impl.h"
 
 #include "ops/rows.h"
+#include "ops/vexp_row.h"
 
 enum { COLUMNS = 64 };
 
