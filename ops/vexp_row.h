@@ -1,5 +1,6 @@
-/* e^(x − shift) of a row and its sum, in float and in double (as FN(vexp_row)): what softmax, cross-entropy and
- * attention are made of. May use ops/vmath.h; for kernel files, whose loops are compiled with OpenMP's simd. */
+/* e^(x − shift) of a row and its sum, in float and in double (as FN(vexp_row)): what softmax, cross-entropy
+ * and attention are made of. May use ops/vmath.h; for kernel files, whose loops are compiled with OpenMP's
+ * simd. */
 #ifndef PROA_OPS_VEXP_ROW_H
 #define PROA_OPS_VEXP_ROW_H
 
