@@ -3,11 +3,26 @@ import os
 import pathlib
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(BUILD / "python"))
 sys.path.insert(0, str(ROOT / "tests"))
 os.environ.setdefault("FLAGS_cuda_cache", "0")  # tests leave nothing in the user's cache
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    """gpu:0, real or emulated, for a module of tests; afterwards the CPU is the device again."""
+    import test_devices
+    path = test_devices.plugin_of("gpu:0")
+    if path is None:
+        pytest.skip("gpu:0: its plug-in is not built here")
+    from proa import _core
+    _core.load_devices(str(path))
+    yield
+    _core.set_device("cpu")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -15,14 +15,7 @@ from proa import _core
 STEPS = 8
 
 
-@pytest.fixture(scope="module", autouse=True)
-def gpu():
-    path = test_devices.plugin_of("gpu:0")
-    if path is None:
-        pytest.skip("gpu:0: its plug-in is not built here")
-    _core.load_devices(str(path))
-    yield
-    _core.set_device("cpu")
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 def counters():
