@@ -164,6 +164,17 @@ static PyObject *from_numpy(PyObject *module, PyObject *args)
     return t || !PyErr_Occurred() ? py_wrap(t) : NULL;
 }
 
+/* empty_bytes(n): a uint8 tensor whose values are unspecified, for readers to fill. */
+static PyObject *empty_bytes(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    int64_t count = PyLong_AsLongLong(arg);
+    if (count == -1 && PyErr_Occurred()) return NULL;
+    PROA_SCOPED;
+    proa_tensor *t = proa_empty(PROA_SHAPE(count), PROA_U8);
+    return t ? py_wrap(t) : py_raise();
+}
+
 /* ---- nested lists ---------------------------------------------------------------------- */
 
 typedef struct py_nest {
@@ -478,6 +489,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *obj)
 }
 
 PyMethodDef py_array_functions[] = {
+    {"empty_bytes", empty_bytes, METH_O, "A uint8 tensor to fill."},
     {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
     {"to_tensor", (PyCFunction)(void (*)(void))to_tensor, METH_VARARGS | METH_KEYWORDS,
      "to_tensor(data, dtype=None, place=None, stop_gradient=True)\n--\n\n"

@@ -6,6 +6,7 @@ import pathlib
 import pickle
 import struct
 import subprocess
+import sys
 import textwrap
 
 import numpy as np
@@ -253,3 +254,63 @@ def test_every_cut_and_flip_of_a_good_file_is_an_error_or_a_value():
             paddle.load(io.BytesIO(bad), return_numpy=True)
         except (ValueError, pickle.UnpicklingError):
             pass
+
+
+class _Minimal:
+    """A file object with nothing but what load asks for."""
+
+    def __init__(self, data):
+        file = io.BytesIO(data)
+        self.read, self.readline, self.seek, self.tell, self.seekable = (
+            file.read, file.readline, file.seek, file.tell, file.seekable)
+
+
+def _large_state():
+    rng = np.random.default_rng(3)
+    shared = rng.standard_normal((700, 600)).astype("float32")      # beyond what is read with the rest
+    return {"a": shared, "again": shared, "columns": np.asfortranarray(shared),
+            "bytes": shared.tobytes(), "many": bytearray(shared), "flags": shared > 0, "pair": (shared, [shared.tobytes()])}
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_large_arrays_are_read_in_place(protocol):
+    state, out = _large_state(), io.BytesIO()
+    pickle.dump(state, out, protocol)
+    for file in (io.BytesIO(out.getvalue()), _Minimal(out.getvalue())):
+        found = paddle.load(file)
+        assert found["bytes"] == state["bytes"] and found["many"] == state["many"]
+        assert found["pair"][1] == state["pair"][1]
+        for name in ("a", "again", "columns", "flags"):
+            assert np.array_equal(found[name].numpy(), state[name]), name
+        found["a"].add_(paddle.ones([1]))           # each tensor has memory of its own
+        assert np.array_equal(found["again"].numpy(), state["again"])
+        assert np.array_equal(found["pair"][0].numpy(), state["a"])
+        assert np.array_equal(found["a"].numpy(), state["a"] + 1)
+
+
+def test_large_arrays_that_end_early():
+    out = io.BytesIO()
+    pickle.dump(_large_state(), out, 4)
+    for count in (1 << 20, len(out.getvalue()) - 1000):
+        with pytest.raises(ValueError, match="ends early"):
+            paddle.load(io.BytesIO(out.getvalue()[:count]))
+
+
+def test_loading_takes_the_memory_once(tmp_path):
+    path, size = str(tmp_path / "state"), 64 << 20
+    paddle.save({"w": paddle.ones([size // 4])}, path)
+    program = """
+        import resource, sys
+        import numpy, pickle
+        import proa as paddle
+        paddle.load(sys.argv[2])
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        state = paddle.load(sys.argv[1])
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """
+    small = str(tmp_path / "small")
+    paddle.save({"w": paddle.ones([4])}, small)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    got = subprocess.run([sys.executable, "-c", textwrap.dedent(program), path, small],
+                         env=environment, capture_output=True, text=True, check=True)
+    assert int(got.stdout) < 1.5 * size / 1024

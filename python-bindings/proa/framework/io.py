@@ -38,7 +38,7 @@ def _is_state_dict(obj):
 
 def _to_array(tensor):
     import numpy as np
-    return np.ascontiguousarray(tensor.detach().numpy()).reshape(tensor.shape)
+    return np.ascontiguousarray(np.asarray(tensor.detach())).reshape(tensor.shape)
 
 
 def _state_arrays(state, protocol):
@@ -283,6 +283,7 @@ class _Converter:
 
     def __init__(self, return_numpy):
         self.return_numpy, self.seen = return_numpy, {}
+        self.taken = {}     # id → an array whose memory has become a tensor's
 
     def holds_pair(self, value, seen):
         if _is_saved_tensor(value):
@@ -315,10 +316,20 @@ class _Converter:
             value[key] = self.convert(value[key])
         return value
 
+    def may_take(self, array):
+        """Whether a tensor may have the array's memory: it was read for this array alone (small ones are read-only,
+        on bytes that others may share), no tensor has it yet, and it is laid out as a tensor on the CPU."""
+        if not (array.flags.writeable and array.flags.c_contiguous and array.dtype.kind in "fi" and
+                _core.get_device() == "cpu"):
+            return False
+        count = len(self.taken)
+        self.taken[id(array)] = array
+        return len(self.taken) > count
+
     def tensor(self, array, name=None):
         if self.return_numpy:
             return array
-        tensor = _core.to_tensor(array)
+        tensor = _core.from_numpy(array) if self.may_take(array) else _core.to_tensor(array)
         if name:
             tensor.name = name
         return tensor

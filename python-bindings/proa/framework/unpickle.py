@@ -8,6 +8,7 @@ from collections import OrderedDict, defaultdict
 DEPTH = 256             # deepest nesting of containers that is read
 KEY_PARTS = 10_000      # a hashed value (key of a dict, member of a set) may hold that many parts
 MEMO = 1 << 24          # highest memo index
+LARGE = 1 << 20         # bytes that are read where they are wanted
 
 
 class Refused(Exception):
@@ -49,7 +50,38 @@ class _DType:
         return dtype.newbyteorder(self.order) if self.order in ("<", ">") else dtype
 
 
+class _Span:
+    """Bytes that still lie in the file: an array's are read straight into its memory."""
+
+    def __init__(self, file, count):
+        self.file, self.at, self.count = file, file.tell(), count
+        file.seek(count, 1)
+
+    def __len__(self):
+        return self.count
+
+    def read(self):
+        """The bytes in new memory of a tensor's kind, which a tensor may take over."""
+        from .. import _core
+        memory, here, done = memoryview(_core.empty_bytes(self.count)), self.file.tell(), 0
+        self.file.seek(self.at)
+        while done < self.count:
+            if hasattr(self.file, "readinto"):
+                got = self.file.readinto(memory[done:])
+            else:
+                piece = self.file.read(self.count - done)
+                got = len(piece)
+                memory[done:done + got] = piece
+            if not got:
+                raise Malformed("it ends early")
+            done += got
+        self.file.seek(here)
+        return memory
+
+
 def _to_bytes(value):
+    if isinstance(value, _Span):
+        return value.read().tobytes()
     if isinstance(value, str):              # Python 2's str, read as latin-1
         return value.encode("latin1")
     if not isinstance(value, (bytes, bytearray)):
@@ -65,14 +97,15 @@ def _array(dtype, shape, data, fortran):
         shape = (shape,)
     if not (isinstance(shape, tuple) and len(shape) <= 32 and all(type(n) is int and n >= 0 for n in shape)):
         raise Malformed("a NumPy array's shape is not one")
-    dtype, data, count = dtype.numpy(), _to_bytes(data), 1
+    dtype, count = dtype.numpy(), 1
+    data = data if isinstance(data, _Span) else _to_bytes(data)
     for n in shape:
         count *= n
     if count * dtype.itemsize != len(data):
         raise Malformed(f"a NumPy array of shape {list(shape)} and dtype {dtype} has {len(data)} bytes")
     if count == 0 or dtype.itemsize == 0:
         return np.zeros(shape, dtype)
-    flat = np.frombuffer(data, dtype)
+    flat = np.frombuffer(data.read() if isinstance(data, _Span) else data, dtype)
     if dtype.kind == "b" and flat.view(np.uint8).max() > 1:
         flat = flat.view(np.uint8) != 0
     return flat.reshape(shape, order="F" if fortran else "C")
@@ -298,6 +331,11 @@ class Unpickler:
             raise Malformed("it ends early")
         return self.file.read(count)
 
+    def take_bytes(self, count):
+        if LARGE <= count <= self.end - self.file.tell():
+            return _Span(self.file, count)
+        return self.take(count)
+
     def unpack(self, form, size):
         return struct.unpack(form, self.take(size))[0]
 
@@ -321,6 +359,8 @@ class Unpickler:
             raise Refused(f"it calls a value of type {type(func).__name__}")
         if not isinstance(args, tuple):
             raise Malformed("a call's arguments are not a tuple")
+        if func.make is not _frombuffer:
+            args = tuple(_to_bytes(a) if isinstance(a, _Span) else a for a in args)
         return func.make(*args)
 
     def build(self, state):
@@ -482,8 +522,8 @@ DISPATCH = {
     b"X": _value(lambda u: _text(u.take(u.unpack("<I", 4)))),
     b"\x8c": _value(lambda u: _text(u.take(u.unpack("<B", 1)))),
     b"\x8d": _value(lambda u: _text(u.take(u.unpack("<Q", 8)))),
-    b"B": _value(lambda u: u.take(u.unpack("<I", 4))), b"C": _value(lambda u: u.take(u.unpack("<B", 1))),
-    b"\x8e": _value(lambda u: u.take(u.unpack("<Q", 8))),
+    b"B": _value(lambda u: u.take_bytes(u.unpack("<I", 4))), b"C": _value(lambda u: u.take(u.unpack("<B", 1))),
+    b"\x8e": _value(lambda u: u.take_bytes(u.unpack("<Q", 8))),
     b"\x96": _value(lambda u: bytearray(u.take(u.unpack("<Q", 8)))),
     # containers
     b")": _const(()), b"t": lambda u: u.push(tuple(u.pop_mark())),
@@ -518,6 +558,8 @@ class Resolver:
         kind = type(value)
         if kind in (str, bytes, int, float, bool, type(None), complex, bytearray, slice, range):
             return value
+        if kind is _Span:
+            return _to_bytes(value)
         if kind in (_Type, _DType):
             raise Refused(f"it holds {getattr(value, 'name', 'a NumPy dtype')} as a value")
         if kind is _Array:
