@@ -7,8 +7,8 @@ typedef struct visit {
     proa__facts *facts;
     const proa_op *op;
     int32_t at;
-    int32_t *wrote; /* the first op that writes a persistable */
     bool flag;
+    int32_t *next; /* by variable: the op that writes it next */
 } visit;
 
 bool proa__is_shape_op(const proa_op *op)
@@ -29,15 +29,15 @@ static proa_status note_use(proa_tensor **slot, const proa_field *f, int64_t ind
     (void)index;
     if (!mine(to->facts, v)) return PROA_OK;
     if (to->facts->last_use[v->index] < to->at) to->facts->last_use[v->index] = to->at;
-    if (to->facts->written[v->index] && to->wrote[v->index] < to->at)
-        to->facts->touched_later[v->index] = true;
+    if (to->facts->first_write[v->index] < to->at) to->facts->touched_later[v->index] = true;
     if (f->role != PROA_OUT) to->facts->read[v->index] = true;
-    if (f->role == PROA_IN && !(to->op->flags & PROA_OP_STRIDED)) to->facts->wants_dense[v->index] = true;
-    if (f->role == PROA_ATTR) to->facts->feeds_attr[v->index] = to->facts->wants_dense[v->index] = true;
-    if (f->role == PROA_OUT && v->persistable && !to->facts->written[v->index]) {
-        to->facts->written[v->index] = true;
-        to->wrote[v->index] = to->at;
+    if (f->role == PROA_IN) {
+        bool strided = to->op->flags & PROA_OP_STRIDED;
+        *(strided ? &to->facts->reads_strided[v->index] : &to->facts->reads_dense[v->index]) = true;
     }
+    if (f->role == PROA_ATTR) to->facts->feeds_attr[v->index] = to->facts->supplies[v->index] = true;
+    if (f->role == PROA_OUT && v->persistable && to->facts->first_write[v->index] == INT32_MAX)
+        to->facts->first_write[v->index] = to->at;
     return PROA_OK;
 }
 
@@ -59,11 +59,38 @@ static proa_status note_feeds(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
-static proa_status fill(proa__facts *facts, int32_t *wrote)
+static proa_status note_next(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    const visit *to = context;
+    const proa_var *v = proa__slot_var(*slot);
+    (void)f, (void)index;
+    if (mine(to->facts, v)) to->next[v->index] = to->at;
+    return PROA_OK;
+}
+
+static proa_status fill_next_writes(proa__facts *facts)
 {
     const proa_block *b = facts->block;
-    visit to = {.facts = facts, .wrote = wrote};
-    for (int32_t i = 0; i < b->n_vars; i++) facts->last_use[i] = -1;
+    visit to = {.facts = facts, .next = proa__alloc(((size_t)b->n_vars + 1) * sizeof(int32_t))};
+    proa_status status = to.next ? PROA_OK : proa_error();
+    for (int32_t i = 0; to.next && i < b->n_vars; i++) to.next[i] = INT32_MAX;
+    for (to.at = b->n_ops - 1; to.at >= 0 && status == PROA_OK; to.at--) {
+        const proa_op *op = b->ops[to.at].op;
+        bool one = op->n_in && op->fields->kind == PROA_FIELD_TENSOR;
+        const proa_var *first =
+            one ? proa__slot_var(*proa_field_tensor(op->fields, b->ops[to.at].args)) : NULL;
+        facts->next_write[to.at] = mine(facts, first) ? to.next[first->index] : INT32_MAX;
+        status = proa__walk(op, b->ops[to.at].args, PROA_OUT, note_next, &to);
+    }
+    proa__free(to.next);
+    return status;
+}
+
+static proa_status fill(proa__facts *facts)
+{
+    const proa_block *b = facts->block;
+    visit to = {.facts = facts};
+    for (int32_t i = 0; i < b->n_vars; i++) facts->last_use[i] = -1, facts->first_write[i] = INT32_MAX;
     for (to.at = 0; to.at < b->n_ops; to.at++) {
         const proa_instr *instr = &b->ops[to.at];
         to.op = instr->op;
@@ -81,7 +108,7 @@ static proa_status fill(proa__facts *facts, int32_t *wrote)
         facts->is_output[b->outputs[i]->index] = facts->read[b->outputs[i]->index] = true;
         facts->last_use[b->outputs[i]->index] = INT32_MAX;
     }
-    return PROA_OK;
+    return fill_next_writes(facts);
 }
 
 bool proa__is_differentiated(const proa_program *p)
@@ -92,23 +119,27 @@ bool proa__is_differentiated(const proa_program *p)
     return p->differentiated;
 }
 
+enum { FLAGS = 7 };
+
+/* The k-th array of one bool a variable. */
+static bool **flag_of(proa__facts *facts, int k)
+{
+    bool **all[FLAGS] = {&facts->reads_dense, &facts->reads_strided, &facts->supplies,     &facts->feeds_attr,
+                         &facts->read,        &facts->is_output,     &facts->touched_later};
+    return all[k];
+}
+
 proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
 {
     size_t n = (size_t)b->n_vars + 1;
     *facts = (proa__facts){.block = b, .n_vars = b->n_vars, .n_handed = b->n_outputs};
     facts->last_use = proa__calloc(n * sizeof(int32_t));
-    facts->wants_dense = proa__calloc(n);
-    facts->feeds_attr = proa__calloc(n);
-    facts->read = proa__calloc(n);
-    facts->written = proa__calloc(n);
-    facts->is_output = proa__calloc(n);
-    facts->touched_later = proa__calloc(n);
-    int32_t *wrote = proa__calloc(n * sizeof *wrote);
-    bool all = facts->last_use && facts->wants_dense && facts->feeds_attr && facts->read && facts->written &&
-               facts->is_output && facts->touched_later && wrote;
+    facts->first_write = proa__calloc(n * sizeof(int32_t));
+    facts->next_write = proa__calloc(((size_t)b->n_ops + 1) * sizeof(int32_t));
+    bool all = facts->last_use && facts->first_write && facts->next_write;
+    for (int k = 0; k < FLAGS; k++) all &= (*flag_of(facts, k) = proa__calloc(n)) != NULL;
     facts->differentiated = proa__is_differentiated(b->program);
-    proa_status status = all ? fill(facts, wrote) : proa_error();
-    proa__free(wrote);
+    proa_status status = all ? fill(facts) : proa_error();
     if (status != PROA_OK) proa__facts_free(facts);
     return status;
 }
@@ -116,11 +147,8 @@ proa_status proa__facts_find(proa__facts *facts, const proa_block *b)
 void proa__facts_free(proa__facts *facts)
 {
     proa__free(facts->last_use);
-    proa__free(facts->wants_dense);
-    proa__free(facts->feeds_attr);
-    proa__free(facts->read);
-    proa__free(facts->written);
-    proa__free(facts->is_output);
-    proa__free(facts->touched_later);
+    proa__free(facts->first_write);
+    proa__free(facts->next_write);
+    for (int k = 0; k < FLAGS; k++) proa__free(*flag_of(facts, k));
     *facts = (proa__facts){0};
 }

@@ -97,7 +97,8 @@ proa_status proa__plan_know(planner *p, void *metas, bool *known)
         proa_tensor *t = proa__contiguous(*proa_field_tensor(&op->fields[i], args));
         if (!t) return proa_error();
         PROA_TRY(proa__plan_bind(p, t, &proa__fixed_place, 0));
-        p->s->values[v->index] = (proa__value){.handle = t, .buffer = &proa__fixed_place, .known = true};
+        p->s->values[v->index] =
+            (proa__value){.handle = t, .buffer = &proa__fixed_place, .until = INT32_MAX, .known = true};
     }
     *known = true;
     return PROA_OK;

@@ -207,11 +207,12 @@ static proa_status place_flat(flat *c, const proa_field *f, const proa_meta *met
     if (!b) return proa_error();
     b->format = c->format;
     b->last = last;
+    b->overwritten = over != NULL;
     proa__plan_hand_out(p, b, v, meta);
     proa_tensor *t = proa__plan_handle(p, meta, c->format, b, 0);
     proa_tensor *row = row_of(c, meta->dtype, c->n, b, 0);
     if (!t || !row) return proa_error();
-    p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
+    p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
     proa__slot_set(slot, row);
     return PROA_OK;
 }

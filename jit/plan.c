@@ -114,8 +114,8 @@ proa__value *proa__plan_value(planner *p, const proa_var *v)
         return value;
     }
     if (proa__plan_guard(p, v->value, false) != PROA_OK) return value;
-    *value = (proa__value){.handle = v->value, .buffer = &proa__fixed_place};
-    value->known = !p->facts->written[v->index];
+    *value = (proa__value){.handle = v->value, .buffer = &proa__fixed_place, .until = INT32_MAX};
+    value->known = p->facts->first_write[v->index] == INT32_MAX;
     return value;
 }
 
@@ -136,10 +136,9 @@ static proa_status map_read(proa_tensor **slot, const proa_field *f, int64_t ind
     return PROA_OK;
 }
 
-/* The contiguous copy of a tensor that is strided or lies blocked, made at most once a segment. */
-static proa_tensor *dense_of(planner *p, proa__value *value)
+proa_tensor *proa__plan_dense(planner *p, proa__value *value)
 {
-    if (value->dense) {
+    if (value->dense && !value->dense_buffer->overwritten) {
         value->dense_buffer->last = later(value->dense_buffer->last, p->at);
         return value->dense;
     }
@@ -168,7 +167,7 @@ static proa_status make_dense(proa_tensor **slot, const proa_field *f, int64_t i
     if (!wrong) return PROA_OK;
     proa__value *value = proa__plan_value(p, v);
     if (*slot != value->handle) return PROA_OK;
-    proa_tensor *t = dense_of(p, value);
+    proa_tensor *t = proa__plan_dense(p, value);
     if (!t) return proa_error();
     proa__slot_set(slot, t);
     return PROA_OK;
@@ -222,7 +221,7 @@ static proa_status place_fresh(planner *p, const proa_var *v, const proa_meta *m
     if (!t) return proa_error();
     b->bytes = bytes_of(t);
     proa__plan_hand_out(p, b, v, meta);
-    *value = (proa__value){.handle = t, .buffer = b};
+    *value = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
     proa__slot_set(slot, t);
     return PROA_OK;
 }
@@ -286,8 +285,9 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
     *status = t ? PROA_OK : proa_error();
     if (!t) return true;
     b->last = later(p->at, p->facts->last_use[v->index]);
+    b->overwritten = true;
     proa__plan_hand_out(p, b, v, meta);
-    p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
+    p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
     proa__slot_set(slot, t);
     return true;
 }
@@ -304,6 +304,7 @@ static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, con
     if (proa__plan_is_free(p, from) && *from_slot == from->handle &&
         !(from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))) {
         from->buffer->last = later(p->at, p->facts->last_use[v->index]);
+        from->buffer->overwritten = true;
         p->s->values[v->index] = *from;
         p->s->values[v->index].known = false;
         proa__slot_set(slot, from->handle);
@@ -385,49 +386,6 @@ static proa_status place_all(planner *p, void *metas)
     return PROA_OK;
 }
 
-/* ---- views ----------------------------------------------------------------------------- */
-
-/* Views need an address to start from; one that no kernel ever sees. */
-static char anywhere[64];
-
-/* Lets output 0 be a view of input 0, if its strides allow and whoever reads it takes them. */
-static proa_status try_view(planner *p, const proa_meta *meta, bool *viewed)
-{
-    const proa_op *op = p->instr->op;
-    const proa_field *out = &op->fields[op->n_in + op->n_attr], *in = op->fields;
-    const proa_var *v = proa__slot_var(*proa_field_tensor(out, p->instr->args));
-    const proa_var *base_var = proa__slot_var(*proa_field_tensor(in, p->instr->args));
-    *viewed = false;
-    if (!v || !base_var || v->persistable || meta->ndim < 0) return PROA_OK;
-    if (base_var->persistable && p->facts->written[base_var->index]) return PROA_OK; /* it keeps its value */
-    for (int d = 0; d < meta->ndim; d++)
-        if (meta->shape[d] < 0) return PROA_OK; /* place() names it */
-    proa__value *base = proa__plan_value(p, base_var);
-    proa_tensor **slot = proa_field_tensor(out, p->args), *b = base->handle;
-    bool blocked = b->flags & PROA_T_BLOCKED && proa__format(b);
-    if (blocked) b = dense_of(p, base);
-    if (!b) return proa_error();
-    proa__buffer *buffer = blocked ? base->dense_buffer : base->buffer;
-    int64_t start = blocked ? 0 : base->offset;
-    if (blocked) proa__slot_set(proa_field_tensor(in, p->args), b);
-    bool nowhere = !b->data;
-    proa__slot_set(slot, NULL);
-    if (nowhere) b->data = anywhere;
-    proa_status status = op->view(p->args, meta);
-    proa_tensor *t = *slot; /* the scope owns it */
-    *slot = NULL;
-    int64_t offset = t ? (int64_t)((intptr_t)t->data - (intptr_t)b->data) : 0;
-    if (nowhere) b->data = NULL;
-    if (status != PROA_OK || !t) return status;
-    if (nowhere) proa__point(t, NULL, NULL);
-    if (t->flags & PROA_T_STRIDED && p->facts->wants_dense[v->index]) return PROA_OK;
-    *viewed = true;
-    if (buffer != &proa__fixed_place) buffer->last = later(buffer->last, p->facts->last_use[v->index]);
-    proa__value made = {.handle = t, .buffer = buffer, .offset = start + offset, .known = base->known};
-    p->s->values[v->index] = made;
-    return proa__plan_bind(p, t, buffer, made.offset);
-}
-
 /* ---- one op ---------------------------------------------------------------------------- */
 
 /* Shape inference reads attributes; those that tensors of a device supply are looked at in copies. */
@@ -456,7 +414,7 @@ static proa_status plan_args(planner *p, bool *done)
     *done = false;
     if (learn) PROA_TRY(proa__plan_know(p, metas, done));
     if (!*done && op->flags & PROA_OP_VIEW && op->view)
-        PROA_TRY(try_view(p, (const proa_meta *)(const void *)metas, done));
+        PROA_TRY(proa__plan_view(p, (const proa_meta *)(const void *)metas, done));
     if (!*done && !p->takes_blocked && proa__plan_reads_blocked(p)) PROA_TRY(proa__plan_flat(p, metas, done));
     if (*done) return PROA_OK;
     PROA_TRY(make_all_dense(p));
@@ -590,7 +548,7 @@ static proa_status add_inputs(planner *p, const proa__inputs *inputs)
         int64_t bytes = b->format ? (int64_t)proa__format_bytes(t, b->format) : bytes_of(t);
         if (inputs->inside && inputs->offsets[i] >= 0)
             pin(b, inputs->offsets[i], bytes, p->facts->last_use[v->index]);
-        p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
+        p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
     }
     return inputs->inside ? proa__share_pinned(p->s->buffers, p->s->n_buffers) : PROA_OK;
 }
@@ -611,7 +569,7 @@ static proa_status add_dynamic(planner *p)
         proa__buffer *b = proa__plan_buffer(p, PROA__IN_DYNAMIC, index, 0, INT32_MAX);
         proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
         if (!t) return proa_error();
-        p->s->values[v->index] = (proa__value){.handle = t, .buffer = b};
+        p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
     }
     return PROA_OK;
 }

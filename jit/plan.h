@@ -16,12 +16,15 @@
 typedef struct proa__facts {
     const proa_block *block;
     int32_t n_vars;
-    int32_t n_handed;  /* outputs handed out; those behind them stay in the arena */
-    int32_t *last_use; /* of a variable: the last op that names it; INT32_MAX for outputs */
-    bool *wants_dense; /* some op that reads it takes contiguous inputs only */
-    bool *feeds_attr;  /* an attribute is computed from it */
-    bool *read;        /* some op reads it, or it is handed out */
-    bool *written;     /* persistable that an op writes */
+    int32_t n_handed;     /* outputs handed out; those behind them stay in the arena */
+    int32_t *last_use;    /* of a variable: the last op that names it; INT32_MAX for outputs */
+    bool *reads_dense;    /* some op that reads it takes contiguous inputs only */
+    bool *reads_strided;  /* some op that reads it takes any strides */
+    bool *supplies;       /* an op reads it as an attribute */
+    bool *feeds_attr;     /* an attribute is computed from it */
+    bool *read;           /* some op reads it, or it is handed out */
+    int32_t *first_write; /* of a persistable: the first op that writes it; INT32_MAX: none does */
+    int32_t *next_write;  /* by op: which op then writes the persistable that it reads first; INT32_MAX */
     bool *is_output;
     bool differentiated; /* there is a backward of the block's ops */
     bool *touched_later; /* persistable that an op names behind one that writes it */
@@ -50,6 +53,7 @@ typedef struct proa__buffer {
     int64_t bytes, offset; /* offset: in the segment's arena */
     int format;            /* of what lies there (core/blocked.h); 0: row-major */
     bool pinned;           /* its offset was given: it lies in the block that is the arena */
+    bool overwritten;      /* an output has taken the place of what lay there first */
     proa_meta meta;        /* of the output to hand out */
 } proa__buffer;
 
@@ -74,7 +78,8 @@ typedef struct proa__value {
     proa_tensor *dense;  /* its contiguous copy, if one was made in this segment */
     proa__buffer *buffer, *dense_buffer;
     int64_t offset;
-    bool known; /* its data are part of what the plan is for */
+    int32_t until; /* of a view of a persistable: the op that overwrites what it shows; INT32_MAX: none */
+    bool known;    /* its data are part of what the plan is for */
 } proa__value;
 
 /* ---- segments -------------------------------------------------------------------------- */

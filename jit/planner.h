@@ -1,4 +1,4 @@
-/* Between plan.c, known.c and layout.c: the planner of one segment, and what they add to it.
+/* Between plan.c, view.c, known.c and layout.c: the planner of one segment, and what they add to it.
  * May use core and ops. */
 #ifndef PROA_JIT_PLANNER_H
 #define PROA_JIT_PLANNER_H
@@ -39,6 +39,16 @@ proa__value *proa__plan_value(proa__planner *p, const proa_var *v);
 void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta);
 /* True if the input's memory is nobody's any more after this op and may hold an output. */
 bool proa__plan_is_free(proa__planner *p, const proa__value *in);
+
+/* The contiguous copy of a tensor that is strided or lies blocked, made once a segment unless an output has
+ * taken its place. */
+proa_tensor *proa__plan_dense(proa__planner *p, proa__value *value);
+
+/* ---- view.c ---------------------------------------------------------------------------------- */
+
+/* Lets output 0 of the op at hand be a view of input 0, if its strides allow and whoever reads it takes them;
+ * !*viewed: it becomes a copy. */
+proa_status proa__plan_view(proa__planner *p, const proa_meta *meta, bool *viewed);
 
 /* ---- known.c --------------------------------------------------------------------------------- */
 
