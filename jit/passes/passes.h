@@ -34,6 +34,7 @@ proa_status proa__pass_fold(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_identity(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_cse(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_batch_norm(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_pooled(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_pool(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_product(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);

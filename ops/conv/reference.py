@@ -109,3 +109,39 @@ def conv2d_fused(x, weight, bias=None, residual=None, stride=(1, 1), padding=(0,
                  constant_weight=False):
     out = conv2d(x, weight, bias, stride, padding, dilation, groups, data_format, padding_algorithm)
     return matrix.fused_tail(out, residual, activation, alpha, beta)
+
+
+def _windows(y, kernel_size):
+    """Windows side by side: [batch, channel, row, column, place in the window]."""
+    (kh, kw), (h, w) = kernel_size, (y.shape[2] // kernel_size[0], y.shape[3] // kernel_size[1])
+    y = y[:, :, :h * kh, :w * kw].reshape(y.shape[:2] + (h, kh, w, kw))
+    return y.transpose(0, 1, 2, 4, 3, 5).reshape(y.shape[:2] + (h, w, kh * kw))
+
+
+def conv2d_pooled(x, weight, bias=None, padding=(0, 0), kernel_size=(2, 2)):
+    y = conv2d(x, weight, bias, (1, 1), padding, (1, 1), 1, "NCHW", "EXPLICIT")
+    windows = _windows(y, kernel_size)
+    places = _windows(np.broadcast_to(np.arange(y.shape[2] * y.shape[3]).reshape(y.shape[2:]), y.shape), kernel_size)
+    at = windows.argmax(-1)[..., None]
+    return (np.maximum(np.take_along_axis(windows, at, -1)[..., 0], 0),
+            np.take_along_axis(places, at, -1)[..., 0].astype(np.int32))
+
+
+def _spread(x, weight, out, place, d_out, padding):
+    """The gradient of the convolution's result."""
+    empty = conv2d(x, weight, None, (1, 1), padding, (1, 1), 1, "NCHW", "EXPLICIT")
+    d_y = np.zeros(empty.shape[:2] + (empty.shape[2] * empty.shape[3],), np.float64)
+    for n, c in np.ndindex(*out.shape[:2]):
+        np.add.at(d_y[n, c], place[n, c].reshape(-1), np.where(out[n, c] > 0, d_out[n, c], 0).reshape(-1))
+    return d_y.reshape(empty.shape)
+
+
+def conv2d_pooled_grad_input(x, weight, out, place, d_out, padding=(0, 0), kernel_size=(2, 2)):
+    d_y = _spread(x, weight, out, place, d_out, padding)
+    return conv2d_grad_input(x, weight, d_y, (1, 1), padding, (1, 1), 1, "NCHW", "EXPLICIT").astype(x.dtype)
+
+
+def conv2d_pooled_grad_filter(x, weight, out, place, d_out, padding=(0, 0), kernel_size=(2, 2)):
+    d_y = _spread(x, weight, out, place, d_out, padding)
+    d_weight = conv2d_grad_filter(x, weight, d_y, (1, 1), padding, (1, 1), 1, "NCHW", "EXPLICIT")
+    return d_weight.astype(x.dtype), d_y.sum((0, 2, 3)).astype(x.dtype)

@@ -283,3 +283,34 @@ def test_pool_in_training(channels, stride, places, capfd):
     assert after.index("relu_grad(") < after.index("max_pool2d_with_index_grad(" if places else "pool2d_grad(")
     for a, b in zip(want, got):
         assert np.array_equal(a, b, equal_nan=True)
+
+
+@pytest.mark.parametrize("channels, kernel, padding, window, fits", [
+    (6, 3, 1, 2, True), (20, 5, 0, (3, 2), True), (17, 4, 2, (1, 3), True), (6, 3, 1, 3, False)])
+def test_convolution_pooled_in_training(channels, kernel, padding, window, fits, capfd):
+    """Convolution, relu and pooling over windows side by side are one op, forwards and backwards; over windows that
+    overlap they are not."""
+    body = nn.Sequential(nn.Conv2D(2, channels, kernel, padding=padding), nn.ReLU(),
+                         nn.MaxPool2D(window, None if fits else 2))
+    net = nn.Sequential(nn.Conv2D(1, 2, 1), body, nn.Conv2D(channels, 3, 2))
+    x = np.random.RandomState(5).standard_normal((37, 1, 13, 11)).astype("float32")
+
+    def gradients(call):
+        t = paddle.to_tensor(x, stop_gradient=False)
+        net.clear_gradients()
+        out = call(t)
+        (out ** 2).sum().backward()
+        return [out.numpy(), t.grad.numpy(), *(p.grad.numpy() for p in net.parameters())]
+    want = gradients(net)
+    before = paddle.get_flags(["FLAGS_passes"])
+    try:
+        paddle.set_flags({"FLAGS_passes": "pooled", "FLAGS_dump_passes": True})
+        got = gradients(paddle.jit.to_static(net))
+    finally:
+        paddle.set_flags({**before, "FLAGS_dump_passes": False})
+    err = capfd.readouterr().err
+    assert (err.count("after pooled") > 0) == fits
+    for name in ("conv2d_pooled(", "conv2d_pooled_grad_input(", "conv2d_pooled_grad_filter("):
+        assert (name in err) == fits
+    for a, b in zip(want, got):
+        assert np.abs(a - b).max() <= 1e-5 * np.abs(a).max()
