@@ -309,7 +309,6 @@ def test_convolution_pooled_in_training(channels, kernel, padding, window, fits,
     finally:
         paddle.set_flags({**before, "FLAGS_dump_passes": False})
     err = capfd.readouterr().err
-    assert (err.count("after pooled") > 0) == fits
     for name in ("conv2d_pooled(", "conv2d_pooled_grad_input(", "conv2d_pooled_grad_filter("):
         assert (name in err) == fits
     for a, b in zip(want, got):
