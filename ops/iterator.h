@@ -30,6 +30,7 @@ typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_R
 typedef struct proa_rows {
     proa_row at[PROA_DTYPE_COUNT];
     proa_row_out out;
+    proa_row past; /* at[PROA_F32] writing past the caches, or NULL */
 } proa_rows;
 
 enum { PROA_MAP_MAX = 12 };
@@ -37,6 +38,7 @@ enum { PROA_MAP_MAX = 12 };
 /* One call: operand 0 is the (contiguous) output; `as` says in which dtype the row sees each operand. */
 typedef struct proa_map {
     proa_row row;
+    proa_row past; /* the same for whole cache lines, written past the caches; may be NULL */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];

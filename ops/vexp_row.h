@@ -1,33 +1,11 @@
 /* e^(x − shift) of a row and its sum, in float and in double (as FN(vexp_row)): what softmax, cross-entropy
- * and attention are made of. May use ops/vmath.h; for kernel files, whose loops are compiled with OpenMP's
+ * and attention are made of. May use ops/vmath.h and ops/lanes.h; for kernel files, whose loops are compiled with OpenMP's
  * simd. */
 #ifndef PROA_OPS_VEXP_ROW_H
 #define PROA_OPS_VEXP_ROW_H
 
+#include "ops/lanes.h"
 #include "ops/vmath.h"
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
-#if defined(__AVX512F__)
-/* m_exp_F32 of sixteen numbers that are at most 89 or NaN: vscalefps does for 2^n what takes eight steps
- * there. */
-static inline __m512 vexp_lanes(__m512 x)
-{
-    __m512 c = _mm512_max_ps(_mm512_set1_ps(-104.0f), x);
-    __m512 k = _mm512_roundscale_ps(_mm512_mul_ps(c, _mm512_set1_ps(1.44269504f)), 8);
-    __m512 r = _mm512_fnmadd_ps(k, _mm512_set1_ps(0.693145752f), c);
-    r = _mm512_fnmadd_ps(k, _mm512_set1_ps(1.42860677e-6f), r);
-    __m512 p = _mm512_set1_ps(1.395297012e-03f);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.370321568e-03f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.166616799e-02f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.666650670e-01f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.000000107e-01f));
-    p = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
-    return _mm512_scalef_ps(p, k);
-}
-#endif
-
 /* to[i] = e^(from[i] − shift) for numbers of at most shift (or NaN); returns their sum. to may be from. */
 static inline __attribute__((unused)) float vexp_row_float(const float *from, int64_t n, float shift,
                                                            float *to)

@@ -37,7 +37,7 @@ WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", 
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
         "inplace", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
-        "formula", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
+        "formula", "lanes", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
 
@@ -633,7 +633,7 @@ void proa__kernels_fill_v4(proa_kernel_row *rows);
 
 def emit_formulas(ops):
     """`formula: unary math F32 F64` makes, for the file that defines PROA_FORMULAS_MATH, one row a dtype
-    (attributes follow by name), their table, and the kernel."""
+    (attributes follow by name), their table, and the kernel. `lanes: true`: that of float32 is ops/lanes.h's."""
     out, names = [], []
     for op in ops:
         if not op.entry.get("formula"):
@@ -644,10 +644,13 @@ def emit_formulas(ops):
             op.bad(f"formula: 'shape group dtypes…', not {op.entry['formula']!r}")
         n, shape, attrs = op.name, shape.upper(), "".join(f", {f.name}" for f in op.attrs)
         out.append(f"#ifdef PROA_FORMULAS_{group.upper()}")
-        out += [f"PROA_ROW_{shape}_{len(op.attrs)}({n}, {d}{attrs})" for d in dtypes]
+        lanes = op.entry.get("lanes")
+        out += [f"PROA_LANES_{shape}_{len(op.attrs)}({n}{attrs})" if lanes and d == "F32" else
+                f"PROA_ROW_{shape}_{len(op.attrs)}({n}, {d}{attrs})" for d in dtypes]
         entries = ", ".join(f"[PROA_{d}] = {n}_row_{d}" for d in dtypes)
         fields = ", ".join(f.name for f in op.outs + op.ins)
-        out += [f"const proa_rows PROA_LEVELLED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}}};",
+        out += [f"const proa_rows PROA_LEVELLED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}, "
+                f"{f'PROA_PAST({n})' if lanes else 'NULL'}}};",
                 f"PROA_MAP_{shape}({n}, {fields})", "#endif"]
         if shape in ("UNARY", "BINARY", "TERNARY", "FLAGGED", "FLAGGED2"):  # the result is of the inputs' dtype
             names.append(n)

@@ -146,6 +146,25 @@ static void direct_range(int64_t begin, int64_t end, void *context)
     p->map->row(at, end - begin, p->map->args);
 }
 
+/* The same where the row itself writes past the caches: it gets whole lines. */
+static void past_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    char *at[PROA_MAP_MAX] = {0};
+    const int64_t size = p->operand[0].size;
+    int64_t head = (int64_t)(-(uintptr_t)(p->operand[0].walk.data + begin * size) & 63) / size;
+    if (head > end - begin) head = end - begin;
+    const int64_t lines = (end - begin - head) * size / 64 * 64 / size;
+    const int64_t part[3] = {head, lines, end - begin - head - lines};
+    for (int i = 0; i < 3; begin += part[i++]) {
+        for (int k = 0; k < p->map->n; k++) at[k] = p->operand[k].walk.data + begin * p->operand[k].size;
+        if (part[i]) (i == 1 ? p->map->past : p->map->row)(at, part[i], p->map->args);
+    }
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
 static void plan_operand(map_plan *p, int k)
 {
     const proa_map *map = p->map;
@@ -203,7 +222,11 @@ proa_status proa__map_run(const proa_map *map)
     p.stream = !in_place && numel * p.operand[0].size >= STREAM_BYTES;
     p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
     int64_t grain = (GRAIN_BYTES / bytes + 63) / 64 * 64;
-    proa__parallel(numel, grain, p.all_direct && !p.stream ? direct_range : map_range, &p);
+    proa_range_fn range = !p.all_direct ? map_range
+                          : !p.stream   ? direct_range
+                          : map->past   ? past_range
+                                        : map_range;
+    proa__parallel(numel, grain, range, &p);
     return PROA_OK;
 }
 
@@ -227,6 +250,7 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
     if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] && run_small(rows->at[d], n, tensors, as, args))
         return PROA_OK;
     proa_map map = {.row = rows->at[d], .n = n, .args = args};
+    if (d == PROA_F32) map.past = rows->past;
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C128 ? PROA_F64

@@ -1,10 +1,11 @@
 /* Macros that turn scalar formulas into rows and kernels: what gen/formulas.inc is written in. A kernel
- * file defines PROA_FORMULAS_<GROUP> and includes formulas.inc. Uses ops/iterator.h and the formulas. */
+ * file defines PROA_FORMULAS_<GROUP> and includes formulas.inc. Uses ops/iterator.h, ops/lanes.h and the formulas. */
 #ifndef PROA_OPS_ELEMENTWISE_ROWS_H
 #define PROA_OPS_ELEMENTWISE_ROWS_H
 
 #include "ops/elementwise/formulas.h"
 #include "ops/iterator.h"
+#include "ops/lanes.h"
 #include "ops_impl.h"
 
 /* Results may overwrite an input in place (p[0] == p[1]): element i depends on element i alone. */
@@ -67,6 +68,56 @@
     PROA_ROW_HEAD_(op, D)                                                                       \
     PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_Z_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], z[i]); \
     }
+
+/* `lanes: true`: where registers hold sixteen, float32 rows come from ops/lanes.h; elsewhere from the formula. */
+#if defined(__AVX512F__)
+#define PROA_PAST(op) op##_past_F32
+/* Whole vectors, then what is left under a mask. */
+#define PROA_LANES_LOOP_(vector, rest)                   \
+    int64_t i = 0;                                       \
+    for (; i + 16 <= n; i += 16) {                       \
+        if (past) _mm512_stream_ps(out + i, vector);     \
+        else _mm512_storeu_ps(out + i, vector);          \
+    }                                                    \
+    if (i < n) {                                         \
+        __mmask16 in = (__mmask16)((1u << (n - i)) - 1); \
+        _mm512_mask_storeu_ps(out + i, in, rest);        \
+    }
+#define PROA_LANES_LOOP_1_(f) PROA_LANES_LOOP_(f(_mm512_loadu_ps(x + i)), f(_mm512_maskz_loadu_ps(in, x + i)))
+#define PROA_LANES_LOOP_2_(f)                                           \
+    PROA_LANES_LOOP_(f(_mm512_loadu_ps(x + i), _mm512_loadu_ps(y + i)), \
+                     f(_mm512_maskz_loadu_ps(in, x + i), _mm512_maskz_loadu_ps(in, y + i)))
+#define PROA_LANES_ROWS_(op, body)                                                                           \
+    static inline __attribute__((always_inline)) void op##_lanes(char *const *p, int64_t n,                  \
+                                                                 const void *args, bool past)                \
+    {                                                                                                        \
+        const proa_##op##_args *a = args;                                                                    \
+        const float *x = (const float *)(const void *)p[1];                                                  \
+        float *out = (float *)(void *)p[0];                                                                  \
+        (void)a;                                                                                             \
+        body                                                                                                 \
+    }                                                                                                        \
+    static void op##_row_F32(char *const *p, int64_t n, const void *args) { op##_lanes(p, n, args, false); } \
+    static void op##_past_F32(char *const *p, int64_t n, const void *args) { op##_lanes(p, n, args, true); }
+#define PROA_LANES_Y_ const float *y = (const float *)(const void *)p[2];
+#define PROA_LANES_UNARY_0(op) PROA_LANES_ROWS_(op, PROA_LANES_LOOP_1_(lanes_##op))
+#define PROA_LANES_BINARY_0(op) PROA_LANES_ROWS_(op, PROA_LANES_Y_ PROA_LANES_LOOP_2_(lanes_##op))
+#define PROA_LANES_FLAGGED_1(op, flag) \
+    PROA_LANES_ROWS_(                  \
+        op,                            \
+        if (a->flag) { PROA_LANES_LOOP_1_(lanes_##op##_on) } else {PROA_LANES_LOOP_1_(lanes_##op##_off)})
+#define PROA_LANES_FLAGGED2_1(op, flag)         \
+    PROA_LANES_ROWS_(                           \
+        op, PROA_LANES_Y_ if (a->flag) {        \
+            PROA_LANES_LOOP_2_(lanes_##op##_on) \
+        } else {PROA_LANES_LOOP_2_(lanes_##op##_off)})
+#else
+#define PROA_PAST(op) NULL
+#define PROA_LANES_UNARY_0(op) PROA_ROW_UNARY_0(op, F32)
+#define PROA_LANES_BINARY_0(op) PROA_ROW_BINARY_0(op, F32)
+#define PROA_LANES_FLAGGED_1(op, flag) PROA_ROW_FLAGGED_1(op, F32, flag)
+#define PROA_LANES_FLAGGED2_1(op, flag) PROA_ROW_FLAGGED2_1(op, F32, flag)
+#endif
 
 /* Results are bool. */
 #define PROA_ROW_TEST_0(op, D)                                                          \
