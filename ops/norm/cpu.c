@@ -5,6 +5,7 @@
 
 #include "core/blocked.h"
 #include "core/half.h"
+#include "ops/past.h"
 #include "ops/rows.h"
 
 #include <math.h>
@@ -14,6 +15,8 @@ typedef struct norm_job {
     norm_rows n;
     double epsilon;
     bool fixed;                            /* mean and deviation are given constants */
+    bool past;                             /* the result goes past the caches */
+    bool own_weights;                      /* backward: row i alone has weight i */
     const void *x, *d_out, *weight, *bias; /* weight, bias: NULL without one */
     void *mean, *inverse;                  /* of each row; 1 / deviation */
     void *result, *d_weight, *d_bias;
@@ -79,12 +82,19 @@ static void put(const proa_tensor *t, const void *from)
     if (is_half(t)) rows_store_float((proa_dtype)t->dtype, t->data, 0, t->numel, from);
 }
 
+static bool goes_past(const norm_rows *n, const proa_tensor *t)
+{
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    return !is_half(t) && past_caches(t->numel * item, n->length * item);
+}
+
 static proa_status forward(norm_job *job, const proa_tensor *x, const proa_tensor *weight,
                            const proa_tensor *bias, const proa_tensor *out)
 {
     norm_memory m = {.n = 0};
     job->x = operand(&m, x), job->weight = operand(&m, weight), job->bias = operand(&m, bias);
     job->result = place(&m, out);
+    job->past = goes_past(&job->n, out) && out->data != x->data;
     if (!m.failed) {
         if (x->dtype == PROA_F64) forward_double(job);
         else forward_float(job);
@@ -100,6 +110,7 @@ static proa_status backward(norm_job *job, const proa_tensor *x, const proa_tens
 {
     norm_memory m = {.n = 0};
     job->x = operand(&m, x), job->weight = operand(&m, weight), job->d_out = operand(&m, d_out);
+    job->past = goes_past(&job->n, d_x) && d_x->data != x->data && d_x->data != d_out->data;
     job->result = place(&m, d_x), job->d_weight = place(&m, d_weight), job->d_bias = place(&m, d_bias);
     if (!m.failed) {
         if (x->dtype == PROA_F64) backward_double(job);

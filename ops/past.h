@@ -1,0 +1,43 @@
+/* Row kernels whose results no cache will hold until they are read again: a piece is computed into a buffer
+ * and goes past the caches from there, while the next row is asked for. For kernel files; may use core. */
+#ifndef PROA_OPS_PAST_H
+#define PROA_OPS_PAST_H
+
+#include "core/copy.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+/* Bytes of a piece: short turns of asking, computing and writing keep the memory busy. */
+enum { PAST_PIECE = 512 };
+
+/* True for outputs of that many bytes in rows of so many. */
+static inline __attribute__((unused)) bool past_caches(int64_t bytes, int64_t row_bytes)
+{
+    return bytes >= PROA__PAST_BYTES && row_bytes >= 256;
+}
+
+/* As proa__copy_past; whole lines to a line's start are quicker. Ends with proa__copy_past_end, too. */
+static inline __attribute__((unused)) void past_copy(void *to, const void *from, int64_t bytes)
+{
+#if defined(__AVX512F__)
+    if ((((uintptr_t)to | (uintptr_t)bytes) & 63) == 0) {
+        char *d = to;
+        const char *s = from;
+        for (int64_t i = 0; i < bytes; i += 64)
+            _mm512_stream_si512((void *)(d + i), _mm512_loadu_si512(s + i));
+        return;
+    }
+#endif
+    proa__copy_past(to, from, bytes);
+}
+
+/* Asks for what follows `p` at a distance: the hardware fetches ahead within a page only. */
+static inline __attribute__((unused)) void past_ask(const void *p, int64_t distance, int64_t bytes)
+{
+    const char *at = (const char *)((uintptr_t)p + (uintptr_t)distance);
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+}
+
+#endif
