@@ -1,5 +1,5 @@
 /* float32 functions of sixteen numbers in an AVX-512 register, where that is much faster than what the
- * compiler makes of the formulas: exp, sigmoid, tanh, GELU and their slopes. As exact as the formulas, but not
+ * compiler makes of the formulas: exp, sigmoid, tanh, GELU and their slopes. As exact as the formulas, not
  * the same bits. Needs nothing but the intrinsics; for kernel files. */
 #ifndef PROA_OPS_LANES_H
 #define PROA_OPS_LANES_H
@@ -60,7 +60,7 @@ static inline __m512 lanes_silu_grad(__m512 x, __m512 g)
     return _mm512_mul_ps(_mm512_mul_ps(g, s), _mm512_fmadd_ps(x, _mm512_sub_ps(one, s), one));
 }
 
-/* tanh x = t / (t + 2) with t = e^2|x| − 1 = 2^k (e^r − 1) + (2^k − 1): 3 ulp down to the smallest numbers. */
+/* tanh x = t / (t + 2) with t = e^2|x| − 1 = 2^k (e^r − 1) + (2^k − 1): 3 ulp, tiny numbers included. */
 static inline __m512 lanes_tanh(__m512 x)
 {
     __m512 one = _mm512_set1_ps(1.0f), a = _mm512_min_ps(_mm512_set1_ps(10.0f), _mm512_abs_ps(x)), k;

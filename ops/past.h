@@ -33,6 +33,14 @@ static inline __attribute__((unused)) void past_copy(void *to, const void *from,
     proa__copy_past(to, from, bytes);
 }
 
+/* Elements of the next piece: `step` of them, but first up to where a line starts. */
+static inline __attribute__((unused)) int64_t past_length(const void *to, int64_t left, int64_t step,
+                                                          int64_t item)
+{
+    int64_t head = (int64_t)(-(uintptr_t)to & 63) / item, n = head ? head : step;
+    return n < left ? n : left;
+}
+
 /* Asks for what follows `p` at a distance: the hardware fetches ahead within a page only. */
 static inline __attribute__((unused)) void past_ask(const void *p, int64_t distance, int64_t bytes)
 {

@@ -1,6 +1,6 @@
-/* The maximum of a row, e^(x − shift) of it and their sum, in float and in double (as FN(vexp_row)): what softmax, cross-entropy
- * and attention are made of. May use ops/vmath.h and ops/lanes.h; for kernel files, whose loops are compiled with OpenMP's
- * simd. */
+/* The maximum of a row, e^(x − shift) of it and their sum, in float and in double (as FN(vexp_row)): what
+ * softmax, cross-entropy and attention are made of. May use ops/vmath.h and ops/lanes.h; for kernel files,
+ * whose loops are compiled with OpenMP's simd. */
 #ifndef PROA_OPS_VEXP_ROW_H
 #define PROA_OPS_VEXP_ROW_H
 

@@ -3,6 +3,7 @@
 #include "core/copy.h"
 #include "core/half.h"
 #include "ops/iterator.h"
+#include "ops/past.h"
 #include "ops_impl.h"
 
 /* Out-of-range numbers become the most negative integer, as the CPU's own conversion does; narrower
@@ -155,18 +156,34 @@ static proa_row move_row(proa_dtype d)
     }
 }
 
-/* Conversions of plain contiguous memory need no staging at all. */
+/* Conversions of plain contiguous memory need no staging but on the way past the caches. */
+enum { CAST_PIECE = 1024, CAST_AHEAD = 4096 }; /* bytes: of a piece; how far ahead memory is asked for */
 typedef struct flat_cast {
     char *out;
     const char *in;
     proa_dtype to, from;
+    bool past;
 } flat_cast;
 
 static void flat_range(int64_t begin, int64_t end, void *context)
 {
     const flat_cast *c = context;
-    proa__convert(c->to, c->out + begin * (int64_t)proa_dtype_size(c->to), c->from,
-                  c->in + begin * (int64_t)proa_dtype_size(c->from), end - begin);
+    const int64_t to_size = (int64_t)proa_dtype_size(c->to), from_size = (int64_t)proa_dtype_size(c->from);
+    if (!c->past) {
+        proa__convert(c->to, c->out + begin * to_size, c->from, c->in + begin * from_size, end - begin);
+        return;
+    }
+    _Alignas(64) char stage[CAST_PIECE];
+    const int64_t step = CAST_PIECE / to_size;
+    for (int64_t i = begin, n; i < end; i += n) {
+        int64_t off = (int64_t)((uintptr_t)(c->out + i * to_size) & 63); /* up to the next line first */
+        n = off ? (64 - off + to_size - 1) / to_size : step;
+        if (n > end - i) n = end - i;
+        past_ask(c->in + i * from_size, CAST_AHEAD, n * from_size);
+        proa__convert(c->to, stage, c->from, c->in + i * from_size, n);
+        past_copy(c->out + i * to_size, stage, n * to_size);
+    }
+    proa__copy_past_end();
 }
 
 PROA_KERNEL(cast_cpu, cast)
@@ -174,7 +191,9 @@ PROA_KERNEL(cast_cpu, cast)
     proa_dtype to = (proa_dtype)a->out->dtype, from = (proa_dtype)a->x->dtype;
     if (to == from) return proa__copy(a->out, a->x);
     if (!(a->x->flags & PROA_T_STRIDED)) {
-        flat_cast c = {a->out->data, a->x->data, to, from};
+        int64_t bytes = a->out->numel * (int64_t)proa_dtype_size(to);
+        flat_cast c = {a->out->data, a->x->data, to, from,
+                       bytes >= PROA__PAST_BYTES && a->out->data != a->x->data};
         if (a->out->numel > 0) proa__parallel(a->out->numel, PROA_GRAIN, flat_range, &c);
         return PROA_OK;
     }

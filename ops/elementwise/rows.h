@@ -1,5 +1,5 @@
 /* Macros that turn scalar formulas into rows and kernels: what gen/formulas.inc is written in. A kernel
- * file defines PROA_FORMULAS_<GROUP> and includes formulas.inc. Uses ops/iterator.h, ops/lanes.h and the formulas. */
+ * file defines PROA_FORMULAS_<GROUP> and includes formulas.inc. Uses ops/iterator.h, lanes.h, formulas. */
 #ifndef PROA_OPS_ELEMENTWISE_ROWS_H
 #define PROA_OPS_ELEMENTWISE_ROWS_H
 
@@ -69,7 +69,7 @@
     PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_Z_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], z[i]); \
     }
 
-/* `lanes: true`: where registers hold sixteen, float32 rows come from ops/lanes.h; elsewhere from the formula. */
+/* `lanes: true`: where registers hold sixteen, float32 rows come from ops/lanes.h, else from the formula. */
 #if defined(__AVX512F__)
 #define PROA_PAST(op) op##_past_F32
 /* Whole vectors, then what is left under a mask. */
@@ -87,18 +87,18 @@
 #define PROA_LANES_LOOP_2_(f)                                           \
     PROA_LANES_LOOP_(f(_mm512_loadu_ps(x + i), _mm512_loadu_ps(y + i)), \
                      f(_mm512_maskz_loadu_ps(in, x + i), _mm512_maskz_loadu_ps(in, y + i)))
-#define PROA_LANES_ROWS_(op, body)                                                                           \
-    static inline __attribute__((always_inline)) void op##_lanes(char *const *p, int64_t n,                  \
-                                                                 const void *args, bool past)                \
-    {                                                                                                        \
-        const proa_##op##_args *a = args;                                                                    \
-        const float *x = (const float *)(const void *)p[1];                                                  \
-        float *out = (float *)(void *)p[0];                                                                  \
-        (void)a;                                                                                             \
-        body                                                                                                 \
-    }                                                                                                        \
-    static void op##_row_F32(char *const *p, int64_t n, const void *args) { op##_lanes(p, n, args, false); } \
-    static void op##_past_F32(char *const *p, int64_t n, const void *args) { op##_lanes(p, n, args, true); }
+#define PROA_LANES_ROWS_(op, body)                                                                       \
+    static inline __attribute__((always_inline)) void op##_lanes(char *const *p, int64_t n,              \
+                                                                 const void *args, bool past)            \
+    {                                                                                                    \
+        const proa_##op##_args *a = args;                                                                \
+        const float *x = (const float *)(const void *)p[1];                                              \
+        float *out = (float *)(void *)p[0];                                                              \
+        (void)a;                                                                                         \
+        body                                                                                             \
+    }                                                                                                    \
+    static void op##_row_F32(char *const *p, int64_t n, const void *args) { op##_lanes(p, n, args, 0); } \
+    static void op##_past_F32(char *const *p, int64_t n, const void *args) { op##_lanes(p, n, args, 1); }
 #define PROA_LANES_Y_ const float *y = (const float *)(const void *)p[2];
 #define PROA_LANES_UNARY_0(op) PROA_LANES_ROWS_(op, PROA_LANES_LOOP_1_(lanes_##op))
 #define PROA_LANES_BINARY_0(op) PROA_LANES_ROWS_(op, PROA_LANES_Y_ PROA_LANES_LOOP_2_(lanes_##op))

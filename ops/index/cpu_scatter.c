@@ -9,25 +9,62 @@
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
+/* Each thread owns a range of out's rows and walks all indices in order. */
+typedef struct row_job {
+    const proa_tensor *index;
+    const char *updates;
+    int64_t chunk, item, inner;
+    const accumulator *acc;
+    char *seen; /* a byte a row: sums have begun; NULL: rows are overwritten */
+} row_job;
+
+static void scatter_rows(int64_t begin, int64_t end, void *context)
+{
+    const row_job *j = context;
+    const int64_t n = j->index->numel, chunk = j->inner * j->acc->item;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t row = index_at(j->index, k);
+        if (row < begin || row >= end) continue;
+        char *to = j->acc->data + row * chunk;
+        const char *from = j->updates + k * j->chunk;
+        if (!j->seen) {
+            memcpy(to, from, (size_t)chunk);
+            continue;
+        }
+        if (!j->seen[row]) memset(to, 0, (size_t)chunk);
+        j->seen[row] = 1;
+        accumulate_row(j->acc, to, j->acc->item, from, j->item, j->inner);
+    }
+}
+
 PROA_KERNEL(scatter_cpu, scatter)
 {
     around r = around_axis(a->out, 0);
-    int64_t chunk = r.inner * (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
+    accumulator acc = {a->out, a->out->data, NULL, item};
+    row_job j = {.index = a->index,
+                 .updates = a->updates->data,
+                 .chunk = r.inner * item,
+                 .item = item,
+                 .inner = r.inner,
+                 .acc = &acc};
     PROA_TRY(check_indices("scatter", "index", a->index, r.length));
     PROA_TRY(proa__copy(a->out, a->x));
-    for (int64_t k = 0; k < a->index->numel; k++) {
-        char *row = a->out->data + index_at(a->index, k) * chunk;
-        if (a->overwrite) memcpy(row, a->updates->data + k * chunk, (size_t)chunk);
-        else memset(row, 0, (size_t)chunk);
+    if (!a->index->numel || !a->updates->numel) return PROA_OK;
+    int64_t grain = ACCUMULATE_GRAIN / (a->index->numel * r.inner / r.length + 1) + 1;
+    if (a->overwrite) {
+        proa__parallel(r.length, grain, scatter_rows, &j);
+        return PROA_OK;
     }
-    if (a->overwrite || !a->updates->numel) return PROA_OK;
-    accumulator acc;
     PROA_TRY(accumulate_begin(&acc, a->out, a->out));
-    int64_t item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
-    for (int64_t k = 0; k < a->index->numel; k++)
-        accumulate_row(&acc, acc.data + index_at(a->index, k) * r.inner * acc.item, acc.item,
-                       a->updates->data + k * chunk, item, r.inner);
-    return accumulate_end(&acc);
+    j.seen = proa_scratch((size_t)r.length);
+    if (j.seen) {
+        memset(j.seen, 0, (size_t)r.length);
+        proa__parallel(r.length, grain, scatter_rows, &j);
+    }
+    proa_scratch_free(j.seen);
+    PROA_TRY(accumulate_end(&acc));
+    return proa_error();
 }
 
 PROA_KERNEL(index_fill_cpu, index_fill)

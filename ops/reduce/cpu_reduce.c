@@ -104,8 +104,9 @@ static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
     const float *from = x;
     float part[CHUNK];
     int64_t i = 0;
+    const int64_t rows = n == step ? LANES : step, lines = n == step ? EIGHT : 1; /* in the order of memory */
     for (; i + LANES <= n; i += LANES) {
-        for (int k = EIGHT; k < 2 * EIGHT; k++) __builtin_prefetch(from + i + k * step); /* the next rows */
+        for (int k = 0; k < EIGHT; k++) __builtin_prefetch(from + EIGHT * step + i * lines + k * rows);
         LANES_TREE(v, from + i, step, lanes_add);
         *(f32_lanes *)(void *)(part + i) = v;
     }

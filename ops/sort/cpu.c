@@ -18,30 +18,38 @@ typedef struct line_sort {
 
 enum { SELECT_BLOCK = 64, SELECT_SPARE = 128 };
 
-/* Keys of up to SELECT_BLOCK elements; returns the least. Plain float32 is vector code. */
-static uint64_t block_keys(proa_dtype dtype, const char *from, int64_t stride, int64_t n, uint64_t flip,
-                           uint64_t *keys)
+/* Keys of n plain float32 numbers, flipped; returns the least. Vector code. */
+static uint32_t f32_keys(const uint32_t *bits, int64_t n, uint32_t flip, uint32_t *keys)
+{
+    uint32_t least = UINT32_MAX;
+#pragma omp simd reduction(min : least)
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u = bits[i] == 0x80000000u ? 0 : bits[i];
+        uint32_t key = u >> 31 ? ~u : u | 0x80000000u;
+        key = ((u & 0x7fffffffu) > 0x7f800000u ? UINT32_MAX : key) ^ flip;
+        keys[i] = key;
+        least = key < least ? key : least;
+    }
+    return least;
+}
+
+/* Keys of up to SELECT_BLOCK elements; false: none of them is below `below`, and the keys are unset. */
+static bool block_keys(proa_dtype dtype, const char *from, int64_t stride, int64_t n, uint64_t flip,
+                       uint64_t below, uint64_t *keys)
 {
     if (dtype == PROA_F32 && stride == (int64_t)sizeof(float)) {
-        uint32_t least = UINT32_MAX, narrow[SELECT_BLOCK];
-        const uint32_t *bits = (const uint32_t *)(const void *)from;
-#pragma omp simd reduction(min : least)
-        for (int64_t i = 0; i < n; i++) {
-            uint32_t u = bits[i] == 0x80000000u ? 0 : bits[i];
-            uint32_t key = u >> 31 ? ~u : u | 0x80000000u;
-            key = ((u & 0x7fffffffu) > 0x7f800000u ? UINT32_MAX : key) ^ (uint32_t)flip;
-            narrow[i] = key;
-            least = key < least ? key : least;
-        }
+        uint32_t narrow[SELECT_BLOCK];
+        uint64_t least = f32_keys((const uint32_t *)(const void *)from, n, (uint32_t)flip, narrow);
+        if (least >= below) return false;
         for (int64_t i = 0; i < n; i++) keys[i] = narrow[i];
-        return least;
+        return true;
     }
     uint64_t least = UINT64_MAX;
     for (int64_t i = 0; i < n; i++) {
         keys[i] = key_of(dtype, from + i * stride) ^ flip;
         least = keys[i] < least ? keys[i] : least;
     }
-    return least;
+    return least < below;
 }
 
 /* The best `want` of a line, in order, for few out of many. p has twice `room` places, for candidates: when
@@ -50,13 +58,12 @@ static void select_few(sort_pair *p, int64_t room, const line_sort *s, const cha
                        int64_t want)
 {
     proa_dtype dtype = (proa_dtype)s->x->dtype;
-    uint64_t keys[SELECT_BLOCK], flip = flip_of(dtype, s->descending), last = 0;
+    uint64_t keys[SELECT_BLOCK], flip = flip_of(dtype, s->descending), last = UINT64_MAX;
     bool full = false;
     int64_t count = 0;
     for (int64_t i = 0; i < s->length; i += SELECT_BLOCK) {
         int64_t n = s->length - i < SELECT_BLOCK ? s->length - i : SELECT_BLOCK;
-        uint64_t least = block_keys(dtype, from + i * stride, stride, n, flip, keys);
-        if (full && least >= last) continue;
+        if (!block_keys(dtype, from + i * stride, stride, n, flip, last, keys) && full) continue;
         for (int64_t k = 0; k < n; k++) {
             if (full && keys[k] >= last) continue;
             p[count++] = (sort_pair){keys[k], i + k};
