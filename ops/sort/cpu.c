@@ -5,6 +5,9 @@
 #include "ops_impl.h"
 
 #include <stdatomic.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 /* Lines of x along an axis, and what each leaves: `take` values from sorted place `skip` on. */
 typedef struct line_sort {
@@ -16,7 +19,7 @@ typedef struct line_sort {
     atomic_bool failed;
 } line_sort;
 
-enum { SELECT_BLOCK = 64, SELECT_SPARE = 128 };
+enum { SELECT_BLOCK = 64, SELECT_SPARE = 32 };
 
 /* Keys of n plain float32 numbers, flipped; returns the least. Vector code. */
 static uint32_t f32_keys(const uint32_t *bits, int64_t n, uint32_t flip, uint32_t *keys)
@@ -33,23 +36,43 @@ static uint32_t f32_keys(const uint32_t *bits, int64_t n, uint32_t flip, uint32_
     return least;
 }
 
-/* Keys of up to SELECT_BLOCK elements; false: none of them is below `below`, and the keys are unset. */
-static bool block_keys(proa_dtype dtype, const char *from, int64_t stride, int64_t n, uint64_t flip,
-                       uint64_t below, uint64_t *keys)
+/* Which of n ≤ 64 keys are below `below`, a bit each. */
+static uint64_t keys_below(const uint32_t *keys, int64_t n, uint32_t below)
 {
+    uint64_t hits = 0;
+#if defined(__AVX512F__)
+    if (n == SELECT_BLOCK) {
+        for (int k = 0; k < SELECT_BLOCK; k += 16) {
+            __m512i v = _mm512_loadu_si512(keys + k);
+            hits |= (uint64_t)_mm512_cmplt_epu32_mask(v, _mm512_set1_epi32((int)below)) << k;
+        }
+        return hits;
+    }
+#endif
+    for (int64_t k = 0; k < n; k++) hits |= (uint64_t)(keys[k] < below) << k;
+    return hits;
+}
+
+/* Up to SELECT_BLOCK elements: a bit for each whose key is below `below` (not `full`: for each), and those
+ * keys. */
+static uint64_t block_keys(proa_dtype dtype, const char *from, int64_t stride, int64_t n, uint64_t flip,
+                           bool full, uint64_t below, uint64_t *keys)
+{
+    uint64_t hits = UINT64_MAX >> (SELECT_BLOCK - n);
     if (dtype == PROA_F32 && stride == (int64_t)sizeof(float)) {
         uint32_t narrow[SELECT_BLOCK];
-        uint64_t least = f32_keys((const uint32_t *)(const void *)from, n, (uint32_t)flip, narrow);
-        if (least >= below) return false;
-        for (int64_t i = 0; i < n; i++) keys[i] = narrow[i];
-        return true;
+        uint32_t least = f32_keys((const uint32_t *)(const void *)from, n, (uint32_t)flip, narrow);
+        if (full && least >= below) return 0;
+        if (full) hits = keys_below(narrow, n, (uint32_t)below);
+        for (uint64_t rest = hits; rest; rest &= rest - 1)
+            keys[__builtin_ctzll(rest)] = narrow[__builtin_ctzll(rest)];
+        return hits;
     }
-    uint64_t least = UINT64_MAX;
     for (int64_t i = 0; i < n; i++) {
         keys[i] = key_of(dtype, from + i * stride) ^ flip;
-        least = keys[i] < least ? keys[i] : least;
+        if (full && keys[i] >= below) hits &= ~((uint64_t)1 << i);
     }
-    return least < below;
+    return hits;
 }
 
 /* The best `want` of a line, in order, for few out of many. p has twice `room` places, for candidates: when
@@ -58,13 +81,14 @@ static void select_few(sort_pair *p, int64_t room, const line_sort *s, const cha
                        int64_t want)
 {
     proa_dtype dtype = (proa_dtype)s->x->dtype;
-    uint64_t keys[SELECT_BLOCK], flip = flip_of(dtype, s->descending), last = UINT64_MAX;
+    uint64_t keys[SELECT_BLOCK], flip = flip_of(dtype, s->descending), last = 0;
     bool full = false;
     int64_t count = 0;
     for (int64_t i = 0; i < s->length; i += SELECT_BLOCK) {
         int64_t n = s->length - i < SELECT_BLOCK ? s->length - i : SELECT_BLOCK;
-        if (!block_keys(dtype, from + i * stride, stride, n, flip, last, keys) && full) continue;
-        for (int64_t k = 0; k < n; k++) {
+        uint64_t hits = block_keys(dtype, from + i * stride, stride, n, flip, full, last, keys);
+        for (; hits; hits &= hits - 1) {
+            int k = __builtin_ctzll(hits);
             if (full && keys[k] >= last) continue;
             p[count++] = (sort_pair){keys[k], i + k};
             if (count < room) continue;
