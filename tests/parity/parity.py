@@ -4,6 +4,8 @@ A case module (tests/parity/cases/*.py) says `import paddle` and marks functions
 rand/ints/bools, which give both sides the same values; floating inputs want gradients, and the gradient of a
 fixed weighted sum of the floating outputs is compared too. Needs NumPy and the `paddle` that is installed.
 """
+import os
+import pickle
 import zlib
 
 import numpy as np
@@ -75,6 +77,13 @@ def fill(layer, scale=0.3):
             low = 0.5 if "variance" in name or "_var" in name else -1.0
             value.set_value(array(*value.shape, low=low * scale, high=scale).astype(str(value.dtype).rpartition(".")[2]))
     return layer
+
+
+def leave(folder, feed, outs):
+    """Beside the model m in a folder: what it is fed and answers, {name: (array, lengths)} and [array]. The other side
+    loads it then (exchange.py)."""
+    with open(os.path.join(folder, "answers.pkl"), "wb") as f:
+        pickle.dump((feed, outs), f)
 
 
 def raised(fn, *kinds):

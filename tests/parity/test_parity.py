@@ -20,19 +20,44 @@ MODULES = sorted((HERE / "cases").glob("*.py"))
 
 
 def outcomes(command, module, out, env):
-    done = subprocess.run([*command, str(HERE / "run_cases.py"), str(module), str(out)], env=env, text=True,
-                          capture_output=True, timeout=600, cwd=out.parent)
+    return ran([*command, str(HERE / "run_cases.py"), str(module), str(out)], out, env)
+
+
+def ran(command, out, env):
+    done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=600, cwd=out.parent)
     if done.returncode:
         pytest.fail(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}")
     return pickle.loads(out.read_bytes())
 
 
+def sides(tmp_path):
+    """(command, environment) of real Paddle and of Proa; each has a folder for its temporary files."""
+    env = dict(os.environ, FLAGS_paddle_num_threads="2", GLOG_minloglevel="2", PYTHONDONTWRITEBYTECODE="1")
+    for name in ("theirs", "ours"):
+        (tmp_path / name).mkdir()
+    return (([ORACLE], {**env, "TMPDIR": str(tmp_path / "theirs")}),
+            ([sys.executable, "-m", "proa"], {**env, "TMPDIR": str(tmp_path / "ours"), "PYTHONPATH": str(BUILD / "python")}))
+
+
+def exchanged(side, folder, out):
+    """The models that the other side's cases left behind, on this one: lines on those that answer otherwise."""
+    found = ran([*side[0], str(HERE / "exchange.py"), str(folder), str(out)], out, side[1])
+    bad = []
+    for name, (got, want) in found.items():
+        pairs = zip(got, want) if not isinstance(got, str) and len(got) == len(want) else ()
+        text = str(got) if not pairs else "\n".join(filter(None, (
+            compare.difference(f"output {i}", ("array", str(a.dtype), a), ("array", str(b.dtype), b))
+            for i, (a, b) in enumerate(pairs))))
+        if text:
+            bad.append(f"--- {out.stem}: {name}\n{text}")
+    return bad, len(found)
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.stem)
 def test_parity(module, tmp_path):
-    env = dict(os.environ, FLAGS_paddle_num_threads="2", GLOG_minloglevel="2", PYTHONDONTWRITEBYTECODE="1")
-    want = outcomes([ORACLE], module, tmp_path / "paddle", env)
-    env["PYTHONPATH"] = str(BUILD / "python")
-    got = outcomes([sys.executable, "-m", "proa"], module, tmp_path / "proa", env)
+    theirs, ours = sides(tmp_path)
+    want = outcomes(theirs[0], module, tmp_path / "paddle", theirs[1])
+    got = outcomes(ours[0], module, tmp_path / "proa", ours[1])
     assert list(got) == list(want)
     wrong = {name: compare.verdict(got[name], want[name]) for name in want}
     agreed = sorted({n for name in want if not wrong[name] for n in want[name]["names"]})
@@ -40,5 +65,10 @@ def test_parity(module, tmp_path):
     folder.mkdir(exist_ok=True)
     (folder / f"{module.stem}.txt").write_text("".join(n + "\n" for n in agreed))
     bad = [f"--- {name}\n{text}" for name, text in wrong.items() if text]
+    if next((tmp_path / "theirs").rglob("answers.pkl"), None):
+        (worse, n), (worst, m) = (exchanged(theirs, tmp_path / "ours", tmp_path / "paddle loads"),
+                                  exchanged(ours, tmp_path / "theirs", tmp_path / "proa loads"))
+        assert n and n == m, "both sides leave the same models"
+        bad += worse + worst
     print(f"{module.stem}: {len(want)} cases, {len(agreed)} names, {len(bad)} wrong")
     assert not bad, f"{len(bad)} of {len(want)} cases differ\n" + "\n".join(bad)

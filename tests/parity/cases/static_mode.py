@@ -236,8 +236,8 @@ def files():
     paddle.enable_static()
     try:
         main, startup = static.Program(), static.Program()
-        with tempfile.TemporaryDirectory() as folder, static.scope_guard(static.Scope()), \
-                static.program_guard(main, startup), paddle.utils.unique_name.guard():
+        folder = tempfile.mkdtemp()
+        with static.scope_guard(static.Scope()), static.program_guard(main, startup), paddle.utils.unique_name.guard():
             x = static.data("x", [None, 4])
             y = static.nn.fc(x, 3, weight_attr=given(4, 3))
             exe = static.Executor()

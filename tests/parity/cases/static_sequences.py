@@ -5,7 +5,7 @@ import tempfile
 import numpy as np
 import paddle
 import paddle.static as static
-from parity import array, case
+from parity import array, case, leave
 
 nn = static.nn
 
@@ -37,8 +37,8 @@ def built(build, feed, grad_lods=True):
     paddle.enable_static()
     try:
         main, startup, scope = static.Program(), static.Program(), static.Scope()
-        with static.scope_guard(scope), static.program_guard(main, startup), paddle.utils.unique_name.guard(), \
-                tempfile.TemporaryDirectory() as folder:
+        with static.scope_guard(scope), static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            folder = tempfile.mkdtemp()
             _marked.clear()
             outs = build()
             exe = static.Executor(paddle.CPUPlace())
@@ -53,6 +53,9 @@ def built(build, feed, grad_lods=True):
             grads = [g for g in static.gradients([total], wanted) if g is not None] if wanted else []
             found = plain(exe.run(main, feed, [*outs, *grads], return_numpy=False))
             found[len(outs):] = [(g, lod if grad_lods else []) for g, lod in found[len(outs):]]
+            leave(folder, {n: (np.array(v), [] if isinstance(v, np.ndarray) else v.recursive_sequence_lengths())
+                           for n, v in feed.items()},
+                  [a for a, _ in found[:len(outs)]])
             program, feeds, fetches = static.load_inference_model(prefix, exe)
             again = plain(exe.run(program, {n: feed[n] for n in feeds}, fetches, return_numpy=False))
             return found, feeds, again

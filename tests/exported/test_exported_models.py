@@ -1,0 +1,89 @@
+"""proa inspect, run and diff on every model that the other tests exported (tests/conftest.py keeps them), whoever wrote
+it: run answers what the predictor answers, bit for bit, and refuses what the predictor refuses."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve()
+MODELS = sorted(one for one in (BUILD / "tests/exported").glob("*") if one.is_dir())
+LEAST = int(os.environ.get("PROA_EXPORTED_LEAST", "0"))  # after a whole test run there must be so many
+
+sys.path.insert(0, str(BUILD / "python"))
+os.environ["FLAGS_num_threads"] = "1"
+
+
+def command(*words):
+    return subprocess.run([str(BUILD / "bin/proa"), *map(str, words)], capture_output=True, text=True, timeout=60)
+
+
+def paths(folder):
+    """What the command is given, and what Config is."""
+    if (folder / "__model__").exists():
+        whole = folder / "__params__"
+        return folder, ([str(folder / "__model__"), str(whole)] if whole.exists() else [str(folder)])
+    return folder / "m.pdmodel", [str(folder / "m.pdmodel"), str(folder / "m.pdiparams")]
+
+
+def feed_of(inputs):
+    random = np.random.RandomState(5)
+    feed = {}
+    for one in inputs:
+        shape, dtype = [2 if d < 0 else d for d in one["shape"]], np.dtype(one["dtype"])
+        if "@LOD_" in one["name"]:
+            feed[one["name"]] = np.array([0, 1, 2], "int64")
+        elif dtype.kind == "f":
+            feed[one["name"]] = random.uniform(-1, 1, shape).astype(dtype)
+        else:
+            feed[one["name"]] = np.ones(shape, dtype)
+    return feed
+
+
+def predicted(where, feed):
+    """What the predictor answers, or its refusal."""
+    from proa import inference
+    try:
+        predictor = inference.create_predictor(inference.Config(*where))
+        for name in predictor.get_input_names():
+            handle = predictor.get_input_handle(name)
+            handle.copy_from_cpu(feed[name])
+            if name + "@LOD_0" in feed:
+                handle.set_lod([feed[name + "@LOD_0"].tolist()])
+        predictor.run()
+        return {n: predictor.get_output_handle(n).copy_to_cpu() for n in predictor.get_output_names()}
+    except Exception as error:
+        return error
+
+
+def test_enough_were_exported():
+    assert len(MODELS) >= LEAST
+    if not MODELS:
+        pytest.skip("no other test has exported a model yet")
+
+
+@pytest.mark.parametrize("folder", MODELS, ids=lambda one: one.name)
+def test_command(folder, tmp_path):
+    source = (folder / "from.txt").read_text()
+    path, where = paths(folder)
+    looked = command("inspect", path, "--json")
+    assert looked.returncode == 0, source + looked.stderr
+    seen = json.loads(looked.stdout)
+    same = command("diff", path, path)
+    assert (same.returncode, same.stdout, same.stderr) == (0, "", ""), source
+    feed = feed_of(seen["inputs"])
+    np.savez(tmp_path / "in.npz", **feed)
+    ran = command("run", path, "--inputs", tmp_path / "in.npz", "--save", tmp_path / "out.npz")
+    want = predicted(where, feed)
+    if isinstance(want, Exception):
+        assert ran.returncode == 2 and ran.stderr, f"{source}the predictor refuses: {want}"
+        return
+    assert ran.returncode == 0, source + ran.stderr
+    got = np.load(tmp_path / "out.npz")
+    assert sorted(got.files) == sorted(want), source
+    for name, one in want.items():
+        assert got[name].dtype == one.dtype and got[name].shape == one.shape, (source, name)
+        assert got[name].tobytes() == np.ascontiguousarray(one).tobytes(), (source, name)
