@@ -1,15 +1,57 @@
-/* Decoding over chains of tags, on the CPU. May use core and the helpers of ops/. */
+/* Decoding and likelihood over chains of tags, on the CPU. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
 #include "ops_impl.h"
 
+#include <math.h>
+
+static float exp_of_float(float v) { return expf(v); }
+static float log_of_float(float v) { return logf(v); }
+static double exp_of_double(double v) { return exp(v); }
+static double log_of_double(double v) { return log(v); }
+
 #define T float
+#include "chain.inc"
 #include "viterbi.inc"
 #undef T
 #define T double
+#include "chain.inc"
 #include "viterbi.inc"
 #undef T
 
-static proa_status decode_one(const proa_crf_decoding_args *a, int64_t first, int64_t n, char *room)
+/* Sequences of steps, as lengths or offsets give them. */
+typedef struct chains {
+    offsets of;
+    const int64_t *length; /* of padded ones; NULL: offsets */
+    int64_t rows, n;       /* rows: of all, or of each padded one; n: chains */
+} chains;
+
+static proa_status chains_of(const char *op, const proa_tensor *x, const proa_tensor *length,
+                             const proa_tensor *bounds, chains *to)
+{
+    *to = (chains){.rows = x->shape[x->ndim - 2], .n = x->shape[0]};
+    if (proa__absent(length)) {
+        PROA_TRY(offsets_of(op, "offsets", bounds, to->rows, &to->of));
+        to->n = to->of.n;
+    } else {
+        to->length = (const int64_t *)(const void *)length->data;
+    }
+    for (int64_t i = 0; to->length && i < to->n; i++)
+        if (to->length[i] < 0 || to->length[i] > to->rows)
+            return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "length",
+                                 "entry %lld is %lld; expected 0 to %lld", (long long)i,
+                                 (long long)to->length[i], (long long)to->rows);
+    if (x->shape[x->ndim - 1] > 0) return PROA_OK;
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "transition", "has no tags");
+}
+
+/* Where chain i begins; *n: its steps. */
+static int64_t chain_at(const chains *c, int64_t i, int64_t *n)
+{
+    *n = c->length ? c->length[i] : c->of.at[i + 1] - c->of.at[i];
+    return c->length ? i * c->rows : c->of.at[i];
+}
+
+static void decode_one(const proa_crf_decoding_args *a, int64_t first, int64_t n, char *room)
 {
     int64_t tags = a->transition->shape[1], *path = (int64_t *)(void *)a->path->data + first;
     int64_t *from = (int64_t *)(void *)room;
@@ -17,33 +59,99 @@ static proa_status decode_one(const proa_crf_decoding_args *a, int64_t first, in
     if (a->emission->dtype == PROA_F64)
         decode_double((const double *)x + first * tags, w, n, tags, best, from, path);
     else decode_float((const float *)x + first * tags, w, n, tags, best, from, path);
-    if (proa__absent(a->label)) return PROA_OK;
+    if (proa__absent(a->label)) return;
     const int64_t *label = (const int64_t *)(const void *)a->label->data + first;
     for (int64_t k = 0; k < n; k++) path[k] = path[k] == label[k];
-    return PROA_OK;
 }
 
 PROA_KERNEL(crf_decoding_cpu, crf_decoding)
 {
-    bool padded = !proa__absent(a->length);
-    int64_t rows = padded ? a->emission->shape[1] : a->emission->shape[0], tags = a->transition->shape[1];
-    offsets of = {NULL, a->emission->shape[0]};
-    if (!padded) PROA_TRY(offsets_of("crf_decoding", "offsets", a->offsets, rows, &of));
+    chains c;
+    PROA_TRY(chains_of("crf_decoding", a->emission, a->length, a->offsets, &c));
     size_t bytes;
-    if (!proa__mul_size((size_t)rows * 16, (size_t)tags, &bytes)) return proa_error();
+    if (!proa__mul_size((size_t)c.rows * 16, (size_t)a->transition->shape[1], &bytes)) return proa_error();
     char *room = proa_scratch(bytes + 16);
     if (!room) return proa_error();
     memset(a->path->data, 0, (size_t)a->path->numel * sizeof(int64_t));
-    proa_status status =
-        tags > 0 ? PROA_OK : ROWS_FAIL(crf_decoding, INVALID_ARGUMENT, "transition", "has no tags");
-    for (int64_t i = 0; i < of.n && status == PROA_OK; i++) {
-        int64_t first = padded ? i * rows : of.at[i];
-        int64_t n = padded ? ((const int64_t *)(const void *)a->length->data)[i] : of.at[i + 1] - of.at[i];
-        if (n < 0 || n > rows)
-            status = ROWS_FAIL(crf_decoding, OUT_OF_RANGE, "length", "entry %lld is %lld; expected 0 to %lld",
-                               (long long)i, (long long)n, (long long)rows);
-        else status = decode_one(a, first, n, room);
+    for (int64_t i = 0; i < c.n; i++) {
+        int64_t n, first = chain_at(&c, i, &n);
+        decode_one(a, first, n, room);
     }
     proa_scratch_free(room);
-    return status;
+    return PROA_OK;
+}
+
+/* Every tag that counts is one. */
+static proa_status check_tags(const char *op, const chains *c, const proa_tensor *label, int64_t tags)
+{
+    const int64_t *at = (const int64_t *)(const void *)label->data;
+    for (int64_t i = 0; i < c->n; i++) {
+        int64_t n, first = chain_at(c, i, &n);
+        for (int64_t k = first; k < first + n; k++)
+            if (at[k] < 0 || at[k] >= tags)
+                return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "label",
+                                     "entry %lld is %lld; expected a tag from 0 to %lld", (long long)k,
+                                     (long long)at[k], (long long)tags - 1);
+    }
+    return PROA_OK;
+}
+
+static void clear(proa_tensor *t)
+{
+    memset(t->data, 0, (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype));
+}
+
+#define LIKELIHOOD(T)                                                                           \
+    do {                                                                                        \
+        const T *x = (const void *)a->emission->data, *w = (const void *)a->transition->data;   \
+        T *we = (void *)a->transition_exps->data, *ll = (void *)a->log_likelihood->data;        \
+        T *alpha = (void *)a->alpha->data, *xe = (void *)a->emission_exps->data;                \
+        for (int64_t i = 0; i < a->transition->numel; i++) we[i] = exp_of_##T(w[i]);            \
+        for (int64_t i = 0; i < c.n; i++) {                                                     \
+            int64_t n, first = chain_at(&c, i, &n), at = first * tags;                          \
+            ll[i] = likelihood_##T(x + at, w, we, label + first, n, tags, alpha + at, xe + at); \
+        }                                                                                       \
+    } while (0)
+
+PROA_KERNEL(linear_chain_crf_cpu, linear_chain_crf)
+{
+    chains c;
+    int64_t tags = a->transition->shape[1];
+    const int64_t *label = (const int64_t *)(const void *)a->label->data;
+    PROA_TRY(chains_of("linear_chain_crf", a->emission, a->length, a->offsets, &c));
+    PROA_TRY(check_tags("linear_chain_crf", &c, a->label, tags));
+    clear(a->alpha);
+    clear(a->emission_exps);
+    if (a->emission->dtype == PROA_F64) LIKELIHOOD(double);
+    else LIKELIHOOD(float);
+    return PROA_OK;
+}
+
+#define LIKELIHOOD_BACK(T)                                                                                  \
+    do {                                                                                                    \
+        const T *alpha = (const void *)a->alpha->data, *xe = (const void *)a->emission_exps->data;          \
+        const T *we = (const void *)a->transition_exps->data, *d = (const void *)a->d_log_likelihood->data; \
+        T *dx = (void *)a->d_emission->data, *dw = (void *)a->d_transition->data;                           \
+        for (int64_t i = 0; i < c.n; i++) {                                                                 \
+            int64_t n, first = chain_at(&c, i, &n), at = first * tags;                                      \
+            likelihood_back_##T(alpha + at, xe + at, we, label + first, n, tags, d[i], (void *)room,        \
+                                dx + at, dw);                                                               \
+        }                                                                                                   \
+    } while (0)
+
+PROA_KERNEL(linear_chain_crf_grad_cpu, linear_chain_crf_grad)
+{
+    chains c;
+    int64_t tags = a->transition_exps->shape[1];
+    const int64_t *label = (const int64_t *)(const void *)a->label->data;
+    PROA_TRY(chains_of("linear_chain_crf_grad", a->emission_exps, a->length, a->offsets, &c));
+    PROA_TRY(check_tags("linear_chain_crf_grad", &c, a->label, tags));
+    char *room = proa_scratch((size_t)tags * 3 * sizeof(double)); /* tags² is a size already */
+    if (!room) return proa_error();
+    clear(a->d_emission);
+    clear(a->d_transition);
+    if (a->emission_exps->dtype == PROA_F64) LIKELIHOOD_BACK(double);
+    else LIKELIHOOD_BACK(float);
+    proa_scratch_free(room);
+    return PROA_OK;
 }

@@ -51,8 +51,9 @@ def predicted(where, feed):
         for name in predictor.get_input_names():
             handle = predictor.get_input_handle(name)
             handle.copy_from_cpu(feed[name])
-            if name + "@LOD_0" in feed:
-                handle.set_lod([feed[name + "@LOD_0"].tolist()])
+            levels = [feed[one].tolist() for one in sorted(feed) if one.startswith(name + "@LOD_")]
+            if levels:
+                handle.set_lod(levels)
         predictor.run()
         return {n: predictor.get_output_handle(n).copy_to_cpu() for n in predictor.get_output_names()}
     except Exception as error:

@@ -170,3 +170,64 @@ def text_model():
         return [nn.fc(nn.sequence_pool(h, "max"), 2, weight_attr=v), nn.sequence_pool(h, "sum")]
     words = np.array([[1], [4], [7], [7], [0], [19]])
     return built(build, {"words": lod_tensor(words, [4, 2])}), seen
+
+
+def likelihood(emission, transition, label, length=None):
+    """The op linear_chain_crf, for which neither side's static.nn has a name."""
+    outs = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
+    if hasattr(paddle, "_core"):  # Proa
+        offsets = None if length is not None else paddle._core.variable_lod(emission)[-1]
+        made = paddle._core.linear_chain_crf(emission, transition, label, length, offsets)
+        for one in made[:2] if length is None else ():
+            paddle._core.set_variable_lod(one, paddle._core.variable_lod(emission))
+        return made[3]
+    from paddle.base.layer_helper import LayerHelper
+    helper = LayerHelper("linear_chain_crf")
+    made = [helper.create_variable_for_type_inference("float32") for _ in outs]
+    inputs = {"Emission": emission, "Transition": transition, "Label": label}
+    if length is not None:
+        inputs["Length"] = length
+    helper.append_op(type="linear_chain_crf", inputs=inputs, outputs=dict(zip(outs, made)))
+    return made[3]
+
+
+def decoded(emission, name, length=None):
+    """The op crf_decoding, which 2.6.2 has no function for."""
+    if hasattr(paddle, "_core"):
+        return nn.crf_decoding(emission, paddle.ParamAttr(name), length=length)
+    from paddle.base.layer_helper import LayerHelper
+    helper = LayerHelper("crf_decoding")
+    path = helper.create_variable_for_type_inference("int64")
+    inputs = {"Emission": emission, "Transition": static.default_main_program().global_block().var(name)}
+    if length is not None:
+        inputs["Length"] = length
+    helper.append_op(type="crf_decoding", inputs=inputs, outputs={"ViterbiPath": path})
+    return path
+
+
+@case("paddle.static.nn.crf_decoding")
+def chains():
+    w = f32(6, 4) * 0.5
+
+    def build():
+        x, tags = data("x", 4), data("tags", 1, "int64", grad=False)
+        transition = static.create_parameter([6, 4], "float32", "transition",
+                                             default_initializer=paddle.nn.initializer.Assign(w))
+        return [likelihood(x, transition, tags), decoded(x, "transition")]
+    return built(build, {"x": lod_tensor(f32(7, 4), [3, 1, 3]),
+                         "tags": lod_tensor(np.array([[0], [3], [2], [1], [1], [1], [0]]), [3, 1, 3])}, grad_lods=False)
+
+
+@case("paddle.static.nn.crf_decoding")
+def padded_chains():
+    w = f32(5, 3) * 0.5
+
+    def build():
+        x, tags, length = static.data("x", [2, 4, 3]), static.data("tags", [2, 4], "int64"), static.data("length", [2, 1], "int64")
+        x.stop_gradient = False
+        _marked.append(x)
+        transition = static.create_parameter([5, 3], "float32", "transition",
+                                             default_initializer=paddle.nn.initializer.Assign(w))
+        return [likelihood(x, transition, tags, length), decoded(x, "transition", length)]
+    return built(build, {"x": f32(2, 4, 3), "tags": np.array([[0, 2, 1, 1], [2, 0, 0, 0]]), "length": np.array([[4], [2]])},
+                 grad_lods=False)
