@@ -217,21 +217,22 @@ static proa_status place_flat(flat *c, const proa_field *f, const proa_meta *met
     return PROA_OK;
 }
 
-/* Calls `fn` for every output that is there; what is absent gets PROA_NONE. */
+/* Calls `fn` for every output; slot: where its tensor goes, NULL once a step owns the arguments. */
 static proa_status each_output(flat *c, void *metas,
                                proa_status (*fn)(flat *c, const proa_field *f, const proa_meta *meta,
                                                  const proa_var *v, proa_tensor **slot))
 {
     const proa_op *op = c->p->instr->op;
+    void *stored = c->p->instr->args, *args = c->p->args;
     proa__meta_ref m = proa__meta_first(metas);
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
         bool list = f->kind == PROA_FIELD_TENSORS;
-        int64_t n = list ? proa_field_tensors(f, c->p->args)->count : 1;
+        int64_t n = list ? proa_field_tensors(f, stored)->count : 1;
         for (int64_t k = 0; k < n; k++) {
-            void *stored = c->p->instr->args;
             proa_tensor **from = list ? &proa_field_tensors(f, stored)->at[k] : proa_field_tensor(f, stored);
-            proa_tensor **to =
-                list ? &proa_field_tensors(f, c->p->args)->at[k] : proa_field_tensor(f, c->p->args);
+            proa_tensor **to = !args  ? NULL
+                               : list ? &proa_field_tensors(f, args)->at[k]
+                                      : proa_field_tensor(f, args);
             const proa_meta *meta = list ? (k < m.list->count ? &m.list->at[k] : NULL) : m.one;
             PROA_TRY(fn(c, f, meta, proa__slot_var(*from), to));
         }

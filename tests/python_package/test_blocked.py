@@ -422,3 +422,32 @@ def test_compiled_features_go_on_eagerly():
         z.sum().backward()
         return [y.numpy(), z.numpy(), x.grad.numpy(), y.numpy()[:, :, 1:3]]
     same(once, 1e-4)
+
+
+@pytest.mark.parametrize("channels", [14, 16, 18, 21, 24])
+@pytest.mark.parametrize("train", [False, True])
+def test_compiled_chains_of_padded_channels(channels, train):
+    """Channels that do not fill their block: the padding behind a fused chain's results is zeroed again."""
+    paddle.seed(3)
+    first, second = nn.Conv2D(3, channels, 3, padding=1), nn.Conv2D(channels, channels, 3, padding=1)
+
+    def forward(x):
+        y = first(x)
+        z = F.sigmoid(y * 2 + 1) + 1            # 0 would become more than that
+        w = F.relu(second(z) + z) * 3 + z
+        return [y, z, w, second(w).mean([2, 3])]
+
+    x = image(2, 3, 9, 9)
+    results = []
+    for fn in (forward, paddle.jit.to_static(forward)):
+        for parameter in (*first.parameters(), *second.parameters(), x):
+            parameter.clear_gradient()
+        if not train:
+            with paddle.no_grad():
+                results.append([t.numpy() for t in fn(x)])
+            continue
+        out = fn(x)
+        sum(t.sum() for t in out).backward()
+        results.append([t.numpy() for t in out] + [x.grad.numpy(), second.weight.grad.numpy()])
+    for eager, compiled in zip(*results):
+        np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-5 * np.abs(eager).max())

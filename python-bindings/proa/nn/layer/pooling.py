@@ -144,7 +144,7 @@ class AdaptiveAvgPool2D(Layer):
         super().__init__()
         self._output_size = output_size
         self._data_format = data_format
-        self.name = name
+        self._name = name
 
     def forward(self, x):
         return F.adaptive_avg_pool2d(x, self._output_size, self._data_format)
@@ -160,7 +160,7 @@ class AdaptiveAvgPool3D(Layer):
         super().__init__()
         self._output_size = output_size
         self._data_format = data_format
-        self.name = name
+        self._name = name
 
     def forward(self, x):
         return F.adaptive_avg_pool3d(x, self._output_size, self._data_format)
@@ -192,7 +192,7 @@ class AdaptiveMaxPool2D(Layer):
         super().__init__()
         self._output_size = output_size
         self._return_mask = return_mask
-        self.name = name
+        self._name = name
 
     def forward(self, x):
         return F.adaptive_max_pool2d(x, self._output_size, self._return_mask)
@@ -208,7 +208,7 @@ class AdaptiveMaxPool3D(Layer):
         super().__init__()
         self._output_size = output_size
         self._return_mask = return_mask
-        self.name = name
+        self._name = name
 
     def forward(self, x):
         return F.adaptive_max_pool3d(x, self._output_size, self._return_mask)
