@@ -1,5 +1,6 @@
 """Parameter: a tensor that optimisers update, and the one place that makes parameters for layers."""
 import copy
+import warnings
 
 from .. import _core
 from . import mode, unique_name
@@ -123,6 +124,10 @@ def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initia
         return make_variable_parameter(name, shape, dtype, attr, make)
     if unique_name.dygraph_parameter_name_checker(name):
         raise ValueError(f"the parameter name {name!r} is in use: names given by ParamAttr must differ")
+    if isinstance(make, init.Assign) and make.shape() != shape:
+        warnings.warn(f"the parameter {name!r} takes the shape {make.shape()} of its initial values, as in Paddle, not "
+                      f"{shape}", stacklevel=3)
+        shape = make.shape()
     param = Parameter(shape, dtype, name=name, trainable=attr.trainable,
                       optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer,
                       do_model_average=attr.do_model_average, need_clip=attr.need_clip)

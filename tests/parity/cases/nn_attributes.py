@@ -52,3 +52,14 @@ def states():
     x = paddle.zeros([2, 3])
     return [raised(lambda: Cell().state_dtype, NotImplementedError), Full().state_dtype, Full().state_shape,
             Full().get_initial_states(x, [4], "float32")]
+
+
+@case("paddle.nn.AdaptiveAvgPool2D", "paddle.nn.AdaptiveMaxPool3D")
+def what_subclasses_look_at():
+    class Pool(paddle.nn.AdaptiveAvgPool2D):
+        def forward(self, x):
+            return paddle.nn.functional.adaptive_avg_pool2d(
+                x, output_size=self._output_size, data_format=self._data_format, name=self._name)
+
+    x = paddle.to_tensor(array(2, 3, 5, 5).astype("float32"))
+    return [Pool(2)(x), paddle.nn.AdaptiveMaxPool3D(2, name="n")._name]

@@ -17,6 +17,7 @@ def made(init, shape, dtype="float32"):
 def exact():
     return (made(I.Constant(2.5), [2, 3]), made(I.Assign(np.arange(6.0).reshape(2, 3)), [2, 3]),
             made(I.Assign([1, 2, 3]), [3]), made(I.Assign(paddle.to_tensor([1.0, 2.0])), [2]),
+            made(I.Assign(np.ones((2, 3))), [4]),  # a shape that differs: the values have it
             made(I.Dirac(), [4, 3, 3]), made(I.Dirac(groups=2), [4, 2, 3, 3]), made(I.Dirac(), [2, 2, 3, 2, 3]),
             made(I.Bilinear(), [2, 1, 4, 4]), made(I.Bilinear(), [1, 1, 3, 3]), made(I.Constant(1.5), [2], "float64"))
 

@@ -26,6 +26,10 @@ class Assign(Initializer):
             raise TypeError(f"Assign: value must be an array, list, tuple or Tensor, got {type(value).__name__}")
         self._value = value.numpy() if isinstance(value, _core.Tensor) else value
 
+    def shape(self):
+        """The values' shape."""
+        return list(constant(self._value).shape)
+
     def forward(self, var, block=None):
         store(var, constant(self._value))
 
