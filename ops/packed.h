@@ -155,6 +155,37 @@ static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t 
     }
 }
 
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+enum { PACKED_TEAMS = 16 };
+
+/* Slots of work for threads that may be held up. Each starts with its own, in order, so that what one op
+ * wrote the next finds in the same core's cache; then it takes those that others have not come to. */
+typedef struct packed_turns {
+    int64_t slots, threads;
+    struct {
+        atomic_llong taken __attribute__((aligned(64)));
+    } of[PACKED_TEAMS];
+} packed_turns;
+
+static inline void packed_turns_begin(packed_turns *t, int64_t slots, int64_t threads)
+{
+    t->slots = slots, t->threads = gemm_min(threads, PACKED_TEAMS);
+    for (int64_t i = 0; i < t->threads; i++) atomic_init(&t->of[i].taken, i * slots / t->threads);
+}
+
+/* The next slot of a thread; -1: none is left. */
+static inline int64_t packed_turn(packed_turns *t, int64_t thread)
+{
+    for (int64_t i = 0; i < t->threads; i++) {
+        int64_t of = (thread + i) % t->threads, last = (of + 1) * t->slots / t->threads;
+        if (atomic_load_explicit(&t->of[of].taken, memory_order_relaxed) >= last) continue;
+        int64_t slot = atomic_fetch_add_explicit(&t->of[of].taken, 1, memory_order_relaxed);
+        if (slot < last) return slot;
+    }
+    return -1;
+}
+
 /* ---- the product ---------------------------------------------------------------------------- */
 
 /* Rows of the left operand: row i stands at i·ld; where width is not 0, at pixel i % width of line
@@ -169,14 +200,14 @@ typedef struct packed_product {
     const float *b; /* packed */
     float *c;       /* row-major, n columns */
     int64_t m, n, k;
-    const float *bias;
-    proa__tail tail; /* its residual lies as c does */
+    const float *bias, *residual; /* NULL: none; the residual lies as c does */
+    proa__tail tail;
     /* how it is cut */
-    int64_t slots, height;
+    int64_t height;
     bool by_rows, copies;
     float *work;
     int64_t work_each;
-    atomic_llong next; /* the first slot that no thread has taken */
+    packed_turns *turns;
 } packed_product;
 
 static inline const float *packed_residual(const proa__tail *t)
@@ -252,7 +283,7 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
                      .add_ld = w->n,
                      .clamps = last && packed_clamps(&w->tail),
                      .high = packed_high(&w->tail)};
-    if (first) e.add = packed_residual(&w->tail) ? packed_residual(&w->tail) + at : NULL;
+    if (first) e.add = w->residual ? w->residual + at : NULL;
     if (columns == nv * PACKED_LANES) {
         tile(kc, a, lda, panel, c, w->n, &e, ahead, step);
     } else {
@@ -310,17 +341,28 @@ static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, 
     }
 }
 
-/* What one thread does: slot after slot, as long as there are any. */
+/* What one thread does. */
 static inline void packed_slots(int64_t begin, int64_t end, void *context)
 {
-    packed_product *w = context;
-    int64_t panels = packed_panels(w->n), s;
+    const packed_product *w = context;
+    int64_t panels = packed_panels(w->n), slots = w->turns->slots, s;
     (void)end;
     packed_copy copy = {w->work + begin * w->work_each, -1, -1};
-    while ((s = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < w->slots) {
-        if (w->by_rows) packed_part(w, s * w->m / w->slots, (s + 1) * w->m / w->slots, 0, panels, &copy);
-        else packed_part(w, 0, w->m, s * panels / w->slots, (s + 1) * panels / w->slots, &copy);
+    while ((s = packed_turn(w->turns, begin)) >= 0) {
+        if (w->by_rows) packed_part(w, s * w->m / slots, (s + 1) * w->m / slots, 0, panels, &copy);
+        else packed_part(w, 0, w->m, s * panels / slots, (s + 1) * panels / slots, &copy);
     }
+}
+
+/* Chooses the height of blocks of which a thread has `rows`, and whether it copies them. */
+static inline void packed_cut(packed_product *w, int64_t rows)
+{
+    int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
+    if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
+    w->height = (rows + (rows - 1) / most) / ((rows - 1) / most + 1); /* blocks of equal height */
+    /* rows at such a distance would push one another out of the first-level cache */
+    w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
+    w->work_each = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
 }
 
 /* Runs it. Threads share out the rows where they are many and the operand is small, else its panels, in more
@@ -329,25 +371,22 @@ static inline void packed_slots(int64_t begin, int64_t end, void *context)
 static inline proa_status packed_run(packed_product *w)
 {
     enum { PARTS = 4 };
-    int64_t panels = packed_panels(w->n), kc = gemm_min(w->k, PACKED_KC), threads = proa_threads();
+    int64_t panels = packed_panels(w->n), threads = proa_threads(), slots;
     if (w->m == 0 || w->n == 0) return PROA_OK;
     if ((double)w->m * (double)w->n * (double)w->k < 65536) threads = 1;
-    w->by_rows = panels < 2 * threads || (w->m > w->n && w->m >= 2 * threads * PACKED_MR);
-    w->slots = threads;
-    if (threads > 1) w->slots *= PARTS;
-    w->slots = gemm_min(w->slots, w->by_rows ? (w->m + PACKED_MR - 1) / PACKED_MR : panels);
-    int64_t share = w->by_rows ? (w->m + w->slots - 1) / w->slots : w->m,
-            most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
-    if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
-    w->height = (share + (share - 1) / most) / ((share - 1) / most + 1); /* blocks of equal height */
-    /* rows at such a distance would push one another out of the first-level cache */
-    w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
-    w->work_each = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
-    threads = gemm_min(threads, w->slots);
+    bool tall = w->m > w->n || w->k * w->n * 4 <= PACKED_A_BYTES;
+    w->by_rows = panels < 2 * threads || (tall && w->m >= 2 * threads * PACKED_MR);
+    slots = threads > 1 ? threads * PARTS : 1;
+    slots = gemm_min(slots, w->by_rows ? (w->m + PACKED_MR - 1) / PACKED_MR : panels);
+    packed_cut(w, w->by_rows ? (w->m + slots - 1) / slots : w->m);
+    threads = gemm_min(threads, slots);
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();
-    atomic_init(&w->next, 0);
+    packed_turns turns;
+    packed_turns_begin(&turns, slots, threads);
+    w->turns = &turns;
     proa__parallel(threads, 1, packed_slots, w);
+    w->turns = NULL;
     proa_scratch_free(w->work);
     return PROA_OK;
 }
@@ -362,13 +401,17 @@ typedef struct packed_state {
     uint32_t version;
 } packed_state;
 
-static inline void packed_release(void *state)
+static inline void packed_clear(packed_state *s)
 {
-    packed_state *s = state;
-    if (!s) return;
     if (s->storage) proa__storage_release(s->storage);
     proa__free(s->data);
-    proa__free(s);
+}
+
+static inline void packed_release(void *state)
+{
+    if (!state) return;
+    packed_clear(state);
+    proa__free(state);
 }
 
 static inline proa_status packed_prepare(void **state)
@@ -391,8 +434,7 @@ static inline void packed_forget(const proa_tensor *t)
 /* Makes room for an operand that is packed from t; NULL: no memory. */
 static inline float *packed_renew(packed_state *s, const proa_tensor *t, int64_t floats)
 {
-    proa__free(s->data);
-    if (s->storage) proa__storage_release(s->storage);
+    packed_clear(s);
     s->storage = NULL;
     s->data = proa__alloc((size_t)floats * sizeof(float));
     if (!s->data) return NULL;

@@ -20,6 +20,7 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
                         .k = k,
                         .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                         .tail = PROA__TAIL(a)};
+    w.residual = packed_residual(&w.tail);
     if (!dense) {
         w.a.ld = g->stride[2] * k, w.a.width = g->out[2], w.a.lines = g->out[1];
         w.a.line_step = g->stride[1] * line, w.a.image_step = g->in[1] * line;
@@ -40,7 +41,7 @@ typedef struct minimal {
     proa__tail tail;
     int64_t down, across, tiles; /* tiles of 2×2 results */
     int64_t chunk, ld, work_each;
-    atomic_llong next; /* the first tile that no thread has taken */
+    packed_turns turns; /* chunks */
 } minimal;
 
 /* Points of one filter: G·g·Gᵀ. */
@@ -162,7 +163,7 @@ static void minimal_chunk(const minimal *w, int64_t first, int64_t n, float *v, 
     }
 }
 
-/* What one thread does: chunk after chunk, as long as there are any. */
+/* What one thread does. */
 static void minimal_thread(int64_t begin, int64_t end, void *context)
 {
     minimal *w = context;
@@ -170,9 +171,9 @@ static void minimal_thread(int64_t begin, int64_t end, void *context)
     float *v = w->work + begin * w->work_each, *m = v + POINTS * w->chunk * w->ld,
           *zeros = m + POINTS * w->chunk * PACKED_NR;
     memset(zeros, 0, (size_t)w->g->in_channels * sizeof *zeros);
-    int64_t t;
-    while ((t = atomic_fetch_add_explicit(&w->next, w->chunk, memory_order_relaxed)) < w->tiles)
-        minimal_chunk(w, t, gemm_min(w->chunk, w->tiles - t), v, m, zeros);
+    int64_t i;
+    while ((i = packed_turn(&w->turns, begin)) >= 0)
+        minimal_chunk(w, i * w->chunk, gemm_min(w->chunk, w->tiles - i * w->chunk), v, m, zeros);
 }
 
 static proa_status run_minimal(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)
@@ -200,7 +201,7 @@ static proa_status run_minimal(const proa_conv2d_fused_args *a, const conv_geome
     w.work_each = POINTS * w.chunk * (w.ld + PACKED_NR) + g->in_channels;
     w.work = proa_scratch((size_t)(threads * w.work_each) * sizeof(float));
     if (!w.work) return proa_error();
-    atomic_init(&w.next, 0);
+    packed_turns_begin(&w.turns, (w.tiles + w.chunk - 1) / w.chunk, threads);
     proa__parallel(threads, 1, minimal_thread, &w);
     proa_scratch_free(w.work);
     return PROA_OK;

@@ -31,5 +31,6 @@ PROA_KERNEL_PREPARED(linear_fused_packed_cpu, linear_fused, linear_fused_prepare
                         .k = k,
                         .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                         .tail = PROA__TAIL(a)};
+    w.residual = packed_residual(&w.tail);
     return w.b ? packed_run(&w) : proa_error();
 }
