@@ -13,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import common
@@ -85,6 +86,13 @@ def kernels(g, tiny):
         rows[f"gelu, {label}"] = ((lambda x=x: g.F.gelu(x)), 0, 2 * size)
         rows[f"softmax, {label}"] = ((lambda x=x: g.F.softmax(x, -1)), 0, 2 * size)
         rows[f"layer norm, {label}"] = ((lambda x=x, w=w, b=b: g.F.layer_norm(x, [side], w, b)), 0, 2 * size)
+        x = g.tensor(random(side, side), dtype, grad=True)
+        labels = g.tensor(integers(side, side))
+
+        def entropy(x=x, labels=labels):
+            g.F.cross_entropy(x, labels).backward()
+            g.fw.clear(x)
+        rows[f"cross-entropy, f+b, {label}"] = (entropy, 0, 3 * size)  # x read twice, its gradient written
     b, length, heads, width = (1, 16, 2, 16) if tiny else (8, 2048, 16, 64)
     q, k, v = (g.tensor(random(b, length, heads, width), "bfloat16", grad=True) for _ in range(3))
     flops = 2 * 2 * b * heads * length * length * width / 2
@@ -140,36 +148,58 @@ def training(g, name, tiny):
     return rows
 
 
+def exported(g, model, x):
+    """The model as it is deployed: Proa's written to files and loaded from them, PyTorch's itself."""
+    if g.torch:
+        return g.maybe_compiled(model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model"
+        g.t.jit.save(model, path, input_spec=[g.t.static.InputSpec(list(x.shape), str(x.dtype).rpartition(".")[2])])
+        loaded = g.t.jit.load(path)
+    loaded.eval()
+    return loaded
+
+
 def inference(g, name, tiny):
     model, x, _ = network(g, name, tiny)
-    call, x = g.maybe_compiled(g.fw.evaluate(model)), g.tensor(x[:1])
+    model, x = g.fw.evaluate(model), g.tensor(x[:1])
+    calls = {}
 
-    def forward():
-        with g.fw.no_grad(), g.low(True):
-            call(x)
-    return {f"{name} inference, one sample, bf16": (forward, 0, 0)}
+    def forward(low):
+        def run():
+            with g.fw.no_grad(), g.low(low):
+                if low not in calls:  # an error of one is a line, not the other's end
+                    calls[low] = g.maybe_compiled(model) if low else exported(g, model, x)
+                calls[low](x)
+        return run
+    return {f"{name} inference, one sample, bf16": (forward(True), 0, 0),
+            f"{name} inference, one sample, exported, TF32": (forward(False), 0, 0)}
 
 
 UNITS = {"kernels": kernels}
+REPEATS = 20  # kernels between two waits
 for _name in ("GPT-2 124M", "BERT-base", "ResNet-50"):
     UNITS[_name] = lambda g, tiny, name=_name: {**training(g, name, tiny), **inference(g, name, tiny)}
 
 
 def work(way, unit, only, tiny):
-    """One process: what it measured, as a line of JSON."""
-    g, found = Gpu(way), {}
+    """One process: what it measured, a line of JSON a row, as soon as it is there."""
+    g = Gpu(way)
+    print(json.dumps({"card": g.name()}), flush=True)
     for name, (call, flops, size) in UNITS[unit](g, tiny).items():
         if only not in name:
             continue
+        times = 1 if tiny or not (flops or size) else REPEATS
 
-        def timed(call=call):
-            call()
+        def timed(call=call, times=times):
+            for _ in range(times):
+                call()
             g.wait()
         try:
-            found[name] = {"seconds": common.measure(timed, 0.001 if tiny else 1.0)[1], "flops": flops, "bytes": size}
+            found = {"seconds": common.measure(timed, 0.001 if tiny else 1.0)[1] / times, "flops": flops, "bytes": size}
         except Exception as problem:  # noqa: BLE001: what one framework cannot is a line, not the end
-            found[name] = {"error": f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"[:200]}
-    print(json.dumps({"card": g.name(), "rows": found}))
+            found = {"error": f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"[:200]}
+        print(json.dumps({"row": name, **found}), flush=True)
 
 
 def environment(way):
@@ -177,37 +207,54 @@ def environment(way):
     return {**({"FLAGS_device_plugins": str(plugin)} if plugin.exists() else {}), **run.environment(way, 2)}  # the user's wins
 
 
+def lines_of(text):
+    """What a process said, as far as it came: other libraries print, too, and a line may be cut off."""
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict) and ("row" in said or "card" in said):
+                yield said
+
+
 def ask(way, unit, a, left):
+    """(what it said, why it ended early or None)"""
     command = [run.python_of(way), str(run.HERE / "gpu.py"), "--work", way, unit, "--only", a.only, *(["--tiny"] if a.tiny else [])]
     try:
         done = subprocess.run(command, env=environment(way), text=True, capture_output=True, timeout=max(1, left))
-    except subprocess.TimeoutExpired:
-        return {"error": "the time was up"}
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:200]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    except subprocess.TimeoutExpired as end:
+        said = end.stdout or b""
+        return list(lines_of(said.decode(errors="replace") if isinstance(said, bytes) else said)), "its share of the time was up"
+    why = (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:200] if done.returncode else None
+    return list(lines_of(done.stdout)), why
+
+
+def turns(ways, rounds):
+    """(unit, way) in the order in which they are asked: ways alternate, and each round starts with another."""
+    for turn in range(rounds):
+        for unit in UNITS:
+            for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
+                if unit != "kernels" or "+" not in way:
+                    yield unit, way
 
 
 def collect(a):
     """{row: {way: [seconds]}}, the rows' facts, errors, and the card."""
     ways = [w for w in a.ways.split(",") if run.installed(w)]
     end, times, facts, errors, card = time.monotonic() + 60 * a.minutes, {}, {}, {}, "?"
-    for turn in range(1 if a.tiny else a.rounds):
-        for unit in UNITS:
-            for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
-                if unit == "kernels" and "+" in way:
-                    continue
-                got = ask(way, unit, a, end - time.monotonic()) if time.monotonic() < end else {"error": "the time was up"}
-                if "error" in got:
-                    errors[f"{unit}, {way}"] = got["error"]
-                    continue
-                card = got["card"]
-                for row, v in got["rows"].items():
-                    if "error" in v:
-                        errors[f"{row}, {way}"] = v["error"]
-                    else:
-                        facts[row] = v
-                        times.setdefault(row, {}).setdefault(way, []).append(v["seconds"])
+    order = list(turns(ways, 1 if a.tiny else a.rounds))
+    for at, (unit, way) in enumerate(order):
+        left = end - time.monotonic()
+        share = min(left, 2.5 * left / (len(order) - at))  # nobody takes the others' time; what one leaves is theirs
+        said, why = ask(way, unit, a, share) if left > 1 else ([], "the time was up")
+        if why:
+            errors[f"{unit}, {way}"] = why
+        for v in said:
+            card = v.get("card", card)
+            if "error" in v:
+                errors[f"{v['row']}, {way}"] = v["error"]
+            elif "row" in v:
+                facts[v["row"]] = v
+                times.setdefault(v["row"], {}).setdefault(way, []).append(v["seconds"])
     return {row: {w: statistics.median(s) for w, s in of.items()} for row, of in times.items()}, facts, errors, card, ways
 
 

@@ -32,7 +32,7 @@ def python_of(way):
 
 
 def installed(way):
-    if way == "proa":
+    if way.split("+")[0] == "proa":
         return True
     python = python_of(way)
     module = way.split("+")[0]

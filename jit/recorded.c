@@ -1,6 +1,6 @@
 /* Steps that a device keeps and runs as one (a CUDA graph): recorded when a segment meets the same addresses
- * for the second time, replayed from then on. What waits, draws random numbers or sizes its outputs is run
- * step by step, as ever. May use core. */
+ * for the second time, replayed from then on. What waits or sizes its outputs is run step by step, as ever.
+ * May use core. */
 #include "plan.h"
 
 #include "core/device.h"

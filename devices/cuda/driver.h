@@ -30,6 +30,7 @@ typedef struct cuda_driver {
     int (*host_free)(void *p);
     int (*stream_create)(void **stream);
     int (*stream_sync)(void *stream);
+    int (*stream_wait)(void *stream, void *event); /* what it is given from now on runs behind the event */
     int (*event_create)(void **event);
     int (*event_record)(void *event, void *stream);
     int (*event_query)(void *event);

@@ -17,7 +17,7 @@ static const char *const names[] = {
     PROA_CHAIN_FORMULAS(PROA_X)
 #undef PROA_X
         "scale",
-    "clip", "pow", NULL};
+    "clip", "pow", "cast", NULL};
 
 const char *const *cuda_fuse_ops(void) { return names; }
 
@@ -92,6 +92,8 @@ static bool put_functor(text *t, const proa__fused_step *s)
         put(t, "power_fn<T>{");
         put_number(t, number(&a->y, 1));
         put(t, "}(");
+    } else if (!strcmp(s->op->name, "cast")) {
+        put(t, "("); /* rounding makes all of it */
     } else {
         return false;
     }
@@ -131,32 +133,55 @@ static proa_status decline(int step, const char *word, const char *what)
     return PROA_DECLINED;
 }
 
-proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
-                      proa_dtype dtype, char to[CUDA_FUSE_ROOM])
+static const char *c_type(proa_dtype d)
 {
+    return d == PROA_F16 ? "cuda_f16" : d == PROA_BF16 ? "cuda_bf16" : d == PROA_F32 ? "float" : "double";
+}
+
+/* Outputs, then inputs: `FUSED_OF(o, X)` a line, for who walks over them. */
+static void put_operands(text *t, const proa__fused_steps *s, const proa_dtype *made,
+                         const proa_dtype *dtypes, int n_inputs)
+{
+    int o = 0;
+    put(t, "    template <class F> static CUDA_MEMBER void each(F &f)\n    {\n");
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].out) put(t, "        f.template operand<%s>(%d);\n", c_type(made[i]), o++);
+    for (int i = 0; i < n_inputs; i++)
+        put(t, "        f.template operand<%s>(%d);\n", c_type(dtypes[i]), o++);
+    put(t, "    }\n");
+}
+
+proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
+                      const proa_dtype *dtypes, char to[CUDA_FUSE_ROOM])
+{
+    proa_dtype made[PROA__FUSED_STEPS];
+    bool wide = dtypes[0] == PROA_F64;
+    int64_t item = wide ? 8 : 4;
     const proa__fused_caller caller = {find, decline};
     proa__fused_steps *s = malloc(sizeof *s);
     if (!s) return PROA_DECLINED;
     proa_status status = proa__fused_parse(steps, n_inputs, &caller, s);
-    const char *c = dtype == PROA_F16    ? "cuda_f16"
-                    : dtype == PROA_BF16 ? "cuda_bf16"
-                    : dtype == PROA_F32  ? "float"
-                                         : "double";
+    for (int i = 0; i < n_inputs; i++)
+        if (dtypes[i] == PROA_F16 || dtypes[i] == PROA_BF16) item = 2;
+    for (int i = 0; status == PROA_OK && i < s->n; i++) {
+        int in = s->at[i].in[0];
+        made[i] = proa__fused_dtype(&s->at[i], in < 0 ? made[~in] : dtypes[in]);
+        if (s->at[i].out && (made[i] == PROA_F16 || made[i] == PROA_BF16)) item = 2;
+    }
     text t = {to, 0};
     put(&t,
         "#include \"ops/elementwise/cuda_fused.h\"\n"
         "struct chain {\n"
-        "    typedef %s X;\n"
-        "    typedef fused_type<X>::T T;\n"
-        "    enum { INPUTS = %d, OUTPUTS = %d };\n"
-        "    static CUDA_MEMBER void run(const T *x, T *y)\n"
-        "    {\n",
-        c, n_inputs, status == PROA_OK ? s->n_out : 0);
+        "    typedef %s T;\n"
+        "    enum { INPUTS = %d, OUTPUTS = %d, PACK = %d };\n",
+        wide ? "double" : "float", n_inputs, status == PROA_OK ? s->n_out : 0, (int)(16 / item));
+    if (status == PROA_OK) put_operands(&t, s, made, dtypes, n_inputs);
+    put(&t, "    static CUDA_MEMBER void run(const T *x, T *y)\n    {\n");
     for (int i = 0, out = 0; status == PROA_OK && i < s->n; i++) {
         const proa__fused_step *step = &s->at[i];
         if (!is_known(step->op->name)) status = PROA_DECLINED;
-        put(&t, "        T t%d = fused_type<X>::step(", i);
-        if (!put_functor(&t, step)) put_formula(&t, step, dtype == PROA_F64 ? "F64" : "F32");
+        put(&t, "        T t%d = fused_type<%s>::step(", i, c_type(made[i]));
+        if (!put_functor(&t, step)) put_formula(&t, step, wide ? "F64" : "F32");
         put(&t, ");\n");
         if (step->out) put(&t, "        y[%d] = t%d;\n", out++, i);
     }

@@ -15,10 +15,10 @@ extern "C" {
 
 enum { CUDA_FUSE_ROOM = 16384 }; /* for the source of the longest chain */
 
-/* `steps` is fused_elementwise's, for operands of a floating dtype; ops are looked for with `find`. OK; or
- * DECLINED, without an error, for what has no formula here. */
+/* `steps` is fused_elementwise's, for operands of floating dtypes, one an input; ops are looked for with
+ * `find`. OK; or DECLINED, without an error, for what has no formula here. */
 proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
-                      proa_dtype dtype, char to[CUDA_FUSE_ROOM]);
+                      const proa_dtype *dtypes, char to[CUDA_FUSE_ROOM]);
 
 /* The ops that may stand in a chain, for tests; NULL ends the list. */
 const char *const *cuda_fuse_ops(void);

@@ -117,6 +117,13 @@ enum {
 };
 static inline bool CUDA_IS(const proa_tensor *t, unsigned set) { return set >> cuda_look(t).dtype & 1; }
 
+/* ---- random numbers -------------------------------------------------------------------- */
+
+CUDA_FN proa_rng_state cuda_drawn(const cuda_draws &d)
+{
+    return d.base ? proa_rng_state{d.base->seed, d.base->offset + d.at.offset} : d.at;
+}
+
 /* ---- attributes ------------------------------------------------------------------------ */
 
 /* An element of host memory, as a double; integers beyond 2^53 through cuda_integer. */

@@ -3,6 +3,7 @@
 #include "module.h"
 #include "runtime.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 64 << 20 };
+enum { MOST_BYTES = 64 << 20, MOST_FILES = 1024 };
 
 typedef struct head {
     char magic[8];
@@ -93,6 +94,7 @@ bool cuda_module_read(const char *key, void **image, size_t *bytes)
     if (file < 0) return false;
     char *all = is_ours(file, &n) ? malloc(n) : NULL;
     bool good = all && read_all(file, all, n) && take_image(key, all, n, image, bytes);
+    if (good) futimens(file, NULL); /* it was used: others are older */
     close(file);
     free(all);
     return good;
@@ -106,6 +108,28 @@ static bool write_all(int file, const void *from, size_t bytes)
         done += (size_t)n;
     }
     return true;
+}
+
+/* Keeps the MOST_FILES that were read or written last: the oldest goes, one for each that comes. A user may
+ * throw all of them away at any time. */
+static void make_room(const char *path)
+{
+    char directory[4096], oldest[4096 + 256];
+    snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
+    DIR *d = opendir(directory);
+    int n = 0;
+    struct timespec least = {0, 0};
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        struct stat s;
+        if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        bool older = s.st_mtim.tv_sec < least.tv_sec ||
+                     (s.st_mtim.tv_sec == least.tv_sec && s.st_mtim.tv_nsec < least.tv_nsec);
+        if (n++ > 0 && !older) continue;
+        least = s.st_mtim;
+        snprintf(oldest, sizeof oldest, "%s/%s", directory, e->d_name);
+    }
+    if (d) closedir(d);
+    if (n > MOST_FILES) unlink(oldest);
 }
 
 /* Whatever goes wrong: the kernels are compiled again the next time. */
@@ -122,4 +146,5 @@ void cuda_module_write(const char *key, const void *image, size_t bytes)
         write_all(file, &h, sizeof h) && write_all(file, key, strlen(key)) && write_all(file, image, bytes);
     good = close(file) == 0 && good;
     if (!good || rename(made, path) != 0) unlink(made);
+    else make_room(path);
 }

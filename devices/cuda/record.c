@@ -9,16 +9,22 @@ bool cuda_unrecordable(cuda_context *c)
 {
     if (!c->recording) return false;
     c->recording->broken = true;
-    cuda_fail(PROA_ERR_UNSUPPORTED,
-              "%s: a wait, a copy from or to the host, and a draw of random numbers cannot be recorded",
+    cuda_fail(PROA_ERR_UNSUPPORTED, "%s: a wait and a copy from or to the host cannot be recorded",
               c->running ? c->running->name : c->name);
     return true;
 }
 
-proa_status cuda_draw(cuda_context *c, uint64_t blocks, proa_rng_state *from)
+proa_status cuda_draw(cuda_context *c, uint64_t blocks, cuda_draws *from)
 {
-    if (cuda_unrecordable(c)) return cuda_host->error();
-    *from = cuda_host->rng_reserve(blocks);
+    cuda_recording *r = c->recording;
+    if (!r) {
+        *from = (cuda_draws){cuda_host->rng_reserve(blocks), NULL};
+        return PROA_OK;
+    }
+    if (!r->draws) r->draws = cuda_scratch(c, sizeof *r->draws);
+    if (!r->draws) return cuda_host->error();
+    *from = (cuda_draws){{0, r->blocks}, r->draws};
+    r->blocks += blocks;
     return PROA_OK;
 }
 
@@ -66,12 +72,18 @@ void *cuda_record_end(void *context)
 proa_status cuda_record_replay(void *context, void *recording)
 {
     cuda_context *c = context;
+    const cuda_recording *r = recording;
     pthread_mutex_lock(&c->lock);
     c->replays++;
     int code = c->driver->use(c->index);
-    if (code == 0) code = c->driver->graph_launch(((cuda_recording *)recording)->graph, c->stream);
+    proa_status status = PROA_OK;
+    if (r->draws && code == 0) { /* queued in front of it, behind the replay before */
+        proa_rng_state from = cuda_host->rng_reserve(r->blocks);
+        status = cuda_write_small(c, r->draws, &from, sizeof from);
+    }
+    if (code == 0 && status == PROA_OK) code = c->driver->graph_launch(r->graph, c->stream);
     pthread_mutex_unlock(&c->lock);
-    return cuda_check(c, code, "a replay", false);
+    return status == PROA_OK ? cuda_check(c, code, "a replay", false) : status;
 }
 
 void cuda_record_free(void *context, void *recording)

@@ -1,5 +1,6 @@
 /* A GPU's row of the device table: memory, copies through pinned memory, waiting, statistics; and
- * errors. Work is queued on one stream a GPU; only copies to the host and synchronize wait. */
+ * errors. Work is queued on one stream a GPU, copies to the host
+ * on another behind it; only these and synchronize wait. */
 #include "runtime.h"
 #include "compiler.h"
 #include "module.h"
@@ -104,7 +105,8 @@ static void *take(cuda_context *c, size_t bytes)
 static void give(cuda_context *c, void *p)
 {
     HOLD(c);
-    if (!c->recording || !cuda_pool_give(c->recording->pool, p)) cuda_pool_give(c->pool, p);
+    if (c->recording && cuda_pool_give(c->recording->pool, p)) return;
+    cuda_pool_give(c->pool, p);
 }
 
 static void *gpu_alloc(void *context, size_t bytes) { return take(context, bytes); }
@@ -127,7 +129,13 @@ static void gpu_memory(void *context, proa_device_memory *to, bool reset_peak)
                                (int64_t)c->description.memory};
 }
 
-static void gpu_trim(void *context) { cuda_pool_trim(((cuda_context *)context)->pool); }
+static void gpu_trim(void *context)
+{
+    cuda_context *c = context;
+    HOLD(c);
+    c->driver->use(c->index);
+    cuda_pool_trim(c->pool);
+}
 
 /* ---- copies ---------------------------------------------------------------------------- */
 
@@ -174,8 +182,9 @@ static int take_piece(cuda_context *c, int *at)
 
 static int copy_piece(cuda_context *c, int at, char *to, const char *from, size_t n, cuda_direction direction)
 {
-    int code = c->driver->copy(to, from, n, direction, c->stream);
-    if (code == 0) code = c->driver->event_record(c->staging->event[at], c->stream);
+    void *stream = direction == CUDA_TO_HOST ? c->copies : c->stream;
+    int code = c->driver->copy(to, from, n, direction, stream);
+    if (code == 0) code = c->driver->event_record(c->staging->event[at], stream);
     c->staging->busy[at] = code == 0;
     return code;
 }
@@ -203,20 +212,46 @@ proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes
     return gpu_copy_in(c, to, from, bytes);
 }
 
+/* One piece of what gpu_copy_out brings: on its way, and then here. */
+typedef struct part {
+    int at;
+    char *to;
+    size_t n;
+} part;
+
+static int land(cuda_context *c, const part *p)
+{
+    int code = wait_for(c, c->staging->event[p->at]);
+    if (code == 0) memcpy(p->to, c->staging->piece[p->at], p->n);
+    c->staging->busy[p->at] = false;
+    return code;
+}
+
+/* Behind what is queued by now, not in its row: half of the pieces are on their way while the host empties
+ * others, and work that comes later need not wait. */
 static proa_status gpu_copy_out(void *context, void *to, const void *from, size_t bytes)
 {
+    enum { FLYING = PIECES / 2 };
     cuda_context *c = context;
+    part flying[FLYING];
+    size_t asked = 0, landed = 0, done = 0;
     HOLD(c);
     int code = c->driver->use(c->index);
     if (cuda_unrecordable(c)) return cuda_host->error();
-    for (size_t done = 0, n; done < bytes && code == 0; done += n) {
-        int at;
-        n = bytes - done < piece_bytes ? bytes - done : piece_bytes;
-        code = take_piece(c, &at);
+    if (code == 0) code = c->driver->event_record(c->computed, c->stream);
+    if (code == 0) code = c->driver->stream_wait(c->copies, c->computed);
+    while (code == 0 && (done < bytes || landed < asked)) {
+        if (done == bytes || asked - landed == FLYING) {
+            code = land(c, &flying[landed++ % FLYING]);
+            continue;
+        }
+        part *p = &flying[asked++ % FLYING];
+        *p = (part){.to = (char *)to + done, .n = bytes - done < piece_bytes ? bytes - done : piece_bytes};
+        code = take_piece(c, &p->at);
         if (code == 0)
-            code = copy_piece(c, at, c->staging->piece[at], (const char *)from + done, n, CUDA_TO_HOST);
-        if (code == 0) code = wait_for(c, c->staging->event[at]);
-        if (code == 0) memcpy((char *)to + done, c->staging->piece[at], n);
+            code =
+                copy_piece(c, p->at, c->staging->piece[p->at], (const char *)from + done, p->n, CUDA_TO_HOST);
+        done += p->n;
     }
     return check_waited(c, code, "a copy to the host");
 }
@@ -263,6 +298,7 @@ static proa_status gpu_synchronize(void *context)
     if (cuda_unrecordable(c)) return cuda_host->error();
     c->waits++;
     if (code == 0) code = c->driver->stream_sync(c->stream);
+    if (code == 0) code = c->driver->stream_sync(c->copies);
     return check_waited(c, code, "synchronize");
 }
 
@@ -321,7 +357,8 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
     pthread_mutex_init(&c->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
     bool ok = c->pool && driver->use(index) == 0 && driver->describe(index, &c->description) == 0 &&
-              driver->stream_create(&c->stream) == 0 && new_fault(c) && (c->staging = new_staging(c));
+              driver->stream_create(&c->stream) == 0 && driver->stream_create(&c->copies) == 0 &&
+              driver->event_create(&c->computed) == 0 && new_fault(c) && (c->staging = new_staging(c));
     if (!ok) {
         cuda_pool_free(c->pool);
         free(c);

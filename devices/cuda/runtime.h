@@ -30,14 +30,26 @@ typedef struct cuda_recording {
     void *graph;
     cuda_pool *pool; /* what kernels took for themselves meanwhile: nobody else's until the recording goes */
     bool broken;     /* something could not be kept */
+    proa_rng_state
+        *draws;      /* on the GPU: where its random numbers start, written before each replay; or NULL */
+    uint64_t blocks; /* of them a replay takes */
 } cuda_recording;
 
-/* One GPU. All work goes to one stream: what is queued later sees what was queued before. */
+/* Where a kernel's random numbers start: `at`; or, in a recording, so many blocks behind what `base`, on the
+ * GPU, holds when it is replayed (cuda_drawn, kernel.h). */
+typedef struct cuda_draws {
+    proa_rng_state at;
+    const proa_rng_state *base; /* NULL: none */
+} cuda_draws;
+
+/* One GPU. All work goes to one stream: what is queued later sees what was queued before. Copies from and to
+ * the host that need not stand in that row have one of their own, which meets it by events. */
 typedef struct cuda_context {
     int index;
     const cuda_driver *driver;
-    void *stream;
+    void *stream, *copies;
     cuda_pool *pool;
+    void *computed;                     /* event of `stream`, for copies to the host */
     const proa_op *running;             /* NULL: none */
     const proa_op *last[CUDA_LAST_OPS]; /* a ring: what has been queued lately */
     unsigned n_last;
@@ -83,9 +95,9 @@ void *cuda_record_end(void *context);
 proa_status cuda_record_replay(void *context, void *recording);
 void cuda_record_free(void *context, void *recording);
 bool cuda_unrecordable(cuda_context *c);
-/* Blocks of the thread's generator, as the CPU's kernel takes them. A replay would draw the same numbers
- * again: while a recording is under way it is an error, and nothing is taken. */
-proa_status cuda_draw(cuda_context *c, uint64_t blocks, proa_rng_state *from);
+/* Blocks of the thread's generator, as the CPU's kernel takes them; while a recording is under way nothing is
+ * taken: each replay takes them for itself. */
+proa_status cuda_draw(cuda_context *c, uint64_t blocks, cuda_draws *from);
 
 /* copy.cu. A few bytes of the host travel as an argument of the launch. */
 typedef struct cuda_small {

@@ -43,19 +43,26 @@ static bool takes_attribute(const proa_field *f, const void *args)
            kind == PROA_SCALAR_NONE;
 }
 
+static bool is_real(const proa_tensor *t)
+{
+    return t->dtype == PROA_F16 || t->dtype == PROA_BF16 || t->dtype == PROA_F32 || t->dtype == PROA_F64;
+}
+
 static bool can_fuse(const grouping *g, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
     if (!proa__fused_takes(op)) return false;
     const proa_tensor *out = result_of(instr);
     const proa_var *v = proa__slot_var(out);
-    if (!proa__use_of(&g->uses, v) || v->persistable || (out->dtype != PROA_F32 && out->dtype != PROA_F64))
+    bool casts = proa__is_op(instr, "cast");
+    if (!proa__use_of(&g->uses, v) || v->persistable || !is_real(out) || (casts && out->dtype == PROA_F64))
         return false;
     for (int i = 0; i < op->n_in; i++) {
         const proa_tensor *t = *proa_field_tensor(&op->fields[i], instr->args);
-        if (!proa__slot_var(t) || t->dtype != out->dtype) return false;
+        if (!proa__slot_var(t) || (casts ? !is_real(t) || t->dtype == PROA_F64 : t->dtype != out->dtype))
+            return false;
     }
-    for (int i = 0; i < op->n_attr; i++)
+    for (int i = 0; i < op->n_attr && !casts; i++)
         if (!takes_attribute(&op->fields[op->n_in + i], instr->args)) return false;
     return true;
 }
@@ -154,7 +161,8 @@ static bool same_kind(const grouping *g, const group *other, const proa_instr *i
 {
     const proa_instr *first = &g->uses.block->ops[other->ops[0]];
     return proa__same_shape(result_of(first), result_of(instr)) &&
-           result_of(first)->dtype == result_of(instr)->dtype && first->role == instr->role;
+           (result_of(first)->dtype == PROA_F64) == (result_of(instr)->dtype == PROA_F64) &&
+           first->role == instr->role;
 }
 
 /* The op joins the groups that it reads from, as far as they are open, and these become one. */
@@ -220,6 +228,7 @@ static void put_attribute(text *t, const proa_field *f, const void *args)
     const void *at = proa_field_at(f, args);
     if (f->kind == PROA_FIELD_BOOL) put(t, " %s=%s", f->name, *(const bool *)at ? "true" : "false");
     else if (f->kind == PROA_FIELD_FLOAT) put(t, " %s=%.17g", f->name, *(const double *)at);
+    else if (f->kind == PROA_FIELD_DTYPE) put(t, " %s=%s", f->name, proa_dtype_name(*(const proa_dtype *)at));
     else {
         const proa_scalar *s = at;
         if (s->kind == PROA_SCALAR_FLOAT) put(t, " %s=%.17g", f->name, s->f);

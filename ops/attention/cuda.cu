@@ -99,10 +99,11 @@ static proa_status by_size(cuda_context *c, const attention_problem &w, const pr
     return run < X, A, 256, wide ? 8 : 16, wide ? 8 : 16, wide ? 8 : 16 > (c, w, out, lse);
 }
 
-__global__ void attention_seed_kernel(int64_t *to, int64_t seed, int64_t offset)
+__global__ void attention_seed_kernel(int64_t *to, cuda_draws draws)
 {
-    to[0] = seed;
-    to[1] = offset;
+    proa_rng_state at = cuda_drawn(draws);
+    to[0] = (int64_t)at.seed;
+    to[1] = (int64_t)at.offset;
 }
 
 CUDA_KERNEL(scaled_dot_product_attention, attention_fits(a->query, a->value))
@@ -112,10 +113,9 @@ CUDA_KERNEL(scaled_dot_product_attention, attention_fits(a->query, a->value))
     attention_problem w = attention_of(a->query, a->key, a->value, a->attn_mask, p, a->is_causal, seed);
     if (p > 0) {
         uint64_t weights = (uint64_t)(w.batch * w.heads * w.queries * w.keys);
-        proa_rng_state stream;
+        cuda_draws stream;
         PROA_TRY(cuda_draw(c, (weights + 7) / 8, &stream));
-        PROA_TRY(
-            cuda_launch(c, 1, 1, attention_seed_kernel, seed, (int64_t)stream.seed, (int64_t)stream.offset));
+        PROA_TRY(cuda_launch(c, 1, 1, attention_seed_kernel, seed, stream));
     }
     if (w.batch * w.heads * w.queries == 0 || w.size == 0 || w.value_size == 0 || w.keys == 0) {
         PROA_TRY(attention_clear(c, a->out));

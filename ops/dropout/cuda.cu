@@ -12,14 +12,14 @@ struct drop_job {
     uint8_t *mask; /* of y's shape */
     int64_t n;
     double scale;
-    proa_rng_state stream;
+    cuda_draws stream;
     uint32_t threshold; /* an element is dropped when its bits are below */
 };
 
 /* Eight bits: which of block b's elements are kept. */
-CUDA_FN uint32_t drop_bits(const drop_job &j, int64_t b)
+CUDA_FN uint32_t drop_bits(const drop_job &j, proa_rng_state at, int64_t b)
 {
-    proa__philox_block r = proa__philox(j.stream.seed, j.stream.offset + (uint64_t)b);
+    proa__philox_block r = proa__philox(at.seed, at.offset + (uint64_t)b);
     uint32_t kept = 0;
     for (int k = 0; k < DROP_EACH; k++)
         kept |= (uint32_t)((r.v[k / 2] >> 16 * (k % 2) & 0xffffu) >= j.threshold) << k;
@@ -37,6 +37,7 @@ template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
         uint8_t at[DROP_EACH];
     };
     T scale = (T)j.scale;
+    proa_rng_state at = DRAW ? cuda_drawn(j.stream) : proa_rng_state{};
     for (CUDA_EACH(b, (j.n + DROP_EACH - 1) / DROP_EACH)) {
         int64_t first = b * DROP_EACH;
         bool whole = first + DROP_EACH <= j.n;
@@ -44,7 +45,7 @@ template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
         flags keep = {};
         drop_eight<S> v = {};
         if (DRAW) {
-            uint32_t bits = drop_bits(j, b);
+            uint32_t bits = drop_bits(j, at, b);
             for (int k = 0; k < DROP_EACH; k++) keep.at[k] = bits >> k & 1;
         } else if (whole) keep = *(const flags *)(const void *)(j.mask + first);
         else
@@ -69,8 +70,9 @@ template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
 /* The mask alone, where it broadcasts. */
 __global__ void drop_mask_kernel(drop_job j)
 {
+    proa_rng_state at = cuda_drawn(j.stream);
     for (CUDA_EACH(b, (j.n + DROP_EACH - 1) / DROP_EACH)) {
-        uint32_t bits = drop_bits(j, b);
+        uint32_t bits = drop_bits(j, at, b);
         for (int k = 0; k < DROP_EACH && b * DROP_EACH + k < j.n; k++)
             j.mask[b * DROP_EACH + k] = bits >> k & 1;
     }
@@ -128,7 +130,7 @@ CUDA_KERNEL(dropout, CUDA_IS(a->x, CUDA_FLOATS))
     cuda_tensor mask = cuda_look(a->mask);
     drop_job j = {x.data, y.data, mask.as<uint8_t>(), mask.numel, kept_scale(a->p, a->mode), {}, 0};
     j.threshold = (uint32_t)(a->p * 65536.0 + 0.5);
-    j.stream = proa_rng_state{(uint64_t)a->seed, 0};
+    j.stream = cuda_draws{{(uint64_t)a->seed, 0}, NULL};
     if (!a->fix_seed) PROA_TRY(cuda_draw(c, (uint64_t)(mask.numel + DROP_EACH - 1) / DROP_EACH, &j.stream));
     if (mask.numel == x.numel) return drop_run<true>(c, x.dtype, j);
     if (mask.numel == 0) return PROA_OK;

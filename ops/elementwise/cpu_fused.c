@@ -12,12 +12,15 @@
 
 enum { TILE_BYTES = 4096, SLOTS = 8, NOWHERE = -1 };
 
-/* Where a step's result goes: an operand of the map (an output), or a slot. */
+/* Where a step's result goes: an operand of the map (an output), or a slot; what is rounded to a half type is
+ * kept in a slot in float32, and stored from there. */
 typedef struct tile_step {
     proa_row row;
     const void *args;
     int n;
-    int at[4]; /* result, then operands: the map's operand, or OPERANDS + slot */
+    int at[4];         /* result, then operands: the map's operand, or OPERANDS + slot */
+    proa_dtype rounds; /* the half type that the result is rounded to; NODTYPE: none */
+    int store;         /* the output that takes the rounded result; NOWHERE: none */
     proa_numbers numbers;
 } tile_step;
 
@@ -25,7 +28,7 @@ enum { OPERANDS = PROA_MAP_MAX };
 
 typedef struct tiled {
     proa__fused_steps steps;
-    proa_dtype dtype;
+    proa_dtype dtype; /* that of the computation: float32, or float64 */
     int64_t item;
     int n_out, n_in;
     tile_step at[PROA__FUSED_STEPS];
@@ -38,9 +41,17 @@ static int compare_name(const void *name, const void *entry)
     return strcmp(name, *(const char *const *)entry);
 }
 
+static void copy_row(char *const *p, int64_t n, const void *args)
+{
+    (void)args;
+    memcpy(p[0], p[1], (size_t)n * sizeof(float));
+}
+static const proa_rows cast_rows = {.at = {[PROA_F32] = copy_row}, .out = PROA_ROW_OUT_SAME};
+
 static const proa_rows *rows_of(proa__fused_step *step, proa_dtype d, tile_step *to)
 {
     to->args = step->args;
+    if (strcmp(step->op->name, "cast") == 0) return &cast_rows;
     if (strcmp(step->op->name, "scale") == 0) {
         proa__scale_numbers((const void *)step->args, d, &to->numbers);
         to->args = &to->numbers;
@@ -72,8 +83,9 @@ static void find_last(const proa__fused_steps *s, int *last)
 }
 
 /* Rows and places of all steps; false: not for tiles. Outputs are the map's first operands, inputs follow. */
-static bool place_steps(tiled *t)
+static bool place_steps(tiled *t, const proa_fused_elementwise_args *a)
 {
+    proa_dtype dtype[PROA__FUSED_STEPS];
     const proa__fused_steps *s = &t->steps;
     int last[PROA__FUSED_STEPS], place[PROA__FUSED_STEPS], n_out = 0;
     bool busy[SLOTS] = {false};
@@ -82,6 +94,10 @@ static bool place_steps(tiled *t)
         tile_step *to = &t->at[i];
         const proa_rows *rows = rows_of(&t->steps.at[i], t->dtype, to);
         if (!rows || !rows->at[t->dtype] || rows->out != PROA_ROW_OUT_SAME) return false;
+        int first = s->at[i].in[0];
+        dtype[i] =
+            proa__fused_dtype(&s->at[i], first < 0 ? dtype[~first] : (proa_dtype)a->x.at[first]->dtype);
+        to->rounds = dtype[i] == PROA_F16 || dtype[i] == PROA_BF16 ? dtype[i] : PROA_NODTYPE;
         to->row = rows->at[t->dtype];
         to->n = 1 + s->at[i].n_in;
         for (int j = 0; j < s->at[i].n_in; j++) {
@@ -91,7 +107,8 @@ static bool place_steps(tiled *t)
         for (int k = 0; k < i; k++) /* a slot read here for the last time may take the result */
             if (last[k] == i && place[k] >= OPERANDS) busy[place[k] - OPERANDS] = false;
         place[i] = NOWHERE;
-        if (s->at[i].out) place[i] = n_out++;
+        to->store = s->at[i].out && to->rounds ? n_out++ : NOWHERE;
+        if (s->at[i].out && !to->rounds) place[i] = n_out++;
         for (int k = 0; k < SLOTS && place[i] == NOWHERE; k++)
             if (!busy[k]) busy[k] = true, place[i] = OPERANDS + k;
         if (place[i] == NOWHERE) return false;
@@ -113,8 +130,8 @@ static bool spreads(const proa_tensor *t, const proa_tensor *to, bool ones)
 static proa_status tiled_prepare(const void *args, void **state)
 {
     const proa_fused_elementwise_args *a = args;
-    proa_dtype d = (proa_dtype)a->x.at[0]->dtype;
-    if ((d != PROA_F32 && d != PROA_F64) || a->x.count + a->out.count > PROA_MAP_MAX) return PROA_DECLINED;
+    proa_dtype d = a->x.at[0]->dtype == PROA_F64 ? PROA_F64 : PROA_F32;
+    if (a->x.count + a->out.count > PROA_MAP_MAX) return PROA_DECLINED;
     for (int64_t k = 1; k < a->out.count; k++)
         if (a->out.at[k]->ndim != a->out.at[0]->ndim || !spreads(a->out.at[k], a->out.at[0], false))
             return PROA_DECLINED;
@@ -127,7 +144,7 @@ static proa_status tiled_prepare(const void *args, void **state)
     t->n_in = (int)a->x.count;
     t->n_out = (int)a->out.count;
     proa_status status = proa__fused_read(a->steps, a->x.count, &t->steps);
-    if (status == PROA_OK && !place_steps(t)) status = PROA_DECLINED;
+    if (status == PROA_OK && !place_steps(t, a)) status = PROA_DECLINED;
     if (status != PROA_OK) proa__free(t);
     else *state = t;
     return status;
@@ -138,7 +155,7 @@ static proa_status tiled_prepare(const void *args, void **state)
 static void fused_row(char *const *p, int64_t n, const void *args)
 {
     const tiled *t = args;
-    _Alignas(64) char slots[SLOTS][TILE_BYTES];
+    _Alignas(64) char slots[SLOTS][TILE_BYTES], half[TILE_BYTES / 2];
     int64_t tile = TILE_BYTES / t->item;
     for (int64_t i = 0; i < n; i += tile) {
         int64_t m = n - i < tile ? n - i : tile;
@@ -149,6 +166,11 @@ static void fused_row(char *const *p, int64_t n, const void *args)
                 at[j] =
                     step->at[j] >= OPERANDS ? slots[step->at[j] - OPERANDS] : p[step->at[j]] + i * t->item;
             step->row(at, m, step->args);
+            if (step->rounds) {
+                char *to = step->store == NOWHERE ? half : p[step->store] + i * (int64_t)sizeof(uint16_t);
+                proa__convert(step->rounds, to, t->dtype, at[0], m);
+                proa__convert(t->dtype, at[0], step->rounds, to, m);
+            }
         }
     }
 }
@@ -159,7 +181,7 @@ PROA_KERNEL_PREPARED(fused_elementwise_tiled_cpu, fused_elementwise, tiled_prepa
     proa_map map = {.row = fused_row, .n = t->n_out + t->n_in, .args = t};
     for (int k = 0; k < map.n; k++) {
         map.tensor[k] = k < t->n_out ? a->out.at[k] : a->x.at[k - t->n_out];
-        map.as[k] = t->dtype;
+        map.as[k] = k < t->n_out ? (proa_dtype)a->out.at[k]->dtype : t->dtype;
     }
     return proa__map_run(&map);
 }

@@ -27,7 +27,7 @@ const proa_op *find_op(const char *name)
     return NULL;
 }
 
-/* One dtype; all outputs of one shape, to which the inputs broadcast. */
+/* All of float64, or none; all outputs of one shape, to which the inputs broadcast. */
 bool fits(const proa_fused_elementwise_args *a)
 {
     if (a->x.count < 1 || a->out.count < 1 || a->x.count + a->out.count > FUSED_OPERANDS) return false;
@@ -37,7 +37,8 @@ bool fits(const proa_fused_elementwise_args *a)
         bool in = k >= a->out.count;
         cuda_tensor t = cuda_look(in ? a->x.at[k - a->out.count] : a->out.at[k]);
         int lead = to.ndim - t.ndim;
-        if (t.dtype != to.dtype || lead < 0 || (!in && lead)) return false;
+        if (!(CUDA_FLOATS >> t.dtype & 1) || (t.dtype == PROA_F64) != (to.dtype == PROA_F64)) return false;
+        if (lead < 0 || (!in && lead)) return false;
         for (int d = 0; d < t.ndim; d++)
             if (t.shape[d] != to.shape[lead + d] && !(in && t.shape[d] == 1)) return false;
     }
@@ -76,8 +77,11 @@ proa_status prepare(const void *args, void **state)
     char *source = static_cast<char *>(malloc(CUDA_FUSE_ROOM));
     fused_state *s = static_cast<fused_state *>(calloc(1, sizeof *s));
     proa_status status = PROA_DECLINED; // without memory or compiler the ops run one after the other
-    if (source && s)
-        status = cuda_fuse(find_op, a->steps, (int)a->x.count, cuda_look(a->x.at[0]).dtype, source);
+    if (source && s) {
+        proa_dtype dtypes[FUSED_OPERANDS];
+        for (int64_t i = 0; i < a->x.count; i++) dtypes[i] = cuda_look(a->x.at[i]).dtype;
+        status = cuda_fuse(find_op, a->steps, (int)a->x.count, dtypes, source);
+    }
     if (status == PROA_OK && !make(s, source)) status = PROA_DECLINED;
     free(source);
     if (status == PROA_OK) *state = s;
@@ -85,8 +89,8 @@ proa_status prepare(const void *args, void **state)
     return status;
 }
 
-/* Outputs, then inputs; neighbouring dims that every operand walks as one become one. */
-int lay(const proa_fused_elementwise_args *a, fused_map *m)
+/* Outputs, then inputs, and their items; neighbouring dims that every operand walks as one become one. */
+int lay(const proa_fused_elementwise_args *a, fused_map *m, int64_t *item)
 {
     cuda_tensor to = cuda_look(a->out.at[0]), t[FUSED_OPERANDS];
     int n = (int)(a->out.count + a->x.count);
@@ -94,6 +98,7 @@ int lay(const proa_fused_elementwise_args *a, fused_map *m)
     for (int o = 0; o < n; o++) {
         t[o] = cuda_look(o < a->out.count ? a->out.at[o] : a->x.at[o - a->out.count]);
         m->at[o].data = t[o].data;
+        item[o] = cuda_item(t[o].dtype);
     }
     for (int d = 0; d < to.ndim; d++) {
         if (to.shape[d] == 1) continue;
@@ -112,17 +117,18 @@ int lay(const proa_fused_elementwise_args *a, fused_map *m)
     return n;
 }
 
-/* Whether fused_packed (ops/elementwise/cuda_fused.h) takes it: every run of 16 bytes is aligned. */
-bool is_packed(const fused_map *m, int n, int64_t item)
+/* Whether fused_packed (ops/elementwise/cuda_fused.h) takes it: every run of `pack` elements is aligned. */
+bool is_packed(const fused_map *m, int n, const int64_t *item, int64_t pack)
 {
     int64_t last = m->ndim - 1;
-    if (m->shape[last] % (16 / item)) return false;
+    if (m->shape[last] % pack) return false;
     for (int o = 0; o < n; o++) {
         const fused_operand &p = m->at[o];
         if (p.strides[last] == 0) continue;
-        if (p.strides[last] != item || (uintptr_t)p.data % 16) return false;
+        int64_t run = pack * item[o];
+        if (p.strides[last] != item[o] || (uintptr_t)p.data % (uintptr_t)run) return false;
         for (int64_t d = 0; d < last; d++)
-            if (p.strides[d] % 16) return false;
+            if (p.strides[d] % run) return false;
     }
     return true;
 }
@@ -133,12 +139,13 @@ proa_status run(const void *args, proa_run *run)
     const fused_state *s = static_cast<const fused_state *>(run->state);
     cuda_context *c = static_cast<cuda_context *>(run->device);
     fused_map m = {};
-    int n = lay(a, &m), k = 0;
+    int64_t item[FUSED_OPERANDS], least = 8;
+    int n = lay(a, &m, item), k = 0;
     if (m.numel == 0) return PROA_OK;
     while (s->of[k].major != c->description.major || s->of[k].minor != c->description.minor) k++;
-    int64_t item = cuda_item(cuda_look(a->out.at[0]).dtype);
-    bool packed = is_packed(&m, n, item);
-    unsigned blocks = cuda_blocks(m.numel, CUDA_BLOCK * (packed ? 16 / item : 1));
+    for (int o = 0; o < n; o++) least = item[o] < least ? item[o] : least;
+    bool packed = is_packed(&m, n, item, 16 / least);
+    unsigned blocks = cuda_blocks(m.numel, CUDA_BLOCK * (packed ? 16 / least : 1));
     c->launches++;
     int code =
         c->driver->launch(s->of[k].module->kernel[packed], blocks, CUDA_BLOCK, &m, sizeof m, c->stream);

@@ -1,6 +1,7 @@
 /* The kernels of a fused elementwise chain: the walk is here, the chain is text that devices/cuda/fuse.c
- * writes. NVRTC compiles both at run time, and the emulator's compiler for tests. A chain has X, the dtype's
- * C type, INPUTS, OUTPUTS, and run(x, y) of one element. May use devices/cuda/device.h. */
+ * writes. NVRTC compiles both at run time, and the emulator's compiler for tests. A chain has T, what it is
+ * computed in, INPUTS, OUTPUTS, PACK, run(x, y) of one element, and each(f), which names its operands' types.
+ * May use devices/cuda/device.h. */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_FUSED_H
 #define PROA_OPS_ELEMENTWISE_CUDA_FUSED_H
 
@@ -56,12 +57,66 @@ template <> struct fused_type<cuda_bf16> {
 
 /* ---- the walks ----------------------------------------------------------------------- */
 
+/* What a chain's `each` asks of who reads or writes its operands, outputs first: V neighbours of each. */
+template <class C, int V> struct fused_values {
+    typename C::T x[C::INPUTS][V], y[C::OUTPUTS][V];
+};
+template <class C, int V> struct fused_reader {
+    const fused_map &m;
+    const int64_t *at;
+    fused_values<C, V> &v;
+    template <class X> CUDA_MEMBER void operand(int o)
+    {
+        if (o < C::OUTPUTS) return;
+        const char *p = m.at[o].data + at[o];
+        typename C::T *to = v.x[o - C::OUTPUTS];
+        if (V > 1 && m.at[o].strides[m.ndim - 1]) {
+            cuda_pack<X, V> some = *(const cuda_pack<X, V> *)(const void *)p;
+#pragma unroll
+            for (int e = 0; e < V; e++) to[e] = fused_type<X>::get(some.at[e]);
+            return;
+        }
+        typename C::T one = fused_type<X>::get(*(const X *)(const void *)p);
+#pragma unroll
+        for (int e = 0; e < V; e++) to[e] = one;
+    }
+};
+template <class C, int V> struct fused_writer {
+    const fused_map &m;
+    const int64_t *at;
+    fused_values<C, V> &v;
+    template <class X> CUDA_MEMBER void operand(int o)
+    {
+        if (o >= C::OUTPUTS) return;
+        cuda_pack<X, V> some;
+#pragma unroll
+        for (int e = 0; e < V; e++) some.at[e] = fused_type<X>::put(v.y[o][e]);
+        *(cuda_pack<X, V> *)(void *)(m.at[o].data + at[o]) = some;
+    }
+};
+
+template <class C, int V> CUDA_FN void fused_some(const fused_map &m, const int64_t *at)
+{
+    fused_values<C, V> v;
+    fused_reader<C, V> reader = {m, at, v};
+    fused_writer<C, V> writer = {m, at, v};
+    C::each(reader);
+#pragma unroll
+    for (int e = 0; e < V; e++) {
+        typename C::T x[C::INPUTS], y[C::OUTPUTS];
+#pragma unroll
+        for (int o = 0; o < C::INPUTS; o++) x[o] = v.x[o][e];
+        C::run(x, y);
+#pragma unroll
+        for (int o = 0; o < C::OUTPUTS; o++) v.y[o][e] = y[o];
+    }
+    C::each(writer);
+}
+
 /* Any strides: an element at a time. */
 template <class C> CUDA_FN void fused_any(const fused_map &m)
 {
-    typedef typename C::X X;
-    typedef fused_type<X> type;
-    enum { OUT = C::OUTPUTS, N = C::OUTPUTS + C::INPUTS };
+    enum { N = C::OUTPUTS + C::INPUTS };
     for (CUDA_EACH(i, m.numel)) {
         int64_t rest = i, at[N] = {0};
         for (int d = (int)m.ndim - 1; d >= 0; d--) {
@@ -69,24 +124,15 @@ template <class C> CUDA_FN void fused_any(const fused_map &m)
 #pragma unroll
             for (int o = 0; o < N; o++) at[o] += k * m.at[o].strides[d];
         }
-        typename type::T x[C::INPUTS], y[OUT];
-#pragma unroll
-        for (int o = OUT; o < N; o++)
-            x[o - OUT] = type::get(*(const X *)(const void *)(m.at[o].data + at[o]));
-        C::run(x, y);
-#pragma unroll
-        for (int o = 0; o < OUT; o++) *(X *)(void *)(m.at[o].data + at[o]) = type::put(y[o]);
+        fused_some<C, 1>(m, at);
     }
 }
 
-/* 16 bytes at a time: along the last dim, a multiple of so many, every operand is contiguous and aligned, or
- * one element. */
+/* 16 bytes at a time of the narrowest operand, more of wider ones: along the last dim, a multiple of so many
+ * elements, every operand is contiguous and aligned, or one element. */
 template <class C> CUDA_FN void fused_packed(const fused_map &m)
 {
-    typedef typename C::X X;
-    typedef fused_type<X> type;
-    enum { OUT = C::OUTPUTS, N = C::OUTPUTS + C::INPUTS, V = 16 / sizeof(X) };
-    typedef cuda_pack<X, V> pack;
+    enum { N = C::OUTPUTS + C::INPUTS, V = C::PACK };
     int last = (int)m.ndim - 1;
     int64_t row = m.shape[last] / V;
     for (CUDA_EACH(i, m.numel / V)) {
@@ -99,29 +145,7 @@ template <class C> CUDA_FN void fused_packed(const fused_map &m)
 #pragma unroll
             for (int o = 0; o < N; o++) at[o] += k * m.at[o].strides[d];
         }
-        pack in[C::INPUTS], out[OUT];
-#pragma unroll
-        for (int o = OUT; o < N; o++) {
-            const char *p = m.at[o].data + at[o];
-            if (m.at[o].strides[last]) {
-                in[o - OUT] = *(const pack *)(const void *)p;
-                continue;
-            }
-            X one = *(const X *)(const void *)p;
-#pragma unroll
-            for (int e = 0; e < V; e++) in[o - OUT].at[e] = one;
-        }
-#pragma unroll
-        for (int e = 0; e < V; e++) {
-            typename type::T x[C::INPUTS], y[OUT];
-#pragma unroll
-            for (int o = 0; o < C::INPUTS; o++) x[o] = type::get(in[o].at[e]);
-            C::run(x, y);
-#pragma unroll
-            for (int o = 0; o < OUT; o++) out[o].at[e] = type::put(y[o]);
-        }
-#pragma unroll
-        for (int o = 0; o < OUT; o++) *(pack *)(void *)(m.at[o].data + at[o]) = out[o];
+        fused_some<C, V>(m, at);
     }
 }
 

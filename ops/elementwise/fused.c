@@ -18,11 +18,11 @@ static int compare_name(const void *name, const void *entry)
 
 bool proa__fused_takes(const proa_op *op)
 {
-    static const char *const numbers[] = {"clip", "pow", "scale"};
+    static const char *const numbers[] = {"cast", "clip", "pow", "scale"};
     size_t n = sizeof formula_names / sizeof *formula_names;
     if (op->args_size > PROA__FUSED_ARGS || op->n_in > 3 || op->n_out != 1) return false;
     return bsearch(op->name, formula_names, n, sizeof *formula_names, compare_name) ||
-           bsearch(op->name, numbers, 3, sizeof *numbers, compare_name);
+           bsearch(op->name, numbers, 4, sizeof *numbers, compare_name);
 }
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -61,12 +61,22 @@ static proa_status infer_steps(const proa_fused_elementwise_args *a, proa__fused
         uint32_t any = 0;
         for (int j = 0; j < step->n_in; j++) {
             proa_tensor *t = step->in[j] < 0 ? made[~step->in[j]] : a->x.at[step->in[j]];
+            const proa_tensor *first = *proa_field_tensor(&step->op->fields[0], step->args);
+            if (j && t->dtype != first->dtype)
+                return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("fused_elementwise"), "steps",
+                                     "step %d: operand %d is %s, but the first is %s; cast one", i, j,
+                                     proa_dtype_name((proa_dtype)t->dtype),
+                                     proa_dtype_name((proa_dtype)first->dtype));
             *proa_field_tensor(&step->op->fields[j], step->args) = t;
             any |= t->flags;
         }
         proa_call call = {step->op, step->args, any};
         PROA_TRY(proa__infer_call(&call, metas));
         const proa_meta *m = (const proa_meta *)(const void *)metas;
+        if ((m->dtype == PROA_F64) != (a->x.at[0]->dtype == PROA_F64))
+            return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("fused_elementwise"), "steps",
+                                 "step %d makes %s of %s; float64 stands alone in a chain", i,
+                                 proa_dtype_name(m->dtype), proa_dtype_name((proa_dtype)a->x.at[0]->dtype));
         if (step->out) out->at[k++] = *m;
         made[i] = proa__tensor_bare(m, PROA_T_META | (any & PROA_T_SYMBOLIC));
         if (!made[i]) return proa_error();
@@ -76,8 +86,8 @@ static proa_status infer_steps(const proa_fused_elementwise_args *a, proa__fused
 
 proa_status fused_elementwise_infer(const proa_fused_elementwise_args *a, proa_fused_elementwise_metas *m)
 {
-    for (int64_t i = 0; i < a->x.count; i++)
-        if (a->x.at[i]->dtype != a->x.at[0]->dtype)
+    for (int64_t i = 0; i < a->x.count; i++) /* which of the narrower ones, the steps say */
+        if ((a->x.at[i]->dtype == PROA_F64) != (a->x.at[0]->dtype == PROA_F64))
             return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("fused_elementwise"), "x",
                                  "number %lld is %s, but the first is %s", (long long)i,
                                  proa_dtype_name((proa_dtype)a->x.at[i]->dtype),

@@ -9,7 +9,7 @@
 
 /* Reads `steps`; what is wrong with it is an error of fused_elementwise. */
 proa_status proa__fused_read(const char *steps, int64_t n_inputs, proa__fused_steps *to);
-/* True for ops that have a row whose result is of the inputs' dtype. */
+/* True for ops that have a row whose result is of the inputs' dtype, and for cast. */
 bool proa__fused_takes(const proa_op *op);
 
 #endif

@@ -62,6 +62,18 @@ static proa_status fused_operand(fused_reader *r, proa__fused_step *step)
     return PROA_OK;
 }
 
+/* Of the floating dtypes: what a cast inside a chain may make. */
+static proa_status fused_dtype(const fused_reader *r, proa_dtype *to, const char *name)
+{
+    static const struct {
+        const char *name;
+        proa_dtype dtype;
+    } known[] = {{"float16", PROA_F16}, {"bfloat16", PROA_BF16}, {"float32", PROA_F32}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) return *to = known[i].dtype, PROA_OK;
+    return fused_fail(r, "expected float16, bfloat16 or float32");
+}
+
 static proa_status fused_attribute(fused_reader *r, proa__fused_step *step, char *equals)
 {
     *equals = 0;
@@ -71,6 +83,7 @@ static proa_status fused_attribute(fused_reader *r, proa__fused_step *step, char
         if (strcmp(c->name, r->word) == 0) f = c;
     }
     if (!f) return fused_fail(r, "the op has no such attribute");
+    if (f->kind == PROA_FIELD_DTYPE) return fused_dtype(r, proa_field_at(f, step->args), equals + 1);
     char *end = NULL;
     double value = strcmp(equals + 1, "true") == 0 ? 1 : strtod(equals + 1, &end);
     if (strcmp(equals + 1, "false") != 0 && end && (end == equals + 1 || *end))

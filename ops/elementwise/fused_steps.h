@@ -20,4 +20,12 @@ typedef struct proa__fused_steps {
     proa__fused_step at[PROA__FUSED_STEPS];
 } proa__fused_steps;
 
+/* The dtype of a step's result where its operands have `in`; halves are computed in float32 and rounded. */
+static inline proa_dtype proa__fused_dtype(const proa__fused_step *step, proa_dtype in)
+{
+    if (step->op->n_attr != 1) return in;
+    const proa_field *f = &step->op->fields[step->op->n_in];
+    return f->kind == PROA_FIELD_DTYPE ? *(const proa_dtype *)proa_field_at(f, step->args) : in;
+}
+
 #endif

@@ -6,9 +6,9 @@
 #include "ops/random/formulas.h"
 
 /* Where the numbers start: reserved from the thread's generator, or the beginning of the given seed's. */
-static proa_status random_start(cuda_context *c, int64_t seed, uint64_t blocks, proa_rng_state *at)
+static proa_status random_start(cuda_context *c, int64_t seed, uint64_t blocks, cuda_draws *at)
 {
-    *at = proa_rng_state{(uint64_t)seed, 0};
+    *at = cuda_draws{{(uint64_t)seed, 0}, NULL};
     return seed ? PROA_OK : cuda_draw(c, blocks, at);
 }
 
@@ -30,8 +30,9 @@ RANDOM_KIND(exponential)
 
 /* S: what is stored; T: what is made, EACH of them from a block of 128 bits. */
 template <class K, class S, class T, int EACH>
-__global__ void random_kernel(S *out, int64_t n, random_numbers j)
+__global__ void random_kernel(S *out, int64_t n, random_numbers j, cuda_draws draws)
 {
+    j.at = cuda_drawn(draws);
     struct alignas(sizeof(S) * EACH) vector {
         S at[EACH];
     };
@@ -47,12 +48,12 @@ __global__ void random_kernel(S *out, int64_t n, random_numbers j)
 }
 
 template <class K, class S, class T, int EACH>
-static proa_status random_launch(cuda_context *c, const cuda_tensor &out, random_numbers j)
+static proa_status random_launch(cuda_context *c, const cuda_tensor &out, random_numbers j, cuda_draws draws)
 {
     S *to = out.as<S>();
     int64_t n = out.numel;
     return cuda_launch(c, cuda_blocks((n + EACH - 1) / EACH), CUDA_BLOCK, (random_kernel<K, S, T, EACH>), to,
-                       n, j);
+                       n, j, draws);
 }
 
 template <class K>
@@ -63,12 +64,13 @@ static proa_status random_fill(cuda_context *c, const proa_tensor *t, double a, 
     if (n <= 0) return PROA_OK;
     bool wide = out.dtype == PROA_F64;
     random_numbers j = {{}, a, b};
-    PROA_TRY(random_start(c, seed, (uint64_t)(wide ? (n + 1) / 2 : (n + 3) / 4), &j.at));
+    cuda_draws draws;
+    PROA_TRY(random_start(c, seed, (uint64_t)(wide ? (n + 1) / 2 : (n + 3) / 4), &draws));
     switch (out.dtype) {
-    case PROA_F64: return random_launch<K, double, double, 2>(c, out, j);
-    case PROA_F32: return random_launch<K, float, float, 4>(c, out, j);
-    case PROA_F16: return random_launch<K, cuda_f16, float, 4>(c, out, j);
-    default: return random_launch<K, cuda_bf16, float, 4>(c, out, j);
+    case PROA_F64: return random_launch<K, double, double, 2>(c, out, j, draws);
+    case PROA_F32: return random_launch<K, float, float, 4>(c, out, j, draws);
+    case PROA_F16: return random_launch<K, cuda_f16, float, 4>(c, out, j, draws);
+    default: return random_launch<K, cuda_bf16, float, 4>(c, out, j, draws);
     }
 }
 
@@ -91,9 +93,10 @@ CUDA_KERNEL(exponential, MAKES_FLOATS) { return random_fill<random_of_exponentia
 
 /* ---- integers, permutations, coins ----------------------------------------------------- */
 
-__global__ void randint_kernel(char *out, proa_dtype d, int64_t item, int64_t n, random_numbers j,
+__global__ void randint_kernel(char *out, proa_dtype d, int64_t item, int64_t n, cuda_draws draws,
                                int64_t low, uint64_t span)
 {
+    random_numbers j = {cuda_drawn(draws), 0, 0};
     for (CUDA_EACH(i, n)) {
         uint64_t v = (uint64_t)low + random_below(random_bits64(j, (uint64_t)i), span);
         cuda_store<int64_t>(out + i * item, d, (int64_t)v);
@@ -106,18 +109,19 @@ CUDA_KERNEL(randint, CUDA_IS(a->out, CUDA_REALS))
     int64_t n = out.numel, item = cuda_item(out.dtype), low = a->low;
     if (n <= 0) return PROA_OK;
     uint64_t span = (uint64_t)a->high - (uint64_t)a->low;
-    random_numbers j = {};
-    PROA_TRY(random_start(c, a->seed, (uint64_t)(n + 1) / 2, &j.at));
+    cuda_draws draws;
+    PROA_TRY(random_start(c, a->seed, (uint64_t)(n + 1) / 2, &draws));
     char *to = out.data;
     proa_dtype d = out.dtype;
-    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, randint_kernel, to, d, item, n, j, low, span);
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, randint_kernel, to, d, item, n, draws, low, span);
 }
 
 __global__ void bernoulli_kernel(char *out, const char *x, proa_dtype d, int64_t item, int64_t n,
-                                 random_numbers j)
+                                 cuda_draws draws)
 {
+    proa_rng_state at = cuda_drawn(draws);
     for (CUDA_EACH(i, n)) {
-        proa__philox_block r = proa__philox(j.at.seed, j.at.offset + (uint64_t)i / 4);
+        proa__philox_block r = proa__philox(at.seed, at.offset + (uint64_t)i / 4);
         bool yes = (double)r.v[i % 4] * 0x1p-32 < cuda_load<double>(x + i * item, d);
         cuda_store<double>(out + i * item, d, yes);
     }
@@ -128,12 +132,12 @@ CUDA_KERNEL(bernoulli, CUDA_IS(a->x, CUDA_FLOATS))
     cuda_tensor x = cuda_look(a->x);
     int64_t n = x.numel, item = cuda_item(x.dtype);
     if (n <= 0) return PROA_OK;
-    random_numbers j = {};
-    PROA_TRY(random_start(c, 0, (uint64_t)(n + 3) / 4, &j.at));
+    cuda_draws draws;
+    PROA_TRY(cuda_draw(c, (uint64_t)(n + 3) / 4, &draws));
     char *to = cuda_look(a->out).data;
     const char *from = x.data;
     proa_dtype d = x.dtype;
-    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, bernoulli_kernel, to, from, d, item, n, j);
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, bernoulli_kernel, to, from, d, item, n, draws);
 }
 
 __global__ void randperm_kernel(char *out, proa_dtype d, int64_t item, int64_t n, const char *from)
@@ -148,8 +152,10 @@ CUDA_KERNEL(randperm, CUDA_IS(a->out, CUDA_REALS))
     int64_t n = out.numel, item = cuda_item(out.dtype);
     if (n <= 0) return PROA_OK;
     if (n > INT64_MAX / 8) return cuda_fail(PROA_ERR_OUT_OF_MEMORY, "randperm: n is too large");
-    random_numbers j = {};
-    PROA_TRY(random_start(c, 0, (uint64_t)(n + 1) / 2, &j.at));
+    if (cuda_unrecordable(c)) return cuda_host->error();
+    cuda_draws draws;
+    PROA_TRY(cuda_draw(c, (uint64_t)(n + 1) / 2, &draws));
+    random_numbers j = {draws.at, 0, 0};
     int64_t *v = (int64_t *)cuda_host->alloc((size_t)n * 8);
     if (!v) return cuda_host->error();
     for (int64_t i = 0; i < n; i++) v[i] = i;
@@ -171,8 +177,9 @@ CUDA_KERNEL(randperm, CUDA_IS(a->out, CUDA_REALS))
 /* ---- poisson and multinomial ------------------------------------------------------------ */
 
 __global__ void poisson_kernel(char *out, const char *x, proa_dtype d, int64_t item, int64_t n,
-                               proa_rng_state at, cuda_fault *fault, const char *op, const char *argument)
+                               cuda_draws draws, cuda_fault *fault, const char *op, const char *argument)
 {
+    proa_rng_state at = cuda_drawn(draws);
     for (CUDA_EACH(i, n)) {
         double mean = cuda_load<double>(x + i * item, d);
         bool fine = mean >= 0 && mean < (double)INFINITY;
@@ -186,12 +193,12 @@ CUDA_KERNEL(poisson, CUDA_IS(a->x, CUDA_FLOATS))
     cuda_tensor x = cuda_look(a->x);
     int64_t n = x.numel, item = cuda_item(x.dtype);
     if (n <= 0) return PROA_OK;
-    proa_rng_state at;
-    PROA_TRY(cuda_draw(c, (uint64_t)n * RANDOM_POISSON_BLOCKS, &at));
+    cuda_draws draws;
+    PROA_TRY(cuda_draw(c, (uint64_t)n * RANDOM_POISSON_BLOCKS, &draws));
     char *to = cuda_look(a->out).data;
     const char *from = x.data;
     proa_dtype d = x.dtype;
-    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, poisson_kernel, to, from, d, item, n, at, c->fault,
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, poisson_kernel, to, from, d, item, n, draws, c->fault,
                        "poisson", "x");
 }
 
@@ -201,7 +208,7 @@ struct multinomial_job {
     int64_t item, n, rows, want;
     double *work; /* rows × n: running sums, or the waits */
     int64_t *out;
-    proa_rng_state at;
+    cuda_draws draws;
     bool again;
     cuda_fault *fault;
     const char *op, *weights, *possible;
@@ -220,6 +227,7 @@ CUDA_FN bool multinomial_before(double key, int64_t place, double other, int64_t
 /* A block a row: checks the weights; sums them in order, as the CPU does, or makes the waits. */
 __global__ void multinomial_weights_kernel(multinomial_job j)
 {
+    proa_rng_state at = cuda_drawn(j.draws);
     __shared__ double piece[CUDA_BLOCK];
     for (int64_t r = blockIdx.x; r < j.rows; r += gridDim.x) {
         double *work = j.work + r * j.n, total = 0;
@@ -232,7 +240,7 @@ __global__ void multinomial_weights_kernel(multinomial_job j)
             if (!fine) weight = 0;
             possible += weight > 0;
             if (!j.again) {
-                double wait = -log1p(-random_uniform_at(j.at, (uint64_t)(r * j.n + i)));
+                double wait = -log1p(-random_uniform_at(at, (uint64_t)(r * j.n + i)));
                 if (i < j.n) work[i] = weight > 0 ? wait / weight : (double)INFINITY;
                 continue;
             }
@@ -252,9 +260,10 @@ __global__ void multinomial_weights_kernel(multinomial_job j)
 /* The first place whose running sum lies above u. */
 __global__ void multinomial_again_kernel(multinomial_job j)
 {
+    proa_rng_state at = cuda_drawn(j.draws);
     for (CUDA_EACH(k, j.rows * j.want)) {
         const double *sums = j.work + k / j.want * j.n;
-        double u = random_uniform_at(j.at, (uint64_t)k) * sums[j.n - 1];
+        double u = random_uniform_at(at, (uint64_t)k) * sums[j.n - 1];
         int64_t low = 0, high = j.n - 1;
         while (low < high) {
             int64_t mid = low + (high - low) / 2;
@@ -313,7 +322,7 @@ CUDA_KERNEL(multinomial, CUDA_IS(a->x, CUDA_FLOATS))
     j.dtype = x.dtype;
     j.item = cuda_item(x.dtype);
     j.out = cuda_look(a->out).as<int64_t>();
-    PROA_TRY(cuda_draw(c, (uint64_t)j.rows * (uint64_t)draws / 2 + 1, &j.at));
+    PROA_TRY(cuda_draw(c, (uint64_t)j.rows * (uint64_t)draws / 2 + 1, &j.draws));
     j.fault = c->fault;
     j.op = "multinomial";
     j.weights = "x";

@@ -98,8 +98,9 @@ template <class T> static proa_status mask_rows(const rnn *r, int64_t l, T *x)
 }
 
 /* keep[i] = 1 or 0: dropped where element i's 16 bits of the stream are below the threshold. */
-__global__ void rnn_draw_kernel(proa_rng_state stream, uint32_t threshold, uint8_t *keep, int64_t n)
+__global__ void rnn_draw_kernel(cuda_draws draws, uint32_t threshold, uint8_t *keep, int64_t n)
 {
+    proa_rng_state stream = cuda_drawn(draws);
     for (CUDA_EACH(i, n)) {
         proa__philox_block b = proa__philox(stream.seed, stream.offset + (uint64_t)i / 8);
         uint32_t word = b.v[i % 8 / 2];
@@ -111,7 +112,7 @@ __global__ void rnn_draw_kernel(proa_rng_state stream, uint32_t threshold, uint8
 static proa_status draw_mask(cuda_context *c, uint8_t *keep, int64_t n, double p)
 {
     uint32_t threshold = (uint32_t)(p * 65536.0 + 0.5);
-    proa_rng_state stream;
+    cuda_draws stream;
     PROA_TRY(cuda_draw(c, (uint64_t)(n + 7) / 8, &stream));
     if (n == 0) return PROA_OK;
     return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, rnn_draw_kernel, stream, threshold, keep, n);

@@ -29,6 +29,8 @@ static void compile(const char *source, int major, int minor)
     free(image);
 }
 
+static const proa_dtype floats[] = {PROA_F32, PROA_F32}, doubles[] = {PROA_F64};
+
 /* A chain of the next ops of the table, each of which takes x0, x1, x2 and is handed out; how many there
  * are. */
 static int write_chain(const char *const **next, char *to, size_t room)
@@ -42,13 +44,13 @@ static int write_chain(const char *const **next, char *to, size_t room)
         n += (size_t)snprintf(to + n, room - n, "%sout %s", steps ? "; " : "", op->name);
         for (int i = 0; i < op->n_in; i++) n += (size_t)snprintf(to + n, room - n, " x%d", i);
         if (!strcmp(op->name, "clip")) n += (size_t)snprintf(to + n, room - n, " min=-0.5");
+        if (!strcmp(op->name, "cast")) n += (size_t)snprintf(to + n, room - n, " dtype=float32");
         if (!strcmp(op->name, "pow")) n += (size_t)snprintf(to + n, room - n, " y=2.5");
         ck_assert_uint_lt(n, room);
     }
     return steps;
 }
 
-/* Halves call the formulas of float32: one chain of theirs says as much as all. */
 START_TEST(every_op_of_the_table_compiles)
 {
     static const proa_dtype dtypes[] = {PROA_F32, PROA_F64, PROA_F16, PROA_BF16};
@@ -57,8 +59,9 @@ START_TEST(every_op_of_the_table_compiles)
     for (const char *const *next = cuda_fuse_ops(); *next;) {
         n += write_chain(&next, steps, sizeof steps);
         for (int d = 0; d < 4; d++) {
-            ck_assert_msg(cuda_fuse(proa_find_op, steps, 3, dtypes[d], source) == PROA_OK, "%s", steps);
-            if (there() && (d < 2 || !*next)) compile(source, 9, 0);
+            const proa_dtype of[] = {dtypes[d], dtypes[d], dtypes[d]};
+            ck_assert_msg(cuda_fuse(proa_find_op, steps, 3, of, source) == PROA_OK, "%s", steps);
+            if (there()) compile(source, 9, 0);
         }
     }
     ck_assert_int_gt(n, 60);
@@ -66,10 +69,25 @@ START_TEST(every_op_of_the_table_compiles)
 }
 END_TEST
 
+START_TEST(casts_within_a_chain_compile)
+{
+    static const proa_dtype of[] = {PROA_F32, PROA_BF16, PROA_F16};
+    char *source = malloc(CUDA_FUSE_ROOM);
+    const char *steps = "t0 = cast x0 dtype=bfloat16; out multiply t0 x1; t2 = cast x2 dtype=float32; "
+                        "t3 = cast t0 dtype=float32; t4 = add t2 t3; out gelu t4; out cast t4 dtype=float16";
+    ck_assert_int_eq(cuda_fuse(proa_find_op, steps, 3, of, source), PROA_OK);
+    ck_assert_ptr_nonnull(strstr(source, "f.template operand<cuda_f16>(2);"));  /* the third output */
+    ck_assert_ptr_nonnull(strstr(source, "f.template operand<cuda_bf16>(4);")); /* the second input */
+    ck_assert_ptr_nonnull(strstr(source, "T t0 = fused_type<cuda_bf16>::step((x[0]));"));
+    if (there()) compile(source, 9, 0);
+    free(source);
+}
+END_TEST
+
 START_TEST(other_gpus_are_compiled_for)
 {
     char *source = malloc(CUDA_FUSE_ROOM);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = add x0 x1; out gelu t0", 2, PROA_F32, source), PROA_OK);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = add x0 x1; out gelu t0", 2, floats, source), PROA_OK);
     if (there()) {
         compile(source, 8, 0);
         compile(source, 99, 9); /* later than any that it knows: as text, for the driver */
@@ -82,7 +100,7 @@ START_TEST(numbers_are_to_the_bit)
 {
     char *source = malloc(CUDA_FUSE_ROOM);
     ck_assert_int_eq(cuda_fuse(proa_find_op,
-                               "t0 = scale x0 scale=0.1 bias=-3; out clip t0 min=-inf max=1e300", 1, PROA_F64,
+                               "t0 = scale x0 scale=0.1 bias=-3; out clip t0 min=-inf max=1e300", 1, doubles,
                                source),
                      PROA_OK);
     ck_assert_ptr_nonnull(strstr(source, "scale_fn<T>{(T)0x1.999999999999ap-4, (T)-0x1.8p+1, true}(x[0])"));
@@ -95,9 +113,9 @@ END_TEST
 START_TEST(what_has_no_formula_is_declined)
 {
     char *source = malloc(CUDA_FUSE_ROOM);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "out matmul x0 x1", 2, PROA_F32, source), PROA_DECLINED);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "out equal x0 x1", 2, PROA_F32, source), PROA_DECLINED);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "out add x0 x2", 2, PROA_F32, source), PROA_DECLINED);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "out matmul x0 x1", 2, floats, source), PROA_DECLINED);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "out equal x0 x1", 2, floats, source), PROA_DECLINED);
+    ck_assert_int_eq(cuda_fuse(proa_find_op, "out add x0 x2", 2, floats, source), PROA_DECLINED);
     ck_assert_int_eq(proa_error(), PROA_OK);
     free(source);
 }
@@ -115,5 +133,6 @@ START_TEST(a_source_that_is_wrong_is_refused_with_its_log)
 }
 END_TEST
 
-SUITE("cuda compiler", every_op_of_the_table_compiles, other_gpus_are_compiled_for, numbers_are_to_the_bit,
-      what_has_no_formula_is_declined, a_source_that_is_wrong_is_refused_with_its_log)
+SUITE("cuda compiler", every_op_of_the_table_compiles, casts_within_a_chain_compile,
+      other_gpus_are_compiled_for, numbers_are_to_the_bit, what_has_no_formula_is_declined,
+      a_source_that_is_wrong_is_refused_with_its_log)

@@ -111,6 +111,56 @@ def test_broadcasts(shapes, dtype):
         assert a.shape == shapes[0] and np.array_equal(a, b)
 
 
+def test_casts_within_a_chain():
+    """Each value has its dtype, computes in float32 and is rounded; on both devices as the ops one by one."""
+    rng = np.random.RandomState(9)
+    arrays = [rng.standard_normal(s).astype("float32") for s in ((6, 40), (40,), (6, 1))]
+    dtypes = ["float32", "bfloat16", "float16"]
+    steps = ("t0 = cast x0 dtype=bfloat16; out multiply t0 x1; t2 = cast x2 dtype=float32; t3 = cast t1 dtype=float32; "
+             "t4 = add t2 t3; out gelu t4; t6 = cast t5 dtype=float16; out add t6 x2")
+    for device in "cpu", "gpu:0":
+        for shape in (6, 40), (6, 37):
+            with test_devices.on(device):
+                x = [_core.to_device(_core.cast(_core.from_numpy(a[..., :shape[1]].copy()), d), device) for a, d in zip(arrays, dtypes)]
+                got = _core.fused_elementwise(x, steps=steps)
+                low = _core.multiply(_core.cast(x[0], "bfloat16"), x[1])
+                high = _core.gelu(_core.add(_core.cast(x[2], "float32"), _core.cast(low, "float32")))
+                want = [low, high, _core.add(_core.cast(high, "float16"), x[2])]
+                for a, b in zip(got, want):
+                    assert a.dtype == b.dtype
+                    np.testing.assert_array_equal(_core.cast(a, "float32").numpy(), _core.cast(b, "float32").numpy())
+
+
+def test_chains_of_a_program_of_mixed_precision():
+    """Under autocast the casts and what follows the products are one launch between products, with the ops' own bits."""
+    rng = np.random.RandomState(11)
+    net = paddle.nn.Linear(32, 32)
+
+    def step(x):
+        h = paddle.nn.functional.silu(net(x)) * 0.5
+        return net(h + 1).astype("float32") * x
+
+    def under(fn):
+        def run(x):
+            with paddle.amp.auto_cast(dtype="bfloat16", level="O1"):
+                return fn(x)
+        return run
+    with test_devices.on("gpu:0"), paddle.no_grad():
+        net.to("gpu:0")
+        x = paddle.to_tensor(rng.standard_normal((8, 32)).astype("float32"))
+        want, fast = under(step)(x), paddle.jit.to_static(under(step))
+        before = count("launches")
+        under(step)(x)
+        eager = count("launches") - before
+        for _ in range(2):
+            out = fast(x)
+        before = count("launches")
+        out = fast(x)
+        assert count("launches") - before < eager
+        np.testing.assert_array_equal(out.numpy(), want.numpy())
+    net.to("cpu")
+
+
 def test_strides():
     x = [np.random.RandomState(6).standard_normal((12, 20)) for _ in range(3)]
     want = one_by_one("gpu:0", [a.T for a in x], STEPS)
@@ -199,6 +249,17 @@ def test_compiled_kernels_are_kept_on_disk(tmp_path):
         file.unlink()
         file.symlink_to(tmp_path / "elsewhere")
     assert replaced(link) == [1, 0, 0]
+
+
+def test_the_folder_is_bounded(tmp_path):
+    folder = tmp_path / "proa/cuda"
+    folder.mkdir(parents=True, mode=0o700)
+    for i in range(1024):
+        (folder / f"{i:032x}").write_bytes(b"")
+        os.utime(folder / f"{i:032x}", (1000 + (i * 7) % 1024, 1000 + (i * 7) % 1024))
+    assert process(XDG_CACHE_HOME=str(tmp_path), FLAGS_cuda_cache="1")[1] == [1, 0, 0]
+    left = {f.name for f in folder.iterdir()}
+    assert len(left) == 1024 and f"{0:032x}" not in left, "the oldest one has gone"
 
 
 def test_the_flag_keeps_nothing(tmp_path):

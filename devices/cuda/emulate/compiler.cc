@@ -107,4 +107,8 @@ int emulate_module_kernel(void *module, const char *name, void **kernel)
     return *kernel ? 0 : 1;
 }
 
-int emulate_module_unload(void *module) { return dlclose(module) ? 1 : 0; }
+int emulate_module_unload(void *module)
+{
+    emulate_finish();
+    return dlclose(module) ? 1 : 0;
+}

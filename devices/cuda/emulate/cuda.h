@@ -36,8 +36,11 @@ void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context);
 void emulate_barrier();
 /* One 8-byte value a lane: all live lanes of the warp put theirs, then each takes that of `lane`. */
 uint64_t emulate_exchange(uint64_t value, unsigned lane);
-/* While a graph is recorded: keeps `run` for its replays instead; true if it did. */
+/* Queues `run` on the stream of compute, or keeps it for the graph that is being recorded; false inside work
+ * that was queued: then the caller runs it. */
 bool emulate_keep(std::function<void()> run);
+/* Does all that is queued: what calls of the driver wait for that free something. */
+void emulate_finish();
 void emulate_warp_barrier();
 /* The live lanes of the warp that put the same value, a bit each. */
 unsigned emulate_match(uint64_t value);

@@ -1,6 +1,9 @@
 /* The driver table over host memory: "device" memory is one reservation that is opened while a kernel, a
  * copy or a library call runs and closed otherwise, so that the host crashes where it forgets to copy.
- * Fresh memory is filled with NaNs. Everything is done when its call returns. */
+ * Fresh memory is filled with NaNs. Streams are rows of work that is done as late as possible on the one that
+ * PROA_EMULATE_LATE names, "copies" (the default) or "compute" (the stream that is made first): when the host
+ * waits, or another stream for an event; a wait that is missing then shows in the numbers. On the other
+ * stream work is done when it is queued. */
 #include "../driver.h"
 #include "cuda.h"
 
@@ -9,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -75,6 +79,7 @@ int take(void **p, size_t bytes)
 int give(void *p)
 {
     pthread_mutex_lock(&lock);
+    emulate_finish();
     size_t at = size_t(static_cast<char *>(p) - memory), size = (*blocks)[at];
     blocks->erase(at);
     madvise(p, size, MADV_DONTNEED);
@@ -100,13 +105,90 @@ int host_give(void *p)
     free(p);
     return 0;
 }
-int stream_create(void **stream) { return *stream = memory, 0; }
-int done(void *) { return 0; }
-int event_create(void **event) { return *event = memory, 0; }
-int event_record(void *, void *) { return 0; }
+
+struct stream {
+    std::deque<std::function<void()>> row;
+    uint64_t queued, done; // pieces of work so far
+    bool late;
+};
+struct event {
+    stream *of;
+    uint64_t at; // it has come when so much of the stream is done
+};
+std::vector<stream *> streams;
+stream *compute, *working; // working: the stream whose work is being done; NULL: none
 
 typedef std::vector<std::function<void()>> graph;
-graph *recorded; // NULL: what is asked for is done at once
+graph *recorded; // NULL: what is asked for is queued
+
+/* Does a stream's work, in order, until so much of it is done. */
+void work(stream *s, uint64_t until)
+{
+    while (s->done < until) {
+        std::function<void()> next = std::move(s->row.front());
+        s->row.pop_front();
+        s->done++;
+        stream *outer = working;
+        working = s;
+        next();
+        working = outer;
+    }
+}
+
+void queue(stream *s, std::function<void()> run)
+{
+    pthread_mutex_lock(&lock);
+    s->row.push_back(std::move(run));
+    s->queued++;
+    if (!s->late) work(s, s->queued);
+    pthread_mutex_unlock(&lock);
+}
+
+int stream_create(void **to)
+{
+    const char *late = getenv("PROA_EMULATE_LATE");
+    stream *s = new stream();
+    s->late = (late && !strcmp(late, "compute")) == !compute;
+    if (!compute) compute = s;
+    streams.push_back(s);
+    *to = s;
+    return 0;
+}
+int stream_sync(void *s)
+{
+    pthread_mutex_lock(&lock);
+    work(static_cast<stream *>(s), static_cast<stream *>(s)->queued);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int stream_wait(void *s, void *e)
+{
+    event seen = *static_cast<event *>(e);
+    if (seen.of) queue(static_cast<stream *>(s), [=] { work(seen.of, seen.at); });
+    return 0;
+}
+int event_create(void **to) { return *to = new event(), 0; }
+int event_record(void *e, void *s)
+{
+    *static_cast<event *>(e) = {static_cast<stream *>(s), static_cast<stream *>(s)->queued};
+    return 0;
+}
+int event_query(void *p)
+{
+    event *e = static_cast<event *>(p);
+    pthread_mutex_lock(&lock);
+    bool comes = e->of && e->of->done < e->at;
+    pthread_mutex_unlock(&lock);
+    return comes ? CUDA_NOT_READY : 0;
+}
+int event_sync(void *p)
+{
+    event *e = static_cast<event *>(p);
+    pthread_mutex_lock(&lock);
+    if (e->of) work(e->of, e->at);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
 
 int graph_begin(void *)
 {
@@ -119,9 +201,9 @@ int graph_end(void *, void **to)
     recorded = nullptr;
     return 0;
 }
-int graph_launch(void *g, void *)
+int graph_launch(void *g, void *s)
 {
-    for (auto &run : *static_cast<graph *>(g)) run();
+    for (auto &run : *static_cast<graph *>(g)) queue(static_cast<stream *>(s), run);
     return 0;
 }
 int graph_free(void *g)
@@ -130,12 +212,15 @@ int graph_free(void *g)
     return 0;
 }
 
-int copy(void *to, const void *from, size_t bytes, cuda_direction direction, void *stream)
+int copy(void *to, const void *from, size_t bytes, cuda_direction, void *s)
 {
-    if (emulate_keep([=] { copy(to, from, bytes, direction, stream); })) return 0;
-    emulate_open();
-    memmove(to, from, bytes);
-    emulate_close();
+    auto run = [=] {
+        emulate_open();
+        memmove(to, from, bytes);
+        emulate_close();
+    };
+    if (s != compute) queue(static_cast<stream *>(s), run);
+    else if (!emulate_keep(run)) run();
     return 0;
 }
 
@@ -165,11 +250,12 @@ const cuda_driver driver = {count,
                             host_take,
                             host_give,
                             stream_create,
-                            done,
+                            stream_sync,
+                            stream_wait,
                             event_create,
                             event_record,
-                            done,
-                            done,
+                            event_query,
+                            event_sync,
                             copy,
                             graph_begin,
                             graph_end,
@@ -196,11 +282,21 @@ void emulate_close()
     pthread_mutex_unlock(&lock);
 }
 
+void emulate_finish()
+{
+    pthread_mutex_lock(&lock);
+    for (stream *s : streams) work(s, s->queued);
+    pthread_mutex_unlock(&lock);
+}
+
 bool emulate_keep(std::function<void()> run)
 {
-    if (!recorded) return false;
-    recorded->push_back(std::move(run));
-    return true;
+    pthread_mutex_lock(&lock);
+    bool kept = !working; // otherwise it is a part of work that was queued
+    if (kept && recorded) recorded->push_back(std::move(run));
+    else if (kept) queue(compute, std::move(run));
+    pthread_mutex_unlock(&lock);
+    return kept;
 }
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }
