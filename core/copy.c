@@ -5,7 +5,7 @@
 #include "core/device.h"
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 typedef struct copy_plan {
@@ -160,9 +160,45 @@ static inline void turn_four(uint32_t *to, int64_t to_rs, const char *from, int6
         for (int i = 0; i < LINE / (int)sizeof(T); i++) \
     ((T *)(void *)block)[i * (LINE / (int)sizeof(T)) + j] = ((const T *)(const void *)(s + j * ss))[i]
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TURN_SIXTEEN 1
+/* 16 × 16 elements of 4 bytes in registers, written past the caches: d and ds are multiples of a line. */
+static __attribute__((target("avx512f"))) void turn_sixteen(char *d, int64_t ds, const char *s, int64_t ss)
+{
+    __m512i a[16], b[16];
+    for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(s + i * ss);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) { /* a[i + c]: column c of each quarter, of four rows */
+        a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]), a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+        a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]),
+              a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+    }
+    for (int c = 0; c < 4; c++) {
+        __m512i low = _mm512_shuffle_i32x4(a[c], a[c + 4], 0x88),
+                high = _mm512_shuffle_i32x4(a[c], a[c + 4], 0xdd);
+        __m512i low2 = _mm512_shuffle_i32x4(a[c + 8], a[c + 12], 0x88);
+        __m512i high2 = _mm512_shuffle_i32x4(a[c + 8], a[c + 12], 0xdd);
+        _mm512_stream_si512((void *)(d + c * ds), _mm512_shuffle_i32x4(low, low2, 0x88));
+        _mm512_stream_si512((void *)(d + (c + 4) * ds), _mm512_shuffle_i32x4(high, high2, 0x88));
+        _mm512_stream_si512((void *)(d + (c + 8) * ds), _mm512_shuffle_i32x4(low, low2, 0xdd));
+        _mm512_stream_si512((void *)(d + (c + 12) * ds), _mm512_shuffle_i32x4(high, high2, 0xdd));
+    }
+}
+#endif
+
 /* d[i][j] = s[j][i] of one block: rows of the source are read whole, those of the destination written so. */
 static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item, bool past)
 {
+    bool lines = past && (((uintptr_t)d | (uintptr_t)ds) & (LINE - 1)) == 0;
+#if defined(TURN_SIXTEEN)
+    if (lines && item == 4 && proa__cpu_level() >= 2) {
+        turn_sixteen(d, ds, s, ss);
+        return;
+    }
+#endif
     _Alignas(LINE) char block[LINE * LINE];
     int edge = LINE / (int)item;
     switch (item) {
@@ -176,7 +212,7 @@ static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t it
     case 8: TURN(uint64_t); break;
     default: TURN(bytes16); break;
     }
-    if (past && (((uintptr_t)d | (uintptr_t)ds) & (LINE - 1)) == 0)
+    if (lines)
         for (int i = 0; i < edge; i++) proa__copy_past(d + i * ds, block + i * LINE, LINE);
     else
         for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
@@ -193,7 +229,7 @@ static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin
             for (int64_t r = r0; r < rows && r < r0 + TURN_ROWS * edge; r += edge) {
                 const char *block = s + r * item + c * ss;
                 if (c + edge < columns) /* rows lie too far apart for the hardware to fetch ahead */
-                    for (int64_t i = edge; i < 2 * edge; i++) __builtin_prefetch(block + i * ss);
+                    for (int64_t i = edge; i < 2 * edge; i++) __builtin_prefetch(block + i * ss, 0, 2);
                 turn_block(d + r * ds + c * item, ds, block, ss, p->item, p->past);
             }
     for (int64_t r = begin; r < rows && columns < n; r++)

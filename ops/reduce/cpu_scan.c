@@ -1,11 +1,15 @@
 /* Arg-reductions and running sums and products over [lines, length, width]. May use core only. */
 #include "core/copy.h"
 #include "ops/iterator.h"
+#include "ops/past.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/lanes.h"
 #include "ops_impl.h"
 
 #include <math.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 /* x seen as `lines` blocks of `length` rows of `width` elements; the middle axis is worked along. */
 typedef struct scan_shape {
@@ -20,7 +24,7 @@ static scan_shape shape_at(const proa_tensor *x, int axis, bool flat)
     return s;
 }
 
-enum { COLUMNS = 256, PIECE = 512, ARG_PIECE = 4096 };
+enum { COLUMNS = 256, PIECE = 512, ARG_PIECE = 4096, PAST_AHEAD = 2048 }; /* the last in bytes */
 
 /* The dtype values are compared or summed in. */
 static proa_dtype wide_dtype(proa_dtype d)
@@ -120,13 +124,64 @@ static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
     return index;
 }
 
+#if defined(__AVX512F__)
+/* The place of the extreme of a line of at least 64 numbers, in one walk; −1: there is a NaN. Each of the lanes
+ * keeps its first best and where that was. */
+static inline __attribute__((always_inline)) int64_t arg_lanes_f32(const float *x, int64_t n,
+                                                                   const int better)
+{
+    const __m512i step = _mm512_set1_epi32(64);
+    __m512 best[4], top;
+    __m512i at[4], place[4], least = _mm512_set1_epi32(INT32_MAX);
+    __mmask16 nan = 0;
+    for (int k = 0; k < 4; k++) {
+        best[k] = _mm512_loadu_ps(x + 16 * k);
+        nan |= _mm512_cmp_ps_mask(best[k], best[k], _CMP_UNORD_Q);
+        at[k] = place[k] =
+            _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                             _mm512_set1_epi32(16 * k));
+    }
+    for (int64_t i = 64; i < n; i += 64)
+        for (int k = 0; k < 4; k++) {
+            int64_t left = n - i - 16 * k;
+            __mmask16 in = left >= 16 ? 0xffff : left > 0 ? (__mmask16)((1u << left) - 1) : 0;
+            __m512 v = _mm512_maskz_loadu_ps(in, x + i + 16 * k);
+            nan |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+            place[k] = _mm512_add_epi32(place[k], step);
+            __mmask16 take = _mm512_mask_cmp_ps_mask(in, v, best[k], better);
+            best[k] = _mm512_mask_mov_ps(best[k], take, v);
+            at[k] = _mm512_mask_mov_epi32(at[k], take, place[k]);
+        }
+    if (nan) return -1;
+    top = best[0];
+    for (int k = 1; k < 4; k++)
+        top = better == _CMP_GT_OQ ? _mm512_max_ps(top, best[k]) : _mm512_min_ps(top, best[k]);
+    top = _mm512_set1_ps(better == _CMP_GT_OQ ? _mm512_reduce_max_ps(top) : _mm512_reduce_min_ps(top));
+    for (int k = 0; k < 4; k++)
+        least = _mm512_mask_min_epi32(least, _mm512_cmp_ps_mask(best[k], top, _CMP_EQ_OQ), least, at[k]);
+    return _mm512_reduce_min_epi32(least);
+}
+#endif
+
+static int64_t arg_line(const float *x, int64_t n, bool largest)
+{
+#if defined(__AVX512F__)
+    if (n >= 64 && n < INT32_MAX - 64) {
+        int64_t at = largest ? arg_lanes_f32(x, n, _CMP_GT_OQ) : arg_lanes_f32(x, n, _CMP_LT_OQ);
+        if (at >= 0) return at;
+    }
+#endif
+    return arg_line_f32(x, n, largest);
+}
+
 static void arg_lines_f32(int64_t begin, int64_t end, void *context)
 {
     const arg_job *j = context;
     const float *x = (const float *)(const void *)j->x->data;
     int64_t out_item = (int64_t)proa_dtype_size(j->out_dtype), n = j->shape.length;
     for (int64_t line = begin; line < end; line++) {
-        int64_t index = arg_line_f32(x + line * n, n, j->largest);
+        past_ask(x + line * n, PAST_AHEAD, n < PIECE ? n * 4 : 0);
+        int64_t index = arg_line(x + line * n, n, j->largest);
         proa__convert(j->out_dtype, j->out + line * out_item, PROA_I64, &index, 1);
     }
 }
@@ -296,19 +351,18 @@ static void sum_line_f32(float *to, const float *x, int64_t n, double *carry)
 static void sum_lines_f32(int64_t begin, int64_t end, void *context)
 {
     const scan_job *j = context;
-    _Alignas(64) float piece[PIECE];
+    _Alignas(64) float piece[PAST_PIECE / 4];
     int64_t n = j->shape.length;
     bool past = n >= 2 * LANES && j->out->numel * 4 >= PROA__PAST_BYTES;
     for (int64_t line = begin; line < end; line++) {
         const float *x = (const float *)(const void *)j->x->data + line * n;
         float *out = (float *)(void *)j->out->data + line * n;
         double carry = 0;
-        for (int64_t at = 0; at < n; at += PIECE) {
-            int64_t m = n - at < PIECE ? n - at : PIECE;
-            for (int64_t k = 0; k < m && at + k + PIECE < n; k += LANES)
-                __builtin_prefetch(x + at + k + PIECE);
+        for (int64_t at = 0, m; at < n; at += m) {
+            m = past ? past_length(out + at, n - at, PAST_PIECE / 4, 4) : n;
+            if (past) past_ask(x + at, PAST_AHEAD, m * 4);
             sum_line_f32(past ? piece : out + at, x + at, m, &carry);
-            if (past) proa__copy_past((char *)(out + at), (const char *)piece, m * 4);
+            if (past) past_copy(out + at, piece, m * 4);
         }
     }
     if (past) proa__copy_past_end();

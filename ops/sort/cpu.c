@@ -1,7 +1,7 @@
 /* Kernels of sort, argsort, topk, kthvalue, mode and searchsorted: a line along the axis at a time, as
  * keys. */
 #include "ops/ints.h"
-#include "ops/sort/keys.h"
+#include "ops/sort/packed.h"
 #include "ops_impl.h"
 
 #include <stdatomic.h>
@@ -20,21 +20,6 @@ typedef struct line_sort {
 } line_sort;
 
 enum { SELECT_BLOCK = 64, SELECT_SPARE = 32 };
-
-/* Keys of n plain float32 numbers, flipped; returns the least. Vector code. */
-static uint32_t f32_keys(const uint32_t *bits, int64_t n, uint32_t flip, uint32_t *keys)
-{
-    uint32_t least = UINT32_MAX;
-#pragma omp simd reduction(min : least)
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u = bits[i] == 0x80000000u ? 0 : bits[i];
-        uint32_t key = u >> 31 ? ~u : u | 0x80000000u;
-        key = ((u & 0x7fffffffu) > 0x7f800000u ? UINT32_MAX : key) ^ flip;
-        keys[i] = key;
-        least = key < least ? key : least;
-    }
-    return least;
-}
 
 /* Which of n ≤ 64 keys are below `below`, a bit each. */
 static uint64_t keys_below(const uint32_t *keys, int64_t n, uint32_t below)
@@ -110,12 +95,52 @@ static int64_t longest_run(const sort_pair *p, int64_t n)
     return best;
 }
 
+/* One line whose result is in `sorted`: what goes out. */
+typedef struct line_out {
+    const line_sort *s;
+    const uint64_t *sorted;
+    const char *from;
+    int64_t to;
+    uint32_t flip;
+} line_out;
+
+static void write_line(int64_t begin, int64_t end, void *context)
+{
+    const line_out *w = context;
+    const line_sort *s = w->s;
+    proa_dtype dtype = (proa_dtype)s->x->dtype;
+    int64_t item = (int64_t)proa_dtype_size(dtype);
+    for (int64_t k = begin; k < end; k++) {
+        uint64_t pair = w->sorted[s->skip + k];
+        int64_t place = (int64_t)(pair & UINT32_MAX), at = w->to + k * s->inner;
+        uint32_t bits;
+        if (s->places) s->places[at] = place;
+        if (!s->values) continue;
+        if (dtype == PROA_F32 && f32_of_key((uint32_t)(pair >> 32) ^ w->flip, &bits))
+            ((uint32_t *)(void *)s->values)[at] = bits;
+        else memcpy(s->values + at * item, w->from + place * s->inner * item, (size_t)item);
+    }
+}
+
+/* A whole line by packed keys; p has room for twice its length. */
+static void sort_line_packed(const line_sort *s, uint64_t *p, const char *from, int64_t to)
+{
+    proa_dtype dtype = (proa_dtype)s->x->dtype;
+    int64_t n = s->length;
+    uint32_t flip = (uint32_t)flip_of(dtype, s->descending);
+    fill_packed(p, n, dtype, from, s->inner * (int64_t)proa_dtype_size(dtype), flip);
+    line_out w = {s, sort_packed(p, p + n, n, key_bits(dtype)), from, to, flip};
+    proa__parallel(s->take, PACKED_SHARED_FROM / 2, write_line, &w);
+}
+
 static void sort_lines(int64_t begin, int64_t end, void *context)
 {
     line_sort *s = context;
     proa_dtype dtype = (proa_dtype)s->x->dtype;
     int64_t item = (int64_t)proa_dtype_size(dtype), want = s->mode ? s->length : s->skip + s->take;
     bool few = !s->mode && want * 4 < s->length;
+    bool packed =
+        !few && !s->mode && key_bits(dtype) <= 32 && s->length >= SORT_RADIX_FROM && s->length <= UINT32_MAX;
     int64_t room = few ? 2 * want + SELECT_SPARE : s->length;
     sort_pair *p = proa_scratch((size_t)room * 2 * sizeof *p);
     if (!p) {
@@ -126,6 +151,10 @@ static void sort_lines(int64_t begin, int64_t end, void *context)
         int64_t outer = i / s->inner, inner = i % s->inner;
         const char *from = s->x->data + (outer * s->length * s->inner + inner) * item;
         int64_t to = outer * s->take * s->inner + inner;
+        if (packed) {
+            sort_line_packed(s, (uint64_t *)(void *)p, from, to);
+            continue;
+        }
         if (few) {
             select_few(p, room, s, from, s->inner * item, want);
         } else {
