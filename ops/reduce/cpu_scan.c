@@ -125,8 +125,8 @@ static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
 }
 
 #if defined(__AVX512F__)
-/* The place of the extreme of a line of at least 64 numbers, in one walk; −1: there is a NaN. Each of the lanes
- * keeps its first best and where that was. */
+/* The place of the extreme of a line of at least 64 numbers, in one walk; −1: there is a NaN. Each of the
+ * lanes keeps its first best and where that was. */
 static inline __attribute__((always_inline)) int64_t arg_lanes_f32(const float *x, int64_t n,
                                                                    const int better)
 {

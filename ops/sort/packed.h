@@ -1,5 +1,5 @@
-/* Sorting long lines of narrow keys: key and place share 64 bits, and each pass of eight bits is shared among
- * threads in fixed parts (a stable sort has one result, whatever the parts). Kernel files only; may use core. */
+/* Sorting long lines of narrow keys: key and place share 64 bits, and each pass of eight bits is shared
+ * among threads in fixed parts (a stable sort has one result). Kernel files only; may use core. */
 #ifndef PROA_OPS_SORT_PACKED_H
 #define PROA_OPS_SORT_PACKED_H
 
@@ -88,7 +88,7 @@ static uint32_t f32_keys(const uint32_t *bits, int64_t n, uint32_t flip, uint32_
     return least;
 }
 
-/* True where the bits of a float32 are known from its key; they go to `to`. Zeros and NaN are of many kinds. */
+/* True where the bits of a float32 are known from its key; they go to `to`. Zeros and NaN: several kinds. */
 static inline bool f32_of_key(uint32_t key, uint32_t *to)
 {
     *to = key >> 31 ? key & 0x7fffffffu : ~key;
