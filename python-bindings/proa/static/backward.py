@@ -19,6 +19,12 @@ def _variables(program, items):
     return found
 
 
+def _without(variables, stops):
+    """Those at which no gradient stops: one that stops has none itself, either."""
+    names = {v.name for v in stops}
+    return [v for v in variables if v.name not in names]
+
+
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None,
                     distop_context=None):
     """Adds the backward of loss (one element); returns [(parameter, gradient)].
@@ -32,9 +38,11 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     program = program_of(loss)
     params = _variables(program, _as_list(parameter_list)) if parameter_list is not None else \
         [p for p in program.all_parameters() if p.trainable]
+    stops = _variables(program, _as_list(no_grad_set))
+    params = _without(params, stops)
     if not params:
         return []
-    grads = program._core.gradients([loss], params, None, _variables(program, _as_list(no_grad_set)) or None)
+    grads = program._core.gradients([loss], params, None, stops or None)
     return [(p, g) for p, g in zip(params, grads) if g is not None]
 
 
@@ -49,7 +57,10 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
         raise ValueError(f"gradients: target_gradients must be as many as targets, {len(targets)}, got {len(seeds)}")
     program = program_of(targets[0])
     stops = _variables(program, _as_list(no_grad_set))
-    grads = program._core.gradients(targets, inputs, seeds or None, stops or None)
+    wanted = _without(inputs, stops)
+    found = dict(zip((x.name for x in wanted), program._core.gradients(targets, wanted, seeds or None, stops or None)
+                     if wanted else ()))
+    grads = [found.get(x.name) for x in inputs]
     for x, grad in zip(inputs, grads):
         levels = _core.variable_lod(x, program._core)
         if levels and grad is not None:  # the rows of a gradient form the same sequences

@@ -162,3 +162,24 @@ def programs_as_text():
 @case("paddle.static.WeightNormParamAttr.params_with_weight_norm")
 def the_rest():
     return isinstance(static.WeightNormParamAttr.params_with_weight_norm, list)
+
+
+@case("paddle.static.append_backward", "paddle.static.gradients", grad=False)
+def where_gradients_stop():
+    """What no_grad_set names has no gradient itself, and no step changes it."""
+    paddle.enable_static()
+    try:
+        main, startup = static.Program(), static.Program()
+        with static.scope_guard(static.Scope()), static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            x = static.data("x", [None, 4])
+            x.stop_gradient = False
+            u, v = (paddle.ParamAttr(n, initializer=paddle.nn.initializer.Assign(array(4, 4).astype("float32"))) for n in "uv")
+            a = static.nn.fc(x, 4, weight_attr=u, bias_attr=False)
+            loss = (static.nn.fc(a, 4, weight_attr=v, bias_attr=False) ** 2).mean()
+            found = [[g is None for g in static.gradients([loss], [x, a], no_grad_set=stop)] for stop in ({"x"}, {a}, {a.name})]
+            _, pairs = paddle.optimizer.SGD(0.2).minimize(loss, no_grad_set={"u"})
+            exe, feed = static.Executor(), {"x": array(3, 4).astype("float32")}
+            exe.run(startup)
+            return found, [p.name for p, _ in pairs], [exe.run(main, feed, [loss, "u", "v"]) for _ in range(2)]
+    finally:
+        paddle.disable_static()
