@@ -16,6 +16,8 @@ const proa__pass proa__pass_table[] = {
      false, true, proa__pass_pooled},
     {"pool", "keeps the places of maxima for the gradient, and takes that of relu on the smaller side", false,
      true, proa__pass_pool},
+    {"recompute", "computes results of dropout once more in the backward, rather than storing them", false,
+     true, proa__pass_recompute},
     {"product", "lets convolutions and linear layers add bias and residual and apply the activation", false,
      false, proa__pass_product},
     {"layout", "computes convolutions channels-last, where no operand is laid out anew", true, false,
@@ -88,9 +90,9 @@ static void dump(const proa_program *p, const char *when, const char *pass)
     proa_program_print(p, stderr);
 }
 
-static proa_status run_pass(proa_program *p, const proa__pass *pass, bool frozen)
+static proa_status run_pass(proa_program *p, const proa__pass *pass, bool frozen, bool cut)
 {
-    proa__pass_context context = {frozen};
+    proa__pass_context context = {frozen, cut};
     int32_t n = p->n_blocks; /* passes make none */
     for (int32_t k = 0; k < n; k++) PROA_TRY(pass->run(p->blocks[k], &context));
     return PROA_OK;
@@ -112,7 +114,7 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
         if (!wanted[i] || (pass->frozen && !frozen) || (whole && !pass->whole)) continue;
         uint64_t version = p->version;
         PROA_SCOPE {
-            status = run_pass(p, pass, frozen);
+            status = run_pass(p, pass, frozen, whole);
         }
         if (dumps && p->version != version) dump(p, "after", pass->name);
     }

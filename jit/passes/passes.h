@@ -8,6 +8,7 @@
 /* What a pass is told beside the block. */
 typedef struct proa__pass_context {
     bool frozen; /* persistables that no op writes never change */
+    bool cut;    /* forward and backward are both there and are to be cut apart: what crosses is stored */
 } proa__pass_context;
 
 typedef struct proa__pass {
@@ -36,6 +37,7 @@ proa_status proa__pass_cse(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_batch_norm(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_pooled(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_pool(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_recompute(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_product(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_elementwise(proa_block *b, const proa__pass_context *context);

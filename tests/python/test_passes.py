@@ -313,3 +313,28 @@ def test_convolution_pooled_in_training(channels, kernel, padding, window, fits,
         assert (name in err) == fits
     for a, b in zip(want, got):
         assert np.abs(a - b).max() <= 1e-5 * np.abs(a).max()
+
+
+def test_dropout_is_recomputed(capfd):
+    """What dropout gave, after an activation or not, is no more stored for the backward; the same bits."""
+    net = nn.Sequential(nn.Linear(6, 9), nn.GELU(), nn.Dropout(0.4), nn.Linear(9, 5), nn.Softmax(), nn.Dropout(0.3),
+                        nn.Linear(5, 2))
+    x = np.random.RandomState(5).standard_normal((7, 6)).astype("float32")
+
+    def gradients(passes):
+        paddle.set_flags({"FLAGS_passes": passes})
+        paddle.seed(3)
+        net.clear_gradients()
+        (paddle.jit.to_static(net.forward)(paddle.to_tensor(x)) ** 2).sum().backward()
+        return [p.grad.numpy() for p in net.parameters()]
+    before = paddle.get_flags(["FLAGS_passes"])
+    try:
+        want = gradients("none")
+        paddle.set_flags({"FLAGS_dump_passes": True})
+        got = gradients("recompute")
+    finally:
+        paddle.set_flags({**before, "FLAGS_dump_passes": False})
+    after = capfd.readouterr().err.split("after recompute")[1].split("----")[0]
+    assert after.count(" gelu(") == 2 and after.count(" dropout_grad(") == 4
+    for a, b in zip(want, got):
+        assert np.array_equal(a, b)
