@@ -1,6 +1,6 @@
 /* A result of dropout that the backward reads is not stored but computed there once more: its mask is stored
- * anyway, and so is what was dropped, or what that was an activation of. Only in a program that is about to be
- * cut into forward and backward. May use core and ops. */
+ * anyway, and so is what was dropped, or what that was an activation of. Only in a program that is about to
+ * be cut into forward and backward. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
