@@ -7,7 +7,8 @@ from .kinds import PrecisionType
 __all__ = ["Config", "PassBuilder"]
 
 # the optimising passes, in the order in which they run: jit/passes/passes.c
-PASSES = ("fold", "identity", "cse", "batch_norm", "pool", "product", "layout", "elementwise", "optimizer", "dead")
+PASSES = ("fold", "identity", "cse", "batch_norm", "pooled", "pool", "recompute", "product", "layout", "elementwise",
+          "optimizer", "dead")
 
 
 def _path(value, who):
