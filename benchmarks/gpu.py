@@ -13,7 +13,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
@@ -148,32 +147,14 @@ def training(g, name, tiny):
     return rows
 
 
-def exported(g, model, x):
-    """The model as it is deployed: Proa's written to files and loaded from them, PyTorch's itself."""
-    if g.torch:
-        return g.maybe_compiled(model)
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/model"
-        g.t.jit.save(model, path, input_spec=[g.t.static.InputSpec(list(x.shape), str(x.dtype).rpartition(".")[2])])
-        loaded = g.t.jit.load(path)
-    loaded.eval()
-    return loaded
-
-
 def inference(g, name, tiny):
     model, x, _ = network(g, name, tiny)
-    model, x = g.fw.evaluate(model), g.tensor(x[:1])
-    calls = {}
+    call, x = g.maybe_compiled(g.fw.evaluate(model)), g.tensor(x[:1])
 
-    def forward(low):
-        def run():
-            with g.fw.no_grad(), g.low(low):
-                if low not in calls:  # an error of one is a line, not the other's end
-                    calls[low] = g.maybe_compiled(model) if low else exported(g, model, x)
-                calls[low](x)
-        return run
-    return {f"{name} inference, one sample, bf16": (forward(True), 0, 0),
-            f"{name} inference, one sample, exported, TF32": (forward(False), 0, 0)}
+    def forward():
+        with g.fw.no_grad(), g.low(True):
+            call(x)
+    return {f"{name} inference, one sample, bf16": (forward, 0, 0)}
 
 
 UNITS = {"kernels": kernels}
