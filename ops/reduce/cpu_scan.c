@@ -128,7 +128,7 @@ static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
 /* The place of the extreme of a line of at least 64 numbers, in one walk; −1: there is a NaN. Each of the
  * lanes keeps its first best and where that was. */
 static inline __attribute__((always_inline)) int64_t arg_lanes_f32(const float *x, int64_t n,
-                                                                   const int better)
+                                                                   const bool largest)
 {
     const __m512i step = _mm512_set1_epi32(64);
     __m512 best[4], top;
@@ -148,15 +148,15 @@ static inline __attribute__((always_inline)) int64_t arg_lanes_f32(const float *
             __m512 v = _mm512_maskz_loadu_ps(in, x + i + 16 * k);
             nan |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
             place[k] = _mm512_add_epi32(place[k], step);
-            __mmask16 take = _mm512_mask_cmp_ps_mask(in, v, best[k], better);
+            __mmask16 take = largest ? _mm512_mask_cmp_ps_mask(in, v, best[k], _CMP_GT_OQ)
+                                     : _mm512_mask_cmp_ps_mask(in, v, best[k], _CMP_LT_OQ);
             best[k] = _mm512_mask_mov_ps(best[k], take, v);
             at[k] = _mm512_mask_mov_epi32(at[k], take, place[k]);
         }
     if (nan) return -1;
     top = best[0];
-    for (int k = 1; k < 4; k++)
-        top = better == _CMP_GT_OQ ? _mm512_max_ps(top, best[k]) : _mm512_min_ps(top, best[k]);
-    top = _mm512_set1_ps(better == _CMP_GT_OQ ? _mm512_reduce_max_ps(top) : _mm512_reduce_min_ps(top));
+    for (int k = 1; k < 4; k++) top = largest ? _mm512_max_ps(top, best[k]) : _mm512_min_ps(top, best[k]);
+    top = _mm512_set1_ps(largest ? _mm512_reduce_max_ps(top) : _mm512_reduce_min_ps(top));
     for (int k = 0; k < 4; k++)
         least = _mm512_mask_min_epi32(least, _mm512_cmp_ps_mask(best[k], top, _CMP_EQ_OQ), least, at[k]);
     return _mm512_reduce_min_epi32(least);
@@ -167,7 +167,7 @@ static int64_t arg_line(const float *x, int64_t n, bool largest)
 {
 #if defined(__AVX512F__)
     if (n >= 64 && n < INT32_MAX - 64) {
-        int64_t at = largest ? arg_lanes_f32(x, n, _CMP_GT_OQ) : arg_lanes_f32(x, n, _CMP_LT_OQ);
+        int64_t at = largest ? arg_lanes_f32(x, n, true) : arg_lanes_f32(x, n, false);
         if (at >= 0) return at;
     }
 #endif
