@@ -107,11 +107,29 @@ static bool is_rnn(const proa_op *op)
     return strcmp(op->name, "rnn") == 0 || strcmp(op->name, "rnn_grad") == 0;
 }
 
-bool proa__counts_flops(const proa_op *op) { return product_row(op) >= 0 || is_attention(op) || is_rnn(op); }
+static bool is_inverted(const proa_op *op) { return strcmp(op->name, "inverted_residual") == 0; }
+
+/* Three convolutions: to more channels, each of these by itself, and to fewer. */
+static double of_inverted(const proa_op *op, const void *args)
+{
+    const proa_tensor *x = tensor(op, args, "x"), *out = tensor(op, args, "out");
+    const proa_tensor *by = tensor(op, args, "depthwise"), *expand = tensor(op, args, "expand");
+    if (!x || !out || !by || x->ndim != 4 || out->ndim != 4 || by->ndim != 4) return 0;
+    if (x->numel < 0 || out->numel < 0) return -1;
+    double pixels = (double)(out->shape[0] * out->shape[1] * out->shape[2]), wide = (double)by->shape[0];
+    double taps = (double)(by->shape[2] * by->shape[3]);
+    return 2 * wide * (pixels * (taps + (double)out->shape[3]) + (expand ? (double)x->numel : 0));
+}
+
+bool proa__counts_flops(const proa_op *op)
+{
+    return product_row(op) >= 0 || is_attention(op) || is_rnn(op) || is_inverted(op);
+}
 
 double proa__call_flops(const proa_op *op, const void *args)
 {
     int row = product_row(op);
+    if (is_inverted(op)) return of_inverted(op, args);
     if (row < 0) return is_attention(op) ? of_attention(op, args) : is_rnn(op) ? of_rnn(op, args) : 0;
     const proa_tensor *of = tensor(op, args, products[row].of), *by = tensor(op, args, products[row].by);
     if (!of || !by) return 0;

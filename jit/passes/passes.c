@@ -22,6 +22,8 @@ const proa__pass proa__pass_table[] = {
      false, proa__pass_product},
     {"layout", "computes convolutions channels-last, where no operand is laid out anew", true, false,
      proa__pass_layout},
+    {"inverted", "makes one op of convolutions that widen, take each channel by itself, and narrow", true,
+     false, proa__pass_inverted},
     {"elementwise", "runs elementwise ops that feed one another tile by tile", false, false,
      proa__pass_elementwise},
     {"optimizer", "lets one step update many parameters", false, false, proa__pass_optimizer},

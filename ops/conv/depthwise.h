@@ -17,8 +17,9 @@ typedef struct depthwise {
     const float *taps; /* [tap][channel] */
     float *out;
     proa__tail tail;
-    int64_t block;       /* channels at a time */
-    int64_t left, right; /* results [left, right) of a row read no padding at its ends */
+    int64_t first_line, first_row; /* of the input and the result: what x and out point to */
+    int64_t block;                 /* channels at a time */
+    int64_t left, right;           /* results [left, right) of a row read no padding at its ends */
 } depthwise;
 
 /* Taps [y0, y1) × [x0, x1) of results that start at the channel of x and out. */
@@ -167,8 +168,8 @@ static inline void depthwise_line(const depthwise *w, int64_t row, int64_t c0, i
         n = inside ? (inner + parts - 1) / parts : 1;
         if (!inside) depthwise_clip(x, g->in[2], g->kernel[2], g->dilation[2], &v.x0, &v.x1);
         else v.x0 = 0, v.x1 = g->kernel[2];
-        v.x = w->x + ((image + y) * g->in[2] + x) * g->in_channels;
-        v.pixel = row * g->out[2] + at;
+        v.x = w->x + ((image + y - w->first_line) * g->in[2] + x) * g->in_channels;
+        v.pixel = (row - w->first_row) * g->out[2] + at;
         depthwise_tiles[inside ? kind : DEPTHWISE_ANY][n - 1](w, &v);
     }
 }
@@ -184,7 +185,7 @@ static inline void depthwise_range(int64_t begin, int64_t end, void *context)
         for (int64_t row = begin; row < end; row++) depthwise_line(w, row, c0, c1);
     }
     if (!packed_clamps(&w->tail) && w->tail.activation != PROA_FUSED_ACTIVATION_NONE)
-        packed_activate(w->out + begin * size, (end - begin) * size, &w->tail);
+        packed_activate(w->out + (begin - w->first_row) * size, (end - begin) * size, &w->tail);
 }
 
 static inline bool depthwise_takes(const conv_geometry *g)
@@ -205,27 +206,30 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
     return to;
 }
 
+/* What follows from the sizes. */
+static inline void depthwise_cut(depthwise *w, const conv_geometry *g)
+{
+    enum { LINES_BYTES = 24 << 10, LEAST_BLOCK = 64 }; /* of the input */
+    int64_t span = g->dilation[2] * (g->kernel[2] - 1), room = g->in[2] - 1 - span + g->before[2];
+    w->g = g;
+    w->left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);
+    w->right = room < 0 ? 0 : gemm_min(g->out[2], room / g->stride[2] + 1);
+    w->block = LINES_BYTES / (4 * g->kernel[1] * g->in[2]) / PACKED_LANES * PACKED_LANES;
+    if (w->block < LEAST_BLOCK) w->block = g->out_channels; /* lines are read faster as they lie */
+}
+
 static inline proa_status depthwise_run(const proa_conv2d_fused_args *a, const conv_geometry *g,
                                         packed_state *s)
 {
-    enum {
-        LEAST = 1 << 15,
-        LINES_BYTES = 24 << 10,
-        LEAST_BLOCK = 64
-    }; /* multiply-adds that are worth a thread; of the input */
-    depthwise w = {.g = g,
-                   .x = (const float *)(void *)a->x->data,
+    enum { LEAST = 1 << 15 }; /* multiply-adds that are worth a thread */
+    depthwise w = {.x = (const float *)(void *)a->x->data,
                    .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                    .taps = depthwise_taps(s, a->weight, g),
                    .out = (float *)(void *)a->out->data,
                    .tail = PROA__TAIL(a)};
     if (!w.taps) return proa_error();
     w.residual = packed_residual(&w.tail);
-    int64_t span = g->dilation[2] * (g->kernel[2] - 1), room = g->in[2] - 1 - span + g->before[2];
-    w.left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);
-    w.right = room < 0 ? 0 : gemm_min(g->out[2], room / g->stride[2] + 1);
-    w.block = LINES_BYTES / (4 * g->kernel[1] * g->in[2]) / PACKED_LANES * PACKED_LANES;
-    if (w.block < LEAST_BLOCK) w.block = g->out_channels; /* lines are read faster as they lie */
+    depthwise_cut(&w, g);
     int64_t each = g->out[2] * g->out_channels * g->kernel[1] * g->kernel[2];
     proa__parallel(g->batch * g->out[1], 1 + LEAST / each, depthwise_range, &w);
     return PROA_OK;

@@ -145,3 +145,13 @@ def conv2d_pooled_grad_filter(x, weight, out, place, d_out, padding=(0, 0), kern
     d_y = _spread(x, weight, out, place, d_out, padding)
     d_weight = conv2d_grad_filter(x, weight, d_y, (1, 1), padding, (1, 1), 1, "NCHW", "EXPLICIT")
     return d_weight.astype(x.dtype), d_y.sum((0, 2, 3)).astype(x.dtype)
+
+
+def inverted_residual(x, expand, expand_bias, depthwise, depthwise_bias, project, project_bias, residual, stride=(1, 1),
+                      padding=(0, 0), expand_activation="none", activation="none", constant_weight=False):
+    nhwc = {"data_format": "NHWC"}
+    if expand is not None:
+        x = conv2d_fused(x, expand, expand_bias, **nhwc, activation=expand_activation)
+    x = conv2d_fused(x, depthwise, depthwise_bias, None, stride, padding, groups=len(depthwise), **nhwc,
+                     activation=activation)
+    return conv2d_fused(x, project, project_bias, residual, **nhwc)

@@ -213,6 +213,59 @@ START_TEST(convolutions_take_over)
 }
 END_TEST
 
+/* Two inverted residuals, one with a sum, and a depthwise convolution that is narrowed. Channels-last. */
+static proa_tensors widening(proa_tensors in, void *context)
+{
+    proa_tensor *const *w = context, *x = in.at[0], *h;
+    for (int i = 0; i < 3; i++) {
+        h = x;
+        if (i < 2) h = proa_relu6(proa_conv2d(x, w[3 * i], w[9 + i], .data_format = PROA_DATA_FORMAT_NHWC));
+        h = proa_silu(proa_conv2d(
+            h, w[3 * i + 1], PROA_NONE, .padding = PROA_INTS(1, 1), .groups = proa_dim(w[3 * i + 1], 0),
+            .stride = i == 1 ? PROA_INTS(2, 2) : PROA_INTS(1, 1), .data_format = PROA_DATA_FORMAT_NHWC));
+        h = proa_conv2d(h, w[3 * i + 2], PROA_NONE, .data_format = PROA_DATA_FORMAT_NHWC);
+        x = i == 0 ? proa_add(x, h) : h;
+    }
+    return list_of(1, x, NULL);
+}
+
+/* Strips, and threads that share them out, change no bit. */
+START_TEST(widening_takes_one_op)
+{
+    proa_tensor *w[] = {noise(PROA_SHAPE(96, 24, 1, 1), 0, 0.3f),
+                        noise(PROA_SHAPE(96, 1, 3, 3), 0, 0.3f),
+                        noise(PROA_SHAPE(24, 96, 1, 1), 0, 0.3f),
+                        noise(PROA_SHAPE(96, 24, 1, 1), 0, 0.2f),
+                        noise(PROA_SHAPE(96, 1, 5, 5), 0, 0.3f),
+                        noise(PROA_SHAPE(400, 96, 1, 1), 0, 0.3f),
+                        NULL,
+                        noise(PROA_SHAPE(400, 1, 3, 3), 0, 0.3f),
+                        noise(PROA_SHAPE(20, 400, 1, 1), 0, 0.3f),
+                        noise(PROA_SHAPE(96), 0, 0.5f),
+                        noise(PROA_SHAPE(96), 0, 0.5f)};
+    proa_input_spec spec = {.shape = PROA_SHAPE(-1, 41, 39, 24)};
+    proa_program *p = capture(widening, w, &spec, 1), *q = optimised(p, "all", true);
+    proa_program *three = optimised(p, "-inverted", true);
+    ck_assert_int_eq(count(q, "inverted_residual"), 3);
+    ck_assert_int_eq(count(q, "conv2d_fused"), 0);
+    ck_assert_int_eq(count(three, "conv2d_fused"), 8);
+    int threads = proa_threads();
+    for (int64_t batch = 1; batch < 3; batch++) {
+        proa_tensors in = list_of(1, noise(PROA_SHAPE(batch, 41, 39, 24), 0, 1), NULL);
+        assert_equal(p, q, in, 1e-5);
+        for (int n = 1; n < 6; n += 2) {
+            proa_set_threads(n);
+            assert_equal(three, q, in, 0);
+        }
+        proa_set_threads(threads);
+    }
+    proa_program_free(three);
+    proa_program_free(q);
+    proa_program_free(p);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(parameters_that_may_change_are_no_constants)
 {
     network n = make_network();
@@ -453,6 +506,6 @@ START_TEST(long_programs_take_linear_time)
 END_TEST
 
 SUITE("passes", identities_and_copies_go, written_persistables_are_no_values, convolutions_take_over,
-      parameters_that_may_change_are_no_constants, chains_run_tile_by_tile, groups_respect_who_reads,
-      backward_is_fused_too, steps_become_one, unknown_passes_are_errors, failing_allocations_leave_nothing,
-      long_programs_take_linear_time)
+      widening_takes_one_op, parameters_that_may_change_are_no_constants, chains_run_tile_by_tile,
+      groups_respect_who_reads, backward_is_fused_too, steps_become_one, unknown_passes_are_errors,
+      failing_allocations_leave_nothing, long_programs_take_linear_time)
