@@ -22,9 +22,7 @@ install(FILES "${PROJECT_SOURCE_DIR}/include/proa.h" DESTINATION ${CMAKE_INSTALL
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/proa" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROA_GEN}/proa/ops.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/proa)
-install(FILES "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" "${PROJECT_SOURCE_DIR}/tools/gen_python.py"
-              "${PROJECT_SOURCE_DIR}/ops/table.yaml"
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/proa)
+install(FILES ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" DESTINATION ${CMAKE_INSTALL_DATADIR}/proa)
 
 file(RELATIVE_PATH PROA_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/proa.pc.in" "${PROJECT_BINARY_DIR}/proa.pc" @ONLY)

@@ -2,6 +2,10 @@
 # and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
 file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
+set(PROA_GENERATOR "${generator}") # and what it imports
+foreach(part schema headers tables formulas python)
+    list(APPEND PROA_GENERATOR "${PROJECT_SOURCE_DIR}/tools/gen_${part}.py")
+endforeach()
 set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
 
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
@@ -23,7 +27,7 @@ else()
         COMMAND "${Python3_EXECUTABLE}" "${generator}" --table "${PROJECT_SOURCE_DIR}/ops/table.yaml"
                 --out "${PROA_GEN}" ${PROA_OP_TABLES}
         COMMAND "${CMAKE_COMMAND}" -E touch "${PROA_GEN}/stamp"
-        DEPENDS "${generator}" "${PROJECT_SOURCE_DIR}/tools/gen_python.py" "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${layout}
+        DEPENDS ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${layout}
         COMMENT "Generating the op table" VERBATIM)
     add_custom_target(proa_gen DEPENDS "${PROA_GEN}/stamp")
     set_source_files_properties(${outputs} PROPERTIES GENERATED TRUE)

@@ -104,7 +104,7 @@ if(PROA_BUILD_EXAMPLES)
                 OUTPUT "${out}/${name}_ops.c" "${out}/${name}_ops.h" "${out}/${name}_ops_impl.h"
                 COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" --plugin ${name}
                         --table "${PROJECT_SOURCE_DIR}/ops/table.yaml" --out "${out}" "${table}"
-                DEPENDS "${table}" "${PROJECT_SOURCE_DIR}/tools/gen_ops.py" VERBATIM)
+                DEPENDS "${table}" ${PROA_GENERATOR} VERBATIM)
             target_sources(example_${name} PRIVATE "${out}/${name}_ops.c")
             target_include_directories(example_${name} PRIVATE "${out}")
         endif()
