@@ -175,14 +175,15 @@ static proa_status look_write(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
-/* An output that the first op has not got cannot be taken from there. */
+/* An output that the first op has not got, or that an op overwrites, cannot be taken from there. */
 static proa_status look_first(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     numbering *n = context;
     (void)index;
     proa_tensor **there = proa__out_slot(n->first->op, n->first->args, n->at++, NULL);
     (void)f;
-    if (proa__slot_var(*slot) && (!there || !proa__slot_var(*there))) n->fits = false;
+    const proa_var *v = proa__slot_var(*slot), *first = there ? proa__slot_var(*there) : NULL;
+    if (v && (!first || !proa__may_replace(&n->uses, v, first))) n->fits = false;
     return PROA_OK;
 }
 

@@ -43,6 +43,24 @@ static proa_status note_write(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
+static void note_overwritten(const proa__uses *u, const proa_instr *instr)
+{
+    const proa_op *op = instr->op;
+    if (!(op->flags & PROA_OP_MUTATES)) return;
+    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
+        if (!(f->flags & PROA_FIELD_MUTATED)) continue;
+        const proa_field *in = &op->fields[f->alias];
+        bool list = in->kind == PROA_FIELD_TENSORS;
+        int64_t n = list ? proa_field_tensors(in, instr->args)->count : 1;
+        for (int64_t k = 0; k < n; k++) {
+            const proa_tensor *t =
+                list ? proa_field_tensors(in, instr->args)->at[k] : *proa_field_tensor(in, instr->args);
+            proa__use *use = proa__use_of(u, proa__slot_var(t));
+            if (use) use->overwritten = true;
+        }
+    }
+}
+
 static proa_status note_kept(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     (void)f, (void)index;
@@ -102,6 +120,7 @@ proa_status proa__uses_find(proa__uses *u, proa_block *b)
         const proa_instr *instr = &b->ops[to.at];
         proa__walk_reads(instr->op, instr->args, note_read, &to);
         proa__walk(instr->op, instr->args, PROA_OUT, note_write, &to);
+        note_overwritten(u, instr);
     }
     look_at_others(u);
     for (int32_t i = 0; i < b->n_outputs; i++) {
@@ -181,6 +200,12 @@ proa_var *proa__instead_of(const proa__uses *u, proa_var *v)
     return v && v->index < u->n_vars && u->block->vars[v->index] == v && u->instead[v->index]
                ? u->instead[v->index]
                : v;
+}
+
+bool proa__may_replace(const proa__uses *u, const proa_var *v, const proa_var *by)
+{
+    const proa__use *of = proa__use_of(u, v), *with = proa__use_of(u, by);
+    return of && !of->overwritten && !(with && with->overwritten);
 }
 
 void proa__replace(proa__uses *u, proa_var *v, proa_var *by)

@@ -16,7 +16,8 @@ typedef struct proa__use {
     int32_t n_reads, last_read;      /* slots that read it; the last op that does */
     int32_t first_write, last_write; /* of a persistable; NOBODY: never */
     int32_t n_writes;
-    bool kept; /* an output, or named by another block: it must be made as it is */
+    bool kept;        /* an output, or named by another block: it must be made as it is */
+    bool overwritten; /* an op works in its memory: nothing may stand for it, or it for anything */
 } proa__use;
 
 typedef struct proa__uses {
@@ -40,6 +41,8 @@ int32_t proa__only_reader(const proa__uses *u, const proa_var *v);
 bool proa__is_unused(const proa__uses *u, const proa_var *v);
 /* The variable that reads of v are to read. */
 proa_var *proa__instead_of(const proa__uses *u, proa_var *v);
+/* Whether `by` may be read where v is, as far as ops that overwrite their inputs go. */
+bool proa__may_replace(const proa__uses *u, const proa_var *v, const proa_var *by);
 /* From now on `by` is read where v was; v's op may go when nobody keeps it. */
 void proa__replace(proa__uses *u, proa_var *v, proa_var *by);
 /* Lets an op read what stands for its inputs by now. */

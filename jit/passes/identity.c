@@ -114,7 +114,9 @@ static proa_status look_at(proa__uses *u, proa_instr *instr)
     proa_var *out = proa__slot_var(
         *proa_field_tensor(&instr->op->fields[instr->op->n_in + instr->op->n_attr], instr->args));
     const proa__use *use = proa__use_of(u, out);
-    if (!use || out->persistable || (out->handle->dtype != in->handle->dtype)) return PROA_OK;
+    if (!use || !proa__may_replace(u, out, in) || out->persistable ||
+        (out->handle->dtype != in->handle->dtype))
+        return PROA_OK;
     if (use->kept && u->block->parent >= 0) return PROA_OK; /* what a sub-block yields stays its own */
     proa__replace(u, out, in);
     proa__instr_clear(instr);

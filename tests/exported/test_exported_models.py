@@ -33,7 +33,8 @@ def feed_of(inputs):
     random = np.random.RandomState(5)
     feed = {}
     for one in inputs:
-        shape, dtype = [2 if d < 0 else d for d in one["shape"]], np.dtype(one["dtype"])
+        shape = [2 if d < 0 else d for d in one["shape"]]
+        dtype = np.dtype({"bfloat16": "uint16"}.get(one["dtype"], one["dtype"]))  # which both refuse: NumPy has none
         if "@LOD_" in one["name"]:
             feed[one["name"]] = np.array([0, 1, 2], "int64")
         elif dtype.kind == "f":
@@ -71,7 +72,9 @@ def test_command(folder, tmp_path):
     source = (folder / "from.txt").read_text()
     path, where = paths(folder)
     looked = command("inspect", path, "--json")
-    assert looked.returncode == 0, source + looked.stderr
+    if looked.returncode:  # a test of one op may save what only a part of a program is: it is fed arrays, for one
+        assert looked.returncode == 2 and isinstance(predicted(where, {}), Exception), source + looked.stderr
+        return
     seen = json.loads(looked.stdout)
     same = command("diff", path, path)
     assert (same.returncode, same.stdout, same.stderr) == (0, "", ""), source

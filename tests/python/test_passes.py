@@ -338,3 +338,25 @@ def test_dropout_is_recomputed(capfd):
     assert after.count(" gelu(") == 2 and after.count(" dropout_grad(") == 4
     for a, b in zip(want, got):
         assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_copies_that_an_op_overwrites_stay(frozen):
+    """An optimiser moves its copy of a power on; what reads the power behind it sees what was fed."""
+    def run(power, param):
+        first, second = paddle.assign(power), paddle.assign(power)
+        state = [paddle.assign(param) for _ in range(3)]
+        rate = paddle.full([1], 0.1, "float32")
+        _core.adamax_step([state[0]], [param], rate, [state[1]], [state[2]], [first], [], None)
+        return power * 0.5, first + 0.0, second + 0.0, state[0] + 0.0
+
+    with paddle.no_grad():
+        program = _core.capture(run, [("power", [1], "float32"), ("param", [3], "float32")])
+        values = [paddle.to_tensor(np.array(v, "float32")) for v in ([0.5], [1, 2, 3])]
+        want = [t.numpy() for t in run(*values)]
+    assert want[:3] == [0.25, np.float32(0.45), 0.5]
+    for passes in ("", None, "identity,cse"):
+        changed = program.clone()
+        changed.optimise(passes, frozen)
+        for w, got in zip(want, _core.Executor(changed, frozen=frozen, passes="").run(values)):
+            np.testing.assert_array_equal(got.numpy(), w)
