@@ -36,8 +36,12 @@ endif()
 # ---- CPU levels: name and flags of each; the best one is chosen at load ----
 set(PROA_LEVELS base)
 set(PROA_FLAGS_base "")
+set(PROA_SPEED_base -O3)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND PROA_CPU_LEVELS STREQUAL "all")
     list(APPEND PROA_LEVELS v3 v4)
+    set(PROA_SPEED_base -O2) # for processors of before 2013, in every wheel: small
+    set(PROA_SPEED_v3 -O3)
+    set(PROA_SPEED_v4 -O3)
     set(PROA_FLAGS_v3 -march=x86-64-v3)
     set(PROA_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
     target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVELS=1)
@@ -70,6 +74,6 @@ foreach(level IN LISTS PROA_LEVELS)
     target_compile_definitions(${target} PRIVATE PROA_LEVEL=_${level})
     # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered.
     target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} -fopenmp-simd -ffp-contract=fast
-                           $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
+                           $<$<CONFIG:Release,RelWithDebInfo>:${PROA_SPEED_${level}}>)
     list(APPEND PROA_OBJECT_TARGETS ${target})
 endforeach()
