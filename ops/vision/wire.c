@@ -114,8 +114,14 @@ static proa_status put_resize(proa_wire_writer *w, const vision_resize *r, int n
         int64_t size = named ? r->size->at[i - (3 - n)] : -1;
         PROA_TRY(proa_wire_put_int(w, size_names[i], PROA_WIRE_INT, size));
     }
-    for (int i = 0; i < n && r->size->tensors; i++)
+    for (int i = 0; i < n && r->size->tensors; i++) {
+        if (!proa__is_given(r->size->tensors[i]))
+            return proa_fail(PROA_ERR_UNSUPPORTED,
+                             "interpolate: Paddle's format takes sizes that are all numbers or all tensors; "
+                             "size %d is a number: make it a tensor",
+                             i);
         PROA_TRY(proa_wire_put_input(w, "SizeTensor", r->size->tensors[i]));
+    }
     for (int i = 0; i < n && !given; i++) factors[i] = r->scale->at[r->scale->count == 1 ? 0 : i];
     PROA_TRY(proa_wire_put_floats(w, "scale", (proa_floats){given ? 0 : n, factors}));
     PROA_TRY(proa_wire_put_string(w, "data_layout", proa__channels_last(r->format) ? "NHWC" : "NCHW"));

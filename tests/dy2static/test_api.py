@@ -683,3 +683,22 @@ def trained_statistics(static):
 def test_statistics_move_in_a_loop():
     eager, static = trained_statistics(False), trained_statistics(True)
     assert len(eager) == len(static) and all(np.array_equal(a, b) for a, b in zip(eager, static))
+
+
+def test_interpolate_to_sizes_of_the_run(tmp_path):
+    """Sizes that are a tensor, tensors, and tensors beside numbers; saved, too."""
+    def resize(x, y):
+        size = paddle.shape(y)
+        interpolate = nn.functional.interpolate
+        return [interpolate(x, size=size[2:], mode="bilinear"), interpolate(x, size=[size[2], size[3]]),
+                interpolate(x, size=[size[2], 7], mode="bilinear", align_corners=True)]
+
+    spec = paddle.static.InputSpec([None, 2, None, None], "float32")
+    static = paddle.jit.to_static(resize, input_spec=[spec, spec])
+    x = paddle.to_tensor(np.random.RandomState(1).rand(1, 2, 4, 5).astype("float32"))
+    paddle.jit.save(static, str(tmp_path / "m"))
+    loaded = paddle.jit.load(str(tmp_path / "m"))
+    for shape in ([1, 2, 9, 8], [1, 2, 3, 4]):
+        for fn in (static, loaded):
+            for got, want in zip(fn(x, paddle.zeros(shape)), resize(x, paddle.zeros(shape))):
+                assert np.array_equal(got.numpy(), want.numpy())

@@ -30,6 +30,8 @@ class ParamAttr:
             raise ValueError("ParamAttr: name must not be empty")
         if initializer is not None:
             from ..nn.initializer import Initializer
+            if isinstance(initializer, type) and issubclass(initializer, Initializer):
+                initializer = initializer()     # the class for one with its defaults
             _check("initializer", initializer, Initializer)
         if regularizer is not None:
             from ..regularizer import WeightDecayRegularizer

@@ -199,8 +199,15 @@ def _text(self, throw_on_error=False, with_details=False):
     return text_of(self)
 
 
-def _block(self):
-    return program_of(self).global_block()
+def block_of(var):
+    """The block that a variable belongs to; of a tensor outside all programs, as in Paddle, the default program's."""
+    try:
+        return program_of(var).global_block()
+    except ValueError:
+        if var.is_symbolic:
+            raise
+        from .program import default_main_program
+        return default_main_program().global_block()
 
 
 class VarType(enum.IntEnum):
@@ -226,7 +233,7 @@ def _op(self):
     return None
 
 
-for _name, _value in {"block": property(_block), "op": property(_op), "get_value": get_value, "to_string": _text,
+for _name, _value in {"block": property(block_of), "op": property(_op), "get_value": get_value, "to_string": _text,
                       "lod_level": property(_lod_level), "type": property(_type),
                       "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)

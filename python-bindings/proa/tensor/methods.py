@@ -127,8 +127,13 @@ def _dlpack_device(self):
     return 1, 0  # kDLCPU
 
 
+def _block(self):
+    from ..static.variable import block_of
+    return block_of(self)
+
+
 METHODS = {"dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
-           "pin_memory": pin_memory, "to": to, "value": _same, "get_tensor": _same,
+           "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": _same,
            "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
            "_md5sum": md5sum, **selected_rows.METHODS,
            "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,

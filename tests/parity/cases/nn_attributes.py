@@ -63,3 +63,11 @@ def what_subclasses_look_at():
 
     x = paddle.to_tensor(array(2, 3, 5, 5).astype("float32"))
     return [Pool(2)(x), paddle.nn.AdaptiveMaxPool3D(2, name="n")._name]
+
+
+@case("paddle.nn.initializer.Constant", "paddle.ParamAttr")
+def what_model_code_says_of_parameters():
+    net = paddle.nn.Linear(2, 3)
+    paddle.nn.initializer.Constant(0.5)(net.weight, net.weight.block)      # as PaddleSeg initialises
+    kept = paddle.ParamAttr(initializer=paddle.nn.initializer.KaimingNormal)   # the class, not one of it
+    return [net.weight.detach(), net.weight.block.idx, paddle.ones([2]).block.idx, kept.trainable]

@@ -154,6 +154,10 @@ def _area(x, n, size):
 
 
 def _sizes(size, n):
+    parts = size if isinstance(size, (list, tuple)) else [size]
+    if any(isinstance(s, _core.Tensor) and s.is_symbolic for s in parts):  # known, and checked, when the program runs
+        return size if parts[0] is size else [
+            s if isinstance(s, _core.Tensor) else _core.full([1], int(s), _core.int32) for s in parts]
     if isinstance(size, _core.Tensor):
         size = size.tolist()
     elif isinstance(size, (list, tuple)):
