@@ -164,12 +164,17 @@ IN_AN_OP = """
     import signal, threading, time
     import proa
 
+    started = threading.Event()
+
     def kill(thread):
-        time.sleep(0.5)
+        started.wait()
+        time.sleep(0.2)     # all of it, but for a millionth, within a product
         signal.pthread_kill(thread, signal.{signal})
 
     def users_function():
         x = proa.rand([1200, 1200])
+        proa.matmul(x, x)
+        started.set()
         while True:
             proa.matmul(x, x)
 
