@@ -243,6 +243,18 @@ void proa__uses_apply(proa__uses *u)
     b->program->version++;
 }
 
+proa_status proa__rewrite_ops(proa_block *b, const proa__pass_context *context, proa__rewrite rewrite)
+{
+    proa__uses u;
+    PROA_TRY(proa__uses_find(&u, b));
+    proa_status status = PROA_OK;
+    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++)
+        if (b->ops[i].args) status = rewrite(&u, i, context);
+    proa__uses_apply(&u);
+    proa__uses_free(&u);
+    return status != PROA_OK ? status : proa_error();
+}
+
 proa_status proa__instr_become(proa_instr *instr, const proa_op *op, const void *args)
 {
     if (!op) return proa_fail(PROA_ERR_INTERNAL, "a pass knows an op that is not in the table");
@@ -299,4 +311,16 @@ proa_tensor *proa__new_constant(proa_block *b, proa_tensor *value)
 {
     proa_var *v = value ? proa__var_of_concrete(b, value) : NULL;
     return v ? v->handle : NULL;
+}
+
+bool proa__same_ints(const proa_ints *a, const proa_ints *b)
+{
+    return a->count == b->count && !memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at);
+}
+
+bool proa__all_are(const proa_ints *v, int64_t value)
+{
+    for (int64_t i = 0; i < v->count; i++)
+        if (v->at[i] != value) return false;
+    return true;
 }

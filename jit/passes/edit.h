@@ -50,6 +50,11 @@ proa_status proa__read_instead(const proa__uses *u, proa_instr *instr);
 /* The block's outputs become what stands for them; ops without args go. */
 void proa__uses_apply(proa__uses *u);
 
+/* Looks at the op at `at`, and may put another in the place of it and of those around it. */
+typedef proa_status (*proa__rewrite)(proa__uses *u, int32_t at, const proa__pass_context *context);
+/* The walk that most passes are: every op of the block in order, but for those that are gone by then. */
+proa_status proa__rewrite_ops(proa_block *b, const proa__pass_context *context, proa__rewrite rewrite);
+
 /* Puts another call in the place of an op: args (copied) hold handles of variables. */
 proa_status proa__instr_become(proa_instr *instr, const proa_op *op, const void *args);
 /* Puts a new op at the end of a block that a pass builds anew. */
@@ -66,6 +71,10 @@ proa_tensor *proa__constant_of(const proa__uses *u, const proa_tensor *slot);
 proa_tensor *proa__new_constant(proa_block *b, proa_tensor *value);
 /* True if the two shapes are one, as far as they are known. */
 bool proa__same_shape(const proa_tensor *a, const proa_tensor *b);
+/* True if two lists of constants are equal. */
+bool proa__same_ints(const proa_ints *a, const proa_ints *b);
+/* True if every entry is `value`. */
+bool proa__all_are(const proa_ints *v, int64_t value);
 /* True if op is the one of that name. */
 static inline bool proa__is_op(const proa_instr *instr, const char *name)
 {

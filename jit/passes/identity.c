@@ -103,8 +103,10 @@ static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
     return NULL;
 }
 
-static proa_status look_at(proa__uses *u, proa_instr *instr)
+static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)
 {
+    proa_instr *instr = &u->block->ops[at];
+    (void)context;
     PROA_TRY(proa__read_instead(u, instr));
     if (proa__is_op(instr, "reshape")) skip_reshape(u, instr->args);
     if (proa__is_op(instr, "transpose")) PROA_TRY(skip_transpose(u, instr));
@@ -125,12 +127,5 @@ static proa_status look_at(proa__uses *u, proa_instr *instr)
 
 proa_status proa__pass_identity(proa_block *b, const proa__pass_context *context)
 {
-    (void)context;
-    proa__uses u;
-    PROA_TRY(proa__uses_find(&u, b));
-    proa_status status = PROA_OK;
-    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) status = look_at(&u, &b->ops[i]);
-    proa__uses_apply(&u);
-    proa__uses_free(&u);
-    return status;
+    return proa__rewrite_ops(b, context, rewrite);
 }

@@ -22,22 +22,16 @@ static const proa_conv2d_fused_args *conv_of(const proa__uses *u, int32_t at)
     return fits && a->x->ndim == 4 && a->weight->ndim == 4 ? a : NULL;
 }
 
-static bool all_are(const proa_ints *v, int64_t value)
-{
-    for (int64_t i = 0; i < v->count; i++)
-        if (v->at[i] != value) return false;
-    return true;
-}
-
 static bool is_pointwise(const proa_conv2d_fused_args *a)
 {
-    return a->groups == 1 && a->weight->shape[2] == 1 && a->weight->shape[3] == 1 && all_are(&a->stride, 1) &&
-           (a->padding_algorithm != PROA_PADDING_ALGORITHM_EXPLICIT || all_are(&a->padding, 0));
+    return a->groups == 1 && a->weight->shape[2] == 1 && a->weight->shape[3] == 1 &&
+           proa__all_are(&a->stride, 1) &&
+           (a->padding_algorithm != PROA_PADDING_ALGORITHM_EXPLICIT || proa__all_are(&a->padding, 0));
 }
 
 static bool is_depthwise(const proa_conv2d_fused_args *a)
 {
-    return a->groups == a->weight->shape[0] && a->weight->shape[1] == 1 && all_are(&a->dilation, 1) &&
+    return a->groups == a->weight->shape[0] && a->weight->shape[1] == 1 && proa__all_are(&a->dilation, 1) &&
            a->x->shape[3] == a->groups && a->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT &&
            proa__absent(a->residual);
 }
@@ -118,17 +112,14 @@ static proa_status write(const proa__uses *u, const inverted *found)
     return PROA_OK;
 }
 
+static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)
+{
+    inverted found;
+    (void)context;
+    return find(u, at, &found) ? write(u, &found) : PROA_OK;
+}
+
 proa_status proa__pass_inverted(proa_block *b, const proa__pass_context *context)
 {
-    proa__uses u;
-    (void)context;
-    PROA_TRY(proa__uses_find(&u, b));
-    proa_status status = PROA_OK;
-    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) {
-        inverted found;
-        if (find(&u, i, &found)) status = write(&u, &found);
-    }
-    proa__uses_apply(&u);
-    proa__uses_free(&u);
-    return status;
+    return proa__rewrite_ops(b, context, rewrite);
 }

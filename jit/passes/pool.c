@@ -53,11 +53,6 @@ static int32_t relu_behind(const proa__uses *u, int32_t at)
     return same && r->d_out->dtype == a->d_out->dtype ? reader : PROA__NOBODY;
 }
 
-static bool same_ints(const proa_ints *a, const proa_ints *b)
-{
-    return a->count == b->count && !memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at);
-}
-
 /* True if `a` is the pooling whose gradient g is, and there is an op that makes places of the same. */
 static bool has_places(const proa_max_pool2d_args *a, const proa_pool2d_grad_args *g)
 {
@@ -66,8 +61,9 @@ static bool has_places(const proa_max_pool2d_args *a, const proa_pool2d_grad_arg
            a->x->shape[1] > 0 && a->x->shape[1] < BLOCKED_CHANNELS && !a->ceil_mode && !g->ceil_mode &&
            !g->adaptive && !proa__channels_last(a->data_format) && !proa__channels_last(g->data_format) &&
            a->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && a->padding.count == 2 &&
-           g->padding_algorithm == a->padding_algorithm && same_ints(&a->kernel_size, &g->kernel_size) &&
-           same_ints(stride, &g->stride) && same_ints(&a->padding, &g->padding);
+           g->padding_algorithm == a->padding_algorithm &&
+           proa__same_ints(&a->kernel_size, &g->kernel_size) && proa__same_ints(stride, &g->stride) &&
+           proa__same_ints(&a->padding, &g->padding);
 }
 
 /* The pooling at `forward` makes the places, too, and its gradient at `backward` reads these, not x. */
@@ -96,27 +92,22 @@ static proa_status keep_places(const proa__uses *u, int32_t forward, int32_t bac
     return proa__instr_become(&u->block->ops[forward], proa_find_op("max_pool2d_with_index"), &pool);
 }
 
+static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)
+{
+    const proa_instr *ops = u->block->ops;
+    (void)context;
+    if (!is_max(&ops[at])) return PROA_OK;
+    int32_t relu = relu_behind(u, at);
+    if (relu != PROA__NOBODY) return turn(u, at, relu); /* and is met again there */
+    const proa_pool2d_grad_args *a = ops[at].args;
+    const proa__use *out = proa__use_of(u, proa__slot_var(a->out));
+    int32_t maker = out ? out->maker : PROA__NOBODY;
+    bool fits =
+        maker != PROA__NOBODY && proa__is_op(&ops[maker], "max_pool2d") && has_places(ops[maker].args, a);
+    return fits ? keep_places(u, maker, at) : PROA_OK;
+}
+
 proa_status proa__pass_pool(proa_block *b, const proa__pass_context *context)
 {
-    proa__uses u;
-    (void)context;
-    PROA_TRY(proa__uses_find(&u, b));
-    proa_status status = PROA_OK;
-    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) {
-        if (!is_max(&b->ops[i])) continue;
-        const proa_pool2d_grad_args *a = b->ops[i].args;
-        int32_t at = relu_behind(&u, i);
-        if (at != PROA__NOBODY) {
-            status = turn(&u, i, at); /* and is met again there */
-            continue;
-        }
-        const proa__use *out = proa__use_of(&u, proa__slot_var(a->out));
-        int32_t maker = out ? out->maker : PROA__NOBODY;
-        if (maker != PROA__NOBODY && proa__is_op(&b->ops[maker], "max_pool2d") &&
-            has_places(b->ops[maker].args, a))
-            status = keep_places(&u, maker, i);
-    }
-    proa__uses_apply(&u);
-    proa__uses_free(&u);
-    return status != PROA_OK ? status : proa_error();
+    return proa__rewrite_ops(b, context, rewrite);
 }

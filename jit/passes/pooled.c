@@ -32,42 +32,30 @@ static bool same(const proa_tensor *a, const proa_tensor *b)
     return proa__slot_var(a) && proa__slot_var(a) == proa__slot_var(b);
 }
 
-static bool all_are(const proa_ints *v, int64_t value)
-{
-    for (int64_t i = 0; i < v->count; i++)
-        if (v->at[i] != value) return false;
-    return v->count == 2;
-}
-
-static bool same_ints(const proa_ints *a, const proa_ints *b)
-{
-    return a->count == b->count && !memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at);
-}
-
 /* Is the gradient at f->pool_grad one of maxima of windows side by side? */
 static bool suits_pool(const found *f)
 {
     const proa_pool2d_grad_args *g = args_of(f, f->pool_grad);
     return g->pooling_type == PROA_POOLING_TYPE_MAX && !g->adaptive && !g->ceil_mode &&
-           g->data_format == PROA_DATA_FORMAT_NCHW && all_are(&g->padding, 0) &&
+           g->data_format == PROA_DATA_FORMAT_NCHW && proa__all_are(&g->padding, 0) &&
            g->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && g->kernel_size.count == 2 &&
-           same_ints(&g->kernel_size, &g->stride) && g->x->dtype == PROA_F32;
+           proa__same_ints(&g->kernel_size, &g->stride) && g->x->dtype == PROA_F32;
 }
 
 /* ... and that before it the pooling itself? */
 static bool is_of(const proa_max_pool2d_args *a, const proa_pool2d_grad_args *g)
 {
     return same(a->x, g->x) && a->data_format == PROA_DATA_FORMAT_NCHW && !a->ceil_mode &&
-           a->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && all_are(&a->padding, 0) &&
-           same_ints(&a->kernel_size, &g->kernel_size) &&
-           (!a->stride.count || same_ints(&a->stride, &g->stride));
+           a->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && proa__all_are(&a->padding, 0) &&
+           proa__same_ints(&a->kernel_size, &g->kernel_size) &&
+           (!a->stride.count || proa__same_ints(&a->stride, &g->stride));
 }
 
 static bool suits_conv(const proa_conv2d_args *a)
 {
     const int64_t *w = a->weight->shape, *y = a->out->shape;
-    return a->groups == 1 && all_are(&a->stride, 1) && all_are(&a->dilation, 1) && a->x->dtype == PROA_F32 &&
-           a->data_format == PROA_DATA_FORMAT_NCHW &&
+    return a->groups == 1 && proa__all_are(&a->stride, 1) && proa__all_are(&a->dilation, 1) &&
+           a->x->dtype == PROA_F32 && a->data_format == PROA_DATA_FORMAT_NCHW &&
            a->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && w[1] > 0 && w[2] > 0 && w[3] > 0 &&
            w[1] * w[2] * w[3] <= LARGEST_FILTER && y[2] > 0 && y[3] > 0 && y[2] <= INT32_MAX / y[3];
 }
@@ -111,12 +99,12 @@ static bool take_gradient(found *f, int32_t at, const proa_conv2d_args *conv)
     if (proa__is_op(instr, "conv2d_grad_input") && f->input_grad == PROA__NOBODY) {
         const proa_conv2d_grad_input_args *a = instr->args;
         f->input_grad = at;
-        return same(a->weight, conv->weight) && same_ints(&a->padding, &conv->padding);
+        return same(a->weight, conv->weight) && proa__same_ints(&a->padding, &conv->padding);
     }
     if (proa__is_op(instr, "conv2d_grad_filter") && f->filter_grad == PROA__NOBODY) {
         const proa_conv2d_grad_filter_args *a = instr->args;
         f->filter_grad = at;
-        return same(a->x, conv->x) && same_ints(&a->padding, &conv->padding);
+        return same(a->x, conv->x) && proa__same_ints(&a->padding, &conv->padding);
     }
     if (f->bias_grad != PROA__NOBODY || !is_bias_sum(instr)) return false;
     f->bias_grad = at;
@@ -238,18 +226,16 @@ static proa_status write_all(const found *f)
     return PROA_OK;
 }
 
+static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)
+{
+    found f = {.uses = u, .pool_grad = at};
+    (void)context;
+    bool fits = proa__is_op(&u->block->ops[at], "pool2d_grad") && suits_pool(&f) && find_forward(&f) &&
+                find_backward(&f);
+    return fits ? write_all(&f) : PROA_OK;
+}
+
 proa_status proa__pass_pooled(proa_block *b, const proa__pass_context *context)
 {
-    proa__uses u;
-    (void)context;
-    PROA_TRY(proa__uses_find(&u, b));
-    proa_status status = PROA_OK;
-    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) {
-        found f = {.uses = &u, .pool_grad = i};
-        if (proa__is_op(&b->ops[i], "pool2d_grad") && suits_pool(&f) && find_forward(&f) && find_backward(&f))
-            status = write_all(&f);
-    }
-    proa__uses_apply(&u);
-    proa__uses_free(&u);
-    return status != PROA_OK ? status : proa_error();
+    return proa__rewrite_ops(b, context, rewrite);
 }

@@ -186,20 +186,17 @@ static proa_status write_chain(const chain *c)
     return PROA_OK;
 }
 
+static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)
+{
+    chain c;
+    if (!begins(u, at, &c)) return PROA_OK;
+    c.constant = context->frozen && proa__constant_of(u, c.weight);
+    follow(&c);
+    PROA_TRY(proa_error());
+    return c.last != c.first || c.constant ? write_chain(&c) : PROA_OK;
+}
+
 proa_status proa__pass_product(proa_block *b, const proa__pass_context *context)
 {
-    proa__uses u;
-    chain c;
-    PROA_TRY(proa__uses_find(&u, b));
-    proa_status status = PROA_OK;
-    for (int32_t i = 0; i < b->n_ops && status == PROA_OK; i++) {
-        if (!b->ops[i].args || !begins(&u, i, &c)) continue;
-        c.constant = context->frozen && proa__constant_of(&u, c.weight);
-        follow(&c);
-        status = proa_error();
-        if (status == PROA_OK && (c.last != c.first || c.constant)) status = write_chain(&c);
-    }
-    proa__uses_apply(&u);
-    proa__uses_free(&u);
-    return status;
+    return proa__rewrite_ops(b, context, rewrite);
 }
