@@ -45,7 +45,18 @@ struct proa_wire_reader {
 };
 
 const pb_attr *proa__attr_find(const pb_op *desc, const char *name);
+/* An attribute's value, whatever type the file gives it: false if there is none of that kind. Lists lie in
+ * the arena. */
 bool proa__attr_int(const pb_attr *a, int64_t *v);
+bool proa__attr_float(const pb_attr *a, double *v);
+bool proa__attr_ints(const pb_attr *a, proa__arena *arena, proa_ints *v);
+bool proa__attr_floats(const pb_attr *a, proa__arena *arena, proa_floats *v);
+/* The dtype of a number of Paddle's; −1 is none. UNSUPPORTED for those that Proa does not have. */
+proa_status proa__attr_dtype(const char *attr, int64_t number, proa_dtype *v);
+/* Puts it into an op's field. CORRUPT where it does not fit. */
+proa_status proa__attr_to_field(proa_wire_reader *r, const proa_field *f, void *args, const pb_attr *a);
+/* True if it is the constant that a form's text says. */
+bool proa__attr_holds(const char *text, const pb_attr *a);
 /* True for the names that stand for "no variable". */
 bool proa__no_name(const char *name);
 /* The tensor a name means in a level or its parents; an error if none. */
