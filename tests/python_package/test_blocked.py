@@ -451,3 +451,27 @@ def test_compiled_chains_of_padded_channels(channels, train):
         results.append([t.numpy() for t in out] + [x.grad.numpy(), second.weight.grad.numpy()])
     for eager, compiled in zip(*results):
         np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-5 * np.abs(eager).max())
+
+
+@pytest.mark.parametrize("batch, inputs, outputs, side, kernel, stride, padding, biased", [
+    (16, 32, 48, 2, 3, 1, 1, False), (5, 32, 48, 2, 3, 1, 1, True), (16, 48, 32, 4, 3, 2, 1, True),
+    (33, 32, 16, 4, 1, 2, 0, False), (20, 16, 32, 3, 5, 1, 2, True)])
+def test_small_maps(batch, inputs, outputs, side, kernel, stride, padding, biased):
+    """Maps that are mostly padding have kernels of their own, once the filter lies as its gradient is made."""
+    def steps():
+        w = paddle.create_parameter([outputs, inputs, kernel, kernel], "float32", default_initializer=nn.initializer.Assign(
+            image(outputs, inputs, kernel, kernel, seed=1) / (kernel * inputs ** 0.5)))
+        b = paddle.to_tensor(image(outputs, seed=2), stop_gradient=False) if biased else None
+        x = paddle.to_tensor(image(batch, inputs, side, side), stop_gradient=False)
+        opt = paddle.optimizer.Momentum(0.01, parameters=[w])
+        results = []
+        for _ in range(3):
+            h = F.conv2d(x, paddle.ones([inputs, inputs, 1, 1]) * 0.1)  # makes it blocked
+            y = F.conv2d(h, w, b, stride=stride, padding=padding)
+            (y * paddle.to_tensor(image(*y.shape, seed=3))).sum().backward()
+            results += [t.numpy() for t in (y, x.grad, w.grad) + ((b.grad,) if biased else ())]
+            opt.step()
+            for t in (x, w) + ((b,) if biased else ()):
+                t.clear_grad()
+        return results
+    same(steps)
