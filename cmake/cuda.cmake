@@ -6,7 +6,7 @@ set(PROA_CUDA_ARCHITECTURES "90" CACHE STRING "GPU architectures: 80;90, or 90-v
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu")
 set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c
-                 devices/cuda/fuse.c devices/cuda/module.c devices/cuda/module_file.c)
+                 devices/cuda/transfer.c devices/cuda/fuse.c devices/cuda/module.c devices/cuda/module_file.c)
 list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 
 # What sources that are compiled at run time include, as text.

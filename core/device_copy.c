@@ -134,3 +134,29 @@ proa_tensor *proa__copy_to(proa_tensor *t, int device)
     proa_drop(copy);
     return NULL;
 }
+
+proa_tensor *proa__send(proa_tensor *t, int device)
+{
+    if (device == PROA_CPU || proa__on_device(t) || t->kind != PROA_DENSE || !t->data)
+        return proa__copy_to(t, device);
+    proa_tensor *plain = proa__contiguous(t);
+    if (!plain) return NULL;
+    size_t bytes = (size_t)plain->numel * item_of(plain);
+    proa_storage *storage = proa__storage_sent(plain->data, bytes, device);
+    if (!storage) return proa_error() == PROA_OK ? proa__copy_to(t, device) : NULL;
+    proa_meta meta = proa_meta_of(t);
+    proa_tensor *sent = proa__tensor_bare(&meta, PROA_T_DEVICE);
+    if (!sent) {
+        proa__storage_release(storage);
+        return NULL;
+    }
+    sent->storage = storage;
+    sent->data = storage->data;
+    return sent;
+}
+
+proa_status proa__arrive(const proa_tensor *t)
+{
+    const proa_device_table *d = proa__on_device(t) ? proa__device(proa__device_id(t)) : NULL;
+    return d && d->arrive ? d->arrive(d->context, t->storage->data) : PROA_OK;
+}

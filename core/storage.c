@@ -42,6 +42,17 @@ proa_storage *proa__storage_new(size_t bytes, int device)
     return NULL;
 }
 
+proa_storage *proa__storage_sent(const void *from, size_t bytes, int device)
+{
+    const proa_device_table *d = proa__device(device);
+    proa_storage *s = d && d->send && bytes ? in_head(0, device, bytes) : NULL;
+    if (!s) return NULL;
+    s->data = d->send(d->context, from, bytes);
+    if (s->data) return s;
+    free_head(s);
+    return NULL;
+}
+
 static void free_device(proa_storage *s)
 {
     const proa_device_table *d = proa__device(s->device);

@@ -87,6 +87,8 @@ bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strid
 proa_status proa__meta_from_shape(const char *who, proa_ints shape, proa_dtype dtype, proa_meta *meta);
 
 proa_storage *proa__storage_new(size_t bytes, int device);
+/* Memory of a device into which these bytes are on their way; NULL: not so, perhaps without an error. */
+proa_storage *proa__storage_sent(const void *from, size_t bytes, int device);
 void proa__storage_release(proa_storage *s);
 
 /* The hooks through which autograd frees its part of a handle: installed once. */

@@ -22,6 +22,7 @@ struct proa_loader {
     proa_data_opts opts;
     int64_t epoch, next, batches;
     bool running; /* inside proa_each */
+    int device;   /* where the thread of proa_each computes: batches are brought there ahead */
     bool left;    /* proa_each was left early: position stands, but the next one begins a new epoch */
     int64_t *order;
     proa_scope scope;
@@ -198,7 +199,7 @@ static void fill_slot(proa_loader *l, int64_t b, slot *s)
         proa_tensor *made[PROA_SAMPLE_FIELDS] = {NULL};
         s->code = make_batch(l, b, made, &s->size);
         for (int i = 0; i < l->dataset->desc.fields && s->code == PROA_OK; i++)
-            s->fields[i] = proa_keep(made[i]);
+            if (!(s->fields[i] = proa_keep(proa__send(made[i], l->device)))) s->code = proa_error();
     }
     if (s->code == PROA_OK) return;
     snprintf(s->message, sizeof s->message, "%s", proa_error_message());
@@ -237,7 +238,7 @@ static proa_status take(proa_loader *l)
     for (int i = 0; i < l->dataset->desc.fields && status == PROA_OK; i++) {
         l->fields[i] = s->fields[i];
         s->fields[i] = NULL;
-        if (!proa__scope_push(l->fields[i])) status = proa_error();
+        status = proa__scope_push(l->fields[i]) ? proa__arrive(l->fields[i]) : proa_error();
     }
     release_slot(s);
     pthread_mutex_lock(&l->lock);
@@ -303,6 +304,7 @@ const proa_batch *proa_each_first_(proa_loader *l)
     }
     l->running = true;
     if (l->order) shuffle(l->order, l->dataset->desc.count, l->opts.seed, (uint64_t)l->epoch);
+    l->device = proa__stream()->device;
     l->made = l->next;
     l->stop = false;
     l->head = l->filled = 0;

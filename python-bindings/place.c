@@ -220,6 +220,27 @@ static PyObject *to_device(PyObject *module, PyObject *args)
     return py_wrap(moved);
 }
 
+/* send(tensor, device): a copy on its way there; arrive(tensor) before it is used. */
+static PyObject *send(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *tensor, *device;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!O:send", py_tensor_type, &tensor, &device)) return NULL;
+    if (!py_to_device_name("send", device, &name)) return NULL;
+    PROA_SCOPED;
+    int id = proa__device_find("send", name);
+    return id < 0 ? py_raise() : py_wrap(proa__send(py_tensor_of(tensor), id));
+}
+
+static PyObject *arrive(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    if (!PyObject_TypeCheck(arg, py_tensor_type))
+        return PyErr_Format(PyExc_TypeError, "arrive: expected a Tensor");
+    return py_none_or_raise(proa__arrive(py_tensor_of(arg)));
+}
+
 static PyObject *synchronize(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -304,6 +325,8 @@ PyMethodDef py_device_functions[] = {
     {"current_place", current_place, METH_NOARGS, "The same as a place."},
     {"device_names", device_names, METH_NOARGS, "The devices there are, the CPU first."},
     {"load_devices", load_devices, METH_O, "Loads a device plug-in; how many devices it brought."},
+    {"send", send, METH_VARARGS, "A copy on its way to a device; arrive(copy) before it is used."},
+    {"arrive", arrive, METH_O, "What is queued from now on finds there what send brings."},
     {"to_device", to_device, METH_VARARGS, "The tensor on a device: itself, or a copy."},
     {"synchronize", synchronize, METH_NOARGS, "Waits for the work of this thread's device."},
     {"device_memory", device_memory, METH_VARARGS, "Bytes of a device: live, peak, cached, total."},

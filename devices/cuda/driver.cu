@@ -39,6 +39,7 @@ static int event_create(void **event)
 {
     return (int)cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming);
 }
+static int event_free(void *event) { return (int)cudaEventDestroy((cudaEvent_t)event); }
 static int event_record(void *event, void *stream)
 {
     return (int)cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
@@ -102,10 +103,10 @@ static int launch(void *kernel, unsigned blocks, unsigned threads, const void *a
 static int last_error() { return (int)cudaGetLastError(); }
 static const char *error_text(int code) { return cudaGetErrorString((cudaError_t)code); }
 
-static const cuda_driver driver = {count,         describe,      use,           take,        give,
-                                   host_take,     host_give,     stream_create, stream_sync, stream_wait,
-                                   event_create,  event_record,  event_query,   event_sync,  copy,
-                                   graph_begin,   graph_end,     graph_launch,  graph_free,  module_load,
-                                   module_kernel, module_unload, launch,        last_error,  error_text};
+static const cuda_driver driver = {
+    count,         describe,      use,         take,         give,         host_take,    host_give,
+    stream_create, stream_sync,   stream_wait, event_create, event_free,   event_record, event_query,
+    event_sync,    copy,          graph_begin, graph_end,    graph_launch, graph_free,   module_load,
+    module_kernel, module_unload, launch,      last_error,   error_text};
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }

@@ -32,6 +32,7 @@ typedef struct cuda_driver {
     int (*stream_sync)(void *stream);
     int (*stream_wait)(void *stream, void *event); /* what it is given from now on runs behind the event */
     int (*event_create)(void **event);
+    int (*event_free)(void *event);
     int (*event_record)(void *event, void *stream);
     int (*event_query)(void *event);
     int (*event_sync)(void *event);

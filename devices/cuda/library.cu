@@ -13,7 +13,7 @@ constexpr size_t workspace_bytes = size_t(32) << 20;
 /* What descriptors and algorithm depend on; compared as bytes. */
 struct gemm_key {
     int64_t m, n, k, ldx, ldy, batches, x_step, y_step, out_step;
-    int dtype, transpose_x, transpose_y, epilogue, biased, tf32, adds, align_x, align_y, align_out;
+    int dtype, transpose_x, transpose_y, epilogue, biased, has_aux, tf32, adds, align_x, align_y, align_out;
 };
 
 /* A problem's descriptors. */
@@ -88,24 +88,41 @@ cublasStatus_t layout(cublasLtMatrixLayout_t *to, proa_dtype d, int64_t rows, in
     return s;
 }
 
-/* The bias runs along the rows of the column-major result, which are our columns. */
-cublasStatus_t describe_epilogue(problem *p, const cuda_gemm *g)
+/* The bias runs along the rows of the column-major result, which are our columns; y is the library's A. */
+cublasLtEpilogue_t epilogue_of(const cuda_gemm *g)
 {
-    static const cublasLtEpilogue_t plain[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU,
-                                               CUBLASLT_EPILOGUE_GELU};
-    static const cublasLtEpilogue_t biased[] = {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS,
-                                                CUBLASLT_EPILOGUE_GELU_BIAS};
-    if (!g->bias && g->epilogue == CUDA_KEEP) return CUBLAS_STATUS_SUCCESS;
-    cublasLtEpilogue_t e = (g->bias ? biased : plain)[g->epilogue];
-    return cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
+    switch (g->epilogue) {
+    case CUDA_RELU: return g->bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case CUDA_GELU_TANH:
+        if (g->aux) return g->bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+        return g->bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case CUDA_GELU_TANH_GRAD: return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    case CUDA_SUM_Y: return CUBLASLT_EPILOGUE_BGRADA;
+    default: return g->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    }
 }
 
-/* The one thing about a call that descriptors hold. */
-cublasStatus_t set_bias(problem *p, const cuda_gemm *g)
+cublasStatus_t describe_epilogue(problem *p, const cuda_gemm *g)
 {
-    if (!g->bias) return CUBLAS_STATUS_SUCCESS;
-    return cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g->bias,
-                                          sizeof g->bias);
+    cublasLtEpilogue_t e = epilogue_of(g);
+    cublasStatus_t s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof e);
+    int64_t ld = g->n;
+    if (s == CUBLAS_STATUS_SUCCESS && g->aux)
+        s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
+    return s;
+}
+
+/* The addresses of a call that descriptors hold; sums are written where a bias would be read. */
+cublasStatus_t set_pointers(problem *p, const cuda_gemm *g)
+{
+    const void *bias = g->sums ? g->sums : g->bias;
+    cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
+    if (bias)
+        s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (s == CUBLAS_STATUS_SUCCESS && g->aux)
+        s = cublasLtMatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &g->aux,
+                                           sizeof g->aux);
+    return s;
 }
 
 /* Bytes that an address is a multiple of; the library assumes 256 unless it is told. */
@@ -122,7 +139,7 @@ gemm_key key_of(const cuda_gemm *g)
     k.m = g->m, k.n = g->n, k.k = g->k, k.ldx = g->ldx, k.ldy = g->ldy;
     k.batches = g->batches, k.x_step = g->x_step, k.y_step = g->y_step, k.out_step = g->out_step;
     k.dtype = g->dtype, k.transpose_x = g->transpose_x, k.transpose_y = g->transpose_y;
-    k.epilogue = g->epilogue, k.biased = g->bias != NULL, k.adds = g->beta != 0;
+    k.epilogue = g->epilogue, k.biased = g->bias != NULL, k.has_aux = g->aux != NULL, k.adds = g->beta != 0;
     k.tf32 = g->dtype == PROA_F32 && cuda_flag("allow_tf32");
     k.align_x = alignment(g->x), k.align_y = alignment(g->y), k.align_out = alignment(g->out);
     return k;
@@ -181,10 +198,10 @@ proa_status choose(cuda_context *c, libraries *with, const cuda_gemm *g, const g
     destroy(&k->p);
     memset(&k->key, 0, sizeof k->key); // until it is whole it stands for none: m is 0
     PROA_TRY(check(c, describe(&k->p, g, key), "description"));
-    PROA_TRY(check(c, set_bias(&k->p, g), "description"));
+    PROA_TRY(check(c, set_pointers(&k->p, g), "description"));
     cublasStatus_t code = cublasLtMatmulAlgoGetHeuristic(with->blas, k->p.what, k->p.a, k->p.b, k->p.out,
                                                          k->p.out, k->p.preference, 1, &found, &n);
-    k->declined = (g->bias || g->epilogue != CUDA_KEEP) && (code == CUBLAS_STATUS_NOT_SUPPORTED || n == 0);
+    k->declined = (g->bias || g->epilogue != CUDA_KEEP) && (code != CUBLAS_STATUS_SUCCESS || n == 0);
     if (!k->declined) PROA_TRY(check(c, code, "choice of an algorithm"));
     k->algorithm = found.algo;
     k->key = key;
@@ -199,13 +216,14 @@ proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
 {
     libraries *with;
     kept_problem *k = nullptr;
+    if (g->aux && (g->n % 8 || alignment(g->aux) < 16)) return PROA_DECLINED; // what it asks of aux
     gemm_key key = key_of(g);
     PROA_TRY(handles(c, &with));
     for (unsigned i = 0; i < PROBLEMS && i < with->used && !k; i++)
         if (!memcmp(&with->problems[i].key, &key, sizeof key)) k = &with->problems[i];
     if (!k) PROA_TRY(choose(c, with, g, key, &k));
     if (k->declined) return PROA_DECLINED;
-    PROA_TRY(check(c, set_bias(&k->p, g), "description"));
+    PROA_TRY(check(c, set_pointers(&k->p, g), "description"));
     float alpha = (float)g->alpha, beta = (float)g->beta;
     bool wide = g->dtype == PROA_F64;
     return check(c,

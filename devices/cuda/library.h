@@ -6,13 +6,16 @@
 
 #include "devices/cuda/kernel.h"
 
-/* What a product does to its result before it is stored. */
-enum cuda_epilogue { CUDA_KEEP, CUDA_RELU, CUDA_GELU_TANH };
+/* What a product does to its result before it is stored: an activation; gelu's gradient, the result times the
+ * slope at `aux`; or nothing, while y's rows are summed. */
+enum cuda_epilogue { CUDA_KEEP, CUDA_RELU, CUDA_GELU_TANH, CUDA_GELU_TANH_GRAD, CUDA_SUM_Y };
 
 /* out[b] = epilogue(alpha · x[b] · y[b] + beta · out[b] + bias): x is m × k, y is k × n, out m × n, all
  * of one floating dtype, computed in float32 (float64 for float64). x and y are row-major with leading
  * dimension ldx and ldy, or transposed: then their memory is k × m and n × k. out is row-major with n
- * columns. Batches are `*_step` elements apart; 0 repeats one matrix. bias has n elements; NULL: none.
+ * columns. Batches are `*_step` elements apart; 0 repeats one matrix. bias has n elements; NULL: none. aux
+ * has out's form: what gelu is taken of, which CUDA_GELU_TANH writes (NULL: not), CUDA_GELU_TANH_GRAD reads.
+ * sums has n elements and is written: out's columns summed (CUDA_GELU_TANH_GRAD), or y's (CUDA_SUM_Y).
  * DECLINED where the library has no such product with that bias or epilogue: then they are the caller's. */
 struct cuda_gemm {
     proa_dtype dtype;
@@ -24,6 +27,7 @@ struct cuda_gemm {
     int64_t batches, x_step, y_step, out_step;
     double alpha, beta;
     const void *bias;
+    void *aux, *sums;
     cuda_epilogue epilogue;
 };
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g);

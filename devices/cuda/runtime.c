@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "module.h"
 #include "table.h"
+#include "transfer.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -92,6 +93,10 @@ static void *take(cuda_context *c, size_t bytes)
     HOLD(c);
     cuda_pool *pool = c->recording ? c->recording->pool : c->pool;
     void *p = cuda_pool_take(pool, bytes, c->running ? c->running->name : NULL);
+    if (!p && c->transfers && !c->recording) { /* what was kept for batches to come may do */
+        cuda_transfers_trim(c);
+        p = cuda_pool_take(pool, bytes, c->running ? c->running->name : NULL);
+    }
     if (p) return p;
     char report[512];
     cuda_pool_report(c->pool, report, sizeof report);
@@ -106,7 +111,7 @@ static void give(cuda_context *c, void *p)
 {
     HOLD(c);
     if (c->recording && cuda_pool_give(c->recording->pool, p)) return;
-    cuda_pool_give(c->pool, p);
+    if (!cuda_transfer_give(c, p)) cuda_pool_give(c->pool, p);
 }
 
 static void *gpu_alloc(void *context, size_t bytes) { return take(context, bytes); }
@@ -134,6 +139,7 @@ static void gpu_trim(void *context)
     cuda_context *c = context;
     HOLD(c);
     c->driver->use(c->index);
+    cuda_transfers_trim(c);
     cuda_pool_trim(c->pool);
 }
 
@@ -256,6 +262,23 @@ static proa_status gpu_copy_out(void *context, void *to, const void *from, size_
     return check_waited(c, code, "a copy to the host");
 }
 
+static void *gpu_send(void *context, const void *from, size_t bytes)
+{
+    cuda_context *c = context;
+    HOLD(c);
+    return cuda_transfer_send(c, from, bytes);
+}
+
+static proa_status gpu_arrive(void *context, const void *at)
+{
+    cuda_context *c = context;
+    HOLD(c);
+    int code = c->driver->use(c->index);
+    if (cuda_unrecordable(c)) return cuda_host->error();
+    if (code == 0) code = cuda_transfer_arrive(c, at);
+    return cuda_check(c, code, "a batch's arrival", false);
+}
+
 static proa_status gpu_copy(void *context, void *to, const void *from, size_t bytes)
 {
     cuda_context *c = context;
@@ -323,8 +346,8 @@ static const char *describe(void *context)
     return c->text;
 }
 
-/* waits, launches, replays, driver_allocations, kernels_*: how often so far, for tests and for who looks for
- * a sync. */
+/* waits, launches, replays, sent, driver_allocations, kernels_*: how often so far, for tests and for who
+ * looks for a sync. */
 static int property(void *context, const char *name, int64_t *value)
 {
     const cuda_context *c = context;
@@ -335,6 +358,7 @@ static int property(void *context, const char *name, int64_t *value)
     else if (!strcmp(name, "waits")) *value = c->waits;
     else if (!strcmp(name, "launches")) *value = c->launches;
     else if (!strcmp(name, "replays")) *value = c->replays;
+    else if (!strcmp(name, "sent")) *value = cuda_transfer_count(c);
     else if (!strcmp(name, "kernels_compiled")) *value = modules.compiled;
     else if (!strcmp(name, "kernels_read")) *value = modules.read;
     else if (!strcmp(name, "kernels_refused")) *value = modules.refused;
@@ -371,6 +395,8 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
                                  .copy_in = gpu_copy_in,
                                  .copy_out = gpu_copy_out,
                                  .copy = gpu_copy,
+                                 .send = gpu_send,
+                                 .arrive = gpu_arrive,
                                  .copy_strided = gpu_copy_strided,
                                  .fill = gpu_fill,
                                  .synchronize = gpu_synchronize,

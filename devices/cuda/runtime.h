@@ -49,6 +49,7 @@ typedef struct cuda_context {
     const cuda_driver *driver;
     void *stream, *copies;
     cuda_pool *pool;
+    struct cuda_transfers *transfers;   /* transfer.h; NULL: none so far */
     void *computed;                     /* event of `stream`, for copies to the host */
     const proa_op *running;             /* NULL: none */
     const proa_op *last[CUDA_LAST_OPS]; /* a ring: what has been queued lately */

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Counts changes of the structs below. */
-#define PROA_DEVICE_ABI 2
+#define PROA_DEVICE_ABI 3
 
 /* Elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device: dims outermost
  * first, strides in bytes and of any sign, 0 in `from` where one element is repeated. No overlap. ndim
@@ -62,12 +62,17 @@ typedef struct proa_device_table {
     /* All four or none. What the thread queues from record_begin to record_end is kept, not run; record_end
      * gives it, or NULL where something could not be kept (a wait, a copy from or to the host), without an
      * error: then nothing has run, and the host asks again for each. `replay` queues all of it at once, with
-     * the addresses and values that it was recorded with. Memory that kernels took for themselves stays
-     * theirs until record_free. */
+     * the addresses and values that it was recorded with, but random numbers of its own. Memory that kernels
+     * took for themselves stays theirs until record_free. */
     proa_status (*record_begin)(void *context);
     void *(*record_end)(void *context);
     proa_status (*replay)(void *context, void *recording);
     void (*record_free)(void *context, void *recording);
+    /* Both or none. New memory into which `bytes` of the host are on their way, beside what is queued, for
+     * `free` like any other; on return `from` may be overwritten. NULL, without an error: not now. Before it
+     * is used (not before it is freed) `arrive` is called; what is queued then finds the bytes there. */
+    void *(*send)(void *context, const void *from, size_t bytes);
+    proa_status (*arrive)(void *context, const void *at);
 } proa_device_table;
 
 /* A tensor as a kernel of a plug-in sees it. */

@@ -1,6 +1,7 @@
 /* The table of passes, which of them run, and what they are seen doing. May use core and ops. */
 #include "passes.h"
 
+#include "core/device.h"
 #include "core/internal.h"
 
 const proa__pass proa__pass_table[] = {
@@ -20,6 +21,8 @@ const proa__pass proa__pass_table[] = {
      true, proa__pass_recompute},
     {"product", "lets convolutions and linear layers add bias and residual and apply the activation", false,
      false, proa__pass_product},
+    {"linear", "on a device, lets products of training take gelu, its gradient, and sums of rows", false,
+     false, proa__pass_linear},
     {"layout", "computes convolutions channels-last, where no operand is laid out anew", true, false,
      proa__pass_layout},
     {"inverted", "makes one op of convolutions that widen, take each channel by itself, and narrow", true,
@@ -92,11 +95,20 @@ static void dump(const proa_program *p, const char *when, const char *pass)
     proa_program_print(p, stderr);
 }
 
-static proa_status run_pass(proa_program *p, const proa__pass *pass, bool frozen, bool cut)
+/* Where the thread computes, or where parameters are. */
+static bool is_on_device(const proa_program *p)
 {
-    proa__pass_context context = {frozen, cut};
+    bool on = proa__stream()->device != PROA_CPU;
+    const proa_block *root = p->blocks[0];
+    for (int32_t i = 0; i < root->n_vars && !on; i++)
+        on = root->vars[i]->value && proa__on_device(root->vars[i]->value);
+    return on;
+}
+
+static proa_status run_pass(proa_program *p, const proa__pass *pass, const proa__pass_context *context)
+{
     int32_t n = p->n_blocks; /* passes make none */
-    for (int32_t k = 0; k < n; k++) PROA_TRY(pass->run(p->blocks[k], &context));
+    for (int32_t k = 0; k < n; k++) PROA_TRY(pass->run(p->blocks[k], context));
     return PROA_OK;
 }
 
@@ -111,12 +123,13 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
     proa_block *open = proa__capture_into(NULL); /* passes compute */
     proa_status status = PROA_OK;
     if (dumps) dump(p, "before passes", NULL);
+    proa__pass_context context = {.frozen = frozen, .cut = whole, .on_device = is_on_device(p)};
     for (int i = 0; proa__pass_table[i].name && status == PROA_OK; i++) {
         const proa__pass *pass = &proa__pass_table[i];
         if (!wanted[i] || (pass->frozen && !frozen) || (whole && !pass->whole)) continue;
         uint64_t version = p->version;
         PROA_SCOPE {
-            status = run_pass(p, pass, frozen, whole);
+            status = run_pass(p, pass, &context);
         }
         if (dumps && p->version != version) dump(p, "after", pass->name);
     }

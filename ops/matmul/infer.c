@@ -162,3 +162,54 @@ proa_status linear_fused_infer(const proa_linear_fused_args *a, proa_linear_fuse
     }
     return proa__tail_meta("linear_fused", &PROA__TAIL(a), &m->out);
 }
+
+/* d_pre is of pre's shape, one row of it d_bias. */
+static void last_dim(const proa_tensor *t, proa_meta *m)
+{
+    *m = (proa_meta){.dtype = (proa_dtype)t->dtype, .ndim = 1};
+    m->shape[0] = t->shape[t->ndim - 1];
+}
+
+proa_status linear_gelu_infer(const proa_linear_gelu_args *a, proa_linear_gelu_metas *m)
+{
+    PROA_TRY(check_rank("linear_gelu", "weight", a->weight, 2, 2));
+    PROA_TRY(product_meta("linear_gelu", a->x, a->weight, false, false, &m->out));
+    m->pre = m->out;
+    if (proa__absent(a->bias)) return PROA_OK;
+    PROA_TRY(same_dtype("linear_gelu", "bias", a->bias, a->x));
+    PROA_TRY(check_rank("linear_gelu", "bias", a->bias, 1, 1));
+    return check_addend("linear_gelu", "bias", a->bias, &m->out);
+}
+
+proa_status linear_gelu_grad_infer(const proa_linear_gelu_grad_args *a, proa_linear_gelu_grad_metas *m)
+{
+    const char *op = "linear_gelu_grad";
+    PROA_TRY(check_rank(op, "weight", a->weight, 2, 2));
+    PROA_TRY(check_rank(op, "d_out", a->d_out, 2, PROA_MAX_DIMS));
+    PROA_TRY(same_dtype(op, "pre", a->pre, a->d_out));
+    PROA_TRY(product_meta(op, a->d_out, a->weight, false, true, &m->d_pre));
+    bool fits = a->pre->ndim == m->d_pre.ndim;
+    for (int i = 0; fits && i < a->pre->ndim; i++) fits = agree(a->pre->shape[i], m->d_pre.shape[i]);
+    if (!fits)
+        return FAIL(op, "pre", "must have the product's shape %s, got %s",
+                    proa__shape_text(m->d_pre.shape, m->d_pre.ndim), proa__tensor_text(a->pre));
+    last_dim(a->pre, &m->d_bias);
+    return PROA_OK;
+}
+
+proa_status linear_weight_grad_infer(const proa_linear_weight_grad_args *a, proa_linear_weight_grad_metas *m)
+{
+    const char *op = "linear_weight_grad";
+    PROA_TRY(check_rank(op, "x", a->x, 2, PROA_MAX_DIMS));
+    PROA_TRY(same_dtype(op, "d_out", a->d_out, a->x));
+    bool fits = a->d_out->ndim == a->x->ndim;
+    for (int i = 0; fits && i < a->x->ndim - 1; i++) fits = agree(a->x->shape[i], a->d_out->shape[i]);
+    if (!fits)
+        return FAIL(op, "d_out", "must have as many rows as x, in the same dims, got x %s and d_out %s",
+                    proa__tensor_text(a->x), proa__tensor_text(a->d_out));
+    last_dim(a->d_out, &m->d_bias);
+    m->d_weight = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = 2};
+    m->d_weight.shape[0] = a->x->shape[a->x->ndim - 1];
+    m->d_weight.shape[1] = a->d_out->shape[a->d_out->ndim - 1];
+    return PROA_OK;
+}

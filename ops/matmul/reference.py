@@ -33,3 +33,21 @@ def linear(x, weight, bias):
 
 def linear_fused(x, weight, bias, residual, activation, alpha, beta, constant_weight):
     return matrix.fused_tail(linear(x, weight, bias), residual, activation, alpha, beta)
+
+
+def linear_gelu(x, weight, bias):
+    pre = linear(x, weight, bias)
+    return matrix.fused_tail(pre, None, "gelu_tanh", 0, 0), pre
+
+
+def linear_gelu_grad(d_out, weight, pre):
+    k = np.sqrt(2 / np.pi)
+    t = np.tanh(k * (pre + 0.044715 * pre ** 3))
+    slope = 0.5 * (1 + t) + 0.5 * pre * (1 - t * t) * k * (1 + 3 * 0.044715 * pre * pre)
+    d_pre = slope * (d_out @ weight.T)
+    return d_pre, d_pre.reshape(-1, d_pre.shape[-1]).sum(0)
+
+
+def linear_weight_grad(x, d_out):
+    rows = d_out.reshape(-1, d_out.shape[-1])
+    return x.reshape(-1, x.shape[-1]).T @ rows, rows.sum(0)

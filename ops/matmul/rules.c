@@ -91,13 +91,29 @@ proa_status addmm_vjp(const proa_addmm_args *a, proa_addmm_grads *g)
     return proa_error();
 }
 
+/* True where a device is to sum a bias's gradient while it makes the weight's, by an op that has no gradient
+ * of its own. Programs get it from a pass. */
+static bool has_sums(const proa_linear_args *a, const proa_tensor *d_out)
+{
+    int n = d_out->ndim;
+    bool floating = d_out->dtype >= PROA_F16 && d_out->dtype <= PROA_F64;
+    return d_out->flags & PROA_T_DEVICE && !proa_door_is_open(PROA_DOOR_RECORD) && n > 1 && floating &&
+           a->bias->shape[0] == d_out->shape[n - 1];
+}
+
 proa_status linear_vjp(const proa_linear_args *a, proa_linear_grads *g)
 {
     proa_tensor *x = a->x, *d_out = g->d_out;
-    if (g->want_bias) g->d_bias = d_out;
+    bool together = g->want_bias && g->want_weight && has_sums(a, d_out);
+    if (together) {
+        proa_linear_weight_grad_result made = proa_linear_weight_grad(x, d_out);
+        g->d_weight = made.d_weight, g->d_bias = made.d_bias;
+    } else if (g->want_bias) {
+        g->d_bias = d_out;
+    }
     if (x->ndim == 1) x = proa_unsqueeze(x, PROA_INTS(0)), d_out = proa_unsqueeze(d_out, PROA_INTS(0));
     if (!x || !d_out) return proa_error();
     if (g->want_x) g->d_x = product_d_x(a->weight, d_out, false, false);
-    if (g->want_weight) g->d_weight = product_d_y(x, a->weight, d_out, false, false);
+    if (g->want_weight && !together) g->d_weight = product_d_y(x, a->weight, d_out, false, false);
     return proa_error();
 }

@@ -1,6 +1,6 @@
 /* layer_norm, group_norm, instance_norm and their gradients: a warp or a block a row. Rows of
  * layer_norm's gradient that fit into a block's registers give dx and their part of the parameters'
- * gradients in one walk. */
+ * gradients in one walk; longer ones are read once more for the latter. */
 #include "ops/norm/cuda.h"
 
 /* Row r (image r / groups, group r % groups) starts at image · image_step + group · group_step and has
@@ -129,39 +129,67 @@ __global__ void norm_grad_rows_kernel(norm_shape n, const X *x, const X *d, norm
     }
 }
 
-/* ---- layer_norm's gradient in one walk: a block a slice of rows, K columns a thread --------- */
+/* ---- layer_norm's gradient in one walk: a group of G threads a row, K columns a thread ------- */
 
-enum { LAYER_SLICES = 512 };
+enum { LAYER_SLICES = 512, LAYER_LONGEST = 8192 };
 
-template <class X, class A, int K>
-__global__ void layer_grad_kernel(norm_shape n, const X *x, const X *d, norm_parameter<X, A> weight,
-                                  norm_statistics<X, A> of, X *dx, norm_sums *parts)
+/* Threads of a block: a group, or eight warps with a slice of the rows each, which are summed at the end. */
+template <int G> struct layer_threads {
+    enum { N = G == 32 ? CUDA_BLOCK : G, GROUPS = N / G };
+};
+
+/* Columns are taken V at a time; a thread's k-th V stand G · V columns behind the ones before. */
+template <class X, class A, int G, int K, int V>
+__global__ void __launch_bounds__(layer_threads<G>::N)
+    layer_grad_kernel(norm_shape n, const X *x, const X *d, norm_parameter<X, A> weight,
+                      norm_statistics<X, A> of, X *dx, norm_sums *parts)
 {
+    enum { GROUPS = layer_threads<G>::GROUPS };
     double sum_g[K] = {0}, sum_gx[K] = {0};
-    int64_t size = n.length, slice = blockIdx.x, slices = gridDim.x;
+    int64_t size = n.length, first = (int64_t)(threadIdx.x % G) * V;
+    int64_t slice = (int64_t)blockIdx.x * GROUPS + threadIdx.x / G, slices = (int64_t)gridDim.x * GROUPS;
     for (int64_t row = n.rows * slice / slices; row < n.rows * (slice + 1) / slices; row++) {
         A mean = of.mean[row], r = of.scale(row), normal[K] = {}, g[K] = {}, gw = 0, gx = 0;
-        for (int k = 0; k < K; k++) {
-            int64_t j = threadIdx.x + (int64_t)k * CUDA_BLOCK;
+        for (int k = 0; k < K; k += V) {
+            int64_t j = first + (int64_t)k * G;
             if (j >= size) break;
-            normal[k] = (cuda_cast<A>(x[row * size + j]) - mean) * r;
-            g[k] = cuda_cast<A>(d[row * size + j]);
-            sum_g[k] += (double)g[k];
-            sum_gx[k] += (double)(g[k] * normal[k]);
-            g[k] *= weight[j];
-            gw += g[k];
-            gx += g[k] * normal[k];
+            cuda_take<V>(x + row * size + j, normal + k);
+            cuda_take<V>(d + row * size + j, g + k);
+            for (int i = k; i < k + V; i++) {
+                normal[i] = (normal[i] - mean) * r;
+                sum_g[i] += (double)g[i];
+                sum_gx[i] += (double)(g[i] * normal[i]);
+                g[i] *= weight[j + i - k];
+                gw += g[i];
+                gx += g[i] * normal[i];
+            }
         }
-        gw = cuda_block_reduce<cuda_sum>(gw) / (A)size;
-        gx = cuda_block_reduce<cuda_sum>(gx) / (A)size;
-        for (int k = 0; k < K; k++) {
-            int64_t j = threadIdx.x + (int64_t)k * CUDA_BLOCK;
-            if (j < size) dx[row * size + j] = cuda_cast<X>(r * (g[k] - gw - normal[k] * gx));
+        gw = cuda_group_reduce<G, cuda_sum>(gw) / (A)size;
+        gx = cuda_group_reduce<G, cuda_sum>(gx) / (A)size;
+        for (int k = 0; k < K; k += V) {
+            int64_t j = first + (int64_t)k * G;
+            if (j >= size) break;
+            for (int i = k; i < k + V; i++) g[i] = r * (g[i] - gw - normal[i] * gx);
+            cuda_put<V>(dx + row * size + j, g + k);
         }
     }
-    for (int k = 0; k < K; k++) {
-        int64_t j = threadIdx.x + (int64_t)k * CUDA_BLOCK;
-        if (j < size) parts[slice * size + j] = {sum_g[k], sum_gx[k], 0};
+    if constexpr (GROUPS == 1) {
+        for (int k = 0; k < K; k++) {
+            int64_t j = first + (int64_t)(k / V) * V * G + k % V;
+            if (j < size) parts[blockIdx.x * size + j] = {sum_g[k], sum_gx[k], 0};
+        }
+    } else {
+        __shared__ double all_g[GROUPS * G * K], all_gx[GROUPS * G * K];
+        for (int k = 0; k < K; k++) {
+            int64_t at = (int64_t)(threadIdx.x / G) * G * K + first + (int64_t)(k / V) * V * G + k % V;
+            all_g[at] = sum_g[k], all_gx[at] = sum_gx[k];
+        }
+        __syncthreads();
+        for (int64_t j = threadIdx.x; j < size; j += blockDim.x) {
+            norm_sums sum = {0, 0, 0};
+            for (int q = 0; q < GROUPS; q++) sum.a += all_g[q * G * K + j], sum.b += all_gx[q * G * K + j];
+            parts[blockIdx.x * size + j] = sum;
+        }
     }
 }
 
@@ -238,31 +266,35 @@ template <class X, class A> static proa_status parameters(cuda_context *c, const
     return status;
 }
 
-template <class X, class A>
-static proa_status layer_backward(cuda_context *c, const norm_shape &n, const norm_backward &b,
-                                  norm_parameter<X, A> weight, norm_statistics<X, A> of)
+template <class X, class A, int G, int K, int V>
+static proa_status layer_launch(cuda_context *c, const norm_shape &n, const norm_backward &b,
+                                norm_parameter<X, A> weight, norm_statistics<X, A> of)
 {
     const X *x = cuda_look(b.x).as<X>(), *d = cuda_look(b.d_out).as<X>();
     X *dx = cuda_look(b.d_x).as<X>();
-    int64_t slices = n.rows < (int64_t)LAYER_SLICES ? n.rows : (int64_t)LAYER_SLICES;
-    norm_sums *parts = (norm_sums *)cuda_scratch(c, (size_t)(slices * n.length) * sizeof *parts);
+    int64_t groups = layer_threads<G>::GROUPS, blocks = (n.rows + groups - 1) / groups;
+    if (blocks > LAYER_SLICES) blocks = LAYER_SLICES;
+    norm_sums *parts = (norm_sums *)cuda_scratch(c, (size_t)(blocks * n.length) * sizeof *parts);
     if (!parts) return cuda_host->error();
-    proa_status status;
-    if (n.length <= CUDA_BLOCK)
-        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 1>), n, x, d, weight,
-                             of, dx, parts);
-    else if (n.length <= 4 * CUDA_BLOCK)
-        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 4>), n, x, d, weight,
-                             of, dx, parts);
-    else
-        status = cuda_launch(c, (unsigned)slices, CUDA_BLOCK, (layer_grad_kernel<X, A, 16>), n, x, d, weight,
-                             of, dx, parts);
+    proa_status status = cuda_launch(c, (unsigned)blocks, layer_threads<G>::N,
+                                     (layer_grad_kernel<X, A, G, K, V>), n, x, d, weight, of, dx, parts);
     if (status == PROA_OK)
         status = cuda_launch(c, (unsigned)((n.length + NORM_COLUMNS - 1) / NORM_COLUMNS), CUDA_BLOCK,
-                             layer_grad_end_kernel, parts, n.length, slices, norm_place_of(b.d_weight),
+                             layer_grad_end_kernel, parts, n.length, blocks, norm_place_of(b.d_weight),
                              norm_place_of(b.d_bias));
     cuda_scratch_free(c, parts);
     return status;
+}
+
+/* Rows of up to LAYER_LONGEST elements, which a block's registers hold. */
+template <class X, class A, int V>
+static proa_status layer_backward(cuda_context *c, const norm_shape &n, const norm_backward &b,
+                                  norm_parameter<X, A> weight, norm_statistics<X, A> of)
+{
+    if (n.length <= 8 * 32) return layer_launch<X, A, 32, 8, V>(c, n, b, weight, of);
+    if (n.length <= 8 * 128) return layer_launch<X, A, 128, 8, V>(c, n, b, weight, of);
+    if (n.length <= 16 * 256) return layer_launch<X, A, 256, 16, V>(c, n, b, weight, of);
+    return layer_launch<X, A, 512, 16, V>(c, n, b, weight, of);
 }
 
 static proa_status backward(cuda_context *c, const norm_shape &n, const norm_backward &b)
@@ -275,7 +307,9 @@ static proa_status backward(cuda_context *c, const norm_shape &n, const norm_bac
         norm_statistics<X, A> of = {norm_parameter_of<X, A>(b.mean, x.dtype, 0),
                                     norm_parameter_of<X, A>(b.deviation, x.dtype, 0), b.inverse,
                                     (A)b.epsilon};
-        if (layer && x.numel && size > 128 && size <= 16 * CUDA_BLOCK) return layer_backward(c, n, b, w, of);
+        if (layer && x.numel && size <= LAYER_LONGEST)
+            return packs<X>(n, x.data, d.data, dx.data) ? layer_backward<X, A, 16 / sizeof(X)>(c, n, b, w, of)
+                                                        : layer_backward<X, A, 1>(c, n, b, w, of);
         PROA_TRY((parameters<X, A>(c, b)));
         if (x.numel == 0) return PROA_OK;
         CUDA_SWITCH_ROWS(X, size, packs<X>(n, x.data, d.data, dx.data), G, V, {

@@ -73,11 +73,34 @@ def test_cross_entropy_of_long_rows(n):
     same("softmax_with_cross_entropy", {"logits": logits, "label": soft}, soft_label=True)
 
 
-@pytest.mark.parametrize("n", [130, 700, 3000, 5000])
-def test_layer_norm_of_long_rows(n):
-    x, w = normal(5, n), normal(n)
+@pytest.mark.parametrize("labels", [[3, 1, 0, 2], [3, -100, 0, -100], [-100] * 4])
+def test_mean_of_cross_entropy_waits_for_nothing(labels):
+    logits, found = normal(4, 5), []
+    for name in "cpu", "gpu:0":
+        paddle.set_device(name)
+        before = _core.device_property("gpu:0", "waits")
+        loss = paddle.nn.functional.cross_entropy(paddle.to_tensor(logits), paddle.to_tensor(labels))
+        assert _core.device_property("gpu:0", "waits") == before
+        found.append(float(loss))
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+# A warp a row, a block of each size, whole accesses and odd ones, more rows than slices, and what no block holds.
+@pytest.mark.parametrize("rows,n", [(4100, 3), (70, 37), (5, 256), (9, 700), (600, 514), (5, 1030), (5, 3000), (3, 5000),
+                                    (2, 8200)])
+def test_layer_norm_of_any_rows(rows, n):
+    x, w = normal(rows, n), normal(n)
     out, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)})
-    same("layer_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(5, n)}, rtol=1e-4)
+    same("layer_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(rows, n)}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype,rtol", [("float64", 1e-9), ("bfloat16", 2e-2), ("float16", 4e-3)])
+@pytest.mark.parametrize("n", [100, 776, 2052, 4104])
+def test_layer_norm_of_other_dtypes(n, dtype, rtol):
+    x, w = normal(12, n), normal(n)
+    _, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)}, dtype=dtype, rtol=rtol)
+    same("layer_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(12, n)},
+         dtype=dtype, rtol=rtol)
 
 
 @pytest.mark.parametrize("shape,data_format", [((6, 3, 40, 41), "NCHW"), ((6, 40, 41, 36), "NHWC"), ((3000, 40), "NCHW"),

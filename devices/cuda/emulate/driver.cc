@@ -168,6 +168,11 @@ int stream_wait(void *s, void *e)
     return 0;
 }
 int event_create(void **to) { return *to = new event(), 0; }
+int event_free(void *e)
+{
+    delete static_cast<event *>(e);
+    return 0;
+}
 int event_record(void *e, void *s)
 {
     *static_cast<event *>(e) = {static_cast<stream *>(s), static_cast<stream *>(s)->queued};
@@ -253,6 +258,7 @@ const cuda_driver driver = {count,
                             stream_sync,
                             stream_wait,
                             event_create,
+                            event_free,
                             event_record,
                             event_query,
                             event_sync,

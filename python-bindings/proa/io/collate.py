@@ -52,6 +52,6 @@ def map_arrays(batch, convert):
     return batch
 
 
-def to_tensors(batch):
-    """The batch with its arrays as Tensors."""
-    return map_arrays(batch, lambda a: a if isinstance(a, _core.Tensor) else _core.to_tensor(a))
+def to_tensors(batch, place=None):
+    """The batch with its arrays as Tensors, at a place (None: the current device)."""
+    return map_arrays(batch, lambda a: a if isinstance(a, _core.Tensor) else _core.to_tensor(a, place=place))

@@ -1,4 +1,5 @@
 """The DataLoader: batches of a dataset, made here or by worker processes ahead of their use."""
+import collections
 import os
 import signal
 import socket
@@ -8,8 +9,9 @@ import warnings
 import weakref
 
 from . import transport
+from .. import _core
 from .batch_sampler import BatchSampler
-from .collate import default_collate_fn, default_convert_fn, to_tensors
+from .collate import default_collate_fn, default_convert_fn, map_arrays, to_tensors
 from .dataset import IterableDataset
 from .worker import Fetcher, run
 
@@ -30,12 +32,48 @@ class _Here:
 
     def __init__(self, loader):
         self.fetcher, self.tasks = loader._make_fetcher(), iter(loader._tasks())
+        self.place = "cpu" if loader._device() else None    # where its arrays become tensors
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        return to_tensors(self.fetcher.fetch(next(self.tasks)))
+        return to_tensors(self.fetcher.fetch(next(self.tasks)), self.place)
+
+
+class _Ahead:
+    """Another iterator's batches on a device: each is sent there, through pinned memory and beside what the device is
+    doing, while the one before it is in use."""
+
+    def __init__(self, batches, device, ahead=1):
+        self.batches, self.device, self.ahead = batches, device, ahead
+        self.sent, self.over = collections.deque(), False
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self.batches)
+
+    def _send(self):
+        """One more on its way; an error comes out when its turn has come."""
+        try:
+            batch = next(self.batches)
+            self.sent.append((map_arrays(batch, lambda t: _core.send(t, self.device)), None))
+        except BaseException as problem:  # noqa: BLE001: raised later
+            self.sent.append((None, problem))
+            self.over = True
+
+    def __next__(self):
+        while not self.over and len(self.sent) <= self.ahead:
+            self._send()
+        if not self.sent:
+            raise StopIteration
+        batch, problem = self.sent.popleft()
+        if problem is not None:
+            raise problem
+        map_arrays(batch, _core.arrive)
+        return batch
 
 
 def _end_workers(pid, channels, processes, patience=1.0):
@@ -141,7 +179,7 @@ class _Workers:
                     if kind == "failure":
                         self._stop()
                         value()
-                    return transport.unpack(value, memory)
+                    return transport.unpack(value, memory, "cpu" if self.loader._device() else None)
                 if self.next == self.given:
                     self.over = True
                     if not self.loader.persistent_workers:
@@ -215,8 +253,9 @@ class DataLoader:
     """Iterates over a dataset's batches as Tensors.
 
     num_workers: processes that make batches ahead of their use (0: made here), prefetch_factor of them each.
-    timeout: seconds after which a worker that gives nothing is an error (0: wait). places and feed_list are
-    accepted and have no effect.
+    timeout: seconds after which a worker that gives nothing is an error (0: wait). use_buffer_reader: where the device
+    (the first of places, otherwise the current one) is a GPU, the next batch is brought there while one is in use.
+    feed_list is accepted and has no effect.
     """
 
     def __init__(self, dataset, feed_list=None, places=None, return_list=True, batch_sampler=None, batch_size=1,
@@ -267,7 +306,17 @@ class DataLoader:
             raise ValueError("DataLoader: an IterableDataset has no length")
         return len(self.batch_sampler if self.auto_collate_batch else self.dataset)
 
+    def _device(self):
+        """Where batches are brought ahead of their use; None: nowhere."""
+        place = (self.places or [None])[0] if isinstance(self.places, (list, tuple)) else self.places
+        device = _core.get_device() if place is None else place if isinstance(place, str) else place._device_name()
+        return device if self.use_buffer_reader and device != "cpu" else None
+
     def __iter__(self):
+        device, batches = self._device(), self._batches()
+        return _Ahead(batches, device) if device else batches
+
+    def _batches(self):
         if self.num_workers == 0:
             return _Here(self)
         if not self.persistent_workers:

@@ -61,8 +61,8 @@ def pack(batch, shared):
     return plain, arrays, end
 
 
-def unpack(value, memory):
-    """The batch with a Tensor for every slot; data stays in the shared memory, which lives as long."""
+def unpack(value, memory, place=None):
+    """The batch with a Tensor for every slot, at a place; on the CPU data stay in the shared memory, which lives as long."""
     import numpy as np
     if isinstance(value, _Slot):
         if isinstance(value.offset, bytes):
@@ -71,11 +71,11 @@ def unpack(value, memory):
             count = int(np.prod(value.shape, dtype=np.int64))
             array = np.frombuffer(memory, value.dtype, count, value.offset) if count else np.zeros(0, value.dtype)
         array = array.reshape(value.shape)
-        return _core.to_tensor(array, value.tensor) if value.tensor else _core.to_tensor(array)
+        return _core.to_tensor(array, value.tensor or None, place)
     if isinstance(value, dict):
-        return {k: unpack(v, memory) for k, v in value.items()}
+        return {k: unpack(v, memory, place) for k, v in value.items()}
     if isinstance(value, list):
-        return [unpack(v, memory) for v in value]
+        return [unpack(v, memory, place) for v in value]
     return value
 
 

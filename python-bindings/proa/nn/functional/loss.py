@@ -60,6 +60,9 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
         if loss.is_symbolic and ignore_index < 0:  # a program does not look at the labels
             return _core.mean(loss)
         kept = label != ignore_index
+        if not loss.is_symbolic and not loss.place.is_cpu_place():  # a device is not waited for
+            share = kept.size / _core.clip(_core.sum(_core.cast(kept, "float32")), 1.0)
+            return _core.mean(loss) * _core.cast(share, loss.dtype)
         if not loss.is_symbolic and _core.all(kept):
             return _core.mean(loss)
         return _core.sum(loss) / _core.clip(_core.sum(_core.cast(kept, loss.dtype)), 1.0)

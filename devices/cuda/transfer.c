@@ -1,0 +1,135 @@
+/* Copies that are made ahead: from pinned memory, on a stream of their own, into memory that the stream of
+ * compute meets by events alone. A piece, a block of the GPU and one of the host, is used again and again:
+ * the copy into it waits, on the GPU, for what was queued when its last owner let it go; compute waits, there
+ * too, where the new owner takes it over. C. */
+#include "transfer.h"
+#include "runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64 };
+static const size_t unit = (size_t)1 << 12;
+
+typedef struct piece {
+    size_t size;
+    void *at, *pinned; /* at: of the GPU's pool */
+    void *copied;      /* event of c->copies: the copy into it */
+    void *used;        /* event of c->stream: what it was used for before */
+    bool live;         /* somebody owns it */
+    bool left;         /* let go while a recording was under way: `used` is still to be recorded */
+} piece;
+
+struct cuda_transfers {
+    piece of[MOST];
+    int n, live;
+    int64_t sent;
+};
+
+static void drop(cuda_context *c, piece *p)
+{
+    const cuda_driver *d = c->driver;
+    if (p->copied) d->event_sync(p->copied);
+    if (p->at && p->copied)
+        d->stream_wait(c->stream, p->copied); /* whoever gets it from the pool is behind */
+    cuda_pool_give(c->pool, p->at);
+    if (p->pinned) d->host_free(p->pinned);
+    if (p->copied) d->event_free(p->copied);
+    if (p->used) d->event_free(p->used);
+    *p = (piece){0};
+}
+
+void cuda_transfers_trim(cuda_context *c)
+{
+    cuda_transfers *t = c->transfers;
+    if (!t || c->recording) return;
+    int kept = 0;
+    for (int i = 0; i < t->n; i++) {
+        if (t->of[i].live) t->of[kept++] = t->of[i];
+        else drop(c, &t->of[i]);
+    }
+    t->n = kept;
+}
+
+/* Its memory may still be in use by what is queued on c->stream: `used` stands for that. */
+static piece *new_piece(cuda_context *c, size_t bytes)
+{
+    cuda_transfers *t = c->transfers;
+    const cuda_driver *d = c->driver;
+    if (t->n == MOST) cuda_transfers_trim(c);
+    if (t->n == MOST || bytes > SIZE_MAX - unit) return NULL;
+    piece *p = &t->of[t->n];
+    *p = (piece){.size = (bytes + unit - 1) / unit * unit};
+    p->at = cuda_pool_take(c->pool, p->size, "batches made ahead");
+    bool good = p->at && d->host_malloc(&p->pinned, p->size) == 0 && d->event_create(&p->copied) == 0 &&
+                d->event_create(&p->used) == 0 && d->event_record(p->used, c->stream) == 0;
+    if (good) return t->n++, p;
+    (void)d->last_error(); /* it has been dealt with */
+    drop(c, p);
+    return NULL;
+}
+
+/* One whose last copy has ended, so that the host may write its pinned memory; of those the smallest. */
+static piece *find(cuda_context *c, size_t bytes)
+{
+    cuda_transfers *t = c->transfers;
+    piece *best = NULL;
+    for (int i = 0; i < t->n; i++) {
+        piece *p = &t->of[i];
+        if (p->live || p->size < bytes || p->size / 2 > bytes + unit || (best && best->size <= p->size))
+            continue;
+        if (c->driver->event_query(p->copied) == 0) best = p;
+    }
+    return best;
+}
+
+static int copy(cuda_context *c, piece *p, const void *from, size_t bytes)
+{
+    const cuda_driver *d = c->driver;
+    int code = 0;
+    memcpy(p->pinned, from, bytes);
+    if (p->left) code = d->event_record(p->used, c->stream);
+    p->left = false;
+    if (code == 0) code = d->stream_wait(c->copies, p->used);
+    if (code == 0) code = d->copy(p->at, p->pinned, bytes, CUDA_TO_DEVICE, c->copies);
+    return code ? code : d->event_record(p->copied, c->copies);
+}
+
+void *cuda_transfer_send(cuda_context *c, const void *from, size_t bytes)
+{
+    if (!c->transfers) c->transfers = calloc(1, sizeof *c->transfers);
+    if (!c->transfers || c->recording || c->driver->use(c->index) != 0) return NULL;
+    piece *p = find(c, bytes);
+    if (!p) p = new_piece(c, bytes);
+    if (!p || copy(c, p, from, bytes) != 0) return NULL;
+    p->live = true;
+    c->transfers->live++;
+    c->transfers->sent++;
+    return p->at;
+}
+
+static piece *owned(cuda_context *c, const void *at)
+{
+    cuda_transfers *t = c->transfers;
+    for (int i = 0; t && t->live && i < t->n; i++)
+        if (t->of[i].live && t->of[i].at == at) return &t->of[i];
+    return NULL;
+}
+
+int cuda_transfer_arrive(cuda_context *c, const void *at)
+{
+    piece *p = owned(c, at);
+    return p ? c->driver->stream_wait(c->stream, p->copied) : 0;
+}
+
+bool cuda_transfer_give(cuda_context *c, const void *at)
+{
+    piece *p = owned(c, at);
+    if (!p) return false;
+    p->live = false;
+    c->transfers->live--;
+    p->left = c->recording || c->driver->event_record(p->used, c->stream) != 0;
+    return true;
+}
+
+int64_t cuda_transfer_count(const cuda_context *c) { return c->transfers ? c->transfers->sent : 0; }

@@ -1,0 +1,296 @@
+/* Decoding and likelihood over chains of tags on a GPU: a block a chain, its threads the tags of a step; the
+ * transitions' gradient a block an entry, over all steps in order. Lengths, offsets and tags that are out of
+ * range are told late. */
+#include "ops/lod/cuda.h"
+
+/* Chains of steps, as lengths or offsets give them. */
+struct crf_chains {
+    lod_offsets of;        /* length is NULL: these */
+    const int64_t *length; /* of padded chains of `steps` each */
+    int64_t n, steps, tags;
+    __device__ __forceinline__ void part(int64_t i, int64_t *from, int64_t *to) const
+    {
+        if (!length) return lod_part(of, i, from, to);
+        *from = i * steps;
+        *to = *from + lod_clamped(length[i], 0, steps);
+    }
+    __device__ __forceinline__ int64_t chain_of(int64_t row) const
+    {
+        return length ? row / steps : lod_sequence(of, row);
+    }
+    __host__ __device__ __forceinline__ int64_t rows() const { return length ? n * steps : of.rows; }
+};
+
+/* Takes a chain's labels for checked: one that is no tag counts as the first. */
+CUDA_FN int64_t crf_tag(const crf_chains &w, const int64_t *label, int64_t row)
+{
+    return lod_clamped(label[row], 0, w.tags - 1);
+}
+
+/* label: NULL where any will do. */
+__global__ void crf_check_kernel(crf_chains w, const int64_t *label, cuda_fault *fault, const char *op)
+{
+    for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
+        int64_t from, to;
+        w.part(i, &from, &to);
+        if (w.length && threadIdx.x == 0 && (w.length[i] < 0 || w.length[i] > w.steps))
+            cuda_raise(fault, op, "length", i, w.length[i], 0, w.steps);
+        for (int64_t row = from + threadIdx.x; label && row < to; row += blockDim.x)
+            if (label[row] < 0 || label[row] >= w.tags)
+                cuda_raise(fault, op, "label", row, label[row], 0, w.tags - 1);
+    }
+}
+
+static proa_status crf_take(cuda_context *c, const char *op, const cuda_tensor &x, const proa_tensor *length,
+                            const proa_tensor *offsets, const int64_t *label, crf_chains *to)
+{
+    *to = {};
+    to->steps = x.shape[x.ndim - 2], to->tags = x.dim(-1), to->n = x.shape[0];
+    if (cuda_given(length)) {
+        to->length = cuda_look(length).as<int64_t>();
+    } else {
+        PROA_TRY(lod_take(c, op, "offsets", offsets, to->steps, &to->of));
+        to->n = to->of.n;
+    }
+    if (to->tags < 1) return cuda_fail(PROA_ERR_INVALID_ARGUMENT, "%s: transition has no tags", op);
+    if (to->n < 1) return PROA_OK;
+    crf_chains w = *to;
+    return cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_check_kernel, w, label, c->fault, op);
+}
+
+static proa_status crf_clear(cuda_context *c, const cuda_tensor &t)
+{
+    static const double zero = 0;
+    return t.numel ? cuda_fill(c, t.data, &zero, (size_t)cuda_item(t.dtype), t.numel) : PROA_OK;
+}
+
+/* ---- decoding -------------------------------------------------------------------------- */
+
+/* Viterbi's recursion; of equal ways, that through the first tag. */
+template <class T>
+__global__ void crf_decode_kernel(crf_chains w, const T *x, const T *weights, const int64_t *label, T *best,
+                                  int64_t *before, int64_t *path)
+{
+    int64_t tags = w.tags;
+    for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
+        int64_t from, to;
+        w.part(i, &from, &to);
+        for (int64_t row = from; row < to; row++) {
+            const T *last = best + (row - 1) * tags;
+            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) {
+                int64_t at = 0;
+                for (int64_t j = 1; row > from && j < tags; j++)
+                    if (last[j] + weights[(j + 2) * tags + t] > last[at] + weights[(at + 2) * tags + t])
+                        at = j;
+                T way = row > from ? last[at] + weights[(at + 2) * tags + t] : weights[t];
+                best[row * tags + t] = way + x[row * tags + t];
+                before[row * tags + t] = at;
+            }
+            __syncthreads();
+        }
+        if (threadIdx.x || from == to) continue;
+        const T *last = best + (to - 1) * tags;
+        int64_t at = 0;
+        for (int64_t j = 1; j < tags; j++)
+            if (last[j] + weights[tags + j] > last[at] + weights[tags + at]) at = j;
+        for (int64_t row = to - 1; row >= from; row--) {
+            path[row] = label ? at == label[row] : at;
+            at = before[row * tags + at];
+        }
+    }
+}
+
+template <class T>
+static proa_status crf_decode(cuda_context *c, const crf_chains &w, const cuda_tensor &x,
+                              const cuda_tensor &weights, const int64_t *label, int64_t *path)
+{
+    size_t n = (size_t)(w.rows() * w.tags);
+    int64_t *before = (int64_t *)cuda_scratch(c, n * (sizeof *before + sizeof(T)));
+    if (!before) return cuda_host->error();
+    T *best = (T *)(void *)(before + n);
+    proa_status status = cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_decode_kernel<T>, w, x.as<T>(),
+                                     weights.as<T>(), label, best, before, path);
+    cuda_scratch_free(c, before);
+    return status;
+}
+
+CUDA_KERNEL(crf_decoding, true)
+{
+    cuda_tensor x = cuda_look(a->emission), path = cuda_look(a->path);
+    const int64_t *label = cuda_given(a->label) ? cuda_look(a->label).as<int64_t>() : NULL;
+    crf_chains w;
+    PROA_TRY(crf_take(c, "crf_decoding", x, a->length, a->offsets, NULL, &w));
+    PROA_TRY(crf_clear(c, path));
+    if (x.numel == 0 || w.n < 1) return PROA_OK;
+    CUDA_SWITCH_WIDE(x.dtype, T,
+                     { return crf_decode<T>(c, w, x, cuda_look(a->transition), label, path.as<int64_t>()); });
+}
+
+/* ---- likelihood ------------------------------------------------------------------------ */
+
+template <class T> __global__ void crf_exp_kernel(const T *x, T *to, int64_t n)
+{
+    for (CUDA_EACH(i, n)) to[i] = exp(x[i]);
+}
+
+/* Sums over the tags are taken by all threads of the block. */
+template <class T>
+__global__ void crf_forward_kernel(crf_chains w, const T *x, const T *weights, const T *exps,
+                                   const int64_t *label, T *alpha, T *x_exps, T *cost)
+{
+    int64_t tags = w.tags;
+    for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
+        int64_t from, to;
+        T all = 0, mine = 0, end = 0;
+        w.part(i, &from, &to);
+        for (int64_t row = from; row < to; row++) {
+            const T *of = x + row * tags, *last = alpha + (row - 1) * tags;
+            T most = (T)-INFINITY, sum = 0;
+            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) most = of[t] > most ? of[t] : most;
+            most = cuda_block_reduce<cuda_max>(most);
+            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) {
+                T e = exp(of[t] - most), ways = row > from ? 0 : exps[t];
+                for (int64_t j = 0; row > from && j < tags; j++) ways += last[j] * exps[(j + 2) * tags + t];
+                x_exps[row * tags + t] = e;
+                alpha[row * tags + t] = ways * e;
+                sum += ways * e;
+            }
+            sum = cuda_block_reduce<cuda_sum>(sum);
+            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) alpha[row * tags + t] /= sum;
+            all += most + log(sum);
+            int64_t tag = crf_tag(w, label, row);
+            mine += of[tag] +
+                    (row > from ? weights[(crf_tag(w, label, row - 1) + 2) * tags + tag] : weights[tag]);
+            __syncthreads();
+        }
+        for (int64_t t = threadIdx.x; from < to && t < tags; t += blockDim.x)
+            end += alpha[(to - 1) * tags + t] * exps[tags + t];
+        end = cuda_block_reduce<cuda_sum>(end);
+        if (threadIdx.x) continue;
+        cost[i] = from < to ? all + log(end) - mine - weights[tags + crf_tag(w, label, to - 1)] : 0;
+    }
+}
+
+CUDA_KERNEL(linear_chain_crf, true)
+{
+    cuda_tensor x = cuda_look(a->emission), weights = cuda_look(a->transition),
+                exps = cuda_look(a->transition_exps), x_exps = cuda_look(a->emission_exps),
+                alpha = cuda_look(a->alpha), cost = cuda_look(a->log_likelihood);
+    const int64_t *label = cuda_look(a->label).as<int64_t>();
+    crf_chains w;
+    PROA_TRY(crf_take(c, "linear_chain_crf", x, a->length, a->offsets, label, &w));
+    PROA_TRY(crf_clear(c, alpha));
+    PROA_TRY(crf_clear(c, x_exps));
+    CUDA_SWITCH_WIDE(x.dtype, T, {
+        PROA_TRY(cuda_launch(c, cuda_blocks(exps.numel), CUDA_BLOCK, crf_exp_kernel<T>, weights.as<T>(),
+                             exps.as<T>(), exps.numel));
+        if (w.n < 1) return PROA_OK;
+        return cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_forward_kernel<T>, w, x.as<T>(),
+                           weights.as<T>(), exps.as<T>(), label, alpha.as<T>(), x_exps.as<T>(), cost.as<T>());
+    });
+}
+
+/* ---- its gradient ---------------------------------------------------------------------- */
+
+/* Backward variables beta, scaled to a sum of 1 in each step; d_x; and pairs[row]: the sum over all pairs of
+ * tags of how likely they are at row − 1 and row. */
+template <class T>
+__global__ void crf_backward_kernel(crf_chains w, const T *alpha, const T *x_exps, const T *exps,
+                                    const int64_t *label, const T *d, T *beta, T *d_x, T *pairs)
+{
+    int64_t tags = w.tags;
+    for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
+        int64_t from, to;
+        w.part(i, &from, &to);
+        for (int64_t row = to - 1; row >= from; row--) {
+            const T *next = beta + (row + 1) * tags, *e = x_exps + (row + 1) * tags,
+                    *now = alpha + row * tags;
+            T sum = 0, both = 0, pair = 0;
+            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) {
+                T ways = row == to - 1 ? exps[tags + t] : 0;
+                for (int64_t j = 0; row < to - 1 && j < tags; j++)
+                    ways += exps[(t + 2) * tags + j] * e[j] * next[j];
+                beta[row * tags + t] = ways;
+                sum += ways;
+                both += now[t] * ways;
+            }
+            sum = cuda_block_reduce<cuda_sum>(sum);
+            both = cuda_block_reduce<cuda_sum>(both);
+            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) {
+                T ways = beta[row * tags + t], mine = t == crf_tag(w, label, row);
+                beta[row * tags + t] = ways / sum;
+                d_x[row * tags + t] = d[i] * (now[t] * ways / both - mine);
+                if (row == from) continue;
+                T before = 0; /* of all tags at the step before */
+                for (int64_t j = 0; j < tags; j++) before += now[j - tags] * exps[(j + 2) * tags + t];
+                pair += before * x_exps[row * tags + t] * (ways / sum);
+            }
+            pair = cuda_block_reduce<cuda_sum>(pair);
+            if (threadIdx.x == 0) pairs[row] = pair;
+            __syncthreads();
+        }
+    }
+}
+
+/* Entry (t, j) of the transitions' gradient: t = 0: beginning with j, 1: ending with it, else from t − 2 to
+ * j. */
+template <class T>
+__global__ void crf_transition_kernel(crf_chains w, const T *alpha, const T *x_exps, const T *exps,
+                                      const int64_t *label, const T *d, const T *beta, const T *d_x,
+                                      const T *pairs, T *to_weights)
+{
+    int64_t tags = w.tags;
+    for (int64_t item = blockIdx.x; item < (tags + 2) * tags; item += gridDim.x) {
+        int64_t t = item / tags - 2, j = item % tags, rows = w.rows();
+        T sum = 0;
+        for (int64_t row = threadIdx.x; row < rows; row += blockDim.x) {
+            int64_t i = w.chain_of(row), from, to;
+            w.part(i, &from, &to);
+            if (row < from || row >= to) continue;
+            if (t < 0) {
+                if (row == (t == -2 ? from : to - 1)) sum += d_x[row * tags + j];
+                continue;
+            }
+            if (row == from) continue;
+            T likely =
+                alpha[(row - 1) * tags + t] * exps[item] * x_exps[row * tags + j] * beta[row * tags + j];
+            bool mine = t == crf_tag(w, label, row - 1) && j == crf_tag(w, label, row);
+            sum += d[i] * (likely / pairs[row] - (T)mine);
+        }
+        sum = cuda_block_reduce<cuda_sum>(sum);
+        if (threadIdx.x == 0) to_weights[item] = sum;
+    }
+}
+
+template <class T>
+static proa_status crf_backward(cuda_context *c, const crf_chains &w, const T *alpha, const T *x_exps,
+                                const T *exps, const int64_t *label, const T *d, T *d_x, T *d_weights)
+{
+    T *beta = (T *)cuda_scratch(c, (size_t)(w.rows() * (w.tags + 1)) * sizeof *beta);
+    if (!beta) return cuda_host->error();
+    T *pairs = beta + w.rows() * w.tags;
+    proa_status status = cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_backward_kernel<T>, w, alpha,
+                                     x_exps, exps, label, d, beta, d_x, pairs);
+    if (status == PROA_OK)
+        status = cuda_launch(c, cuda_blocks((w.tags + 2) * w.tags, 1), CUDA_BLOCK, crf_transition_kernel<T>,
+                             w, alpha, x_exps, exps, label, d, (const T *)beta, (const T *)d_x,
+                             (const T *)pairs, d_weights);
+    cuda_scratch_free(c, beta);
+    return status;
+}
+
+CUDA_KERNEL(linear_chain_crf_grad, true)
+{
+    cuda_tensor alpha = cuda_look(a->alpha), x_exps = cuda_look(a->emission_exps),
+                exps = cuda_look(a->transition_exps), d = cuda_look(a->d_log_likelihood),
+                d_x = cuda_look(a->d_emission), d_weights = cuda_look(a->d_transition);
+    const int64_t *label = cuda_look(a->label).as<int64_t>();
+    crf_chains w;
+    PROA_TRY(crf_take(c, "linear_chain_crf_grad", x_exps, a->length, a->offsets, label, &w));
+    PROA_TRY(crf_clear(c, d_x));
+    if (x_exps.numel == 0 || w.n < 1) return crf_clear(c, d_weights);
+    CUDA_SWITCH_WIDE(x_exps.dtype, T, {
+        return crf_backward<T>(c, w, alpha.as<T>(), x_exps.as<T>(), exps.as<T>(), label, d.as<T>(),
+                               d_x.as<T>(), d_weights.as<T>());
+    });
+}
