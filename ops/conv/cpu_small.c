@@ -6,7 +6,7 @@
 #include "ops/conv/small.h"
 #include "ops/gemm.h"
 
-enum { BLOCK = 16, TILE = BLOCK * BLOCK, PAIRS_MAX = 1 << 14 };
+enum { BLOCK = 16, TILE = BLOCK * BLOCK, PAIRS_MAX = 1 << 14, SUMMED_MAX = 4096 };
 
 typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -89,14 +89,16 @@ static proa_status sort_pairs(small_state *s, int64_t n, small_kind kind)
     return PROA_OK;
 }
 
-/* True where the work that is left pays for what is laid out anew, and for batches that fill no vectors. */
+/* True where the work that is left, and that of vectors which batches do not fill, is so much less that it
+ * pays for what is laid out anew. A filter's gradient, whose vectors are full, gains wherever there is some
+ * padding, but one sum takes few numbers. */
 static bool pays(const small_state *s, int64_t pairs, small_kind kind)
 {
     const conv_geometry *g = &s->g;
-    int64_t images = kind == TO_FILTER ? g->batch : gemm_round_up(g->batch, BLOCK);
-    int64_t spans = s->places_out * s->taps * g->batch;
+    int64_t spans = s->places_out * s->taps;
+    if (kind == TO_FILTER) return pairs * 100 <= spans * 93 && s->places_out * g->batch <= SUMMED_MAX;
     if (kind == TO_INPUT) spans *= g->stride[1] * g->stride[2]; /* what lies between counts, too */
-    return pairs * images * 10 <= spans * 8;
+    return pairs * gemm_round_up(g->batch, BLOCK) * 10 <= spans * g->batch * 8;
 }
 
 static bool lies_right(const proa_tensor *t)
