@@ -37,6 +37,10 @@ enum {
     POOL_LANES = 16 /* channels that go together */
 };
 
+/* Numbers of places, as wide as what they are compared by. */
+typedef int32_t pool_places_float __attribute__((vector_size(POOL_LANES * 4), aligned(4), may_alias));
+typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), aligned(8), may_alias));
+
 #define T float
 #include "ops/pool/cpu_body.inc"
 #include "ops/pool/cpu_forward.inc"
@@ -45,6 +49,8 @@ enum {
 #include "ops/pool/cpu_body.inc"
 #include "ops/pool/cpu_forward.inc"
 #undef T
+
+#include "ops/pool/side_by_side.h"
 
 /* Windows of many sizes, and rows of one output, are better off plane by plane. */
 static bool goes_by_rows(const pool_job *job)
@@ -73,6 +79,10 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     }
     int64_t planes = g->batch * g->channels;
     if (planes == 0) return PROA_OK;
+    if (lies_side_by_side(job)) {
+        proa__parallel(planes, rows_grain(pixels(g->in)), side_planes, job);
+        return PROA_OK;
+    }
     if (goes_by_lanes(job)) {
         int64_t items = g->batch * ((g->channels + POOL_LANES - 1) / POOL_LANES);
         proa__parallel(items, rows_grain(pixels(g->in) * POOL_LANES),
