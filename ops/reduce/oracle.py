@@ -21,6 +21,10 @@ def mean(x, axis=(), keepdim=False):
     return paddle.mean(x, _axes(axis), keepdim)
 
 
+def variance(x, axis=(), unbiased=True, keepdim=False):
+    return paddle.var(x, _axes(axis), unbiased, keepdim)
+
+
 def max(x, axis=(), keepdim=False):
     return paddle.max(x, _axes(axis), keepdim)
 

@@ -25,6 +25,13 @@ def mean(x, axis=(), keepdim=False):
     return np.mean(x, axis=_axes(axis), keepdims=keepdim)
 
 
+def variance(x, axis=(), unbiased=True, keepdim=False):
+    n = x.size if not axis else int(np.prod([x.shape[i] for i in axis]))
+    away = x.astype(np.float64) - np.mean(x, axis=_axes(axis), keepdims=True, dtype=np.float64)
+    less = int(unbiased)
+    return np.sum(away * away, axis=_axes(axis), keepdims=keepdim) / np.float64(n - less if n > less else less)
+
+
 def max(x, axis=(), keepdim=False):
     return np.max(x, axis=_axes(axis), keepdims=keepdim)
 

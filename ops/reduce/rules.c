@@ -54,6 +54,23 @@ proa_status mean_vjp(const proa_mean_args *a, proa_mean_grads *g)
     return proa_error();
 }
 
+/* 2 (x − mean) / divisor: the mean's own part sums to nothing. */
+proa_status variance_vjp(const proa_variance_args *a, proa_variance_grads *g)
+{
+    proa_tensor *d = with_axes(g->d_out, a->x, "variance", &a->axis, a->keepdim);
+    proa_tensor *away = proa_subtract(a->x, proa_mean(a->x, .axis = a->axis, .keepdim = true));
+    int64_t n = term_count(a->x, "variance", &a->axis), less = a->unbiased ? 1 : 0;
+    if (n >= 0) {
+        d = proa_scale(d, .scale = PROA_SCALAR(2.0 / (double)(n > less ? n - less : 1)));
+    } else { /* only running the program tells */
+        proa_tensor *count = proa_sum(proa_full_like(a->x, 1), .axis = a->axis, .keepdim = true);
+        proa_tensor *half = proa_scale(count, .scale = PROA_SCALAR(0.5), .bias = -0.5 * (double)less);
+        d = proa_divide(d, proa_maximum(half, proa_scale(proa__zero_of(half), .bias = 0.5)));
+    }
+    g->d_x = proa_multiply(away, d);
+    return proa_error();
+}
+
 /* Where x is the chosen value. */
 #define CHOSEN(op)                                                         \
     proa_tensor *out = with_axes(a->out, a->x, #op, &a->axis, a->keepdim); \

@@ -113,6 +113,79 @@ proa_status logsumexp_write(const void *args, proa_wire_writer *w)
     return proa_wire_put_output(w, "Out", a->out);
 }
 
+/* ---- variance: its composition ---- */
+
+/* An op `type` of x, and of y where there is one, into `out` or else a variable like x. NULL after an error. */
+static proa_tensor *step(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *y,
+                         proa_tensor *out)
+{
+    if (!x) return NULL;
+    proa_meta meta = proa_meta_of(x);
+    if (!out) out = proa_wire_temporary(w, &meta);
+    if (!out || proa_wire_op(w, type) || proa_wire_put_input(w, "X", x) ||
+        proa_wire_put_output(w, "Out", out))
+        return NULL;
+    if (y && (proa_wire_put_input(w, "Y", y) || proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1))) return NULL;
+    return out;
+}
+
+static proa_status write_scale(proa_wire_writer *w, double scale, double bias)
+{
+    PROA_TRY(proa_wire_put_float(w, "scale", scale));
+    PROA_TRY(proa_wire_put_float(w, "bias", bias));
+    return proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1);
+}
+
+static proa_status write_over(proa_wire_writer *w, const char *type, const proa_variance_args *a,
+                              proa_tensor *x, bool keepdim, proa_tensor *out)
+{
+    return write_reduce(w, "variance", type, PROA_WIRE_INTS, x, &a->axis, keepdim, PROA_NODTYPE, PROA_NODTYPE,
+                        out);
+}
+
+/* sum / max(n − 1, 1), or sum / n, where n is a sum of ones: only running the program tells. */
+static proa_status write_unknown_count(proa_wire_writer *w, const proa_variance_args *a, proa_tensor *sum)
+{
+    proa_meta meta = proa_meta_of(a->out);
+    proa_tensor *ones = proa__wire_filled_like(w, a->x, (proa_dtype)a->x->dtype, 1);
+    proa_tensor *count = ones ? proa_wire_temporary(w, &meta) : NULL;
+    if (!count) return proa_error();
+    PROA_TRY(write_over(w, "reduce_sum", a, ones, a->keepdim, count));
+    if (a->unbiased) {
+        proa_tensor *less = step(w, "scale", count, NULL, NULL);
+        if (!less) return proa_error();
+        PROA_TRY(write_scale(w, 1, -1));
+        proa_tensor *one = proa__wire_filled_like(w, count, meta.dtype, 1);
+        count = one ? step(w, "elementwise_max", less, one, NULL) : NULL;
+        if (!count) return proa_error();
+    }
+    return step(w, "elementwise_div", sum, count, a->out) ? PROA_OK : proa_error();
+}
+
+proa_status variance_write(const void *args, proa_wire_writer *w)
+{
+    const proa_variance_args *a = args;
+    unsigned mask;
+    int64_t n = 1, less = a->unbiased ? 1 : 0;
+    PROA_TRY(proa__reduce_mask("variance", &a->axis, a->x->ndim, &mask));
+    proa_meta meta = proa_meta_of(a->x), result = proa_meta_of(a->out);
+    for (int i = 0; i < a->x->ndim; i++) {
+        if (!(mask >> i & 1)) continue;
+        n = meta.shape[i] < 0 || n < 0 ? -1 : n * meta.shape[i];
+        meta.shape[i] = 1;
+    }
+    proa_tensor *mean = proa_wire_temporary(w, &meta);
+    if (!mean) return proa_error();
+    PROA_TRY(write_over(w, "reduce_mean", a, a->x, true, mean));
+    proa_tensor *square = step(w, "square", step(w, "elementwise_sub", a->x, mean, NULL), NULL, NULL);
+    proa_tensor *sum = square ? proa_wire_temporary(w, &result) : NULL;
+    if (!sum) return proa_error();
+    PROA_TRY(write_over(w, "reduce_sum", a, square, a->keepdim, sum));
+    if (n < 0) return write_unknown_count(w, a, sum);
+    if (!step(w, "scale", sum, NULL, a->out)) return proa_error();
+    return write_scale(w, 1.0 / (double)(n > less ? n - less : 1), 0);
+}
+
 /* ---- arg-reductions and running sums: the axis is absent when flatten says so ---- */
 
 static proa_scalar read_axis(proa_wire_reader *r, int64_t missing)

@@ -16,14 +16,7 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
     1.0
     """
-    axis = _axes(axis)
-    away = _core.subtract(x, _core.mean(x, axis, True))
-    count = 1
-    for i, n in enumerate(x.shape):
-        if not axis or i in axis or i - len(x.shape) in axis:
-            count *= n
-    total = _core.sum(_core.multiply(away, away), axis, None, keepdim)
-    return _core.divide(total, like(max(count - 1, 1) if unbiased else count, total))
+    return _core.variance(x, _axes(axis), unbiased, keepdim)
 
 
 def std(x, axis=None, unbiased=True, keepdim=False, name=None):
