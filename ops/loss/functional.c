@@ -93,6 +93,20 @@ static proa_tensor *smoothed(proa_tensor *logits, proa_tensor *label, int64_t ax
     return proa_scale(label, .scale = PROA_SCALAR(1 - epsilon), .bias = uniform);
 }
 
+/* One loss a row. A program keeps the op that Paddle has, and so do devices, whose kernels are of that one. */
+static proa_tensor *losses(proa_tensor *logits, proa_tensor *label, bool soft, int64_t axis, int64_t ignore,
+                           const proa_cross_entropy_opts *o)
+{
+    if (!label) return NULL;
+    bool plain = !soft && !o->no_use_softmax && axis == logits->ndim - 1;
+    if (plain && !(logits->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE)) && !(label->flags & PROA_T_SYMBOLIC))
+        return proa_class_cross_entropy(logits, label, .ignore_index = rows_option(ignore)).loss;
+    return proa_softmax_with_cross_entropy(logits, label, .soft_label = soft,
+                                           .no_use_softmax = o->no_use_softmax,
+                                           .ignore_index = rows_option(ignore), .axis = rows_option(axis))
+        .loss;
+}
+
 proa_tensor *proa_cross_entropy_opt(proa_tensor *logits, proa_tensor *label, proa_cross_entropy_opts o)
 {
     if (!logits || !label || proa_error()) return NULL;
@@ -114,10 +128,7 @@ proa_tensor *proa_cross_entropy_opt(proa_tensor *logits, proa_tensor *label, pro
     bool flat = label->ndim < logits->ndim, soft = o.soft_label || o.label_smoothing > 0;
     if (o.label_smoothing > 0) label = smoothed(logits, label, axis, o.soft_label, o.label_smoothing);
     else if (flat) label = proa_unsqueeze(label, PROA_INTS(axis));
-    proa_tensor *loss =
-        proa_softmax_with_cross_entropy(logits, label, .soft_label = soft, .no_use_softmax = o.no_use_softmax,
-                                        .ignore_index = rows_option(ignore), .axis = rows_option(axis))
-            .loss;
+    proa_tensor *loss = losses(logits, label, soft, axis, ignore, &o);
     if (!loss) return NULL;
     loss = soft ? soft_loss(label, loss, axis, &o) : hard_loss(label, loss, ignore, &o);
     if (loss && flat && o.reduction == PROA_LOSS_REDUCTION_NONE)

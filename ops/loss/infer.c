@@ -69,6 +69,36 @@ proa_status softmax_with_cross_entropy_grad_infer(const proa_softmax_with_cross_
     return PROA_OK;
 }
 
+proa_status class_cross_entropy_infer(const proa_class_cross_entropy_args *a,
+                                      proa_class_cross_entropy_metas *m)
+{
+    PROA_TRY(cross_entropy_shapes("class_cross_entropy", a->logits, a->label, false, -1, &m->loss));
+    m->sums = m->loss;
+    m->sums.shape[m->sums.ndim - 1] = 2;
+    return PROA_OK;
+}
+
+proa_status class_cross_entropy_grad_infer(const proa_class_cross_entropy_grad_args *a,
+                                           proa_class_cross_entropy_grad_metas *m)
+{
+    const char *op = "class_cross_entropy_grad";
+    proa_meta loss = {.ndim = 0};
+    PROA_TRY(cross_entropy_shapes(op, a->logits, a->label, false, -1, &loss));
+    for (int t = 0; t < 2; t++) {
+        const proa_tensor *of_rows = t ? a->sums : a->d_loss;
+        bool fits = of_rows->dtype == a->logits->dtype && of_rows->ndim == loss.ndim;
+        for (int i = 0; fits && i < loss.ndim; i++)
+            fits = rows_dims_agree(of_rows->shape[i], loss.shape[i] * (i + 1 == loss.ndim ? 1 + t : 1));
+        if (!fits)
+            return mismatch(op, t ? "sums" : "d_loss", of_rows,
+                            t ? "length 2 along the last axis, else like"
+                              : "length 1 along the last axis, else like",
+                            a->logits);
+    }
+    m->d_logits = proa_meta_of(a->logits);
+    return PROA_OK;
+}
+
 /* ---- nll_loss ---- */
 
 static proa_status nll_shapes(const char *op, const proa_tensor *input, const proa_tensor *label,

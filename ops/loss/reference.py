@@ -29,6 +29,17 @@ def softmax_with_cross_entropy_grad(label, softmax, d_loss, soft_label=False, us
     return (softmax - target) * counts * d_loss
 
 
+def class_cross_entropy(logits, label, ignore_index=-100):
+    loss = softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)[1]
+    most = np.max(logits, axis=-1, keepdims=True)
+    return loss, np.concatenate([most, np.sum(np.exp(logits - most), axis=-1, keepdims=True)], axis=-1)
+
+
+def class_cross_entropy_grad(logits, label, sums, d_loss, ignore_index=-100):
+    softmax = np.exp(logits - sums[..., :1]) / sums[..., 1:]
+    return softmax_with_cross_entropy_grad(label, softmax, d_loss, ignore_index=ignore_index)
+
+
 def _nll_parts(input, label, weight, ignore_index):
     target, counts = _one_hot(label, input, 1, ignore_index)
     weight = np.ones(input.shape[1], input.dtype) if weight is None else weight

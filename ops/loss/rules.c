@@ -30,6 +30,40 @@ proa_status softmax_with_cross_entropy_vjp(const proa_softmax_with_cross_entropy
     return proa_error();
 }
 
+proa_status class_cross_entropy_vjp(const proa_class_cross_entropy_args *a, proa_class_cross_entropy_grads *g)
+{
+    g->d_logits = proa_class_cross_entropy_grad(a->logits, a->label, a->sums, g->d_loss,
+                                                .ignore_index = rows_option(a->ignore_index));
+    return proa_error();
+}
+
+/* 1 in the rows that count, else 0. */
+static proa_tensor *counted(proa_tensor *label, int64_t axis, int64_t ignore_index, const proa_tensor *like)
+{
+    if (!label) return NULL;
+    if (label->ndim < like->ndim) label = proa_unsqueeze(label, PROA_INTS(axis));
+    proa_tensor *ignore = proa_full_like(label, PROA_SCALAR(ignore_index));
+    return proa_cast(proa_not_equal(label, ignore), (proa_dtype)like->dtype);
+}
+
+/* As below; the sums move with the logits, so the slope is softmax's. */
+proa_status class_cross_entropy_grad_vjp(const proa_class_cross_entropy_grad_args *a,
+                                         proa_class_cross_entropy_grad_grads *g)
+{
+    proa_tensor *w = g->d_d_logits;
+    if (g->want_d_loss) {
+        proa_tensor *c =
+            proa_class_cross_entropy_grad(a->logits, a->label, a->sums, proa_full_like(a->d_loss, 1),
+                                          .ignore_index = rows_option(a->ignore_index));
+        g->d_d_loss = proa_sum(proa_multiply(w, c), .axis = PROA_INTS(-1), .keepdim = true);
+    }
+    if (g->want_logits) {
+        proa_tensor *scale = proa_multiply(a->d_loss, counted(a->label, -1, a->ignore_index, a->logits));
+        g->d_logits = proa_softmax_grad(proa_softmax(a->logits), proa_multiply(w, scale));
+    }
+    return proa_error();
+}
+
 /* d_logits is linear in d_loss with coefficients c = d_logits(1), and c is softmax plus a constant; without
  * softmax c = −label / p, whose derivative by p is label / p². */
 proa_status softmax_with_cross_entropy_grad_vjp(const proa_softmax_with_cross_entropy_grad_args *a,
@@ -50,11 +84,7 @@ proa_status softmax_with_cross_entropy_grad_vjp(const proa_softmax_with_cross_en
         } else if (a->soft_label) {
             g->d_softmax = slope;
         } else { /* ignored rows have no slope */
-            proa_tensor *label = a->label;
-            if (label->ndim < a->softmax->ndim) label = proa_unsqueeze(label, PROA_INTS(a->axis));
-            proa_tensor *ignore = proa_full_like(label, PROA_SCALAR(a->ignore_index));
-            g->d_softmax =
-                proa_multiply(slope, proa_cast(proa_not_equal(label, ignore), (proa_dtype)slope->dtype));
+            g->d_softmax = proa_multiply(slope, counted(a->label, a->axis, a->ignore_index, a->softmax));
         }
     }
     return proa_error();

@@ -14,6 +14,7 @@ typedef struct step {
     step_kind kind;
     proa_tensors params, grads, masters, states[MAX_STATES];
     int n_states;
+    bool in_place;     /* nothing is converted: a chunk is one piece */
     bool touched;      /* of gradients of kind rows, only the given rows are updated */
     rows_merge *rows;  /* one a parameter if any gradient is of that kind; else NULL */
     double *numbers;   /* NUMBERS a parameter */
@@ -78,7 +79,7 @@ static void stretch(const step *w, int64_t index, int64_t at, int64_t stop)
     for (int64_t n; at < stop; at += n) {
         int64_t place = at;
         bool given = true;
-        n = stop - at < PIECE ? stop - at : PIECE;
+        n = stop - at < PIECE || w->in_place ? stop - at : PIECE;
         if (split) {
             int64_t end = run_end(&w->rows[index], at, &given);
             if (n > end - at) n = end - at;
@@ -163,12 +164,21 @@ static proa_status begin_rows(step *w)
     return PROA_OK;
 }
 
+static bool all_in_place(proa_tensors list)
+{
+    for (int64_t i = 0; i < list.count; i++)
+        if (!rows_in_place((proa_dtype)list.at[i]->dtype)) return false;
+    return true;
+}
+
 /* Room for the numbers and the chunk table, in one block; numbers start as `same`. */
 static proa_status start(step *w, const double *same)
 {
     size_t n = (size_t)w->params.count;
     PROA_TRY(align_all(w));
     PROA_TRY(begin_rows(w));
+    w->in_place = !w->rows && all_in_place(w->params) && all_in_place(w->grads) && all_in_place(w->masters);
+    for (int k = 0; k < w->n_states; k++) w->in_place = w->in_place && all_in_place(w->states[k]);
     w->numbers = proa_scratch((n * NUMBERS) * sizeof(double) + (n + 1) * sizeof(int64_t));
     if (!w->numbers) {
         end_rows(w);

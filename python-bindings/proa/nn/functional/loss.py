@@ -47,7 +47,7 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     if label_smoothing > 0.0:
         label = _smooth(_one_hot_along(label, input, axis) if narrow else label, label_smoothing, input.dtype)
         soft_label, narrow = True, False  # the loss keeps the class axis
-    loss = _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
+    loss = _losses(input, label, soft_label, use_softmax, ignore_index, axis)
     if weight is not None:
         row = _label_weights(input, label, weight, ignore_index, soft_label, axis, loss.shape)
         loss = _core.cast(loss, row.dtype) * row
@@ -69,6 +69,15 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     if reduction == "sum":
         return _core.sum(loss)
     return _core.squeeze(loss, axis) if narrow else loss
+
+
+def _losses(input, label, soft_label, use_softmax, ignore_index, axis):
+    """One loss a row. A program keeps the op that Paddle has, and so do devices, whose kernels are of that one."""
+    plain = use_softmax and not soft_label and axis in (-1, input.ndim - 1)
+    if plain and not (input.is_symbolic or label.is_symbolic) and _core.get_device() == "cpu" and \
+            input.place.is_cpu_place():
+        return _core.class_cross_entropy(input, label, ignore_index)[0]
+    return _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
 
 
 def _one_hot_along(label, input, axis):
