@@ -93,7 +93,7 @@ static proa_tensor *smoothed(proa_tensor *logits, proa_tensor *label, int64_t ax
     return proa_scale(label, .scale = PROA_SCALAR(1 - epsilon), .bias = uniform);
 }
 
-/* One loss a row. A program keeps the op that Paddle has, and so do devices, whose kernels are of that one. */
+/* One loss a row. A program keeps the op that Paddle has; devices have kernels of that one alone. */
 static proa_tensor *losses(proa_tensor *logits, proa_tensor *label, bool soft, int64_t axis, int64_t ignore,
                            const proa_cross_entropy_opts *o)
 {

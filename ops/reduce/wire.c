@@ -115,7 +115,7 @@ proa_status logsumexp_write(const void *args, proa_wire_writer *w)
 
 /* ---- variance: its composition ---- */
 
-/* An op `type` of x, and of y where there is one, into `out` or else a variable like x. NULL after an error. */
+/* An op `type` of x, and of y where there is one, into `out` or else a variable like x. NULL: an error. */
 static proa_tensor *step(proa_wire_writer *w, const char *type, proa_tensor *x, proa_tensor *y,
                          proa_tensor *out)
 {
