@@ -55,8 +55,8 @@ static void fill_row(const planes *w, const float *from, int64_t phase, float *t
         for (int64_t k = skip; k < n; k++) to[k] = from[at + step * k];
 }
 
-/* Scratch for rows [y0, y0 + n) of results: [phase down][phase across][row][column]. `clean`: rows outside the
- * image are zero already, as all else that is never written. */
+/* Scratch for rows [y0, y0 + n) of results: [phase down][phase across][row][column]. `clean`: rows outside
+ * the image are zero already, as all else that is never written. */
 static void fill(const planes *w, const float *plane, int64_t y0, int64_t n, bool clean, float *to)
 {
     int64_t more = (w->side[0] - 1) / w->stride[0], rows = w->rows + more;
