@@ -1,5 +1,7 @@
 /* Blocked forms of storages: made, turned plain, dropped. Uses storage.c and the installed hooks. */
 #include "core/blocked.h"
+#include "core/copy.h"
+#include "core/device.h"
 #include "core/thread.h"
 
 #include <pthread.h>
@@ -13,11 +15,73 @@ void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
 
 bool proa__blocking(void) { return hooks && proa__flag_int(PROA_FLAG_blocked); }
 
+/* ---- memory of either kind --------------------------------------------------------------- */
+
+static char *take_memory(int device, size_t bytes)
+{
+    if (PROA__LIKELY(device == PROA_CPU)) return proa__alloc(bytes);
+    const proa_device_table *d = proa__device(device);
+    char *p = d->alloc(d->context, bytes ? bytes : 1);
+    if (!p) proa_fail(PROA_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes on %s", bytes, d->name);
+    return p;
+}
+
+static void give_memory(int device, void *p, size_t bytes)
+{
+    const proa_device_table *d = proa__device(device);
+    if (device == PROA_CPU) proa__free(p);
+    else if (p) d->free(d->context, p, bytes ? bytes : 1);
+}
+
+static size_t plain_bytes(const proa_tensor *t, proa_dtype dtype)
+{
+    return (size_t)t->numel * proa__dtype_bytes((unsigned)dtype);
+}
+
+/* A handle of t's shape on memory of a storage, whose elements lie in a form that devices have. */
+static proa_tensor on_device(const proa_tensor *t, int format, const void *data, proa_storage *storage)
+{
+    proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
+    int64_t step = (int64_t)proa__dtype_bytes(t->dtype);
+    h.data = (char *)(uintptr_t)data;
+    h.storage = storage;
+    h.flags = PROA_T_DEVICE | (format ? PROA_T_STRIDED : 0);
+    memcpy(h.shape, t->shape, (size_t)t->ndim * sizeof *h.shape);
+    for (int turn = 0; turn < 3; turn++) /* innermost first: the channels, or they in their row */
+        for (int i = t->ndim - 1; i >= 0; i--) {
+            bool now = format ? (i == 1 ? turn == 0 : i == 0 ? turn == 2 : turn == 1) : turn == 0;
+            if (!now) continue;
+            h.strides[i] = step;
+            step *= h.shape[i];
+        }
+    return h;
+}
+
+static size_t form_bytes(const proa_tensor *t, proa_dtype dtype, int format)
+{
+    return format == PROA_CHANNELS_LAST ? plain_bytes(t, dtype) : hooks->bytes(t, dtype, format);
+}
+
+proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const void *from, int to_format,
+                                  void *to)
+{
+    if (from_format != PROA_CHANNELS_LAST && to_format != PROA_CHANNELS_LAST)
+        return hooks->convert(t, from_format, from, to_format, to);
+    if (t->numel == 0) return PROA_OK;
+    proa_tensor a = on_device(t, from_format, from, t->storage);
+    proa_tensor b = on_device(t, to_format, to, t->storage);
+    return proa__copy_devices(&b, &a);
+}
+
+/* ---- windows ------------------------------------------------------------------------------ */
+
 /* The payload of a window's block. */
 typedef struct window {
     char *data;
     proa_storage *owner; /* retained; may be NULL */
     char *plain;
+    int device;
+    size_t bytes; /* of the plain form */
 } window;
 
 static window *window_of(const proa_storage *s)
@@ -28,25 +92,27 @@ static window *window_of(const proa_storage *s)
 char *proa__blocked_data(const proa_tensor *t)
 {
     proa_storage *s = t->storage;
-    return PROA__UNLIKELY(s->window) ? window_of(s)->data : (char *)s + PROA__HEAD;
+    if (PROA__UNLIKELY(s->window)) return window_of(s)->data;
+    return PROA__LIKELY(s->device == PROA_CPU) ? (char *)s + PROA__HEAD : s->context;
 }
 
 static void window_release(void *context)
 {
     window *w = context;
-    proa__free(w->plain);
+    give_memory(w->device, w->plain, w->bytes);
     if (w->owner) proa__storage_release(w->owner);
 }
 
 proa_storage *proa__window_new(const proa_tensor *t, int format)
 {
-    size_t bytes = (size_t)t->numel * proa__dtype_bytes(t->dtype);
+    size_t bytes = plain_bytes(t, (proa_dtype)t->dtype);
     proa_storage *s = proa__storage_new(sizeof(window), PROA_CPU);
     if (!s) return NULL;
     window *w = window_of(s);
-    *w = (window){NULL, NULL, NULL};
+    *w = (window){.device = proa__stream()->device, .bytes = bytes};
+    s->device = w->device;
     s->bytes = bytes;
-    s->padded = hooks->bytes(t, (proa_dtype)t->dtype, format) > bytes;
+    s->padded = form_bytes(t, (proa_dtype)t->dtype, format) > bytes;
     s->window = true;
     s->format = (uint16_t)format;
     s->data = NULL;
@@ -63,9 +129,11 @@ void proa__window_point(proa_storage *s, proa_storage *owner, char *data)
     w->owner = owner;
     w->data = data;
     if (PROA__LIKELY(!w->plain)) return;
-    proa__free(w->plain);
+    give_memory(w->device, w->plain, w->bytes);
     w->plain = s->data = NULL;
 }
+
+/* ---- forms -------------------------------------------------------------------------------- */
 
 const proa_storage *proa__storage_behind(const proa_tensor *t)
 {
@@ -75,24 +143,19 @@ const proa_storage *proa__storage_behind(const proa_tensor *t)
 int64_t proa__channel_block(const proa_tensor *t)
 {
     int format = proa__format(t);
+    if (format == PROA_CHANNELS_LAST) return t->shape[1];
     return format ? hooks->channel_block(t, format) : 0;
 }
 
 size_t proa__blocked_bytes(const proa_tensor *t)
 {
     if (!t->storage->padded) return t->storage->bytes;
-    return hooks->bytes(t, (proa_dtype)t->dtype, t->storage->format);
+    return form_bytes(t, (proa_dtype)t->dtype, t->storage->format);
 }
 
 size_t proa__format_bytes(const proa_tensor *t, int format)
 {
-    return hooks->bytes(t, (proa_dtype)t->dtype, format);
-}
-
-proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const void *from, int to_format,
-                                  void *to)
-{
-    return hooks->convert(t, from_format, from, to_format, to);
+    return form_bytes(t, (proa_dtype)t->dtype, format);
 }
 
 static void free_plain(void *plain) { proa__free(plain); }
@@ -101,16 +164,16 @@ static void free_plain(void *plain) { proa__free(plain); }
 static proa_status add_plain(const proa_tensor *t)
 {
     proa_storage *s = t->storage;
-    char *plain = proa__alloc(s->bytes);
+    char *plain = take_memory(s->device, s->bytes);
     if (!plain) return proa_error();
-    proa_status status = hooks->convert(t, s->format, proa__blocked_data(t), 0, plain);
+    proa_status status = proa__convert_blocked(t, s->format, proa__blocked_data(t), 0, plain);
     if (status != PROA_OK) {
-        proa__free(plain);
+        give_memory(s->device, plain, s->bytes);
         return status;
     }
     if (s->window) {
         window_of(s)->plain = plain;
-    } else {
+    } else if (s->device == PROA_CPU) {
         s->context = plain;
         s->release = free_plain;
     }
@@ -144,12 +207,14 @@ proa_status proa__blocked_copy_out(const proa_tensor *t, void *to)
     return PROA_OK;
 }
 
+/* On a device the blocked form's memory is the storage's context; both go with it. */
 proa_status proa__block_output(proa_tensor *t, int format)
 {
     if (proa__format(t) == format) return PROA_OK;
-    size_t bytes = hooks->bytes(t, (proa_dtype)t->dtype, format);
     proa_storage *s = t->storage;
-    if (bytes > s->bytes) {
+    size_t bytes = form_bytes(t, (proa_dtype)t->dtype, format);
+    if (s->device != PROA_CPU) s->context = s->data;
+    else if (bytes > s->bytes) {
         proa_storage *larger = proa__storage_new(bytes, PROA_CPU);
         if (!larger) return proa_error();
         larger->bytes = s->bytes;
@@ -169,7 +234,7 @@ static bool may_move(const proa_tensor *t)
 {
     const proa_storage *s = t->storage;
     if (t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED_BASE | PROA_T_NOT_DENSE) || t->numel < 1) return false;
-    if (atomic_load_explicit(&s->refs, memory_order_relaxed) != 1 || s->device != PROA_CPU) return false;
+    if (atomic_load_explicit(&s->refs, memory_order_relaxed) != 1) return false;
     if (atomic_load_explicit(&s->pinned, memory_order_relaxed)) return false;
     if (proa__format(t)) return true;
     return !s->release && t->data == s->data &&
@@ -180,14 +245,16 @@ proa_status proa__move_to_format(proa_tensor *t, int format, bool *done)
 {
     int now = proa__format(t);
     *done = now == format && !t->storage->data;
-    if (*done || !may_move(t) || hooks->bytes(t, (proa_dtype)t->dtype, format) != t->storage->bytes)
+    if (*done || !may_move(t) || form_bytes(t, (proa_dtype)t->dtype, format) != t->storage->bytes)
         return PROA_OK;
-    proa_storage *to = proa__storage_new(t->storage->bytes, PROA_CPU);
+    proa_storage *to = proa__storage_new(t->storage->bytes, t->storage->device);
     if (!to) return proa_error();
+    char *memory = to->data;
+    if (to->device != PROA_CPU) to->context = memory;
     to->data = NULL;
     to->format = (uint16_t)format;
     atomic_store_explicit(&to->version, proa__version(t), memory_order_relaxed);
-    proa_status status = hooks->convert(t, now, proa__memory(t), format, (char *)to + PROA__HEAD);
+    proa_status status = proa__convert_blocked(t, now, proa__memory(t), format, memory);
     if (status != PROA_OK) {
         proa__storage_release(to);
         return status;
@@ -197,6 +264,28 @@ proa_status proa__move_to_format(proa_tensor *t, int format, bool *done)
     t->data = NULL;
     t->flags |= PROA_T_BLOCKED;
     *done = true;
+    return PROA_OK;
+}
+
+/* True if t lies in the format, and nowhere else. */
+static bool lies_so(const proa_tensor *t, int format)
+{
+    return proa__format(t) == format && !t->storage->data;
+}
+
+proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move)
+{
+    int format = proa__format(like);
+    bool done = format != 0;
+    for (int i = 0; done && i < n; i++) {
+        done = at[i]->ndim == like->ndim &&
+               !memcmp(at[i]->shape, like->shape, (size_t)like->ndim * sizeof *like->shape);
+        if (done && may_move) PROA_TRY(proa__move_to_format(at[i], format, &done));
+        else done = done && lies_so(at[i], format);
+    }
+    if (done) return PROA_OK;
+    PROA_TRY(proa__plain(like));
+    for (int i = 0; i < n; i++) PROA_TRY(proa__plain_to_write(at[i]));
     return PROA_OK;
 }
 

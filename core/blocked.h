@@ -5,12 +5,15 @@
  * A storage that has one was made so, by the kernel whose output it is; the blocked form fills its block, and
  * the plain one, when there is one, lies elsewhere. Every handle on the whole of it has PROA_T_BLOCKED, and
  * may have no data; a view of it has PROA_T_BLOCKED_BASE. A format is a number that means something to
- * the hooks only. May use core only. */
+ * the hooks only; devices have one, PROA_CHANNELS_LAST, which core knows and their strided copy makes. May
+ * use proa/device.h. */
 #ifndef PROA_CORE_BLOCKED_H
 #define PROA_CORE_BLOCKED_H
 
 #include "core/internal.h"
 #include "core/tensor.h"
+
+#include <proa/device.h>
 
 /* What a kernel library says of its formats; installed once. */
 typedef struct proa__blocked_hooks {
@@ -40,7 +43,8 @@ int64_t proa__channel_block(const proa_tensor *t);
 /* Bytes of t's blocked form. */
 size_t proa__blocked_bytes(const proa_tensor *t);
 
-/* A window: a blocked storage for tensors like t that lies in somebody else's memory, nowhere at first. */
+/* A window: a blocked storage for tensors like t that lies in somebody else's memory, on the thread's device,
+ * nowhere at first. */
 proa_storage *proa__window_new(const proa_tensor *t, int format);
 /* Shows `data` from now on, in `owner`, which it keeps (NULL: it is kept by others); a plain form goes.
  * Handles on s must have no data then. */
@@ -72,7 +76,7 @@ static inline bool proa__lies_plain(const proa_tensor *t)
 {
     return !(t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) && t->storage && t->storage->device == PROA_CPU;
 }
-/* proa_copy_out of a tensor with PROA_T_BLOCKED; makes no plain form. */
+/* proa_copy_out of a tensor of the CPU with PROA_T_BLOCKED; makes no plain form. */
 proa_status proa__blocked_copy_out(const proa_tensor *t, void *to);
 
 /* True if tensors may be blocked: hooks are there and FLAGS_blocked is on. */
@@ -94,6 +98,9 @@ bool proa__zero_padding(const proa_tensor *t);
  * storage of its own; it is left with no plain form. *done: false, and nothing has changed, where others
  * may know its memory. */
 proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
+
+/* proa_host_api.lay_alike. */
+proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 
 /* Every input of the call that lies blocked gets its plain form; with `lost`, only those whose blocked form
  * has been dropped through another handle. */

@@ -52,8 +52,10 @@ static inline bool proa__is_placed(const proa_call *call, int chosen)
 }
 /* Finds the device of a call, brings numbers there and attributes here, and runs it on that device. */
 proa_status proa__run_placed(proa_call *call);
-/* Runs a picked kernel on the thread's device: attributes' tensors are brought to the host first. */
-proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *kernel, void *state);
+/* Runs a picked kernel on the thread's device: attributes' tensors are brought to the host first. fresh: see
+ * proa_run. */
+proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
+                             bool fresh);
 /* Copies of the tensors of a device that supply attributes take their place in `shadow`, a copy of args. */
 proa_status proa__attributes_to_host(const proa_op *op, void *shadow);
 /* What stands for "on the CPU, with copies" (FLAGS_device_fallback) where a kernel was picked. */

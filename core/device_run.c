@@ -1,5 +1,6 @@
 /* Running an op on a device: which device a call belongs to, numbers that go there, attributes that tensors
  * supply, the kernel, and what happens where there is none. Uses run.c and the device table. */
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"
@@ -115,7 +116,9 @@ static proa_status numbers_to(const proa_op *op, void *args, int device, tempora
 
 static proa_status to_host(proa_tensor **t, temporaries *made)
 {
-    if (!*t || *t == proa_none || !proa__on_device(*t) || !(*t)->data) return PROA_OK;
+    if (!*t || *t == proa_none || !proa__on_device(*t)) return PROA_OK;
+    PROA_TRY(proa__plain(*t));
+    if (!(*t)->data) return PROA_OK;
     proa_tensor *here = proa__copy_to(*t, PROA_CPU);
     if (!here) return proa_error();
     *t = made ? remember(made, here) : here;
@@ -269,28 +272,30 @@ static bool has_device_attributes(const proa_op *op, const void *args)
     return false;
 }
 
-static proa_status run_kernel(const proa_op *op, void *args, const proa_kernel *kernel, void *state)
+static proa_status run_kernel(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
+                              bool fresh)
 {
     if (kernel == &proa__fallback_kernel) return run_fallback(op, args);
     proa_stream *stream = proa__stream();
     const proa_device_table *d = proa__device(stream->device);
     if (d->begin) d->begin(d->context, op);
-    proa_run run = {.state = state, .stream = stream, .device = d->context};
+    proa_run run = {.state = state, .stream = stream, .device = d->context, .fresh = fresh};
     proa_status status = kernel->run(args, &run);
     if (status == PROA_OK && proa__flag_int(PROA_FLAG_device_sync)) status = d->synchronize(d->context);
     if (d->begin) d->begin(d->context, NULL);
     return status;
 }
 
-proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *kernel, void *state)
+proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
+                             bool fresh)
 {
     if (PROA__LIKELY(op->flags & PROA_OP_FLAT || !has_device_attributes(op, args)))
-        return run_kernel(op, args, kernel, state);
+        return run_kernel(op, args, kernel, state, fresh);
     _Alignas(16) char shadow[PROA_ARGS_MAX];
     temporaries made = {.n = 0};
     memcpy(shadow, args, op->args_size);
     proa_status status = attributes_to_host(op, shadow, &made);
-    if (status == PROA_OK) status = run_kernel(op, shadow, kernel, state);
+    if (status == PROA_OK) status = run_kernel(op, shadow, kernel, state, fresh);
     for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
         if (f->kind == PROA_FIELD_TENSOR) *proa_field_tensor(f, args) = *proa_field_tensor(f, shadow);
         else *proa_field_tensors(f, args) = *proa_field_tensors(f, shadow);
@@ -311,7 +316,8 @@ static proa_status run_there(proa_call *call, int device)
     proa_call inner = {op, shadow, call->any};
     proa_status status = device == PROA_CPU ? PROA_OK : numbers_to(op, shadow, device, &made);
     if (status == PROA_OK) status = attributes_to_host(op, shadow, &made);
-    if (status == PROA_OK) status = proa__run_here(&inner);
+    if (status == PROA_OK)
+        status = inner.any & PROA_T_BLOCKED ? proa__run_blocked(&inner) : proa__run_here(&inner);
     if (status == PROA_OK)
         for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
             if (f->kind == PROA_FIELD_TENSOR)

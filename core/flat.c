@@ -1,6 +1,7 @@
 /* Elementwise ops on blocked tensors: where all operands lie alike, the kernel runs over the memory as it
  * is, and the result lies so, too. The run door's part for ops with PROA_OP_ELEMENTWISE. Uses blocked.c. */
 #include "core/blocked.h"
+#include "core/device.h"
 #include "core/run.h"
 #include "core/thread.h"
 
@@ -9,9 +10,9 @@ enum { FLAT_MAX = 6 };
 typedef struct flat_call {
     const proa_op *op;
     int format;
-    const proa_tensor *like;      /* an input that lies in that format */
-    proa_tensor at[FLAT_MAX + 1]; /* the handles that the kernel sees; they own nothing */
-    void *scratch[FLAT_MAX];      /* operands brought into the format for this call */
+    const proa_tensor *like;         /* an input that lies in that format */
+    proa_tensor at[FLAT_MAX + 1];    /* the handles that the kernel sees; they own nothing */
+    proa_storage *scratch[FLAT_MAX]; /* operands brought into the format for this call */
 } flat_call;
 
 static bool same_shape(const proa_tensor *a, const proa_tensor *b)
@@ -40,8 +41,8 @@ static bool look(flat_call *c, const void *args)
     return true;
 }
 
-/* A row of n elements on this memory. */
-static proa_tensor row(proa_dtype dtype, char *data, int64_t n)
+/* A row of n elements on this memory, which is the storage's. */
+static proa_tensor row(proa_dtype dtype, char *data, int64_t n, proa_storage *storage)
 {
     int64_t item = (int64_t)proa__dtype_bytes((unsigned)dtype);
     return (proa_tensor){.refs = 1,
@@ -51,6 +52,8 @@ static proa_tensor row(proa_dtype dtype, char *data, int64_t n)
                          .numel = n,
                          .shape = {n},
                          .strides = {item},
+                         .flags = storage->device == PROA_CPU ? 0 : PROA_T_DEVICE,
+                         .storage = storage,
                          .data = data};
 }
 
@@ -60,17 +63,18 @@ static proa_status flatten(flat_call *c, int i, const proa_tensor *t, int64_t n)
     proa_dtype dtype = (proa_dtype)t->dtype;
     if (t->numel == 1 && c->like->numel != 1) {
         PROA_TRY(proa__plain(t));
-        c->at[i] = row(dtype, t->data, 1);
+        c->at[i] = row(dtype, t->data, 1, t->storage);
         return PROA_OK;
     }
     if (proa__format(t) == c->format) {
-        c->at[i] = row(dtype, proa__blocked_data(t), n);
+        c->at[i] = row(dtype, proa__blocked_data(t), n, t->storage);
         return PROA_OK;
     }
-    c->scratch[i] = proa_scratch((size_t)n * proa__dtype_bytes(t->dtype));
-    if (!c->scratch[i]) return proa_error();
-    c->at[i] = row(dtype, c->scratch[i], n);
-    return proa__convert_blocked(t, proa__format(t), proa__memory(t), c->format, c->scratch[i]);
+    proa_storage *to = proa__storage_new((size_t)n * proa__dtype_bytes(t->dtype), t->storage->device);
+    if (!to) return proa_error();
+    c->scratch[i] = to;
+    c->at[i] = row(dtype, to->data, n, to);
+    return proa__convert_blocked(t, proa__format(t), proa__memory(t), c->format, to->data);
 }
 
 /* True if the output may lie in the call's format: made for the call, or an operand that lies so only. */
@@ -109,7 +113,7 @@ static proa_status run(flat_call *c, void *args, const proa_meta *meta)
     } else {
         proa__bump_version(*out);
     }
-    c->at[op->n_in] = row(meta->dtype, proa__blocked_data(*out), n);
+    c->at[op->n_in] = row(meta->dtype, proa__blocked_data(*out), n, (*out)->storage);
     *proa_field_tensor(f_out, shadow) = &c->at[op->n_in];
     proa_status status = proa__run_kernel(op, shadow, 0, false);
     if (status == PROA_OK) {
@@ -132,6 +136,7 @@ proa_status proa__run_flat(proa_call *call, const proa_meta *meta, bool *done)
     if (c.like->storage->padded && !proa__channel_block(c.like)) return PROA_OK;
     *done = true;
     proa_status status = run(&c, call->args, meta);
-    for (int i = 0; i < FLAT_MAX; i++) proa_scratch_free(c.scratch[i]);
+    for (int i = 0; i < FLAT_MAX; i++)
+        if (c.scratch[i]) proa__storage_release(c.scratch[i]);
     return status;
 }

@@ -1,6 +1,7 @@
 /* Device plug-ins: found, loaded and checked; what they are given. A plug-in stays loaded. Uses the device
  * table, memory, errors and dlopen. */
 #define _GNU_SOURCE
+#include "core/blocked.h"
 #include "core/device.h"
 #include "core/thread.h"
 
@@ -15,11 +16,24 @@ static proa_status host_fail(proa_status code, const char *text) { return proa_f
 
 static void host_facts(const proa_tensor *t, proa_tensor_facts *to)
 {
-    *to =
-        (proa_tensor_facts){t->data, (proa_dtype)t->dtype, t->ndim, t->numel, t->shape, t->strides, NULL, 0};
+    *to = (proa_tensor_facts){.data = t->data,
+                              .dtype = (proa_dtype)t->dtype,
+                              .ndim = t->ndim,
+                              .numel = t->numel,
+                              .shape = t->shape,
+                              .strides = t->strides};
+    if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED)) {
+        to->channels_last = proa__format(t) == PROA_CHANNELS_LAST;
+        to->last = to->channels_last ? proa__blocked_data(t) : NULL;
+    }
     if (t->kind != PROA_ROWS) return;
     to->rows = (const int64_t *)(const void *)proa__rows_of(t)->index->data;
     to->height = proa__rows_of(t)->height;
+}
+
+static proa_status lay_channels_last(proa_tensor *output)
+{
+    return proa__block_output(output, PROA_CHANNELS_LAST);
 }
 
 static const proa_host_api *host_api(void)
@@ -40,7 +54,9 @@ static const proa_host_api *host_api(void)
                           .shape_text = proa__shape_text,
                           .tensor_new = proa__tensor_new,
                           .output_resize = proa_output_resize,
-                          .rng_reserve = proa__rng_reserve};
+                          .rng_reserve = proa__rng_reserve,
+                          .lay_channels_last = lay_channels_last,
+                          .lay_alike = proa__lie_alike};
     return &api;
 }
 

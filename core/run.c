@@ -216,7 +216,13 @@ static proa_status make_list(const proa_call *call, const proa_field *f, const p
 /* Kernels that take blocked tensors look after those that they change. */
 bool proa__takes_blocked(const proa_op *op)
 {
-    for (const proa_kernel *const *k = op->kernels; *k; k++)
+    const proa_kernel *const *list = op->kernels;
+    int device = proa__stream()->device;
+    if (PROA__UNLIKELY(device != PROA_CPU)) {
+        const proa_device_table *d = proa__device(device);
+        list = op->id < d->kernel_ops ? d->kernels[op->id] : NULL;
+    }
+    for (const proa_kernel *const *k = list; k && *k; k++)
         if ((*k)->format) return true;
     return false;
 }
@@ -356,7 +362,7 @@ static inline proa_status run_cached(const proa_op *op, void *args, uint32_t any
     proa_status status = PROA_OK;
     if (PROA__UNLIKELY(any & PROA_T_BLOCKED) && !kernel->format) status = unblock(op, args);
     if (status == PROA_OK)
-        status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state);
+        status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state, run->fresh);
     if (!cached && kernel->release && run->state) kernel->release(run->state);
     return status;
 }
@@ -496,14 +502,9 @@ static proa_status check_rows(const proa_op *op, const proa_field *f, const proa
     return PROA_OK;
 }
 
-static proa_status run_blocked(proa_call *call)
+proa_status proa__run_blocked(proa_call *call)
 {
     const proa_op *op = call->op;
-    if (proa__is_placed(call, proa__stream()->device)) {
-        PROA_TRY(proa__plain_inputs(op, call->args, false));
-        call->any &= ~(uint32_t)PROA_T_BLOCKED;
-        return proa__run_placed(call);
-    }
     PROA_TRY(proa__plain_inputs(op, call->args, true));
     if (proa__takes_blocked(op)) return proa__run_here(call);
     if (op->flags & PROA_OP_ELEMENTWISE) {
@@ -525,7 +526,10 @@ static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
     if (call->any & (PROA_T_SYMBOLIC | PROA_T_META))
         return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL,
                              "a program's variable has no data outside its program; open its capture first");
-    if (!(call->any & PROA_T_NOT_DENSE)) return run_blocked(call);
+    if (!(call->any & PROA_T_NOT_DENSE)) {
+        bool placed = proa__is_placed(call, proa__stream()->device);
+        return placed ? proa__run_placed(call) : proa__run_blocked(call);
+    }
     const proa_tensor *rows = NULL;
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
         bool one = f->kind == PROA_FIELD_TENSOR;

@@ -14,10 +14,12 @@ proa_status proa__infer_call(proa_call *call, void *metas);
 
 /* The run door's work on the thread's device: what proa__run_call does once that is settled. */
 proa_status proa__run_here(proa_call *call);
+/* The same for a call with blocked inputs: they stay so where its kernels take them. */
+proa_status proa__run_blocked(proa_call *call);
 /* Picks a kernel and runs it on args whose outputs are there. any: OR of the inputs' flags; fresh: see
  * proa_run. */
 proa_status proa__run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh);
-/* True if some kernel of the op takes blocked operands. */
+/* True if some kernel of the op takes blocked operands, on the thread's device. */
 bool proa__takes_blocked(const proa_op *op);
 /* A call with blocked inputs of an op with PROA_OP_ELEMENTWISE; !*done: it must run on plain ones. */
 proa_status proa__run_flat(proa_call *call, const proa_meta *meta, bool *done);

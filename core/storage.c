@@ -56,7 +56,8 @@ proa_storage *proa__storage_sent(const void *from, size_t bytes, int device)
 static void free_device(proa_storage *s)
 {
     const proa_device_table *d = proa__device(s->device);
-    d->free(d->context, s->data, s->bytes ? s->bytes : 1);
+    if (s->data) d->free(d->context, s->data, s->bytes ? s->bytes : 1);
+    if (s->context) d->free(d->context, s->context, s->bytes ? s->bytes : 1); /* a blocked form */
 }
 
 static void nothing(void *context) { (void)context; }

@@ -345,7 +345,8 @@ proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes)
     PROA_TRY(proa_error());
     if (!check_bytes("copy_out", t, to, bytes)) return proa_error();
     if (bytes == 0) return PROA_OK;
-    if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED)) return proa__blocked_copy_out(t, to);
+    if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED) && !(t->flags & PROA_T_DEVICE))
+        return proa__blocked_copy_out(t, to);
     if (!(t->flags & (PROA_T_STRIDED | PROA_T_DEVICE))) {
         memcpy(to, t->data, bytes);
         return PROA_OK;

@@ -198,8 +198,7 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                              "executor: input %d (%s) is on %s, another is on %s; move it (proa_to_device)",
                              i, p->inputs[i]->name, proa_device_of(inputs.at[i]), proa_get_device());
-        if (proa__stream()->device != PROA_CPU || !proa__format(inputs.at[i]))
-            PROA_TRY(proa__plain(inputs.at[i]));
+        if (!proa__format(inputs.at[i])) PROA_TRY(proa__plain(inputs.at[i]));
         e->inputs[i] = proa__copy_to(inputs.at[i], proa__stream()->device);
         if (!e->inputs[i]) return proa_error();
         const proa_tensor *t = e->inputs[i];
@@ -385,14 +384,16 @@ static proa_status lay_out(proa_tensor *to, const proa_tensor *from)
         return proa__convert_blocked(from, proa__format(from), proa__memory(from), proa__format(to),
                                      proa__blocked_data(to));
     }
-    return proa__format(from) ? proa__blocked_copy_out(from, to->data) : proa__copy(to, from);
+    if (!proa__format(from)) return proa__copy(to, from);
+    if (!proa__on_device(to)) return proa__blocked_copy_out(from, to->data);
+    return proa__convert_blocked(from, proa__format(from), proa__memory(from), 0, to->data);
 }
 
 static inline proa_status run_picked(const proa__step *step)
 {
     proa_run run = {.state = step->state, .stream = proa__stream(), .fresh = step->fresh};
     if (run.stream->device != PROA_CPU)
-        return proa__run_picked(step->op, step->args, step->kernel, step->state);
+        return proa__run_picked(step->op, step->args, step->kernel, step->state, step->fresh);
     return step->kernel->run(step->args, &run);
 }
 

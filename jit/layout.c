@@ -25,7 +25,7 @@ static proa_status look_moved(proa_tensor **slot, const proa_field *f, int64_t i
 bool proa__plan_takes_blocked(const proa__planner *p)
 {
     const proa_op *op = p->instr->op;
-    if (proa__stream()->device != PROA_CPU || !proa__takes_blocked(op)) return false;
+    if (!proa__takes_blocked(op)) return false;
     proa__planner look = {.facts = p->facts};
     if (op->flags & PROA_OP_MUTATES) proa__walk(op, p->instr->args, PROA_OUT, look_moved, &look);
     return !look.flag;
@@ -265,7 +265,7 @@ proa_status proa__plan_flat(proa__planner *p, void *metas, bool *done)
     *done = false;
     bool kind =
         strcmp(op->name, "fused_elementwise") == 0 || (op->flags & PROA_OP_ELEMENTWISE && op->n_out == 1);
-    if (!kind || op->flags & PROA_OP_MUTATES || proa__stream()->device != PROA_CPU) return PROA_OK;
+    if (!kind || op->flags & PROA_OP_MUTATES || proa__flag_int(PROA_FLAG_device_fallback)) return PROA_OK;
     PROA_TRY(proa__walk(op, p->args, PROA_IN, find_like, &c));
     if (!c.like) return PROA_OK;
     PROA_TRY(proa__walk(op, p->args, PROA_IN, look_operand, &c));

@@ -40,9 +40,11 @@ proa_tensor *proa__plan_handle(planner *p, const proa_meta *meta, int format, pr
 {
     proa_tensor *t = proa__tensor_bare(meta, 0);
     if (t && format) {
-        t->storage = proa__window_new(t, format);
+        proa_storage *window = proa__window_new(t, format);
+        if (!window) return NULL;
+        proa__point(t, window, NULL);
+        proa__storage_release(window);
         t->flags |= PROA_T_BLOCKED;
-        if (!t->storage) return NULL;
     }
     return t && proa__plan_bind(p, t, buffer, offset) == PROA_OK ? t : NULL;
 }

@@ -3,6 +3,7 @@
  * May use core. */
 #include "plan.h"
 
+#include "core/blocked.h"
 #include "core/device.h"
 #include "core/run.h"
 
@@ -25,7 +26,8 @@ static uint64_t addresses_of(const proa__segment *s)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     for (int32_t i = 0; i < s->n_bindings; i++) {
-        hash ^= (uint64_t)(uintptr_t)s->bindings[i].handle->data;
+        const proa_tensor *t = s->bindings[i].handle;
+        hash ^= (uint64_t)(uintptr_t)(t->flags & PROA_T_BLOCKED ? proa__memory(t) : t->data);
         hash *= 0x100000001b3u;
     }
     return hash;

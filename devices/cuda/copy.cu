@@ -22,6 +22,7 @@ template <class T> static proa_status strided(cuda_context *c, const proa_stride
     for (int d = 0; d < s->ndim; d++) n *= s->shape[d];
     if (n == 0) return PROA_OK;
     proa_strided_copy copy = *s;
+    c->strided_copies++;
     return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, strided_kernel<T>, copy, n);
 }
 

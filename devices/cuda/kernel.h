@@ -31,20 +31,40 @@ struct cuda_register {
 /* CUDA_KERNEL(matmul, CUDA_IS(a->x, CUDA_FLOATS)) { body }: kernel matmul_cuda of op matmul, which
  * declines where the condition does not hold. The body sees `a`, the op's args, and `c`, the GPU's
  * context; it returns a status. */
-#define CUDA_KERNEL(op, condition)                                                                     \
-    static proa_status op##_cuda_body(const proa_##op##_args *a, cuda_context *c);                     \
-    static proa_status op##_cuda_prepare(const void *args, void **)                                    \
-    {                                                                                                  \
-        const proa_##op##_args *a = (const proa_##op##_args *)args;                                    \
-        (void)a;                                                                                       \
-        return (condition) ? PROA_OK : PROA_DECLINED;                                                  \
-    }                                                                                                  \
-    static proa_status op##_cuda_run(const void *args, proa_run *run)                                  \
-    {                                                                                                  \
-        return op##_cuda_body((const proa_##op##_args *)args, (cuda_context *)run->device);            \
-    }                                                                                                  \
-    static const proa_kernel op##_cuda = {#op "_cuda", op##_cuda_prepare, NULL, op##_cuda_run, false}; \
-    static const cuda_register op##_cuda_registered(#op, &op##_cuda);                                  \
+#define CUDA_KERNEL(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, NULL)
+/* The same for a kernel that takes tensors in either layout (cuda_tensor.channels_last says which), and
+ * leaves its first output, `result`, channels last where `lies` holds: of inputs it sees metas only. */
+#define CUDA_KERNEL_LAID(op, condition, result, lies)                                               \
+    static int op##_cuda_format(const void *args, const void *)                                     \
+    {                                                                                               \
+        const proa_##op##_args *a = (const proa_##op##_args *)args;                                 \
+        (void)a;                                                                                    \
+        return (lies) && !cuda_lies_both(cuda_look(a->result)) ? PROA_CHANNELS_LAST : 0;            \
+    }                                                                                               \
+    CUDA_KERNEL_OF(op, condition,                                                                   \
+                   run->fresh &&op##_cuda_format(a, NULL) ? cuda_host->lay_channels_last(a->result) \
+                                                          : PROA_OK,                                \
+                   op##_cuda_format)
+/* The same for one that takes both layouts and changes or reads lists (lists.h): no such output. */
+#define CUDA_KERNEL_EITHER(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, cuda_lays_none)
+static inline int cuda_lays_none(const void *, const void *) { return 0; }
+#define CUDA_KERNEL_OF(op, condition, first, format)                               \
+    static proa_status op##_cuda_body(const proa_##op##_args *a, cuda_context *c); \
+    static proa_status op##_cuda_prepare(const void *args, void **)                \
+    {                                                                              \
+        const proa_##op##_args *a = (const proa_##op##_args *)args;                \
+        (void)a;                                                                   \
+        return (condition) ? PROA_OK : PROA_DECLINED;                              \
+    }                                                                              \
+    static proa_status op##_cuda_run(const void *args, proa_run *run)              \
+    {                                                                              \
+        const proa_##op##_args *a = (const proa_##op##_args *)args;                \
+        PROA_TRY(first);                                                           \
+        return op##_cuda_body(a, (cuda_context *)run->device);                     \
+    }                                                                              \
+    static const proa_kernel op##_cuda = {                                         \
+        #op "_cuda", op##_cuda_prepare, NULL, op##_cuda_run, false, format};       \
+    static const cuda_register op##_cuda_registered(#op, &op##_cuda);              \
     static proa_status op##_cuda_body(const proa_##op##_args *a, __attribute__((unused)) cuda_context *c)
 
 /* ---- tensors --------------------------------------------------------------------------- */
@@ -54,6 +74,8 @@ struct cuda_tensor {
     proa_dtype dtype;
     int ndim;
     int64_t numel, shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS]; /* strides in bytes */
+    bool channels_last; /* of kernels with a format: the elements are at `last` so, perhaps not at `data` */
+    char *last;
     template <class T> T *as() const { return (T *)(void *)data; }
     int64_t dim(int i) const { return shape[i < 0 ? i + ndim : i]; }
 };
@@ -69,6 +91,8 @@ static inline cuda_tensor cuda_look(const proa_tensor *t)
     out.dtype = f.dtype;
     out.ndim = f.ndim;
     out.numel = f.numel;
+    out.channels_last = f.channels_last;
+    out.last = (char *)f.last;
     for (int i = 0; i < f.ndim; i++) out.shape[i] = f.shape[i], out.strides[i] = f.strides[i];
     return out;
 }
@@ -79,6 +103,12 @@ static inline int64_t cuda_item(proa_dtype d)
     static const int sizes[] = { 0, PROA_DTYPES(PROA_X) };
 #undef PROA_X
     return sizes[d];
+}
+
+/* Whether channels last and first are one and the same: one channel, or one place an image. */
+static inline bool cuda_lies_both(const cuda_tensor &t)
+{
+    return t.ndim < 3 || t.shape[1] == 1 || t.shape[0] * t.shape[1] == t.numel;
 }
 
 /* Makes t contiguous: where it is not, a copy in *scratch takes its place, which the caller frees. */

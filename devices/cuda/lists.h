@@ -9,7 +9,8 @@
 /* Tensors a launch; with six addresses each the list stays below the 4 KiB that every GPU takes. */
 constexpr int CUDA_LIST = 32, CUDA_CHUNK = 4096, CUDA_FOUR = 4;
 
-/* Entry i of list k is at[k][i] (NULL: the list is empty), all of numel[i] contiguous elements. */
+/* Entry i of list k is at[k][i] (NULL: the list is empty), all of numel[i] elements without gaps, in one
+ * order: channels last where all that have as many lie so. */
 template <int N> struct cuda_list {
     int count, first; /* `first`: the index of entry 0 in the op's lists */
     int64_t numel[CUDA_LIST], chunk_of[CUDA_LIST + 1];
@@ -40,19 +41,47 @@ template <int N> struct cuda_piece {
 template <int N> static void cuda_list_add(cuda_list<N> *l, const proa_tensors *const *lists, int64_t index)
 {
     int i = l->count++;
+    cuda_tensor t[N] = {};
+    bool last = true;
+    for (int k = 0; k < N; k++) {
+        if (!lists[k] || lists[k]->count == 0) continue;
+        t[k] = cuda_look(lists[k]->at[index]);
+        if (t[k].ndim == t[0].ndim && t[k].numel == t[0].numel) last = last && t[k].channels_last;
+    }
     l->aligned[i] = true;
     for (int k = 0; k < N; k++) {
         l->at[k][i] = NULL;
         l->dtype[k][i] = 0;
         if (!lists[k] || lists[k]->count == 0) continue;
-        cuda_tensor t = cuda_look(lists[k]->at[index]);
-        l->at[k][i] = t.data;
-        l->dtype[k][i] = (uint8_t)t.dtype;
-        l->aligned[i] &= (uintptr_t)t.data % (uintptr_t)(CUDA_FOUR * cuda_item(t.dtype)) == 0;
+        l->at[k][i] = last && t[k].channels_last ? t[k].last : t[k].data;
+        l->dtype[k][i] = (uint8_t)t[k].dtype;
+        l->aligned[i] &= (uintptr_t)l->at[k][i] % (uintptr_t)(CUDA_FOUR * cuda_item(t[k].dtype)) == 0;
     }
-    l->numel[i] = cuda_look(lists[0]->at[index]).numel;
+    l->numel[i] = t[0].numel;
     l->chunk_of[0] = 0;
     l->chunk_of[i + 1] = l->chunk_of[i] + (l->numel[i] + CUDA_CHUNK - 1) / CUDA_CHUNK;
+}
+
+/* Before entries of the lists but number `like` are changed: those of one index lie as that one's, or are
+ * plain like it. A gradient's layout thus becomes its parameter's, once. */
+template <int N>
+static proa_status cuda_lists_alike(cuda_context *c, const proa_tensors *const (&lists)[N], int like)
+{
+    for (int64_t i = 0; i < lists[0]->count; i++) {
+        proa_tensor *changed[N];
+        cuda_tensor model = cuda_look(lists[like]->at[i]);
+        bool any = model.channels_last;
+        int n = 0;
+        for (int k = 0; k < N; k++) {
+            if (!lists[k] || lists[k]->count == 0 || (k == like && N > 1)) continue;
+            cuda_tensor t = cuda_look(lists[k]->at[i]);
+            if (t.ndim != model.ndim || t.numel != model.numel) continue;
+            any = any || t.channels_last;
+            changed[n++] = lists[k]->at[i];
+        }
+        if (any) PROA_TRY(cuda_host->lay_alike(changed, n, lists[like]->at[i], !c->recording));
+    }
+    return PROA_OK;
 }
 
 /* launch(list) for all entries of the lists, the first of which is never empty, a launch's worth at a time;

@@ -61,7 +61,8 @@ typedef struct cuda_context {
     cuda_description description;
     pthread_mutex_t lock;      /* recursive: who queues work or waits holds it, a recording all the while */
     cuda_recording *recording; /* NULL: what is queued runs */
-    int64_t waits, launches, replays; /* how often the host waited; kernels launched; recordings replayed */
+    /* How often the host waited; kernels launched; recordings replayed; copies with strides, layouts' too. */
+    int64_t waits, launches, replays, strided_copies;
     char name[16], text[256];
 } cuda_context;
 

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Counts changes of the structs below. */
-#define PROA_DEVICE_ABI 3
+#define PROA_DEVICE_ABI 4
 
 /* Elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device: dims outermost
  * first, strides in bytes and of any sign, 0 in `from` where one element is repeated. No overlap. ndim
@@ -28,6 +28,10 @@ typedef struct proa_device_memory {
     int64_t live_bytes, peak_bytes, cached_bytes; /* as in proa_memory_stats */
     int64_t total_bytes;                          /* of the device; 0: unknown */
 } proa_device_memory;
+
+/* The blocked form that devices have (proa_kernel.format): the channels, axis 1 of at least three, lie beside
+ * each other in memory, behind them the images' places; no padding. */
+#define PROA_CHANNELS_LAST 0x7fff
 
 /* One device. Functions get `context` as it stands here; any thread may call them. Those that return a status
  * may be asynchronous as far as noted; an error that shows up later is returned by the next function that
@@ -77,13 +81,16 @@ typedef struct proa_device_table {
 
 /* A tensor as a kernel of a plug-in sees it. */
 typedef struct proa_tensor_facts {
-    void *data; /* element 0 */
+    void *data; /* element 0 of the row-major form */
     proa_dtype dtype;
     int ndim;
     int64_t numel;
     const int64_t *shape, *strides; /* strides in bytes */
     const int64_t *rows;            /* of kind rows: which row of the table each is, on the host; else NULL */
     int64_t height;                 /* of kind rows: how many rows the table has */
+    /* For kernels with a format, to which data may be NULL then; others get the row-major form, too. */
+    bool channels_last;
+    void *last; /* element 0 of the channels-last form; NULL in prepare and format */
 } proa_tensor_facts;
 
 /* What the library gives to a plug-in. */
@@ -108,6 +115,13 @@ typedef struct proa_host_api {
     proa_tensor *(*output_resize)(void *args, const proa_op *op, int index, const proa_meta *meta);
     /* Philox blocks of the thread's generator: as many are taken for a call as the CPU's kernel takes. */
     proa_rng_state (*rng_reserve)(uint64_t blocks);
+    /* For kernels with a format. Lays an output of this call, which has run->fresh, channels last: nothing
+     * has been written to it. */
+    proa_status (*lay_channels_last)(proa_tensor *output);
+    /* Before the n tensors are overwritten from their own values: afterwards all of them lie channels last as
+     * `like` does, and nowhere else, or all are plain, and `like` has a plain form, too. Without `may_move`
+     * only what lies right already stays so. */
+    proa_status (*lay_alike)(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 } proa_host_api;
 
 typedef struct proa_plugin {

@@ -21,9 +21,10 @@ __global__ void unscale_kernel(cuda_list<1> l, const char *scale, proa_dtype sca
     if (!(probe == 0)) *found = 1; /* whoever writes writes the same */
 }
 
-CUDA_KERNEL(check_finite_and_unscale, true)
+CUDA_KERNEL_EITHER(check_finite_and_unscale, true)
 {
     const proa_tensors *const lists[1] = {&a->xs};
+    PROA_TRY(cuda_lists_alike<1>(c, lists, 0));
     const uint8_t none = 0;
     uint8_t *found = cuda_look(a->found_infinite).as<uint8_t>();
     cuda_tensor scale = cuda_look(a->scale);
@@ -85,9 +86,10 @@ __global__ void update_scaling_kernel(scaling_job j)
     if (scale * 0 == 0) cuda_store<double>(j.scale, j.dtype, scale);
 }
 
-CUDA_KERNEL(update_loss_scaling, true)
+CUDA_KERNEL_EITHER(update_loss_scaling, true)
 {
     const proa_tensors *const lists[1] = {&a->xs};
+    PROA_TRY(cuda_lists_alike<1>(c, lists, 0));
     scaling_job j = {};
     j.found = cuda_look(a->found_infinite).as<uint8_t>();
     const uint8_t *found = j.found;

@@ -92,7 +92,7 @@ CUDA_KERNEL(clip_by_norm, true)
     return status;
 }
 
-CUDA_KERNEL(squared_l2_norm, true)
+CUDA_KERNEL_EITHER(squared_l2_norm, true)
 {
     proa_tensor *x[1] = {a->x};
     proa_tensors xs = {1, x};
@@ -100,14 +100,16 @@ CUDA_KERNEL(squared_l2_norm, true)
     return add_squares(c, &xs, out.data, out.dtype);
 }
 
-CUDA_KERNEL(global_squared_norm, true)
+CUDA_KERNEL_EITHER(global_squared_norm, true)
 {
     cuda_tensor out = cuda_look(a->out);
     return add_squares(c, &a->xs, out.data, out.dtype);
 }
 
-CUDA_KERNEL(clip_by_global_norm, true)
+CUDA_KERNEL_EITHER(clip_by_global_norm, true)
 {
+    const proa_tensors *const lists[1] = {&a->xs};
+    PROA_TRY(cuda_lists_alike<1>(c, lists, 0));
     cuda_tensor squared = cuda_look(a->squared_norm);
     return scale_all(c, &a->xs, &a->xs, squared.data, squared.dtype, a->max_norm);
 }

@@ -1,6 +1,9 @@
-/* Convolutions on a GPU: every op of the family as one call of the library. What the library does not take
- * (paddings that differ before and after, filters beside channels-last activations, odd addresses) is copied
- * into memory that it takes, and a bias is laid into the result before. */
+/* Convolutions on a GPU: every op of the family as one call of the library. Halves, and float32 that may be
+ * rounded to TF32, lie channels last, as tensor cores want them: what lies otherwise is copied, and the
+ * result stays so. What the library does not take (paddings that differ before and after, filters beside
+ * channels-last activations, odd addresses) is copied into memory that it takes, and a bias is laid into the
+ * result before. */
+#include "devices/cuda/layout.h"
 #include "devices/cuda/library.h"
 
 #include "ops/conv/cuda.h"
@@ -130,14 +133,35 @@ static void spatial(const cuda_tensor &t, int dims, bool channels_last, int64_t 
     for (int i = 0; i < dims; i++) to[3 - dims + i] = t.shape[(channels_last ? 1 : 2) + i];
 }
 
+/* Bytes from one entry of each of t's axes to the next, as it lies. */
+static void axis_strides(const cuda_tensor &t, int64_t *step)
+{
+    int64_t next = cuda_item(t.dtype);
+    if (t.channels_last) step[1] = next, next *= t.shape[1];
+    for (int i = t.ndim - 1; i >= 0; i--) {
+        if (i == 1 && t.channels_last) continue;
+        step[i] = next;
+        next *= t.shape[i];
+    }
+}
+
+/* channels_last: the op has them so, whatever memory does. */
 static void set_operand(conv_operand *o, const cuda_tensor &t, int64_t n, int64_t channels,
                         const int64_t *size, bool channels_last)
 {
-    o->mine.data = t.data;
+    int64_t step[PROA_MAX_DIMS];
+    int spatial = t.ndim - 2;
+    axis_strides(t, step);
+    o->mine.data = t.channels_last ? t.last : t.data;
     o->mine.size[0] = n;
     o->mine.size[1] = channels;
-    for (int i = 0; i < 3; i++) o->mine.size[2 + i] = size[i];
-    put_strides(&o->mine, channels_last, cuda_item(t.dtype));
+    o->mine.stride[0] = step[0];
+    o->mine.stride[1] = step[channels_last ? t.ndim - 1 : 1];
+    for (int i = 0; i < 3; i++) {
+        int axis = i - 3 + spatial + (channels_last ? 1 : 2);
+        o->mine.size[2 + i] = size[i];
+        o->mine.stride[2 + i] = i < 3 - spatial ? 0 : step[axis];
+    }
     o->theirs.size[0] = n;
     o->theirs.size[1] = channels;
     for (int i = 0; i < 3; i++) o->theirs.size[2 + i] = size[i];
@@ -238,9 +262,10 @@ proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_
     set_operand(&j.filter, w, v->out_channels, w.shape[1], v->kernel, false);
     set_padding(&j, a, a->transposed ? v->out : v->in);
     j.bias = cuda_given(bias) ? cuda_look(bias).data : NULL;
-    proa_status status = run_layout(c, &j, last);
+    bool lay = last || x.channels_last || y.channels_last || w.channels_last;
+    proa_status status = run_layout(c, &j, lay);
     release(c, &j);
-    if (status == PROA_DECLINED && last) { /* the library knows this one with channels first only */
+    if (status == PROA_DECLINED && lay) { /* the library knows this one with channels first only */
         status = run_layout(c, &j, false);
         release(c, &j);
     }
@@ -256,25 +281,38 @@ proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_
 
 #define CAN_CONVOLVE CUDA_IS(a->x, CUDA_FLOATS) && cuda_library_has_conv()
 
-#define CONV_KERNELS(N)                                                             \
-    CUDA_KERNEL(conv##N##d, CAN_CONVOLVE)                                           \
-    {                                                                               \
-        conv_attributes v = CONV_ATTRIBUTES(a, N, false);                           \
-        return conv_run(c, CUDA_CONV_TO_OUT, &v, a->x, a->weight, a->out, a->bias); \
-    }                                                                               \
-    CUDA_KERNEL(conv##N##d_transpose, CAN_CONVOLVE)                                 \
-    {                                                                               \
-        conv_attributes v = CONV_ATTRIBUTES(a, N, true);                            \
-        return conv_run(c, CUDA_CONV_TO_IN, &v, a->out, a->weight, a->x, a->bias);  \
+/* Whether a result lies channels last: tensor cores want it so, or an operand does. */
+static bool conv_lies_last(const proa_tensor *x, const proa_tensor *other, proa_data_format format)
+{
+    cuda_tensor t = cuda_look(x);
+    if (format != PROA_DATA_FORMAT_NCHW && format != PROA_DATA_FORMAT_NCDHW) return false;
+    if (t.numel == 0 || !cuda_flag("blocked")) return false;
+    if (t.channels_last || cuda_lies_last(other)) return true;
+    return t.dtype == PROA_F16 || t.dtype == PROA_BF16 || (t.dtype == PROA_F32 && cuda_flag("allow_tf32"));
+}
+
+#define CONV_KERNELS(N)                                                                              \
+    CUDA_KERNEL_LAID(conv##N##d, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->data_format)) \
+    {                                                                                                \
+        conv_attributes v = CONV_ATTRIBUTES(a, N, false);                                            \
+        return conv_run(c, CUDA_CONV_TO_OUT, &v, a->x, a->weight, a->out, a->bias);                  \
+    }                                                                                                \
+    CUDA_KERNEL_LAID(conv##N##d_transpose, CAN_CONVOLVE, out,                                        \
+                     conv_lies_last(a->x, a->weight, a->data_format))                                \
+    {                                                                                                \
+        conv_attributes v = CONV_ATTRIBUTES(a, N, true);                                             \
+        return conv_run(c, CUDA_CONV_TO_IN, &v, a->out, a->weight, a->x, a->bias);                   \
     }
 
 #define CONV_GRADIENTS(N)                                                               \
-    CUDA_KERNEL(conv##N##d_grad_input, CAN_CONVOLVE)                                    \
+    CUDA_KERNEL_LAID(conv##N##d_grad_input, CAN_CONVOLVE, d_x,                          \
+                     conv_lies_last(a->d_out, a->weight, a->data_format))               \
     {                                                                                   \
         conv_attributes v = CONV_ATTRIBUTES(a, N, false);                               \
         return conv_run(c, CUDA_CONV_TO_IN, &v, a->d_x, a->weight, a->d_out, NULL);     \
     }                                                                                   \
-    CUDA_KERNEL(conv##N##d_grad_filter, CAN_CONVOLVE)                                   \
+    CUDA_KERNEL_LAID(conv##N##d_grad_filter, CAN_CONVOLVE, d_weight,                    \
+                     conv_lies_last(a->x, a->d_out, a->data_format))                    \
     {                                                                                   \
         conv_attributes v = CONV_ATTRIBUTES(a, N, false);                               \
         return conv_run(c, CUDA_CONV_TO_FILTER, &v, a->x, a->d_weight, a->d_out, NULL); \

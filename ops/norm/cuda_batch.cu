@@ -2,6 +2,8 @@
  * walk over the elements. Which slices there are depends on the shape alone. */
 #include "ops/norm/cuda.h"
 
+#include "devices/cuda/layout.h"
+
 /* Moments of a slice: its mean, then the squares about it. */
 template <class X>
 __global__ void batch_moments_kernel(norm_channels s, norm_slices p, const X *x, norm_sums *parts)
@@ -91,10 +93,16 @@ __global__ void batch_grad_kernel(norm_channels s, int64_t n, const X *x, const 
     }
 }
 
-static norm_channels channels_of(const cuda_tensor &x, proa_data_format f)
+static bool says_last(proa_data_format f)
 {
-    bool last = f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NDHWC || f == PROA_DATA_FORMAT_NLC;
-    norm_channels s = {x.shape[0], last ? x.dim(-1) : x.shape[1], 1, last};
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NDHWC || f == PROA_DATA_FORMAT_NLC;
+}
+
+/* `laid`: they lie channels last although the op says first. */
+static norm_channels channels_of(const cuda_tensor &x, proa_data_format f, bool laid)
+{
+    bool last = says_last(f);
+    norm_channels s = {x.shape[0], last ? x.dim(-1) : x.shape[1], 1, last || laid};
     for (int d = last ? 1 : 2; d < (last ? x.ndim - 1 : x.ndim); d++) s.pixels *= x.shape[d];
     if (s.pixels == 1 && x.ndim == 2) s.last = true; /* the same memory, read along the channels */
     return s;
@@ -108,10 +116,9 @@ static bool packs(const norm_channels &s, const cuda_tensor &a, const cuda_tenso
 }
 
 template <class X, class A>
-static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a, norm_channels s,
-                                 const batch_running &r, bool fixed)
+static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a, const cuda_tensor &x,
+                                 const cuda_tensor &out, norm_channels s, const batch_running &r, bool fixed)
 {
-    cuda_tensor x = cuda_look(a->x), out = cuda_look(a->out);
     const A *mean = cuda_look(a->saved_mean).as<A>(), *inverse = cuda_look(a->saved_variance).as<A>();
     norm_slices p = norm_slice(s);
     if (fixed) {
@@ -140,9 +147,13 @@ static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a,
 
 #define FIXED(a) (((a)->is_test && !(a)->trainable_statistics) || (a)->use_global_stats)
 
-CUDA_KERNEL(batch_norm, CUDA_IS(a->x, CUDA_FLOATS))
+CUDA_KERNEL_LAID(batch_norm, CUDA_IS(a->x, CUDA_FLOATS), out,
+                 cuda_lies_last(a->x) && !says_last(a->data_format))
 {
-    cuda_tensor x = cuda_look(a->x);
+    cuda_tensor x = cuda_look(a->x), out = cuda_look(a->out);
+    cuda_layout layout(c, x.channels_last && !says_last(a->data_format));
+    PROA_TRY(layout.take(&x));
+    PROA_TRY(layout.place(&out));
     batch_running r = {norm_place_of(a->running_mean),
                        norm_place_of(a->running_var),
                        norm_place_of(a->mean_out),
@@ -151,15 +162,17 @@ CUDA_KERNEL(batch_norm, CUDA_IS(a->x, CUDA_FLOATS))
                        norm_place_of(a->saved_variance),
                        a->momentum,
                        a->epsilon};
-    norm_channels s = channels_of(x, a->data_format);
+    norm_channels s = channels_of(x, a->data_format, layout.last);
     if (s.channels == 0) return PROA_OK;
-    CUDA_SWITCH_FLOAT(x.dtype, X, A, { return batch_forward<X, A>(c, a, s, r, FIXED(a) || x.numel == 0); })
+    bool fixed = FIXED(a) || x.numel == 0;
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, { PROA_TRY((batch_forward<X, A>(c, a, x, out, s, r, fixed))); })
+    return layout.give(a->out, out);
 }
 
 template <class X, class A>
-static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_args *a, norm_channels s)
+static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_args *a, const cuda_tensor &x,
+                                  const cuda_tensor &d, const cuda_tensor &dx, norm_channels s)
 {
-    cuda_tensor x = cuda_look(a->x), d = cuda_look(a->d_out), dx = cuda_look(a->d_x);
     norm_parameter<X, A> w = norm_parameter_of<X, A>(a->weight, x.dtype, 1),
                          mean = norm_parameter_of<X, A>(a->saved_mean, x.dtype, 0),
                          inverse = norm_parameter_of<X, A>(a->saved_variance, x.dtype, 0);
@@ -184,10 +197,16 @@ static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_ar
     return status;
 }
 
-CUDA_KERNEL(batch_norm_grad, CUDA_IS(a->x, CUDA_FLOATS))
+CUDA_KERNEL_LAID(batch_norm_grad, CUDA_IS(a->x, CUDA_FLOATS), d_x,
+                 cuda_lies_last(a->x) && !says_last(a->data_format))
 {
-    cuda_tensor x = cuda_look(a->x);
-    norm_channels s = channels_of(x, a->data_format);
+    cuda_tensor x = cuda_look(a->x), d = cuda_look(a->d_out), dx = cuda_look(a->d_x);
+    cuda_layout layout(c, x.channels_last && !says_last(a->data_format));
+    PROA_TRY(layout.take(&x));
+    PROA_TRY(layout.take(&d));
+    PROA_TRY(layout.place(&dx));
+    norm_channels s = channels_of(x, a->data_format, layout.last);
     if (s.channels == 0) return PROA_OK;
-    CUDA_SWITCH_FLOAT(x.dtype, X, A, { return batch_backward<X, A>(c, a, s); })
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, { PROA_TRY((batch_backward<X, A>(c, a, x, d, dx, s))); })
+    return layout.give(a->d_x, dx);
 }

@@ -175,6 +175,7 @@ static proa_status step_run_rows(cuda_context *c, const step_lists &s, const ste
 template <class K> static proa_status step_run(cuda_context *c, const step_lists &s, const step_common &w)
 {
     const proa_tensors *const(&lists)[LISTS] = s.of;
+    PROA_TRY(cuda_lists_alike<LISTS>(c, lists, GRAD));
     for (int wide = 0; wide < 2; wide++) { /* what computes in float, then in double */
         auto leave = [&](int64_t i) {
             return (cuda_look(s.of[PARAM]->at[i]).dtype == PROA_F64) != wide ||
@@ -205,14 +206,14 @@ static step_common common_of(const proa_tensor *lr, const proa_tensor *skip)
 
 #define STEP_COMMON step_common w = common_of(a->learning_rate, a->skip_update)
 
-CUDA_KERNEL(sgd_step, true)
+CUDA_KERNEL_EITHER(sgd_step, true)
 {
     STEP_COMMON;
     w.touched = true;
     return step_run<step_sgd>(c, {{&a->params, &a->grads, &a->masters}, 0, 0}, w);
 }
 
-CUDA_KERNEL(momentum_step, true)
+CUDA_KERNEL_EITHER(momentum_step, true)
 {
     STEP_COMMON;
     w.k[1] = a->mu;
@@ -229,7 +230,7 @@ CUDA_KERNEL(momentum_step, true)
             a->beta1, a->beta2                                     \
     }
 
-CUDA_KERNEL(adam_step, true)
+CUDA_KERNEL_EITHER(adam_step, true)
 {
     STEP_COMMON;
     w.k[0] = a->beta1;
@@ -241,7 +242,7 @@ CUDA_KERNEL(adam_step, true)
     return step_run<step_adam>(c, ADAM_LISTS, w);
 }
 
-CUDA_KERNEL(adamw_step, true)
+CUDA_KERNEL_EITHER(adamw_step, true)
 {
     STEP_COMMON;
     w.k[0] = a->beta1;
@@ -253,7 +254,7 @@ CUDA_KERNEL(adamw_step, true)
     return step_run<step_adam>(c, ADAM_LISTS, w);
 }
 
-CUDA_KERNEL(adagrad_step, true)
+CUDA_KERNEL_EITHER(adagrad_step, true)
 {
     STEP_COMMON;
     w.k[1] = a->epsilon;
@@ -261,7 +262,7 @@ CUDA_KERNEL(adagrad_step, true)
     return step_run<step_adagrad>(c, {{&a->params, &a->grads, &a->masters, &a->moments}, 0, 0}, w);
 }
 
-CUDA_KERNEL(rmsprop_step, true)
+CUDA_KERNEL_EITHER(rmsprop_step, true)
 {
     STEP_COMMON;
     w.k[1] = a->rho;
@@ -273,7 +274,7 @@ CUDA_KERNEL(rmsprop_step, true)
     return step_run<step_rmsprop_centered>(c, s, w);
 }
 
-CUDA_KERNEL(adadelta_step, true)
+CUDA_KERNEL_EITHER(adadelta_step, true)
 {
     STEP_COMMON;
     w.k[1] = a->rho;
@@ -282,7 +283,7 @@ CUDA_KERNEL(adadelta_step, true)
         c, {{&a->params, &a->grads, &a->masters, &a->avg_squared_grads, &a->avg_squared_updates}, 0, 0}, w);
 }
 
-CUDA_KERNEL(adamax_step, true)
+CUDA_KERNEL_EITHER(adamax_step, true)
 {
     STEP_COMMON;
     w.k[0] = 0;

@@ -141,10 +141,11 @@ static proa_status lamb_both(cuda_context *c, const lamb_list &l, lamb_common w,
     return s;
 }
 
-CUDA_KERNEL(lamb_step, true)
+CUDA_KERNEL_EITHER(lamb_step, true)
 {
     const proa_tensors *const lists[LAMB_LISTS] = {&a->params,   &a->grads,      &a->masters,   &a->moments1,
                                                    &a->moments2, &a->beta1_pows, &a->beta2_pows};
+    PROA_TRY(cuda_lists_alike<LAMB_LISTS>(c, lists, 1));
     cuda_tensor lr = cuda_look(a->learning_rate);
     lamb_common w = {lr.data,
                      lr.dtype,

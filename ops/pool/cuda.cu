@@ -1,6 +1,6 @@
 /* Pooling on a GPU: a thread an output, and backwards a thread an input, which asks the outputs that saw it;
  * nothing is added by two threads to one place. Sums run in the windows' order, in float or double. */
-#include "devices/cuda/kernel.h"
+#include "devices/cuda/layout.h"
 
 #define POOL_FN static __host__ __device__ __forceinline__ __attribute__((unused))
 #include "ops/padding.h"
@@ -164,6 +164,16 @@ struct pool_attributes {
     proa_padding_algorithm algorithm;
 };
 
+static bool pool_says_last(proa_data_format f)
+{
+    return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
+}
+/* Whether it works on memory that lies channels last although the op says first: as x
+ * lies. */
+static bool pool_lies_last(const proa_tensor *x, proa_data_format f)
+{
+    return cuda_lies_last(x) && !pool_says_last(f);
+}
 static void padding_of(const pool_attributes &a, pool_geometry *g)
 {
     for (int i = 0; i < a.dims; i++) {
@@ -177,13 +187,13 @@ static void padding_of(const pool_attributes &a, pool_geometry *g)
     }
 }
 
-static pool_geometry geometry_of(const pool_attributes &a)
+/* `laid`: memory lies channels last, whatever the op says. */
+static pool_geometry geometry_of(const pool_attributes &a, bool laid)
 {
     pool_geometry g = {};
     cuda_tensor in = cuda_look(a.in), out = cuda_look(a.out);
     g.dims = a.dims;
-    g.channels_last = a.format == PROA_DATA_FORMAT_NHWC || a.format == PROA_DATA_FORMAT_NLC ||
-                      a.format == PROA_DATA_FORMAT_NDHWC;
+    g.channels_last = pool_says_last(a.format);
     g.adaptive = a.adaptive;
     g.exclusive = a.exclusive || a.adaptive;
     g.type = a.type;
@@ -199,6 +209,7 @@ static pool_geometry geometry_of(const pool_attributes &a)
         g.stride[at] = a.stride && a.stride->count ? a.stride->at[i] : a.kernel->at[i];
     }
     if (!a.adaptive) padding_of(a, &g);
+    g.channels_last = g.channels_last || laid;
     return g;
 }
 
@@ -228,7 +239,8 @@ static pool_geometry geometry_of(const pool_attributes &a)
 static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const proa_tensor *from,
                                 proa_tensor *out, proa_tensor *mask)
 {
-    pool_geometry g = geometry_of(a);
+    cuda_layout layout(c, !mask && pool_lies_last(a.in, a.format)); /* places are counted channels first */
+    pool_geometry g = geometry_of(a, layout.last);
     cuda_tensor x = cuda_look(a.in), v = cuda_look(from), y = cuda_look(out);
     int32_t *places = mask ? cuda_look(mask).as<int32_t>() : NULL;
     if (mask && pixels(g.in) > INT32_MAX)
@@ -236,18 +248,27 @@ static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const
                          "%s: x has planes of more than 2^31 elements, too many for an int32 mask",
                          c->running ? c->running->name : "pooling");
     if (y.numel == 0) return PROA_OK;
+    PROA_TRY(layout.take(&x));
+    if (from == a.in) v = x;
+    else PROA_TRY(layout.take(&v));
+    PROA_TRY(layout.place(&y));
     SWITCH_STORED(x.dtype, S, {
-        return cuda_launch(c, cuda_blocks(y.numel), CUDA_BLOCK, pool_forward_kernel<S>, g, x.as<S>(),
-                           v.as<S>(), y.as<S>(), places, y.numel);
+        PROA_TRY(cuda_launch(c, cuda_blocks(y.numel), CUDA_BLOCK, pool_forward_kernel<S>, g, x.as<S>(),
+                             v.as<S>(), y.as<S>(), places, y.numel));
+        return layout.give(out, y);
     });
 }
 
 static proa_status pool_backward(cuda_context *c, const pool_attributes &a, proa_tensor *d_x)
 {
-    pool_geometry g = geometry_of(a);
+    cuda_layout layout(c, pool_lies_last(a.in, a.format));
+    pool_geometry g = geometry_of(a, layout.last);
     cuda_tensor x = cuda_look(a.in), d = cuda_look(a.out), to = cuda_look(d_x);
     int64_t *places = NULL;
     if (to.numel == 0) return PROA_OK;
+    PROA_TRY(layout.take(&x));
+    PROA_TRY(layout.take(&d));
+    PROA_TRY(layout.place(&to));
     if (g.type == PROA_POOLING_TYPE_MAX) {
         places = (int64_t *)cuda_scratch(c, (size_t)d.numel * sizeof *places);
         if (!places) return cuda_host->error();
@@ -261,7 +282,7 @@ static proa_status pool_backward(cuda_context *c, const pool_attributes &a, proa
             status = cuda_launch(c, cuda_blocks(to.numel), CUDA_BLOCK, pool_backward_kernel<S>, g, places,
                                  d.as<S>(), to.as<S>(), to.numel);
         if (places) cuda_scratch_free(c, places);
-        return status;
+        return status == PROA_OK ? layout.give(d_x, to) : status;
     });
 }
 
@@ -295,109 +316,110 @@ static proa_status pool_scatter(cuda_context *c, const proa_tensor *mask, const 
 /* ---- the ops --------------------------------------------------------------------------- */
 
 #define CAN_POOL CUDA_IS(a->x, CUDA_FLOATS)
+#define POOL_LIES pool_lies_last(a->x, a->data_format)
 #define POOL_WINDOWS &a->kernel_size, &a->stride, &a->padding
 
-#define POOL_KERNELS(N)                                     \
-    CUDA_KERNEL(max_pool##N##d, CAN_POOL)                   \
-    {                                                       \
-        pool_attributes v = {N,                             \
-                             a->x,                          \
-                             a->out,                        \
-                             POOL_WINDOWS,                  \
-                             false,                         \
-                             false,                         \
-                             PROA_POOLING_TYPE_MAX,         \
-                             a->data_format,                \
-                             a->padding_algorithm};         \
-        return pool_forward(c, v, a->x, a->out, NULL);      \
-    }                                                       \
-    CUDA_KERNEL(avg_pool##N##d, CAN_POOL)                   \
-    {                                                       \
-        pool_attributes v = {N,                             \
-                             a->x,                          \
-                             a->out,                        \
-                             POOL_WINDOWS,                  \
-                             a->exclusive,                  \
-                             false,                         \
-                             PROA_POOLING_TYPE_AVG,         \
-                             a->data_format,                \
-                             a->padding_algorithm};         \
-        return pool_forward(c, v, a->x, a->out, NULL);      \
-    }                                                       \
-    CUDA_KERNEL(adaptive_max_pool##N##d, CAN_POOL)          \
-    {                                                       \
-        pool_attributes v = {N,                             \
-                             a->x,                          \
-                             a->out,                        \
-                             &a->output_size,               \
-                             NULL,                          \
-                             NULL,                          \
-                             true,                          \
-                             true,                          \
-                             PROA_POOLING_TYPE_MAX,         \
-                             a->data_format,                \
-                             PROA_PADDING_ALGORITHM_VALID}; \
-        return pool_forward(c, v, a->x, a->out, NULL);      \
-    }                                                       \
-    CUDA_KERNEL(adaptive_avg_pool##N##d, CAN_POOL)          \
-    {                                                       \
-        pool_attributes v = {N,                             \
-                             a->x,                          \
-                             a->out,                        \
-                             &a->output_size,               \
-                             NULL,                          \
-                             NULL,                          \
-                             true,                          \
-                             true,                          \
-                             PROA_POOLING_TYPE_AVG,         \
-                             a->data_format,                \
-                             PROA_PADDING_ALGORITHM_VALID}; \
-        return pool_forward(c, v, a->x, a->out, NULL);      \
+#define POOL_KERNELS(N)                                                 \
+    CUDA_KERNEL_LAID(max_pool##N##d, CAN_POOL, out, POOL_LIES)          \
+    {                                                                   \
+        pool_attributes v = {N,                                         \
+                             a->x,                                      \
+                             a->out,                                    \
+                             POOL_WINDOWS,                              \
+                             false,                                     \
+                             false,                                     \
+                             PROA_POOLING_TYPE_MAX,                     \
+                             a->data_format,                            \
+                             a->padding_algorithm};                     \
+        return pool_forward(c, v, a->x, a->out, NULL);                  \
+    }                                                                   \
+    CUDA_KERNEL_LAID(avg_pool##N##d, CAN_POOL, out, POOL_LIES)          \
+    {                                                                   \
+        pool_attributes v = {N,                                         \
+                             a->x,                                      \
+                             a->out,                                    \
+                             POOL_WINDOWS,                              \
+                             a->exclusive,                              \
+                             false,                                     \
+                             PROA_POOLING_TYPE_AVG,                     \
+                             a->data_format,                            \
+                             a->padding_algorithm};                     \
+        return pool_forward(c, v, a->x, a->out, NULL);                  \
+    }                                                                   \
+    CUDA_KERNEL_LAID(adaptive_max_pool##N##d, CAN_POOL, out, POOL_LIES) \
+    {                                                                   \
+        pool_attributes v = {N,                                         \
+                             a->x,                                      \
+                             a->out,                                    \
+                             &a->output_size,                           \
+                             NULL,                                      \
+                             NULL,                                      \
+                             true,                                      \
+                             true,                                      \
+                             PROA_POOLING_TYPE_MAX,                     \
+                             a->data_format,                            \
+                             PROA_PADDING_ALGORITHM_VALID};             \
+        return pool_forward(c, v, a->x, a->out, NULL);                  \
+    }                                                                   \
+    CUDA_KERNEL_LAID(adaptive_avg_pool##N##d, CAN_POOL, out, POOL_LIES) \
+    {                                                                   \
+        pool_attributes v = {N,                                         \
+                             a->x,                                      \
+                             a->out,                                    \
+                             &a->output_size,                           \
+                             NULL,                                      \
+                             NULL,                                      \
+                             true,                                      \
+                             true,                                      \
+                             PROA_POOLING_TYPE_AVG,                     \
+                             a->data_format,                            \
+                             PROA_PADDING_ALGORITHM_VALID};             \
+        return pool_forward(c, v, a->x, a->out, NULL);                  \
     }
 
-#define POOL_GRADIENTS(N)                                      \
-    CUDA_KERNEL(pool##N##d_grad, CAN_POOL)                     \
-    {                                                          \
-        pool_attributes v = {N,                                \
-                             a->x,                             \
-                             a->d_out,                         \
-                             POOL_WINDOWS,                     \
-                             a->exclusive,                     \
-                             a->adaptive,                      \
-                             a->pooling_type,                  \
-                             a->data_format,                   \
-                             a->padding_algorithm};            \
-        return pool_backward(c, v, a->d_x);                    \
-    }                                                          \
-    CUDA_KERNEL(pool##N##d_double_grad, CAN_POOL)              \
-    {                                                          \
-        pool_attributes v = {N,                                \
-                             a->x,                             \
-                             a->out,                           \
-                             POOL_WINDOWS,                     \
-                             a->exclusive,                     \
-                             a->adaptive,                      \
-                             a->pooling_type,                  \
-                             a->data_format,                   \
-                             a->padding_algorithm};            \
-        return pool_forward(c, v, a->v, a->out, NULL);         \
-    }                                                          \
-    CUDA_KERNEL(max_pool##N##d_with_index, CAN_POOL)           \
-    {                                                          \
-        pool_attributes v = {N,                                \
-                             a->x,                             \
-                             a->out,                           \
-                             POOL_WINDOWS,                     \
-                             false,                            \
-                             a->adaptive,                      \
-                             PROA_POOLING_TYPE_MAX,            \
-                             PROA_DATA_FORMAT_NCHW,            \
-                             PROA_PADDING_ALGORITHM_EXPLICIT}; \
-        return pool_forward(c, v, a->x, a->out, a->mask);      \
-    }                                                          \
-    CUDA_KERNEL(max_pool##N##d_with_index_grad, CAN_POOL)      \
-    {                                                          \
-        return pool_scatter(c, a->mask, a->d_out, a->d_x);     \
+#define POOL_GRADIENTS(N)                                              \
+    CUDA_KERNEL_LAID(pool##N##d_grad, CAN_POOL, d_x, POOL_LIES)        \
+    {                                                                  \
+        pool_attributes v = {N,                                        \
+                             a->x,                                     \
+                             a->d_out,                                 \
+                             POOL_WINDOWS,                             \
+                             a->exclusive,                             \
+                             a->adaptive,                              \
+                             a->pooling_type,                          \
+                             a->data_format,                           \
+                             a->padding_algorithm};                    \
+        return pool_backward(c, v, a->d_x);                            \
+    }                                                                  \
+    CUDA_KERNEL_LAID(pool##N##d_double_grad, CAN_POOL, out, POOL_LIES) \
+    {                                                                  \
+        pool_attributes v = {N,                                        \
+                             a->x,                                     \
+                             a->out,                                   \
+                             POOL_WINDOWS,                             \
+                             a->exclusive,                             \
+                             a->adaptive,                              \
+                             a->pooling_type,                          \
+                             a->data_format,                           \
+                             a->padding_algorithm};                    \
+        return pool_forward(c, v, a->v, a->out, NULL);                 \
+    }                                                                  \
+    CUDA_KERNEL(max_pool##N##d_with_index, CAN_POOL)                   \
+    {                                                                  \
+        pool_attributes v = {N,                                        \
+                             a->x,                                     \
+                             a->out,                                   \
+                             POOL_WINDOWS,                             \
+                             false,                                    \
+                             a->adaptive,                              \
+                             PROA_POOLING_TYPE_MAX,                    \
+                             PROA_DATA_FORMAT_NCHW,                    \
+                             PROA_PADDING_ALGORITHM_EXPLICIT};         \
+        return pool_forward(c, v, a->x, a->out, a->mask);              \
+    }                                                                  \
+    CUDA_KERNEL(max_pool##N##d_with_index_grad, CAN_POOL)              \
+    {                                                                  \
+        return pool_scatter(c, a->mask, a->d_out, a->d_x);             \
     }
 
 POOL_KERNELS(1)

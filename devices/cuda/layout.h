@@ -1,0 +1,85 @@
+/* Tensors of kernels that take both layouts (CUDA_KERNEL_LAID): all are brought into the one that the kernel
+ * works in, and the result goes back to where it lies. C++; uses kernel.h. */
+#ifndef PROA_CUDA_LAYOUT_H
+#define PROA_CUDA_LAYOUT_H
+
+#include "devices/cuda/kernel.h"
+
+static inline bool cuda_lies_last(const proa_tensor *t)
+{
+    return cuda_given(t) && cuda_look(t).channels_last;
+}
+
+/* A copy of all elements from one layout to the other; `to_last`: channels last is where they go. */
+static inline proa_status cuda_copy_layout(cuda_context *c, const cuda_tensor &t, void *to, const void *from,
+                                           bool to_last)
+{
+    proa_strided_copy copy = {};
+    int64_t item = cuda_item(t.dtype), first = item, last = item * t.shape[1];
+    copy.dst = (char *)to;
+    copy.src = (const char *)from;
+    copy.item = (size_t)item;
+    copy.ndim = t.ndim;
+    for (int d = t.ndim - 1; d >= 0; d--) {
+        int64_t in_last = d == 1 ? item : last;
+        copy.shape[d] = t.shape[d];
+        copy.to[d] = to_last ? in_last : first;
+        copy.from[d] = to_last ? first : in_last;
+        first *= t.shape[d];
+        if (d != 1) last *= t.shape[d];
+    }
+    return cuda_copy_strided(c, &copy);
+}
+
+/* The tensors of one kernel, and what was copied for it. */
+class cuda_layout
+{
+    enum { MOST = 4 };
+    cuda_context *c;
+    void *scratch[MOST] = {};
+    int n = 0;
+
+    bool fits(cuda_tensor *t) const
+    {
+        char *there = last ? t->last : t->data;
+        if (t->channels_last == last || there) t->data = there;
+        else if (cuda_lies_both(*t)) t->data = t->channels_last ? t->last : t->data;
+        else return false;
+        return true;
+    }
+    proa_status room(cuda_tensor *t)
+    {
+        void *p = cuda_scratch(c, (size_t)(t->numel * cuda_item(t->dtype)));
+        if (!p) return cuda_host->error();
+        t->data = (char *)(scratch[n++] = p);
+        return PROA_OK;
+    }
+
+  public:
+    bool last; /* the layout that the kernel works in */
+    cuda_layout(cuda_context *context, bool channels_last) : c(context), last(channels_last) {}
+    ~cuda_layout()
+    {
+        for (int i = 0; i < n; i++) cuda_scratch_free(c, scratch[i]);
+    }
+    /* Afterwards t->data is an input in the layout. */
+    proa_status take(cuda_tensor *t)
+    {
+        if (fits(t) || t->numel == 0) return PROA_OK;
+        const char *from = t->channels_last ? t->last : t->data;
+        PROA_TRY(room(t));
+        return cuda_copy_layout(c, *t, t->data, from, last);
+    }
+    /* Afterwards t->data is where the kernel writes a result in the layout, for give. */
+    proa_status place(cuda_tensor *t) { return t->numel == 0 || fits(t) ? PROA_OK : room(t); }
+    /* The result to where `t`, as it was before place, lies. */
+    proa_status give(const proa_tensor *t, const cuda_tensor &placed)
+    {
+        cuda_tensor to = cuda_look(t);
+        char *at = to.channels_last ? to.last : to.data;
+        if (at == placed.data || to.numel == 0) return PROA_OK;
+        return cuda_copy_layout(c, to, at, placed.data, to.channels_last);
+    }
+};
+
+#endif
