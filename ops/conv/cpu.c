@@ -47,6 +47,8 @@ static inline void inside(const conv_geometry *g, int64_t tap, int64_t *from, in
 #define T double
 #include "ops/conv/cpu_body.inc"
 
+#include "ops/conv/few.h"
+
 /* ---- half types: whole operands as float32 ---- */
 
 static void widen_range(const uint16_t *from, float *to, int64_t n, proa_dtype dtype)
@@ -78,10 +80,15 @@ typedef enum conv_kind { FORWARD, TO_INPUT, TO_FILTER } conv_kind;
 
 static proa_status run_kind(conv_kind kind, bool wide, conv_job *job)
 {
+    bool few = !wide && proa__conv_has_few_channels(job->g);
     switch (kind) {
-    case FORWARD: return wide ? forward_f64(job) : forward_f32(job);
+    case FORWARD:
+        if (few) return few_forward(job);
+        return wide ? forward_f64(job) : forward_f32(job);
     case TO_INPUT: return wide ? to_input_f64(job) : to_input_f32(job);
-    default: return wide ? to_filter_f64(job) : to_filter_f32(job);
+    default:
+        if (few) return few_filter(job);
+        return wide ? to_filter_f64(job) : to_filter_f32(job);
     }
 }
 

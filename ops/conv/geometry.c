@@ -189,3 +189,13 @@ bool proa__conv_paddings(const conv_geometry *g, int64_t *to)
     }
     return true;
 }
+
+bool proa__conv_has_few_channels(const conv_geometry *g)
+{
+    if (g->dims != 2 || g->groups != 1 || g->channels_last || g->batch < 4) return false;
+    for (int i = 1; i < 3; i++)
+        if (g->stride[i] != 1 || g->dilation[i] != 1 || g->in[i] < 1 || g->in[i] > 1024) return false;
+    bool taps = g->kernel[1] >= 1 && g->kernel[1] <= 5 && (g->kernel[2] == 3 || g->kernel[2] == 5);
+    return taps && g->in_channels >= 1 && g->in_channels <= 4 && g->out_channels >= 1 &&
+           g->out_channels <= 11 && g->out[1] >= 1 && g->out[2] >= 8;
+}

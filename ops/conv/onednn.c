@@ -156,6 +156,8 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
     if (!suits(&g, (proa_dtype)sides[0]->dtype)) return PROA_DECLINED;
+    if (kind != TO_INPUT && sides[0]->dtype == PROA_F32 && proa__conv_has_few_channels(&g))
+        return PROA_DECLINED;
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b);
     conv_task t = {0};

@@ -494,3 +494,20 @@ def test_windows_side_by_side(height, width, ties):
         results.append((y.numpy().astype("float32"), x.grad.numpy().astype("float32")))
     for a, b in zip(*results):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("batch, inputs, outputs, height, width, kernel, padding, biased", [
+    (64, 1, 6, 28, 28, (3, 3), 1, True), (5, 3, 7, 17, 40, (5, 5), 2, False), (4, 2, 1, 9, 9, (3, 3), 0, True),
+    (33, 4, 11, 12, 33, (4, 3), (1, 0), True), (6, 1, 2, 10, 12, (1, 5), 0, False)])
+def test_few_channels(batch, inputs, outputs, height, width, kernel, padding, biased):
+    """Results of a few channels are vectors of places in float32: they agree with float64."""
+    results = []
+    for dtype in ("float32", "float64"):
+        x, w = image(batch, inputs, height, width).detach(), image(outputs, inputs, *kernel, seed=1).detach()
+        x, w = (t.astype(dtype) for t in (x, w))
+        w.stop_gradient = False
+        y = F.conv2d(x, w, image(outputs, seed=2).detach().astype(dtype) if biased else None, padding=padding)
+        (y * image(*y.shape, seed=3).detach().astype(dtype)).sum().backward()
+        results.append([t.numpy().astype("float64") for t in (y, w.grad)])
+    for a, b in zip(*results):
+        np.testing.assert_allclose(a, b, rtol=0, atol=2e-6 * np.abs(b).max())
