@@ -1,5 +1,5 @@
 /* Decoding and likelihood over chains of tags on a GPU: a block a chain, its threads the tags of a step; the
- * transitions' gradient a block an entry, over all steps in order. Lengths, offsets and tags that are out of
+ * transitions' gradient a warp an entry, over all steps in order. Lengths, offsets and tags that are out of
  * range are told late. */
 #include "ops/lod/cuda.h"
 
@@ -240,10 +240,10 @@ __global__ void crf_transition_kernel(crf_chains w, const T *alpha, const T *x_e
                                       const T *pairs, T *to_weights)
 {
     int64_t tags = w.tags;
-    for (int64_t item = blockIdx.x; item < (tags + 2) * tags; item += gridDim.x) {
+    for (CUDA_ROWS(32, item, (tags + 2) * tags)) {
         int64_t t = item / tags - 2, j = item % tags, rows = w.rows();
         T sum = 0;
-        for (int64_t row = threadIdx.x; row < rows; row += blockDim.x) {
+        for (int64_t row = threadIdx.x % 32; row < rows; row += 32) {
             int64_t i = w.chain_of(row), from, to;
             w.part(i, &from, &to);
             if (row < from || row >= to) continue;
@@ -257,8 +257,8 @@ __global__ void crf_transition_kernel(crf_chains w, const T *alpha, const T *x_e
             bool mine = t == crf_tag(w, label, row - 1) && j == crf_tag(w, label, row);
             sum += d[i] * (likely / pairs[row] - (T)mine);
         }
-        sum = cuda_block_reduce<cuda_sum>(sum);
-        if (threadIdx.x == 0) to_weights[item] = sum;
+        sum = cuda_warp_reduce<cuda_sum>(sum);
+        if (threadIdx.x % 32 == 0) to_weights[item] = sum;
     }
 }
 
@@ -272,9 +272,9 @@ static proa_status crf_backward(cuda_context *c, const crf_chains &w, const T *a
     proa_status status = cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_backward_kernel<T>, w, alpha,
                                      x_exps, exps, label, d, beta, d_x, pairs);
     if (status == PROA_OK)
-        status = cuda_launch(c, cuda_blocks((w.tags + 2) * w.tags, 1), CUDA_BLOCK, crf_transition_kernel<T>,
-                             w, alpha, x_exps, exps, label, d, (const T *)beta, (const T *)d_x,
-                             (const T *)pairs, d_weights);
+        status = cuda_launch(c, CUDA_ROW_BLOCKS(32, (w.tags + 2) * w.tags), CUDA_BLOCK,
+                             crf_transition_kernel<T>, w, alpha, x_exps, exps, label, d, (const T *)beta,
+                             (const T *)d_x, (const T *)pairs, d_weights);
     cuda_scratch_free(c, beta);
     return status;
 }

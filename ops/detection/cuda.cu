@@ -1,5 +1,7 @@
-/* yolo_box and box_coder on a GPU: a thread a box. */
+/* yolo_box, prior_box and box_coder on a GPU: a thread a box. */
 #include "devices/cuda/kernel.h"
+
+#include "ops/detection/ratios.h"
 
 CUDA_FN float box_exp(float v) { return expf(v); }
 CUDA_FN double box_exp(double v) { return exp(v); }
@@ -70,6 +72,76 @@ CUDA_KERNEL(yolo_box, a->anchors.count <= 2 * YOLO_ANCHORS)
     CUDA_SWITCH_WIDE(x.dtype, T, {
         return cuda_launch(c, cuda_blocks(boxes.numel / 4), CUDA_BLOCK, yolo_kernel<T>, p, x.as<T>(),
                            size.as<int32_t>(), boxes.as<T>(), scores.as<T>());
+    });
+}
+
+/* ---- prior_box ------------------------------------------------------------------------- */
+
+enum { PRIOR_SIZES = 64 };
+struct prior_plan {
+    int64_t h, w, each, ratios, per_size; /* each: boxes of a cell */
+    bool clip, square_first, has_means;
+    float offset, step_w, step_h; /* steps of 0: image / input */
+    int64_t tall, wide;
+    float variance[4];
+    double ratio[DETECTION_RATIOS];
+    float least[PRIOR_SIZES], most[PRIOR_SIZES];
+};
+
+/* Half the sides of box k of a cell. */
+template <class T> CUDA_FN void prior_sides(const prior_plan &p, int64_t k, T *w, T *h)
+{
+    int64_t size = k / p.per_size, r = k % p.per_size, first = p.square_first && p.has_means ? 1 : p.ratios;
+    T least = (T)p.least[size];
+    if (p.has_means && r == first) {
+        *w = *h = (T)sqrt((double)(least * (T)p.most[size])) / 2;
+        return;
+    }
+    T root = (T)sqrt(p.ratio[p.has_means && r > first ? r - 1 : r]);
+    *w = least * root / 2;
+    *h = least / root / 2;
+}
+
+template <class T> CUDA_FN T prior_clipped(T v, bool clip) { return !clip ? v : v < 0 ? 0 : v > 1 ? 1 : v; }
+
+template <class T> __global__ void prior_kernel(prior_plan p, T *boxes, T *variances)
+{
+    T tall = (T)p.tall, wide = (T)p.wide;
+    bool given = p.step_w != 0 && p.step_h != 0;
+    T step_w = given ? (T)p.step_w : wide / (T)p.w, step_h = given ? (T)p.step_h : tall / (T)p.h;
+    for (CUDA_EACH(i, p.h * p.w * p.each)) {
+        int64_t cell = i / p.each;
+        T cx = ((T)(cell % p.w) + (T)p.offset) * step_w, cy = ((T)(cell / p.w) + (T)p.offset) * step_h, w, h;
+        prior_sides(p, i % p.each, &w, &h);
+        boxes[4 * i] = prior_clipped((cx - w) / wide, p.clip);
+        boxes[4 * i + 1] = prior_clipped((cy - h) / tall, p.clip);
+        boxes[4 * i + 2] = prior_clipped((cx + w) / wide, p.clip);
+        boxes[4 * i + 3] = prior_clipped((cy + h) / tall, p.clip);
+        for (int k = 0; k < 4; k++) variances[4 * i + k] = (T)p.variance[k];
+    }
+}
+
+CUDA_KERNEL(prior_box, a->min_sizes.count <= PRIOR_SIZES)
+{
+    cuda_tensor input = cuda_look(a->input), image = cuda_look(a->image), boxes = cuda_look(a->boxes);
+    prior_plan p = {input.shape[2], input.shape[3], boxes.shape[2], 1};
+    if (boxes.numel == 0) return PROA_OK;
+    p.ratio[0] = 1;
+    for (int64_t i = 0; i < a->aspect_ratios.count; i++)
+        p.ratios = detection_add_ratio(p.ratio, p.ratios, (float)a->aspect_ratios.at[i], a->flip);
+    p.has_means = a->max_sizes.count > 0;
+    p.per_size = p.ratios + p.has_means;
+    p.clip = a->clip, p.square_first = a->min_max_aspect_ratios_order;
+    p.offset = (float)a->offset, p.step_w = (float)a->step_w, p.step_h = (float)a->step_h;
+    p.tall = image.shape[2], p.wide = image.shape[3];
+    for (int k = 0; k < 4; k++) p.variance[k] = (float)a->variances.at[k];
+    for (int64_t i = 0; i < a->min_sizes.count; i++) {
+        p.least[i] = (float)a->min_sizes.at[i];
+        if (p.has_means) p.most[i] = (float)a->max_sizes.at[i];
+    }
+    CUDA_SWITCH_WIDE(boxes.dtype, T, {
+        return cuda_launch(c, cuda_blocks(boxes.numel / 4), CUDA_BLOCK, prior_kernel<T>, p, boxes.as<T>(),
+                           cuda_look(a->variance).as<T>());
     });
 }
 

@@ -43,18 +43,14 @@ proa_status proa__prior_ratios(const proa_prior_box_args *a, double *to, int64_t
     *count = 1;
     for (int64_t i = 0; i < a->aspect_ratios.count; i++) {
         double ratio = (float)a->aspect_ratios.at[i];
-        bool known = false;
         if (!(ratio > 0))
             return OP_FAIL("prior_box", INVALID_ARGUMENT, "aspect_ratios", "has %g; expected numbers above 0",
                            ratio);
-        for (int64_t k = 0; k < *count; k++) known = known || fabs(ratio - to[k]) < 1e-6;
-        if (known) continue;
         if (*count + 2 > DETECTION_RATIOS)
             return OP_FAIL("prior_box", INVALID_ARGUMENT, "aspect_ratios",
                            "has %lld numbers; expected at most %d", (long long)a->aspect_ratios.count,
                            DETECTION_RATIOS / 2 - 1);
-        to[(*count)++] = ratio;
-        if (a->flip) to[(*count)++] = (float)(1 / ratio);
+        *count = detection_add_ratio(to, *count, ratio, a->flip);
     }
     return PROA_OK;
 }

@@ -30,25 +30,15 @@ __global__ void lod_enumerate_kernel(lod_offsets of, const S *x, S *out, int64_t
     }
 }
 
-#define BY_SIZE(dtype, S, ...)       \
-    do {                             \
-        if (cuda_item(dtype) == 8) { \
-            typedef uint64_t S;      \
-            return __VA_ARGS__;      \
-        }                            \
-        typedef uint32_t S;          \
-        return __VA_ARGS__;          \
-    } while (0)
-
 CUDA_KERNEL(sequence_reverse, true)
 {
     cuda_tensor x = cuda_look(a->x), out = cuda_look(a->out);
     lod_offsets of;
     PROA_TRY(lod_take(c, "sequence_reverse", "offsets", a->offsets, x.shape[0], &of));
     if (x.numel == 0 || of.n < 1) return PROA_OK;
-    BY_SIZE(x.dtype, S,
-            cuda_launch(c, cuda_blocks(x.numel), CUDA_BLOCK, lod_reverse_kernel<S>, of, x.as<S>(),
-                        out.as<S>(), lod_width(x)));
+    LOD_BY_SIZE(x.dtype, S,
+                cuda_launch(c, cuda_blocks(x.numel), CUDA_BLOCK, lod_reverse_kernel<S>, of, x.as<S>(),
+                            out.as<S>(), lod_width(x)));
 }
 
 /* One sequence of y for each row of x. */
@@ -67,9 +57,9 @@ CUDA_KERNEL(sequence_expand_as, true)
     PROA_TRY(lod_take(c, "sequence_expand_as", "y_offsets", a->y_offsets, out.shape[0], &of));
     PROA_TRY(check_expanded("sequence_expand_as", x, of));
     if (out.numel == 0 || of.n < 1) return PROA_OK;
-    BY_SIZE(x.dtype, S,
-            cuda_launch(c, cuda_blocks(out.numel), CUDA_BLOCK, lod_expand_kernel<S>, of, x.as<S>(),
-                        out.as<S>(), lod_width(x)));
+    LOD_BY_SIZE(x.dtype, S,
+                cuda_launch(c, cuda_blocks(out.numel), CUDA_BLOCK, lod_expand_kernel<S>, of, x.as<S>(),
+                            out.as<S>(), lod_width(x)));
 }
 
 CUDA_KERNEL(sequence_enumerate, true)
@@ -78,9 +68,9 @@ CUDA_KERNEL(sequence_enumerate, true)
     lod_offsets of;
     PROA_TRY(lod_take(c, "sequence_enumerate", "offsets", a->offsets, x.shape[0], &of));
     if (out.numel == 0 || of.n < 1) return PROA_OK;
-    BY_SIZE(x.dtype, S,
-            cuda_launch(c, cuda_blocks(out.numel), CUDA_BLOCK, lod_enumerate_kernel<S>, of, x.as<S>(),
-                        out.as<S>(), a->win_size, (S)a->pad_value));
+    LOD_BY_SIZE(x.dtype, S,
+                cuda_launch(c, cuda_blocks(out.numel), CUDA_BLOCK, lod_enumerate_kernel<S>, of, x.as<S>(),
+                            out.as<S>(), a->win_size, (S)a->pad_value));
 }
 
 static proa_status move(cuda_context *c, const cuda_tensor &to, const cuda_tensor &from)

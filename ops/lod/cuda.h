@@ -57,6 +57,17 @@ static inline proa_status lod_take(cuda_context *c, const char *op, const char *
                        name);
 }
 
+/* Returns what is given, with S bits of an element's size, 4 or 8 bytes. */
+#define LOD_BY_SIZE(dtype, S, ...)   \
+    do {                             \
+        if (cuda_item(dtype) == 8) { \
+            typedef uint64_t S;      \
+            return __VA_ARGS__;      \
+        }                            \
+        typedef uint32_t S;          \
+        return __VA_ARGS__;          \
+    } while (0)
+
 /* Elements of a row. */
 static inline int64_t lod_width(const cuda_tensor &t)
 {

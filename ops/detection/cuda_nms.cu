@@ -1,0 +1,254 @@
+/* nms and multiclass_nms on a GPU. Boxes stand best first (multiclass_nms sorts them by class); who removes
+ * whom is decided box by box, by the threads of a block, which look at those that stay. The sizes of the
+ * results cost one wait. */
+#include "devices/cuda/sort.h"
+
+/* Intersection over union; sides count `more`. */
+template <class T> CUDA_FN T nms_overlap(const T *a, const T *b, T more)
+{
+    if (b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1]) return 0;
+    T w = (a[2] < b[2] ? a[2] : b[2]) - (a[0] > b[0] ? a[0] : b[0]) + more;
+    T h = (a[3] < b[3] ? a[3] : b[3]) - (a[1] > b[1] ? a[1] : b[1]) + more;
+    T one = a[2] < a[0] || a[3] < a[1] ? 0 : (a[2] - a[0] + more) * (a[3] - a[1] + more);
+    T other = b[2] < b[0] || b[3] < b[1] ? 0 : (b[2] - b[0] + more) * (b[3] - b[1] + more);
+    return w * h / (one + other - w * h);
+}
+
+static proa_status nms_output(cuda_context *c, const void *args, int index, const proa_meta &meta,
+                              char **data)
+{
+    proa_tensor *t = cuda_host->output_resize((void *)(uintptr_t)args, c->running, index, &meta);
+    if (!t) return cuda_host->error();
+    *data = cuda_look(t).data;
+    return PROA_OK;
+}
+
+/* ---- nms ------------------------------------------------------------------------------- */
+
+/* Bit j of word w of box i: it removes box 64 · w + j, which stands behind it. */
+template <class T>
+__global__ void nms_bits_kernel(const T *boxes, int64_t n, int64_t words, T threshold, uint64_t *bits)
+{
+    for (CUDA_EACH(k, n * words)) {
+        int64_t i = k / words, first = k % words * 64;
+        uint64_t word = 0;
+        for (int64_t j = first; j < first + 64 && j < n; j++)
+            if (j > i && nms_overlap(boxes + 4 * i, boxes + 4 * j, (T)0) > threshold)
+                word |= (uint64_t)1 << (j - first);
+        bits[k] = word;
+    }
+}
+
+/* One block: the numbers of those that stay behind `kept`'s first entry, which is how many. */
+__global__ void nms_keep_kernel(const uint64_t *bits, int64_t n, int64_t words, uint64_t *gone, int64_t *kept)
+{
+    int64_t count = 0;
+    for (int64_t w = threadIdx.x; w < words; w += blockDim.x) gone[w] = 0;
+    __syncthreads();
+    for (int64_t i = 0; i < n; i++) {
+        bool stays = !(gone[i / 64] >> (i % 64) & 1);
+        __syncthreads();
+        if (!stays) continue;
+        for (int64_t w = i / 64 + threadIdx.x; w < words; w += blockDim.x) gone[w] |= bits[i * words + w];
+        count++;
+        if (threadIdx.x == 0) kept[count] = i;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) kept[0] = count;
+}
+
+static proa_status nms_find(cuda_context *c, const cuda_tensor &boxes, double threshold, int64_t words,
+                            uint64_t *bits, uint64_t *gone, int64_t *kept)
+{
+    int64_t n = boxes.shape[0];
+    if (n > 0 && boxes.dtype == PROA_F64)
+        PROA_TRY(cuda_launch(c, cuda_blocks(n * words), CUDA_BLOCK, nms_bits_kernel<double>,
+                             boxes.as<double>(), n, words, threshold, bits));
+    else if (n > 0)
+        PROA_TRY(cuda_launch(c, cuda_blocks(n * words), CUDA_BLOCK, nms_bits_kernel<float>, boxes.as<float>(),
+                             n, words, (float)threshold, bits));
+    return cuda_launch(c, 1, CUDA_BLOCK, nms_keep_kernel, bits, n, words, gone, kept);
+}
+
+CUDA_KERNEL(nms, true)
+{
+    cuda_tensor boxes = cuda_look(a->boxes);
+    int64_t n = boxes.shape[0], words = (n + 63) / 64, count = 0;
+    uint64_t *bits = (uint64_t *)cuda_scratch(c, (size_t)((n + 1) * words + n + 1) * sizeof *bits);
+    if (!bits) return cuda_host->error();
+    int64_t *kept = (int64_t *)(bits + (n + 1) * words);
+    proa_status s = nms_find(c, boxes, a->threshold, words, bits, bits + n * words, kept);
+    if (s == PROA_OK) s = cuda_read(c, &count, kept, sizeof count);
+    char *out = NULL;
+    if (s == PROA_OK) s = nms_output(c, a, 0, {PROA_I64, 1, {count}}, &out);
+    if (s == PROA_OK) s = cuda_move(c, out, kept + 1, (size_t)count * sizeof *kept);
+    cuda_scratch_free(c, bits);
+    return s;
+}
+
+/* ---- multiclass_nms -------------------------------------------------------------------- */
+
+/* A line is a class of an image: line = image · classes + class. */
+struct detect_plan {
+    int64_t images, classes, boxes, top, keep, background; /* top, keep: −1: all */
+    bool normalized;
+    float least, threshold, eta;
+    int64_t *kept;  /* [lines, boxes]: numbers of boxes within the image, best first */
+    int64_t *count; /* [lines]; then where each line begins in the result */
+    int32_t *per_image;
+};
+
+/* Best first, those that do not count last. */
+template <class T>
+__global__ void detect_keys_kernel(cuda_order o, detect_plan p, const T *scores, proa_dtype d)
+{
+    for (CUDA_EACH(i, o.lines * o.length)) {
+        bool counts = i / o.length % p.classes != p.background && scores[i] > (T)p.least;
+        uint64_t all = UINT64_MAX >> (64 - sizeof(T) * 8);
+        o.put_key(i, counts ? all - cuda_key(d, (const char *)(scores + i)) : all);
+    }
+}
+
+template <class T>
+__global__ void detect_keep_kernel(cuda_order o, detect_plan p, const T *boxes, const T *scores)
+{
+    for (int64_t line = blockIdx.x; line < p.images * p.classes; line += gridDim.x) {
+        const T *box = boxes + line / p.classes * p.boxes * 4, *score = scores + line * p.boxes;
+        int64_t *kept = p.kept + line * p.boxes, count = 0;
+        int64_t most = line % p.classes == p.background ? 0 : p.top > -1 && p.top < p.boxes ? p.top : p.boxes;
+        T threshold = (T)p.threshold, more = p.normalized ? 0 : 1;
+        for (int64_t i = 0; i < most; i++) {
+            int64_t mine = o.place(line * p.boxes + i);
+            if (!(score[mine] > (T)p.least)) break;
+            int removed = 0;
+            for (int64_t k = threadIdx.x; k < count && !removed; k += blockDim.x)
+                removed = !(nms_overlap(box + 4 * mine, box + 4 * kept[k], more) <= threshold);
+            removed = cuda_block_reduce<cuda_max>(removed);
+            if (removed) continue;
+            if (threadIdx.x == 0) kept[count] = mine;
+            count++;
+            if (p.eta < 1 && threshold > (T)0.5) threshold *= (T)p.eta;
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) p.count[line] = count;
+    }
+}
+
+/* How many of an image's boxes come before one of this score, which is number `at` of line `mine`. */
+template <class T>
+CUDA_FN int64_t detect_rank(const detect_plan &p, const T *scores, int64_t image, int64_t mine, int64_t at,
+                            T score)
+{
+    int64_t before = 0;
+    for (int64_t line = image * p.classes; line < (image + 1) * p.classes; line++)
+        for (int64_t k = 0; k < p.count[line]; k++) {
+            T other = scores[line * p.boxes + p.kept[line * p.boxes + k]];
+            bool first = line < mine || (line == mine && k < at);
+            if (!(other > score || (other == score && first))) break; /* a line falls */
+            before++;
+        }
+    return before;
+}
+
+/* Of each image the `keep` best: lines become shorter, as what goes is their end. left: counts of lines. */
+template <class T> __global__ void detect_limit_kernel(detect_plan p, const T *scores, int64_t *left)
+{
+    for (int64_t line = blockIdx.x; line < p.images * p.classes; line += gridDim.x) {
+        int64_t stays = 0;
+        for (int64_t k = threadIdx.x; k < p.count[line]; k += blockDim.x) {
+            T score = scores[line * p.boxes + p.kept[line * p.boxes + k]];
+            stays += p.keep < 0 || detect_rank(p, scores, line / p.classes, line, k, score) < p.keep;
+        }
+        stays = cuda_block_reduce<cuda_sum>(stays);
+        if (threadIdx.x == 0) left[line] = stays;
+    }
+}
+
+/* left: counts of lines, and one entry more; becomes where lines begin. */
+__global__ void detect_count_kernel(detect_plan p, const int64_t *left)
+{
+    for (CUDA_EACH(image, p.images)) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < p.classes; k++) sum += left[image * p.classes + k];
+        p.per_image[image] = (int32_t)sum;
+    }
+}
+
+template <class T>
+__global__ void detect_write_kernel(detect_plan p, const T *boxes, const T *scores, const int64_t *begin,
+                                    int64_t lines, T *out, int32_t *index)
+{
+    for (int64_t line = blockIdx.x; line < lines; line += gridDim.x)
+        for (int64_t i = begin[line] + threadIdx.x; i < begin[line + 1]; i += blockDim.x) {
+            int64_t box = p.kept[line * p.boxes + i - begin[line]], all = line / p.classes * p.boxes + box;
+            out[6 * i] = (T)(line % p.classes);
+            out[6 * i + 1] = scores[line * p.boxes + box];
+            for (int k = 0; k < 4; k++) out[6 * i + 2 + k] = boxes[4 * all + k];
+            index[i] = (int32_t)all;
+        }
+}
+
+/* Everything up to where lines begin (`begin`, lines + 1 entries). */
+template <class T>
+static proa_status detect_find(cuda_context *c, const detect_plan &p, cuda_order *o, const cuda_tensor &boxes,
+                               const cuda_tensor &scores, int64_t *begin)
+{
+    int64_t lines = p.images * p.classes;
+    const T *s = scores.as<T>();
+    if (p.boxes) {
+        PROA_TRY(cuda_launch(c, cuda_blocks(lines * p.boxes), CUDA_BLOCK, detect_keys_kernel<T>, *o, p, s,
+                             scores.dtype));
+        PROA_TRY(cuda_sort(c, o));
+    }
+    PROA_TRY(
+        cuda_launch(c, cuda_blocks(lines, 1), CUDA_BLOCK, detect_keep_kernel<T>, *o, p, boxes.as<T>(), s));
+    PROA_TRY(cuda_launch(c, cuda_blocks(lines, 1), CUDA_BLOCK, detect_limit_kernel<T>, p, s, begin));
+    PROA_TRY(cuda_launch(c, cuda_blocks(p.images), CUDA_BLOCK, detect_count_kernel, p, begin));
+    return cuda_scan(c, begin, lines + 1);
+}
+
+template <class T>
+static proa_status detect_write(cuda_context *c, const void *args, const detect_plan &p,
+                                const cuda_tensor &boxes, const cuda_tensor &scores, const int64_t *begin)
+{
+    int64_t lines = p.images * p.classes, n = 0;
+    char *out, *index;
+    PROA_TRY(cuda_read(c, &n, begin + lines, sizeof n));
+    PROA_TRY(nms_output(c, args, 0, {boxes.dtype, 2, {n, 6}}, &out));
+    PROA_TRY(nms_output(c, args, 1, {PROA_I32, 2, {n, 1}}, &index));
+    if (n == 0) return PROA_OK;
+    return cuda_launch(c, cuda_blocks(lines, 1), CUDA_BLOCK, detect_write_kernel<T>, p, boxes.as<T>(),
+                       scores.as<T>(), begin, lines, (T *)(void *)out, (int32_t *)(void *)index);
+}
+
+template <class T>
+static proa_status detect(cuda_context *c, const void *args, detect_plan p, const cuda_tensor &boxes,
+                          const cuda_tensor &scores)
+{
+    int64_t lines = p.images * p.classes;
+    cuda_order o = {};
+    proa_status s = PROA_OK;
+    p.kept = (int64_t *)cuda_scratch(c, (size_t)(lines * (p.boxes + 2) + 1) * sizeof *p.kept);
+    if (!p.kept) return cuda_host->error();
+    p.count = p.kept + lines * p.boxes;
+    int64_t *begin = p.count + lines;
+    if (p.boxes && lines) s = cuda_order_new(c, &o, lines, p.boxes, (int)sizeof(T) * 8);
+    if (s == PROA_OK) s = detect_find<T>(c, p, &o, boxes, scores, begin);
+    if (s == PROA_OK) s = detect_write<T>(c, args, p, boxes, scores, begin);
+    cuda_order_free(c, &o);
+    cuda_scratch_free(c, p.kept);
+    return s;
+}
+
+CUDA_KERNEL(multiclass_nms, true)
+{
+    cuda_tensor boxes = cuda_look(a->bboxes), scores = cuda_look(a->scores);
+    detect_plan p = {boxes.shape[0],          scores.shape[1],     boxes.shape[1], a->nms_top_k,
+                     a->keep_top_k,           a->background_label, a->normalized,  (float)a->score_threshold,
+                     (float)a->nms_threshold, (float)a->nms_eta};
+    char *per_image;
+    PROA_TRY(nms_output(c, a, 2, {PROA_I32, 1, {p.images}}, &per_image));
+    p.per_image = (int32_t *)(void *)per_image;
+    return boxes.dtype == PROA_F64 ? detect<double>(c, a, p, boxes, scores)
+                                   : detect<float>(c, a, p, boxes, scores);
+}
