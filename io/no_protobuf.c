@@ -32,6 +32,8 @@ NONE(proa_program *, proa_program_decode, (U(const void *) m, U(size_t) n), NULL
 NONE(proa_status, proa_program_describe,
      (U(const proa_program *) p, U(int64_t) block, U(int64_t) i, U(proa__see) see, U(void *) context),
      proa_error())
+NONE(proa_status, proa_program_append, (U(proa_program *) p, U(const proa_op_desc *) op, U(int64_t) before),
+     proa_error())
 NONE(proa_status, proa_tensor_save, (U(const proa_tensor *) t, U(const char *) path), proa_error())
 NONE(proa_tensor *, proa_tensor_load, (U(const char *) path), NULL)
 NONE(proa_tensor *, proa_tensor_load_memory, (U(const void *) p, U(size_t) n), NULL)

@@ -7,6 +7,7 @@
 
 #include "core/run.h"
 
+#include <proa/ops.h>
 #include <proa/program.h>
 
 /* ---- slots and names ------------------------------------------------------------------- */
@@ -69,11 +70,20 @@ static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *
     return PROA_OK;
 }
 
+/* A persistable variable keeps its name: what an op makes under that name is written to it. */
+static proa_tensor *written(const proa_wire_reader *r, const char *name, const proa_var *made)
+{
+    proa_tensor *now = proa__map_find(&r->load->levels[0].names, name);
+    return now && proa_is_symbolic(now) && now->var->persistable && now->var != made ? now : NULL;
+}
+
 proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t)
 {
     if (proa__no_name(name) || proa__absent(t)) return PROA_OK;
     if (!t) return proa_error() ? proa_error() : proa_fail(PROA_ERR_INTERNAL, "result '%s' is NULL", name);
     proa_var *var = proa_is_symbolic(t) ? t->var : NULL;
+    proa_assign_args write = {.x = t, .out = written(r, name, var)};
+    if (write.out) return proa_call_op(proa_find_op("assign"), &write);
     PROA_TRY(proa__map_put(&r->level->names, name, t));
     if (var && var->index >= r->first_var && var->index < r->level->block->n_vars &&
         r->level->block->vars[var->index] == var && !var->persistable)

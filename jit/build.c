@@ -67,6 +67,49 @@ proa_tensor *proa_program_persistable(proa_program *p, const char *name, proa_in
     return proa__var_tensor(v);
 }
 
+proa_tensor *proa_program_declare(proa_program *p, const proa_input_spec *spec)
+{
+    if (need(p, "program_declare") != PROA_OK) return NULL;
+    if (!spec || !spec->name) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_declare: needs a spec with a name");
+        return NULL;
+    }
+    proa_var *v = proa__input_new(proa__root(p), spec, 0);
+    if (!v) return NULL;
+    v->unmade = true;
+    return proa__var_tensor(v);
+}
+
+bool proa_program_is_declared(const proa_program *p, const char *name)
+{
+    const proa_var *v = p && name ? proa__map_find(&proa__root(p)->names, name) : NULL;
+    return v && v->unmade;
+}
+
+proa_status proa_program_define(proa_program *p, const char *name, const proa_tensor *made)
+{
+    PROA_TRY(need(p, "program_define"));
+    proa_var *v = name ? proa__map_find(&proa__root(p)->names, name) : NULL;
+    proa_var *by = made && proa_is_symbolic(made) ? proa__var_behind(p, made) : NULL;
+    if (!v || !v->unmade || !by || by->block != v->block || by->persistable || by->is_input || by->unmade)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "program_define: '%s' must be a declared variable, and made what an op of the same "
+                         "block makes",
+                         name ? name : "");
+    proa__var_define(proa__root(p), v, by);
+    return PROA_OK;
+}
+
+proa_status proa_program_follow(const proa_program *p, proa_tensor *t, const char *name)
+{
+    PROA_TRY(need(p, "program_follow"));
+    const proa_var *v = name ? proa__var_find(p->blocks[p->current], name) : NULL;
+    if (!v || !t || !proa_is_symbolic(t))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_follow: needs a symbolic tensor and a variable");
+    proa__var_show(t, v);
+    return proa_set_name(t, v->name);
+}
+
 /* A persistable variable by name, or NULL. */
 static proa_var *persistable(const proa_program *p, const char *name)
 {

@@ -24,6 +24,7 @@ typedef struct result {
     proa_var *var;         /* in the stored args; NULL: absent */
     proa_tensor *handle;   /* in the caller's args */
     proa_var *overwritten; /* the version that an in-place op replaces, or the persistable it writes */
+    proa_var *declared;    /* the variable that it makes, which is there without an op so far */
 } result;
 
 typedef struct recording {
@@ -58,18 +59,6 @@ static void mark_stale(proa_block *b, proa_var *v)
     if (!v->persistable) v->stale = true;
 }
 
-/* Makes the user's handle stand for another variable. */
-static void retarget(proa_tensor *t, const proa_var *v)
-{
-    const proa_tensor *h = v->handle;
-    proa__stand_for(t, h);
-    t->dtype = h->dtype;
-    t->ndim = h->ndim;
-    t->numel = h->numel;
-    memcpy(t->shape, h->shape, sizeof t->shape);
-    memcpy(t->strides, h->strides, sizeof t->strides);
-}
-
 /* ---- outputs --------------------------------------------------------------------------- */
 
 static bool fits(const proa_meta *m, const proa_tensor *t)
@@ -95,7 +84,14 @@ static proa_status overwrite(recording *r, const proa_field *f, const proa_meta 
                              result *to)
 {
     const proa_op *op = r->call->op;
-    proa_var *v = proa__var_of(r->block, t, op, f->name);
+    proa_meta same = proa_meta_of(t);
+    proa_var *v = proa__var_behind(r->block->program, t);
+    if (v && v->unmade && v->block == r->block->index) {
+        to->handle = t;
+        to->declared = v;
+        return make_result(r, meta ? meta : &same, to);
+    }
+    v = proa__var_of(r->block, t, op, f->name);
     if (!v) return proa_error();
     bool reshapes = op->flags & PROA_OP_VIEW;
     to->handle = t;
@@ -114,7 +110,6 @@ static proa_status overwrite(recording *r, const proa_field *f, const proa_meta 
         to->var = v;
         return PROA_OK;
     }
-    proa_meta same = proa_meta_of(t);
     PROA_TRY(make_result(r, reshapes && meta ? meta : &same, to));
     return PROA_OK;
 }
@@ -263,7 +258,8 @@ static void commit(recording *r)
             mark_stale(r->block, to->overwritten);
             if (!(to->handle->flags & PROA_T_SYMBOLIC)) proa__bump_version(to->handle);
         }
-        if (to->var && to->handle->flags & PROA_T_SYMBOLIC) retarget(to->handle, to->var);
+        if (to->declared) proa__var_define(r->block, to->declared, to->var);
+        if (to->var && to->handle->flags & PROA_T_SYMBOLIC) proa__var_show(to->handle, to->var);
     }
 }
 

@@ -19,6 +19,7 @@ static proa_status copy_var(cloning *c, proa_block *b, const proa_var *v)
     PROA_TRY(proa__map_put(c->vars, v, fresh));
     fresh->persistable = v->persistable;
     fresh->stale = v->stale;
+    fresh->unmade = v->unmade;
     fresh->stop_gradient = v->stop_gradient;
     fresh->is_parameter = v->is_parameter;
     fresh->lod_level = v->lod_level;

@@ -1,6 +1,6 @@
 /* Runs programs: finds or makes the plan for the inputs' shapes, points its handles at memory, and calls
  * kernel after kernel. Allocates nothing once warm but the outputs. May use core and ops. */
-#include "plan.h"
+#include "planner.h"
 
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -55,10 +55,13 @@ proa_executor *proa__executor_of(const proa_block *b, proa_program *own)
     e->block = b;
     e->fed.metas = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.metas);
     e->fed.formats = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.formats);
+    e->fed.strides = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.strides);
+    e->fed.strided = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.strided);
     e->fed.offsets = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->fed.offsets);
     e->inputs = proa__calloc(((size_t)b->n_inputs + 1) * sizeof *e->inputs);
     e->outputs = proa__calloc(((size_t)b->n_outputs + 1) * sizeof *e->outputs);
-    bool made = e->fed.metas && e->fed.formats && e->fed.offsets && e->inputs && e->outputs;
+    bool made = e->fed.metas && e->fed.formats && e->fed.strides && e->fed.strided && e->fed.offsets &&
+                e->inputs && e->outputs;
     if (made && proa__facts_find(&e->facts, b) == PROA_OK) {
         e->own = own;
         return e;
@@ -95,6 +98,8 @@ void proa_executor_free(proa_executor *e)
     proa__free(e->key);
     proa__free(e->fed.metas);
     proa__free(e->fed.formats);
+    proa__free(e->fed.strides);
+    proa__free(e->fed.strided);
     proa__free(e->fed.offsets);
     proa__free(e->inputs);
     proa__free(e->outputs);
@@ -134,11 +139,31 @@ static proa_status put(proa_executor *e, const void *data, size_t bytes)
     return PROA_OK;
 }
 
-static proa_status put_meta(proa_executor *e, const proa_tensor *t, int format)
+static proa_status put_meta(proa_executor *e, const proa_tensor *t, int format, bool strided)
 {
-    char head[4] = {(char)t->dtype, (char)t->ndim, (char)format, (char)(format >> 8)};
+    char head[5] = {(char)t->dtype, (char)t->ndim, (char)format, (char)(format >> 8), strided};
     PROA_TRY(put(e, head, sizeof head));
-    return put(e, t->shape, (size_t)t->ndim * sizeof *t->shape);
+    PROA_TRY(put(e, t->shape, (size_t)t->ndim * sizeof *t->shape));
+    return strided ? put(e, t->strides, (size_t)t->ndim * sizeof *t->strides) : PROA_OK;
+}
+
+/* What input i is: t, which lies in that format. */
+static proa_status note_input(proa_executor *e, int32_t i, const proa_tensor *t, int format, bool strided)
+{
+    e->fed.metas[i] = proa_meta_of(t);
+    e->fed.formats[i] = format;
+    e->fed.strided[i] = strided;
+    if (strided) memcpy(e->fed.strides[i], t->strides, (size_t)t->ndim * sizeof *t->strides);
+    return put_meta(e, t, format, strided);
+}
+
+/* True if input i is read as it lies: t is strided, and some op takes any strides. */
+static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *t)
+{
+    if (!(t->flags & PROA_T_STRIDED) || t->flags & PROA_T_BLOCKED) return false;
+    for (int d = 0; d < t->ndim; d++)
+        if (t->strides[d] < 0) return false;
+    return !proa__must_be_dense(&e->facts, e->block->inputs[i]);
 }
 
 /* What kernels are chosen by, beside the inputs. */
@@ -199,12 +224,12 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
                              "executor: input %d (%s) is on %s, another is on %s; move it (proa_to_device)",
                              i, p->inputs[i]->name, proa_device_of(inputs.at[i]), proa_get_device());
         if (!proa__format(inputs.at[i])) PROA_TRY(proa__plain(inputs.at[i]));
-        e->inputs[i] = proa__copy_to(inputs.at[i], proa__stream()->device);
+        bool as_it_lies =
+            proa__device_id(inputs.at[i]) == proa__stream()->device && stays_strided(e, i, inputs.at[i]);
+        e->inputs[i] = as_it_lies ? inputs.at[i] : proa__copy_to(inputs.at[i], proa__stream()->device);
         if (!e->inputs[i]) return proa_error();
         const proa_tensor *t = e->inputs[i];
-        e->fed.metas[i] = proa_meta_of(t);
-        e->fed.formats[i] = proa__format(t);
-        PROA_TRY(put_meta(e, t, proa__format(t)));
+        PROA_TRY(note_input(e, i, t, proa__format(t), as_it_lies));
         bool there = e->inside && proa__storage_behind(t) == e->inside;
         e->fed.offsets[i] = there ? proa__memory(t) - e->inside->data : -1;
     }
@@ -453,7 +478,7 @@ static proa_status cut_key(proa_executor *e, const proa__segment *s)
         const proa__step *step = &s->steps[s->n_steps - 1];
         proa_tensor **slot;
         for (int64_t k = 0; (slot = proa__out_slot(step->op, step->args, k, NULL)); k++)
-            PROA_TRY(proa__slot_empty(*slot) ? put(e, "-", 1) : put_meta(e, *slot, 0));
+            PROA_TRY(proa__slot_empty(*slot) ? put(e, "-", 1) : put_meta(e, *slot, 0, false));
     }
     for (int32_t i = 0; i < s->n_cut; i++) {
         const proa_tensor *t = s->values[s->cut_vars[i]].handle;
@@ -511,11 +536,11 @@ static plan *find_plan(proa_executor *e)
 static proa_status announce(proa_executor *next, int32_t i, const proa__value *v, bool kept)
 {
     const proa__buffer *b = v->buffer;
-    bool there = kept && b->place == PROA__IN_ARENA && b->depth == 0 && !(v->handle->flags & PROA_T_STRIDED);
-    next->fed.metas[i] = proa_meta_of(v->handle);
-    next->fed.formats[i] = v->handle->flags & PROA_T_BLOCKED && kept ? b->format : 0;
+    bool strided = kept && stays_strided(next, i, v->handle);
+    bool copied = v->handle->flags & PROA_T_STRIDED && !strided;
+    bool there = kept && b->place == PROA__IN_ARENA && b->depth == 0 && !copied;
     next->fed.offsets[i] = there ? b->offset + v->offset : -1;
-    return put_meta(next, v->handle, next->fed.formats[i]);
+    return note_input(next, i, v->handle, v->handle->flags & PROA_T_BLOCKED && kept ? b->format : 0, strided);
 }
 
 /* The bytes that `next` will want in the arena in which s has run. */

@@ -539,6 +539,15 @@ static void pin(proa__buffer *b, int64_t offset, int64_t bytes, int32_t last)
     b->last = later(b->first, last);
 }
 
+/* Bytes from a tensor's first element to behind its last; no stride is negative. */
+static int64_t span_of(const proa_tensor *t)
+{
+    if (!(t->flags & PROA_T_STRIDED)) return bytes_of(t);
+    int64_t last = 0;
+    for (int d = 0; d < t->ndim; d++) last += (t->shape[d] - 1) * t->strides[d];
+    return last + (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+}
+
 static proa_status add_inputs(planner *p, const proa__inputs *inputs)
 {
     for (int32_t i = 0; i < p->facts->block->n_inputs; i++) {
@@ -547,7 +556,11 @@ static proa_status add_inputs(planner *p, const proa__inputs *inputs)
         proa_tensor *t = b ? proa__plan_handle(p, &inputs->metas[i], inputs->formats[i], b, 0) : NULL;
         if (!t) return proa_error();
         b->format = inputs->formats[i];
-        int64_t bytes = b->format ? (int64_t)proa__format_bytes(t, b->format) : bytes_of(t);
+        if (inputs->strided[i]) {
+            memcpy(t->strides, inputs->strides[i], (size_t)t->ndim * sizeof *t->strides);
+            t->flags |= PROA_T_STRIDED;
+        }
+        int64_t bytes = b->format ? (int64_t)proa__format_bytes(t, b->format) : span_of(t);
         if (inputs->inside && inputs->offsets[i] >= 0)
             pin(b, inputs->offsets[i], bytes, p->facts->last_use[v->index]);
         p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};

@@ -154,7 +154,9 @@ struct proa__segment {
 /* What a plan is fed, by input. */
 typedef struct proa__inputs {
     proa_meta *metas;
-    int *formats;     /* how it lies; 0: row-major */
+    int *formats;                      /* how it lies; 0: row-major */
+    int64_t (*strides)[PROA_MAX_DIMS]; /* in bytes; of those that `strided` says */
+    bool *strided;
     int64_t *offsets; /* where in the arena; −1: the caller's memory */
     bool inside;      /* offsets say so: the arena is a block that some inputs lie in */
 } proa__inputs;

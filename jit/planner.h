@@ -44,6 +44,15 @@ bool proa__plan_is_free(proa__planner *p, const proa__value *in);
  * taken its place. */
 proa_tensor *proa__plan_dense(proa__planner *p, proa__value *value);
 
+/* True if a strided tensor may not stand for v: an op reads it as an attribute, or all that read it would
+ * copy it. Ops that take strides get them, as they do eagerly: a product may sum in another order over a
+ * copy. */
+static inline bool proa__must_be_dense(const proa__facts *facts, const proa_var *v)
+{
+    int32_t i = v->index;
+    return facts->supplies[i] || (facts->reads_dense[i] && !facts->reads_strided[i]);
+}
+
 /* ---- view.c ---------------------------------------------------------------------------------- */
 
 /* Lets output 0 of the op at hand be a view of input 0, if its strides allow and whoever reads it takes them;

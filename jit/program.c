@@ -132,6 +132,10 @@ static char *fresh_name(proa_block *b, const char *stem)
     return name;
 }
 
+static atomic_uint_fast64_t serials;
+
+uint64_t proa__last_serial(void) { return atomic_load_explicit(&serials, memory_order_relaxed); }
+
 static proa_status var_fill(proa_block *b, proa_var *v, const char *name, const proa_meta *meta)
 {
     v->name = name ? proa__strdup(name) : fresh_name(b, "tmp");
@@ -140,7 +144,6 @@ static proa_status var_fill(proa_block *b, proa_var *v, const char *name, const 
     if (!handle) return proa_error();
     v->handle = proa_keep(handle);
     proa_drop(handle);
-    static atomic_uint_fast64_t serials;
     v->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     v->handle->var = v;
     v->handle->var_serial = v->serial;
@@ -258,12 +261,15 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
     if (!v)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "is a variable of another program, or of one that was freed or transformed");
+    else if (v->unmade)
+        proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
+                      "(%s) was declared, but no op makes it yet: append that op first", v->name);
     else if (v->stale)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "(%s) shares memory with a tensor that was changed in place; a program cannot follow "
                       "that: clone before changing, or use the op that is not in place",
                       v->name);
-    return v && !v->stale ? v : NULL;
+    return v && !v->stale && !v->unmade ? v : NULL;
 }
 
 proa_var *proa__var_behind(const proa_program *p, const proa_tensor *t)
@@ -293,6 +299,43 @@ proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name)
     proa__free(old);
     b->program->version++;
     return PROA_OK;
+}
+
+/* The variable in the last place goes where v was. */
+static void take_out(proa_block *b, const proa_var *v)
+{
+    proa_var *last = b->vars[--b->n_vars];
+    b->vars[v->index] = last;
+    last->index = v->index;
+}
+
+void proa__var_define(proa_block *b, proa_var *declared, proa_var *made)
+{
+    char *name = declared->name, *shown = declared->handle->name;
+    declared->name = made->name;
+    made->name = name;
+    declared->handle->name = made->handle->name;
+    made->handle->name = shown;
+    proa__map_drop(&b->names, declared->name);
+    proa__map_put(&b->names, name, made); /* in the other's entry: cannot fail */
+    made->stop_gradient |= declared->stop_gradient;
+    take_out(b, made);
+    made->index = declared->index;
+    b->vars[made->index] = made;
+    proa__map_drop(&b->program->known, declared);
+    proa__var_free(declared);
+    b->program->version++;
+}
+
+void proa__var_show(proa_tensor *t, const proa_var *v)
+{
+    const proa_tensor *h = v->handle;
+    proa__stand_for(t, h);
+    t->dtype = h->dtype;
+    t->ndim = h->ndim;
+    t->numel = h->numel;
+    memcpy(t->shape, h->shape, sizeof t->shape);
+    memcpy(t->strides, h->strides, sizeof t->strides);
 }
 
 proa_tensor *proa__var_tensor(const proa_var *var)

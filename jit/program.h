@@ -26,6 +26,7 @@ struct proa_var {
     bool is_input;         /* fed */
     bool stop_gradient;    /* lets no gradient pass in append_backward */
     bool is_parameter;     /* persistable, and of the model itself rather than of its optimiser */
+    bool unmade;           /* declared, and no op makes it yet: none may read it */
     bool stale;            /* its memory was changed through another variable: no op may use it any more */
     bool is_lod;           /* is offsets of sequences, which are no variable in Paddle's files */
     uint8_t lod_level;     /* how many levels of sequences its rows form */
@@ -87,6 +88,12 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
  * value of; NULL (no error) if it is none. */
 proa_var *proa__var_behind(const proa_program *p, const proa_tensor *t);
 proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name);
+/* Variables made from now on have a greater serial. */
+uint64_t proa__last_serial(void);
+/* `made` takes the name and the place of a declared variable of the same block, which is freed. */
+void proa__var_define(proa_block *b, proa_var *declared, proa_var *made);
+/* Makes a user's handle stand for another variable. */
+void proa__var_show(proa_tensor *t, const proa_var *v);
 /* The variable of a spec, whose number (for names and messages) is i; the caller makes it an input. */
 proa_var *proa__input_new(proa_block *b, const proa_input_spec *spec, int64_t i);
 /* A new handle for the user (in the scope) that stands for var. */

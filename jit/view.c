@@ -46,15 +46,6 @@ static proa_status view_of(planner *p, const proa_meta *meta, const origin *at, 
     return status;
 }
 
-/* True if a strided tensor may not stand for v: an op reads it as an attribute, or all that read it would
- * copy it. Ops that take strides get them, as they do eagerly: a product may sum in another order over a
- * copy. */
-static bool must_be_dense(const proa__facts *facts, const proa_var *v)
-{
-    int32_t i = v->index;
-    return facts->supplies[i] || (facts->reads_dense[i] && !facts->reads_strided[i]);
-}
-
 proa_status proa__plan_view(planner *p, const proa_meta *meta, bool *viewed)
 {
     const proa_op *op = p->instr->op;
@@ -78,7 +69,7 @@ proa_status proa__plan_view(planner *p, const proa_meta *meta, bool *viewed)
         PROA_TRY(copied(p, base, &at)); /* others need that copy too */
         PROA_TRY(view_of(p, meta, &at, &t, &offset));
     }
-    if (!t || (t->flags & PROA_T_STRIDED && must_be_dense(p->facts, v))) return PROA_OK;
+    if (!t || (t->flags & PROA_T_STRIDED && proa__must_be_dense(p->facts, v))) return PROA_OK;
     *viewed = true;
     if (at.buffer != &proa__fixed_place)
         at.buffer->last = last_use > at.buffer->last ? last_use : at.buffer->last;

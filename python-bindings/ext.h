@@ -150,6 +150,7 @@ extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_profile_functions[];  /* profile_start, … */
+extern PyMethodDef py_append_functions[];
 extern PyMethodDef py_describe_functions[]; /* programs in Paddle's format, for static mode */
 extern PyMethodDef py_host_functions[];     /* ops that call Python */
 extern PyMethodDef py_device_functions[];   /* place.c */

@@ -666,22 +666,35 @@ class Normed(paddle.nn.Layer):
         return x
 
 
-def trained_statistics(static):
+class NormedInBranches(Normed):
+    """Batch norm that trains in a branch, and again in one inside it; the other branch leaves it alone."""
+
+    def forward(self, x, turns):
+        y = self.linear(x)
+        if x.mean() < 0.5:
+            y = self.norm(y * x)
+            if y.max() > 1.5:
+                y = y + self.norm(y) * 2
+        return y
+
+
+def trained_statistics(static, kind=Normed):
     paddle.seed(1)
-    layer = Normed()
+    layer = kind()
     call = paddle.jit.to_static(layer) if static else layer
     found = []
-    for seed in range(3):
+    for seed in range(5):
         x = paddle.to_tensor(np.random.RandomState(seed).rand(6, 4).astype("float32"))
         (call(x, paddle.to_tensor(3)) ** 2).sum().backward()
         found += [one.numpy() for one in (layer.norm._mean, layer.norm._variance)]
-        found += [p.grad.numpy() for p in layer.parameters() if p.grad is not None]
+        found += [np.zeros(p.shape) if p.grad is None else p.grad.numpy() for p in layer.parameters()]
         layer.clear_gradients()
     return found
 
 
-def test_statistics_move_in_a_loop():
-    eager, static = trained_statistics(False), trained_statistics(True)
+@pytest.mark.parametrize("kind", [Normed, NormedInBranches])
+def test_statistics_move_in_control_flow(kind):
+    eager, static = trained_statistics(False, kind), trained_statistics(True, kind)
     assert len(eager) == len(static) and all(np.array_equal(a, b) for a, b in zip(eager, static))
 
 

@@ -65,11 +65,13 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
         made = _core.host_call([*inputs, *made], number, specs)
     program = _core.program_current()
     for one, wanted in zip(made, outputs):
-        if program is not None and not isinstance(wanted, _core.Tensor) and program.find(wanted.name) is None:
-            program.rename(one.name, wanted.name)
-            one.name = wanted.name
+        name = None if program is None else _core.variable_name(program, wanted)
         if wanted.stop_gradient:
             one.stop_gradient = True
+        if name is not None and _core.is_declared(program, name):
+            _core.define(program, name, one)
+            one.name = name
+            _core.follow(program, wanted, name)
     return made if isinstance(out, (list, tuple)) else made[0] if made else None
 
 
@@ -113,9 +115,7 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
             return value
         return run
 
-    from .variable import Placeholder
-    out = Placeholder(name + "_printed", input.shape, input.dtype, stop_gradient=input.stop_gradient)
     forward, backward = show(name, "forward"), show(name + "@GRAD", "backward")
     number = _core.host_function(_called(backward, [input.dtype]), -1, b"")
     number = _core.host_function(_called(forward, [input.dtype]), number, b"\1")
-    return _core.host_call([input], number, [(out.dtype, out.shape)])[0]
+    return _core.host_call([input], number, [(input.dtype, list(input.shape))])[0]

@@ -4,7 +4,7 @@ import os
 
 from .. import _core
 
-__all__ = ["cpu_places", "cuda_places", "device_guard"]
+__all__ = ["cpu_places", "cuda_places", "device_guard", "xpu_places"]
 
 
 @contextlib.contextmanager
@@ -34,6 +34,11 @@ def cuda_places(device_ids=None):
         raise RuntimeError("cuda_places: there is no CUDA device; use cpu_places")
     ids = range(cuda.device_count()) if device_ids is None else device_ids
     return [_core.CUDAPlace(int(i)) for i in ids]
+
+
+def xpu_places(device_ids=None):
+    """The places of XPUs, which no build of Proa has: an error."""
+    raise RuntimeError("xpu_places: Proa knows no XPU; use cpu_places")
 
 
 @contextlib.contextmanager

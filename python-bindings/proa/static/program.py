@@ -9,7 +9,8 @@ from ..framework.dtype import to_dtype
 from ..framework.parameter import Parameter
 from .params import value_of
 from .scope import ScopeVariable, global_scope
-from .variable import Placeholder, _dims, text_of
+from .append import append
+from .variable import VarType, _dims, text_of
 
 __all__ = ["Program", "default_main_program", "default_startup_program", "name_scope", "program_guard"]
 
@@ -129,24 +130,75 @@ class Block:
         return self.program.all_parameters() if self.idx == 0 else []
 
     def create_var(self, name=None, dtype="float32", shape=(), persistable=False, stop_gradient=False, lod_level=0,
-                   **unused):
-        """A variable. Persistable ones are there at once, the others when an operator makes them."""
-        name, dims, dtype = name or unique_name.generate("_generated_var"), _dims(shape or ()), to_dtype(dtype)
+                   type=7, initializer=None, is_data=False, **unused):
+        """A variable. Persistable ones and data have values at once, the others when an operator has made them."""
+        if int(type) != VarType.LOD_TENSOR:
+            raise NotImplementedError(f"create_var: expected a dense variable (type 7), got type {int(type)}")
+        core = self.program._core
+        name, dims = name or unique_name.generate("_generated_var"), _dims(shape or ())
+        dtype = to_dtype("float32" if dtype is None else dtype)
         found = self.program._variable(name)
         if found is not None:
             return found
-        if not persistable:
-            return Placeholder(name, dims, dtype, lod_level, stop_gradient)
-        var = self.program._core.persistable(name, dims, dtype)
-        var.persistable, var.stop_gradient = True, stop_gradient
+        if is_data:
+            var = core.data(name, dims, dtype)
+            if lod_level:
+                core.data_lod(var, lod_level)
+        else:
+            var = core.persistable(name, dims, dtype) if persistable else _core.declare(core, name, dims, dtype)
+        var.persistable, var.stop_gradient = persistable, stop_gradient
+        if initializer is not None:
+            with mode.opened(core):
+                initializer(var)
         return var
 
-    def create_parameter(self, shape=None, dtype="float32", name=None, attr=None, is_bias=False, initializer=None,
-                         **unused):
-        """A parameter of the program."""
-        from .variable import create_parameter
-        with program_guard(self.program, default_startup_program()):
-            return create_parameter(shape, dtype, name, attr, is_bias, initializer)
+    def _clone_variable(self, var, force_persistable=True):
+        """A variable of the same name, shape and dtype in this block."""
+        return self.create_var(name=var.name, dtype=var.dtype, shape=var.shape, stop_gradient=True,
+                               persistable=force_persistable or var.persistable)
+
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False, **unused):
+        """Appends the operator of Paddle's format: slots of variables (or names), and attributes. Shapes and dtypes
+        of what it makes follow from it.
+
+        >>> import proa as paddle
+        >>> paddle.enable_static()
+        >>> with paddle.static.program_guard(paddle.static.Program()):
+        ...     x = paddle.static.data("x", [None, 3])
+        ...     block = paddle.static.default_main_program().global_block()
+        ...     out = block.create_var(name="doubled")
+        ...     op = block.append_op(type="scale", inputs={"X": x}, outputs={"Out": out}, attrs={"scale": 2.0})
+        ...     out.shape
+        [-1, 3]
+        >>> paddle.disable_static()
+        """
+        return append(self, type, inputs, outputs, attrs, stop_gradient)
+
+    def prepend_op(self, type=None, inputs=None, outputs=None, attrs=None, **unused):
+        """append_op in front of all operators."""
+        return append(self, type, inputs, outputs, attrs, index=0)
+
+    _prepend_op = prepend_op
+
+    def _insert_op(self, index, type=None, inputs=None, outputs=None, attrs=None, **unused):
+        return append(self, type, inputs, outputs, attrs, index=index)
+
+    def create_parameter(self, shape, dtype="float32", name=None, initializer=None, trainable=True, regularizer=None,
+                         optimize_attr=None, do_model_average=True, need_clip=True, **unused):
+        """A parameter of the program; `initializer` adds the operators that set it to this block."""
+        program, core = self.program, self.program._core
+        name = name or unique_name.generate("_param")
+        found = program._parameters.get(name)
+        if found is not None:
+            return found
+        param = Parameter._share(core.persistable(name, _dims(shape), to_dtype(dtype)))
+        param._describe(name=name, trainable=trainable, optimize_attr=optimize_attr or {"learning_rate": 1.0},
+                        regularizer=regularizer, do_model_average=do_model_average, need_clip=need_clip)
+        program._add_parameter(param)
+        if initializer is not None:
+            with mode.opened(core):
+                initializer(param)
+        return param
 
     def to_string(self, throw_on_error=False, with_details=False):
         """Variables and operators, a line each."""

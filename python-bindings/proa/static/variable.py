@@ -23,17 +23,6 @@ class Variable(metaclass=_VariableType):
     """A program's variable: a Tensor that stands for a value of each run. Only for isinstance."""
 
 
-class Placeholder:
-    """A variable that no operator has made yet: Block.create_var's, for append_op and py_func to fill."""
-
-    def __init__(self, name, shape, dtype, lod_level=0, stop_gradient=False):
-        self.name, self.shape, self.dtype = name, list(shape), dtype
-        self.lod_level, self.stop_gradient, self.persistable = lod_level, stop_gradient, False
-
-    def __repr__(self):
-        return f"var {self.name} : LOD_TENSOR.shape{tuple(self.shape)}.dtype({dtype_name(self.dtype)})"
-
-
 def _dims(shape):
     if isinstance(shape, int):
         shape = [shape]

@@ -133,18 +133,22 @@ def diagflat(x, offset=0, name=None):
     return _core.diag(x if len(x.shape) == 1 else _core.flatten(x), offset)
 
 
+def _written(output, value):
+    if output.is_symbolic and _core.is_declared(None, _core.variable_name(None, output)):
+        return _core.assign_to(value, output)
+    return _core.set_value_(output, value, axes=[], starts=[], ends=[])
+
+
 def assign(x, output=None):
     """A copy of x (Tensor, array, list or number); written into output if that is given."""
     if isinstance(x, Tensor):
         if output is None:
             return _core.assign(x)
-        return output if output is x else _core.set_value_(output, x, axes=[], starts=[], ends=[])
+        return output if output is x else _written(output, x)
     value = to_tensor([x] if is_number(x) else x)
     if dtype_name(value.dtype) == "float64":
         value = _core.cast(value, "float32")
-    if output is None:
-        return value
-    return _core.set_value_(output, value, axes=[], starts=[], ends=[])
+    return value if output is None else _written(output, value)
 
 
 def clone(x, name=None):

@@ -4,7 +4,7 @@ from .... import _core
 from ..errors import half_bound, refuse
 from ..names import OWN
 from . import trees
-from .changes import Changes, replace
+from .changes import Changes, copied, is_statistic, replace
 from .logic import refuse_raise
 from .state import UNDEFINED, Grows, State, loops, refill
 from .values import NUMBERS, Tensor, dtype_of_number, number, symbolic, truth, user_place
@@ -16,7 +16,7 @@ _RETURNED = f"{OWN}_value"  # what a return inside a loop left: no one reads it 
 
 
 class _Again(Exception):
-    """The first block must return what only the second one showed to be needed."""
+    """The first block must return what only the second one showed to be needed, or statistics move in a block."""
 
 
 def if_(test, then, otherwise, names=()):
@@ -54,6 +54,7 @@ class Branch:
         self.blocks = then, otherwise
         self.state = State(functions or self.blocks, names)
         self.names, self.what = names, what
+        self.moving = []    # running statistics that a block overwrites outside loops: their copies go in
         self.objects = {}   # id -> tensor object that a block overwrote
         self.tried = None   # what the blocks left at a first try
         self.wanted = None  # what cond returns: [(key, leaf, dtype or None)]
@@ -63,7 +64,8 @@ class Branch:
     def run(self):
         while True:
             try:
-                results = _core.cond(self.test, self._first, self._second)
+                with copied(self.moving):
+                    results = _core.cond(self.test, self._first, self._second)
                 break
             except _Again:
                 self.state.restore()
@@ -98,7 +100,17 @@ class Branch:
             finally:
                 changes.restore()
                 self.state.restore()
+        self._statistics(changes.tensors)
         return left
+
+    def _statistics(self, changed):
+        """A loop has them as variables. A branch alone would save them as they are before they are written, and its
+        backward would find them changed: it is built again, on copies."""
+        known = {id(one) for one in self.moving}
+        found = [] if loops else [one for one in changed if is_statistic(one) and id(one) not in known]
+        if found:
+            self.moving += found
+            raise _Again
 
     def _first(self):
         self.left = self._block(self.blocks[0])

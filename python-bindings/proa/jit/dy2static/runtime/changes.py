@@ -1,11 +1,11 @@
 """Tensors from outside that a block overwrites in place: noted, so that the block's result carries their new value
 and its end takes it back."""
+import contextlib
 import threading
 import weakref
 
 from .... import _core
 from ..errors import refuse
-from .state import loops
 from .values import user_place
 
 _state = threading.local()
@@ -78,17 +78,37 @@ def before_next(iterator):
 
 
 def statistics_move(*statistics):
-    """before_change of running statistics, through which no gradient flows, in a loop: they are variables of it. A
-    branch alone would save them as they are before they are written, and its backward would find them changed."""
-    for one in statistics if loops else ():
+    """before_change of running statistics, through which no gradient flows."""
+    for one in statistics:
         before_change(one)
         _without_gradient[id(one)] = one
+
+
+def is_statistic(tensor):
+    """Whether statistics_move has seen it."""
+    return _without_gradient.get(id(tensor)) is tensor
+
+
+@contextlib.contextmanager
+def copied(tensors):
+    """Inside, the tensors show copies made now: what an operator saves of them stays as it is when they are
+    written."""
+    before = []
+    try:
+        for tensor in tensors:
+            before_change(tensor)
+            before.append((tensor, _core.Tensor(tensor)))
+            tensor._become(_core.assign(tensor))
+        yield
+    finally:
+        for tensor, value in before:
+            tensor._become(value)
 
 
 def replace(tensor, value):
     """tensor shows value from now on, for whoever holds it."""
     current = getattr(_state, "current", None)
-    if _without_gradient.get(id(tensor)) is tensor:
+    if is_statistic(tensor):
         value = value.detach()
     if current is not None and current.note(tensor) or tensor.is_symbolic:
         tensor._become(value)

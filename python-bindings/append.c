@@ -1,0 +1,178 @@
+/* Ops of Paddle's format that Python appends to a program. Uses ext.h, proa/program.h and proa/io.h. */
+#include "ext.h"
+
+#include <proa/io.h>
+#include <proa/wire.h>
+
+/* ---- attributes: memory ends with the scope ---------------------------------------------- */
+
+static void *room(Py_ssize_t n, size_t item)
+{
+    void *at = proa_scope_alloc(((size_t)n + 1) * item);
+    if (!at) py_raise();
+    return at;
+}
+
+static bool int_of(PyObject *value, int64_t *to)
+{
+    *to = PyLong_AsLongLong(value);
+    return *to != -1 || !PyErr_Occurred();
+}
+
+/* A list of one kind: bools, ints, strings, or floats (with ints among them). */
+static bool list_to_attr(PyObject *list, proa_op_attr *a)
+{
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    int64_t *ints = room(n, sizeof *ints);
+    double *floats = room(n, sizeof *floats);
+    const char **strings = room(n, sizeof *strings);
+    if (!ints || !floats || !strings) return false;
+    *a = (proa_op_attr){.name = a->name, .count = n, .ints = ints, .floats = floats, .strings = strings};
+    a->type = PROA_WIRE_LONGS;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *v = PyList_GET_ITEM(list, i);
+        if (PyUnicode_Check(v)) {
+            a->type = PROA_WIRE_STRINGS;
+            if (!(strings[i] = PyUnicode_AsUTF8(v))) return false;
+            continue;
+        }
+        floats[i] = PyFloat_AsDouble(v);
+        if (floats[i] == -1 && PyErr_Occurred()) return false;
+        if (PyFloat_Check(v)) a->type = PROA_WIRE_FLOATS;
+        else if (!int_of(v, &ints[i])) return false;
+        else if (PyBool_Check(v)) a->type = PROA_WIRE_BOOLEANS;
+    }
+    return true;
+}
+
+static bool value_to_attr(PyObject *value, proa_op_attr *a)
+{
+    if (PyList_Check(value)) return list_to_attr(value, a);
+    if (PyUnicode_Check(value)) {
+        a->type = PROA_WIRE_STRING;
+        return (a->s = PyUnicode_AsUTF8(value)) != NULL;
+    }
+    a->type = PyFloat_Check(value)  ? PROA_WIRE_FLOAT
+              : PyBool_Check(value) ? PROA_WIRE_BOOLEAN
+                                    : PROA_WIRE_LONG;
+    if (!PyFloat_Check(value)) return int_of(value, &a->i);
+    a->f = PyFloat_AS_DOUBLE(value);
+    return true;
+}
+
+static bool to_attrs(PyObject *dict, proa_op_desc *op)
+{
+    proa_op_attr *at = room(PyDict_GET_SIZE(dict), sizeof *at);
+    PyObject *key, *value;
+    Py_ssize_t place = 0;
+    if (!at) return false;
+    op->attrs = at;
+    while (PyDict_Next(dict, &place, &key, &value)) {
+        *at = (proa_op_attr){.name = PyUnicode_AsUTF8(key)};
+        if (!at->name || !value_to_attr(value, at)) return false;
+        at++;
+        op->n_attrs++;
+    }
+    return true;
+}
+
+/* ---- slots ------------------------------------------------------------------------------- */
+
+static bool to_slots(PyObject *dict, const proa_op_slot **slots, int64_t *count)
+{
+    proa_op_slot *at = room(PyDict_GET_SIZE(dict), sizeof *at);
+    PyObject *key, *list;
+    Py_ssize_t place = 0;
+    *slots = at;
+    *count = 0;
+    while (at && PyDict_Next(dict, &place, &key, &list)) {
+        if (!PyList_Check(list)) {
+            PyErr_SetString(PyExc_TypeError, "append: a slot holds a list of names");
+            return false;
+        }
+        Py_ssize_t n = PyList_GET_SIZE(list);
+        const char **names = room(n, sizeof *names);
+        *at = (proa_op_slot){PyUnicode_AsUTF8(key), n, names};
+        if (!names || !at->name) return false;
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (!(names[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i)))) return false;
+        at++;
+        ++*count;
+    }
+    return at != NULL;
+}
+
+/* append(program, type, {slot: [name]}, {slot: [name]}, {attribute: value}, before) */
+static PyObject *append(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *program, *in, *out, *attrs;
+    proa_op_desc op = {0};
+    long long before;
+    if (!PyArg_ParseTuple(args, "O!sO!O!O!L:append", &py_program_type, &program, &op.type, &PyDict_Type, &in,
+                          &PyDict_Type, &out, &PyDict_Type, &attrs, &before))
+        return NULL;
+    PROA_SCOPED;
+    if (!to_slots(in, &op.inputs, &op.n_inputs) || !to_slots(out, &op.outputs, &op.n_outputs) ||
+        !to_attrs(attrs, &op))
+        return NULL;
+    return py_none_or_raise(proa_program_append(py_program_of(program), &op, before));
+}
+
+/* declare(program, name, shape, dtype) */
+static PyObject *declare(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *program, *shape, *dtype;
+    proa_input_spec spec = {0};
+    if (!PyArg_ParseTuple(args, "O!sOO:declare", &py_program_type, &program, &spec.name, &shape, &dtype))
+        return NULL;
+    PROA_SCOPED;
+    if (!py_to_ints(shape, "shape is a list of ints", &spec.shape) || !py_to_dtype(dtype, &spec.dtype))
+        return NULL;
+    return py_wrap(proa_program_declare(py_program_of(program), &spec));
+}
+
+static PyObject *is_declared(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *program;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "Oz:is_declared", &program, &name)) return NULL;
+    if (program != Py_None && Py_TYPE(program) != &py_program_type)
+        return PyErr_Format(PyExc_TypeError, "is_declared: expected a Program or None, got %R", program);
+    const proa_program *of = program == Py_None ? proa_program_current() : py_program_of(program);
+    return PyBool_FromLong(proa_program_is_declared(of, name));
+}
+
+/* define(program, name, tensor) */
+static PyObject *define(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *program, *tensor;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!sO!:define", &py_program_type, &program, &name, py_tensor_type, &tensor))
+        return NULL;
+    return py_none_or_raise(proa_program_define(py_program_of(program), name, py_tensor_of(tensor)));
+}
+
+/* follow(program, tensor, name) */
+static PyObject *follow(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *program, *tensor;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!O!s:follow", &py_program_type, &program, py_tensor_type, &tensor, &name))
+        return NULL;
+    return py_none_or_raise(proa_program_follow(py_program_of(program), py_tensor_of(tensor), name));
+}
+
+PyMethodDef py_append_functions[] = {
+    {"append", append, METH_VARARGS, "Appends an op in Paddle's spelling to a program."},
+    {"declare", declare, METH_VARARGS, "A variable that an op appended later makes."},
+    {"is_declared", is_declared, METH_VARARGS,
+     "is_declared(program, name): no op makes the variable yet; None: of the open program."},
+    {"define", define, METH_VARARGS, "What an op made takes a declared variable's name."},
+    {"follow", follow, METH_VARARGS, "Makes a tensor stand for the variable that has the name now."},
+    {0},
+};

@@ -1,0 +1,83 @@
+"""Operators given by their type in Paddle's format: what Block.append_op, prepend_op and _insert_op do."""
+from .. import _core
+from ..framework.dtype import to_dtype
+from .variable import true_name
+
+
+def _items(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _names(program, op_type, slots):
+    """slot → names of a dict of variables, names, and lists of either."""
+    if slots is None:
+        return {}
+    if not isinstance(slots, dict):
+        raise TypeError(f"append_op: {op_type}: inputs and outputs must be dicts, got {type(slots).__name__}")
+    named = {}
+    for slot, value in slots.items():
+        try:
+            names = [true_name(program, one) for one in _items(value) if one is not None]
+        except TypeError as e:
+            raise TypeError(f"append_op: {op_type}: slot {slot}: {e}") from None
+        if value is not None:
+            named[slot] = names
+    return named
+
+
+def _attribute(op_type, name, value):
+    """A value as the core takes it: numbers, strings, lists of one kind."""
+    if isinstance(value, (bool, int, float, str)):
+        return int(value) if type(value).__name__ == "VarType" else value
+    if isinstance(value, (list, tuple)):
+        return [_attribute(op_type, name, one) for one in value]
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return _attribute(op_type, name, value.tolist())
+    try:
+        return to_dtype(value).value
+    except TypeError:
+        raise TypeError(f"append_op: {op_type}: attribute {name} must be a number, a string, a dtype or a list of "
+                        f"such, got {type(value).__name__}") from None
+
+
+def _place(program, index):
+    """The core's number of the operator that stands at an index of Block.ops."""
+    begin = 0
+    for i, wire in enumerate(_core.describe(program, 0)):
+        if begin == index:
+            return i
+        begin += len(wire)
+    if begin == index:
+        return -1
+    raise IndexError(f"_insert_op: there is no place {index} between operators: there are {begin}, and some belong "
+                     "together")
+
+
+def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None):
+    """Appends an operator, or puts it in front of operator `index`; returns the Operator."""
+    from .program import Operator
+    if not isinstance(type, str):
+        raise TypeError(f"append_op: type must be a string, got {type.__class__.__name__}")
+    program = block.program._core
+    sources, results = _names(program, type, inputs), _names(program, type, outputs)
+    values = {name: _attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
+    role = values.pop("op_role", None)
+    before = program.set_role(role) if isinstance(role, int) else None
+    try:
+        _core.append(program, type, sources, results, values, -1 if index is None else _place(program, index))
+    finally:
+        if before is not None:
+            program.set_role(before)
+    for slot, names in results.items():
+        for one, name in zip([v for v in _items(outputs[slot]) if v is not None], names):
+            _renew(program, one, name, stop_gradient)
+    return Operator(block, (type, sources, results, values, role or 0))
+
+
+def _renew(program, one, name, stop_gradient):
+    """A variable that the caller holds goes on as what the operator has made of it."""
+    if not isinstance(one, _core.Tensor) or program.find(name) is None or _core.is_declared(program, name):
+        return
+    _core.follow(program, one, name)
+    if stop_gradient:
+        one.stop_gradient = True
