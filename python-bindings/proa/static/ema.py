@@ -37,10 +37,9 @@ class ExponentialMovingAverage:
     >>> main, startup = paddle.static.Program(), paddle.static.Program()
     >>> with paddle.static.program_guard(main, startup):
     ...     loss = paddle.mean(paddle.static.nn.fc(paddle.static.data("x", [None, 3]), 2))
-    ...     paddle.optimizer.SGD(0.1).minimize(loss)
+    ...     updates = paddle.optimizer.SGD(0.1).minimize(loss)
     ...     ema = paddle.static.ExponentialMovingAverage(0.9)
     ...     ema.update()
-    ([], [])
     >>> executor = paddle.static.Executor()
     >>> executor.run(startup)
     []
