@@ -2,10 +2,10 @@
  * way that an op of a file goes. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
+#include "io/append.h"
 #include "io/program_read.h"
 #include "jit/walk.h"
 
-#include <proa/io.h>
 #include <proa/ops.h>
 
 typedef struct appending {

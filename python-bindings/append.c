@@ -1,7 +1,9 @@
 /* Ops of Paddle's format that Python appends to a program. Uses ext.h, proa/program.h and proa/io.h. */
 #include "ext.h"
 
-#include <proa/io.h>
+#include "io/append.h"
+#include "jit/declare.h"
+
 #include <proa/wire.h>
 
 /* ---- attributes: memory ends with the scope ---------------------------------------------- */

@@ -11,8 +11,7 @@ import programs
 
 ORACLE = programs.ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
-MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "unpooled",
-          "lstm"]
+MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "lstm"]
 
 
 @pytest.fixture(scope="session")
