@@ -5,8 +5,8 @@
 #include <proa/program.h>
 
 /* A variable that an op appended later makes: an op that is given it as its output, proa_program_append
- * (io/append.h), or proa_program_define. Shape and dtype are a guess that the op corrects. New symbolic tensor;
- * reading it before is an error. */
+ * (io/append.h), or proa_program_define. Shape and dtype are a guess that the op corrects. New symbolic
+ * tensor; reading it before is an error. */
 PROA_API proa_tensor *proa_program_declare(proa_program *p, const proa_input_spec *spec);
 PROA_API bool proa_program_is_declared(const proa_program *p, const char *name);
 /* What an op of the root block made takes the declared variable's name and place. Tensors of the declared one
