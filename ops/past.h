@@ -41,6 +41,17 @@ static inline __attribute__((unused)) int64_t past_length(const void *to, int64_
     return n < left ? n : left;
 }
 
+/* As past_copy, while as many bytes at `next` are asked for (NULL: nothing). */
+static inline __attribute__((unused)) void past_copy_asking(void *to, const void *from, int64_t bytes,
+                                                            const void *next)
+{
+    for (int64_t i = 0, n; i < bytes; i += n) {
+        n = bytes - i < PAST_PIECE ? bytes - i : PAST_PIECE;
+        for (int64_t k = 0; next && k < n; k += 64) __builtin_prefetch((const char *)next + i + k, 0, 0);
+        past_copy((char *)to + i, (const char *)from + i, n);
+    }
+}
+
 /* Asks for what follows `p` at a distance: the hardware fetches ahead within a page only. */
 static inline __attribute__((unused)) void past_ask(const void *p, int64_t distance, int64_t bytes)
 {

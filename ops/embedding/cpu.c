@@ -1,7 +1,7 @@
 /* Portable kernels of embedding and its backward. The backward splits the table's rows among threads, each
  * of which walks all numbers in order: every row is summed in the order of x, whatever the thread count.
  * May use core and the row helpers of ops/. */
-#include "core/copy.h"
+#include "ops/past.h"
 #include "ops/rows.h"
 #include "ops_impl.h"
 
@@ -42,7 +42,7 @@ static proa_status check_ids(const lookup *w, const char *op)
     return PROA_OK;
 }
 
-/* Rows lie anywhere in the table: the first bytes of one are fetched this many rows before it is copied. */
+/* Rows lie anywhere in the table: one is fetched while another, this many rows before it, is copied. */
 enum { AHEAD = 2, FETCH = 2048, LEAST_PAST = 512 };
 
 static void gather(int64_t begin, int64_t end, void *context)
@@ -52,12 +52,11 @@ static void gather(int64_t begin, int64_t end, void *context)
     for (int64_t i = begin; i < end; i++) {
         int64_t id = rows_get_int(w->id_dtype, w->ids, i);
         char *to = w->to + (size_t)i * w->bytes;
-        if (i + AHEAD < end) {
-            const char *next = w->from + (size_t)rows_get_int(w->id_dtype, w->ids, i + AHEAD) * w->bytes;
-            for (size_t k = 0; k < w->bytes && k < FETCH; k += 64) __builtin_prefetch(next + k);
-        }
+        const char *next = NULL;
+        if (i + AHEAD < end) next = w->from + (size_t)rows_get_int(w->id_dtype, w->ids, i + AHEAD) * w->bytes;
+        if (next && !past) past_ask(next, 0, (int64_t)w->bytes < FETCH ? (int64_t)w->bytes : FETCH);
         if (id == w->padding) memset(to, 0, w->bytes);
-        else if (past) proa__copy_past(to, w->from + (size_t)id * w->bytes, (int64_t)w->bytes);
+        else if (past) past_copy_asking(to, w->from + (size_t)id * w->bytes, (int64_t)w->bytes, next);
         else memcpy(to, w->from + (size_t)id * w->bytes, w->bytes);
     }
     if (past) proa__copy_past_end();

@@ -1,7 +1,7 @@
 /* Kernels that read by index, and their gradients, which add back. Gradients are parted among threads by
  * destination columns or outer slices, so sums keep the order of the indices whatever the thread count. */
-#include "core/copy.h"
 #include "ops/index/indices.h"
+#include "ops/past.h"
 #include "ops/shape/accumulate.h"
 #include "ops_impl.h"
 
@@ -16,18 +16,17 @@ typedef struct taking {
     bool past;     /* out is written past the caches */
 } taking;
 
-/* Slices lie anywhere: the first bytes of one are fetched this many slices before it is copied. */
+/* Slices lie anywhere: one is fetched while another, this many slices before it, is copied. */
 enum { AHEAD = 2, FETCH = 2048, LEAST_PAST = 512 };
 
 static void take_slices(const taking *t, const char *from, char *to, int64_t first, int64_t count)
 {
     for (int64_t k = 0; k < count; k++) {
         const char *slice = from + index_at(t->index, first + k) * t->chunk;
-        if (k + AHEAD < count) {
-            const char *next = from + index_at(t->index, first + k + AHEAD) * t->chunk;
-            for (int64_t i = 0; i < t->chunk && i < FETCH; i += 64) __builtin_prefetch(next + i);
-        }
-        if (t->past) proa__copy_past(to + k * t->chunk, slice, t->chunk);
+        const char *next = NULL;
+        if (k + AHEAD < count) next = from + index_at(t->index, first + k + AHEAD) * t->chunk;
+        if (next && !t->past) past_ask(next, 0, t->chunk < FETCH ? t->chunk : FETCH);
+        if (t->past) past_copy_asking(to + k * t->chunk, slice, t->chunk, next);
         else copy_item(to + k * t->chunk, slice, t->chunk);
     }
 }
