@@ -13,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import common
@@ -157,10 +158,36 @@ def inference(g, name, tiny):
     return {f"{name} inference, one sample, bf16": (forward, 0, 0)}
 
 
+def predictor(g, path):
+    config = g.t.inference.Config(path + ".pdmodel", path + ".pdiparams")
+    config.enable_use_gpu()
+    made = g.t.inference.create_predictor(config)
+    return lambda x: made.run([x])
+
+
+def exported(g, name, tiny):
+    """Proa runs the exported model, through its predictor or (compiled) as jit.load gives it; PyTorch the model that it has."""
+    model, x, _ = network(g, name, tiny)
+    model, x = g.fw.evaluate(model), x[:1]
+    if g.torch:
+        call = g.maybe_compiled(model)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/model"
+            g.fw.export(model, x.shape, str(x.dtype), path)
+            call = g.t.jit.load(path) if "+compile" in g.way else predictor(g, path)
+    x = g.tensor(x)
+
+    def forward():
+        with g.fw.no_grad():
+            call(x)
+    return {f"{name} exported, one sample, TF32": (forward, 0, 0)}
+
+
 UNITS = {"kernels": kernels}
 REPEATS = 20  # kernels between two waits
 for _name in ("GPT-2 124M", "BERT-base", "ResNet-50"):
-    UNITS[_name] = lambda g, tiny, name=_name: {**training(g, name, tiny), **inference(g, name, tiny)}
+    UNITS[_name] = lambda g, tiny, name=_name: {**training(g, name, tiny), **inference(g, name, tiny), **exported(g, name, tiny)}
 
 
 def work(way, unit, only, tiny):

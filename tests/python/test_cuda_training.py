@@ -297,10 +297,12 @@ def test_bench_gpu_says_why_it_measures_nothing():
 
 
 @pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="make bench-gpu itself runs there")
-@pytest.mark.parametrize("only", ["product", "ResNet-50 inference", "GPT-2 124M inference"])
-def test_bench_gpu_runs(only):
+@pytest.mark.parametrize("ways,only", [("proa", "product"), ("proa", "ResNet-50 inference"), ("proa", "GPT-2 124M inference"),
+                                       ("proa,proa+compile", "ResNet-50 exported"), ("proa,proa+compile", "BERT-base exported"),
+                                       ("proa,proa+compile", "ResNet-50 step"), ("proa", "GPT-2 124M step")])
+def test_bench_gpu_runs(ways, only):
     """Small and without PyTorch: nothing but that is left out."""
-    done = bench_gpu(test_devices.plugin_of("gpu:0"), "--tiny", "--ways", "proa", "--only", only)
+    done = bench_gpu(test_devices.plugin_of("gpu:0"), "--tiny", "--ways", ways, "--only", only)
     assert done.returncode == 0, done.stderr
     assert "Emulated device" in done.stdout and only in done.stdout and "goal: " in done.stdout
     assert "not measured:" not in done.stdout, done.stdout

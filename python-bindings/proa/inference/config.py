@@ -2,6 +2,7 @@
 that it can be asked for again; devices and engines that Proa does not have are errors."""
 import os
 
+from .. import _core
 from .kinds import PrecisionType
 
 __all__ = ["Config", "PassBuilder"]
@@ -105,6 +106,7 @@ class Config:
         self._threads, self._builder = 1, PassBuilder()
         self._flags = {"ir_optim": True, "ir_debug": False, "memory_optim": False, "mkldnn": True, "log": True,
                        "specify_input_names": False, "feed_fetch_ops": False, "bfloat16": False}
+        self._gpu, self._pool = None, 100  # the GPU's number; MiB, which are only kept
         if len(args) == 1 and isinstance(args[0], Config):
             other = args[0]
             self.__dict__.update(other.__dict__, _builder=other._builder._copy(), _flags=dict(other._flags),
@@ -241,21 +243,41 @@ class Config:
 
     # ---- devices and engines ---------------------------------------------------------------------------------------
 
-    enable_use_gpu = _no("GPU")
+    def enable_use_gpu(self, memory_pool_init_size_mb=100, device_id=0, precision_mode=PrecisionType.Float32):
+        """The model runs on this GPU: its weights are brought there once, when the predictor is made. A GPU that cannot be
+        used is an error; the pool grows as it is needed; the precision is the model's own."""
+        if precision_mode != PrecisionType.Float32:
+            raise ValueError("enable_use_gpu: models run in their own precision: export one that was cast (paddle.amp.decorate, "
+                             f"Layer.astype), got precision_mode {precision_mode}")
+        was = _core.get_device()
+        _core.set_device(f"gpu:{int(device_id)}")
+        _core.set_device(was)
+        self._gpu, self._pool = int(device_id), int(memory_pool_init_size_mb)
+
     enable_xpu = _no("XPU")
     enable_tensorrt_engine = _no("TensorRT")
     enable_lite_engine = _no("Paddle Lite")
     enable_dlnne = _no("DLNNE")
 
     def disable_gpu(self):
-        """Accepted: models run on the CPU."""
+        """The model runs on the CPU, as it does unless enable_use_gpu is called."""
+        self._gpu = None
 
-    use_gpu = _constant(False, "False: models run on the CPU.")
+    def use_gpu(self):
+        """Whether the model runs on a GPU."""
+        return self._gpu is not None
+
+    def gpu_device_id(self):
+        """The GPU's number."""
+        return self._gpu or 0
+
+    def memory_pool_init_size_mb(self):
+        """What enable_use_gpu said; the pool grows as it is needed."""
+        return self._pool
+
     use_xpu = _constant(False, "False: models run on the CPU.")
-    gpu_device_id = _constant(0, "0: there is no GPU.")
     xpu_device_id = _constant(0, "0: there is no XPU.")
-    memory_pool_init_size_mb = _constant(100, "100, Paddle's default: there is no pool of a GPU.")
-    fraction_of_gpu_memory_for_pool = _constant(0.0, "0: there is no pool of a GPU.")
+    fraction_of_gpu_memory_for_pool = _constant(0.0, "0: the pool grows as it is needed.")
     tensorrt_engine_enabled = _constant(False, "False: there is no TensorRT.")
     tensorrt_dla_enabled = _constant(False, "False: there is no TensorRT.")
     lite_engine_enabled = _constant(False, "False: there is no Paddle Lite.")
@@ -274,7 +296,7 @@ class Config:
             model = [("model_file", self._model), ("params_file", self._params)]
         groups = [[("Option", "Value")], model,
                   [("cpu_math_thread", str(self._threads)), ("enable_mkldnn", said("mkldnn"))],
-                  [("use_gpu", "false")], [("use_xpu", "false")],
+                  [("use_gpu", str(self.use_gpu()).lower())], [("use_xpu", "false")],
                   [("ir_optim", said("ir_optim")), ("ir_debug", said("ir_debug")),
                    ("memory_optim", said("memory_optim")), ("enable_log", said("log"))]]
         wide = [max(len(row[i]) for group in groups for row in group) for i in (0, 1)]

@@ -1,5 +1,6 @@
 """Predictor: a loaded model with handles for its inputs and outputs. Clones share the optimised program and its
 weights; each has an executor, with an arena, of its own."""
+import contextlib
 import math
 import os
 
@@ -150,6 +151,17 @@ def _contents(config):
     return model, _read(params, "parameter file")
 
 
+@contextlib.contextmanager
+def _on_cpu():
+    """Passes compute with the weights, which are still there, whatever device the thread has chosen."""
+    was = _core.get_device()
+    _core.set_device("cpu")
+    try:
+        yield
+    finally:
+        _core.set_device(was)
+
+
 class _Model:
     """What a predictor and its clones share: the optimised program, the names of its ends, and the settings."""
 
@@ -159,13 +171,16 @@ class _Model:
         if config._used:
             raise ValueError("create_predictor: each Config can only be used for one predictor: copy it, "
                              "Config(config), or clone the predictor")
-        with mode.eager():
+        self.device = f"gpu:{config.gpu_device_id()}" if config.use_gpu() else "cpu"
+        with mode.eager(), _on_cpu():
             self.program = _load(config)
             self.ends, self.outputs = list(self.program.inputs), list(self.program.outputs)
             # offsets of sequences, which belong to the handle of the tensor whose rows they part
             self.inputs = [name for name in self.ends if "@LOD_" not in name]
             self.dtypes = {name: self.program.find(name).dtype for name in self.inputs}
             self.optimise(config)
+            if config.use_gpu():
+                self.place()
         self.threads = config.cpu_math_library_num_threads()
         config._used = True
 
@@ -183,6 +198,13 @@ class _Model:
             self.program.optimise(passes, True)
         finally:
             set_flags(was)
+
+    def place(self):
+        """Brings the weights to the GPU, once."""
+        for name, _, persistable, *_ in self.program.vars(0):
+            value = self.program.value(name) if persistable else None
+            if value is not None:
+                self.program.bind(name, _core.to_device(value, self.device))
 
     def executor(self):
         return _core.Executor(self.program, frozen=True, passes="")
@@ -248,14 +270,14 @@ class Predictor:
             self._inputs[name].put(t.detach())
 
     def _fed(self, name):
-        slot, wanted = self._inputs[name], self._model.dtypes[name]
+        slot, wanted, device = self._inputs[name], self._model.dtypes[name], self._model.device
         if slot.data is None and slot.shape is None:
             raise ValueError(f"run: input {name!r} has no data: copy_from_cpu of its handle gives it some")
         tensor = slot.tensor()
         if tensor.dtype != wanted and str(tensor.dtype) in _WHOLE and str(wanted) in _WHOLE:
             with mode.eager():
                 tensor = _core.cast(tensor, wanted)
-        return tensor
+        return _core.to_device(tensor, device)
 
     def _offsets(self, name):
         """Those of one level of sequences, an input of the program."""

@@ -76,7 +76,19 @@ class TranslatedLayer(Layer):
         for name in self._methods:
             if name != "forward":
                 self.__dict__[name] = types.MethodType(_caller(name), self)
+        self.__dict__["_by_name"] = dict(persistable_vars)
         self.eval()
+
+    def _move(self, device):
+        """The programs know the moved tensors; what was compiled for the old ones is compiled again."""
+        super()._move(device)
+        for name, method in self._methods.items():
+            for key, tensor in self._by_name.items():
+                if method.program.value(key) is not None:
+                    method.program.bind(key, tensor)
+                    if isinstance(tensor, Parameter):
+                        _core.mark_parameter(method.program, key, True)
+            self._methods[name] = _Method(method.program)
 
     def forward(self, *inputs):
         """The loaded forward."""
@@ -163,14 +175,16 @@ def _info(prefix):
 
 
 def load(path, **configs):
-    """Loads what jit.save (or static.save_inference_model) saved, here or in real Paddle, as a TranslatedLayer."""
+    """Loads what jit.save (or static.save_inference_model) saved, here or in real Paddle, as a TranslatedLayer, to the
+    device that set_device chose."""
     path = str(path)
     if path.endswith(_MODEL):
         path = path[:-len(_MODEL)]
     found, prefix = _paths(path, configs)
     programs = {name: _read(*where) for name, where in found.items()}
     info = _info(prefix)
-    return TranslatedLayer(programs, _persistables(programs, info))
+    layer = TranslatedLayer(programs, _persistables(programs, info))
+    return layer if _core.get_device() == "cpu" else layer.to(_core.get_device())
 
 
 def _persistables(programs, info):

@@ -342,8 +342,9 @@ class Layer(_core.LayerBase):
                     moved = _core.to_device(tensor.detach(), device)
                 except RuntimeError as e:
                     raise ValueError(f"Layer.to: {e}") from None
-                gradient = tensor.grad
+                gradient, name, frozen = tensor.grad, tensor.name, tensor.stop_gradient
                 tensor._become(moved)
+                tensor.name, tensor.stop_gradient = name, frozen
                 if gradient is not None:
                     tensor.grad = _core.to_device(gradient, device)
 
