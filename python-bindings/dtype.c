@@ -74,8 +74,15 @@ PyTypeObject py_dtype_type = {
 
 static bool from_name(const char *name, proa_dtype *dtype)
 {
+    /* Python's own types, as NumPy takes them. */
+    static const struct {
+        const char *name;
+        proa_dtype dtype;
+    } own[] = {{"int", PROA_I64}, {"float", PROA_F64}, {"complex", PROA_C128}};
     if (!strncmp(name, "paddle.", 7)) name += 7;
     *dtype = proa_dtype_from_name(name);
+    for (size_t i = 0; i < sizeof own / sizeof *own && *dtype == PROA_NODTYPE; i++)
+        if (!strcmp(name, own[i].name)) *dtype = own[i].dtype;
     return *dtype != PROA_NODTYPE;
 }
 

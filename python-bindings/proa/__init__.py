@@ -21,15 +21,13 @@ optimizer profiler regularizer static sysconfig tensor text utils version vision
 _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
               "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",
               "set_device": ".device:set_device", "get_device": ".device:get_device",
-              "is_compiled_with_cuda": ".device:is_compiled_with_cuda",
-              "is_compiled_with_xpu": ".device:is_compiled_with_xpu",
-              "is_compiled_with_rocm": ".device:is_compiled_with_rocm",
-              "is_compiled_with_npu": ".device:is_compiled_with_npu",
               "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",
               "get_flags": ".utils.flags:get_flags",
               "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
               "show_config": ".utils.config:show_config",
               "disable_signal_handler": ".utils.crash:disable_signal_handler"})
+_LAZY.update({f"is_compiled_with_{kind}": f".device:is_compiled_with_{kind}"
+              for kind in "cinn cuda custom_device distribute ipu npu rocm xpu".split()})
 
 
 def __getattr__(name):

@@ -1,8 +1,13 @@
-"""Tests that answer with a bool: is_empty, is_tensor."""
+"""Tests of tensors: equal, is_empty, is_tensor."""
 from .. import _core
 from ._tools import Tensor
 
-__all__ = ["is_empty", "is_tensor"]
+__all__ = ["equal", "is_empty", "is_tensor"]
+
+
+def equal(x, y, name=None):
+    """Element by element, whether x is y: a tensor that broadcasts with x, or a number."""
+    return _core.equal(x, y) if isinstance(y, Tensor) else x == y
 
 
 def is_empty(x, name=None):

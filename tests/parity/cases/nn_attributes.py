@@ -71,3 +71,8 @@ def what_model_code_says_of_parameters():
     paddle.nn.initializer.Constant(0.5)(net.weight, net.weight.block)      # as PaddleSeg initialises
     kept = paddle.ParamAttr(initializer=paddle.nn.initializer.KaimingNormal)   # the class, not one of it
     return [net.weight.detach(), net.weight.block.idx, paddle.ones([2]).block.idx, kept.trainable]
+
+
+@case("paddle.nn.layer.Sigmoid")
+def layers_by_their_folder():
+    return [paddle.nn.layer.Sigmoid()(paddle.to_tensor([0.0, 1.0])), paddle.nn.layer.Linear is paddle.nn.Linear]

@@ -33,7 +33,8 @@ def places():
 def what_the_build_lacks():
     return [paddle.is_compiled_with_xpu(), paddle.device.is_compiled_with_xpu(), paddle.is_compiled_with_rocm(),
             paddle.device.is_compiled_with_rocm(), paddle.is_compiled_with_cuda(),
-            paddle.device.is_compiled_with_cuda(), paddle.get_cudnn_version(), paddle.device.get_cudnn_version()]
+            paddle.device.is_compiled_with_cuda(), paddle.get_cudnn_version(), paddle.device.get_cudnn_version(),
+            paddle.is_compiled_with_custom_device("npu"), paddle.is_compiled_with_cinn(), paddle.is_compiled_with_ipu()]
 
 
 @case("paddle.distributed.get_rank", "paddle.distributed.get_world_size", "paddle.distributed.ParallelEnv",

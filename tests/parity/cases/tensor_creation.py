@@ -127,3 +127,11 @@ def state():
     z.copy_(y, True)
     x.clear_grad()
     return g, y, z, x.detach(), x.grad is None, x.cpu(), x.detach().stop_gradient
+
+
+@case("paddle.Tensor.astype", "paddle.equal")
+def python_numbers_and_types():
+    x = paddle.to_tensor([1, 2, 3])
+    return [x.astype(int), x.astype(float), x.astype(bool), x.astype("int"), x.astype(complex),
+            paddle.zeros([2], dtype=int), paddle.equal(x, 2),
+            paddle.equal(x.astype("float32"), 2.0), paddle.equal(x, x)]
