@@ -1,8 +1,7 @@
 /* A build without protobuf-c: Paddle's format is a typed error, everything else is there. */
 #if !defined(PROA_HAVE_PROTOBUF_C)
 
-#include "io/append.h"
-
+#include <proa/io.h>
 #include <proa/wire.h>
 
 static proa_status unavailable(void)

@@ -1,6 +1,5 @@
 /* Programs built call by call, looked at and changed from outside: the public half of the IR. May use core
  * and ops. */
-#include "declare.h"
 #include "program.h"
 
 #include "core/internal.h"

@@ -1,9 +1,7 @@
 /* Ops of Paddle's format that Python appends to a program. Uses ext.h, proa/program.h and proa/io.h. */
 #include "ext.h"
 
-#include "io/append.h"
-#include "jit/declare.h"
-
+#include <proa/io.h>
 #include <proa/wire.h>
 
 /* ---- attributes: memory ends with the scope ---------------------------------------------- */

@@ -79,6 +79,16 @@ PROA_API proa_status proa_set_variable_lod(proa_program *p, proa_tensor *variabl
  * has no unknown dims. New symbolic tensor, stop_gradient true. */
 PROA_API proa_tensor *proa_program_persistable(proa_program *p, const char *name, proa_ints shape,
                                                proa_dtype dtype);
+/* A variable that an op appended later makes: an op that is given it as its output,
+ * proa_program_append, or proa_program_define. dims of −1 and dtype are a guess that the op corrects. New
+ * symbolic tensor; reading it before is an error. */
+PROA_API proa_tensor *proa_program_declare(proa_program *p, const proa_input_spec *spec);
+PROA_API bool proa_program_is_declared(const proa_program *p, const char *name);
+/* What an op of the root block made takes the declared variable's name and place. Tensors of the declared one
+ * are good for proa_program_follow alone afterwards. */
+PROA_API proa_status proa_program_define(proa_program *p, const char *name, const proa_tensor *made);
+/* Makes a symbolic tensor stand for the variable that has the name now. */
+PROA_API proa_status proa_program_follow(const proa_program *p, proa_tensor *t, const char *name);
 /* Gives a persistable variable of that name its tensor (shared, not copied); NULL takes it away. */
 PROA_API proa_status proa_program_bind(proa_program *p, const char *name, proa_tensor *value);
 /* The tensor of a persistable variable; NULL (no error) if it has none, or there is no such variable.

@@ -145,6 +145,20 @@ class Control(nn.Layer):
         return chosen[0], chosen[1], b
 
 
+class Unpooled(nn.Layer):
+    """Largest values back at their places, as in SegNet: sizes that windows give, and ones that are said."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.back = nn.Conv2D(2, 3, 3, padding=1), nn.Conv2D(3, 2, 3, padding=1)
+
+    def forward(self, x):
+        y, at = nn.functional.max_pool2d(self.conv(x), 2, 2, return_mask=True)
+        deep, below = nn.functional.max_pool2d(y, 3, 2, return_mask=True)
+        y = y + nn.functional.max_unpool2d(deep, below, 3, 2, output_size=[5, 6])
+        return self.back(nn.functional.max_unpool2d(y, at, 2, 2))
+
+
 def models():
     from paddle.vision.models import LeNet, mobilenet_v2, resnet18
     image = InputSpec([None, 3, 64, 64], "float32", "image")
@@ -160,6 +174,7 @@ def models():
     yield "algebra", Algebra(), [InputSpec([None, 4, 4], "float32", "x")], [f(3, 4, 4)]
     yield "tensors", Tensors(), [InputSpec([None, 3, 4], "float32", "x")], [f(3, 3, 4)]
     yield "control", Control(), [InputSpec([None, 4], "float32", "x")], [f(3, 4)]
+    yield "unpooled", Unpooled(), [InputSpec([None, 2, 10, 12], "float32", "x")], [f(2, 2, 10, 12)]
     yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
 
 

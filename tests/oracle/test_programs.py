@@ -11,7 +11,8 @@ import programs
 
 ORACLE = programs.ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
-MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "lstm"]
+MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "unpooled",
+          "lstm"]
 
 
 @pytest.fixture(scope="session")
