@@ -1,5 +1,5 @@
-/* One op of Paddle's format, appended to a program that is being built: the reverse of describe.c. It goes the
- * way that an op of a file goes. May use jit, core and io's own headers. */
+/* One op of Paddle's format, appended to a program that is being built: the reverse of describe.c. It goes
+ * the way that an op of a file goes. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -131,7 +131,7 @@ static proa_status know(appending *at, const pb_slot *slot, bool input)
     return PROA_OK;
 }
 
-/* A later version of a variable: the earlier one gives its name away, and nobody may read it by old handles. */
+/* A later version of a variable: the earlier one gives its name away, and old handles may not read it. */
 static proa_status step_aside(appending *at, proa_var *old)
 {
     char *free_name = NULL;
