@@ -42,7 +42,7 @@ proa_tensor *proa_to_device(proa_tensor *t, const char *device)
         proa_fail(PROA_ERR_INVALID_ARGUMENT, "to_device: expected a tensor, got %s", proa__tensor_text(t));
         return NULL;
     }
-    int to = proa__device_find("to_device", device);
+    int to = proa_device_find("to_device", device);
     if (to < 0) return NULL;
     if (t->flags & (PROA_T_SYMBOLIC | PROA_T_META)) return t; /* a program runs where its inputs are */
     if (t->kind > PROA_ROWS) {

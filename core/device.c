@@ -76,7 +76,7 @@ static proa_status no_device(const char *who, const char *name, const char *why)
                      why);
 }
 
-int proa__device_find(const char *who, const char *name)
+int proa_device_find(const char *who, const char *name)
 {
     if (proa_error()) return -1;
     if (!name) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: the device's name is NULL", who), -1;
@@ -92,13 +92,13 @@ int proa__device_find(const char *who, const char *name)
 
 const proa_device_table *proa_find_device(const char *name)
 {
-    int id = proa__device_find("device", name);
+    int id = proa_device_find("device", name);
     return id < 0 ? NULL : proa__device(id);
 }
 
 proa_status proa_set_device(const char *name)
 {
-    int id = proa__device_find("set_device", name);
+    int id = proa_device_find("set_device", name);
     if (id < 0) return proa_error();
     proa_stream *stream = proa__stream();
     PROA_TRY(proa_error());

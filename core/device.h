@@ -11,7 +11,7 @@
 /* The row of a device's id; NULL if there is none. The CPU's has a name only. */
 const proa_device_table *proa__device(int device);
 /* The id of the device of that name, plug-ins looked through; −1 and an error that starts with `who`. */
-PROA_API int proa__device_find(const char *who, const char *name);
+PROA_API int proa_device_find(const char *who, const char *name);
 /* Makes new tensors and ops without inputs go to `device` on this thread; returns where they went before. */
 PROA_API int proa_device_use(int device);
 
@@ -36,10 +36,10 @@ proa_status proa__fill(proa_tensor *dst, const void *value);
 /* New contiguous copy of t on a device; t itself if it is contiguous and there. */
 proa_tensor *proa__copy_to(proa_tensor *t, int device);
 /* New contiguous copy on a device of t, dense and the CPU's, which the device makes beside what is queued,
- * where it can: it is used after proa__arrive. Any thread may do either. */
-PROA_API proa_tensor *proa__send(proa_tensor *t, int device);
-/* Lets the thread's device use what proa__send gave; nothing for other tensors. */
-PROA_API proa_status proa__arrive(const proa_tensor *t);
+ * where it can: it is used after proa_arrive. Any thread may do either. */
+PROA_API proa_tensor *proa_send_to(proa_tensor *t, int device);
+/* Lets the thread's device use what proa_send_to gave; nothing for other tensors. */
+PROA_API proa_status proa_arrive(const proa_tensor *t);
 /* Copies `bytes` host bytes to element 0 of t, which is contiguous. */
 proa_status proa__put(proa_tensor *t, const void *from, size_t bytes);
 

@@ -135,7 +135,7 @@ proa_tensor *proa__copy_to(proa_tensor *t, int device)
     return NULL;
 }
 
-proa_tensor *proa__send(proa_tensor *t, int device)
+proa_tensor *proa_send_to(proa_tensor *t, int device)
 {
     if (device == PROA_CPU || proa__on_device(t) || t->kind != PROA_DENSE || !t->data)
         return proa__copy_to(t, device);
@@ -155,7 +155,7 @@ proa_tensor *proa__send(proa_tensor *t, int device)
     return sent;
 }
 
-proa_status proa__arrive(const proa_tensor *t)
+proa_status proa_arrive(const proa_tensor *t)
 {
     const proa_device_table *d = proa__on_device(t) ? proa__device(proa__device_id(t)) : NULL;
     return d && d->arrive ? d->arrive(d->context, t->storage->data) : PROA_OK;

@@ -199,7 +199,7 @@ static void fill_slot(proa_loader *l, int64_t b, slot *s)
         proa_tensor *made[PROA_SAMPLE_FIELDS] = {NULL};
         s->code = make_batch(l, b, made, &s->size);
         for (int i = 0; i < l->dataset->desc.fields && s->code == PROA_OK; i++)
-            if (!(s->fields[i] = proa_keep(proa__send(made[i], l->device)))) s->code = proa_error();
+            if (!(s->fields[i] = proa_keep(proa_send_to(made[i], l->device)))) s->code = proa_error();
     }
     if (s->code == PROA_OK) return;
     snprintf(s->message, sizeof s->message, "%s", proa_error_message());
@@ -238,7 +238,7 @@ static proa_status take(proa_loader *l)
     for (int i = 0; i < l->dataset->desc.fields && status == PROA_OK; i++) {
         l->fields[i] = s->fields[i];
         s->fields[i] = NULL;
-        status = proa__scope_push(l->fields[i]) ? proa__arrive(l->fields[i]) : proa_error();
+        status = proa__scope_push(l->fields[i]) ? proa_arrive(l->fields[i]) : proa_error();
     }
     release_slot(s);
     pthread_mutex_lock(&l->lock);

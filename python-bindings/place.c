@@ -229,8 +229,8 @@ static PyObject *send(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O:send", py_tensor_type, &tensor, &device)) return NULL;
     if (!py_to_device_name("send", device, &name)) return NULL;
     PROA_SCOPED;
-    int id = proa__device_find("send", name);
-    return id < 0 ? py_raise() : py_wrap(proa__send(py_tensor_of(tensor), id));
+    int id = proa_device_find("send", name);
+    return id < 0 ? py_raise() : py_wrap(proa_send_to(py_tensor_of(tensor), id));
 }
 
 static PyObject *arrive(PyObject *module, PyObject *arg)
@@ -238,7 +238,7 @@ static PyObject *arrive(PyObject *module, PyObject *arg)
     (void)module;
     if (!PyObject_TypeCheck(arg, py_tensor_type))
         return PyErr_Format(PyExc_TypeError, "arrive: expected a Tensor");
-    return py_none_or_raise(proa__arrive(py_tensor_of(arg)));
+    return py_none_or_raise(proa_arrive(py_tensor_of(arg)));
 }
 
 static PyObject *synchronize(PyObject *module, PyObject *unused)

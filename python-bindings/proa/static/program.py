@@ -146,7 +146,8 @@ class Block:
                 core.data_lod(var, lod_level)
         else:
             var = core.persistable(name, dims, dtype) if persistable else _core.declare(core, name, dims, dtype)
-        var.persistable, var.stop_gradient = persistable, stop_gradient
+        differentiable = var.is_floating_point() or var.is_complex()
+        var.persistable, var.stop_gradient = persistable, stop_gradient or not differentiable
         if initializer is not None:
             with mode.opened(core):
                 initializer(var)
