@@ -262,20 +262,6 @@ static inline unsigned cuda_blocks(int64_t n, int64_t each = CUDA_BLOCK)
     return (unsigned)(blocks < 1 ? 1 : blocks > 65535 ? 65535 : blocks);
 }
 
-#if defined(CUDA_EMULATED)
-template <class F> static inline proa_status cuda_run_grid(dim3 grid, dim3 block, F body)
-{
-    auto run = [=]() mutable {
-        emulate_launch(
-            grid, block, [](void *context) { (*(F *)context)(); }, (void *)&body);
-    };
-    if (!emulate_keep(run)) run();
-    return PROA_OK;
-}
-/* cuda_launch(c, grid, block, kernel, arguments…): queues it; an error is that of the launch itself. */
-#define cuda_launch(c, grid, block, kernel, ...) \
-    ((c)->launches++, cuda_run_grid(dim3(grid), dim3(block), [=]() mutable { kernel(__VA_ARGS__); }))
-#else
 template <class T> struct cuda_same {
     typedef T type;
 };
@@ -283,13 +269,23 @@ template <class... P>
 static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, void (*kernel)(P...),
                                      typename cuda_same<P>::type... arguments)
 {
-    void *list[] = {(void *)&arguments...};
     c->launches++;
+#if defined(CUDA_EMULATED)
+    auto thread = [=]() { kernel(arguments...); };
+    auto run = [=]() mutable {
+        emulate_launch(
+            grid, block, [](void *context) { (*(decltype(thread) *)context)(); }, (void *)&thread);
+    };
+    if (!emulate_keep(run)) run();
+    return PROA_OK;
+#else
+    void *list[] = {(void *)&arguments...};
     int code = (int)cudaLaunchKernel((const void *)kernel, grid, block, list, 0, (cudaStream_t)c->stream);
     return cuda_check(c, code, "a launch", false);
-}
-#define cuda_launch(c, grid, block, kernel, ...) cuda_start((c), dim3(grid), dim3(block), kernel, __VA_ARGS__)
 #endif
+}
+/* cuda_launch(c, grid, block, kernel, arguments…): queues it; an error is that of the launch itself. */
+#define cuda_launch(c, grid, block, kernel, ...) cuda_start((c), dim3(grid), dim3(block), kernel, __VA_ARGS__)
 
 /* Integer atomics: their order does not show. */
 CUDA_FN int64_t cuda_atomic_add(int64_t *at, int64_t v)

@@ -103,9 +103,8 @@ template <class K> static proa_status sort_short(cuda_context *c, cuda_order *o)
     int room = 1;
     while (room < o->length) room *= 2;
     int each = room < SORT_GROUP ? SORT_GROUP / room : 1;
-    cuda_order order = *o; /* a recording is run when *o is gone */
-    return cuda_launch(c, cuda_blocks(o->lines, each), CUDA_BLOCK, sort_short_kernel<K>, (K *)order.keys,
-                       (uint32_t *)order.places, order.lines, (int)order.length, room, each);
+    return cuda_launch(c, cuda_blocks(o->lines, each), CUDA_BLOCK, sort_short_kernel<K>, (K *)o->keys,
+                       (uint32_t *)o->places, o->lines, (int)o->length, room, each);
 }
 
 /* ---- long lines ------------------------------------------------------------------------ */
@@ -231,12 +230,11 @@ template <class K, class P> static proa_status radix_sort(cuda_context *c, cuda_
     proa_status s = keys && places && counts ? PROA_OK : cuda_host->error();
     unsigned blocks = cuda_blocks(o->lines * r.tiles, 1);
     for (; r.shift < o->bits && s == PROA_OK; r.shift += RADIX_BITS) {
-        cuda_order order = *o; /* a recording is run when *o is gone */
-        s = cuda_launch(c, blocks, CUDA_BLOCK, radix_count_kernel<K>, r, (K *)order.keys, counts);
+        s = cuda_launch(c, blocks, CUDA_BLOCK, radix_count_kernel<K>, r, (K *)o->keys, counts);
         if (s == PROA_OK) s = cuda_scan(c, counts, n_counts);
         if (s == PROA_OK)
-            s = cuda_launch(c, blocks, CUDA_BLOCK, (radix_move_kernel<K, P>), r, counts, (K *)order.keys,
-                            keys, r.shift ? (P *)order.places : (P *)NULL, places);
+            s = cuda_launch(c, blocks, CUDA_BLOCK, (radix_move_kernel<K, P>), r, counts, (K *)o->keys, keys,
+                            r.shift ? (P *)o->places : (P *)NULL, places);
         void *k = o->keys, *p = o->places;
         o->keys = keys, o->places = places;
         keys = (K *)k, places = (P *)p;

@@ -285,8 +285,8 @@ def test_training_of_a_compiled_function_is_recorded():
     assert _core.device_property("gpu:0", "replays") > before
 
 
-def bench_gpu(plugin, *words):
-    env = {**os.environ, "PROA_BUILD": str(conftest.BUILD), "FLAGS_device_plugins": str(plugin)}
+def bench_gpu(plugin, *words, **flags):
+    env = {**os.environ, "PROA_BUILD": str(conftest.BUILD), "FLAGS_device_plugins": str(plugin), **flags}
     return subprocess.run([sys.executable, str(conftest.ROOT / "benchmarks/gpu.py"), *words], env=env, text=True,
                           capture_output=True)
 
@@ -306,6 +306,16 @@ def test_bench_gpu_runs(ways, only):
     assert done.returncode == 0, done.stderr
     assert "Emulated device" in done.stdout and only in done.stdout and "goal: " in done.stdout
     assert "not measured:" not in done.stdout, done.stdout
+
+
+@pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="make bench-gpu itself runs there")
+@pytest.mark.parametrize("only", ["GPT-2 124M step", "BERT-base step"])
+def test_bench_gpu_runs_compiled_transformers(only):
+    """Without the emulator's compiler, which would take minutes for their chains: these run op by op."""
+    done = bench_gpu(test_devices.plugin_of("gpu:0"), "--tiny", "--ways", "proa+compile", "--only", only,
+                     PROA_EMULATE_NO_COMPILER="1")
+    assert done.returncode == 0, done.stderr
+    assert "not measured:" not in done.stdout and only in done.stdout, done.stdout
 
 
 @pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="make bench-gpu itself runs there")
