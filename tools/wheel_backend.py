@@ -31,9 +31,18 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         if done.returncode or len(found) != 1:
             print(done.stdout, "auditwheel could not repair the wheel: it works on this machine, and may not on others",
                   sep="\n", file=sys.stderr)
-            found = [plain]
-        shutil.copy2(found[0], wheel_directory)
+            shutil.copy2(plain, wheel_directory)
+            return plain.name
+        _shrink(found[0], pathlib.Path(wheel_directory, found[0].name))
         return found[0].name
+
+
+def _shrink(wheel, to):
+    """Copies a repaired wheel, its libraries from outside without the gaps that patchelf left in them."""
+    from auditwheel.wheeltools import InWheel
+    with InWheel(wheel, to) as folder:
+        for library in pathlib.Path(folder).glob("*.libs/*.so*"):
+            subprocess.run(["strip", "--strip-unneeded", str(library)], check=True)
 
 
 def _prepare(wheel, folder):

@@ -1,4 +1,4 @@
-/* softmax_with_cross_entropy and its gradient: forward, a warp or a block a row (a thread a slice where the
+/* softmax_with_cross_entropy, class_cross_entropy and their gradients: forward, a warp or a block a row (a thread a slice where the
  * axis is not the last); backward, one walk over the softmax. All counts are 64 bits wide. */
 #include "devices/cuda/kernel.h"
 
@@ -35,25 +35,32 @@ template <class A> CUDA_FN A ce_cost(const ce_problem &p, A x, A top, A log_sum)
     return p.use_softmax ? log_sum + top - x : -ce_finite_log(x);
 }
 
+/* A row's largest logit and Σ e^(x − it), for every thread of the row's group. */
+template <class A, int G, int V, class X>
+CUDA_FN void ce_row_sums(const ce_problem &p, const X *from, A *largest, A *total)
+{
+    A top = (A)-INFINITY, sum = 0, v[V];
+    for (int64_t i = (int64_t)(threadIdx.x % G) * V; i < p.n; i += G * V) {
+        cuda_take<V>(from + i, v);
+        A higher = top;
+        for (int k = 0; k < V; k++) higher = cuda_max::join(higher, v[k]);
+        if (higher == (A)-INFINITY) continue;
+        sum *= exp(top - higher);
+        for (int k = 0; k < V; k++) sum += exp(v[k] - higher);
+        top = higher;
+    }
+    *largest = cuda_group_reduce<G, cuda_max>(top);
+    *total = cuda_group_reduce<G, cuda_sum>(top == *largest ? sum : sum * exp(top - *largest));
+}
+
 template <class X, class A, int G, int V>
 __global__ void ce_rows_kernel(ce_problem p, const X *x, X *softmax, X *loss)
 {
     for (CUDA_ROWS(G, row, p.outer)) {
         const X *from = x + row * p.n;
         int64_t first = (int64_t)(threadIdx.x % G) * V;
-        A top = (A)-INFINITY, sum = 0, cost = 0, v[V], l[V];
-        for (int64_t i = first; i < p.n; i += G * V) {
-            cuda_take<V>(from + i, v);
-            A higher = top;
-            for (int k = 0; k < V; k++) higher = cuda_max::join(higher, v[k]);
-            if (higher == (A)-INFINITY) continue;
-            sum *= exp(top - higher);
-            for (int k = 0; k < V; k++) sum += exp(v[k] - higher);
-            top = higher;
-        }
-        A mine = top;
-        top = cuda_group_reduce<G, cuda_max>(top);
-        sum = cuda_group_reduce<G, cuda_sum>(mine == top ? sum : sum * exp(mine - top));
+        A top, sum, cost = 0, v[V], l[V];
+        ce_row_sums<A, G, V>(p, from, &top, &sum);
         A log_sum = log(sum), scale = 1 / sum;
         for (int64_t i = first; i < p.n; i += G * V) {
             cuda_take<V>(from + i, v);
@@ -176,6 +183,67 @@ CUDA_KERNEL(softmax_with_cross_entropy_grad, CUDA_IS(a->softmax, CUDA_FLOATS))
         CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, y.data, dx.data, p.soft ? p.label : NULL), G, V, {
             return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_grad_rows_kernel<X, A, G, V>),
                                p, y.as<X>(), d.as<X>(), dx.as<X>());
+        });
+    })
+}
+
+/* ---- without the probabilities ---------------------------------------------------------- */
+
+template <class X, class A, int G, int V>
+__global__ void ce_class_kernel(ce_problem p, const X *x, X *sums, X *loss)
+{
+    for (CUDA_ROWS(G, row, p.outer)) {
+        A top, sum;
+        ce_row_sums<A, G, V>(p, x + row * p.n, &top, &sum);
+        if (threadIdx.x % G) continue;
+        int64_t label = ce_class(p, row);
+        A cost = label < 0 ? (A)0 : log(sum) + top - cuda_cast<A>(x[row * p.n + label]);
+        sums[2 * row] = cuda_cast<X>(top), sums[2 * row + 1] = cuda_cast<X>(sum);
+        loss[row] = cuda_cast<X>(cost);
+    }
+}
+
+template <class X, class A, int G, int V>
+__global__ void ce_class_grad_kernel(ce_problem p, const X *x, const X *sums, const X *d_loss, X *d_x)
+{
+    for (CUDA_ROWS(G, row, p.outer)) {
+        int64_t label = ce_class(p, row);
+        A d = label < 0 ? (A)0 : cuda_cast<A>(d_loss[row]), v[V];
+        A top = cuda_cast<A>(sums[2 * row]), scale = 1 / cuda_cast<A>(sums[2 * row + 1]);
+        for (int64_t i = (int64_t)(threadIdx.x % G) * V; i < p.n; i += G * V) {
+            cuda_take<V>(x + row * p.n + i, v);
+            for (int k = 0; k < V; k++)
+                v[k] = d == 0 ? (A)0 : (exp(v[k] - top) * scale - (A)(i + k == label)) * d;
+            cuda_put<V>(d_x + row * p.n + i, v);
+        }
+    }
+}
+
+CUDA_KERNEL(class_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
+{
+    cuda_tensor x = cuda_look(a->logits), sums = cuda_look(a->sums), loss = cuda_look(a->loss);
+    ce_problem p = problem_of(c, "class_cross_entropy", x, a->label, -1, a->ignore_index, false, true);
+    if (p.outer == 0) return PROA_OK;
+    PROA_TRY(check_classes(p, -1));
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, {
+        CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, x.data, NULL, NULL), G, V, {
+            return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_class_kernel<X, A, G, V>), p,
+                               x.as<X>(), sums.as<X>(), loss.as<X>());
+        });
+    })
+}
+
+CUDA_KERNEL(class_cross_entropy_grad, CUDA_IS(a->logits, CUDA_FLOATS))
+{
+    cuda_tensor x = cuda_look(a->logits), sums = cuda_look(a->sums), d = cuda_look(a->d_loss);
+    cuda_tensor dx = cuda_look(a->d_logits);
+    ce_problem p = problem_of(c, "class_cross_entropy_grad", x, a->label, -1, a->ignore_index, false, true);
+    if (p.outer == 0) return PROA_OK;
+    PROA_TRY(check_classes(p, -1));
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, {
+        CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, x.data, dx.data, NULL), G, V, {
+            return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_class_grad_kernel<X, A, G, V>),
+                               p, x.as<X>(), sums.as<X>(), d.as<X>(), dx.as<X>());
         });
     })
 }

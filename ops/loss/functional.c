@@ -93,13 +93,14 @@ static proa_tensor *smoothed(proa_tensor *logits, proa_tensor *label, int64_t ax
     return proa_scale(label, .scale = PROA_SCALAR(1 - epsilon), .bias = uniform);
 }
 
-/* One loss a row. A program keeps the op that Paddle has; devices have kernels of that one alone. */
+/* One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may overflow. */
 static proa_tensor *losses(proa_tensor *logits, proa_tensor *label, bool soft, int64_t axis, int64_t ignore,
                            const proa_cross_entropy_opts *o)
 {
     if (!label) return NULL;
+    bool wide = logits->dtype == PROA_F32 || logits->dtype == PROA_F64;
     bool plain = !soft && !o->no_use_softmax && axis == logits->ndim - 1;
-    if (plain && !(logits->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE)) && !(label->flags & PROA_T_SYMBOLIC))
+    if (plain && wide && !((logits->flags | label->flags) & PROA_T_SYMBOLIC))
         return proa_class_cross_entropy(logits, label, .ignore_index = rows_option(ignore)).loss;
     return proa_softmax_with_cross_entropy(logits, label, .soft_label = soft,
                                            .no_use_softmax = o->no_use_softmax,

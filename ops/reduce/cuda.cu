@@ -183,3 +183,41 @@ CUDA_KERNEL(logsumexp, CUDA_IS(a->x, CUDA_FLOATS))
     if (p.in == PROA_F64) return reduce<reduce_join_peaks>(c, p, reduce_log_sum_exp<double>{0});
     return reduce<reduce_join_peaks>(c, p, reduce_log_sum_exp<float>{0});
 }
+
+/* ---- variance ------------------------------------------------------------------------------ */
+
+/* How many terms there were, their mean, and the sum of their squared distances from it. */
+struct reduce_moments {
+    double n, mean, squares;
+};
+CUDA_FN reduce_moments cuda_shuffle_xor(reduce_moments v, int by)
+{
+    return {__shfl_xor_sync(~0u, v.n, by), __shfl_xor_sync(~0u, v.mean, by),
+            __shfl_xor_sync(~0u, v.squares, by)};
+}
+/* Two sets' moments together: Chan, Golub and LeVeque, 1979. */
+struct reduce_join_moments {
+    static __device__ __forceinline__ reduce_moments join(reduce_moments a, reduce_moments b)
+    {
+        double n = a.n + b.n, apart = b.mean - a.mean;
+        if (n == 0) return a;
+        return {n, a.mean + apart * (b.n / n), a.squares + b.squares + apart * apart * (a.n * b.n / n)};
+    }
+};
+struct reduce_variance {
+    typedef reduce_moments A;
+    typedef double L;
+    int64_t item, less;
+    __device__ __forceinline__ A start() const { return {0, 0, 0}; }
+    __device__ __forceinline__ A term(double x) const { return {1, x, 0}; }
+    __device__ __forceinline__ double end(A v, int64_t n) const
+    {
+        return v.squares / (double)(n > less ? n - less : less);
+    }
+};
+
+CUDA_KERNEL(variance, CUDA_IS(a->x, CUDA_FLOATS))
+{
+    reduce_plan p = make_plan(a->out, a->x, &a->axis);
+    return reduce<reduce_join_moments>(c, p, reduce_variance{0, a->unbiased ? 1 : 0});
+}

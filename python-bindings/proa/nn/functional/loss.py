@@ -8,7 +8,8 @@ from ... import _core
 from ._args import reduced, reduction_of
 
 
-_FLOATING = (_core.float16, _core.bfloat16, _core.float32, _core.float64)
+_WIDE = (_core.float32, _core.float64)
+_FLOATING = (_core.float16, _core.bfloat16, *_WIDE)
 
 
 def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
@@ -72,10 +73,9 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
 
 
 def _losses(input, label, soft_label, use_softmax, ignore_index, axis):
-    """One loss a row. A program keeps the op that Paddle has, and so do devices, whose kernels are of that one."""
+    """One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may overflow."""
     plain = use_softmax and not soft_label and axis in (-1, input.ndim - 1)
-    if plain and not (input.is_symbolic or label.is_symbolic) and _core.get_device() == "cpu" and \
-            input.place.is_cpu_place():
+    if plain and input.dtype in _WIDE and not (input.is_symbolic or label.is_symbolic):
         return _core.class_cross_entropy(input, label, ignore_index)[0]
     return _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
 
