@@ -93,7 +93,8 @@ static proa_tensor *smoothed(proa_tensor *logits, proa_tensor *label, int64_t ax
     return proa_scale(label, .scale = PROA_SCALAR(1 - epsilon), .bias = uniform);
 }
 
-/* One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may overflow. */
+/* One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may
+ * overflow. */
 static proa_tensor *losses(proa_tensor *logits, proa_tensor *label, bool soft, int64_t axis, int64_t ignore,
                            const proa_cross_entropy_opts *o)
 {
