@@ -193,6 +193,13 @@ bool proa__is_pure(const proa_op *op)
     return true;
 }
 
+bool proa__is_step(const proa_instr *instr)
+{
+    size_t n = instr->args ? strlen(instr->op->name) : 0;
+    return n > 5 && strcmp(instr->op->name + n - 5, "_step") == 0 && instr->op->flags & PROA_OP_MUTATES &&
+           instr->op->fields[0].kind == PROA_FIELD_TENSORS;
+}
+
 /* ---- changing -------------------------------------------------------------------------- */
 
 proa_var *proa__instead_of(const proa__uses *u, proa_var *v)

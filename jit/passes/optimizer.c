@@ -4,12 +4,6 @@
 
 #include "core/internal.h"
 
-static bool is_step(const proa_instr *instr)
-{
-    size_t n = instr->args ? strlen(instr->op->name) : 0;
-    return n > 5 && strcmp(instr->op->name + n - 5, "_step") == 0 && instr->op->flags & PROA_OP_MUTATES;
-}
-
 /* Attributes and single inputs must be equal, lists both there or both absent. */
 static bool same_settings(const proa_instr *a, const proa_instr *b)
 {
@@ -82,9 +76,8 @@ proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *contex
     for (int32_t i = 0, end; i < b->n_ops && status == PROA_OK; i = end) {
         end = i + 1;
         proa__map seen = {0};
-        if (is_step(&b->ops[i]) && b->ops[i].op->fields[0].kind == PROA_FIELD_TENSORS &&
-            is_apart(&seen, &b->ops[i]))
-            while (end < b->n_ops && is_step(&b->ops[end]) && same_settings(&b->ops[i], &b->ops[end]) &&
+        if (proa__is_step(&b->ops[i]) && is_apart(&seen, &b->ops[i]))
+            while (end < b->n_ops && proa__is_step(&b->ops[end]) && same_settings(&b->ops[i], &b->ops[end]) &&
                    is_apart(&seen, &b->ops[end]))
                 end++;
         proa__map_clear(&seen);

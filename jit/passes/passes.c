@@ -30,6 +30,8 @@ const proa__pass proa__pass_table[] = {
     {"elementwise", "runs elementwise ops that feed one another tile by tile", false, false,
      proa__pass_elementwise},
     {"optimizer", "lets one step update many parameters", false, false, proa__pass_optimizer},
+    {"update", "lets steps follow the gradients that they need, whose memory is free again", false, false,
+     proa__pass_update},
     {"dead", "drops what nobody needs", false, false, proa__pass_dead},
     {NULL, NULL, false, false, NULL},
 };
@@ -123,7 +125,7 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
     proa_block *open = proa__capture_into(NULL); /* passes compute */
     proa_status status = PROA_OK;
     if (dumps) dump(p, "before passes", NULL);
-    proa__pass_context context = {.frozen = frozen, .cut = whole, .on_device = is_on_device(p)};
+    proa__pass_context context = {.frozen = frozen, .on_device = is_on_device(p)};
     for (int i = 0; proa__pass_table[i].name && status == PROA_OK; i++) {
         const proa__pass *pass = &proa__pass_table[i];
         if (!wanted[i] || (pass->frozen && !frozen) || (whole && !pass->whole)) continue;

@@ -8,7 +8,6 @@
 /* What a pass is told beside the block. */
 typedef struct proa__pass_context {
     bool frozen;    /* persistables that no op writes never change */
-    bool cut;       /* forward and backward are both there and are to be cut apart: what crosses is stored */
     bool on_device; /* it is to run on another device than the CPU, as far as can be told by now */
 } proa__pass_context;
 
@@ -45,6 +44,7 @@ proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_inverted(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_elementwise(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_update(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_dead(proa_block *b, const proa__pass_context *context);
 
 #endif

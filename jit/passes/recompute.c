@@ -1,6 +1,5 @@
 /* A result of dropout that the backward reads is not stored but computed there once more: its mask is stored
- * anyway, and so is what was dropped, or what that was an activation of. Only in a program that is about to
- * be cut into forward and backward. May use core and ops. */
+ * anyway, and so is what was dropped, or what that was an activation of. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -137,8 +136,8 @@ static proa_status rebuild(recomputing *r)
 
 proa_status proa__pass_recompute(proa_block *b, const proa__pass_context *context)
 {
+    (void)context;
     recomputing r = {.b = b, .n_vars = b->n_vars, .n_ops = b->n_ops, .ops = b->ops};
-    if (!context->cut) return PROA_OK;
     PROA_TRY(proa__uses_find(&r.uses, b));
     r.of = proa__calloc(((size_t)r.n_vars + 1) * sizeof *r.of);
     proa_status status = r.of ? PROA_OK : proa_error();

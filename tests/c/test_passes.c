@@ -388,6 +388,77 @@ START_TEST(steps_become_one)
 }
 END_TEST
 
+/* A perceptron with a step in it, whose first weight has L2 decay; the second weight is read twice. */
+static proa_tensors two_squares(proa_tensors in, void *context)
+{
+    const layers *l = context;
+    proa_tensor *h = proa_relu(proa_linear(in.at[0], l->w[0], l->b[0]));
+    h = proa_matmul(proa_relu(proa_matmul(h, l->w[1])), l->w[1], .transpose_y = true);
+    return list_of(1, proa_mean(proa_square(h)), NULL);
+}
+
+static proa_program *training_step(layers *l)
+{
+    proa_input_spec spec = {.shape = PROA_SHAPE(8, 300)};
+    proa_program *p = capture(two_squares, l, &spec, 1);
+    proa_tensor *loss = (proa_tensor *)(uintptr_t)proa_program_output(p, 0),
+                *params[3] = {l->w[0], l->b[0], l->w[1]};
+    proa_tensors none = {0, NULL}, all = {3, params};
+    proa_tensors g = proa_program_gradients(p, list_of(1, loss, NULL), all, none, none);
+    ck_assert_msg(g.count == 3, "%s", proa_error_message());
+    proa_program *open = proa_program_open(p);
+    int32_t role = proa_program_set_role(p, 2);
+    g.at[0] = proa_add(g.at[0], proa_scale(l->w[0], .scale = PROA_SCALAR(0.1)));
+    proa_sgd_step(all, g, proa_full(PROA_SHAPE(1), 0.5), none, PROA_NONE);
+    proa_program_set_role(p, role);
+    proa_program_open(open);
+    ck_assert_msg(proa_error() == PROA_OK, "%s", proa_error_message());
+    return p;
+}
+
+static int32_t last_of(const proa_program *p, bool (*is)(const proa_instr *), int32_t from)
+{
+    for (int32_t i = from; i >= 0; i--)
+        if (is(&p->blocks[0]->ops[i])) return i;
+    return -1;
+}
+
+static bool is_backward(const proa_instr *instr) { return instr->role & 1; }
+static bool is_sgd(const proa_instr *instr) { return strcmp(instr->op->name, "sgd_step") == 0; }
+
+START_TEST(steps_follow_their_gradients)
+{
+    float losses[2][3], *start[2];
+    layers l = {{noise(PROA_SHAPE(300, 301), 0, 0.1f), noise(PROA_SHAPE(301, 300), 0, 0.1f)}, {NULL, NULL}};
+    l.b[0] = proa_zeros(PROA_SHAPE(301), PROA_F32);
+    proa_program *p = training_step(&l), *q = optimised(p, "update", false);
+    int32_t n = q->blocks[0]->n_ops, backward = last_of(q, is_backward, n - 1);
+    ck_assert_int_eq(count(p, "sgd_step"), 1);
+    ck_assert_int_eq(count(q, "sgd_step"), 3); /* the weights as they come, and what is small */
+    ck_assert_int_ge(last_of(q, is_sgd, backward), 0);
+    ck_assert_int_ge(last_of(q, is_sgd, n - 1), backward);
+    proa_tensors in = list_of(1, noise(PROA_SHAPE(8, 300), 0, 1), NULL);
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = (size_t)proa_numel(l.w[i]) * sizeof(float);
+        start[i] = memcpy(malloc(bytes), proa_data(l.w[i]), bytes);
+    }
+    for (int k = 0; k < 2; k++) {
+        proa_executor *e = proa_executor_new(k ? q : p);
+        for (int i = 0; i < 3; i++) losses[k][i] = (float)proa_item(proa_executor_run(e, in).at[0]);
+        proa_executor_free(e);
+        for (int i = 0; i < 2; i++)
+            memcpy(proa_data(l.w[i]), start[i], (size_t)proa_numel(l.w[i]) * sizeof(float));
+        memset(proa_data(l.b[0]), 0, (size_t)proa_numel(l.b[0]) * sizeof(float));
+    }
+    ck_assert(losses[0][2] < losses[0][0]);
+    ck_assert_int_eq(memcmp(losses[0], losses[1], sizeof losses[0]), 0);
+    proa_program_free(q);
+    proa_program_free(p);
+    for (int i = 0; i < 2; i++) free(start[i]);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
 START_TEST(unknown_passes_are_errors)
@@ -408,19 +479,16 @@ START_TEST(unknown_passes_are_errors)
 }
 END_TEST
 
-START_TEST(failing_allocations_leave_nothing)
+static void fail_everywhere(const proa_program *p, bool frozen)
 {
-    network n = make_network();
-    proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3, 12, 10)};
-    proa_program *p = capture(convolutional, &n, &spec, 1);
     int64_t live = 0;
-    proa_program_free(optimised(p, "all", true)); /* what is made at first use is there */
+    proa_program_free(optimised(p, "all", frozen)); /* what is made at first use is there */
     for (int64_t at = 0;; at += 1 + at / 40) {
         proa_status status = PROA_OK;
         PROA_SCOPE {
             proa_program *q = proa__program_copy(p, NULL);
             proa_memory_fail_after(at);
-            status = proa__passes_run(q, "all", true);
+            status = proa__passes_run(q, "all", frozen);
             proa_memory_fail_after(-1);
             proa_clear_error();
             proa_program_free(q);
@@ -430,6 +498,19 @@ START_TEST(failing_allocations_leave_nothing)
         if (status == PROA_OK) break;
         ck_assert_int_eq(status, PROA_ERR_OUT_OF_MEMORY);
     }
+}
+
+START_TEST(failing_allocations_leave_nothing)
+{
+    network n = make_network();
+    proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3, 12, 10)};
+    proa_program *p = capture(convolutional, &n, &spec, 1);
+    fail_everywhere(p, true);
+    proa_program_free(p);
+    layers l = {{noise(PROA_SHAPE(300, 301), 0, 0.1f), noise(PROA_SHAPE(301, 300), 0, 0.1f)}, {NULL, NULL}};
+    l.b[0] = proa_zeros(PROA_SHAPE(301), PROA_F32);
+    p = training_step(&l);
+    fail_everywhere(p, false);
     proa_program_free(p);
 }
 END_TEST
@@ -507,5 +588,5 @@ END_TEST
 
 SUITE("passes", identities_and_copies_go, written_persistables_are_no_values, convolutions_take_over,
       widening_takes_one_op, parameters_that_may_change_are_no_constants, chains_run_tile_by_tile,
-      groups_respect_who_reads, backward_is_fused_too, steps_become_one, unknown_passes_are_errors,
-      failing_allocations_leave_nothing, long_programs_take_linear_time)
+      groups_respect_who_reads, backward_is_fused_too, steps_become_one, steps_follow_their_gradients,
+      unknown_passes_are_errors, failing_allocations_leave_nothing, long_programs_take_linear_time)

@@ -75,6 +75,7 @@ class _Plan:
         core.set_inputs([var for _, var in self.feeds] + [var for *_, var in self.fed_lods])
         core.set_outputs([var for _, var in found])
         self.executor = _core.Executor(core, prune=prune, passes=passes)
+        self.runs = 0
 
     def _bind(self, persistable):
         self.generation = None
@@ -106,7 +107,12 @@ class _Plan:
             self.generation = generation
         return True
 
+    def is_done(self):
+        """Whether it ran once, for what it makes, as startup programs do: nothing goes in or out."""
+        return self.runs == 1 and not self.feeds and not self.outputs
+
     def run(self, feed):
+        self.runs += 1
         inputs = [_fed(name, var, feed[name]) for name, var in self.feeds]
         inputs += [_core.to_tensor(feed[name].lod()[level], dtype="int64") for name, level, _ in self.fed_lods]
         results = dict(zip(self.outputs, self.executor.run(inputs)))
@@ -264,6 +270,8 @@ class Executor:
                tuple(f if isinstance(f, str) else id(f) for f in fetches), id(scope), prune, passes)
         plan = self._plans.get(key)
         if plan is None or plan.program is not program or plan.scope is not scope or not plan.fits():
+            for done in [k for k, p in self._plans.items() if p.is_done()]:
+                del self._plans[done]  # the memory that it worked in is free
             plan = self._plans[key] = _Plan(program, names, lods, fetches, scope, prune, passes)
             while len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
