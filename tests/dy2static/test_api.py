@@ -715,3 +715,47 @@ def test_interpolate_to_sizes_of_the_run(tmp_path):
         for fn in (static, loaded):
             for got, want in zip(fn(x, paddle.zeros(shape)), resize(x, paddle.zeros(shape))):
                 assert np.array_equal(got.numpy(), want.numpy())
+
+
+class KeepsWhatCame(nn.Layer):
+    """As detection models do: forward leaves its feeds, and what it found, in attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+        self.inputs, self.notes, self.steps = {}, {"kind": "mean"}, None
+
+    def forward(self, inputs):
+        self.inputs = inputs
+        self.found = [self.fc(inputs["x"])]
+        self.steps = (inputs["x"] * 2, {"sum": self.inputs["x"].sum(), "kind": "mean"})
+        self.notes["scaled"] = self.found[-1] * self.inputs["scale"]
+        return self.notes["scaled"] + 1
+
+
+def kept(static):
+    net = KeepsWhatCame()
+    net.fc.weight.set_value(np.linspace(-1, 1, 6, dtype="float32").reshape(3, 2))
+    run = paddle.jit.to_static(net) if static else net
+    notes, seen = net.notes, []
+    for i in range(2):
+        x = paddle.full([2, 3], 1.0 + i)
+        result = run({"x": x, "scale": paddle.to_tensor([2.0 + i])})
+        (result.sum() + net.found[0].sum()).backward()
+        seen += [result.detach(), net.inputs["x"], net.inputs["scale"], *net.found, net.steps[0], net.steps[1]["sum"],
+                 net.notes["scaled"]]
+        assert net.notes is notes and net.steps[1]["kind"] == net.notes["kind"] == "mean"
+    return [one.numpy() for one in seen] + [net.fc.weight.grad.numpy()]
+
+
+def test_containers_of_tensors_stay_in_attributes(tmp_path):
+    eager, static = kept(False), kept(True)
+    assert len(eager) == len(static) and all(map(np.array_equal, static, eager))
+    net = KeepsWhatCame()
+    spec = paddle.static.InputSpec
+    net.forward = paddle.jit.to_static(net.forward, input_spec=[{"x": spec([None, 3]), "scale": spec([1])}])
+    paddle.jit.save(net, str(tmp_path / "m"))
+    assert net.inputs == {} and net.notes == {"kind": "mean"} and net.steps is None and not hasattr(net, "found")
+    x, scale = paddle.ones([4, 3]), paddle.to_tensor([2.0])
+    loaded = paddle.jit.load(str(tmp_path / "m"))(scale, x)
+    assert np.array_equal(loaded.numpy(), (net.fc(x) * scale + 1).numpy())

@@ -56,12 +56,12 @@ def test_methods_and_modes(prefix):
     net.eval()
     for n in (1, 5):
         x = tensor(n, 4)
-        logits, hidden = loaded(x)
+        hidden, logits = loaded(x)  # a dict's, by key
         expected = net(x)
         assert np.array_equal(logits.numpy(), expected["logits"].numpy())
         assert np.array_equal(hidden.numpy(), expected["hidden"].numpy())
         assert np.array_equal(loaded.embed(x).numpy(), net.embed(x).numpy())
-    assert not loaded.training and loaded(x)[0].stop_gradient
+    assert not loaded.training and loaded(x)[1].stop_gradient
     assert [spec.name for spec in loaded._input_spec()] == ["x"]
     assert loaded.program().num_blocks == 1
     assert len(loaded.program("embed").all_parameters()) == 2
@@ -76,12 +76,12 @@ def test_fine_tuning(prefix):
     loaded = paddle.jit.load(prefix)
     loaded.train()
     x = tensor(16, 4)
-    assert not np.array_equal(loaded(x)[0].numpy(), loaded(x)[0].numpy())  # dropout is back
+    assert not np.array_equal(loaded(x)[1].numpy(), loaded(x)[1].numpy())  # dropout is back
     mean = {name: value.numpy() for name, value in loaded.state_dict().items() if name.startswith("param")}
     optimizer = paddle.optimizer.Adam(0.01, parameters=loaded.parameters())
     losses = []
     for _ in range(30):
-        loss = (loaded(x)[0] ** 2).mean()
+        loss = (loaded(x)[1] ** 2).mean()
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
@@ -94,7 +94,7 @@ def test_fine_tuning(prefix):
     again = prefix + "_again"
     paddle.jit.save(loaded, again, input_spec=[InputSpec([None, 4])])
     third = paddle.jit.load(again)
-    assert np.array_equal(third(x)[0].numpy(), loaded(x)[0].numpy())
+    assert np.array_equal(third(x)[1].numpy(), loaded(x)[1].numpy())
 
 
 def test_layer_with_input_spec(prefix):

@@ -12,8 +12,8 @@ from .dy2static.runtime.values import Tensor, symbolic
 from .dy2static.transform import lines_of
 
 class LayerState:
-    """What the capture of a layer's forward may leave behind in the layers: buffers that it assigned become results,
-    and everything else is put back."""
+    """What the capture of a layer's forward may leave behind in the layers: buffers that it assigned, and attributes
+    with tensors inside lists and dicts, become results; everything else is put back."""
 
     def __init__(self, layers):
         self.layers = layers
@@ -22,17 +22,19 @@ class LayerState:
                          if type(one) in (list, dict) and name != "_proa_static_methods"]
 
     def collect(self):
-        """[(layer, name, the tensor that was there or None)], and their new values; the layers are as before."""
-        assigned, values = [], []
+        """[(layer, name, the tensor that was there or None)], [Kept], and the new values of both; the layers are as
+        before."""
+        assigned, values, kept = [], [], []
+        contents = {id(one): copy for one, copy in self.contents}
         for layer, buffers, attributes in self.before:
             for name, value in list(layer._buffers.items()):
                 old = buffers.get(name)
                 if value is not old and isinstance(value, Tensor):
                     assigned.append((layer, name, old))
                     values.append(value)
-            self._check(layer, attributes)
+            kept += self._kept(layer, attributes, contents)
         self.restore()
-        return assigned, values
+        return assigned, kept, values + [leaf for one in kept for leaf in one.take()]
 
     def restore(self):
         for container, contents in self.contents:
@@ -47,19 +49,58 @@ class LayerState:
                     own[name] = value
 
     @staticmethod
-    def _check(layer, before):
+    def _kept(layer, before, contents):
         for name, value in vars(layer).items():
-            leaves = []
-            trees.flatten(value, leaves)
-            if name[:1] != "_" and any(symbolic(leaf) for leaf in leaves):
-                raise ConversionError(f"{type(layer).__name__}.{name} was given tensors of the program inside a "
-                                      f"{type(value).__name__}: a program cannot keep them; return them, or keep one "
-                                      "tensor in an attribute of its own")
-            if name in before and before[name] is not value and name not in ("training",) and name[:1] != "_":
+            if name[:1] == "_":
+                continue
+            if _holds_variables(value):
+                yield Kept(layer, name, value, before.get(name), contents)
+            elif name in before and before[name] is not value and name != "training":
                 warnings.warn(f"to_static: {type(layer).__name__}.{name} is changed by the converted call, which a "
                               "program does not repeat: make it a tensor", stacklevel=2)
 
 
+def _holds_variables(value):
+    leaves = []
+    trees.flatten(value, leaves)
+    return any(map(symbolic, leaves))
+
+
+class Kept:
+    """An attribute of a layer that the call leaves with tensors of the program inside lists, tuples and dicts: a new
+    value, or new entries of the dict that was there."""
+
+    def __init__(self, layer, name, value, before, contents):
+        self.layer, self.name, self.leaves = layer, name, []
+        self.entries = value is before
+        if self.entries:
+            old = contents.get(id(value))
+            changed = {} if type(old) is not dict or any(key not in value for key in old) else {
+                key: one for key, one in value.items() if key not in old or old[key] is not one}
+            if not changed or any(_holds_variables(one) for key, one in value.items() if key not in changed):
+                raise ConversionError(f"{type(layer).__name__}.{name} was given tensors of the program inside a "
+                                      f"{type(value).__name__} that was there before: a program cannot repeat that; "
+                                      "return them, or give the attribute a new value")
+            value = changed
+        self.structure = trees.flatten(value, self.leaves)
+
+    def take(self):
+        """The tensors among the leaves, which leave their places to those of each run."""
+        found = [leaf for leaf in self.leaves if symbolic(leaf)]
+        self.count = len(found)
+        self.leaves = [_RUN if symbolic(leaf) else leaf for leaf in self.leaves]
+        return found
+
+    def put(self, values):
+        """The attribute after a run; values is an iterator."""
+        made = trees.build(self.structure, iter([next(values) if leaf is _RUN else leaf for leaf in self.leaves]))
+        if self.entries:
+            vars(self.layer)[self.name].update(made)
+        else:
+            vars(self.layer)[self.name] = made
+
+
+_RUN = object()   # a leaf that each run makes
 _LIST = object()  # a leaf that is a list, and comes as one tensor
 
 
@@ -74,7 +115,7 @@ class Concrete:
         self.signature, self.bound, self.feeds, self.layers = signature, bound, feeds, layers
         self.function, self.training = function, training
         self.structure = self.leaves = None
-        self.assigned = []
+        self.assigned, self.kept = [], []
         self.written = []  # numbers of the arguments that the function changes in place
         self._compiled = self._program = None
 
@@ -91,7 +132,7 @@ class Concrete:
                 result = self.signature.call(self.function, self.bound, variables)
             leaves = []
             self.structure = trees.flatten(result, leaves)
-            self.assigned, values = state.collect()
+            self.assigned, self.kept, values = state.collect()
         finally:
             _core.set_recording(was)
             state.restore()
@@ -139,11 +180,14 @@ class Concrete:
         """The function's result for these tensors."""
         results = (self._compiled or self.compiled).call(tensors)
         if self.written:  # backward needs none of these: one that is overwritten before is refused, as eagerly
-            first = self.count + len(self.assigned)
+            first = self.count + len(self.assigned) + sum(one.count for one in self.kept)
             for i, value in zip(self.written, results[first:first + len(self.written)]):
                 _core.set_value_(tensors[i], value, axes=[], starts=[], ends=[])
         if self.assigned:
             self._assign(results[self.count:self.count + len(self.assigned)])
+        held = iter(results[self.count + len(self.assigned):])
+        for one in self.kept:
+            one.put(held)
         if self.structure is trees.LEAF and self.leaves[0] is None:
             return results[0]
         results = iter(results)

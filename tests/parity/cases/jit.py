@@ -193,3 +193,20 @@ def cond_in_a_converted_function():
         made.sum().backward()
         out += [made, *two(x, y)]
     return out
+
+
+class OfDicts(paddle.nn.Layer):
+    def forward(self, feeds):
+        return {"z": feeds["b"] * 2, "a": feeds["a"] + 1, "m": [feeds["b"] - 5, {"q": feeds["a"] * 7, "c": feeds["b"]}]}
+
+
+@case("paddle.jit.save", "paddle.jit.load")
+def dicts_are_fed_and_fetched_by_key():
+    """Not in the order in which the dict was made, though the caller's dict keeps that."""
+    folder = tempfile.mkdtemp()
+    specs = [{"b": InputSpec([None], name="b"), "a": InputSpec([None], name="a")}]
+    net = paddle.jit.to_static(OfDicts(), input_spec=specs, full_graph=True)
+    b, a = paddle.to_tensor([1.0, 2.0]), paddle.to_tensor([10.0, 20.0])
+    made = net({"b": b, "a": a})
+    paddle.jit.save(net, folder + "/net")
+    return [list(made), list(made["m"][1]), made["z"], made["m"][1]["q"], paddle.jit.load(folder + "/net")(a, b)]

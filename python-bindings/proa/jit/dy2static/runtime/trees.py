@@ -11,15 +11,24 @@ class Leaf:
 LEAF = Leaf()
 
 
+def _sorted(keys):
+    """In Paddle's order of a dict's leaves, in which saved programs take and return them."""
+    try:
+        return sorted(keys)
+    except TypeError:
+        return keys
+
+
 def flatten(value, leaves):
-    """The structure of value; its leaves are appended to the list."""
+    """The structure of value; its leaves are appended to the list, those of dicts sorted by key."""
     kind = type(value)
     if kind is list or kind is tuple:
         return kind, tuple(flatten(one, leaves) for one in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return kind, tuple(flatten(one, leaves) for one in value)
     if isinstance(value, dict):
-        return kind, tuple(value), tuple(flatten(one, leaves) for one in value.values())
+        parts = {key: flatten(value[key], leaves) for key in _sorted(value)}
+        return kind, tuple(value), tuple(parts[key] for key in value)
     leaves.append(value)
     return LEAF
 
@@ -30,7 +39,9 @@ def build(structure, leaves):
         return next(leaves)
     kind = structure[0]
     if len(structure) == 3:
-        made = [(key, build(one, leaves)) for key, one in zip(structure[1], structure[2])]
+        parts = dict(zip(structure[1], structure[2]))
+        values = {key: build(parts[key], leaves) for key in _sorted(parts)}
+        made = [(key, values[key]) for key in structure[1]]
         try:
             return kind(made)
         except TypeError:
@@ -53,5 +64,6 @@ def paths(structure, at=""):
     if structure is LEAF:
         return [at]
     if len(structure) == 3:
-        return [path for key, one in zip(structure[1], structure[2]) for path in paths(one, f"{at}[{key!r}]")]
+        parts = dict(zip(structure[1], structure[2]))
+        return [path for key in _sorted(parts) for path in paths(parts[key], f"{at}[{key!r}]")]
     return [path for i, one in enumerate(structure[1]) for path in paths(one, f"{at}[{i}]")]
