@@ -512,7 +512,8 @@ static proa_status plan_ops(planner *p)
     for (p->at = s->first_op; p->at < b->n_ops; p->at++) {
         p->instr = &b->ops[p->at];
         if (needs_values(p)) {
-            if (!s->parent || p->at > s->first_op) break;
+            /* behind an op that sized its outputs, at which nobody has looked yet: a segment without ops */
+            if (!s->parent || s->parent->sized_by_data || p->at > s->first_op) break;
             return proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, NULL,
                                  "needs the value of a tensor that is not there yet");
         }
