@@ -436,6 +436,21 @@ static proa_tensor *constant_entry(proa_wire_writer *w, int64_t v)
     return t;
 }
 
+proa_status proa_wire_put_number(proa_wire_writer *w, const char *slot, int64_t v)
+{
+    proa__open_op *op = w->op;
+    if (!op) return no_op(slot);
+    w->op = NULL;
+    proa_tensor *t = constant_entry(w, v);
+    if (!t) return proa_error();
+    proa__close_op(w);
+    void **last = (void **)&w->ops.at[w->ops.count - 1], *made = last[0];
+    last[0] = last[-1];
+    last[-1] = made;
+    w->op = op;
+    return proa_wire_put_input(w, slot, t);
+}
+
 /* What supplies an attribute, beside its value: filled before the op itself is begun. */
 typedef struct supply {
     proa_tensor *one;

@@ -26,6 +26,18 @@ static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire
     return proa_wire_put_int(w, attr, PROA_WIRE_INT, proa__wire_dtype_number(d));
 }
 
+/* The tensors of a list of which some entries are tensors; Paddle wants one for each entry. */
+static inline __attribute__((unused)) proa_status proa__wire_put_entries(proa_wire_writer *w,
+                                                                         const char *slot, const proa_ints *v)
+{
+    bool some = false;
+    for (int64_t i = 0; v->tensors && i < v->count; i++) some |= proa__is_given(v->tensors[i]);
+    for (int64_t i = 0; some && i < v->count; i++)
+        PROA_TRY(proa__is_given(v->tensors[i]) ? proa_wire_put_input(w, slot, v->tensors[i])
+                                               : proa_wire_put_number(w, slot, v->at[i]));
+    return PROA_OK;
+}
+
 /* A list attribute, and the tensors that supply it: one in slot `tensor`, or one an entry in slot `tensors`;
  * entries that only a run will tell are −1. */
 static inline __attribute__((unused)) proa_status proa__wire_put_list(proa_wire_writer *w, const char *attr,
@@ -38,8 +50,7 @@ static inline __attribute__((unused)) proa_status proa__wire_put_list(proa_wire_
     for (int i = 0; i < n; i++)
         if (at[i] == PROA_UNKNOWN) at[i] = -1;
     if (proa__is_given(v->tensor)) PROA_TRY(proa_wire_put_input(w, tensor, v->tensor));
-    for (int64_t i = 0; v->tensors && i < v->count; i++)
-        if (proa__is_given(v->tensors[i])) PROA_TRY(proa_wire_put_input(w, tensors, v->tensors[i]));
+    PROA_TRY(proa__wire_put_entries(w, tensors, v));
     return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
 }
 

@@ -7,13 +7,24 @@
 typedef struct py_key {
     int64_t axes[PROA_MAX_DIMS], starts[PROA_MAX_DIMS], ends[PROA_MAX_DIMS], steps[PROA_MAX_DIMS];
     int64_t dropped[PROA_MAX_DIMS], added[PROA_MAX_DIMS];
-    proa_tensor *arrays[PROA_MAX_DIMS]; /* one an axis of the view; NULL: the whole axis */
+    proa_tensor *from[PROA_MAX_DIMS], *to[PROA_MAX_DIMS]; /* a program's variables that are starts and ends */
+    proa_tensor *arrays[PROA_MAX_DIMS];                   /* one an axis of the view; NULL: the whole axis */
     int n_axes, n_dropped, n_added, n_arrays;
-    int source, view; /* axes of x and of the view that are dealt with so far */
-    bool strided;
+    int source, view;   /* axes of x and of the view that are dealt with so far */
+    bool strided, open; /* open: some of from or to are there */
 } py_key;
 
 static proa_ints ints(int n, const int64_t *at) { return (proa_ints){n, at, NULL, NULL}; }
+
+static proa_ints starts_of(const py_key *k)
+{
+    return (proa_ints){k->n_axes, k->starts, NULL, k->open ? k->from : NULL};
+}
+
+static proa_ints ends_of(const py_key *k)
+{
+    return (proa_ints){k->n_axes, k->ends, NULL, k->open ? k->to : NULL};
+}
 
 static bool too_many(const proa_tensor *x)
 {
@@ -55,9 +66,48 @@ static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
     return add_range(k, x, i, i == -1 || i == INT64_MAX ? INT64_MAX : i + 1, 1);
 }
 
+static bool is_variable(PyObject *bound)
+{
+    return py_is_tensor(bound) && proa_is_symbolic(py_tensor_of(bound));
+}
+
+/* One end of a slice: a number, or a program's variable, which is for the run to read. */
+static bool read_bound(PyObject *bound, int64_t missing, int64_t *at, proa_tensor **variable)
+{
+    *at = missing;
+    if (bound == Py_None) return true;
+    if (!is_variable(bound)) return (*at = PyNumber_AsSsize_t(bound, NULL)) != -1 || !PyErr_Occurred();
+    proa_tensor *t = py_tensor_of(bound);
+    bool fits = t->dtype != PROA_BOOL && t->dtype <= PROA_I64 && (t->ndim == 0 || t->numel == 1);
+    if (!fits)
+        PyErr_Format(PyExc_IndexError, "a slice's bound is one integer, got a %s tensor of shape %s",
+                     proa_dtype_name((proa_dtype)t->dtype), py_shape_text(t));
+    *variable = t;
+    return fits;
+}
+
+/* A slice that begins or ends where a program's variable says; going forwards. */
+static bool add_open_slice(py_key *k, const proa_tensor *x, PySliceObject *slice)
+{
+    int64_t step = slice->step == Py_None ? 1 : PyNumber_AsSsize_t(slice->step, PyExc_IndexError), start, end;
+    if (step == -1 && PyErr_Occurred()) return false;
+    if (step < 1) {
+        PyErr_SetString(PyExc_IndexError, "a slice with bounds that only the run knows has a positive step");
+        return false;
+    }
+    if (!view_room(k, 1)) return false;
+    if (!read_bound(slice->start, 0, &start, &k->from[k->n_axes])) return false;
+    if (!read_bound(slice->stop, PY_SSIZE_T_MAX, &end, &k->to[k->n_axes])) return false;
+    k->view++;
+    k->open = true;
+    return add_range(k, x, start, end, step);
+}
+
 static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
 {
     if (k->source >= x->ndim) return too_many(x);
+    PySliceObject *slice = (PySliceObject *)item;
+    if (is_variable(slice->start) || is_variable(slice->stop)) return add_open_slice(k, x, slice);
     Py_ssize_t start, stop, step, n = (Py_ssize_t)x->shape[k->source];
     if (PySlice_Unpack(item, &start, &stop, &step) != 0) return false;
     bool whole = step == 1 && start == 0 && stop >= (n < 0 ? PY_SSIZE_T_MAX : n);
@@ -67,6 +117,10 @@ static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
     if (n >= 0) {
         Py_ssize_t count = PySlice_AdjustIndices(n, &start, &stop, step);
         if (count == 0) start = stop = 0, step = 1;
+    } else if (step < 0 && slice->stop == Py_None) {
+        stop = -1; /* through the first element */
+    } else if (step < 0 && stop == -1) {
+        start = stop = 0, step = 1;
     }
     return add_range(k, x, start, stop, step);
 }
@@ -78,8 +132,25 @@ static bool add_none(py_key *k)
     return true;
 }
 
+/* Indices of an axis of x, where negative ones count from the end. */
+static proa_tensor *from_front(proa_tensor *index, proa_tensor *x, int axis)
+{
+    proa_dtype dtype = (proa_dtype)index->dtype;
+    int64_t n = x->shape[axis];
+    proa_tensor *zero = proa_full(PROA_SCALAR_SHAPE, proa_scalar_int(0), .dtype = dtype), *wrapped;
+    if (n >= 0) {
+        wrapped = proa_scale(index, .bias = (double)n);
+    } else {
+        proa_tensor *length = proa_slice(proa_shape(x), PROA_INTS(0), PROA_INTS(axis), PROA_INTS(axis + 1),
+                                         .decrease_axis = PROA_INTS(0));
+        if (length && length->dtype != index->dtype) length = proa_cast(length, dtype);
+        wrapped = proa_add(index, length);
+    }
+    return proa_where(proa_less_than(index, zero), wrapped, index);
+}
+
 /* A bool mask over several axes becomes one integer array an axis. */
-static bool add_array(py_key *k, const proa_tensor *x, proa_tensor *t)
+static bool add_array(py_key *k, proa_tensor *x, proa_tensor *t)
 {
     bool mask = t->dtype == PROA_BOOL;
     int covers = mask ? t->ndim : 1;
@@ -102,21 +173,14 @@ static bool add_array(py_key *k, const proa_tensor *x, proa_tensor *t)
         if (mask)
             one = proa_slice(found, PROA_INTS(1), PROA_INTS(d), PROA_INTS(d + 1),
                              .decrease_axis = PROA_INTS(1));
-        int64_t n = x->shape[k->source];
-        if (one && !mask && n >= 0) { /* negative indices count from the end */
-            proa_tensor *zero =
-                proa_full(PROA_SCALAR_SHAPE, proa_scalar_int(0), .dtype = (proa_dtype)one->dtype);
-            proa_tensor *wrapped = proa_scale(one, .bias = (double)n);
-            one = zero && wrapped ? proa_where(proa_less_than(one, zero), wrapped, one) : NULL;
-        }
-        k->arrays[k->view] = one;
+        k->arrays[k->view] = one && !mask ? from_front(one, x, k->source) : one;
         if (!one) break;
     }
     if (proa_error()) return py_raise(), false;
     return true;
 }
 
-static bool add_item(py_key *k, const proa_tensor *x, PyObject *item)
+static bool add_item(py_key *k, proa_tensor *x, PyObject *item)
 {
     if (item == Py_None) return add_none(k);
     if (PySlice_Check(item)) return add_slice(k, x, item);
@@ -161,7 +225,7 @@ static int covers(PyObject *item)
     return n;
 }
 
-static bool read_key(py_key *k, const proa_tensor *x, PyObject *key)
+static bool read_key(py_key *k, proa_tensor *x, PyObject *key)
 {
     memset(k, 0, sizeof *k);
     if (!PyTuple_Check(key) && key != Py_Ellipsis) return add_item(k, x, key);
@@ -193,8 +257,7 @@ static bool read_key(py_key *k, const proa_tensor *x, PyObject *key)
 /* The view that ints, slices and None make. */
 static proa_tensor *basic(proa_tensor *x, const py_key *k)
 {
-    proa_ints axes = ints(k->n_axes, k->axes), starts = ints(k->n_axes, k->starts),
-              ends = ints(k->n_axes, k->ends);
+    proa_ints axes = ints(k->n_axes, k->axes), starts = starts_of(k), ends = ends_of(k);
     proa_ints dropped = ints(k->n_dropped, k->dropped);
     proa_tensor *out = x;
     if (k->strided)
@@ -281,6 +344,41 @@ static proa_tensor *gather(proa_tensor *view, const py_key *k)
     return move_front(out, g.index->ndim - 1, g.first, false);
 }
 
+/* transpose(t, perm) undone. */
+static proa_tensor *restored(proa_tensor *t, const py_gather *g)
+{
+    int64_t back[PROA_MAX_DIMS];
+    if (!t || !g->moved) return t;
+    for (int d = 0; d < t->ndim; d++) back[g->perm[d]] = d;
+    return proa_transpose(t, ints(t->ndim, back));
+}
+
+static bool has_unknown_dims(const proa_tensor *t)
+{
+    for (int d = 0; d < t->ndim; d++)
+        if (t->shape[d] < 0) return true;
+    return false;
+}
+
+/* scattered() along one axis of a view of which some dims are unknown: rows of `front` become the value's. */
+static proa_tensor *scattered_rows(proa_tensor *front, const py_gather *g, proa_tensor *value)
+{
+    int wide = g->index->ndim - 1;
+    if (wide > 1) {
+        proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "set_item: an index of %d axes where some dims of the tensor are unknown: flatten the index",
+            wide);
+        return NULL;
+    }
+    proa_tensor *rows = proa_gather_nd(front, g->index);
+    proa_tensor *shown = move_front(rows, wide, g->first, false);
+    proa_tensor *full = shown ? move_front(proa_expand_as(value, shown), wide, g->first, true) : NULL;
+    proa_tensor *index = full ? proa_reshape(g->index, PROA_INTS(-1)) : NULL;
+    if (full && wide == 0) full = proa_unsqueeze(full, PROA_INTS(0));
+    return index ? restored(proa_scatter(front, index, full), g) : NULL;
+}
+
 /* The view with the indexed elements replaced by value. */
 static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *value)
 {
@@ -288,8 +386,9 @@ static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *v
     if (!plan_gather(&g, view, k)) return NULL;
     proa_tensor *front = g.moved ? proa_transpose(view, ints(view->ndim, g.perm)) : view;
     if (!front) return NULL;
+    if (g.n == 1 && has_unknown_dims(front)) return scattered_rows(front, &g, value);
     int wide = g.index->ndim - 1, rest = front->ndim - g.n;
-    int64_t target[PROA_MAX_DIMS], back[PROA_MAX_DIMS], weights[PROA_MAX_DIMS];
+    int64_t target[PROA_MAX_DIMS], weights[PROA_MAX_DIMS];
     int64_t rows = 1, n = 1, width = 1;
     for (int i = g.n - 1; i >= 0; i--) weights[i] = rows, rows *= front->shape[i];
     for (int i = 0; i < rest; i++) width *= front->shape[g.n + i];
@@ -306,10 +405,7 @@ static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *v
         w ? proa_reshape(proa_sum(proa_multiply(g.index, w), .axis = PROA_INTS(-1)), PROA_INTS(n)) : NULL;
     proa_tensor *table = proa_reshape(front, PROA_INTS(rows, width));
     proa_tensor *out = table && row && flat ? proa_scatter(table, row, flat) : NULL;
-    if (out) out = proa_reshape(out, ints(front->ndim, front->shape));
-    if (!out || !g.moved) return out;
-    for (int d = 0; d < view->ndim; d++) back[g.perm[d]] = d;
-    return proa_transpose(out, ints(view->ndim, back));
+    return restored(out ? proa_reshape(out, ints(front->ndim, front->shape)) : NULL, &g);
 }
 
 /* ---- the slots ------------------------------------------------------------------------- */
@@ -367,7 +463,7 @@ int py_setitem(PyObject *self, PyObject *key, PyObject *value)
         from = view ? scattered(view, &k, from) : NULL;
     }
     if (from &&
-        proa_set_value_(x, from, ints(k.n_axes, k.axes), ints(k.n_axes, k.starts), ints(k.n_axes, k.ends),
+        proa_set_value_(x, from, ints(k.n_axes, k.axes), starts_of(&k), ends_of(&k),
                         .steps = ints(k.n_axes, k.steps), .decrease_axes = ints(k.n_dropped, k.dropped),
                         .none_axes = ints(k.n_added, k.added)))
         return 0;

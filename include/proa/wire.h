@@ -88,6 +88,8 @@ PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, pr
 PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
 /* PROA_NONE writes an empty slot. */
 PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t);
+/* An input that is one number: of a constant that is made before the op. */
+PROA_API proa_status proa_wire_put_number(proa_wire_writer *w, const char *slot, int64_t v);
 PROA_API proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* A fresh variable between two wire ops of one form. */
 PROA_API proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta);

@@ -217,9 +217,8 @@ static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char 
     for (int64_t i = 0; i < n && i < PROA_MAX_DIMS; i++) {
         at[i] = v->count ? proa__ints_at(v, i) : 1;
         if (at[i] == PROA_UNKNOWN) at[i] = -1;
-        if (v->tensors && proa__is_given(v->tensors[i]))
-            PROA_TRY(proa_wire_put_input(w, slot, v->tensors[i]));
     }
+    PROA_TRY(proa__wire_put_entries(w, slot, v));
     return proa_wire_put_ints(w, attr, PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL});
 }
 

@@ -173,12 +173,9 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     int64_t *flat = proa_scope_alloc((size_t)a->sections.count * sizeof *flat);
     if (!flat) return proa_error();
     for (int64_t i = 0; i < a->sections.count; i++) {
-        flat[i] = -1;
-        if (!proa__is_given(a->sections.tensors[i]))
-            return OP_FAIL("split", UNSUPPORTED, "sections",
-                           "mix numbers and tensors; a program needs one kind");
-        PROA_TRY(proa_wire_put_input(w, "SectionsTensorList", a->sections.tensors[i]));
+        flat[i] = proa__is_given(a->sections.tensors[i]) ? -1 : a->sections.at[i];
     }
+    PROA_TRY(proa__wire_put_entries(w, "SectionsTensorList", &a->sections));
     return proa_wire_put_ints(w, "sections", PROA_WIRE_INTS,
                               (proa_ints){a->sections.count, flat, NULL, NULL});
 }
