@@ -3,7 +3,9 @@ import cases_branches
 import cases_code
 import cases_hostile
 import cases_loops
+import cases_numbers
+import cases_open
 import cases_state
 
-CASES = [*cases_branches.CASES, *cases_loops.CASES, *cases_code.CASES,
-         *cases_hostile.CASES, *cases_state.CASES]
+CASES = [*cases_branches.CASES, *cases_loops.CASES, *cases_code.CASES, *cases_hostile.CASES, *cases_numbers.CASES,
+         *cases_open.CASES, *cases_state.CASES]

@@ -128,6 +128,29 @@ class Seq2Seq(nn.Layer):
         return word, score, n
 
 
+class TwoWay(nn.Layer):
+    """Frames forwards over what was kept of a pass backwards (as BasicVSR has it), cut at both ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.back, self.fore = nn.Linear(4, 4), nn.Linear(8, 4)
+
+    def forward(self, x):
+        n = x.shape[0]
+        kept = []
+        state = x[0] * 0
+        for i in range(n - 1, -1, -1):
+            state = paddle.tanh(self.back(state) + x[i])
+            kept.append(state)
+        kept = kept[::-1]
+        state = x[0] * 0
+        for i in range(n):
+            state = paddle.tanh(self.fore(paddle.concat([state, kept[i]], -1)))
+            kept[i] = state / (i + 1)
+        y = paddle.stack(kept, axis=0)
+        return y, y[1:n - 1], y[:n // 2, :1] * n ** 0.5
+
+
 class GptStep(nn.Layer):
     """One step of generation: a word and the keys and values of those before it, in and out."""
 
@@ -221,6 +244,7 @@ MODELS = {
     "bert": (Bert, [IDS, InputSpec([None, None], "float32", "mask")], [ints(50, 2, 7), np.ones((2, 7), "float32")]),
     "gpt": (Gpt, [IDS], [ints(50, 2, 5)]),
     "bilstm": (BiLstm, [IDS], [ints(20, 2, 5)]),
+    "two_way": (TwoWay, [InputSpec([None, 2, 4])], [floats(5, 2, 4)]),
     "breaking_for": (BreakingFor, [InputSpec([None, 4])], [floats(2, 4)]),
     "plain_control": (PlainControl, [InputSpec([None, 4])], [floats(2, 4)]),
     "gpt_step": (GptStep, [InputSpec([None, 1], "int64", "word"), InputSpec([None, 2, 2, None, 8], "float32", "keys"),

@@ -58,6 +58,22 @@ class TensorArray:
         """One more item."""
         array_write(x, array_length(self), self)
 
+    def extend(self, items):
+        """All of items, which are a list or another array."""
+        if isinstance(items, TensorArray):
+            _for_each(items, self.append)
+            return
+        for one in items:
+            self.append(one)
+
+    def pop(self, i=-1):
+        """Takes the last item."""
+        if not isinstance(i, int) or i != -1:
+            raise TypeError("a tensor array gives up its last item alone: pop()")
+        last = self[-1]
+        self._set(self[:-1]._value)
+        return last
+
     def __len__(self):
         raise TypeError("the length of a tensor array is known when the program runs: call paddle.tensor.array_length")
 
@@ -67,7 +83,7 @@ class TensorArray:
 
     def __getitem__(self, i):
         if isinstance(i, slice):
-            raise TypeError("a tensor array cannot be sliced: stack it first")
+            return _of_rows(tensor_array_to_tensor(self, 0, use_stack=True)[0][i])
         return array_read(self, array_length(self) + i if isinstance(i, int) and i < 0 else i)
 
     def __setitem__(self, i, x):
@@ -75,6 +91,33 @@ class TensorArray:
 
     def __repr__(self):
         return f"TensorArray({self.name}, items of shape {self.shape})"
+
+
+def _for_each(array, take):
+    """take(item) for each item, one after the other, in a loop of the program; take appends to one array."""
+    into, count = take.__self__, array_length(array)
+
+    def step(i, value):
+        into._value = value
+        take(array_read(array, i))
+        return i + 1, into._value
+    before = into._value
+    results = _core.while_loop(lambda i, value: i < count, step, [_core.full([1], 0, "int64"), before])
+    into._value = before
+    into._set(results[1])
+
+
+def _of_rows(rows):
+    """A tensor's rows as an array."""
+    made = TensorArray(_core.array_create(rows.dtype, [max(n, 0) for n in rows.shape[1:]]))
+    count = _core.slice(_core.shape(rows), [0], [0], [1])
+    count = _core.cast(count, "int64")
+
+    def step(i, value):
+        return i + 1, _core.array_write(value, _core.squeeze(_core.gather(rows, i, 0), [0]), i)
+    results = _core.while_loop(lambda i, value: i < count, step, [_core.full([1], 0, "int64"), made._value])
+    made._value = results[1]
+    return made
 
 
 def _index(i, who):

@@ -6,7 +6,7 @@ from . import make
 from .errors import refuse
 from .names import FUNCTIONS, OWN, arguments, bound, declared
 
-_PLAIN = frozenset(("super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type",
+_PLAIN = frozenset(("super", "locals", "globals", "vars", "eval", "exec", "dir", "issubclass",
                     "hasattr", "id", "callable", "repr", "str", "open", "setattr", "delattr"))
 _OWN_NAMES = {"locals": 0, "dir": 0, "vars": 0, "eval": 1, "exec": 1}  # with so many arguments they mean these names
 _OPERATORS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne", ast.Is: "is_",

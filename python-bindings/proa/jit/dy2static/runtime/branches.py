@@ -7,7 +7,8 @@ from . import trees
 from .changes import Changes, copied, is_statistic, replace
 from .logic import refuse_raise
 from .state import UNDEFINED, Grows, State, loops, refill
-from .values import NUMBERS, Tensor, dtype_of_number, number, symbolic, truth, user_place
+from .numbers import Number, dtype_for, fits, kind, number
+from .values import NUMBERS, Tensor, dtype_of_number, symbolic, truth, user_place
 
 _FLAGS = tuple(f"{OWN}_{what}_" for what in ("stop", "skip", "done"))
 RESULT = "result", ""
@@ -60,6 +61,7 @@ class Branch:
         self.wanted = None  # what cond returns: [(key, leaf, dtype or None)]
         self.needed = None  # what it must return: (key, leaf) -> dtype
         self.arrays = set()  # of these, tensor arrays that have items one way alone
+        self.numbers = set()  # of these, Python's numbers both ways
 
     def run(self):
         while True:
@@ -201,6 +203,7 @@ class Branch:
         for i, leaf in enumerate(leaves):
             if _is_value(leaf):
                 self.needed[key, i] = _dtype_of(leaf)
+                self._note_number((key, i), leaf)
                 leaves[i] = _FROM_RUN
         self.joined[key] = tree[0], leaves
 
@@ -215,9 +218,13 @@ class Branch:
             path = trees.paths(structure)[i]
             raise self._differ(key, path, _describe(one), _describe(other))
         self.needed[key, i] = dtype
+        self._note_number((key, i), one, other)
         if _is_empty(one) != _is_empty(other):
             self.arrays.add((key, i))
         return _FROM_RUN
+
+    def _note_number(self, place, *values):
+        (self.numbers.add if all(kind(value) for value in values) else self.numbers.discard)(place)
 
     def _untouched(self, key, i, leaf):
         """The same object as before, so that it need not pass through cond."""
@@ -228,7 +235,8 @@ class Branch:
     # joining
 
     def _join(self, results):
-        given = {(key, i): value for (key, i, _), value in zip(self.wanted, results)}
+        given = {(key, i): Number(value) if (key, i) in self.numbers else value
+                 for (key, i, _), value in zip(self.wanted, results)}
         result = None
         for key, (structure, leaves) in self.joined.items():
             if structure is trees.LEAF and leaves[0] is UNDEFINED:
@@ -312,18 +320,14 @@ def _common(one, other):
     """The dtype of a cond's result that is one or other; None if they do not fit."""
     if not _is_value(one) or not _is_value(other):
         return None
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
+    kinds = {kind(one), kind(other)}
+    if None not in kinds:
+        return dtype_for(*kinds) if bool not in kinds or len(kinds) == 1 else None
+    if len(kinds) == 1:
         alike = len(one.shape) == len(other.shape) or _is_empty(one) or _is_empty(other)
         return one.dtype if one.dtype == other.dtype and alike else None
-    if isinstance(one, Tensor) or isinstance(other, Tensor):
-        known, plain = (one, other) if isinstance(one, Tensor) else (other, one)
-        fits = not known.shape and isinstance(plain, bool) == (known.dtype == _core.bool) and not (
-            isinstance(plain, float) and "float" not in str(known.dtype))
-        return known.dtype if fits else None
-    kinds = {type(one), type(other)}
-    if bool in kinds:
-        return _core.bool if len(kinds) == 1 else None
-    return _core.get_default_dtype() if float in kinds else _core.int64
+    known, plain = (other, one) if kind(one) else (one, other)
+    return known.dtype if not known.shape and fits(plain, known.dtype) else None
 
 
 def _is_empty(value):
@@ -332,6 +336,8 @@ def _is_empty(value):
 
 
 def _describe(value):
+    if isinstance(value, Number):
+        return f"a {value.kind.__name__} that only the run knows"
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).replace('paddle.', '')} tensor of shape {list(value.shape)}"
     text = repr(value)

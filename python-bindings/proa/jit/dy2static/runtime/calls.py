@@ -10,7 +10,8 @@ from .... import _core
 from ....tensor.array import TensorArray, tensor_array_to_tensor
 from . import effects, sequences
 from .changes import before_change, before_next
-from .values import NUMBERS, Tensor, symbolic, tensor, truth
+from .numbers import Number, as_number, combined, dtype_for, in_dtype, kind, tensor
+from .values import NUMBERS, Tensor, symbolic, truth
 
 _SKIPPED = {"proa", "paddle", "numpy", "scipy", "builtins"}  # packages whose functions are called as they are
 _CALL_BACK = ("nn.layer.container", "nn.layer.rnn", "nn.layer.transformer", "distributed.parallel")
@@ -39,7 +40,7 @@ def len_(value):
         if not value.shape:
             raise TypeError("len() of a 0-D tensor")
         if value.shape[0] < 0:
-            return _core.shape(value)[0]
+            return as_number(_core.shape(value)[0])
     return len(value)
 
 
@@ -52,23 +53,34 @@ def _one(value):
 def int_(*args):
     """int(value)"""
     if len(args) == 1 and symbolic(args[0]):
-        return _core.cast(_one(args[0]), _core.int64)
+        return as_number(_core.cast(_one(args[0]), _core.int64))
     return int(*args)
 
 
 def float_(*args):
     """float(value)"""
     if len(args) == 1 and symbolic(args[0]):
-        value = _one(args[0])
-        return value if value.dtype == _core.float64 else _core.cast(value, _core.float32)
+        return as_number(_core.cast(_one(args[0]), _core.float64))
     return float(*args)
 
 
 def bool_(*args):
     """bool(value)"""
     if len(args) == 1 and symbolic(args[0]):
-        return truth(args[0])
+        return as_number(truth(args[0]))
     return bool(*args)
+
+
+def isinstance_(value, types):
+    """isinstance(value, types): a number that only the run knows is an int, a float or a bool."""
+    if isinstance(value, Number):
+        return issubclass(value.kind, types)
+    return isinstance(value, types)
+
+
+def type_(*args, **options):
+    """type(…)"""
+    return args[0].kind if len(args) == 1 and isinstance(args[0], Number) else type(*args, **options)
 
 
 def _reduce(name, op):
@@ -83,12 +95,7 @@ def _reduce(name, op):
             return plain(*args, **options)
         found = tensor(values[0])
         for one in values[1:]:
-            other = tensor(one)
-            if not isinstance(one, Tensor) and other.dtype != found.dtype and not isinstance(one, float):
-                other = _core.cast(other, found.dtype)
-            elif other.dtype != found.dtype:
-                found = _core.cast(found, other.dtype)
-            found = getattr(_core, op)(found, other)
+            found = combined(getattr(_core, op), found, one)
         return found
 
     reduce.__doc__ = f"{name}(…)"
@@ -154,9 +161,31 @@ def reduce_(function, *rest):
     return functools.reduce(call(function), *rest)
 
 
-_TWINS = {len: len_, int: int_, float: float_, bool: bool_, range: sequences.range_, zip: sequences.zip_,
+def _made_of(data):
+    """Numbers, some of which only the run knows, in nested lists: as a tensor, and their kinds; or None."""
+    if kind(data):
+        return tensor(data), {kind(data)}
+    parts = [_made_of(one) for one in data] if isinstance(data, (list, tuple)) and data else [None]
+    if None in parts:
+        return None
+    kinds = set().union(*(one[1] for one in parts))
+    return _core.stack([in_dtype(one[0], dtype_for(*kinds)) for one in parts]), kinds
+
+
+def to_tensor_(data, dtype=None, place=None, stop_gradient=True):
+    """paddle.to_tensor(…)"""
+    made = _made_of(data) if symbolic(data) or isinstance(data, (list, tuple)) else None
+    if made is None or not symbolic(made[0]):
+        return _core.to_tensor(data, dtype, place, stop_gradient)
+    value, kinds = made
+    dtype = dtype or (_core.get_default_dtype() if float in kinds else value.dtype)
+    return Tensor(_core.cast(value, dtype) if str(value.dtype) != str(dtype) else value)
+
+
+_TWINS = {len: len_, int: int_, float: float_, bool: bool_, isinstance: isinstance_, type: type_, range: sequences.range_, zip: sequences.zip_,
           enumerate: sequences.enumerate_, reversed: sequences.reversed_, print: print_, any: any_, all: all_,
-          map: map_, filter: filter_, next: next_, functools.reduce: reduce_, max: _reduce("max", "maximum"),
+          map: map_, filter: filter_, next: next_, functools.reduce: reduce_,
+          _core.to_tensor: to_tensor_, max: _reduce("max", "maximum"),
           min: _reduce("min", "minimum")}
 
 

@@ -3,7 +3,8 @@ import operator
 
 from .... import _core
 from . import changes
-from .values import NUMBERS, Tensor, number, symbolic
+from .numbers import as_number, number
+from .values import NUMBERS, Tensor, symbolic
 
 
 def set_item(value, holder, index):
@@ -38,11 +39,11 @@ def change_item(holder, index, name, value):
 
 
 def shape(value):
-    """value.shape; of a variable with unknown dims, these are tensors."""
+    """value.shape; of a variable with unknown dims, these are numbers of the program."""
     dims = value.shape
     if symbolic(value) and -1 in dims:
         sizes = _core.shape(value)
-        return [sizes[i] if n < 0 else n for i, n in enumerate(dims)]
+        return [as_number(sizes[i]) if n < 0 else n for i, n in enumerate(dims)]
     return dims
 
 

@@ -4,7 +4,8 @@ import operator
 from .... import _core
 from ..errors import refuse
 from . import effects
-from .values import NUMBERS, Tensor, number, symbolic, truth, user_place
+from .numbers import Number, as_number, number
+from .values import NUMBERS, Tensor, symbolic, truth, user_place
 
 _COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
             "ne": operator.ne, "is_": operator.is_, "is_not": operator.is_not}
@@ -81,7 +82,7 @@ def or_(first, *others):
 
 def not_(value):
     """not value"""
-    return _core.logical_not(truth(value)) if symbolic(value) else not value
+    return as_number(_core.logical_not(truth(value))) if symbolic(value) else not value
 
 
 def _in(value, where):

@@ -10,7 +10,8 @@ from .changes import Changes, before_next, replace
 from .logic import not_, refuse_raise
 from .sequences import MOST, Items, Range, Sequence, as_sequence
 from .state import UNDEFINED, Grows, State, loops, refill
-from .values import Tensor, number, symbolic, tensor, truth, user_place
+from .numbers import Number, dtype_for, fits, in_dtype, kind, number, tensor
+from .values import Tensor, symbolic, truth, user_place
 
 _RETURNED = f"{OWN}_value"
 _INDEX = f"{OWN}_index"
@@ -112,11 +113,11 @@ def _for_sequence(sequence, body, names, live, stop):
 class _Filler:
     """Zeros in place of a value that is not read before the loop has set it; made where the loop begins."""
 
-    def __init__(self, dims, dtype):
-        self.dims, self.dtype = [n if n >= 0 else 1 for n in dims], dtype
+    def __init__(self, like):
+        self.dims, self.dtype, self.kind = [n if n >= 0 else 1 for n in like.shape], like.dtype, type(like)
 
     def make(self):
-        return _core.full(self.dims, 0, self.dtype)
+        return self.kind(_core.full(self.dims, 0, self.dtype))
 
 
 class Loop:
@@ -132,6 +133,8 @@ class Loop:
         self.originals = {}  # id -> what it was before the loop
         self.extra = []    # keys beyond names
         self.dtypes = {}   # (key, leaf) -> dtype of a number that turned out to need another
+        self.widest = {}   # (key, leaf) -> kinds that a number has before and after turns
+        self.tensors = set()  # (key, leaf) of numbers that a turn makes tensors
         self.start = {}    # key -> tree, for what is unbound before the loop
         self.growing = []  # lists that the body makes longer: (names, items, dtype)
 
@@ -203,9 +206,12 @@ class Loop:
         return values + (self.index or [])
 
     def _first(self, key, i, leaf):
-        if isinstance(leaf, Tensor):
+        if kind(leaf) is None:
             return leaf if symbolic(leaf) else _core.assign(leaf)
-        return number(leaf, self.dtypes.get((key, i)))
+        return in_dtype(leaf, self.dtypes.get((key, i)) or _dtype_of(leaf))
+
+    def _is_number(self, place, leaf):
+        return kind(leaf) is not None and place not in self.tensors
 
     def _write(self, values, replacing=False):
         """Gives the variables these values."""
@@ -214,7 +220,9 @@ class Loop:
             self.index[0] = values.pop()
         given = dict(zip(self.variables, values))
         for key, (structure, leaves) in self.trees.items():
-            value = trees.build(structure, iter([given.get((key, i), leaf) for i, leaf in enumerate(leaves)]))
+            values = [given.get((key, i), leaf) for i, leaf in enumerate(leaves)]
+            value = trees.build(structure, iter([Number(one) if self._is_number((key, i), leaf) else one
+                                                 for i, (one, leaf) in enumerate(zip(values, leaves))]))
             if key[0] == "name":
                 self.state.slot(key[1]).set(value)
             elif key[0] == "contents":
@@ -295,7 +303,7 @@ class Loop:
                 return False
             raise refuse(f"{name} is bound only in the loop, whose number of turns is known only in the run, and read "
                          "after it: give it a value before the loop", self.place)
-        self.start[key] = structure, [_Filler(leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf
+        self.start[key] = structure, [_Filler(leaf) if isinstance(leaf, Tensor) else leaf
                                       for leaf in leaves]
         return True
 
@@ -311,23 +319,32 @@ class Loop:
 
     def _result(self, key, i):
         """Leaf i of key after the body, in the dtype of its variable; None: it needs another one."""
-        before, leaf = self.trees[key], self._after(key)[1][i]
-        wanted = self._dtype(key, i, before[1][i])
-        if isinstance(leaf, Tensor):
-            if leaf.dtype != wanted:
-                if isinstance(before[1][i], Tensor) or (key, i) in self.dtypes:
-                    raise self._changes(key, i, before[1][i], leaf)
-                self.dtypes[key, i] = leaf.dtype
-                return None
-            rank = getattr(before[1][i], "shape", ())
-            if len(leaf.shape) != len(rank) and list(rank) != [0]:  # an array without items takes any shape
-                raise self._changes(key, i, before[1][i], leaf)
-            return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
-        dtype = _dtype_of(leaf)
-        if dtype != wanted and not isinstance(before[1][i], Tensor) and (key, i) not in self.dtypes:
-            self.dtypes[key, i] = dtype
+        first, leaf = self.trees[key][1][i], self._after(key)[1][i]
+        wanted = self._dtype(key, i, first)
+        if self._is_number((key, i), first):
+            return self._number(key, i, first, leaf, wanted)
+        if kind(leaf):
+            if not fits(leaf, wanted):
+                raise self._changes(key, i, first, leaf)
+            return in_dtype(leaf, wanted)
+        rank = getattr(first, "shape", ())
+        if leaf.dtype != wanted or len(leaf.shape) != len(rank) and list(rank) != [0]:
+            raise self._changes(key, i, first, leaf)  # an array without items takes any shape
+        return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
+
+    def _number(self, key, i, first, leaf, wanted):
+        """_result for what is a number before the loop: a tensor, or a number of a wider kind, makes it one, too."""
+        if kind(leaf) is None:
+            if not fits(first, leaf.dtype):
+                raise self._changes(key, i, first, leaf)
+            self.tensors.add((key, i))
+            self.dtypes[key, i] = leaf.dtype
             return None
-        return number(leaf, wanted)
+        self.widest[key, i] = {kind(first), kind(leaf), *self.widest.get((key, i), ())}
+        if dtype_for(*self.widest[key, i]) != wanted:
+            self.dtypes[key, i] = dtype_for(*self.widest[key, i])
+            return None
+        return in_dtype(leaf, wanted)
 
     def _dtype(self, key, i, leaf):
         return self.dtypes.get((key, i)) or _dtype_of(leaf)

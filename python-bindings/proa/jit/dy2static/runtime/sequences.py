@@ -2,7 +2,8 @@
 from .... import _core
 from ....tensor.array import TensorArray, array_length, array_read
 from ..errors import refuse
-from .values import Tensor, number, symbolic, tensor, user_place
+from .numbers import as_number, number, tensor
+from .values import Tensor, symbolic, user_place
 
 MOST = 256  # rows or numbers that a loop over a known length may be unrolled to
 
@@ -30,7 +31,7 @@ class Rows(Sequence):
         self.source = source
 
     def length(self):
-        return _core.cast(_core.shape(self.source)[0], _core.int64)
+        return as_number(_core.shape(self.source)[0])
 
     def at(self, i):
         return _core.squeeze(_core.gather(self.source, _core.reshape(i, [1]), 0), [0])
@@ -45,7 +46,7 @@ class Items(Sequence):
         self.source = source
 
     def length(self):
-        return _core.reshape(array_length(self.source), [])
+        return as_number(array_length(self.source))
 
     def at(self, i):
         return array_read(self.source, i)
@@ -55,8 +56,7 @@ def _whole(value, name):
     if isinstance(value, Tensor):
         if value.dtype == _core.bool or "int" not in str(value.dtype):
             raise TypeError(f"range: {name} must be an integer, got a {value.dtype} tensor")
-        value = _core.reshape(value, []) if value.shape else value
-        return value if value.dtype == _core.int64 else _core.cast(value, _core.int64)
+        return as_number(value)
     return value
 
 
@@ -80,7 +80,7 @@ class Range(Sequence):
             count = span
         else:  # ceil(span / step), for either sign
             count = -((-span) // step)
-        return _core.maximum(count, number(0))
+        return as_number(_core.maximum(count, number(0)))
 
     def at(self, i):
         return (i if isinstance(self.step, int) and self.step == 1 else i * self.step) + self.start
@@ -98,7 +98,7 @@ class Zip(Sequence):
         lengths = [part.length() if isinstance(part, Sequence) else number(len(part)) for part in self.parts]
         least = lengths[0]
         for one in lengths[1:]:
-            least = _core.minimum(least, one)
+            least = as_number(_core.minimum(least, one))
         return least
 
     def at(self, i):

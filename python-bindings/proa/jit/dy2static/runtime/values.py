@@ -14,17 +14,7 @@ def dtype_of_number(value):
     """What a Python number becomes in a program."""
     if isinstance(value, bool):
         return _core.bool
-    return _core.int64 if isinstance(value, int) else _core.get_default_dtype()
-
-
-def number(value, dtype=None):
-    """A Python number as a tensor without dims."""
-    return _core.full([], value, dtype or dtype_of_number(value))
-
-
-def tensor(value):
-    """A tensor as it is, a number as a tensor."""
-    return value if isinstance(value, Tensor) else number(value)
+    return _core.int64 if isinstance(value, int) else _core.float64
 
 
 def truth(value, what="a condition"):
