@@ -84,7 +84,7 @@ class Paddle:
 
     # ---- optimisers
     def optimizer(self, kind, parameters):
-        o, parameters = self.t.optimizer, list(parameters)
+        o, parameters = self.t.optimizer, parameters and list(parameters)
         return {"sgd": lambda: o.SGD(0.001, parameters=parameters),
                 "momentum": lambda: o.Momentum(0.001, 0.9, parameters=parameters),
                 "adam": lambda: o.Adam(0.001, parameters=parameters),
@@ -99,6 +99,19 @@ class Paddle:
     # ---- compiled functions, models, files
     def compile(self, model):
         return self.t.jit.to_static(model)
+
+    def program(self, loss_of, optimizer, *arrays):
+        """-> what trains on the arrays: loss_of(variables) and the optimiser as one program of static mode."""
+        t, names = self.t, [f"input_{i}" for i in range(len(arrays))]
+        t.enable_static()
+        main, startup = t.static.Program(), t.static.Program()
+        with t.static.program_guard(main, startup):
+            loss = loss_of(*(t.static.data(n, list(a.shape), str(a.dtype)) for n, a in zip(names, arrays)))
+            self.optimizer(optimizer, None).minimize(loss)
+        executor, feed = t.static.Executor(t.CPUPlace()), dict(zip(names, arrays))
+        executor.run(startup)
+        compiled = t.static.CompiledProgram(main)
+        return lambda: float(executor.run(compiled, feed=feed, fetch_list=[loss])[0])
 
     def evaluate(self, model):
         model.eval()

@@ -18,7 +18,7 @@ class Line:
 
     def __init__(self, unit, row, results, family):
         self.unit, self.row = unit, row
-        self.times, self.errors, self.memory = {}, {}, {}
+        self.times, self.errors, self.memory, self.first = {}, {}, {}, {}
         self.plain = None  # the line that does the same without any framework
         for (f, u, way), runs in results.items():
             if f != family or u != unit:
@@ -27,6 +27,7 @@ class Line:
                 found = run.get("rows", {}).get(row["name"], {})
                 if "seconds" in found:
                     self.times.setdefault(way, []).append(found["seconds"])
+                    self.first.setdefault(way, []).append(found.get("first", 0))
                     if run.get("peak_bytes"):
                         self.memory.setdefault(way, []).append((run["peak_bytes"], run["idle_bytes"]))
                     if found.get("flops"):
@@ -49,6 +50,14 @@ class Line:
         """How many times longer `way` takes than Proa."""
         ours, theirs = self.median("proa"), self.median(way)
         return theirs / ours if ours and theirs else None
+
+    def over(self, base, way):
+        """Time and peak memory over those of another line, and the first call's time."""
+        if not (way in self.memory and way in base.memory):
+            return "–"
+        peak, of = (statistics.median(t for t, _ in line.memory[way]) for line in (self, base))
+        return (f"{self.median(way) / base.median(way):.2f}, {peak / of:.2f}; "
+                f"{seconds_text(statistics.median(self.first[way]))}")
 
     def worst(self):
         """Against the fastest peer; below one, Proa is slower. None for what is done without any framework."""
@@ -103,13 +112,13 @@ class Section:
         head = ["", "proa", *self.ways, *(f"{w} ÷ proa" for w in self.ways), "of the limit"]
         out = [f"### {self.family}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         out += ["| " + " | ".join(self.cells(line)) + " |" for line in self.lines]
-        out += [""] + self.memory_table() + self.summary()
+        out += [""] + self.memory_table() + self.over_eager() + self.summary()
         errors = [f"- {self.label(line)}, {way}: {text}" for line in self.lines for way, text in line.errors.items()]
         return "\n".join(out + (["Failures:", *errors, ""] if errors else []))
 
     def memory_table(self):
         """Peak memory of a process, in all and beyond what it had after import."""
-        if self.family not in ("training", "inference"):
+        if self.family not in ("training", "compiled", "inference"):
             return []
         ways = ["proa"] + self.ways
         head = ["peak memory, MB: total (net of import)", *ways]
@@ -125,6 +134,19 @@ class Section:
                 net = statistics.median(t - i for t, i in runs)
                 cells.append(f"{total / 1e6:.0f} ({net / 1e6:.0f})")
             out.append("| " + " | ".join(cells) + " |")
+        return out + [""]
+
+    def over_eager(self):
+        """What compiling does to time, the whole process's peak memory and the first step, by framework."""
+        if self.family != "compiled":
+            return []
+        ways = ["proa"] + self.ways
+        out = ["| over eager: time, peak memory; the first step | " + " | ".join(ways) + " |", "|" + "---|" * (len(ways) + 1)]
+        eager = {line.unit.rsplit(", ", 1)[0]: line for line in self.lines if line.unit.endswith(", eager")}
+        for line in self.lines:
+            base = eager.get(line.unit.rsplit(", ", 1)[0])
+            if base and base is not line:
+                out.append("| " + " | ".join([self.label(line)] + [line.over(base, way) for way in ways]) + " |")
         return out + [""]
 
     def summary(self):

@@ -23,7 +23,7 @@ BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 DEFAULT = ["overhead", "kernels", "training", "inference", "io"]
 HOMES = {"proa": ".venv", "paddle": ".venv-oracle", "torch": ".venv-torch", "onnxruntime": ".venv-torch"}
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-TIMEOUT = 300
+TIMEOUT, COMPILES = 300, 1200  # seconds a process may take; of the family whose first steps do
 
 
 def python_of(way):
@@ -63,10 +63,11 @@ class Runner:
         folder = self.out / "work" / f"{way.split('+')[0].replace('onnxruntime', 'torch')}{'-quick' if self.a.quick else ''}"
         command = [python_of(way), str(HERE / "worker.py"), way.replace("+keep", ""), family, unit, "--folder", str(folder),
                    "--threads", str(self.a.threads), *(["--tiny"] if self.a.quick else []), *more]
+        limit = COMPILES if family == "compiled" else TIMEOUT
         try:
-            done = subprocess.run(command, env=environment(way, self.a.threads), text=True, capture_output=True, timeout=TIMEOUT)
+            done = subprocess.run(command, env=environment(way, self.a.threads), text=True, capture_output=True, timeout=limit)
         except subprocess.TimeoutExpired:
-            return {"error": f"took more than {TIMEOUT} s"}
+            return {"error": f"took more than {limit} s"}
         if done.returncode:
             return {"error": (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:200]}
         return json.loads(done.stdout.strip().splitlines()[-1]) if unit != "prepare" else {}

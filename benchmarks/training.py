@@ -1,5 +1,6 @@
-"""Family `training`: a step of each network, forward, backward and optimiser, on one batch; and `compiled`, the same
-steps eagerly and compiled (to_static, torch.compile). Over an adapter of frameworks.py."""
+"""Family `training`: a step of each network, forward, backward and optimiser, on one batch; and `compiled`, the same steps
+eagerly, with a compiled network (to_static, torch.compile), and as one program with its optimiser (static mode), each in a
+process of its own. Over an adapter of frameworks.py."""
 from common import Row, Unit
 from frameworks import integers, random
 import models
@@ -20,14 +21,22 @@ def classify(fw, model, labels, compiled):
     return step
 
 
-def unit(name, build, x, labels, compiled=None):
-    def make(fw, compiled=False):
+def unit(name, build, x, labels, compiled=False):
+    def make(fw):
         step, batch = classify(fw, build(fw), labels(), compiled), fw.tensor(x())
         return lambda: step(batch)
-    rows = [Row("step", make)]
-    if compiled:
-        rows.append(Row("compiled step", lambda fw: make(fw, True)))
-    return Unit(name, tuple(rows), 0.3)
+    return Unit(name, (Row("step", make),), 0.3)
+
+
+def program_unit(name, build, x, labels):
+    """The whole step, in static mode."""
+    def loss_of(fw, x, labels):
+        out = build(fw)(x)
+        return fw.F.cross_entropy(out.reshape([-1, out.shape[-1]]), labels)
+
+    def make(fw):
+        return fw.program(lambda *inputs: loss_of(fw, *inputs), "momentum", x(), labels())
+    return Unit(name, (Row("step", make),), 0.3, ("torch",))
 
 
 def networks(tiny):
@@ -67,5 +76,10 @@ def units(tiny=False):
 
 
 def compiled_units(tiny=False):
-    chosen = ("LeNet", "ResNet-18", "encoder", "tiny MLP")
-    return [unit(name, *parts, compiled=True) for name, parts in networks(tiny).items() if name.startswith(chosen)]
+    """Units, each followed by how it runs, a comma between: report.py compares those of one network."""
+    units = []
+    for name, parts in networks(tiny).items():
+        if name.startswith(("LeNet", "ResNet-18", "encoder", "tiny MLP")):
+            units += [unit(name + ", eager", *parts), unit(name + ", compiled", *parts, compiled=True),
+                      program_unit(name + ", one program", *parts)]
+    return units
