@@ -117,32 +117,18 @@ static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
     sum_f32_short_column(acc, part, n);
 }
 
-#define F32_EXTREME(name, VECTOR_FOLD, FOLD, START)                               \
-    FOLDING(name##_short, F32, F32, FOLD, START)                                  \
-    static void name##_row(void *acc, const void *x, int64_t n)                   \
-    {                                                                             \
-        const float *from = x;                                                    \
-        float *best = acc;                                                        \
-        int64_t i = 0;                                                            \
-        if (n >= EIGHT * LANES) {                                                 \
-            LANES_TREE(v, from, LANES, VECTOR_FOLD);                              \
-            for (i = EIGHT * LANES; i + EIGHT * LANES <= n; i += EIGHT * LANES) { \
-                LANES_TREE(u, from + i, LANES, VECTOR_FOLD);                      \
-                VECTOR_FOLD(&v, &u);                                              \
-            }                                                                     \
-            float one = lanes_fold(&v, VECTOR_FOLD);                              \
-            *best = FOLD(*best, one);                                             \
-        }                                                                         \
-        if (i < n) name##_short_row(acc, from + i, n - i);                        \
-    }
-F32_EXTREME(max_f32, lanes_max, MAX, -INFINITY)
-F32_EXTREME(min_f32, lanes_min, MIN, INFINITY)
+#define F32_EXTREME(name, EXTREME, FOLD)                        \
+    static void name##_row(void *acc, const void *x, int64_t n) \
+    {                                                           \
+        float *best = acc, one = EXTREME(x, n);                 \
+        *best = FOLD(*best, one);                               \
+    }                                                           \
+    COLUMN(name##_column, F32, F32, FOLD)                       \
+    COLUMN(name##_merge, F32, F32, FOLD)
+F32_EXTREME(max_f32, lanes_largest, MAX)
+F32_EXTREME(min_f32, lanes_least, MIN)
 #define sum_f32_column sum_f32_short_column
 #define sum_f32_merge sum_f32_short_merge
-#define max_f32_column max_f32_short_column
-#define max_f32_merge max_f32_short_merge
-#define min_f32_column min_f32_short_column
-#define min_f32_merge min_f32_short_merge
 
 FOLDING(sum_f64, F64, F64, ADD, 0)
 FOLDING(sum_i64, I64, I64, WRAP_ADD, 0)
@@ -194,12 +180,14 @@ static void make_reducer(reducer *r, fold kind, proa_dtype d)
 
 /* ---- walking the terms ---- */
 
+static bool in_place(const reduce_job *j) { return (proa_dtype)j->x->dtype == j->r->in && !j->before; }
+
 /* n terms from element `at` on, as the reducer wants them. */
 static const void *terms(const reduce_job *j, int64_t at, int64_t n, char *buffer)
 {
     proa_dtype d = (proa_dtype)j->x->dtype;
     const char *p = j->x->data + at * (int64_t)proa_dtype_size(d);
-    if (d == j->r->in && !j->before) return p;
+    if (in_place(j)) return p;
     proa__convert(j->r->in, buffer, d, p, n);
     if (j->before) j->before(buffer, n, j->p);
     return buffer;
@@ -216,13 +204,22 @@ static void fold_rows(const reduce_job *j, int64_t output, int64_t begin, int64_
         int64_t n = inner - first < end - begin ? inner - first : end - begin;
         int64_t at = base + first + (p->reduced.n ? proa__group_offset(&p->reduced, run) : 0);
         begin += n;
-        bool whole = (proa_dtype)j->x->dtype == j->r->in && !j->before;
-        int64_t step = whole ? SLICE : CHUNK; /* what is read in place needs no buffer's length */
+        int64_t step = in_place(j) ? SLICE : CHUNK; /* what is read in place needs no buffer's length */
         for (int64_t i = 0; i < n; i += step) {
             int64_t m = n - i < step ? n - i : step;
             j->r->row(acc, terms(j, at + i, m, buffer), m);
         }
     }
+}
+
+/* Results of one short row each, which lie in place one after the other: nothing to look for. */
+static void fold_plain_rows(const reduce_job *j, int64_t begin, int64_t end)
+{
+    int64_t acc_size = (int64_t)proa_dtype_size(j->r->acc);
+    int64_t row_size = j->plan.inner * (int64_t)proa_dtype_size((proa_dtype)j->x->dtype);
+    const char *x = j->x->data + begin * row_size;
+    for (char *acc = j->partial + begin * acc_size; begin < end; begin++, acc += acc_size, x += row_size)
+        j->r->row(acc, x, j->plan.inner);
 }
 
 /* Up to CHUNK neighbouring results, from terms [begin, end) each. */
@@ -236,7 +233,7 @@ static void fold_columns(const reduce_job *j, int64_t unit, int64_t begin, int64
             acc_size = (int64_t)proa_dtype_size(j->r->acc);
     char *acc = acc_of_slice + (outer * p->inner + column) * acc_size;
     int64_t t = begin;
-    if (j->r->columns && (proa_dtype)j->x->dtype == j->r->in && !j->before && p->reduced.n == 1)
+    if (j->r->columns && in_place(j) && p->reduced.n == 1)
         for (; t + EIGHT <= end; t += EIGHT)
             j->r->columns(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer),
                           p->reduced.stride[0], n);
@@ -248,6 +245,10 @@ static void reduce_tasks(int64_t begin, int64_t end, void *context)
     const reduce_job *j = context;
     const proa_reduce_plan *p = &j->plan;
     int64_t acc_size = (int64_t)proa_dtype_size(j->r->acc);
+    if (p->rows && p->reduced.n == 0 && j->slices == 1 && p->inner <= SLICE && in_place(j)) {
+        fold_plain_rows(j, begin, end);
+        return;
+    }
     for (int64_t task = begin; task < end; task++) {
         int64_t unit = task / j->slices, slice = task % j->slices;
         int64_t from = slice * j->per_slice,

@@ -72,24 +72,6 @@ ARG_ROW(arg_row_i64, int64_t)
 ARG_LINE(arg_line_f64, double)
 ARG_LINE(arg_line_i64, int64_t)
 
-/* The largest (or least) of at least one float32; NaN wins. */
-static float extreme_f32(const float *x, int64_t n, bool largest)
-{
-    float best = x[0];
-    int64_t i = 0;
-    if (n >= LANES) {
-        f32_lanes v = LANES_AT(x);
-        if (largest)
-            for (i = LANES; i + LANES <= n; i += LANES) lanes_max(&v, &LANES_AT(x + i));
-        else
-            for (i = LANES; i + LANES <= n; i += LANES) lanes_min(&v, &LANES_AT(x + i));
-        best = lanes_fold(&v, largest ? lanes_max : lanes_min);
-    }
-    for (; i < n; i++)
-        if ((largest ? x[i] > best : x[i] < best) || x[i] != x[i]) best = x[i];
-    return best;
-}
-
 /* Where the first element equal to v lies (v NaN: the first NaN); there is one. */
 static int64_t place_of(const float *x, int64_t n, float v)
 {
@@ -115,7 +97,7 @@ static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
     int64_t index = 0;
     for (int64_t at = 0, m; at < n; at += m) {
         m = n - at < ARG_PIECE ? n - at : ARG_PIECE;
-        float v = extreme_f32(x + at, m, largest);
+        float v = largest ? lanes_largest(x + at, m) : lanes_least(x + at, m);
         if (at > 0 && !(largest ? v > best : v < best) && v == v) continue;
         best = v;
         index = at + place_of(x + at, m, v);

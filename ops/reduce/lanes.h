@@ -14,17 +14,38 @@ enum { LANES = 16, EIGHT = 8 };
 #define HALF_AT(x) (*(const f32_half *)(const void *)(x))
 
 static inline __attribute__((unused)) void lanes_add(f32_lanes *a, const f32_lanes *b) { *a += *b; }
-/* NaN wins. */
-static inline __attribute__((unused)) void lanes_max(f32_lanes *a, const f32_lanes *b)
-{
-    i32_lanes take = (*b > *a) | (*b != *b);
-    *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
-}
-static inline __attribute__((unused)) void lanes_min(f32_lanes *a, const f32_lanes *b)
-{
-    i32_lanes take = (*b < *a) | (*b != *b);
-    *a = (f32_lanes)((take & (i32_lanes)*b) | (~take & (i32_lanes)*a));
-}
+
+/* The largest of n float32 (-inf for none), the least (inf for none); NaN wins. It is looked for beside the
+ * comparisons, which then are one instruction each; loops over arrays, because compilers without vectors of
+ * 64 bytes take comparisons of these apart. */
+#define LANES_EXTREME(name, BEFORE, START)                                                              \
+    static inline __attribute__((unused)) float name(const float *x, int64_t n)                         \
+    {                                                                                                   \
+        float best[LANES];                                                                              \
+        int32_t nan[LANES];                                                                             \
+        int64_t i = 0;                                                                                  \
+        for (int k = 0; k < LANES; k++) best[k] = START, nan[k] = 0;                                    \
+        for (; i + 4 * LANES <= n; i += 4 * LANES)                                                      \
+            for (int k = 0; k < LANES; k++) {                                                           \
+                float a = x[i + k], b = x[i + k + LANES];                                               \
+                float c = x[i + k + 2 * LANES], d = x[i + k + 3 * LANES];                               \
+                nan[k] |= __builtin_isunordered(a, b) | __builtin_isunordered(c, d);                    \
+                a = a BEFORE b ? a : b, c = c BEFORE d ? c : d, a = a BEFORE c ? a : c;                 \
+                best[k] = a BEFORE best[k] ? a : best[k];                                               \
+            }                                                                                           \
+        for (; i + LANES <= n; i += LANES)                                                              \
+            for (int k = 0; k < LANES; k++)                                                             \
+                nan[k] |= x[i + k] != x[i + k], best[k] = x[i + k] BEFORE best[k] ? x[i + k] : best[k]; \
+        for (; i < n; i++) nan[0] |= x[i] != x[i], best[0] = x[i] BEFORE best[0] ? x[i] : best[0];      \
+        for (int w = LANES / 2; w > 0; w /= 2)                                                          \
+            for (int k = 0; k < w; k++)                                                                 \
+                nan[k] |= nan[k + w], best[k] = best[k + w] BEFORE best[k] ? best[k + w] : best[k];     \
+        if (!nan[0]) return best[0];                                                                    \
+        while (*x == *x) x++;                                                                           \
+        return *x;                                                                                      \
+    }
+LANES_EXTREME(lanes_largest, >, -__builtin_inff())
+LANES_EXTREME(lanes_least, <, __builtin_inff())
 
 /* The sixteen lanes, folded. Vectors pass by address: by value their place depends on the CPU level. */
 static inline __attribute__((always_inline, unused)) float lanes_fold(const f32_lanes *lanes,
