@@ -263,6 +263,18 @@ static void commit(recording *r)
     }
 }
 
+/* An op that makes a tensor from nothing takes the thread's default dtype, if it is given none: that of now,
+ * not of the run. */
+static void settle_dtype(const proa_op *op, void *stored, void *metas)
+{
+    if (op->n_in || !op->n_out || op->fields[op->n_attr].kind != PROA_FIELD_TENSOR) return;
+    for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {
+        if (f->kind != PROA_FIELD_DTYPE) continue;
+        proa_dtype *dtype = proa_field_at(f, stored);
+        if (*dtype == PROA_NODTYPE) *dtype = proa__meta_first(metas).one->dtype;
+    }
+}
+
 static proa_status store(recording *r)
 {
     const proa_op *op = r->call->op;
@@ -272,6 +284,7 @@ static proa_status store(recording *r)
     PROA_TRY(plan_outputs(r, metas));
     r->stored = proa__args_copy(op, r->call->args);
     if (!r->stored) return proa_error();
+    settle_dtype(op, r->stored, metas);
     proa_status status = proa__walk_reads(op, r->stored, store_read, r);
     if (status == PROA_OK) status = proa__walk(op, r->stored, PROA_OUT, store_write, r);
     if (status != PROA_OK) {

@@ -16,10 +16,31 @@
 /* True if an optional tensor was given. */
 static inline bool proa__is_given(const proa_tensor *t) { return t && !proa__absent(t); }
 
+/* A user's smallest integer must not read as "unknown". */
+static inline int64_t proa__known(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
+/* True if no tensor supplies the list or an entry: the numbers are all there is. */
+static inline bool proa__ints_plain(const proa_ints *v)
+{
+    return v->at && !v->tensors && !proa__is_given(v->tensor);
+}
+
+/* What the next two do where tensors supply the list or some of its entries. */
+proa_status proa__ints_count_given(const char *who, const char *arg, const proa_ints *v, int64_t *count);
+int64_t proa__ints_at_given(const proa_ints *v, int64_t i);
+
 /* Entries of a list, wherever they come from. WRONG_TYPE unless supplying tensors are integers. */
-proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v, int64_t *count);
+static inline proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v,
+                                           int64_t *count)
+{
+    if (!proa__ints_plain(v)) return proa__ints_count_given(who, arg, v, count);
+    *count = v->count;
+    return PROA_OK;
+}
 /* Entry i < count; PROA_UNKNOWN when a program's variable supplies it. */
-int64_t proa__ints_at(const proa_ints *v, int64_t i);
+static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
+{
+    return proa__ints_plain(v) ? proa__known(v->at[i]) : proa__ints_at_given(v, i);
+}
 /* All entries into to[max]; INVALID_ARGUMENT when there are more. */
 proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
                             int *n);

@@ -89,6 +89,10 @@ PyObject *py_op_doc(const proa_op *op, const py_entry *entry)
                                                              "and returned.\n\nParameters:\n"
                                                            : "\n\nParameters:\n"));
     for (int i = 0; text && i < entry->n_params; i++) add_parameter(&text, op, &entry->params[i]);
+    for (const py_param *p = entry->params + entry->n_params;
+         text && p < entry->params + entry->n_params + entry->n_fixed; p++)
+        PyUnicode_AppendAndDel(
+            &text, PyUnicode_FromFormat("\nHere %s is %s.\n", op->fields[p->field].name, p->fallback));
     if (entry->in_place) return text;
     PyUnicode_AppendAndDel(&text, PyUnicode_FromString("\nReturns:\n"));
     int made = 0;

@@ -105,10 +105,10 @@ typedef struct py_param {
 
 typedef struct py_entry {
     const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
-    const py_param *params;
+    const py_param *params;   /* n_params, then n_fixed that callers do not see: their fallback stands */
     const char *signature;
     uint16_t op; /* in proa_op_table */
-    uint8_t n_params;
+    uint8_t n_params, n_fixed;
     int8_t result; /* field index of the one output that is returned; −1: all that are new */
     bool in_place; /* output 0 is input 0's memory */
 } py_entry;

@@ -3,6 +3,8 @@
  * Uses ext.h. */
 #include "ext.h"
 
+#include <stddef.h>
+
 /* A key, taken apart. Axes count in x; arrays count in the view that the basic part leaves. */
 typedef struct py_key {
     int64_t axes[PROA_MAX_DIMS], starts[PROA_MAX_DIMS], ends[PROA_MAX_DIMS], steps[PROA_MAX_DIMS];
@@ -13,6 +15,13 @@ typedef struct py_key {
     int source, view;   /* axes of x and of the view that are dealt with so far */
     bool strided, open; /* open: some of from or to are there */
 } py_key;
+
+/* An empty key: no count, no array. The lists before `arrays` stay as they are: clearing them takes a tenth of
+ * x[0]'s time. */
+static void clear_key(py_key *k)
+{
+    memset((char *)k + offsetof(py_key, arrays), 0, sizeof *k - offsetof(py_key, arrays));
+}
 
 static proa_ints ints(int n, const int64_t *at) { return (proa_ints){n, at, NULL, NULL}; }
 
@@ -227,7 +236,7 @@ static int covers(PyObject *item)
 
 static bool read_key(py_key *k, proa_tensor *x, PyObject *key)
 {
-    memset(k, 0, sizeof *k);
+    clear_key(k);
     if (!PyTuple_Check(key) && key != Py_Ellipsis) return add_item(k, x, key);
     Py_ssize_t n = PyTuple_Check(key) ? PyTuple_GET_SIZE(key) : 1;
     int named = 0, dots = 0;
@@ -453,7 +462,8 @@ int py_setitem(PyObject *self, PyObject *key, PyObject *value)
     }
     proa_tensor *x = py_tensor_of(self);
     PROA_SCOPED;
-    py_key k = {0};
+    py_key k;
+    clear_key(&k);
     proa_tensor *whole = masked(x, key, value);
     if (!whole && (PyErr_Occurred() || proa_error() || !read_key(&k, x, key)))
         return PyErr_Occurred() ? -1 : (py_raise(), -1);

@@ -38,7 +38,7 @@ static bool make_defaults(py_op *self)
             *proa_field_tensor(f, args) = proa_none;
         if (f->fallback && !py_default_field(self->name, f, f->fallback, args)) return false;
     }
-    for (int i = 0; i < self->entry->n_params; i++) {
+    for (int i = 0; i < self->entry->n_params + self->entry->n_fixed; i++) {
         const py_param *p = &self->entry->params[i];
         if (p->fallback && !py_default_field(self->name, &op->fields[p->field], p->fallback, args))
             return false;

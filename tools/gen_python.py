@@ -2,7 +2,8 @@
 
 An entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": public names that share a signature
 (Tensor: the method of the same name), the parameters if they differ from the call's own (`mat2: y` fills
-field y; `out: -` is accepted and must be None), and the one output that is returned if not all are.
+field y; `out: -` is accepted and must be None), and the one output that is returned if not all are. Behind
+a semicolon stand fields that callers do not see: "paddle.zeros (shape, dtype=None; fill_value=0)".
 Used by gen_ops.py alone.
 """
 import re
@@ -56,10 +57,14 @@ def table_text(op, f, text):
 
 
 class Entry:
-    """One callable: its names, parameters, returned output."""
+    """One callable: its names, parameters, fields of fixed value, returned output."""
 
-    def __init__(self, op, names, params, result):
+    def __init__(self, op, names, params, fixed, result):
         self.op, self.names, self.result = op, names, result
+        self.fixed = []  # (field, value in the table's words)
+        for text in fixed:
+            name, _, value = (s.strip() for s in text.partition("="))
+            self.fixed.append((op.field(name, "python"), value))
         self.params = []  # (name, field or None, default in the table's words or None, required)
         texts = []
         for text in params:
@@ -78,7 +83,7 @@ class Entry:
 
 def entries(op):
     """The entries of an op: the plain callable of proa._core, and the public ones."""
-    found = [Entry(op, [f"_core.{op.name}"], [f.name for f in op.ordered], None)]
+    found = [Entry(op, [f"_core.{op.name}"], [f.name for f in op.ordered], [], None)]
     wanted = op.entry.get("python") or []
     for text in [wanted] if isinstance(wanted, str) else wanted:
         m = re.fullmatch(r"\s*([\w. ]+?)\s*(?:\((.*)\))?\s*(?:->\s*(\w+))?\s*", text, re.S)
@@ -87,10 +92,11 @@ def entries(op):
         names = m.group(1).split()
         last = names[0].rpartition(".")[2]
         names = [f"Tensor.{last}" if n == "Tensor" else n for n in names]
-        params = split(m.group(2)) if m.group(2) is not None else [f.name for f in op.ordered]
+        seen, _, fixed = (m.group(2) or "").partition(";")
+        params = split(seen) if m.group(2) is not None else [f.name for f in op.ordered]
         if m.group(3):
             op.field(m.group(3), "python")
-        found.append(Entry(op, names, params, m.group(3)))
+        found.append(Entry(op, names, params, split(fixed), m.group(3)))
     return found
 
 
@@ -100,16 +106,17 @@ def emit(ops, cstr):
     for index, op in enumerate(ops):
         for k, e in enumerate(entries(op)):
             base = f"{op.name}_{k}"
+            fixed = [("", f, value, False) for f, value in e.fixed]
             params = ", ".join(f"{{{cstr(n)}, {op.fields.index(f) if f else -1}, {cstr(d) if d else 'NULL'}, "
-                               f"{'true' if required else 'false'}}}" for n, f, d, required in e.params)
-            if e.params:
+                               f"{'true' if required else 'false'}}}" for n, f, d, required in e.params + fixed)
+            if params:
                 out.append(f"static const py_param py_params_{base}[] = {{{params}}};")
             result = op.fields.index(op.by_name[e.result]) if e.result else -1
             for twin in ("", "_") if "INPLACE" in op.flags else ("",):
                 names = ", ".join(cstr(n + twin) for n in e.names)
                 label = base + ("_in_place" if twin else "")
                 out.append(f"static const char *const py_names_{label}[] = {{{names}, NULL}};")
-                rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if e.params else 'NULL'}, "
-                            f"{cstr(e.signature)}, {index}, {len(e.params)}, {result}, "
+                rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if params else 'NULL'}, "
+                            f"{cstr(e.signature)}, {index}, {len(e.params)}, {len(fixed)}, {result}, "
                             f"{'true' if twin else 'false'}}},")
     return "\n".join(out) + "\nstatic const py_entry py_entries[] = {\n" + "\n".join(rows) + "\n};\n"

@@ -13,7 +13,7 @@ static proa_status check_integer(const char *who, const char *arg, const proa_te
                    proa_dtype_name((proa_dtype)t->dtype));
 }
 
-proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v, int64_t *count)
+proa_status proa__ints_count_given(const char *who, const char *arg, const proa_ints *v, int64_t *count)
 {
     *count = v->count;
     if (proa__is_given(v->tensor)) {
@@ -38,34 +38,37 @@ proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *
     return PROA_OK;
 }
 
-/* A user's smallest integer must not read as "unknown". */
-static int64_t known(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
-
 static int64_t element(const proa_tensor *t, int64_t i)
 {
     if (!t->data) return PROA_UNKNOWN;
     const char *p = t->data + (t->ndim ? i * t->strides[0] : 0);
     return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p
-                                : known(*(const int64_t *)(const void *)p);
+                                : proa__known(*(const int64_t *)(const void *)p);
 }
 
-int64_t proa__ints_at(const proa_ints *v, int64_t i)
+int64_t proa__ints_at_given(const proa_ints *v, int64_t i)
 {
     if (proa__is_given(v->tensor)) return element(v->tensor, i);
     if (v->tensors && proa__is_given(v->tensors[i])) return element(v->tensors[i], 0);
-    return v->at ? known(v->at[i]) : PROA_UNKNOWN;
+    return v->at ? proa__known(v->at[i]) : PROA_UNKNOWN;
 }
 
-proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
-                            int *n)
+static proa_status count_up_to(const char *who, const char *arg, const proa_ints *v, int max, int *n)
 {
     int64_t count;
     PROA_TRY(proa__ints_count(who, arg, v, &count));
     if (count > max)
         return OP_FAIL(who, INVALID_ARGUMENT, arg, "has %lld entries; at most %d are possible",
                        (long long)count, max);
-    for (int64_t i = 0; i < count; i++) to[i] = proa__ints_at(v, i);
     *n = (int)count;
+    return PROA_OK;
+}
+
+proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
+                            int *n)
+{
+    PROA_TRY(count_up_to(who, arg, v, max, n));
+    for (int i = 0; i < *n; i++) to[i] = proa__ints_at(v, i);
     return PROA_OK;
 }
 
@@ -79,7 +82,7 @@ bool proa__ints_from_tensor(const proa_ints *v)
 
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to)
 {
-    *to = known(value);
+    *to = proa__known(value);
     if (!twin->count && !proa__is_given(twin->tensor)) return PROA_OK;
     int n = 0;
     PROA_TRY(proa__ints_list(who, arg, twin, 1, to, &n));
@@ -98,13 +101,13 @@ proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim,
 
 proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n)
 {
-    int64_t raw[PROA_MAX_DIMS];
     unsigned seen = 0;
-    PROA_TRY(proa__ints_list(who, arg, v, PROA_MAX_DIMS, raw, n));
+    PROA_TRY(count_up_to(who, arg, v, PROA_MAX_DIMS, n));
     for (int i = 0; i < *n; i++) {
-        if (raw[i] == PROA_UNKNOWN)
+        int64_t axis = proa__ints_at(v, i);
+        if (axis == PROA_UNKNOWN)
             return OP_FAIL(who, UNSUPPORTED, arg, "comes from a variable; in a program axes must be numbers");
-        PROA_TRY(proa__axis(who, arg, raw[i], ndim, &axes[i]));
+        PROA_TRY(proa__axis(who, arg, axis, ndim, &axes[i]));
         if (seen >> axes[i] & 1) return OP_FAIL(who, INVALID_ARGUMENT, arg, "names axis %d twice", axes[i]);
         seen |= 1u << axes[i];
     }

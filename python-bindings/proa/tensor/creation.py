@@ -1,17 +1,15 @@
-"""Tensors from nothing, from numbers and from other tensors' shapes: zeros, arange, eye, assign, …"""
+"""Tensors from nothing and from numbers: full, arange, eye, assign, … (zeros and the like are the op table's)."""
 from .. import _core
 from ._tools import FLOATING, Tensor, dtype_name, is_number, plain_ints
 
-__all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "diagflat", "empty",
-           "empty_like", "eye", "full", "full_like", "linspace", "logspace", "meshgrid", "ones", "ones_like",
-           "polar", "to_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like"]
+__all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "diagflat", "eye", "full", "linspace",
+           "logspace", "meshgrid", "polar", "to_tensor", "tril_indices", "triu_indices"]
 
 to_tensor = _core.to_tensor
-_full, _default_dtype = _core.full, _core.get_default_dtype  # look-ups less for each small tensor
 
 
 def _default(dtype):
-    return _default_dtype() if dtype is None else dtype
+    return _core.get_default_dtype() if dtype is None else dtype
 
 
 def full(shape, fill_value, dtype=None, name=None):
@@ -22,42 +20,7 @@ def full(shape, fill_value, dtype=None, name=None):
     """
     if isinstance(fill_value, str):
         fill_value = float(fill_value)
-    return _full(shape, fill_value, _default_dtype() if dtype is None else dtype)
-
-
-def zeros(shape, dtype=None, name=None):
-    """A tensor of zeros; shape is a list, a Tensor, or a list that holds Tensors."""
-    return _full(shape, 0, _default_dtype() if dtype is None else dtype)
-
-
-def ones(shape, dtype=None, name=None):
-    """A tensor of ones."""
-    return _full(shape, 1, _default_dtype() if dtype is None else dtype)
-
-
-def empty(shape, dtype=None, name=None):
-    """A tensor whose values are unspecified (zeros)."""
-    return _full(shape, 0, _default_dtype() if dtype is None else dtype)
-
-
-def full_like(x, fill_value, dtype=None, name=None):
-    """full of x's shape, and of x's dtype unless another is given."""
-    return _core.full_like(x, fill_value, dtype)
-
-
-def zeros_like(x, dtype=None, name=None):
-    """zeros of x's shape and dtype."""
-    return _core.full_like(x, 0, dtype)
-
-
-def ones_like(x, dtype=None, name=None):
-    """ones of x's shape and dtype."""
-    return _core.full_like(x, 1, dtype)
-
-
-def empty_like(x, dtype=None, name=None):
-    """empty of x's shape and dtype."""
-    return _core.full_like(x, 0, dtype)
+    return _core.full(shape, fill_value, dtype)
 
 
 def _is_integer(value):
