@@ -16,8 +16,7 @@ typedef struct py_key {
     bool strided, open; /* open: some of from or to are there */
 } py_key;
 
-/* An empty key: no count, no array. The lists before `arrays` stay as they are: clearing them takes a tenth of
- * x[0]'s time. */
+/* An empty key: no count, no array. The lists before `arrays` stay: clearing them takes a tenth of x[0]. */
 static void clear_key(py_key *k)
 {
     memset((char *)k + offsetof(py_key, arrays), 0, sizeof *k - offsetof(py_key, arrays));
