@@ -54,6 +54,7 @@ static bool add_range(py_key *k, const proa_tensor *x, int64_t start, int64_t en
     k->axes[k->n_axes] = k->source++;
     k->starts[k->n_axes] = start;
     k->ends[k->n_axes] = end;
+    k->from[k->n_axes] = k->to[k->n_axes] = NULL;
     k->steps[k->n_axes++] = step;
     k->strided |= step != 1;
     return true;
@@ -103,12 +104,14 @@ static bool add_open_slice(py_key *k, const proa_tensor *x, PySliceObject *slice
         PyErr_SetString(PyExc_IndexError, "a slice with bounds that only the run knows has a positive step");
         return false;
     }
+    proa_tensor *from = NULL, *to = NULL;
     if (!view_room(k, 1)) return false;
-    if (!read_bound(slice->start, 0, &start, &k->from[k->n_axes])) return false;
-    if (!read_bound(slice->stop, PY_SSIZE_T_MAX, &end, &k->to[k->n_axes])) return false;
+    if (!read_bound(slice->start, 0, &start, &from)) return false;
+    if (!read_bound(slice->stop, PY_SSIZE_T_MAX, &end, &to)) return false;
+    if (!add_range(k, x, start, end, step)) return false;
+    k->from[k->n_axes - 1] = from, k->to[k->n_axes - 1] = to;
     k->view++;
-    k->open = true;
-    return add_range(k, x, start, end, step);
+    return k->open = true;
 }
 
 static bool add_slice(py_key *k, const proa_tensor *x, PyObject *item)
