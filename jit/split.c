@@ -314,7 +314,10 @@ static proa_executor *half(const cutting *c, bool backward, proa_var *const *inp
     proa_status status = p && in && out ? PROA_OK : proa_error();
     if (status == PROA_OK) {
         for (int32_t i = 0; i < n_inputs; i++) in[i] = proa__map_find(&map, inputs[i]);
-        for (int32_t i = 0; i < n_outputs; i++) out[i] = proa__map_find(&map, outputs[i]);
+        for (int32_t i = 0; i < n_outputs; i++) {
+            out[i] = proa__map_find(&map, outputs[i]);
+            if (out[i]) out[i]->stale = false; /* what the user gets was checked when it was captured */
+        }
         leave_ops(proa__root(p), backward, c->again);
         p->differentiated = !backward;
         status = proa__block_set_inputs(proa__root(p), in, n_inputs);

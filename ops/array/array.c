@@ -165,7 +165,9 @@ proa_status array_to_tensor_vjp(const proa_array_to_tensor_args *a, proa_array_t
             entries[i] = NULL;
             if (shape[i] >= 0) continue;
             to.tensors = entries;
-            entries[i] = proa_slice(own.tensor, PROA_INTS(0), PROA_INTS(from), PROA_INTS(from + 1));
+            entries[i] = own.tensors
+                             ? own.tensors[from] /* where only some dims are unknown */
+                             : proa_slice(own.tensor, PROA_INTS(0), PROA_INTS(from), PROA_INTS(from + 1));
         }
         d = proa_reshape(d, to);
     }

@@ -134,7 +134,10 @@ proa_ints proa__shape_like(proa_tensor *t)
 proa_tensor *proa__zero_of(const proa_tensor *t)
 {
     static const char zero[16] = {0};
-    return t ? proa_from_data(zero, PROA_SCALAR_SHAPE, (proa_dtype)t->dtype) : NULL;
+    if (!t) return NULL;
+    if (t->flags & PROA_T_SYMBOLIC) /* an op, which may stand in a branch or loop, as constants may not */
+        return proa_full(PROA_SCALAR_SHAPE, 0, .dtype = (proa_dtype)t->dtype);
+    return proa_from_data(zero, PROA_SCALAR_SHAPE, (proa_dtype)t->dtype);
 }
 
 int64_t proa__meta_numel(const proa_meta *m)

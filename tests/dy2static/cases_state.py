@@ -265,3 +265,38 @@ def popped_in_a_loop(x):
     while x < 5:
         x = x + l.pop()
     return x, l
+
+
+@case(X, T(-1.0, 2.0, 5.0))
+def items_changed_one_by_one(x):
+    y = x * 1
+    for i in range(3):
+        if y[i] > 1:
+            y[i] *= 10
+        else:
+            y[i] -= 1
+    return y
+
+
+@case(X, T(-1.0, 2.0, 5.0))
+def alias_written_in_a_loop(x):
+    y = x + 0
+    z = y
+    i = 0
+    while x.sum() > 6 and i < 2:
+        z[i] = 9.0
+        x = x - 1
+        i += 1
+    return y, z
+
+
+@case(T(3.0, 1.0, 2.0), T(1.0, 2.0, 3.0))
+def sorted_in_place(x):
+    x = x + 0
+    for i in range(3):
+        for j in range(2 - i):
+            if x[j] > x[j + 1]:
+                a = x[j] + 0
+                x[j] = x[j + 1]
+                x[j + 1] = a
+    return x
