@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 14, REGS = 3 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4 };
+enum { STEPS = 14, REGS = 3 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4, OPS = 43 };
 
 /* What the bytes say. Steps that fail when the script is first played are skipped from then on, so that eager
  * and captured execution make the same choices. */
 typedef struct script {
     uint8_t bytes[3 * STEPS];
-    int n_steps;
+    int n_steps, layout;
     bool settled, skip[STEPS];
     proa_tensor *w;
 } script;
@@ -81,6 +81,60 @@ static proa_tensor *positive(proa_tensor *a)
     return proa_greater_than(sum, proa_full_like(sum, 0));
 }
 
+/* A step that reads a value from outside of the loop, as that one lies. */
+static proa_tensors lean(proa_tensors in, void *context)
+{
+    proa_tensors list = step(in, NULL);
+    if (list.count) list.at[0] = proa_add(list.at[0], proa_tanh(*(proa_tensor **)context));
+    return list;
+}
+
+/* A step with a branch on what it was given. */
+static proa_tensors waver(proa_tensors in, void *context)
+{
+    (void)context;
+    proa_tensors list = step(in, NULL);
+    proa_tensor *x = in.at[0];
+    if (list.count) list.at[0] = first_of(proa_cond(positive(x), calm, halve, &x));
+    return list;
+}
+
+/* The branch on a, or the loop from a, of what lies as `view` does. */
+static proa_tensor *chosen(proa_tensor *a, proa_tensor *view)
+{
+    return view ? first_of(proa_cond(positive(a), calm, halve, &view)) : NULL;
+}
+
+static proa_tensor *looped(proa_tensor *a, proa_tensor *view, bool branches)
+{
+    proa_tensors vars = {2, proa_scope_alloc(2 * sizeof *vars.at)};
+    if (!vars.at || !view) return NULL;
+    vars.at[0] = a;
+    vars.at[1] = proa_full(PROA_SHAPE(1), 0, .dtype = PROA_I64);
+    return first_of(proa_while_loop(below_three, branches ? waver : lean, vars, &view));
+}
+
+static proa_tensors one_row(proa_tensors in, void *context)
+{
+    (void)in, (void)context;
+    return one(proa_full(PROA_SHAPE(1), 1, .dtype = PROA_I64));
+}
+
+static proa_tensors two_rows(proa_tensors in, void *context)
+{
+    (void)in, (void)context;
+    return one(proa_full(PROA_SHAPE(1), 2, .dtype = PROA_I64));
+}
+
+/* An attribute that a branch chooses, one op before it is needed. */
+static proa_tensor *sized(proa_tensor *a, bool tiles)
+{
+    proa_tensor *rows = first_of(proa_cond(positive(a), one_row, two_rows, NULL));
+    proa_ints n = {1, NULL, rows, NULL};
+    if (!rows) return NULL;
+    return tiles ? proa_tile(a, n) : proa_slice(a, PROA_INTS(0), PROA_INTS(0), n);
+}
+
 static proa_tensor *turn(proa_tensor *a)
 {
     int64_t perm[PROA_MAX_DIMS], n = proa_ndim(a);
@@ -109,7 +163,7 @@ static void run_step(const script *s, machine *m, const uint8_t *code)
 {
     proa_tensor *a = m->regs[code[1] % m->n], *b = m->regs[code[2] % m->n], *w = s->w;
     proa_tensor *old = a;
-    switch (code[0] % 34) {
+    switch (code[0] % OPS) {
     case 0: put(m, proa_add(a, b)); break;
     case 1: put(m, proa_multiply(a, b)); break;
     case 2: put(m, proa_subtract(a, b)); break;
@@ -143,6 +197,15 @@ static void run_step(const script *s, machine *m, const uint8_t *code)
     case 30: put(m, proa_where(proa_greater_than(a, b), a, b)); break;
     case 31: put(m, proa_matmul(a, b, .transpose_y = true)); break;
     case 32: put(m, proa_expand(a, PROA_INTS(2, COLUMNS))); break;
+    case 34: put(m, chosen(a, turn(b))); break;
+    case 35: put(m, chosen(a, proa_slice(b, PROA_INTS(-1), PROA_INTS(1), PROA_INTS(3)))); break;
+    case 36: put(m, chosen(a, proa_expand(b, PROA_INTS(2, COLUMNS)))); break;
+    case 37: put(m, loop(turn(a))); break;
+    case 38: put(m, looped(a, turn(b), false)); break;
+    case 39: put(m, looped(proa_slice(a, PROA_INTS(-1), PROA_INTS(1), PROA_INTS(3)), b, true)); break;
+    case 40: put(m, looped(turn(a), turn(b), code[2] & 32)); break;
+    case 41: put(m, sized(a, false)); break;
+    case 42: put(m, sized(a, true)); break;
     case 33: put(m, proa_multiply(proa_tanh(a), proa_add(a, proa_assign(b)))); break;
     }
 }
@@ -175,12 +238,26 @@ static proa_tensor *ramp(proa_ints shape, int64_t n, float start)
     return proa_from_data(data, shape, PROA_F32);
 }
 
-static proa_tensors inputs_of(int64_t rows, bool trains)
+/* How the matrix that a program is fed lies: dense, its columns one after the other, or part of a larger one. */
+enum { DENSE, TURNED, PART, LAYOUTS };
+
+static proa_tensor *matrix(int64_t rows, int layout)
+{
+    if (layout == TURNED)
+        return proa_transpose(ramp(PROA_SHAPE(COLUMNS, rows), rows * COLUMNS, -0.6f), PROA_INTS(1, 0));
+    if (layout == PART)
+        return proa_slice(ramp(PROA_SHAPE(rows, COLUMNS + 2), rows * (COLUMNS + 2), -0.6f), PROA_INTS(1),
+                          PROA_INTS(1), PROA_INTS(1 + COLUMNS));
+    return ramp(PROA_SHAPE(rows, COLUMNS), rows * COLUMNS, -0.6f);
+}
+
+static proa_tensors inputs_of(const script *s, int64_t rows, bool trains)
 {
     proa_tensors in = {2, proa_scope_alloc(2 * sizeof *in.at)};
     if (!in.at) abort();
-    in.at[0] = ramp(PROA_SHAPE(rows, COLUMNS), rows * COLUMNS, -0.6f);
+    in.at[0] = matrix(rows, s->layout);
     in.at[1] = ramp(PROA_SHAPE(COLUMNS), COLUMNS, 0.1f);
+    if (!in.at[0] || !in.at[1]) abort();
     if (trains && proa_set_stop_gradient(in.at[0], false) != PROA_OK) abort();
     return in;
 }
@@ -237,12 +314,12 @@ static void run_program(const proa_program *p, const char *passes, script *s, do
         PROA_SCOPED;
         int64_t rows = 2 + round / 2;
         reset(s->w);
-        proa_tensors want = play(inputs_of(rows, false), s);
+        proa_tensors want = play(inputs_of(s, rows, false), s);
         proa_status eager = proa_error();
         proa_clear_error();
         proa_tensor *wrote = proa_assign(s->w);
         reset(s->w);
-        proa_tensors got = proa_executor_run(e, inputs_of(rows, false));
+        proa_tensors got = proa_executor_run(e, inputs_of(s, rows, false));
         if (proa_error() != PROA_OK) {
             if (eager == PROA_OK) fail("only the program refuses");
             proa_clear_error();
@@ -255,16 +332,28 @@ static void run_program(const proa_program *p, const char *passes, script *s, do
     proa_executor_free(e);
 }
 
+/* Eagerly, a write in place leaves a strided input strided; in a program its new value is dense, and products may
+ * sum in another order. */
+static bool writes_strided(const script *s)
+{
+    bool writes = false;
+    for (int i = 0; i < s->n_steps; i++) {
+        int op = s->bytes[3 * i] % OPS;
+        writes |= !s->skip[i] && op >= 23 && op <= 25;
+    }
+    return writes && s->layout != DENSE;
+}
+
 static void execute(script *s)
 {
     proa_input_spec specs[2] = {{.shape = PROA_SHAPE(-1, COLUMNS)}, {.shape = PROA_SHAPE(COLUMNS)}};
     PROA_NO_GRAD;
     reset(s->w);
-    play(inputs_of(2, false), s);
+    play(inputs_of(s, 2, false), s);
     reset(s->w);
     proa_program *p = proa_capture(play, specs, 2, s);
     if (p) {
-        run_program(p, "", s, 0);
+        run_program(p, "", s, writes_strided(s) ? 1e-6 : 0);
         run_program(p, NULL, s, 1e-5);
     }
     proa_program_free(p);
@@ -292,13 +381,13 @@ static void train(script *s, bool twice)
 {
     proa_input_spec specs[2] = {{.shape = PROA_SHAPE(-1, COLUMNS)}, {.shape = PROA_SHAPE(COLUMNS)}};
     if (proa_set_stop_gradient(s->w, false) != PROA_OK) fail("parameter");
-    play(inputs_of(2, true), s);
+    play(inputs_of(s, 2, true), s);
     proa_compiled *c = proa_compile(play, specs, 2, s, true);
     for (int round = 0; c && round < 4; round++) {
         PROA_SCOPED;
         int64_t rows = 2 + round / 2;
         proa_clear_grad(s->w);
-        proa_tensors in = inputs_of(rows, true), mine = inputs_of(rows, true);
+        proa_tensors in = inputs_of(s, rows, true), mine = inputs_of(s, rows, true);
         if (backward(play(in, s), twice) != PROA_OK) {
             proa_clear_error();
             break;
@@ -328,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 4) return 0;
     PROA_SCOPE {
-        script s = {.n_steps = (int)((size - 1) / 3)};
+        script s = {.n_steps = (int)((size - 1) / 3), .layout = (data[0] >> 2) % LAYOUTS};
         if (s.n_steps > STEPS) s.n_steps = STEPS;
         memcpy(s.bytes, data + 1, (size_t)s.n_steps * 3);
         s.w = proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0);
