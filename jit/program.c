@@ -264,8 +264,7 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
     else if (v->unmade)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "(%s) was declared, but no op makes it yet: append that op first", v->name);
-    else if (v->stale && strcmp(op->name, "shape") == 0)
-        return v; /* its dims are as they were */
+    else if (v->stale && strcmp(op->name, "shape") == 0) return v; /* its dims are as they were */
     else if (v->stale)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "(%s) shares memory with a tensor that was changed in place; a program cannot follow "
