@@ -238,7 +238,7 @@ static proa_tensor *ramp(proa_ints shape, int64_t n, float start)
     return proa_from_data(data, shape, PROA_F32);
 }
 
-/* How the matrix that a program is fed lies: dense, its columns one after the other, or part of a larger one. */
+/* How the matrix that a program is fed lies: dense, column by column, or part of a larger one. */
 enum { DENSE, TURNED, PART, LAYOUTS };
 
 static proa_tensor *matrix(int64_t rows, int layout)
@@ -332,8 +332,8 @@ static void run_program(const proa_program *p, const char *passes, script *s, do
     proa_executor_free(e);
 }
 
-/* Eagerly, a write in place leaves a strided input strided; in a program its new value is dense, and products may
- * sum in another order. */
+/* Eagerly, a write in place leaves a strided input strided; in a program its new value is dense, and products
+ * may sum in another order. */
 static bool writes_strided(const script *s)
 {
     bool writes = false;
