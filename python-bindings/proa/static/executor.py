@@ -5,10 +5,9 @@ import warnings
 from collections import OrderedDict
 
 from .. import _core
-from ..framework import mode
 from ..framework.dtype import dtype_name
 from . import scope as _scope
-from .places import on_device
+from .places import set_device
 from .program import Program, default_main_program
 from .scope import ScopeTensor
 from .variable import true_name
@@ -49,10 +48,10 @@ class _Plan:
     def __init__(self, program, feeds, lods, fetches, scope, prune, passes):
         self.program, self.scope = program, scope
         core = self.core = program._core.clone()
-        self.feeds = [(name, core.find(name)) for name in feeds]
+        self.feeds = [_Feed(name, core.find(name)) for name in feeds]
         # a fed tensor's sequences are inputs of their own, and so are those of what is fetched
-        self.fed_lods = [(name, level, var) for name, tensor in self.feeds if lods.get(name)
-                         for level, var in enumerate(_core.variable_lod(tensor, core))]
+        self.fed_lods = [(name, level, var) for name, var in ((f.name, f.var) for f in self.feeds) if lods.get(name)
+                         for level, var in enumerate(_core.variable_lod(var, core))]
         persistable = program._persistables()
         # a fetched persistable is read from the scope after the run, a plain tensor is there; the others are outputs
         calls = [] if prune else _results_of_calls(core)
@@ -72,10 +71,13 @@ class _Plan:
         self.prune = prune
         self.bound = {}
         self._bind(persistable)
-        core.set_inputs([var for _, var in self.feeds] + [var for *_, var in self.fed_lods])
+        core.set_inputs([f.var for f in self.feeds] + [var for *_, var in self.fed_lods])
         core.set_outputs([var for _, var in found])
         self.executor = _core.Executor(core, prune=prune, passes=passes)
         self.runs = 0
+        # where each fetched value is among the outputs, if all are plain ones
+        plain = all(isinstance(f, str) and f in self.outputs for f in fetches) and not any(self.fetched_lods.values())
+        self.places = [self.outputs.index(f) for f in fetches] if plain else None
 
     def _bind(self, persistable):
         self.generation = None
@@ -111,13 +113,17 @@ class _Plan:
         """Whether it ran once, for what it makes, as startup programs do: nothing goes in or out."""
         return self.runs == 1 and not self.feeds and not self.outputs
 
-    def run(self, feed):
+    def run(self, feed, return_numpy):
         self.runs += 1
-        inputs = [_fed(name, var, feed[name]) for name, var in self.feeds]
+        inputs = [f.take(feed[f.name]) for f in self.feeds]
         inputs += [_core.to_tensor(feed[name].lod()[level], dtype="int64") for name, level, _ in self.fed_lods]
-        results = dict(zip(self.outputs, self.executor.run(inputs)))
-        return [ScopeTensor(results[name], lod=[results[n].tolist() for n in self.fetched_lods.get(name, ())])
-                if name in results else ScopeTensor(self._persistable(name)) for name in self.fetches]
+        made = self.executor.run(inputs)
+        if self.places is not None and return_numpy:
+            return [made[i].numpy() for i in self.places]
+        results = dict(zip(self.outputs, made))
+        found = [ScopeTensor(results[name], lod=[results[n].tolist() for n in self.fetched_lods.get(name, ())])
+                 if name in results else ScopeTensor(self._persistable(name)) for name in self.fetches]
+        return [_as_array(r) for r in found] if return_numpy else found
 
     def _persistable(self, name):
         if isinstance(name, _core.Tensor):
@@ -130,21 +136,55 @@ class _Plan:
         return value.clone()
 
 
-def _fed(name, var, value):
-    """A fed value as a tensor of the variable's dtype and shape."""
-    if isinstance(value, ScopeTensor):
-        value = value._value()
-    plain = isinstance(value, (list, tuple, int, float, bool))
-    tensor = value if isinstance(value, _core.Tensor) else \
-        _core.to_tensor(value, dtype=var.dtype if plain else None)
-    shape = list(tensor.shape)
-    if len(shape) != len(var.shape) or any(a >= 0 and a != b for a, b in zip(var.shape, shape)):
-        raise ValueError(f"Executor.run: the fed variable {name!r} should have shape {tuple(var.shape)}, got "
-                         f"{tuple(shape)}")
-    if tensor.dtype != var.dtype:
-        raise ValueError(f"Executor.run: the data type of fed variable {name!r} must be {dtype_name(var.dtype)}, got "
-                         f"{dtype_name(tensor.dtype)}")
-    return tensor
+class _Feed:
+    """A fed variable: takes values of its dtype and shape."""
+
+    def __init__(self, name, var):
+        self.name, self.var, self.dtype, self.shape = name, var, var.dtype, list(var.shape)
+        self.seen = None  # the last shape that fitted
+
+    def take(self, value):
+        """A fed value as a tensor."""
+        if isinstance(value, ScopeTensor):
+            value = value._value()
+        plain = isinstance(value, (list, tuple, int, float, bool))
+        tensor = value if isinstance(value, _core.Tensor) else _core.to_tensor(value, dtype=self.dtype if plain else None)
+        shape = tensor.shape
+        if shape != self.seen:
+            if len(shape) != len(self.shape) or any(a >= 0 and a != b for a, b in zip(self.shape, shape)):
+                raise ValueError(f"Executor.run: the fed variable {self.name!r} should have shape {tuple(self.shape)}, "
+                                 f"got {tuple(shape)}")
+            self.seen = shape
+        if tensor.dtype != self.dtype:
+            raise ValueError(f"Executor.run: the data type of fed variable {self.name!r} must be "
+                             f"{dtype_name(self.dtype)}, got {dtype_name(tensor.dtype)}")
+        return tensor
+
+
+class _Again:
+    """The last call of run: one with the same program, names and fetches needs no preparation."""
+
+    def __init__(self, program, feed, fetch_list, scope, prune, plan):
+        self.program, self.names, self.fetches, self.scope, self.prune = program, list(feed), fetch_list, scope, prune
+        self.plan, self.core, self.version = plan, plan.program._core, plan.program._core.version
+
+    @staticmethod
+    def can(program, feed, fetch_list):
+        """Whether a call says all that its plan depends on, and nothing that may be changed later."""
+        return program is not None and type(feed) is dict and type(fetch_list) is list and all(
+            type(name) is str for name in feed) and all(isinstance(f, (str, _core.Tensor)) for f in fetch_list)
+
+    def is_this(self, program, feed, fetch_list, scope, prune):
+        if program is not self.program or scope is not self.scope or prune != self.prune or type(feed) is not dict or \
+                type(fetch_list) is not list or len(fetch_list) != len(self.fetches) or list(feed) != self.names:
+            return False
+        for a, b in zip(fetch_list, self.fetches):
+            if a is not b:
+                return False
+        for value in feed.values():
+            if type(value) is ScopeTensor:  # may carry sequences
+                return False
+        return self.core.version == self.version and self.plan.fits()
 
 
 def _levels(program, name, value):
@@ -188,11 +228,13 @@ class Executor:
             raise TypeError(f"Executor: place must be a place or a string such as 'gpu:0', got {place!r}")
         self.place = place or _core.current_place()
         self._plans = OrderedDict()
+        self._last = None
         self._closed = False
 
     def close(self):
         """Forgets what was prepared; the executor runs nothing any more."""
         self._plans.clear()
+        self._last = None
         self._closed = True
 
     def flush(self):
@@ -206,19 +248,28 @@ class Executor:
         """
         if self._closed:
             raise RuntimeError("Executor.run: the executor is closed")
-        program, passes = _unwrapped(program)
         scope = _scope.global_scope() if scope is None else scope
+        device, recording, was = _core.get_device(), _core.set_recording(False), _core.program_open(None)
+        try:
+            set_device(self.place)
+            plan = self._last and self._last.is_this(program, feed, fetch_list, scope, use_prune) and self._last.plan
+            if not plan:
+                plan, feed = self._prepare(program, feed, fetch_list, scope, use_prune)
+            _set_rate(plan.program, scope)
+            return _seeded(plan.program, lambda: plan.run(feed, return_numpy))
+        finally:
+            _core.program_open(was)
+            _core.set_recording(recording)
+            _core.set_device(device)
+
+    def _prepare(self, given, feed, fetch_list, scope, use_prune):
+        program, passes = _unwrapped(given)
+        simple = _Again.can(given, feed, fetch_list)
         feed = _one_feed(feed)
-        fetches = self._fetch_names(program, fetch_list)
-        with mode.eager(), on_device(self.place):
-            recording = _core.set_recording(False)
-            try:
-                plan = self._plan(program, feed, fetches, scope, use_prune, passes)
-                _set_rate(program, scope)
-                results = _seeded(program, lambda: plan.run(feed))
-                return [_as_array(r) for r in results] if return_numpy else results
-            finally:
-                _core.set_recording(recording)
+        plan = self._plan(program, feed, self._fetch_names(program, fetch_list), scope, use_prune, passes)
+        known = simple and len(feed) == len(plan.feeds) and not plan.fed_lods
+        self._last = _Again(given, feed, list(fetch_list), scope, use_prune, plan) if known else None
+        return plan, feed
 
     def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100, fetch_handler=None):

@@ -7,18 +7,12 @@ from .. import _core
 __all__ = ["cpu_places", "cuda_places", "device_guard", "xpu_places"]
 
 
-@contextlib.contextmanager
-def on_device(place):
-    """New tensors are made on a place meanwhile."""
-    before = _core.get_device()
+def set_device(place):
+    """New tensors are made on a place from now on."""
     try:
         _core.set_device(place)
     except RuntimeError as e:
         raise ValueError(str(e)) from None
-    try:
-        yield
-    finally:
-        _core.set_device(before)
 
 
 def cpu_places(device_count=None):
