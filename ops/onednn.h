@@ -47,9 +47,11 @@ typedef struct proa__dnnl_packed {
     uint32_t version;
 } proa__dnnl_packed;
 
-/* What prepare hands to run; immutable but for `packed`: a state with one belongs to one thread at a time. */
+/* What prepare hands to run; immutable but for `idle`, which a run takes while it lasts, and `packed`: a
+ * state with one belongs to one thread at a time. */
 typedef struct proa__dnnl_state {
     proa__dnnl_packed packed;
+    _Atomic(struct proa__dnnl_operands *) idle; /* oneDNN's objects for the operands, from the last run */
     int threads;
     dnnl_primitive_t primitive;
     dnnl_memory_desc_t scratchpad;

@@ -234,10 +234,27 @@ bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double grow
     return true;
 }
 
+typedef struct proa__dnnl_operands {
+    int packed;
+    unsigned asis; /* both as in execute */
+    dnnl_memory_t user[PROA__DNNL_ARGS], inner[PROA__DNNL_ARGS], pad;
+} operands;
+
+static void free_operands(operands *o)
+{
+    for (int i = 0; o && i < PROA__DNNL_ARGS; i++) {
+        if (o->user[i]) dnnl_memory_destroy(o->user[i]);
+        if (o->inner[i]) dnnl_memory_destroy(o->inner[i]);
+    }
+    if (o && o->pad) dnnl_memory_destroy(o->pad);
+    proa__free(o);
+}
+
 void proa__dnnl_release(void *state)
 {
     proa__dnnl_state *s = state;
     if (!s) return;
+    free_operands(atomic_load(&s->idle));
     for (int i = 0; i < s->n_args; i++) release_arg(&s->args[i]);
     if (s->scratchpad) dnnl_memory_desc_destroy(s->scratchpad);
     if (s->primitive) dnnl_primitive_destroy(s->primitive);
@@ -248,13 +265,15 @@ void proa__dnnl_release(void *state)
 
 /* ---- running ---- */
 
-typedef struct execution {
-    dnnl_memory_t user[PROA__DNNL_ARGS], inner[PROA__DNNL_ARGS], pad;
-} execution;
-
 static bool make_memory(dnnl_memory_t *m, const_dnnl_memory_desc_t md, void *data)
 {
     return dnnl_memory_create(m, md, engine, data) == dnnl_success;
+}
+
+/* One that is there is only told where its data are. */
+static bool point_memory(dnnl_memory_t *m, const_dnnl_memory_desc_t md, void *data)
+{
+    return *m ? dnnl_memory_set_data_handle(*m, data) == dnnl_success : make_memory(m, md, data);
 }
 
 static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t to)
@@ -265,23 +284,23 @@ static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t
 
 /* packed: the operand that is there in the primitive's form already; −1: none. asis: bits of outputs that
  * stay in it. */
-static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, char *scratch, int packed,
+static bool execute(const proa__dnnl_state *s, operands *e, void *const *data, char *scratch, int packed,
                     unsigned asis)
 {
     dnnl_exec_arg_t list[PROA__DNNL_ARGS + 1];
     char *at = scratch + aligned(dnnl_memory_desc_get_size(s->scratchpad));
-    if (!make_memory(&e->pad, s->scratchpad, scratch)) return false;
+    if (!point_memory(&e->pad, s->scratchpad, scratch)) return false;
     for (int i = 0; i < s->n_args; i++) {
         const proa__dnnl_arg *arg = &s->args[i];
-        if (!make_memory(&e->user[i], asis >> i & 1 ? arg->inner : arg->user, data[i])) return false;
+        if (!point_memory(&e->user[i], asis >> i & 1 ? arg->inner : arg->user, data[i])) return false;
         list[i] = (dnnl_exec_arg_t){arg->index, e->user[i]};
         if (!arg->reorder || asis >> i & 1) continue;
         if (i == packed) {
-            if (!make_memory(&e->inner[i], arg->inner, s->packed.data)) return false;
+            if (!point_memory(&e->inner[i], arg->inner, s->packed.data)) return false;
             list[i].memory = e->inner[i];
             continue;
         }
-        if (!make_memory(&e->inner[i], arg->inner, at)) return false;
+        if (!point_memory(&e->inner[i], arg->inner, at)) return false;
         at += aligned(arg->bytes);
         list[i].memory = e->inner[i];
         if (!arg->output && !reorder(arg, e->user[i], e->inner[i])) return false;
@@ -295,20 +314,31 @@ static bool execute(const proa__dnnl_state *s, execution *e, void *const *data, 
     return true;
 }
 
-static proa_status run_state(const proa__dnnl_state *s, void *const *data, int packed, unsigned asis)
+/* Those of the last run, unless another thread has them now or they are of other kinds; then new ones. */
+static operands *take_operands(proa__dnnl_state *s, int packed, unsigned asis)
 {
-    void *scratch = proa_scratch(s->scratch_bytes);
-    if (!scratch) return proa_error();
-    execution e = {0};
-    int before = threads_set(s->threads);
-    bool ok = execute(s, &e, data, scratch, packed, asis);
-    threads_set(before);
-    for (int i = 0; i < s->n_args; i++) {
-        if (e.user[i]) dnnl_memory_destroy(e.user[i]);
-        if (e.inner[i]) dnnl_memory_destroy(e.inner[i]);
+    operands *o = atomic_exchange(&s->idle, NULL);
+    if (o && o->packed == packed && o->asis == asis) return o;
+    free_operands(o);
+    o = proa__calloc(sizeof *o);
+    if (o) o->packed = packed, o->asis = asis;
+    return o;
+}
+
+static proa_status run_state(const proa__dnnl_state *state, void *const *data, int packed, unsigned asis)
+{
+    proa__dnnl_state *s = (proa__dnnl_state *)(uintptr_t)state; /* for `idle` */
+    operands *o = take_operands(s, packed, asis);
+    void *scratch = o ? proa_scratch(s->scratch_bytes) : NULL;
+    if (!scratch) {
+        free_operands(o);
+        return proa_error();
     }
-    if (e.pad) dnnl_memory_destroy(e.pad);
+    int before = threads_set(s->threads);
+    bool ok = execute(s, o, data, scratch, packed, asis);
+    threads_set(before);
     proa_scratch_free(scratch);
+    free_operands(ok ? atomic_exchange(&s->idle, o) : o);
     if (ok) return PROA_OK;
     return proa_fail(PROA_ERR_OUT_OF_MEMORY,
                      "oneDNN could not run a prepared primitive: most likely out of memory");
