@@ -19,7 +19,7 @@ typedef struct line_sort {
     atomic_bool failed;
 } line_sort;
 
-enum { SELECT_BLOCK = 64, SELECT_SPARE = 32 };
+enum { SELECT_BLOCK = 64, SELECT_SPARE = 32, SELECT_ORDERED = 32 };
 
 /* Which of n ≤ 64 keys are below `below`, a bit each. */
 static uint64_t keys_below(const uint32_t *keys, int64_t n, uint32_t below)
@@ -60,21 +60,58 @@ static uint64_t block_keys(proa_dtype dtype, const char *from, int64_t stride, i
     return hits;
 }
 
-/* The best `want` of a line, in order, for few out of many. p has twice `room` places, for candidates: when
- * the room is full all but the best are dropped, and from then on only what beats the last one comes in. */
+/* True if none of SELECT_BLOCK float32 has a key below `below`, as far as comparing numbers can tell: most
+ * blocks of a long line, which then need no keys. */
+static bool none_better(const float *x, uint32_t below, bool descending)
+{
+    union {
+        uint32_t bits;
+        float number;
+    } last;
+    if (!f32_of_key(descending ? ~below : below, &last.bits) && last.bits) return false; /* NaN */
+    int better = 0;
+    if (descending) {
+#pragma omp simd reduction(| : better)
+        for (int k = 0; k < SELECT_BLOCK; k++) better |= !(x[k] <= last.number);
+    } else {
+#pragma omp simd reduction(| : better)
+        for (int k = 0; k < SELECT_BLOCK; k++) better |= !(x[k] >= last.number);
+    }
+    return !better;
+}
+
+/* Puts a pair behind those of `count` ordered ones that it does not beat; the last makes room. */
+static void put_in_order(sort_pair *p, int64_t count, sort_pair pair)
+{
+    for (; count > 1 && p[count - 2].key > pair.key; count--) p[count - 1] = p[count - 2];
+    p[count - 1] = pair;
+}
+
+/* The best `want` of a line, in order, for few out of many. p has twice `room` places, for candidates: very
+ * few are kept in order; of others, when the room is full, all but the best are dropped. From then on only
+ * what beats the last one comes in. */
 static void select_few(sort_pair *p, int64_t room, const line_sort *s, const char *from, int64_t stride,
                        int64_t want)
 {
     proa_dtype dtype = (proa_dtype)s->x->dtype;
     uint64_t keys[SELECT_BLOCK], flip = flip_of(dtype, s->descending), last = 0;
-    bool full = false;
+    bool full = false, plain = dtype == PROA_F32 && stride == (int64_t)sizeof(float);
     int64_t count = 0;
     for (int64_t i = 0; i < s->length; i += SELECT_BLOCK) {
         int64_t n = s->length - i < SELECT_BLOCK ? s->length - i : SELECT_BLOCK;
+        if (full && plain && n == SELECT_BLOCK &&
+            none_better((const float *)(const void *)(from + i * stride), (uint32_t)last, s->descending))
+            continue;
         uint64_t hits = block_keys(dtype, from + i * stride, stride, n, flip, full, last, keys);
         for (; hits; hits &= hits - 1) {
             int k = __builtin_ctzll(hits);
             if (full && keys[k] >= last) continue;
+            if (want <= SELECT_ORDERED) {
+                count += !full;
+                put_in_order(p, count, (sort_pair){keys[k], i + k});
+                full = count == want, last = p[count - 1].key;
+                continue;
+            }
             p[count++] = (sort_pair){keys[k], i + k};
             if (count < room) continue;
             sort_pairs(p, p + room, count, key_bits(dtype));
