@@ -52,6 +52,7 @@ NONE(proa_status, proa_wire_result, (R, U(const char *) slot, U(proa_tensor *) t
 NONE(proa_status, proa_wire_results, (R, U(const char *) slot, U(proa_tensors) t), proa_error())
 NONE(proa_status, proa_wire_op, (W, U(const char *) type), proa_error())
 NONE(proa_status, proa_wire_put_input, (W, U(const char *) slot, U(proa_tensor *) t), proa_error())
+NONE(proa_status, proa_wire_put_number, (W, U(const char *) slot, U(int64_t) v), proa_error())
 NONE(proa_status, proa_wire_put_output, (W, U(const char *) slot, U(proa_tensor *) t), proa_error())
 NONE(proa_tensor *, proa_wire_temporary, (W, U(const proa_meta *) meta), NULL)
 NONE(proa_status, proa_wire_put_int, (W, U(const char *) attr, U(proa_wire_type) type, U(int64_t) v),

@@ -395,8 +395,13 @@ proa_status proa__read_op(proa_wire_reader *r)
 
 proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot)
 {
-    proa_tensors list = proa_wire_inputs(r, slot);
+    bool offsets = proa__is_lod_slot(slot); /* which no file names */
+    proa_tensors list = {0, NULL};
+    if (!offsets) list = proa_wire_inputs(r, slot);
+    else if (slot_tensors(r, base_slot(r->desc->inputs, r->desc->n_inputs, slot), &list) != PROA_OK)
+        return NULL;
     if (proa_error() != PROA_OK) return NULL;
+    if (offsets) return list.count ? level_of(list.at[0], -1) : PROA_NONE;
     if (list.count > 1) {
         proa_fail(PROA_ERR_CORRUPT, "input %s has %lld variables, expected one", slot, (long long)list.count);
         return NULL;

@@ -111,7 +111,9 @@ def assign(x, output=None):
     value = to_tensor([x] if is_number(x) else x)
     if dtype_name(value.dtype) == "float64":
         value = _core.cast(value, "float32")
-    return value if output is None else _written(output, value)
+    if output is None:
+        return _core.assign(value) if _core.is_capturing() else value
+    return _written(output, value)
 
 
 def clone(x, name=None):

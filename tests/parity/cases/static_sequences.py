@@ -103,6 +103,15 @@ def convolution():
     return built(build, {"x": lod_tensor(f32(7, 3), [4, 1, 2])})
 
 
+@case("paddle.static.nn.row_conv", "paddle.assign")
+def steps_ahead():
+    def build():
+        x = data("x")
+        first = paddle.assign(np.array([0.5], "float32"))  # of a program, as pad_value must be
+        return [nn.row_conv(x, 2, param_attr=weights([3, 3]), act="tanh"), nn.sequence_pad(x, first)[0]]
+    return built(build, {"x": lod_tensor(f32(7, 3), [4, 1, 2])}, grad_lods=False)
+
+
 @case("paddle.static.nn.sequence_expand", "paddle.static.nn.sequence_expand_as")
 def expansions():
     def build():

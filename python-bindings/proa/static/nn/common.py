@@ -7,6 +7,7 @@ from ...framework.param_attr import ParamAttr
 from ...framework.parameter import make_parameter
 from ...nn import functional as F
 from ...nn.initializer import Constant, Normal
+from .sequence_lod import offsets_of
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose",
            "embedding", "fc", "group_norm", "instance_norm", "layer_norm", "prelu", "row_conv", "spectral_norm"]
@@ -220,19 +221,31 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
 
 
 def row_conv(input, future_context_size, param_attr=None, act=None):
-    """Each step of [N, T, D] plus the steps ahead, weighted by a filter [future_context_size + 1, D]."""
+    """Each step of [N, T, D], or of sequences of rows, plus the steps ahead, weighted by a filter
+    [future_context_size + 1, D]."""
     shape = _need_variable(input, "row_conv").shape
-    if len(shape) != 3:
-        raise ValueError(f"row_conv: input must be [N, T, D], got shape {shape}")
-    weight = make_parameter(_owner("row_conv", None), param_attr, [future_context_size + 1, shape[2]], input.dtype)
-    steps = _core.shape(input)[1]
+    if len(shape) not in (2, 3):
+        raise ValueError(f"row_conv: input must be [N, T, D] or sequences of rows, got shape {shape}")
+    weight = make_parameter(_owner("row_conv", None), param_attr, [future_context_size + 1, shape[-1]], input.dtype)
+    if len(shape) == 3:
+        return _activated(_steps_ahead(input, future_context_size, weight), act, "row_conv")
+    apart = _core.multiply(_core.unsqueeze(weight, [1]), _core.eye(shape[-1], dtype=weight.dtype))
+    apart = _core.reshape(apart, [-1, shape[-1]])  # a filter that leaves columns apart
+    total = _core.sequence_conv(input, apart, offsets_of(input, "row_conv"), future_context_size + 1, 0)
+    return _activated(total, act, "row_conv")
+
+
+def _steps_ahead(input, future_context_size, weight):
+    known = input.shape[1]
+    steps = _core.shape(input)[1] if known < 0 else None
     ahead = F.pad(input, [0, 0, 0, future_context_size, 0, 0])
     total = None
     for i in range(future_context_size + 1):
-        part = _core.slice(ahead, [1], [i], [_core.add(steps, _core.full_like(steps, i))])
+        end = known + i if steps is None else _core.add(steps, _core.full_like(steps, i))
+        part = _core.slice(ahead, [1], [i], [end])
         part = _core.multiply(part, weight[i])
         total = part if total is None else _core.add(total, part)
-    return _activated(total, act, "row_conv")
+    return total
 
 
 def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):

@@ -31,7 +31,7 @@ def _levels(x, who, what="input"):
     return levels
 
 
-def _sequences(x, who, what="input", dtypes=_ALL):
+def offsets_of(x, who, what="input", dtypes=_ALL):
     """The offsets of x's innermost sequences."""
     return _levels(_variable(x, who, what, dtypes), who, what)[-1]
 
@@ -44,7 +44,7 @@ def _with(out, *levels):
 def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None, bias_attr=None,
                   param_attr=None, act=None, name=None):
     """A convolution over the steps of each sequence: every step with those round it (zero beyond the ends)."""
-    offsets = _sequences(input, "sequence_conv", dtypes=_REAL)
+    offsets = offsets_of(input, "sequence_conv", dtypes=_REAL)
     if filter_stride != 1:
         raise ValueError(f"sequence_conv: filter_stride must be 1, got {filter_stride}")
     owner = name if name is not None else unique_name.generate("sequence_conv")
@@ -59,7 +59,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
 
 def sequence_softmax(input, use_cudnn=False, name=None):
     """The softmax of each sequence of numbers."""
-    return _core.sequence_softmax(input, _sequences(input, "sequence_softmax", dtypes=_REAL))
+    return _core.sequence_softmax(input, offsets_of(input, "sequence_softmax", dtypes=_REAL))
 
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
@@ -77,7 +77,7 @@ def sequence_concat(input, name=None):
     """Sequence i: the sequences i of all inputs, one after the other."""
     if not isinstance(input, list):
         raise TypeError(f"sequence_concat: input must be a list, got {type(input).__name__}")
-    offsets = [_sequences(x, "sequence_concat", f"input[{i}]") for i, x in enumerate(input)]
+    offsets = [offsets_of(x, "sequence_concat", f"input[{i}]") for i, x in enumerate(input)]
     return _with(*_core.sequence_concat(input, offsets))
 
 
@@ -93,7 +93,7 @@ def sequence_last_step(input):
 
 def sequence_slice(input, offset, length, name=None):
     """Of each sequence the length[i] rows from row offset[i] of it on."""
-    offsets = _sequences(input, "sequence_slice")
+    offsets = offsets_of(input, "sequence_slice")
     return _with(*_core.sequence_slice(input, offset, length, offsets))
 
 
@@ -110,13 +110,13 @@ def sequence_expand(x, y, ref_level=-1, name=None):
 def sequence_expand_as(x, y, name=None):
     """Row i of x as often as sequence i of y has rows."""
     _variable(x, "sequence_expand_as", "x")
-    offsets = _sequences(y, "sequence_expand_as", "y")
+    offsets = offsets_of(y, "sequence_expand_as", "y")
     return _with(_core.sequence_expand_as(x, y, offsets), offsets)
 
 
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """(padded, lengths): the sequences as rows of one tensor, pad_value behind their ends up to the longest or maxlen."""
-    offsets = _sequences(x, "sequence_pad", "x")
+    offsets = offsets_of(x, "sequence_pad", "x")
     _variable(pad_value, "sequence_pad", "pad_value")
     return tuple(_core.sequence_pad(x, pad_value, offsets, -1 if maxlen is None else maxlen))
 
@@ -129,22 +129,22 @@ def sequence_unpad(x, length, name=None):
 
 def sequence_reshape(input, new_dim):
     """Each sequence as rows of new_dim elements."""
-    return _with(*_core.sequence_reshape(input, _sequences(input, "sequence_reshape"), new_dim))
+    return _with(*_core.sequence_reshape(input, offsets_of(input, "sequence_reshape"), new_dim))
 
 
 def sequence_scatter(input, index, updates, name=None):
     """input, with each update added to the row of its sequence, at the column that index names."""
     _variable(input, "sequence_scatter", "input")
-    offsets = _sequences(index, "sequence_scatter", "index", ("int32", "int64"))
+    offsets = offsets_of(index, "sequence_scatter", "index", ("int32", "int64"))
     return _core.sequence_scatter(input, index, _variable(updates, "sequence_scatter", "updates"), offsets)
 
 
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
     """Each element with those behind it in its sequence, win_size in all; pad_value beyond the end."""
-    offsets = _sequences(input, "sequence_enumerate", dtypes=("int32", "int64"))
+    offsets = offsets_of(input, "sequence_enumerate", dtypes=("int32", "int64"))
     return _core.sequence_enumerate(input, offsets, win_size, pad_value)
 
 
 def sequence_reverse(x, name=None):
     """Each sequence backwards."""
-    return _core.sequence_reverse(x, _sequences(x, "sequence_reverse", "x"))
+    return _core.sequence_reverse(x, offsets_of(x, "sequence_reverse", "x"))
