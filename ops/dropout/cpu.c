@@ -4,6 +4,7 @@
 
 #include "core/copy.h"
 #include "ops/iterator.h"
+#include "ops/past.h"
 #include "ops/philox16.h"
 #include "ops/rows.h"
 
@@ -52,39 +53,50 @@ static void draw_apply(int64_t begin, int64_t end, void *context)
 /* ---- float32 by 64 elements: bits of Philox are a vector's mask at once, results go past the caches
  * where they would not stay there ---- */
 
-static inline void store_lanes(float *to, __m512 v, bool past)
-{
-    if (past) _mm512_stream_ps(to, v);
-    else _mm512_store_ps(to, v);
-}
+enum { DROP_PIECE = 8 }; /* groups whose results leave together: 2 KiB */
 
-/* Groups [begin, end) of 64 elements; the mask is drawn, or read when `draws` is false. */
-static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, int64_t begin, int64_t end,
-                                                           const bool draws)
+/* n groups of 64 elements from group `at` on; the mask is drawn, or read when `draws` is false. */
+static inline __attribute__((always_inline)) void groups_of(const drop_work *d, int64_t at, int64_t n,
+                                                            const float *x, float *y, char *mask,
+                                                            const bool draws)
 {
-    const float *x = (const float *)d->x + begin * 64;
-    float *y = (float *)d->y + begin * 64;
-    char *mask = (char *)d->mask + begin * 64;
     __m512 scale = _mm512_set1_ps((float)d->scale);
     __m512i threshold = philox16_lanes(d->threshold), one = _mm512_set1_epi8(1);
-    for (int64_t g = begin; g < end; g++, x += 64, y += 64, mask += 64) {
+    for (int64_t g = 0; g < n; g++, x += 64, y += 64, mask += 64) {
         uint64_t keep;
         if (draws) {
-            keep = philox16_keep_64(d->stream, (uint64_t)g * 8, threshold);
-            __m512i bytes = _mm512_maskz_mov_epi8(keep, one);
-            if (d->past) _mm512_stream_si512((__m512i *)(void *)mask, bytes);
-            else _mm512_store_si512(mask, bytes);
+            keep = philox16_keep_64(d->stream, (uint64_t)(at + g) * 8, threshold);
+            _mm512_store_si512(mask, _mm512_maskz_mov_epi8(keep, one));
         } else {
             __m512i bytes = _mm512_load_si512(mask);
             keep = _mm512_test_epi8_mask(bytes, bytes);
         }
 #pragma GCC unroll 4
         for (int v = 0; v < 4; v++)
-            store_lanes(y + 16 * v,
-                        _mm512_maskz_mul_ps((__mmask16)(keep >> 16 * v), _mm512_loadu_ps(x + 16 * v), scale),
-                        d->past);
+            _mm512_store_ps(y + 16 * v, _mm512_maskz_mul_ps((__mmask16)(keep >> 16 * v),
+                                                            _mm512_loadu_ps(x + 16 * v), scale));
     }
-    if (d->past) proa__copy_past_end();
+}
+
+static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, int64_t begin, int64_t end,
+                                                           const bool draws)
+{
+    const float *x = (const float *)d->x + begin * 64;
+    float *y = (float *)d->y + begin * 64;
+    char *mask = (char *)d->mask + begin * 64;
+    if (!d->past) {
+        groups_of(d, begin, end - begin, x, y, mask, draws);
+        return;
+    }
+    _Alignas(64) float stage[DROP_PIECE * 64];
+    _Alignas(64) char drawn[DROP_PIECE * 64];
+    for (int64_t g = begin, n; g < end; g += n, x += n * 64, y += n * 64, mask += n * 64) {
+        n = end - g < DROP_PIECE ? end - g : DROP_PIECE;
+        groups_of(d, g, n, x, stage, draws ? drawn : mask, draws);
+        past_copy_asking(y, stage, n * 256, x + n * 64);
+        if (draws) past_copy(mask, drawn, n * 64);
+    }
+    proa__copy_past_end();
 }
 
 static void draw_lanes(int64_t begin, int64_t end, void *context) { lanes_of(context, begin, end, true); }
