@@ -108,7 +108,9 @@ static proa_tensor *chosen(proa_tensor *a, proa_tensor *view)
 static proa_tensor *looped(proa_tensor *a, proa_tensor *view, bool branches)
 {
     proa_tensors vars = {2, proa_scope_alloc(2 * sizeof *vars.at)};
-    if (!vars.at || !view) return NULL;
+    if (!vars.at || !view || !a) return NULL;
+    if (proa_ndim(a) == 1 && proa_dim(a, 0) == 0)
+        return NULL; /* takes any rank in a loop, as empty lists do */
     vars.at[0] = a;
     vars.at[1] = proa_full(PROA_SHAPE(1), 0, .dtype = PROA_I64);
     return first_of(proa_while_loop(below_three, branches ? waver : lean, vars, &view));

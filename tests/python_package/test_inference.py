@@ -420,7 +420,9 @@ def test_a_config_is_for_one_predictor(saved):
 
 
 @pytest.mark.parametrize("name, args", [("enable_xpu", ()), ("enable_lite_engine", ()),
-                                        ("enable_tensorrt_engine", (1 << 20, 1)), ("enable_dlnne", ())])
+                                        ("enable_tensorrt_engine", (1 << 20, 1)), ("enable_dlnne", ()),
+                                        ("set_trt_dynamic_shape_info", ({}, {}, {})), ("quantizer_config", ()),
+                                        ("enable_profile", ())])
 def test_devices_that_are_not_there(name, args):
     with pytest.raises(RuntimeError, match="this build has no"):
         getattr(inference.Config(), name)(*args)

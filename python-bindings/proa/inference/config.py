@@ -255,7 +255,11 @@ class Config:
         self._gpu, self._pool = int(device_id), int(memory_pool_init_size_mb)
 
     enable_xpu = _no("XPU")
-    enable_tensorrt_engine = _no("TensorRT")
+    enable_tensorrt_engine = enable_tensorrt_dla = enable_tensorrt_oss = _no("TensorRT")
+    exp_disable_tensorrt_ops = set_trt_dynamic_shape_info = _no("TensorRT")
+    enable_quantizer = quantizer_config = _no("quantiser", "models run in their own precision")
+    enable_profile = _no("profiler of its own", "run the predictor inside paddle.profiler.Profiler")
+    to_native_config = _no("NativeConfig", "create_predictor takes a Config")
     enable_lite_engine = _no("Paddle Lite")
     enable_dlnne = _no("DLNNE")
 
@@ -279,7 +283,7 @@ class Config:
     xpu_device_id = _constant(0, "0: there is no XPU.")
     fraction_of_gpu_memory_for_pool = _constant(0.0, "0: the pool grows as it is needed.")
     tensorrt_engine_enabled = _constant(False, "False: there is no TensorRT.")
-    tensorrt_dla_enabled = _constant(False, "False: there is no TensorRT.")
+    tensorrt_dla_enabled = tensorrt_oss_enabled = _constant(False, "False: there is no TensorRT.")
     lite_engine_enabled = _constant(False, "False: there is no Paddle Lite.")
 
     # ---- summary ---------------------------------------------------------------------------------------------------
