@@ -52,6 +52,15 @@ def plain_ints(values):
     return [values.__index__()]
 
 
+def bounds(values):
+    """plain_ints; but the variables of a program stay, and numbers beside them become tensors, as programs want."""
+    if isinstance(values, Tensor) and values.is_symbolic:
+        return values
+    if isinstance(values, (list, tuple)) and any(isinstance(v, Tensor) and v.is_symbolic for v in values):
+        return [v if isinstance(v, Tensor) else _core.full([1], v.__index__(), _core.int64) for v in values]
+    return plain_ints(values)
+
+
 def like(value, x):
     """value as a Tensor: a number becomes a 0-D tensor of x's dtype."""
     return value if isinstance(value, Tensor) else _core.full([], value, x.dtype)

@@ -1,15 +1,16 @@
 """Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views.
 Functions that are one op come from C."""
 from .. import _core
-from ._tools import Tensor, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin
+from ._tools import Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin
 
-__all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors", "cast_",
-           "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
-           "fill_diagonal_tensor_", "flatten_", "index_fill", "index_fill_", "index_put", "index_put_", "masked_fill",
-           "masked_fill_", "moveaxis", "put_along_axis", "put_along_axis_", "repeat_interleave",
-           "reshape_", "reverse", "rot90", "scatter_nd", "select_scatter", "slice", "split",
-           "squeeze_", "take_along_axis", "tensor_array_to_tensor", "tolist", "transpose_", "unflatten", "unfold",
-           "unique", "unique_consecutive", "unsqueeze_", "unstack", "view", "view_as", "vsplit", "zero_"]
+__all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors",
+           "cast_", "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
+           "fill_diagonal_tensor_", "flatten_", "index_fill", "index_fill_", "index_put", "index_put_",
+           "masked_fill", "masked_fill_", "moveaxis", "put_along_axis", "put_along_axis_",
+           "repeat_interleave", "reshape_", "reverse", "rot90", "scatter_nd", "select_scatter", "slice",
+           "split", "squeeze_", "strided_slice", "take_along_axis", "tensor_array_to_tensor", "tolist",
+           "transpose_", "unflatten", "unfold", "unique", "unique_consecutive", "unsqueeze_", "unstack",
+           "view", "view_as", "vsplit", "zero_"]
 
 reshape_ = twin(_core.reshape, "reshape_")
 squeeze_ = twin(_core.squeeze, "squeeze_")
@@ -25,7 +26,12 @@ def slice(input, axes, starts, ends):
         raise ValueError(f"slice: axes must be a list or tuple with at least one axis, got {axes!r}")
     last = len(input.shape) - 1
     axes = [max(0, a + last + 1) if a < 0 else min(last, a) for a in axes]
-    return _core.slice(input, axes, plain_ints(starts), plain_ints(ends))
+    return _core.slice(input, axes, bounds(starts), bounds(ends))
+
+
+def strided_slice(x, axes, starts, ends, strides, name=None):
+    """The elements of x from starts to ends of the axes named, strides apart."""
+    return _core.strided_slice(x, axes, bounds(starts), bounds(ends), bounds(strides))
 
 
 def crop(x, shape=None, offsets=None, name=None):

@@ -20,6 +20,14 @@ def linear():
     return F.linear(x, rand(4, 3), rand(3)), F.linear(x, rand(4, 3)), m(x), bare(x), repr(m), list(m.state_dict())
 
 
+@case(N + "linear")
+def linear_with_other_weights():
+    """A vector, as heads that take a mean over bins have; batches of matrices; a bias per row."""
+    x = rand(2, 5, 4)
+    return F.linear(x, rand(4)), F.linear(x[0], rand(2, 4, 3)), F.linear(x, rand(4), rand(1)), \
+        F.linear(x, rand(4, 3), rand(5, 3))
+
+
 @case(N + "bilinear", L + "Bilinear")
 def bilinear():
     m = fill(paddle.nn.Bilinear(3, 4, 2))

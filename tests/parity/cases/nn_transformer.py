@@ -56,3 +56,12 @@ def transformer():
     net = fill(nn.Transformer(8, 2, 2, 1, 16, dropout=0.0))
     mask = net.generate_square_subsequent_mask(3)
     return net(rand(2, 4, 8), rand(2, 3, 8), tgt_mask=mask), mask, [n for n, _ in net.named_parameters()]
+
+
+@case(M, grad=False)
+def what_model_code_takes_from_the_module():
+    from paddle.nn.layer.transformer import _convert_attention_mask, _convert_param_attr_to_list
+    mask = paddle.to_tensor([[True, False]])
+    many = [_convert_param_attr_to_list(one, 2) for one in (None, False, [True, False], paddle.ParamAttr(name="w"))]
+    return [_convert_attention_mask(mask, paddle.float32), _convert_attention_mask(None, "float32"),
+            [[one if one is False else one.name for one in attrs] for attrs in many]]

@@ -9,7 +9,7 @@ globals().update(_core.api("paddle.nn.functional"))
 from .activation import (celu, elu_, glu, gumbel_softmax, log_softmax, prelu, rrelu,  # noqa: E402
                          selu, softmax, softmax_, softshrink)
 from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,  # noqa: E402
-                     fold, interpolate, label_smooth, pad, unfold, upsample, zeropad2d)
+                     fold, interpolate, label_smooth, linear, pad, unfold, upsample, zeropad2d)
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,  # noqa: E402
                    conv3d_transpose)
 from .distance import pairwise_distance  # noqa: E402

@@ -242,6 +242,18 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     return both / _core.sqrt(_core.clip(norms, eps * eps))
 
 
+def linear(x, weight, bias=None, name=None):
+    """x @ weight + bias, for a weight [in, out]; also for others that x can be multiplied with, as in Paddle.
+
+    >>> paddle.nn.functional.linear(paddle.ones([2, 3]), paddle.ones([3, 4])).shape
+    [2, 4]
+    """
+    if weight.ndim == 2 and (bias is None or bias.ndim == 1):
+        return _core.linear(x, weight, bias)
+    out = _core.matmul(x, weight)
+    return out if bias is None else _core.add(out, bias)
+
+
 def bilinear(x1, x2, weight, bias=None, name=None):
     """x1 · weight[k] · x2 for every k, plus bias: x1 [N, I], x2 [N, J], weight [K, I, J], bias [1, K]."""
     k, i, j = weight.shape

@@ -21,13 +21,13 @@ def _positive(owner, **sizes):
             raise ValueError(f"{owner}: {name} must be greater than 0, got {value}")
 
 
-def _attrs(attr, n, what):
+def _convert_param_attr_to_list(attr, n, what="param_attr"):
     """A parameter attribute for each of n parts: a list as it is, one attribute copied with names numbered."""
     if isinstance(attr, (list, tuple)):
         if len(attr) != n:
             raise ValueError(f"{what} must have {n} entries when it is a list, got {len(attr)}")
-        return [ParamAttr._to_attr(a) for a in attr]
-    attr = ParamAttr._to_attr(attr)
+        return [ParamAttr._to_attr(None if a is True else a) for a in attr]
+    attr = ParamAttr._to_attr(None if attr is True else attr)
     copies = [copy.deepcopy(attr) for _ in range(n)]
     if attr is not False and attr.name:
         for i, one in enumerate(copies):
@@ -35,7 +35,7 @@ def _attrs(attr, n, what):
     return copies
 
 
-def _mask(mask, dtype):
+def _convert_attention_mask(mask, dtype):
     """An additive mask: where a bool or integer mask is 0, scores fall by 1e9."""
     if mask is None or mask.dtype == dtype:
         return mask
@@ -104,7 +104,7 @@ class MultiHeadAttention(Layer):
             cache = self.Cache(k, v)
         scores = _core.matmul(_core.scale(q, self.head_dim ** -0.5), k, transpose_y=True)
         if attn_mask is not None:
-            scores = _core.add(scores, _mask(attn_mask, scores.dtype))
+            scores = _core.add(scores, _convert_attention_mask(attn_mask, scores.dtype))
         weights = _core.softmax(scores)
         if self.dropout:
             weights = F.dropout(weights, self.dropout, training=self.training, mode="upscale_in_train")
@@ -126,8 +126,8 @@ class _Block(Layer):
         act_dropout = dropout if act_dropout is None else act_dropout
         self.normalize_before = normalize_before
         n = len(attentions)
-        weights = _attrs(weight_attr, n + 1, f"{who}: weight_attr")
-        biases = _attrs(bias_attr, n + 1, f"{who}: bias_attr")
+        weights = _convert_param_attr_to_list(weight_attr, n + 1, f"{who}: weight_attr")
+        biases = _convert_param_attr_to_list(bias_attr, n + 1, f"{who}: bias_attr")
         for i, name in enumerate(attentions):
             setattr(self, name, MultiHeadAttention(d_model, nhead, dropout=attn_dropout, weight_attr=weights[i],
                                                    bias_attr=biases[i]))
@@ -162,7 +162,7 @@ class TransformerEncoderLayer(_Block):
         self._build(**config, attentions=["self_attn"])
 
     def forward(self, src, src_mask=None, cache=None):
-        mask = _mask(src_mask, src.dtype)
+        mask = _convert_attention_mask(src_mask, src.dtype)
         src, new = self._added(src, lambda x: self.self_attn(x, x, x, mask, cache), self.norm1, self.dropout1)
         src, _ = self._added(src, self._feed_forward, self.norm2, self.dropout2)
         return src if cache is None else (src, new)
@@ -187,7 +187,7 @@ class TransformerEncoder(Layer):
         self.norm = norm
 
     def forward(self, src, src_mask=None, cache=None):
-        mask, caches = _mask(src_mask, src.dtype), []
+        mask, caches = _convert_attention_mask(src_mask, src.dtype), []
         for i, layer in enumerate(self.layers):
             if cache is None:
                 src = layer(src, src_mask=mask)
@@ -215,7 +215,8 @@ class TransformerDecoderLayer(_Block):
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, cache=None):
         own, static = (None, None) if cache is None else cache
-        tgt_mask, memory_mask = _mask(tgt_mask, tgt.dtype), _mask(memory_mask, memory.dtype)
+        tgt_mask = _convert_attention_mask(tgt_mask, tgt.dtype)
+        memory_mask = _convert_attention_mask(memory_mask, memory.dtype)
         tgt, own = self._added(tgt, lambda x: self.self_attn(x, x, x, tgt_mask, own), self.norm1, self.dropout1)
         tgt, static = self._added(tgt, lambda x: self.cross_attn(x, memory, memory, memory_mask, static), self.norm2,
                                   self.dropout2)
@@ -238,7 +239,8 @@ class TransformerDecoder(Layer):
         self.norm = norm
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, cache=None):
-        masks = {"tgt_mask": _mask(tgt_mask, tgt.dtype), "memory_mask": _mask(memory_mask, memory.dtype)}
+        masks = {"tgt_mask": _convert_attention_mask(tgt_mask, tgt.dtype),
+                 "memory_mask": _convert_attention_mask(memory_mask, memory.dtype)}
         caches = []
         for i, layer in enumerate(self.layers):
             if cache is None:
@@ -293,9 +295,9 @@ class Transformer(Layer):
         self.d_model, self.nhead = d_model, nhead
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None):
-        memory = self.encoder(src, src_mask=_mask(src_mask, src.dtype))
-        return self.decoder(tgt, memory, tgt_mask=_mask(tgt_mask, tgt.dtype),
-                            memory_mask=_mask(memory_mask, memory.dtype))
+        memory = self.encoder(src, src_mask=_convert_attention_mask(src_mask, src.dtype))
+        return self.decoder(tgt, memory, tgt_mask=_convert_attention_mask(tgt_mask, tgt.dtype),
+                            memory_mask=_convert_attention_mask(memory_mask, memory.dtype))
 
     def generate_square_subsequent_mask(self, length):
         """[length, length]: -inf above the diagonal, 0 elsewhere."""
