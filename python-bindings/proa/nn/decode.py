@@ -49,7 +49,8 @@ class Decoder:
 
 class BeamSearchDecoder(Decoder):
     """Keeps the beam_size best sequences of every batch entry. cell(inputs, states) gives outputs and new states of
-    [batch · beam, …]; embedding_fn makes inputs of tokens, output_fn makes scores [batch, beam, tokens] of outputs."""
+    [batch · beam, …]; embedding_fn makes inputs of tokens, output_fn makes scores [batch, beam, tokens] of outputs.
+    Decoders that are made from it call its parts, and look at batch_size, under Paddle's names."""
 
     OutputWrapper = collections.namedtuple("OutputWrapper", ("scores", "predicted_ids", "parent_ids"))
     StateWrapper = collections.namedtuple("StateWrapper", ("cell_states", "log_probs", "finished", "lengths"))
@@ -69,13 +70,13 @@ class BeamSearchDecoder(Decoder):
         tiled = _core.tile(_core.unsqueeze(x, [1]), [1, beam_size] + [1] * (len(shape) - 1))
         return _core.reshape(tiled, [shape[0] * beam_size] + shape[1:])
 
-    def _expand(self, x):
+    def _expand_to_beam_size(self, x):
         return _core.tile(_core.unsqueeze(x, [1]), [1, self.beam_size] + [1] * (x.ndim - 1))
 
-    def _split(self, x):
+    def _split_batch_beams(self, x):
         return _core.reshape(x, [-1, self.beam_size] + x.shape[1:])
 
-    def _merge(self, x):
+    def _merge_batch_beams(self, x):
         return _core.reshape(x, [-1] + x.shape[2:])
 
     def _embed(self, tokens):
@@ -89,16 +90,17 @@ class BeamSearchDecoder(Decoder):
         return _core.gather_nd(x, _core.stack([batch, places], 2))
 
     def initialize(self, initial_cell_states):
-        batch, beam = _first(initial_cell_states).shape[0], self.beam_size
+        self.batch_size = batch = _first(initial_cell_states).shape[0]
+        beam = self.beam_size
         kind = _core.float64 if _core.get_default_dtype() == "float64" else _core.float32
         start = _core.to_tensor([[0.0] + [-_IMPOSSIBLE] * (beam - 1)], kind)  # one beam at first: the others are equal
         finished = _core.full([batch, beam], False, _core.bool)
         tokens = _core.full([batch, beam], self.start_token, _core.int64)
-        states = self.StateWrapper(_map(self._expand, initial_cell_states), _core.tile(start, [batch, 1]), finished,
-                                   _core.full([batch, beam], 0, _core.int64))
+        states = self.StateWrapper(_map(self._expand_to_beam_size, initial_cell_states), _core.tile(start, [batch, 1]),
+                                   finished, _core.full([batch, beam], 0, _core.int64))
         return self._embed(tokens), states, finished
 
-    def _masked(self, log_probs, finished):
+    def _mask_probs(self, log_probs, finished):
         """A finished beam can only go on with the end token, at no cost."""
         tokens = log_probs.shape[-1]
         only_end = _core.to_tensor([0.0 if i == self.end_token else -_IMPOSSIBLE for i in range(tokens)],
@@ -108,7 +110,7 @@ class BeamSearchDecoder(Decoder):
 
     def _beam_search_step(self, time, logits, next_cell_states, beam_state):
         tokens = logits.shape[-1]
-        probs = self._masked(_core.log(_core.softmax(logits, -1)), beam_state.finished)
+        probs = self._mask_probs(_core.log(_core.softmax(logits, -1)), beam_state.finished)
         scores = _core.reshape(probs + _core.unsqueeze(beam_state.log_probs, [2]), [-1, self.beam_size * tokens])
         best, places = _core.topk(scores, k=self.beam_size)[:2]
         count = _core.full([1], tokens, _core.int64)
@@ -121,8 +123,9 @@ class BeamSearchDecoder(Decoder):
         return self.OutputWrapper(best, chosen, parents), states
 
     def step(self, time, inputs, states, **kwargs):
-        outputs, next_states = self.cell(_map(self._merge, inputs), _map(self._merge, states.cell_states), **kwargs)
-        outputs, next_states = _map(self._split, outputs), _map(self._split, next_states)
+        merged = _map(self._merge_batch_beams, states.cell_states)
+        outputs, next_states = self.cell(_map(self._merge_batch_beams, inputs), merged, **kwargs)
+        outputs, next_states = _map(self._split_batch_beams, outputs), _map(self._split_batch_beams, next_states)
         if self.output_fn is not None:
             outputs = self.output_fn(outputs)
         outputs, states = self._beam_search_step(time, outputs, next_states, states)

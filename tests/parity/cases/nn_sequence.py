@@ -77,6 +77,24 @@ def beam_search():
             decoder.tracks_own_finished]
 
 
+class OwnStep(paddle.nn.BeamSearchDecoder):
+    """As translation models make it: a step of its own from the decoder's parts."""
+
+    def step(self, time, inputs, states, **kwargs):
+        merged = paddle.reshape(states.cell_states, [self.batch_size * self.beam_size, -1])
+        outputs, cell_states = self.cell(self._merge_batch_beams(inputs), merged)
+        outputs = self.output_fn(self._split_batch_beams(outputs))
+        output, state = self._beam_search_step(time, outputs, self._split_batch_beams(cell_states), states)
+        return output, state, self.embedding_fn(output.predicted_ids), state.finished
+
+
+@case("paddle.nn.BeamSearchDecoder", grad=False)
+def beam_search_of_a_subclass():
+    decoder = OwnStep(parts(paddle.nn.GRUCell(4, 5))[0], 0, 1, 3, *parts(paddle.nn.GRUCell(4, 5))[1:])
+    ids, states = paddle.nn.dynamic_decode(decoder, rand(2, 5, grad=False), max_step_num=5)
+    return [ids, list(states), decoder._expand_to_beam_size(rand(2, 5, grad=False))]
+
+
 @case("paddle.nn.BeamSearchDecoder.tile_beam_merge_with_batch", "paddle.nn.dynamic_decode", grad=False)
 def beam_search_with_memory():
     cell, table, head = parts(Attention())
