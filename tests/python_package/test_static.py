@@ -162,6 +162,41 @@ def test_layers_and_state(programs):
     assert not np.array(static.global_scope().find_var("linear_0.w_0").get_tensor()).any()
 
 
+def test_a_repeated_run_sees_what_has_changed(programs):
+    """Executor.run remembers its last call; whatever a plan depends on may change between two."""
+    main, startup = programs
+    x = static.data("x", [None, 2])
+    w = static.create_parameter([2], "float32", default_initializer=paddle.nn.initializer.Constant(3.0))
+    y, z = x * w, x + w
+    exe, ones, fetches = static.Executor(), np.ones((1, 2), "float32"), [y]
+    exe.run(startup)
+
+    def run(value=ones, **options):
+        return exe.run(main, {"x": value}, fetches, **options)[0]
+    assert run().tolist() == run().tolist() == [[3, 3]]
+    assert len(exe._plans) == 1  # the startup program's is gone
+    assert run(np.ones((3, 2), "float32")).shape == (3, 2) and run([[2.0, 2.0]]).tolist() == [[6, 6]]
+    fetches[0] = z
+    assert run().tolist() == [[4, 4]]
+    static.global_scope().find_var(w.name).get_tensor().set(np.zeros(2, "float32"))
+    assert run().tolist() == [[1, 1]]
+    other = static.Scope()
+    with static.scope_guard(other):
+        exe.run(startup)
+        assert run().tolist() == [[4, 4]]
+    assert run().tolist() == run(scope=static.global_scope()).tolist() == [[1, 1]] and run(scope=other).tolist() == [[4, 4]]
+    fetches[:] = [y + 5.0]
+    assert run().tolist() == [[5, 5]]
+    fetches.append(z)
+    assert len(exe.run(main, {"x": ones}, fetches)) == 2
+    kept = exe.run(main, {"x": ones}, fetches, return_numpy=False)[1]
+    assert np.array(kept).tolist() == [[1, 1]]
+    for bad in (np.ones((1, 3), "float32"), np.ones((1, 2), "int64")):
+        with pytest.raises(ValueError, match="fed variable 'x'"):
+            run(bad)
+    assert run().tolist() == [[5, 5]]
+
+
 def test_scheduler_and_accumulators(programs):
     main, startup = programs
     x = static.data("x", [2, 2])
