@@ -774,7 +774,7 @@ def rows_of(pick):
 def crops(x, y):
     n, m = paddle.shape(y)[0], paddle.shape(y)[1]
     return [x[:n, 1:m], x[-n:], x[n:, ..., None], paddle.slice(x, [0, 1], [0, 1], [n, m]),
-            paddle.strided_slice(x, [0, 1], [0, 0], [n, 4], [1, 2])]
+            paddle.strided_slice(x, [0, 1], [0, 0], [n, 4], [1, 2]), *paddle.split(x, [1, n, 3 - n])]
 
 
 @pytest.mark.parametrize("pick", [lambda x, i: x[i:i + 1], lambda x, i: x[i:i + 1, ] * 2, lambda x, i: x[i:i + 1, 0],

@@ -56,7 +56,7 @@ def split(x, num_or_sections, axis=0, name=None):
     """
     axis = int(axis) if isinstance(axis, Tensor) else axis
     if isinstance(num_or_sections, (list, tuple)):
-        return list(_core.split(x, plain_ints(num_or_sections), 0, axis))
+        return list(_core.split(x, bounds(num_or_sections), 0, axis))
     if not isinstance(num_or_sections, int):
         raise TypeError(f"split: num_or_sections must be an int, list or tuple, got {type(num_or_sections).__name__}")
     return list(_core.split(x, [], num_or_sections, axis))
