@@ -2,7 +2,21 @@
 # against devices/cuda/emulate, which runs kernels on the host and is for tests alone.
 option(PROA_WITH_CUDA "Build the CUDA plug-in where nvcc is found" OFF)
 option(PROA_WITH_CUDA_EMULATOR "Build the CUDA kernels for the host, for tests" OFF)
-set(PROA_CUDA_ARCHITECTURES "90" CACHE STRING "GPU architectures: 80;90, or 90-virtual for PTX")
+# By default those of this machine's GPUs, else that of Hopper.
+set(cuda_here "")
+find_program(PROA_NVIDIA_SMI nvidia-smi)
+mark_as_advanced(PROA_NVIDIA_SMI)
+if(PROA_WITH_CUDA AND PROA_NVIDIA_SMI)
+    execute_process(COMMAND "${PROA_NVIDIA_SMI}" --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE cuda_here ERROR_QUIET)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" cuda_here "${cuda_here}")
+    list(REMOVE_DUPLICATES cuda_here)
+    string(REPLACE "." "" cuda_here "${cuda_here}")
+endif()
+if(NOT cuda_here)
+    set(cuda_here 90)
+endif()
+set(PROA_CUDA_ARCHITECTURES "${cuda_here}" CACHE STRING "GPU architectures: 80;90, or 90-virtual for PTX")
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu")
 set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c
@@ -45,6 +59,9 @@ list(TRANSFORM cuda_emulated_driver PREPEND "${PROJECT_SOURCE_DIR}/devices/cuda/
 set_source_files_properties("${PROJECT_SOURCE_DIR}/devices/cuda/emulate/compiler.cc" PROPERTIES
     COMPILE_DEFINITIONS "EMULATE_CXX=\"${CMAKE_CXX_COMPILER}\";EMULATE_ROOT=\"${PROJECT_SOURCE_DIR}\"")
 
+# A GPU faults where an access to memory is not aligned to its type; so does what is compiled so.
+set(cuda_emulated_options ${cuda_warnings} -O1 -fsanitize=alignment -fsanitize-undefined-trap-on-error
+    "SHELL:-include \"${PROJECT_SOURCE_DIR}/devices/cuda/emulate/cuda.h\"")
 if(PROA_WITH_CUDA_EMULATOR AND CMAKE_CXX_COMPILER)
     file(GLOB emulate CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/*.cc")
     # A .cu file as C++: a file of one line includes it, so that no rule for CUDA is asked for.
@@ -59,7 +76,7 @@ if(PROA_WITH_CUDA_EMULATOR AND CMAKE_CXX_COMPILER)
         list(APPEND copies "${copy}")
     endforeach()
     proa_cuda_device(cuda_emulated ${copies} ${emulate})
-    target_compile_options(proa_cuda_emulated PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cuda_warnings};-O1;SHELL:-include \"${PROJECT_SOURCE_DIR}/devices/cuda/emulate/cuda.h\">")
+    target_compile_options(proa_cuda_emulated PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cuda_emulated_options}>")
 endif()
 
 if(PROA_WITH_CUDA)
@@ -80,6 +97,9 @@ if(PROA_WITH_CUDA)
     file(GLOB libraries CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/*.cu")
     proa_cuda_device(cuda ${cuda_kernels} ${libraries} "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c"
                      "${PROJECT_SOURCE_DIR}/devices/cuda/compiler.c")
+    string(REPLACE ";" " " made_for "${PROA_CUDA_ARCHITECTURES}")
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/devices/cuda/driver.cu" PROPERTIES
+        COMPILE_DEFINITIONS "MADE_FOR=\"${made_for}\"")
     # cuDNN is opened at run time; its headers, where they are, check our declarations of it.
     find_path(PROA_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     if(PROA_CUDNN_INCLUDE)

@@ -71,6 +71,14 @@ if(PROA_BUILD_TESTS)
                 endif()
                 target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c" ${cuda_emulated_driver})
             endif()
+            if(name STREQUAL "test_cuda_emulator") # kernels as they are compiled for the emulator, which is tested
+                if(NOT TARGET proa_cuda_emulated)
+                    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+                    continue()
+                endif()
+                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/cuda/wrong.cc" ${cuda_emulated_driver})
+                target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cuda_emulated_options}>")
+            endif()
             if(name STREQUAL "test_cuda_compiler") # the plug-in's text of chains, and NVRTC where it is installed
                 target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/devices/cuda/fuse.c"
                     "${PROJECT_SOURCE_DIR}/devices/cuda/compiler.c" "${cuda_embedded}")

@@ -6,10 +6,15 @@
 
 static int count(int *n) { return (int)cudaGetDeviceCount(n); }
 
+// All kernels are compiled for the same GPUs: what is there for this one is there for all.
+__global__ void probe_kernel() {}
+
 static int describe(int device, cuda_description *to)
 {
     cudaDeviceProp p;
+    cudaFuncAttributes probe;
     cudaError_t code = cudaGetDeviceProperties(&p, device);
+    if (code == cudaSuccess) code = cudaFuncGetAttributes(&probe, (const void *)probe_kernel);
     if (code != cudaSuccess) return (int)code;
     memcpy(to->name, p.name, sizeof to->name - 1);
     to->name[sizeof to->name - 1] = 0;
@@ -47,7 +52,9 @@ static int event_record(void *event, void *stream)
 static int event_query(void *event)
 {
     cudaError_t code = cudaEventQuery((cudaEvent_t)event);
-    return code == cudaErrorNotReady ? CUDA_NOT_READY : (int)code;
+    if (code != cudaErrorNotReady) return (int)code;
+    (void)cudaGetLastError(); // it is no error, but stands as one
+    return CUDA_NOT_READY;
 }
 static int event_sync(void *event) { return (int)cudaEventSynchronize((cudaEvent_t)event); }
 
@@ -107,6 +114,6 @@ static const cuda_driver driver = {
     count,         describe,      use,         take,         give,         host_take,    host_give,
     stream_create, stream_sync,   stream_wait, event_create, event_free,   event_record, event_query,
     event_sync,    copy,          graph_begin, graph_end,    graph_launch, graph_free,   module_load,
-    module_kernel, module_unload, launch,      last_error,   error_text};
+    module_kernel, module_unload, launch,      last_error,   error_text,   MADE_FOR};
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }

@@ -22,6 +22,7 @@ enum { CUDA_NOT_READY = -1 }; /* event_query: the work is not done */
 
 typedef struct cuda_driver {
     int (*count)(int *n); /* not 0: no driver, or one too old */
+    /* An error, too, where the kernels have no code for that GPU, which is in use by now. */
     int (*describe)(int device, cuda_description *to);
     int (*use)(int device); /* for the calling thread, and the calls below */
     int (*malloc)(void **p, size_t bytes);
@@ -52,6 +53,7 @@ typedef struct cuda_driver {
                   void *stream);
     int (*last_error)(void); /* of launches since it was last called */
     const char *(*error_text)(int code);
+    const char *made_for; /* the GPUs that the kernels were compiled for, for people */
 } cuda_driver;
 
 /* The one that this library was built with. */

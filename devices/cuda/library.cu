@@ -61,7 +61,7 @@ proa_status handles(cuda_context *c, libraries **to)
         if (!made) return cuda_host->error();
         memset(static_cast<void *>(made), 0, sizeof *made);
         PROA_TRY(check(c, cublasLtCreate(&made->blas), "start"));
-        made->workspace = cuda_scratch(c, workspace_bytes);
+        made->workspace = cuda_keep(c, workspace_bytes);
         if (!made->workspace) return cuda_host->error();
         c->libraries = made;
     }
@@ -216,7 +216,7 @@ proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
 {
     libraries *with;
     kept_problem *k = nullptr;
-    if (g->aux && (g->n % 8 || alignment(g->aux) < 16)) return PROA_DECLINED; // what it asks of aux
+    if (!cuda_epilogue_aligned(g)) return PROA_DECLINED;
     gemm_key key = key_of(g);
     PROA_TRY(handles(c, &with));
     for (unsigned i = 0; i < PROBLEMS && i < with->used && !k; i++)

@@ -32,6 +32,13 @@ struct cuda_gemm {
 };
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g);
 
+/* What the library asks of an epilogue's addresses, which its heuristic does not look at: 16 bytes, and of
+ * aux rows of 8 elements. */
+static inline bool cuda_epilogue_aligned(const cuda_gemm *g)
+{
+    return ((uintptr_t)g->bias | (uintptr_t)g->aux | (uintptr_t)g->sums) % 16 == 0 && !(g->aux && g->n % 8);
+}
+
 /* A convolution of `dims` (2 or 3) spatial dims, out = in * filter, in one of its three directions: the
  * operand that a direction names is written, as result + beta · what it was. Spatial sizes are the last
  * `dims` of three; pad stands on both sides. in is [batch, in_channels, …], filter [out_channels,

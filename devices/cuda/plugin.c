@@ -51,12 +51,18 @@ const proa_plugin *proa_plugin_entry(const proa_host_api *host)
         return &plugin;
     }
     const proa_kernel *const *const *kernels = sort_kernels(host);
+    const char *wrong = kernels ? NULL : "out of memory";
     for (int i = 0; kernels && i < n && i < MOST_GPUS; i++) {
-        if (!cuda_table_make(&tables[plugin.n_devices], i, driver)) continue;
+        const char *here = cuda_table_make(&tables[plugin.n_devices], i, driver);
+        if (here) {
+            wrong = here;
+            continue;
+        }
         tables[plugin.n_devices].kernels = kernels;
         tables[plugin.n_devices++].kernel_ops = host->n_ops;
     }
     if (plugin.n_devices == 0)
-        snprintf(why, sizeof why, "no GPU can be used: out of memory, or in exclusive use");
+        snprintf(why, sizeof why, "no GPU can be used: %s (this plug-in has code for compute capability %s)",
+                 wrong, driver->made_for);
     return &plugin;
 }

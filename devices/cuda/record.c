@@ -89,7 +89,9 @@ proa_status cuda_record_replay(void *context, void *recording)
 void cuda_record_free(void *context, void *recording)
 {
     cuda_context *c = context;
+    pthread_mutex_lock(&c->lock); /* a stream that another thread records cannot be waited for */
     c->driver->use(c->index);
     c->driver->stream_sync(c->stream); /* it may be running */
     free_recording(c, recording);
+    pthread_mutex_unlock(&c->lock);
 }

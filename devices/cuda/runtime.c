@@ -41,6 +41,7 @@ proa_status cuda_check(cuda_context *c, int code, const char *what, bool late)
 {
     if (code == 0) return PROA_OK;
     const char *why = c->driver->error_text(code);
+    (void)c->driver->last_error(); /* libraries look at it, and would take it for their own */
     if (!late || !c->n_last)
         return cuda_fail(PROA_ERR_INTERNAL, "%s%s%s on %s: %s", c->running ? c->running->name : "",
                          c->running ? ": " : "", what, c->name, why);
@@ -88,10 +89,8 @@ static void begin(void *context, const proa_op *op)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-static void *take(cuda_context *c, size_t bytes)
+static void *take(cuda_context *c, size_t bytes, cuda_pool *pool)
 {
-    HOLD(c);
-    cuda_pool *pool = c->recording ? c->recording->pool : c->pool;
     void *p = cuda_pool_take(pool, bytes, c->running ? c->running->name : NULL);
     if (!p && c->transfers && !c->recording) { /* what was kept for batches to come may do */
         cuda_transfers_trim(c);
@@ -114,7 +113,14 @@ static void give(cuda_context *c, void *p)
     if (!cuda_transfer_give(c, p)) cuda_pool_give(c->pool, p);
 }
 
-static void *gpu_alloc(void *context, size_t bytes) { return take(context, bytes); }
+/* What is asked for while a recording is under way is the recording's. */
+static void *take_now(cuda_context *c, size_t bytes)
+{
+    HOLD(c);
+    return take(c, bytes, c->recording ? c->recording->pool : c->pool);
+}
+
+static void *gpu_alloc(void *context, size_t bytes) { return take_now(context, bytes); }
 
 static void gpu_free(void *context, void *p, size_t bytes)
 {
@@ -123,7 +129,12 @@ static void gpu_free(void *context, void *p, size_t bytes)
     give(c, p);
 }
 
-void *cuda_scratch(cuda_context *c, size_t bytes) { return take(c, bytes ? bytes : 1); }
+void *cuda_scratch(cuda_context *c, size_t bytes) { return take_now(c, bytes ? bytes : 1); }
+void *cuda_keep(cuda_context *c, size_t bytes)
+{
+    HOLD(c);
+    return take(c, bytes, c->pool);
+}
 void cuda_scratch_free(cuda_context *c, void *p) { give(c, p); }
 
 static void gpu_memory(void *context, proa_device_memory *to, bool reset_peak)
@@ -147,7 +158,7 @@ static void gpu_trim(void *context)
 
 /* Pieces of pinned memory that take turns: one is filled by the host while others are copied, so that a
  * step's inputs are queued behind work that is still running. */
-enum { PIECES = 8 };
+enum { PIECES = 8, NO_MEMORY = 2 /* as the driver has it */ };
 static const size_t piece_bytes = (size_t)2 << 20;
 
 typedef struct cuda_staging {
@@ -157,17 +168,17 @@ typedef struct cuda_staging {
     unsigned next;
 } cuda_staging;
 
-static cuda_staging *new_staging(cuda_context *c)
+static int new_staging(cuda_context *c)
 {
-    cuda_staging *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    for (int i = 0; i < PIECES; i++) {
+    cuda_staging *s = c->staging = calloc(1, sizeof *s);
+    int code = s ? 0 : NO_MEMORY;
+    for (int i = 0; i < PIECES && code == 0; i++) { /* of an error the process goes on without this GPU */
         void *p = NULL;
-        if (c->driver->host_malloc(&p, piece_bytes) != 0 || c->driver->event_create(&s->event[i]) != 0)
-            return NULL; /* the process goes on without this GPU */
-        s->piece[i] = p;
+        code = c->driver->host_malloc(&p, piece_bytes);
+        if (code == 0) code = c->driver->event_create(&s->event[i]);
+        if (code == 0) s->piece[i] = p;
     }
-    return s;
+    return code;
 }
 
 static int wait_for(cuda_context *c, void *event)
@@ -325,12 +336,12 @@ static proa_status gpu_synchronize(void *context)
     return check_waited(c, code, "synchronize");
 }
 
-static bool new_fault(cuda_context *c)
+static int new_fault(cuda_context *c)
 {
     void *p = NULL;
-    if (c->driver->host_malloc(&p, sizeof *c->fault) != 0) return false;
-    c->fault = memset(p, 0, sizeof *c->fault);
-    return true;
+    int code = c->driver->host_malloc(&p, sizeof *c->fault);
+    if (code == 0) c->fault = memset(p, 0, sizeof *c->fault);
+    return code;
 }
 
 /* ---- asking ---------------------------------------------------------------------------- */
@@ -368,10 +379,23 @@ static int property(void *context, const char *name, int64_t *value)
     return 1;
 }
 
-bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *driver)
+/* Streams, events and pinned memory of a context; 0, or the driver's code. */
+static int open_gpu(cuda_context *c)
+{
+    const cuda_driver *d = c->driver;
+    int code = d->use(c->index);
+    if (code == 0) code = d->describe(c->index, &c->description);
+    if (code == 0) code = d->stream_create(&c->stream);
+    if (code == 0) code = d->stream_create(&c->copies);
+    if (code == 0) code = d->event_create(&c->computed);
+    if (code == 0) code = new_fault(c);
+    return code ? code : new_staging(c);
+}
+
+const char *cuda_table_make(proa_device_table *table, int index, const cuda_driver *driver)
 {
     cuda_context *c = calloc(1, sizeof *c);
-    if (!c) return false;
+    if (!c) return driver->error_text(NO_MEMORY);
     c->index = index;
     c->driver = driver;
     snprintf(c->name, sizeof c->name, "gpu:%d", index);
@@ -381,13 +405,12 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&c->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
-    bool ok = c->pool && driver->use(index) == 0 && driver->describe(index, &c->description) == 0 &&
-              driver->stream_create(&c->stream) == 0 && driver->stream_create(&c->copies) == 0 &&
-              driver->event_create(&c->computed) == 0 && new_fault(c) && (c->staging = new_staging(c));
-    if (!ok) {
+    int code = c->pool ? open_gpu(c) : NO_MEMORY;
+    if (code != 0) {
+        (void)driver->last_error(); /* it has been dealt with */
         cuda_pool_free(c->pool);
         free(c);
-        return false;
+        return driver->error_text(code);
     }
     *table = (proa_device_table){.name = c->name,
                                  .context = c,
@@ -410,5 +433,5 @@ bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *dri
                                  .record_end = cuda_record_end,
                                  .replay = cuda_record_replay,
                                  .record_free = cuda_record_free};
-    return true;
+    return NULL;
 }

@@ -79,6 +79,8 @@ proa_status cuda_check(cuda_context *c, int code, const char *what, bool late);
 /* Memory for the length of a kernel: freed in stream order, as soon as the work that uses it is queued. */
 void *cuda_scratch(cuda_context *c, size_t bytes);
 void cuda_scratch_free(cuda_context *c, void *p);
+/* The same for as long as the GPU's context lives, also where a recording is under way. */
+void *cuda_keep(cuda_context *c, size_t bytes);
 
 /* convolution.cu: "", or why there is no convolution. */
 const char *cuda_convolution_why_not(void);

@@ -6,7 +6,7 @@
 
 #include <proa/device.h>
 
-/* Fills the row of GPU `index`, without kernels; false: the GPU cannot be used. */
-bool cuda_table_make(proa_device_table *table, int index, const cuda_driver *driver);
+/* Fills the row of GPU `index`, without kernels. NULL, or why the GPU cannot be used. */
+const char *cuda_table_make(proa_device_table *table, int index, const cuda_driver *driver);
 
 #endif

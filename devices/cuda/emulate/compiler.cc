@@ -46,6 +46,8 @@ bool build(const std::string &in, const std::string &out, const std::string &log
                           "-fPIC",
                           "-shared",
                           "-ffp-contract=off",
+                          "-fsanitize=alignment",
+                          "-fsanitize-undefined-trap-on-error",
                           "-fvisibility=hidden",
                           include.c_str(),
                           "-include",

@@ -33,17 +33,18 @@ enum { warpSize = 32 };
 
 /* Runs body(context) once a thread. */
 void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context);
-void emulate_barrier();
+/* `line`, here and below: of the source; threads that meet must be at one. */
+void emulate_barrier(unsigned line);
 /* One 8-byte value a lane: all live lanes of the warp put theirs, then each takes that of `lane`. */
-uint64_t emulate_exchange(uint64_t value, unsigned lane);
+uint64_t emulate_exchange(uint64_t value, unsigned lane, unsigned line);
 /* Queues `run` on the stream of compute, or keeps it for the graph that is being recorded; false inside work
  * that was queued: then the caller runs it. */
 bool emulate_keep(std::function<void()> run);
 /* Does all that is queued: what calls of the driver wait for that free something. */
 void emulate_finish();
-void emulate_warp_barrier();
+void emulate_warp_barrier(unsigned line);
 /* The live lanes of the warp that put the same value, a bit each. */
-unsigned emulate_match(uint64_t value);
+unsigned emulate_match(uint64_t value, unsigned line);
 /* Device memory may be touched between the two: what library calls do. */
 void emulate_open();
 void emulate_close();
@@ -52,15 +53,16 @@ int emulate_module_load(void **module, const void *image, size_t bytes);
 int emulate_module_kernel(void *module, const char *name, void **kernel);
 int emulate_module_unload(void *module);
 
-static inline void __syncthreads() { emulate_barrier(); }
-static inline void __syncwarp(unsigned = ~0u) { emulate_warp_barrier(); }
+#define EMULATE_LINE unsigned line = __builtin_LINE()
+static inline void __syncthreads(EMULATE_LINE) { emulate_barrier(line); }
+static inline void __syncwarp(unsigned = ~0u, EMULATE_LINE) { emulate_warp_barrier(line); }
 
-template <class T> static inline T emulate_shuffle(T value, unsigned lane)
+template <class T> static inline T emulate_shuffle(T value, unsigned lane, unsigned line)
 {
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof value);
-    bits = emulate_exchange(bits, lane);
+    bits = emulate_exchange(bits, lane, line);
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -68,25 +70,25 @@ static inline unsigned emulate_lane()
 {
     return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % warpSize;
 }
-template <class T> static inline T __shfl_sync(unsigned, T v, int lane)
+template <class T> static inline T __shfl_sync(unsigned, T v, int lane, EMULATE_LINE)
 {
-    return emulate_shuffle(v, (unsigned)lane % warpSize);
+    return emulate_shuffle(v, (unsigned)lane % warpSize, line);
 }
-template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned by)
-{
-    unsigned lane = emulate_lane();
-    return emulate_shuffle(v, lane + by < warpSize ? lane + by : lane);
-}
-template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned by)
+template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned by, EMULATE_LINE)
 {
     unsigned lane = emulate_lane();
-    return emulate_shuffle(v, lane >= by ? lane - by : lane);
+    return emulate_shuffle(v, lane + by < warpSize ? lane + by : lane, line);
 }
-template <class T> static inline T __shfl_xor_sync(unsigned, T v, int mask)
+template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned by, EMULATE_LINE)
 {
-    return emulate_shuffle(v, (emulate_lane() ^ (unsigned)mask) % warpSize);
+    unsigned lane = emulate_lane();
+    return emulate_shuffle(v, lane >= by ? lane - by : lane, line);
 }
-static inline unsigned __match_any_sync(unsigned, unsigned v) { return emulate_match(v); }
+template <class T> static inline T __shfl_xor_sync(unsigned, T v, int mask, EMULATE_LINE)
+{
+    return emulate_shuffle(v, (emulate_lane() ^ (unsigned)mask) % warpSize, line);
+}
+static inline unsigned __match_any_sync(unsigned, unsigned v, EMULATE_LINE) { return emulate_match(v, line); }
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }
 template <class T> static inline T atomicAdd(T *at, T v)
 {

@@ -3,7 +3,8 @@
  * Fresh memory is filled with NaNs. Streams are rows of work that is done as late as possible on the one that
  * PROA_EMULATE_LATE names, "copies" (the default) or "compute" (the stream that is made first): when the host
  * waits, or another stream for an event; a wait that is missing then shows in the numbers. On the other
- * stream work is done when it is queued. */
+ * stream work is done when it is queued. What a GPU refuses while a recording is under way ends the
+ * program. */
 #include "../driver.h"
 #include "cuda.h"
 
@@ -48,11 +49,27 @@ int count(int *n)
 
 int describe(int, cuda_description *to)
 {
-    *to = cuda_description{"Emulated device (no GPU)", 0, 0, 1, reserved};
+    const char *capability = getenv("PROA_EMULATE_CAPABILITY"); // 75: as on a GPU of compute capability 7.5
+    int of = capability ? atoi(capability) : 90;
+    *to = cuda_description{"Emulated device (no GPU)", of / 10, of % 10, 1, reserved};
     return 0;
 }
 
 int use(int) { return 0; }
+
+typedef std::vector<std::function<void()>> graph;
+graph *recorded; // NULL: what is asked for is queued
+
+/* Of calls that wait for the stream that is recorded, or for all of the GPU, or tie it to work outside. */
+void refuse_recorded(const char *call)
+{
+    pthread_mutex_lock(&lock);
+    if (recorded) {
+        fprintf(stderr, "cuda emulator: %s while a recording is under way: a GPU refuses it\n", call);
+        abort();
+    }
+    pthread_mutex_unlock(&lock);
+}
 
 int take(void **p, size_t bytes)
 {
@@ -78,6 +95,7 @@ int take(void **p, size_t bytes)
 
 int give(void *p)
 {
+    refuse_recorded("free"); // it waits for all of the GPU
     pthread_mutex_lock(&lock);
     emulate_finish();
     size_t at = size_t(static_cast<char *>(p) - memory), size = (*blocks)[at];
@@ -118,9 +136,6 @@ struct event {
 std::vector<stream *> streams;
 stream *compute, *working; // working: the stream whose work is being done; NULL: none
 
-typedef std::vector<std::function<void()>> graph;
-graph *recorded; // NULL: what is asked for is queued
-
 /* Does a stream's work, in order, until so much of it is done. */
 void work(stream *s, uint64_t until)
 {
@@ -156,6 +171,7 @@ int stream_create(void **to)
 }
 int stream_sync(void *s)
 {
+    if (s == compute) refuse_recorded("a wait for the stream");
     pthread_mutex_lock(&lock);
     work(static_cast<stream *>(s), static_cast<stream *>(s)->queued);
     pthread_mutex_unlock(&lock);
@@ -163,6 +179,7 @@ int stream_sync(void *s)
 }
 int stream_wait(void *s, void *e)
 {
+    if (s == compute) refuse_recorded("a wait of the stream for an event");
     event seen = *static_cast<event *>(e);
     if (seen.of) queue(static_cast<stream *>(s), [=] { work(seen.of, seen.at); });
     return 0;
@@ -175,6 +192,7 @@ int event_free(void *e)
 }
 int event_record(void *e, void *s)
 {
+    if (s == compute) refuse_recorded("an event of the stream");
     *static_cast<event *>(e) = {static_cast<stream *>(s), static_cast<stream *>(s)->queued};
     return 0;
 }
@@ -197,6 +215,7 @@ int event_sync(void *p)
 
 int graph_begin(void *)
 {
+    refuse_recorded("another recording");
     recorded = new graph();
     return 0;
 }
@@ -217,13 +236,14 @@ int graph_free(void *g)
     return 0;
 }
 
-int copy(void *to, const void *from, size_t bytes, cuda_direction, void *s)
+int copy(void *to, const void *from, size_t bytes, cuda_direction where, void *s)
 {
     auto run = [=] {
         emulate_open();
         memmove(to, from, bytes);
         emulate_close();
     };
+    if (s == compute && where != CUDA_ON_DEVICE) refuse_recorded("a copy from or to the host");
     if (s != compute) queue(static_cast<stream *>(s), run);
     else if (!emulate_keep(run)) run();
     return 0;
@@ -272,7 +292,8 @@ const cuda_driver driver = {count,
                             emulate_module_unload,
                             launch,
                             last_error,
-                            error_text};
+                            error_text,
+                            "none: the host runs it"};
 
 } // namespace
 

@@ -1,7 +1,11 @@
 /* Runs a grid on the host: block after block, each thread a function call as long as it does not wait. A
- * thread that waits at a barrier or shuffle keeps its fiber, and the next thread gets another. */
+ * thread that waits at a barrier or shuffle keeps its fiber, and the next thread gets another. Between two
+ * waits threads run in either order, first to last or last to first, and so do blocks: a launch's number
+ * decides (PROA_EMULATE_ORDER=forward, backward: always so), so that a barrier that is missing shows in the
+ * numbers of one launch or another. What a GPU leaves undefined ends the program, with what it was. */
 #include "cuda.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -17,7 +21,9 @@ constexpr size_t stack_bytes = 64 << 10;
 constexpr unsigned most_threads = 1024;
 
 struct fiber {
-    ucontext_t context;
+    ucontext_t context; /* where it begins; after that `at`, as a switch by contexts asks the system twice */
+    jmp_buf at;
+    bool begun;
     char *stack;
     dim3 thread;
     unsigned index;
@@ -29,12 +35,15 @@ struct grid_state {
     void (*body)(void *);
     void *argument;
     unsigned threads, started, finished;
+    bool backward;
+    uint64_t launches;
     wait_kind wait[most_threads];
-    fiber *of[most_threads]; /* of a thread that waits */
+    unsigned where[most_threads]; /* of a thread that waits: the line of the source */
+    fiber *of[most_threads];      /* of a thread that waits */
     uint64_t value[most_threads];
     std::vector<fiber *> idle;
     fiber *current;
-    ucontext_t scheduler;
+    jmp_buf scheduler;
 };
 grid_state *state; // the emulator runs one grid at a time
 
@@ -43,13 +52,20 @@ dim3 thread_of(unsigned i)
     return dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
 }
 
+/* From a fiber to the scheduler; returns when it is resumed. */
+void leave(grid_state *s, fiber *me)
+{
+    if (_setjmp(me->at) == 0) _longjmp(s->scheduler, 1);
+}
+
 void fiber_main()
 {
     for (;;) {
         grid_state *s = state;
         fiber *me = s->current;
         while (s->started < s->threads) {
-            me->index = s->started++;
+            me->index = s->backward ? s->threads - 1 - s->started : s->started;
+            s->started++;
             me->thread = threadIdx = thread_of(me->index);
             s->wait[me->index] = RUNNING;
             s->body(s->argument);
@@ -57,7 +73,7 @@ void fiber_main()
             s->finished++;
         }
         s->idle.push_back(me);
-        swapcontext(&me->context, &s->scheduler);
+        leave(s, me);
     }
 }
 
@@ -85,32 +101,47 @@ void resume(grid_state *s, fiber *f)
 {
     s->current = f;
     threadIdx = f->thread;
-    swapcontext(&s->scheduler, &f->context);
+    if (_setjmp(s->scheduler) != 0) return;
+    if (f->begun) _longjmp(f->at, 1);
+    f->begun = true;
+    setcontext(&f->context);
 }
 
-void wait_here(wait_kind kind)
+void wait_here(wait_kind kind, unsigned where)
 {
     grid_state *s = state;
     fiber *me = s->current;
     s->wait[me->index] = kind;
+    s->where[me->index] = where;
     s->of[me->index] = me;
-    swapcontext(&me->context, &s->scheduler);
+    leave(s, me);
+}
+
+[[noreturn]] void undefined(const char *what)
+{
+    fprintf(stderr, "cuda emulator: %s\n", what);
+    abort();
 }
 
 /* Threads [first, end) all wait for the same thing or are gone: they go on. Returns whether any does. */
 bool release(grid_state *s, unsigned first, unsigned end, wait_kind kind)
 {
-    bool any = false;
+    unsigned where = 0;
     for (unsigned i = first; i < end; i++) {
-        if (s->wait[i] == kind) any = true;
-        else if (s->wait[i] != DONE) return false;
+        if (s->wait[i] == DONE) continue;
+        if (s->wait[i] != kind) return false;
+        if (where && where != s->where[i])
+            undefined(kind == AT_BARRIER ? "threads of a block wait at different barriers"
+                                         : "lanes of a warp shuffle at different places");
+        where = s->where[i];
     }
-    for (unsigned i = first; any && i < end; i++)
-        if (s->wait[i] == kind) {
-            s->wait[i] = RUNNING;
-            resume(s, s->of[i]);
-        }
-    return any;
+    for (unsigned k = first; where && k < end; k++) {
+        unsigned i = s->backward ? first + end - 1 - k : k;
+        if (s->wait[i] != kind) continue;
+        s->wait[i] = RUNNING;
+        resume(s, s->of[i]);
+    }
+    return where != 0;
 }
 
 void run_block(grid_state *s)
@@ -126,38 +157,47 @@ void run_block(grid_state *s)
             moved |= release(s, w, w + warpSize < s->threads ? w + warpSize : s->threads, AT_EXCHANGE);
         if (!moved) moved = release(s, 0, s->threads, AT_BARRIER);
         if (moved) continue;
-        fprintf(stderr, "cuda emulator: threads of a block wait for different things: a GPU would hang\n");
-        abort();
+        undefined("threads of a block wait for different things: a GPU would hang");
     }
 }
 
 } // namespace
 
-void emulate_barrier() { wait_here(AT_BARRIER); }
+void emulate_barrier(unsigned line) { wait_here(AT_BARRIER, line); }
 
-uint64_t emulate_exchange(uint64_t value, unsigned lane)
+/* What a lane that is gone, or never was, gives is anything: NaN, or nonsense. */
+uint64_t emulate_exchange(uint64_t value, unsigned lane, unsigned line)
 {
     grid_state *s = state;
     unsigned me = s->current->index, from = me / warpSize * warpSize + lane;
     s->value[me] = value;
-    wait_here(AT_EXCHANGE);
-    uint64_t taken = from < s->threads ? s->value[from] : value;
-    wait_here(AT_EXCHANGE); /* nobody writes the next value before all have read */
+    wait_here(AT_EXCHANGE, line);
+    uint64_t taken = from < s->threads && s->wait[from] != DONE ? s->value[from] : ~(uint64_t)0;
+    wait_here(AT_EXCHANGE, line); /* nobody writes the next value before all have read */
     return taken;
 }
 
-void emulate_warp_barrier() { wait_here(AT_EXCHANGE); }
+void emulate_warp_barrier(unsigned line) { wait_here(AT_EXCHANGE, line); }
 
-unsigned emulate_match(uint64_t value)
+unsigned emulate_match(uint64_t value, unsigned line)
 {
     grid_state *s = state;
     unsigned me = s->current->index, first = me / warpSize * warpSize, same = 0;
     s->value[me] = value;
-    wait_here(AT_EXCHANGE);
+    wait_here(AT_EXCHANGE, line);
     for (unsigned i = first; i < first + warpSize && i < s->threads; i++)
         if (s->wait[i] != DONE && s->value[i] == value) same |= 1u << (i - first);
-    wait_here(AT_EXCHANGE); /* nobody writes the next value before all have read */
+    wait_here(AT_EXCHANGE, line); /* nobody writes the next value before all have read */
     return same;
+}
+
+/* Which order the launch with this number runs in: a bit of its hash. */
+static bool goes_backward(uint64_t launch)
+{
+    static const char *const order = getenv("PROA_EMULATE_ORDER");
+    if (order && !strcmp(order, "forward")) return false;
+    if (order && !strcmp(order, "backward")) return true;
+    return launch * 0x9e3779b97f4a7c15u >> 63;
 }
 
 void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context)
@@ -177,11 +217,12 @@ void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context)
     state->threads = threads;
     blockDim = block;
     gridDim = grid;
-    for (unsigned z = 0; z < grid.z; z++)
-        for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x++) {
-                blockIdx = dim3(x, y, z);
-                run_block(state);
-            }
+    state->backward = goes_backward(state->launches++);
+    uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
+    for (uint64_t k = 0; k < blocks; k++) {
+        uint64_t i = state->backward ? blocks - 1 - k : k;
+        blockIdx = dim3(unsigned(i % grid.x), unsigned(i / grid.x % grid.y), unsigned(i / grid.x / grid.y));
+        run_block(state);
+    }
     emulate_close();
 }
