@@ -21,6 +21,9 @@ struct mma_c {
     float v[4];
 };
 
+/* Whether the GPU has them. */
+static inline bool mma_can(const cuda_context *c) { return c->description.major >= 8; }
+
 /* Two neighbours in memory, aligned to a word; two numbers, rounded. */
 template <class X> CUDA_FN uint32_t mma_word(const X *p) { return *(const uint32_t *)(const void *)p; }
 CUDA_FN uint16_t mma_round(float x, cuda_f16) { return cuda_to_f16(x).bits; }
@@ -36,18 +39,39 @@ template <class X> CUDA_FN mma_a mma_again(const mma_c &left, const mma_c &right
              mma_pair<X>(right.v[0], right.v[1]), mma_pair<X>(right.v[2], right.v[3])}};
 }
 
-/* a from rows of `step` elements, 16 x 16 from p on. b whose columns are rows of memory (8 rows of 16). */
+/* ---- operands out of shared memory ---------------------------------------------------- */
+
+template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, uint32_t *w);
+
+/* a from rows of `step` elements, 16 x 16 from p on. p and step: multiples of 16 bytes, here and below. */
 template <class X> CUDA_FN mma_a mma_load_a(const X *p, int step)
 {
-    int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4 * 2;
-    const X *low = p + g * step + t, *high = low + 8 * step;
-    return {{mma_word(low), mma_word(high), mma_word(low + 8), mma_word(high + 8)}};
+    int lane = (int)threadIdx.x % 32;
+    mma_a a;
+    mma_matrices<4, false>(p + lane % 16 * step + lane / 16 * 8, a.w);
+    return a;
 }
-template <class X> CUDA_FN mma_b mma_load_b(const X *p, int step)
+/* Two operands b, whose columns are rows of memory (8 rows of 16, then the next 8); or whose rows are (16
+ * rows of 8, then the columns behind them). */
+struct mma_b_two {
+    mma_b b[2];
+};
+template <class X> CUDA_FN mma_b_two mma_load_b(const X *p, int step)
 {
-    const X *at = p + (int)threadIdx.x % 32 / 4 * step + (int)threadIdx.x % 4 * 2;
-    return {{mma_word(at), mma_word(at + 8)}};
+    int lane = (int)threadIdx.x % 32;
+    uint32_t w[4];
+    mma_matrices<4, false>(p + (lane / 16 * 8 + lane % 8) * step + lane / 8 % 2 * 8, w);
+    return {{{{w[0], w[1]}}, {{w[2], w[3]}}}};
 }
+template <class X> CUDA_FN mma_b_two mma_load_b_rows(const X *p, int step)
+{
+    int lane = (int)threadIdx.x % 32;
+    uint32_t w[4];
+    mma_matrices<4, true>(p + lane % 16 * step + lane / 16 * 8, w);
+    return {{{{w[0], w[1]}}, {{w[2], w[3]}}}};
+}
+
+/* ---- what a GPU has, and the emulator's loops ------------------------------------------- */
 
 #if defined(CUDA_EMULATED)
 
@@ -80,17 +104,25 @@ template <class X> static void mma_add(mma_c &c, const mma_a &a, const mma_b &b)
     __syncwarp();
 }
 
-/* b whose rows are rows of memory (16 rows of 8), from p on. p and step: multiples of 16 bytes. */
-template <class X> CUDA_FN mma_b mma_load_b_rows(const X *p, int step)
+/* N matrices of 8 x 8 halves: lane 8 i + r gives where row r of number i is (PTX's ldmatrix). Lane 4g + t
+ * gets of each row g, columns 2t and 2t + 1; TURNED: of column g rows 2t and 2t + 1. */
+template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, uint32_t *w)
 {
-    int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4 * 2;
-    mma_b b;
-    for (int i = 0; i < 2; i++) {
-        const X *at = p + (t + 8 * i) * step + g;
-        b.w[i] = at[0].bits | (uint32_t)at[step].bits << 16;
+    static const X *all[1024];
+    int me = (int)threadIdx.x, g = me % 32 / 4, t = me % 4 * 2;
+    all[me] = row;
+    __syncwarp();
+    for (int i = 0; i < N; i++) {
+        const X *const *rows = all + me / 32 * 32 + 8 * i;
+        w[i] = TURNED ? rows[t][g].bits | (uint32_t)rows[t + 1][g].bits << 16 : mma_word(rows[g] + t);
     }
-    return b;
+    __syncwarp();
 }
+
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* the host takes other kernels there (mma_can) */
+
+template <class X> CUDA_FN void mma_add(mma_c &, const mma_a &, const mma_b &) { __trap(); }
+template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *, uint32_t *) { __trap(); }
 
 #else
 
@@ -112,15 +144,20 @@ template <class X> CUDA_FN void mma_add(mma_c &c, const mma_a &a, const mma_b &b
 {
     mma_add_words(c, a, b, X());
 }
-template <class X> CUDA_FN mma_b mma_load_b_rows(const X *p, int step)
+template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, uint32_t *w)
 {
-    mma_b b;
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(p + (int)threadIdx.x % 16 * step);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(b.w[0]), "=r"(b.w[1])
-                 : "r"(at)
-                 : "memory");
-    return b;
+    static_assert(N == 4, "four at once");
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    if (TURNED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                     : "r"(at)
+                     : "memory");
 }
 
 #endif

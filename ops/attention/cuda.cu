@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, 
     int64_t kvh = h / w.group, nq = w.queries - q0 < BQ ? w.queries - q0 : BQ, end = w.visible(q0 + nq - 1);
     int ty = (int)threadIdx.x / TS, tx = (int)threadIdx.x % TS;
     A out[RQ][RD] = {}, top[RQ], sum[RQ] = {};
+#pragma unroll
     for (int r = 0; r < RQ; r++) top[r] = (A)-INFINITY;
     attention_load<X, A, BQ, D, D>(q, w.q, nq, w.size, (A)w.scale,
                                    [&](int r) { return w.q_row(b, h, q0 + r); });
@@ -32,9 +33,11 @@ __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, 
         __syncthreads();
         A s[RQ][RK];
         attention_dot<A, RQ, RK, TS, D, D, STEP>(s, q, kv);
+#pragma unroll
         for (int r = 0; r < RQ; r++) {
             int64_t i = q0 + ty + r * TS;
             A here = top[r], total = 0;
+#pragma unroll
             for (int e = 0; e < RK; e++) {
                 s[r][e] += attention_mask<X, A>(w, b, h, i, k0 + tx + e * TS);
                 here = cuda_max::join(here, s[r][e]);
@@ -42,6 +45,7 @@ __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, 
             here = attention_across<cuda_max, TS>(here);
             bool blind = here == (A)-INFINITY; /* nothing is visible so far */
             A shrink = blind ? (A)1 : exp(top[r] - here);
+#pragma unroll
             for (int e = 0; e < RK; e++) {
                 A weight = blind ? (A)0 : exp(s[r][e] - here);
                 total += weight;
@@ -51,6 +55,7 @@ __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, 
             }
             sum[r] = sum[r] * shrink + attention_across<cuda_sum, TS>(total);
             top[r] = here;
+#pragma unroll
             for (int e = 0; e < RD; e++) out[r][e] *= shrink;
         }
         __syncthreads();
@@ -59,11 +64,13 @@ __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, 
         __syncthreads();
         attention_add<A, RQ, RD, TS, BK, PS, 1, STEP>(out, p, kv);
     }
+#pragma unroll
     for (int r = 0; r < RQ; r++) {
         int64_t i = q0 + ty + r * TS;
         if (i >= w.queries) continue;
         bool blind = sum[r] == 0; /* sees no key: the result is 0, and so is every weight in backward */
         if (tx == 0) lse[w.lse_at(b, h, i)] = blind ? (A)INFINITY : top[r] + log(sum[r]);
+#pragma unroll
         for (int e = 0; e < RD; e++)
             if (tx + e * TS < w.value_size)
                 to[w.q_row(b, h, i) * w.value_size + tx + e * TS] =
@@ -121,6 +128,6 @@ CUDA_KERNEL(scaled_dot_product_attention, attention_fits(a->query, a->value))
         PROA_TRY(attention_clear(c, a->out));
         return attention_clear(c, a->softmax_lse);
     }
-    if (tensor_fits(w)) return attention_tensor(c, w, a->out, a->softmax_lse);
+    if (tensor_fits(c, w)) return attention_tensor(c, w, a->out, a->softmax_lse);
     CUDA_SWITCH_FLOAT(w.dtype, X, A, { return by_size<X, A>(c, w, a->out, a->softmax_lse); })
 }

@@ -64,14 +64,20 @@ template <class A, int RA, int RB, int TS, int D, int STEP_A, int STEP_B>
 CUDA_FN void attention_dot(A (&s)[RA][RB], const A *a, const A *b)
 {
     int ty = (int)threadIdx.x / TS, tx = (int)threadIdx.x % TS;
+#pragma unroll
     for (int r = 0; r < RA; r++)
+#pragma unroll
         for (int e = 0; e < RB; e++) s[r][e] = 0;
 #pragma unroll 4
     for (int d = 0; d < D; d++) {
         A x[RA], y[RB];
+#pragma unroll
         for (int r = 0; r < RA; r++) x[r] = a[(ty + r * TS) * STEP_A + d];
+#pragma unroll
         for (int e = 0; e < RB; e++) y[e] = b[(tx + e * TS) * STEP_B + d];
+#pragma unroll
         for (int r = 0; r < RA; r++)
+#pragma unroll
             for (int e = 0; e < RB; e++) s[r][e] += x[r] * y[e];
     }
 }
@@ -84,9 +90,12 @@ CUDA_FN void attention_add(A (&out)[RA][RD], const A *p, const A *b)
 #pragma unroll 4
     for (int j = 0; j < N; j++) {
         A x[RA];
+#pragma unroll
         for (int r = 0; r < RA; r++) x[r] = p[(ty + r * TS) * PR + j * PJ];
+#pragma unroll
         for (int e = 0; e < RD; e++) {
             A y = b[j * STEP_B + tx + e * TS];
+#pragma unroll
             for (int r = 0; r < RA; r++) out[r][e] += x[r] * y;
         }
     }

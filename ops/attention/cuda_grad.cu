@@ -63,7 +63,9 @@ __global__ void __launch_bounds__(TS *TS)
             A s[R][R], dp[R][R]; /* rows are queries, columns keys */
             attention_dot<A, R, R, TS, D, STEP, STEP>(s, q, k);
             attention_dot<A, R, R, TS, D, STEP, STEP>(dp, d, v);
+#pragma unroll
             for (int r = 0; r < R; r++)
+#pragma unroll
                 for (int e = 0; e < R; e++) {
                     attention_weight<A> weight = attention_again<X, A>(
                         w, b, h, q0 + ty + r * TS, k0 + tx + e * TS, s[r][e], dp[r][e], lse, delta);
@@ -73,14 +75,18 @@ __global__ void __launch_bounds__(TS *TS)
             __syncthreads();
             attention_add<A, R, RD, TS, B, 1, PS, STEP>(dv, p, d);
             __syncthreads();
+#pragma unroll
             for (int r = 0; r < R; r++)
+#pragma unroll
                 for (int e = 0; e < R; e++) p[(ty + r * TS) * PS + tx + e * TS] = dp[r][e];
             __syncthreads();
             attention_add<A, R, RD, TS, B, 1, PS, STEP>(dk, p, q);
         }
+#pragma unroll
     for (int r = 0; r < R; r++) {
         if (ty + r * TS >= nk) continue;
         int64_t row = k_row(ty + r * TS);
+#pragma unroll
         for (int e = 0; e < RD; e++) {
             int at = tx + e * TS;
             if (at < w.size) d_k[row * w.size + at] = cuda_cast<X>(dk[r][e]);
@@ -115,7 +121,9 @@ __global__ void __launch_bounds__(TS *TS)
         A s[R][R], dp[R][R];
         attention_dot<A, R, R, TS, D, STEP, STEP>(s, q, k);
         attention_dot<A, R, R, TS, D, STEP, STEP>(dp, d, v);
+#pragma unroll
         for (int r = 0; r < R; r++)
+#pragma unroll
             for (int e = 0; e < R; e++)
                 p[(ty + r * TS) * PS + tx + e * TS] =
                     attention_again<X, A>(w, b, h, q0 + ty + r * TS, k0 + tx + e * TS, s[r][e], dp[r][e], lse,
@@ -124,6 +132,7 @@ __global__ void __launch_bounds__(TS *TS)
         __syncthreads();
         attention_add<A, R, RD, TS, B, PS, 1, STEP>(dq, p, k);
     }
+#pragma unroll
     for (int r = 0; r < R; r++)
         for (int e = 0; e < RD && ty + r * TS < nq; e++)
             if (tx + e * TS < w.size)
@@ -159,7 +168,7 @@ static proa_status by_size(cuda_context *c, const attention_problem &w,
         int64_t size = w.size > w.value_size ? w.size : w.value_size;
         if (size <= 64) return run < X, A, 64, wide ? 16 : 32, 16 > (c, w, a, delta);
         if (size <= 128) return run < X, A, 128, wide ? 8 : 16, wide ? 8 : 16 > (c, w, a, delta);
-    } else if (tensor_fits(w)) {
+    } else if (tensor_fits(c, w)) {
         return attention_tensor_grad(c, w, a, delta);
     }
     return run < X, A, 256, wide ? 4 : 8, wide ? 4 : 8 > (c, w, a, delta);

@@ -25,50 +25,63 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
     int first = (int)threadIdx.x / 32 * 16;
     auto q_row = [&](int r) { return w.q_row(b, h, q0 + r); };
     mma_c out[D / 8] = {};
-    float top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+    float top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, unit = tensor_unit(w);
     tensor_load<X, TENSOR_ROWS, D>(q, w.q, nq, w.size, quick, q_row);
+    __syncthreads();
+    tensor_kept<X, D> mine(q + first * (D + 8));
     for (int64_t k0 = 0; k0 < end; k0 += BK) {
         int64_t nk = end - k0 < BK ? end - k0 : BK;
+        bool open = !w.mask && k0 + BK <= w.visible(q0); /* every query sees all of the tile */
         auto k_row = [&](int r) { return w.k_row(b, kvh, k0 + r); };
         __syncthreads();
         tensor_load<X, BK, D>(k, w.k, nk, w.size, quick, k_row);
         tensor_load<X, BK, D>(v, w.v, nk, w.value_size, quick, k_row);
         __syncthreads();
         mma_c s[N];
-        tensor_dot<X, N, D>(s, q + first * (D + 8), k);
-        float here[2] = {top[0], top[1]}, total[2] = {0, 0}, shrink[2];
+        tensor_dot<X, N, D>(s, mine, k);
+        float here[2] = {top[0], top[1]}, total[2] = {0, 0}, shrink[2], least[2];
+#pragma unroll
         for (int e = 0; e < N; e++)
+#pragma unroll
             for (int i = 0; i < 4; i++) {
                 int64_t at = q0 + first + tensor_row(i), j = k0 + e * 8 + tensor_column(i);
-                s[e].v[i] = s[e].v[i] * (float)w.scale + attention_mask<X, float>(w, b, h, at, j);
+                s[e].v[i] *= unit;
+                if (!open) s[e].v[i] += tensor_mask<X>(w, b, h, at, j);
                 here[i / 2] = cuda_max::join(here[i / 2], s[e].v[i]);
             }
+#pragma unroll
         for (int r = 0; r < 2; r++) {
             here[r] = tensor_across<cuda_max>(here[r]);
-            shrink[r] = here[r] == -INFINITY ? 1.0f : exp(top[r] - here[r]);
+            least[r] = here[r] == -INFINITY ? 0.0f : here[r]; /* nothing is visible so far: weights of 0 */
+            shrink[r] = exp2f(top[r] - least[r]);
         }
+#pragma unroll
         for (int e = 0; e < N; e++)
+#pragma unroll
             for (int i = 0; i < 4; i++) {
                 int64_t at = q0 + first + tensor_row(i), j = k0 + e * 8 + tensor_column(i);
-                bool blind = here[i / 2] == -INFINITY; /* nothing is visible so far */
-                float weight = blind ? 0.0f : exp(s[e].v[i] - here[i / 2]);
+                float weight = exp2f(s[e].v[i] - least[i / 2]);
                 total[i / 2] += weight;
                 if (w.drop) weight = w.keeps(b, h, at, j) ? weight * (float)w.kept_scale : 0.0f;
                 s[e].v[i] = weight;
             }
+#pragma unroll
         for (int r = 0; r < 2; r++) {
             sum[r] = sum[r] * shrink[r] + tensor_across<cuda_sum>(total[r]);
             top[r] = here[r];
         }
+#pragma unroll
         for (int e = 0; e < D / 8; e++)
+#pragma unroll
             for (int i = 0; i < 4; i++) out[e].v[i] *= shrink[i / 2];
         tensor_add<X, N, D>(out, s, v);
     }
     /* A query that sees no key: the result is 0, and so is every weight in backward. */
+#pragma unroll
     for (int r = 0; r < 2; r++) {
         int64_t i = first + tensor_row(2 * r);
         if (threadIdx.x % 4 == 0 && i < nq)
-            lse[w.lse_at(b, h, q0 + i)] = sum[r] == 0 ? (float)INFINITY : top[r] + log(sum[r]);
+            lse[w.lse_at(b, h, q0 + i)] = sum[r] == 0 ? (float)INFINITY : top[r] * TENSOR_LN2 + log(sum[r]);
     }
     tensor_store<X, D>(
         out, to, nq, w.value_size, [&](int r) { return sum[r] == 0 ? 0.0f : 1 / sum[r]; }, q_row);
@@ -76,22 +89,38 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
 
 /* ---- backward ------------------------------------------------------------------------- */
 
-/* Of a weight whose score and d_out · v are given: what it was, and its score's gradient. */
-template <class X>
-CUDA_FN void tensor_weight(const attention_problem &w, int64_t b, int64_t h, int64_t i, int64_t j,
-                           float &score, float &dp, const float *lse, const float *delta)
+/* What backward keeps of a query: its lse in units of ln 2, and its delta. */
+struct tensor_query {
+    float lse, delta;
+};
+CUDA_FN tensor_query tensor_query_at(const attention_problem &w, int64_t b, int64_t h, int64_t i,
+                                     const float *lse, const float *delta)
 {
-    float mask = attention_mask<X, float>(w, b, h, i, j), p = 0, ds = 0;
-    if (mask != -INFINITY) {
-        int64_t at = w.lse_at(b, h, i);
-        float weight = exp(score * (float)w.scale + mask - lse[at]);
-        float factor = !w.drop ? 1.0f : w.keeps(b, h, i, j) ? (float)w.kept_scale : 0.0f;
-        p = weight * factor;
-        ds = weight * (dp * factor - delta[at]);
-    }
-    score = p;
-    dp = ds;
+    if (i >= w.queries) return {0, 0};
+    int64_t at = w.lse_at(b, h, i);
+    return {lse[at] * TENSOR_LOG2E, delta[at]};
 }
+
+/* Of a weight whose score and d_out . v are given: what it was, and its score's gradient. open: it is
+ * visible. */
+template <class X>
+CUDA_FN void tensor_weight(const attention_problem &w, int64_t b, int64_t h, int64_t i, int64_t j, bool open,
+                           tensor_query of, float &score, float &dp)
+{
+    float mask = open ? 0.0f : tensor_mask<X>(w, b, h, i, j);
+    float weight = mask == -INFINITY ? 0.0f : exp2f(score * tensor_unit(w) + mask - of.lse);
+    float factor = !w.drop ? 1.0f : w.keeps(b, h, i, j) ? (float)w.kept_scale : 0.0f;
+    score = weight * factor;
+    dp = mask == -INFINITY ? 0.0f : weight * (dp * factor - of.delta);
+}
+
+/* Keys and values in registers, too, where gradients leave room. */
+template <class X, int D> struct tensor_sides {
+    typedef tensor_read<X, D> type;
+};
+template <class X> struct tensor_sides<X, 64> {
+    typedef tensor_kept<X, 64> type;
+};
 
 /* Gradients of TENSOR_ROWS keys and values of one key/value head; BQ queries a tile. Scores are made with the
  * keys as rows. */
@@ -103,6 +132,8 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
     enum { N = BQ / 8 };
     alignas(16) __shared__ X k[TENSOR_ROWS * (D + 8)], v[TENSOR_ROWS * (D + 8)], q[BQ * (D + 8)],
         d[BQ * (D + 8)];
+    __shared__ tensor_query of[BQ];
+    typedef typename tensor_sides<X, D>::type side;
     int64_t item = blockIdx.x, k0 = item % blocks * TENSOR_ROWS, kvh = item / blocks % w.kv_heads,
             b = item / blocks / w.kv_heads, nk = tensor_rows(w.keys - k0);
     int first = (int)threadIdx.x / 32 * 16;
@@ -110,22 +141,28 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
     mma_c dk[D / 8] = {}, dv[D / 8] = {};
     tensor_load<X, TENSOR_ROWS, D>(k, w.k, nk, w.size, quick, k_row);
     tensor_load<X, TENSOR_ROWS, D>(v, w.v, nk, w.value_size, quick, k_row);
+    __syncthreads();
+    side mine_k(k + first * (D + 8)), mine_v(v + first * (D + 8));
     for (int64_t h = kvh * w.group; h < (kvh + 1) * w.group; h++)
         for (int64_t q0 = 0; q0 < w.queries; q0 += BQ) {
             int64_t nq = w.queries - q0 < BQ ? w.queries - q0 : BQ;
             if (w.visible(q0 + nq - 1) <= k0) continue;
+            bool open = !w.mask && nq == BQ && k0 + TENSOR_ROWS <= w.visible(q0);
             auto q_row = [&](int r) { return w.q_row(b, h, q0 + r); };
             __syncthreads();
             tensor_load<X, BQ, D>(q, w.q, nq, w.size, quick, q_row);
             tensor_load<X, BQ, D>(d, d_out, nq, w.value_size, quick, q_row);
+            if (threadIdx.x < BQ) of[threadIdx.x] = tensor_query_at(w, b, h, q0 + threadIdx.x, lse, delta);
             __syncthreads();
             mma_c p[N], ds[N];
-            tensor_dot<X, N, D>(p, k + first * (D + 8), q);
-            tensor_dot<X, N, D>(ds, v + first * (D + 8), d);
+            tensor_dot<X, N, D>(p, mine_k, q);
+            tensor_dot<X, N, D>(ds, mine_v, d);
+#pragma unroll
             for (int e = 0; e < N; e++)
+#pragma unroll
                 for (int i = 0; i < 4; i++)
-                    tensor_weight<X>(w, b, h, q0 + e * 8 + tensor_column(i), k0 + first + tensor_row(i),
-                                     p[e].v[i], ds[e].v[i], lse, delta);
+                    tensor_weight<X>(w, b, h, q0 + e * 8 + tensor_column(i), k0 + first + tensor_row(i), open,
+                                     of[e * 8 + tensor_column(i)], p[e].v[i], ds[e].v[i]);
             tensor_add<X, N, D>(dv, p, d);
             tensor_add<X, N, D>(dk, ds, q);
         }
@@ -152,20 +189,27 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
     mma_c dq[D / 8] = {};
     tensor_load<X, TENSOR_ROWS, D>(q, w.q, nq, w.size, quick, q_row);
     tensor_load<X, TENSOR_ROWS, D>(d, d_out, nq, w.value_size, quick, q_row);
+    __syncthreads();
+    tensor_kept<X, D> mine_q(q + first * (D + 8)), mine_d(d + first * (D + 8));
+    const tensor_query of[2] = {tensor_query_at(w, b, h, q0 + first + tensor_row(0), lse, delta),
+                                tensor_query_at(w, b, h, q0 + first + tensor_row(2), lse, delta)};
     for (int64_t k0 = 0; k0 < end; k0 += BK) {
         int64_t nk = end - k0 < BK ? end - k0 : BK;
+        bool open = !w.mask && nq == TENSOR_ROWS && k0 + BK <= w.visible(q0);
         auto k_row = [&](int r) { return w.k_row(b, kvh, k0 + r); };
         __syncthreads();
         tensor_load<X, BK, D>(k, w.k, nk, w.size, quick, k_row);
         tensor_load<X, BK, D>(v, w.v, nk, w.value_size, quick, k_row);
         __syncthreads();
         mma_c p[N], ds[N];
-        tensor_dot<X, N, D>(p, q + first * (D + 8), k);
-        tensor_dot<X, N, D>(ds, d + first * (D + 8), v);
+        tensor_dot<X, N, D>(p, mine_q, k);
+        tensor_dot<X, N, D>(ds, mine_d, v);
+#pragma unroll
         for (int e = 0; e < N; e++)
+#pragma unroll
             for (int i = 0; i < 4; i++)
-                tensor_weight<X>(w, b, h, q0 + first + tensor_row(i), k0 + e * 8 + tensor_column(i),
-                                 p[e].v[i], ds[e].v[i], lse, delta);
+                tensor_weight<X>(w, b, h, q0 + first + tensor_row(i), k0 + e * 8 + tensor_column(i), open,
+                                 of[i / 2], p[e].v[i], ds[e].v[i]);
         tensor_add<X, N, D>(dq, ds, k);
     }
     tensor_store<X, D>(

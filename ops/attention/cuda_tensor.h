@@ -36,27 +36,51 @@ CUDA_FN void tensor_load(X *tile, const char *base, int64_t n, int64_t size, boo
     }
 }
 
-/* s[e] = this warp's 16 rows of a (D wide) times rows 8e … 8e + 7 of the tile b, transposed. */
-template <class X, int N, int D> CUDA_FN void tensor_dot(mma_c (&s)[N], const X *a, const X *b)
+/* 16 rows of a tile of rows of D as operands: kept in registers, or read again each time. */
+template <class X, int D> struct tensor_kept {
+    mma_a at[D / 16];
+    CUDA_MEMBER explicit tensor_kept(const X *p)
+    {
+#pragma unroll
+        for (int k = 0; k < D / 16; k++) at[k] = mma_load_a(p + k * 16, D + 8);
+    }
+    CUDA_MEMBER mma_a operator[](int k) const { return at[k]; }
+};
+template <class X, int D> struct tensor_read {
+    const X *p;
+    CUDA_MEMBER explicit tensor_read(const X *from) : p(from) {}
+    CUDA_MEMBER mma_a operator[](int k) const { return mma_load_a(p + k * 16, D + 8); }
+};
+
+/* s[e] = a (16 rows, D wide) times rows 8e ... 8e + 7 of the tile b, transposed. */
+template <class X, int N, int D, class Side> CUDA_FN void tensor_dot(mma_c (&s)[N], const Side &a, const X *b)
 {
+#pragma unroll
     for (int e = 0; e < N; e++) s[e] = {};
 #pragma unroll
-    for (int k = 0; k < D; k += 16) {
-        mma_a x = mma_load_a(a + k, D + 8);
+    for (int k = 0; k < D / 16; k++) {
+        mma_a x = a[k];
 #pragma unroll
-        for (int e = 0; e < N; e++) mma_add<X>(s[e], x, mma_load_b(b + e * 8 * (D + 8) + k, D + 8));
+        for (int e = 0; e < N; e += 2) {
+            mma_b_two y = mma_load_b(b + e * 8 * (D + 8) + k * 16, D + 8);
+            mma_add<X>(s[e], x, y.b[0]);
+            mma_add<X>(s[e + 1], x, y.b[1]);
+        }
     }
 }
 
-/* out += p · b: p is 16 rows of 8 N columns, b a tile of 8 N rows of D. */
+/* out += p . b: p is 16 rows of 8 N columns, b a tile of 8 N rows of D. */
 template <class X, int N, int D> CUDA_FN void tensor_add(mma_c (&out)[D / 8], const mma_c (&p)[N], const X *b)
 {
 #pragma unroll
     for (int j = 0; j < N / 2; j++) {
         mma_a x = mma_again<X>(p[2 * j], p[2 * j + 1]);
 #pragma unroll
-        for (int e = 0; e < D / 8; e++)
-            mma_add<X>(out[e], x, mma_load_b_rows(b + j * 16 * (D + 8) + e * 8, D + 8));
+        for (int e = 0; e < D / 8; e += 2) {
+            mma_b_two y = mma_load_b_rows(b + j * 16 * (D + 8) + e * 8, D + 8);
+            mma_add<X>(out[e], x, y.b[0]);
+            mma_add<X>(out[e + 1], x, y.b[1]);
+        }
     }
 }
 
@@ -69,6 +93,7 @@ template <class X, int D, class F, class By>
 CUDA_FN void tensor_store(const mma_c (&out)[D / 8], X *to, int64_t n, int64_t size, By by, F row)
 {
     int first = (int)threadIdx.x / 32 * 16;
+#pragma unroll
     for (int i = 0; i < 4; i++) {
         int r = first + tensor_row(i);
         if (r >= n) continue;
@@ -82,6 +107,15 @@ CUDA_FN void tensor_store(const mma_c (&out)[D / 8], X *to, int64_t n, int64_t s
     }
 }
 
+/* Weights are powers of two, for which GPUs have an instruction: scores are in units of ln 2. */
+constexpr float TENSOR_LOG2E = 1.44269504f, TENSOR_LN2 = 0.69314718f;
+CUDA_FN float tensor_unit(const attention_problem &w) { return (float)w.scale * TENSOR_LOG2E; }
+template <class X>
+CUDA_FN float tensor_mask(const attention_problem &w, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    return attention_mask<X, float>(w, b, h, i, j) * TENSOR_LOG2E;
+}
+
 /* Whether tensor_load may take the quick way. */
 static inline bool tensor_quick(const attention_problem &w, const void *more)
 {
@@ -89,11 +123,11 @@ static inline bool tensor_quick(const attention_problem &w, const void *more)
            ((uintptr_t)w.q | (uintptr_t)w.k | (uintptr_t)w.v | (uintptr_t)more) % 16 == 0;
 }
 
-/* Halves of heads of up to 128: larger ones, float32 and float64 are for the other kernels. */
+/* Halves of heads of up to 128: larger ones, float32, float64 and old GPUs are for the other kernels. */
 enum { TENSOR_MOST = 128 };
-static inline bool tensor_fits(const attention_problem &w)
+static inline bool tensor_fits(const cuda_context *c, const attention_problem &w)
 {
-    return CUDA_HALVES >> w.dtype & 1 && w.size <= TENSOR_MOST && w.value_size <= TENSOR_MOST;
+    return CUDA_HALVES >> w.dtype & 1 && w.size <= TENSOR_MOST && w.value_size <= TENSOR_MOST && mma_can(c);
 }
 
 /* cuda_tensor.cu: PROA_OK, or an error. delta: Σ d_out · out of every query and head. */

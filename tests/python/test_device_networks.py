@@ -4,6 +4,8 @@ of a channel, every tile size of attention; labels that are no class; a transfor
 On gpu:0, emulated unless PROA_GPU says that there is one (test_devices.py).
 """
 import os
+import subprocess
+import sys
 
 import numpy as np
 import proa as paddle
@@ -32,12 +34,12 @@ def flat(result):
 
 
 def both(op, arrays, dtype=None, **attrs):
-    """The outputs of an op on the GPU and on the CPU; arrays by name, floating ones as dtype."""
+    """The outputs of an op on the GPU and on the CPU; arrays by name, floating ones as dtype, but for attention's lse."""
     def outputs(name):
         given = {}
         for key, a in arrays.items():
             t = _core.from_numpy(a)
-            given[key] = _core.to_device(_core.cast(t, dtype) if dtype and a.dtype.kind == "f" else t, name)
+            given[key] = _core.to_device(_core.cast(t, dtype) if dtype and a.dtype.kind == "f" and key != "softmax_lse" else t, name)
         with on(name):
             _core.seed(11)
             result = flat(getattr(_core, op)(**given, **attrs))
@@ -131,6 +133,29 @@ def test_attention_of_every_tile(size, value_size, dtype):
     same("scaled_dot_product_attention_grad",
          {**given, "out": out.astype(np.float32), "softmax_lse": lse, "d_out": normal(*out.shape)}, dtype=dtype,
          rtol=1e-4, **causal)
+
+
+# On tensor cores, over tiles that are seen whole, in part and not at all.
+@pytest.mark.parametrize("size,value_size,length,causal,p", [(64, 64, 150, True, 0), (128, 96, 140, True, 0), (40, 64, 70, False, 0),
+                                                             (20, 12, 150, True, 0.3)])
+@pytest.mark.parametrize("dtype,rtol", [("bfloat16", 2e-2), ("float16", 4e-3)])
+def test_attention_of_halves(size, value_size, length, causal, p, dtype, rtol):
+    q, k, v = normal(1, 140, 2, size), normal(1, length, 1, size), normal(1, length, 1, value_size)
+    given, attrs = {"query": q, "key": k, "value": v}, {"is_causal": causal, "dropout_p": p}
+    out, lse, *seed = same("scaled_dot_product_attention", given, dtype=dtype, rtol=rtol, **attrs)
+    more = {"seed_offset": seed[0].astype(np.int64)} if p else {}
+    same("scaled_dot_product_attention_grad",
+         {**given, "out": out.astype(np.float32), "softmax_lse": lse.astype(np.float32), "d_out": normal(*out.shape), **more}, dtype=dtype, rtol=2 * rtol,
+         **attrs)
+
+
+@pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="the GPU is what it is")
+def test_attention_of_halves_without_tensor_cores():
+    script = (f"import sys; sys.path[:0] = [{os.path.dirname(__file__)!r}]; import conftest; import test_device_networks as t; "
+              "t._core.load_devices(str(t.PLUGIN)); assert t._core.device_property('gpu:0', 'compute_major') == 7; "
+              "t.test_attention_of_halves(24, 16, 50, True, 0, 'float16', 4e-3)")
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PROA_EMULATE_CAPABILITY": "75"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_attention_drops_what_the_cpu_drops():
