@@ -7,8 +7,7 @@ template <class T> __global__ void strided_kernel(proa_strided_copy s, int64_t n
     for (CUDA_EACH(i, n)) {
         int64_t rest = i, to = 0, from = 0;
         for (int d = s.ndim - 1; d >= 0; d--) {
-            int64_t k = rest % s.shape[d];
-            rest /= s.shape[d];
+            int64_t k = d ? cuda_split(rest, s.shape[d]) : rest;
             to += k * s.to[d];
             from += k * s.from[d];
         }

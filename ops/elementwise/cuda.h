@@ -10,7 +10,8 @@
 
 #define CUDA_CALL __device__ __forceinline__
 
-enum { CUDA_MAP_VECTOR = 4 }; /* elements that a thread of the plain kernel takes at once */
+/* Elements that a thread of the plain kernel reads at once, and that it works on at once. */
+enum { CUDA_MAP_READ = 8, CUDA_MAP_VECTOR = 4 };
 
 struct cuda_map_operand {
     char *data;
@@ -39,50 +40,103 @@ template <class F, class T> struct cuda_apply<3, F, T> {
     }
 };
 
+/* Where element i of the walk is in each operand. */
+template <int N> CUDA_FN void cuda_map_walk(const cuda_map<N> &m, int64_t i, int64_t *at)
+{
+    for (int o = 0; o <= N; o++) at[o] = 0;
+    for (int d = m.ndim - 1; d >= 0; d--) {
+        int64_t k = d ? cuda_split(i, m.shape[d]) : i;
+        for (int o = 0; o <= N; o++) at[o] += k * m.at[o].strides[d];
+    }
+}
+
 /* Any strides, any dtypes. */
 template <int N, class F> __global__ void map_kernel(cuda_map<N> m, F f)
 {
     typedef typename F::T T;
     typedef typename F::R R;
     for (CUDA_EACH(i, m.numel)) {
-        int64_t rest = i, at[N + 1] = {0};
-        for (int d = m.ndim - 1; d >= 0; d--) {
-            int64_t k = rest % m.shape[d];
-            rest /= m.shape[d];
-            for (int o = 0; o <= N; o++) at[o] += k * m.at[o].strides[d];
-        }
+        int64_t at[N + 1];
+        cuda_map_walk(m, i, at);
         T v[N];
         for (int o = 0; o < N; o++) v[o] = cuda_load<T>(m.at[o + 1].data + at[o + 1], m.at[o + 1].dtype);
         cuda_store<R>(m.at[0].data + at[0], m.at[0].dtype, cuda_apply<N, F, T>::call(f, v));
     }
 }
 
-template <class T> struct alignas(sizeof(T) * CUDA_MAP_VECTOR) cuda_vector {
-    T at[CUDA_MAP_VECTOR];
+/* Eight neighbours of an operand, in two halves, and four of the result. What computes in float32 reads and
+ * writes halves, too, 16 bytes at once. */
+template <class T> struct cuda_map_access {
+    static bool takes(proa_dtype d) { return (int)d == (int)cuda_dtype_of<T>::value; }
+    static CUDA_MEMBER void read(const cuda_map_operand &p, int64_t i, T *low, T *high)
+    {
+        typedef cuda_pack<T, CUDA_MAP_VECTOR> pack; /* T may be complex */
+        const T *at = (const T *)(const void *)p.data + i;
+        pack first = *(const pack *)(const void *)at,
+             second = *(const pack *)(const void *)(at + CUDA_MAP_VECTOR);
+        for (int k = 0; k < CUDA_MAP_VECTOR; k++) low[k] = first.at[k], high[k] = second.at[k];
+    }
+    static CUDA_MEMBER void write(const cuda_map_operand &p, int64_t i, const T *from)
+    {
+        cuda_pack<T, CUDA_MAP_VECTOR> all;
+        for (int k = 0; k < CUDA_MAP_VECTOR; k++) all.at[k] = from[k];
+        *(cuda_pack<T, CUDA_MAP_VECTOR> *)(void *)((T *)(void *)p.data + i) = all;
+    }
+};
+template <> struct cuda_map_access<float> {
+    static bool takes(proa_dtype d) { return d == PROA_F32 || d == PROA_F16 || d == PROA_BF16; }
+    template <class X> static CUDA_MEMBER void halves(const X *p, float *low, float *high)
+    {
+        float all[CUDA_MAP_READ];
+        cuda_take<CUDA_MAP_READ>(p, all);
+        for (int k = 0; k < CUDA_MAP_VECTOR; k++) low[k] = all[k], high[k] = all[k + CUDA_MAP_VECTOR];
+    }
+    static CUDA_MEMBER void read(const cuda_map_operand &p, int64_t i, float *low, float *high)
+    {
+        const void *at = p.data;
+        if (p.dtype == PROA_F16) return halves((const cuda_f16 *)at + i, low, high);
+        if (p.dtype == PROA_BF16) return halves((const cuda_bf16 *)at + i, low, high);
+        cuda_take<CUDA_MAP_VECTOR>((const float *)at + i, low);
+        cuda_take<CUDA_MAP_VECTOR>((const float *)at + i + CUDA_MAP_VECTOR, high);
+    }
+    static CUDA_MEMBER void write(const cuda_map_operand &p, int64_t i, const float *from)
+    {
+        void *at = p.data;
+        if (p.dtype == PROA_F16) return cuda_put<CUDA_MAP_VECTOR>((cuda_f16 *)at + i, from);
+        if (p.dtype == PROA_BF16) return cuda_put<CUDA_MAP_VECTOR>((cuda_bf16 *)at + i, from);
+        cuda_put<CUDA_MAP_VECTOR>((float *)at + i, from);
+    }
 };
 
-/* Everything contiguous and of the functor's own dtypes; addresses aligned to a vector. */
+/* Everything contiguous and of dtypes that the functor's own types are read from; addresses aligned. */
 template <int N, class F> __global__ void map_plain_kernel(cuda_map<N> m, F f)
 {
     typedef typename F::T T;
     typedef typename F::R R;
-    int64_t vectors = m.numel / CUDA_MAP_VECTOR;
-    for (CUDA_EACH(i, vectors)) {
-        cuda_vector<T> in[N];
-        cuda_vector<R> out;
-        for (int o = 0; o < N; o++) in[o] = ((const cuda_vector<T> *)(const void *)m.at[o + 1].data)[i];
-        for (int k = 0; k < CUDA_MAP_VECTOR; k++) {
-            T v[N];
-            for (int o = 0; o < N; o++) v[o] = in[o].at[k];
-            out.at[k] = cuda_apply<N, F, T>::call(f, v);
+    int64_t packs = m.numel / CUDA_MAP_READ;
+    for (CUDA_EACH(i, packs)) {
+        T in[2][N][CUDA_MAP_VECTOR];
+        for (int o = 0; o < N; o++)
+            cuda_map_access<T>::read(m.at[o + 1], i * CUDA_MAP_READ, in[0][o], in[1][o]);
+#pragma unroll 1
+        for (int half = 0; half < 2; half++) { /* one body for both: formulas are long */
+            R out[CUDA_MAP_VECTOR];
+#pragma unroll
+            for (int k = 0; k < CUDA_MAP_VECTOR; k++) {
+                T v[N];
+                for (int o = 0; o < N; o++) v[o] = half ? in[1][o][k] : in[0][o][k];
+                out[k] = cuda_apply<N, F, T>::call(f, v);
+            }
+            cuda_map_access<R>::write(m.at[0], i * CUDA_MAP_READ + half * CUDA_MAP_VECTOR, out);
         }
-        ((cuda_vector<R> *)(void *)m.at[0].data)[i] = out;
     }
-    int64_t tail = vectors * CUDA_MAP_VECTOR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (tail >= m.numel) return; /* fewer than a vector's elements are left: the first threads take them */
+    int64_t tail = packs * CUDA_MAP_READ + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (tail >= m.numel) return; /* fewer than are read at once are left: the first threads take them */
+    int64_t at[N + 1];
+    cuda_map_walk(m, tail, at);
     T v[N];
-    for (int o = 0; o < N; o++) v[o] = ((const T *)(const void *)m.at[o + 1].data)[tail];
-    ((R *)(void *)m.at[0].data)[tail] = cuda_apply<N, F, T>::call(f, v);
+    for (int o = 0; o < N; o++) v[o] = cuda_load<T>(m.at[o + 1].data + at[o + 1], m.at[o + 1].dtype);
+    cuda_store<R>(m.at[0].data + at[0], m.at[0].dtype, cuda_apply<N, F, T>::call(f, v));
 }
 
 /* Merges neighbouring dims that every operand walks as one. */
@@ -131,14 +185,14 @@ template <int N> static bool cuda_map_fill(cuda_map<N> *m, proa_tensor *const *t
     return m->numel > 0;
 }
 
-/* True if the plain kernel may run: one contiguous run of the functor's own dtypes, aligned to vectors. */
+/* True if the plain kernel may run: one contiguous run of dtypes that it takes, aligned to what it reads. */
 template <int N, class F> static bool cuda_map_is_plain(const cuda_map<N> *m)
 {
     for (int o = 0; o <= N; o++) {
-        int own = o ? (int)cuda_dtype_of<typename F::T>::value : (int)cuda_dtype_of<typename F::R>::value;
-        int64_t item = o ? (int64_t)sizeof(typename F::T) : (int64_t)sizeof(typename F::R);
         proa_dtype d = m->at[o].dtype == PROA_BOOL && o == 0 ? PROA_U8 : m->at[o].dtype;
-        if ((int)d != own || (uintptr_t)m->at[o].data % (size_t)(item * CUDA_MAP_VECTOR)) return false;
+        int64_t item = cuda_item(d), aligned = item * (item == 2 ? CUDA_MAP_READ : CUDA_MAP_VECTOR);
+        bool takes = o ? cuda_map_access<typename F::T>::takes(d) : cuda_map_access<typename F::R>::takes(d);
+        if (!takes || (uintptr_t)m->at[o].data % (uintptr_t)aligned) return false;
         if (m->ndim > 1 || (m->ndim == 1 && m->at[o].strides[0] != item)) return false;
     }
     return true;
@@ -149,7 +203,7 @@ template <int N, class F> static proa_status cuda_map_run(cuda_context *c, proa_
     cuda_map<N> m;
     if (!cuda_map_fill(&m, tensors)) return PROA_OK;
     if (cuda_map_is_plain<N, F>(&m))
-        return cuda_launch(c, cuda_blocks(m.numel, CUDA_BLOCK * CUDA_MAP_VECTOR), CUDA_BLOCK,
+        return cuda_launch(c, cuda_blocks(m.numel, CUDA_BLOCK * CUDA_MAP_READ), CUDA_BLOCK,
                            (map_plain_kernel<N, F>), m, f);
     return cuda_launch(c, cuda_blocks(m.numel), CUDA_BLOCK, (map_kernel<N, F>), m, f);
 }

@@ -31,12 +31,8 @@ CUDA_KERNEL(cast, CUDA_IS(a->x, CUDA_REALS) && CUDA_IS(a->out, CUDA_REALS))
 template <class T> __global__ void where_kernel(cuda_map<3> m)
 {
     for (CUDA_EACH(i, m.numel)) {
-        int64_t rest = i, at[4] = {0, 0, 0, 0};
-        for (int d = m.ndim - 1; d >= 0; d--) {
-            int64_t k = rest % m.shape[d];
-            rest /= m.shape[d];
-            for (int o = 0; o < 4; o++) at[o] += k * m.at[o].strides[d];
-        }
+        int64_t at[4];
+        cuda_map_walk(m, i, at);
         bool yes = *(const uint8_t *)(m.at[1].data + at[1]);
         *(T *)(void *)(m.at[0].data + at[0]) =
             *(const T *)(const void *)(yes ? m.at[2].data + at[2] : m.at[3].data + at[3]);

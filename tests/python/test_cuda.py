@@ -64,6 +64,49 @@ def test_few_of_long_lines(dtype):
     same("mode", x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("n", [8, 1003, 70000])
+def test_elementwise_over_packs(n, dtype):
+    """Eight elements at once and what is left over; of halves, too, and from one dtype to another."""
+    a, b = (RNG.standard_normal(n) * 20).astype(np.float32), RNG.randint(1, 40, n).astype(np.float32)
+
+    def outputs(name):
+        x, y = (_core.to_device(_core.cast(_core.from_numpy(np.abs(v)), dtype), name) for v in (a, b))
+        with on(name):
+            results = [_core.add(x, y), _core.multiply(x, x), _core.scale(x, 3.0), _core.less_than(x, y), _core.where(_core.less_than(x, y), x, y)]
+            results += [_core.cast(x, to) for to in ("float32", "bfloat16", "float16", "float64", "int64")]
+        return [_core.cast(t, "float64").numpy() for t in results]
+    for got, want in zip(outputs("gpu:0"), outputs("cpu")):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape, axis", [((120000,), []), ((3, 40001), [1]), ((70, 1000), [1]), ((9000, 40), [0]), ((600, 7, 9), [0, 2]),
+                                         ((40, 300, 33), [1]), ((2, 5000, 3), [0, 1])])
+def test_long_reductions(shape, axis):
+    """Along contiguous terms and across them, in slices, and where neither lies side by side."""
+    x = RNG.standard_normal(shape).astype(np.float32)
+    for op in "sum", "mean", "logsumexp", "variance":
+        same(op, x, axis=axis, rtol=1e-5)
+    same("prod", (1 + x / 1000).astype(np.float32), axis=axis, rtol=1e-4)
+    same("sum", x.astype(np.float64), axis=axis, rtol=1e-12)
+    same("sum", (x * 9).astype(np.int32), axis=axis)
+    same("any", x > 4, axis=axis)
+    half = x.astype(np.float16)
+    same("mean", half, axis=axis, rtol=2e-3)
+    half.reshape(-1)[half.size // 3] = np.nan
+    same("max", half, axis=axis)
+    same("min", x, axis=axis)
+
+
+def test_long_sums_are_cut_into_slices():
+    def launches(n):
+        x = _core.to_device(_core.from_numpy(np.ones(n, np.float32)), "gpu:0")
+        before = _core.device_property("gpu:0", "launches")
+        assert _core.sum(x).item() == n
+        return _core.device_property("gpu:0", "launches") - before
+    assert (launches(8000), launches(40000)) == (1, 2)  # the second folds them
+
+
 def test_sums_by_row_over_several_parts():
     index = np.where(RNG.rand(700) < 0.5, 3, RNG.randint(0, 40, 700)).astype(np.int64)  # one row gets hundreds of terms
     value = RNG.standard_normal((700, 3)).astype(np.float32)
