@@ -15,8 +15,9 @@
 /* ---- elements ------------------------------------------------------------------------ */
 
 /* Of a C type of a dtype: T, what it is computed in, and step, which every result inside a chain passes: it
- * is rounded to the dtype, and a product cannot become one operation with the next step's sum. So a chain
- * gives what its ops give one after the other. */
+ * is rounded to the dtype, and a product cannot become one operation with the next step's sum, because a sum
+ * that says how it rounds (of −0, which changes nothing) stays what it is (PTX ISA, add). So a chain gives
+ * what its ops give one after the other. */
 template <class X> struct fused_type;
 template <> struct fused_type<float> {
     typedef float T;
@@ -24,10 +25,11 @@ template <> struct fused_type<float> {
     static CUDA_MEMBER float put(float x) { return x; }
     static CUDA_MEMBER float step(float x)
     {
-#if !defined(CUDA_EMULATED)
-        asm("" : "+f"(x));
-#endif
+#if defined(CUDA_EMULATED)
         return x;
+#else
+        return __fadd_rn(x, -0.0f);
+#endif
     }
 };
 template <> struct fused_type<double> {
@@ -36,10 +38,11 @@ template <> struct fused_type<double> {
     static CUDA_MEMBER double put(double x) { return x; }
     static CUDA_MEMBER double step(double x)
     {
-#if !defined(CUDA_EMULATED)
-        asm("" : "+d"(x));
-#endif
+#if defined(CUDA_EMULATED)
         return x;
+#else
+        return __dadd_rn(x, -0.0);
+#endif
     }
 };
 template <> struct fused_type<cuda_f16> {

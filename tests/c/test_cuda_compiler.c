@@ -110,6 +110,33 @@ START_TEST(numbers_are_to_the_bit)
 }
 END_TEST
 
+/* An op's product and the next one's sum are rounded each for itself: in the text for a later GPU there is no
+ * fused operation, and every step ends in a sum that says how it rounds, which none may be made across. */
+START_TEST(steps_are_not_contracted)
+{
+    static const struct {
+        proa_dtype dtype;
+        const char *fused, *step;
+    } of[] = {{PROA_F32, "fma.rn.f32", "add.rn.f32"}, {PROA_F64, "fma.rn.f64", "add.rn.f64"}};
+    char *source = malloc(CUDA_FUSE_ROOM);
+    for (int i = 0; i < 2; i++) {
+        const proa_dtype dtypes[] = {of[i].dtype, of[i].dtype, of[i].dtype};
+        void *text = NULL;
+        size_t bytes = 0;
+        char why[4096] = "";
+        ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = multiply x0 x1; out add t0 x2", 3, dtypes, source),
+                         PROA_OK);
+        if (!there()) continue;
+        ck_assert_msg(cuda_compile(source, 99, 9, &text, &bytes, why, sizeof why), "%s", why);
+        ck_assert_int_eq(((const char *)text)[bytes - 1], 0);
+        ck_assert_ptr_null(strstr(text, of[i].fused));
+        ck_assert_ptr_nonnull(strstr(text, of[i].step));
+        free(text);
+    }
+    free(source);
+}
+END_TEST
+
 START_TEST(what_has_no_formula_is_declined)
 {
     char *source = malloc(CUDA_FUSE_ROOM);
@@ -134,5 +161,5 @@ START_TEST(a_source_that_is_wrong_is_refused_with_its_log)
 END_TEST
 
 SUITE("cuda compiler", every_op_of_the_table_compiles, casts_within_a_chain_compile,
-      other_gpus_are_compiled_for, numbers_are_to_the_bit, what_has_no_formula_is_declined,
-      a_source_that_is_wrong_is_refused_with_its_log)
+      other_gpus_are_compiled_for, numbers_are_to_the_bit, steps_are_not_contracted,
+      what_has_no_formula_is_declined, a_source_that_is_wrong_is_refused_with_its_log)
