@@ -306,6 +306,8 @@ def test_bench_gpu_runs(ways, only):
     assert done.returncode == 0, done.stderr
     assert "Emulated device" in done.stdout and only in done.stdout and "goal: " in done.stdout
     assert "not measured:" not in done.stdout, done.stdout
+    if " step" in only:
+        assert "no allocations in a steady step: yes" in done.stdout, done.stdout
 
 
 @pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="make bench-gpu itself runs there")
