@@ -109,8 +109,7 @@ static proa_tensor *looped(proa_tensor *a, proa_tensor *view, bool branches)
 {
     proa_tensors vars = {2, proa_scope_alloc(2 * sizeof *vars.at)};
     if (!vars.at || !view || !a) return NULL;
-    if (proa_ndim(a) == 1 && proa_dim(a, 0) == 0)
-        return NULL; /* takes any rank in a loop, as empty lists do */
+    if (proa_ndim(view) > proa_ndim(a)) return NULL; /* ranks of empty vectors change, as empty lists may */
     vars.at[0] = a;
     vars.at[1] = proa_full(PROA_SHAPE(1), 0, .dtype = PROA_I64);
     return first_of(proa_while_loop(below_three, branches ? waver : lean, vars, &view));

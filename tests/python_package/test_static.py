@@ -400,3 +400,12 @@ def test_multi_box_head(programs):
         np.testing.assert_array_equal(got, np.concatenate([p[k].numpy().reshape(-1, 4) for p in priors]))
     with pytest.raises(ValueError, match="entry for each"):
         static.nn.multi_box_head(maps, image, 32, 5, ratios[:1], min_sizes=lows, max_sizes=highs)
+
+
+def test_no_gradient_for_data(programs):
+    x = static.data("x", [None, 3])
+    w = static.create_parameter([3, 2], "float32")
+    loss = paddle.mean(paddle.matmul(x, w))
+    assert static.gradients(loss, [x, w])[0] is None
+    x.stop_gradient = False
+    assert static.gradients(loss, [x, w])[0].shape == [-1, 3]

@@ -47,7 +47,8 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 
 
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
-    """Adds the operators for d(sum of targets)/d(inputs); returns a variable (or None) for each input."""
+    """Adds the operators for d(sum of targets)/d(inputs); returns a variable for each input, or None: where
+    no gradient flows, as to data, unless their stop_gradient is set to False."""
     targets, inputs = _as_list(targets), _as_list(inputs)
     seeds = _as_list(target_gradients)
     for what, items in (("targets", targets), ("inputs", inputs)):
@@ -57,7 +58,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
         raise ValueError(f"gradients: target_gradients must be as many as targets, {len(targets)}, got {len(seeds)}")
     program = program_of(targets[0])
     stops = _variables(program, _as_list(no_grad_set))
-    wanted = _without(inputs, stops)
+    wanted = [x for x in _without(inputs, stops) if not x.stop_gradient]
     found = dict(zip((x.name for x in wanted), program._core.gradients(targets, wanted, seeds or None, stops or None)
                      if wanted else ()))
     grads = [found.get(x.name) for x in inputs]
