@@ -133,7 +133,7 @@ def _above_bool(*numbers):
 # ---- among numbers ------------------------------------------------------------------------
 
 
-def _arithmetic(op):
+def _in_one_dtype(op):
     function = getattr(_core, op)
 
     def calculate(x, y):
@@ -169,15 +169,6 @@ def _shift(x, y, down):
         return NotImplemented
     factor = _power(2, y)
     return _ARITHMETIC["floordiv" if down else "mul"](x, factor)
-
-
-def _comparison(op):
-    function = getattr(_core, op)
-
-    def calculate(x, y):
-        dtype = _above_bool(x, y)
-        return Number(function(in_dtype(x, dtype), in_dtype(y, dtype)))
-    return calculate
 
 
 # ---- with tensors -------------------------------------------------------------------------
@@ -218,12 +209,12 @@ def combined(function, one, other):
     return function(in_dtype(one, dtype), in_dtype(other, dtype))
 
 
-_ARITHMETIC = {"add": _arithmetic("add"), "sub": _arithmetic("subtract"), "mul": _arithmetic("multiply"),
-               "floordiv": _arithmetic("floor_divide"), "mod": _arithmetic("remainder"), "truediv": _divide,
+_ARITHMETIC = {"add": _in_one_dtype("add"), "sub": _in_one_dtype("subtract"), "mul": _in_one_dtype("multiply"),
+               "floordiv": _in_one_dtype("floor_divide"), "mod": _in_one_dtype("remainder"), "truediv": _divide,
                "pow": _power, "and": _bits("bitwise_and"), "or": _bits("bitwise_or"), "xor": _bits("bitwise_xor")}
 _COMPARISONS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}  # and how they read mirrored
-_COMPARE = {"lt": _comparison("less_than"), "le": _comparison("less_equal"), "gt": _comparison("greater_than"),
-            "ge": _comparison("greater_equal"), "eq": _comparison("equal"), "ne": _comparison("not_equal")}
+_COMPARE = {"lt": _in_one_dtype("less_than"), "le": _in_one_dtype("less_equal"), "gt": _in_one_dtype("greater_than"),
+            "ge": _in_one_dtype("greater_equal"), "eq": _in_one_dtype("equal"), "ne": _in_one_dtype("not_equal")}
 
 
 def _add_operators():
