@@ -152,7 +152,7 @@ class Section:
             base = eager.get(line.unit.rsplit(", ", 1)[0])
             if base and base is not line:
                 out.append("| " + " | ".join([self.label(line)] + [line.over(base, way) for way in ways]) + " |")
-        return out + [""]
+        return out + [""] if len(out) > 2 else []
 
     def summary(self):
         rated = [(line.worst(), line) for line in self.lines if line.worst()]
