@@ -2,10 +2,14 @@
 from .. import _core
 from ._tools import FLOATING, Tensor, dtype_name, is_number, plain_ints
 
+_OF_THE_TABLE = ("empty", "empty_like", "full_like", "ones", "ones_like", "zeros", "zeros_like")
+
 __all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "diagflat", "eye", "full", "linspace",
-           "logspace", "meshgrid", "polar", "to_tensor", "tril_indices", "triu_indices"]
+           "logspace", "meshgrid", "polar", "to_tensor", "tril_indices", "triu_indices", *_OF_THE_TABLE]
 
 to_tensor = _core.to_tensor
+_table = _core.api("paddle")
+globals().update((name, _table[name]) for name in _OF_THE_TABLE)
 
 
 def _default(dtype):

@@ -82,6 +82,13 @@ def default_dtype():
     return was, now, x
 
 
+@case("paddle.zeros", "paddle.ones", "paddle.zeros_like", "paddle.ones_like", "paddle.full_like", grad=False)
+def by_their_module():
+    t = paddle.tensor.creation
+    x = t.zeros([2])
+    return [x, t.ones([1], "int32"), t.zeros_like(x), t.ones_like(x, dtype="int64"), t.full_like(x, 3), t.empty([2]).shape]
+
+
 @case("paddle.set_printoptions", "paddle.Tensor", grad=False)
 def printing():
     tensors = [paddle.to_tensor(array(3, 4).astype("float32")), paddle.arange(5), paddle.to_tensor(2.5),
