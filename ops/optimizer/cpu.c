@@ -8,17 +8,22 @@
 
 typedef enum step_kind { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, ADADELTA, ADAMAX } step_kind;
 
-enum { MAX_STATES = 3, NUMBERS = 6, PIECE = 512, CHUNK = 16384 };
+enum { MAX_STATES = 3, NUMBERS = 6, PIECE = 512 };
+
+/* Elements that a thread is worth; that a parameter must have for each thread to be split; that no two
+ * threads write a line of. */
+enum { SHARE = 8192, SMALL = 1024, LINE = 64 };
 
 typedef struct step {
     step_kind kind;
     proa_tensors params, grads, masters, states[MAX_STATES];
     int n_states;
-    bool in_place;     /* nothing is converted: a chunk is one piece */
-    bool touched;      /* of gradients of kind rows, only the given rows are updated */
-    rows_merge *rows;  /* one a parameter if any gradient is of that kind; else NULL */
-    double *numbers;   /* NUMBERS a parameter */
-    int64_t *chunk_of; /* number of the first chunk of each parameter, and how many there are */
+    bool in_place;    /* nothing is converted: a share is one piece */
+    bool touched;     /* of gradients of kind rows, only the given rows are updated */
+    rows_merge *rows; /* one a parameter if any gradient is of that kind; else NULL */
+    double *numbers;  /* NUMBERS a parameter */
+    int64_t parts;    /* that shares are counted of */
+    int64_t small;    /* elements of the parameters that are not split */
 } step;
 
 /* Where the elements of one of parameter i's tensors lie: all as the parameter does. */
@@ -93,21 +98,25 @@ static void stretch(const step *w, int64_t index, int64_t at, int64_t stop)
     }
 }
 
-static void chunks(int64_t begin, int64_t end, void *context)
+/* Each thread has the same share of every parameter, in one piece: threads that split the product which made
+ * the gradient by its rows have most of that in their caches, and of step to step parameter and states stay
+ * where they are. Small ones are not split, and stay with the first thread while they are few. */
+static void shares(int64_t begin, int64_t end, void *context)
 {
     const step *w = context;
-    int64_t low = 0, high = w->params.count; /* the parameter that chunk `begin` is in */
-    while (high - low > 1) {
-        int64_t mid = (low + high) / 2;
-        if (w->chunk_of[mid] <= begin) low = mid;
-        else high = mid;
-    }
-    for (int64_t c = begin; c < end; c++) {
-        while (w->chunk_of[low + 1] <= c) low++;
-        int64_t at = (c - w->chunk_of[low]) * CHUNK, stop = at + CHUNK;
-        if (stop > extent(w, low)) stop = extent(w, low);
-        stretch(w, low, at, stop);
-    }
+    int64_t least = w->parts * SMALL, small = w->small > least ? w->small : least;
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t i = 0, before = 0; i < w->params.count; i++) {
+            int64_t n = extent(w, i), at = 0, stop = n;
+            if (n >= least) {
+                at = part * n / w->parts / LINE * LINE;
+                if (part + 1 < w->parts) stop = (part + 1) * n / w->parts / LINE * LINE;
+            } else {
+                if (before * w->parts / small != part) stop = 0;
+                before += n;
+            }
+            if (at < stop) stretch(w, i, at, stop);
+        }
 }
 
 static void end_rows(step *w)
@@ -171,7 +180,7 @@ static bool all_in_place(proa_tensors list)
     return true;
 }
 
-/* Room for the numbers and the chunk table, in one block; numbers start as `same`. */
+/* Room for the numbers, which start as `same`. */
 static proa_status start(step *w, const double *same)
 {
     size_t n = (size_t)w->params.count;
@@ -179,26 +188,24 @@ static proa_status start(step *w, const double *same)
     PROA_TRY(begin_rows(w));
     w->in_place = !w->rows && all_in_place(w->params) && all_in_place(w->grads) && all_in_place(w->masters);
     for (int k = 0; k < w->n_states; k++) w->in_place = w->in_place && all_in_place(w->states[k]);
-    w->numbers = proa_scratch((n * NUMBERS) * sizeof(double) + (n + 1) * sizeof(int64_t));
+    w->numbers = proa_scratch(n * NUMBERS * sizeof(double) + 1);
     if (!w->numbers) {
         end_rows(w);
         return proa_error();
     }
-    w->chunk_of = (int64_t *)(void *)(w->numbers + n * NUMBERS);
-    w->chunk_of[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        memcpy(w->numbers + i * NUMBERS, same, NUMBERS * sizeof(double));
-        w->chunk_of[i + 1] = w->chunk_of[i] + (extent(w, (int64_t)i) + CHUNK - 1) / CHUNK;
-    }
+    for (size_t i = 0; i < n; i++) memcpy(w->numbers + i * NUMBERS, same, NUMBERS * sizeof(double));
     return PROA_OK;
 }
 
 static proa_status finish(step *w)
 {
     int64_t count = w->params.count, elements = 0;
-    for (int64_t i = 0; i < count && elements < CHUNK; i++) elements += extent(w, i);
-    if (elements < CHUNK) chunks(0, w->chunk_of[count], w); /* waking threads would cost more */
-    else proa__parallel(w->chunk_of[count], 2, chunks, w);
+    for (int64_t i = 0; i < count; i++) elements += extent(w, i);
+    w->parts = elements / SHARE < 1 ? 1 : elements / SHARE;
+    if (w->parts > proa_threads()) w->parts = proa_threads();
+    for (int64_t i = 0; i < count; i++)
+        if (extent(w, i) < w->parts * SMALL) w->small += extent(w, i);
+    proa__parallel(w->parts, 1, shares, w);
     proa_scratch_free(w->numbers);
     end_rows(w);
     return PROA_OK;

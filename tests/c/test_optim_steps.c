@@ -117,6 +117,53 @@ START_TEST(formulas)
 }
 END_TEST
 
+enum { MANY = 7, STEPS = 3 };
+
+/* What `STEPS` steps over parameters of many sizes make of them, one behind the other at `to`. */
+static void step_many(int threads, bool half, float *to)
+{
+    static const int64_t sizes[MANY] = {40000, 1, 300, 8200, 2047, 5000, 70};
+    static float values[40000];
+    proa_set_threads(threads);
+    PROA_SCOPE {
+        proa_tensor *p[MANY];
+        for (int i = 0; i < MANY; i++) {
+            for (int64_t k = 0; k < sizes[i]; k++) values[k] = (float)sin((double)(k + i));
+            p[i] = proa_from_data(values, PROA_SHAPE(sizes[i]), PROA_F32);
+            if (half && i % 2) p[i] = proa_cast(p[i], PROA_BF16);
+            proa_set_stop_gradient(p[i], false);
+        }
+        proa_optimizer *opt = proa_adamw(((proa_tensors){MANY, p}), .lr = 0.1);
+        for (int t = 0; t < STEPS; t++) {
+            for (int i = 0; i < MANY; i++)
+                ck_assert_int_eq(proa_set_grad(p[i], proa_scale(p[i], .scale = PROA_SCALAR(0.3))), PROA_OK);
+            ck_assert_int_eq(proa_step(opt), PROA_OK);
+        }
+        for (int i = 0; i < MANY; i++) {
+            proa_tensor *f = proa_cast(proa_detach(p[i]), PROA_F32);
+            ck_assert_int_eq(proa_copy_out(f, to, (size_t)sizes[i] * sizeof *to), PROA_OK);
+            to += sizes[i];
+        }
+        proa_optimizer_free(opt);
+    }
+    check_ok();
+}
+
+/* Every element is updated once, whoever shares in the work. */
+START_TEST(steps_do_not_depend_on_threads)
+{
+    static float one[60000], many[60000];
+    for (int half = 0; half < 2; half++) {
+        step_many(1, half, one);
+        for (int threads = 2; threads < 6; threads++) {
+            step_many(threads, half, many);
+            ck_assert(memcmp(one, many, sizeof one) == 0);
+        }
+    }
+    proa_set_threads(1);
+}
+END_TEST
+
 static void check_rates(proa_schedule *s, const double *expected, int n)
 {
     ck_assert_ptr_nonnull(s);
@@ -366,5 +413,6 @@ START_TEST(bad_optimisers_are_errors)
 }
 END_TEST
 
-SUITE("optim", formulas, schedules, clipping, groups, a_group_is_added_whole_or_not_at_all, masters, scaler,
-      resumes_bit_for_bit, foreign_checkpoint_changes_nothing, bad_optimisers_are_errors)
+SUITE("optim", formulas, steps_do_not_depend_on_threads, schedules, clipping, groups,
+      a_group_is_added_whole_or_not_at_all, masters, scaler, resumes_bit_for_bit,
+      foreign_checkpoint_changes_nothing, bad_optimisers_are_errors)
