@@ -68,11 +68,13 @@ static inline __attribute__((always_inline)) packed_vector packed_addend(const p
     return addend;
 }
 
-/* c[mr × nv vectors] = ends(a[mr × k] · panel). Meanwhile what is to be added is fetched, and what stands at
- * `ahead`, `ahead_step` floats a row of the panel. */
-static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, int64_t k,
-                                                              const float *a, int64_t lda, const float *b,
-                                                              float *c, int64_t ldc, const packed_ends *e,
+/* c[mr × nv vectors] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
+ * columns. Meanwhile what is to be added is fetched, and what stands at `ahead`, `ahead_step` floats a row of
+ * b. */
+static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, const int down,
+                                                              int64_t k, const float *a, int64_t lda,
+                                                              const float *b, int64_t ldb, float *c,
+                                                              int64_t ldc, const packed_ends *e,
                                                               const float *ahead, int64_t ahead_step)
 {
     packed_vector sum[PACKED_MR][2], zero = {0};
@@ -91,8 +93,9 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #pragma GCC unroll 16
         for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
-            for (int v = 0; v < nv; v++) sum[i][v] += a[i * lda + p] * column[v];
-        b += PACKED_NR;
+            for (int v = 0; v < nv; v++) sum[i][v] += (down ? a[i] : a[i * lda]) * column[v];
+        a += down ? lda : 1;
+        b += ldb;
     }
 #pragma GCC unroll 16
     for (int i = 0; i < mr; i++)
@@ -112,7 +115,7 @@ typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const flo
                                         int64_t ldc, const packed_ends *e, const float *ahead,            \
                                         int64_t ahead_step)                                               \
     {                                                                                                     \
-        packed_tile(mr, nv, k, a, lda, b, c, ldc, e, ahead, ahead_step);                                  \
+        packed_tile(mr, nv, 0, k, a, lda, b, PACKED_NR, c, ldc, e, ahead, ahead_step);                    \
     }
 #define PACKED_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) PACKED_TILES_12(X) PACKED_TILES_14(X)
 #if PACKED_MR >= 12

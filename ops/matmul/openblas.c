@@ -1,10 +1,11 @@
 /* Matrix products through OpenBLAS: float32, float64 and complex, one library call a batch, operands read in
- * place when rows or columns are contiguous. May use core only. */
+ * place when rows or columns are contiguous; not where OpenBLAS does not know the CPU. May use core only. */
 #include "ops/matmul/product.h"
 
 #include <cblas.h>
 #include <limits.h>
 #include <openblas_config.h>
+#include <strings.h>
 
 /* Below this many multiply-adds the portable kernel's smaller fixed cost wins. */
 #define SMALL_WORK 1000.0
@@ -19,13 +20,25 @@ static int64_t leading(int64_t rs, int64_t cs, int64_t rows, int64_t columns, bo
     return 0;
 }
 
+#if defined(__x86_64__)
+/* Whether OpenBLAS does without AVX2 here: it takes CPUs that are newer than itself for very old ones. */
+static bool is_behind(void)
+{
+    static const char *const without[] = {"Prescott", "Core2", "Nehalem", "Sandybridge", "Generic"};
+    const char *core = openblas_get_corename();
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (strcasecmp(core, without[i]) == 0) return true;
+    return false;
+}
+#endif
+
 static proa_status prepare(const matmul_product *p, void **state)
 {
     bool t;
     *state = NULL;
 #if defined(__x86_64__)
     /* For x86-64 without AVX2 OpenBLAS may choose kernels with 3DNow!, which few of those CPUs have. */
-    if (proa__cpu_level() == 0) return PROA_DECLINED;
+    if (proa__cpu_level() == 0 || is_behind()) return PROA_DECLINED;
 #endif
     bool known =
         p->dtype == PROA_F32 || p->dtype == PROA_F64 || p->dtype == PROA_C64 || p->dtype == PROA_C128;
