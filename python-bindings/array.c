@@ -79,13 +79,14 @@ static void tensor_releasebuffer(PyObject *self, Py_buffer *view)
 
 PyBufferProcs py_tensor_buffer = {tensor_getbuffer, tensor_releasebuffer};
 
-/* New reference: an attribute of the module numpy. */
-static PyObject *numpy_function(const char *name)
+/* Borrowed: an attribute of the module numpy, which `found` keeps. */
+static PyObject *numpy_function(const char *name, PyObject **found)
 {
+    if (*found) return *found;
     PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *fn = numpy ? PyObject_GetAttrString(numpy, name) : NULL;
+    if (numpy) *found = PyObject_GetAttrString(numpy, name);
     Py_XDECREF(numpy);
-    return fn;
+    return *found;
 }
 
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
@@ -95,10 +96,10 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
                             "numpy: a program's variable has no data; fetch it with Executor.run");
     (void)unused;
     /* Here, since NumPy passes over a buffer that raises, and tries something else. */
+    static PyObject *found;
     PyObject *host = on_host(self);
-    PyObject *copy = host ? numpy_function("array") : NULL;
+    PyObject *copy = host ? numpy_function("array", &found) : NULL;
     PyObject *array = copy ? PyObject_CallOneArg(copy, host) : NULL;
-    Py_XDECREF(copy);
     Py_XDECREF(host);
     return array;
 }
@@ -162,6 +163,35 @@ static PyObject *from_numpy(PyObject *module, PyObject *args)
     PROA_SCOPED;
     proa_tensor *t = share(array, bits);
     return t || !PyErr_Occurred() ? py_wrap(t) : NULL;
+}
+
+/* True if t may stand for a variable as it lies. */
+static bool suits_variable(const proa_tensor *t, const proa_tensor *variable)
+{
+    bool fits = t->dtype == variable->dtype && t->ndim == variable->ndim && !(t->flags & PROA_T_STRIDED) &&
+                (uintptr_t)t->data % proa_dtype_size((proa_dtype)t->dtype) == 0;
+    for (int i = 0; fits && i < t->ndim; i++)
+        fits = variable->shape[i] < 0 || variable->shape[i] == t->shape[i];
+    return fits;
+}
+
+/* feed(value, variable): the value's memory as a tensor, for a run, which only reads it. None: it must become
+ * a tensor of its own, or does not fit. */
+static PyObject *feed(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (count != 2 || !py_is_tensor(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "feed: expected a value and a variable");
+        return NULL;
+    }
+    if (!PyObject_CheckBuffer(args[0]) || py_is_tensor(args[0]) || strcmp(proa_get_device(), "cpu") != 0)
+        Py_RETURN_NONE;
+    PROA_SCOPED;
+    proa_tensor *t = share(args[0], false);
+    if (t && suits_variable(t, py_tensor_of(args[1]))) return py_wrap(t);
+    PyErr_Clear();
+    proa_clear_error();
+    Py_RETURN_NONE;
 }
 
 /* empty_bytes(n): a uint8 tensor whose values are unspecified, for readers to fill. */
@@ -273,7 +303,8 @@ static PyObject *entry_as_array(PyObject *item)
 
 static PyObject *as_array(PyObject *data)
 {
-    PyObject *convert = numpy_function("asarray");
+    static PyObject *found;
+    PyObject *convert = numpy_function("asarray", &found);
     PyObject *array = NULL, *plain = data;
     Py_INCREF(plain);
     if (is_list(data)) {
@@ -287,7 +318,6 @@ static PyObject *as_array(PyObject *data)
     }
     if (convert && plain) array = PyObject_CallOneArg(convert, plain);
     Py_XDECREF(plain);
-    Py_XDECREF(convert);
     return array;
 }
 
@@ -490,6 +520,8 @@ static PyObject *from_dlpack(PyObject *module, PyObject *obj)
 
 PyMethodDef py_array_functions[] = {
     {"empty_bytes", empty_bytes, METH_O, "A uint8 tensor to fill."},
+    {"feed", (PyCFunction)(void (*)(void))feed, METH_FASTCALL,
+     "A tensor on a value's memory if it may stand for a variable as it lies, else None."},
     {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
     {"to_tensor", (PyCFunction)(void (*)(void))to_tensor, METH_VARARGS | METH_KEYWORDS,
      "to_tensor(data, dtype=None, place=None, stop_gradient=True)\n--\n\n"

@@ -1,4 +1,6 @@
 """Static mode on Proa alone: what programs, blocks, operators, scopes and executors say and refuse."""
+import sys
+
 import numpy as np
 import pytest
 
@@ -409,3 +411,37 @@ def test_no_gradient_for_data(programs):
     assert static.gradients(loss, [x, w])[0] is None
     x.stop_gradient = False
     assert static.gradients(loss, [x, w])[0].shape == [-1, 3]
+
+
+def test_fed_arrays_stay_the_callers(programs):
+    """They are read where they lie: nothing writes to them, what is fetched is no view of them, and no run keeps one."""
+    main, _ = programs
+    x = static.data("x", [None, 3])
+    y, z = x.reshape([-1]), x * 1.0
+    z.add_(paddle.full([1], 1.0))
+    exe, row = static.Executor(), np.arange(6, dtype="float32").reshape(2, 3)
+
+    def unaligned():
+        array = np.zeros(25, "uint8")[1:].view("float32").reshape(2, 3)
+        array[:] = row
+        return array
+
+    def locked():
+        array = row.copy()
+        array.flags.writeable = False
+        return array
+
+    for fed in (row.copy(), unaligned(), np.repeat(row, 2, axis=1)[:, ::2], row[::-1].copy()[::-1], locked(), row.tolist()):
+        fetched = exe.run(main, feed={"x": fed}, fetch_list=[x, y, z])
+        np.testing.assert_array_equal(np.array(fed), row)
+        if isinstance(fed, np.ndarray) and fed.flags.writeable:
+            fed[:] = 7
+        for value, expected in zip(fetched, (row, row.reshape(-1), row + 1)):
+            np.testing.assert_array_equal(value, expected)
+    array = np.zeros((4, 3), "float32")
+    held = sys.getrefcount(array)
+    exe.run(main, feed={"x": array}, fetch_list=[z])
+    assert sys.getrefcount(array) == held
+    for wrong in (array.astype("float64"), array[0], array[:, :2]):
+        with pytest.raises(ValueError, match="'x'"):
+            exe.run(main, feed={"x": wrong}, fetch_list=[z])

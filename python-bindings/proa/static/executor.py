@@ -144,7 +144,11 @@ class _Feed:
         self.seen = None  # the last shape that fitted
 
     def take(self, value):
-        """A fed value as a tensor."""
+        """A fed value as a tensor: on its own memory where that fits, for it is read before run returns."""
+        tensor = _core.feed(value, self.var)
+        return self._convert(value) if tensor is None else tensor
+
+    def _convert(self, value):
         if isinstance(value, ScopeTensor):
             value = value._value()
         plain = isinstance(value, (list, tuple, int, float, bool))
@@ -252,11 +256,16 @@ class Executor:
         device, recording, was = _core.get_device(), _core.set_recording(False), _core.program_open(None)
         try:
             set_device(self.place)
-            plan = self._last and self._last.is_this(program, feed, fetch_list, scope, use_prune) and self._last.plan
-            if not plan:
+            last = self._last
+            if last is not None and last.is_this(program, feed, fetch_list, scope, use_prune):
+                plan = last.plan
+            else:
                 plan, feed = self._prepare(program, feed, fetch_list, scope, use_prune)
-            _set_rate(plan.program, scope)
-            return _seeded(plan.program, lambda: plan.run(feed, return_numpy))
+            if plan.program.lr_scheduler is not None:
+                _set_rate(plan.program, scope)
+            if plan.program._seed:
+                return _seeded(plan.program, lambda: plan.run(feed, return_numpy))
+            return plan.run(feed, return_numpy)
         finally:
             _core.program_open(was)
             _core.set_recording(recording)
@@ -375,7 +384,7 @@ def _one_feed(feed):
 
 def _set_rate(program, scope):
     """The scheduler's learning rate goes where the program reads it."""
-    if program.lr_scheduler is None or program.lr_var_name is None:
+    if program.lr_var_name is None:
         return
     found = scope.find_var(program.lr_var_name)
     if found is not None and found.value is not None:
@@ -383,9 +392,7 @@ def _set_rate(program, scope):
 
 
 def _seeded(program, run):
-    """Runs with the program's own random numbers, if it has a seed."""
-    if not program._seed:
-        return run()
+    """Runs with the program's own random numbers: it has a seed."""
     before = _core.get_rng_state()
     if program._rng is None:
         _core.seed(program._seed & (2 ** 64 - 1))
