@@ -42,13 +42,25 @@ static bool copies_dims(const proa_ints *shape)
     return false;
 }
 
-/* A reshape of a reshape reads the first one's input. */
+/* Made by an op whose result may be a view with gaps or another order, which a reshape then copies. */
+static bool may_be_strided(const proa__uses *u, const proa_tensor *t)
+{
+    const proa__use *use = proa__use_of(u, proa__slot_var(t));
+    const proa_instr *maker = use && use->maker != PROA__NOBODY ? &u->block->ops[use->maker] : NULL;
+    return maker && maker->args && maker->op->flags & PROA_OP_VIEW && !proa__is_op(maker, "reshape");
+}
+
+/* A reshape of a reshape reads the first one's input; not where that one copies and stays, whose result is
+ * then a view for nothing. */
 static void skip_reshape(const proa__uses *u, proa_reshape_args *a)
 {
     const proa_instr *maker = maker_of(u, a->x, "reshape");
     if (!maker || copies_dims(&a->shape)) return;
     const proa_reshape_args *first = maker->args;
-    if (sees_through(u, first->x)) proa__slot_set(&a->x, first->x);
+    if (!sees_through(u, first->x)) return;
+    bool stays = proa__only_reader(u, proa__slot_var(a->x)) == PROA__NOBODY;
+    if (stays && may_be_strided(u, first->x) && !surely_same(first->x, a->out)) return;
+    proa__slot_set(&a->x, first->x);
 }
 
 /* A transpose of a transpose does both at once. */
