@@ -188,7 +188,7 @@ static proa_status flatten(proa_tensor **slot, const proa_field *f, int64_t inde
 static const proa__value *dying_input(const flat *c, const proa_field *f, const proa_meta *meta)
 {
     const proa_op *op = c->p->instr->op;
-    if (!(op->flags & PROA_OP_INPLACE) || f->alias < 0 || f->kind != PROA_FIELD_TENSOR) return NULL;
+    if (!proa__may_lie_over(f)) return NULL;
     const proa_var *in = proa__slot_var(*proa_field_tensor(&op->fields[f->alias], c->p->instr->args));
     const proa__value *from = in ? &c->p->s->values[in->index] : NULL;
     bool suits = from && from->handle && same_shape(from->handle, c->like) && !from->buffer->pinned &&

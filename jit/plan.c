@@ -271,7 +271,7 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
                              proa_tensor **slot, proa_status *status)
 {
     const proa_op *op = p->instr->op;
-    if (!(op->flags & PROA_OP_INPLACE) || f->alias < 0 || f->kind != PROA_FIELD_TENSOR) return false;
+    if (!proa__may_lie_over(f)) return false;
     const proa_field *src = &op->fields[f->alias];
     if (src->kind != PROA_FIELD_TENSOR) return false;
     const proa_var *in = proa__slot_var(*proa_field_tensor(src, p->instr->args));

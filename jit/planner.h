@@ -40,6 +40,13 @@ void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, c
 /* True if the input's memory is nobody's any more after this op and may hold an output. */
 bool proa__plan_is_free(proa__planner *p, const proa__value *in);
 
+/* True if the table lets output f take the memory of the input that its alias names. */
+static inline bool proa__may_lie_over(const proa_field *f)
+{
+    return f->alias >= 0 && f->kind == PROA_FIELD_TENSOR &&
+           !(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_VIEW));
+}
+
 /* The contiguous copy of a tensor that is strided or lies blocked, made once a segment unless an output has
  * taken its place. */
 proa_tensor *proa__plan_dense(proa__planner *p, proa__value *value);

@@ -22,7 +22,7 @@ TYPES = {
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
-        "inplace", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
+        "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
         "formula", "lanes", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
@@ -129,7 +129,7 @@ class Op:
                 self.field(name, key).flags.add(flag)
                 if wanted_by:
                     self.by_name[name].saved_for = self.field(wanted_by, key)
-        for key, flag in (("inplace", None), ("mutates", "MUTATED")):
+        for key, flag in (("inplace", None), ("over", None), ("mutates", "MUTATED")):
             for out, src in (entry.get(key) or {}).items():
                 self.field(out, key).alias = self.field(src, key)
                 if flag:
