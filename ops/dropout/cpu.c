@@ -1,5 +1,5 @@
-/* Portable kernels of dropout and its backward: the mask is drawn, then applied piece by piece.
- * May use core and the helpers of ops/. */
+/* Portable kernels of dropout and its backward: the mask is drawn, then applied piece by piece, to what gelu
+ * makes of a piece where the op is both. May use core and the helpers of ops/. */
 #include "ops_impl.h"
 
 #include "core/copy.h"
@@ -18,7 +18,11 @@ typedef struct drop_work {
     double scale;
     proa_rng_state stream;
     uint32_t threshold;
+    proa_row gelu; /* taken of x first; NULL: not */
+    const void *args;
 } drop_work;
+
+extern const proa_rows PROA_LEVELLED(gelu_rows), PROA_LEVELLED(gelu_grad_rows);
 
 #define T float
 #include "cpu.inc"
@@ -84,19 +88,22 @@ static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, i
     const float *x = (const float *)d->x + begin * 64;
     float *y = (float *)d->y + begin * 64;
     char *mask = (char *)d->mask + begin * 64;
-    if (!d->past) {
+    if (!d->past && !d->gelu) {
         groups_of(d, begin, end - begin, x, y, mask, draws);
         return;
     }
-    _Alignas(64) float stage[DROP_PIECE * 64];
+    _Alignas(64) float stage[DROP_PIECE * 64], taken[DROP_PIECE * 64];
     _Alignas(64) char drawn[DROP_PIECE * 64];
     for (int64_t g = begin, n; g < end; g += n, x += n * 64, y += n * 64, mask += n * 64) {
         n = end - g < DROP_PIECE ? end - g : DROP_PIECE;
-        groups_of(d, g, n, x, stage, draws ? drawn : mask, draws);
+        if (d->gelu) d->gelu((char *[]){(char *)taken, (char *)(uintptr_t)x}, n * 64, d->args);
+        const float *from = d->gelu ? taken : x;
+        groups_of(d, g, n, from, d->past ? stage : y, draws && d->past ? drawn : mask, draws);
+        if (!d->past) continue;
         past_copy_asking(y, stage, n * 256, x + n * 64);
         if (draws) past_copy(mask, drawn, n * 64);
     }
-    proa__copy_past_end();
+    if (d->past) proa__copy_past_end();
 }
 
 static void draw_lanes(int64_t begin, int64_t end, void *context) { lanes_of(context, begin, end, true); }
@@ -109,7 +116,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 {
     if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
         return 0;
-    d->past = n * 4 >= PROA__PAST_BYTES;
+    d->past = n * 4 >= PROA__PAST_BYTES && d->y != d->x;
     proa__parallel(n / 64, rows_grain(64), draws ? draw_lanes : apply_lanes, d);
     return n / 64 * 64;
 }
@@ -146,25 +153,29 @@ static double kept_scale(double p, proa_dropout_mode mode)
     return p < 1 ? 1 / (1 - p) : 0;
 }
 
+/* What d->x becomes in training. */
+static proa_status train(drop_work *d, const proa_dropout_args *a)
+{
+    d->mask = (uint8_t *)a->mask->data;
+    d->scale = kept_scale(a->p, a->mode);
+    d->threshold = philox16_threshold(a->p);
+    d->stream = a->fix_seed ? (proa_rng_state){(uint64_t)a->seed, 0}
+                            : proa__rng_reserve(philox16_blocks(a->mask->numel));
+    if (a->mask->numel == a->x->numel) {
+        rest(d, by_lanes(d, a->x->numel, true), a->x->numel, draw_apply);
+        return PROA_OK;
+    }
+    proa__parallel(a->mask->numel, rows_grain(1), draw, d);
+    apply_mask(d, a->mask, a->x);
+    return PROA_OK;
+}
+
 PROA_KERNEL(dropout_cpu, dropout)
 {
     drop_work d = {.dtype = (proa_dtype)a->x->dtype, .x = a->x->data, .y = a->out->data, .scale = 1};
-    if (!a->training) {
-        if (a->mode == PROA_DROPOUT_MODE_DOWNSCALE_IN_INFER) d.scale = 1 - a->p;
-        apply_mask(&d, NULL, a->x);
-        return PROA_OK;
-    }
-    d.mask = (uint8_t *)a->mask->data;
-    d.scale = kept_scale(a->p, a->mode);
-    d.threshold = philox16_threshold(a->p);
-    d.stream = a->fix_seed ? (proa_rng_state){(uint64_t)a->seed, 0}
-                           : proa__rng_reserve(philox16_blocks(a->mask->numel));
-    if (a->mask->numel == a->x->numel) {
-        rest(&d, by_lanes(&d, a->x->numel, true), a->x->numel, draw_apply);
-        return PROA_OK;
-    }
-    proa__parallel(a->mask->numel, rows_grain(1), draw, &d);
-    apply_mask(&d, a->mask, a->x);
+    if (a->training) return train(&d, a);
+    if (a->mode == PROA_DROPOUT_MODE_DOWNSCALE_IN_INFER) d.scale = 1 - a->p;
+    apply_mask(&d, NULL, a->x);
     return PROA_OK;
 }
 
@@ -177,4 +188,101 @@ PROA_KERNEL(dropout_grad_cpu, dropout_grad)
                    .scale = kept_scale(a->p, a->mode)};
     apply_mask(&d, a->mask, a->d_out);
     return PROA_OK;
+}
+
+/* ---- with the gelu before it ---- */
+
+PROA_KERNEL(gelu_dropout_cpu, gelu_dropout)
+{
+    proa_gelu_args gelu = {.approximate = a->approximate};
+    drop_work d = {.dtype = (proa_dtype)a->x->dtype, .x = a->x->data, .y = a->out->data, .args = &gelu};
+    d.gelu = PROA_LEVELLED(gelu_rows).at[d.dtype];
+    return train(&d, &(proa_dropout_args){.x = a->x,
+                                          .p = a->p,
+                                          .training = true,
+                                          .mode = a->mode,
+                                          .seed = a->seed,
+                                          .fix_seed = a->fix_seed,
+                                          .out = a->out,
+                                          .mask = a->mask});
+}
+
+typedef struct gelu_drop_work {
+    drop_work drop; /* of what a piece holds */
+    const proa_gelu_dropout_grad_args *a;
+    int64_t item;
+} gelu_drop_work;
+
+/* Masks n elements of `from`, which stand at i of the tensor. */
+static void mask_piece(const gelu_drop_work *g, int64_t i, int64_t n, const void *from, void *to)
+{
+    drop_work d = g->drop;
+    d.x = from, d.y = to;
+    d.mask = (uint8_t *)g->a->mask->data + i;
+    apply(0, n, &d);
+}
+
+/* d_x may lie over d_out and out over x: each piece of x is read for the last time when out is written. */
+static void gelu_drop_range(int64_t begin, int64_t end, void *context)
+{
+    const gelu_drop_work *g = context;
+    const proa_gelu_args gelu = {.approximate = g->a->approximate};
+    const proa_gelu_grad_args slope = {.approximate = g->a->approximate};
+    proa_row gelu_row = PROA_LEVELLED(gelu_rows).at[g->drop.dtype],
+             slope_row = PROA_LEVELLED(gelu_grad_rows).at[g->drop.dtype];
+    enum { PIECE = 512 };
+    _Alignas(64) char stage[PIECE * sizeof(double)];
+    for (int64_t i = begin, n; i < end; i += n) {
+        n = end - i < PIECE ? end - i : PIECE;
+        char *x = g->a->x->data + i * g->item;
+        mask_piece(g, i, n, g->a->d_out->data + i * g->item, stage);
+        slope_row((char *[]){g->a->d_x->data + i * g->item, x, stage}, n, &slope);
+        gelu_row((char *[]){stage, x}, n, &gelu);
+        mask_piece(g, i, n, stage, g->a->out->data + i * g->item);
+    }
+}
+
+PROA_KERNEL(gelu_dropout_grad_cpu, gelu_dropout_grad)
+{
+    proa_dtype dtype = (proa_dtype)a->x->dtype;
+    gelu_drop_work g = {.drop = {.dtype = dtype, .scale = kept_scale(a->p, a->mode)},
+                        .a = a,
+                        .item = (int64_t)proa_dtype_size(dtype)};
+    proa__parallel(a->x->numel, rows_grain(1), gelu_drop_range, &g);
+    return PROA_OK;
+}
+
+/* ---- the composition, on any device ---- */
+
+static proa_status call(const char *op, void *args)
+{
+    return proa_call_from(PROA_DOOR_RUN, proa_find_op(op), args);
+}
+
+PROA_KERNEL_ANYWHERE(gelu_dropout_composed_cpu, gelu_dropout)
+{
+    proa_gelu_args gelu = {.x = a->x, .approximate = a->approximate, .out = a->out};
+    PROA_TRY(call("gelu", &gelu));
+    proa_dropout_args drop = {.x = a->out,
+                              .p = a->p,
+                              .training = true,
+                              .mode = a->mode,
+                              .seed = a->seed,
+                              .fix_seed = a->fix_seed,
+                              .out = a->out,
+                              .mask = a->mask};
+    return call("dropout", &drop);
+}
+
+PROA_KERNEL_ANYWHERE(gelu_dropout_grad_composed_cpu, gelu_dropout_grad)
+{
+    proa_dropout_grad_args drop = {
+        .mask = a->mask, .d_out = a->d_out, .p = a->p, .training = true, .mode = a->mode, .d_x = a->d_x};
+    PROA_TRY(call("dropout_grad", &drop));
+    proa_gelu_grad_args slope = {.x = a->x, .d_out = a->d_x, .approximate = a->approximate, .d_x = a->d_x};
+    PROA_TRY(call("gelu_grad", &slope));
+    proa_gelu_args gelu = {.x = a->x, .approximate = a->approximate, .out = a->out};
+    PROA_TRY(call("gelu", &gelu));
+    drop.d_out = drop.d_x = a->out;
+    return call("dropout_grad", &drop);
 }

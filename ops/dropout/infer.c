@@ -37,6 +37,27 @@ proa_status dropout_grad_infer(const proa_dropout_grad_args *a, proa_dropout_gra
     return PROA_OK;
 }
 
+proa_status gelu_dropout_infer(const proa_gelu_dropout_args *a, proa_gelu_dropout_metas *m)
+{
+    if (!(a->p >= 0 && a->p <= 1))
+        return ROWS_FAIL(gelu_dropout, INVALID_ARGUMENT, "p", "is %g; expected 0 to 1", a->p);
+    m->out = m->mask = proa_meta_of(a->x);
+    m->mask.dtype = PROA_U8;
+    return PROA_OK;
+}
+
+proa_status gelu_dropout_grad_infer(const proa_gelu_dropout_grad_args *a, proa_gelu_dropout_grad_metas *m)
+{
+    if (a->mask->dtype != PROA_U8 || !rows_same_shape(a->mask, a->x))
+        return ROWS_FAIL(gelu_dropout_grad, INVALID_ARGUMENT, "mask", "is %s; expected the mask of x %s",
+                         proa__tensor_text(a->mask), proa__tensor_text(a->x));
+    if (a->d_out->dtype != a->x->dtype || !rows_same_shape(a->d_out, a->x))
+        return ROWS_FAIL(gelu_dropout_grad, INVALID_ARGUMENT, "d_out", "is %s; expected one as x %s",
+                         proa__tensor_text(a->d_out), proa__tensor_text(a->x));
+    m->d_x = m->out = proa_meta_of(a->x);
+    return PROA_OK;
+}
+
 proa_status dropout_vjp(const proa_dropout_args *a, proa_dropout_grads *g)
 {
     if (!g->want_x || proa__absent(g->d_out)) return PROA_OK;
