@@ -52,7 +52,8 @@ typedef struct proa__dnnl_packed {
 typedef struct proa__dnnl_state {
     proa__dnnl_packed packed;
     _Atomic(struct proa__dnnl_operands *) idle; /* oneDNN's objects for the operands, from the last run */
-    int threads;
+    int threads;                                /* that it runs with */
+    int made_for;                               /* proa_threads() when it was made */
     dnnl_primitive_t primitive;
     dnnl_memory_desc_t scratchpad;
     size_t scratch_bytes; /* scratchpad and inner operands */
@@ -66,11 +67,12 @@ typedef struct proa__dnnl_build {
     dnnl_primitive_desc_t desc;
     int n_args;
     proa__dnnl_arg args[PROA__DNNL_ARGS];
-    int threads_before;
+    int threads, threads_before;
 } proa__dnnl_build;
 
-/* Sets the thread count and makes attr (scratchpad supplied by the caller); false: decline. */
-bool proa__dnnl_begin(proa__dnnl_build *b);
+/* Sets the thread count, which is one where `work`, in multiply-adds, does not pay for more, and makes attr
+ * (scratchpad supplied by the caller); false: decline. */
+bool proa__dnnl_begin(proa__dnnl_build *b, double work);
 /* Adds an operand; takes `user` over. false when user is NULL. */
 bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user);
 /* The last operand added is an output of t's shape, which may stay in the primitive's layout if that takes at

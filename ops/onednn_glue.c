@@ -97,11 +97,14 @@ static int threads_set(int n)
 
 /* ---- building ---- */
 
-bool proa__dnnl_begin(proa__dnnl_build *b)
+/* Multiply-adds below which starting and joining threads takes longer than they save. */
+#define ALONE 400000.0
+
+bool proa__dnnl_begin(proa__dnnl_build *b, double work)
 {
-    *b = (proa__dnnl_build){.threads_before = -1};
+    *b = (proa__dnnl_build){.threads = work < ALONE ? 1 : proa_threads(), .threads_before = -1};
     if (!proa__dnnl_usable()) return false;
-    b->threads_before = threads_set(proa_threads());
+    b->threads_before = threads_set(b->threads);
     if (dnnl_primitive_attr_create(&b->attr) != dnnl_success) return false;
     return dnnl_primitive_attr_set_scratchpad_mode(b->attr, dnnl_scratchpad_mode_user) == dnnl_success;
 }
@@ -199,7 +202,7 @@ static proa__dnnl_state *make_state(proa__dnnl_build *b)
 {
     proa__dnnl_state *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
-    s->threads = proa_threads();
+    s->threads = b->threads, s->made_for = proa_threads();
     bool ok = dnnl_primitive_create(&s->primitive, b->desc) == dnnl_success;
     const_dnnl_memory_desc_t pad = dnnl_primitive_desc_query_md(b->desc, dnnl_query_scratchpad_md, 0);
     ok = ok && pad && dnnl_memory_desc_clone(&s->scratchpad, pad) == dnnl_success;
@@ -348,7 +351,7 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
                            void *const *data)
 {
     const proa__dnnl_state *s = state;
-    if (s->threads == proa_threads()) return run_state(s, data, -1, 0);
+    if (s->made_for == proa_threads()) return run_state(s, data, -1, 0);
     void *fresh = NULL;
     proa_status status = prepare(args, &fresh);
     if (status == PROA_DECLINED) status = run_state(s, data, -1, 0);
@@ -384,7 +387,7 @@ proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **), proa_tensor *const *tensors)
 {
     const proa__dnnl_state *s = run->state;
-    if (s->threads == proa_threads()) return run_tensors(s, run->fresh, tensors, -1);
+    if (s->made_for == proa_threads()) return run_tensors(s, run->fresh, tensors, -1);
     void *fresh = NULL;
     proa_status status = prepare(args, &fresh);
     if (status == PROA_DECLINED) status = run_tensors(s, run->fresh, tensors, -1);

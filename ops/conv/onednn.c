@@ -149,6 +149,13 @@ static bool suits(const conv_geometry *g, proa_dtype dtype)
     return true;
 }
 
+static double work_of(const conv_geometry *g)
+{
+    double work = (double)g->batch * (double)g->in_channels / (double)g->groups * (double)g->out_channels;
+    for (int i = 0; i < 3; i++) work *= (double)g->out[i] * (double)g->kernel[i];
+    return work;
+}
+
 /* sides: the tensors on the input's, the filter's and the output's side. */
 static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, bool bias,
                            void **state)
@@ -159,7 +166,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     if (kind != TO_INPUT && sides[0]->dtype == PROA_F32 && proa__conv_has_few_channels(&g))
         return PROA_DECLINED;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b);
+    bool ok = proa__dnnl_begin(&b, work_of(&g));
     conv_task t = {0};
     ok = ok && task_make(&t, &g, sides, bias && kind == FORWARD);
     ok = ok && (kind == FORWARD ? forward_desc(&t, dnnl_forward_training, b.attr, &b.desc)
@@ -271,7 +278,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     bool plain = proa__tail_is_plain(&PROA__TAIL(a), a->out) && a->out->shape[0] == g.batch;
     if (!plain || !suits(&g, dtype)) return PROA_DECLINED;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b);
+    bool ok = proa__dnnl_begin(&b, work_of(&g));
     conv_task t = {0};
     proa_tensor *sides[] = {a->x, a->weight, a->out};
     ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));

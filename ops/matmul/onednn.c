@@ -68,7 +68,7 @@ static proa_status prepare(const matmul_product *p, void **state)
 {
     if (!suits(p) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1)))) return PROA_DECLINED;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b) && describe(&b, p, false, NULL);
+    bool ok = proa__dnnl_begin(&b, product_work(p)) && describe(&b, p, false, NULL);
     return proa__dnnl_finish(&b, ok, state);
 }
 
@@ -109,7 +109,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     matmul_product p = product_linear_fused(a);
     if (!suits(&p) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1)) return PROA_DECLINED;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b) && describe(&b, &p, a->constant_weight, &PROA__TAIL(a));
+    bool ok = proa__dnnl_begin(&b, product_work(&p)) && describe(&b, &p, a->constant_weight, &PROA__TAIL(a));
     return proa__dnnl_finish(&b, ok, state);
 }
 
