@@ -43,7 +43,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND PROA_CPU_LEVELS S
     set(PROA_SPEED_v3 -O3)
     set(PROA_SPEED_v4 -O3)
     set(PROA_FLAGS_v3 -march=x86-64-v3)
-    set(PROA_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+    # prefetchw, which the level's name does not cover: all its processors have it.
+    set(PROA_FLAGS_v4 -march=x86-64-v4 -mprfchw -mprefer-vector-width=512)
     target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVELS=1)
 endif()
 

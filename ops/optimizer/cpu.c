@@ -8,7 +8,8 @@
 
 typedef enum step_kind { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, ADADELTA, ADAMAX } step_kind;
 
-enum { MAX_STATES = 3, NUMBERS = 6, PIECE = 512 };
+/* PIECE: elements that wait on the stack; TURN: that are updated while the next are asked for. */
+enum { MAX_STATES = 3, NUMBERS = 6, PIECE = 512, TURN = 256 };
 
 /* Elements that a thread is worth; that a parameter must have for each thread to be split; that no two
  * threads write a line of. */
