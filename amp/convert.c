@@ -197,6 +197,7 @@ proa_autocast_state proa_autocast_enter(proa_amp_level level, proa_autocast_opts
         }
     }
     now = (proa_autocast_state){level, dtype, lists, true};
+    proa__convert_all(level != PROA_AMP_OFF);
     before.set = true;
     return before;
 }
@@ -205,6 +206,7 @@ void proa_autocast_leave(const proa_autocast_state *before)
 {
     if (now.lists != before->lists) free_lists(now.lists);
     now = *before;
+    proa__convert_all(now.level != PROA_AMP_OFF);
 }
 
 __attribute__((constructor)) static void install(void) { proa_door_install(PROA_DOOR_CONVERT, convert); }

@@ -7,6 +7,9 @@
 static proa_door_fn door_fns[PROA_DOOR_COUNT];
 static unsigned installed;
 
+/* A bit of open_doors beyond the doors: convert concerns every op, not only those that promote. */
+#define CONVERTS_ALL (1u << PROA_DOOR_COUNT)
+
 /* Which doors this thread has open. */
 static _Thread_local unsigned open_doors __attribute__((tls_model("initial-exec"))) =
     1u << PROA_DOOR_CONVERT | 1u << PROA_DOOR_RECORD;
@@ -36,10 +39,24 @@ void proa__door_everywhere(proa_door door, bool open)
     else atomic_fetch_and_explicit(&everywhere, ~(1u << door), memory_order_relaxed);
 }
 
+void proa__convert_all(bool all)
+{
+    if (all) open_doors |= CONVERTS_ALL;
+    else open_doors &= ~CONVERTS_ALL;
+}
+
+/* Doors that a call does not concern are closed to it: most calls meet none, and go straight to the kernel. */
+static inline unsigned concerned(unsigned open, const proa_call *call)
+{
+    if (!(call->any & PROA_T_GRAD)) open &= ~(1u << PROA_DOOR_RECORD);
+    if (!(call->op->flags & PROA_OP_PROMOTES || open & CONVERTS_ALL)) open &= ~(1u << PROA_DOOR_CONVERT);
+    return open;
+}
+
 static inline proa_status enter(unsigned first, proa_call *call)
 {
     unsigned open = open_doors | atomic_load_explicit(&everywhere, memory_order_relaxed);
-    open = (open & installed) >> first << first;
+    open = (concerned(open, call) & installed) >> first << first;
     if (!open) return proa__run_call(call);
     return door_fns[__builtin_ctz(open)](call);
 }
@@ -122,6 +139,12 @@ static proa_status part_repeated(const proa_op *op, const void *args)
     return PROA_OK;
 }
 
+/* A list of numbers that nobody but the caller supplies. */
+static inline bool is_plain(const proa_ints *v)
+{
+    return v->count >= 0 && !v->tensor && !v->tensors && (v->at || v->count == 0);
+}
+
 /* Inputs present, lists and enums sane; gathers the inputs' flags. */
 static proa_status check_call(proa_call *call)
 {
@@ -143,8 +166,11 @@ static proa_status check_call(proa_call *call)
             any |= t->flags;
         }
     }
-    for (const proa_field *end = f + op->n_attr; f < end; f++)
-        PROA_TRY(check_attr(op, f, proa_field_at(f, call->args), &any));
+    for (const proa_field *end = f + op->n_attr; f < end; f++) {
+        const void *at = proa_field_at(f, call->args);
+        if (f->kind == PROA_FIELD_INTS && is_plain(at)) continue;
+        PROA_TRY(check_attr(op, f, at, &any));
+    }
     call->any = any;
     return any & PROA_T_STRIDED ? part_repeated(op, call->args) : PROA_OK;
 }

@@ -83,6 +83,9 @@ proa_status proa__run_call(proa_call *call);
 /* Picks the first kernel that does not decline; used by plans. state may be NULL afterwards. */
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);
 
+/* Autocast's: on this thread the convert door sees the calls of all ops, not only of those that promote. */
+void proa__convert_all(bool all);
+
 /* ---- watching -------------------------------------------------------------------------- */
 /* Every call of every thread goes through `observer`, which sends it on with
  * proa_call_inner(PROA_DOOR_WATCH, call). NULL: none. */

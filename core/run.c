@@ -10,9 +10,9 @@
 
 /* ---- inference ------------------------------------------------------------------------- */
 
-static proa_status check_dtype(const proa_op *op, const proa_field *f, proa_dtype dtype)
+static __attribute__((noinline)) proa_status wrong_dtype(const proa_op *op, const proa_field *f,
+                                                         proa_dtype dtype)
 {
-    if (op->dtypes >> dtype & 1) return PROA_OK;
     char list[160] = "";
     size_t n = 0;
     for (int d = 1; d < PROA_DTYPE_COUNT; d++)
@@ -36,6 +36,17 @@ static const proa_tensor *first_tensor(const proa_op *op, const void *args, cons
     return NULL;
 }
 
+/* The first input is of a dtype that the op takes; *first is NULL where there is none. */
+static inline proa_status check_first(const proa_op *op, const void *args, const proa_tensor **first)
+{
+    const proa_field *f = op->fields;
+    const proa_tensor *t = op->n_in && f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, args) : NULL;
+    if (!t || t == proa_none) t = first_tensor(op, args, &f);
+    *first = t;
+    if (PROA__LIKELY(!t || op->dtypes >> t->dtype & 1)) return PROA_OK;
+    return wrong_dtype(op, f, (proa_dtype)t->dtype);
+}
+
 /* Ops that infer nothing take inputs of one shape: their kernels walk all of them by the first one's. */
 static proa_status check_equal(const proa_op *op, const void *args, const proa_tensor *first)
 {
@@ -57,9 +68,12 @@ static proa_status check_equal(const proa_op *op, const void *args, const proa_t
 proa_status proa__infer_call(proa_call *call, void *metas)
 {
     const proa_op *op = call->op;
-    const proa_field *f = NULL;
-    const proa_tensor *first = first_tensor(op, call->args, &f);
-    if (first) PROA_TRY(check_dtype(op, f, (proa_dtype)first->dtype));
+    const proa_tensor *first;
+    PROA_TRY(check_first(op, call->args, &first));
+    if (op->infer && op->n_out == 1 && op->fields[op->n_in + op->n_attr].kind == PROA_FIELD_TENSOR) {
+        ((proa_meta *)metas)->ndim = -1;
+        return op->infer(call->args, metas);
+    }
     char *m = metas;
     for (int i = 0; i < op->n_out; i++) {
         const proa_field *out = &op->fields[op->n_in + op->n_attr + i];
@@ -558,12 +572,16 @@ proa_status proa__run_here(proa_call *call)
     if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
         return proa__op_fail(PROA_ERR_INTERNAL, op, NULL, "has too large an args struct");
     _Alignas(16) char metas[PROA_METAS_MAX];
-    PROA_TRY(proa__infer_call(call, metas));
     if (op->flags & PROA_OP_VIEW) {
         proa_tensor **out = proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
+        const proa_tensor *x = *proa_field_tensor(op->fields, call->args), *first;
+        bool at_once = op->flags & PROA_OP_VIEW_FIRST && !*out;
+        PROA_TRY(at_once ? check_first(op, call->args, &first) : proa__infer_call(call, metas));
         if (!*out) PROA_TRY(op->view(call->args, (const proa_meta *)(void *)metas));
-        if (*out && (*out)->storage == (*proa_field_tensor(&op->fields[0], call->args))->storage)
-            return PROA_OK;
+        if (*out && (*out)->storage == x->storage) return PROA_OK;
+        if (at_once) PROA_TRY(proa__infer_call(call, metas));
+    } else {
+        PROA_TRY(proa__infer_call(call, metas));
     }
     if (PROA__LIKELY(is_plain(call))) return run_plain(call, (const proa_meta *)(void *)metas);
     return run_staged(call, metas);

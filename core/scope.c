@@ -22,7 +22,7 @@ static uint32_t close_holes(proa__thread *me)
     return from - to;
 }
 
-static bool grow(proa__thread *me)
+static __attribute__((noinline)) bool grow(proa__thread *me)
 {
     if (close_holes(me) >= me->capacity / 4) return true;
     if (me->capacity > UINT32_MAX / 4) {
@@ -40,14 +40,19 @@ static bool grow(proa__thread *me)
 }
 
 /* Back to the inline stack when little is left, so that a thread's memory returns to where it was. */
-static void shrink(proa__thread *me)
+static __attribute__((noinline)) void shrink_to_inline(proa__thread *me)
 {
-    if (me->stack == me->inline_stack || me->top > PROA__SCOPE_INLINE / 4) return;
+    if (me->top > PROA__SCOPE_INLINE / 4) return;
     uintptr_t *stack = me->stack;
     memcpy(me->inline_stack, stack, me->top * sizeof *stack);
     me->stack = me->inline_stack;
     me->capacity = PROA__SCOPE_INLINE;
     proa__free(stack);
+}
+
+static inline void shrink(proa__thread *me)
+{
+    if (PROA__UNLIKELY(me->stack != me->inline_stack)) shrink_to_inline(me);
 }
 
 #if !defined(NDEBUG)
@@ -63,7 +68,7 @@ static void check_root(proa__thread *me)
 static inline void check_root(proa__thread *me) { (void)me; }
 #endif
 
-static bool push(proa__thread *me, uintptr_t entry)
+static inline bool push(proa__thread *me, uintptr_t entry)
 {
     if (PROA__UNLIKELY(me->top == me->capacity) && !grow(me)) return false;
     me->stack[me->top++] = entry;
@@ -115,7 +120,7 @@ proa_scope proa_scope_enter(void)
     return (proa_scope){me->mark, me->depth};
 }
 
-static void release_entry(uintptr_t entry)
+static inline void release_entry(uintptr_t entry)
 {
     if ((entry & TAG_MASK) == TAG_BLOCK) {
         proa__free((void *)(entry & ~(uintptr_t)TAG_MASK));
@@ -130,7 +135,7 @@ static void release_entry(uintptr_t entry)
 }
 
 /* Moves the tensors to return down to `floor`, in their order; returns the new floor. */
-static uint32_t move_returns(proa__thread *me, uint32_t floor)
+static __attribute__((noinline)) uint32_t move_returns(proa__thread *me, uint32_t floor)
 {
     for (uint32_t i = floor; i < me->top; i++) {
         uintptr_t entry = me->stack[i];
@@ -149,13 +154,13 @@ static uint32_t move_returns(proa__thread *me, uint32_t floor)
 }
 
 /* Releases from the top down to floor. A release may run hooks that push: those entries end here too. */
-static void release_down(proa__thread *me, uint32_t floor)
+static inline void release_down(proa__thread *me, uint32_t floor)
 {
     while (me->top > floor) release_entry(me->stack[--me->top]);
 }
 
 /* The innermost scope ends. */
-static void leave_one(proa__thread *me)
+static inline void leave_one(proa__thread *me)
 {
     uint32_t floor = me->mark;
     me->mark = (uint32_t)(me->stack[floor] >> 2);
@@ -190,6 +195,17 @@ static bool is_here(const proa__thread *me, const proa_tensor *t)
 {
     return me && t->scope_slot > 0 && t->scope_slot <= me->top &&
            me->stack[t->scope_slot - 1] == (uintptr_t)t;
+}
+
+proa_tensor *proa_take(proa_tensor *t)
+{
+    proa__thread *me = proa__thread_self;
+    bool mine = t && is_here(me, t) && me->depth > 0 && t->scope_slot - 1 > me->mark && !t->is_return;
+    if (PROA__UNLIKELY(!mine)) return proa_retain(t);
+    me->stack[t->scope_slot - 1] = 0;
+    if (t->scope_slot == me->top) me->top--;
+    t->scope_slot = 0;
+    return t;
 }
 
 proa_tensor *proa_return(proa_tensor *t)

@@ -112,7 +112,12 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
     bool rows = t->kind == PROA_ROWS; /* what is viewed is the given rows */
     uint32_t kept =
         PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | (rows ? 0 : PROA_T_NOT_DENSE) | PROA_T_BLOCKED_BASE;
+    int64_t dense[PROA_MAX_DIMS];
     if (PROA__UNLIKELY(t->flags & PROA_T_BLOCKED)) {
+        int64_t numel;
+        size_t item = proa__dtype_bytes(t->dtype);
+        if (!strides && !proa__row_major(shape, ndim, item, dense, &numel)) return NULL;
+        if (!strides) strides = dense;
         bool whole = ndim == t->ndim && !offset && !memcmp(shape, t->shape, (size_t)ndim * sizeof *shape) &&
                      !memcmp(strides, t->strides, (size_t)ndim * sizeof *strides);
         if (!whole && proa__plain(t) != PROA_OK) return NULL;
@@ -127,11 +132,15 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         v->flags |= PROA_T_BLOCKED_BASE;
     const char *data = proa__data_now(t);
     v->data = data ? (char *)(uintptr_t)data + offset : NULL;
-    if (ndim > 0) {
-        memcpy(v->shape, shape, (size_t)ndim * sizeof *shape);
-        memcpy(v->strides, strides, (size_t)ndim * sizeof *strides);
+    bool fits;
+    if (strides) {
+        for (int i = 0; i < ndim; i++) v->shape[i] = shape[i], v->strides[i] = strides[i];
+        fits = proa__tensor_measure(v);
+    } else {
+        for (int i = 0; i < ndim; i++) v->shape[i] = shape[i];
+        fits = proa__row_major(v->shape, ndim, proa__dtype_bytes(t->dtype), v->strides, &v->numel);
     }
-    if (PROA__UNLIKELY(!proa__tensor_measure(v))) {
+    if (PROA__UNLIKELY(!fits)) {
         free_handle(v);
         return NULL;
     }

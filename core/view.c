@@ -55,7 +55,7 @@ proa_status proa__meta_from_shape(const char *who, proa_ints shape, proa_dtype d
 
 bool proa__tensor_measure(proa_tensor *t)
 {
-    int64_t count = 1, next = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    int64_t count = 1, next = (int64_t)proa__dtype_bytes(t->dtype);
     bool known = true, dense = true, fits = true, empty = false;
     for (int i = t->ndim - 1; i >= 0; i--) {
         if (t->shape[i] < 0) known = false;

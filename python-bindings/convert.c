@@ -26,9 +26,18 @@ static bool wrong(const char *who, const char *name, const char *expected, PyObj
 
 static void *scope_room(Py_ssize_t count, size_t item)
 {
-    void *room = proa_scope_alloc((size_t)(count + 1) * item);
-    if (!room) py_raise();
-    return room;
+    void *at = proa_scope_alloc((size_t)(count + 1) * item);
+    if (!at) py_raise();
+    return at;
+}
+
+/* For `count` integers: the caller's room, while it lasts. */
+static inline int64_t *ints_room(py_room *room, Py_ssize_t count)
+{
+    size_t bytes = (size_t)count * sizeof(int64_t);
+    if (!room || (size_t)(room->end - room->at) < bytes) return scope_room(count, sizeof(int64_t));
+    room->at += bytes;
+    return (int64_t *)(void *)(room->at - bytes);
 }
 
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list)
@@ -92,19 +101,19 @@ static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, pr
     return proa_scope_hold((*tensors)[i]) || (py_raise(), false);
 }
 
-bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
+static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_room *room)
 {
     *out = (proa_ints){0, NULL, NULL, NULL};
-    if (py_is_tensor(obj)) {
+    bool plain = PyList_CheckExact(obj) || PyTuple_CheckExact(obj);
+    if (!plain && py_is_tensor(obj)) {
         out->tensor = py_tensor_of(obj);
         return true;
     }
-    if (PyIndex_Check(obj)) {
-        int64_t *one = scope_room(1, sizeof *one);
+    if (!plain && PyIndex_Check(obj)) {
+        int64_t *one = ints_room(room, 1);
         *out = (proa_ints){1, one, NULL, NULL};
         return one && to_int(obj, one);
     }
-    bool plain = PyList_CheckExact(obj) || PyTuple_CheckExact(obj);
     if (!plain && (PyUnicode_Check(obj) || !PySequence_Check(obj))) {
         PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what,
                      Py_TYPE(obj)->tp_name);
@@ -113,7 +122,7 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
     PyObject *fast = plain ? Py_NewRef(obj) : PySequence_Fast(obj, what);
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    int64_t *at = scope_room(n, sizeof *at);
+    int64_t *at = ints_room(room, n);
     proa_tensor **tensors = NULL;
     bool ok = at != NULL;
     for (Py_ssize_t i = 0; ok && i < n; i++) {
@@ -125,6 +134,8 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out)
     *out = (proa_ints){n, at, NULL, tensors};
     return ok;
 }
+
+bool py_to_ints(PyObject *obj, const char *what, proa_ints *out) { return to_ints(obj, what, out, NULL); }
 
 static bool to_floats(const char *who, const char *name, PyObject *obj, proa_floats *out)
 {
@@ -214,7 +225,8 @@ static bool to_number(const char *who, const char *name, const proa_field *f, Py
     return !PyErr_Occurred();
 }
 
-bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args)
+bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
+                 py_room *room)
 {
     void *at = proa_field_at(f, args);
     switch ((proa_field_kind)f->kind) {
@@ -235,7 +247,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
     case PROA_FIELD_FLOAT: return to_number(who, name, f, obj, at);
     case PROA_FIELD_DTYPE: return py_to_dtype(obj, at);
     case PROA_FIELD_ENUM: return to_enum(who, name, f, obj, at);
-    case PROA_FIELD_INTS: return py_to_ints(obj, name, at);
+    case PROA_FIELD_INTS: return to_ints(obj, name, at, room);
     case PROA_FIELD_FLOATS: return to_floats(who, name, obj, at);
     case PROA_FIELD_STRING:
         if (!PyUnicode_Check(obj)) return wrong(who, name, "a string", obj);

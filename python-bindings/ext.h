@@ -26,7 +26,10 @@ extern PyTypeObject py_op_type, py_dtype_type, py_program_type, py_executor_type
 
 static inline bool py_is_tensor(PyObject *obj)
 {
-    return Py_TYPE(obj) == py_tensor_type || PyObject_TypeCheck(obj, py_tensor_type);
+    PyTypeObject *type = Py_TYPE(obj);
+    if (type == py_tensor_type) return true;
+    /* subclasses are made at run time, as the type itself is: ints, lists and the like need no search */
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && PyType_IsSubtype(type, py_tensor_type);
 }
 static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)obj)->tensor; }
 
@@ -36,6 +39,8 @@ PyObject *py_raise(void);
 PyObject *py_none_or_raise(proa_status status);
 /* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
 PyObject *py_wrap(proa_tensor *t);
+/* The same for what the current scope made and nobody else there needs. */
+PyObject *py_wrap_new(proa_tensor *t);
 /* A list of such objects. */
 PyObject *py_from_tensors(proa_tensors list);
 
@@ -71,8 +76,13 @@ bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors 
 bool py_to_ints(PyObject *obj, const char *what, proa_ints *out);
 /* A number (NumPy's, too) or a one-element tensor. False without an exception: it is neither. */
 bool py_to_scalar(PyObject *obj, proa_scalar *out);
-/* Converts obj into field f of args; memory that it needs ends with the scope. */
-bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args);
+/* Room for lists of a call, in the caller's frame; what does not fit there is the scope's. */
+typedef struct py_room {
+    char *at, *end;
+} py_room;
+/* Converts obj into field f of args; memory that it needs comes from `room` or ends with the scope. */
+bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
+                 py_room *room);
 /* Reads a default's text into the field; the memory lives as long as the process. */
 bool py_default_field(const char *who, const proa_field *f, const char *text, void *args);
 

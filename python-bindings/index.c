@@ -3,23 +3,22 @@
  * Uses ext.h. */
 #include "ext.h"
 
-#include <stddef.h>
-
 /* A key, taken apart. Axes count in x; arrays count in the view that the basic part leaves. */
 typedef struct py_key {
     int64_t axes[PROA_MAX_DIMS], starts[PROA_MAX_DIMS], ends[PROA_MAX_DIMS], steps[PROA_MAX_DIMS];
     int64_t dropped[PROA_MAX_DIMS], added[PROA_MAX_DIMS];
     proa_tensor *from[PROA_MAX_DIMS], *to[PROA_MAX_DIMS]; /* a program's variables that are starts and ends */
-    proa_tensor *arrays[PROA_MAX_DIMS];                   /* one an axis of the view; NULL: the whole axis */
+    proa_tensor *arrays[PROA_MAX_DIMS]; /* if n_arrays: one an axis of the view; NULL: the whole axis */
     int n_axes, n_dropped, n_added, n_arrays;
     int source, view;   /* axes of x and of the view that are dealt with so far */
     bool strided, open; /* open: some of from or to are there */
 } py_key;
 
-/* An empty key: no count, no array. The lists before `arrays` stay: clearing them takes a tenth of x[0]. */
+/* An empty key. The lists stay as they are: clearing them takes a tenth of x[0]. */
 static void clear_key(py_key *k)
 {
-    memset((char *)k + offsetof(py_key, arrays), 0, sizeof *k - offsetof(py_key, arrays));
+    k->n_axes = k->n_dropped = k->n_added = k->n_arrays = k->source = k->view = 0;
+    k->strided = k->open = false;
 }
 
 static proa_ints ints(int n, const int64_t *at) { return (proa_ints){n, at, NULL, NULL}; }
@@ -63,8 +62,12 @@ static bool add_range(py_key *k, const proa_tensor *x, int64_t start, int64_t en
 static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
 {
     if (k->source >= x->ndim) return too_many(x);
-    Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError), n = (Py_ssize_t)x->shape[k->source];
-    if (i == -1 && PyErr_Occurred()) return false;
+    Py_ssize_t i = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1, n = (Py_ssize_t)x->shape[k->source];
+    if (i == -1) { /* perhaps: another kind of integer, one that is too large */
+        PyErr_Clear();
+        i = PyNumber_AsSsize_t(item, PyExc_IndexError);
+        if (i == -1 && PyErr_Occurred()) return false;
+    }
     if (n >= 0 && (i < -n || i >= n)) {
         PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d with %zd elements", i,
                      k->source, n);
@@ -178,6 +181,7 @@ static bool add_array(py_key *k, proa_tensor *x, proa_tensor *t)
                          py_shape_text(t), k->source + d, (long long)x->shape[k->source + d]);
             return false;
         }
+    if (!k->n_arrays) memset(k->arrays, 0, sizeof k->arrays);
     proa_tensor *found = mask ? proa_nonzero(t) : t;
     for (int d = 0; found && d < covers; d++, k->n_arrays++, k->view++, k->source++) {
         proa_tensor *one = found;
@@ -193,6 +197,7 @@ static bool add_array(py_key *k, proa_tensor *x, proa_tensor *t)
 
 static bool add_item(py_key *k, proa_tensor *x, PyObject *item)
 {
+    if (PyLong_CheckExact(item)) return add_int(k, x, item);
     if (item == Py_None) return add_none(k);
     if (PySlice_Check(item)) return add_slice(k, x, item);
     if (PyBool_Check(item) || PyFloat_Check(item) || PyUnicode_Check(item)) {
@@ -429,7 +434,7 @@ PyObject *py_getitem(PyObject *self, PyObject *key)
     if (!read_key(&k, x, key)) return NULL;
     proa_tensor *out = basic(x, &k);
     if (out && k.n_arrays) out = gather(out, &k);
-    return py_wrap(out);
+    return py_wrap_new(out);
 }
 
 /* value in x's dtype. */

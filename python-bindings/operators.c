@@ -57,12 +57,12 @@ static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn)
 {
     PROA_SCOPED;
     if (Py_TYPE(a) == py_tensor_type && Py_TYPE(b) == py_tensor_type) /* the hot case first */
-        return py_wrap(call(fn, py_tensor_of(a), py_tensor_of(b)));
+        return py_wrap_new(call(fn, py_tensor_of(a), py_tensor_of(b)));
     proa_tensor *x, *y;
     int found = operands(a, b, &x, &y);
     if (found < 0) return NULL;
     if (!found) Py_RETURN_NOTIMPLEMENTED;
-    return py_wrap(call(fn, x, y));
+    return py_wrap_new(call(fn, x, y));
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------ */

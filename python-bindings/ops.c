@@ -8,7 +8,7 @@
 #include "py_api.inc"
 
 #define ENTRY_COUNT (sizeof py_entries / sizeof *py_entries)
-#define ARGS_MAX 1024 /* bytes; checked when the callable is made */
+#define ARGS_MAX 1024 /* bytes; checked when the callable is made. A call's lists lie in what is left */
 
 typedef struct py_op {
     PyObject_HEAD vectorcallfunc call;
@@ -69,7 +69,7 @@ static int find_keyword(const py_op *self, PyObject *name)
     return -1;
 }
 
-static bool fill_one(const py_op *self, int i, PyObject *value, void *args)
+static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_room *room)
 {
     const py_param *p = &self->entry->params[i];
     if (p->field < 0) {
@@ -79,11 +79,11 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args)
     }
     const proa_field *f = &self->op->fields[p->field];
     if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
-    return py_to_field(self->name, f, p->name, value, args);
+    return py_to_field(self->name, f, p->name, value, args, room);
 }
 
 static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given,
-                          void *args)
+                          void *args, py_room *room)
 {
     if (!self->keywords && !make_keywords(self)) return false;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); k++) {
@@ -96,12 +96,13 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
             return false;
         }
         *given |= (uint64_t)1 << i;
-        if (!fill_one(self, i, values[k], args)) return false;
+        if (!fill_one(self, i, values[k], args, room)) return false;
     }
     return true;
 }
 
-static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize_t n, PyObject *keywords,
+                      py_room *room)
 {
     const py_entry *e = self->entry;
     if (n > e->n_params) {
@@ -110,9 +111,9 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++)
-        if (!fill_one(self, (int)i, values[i], args)) return false;
+        if (!fill_one(self, (int)i, values[i], args, room)) return false;
     uint64_t given = ((uint64_t)1 << n) - 1;
-    if (keywords && !fill_keywords(self, values + n, keywords, &given, args)) return false;
+    if (keywords && !fill_keywords(self, values + n, keywords, &given, args, room)) return false;
     for (int i = (int)n; i < e->n_params; i++) {
         if (given >> i & 1 || !e->params[i].required) continue;
         PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", self->name,
@@ -126,7 +127,7 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
 
 static PyObject *one_result(const proa_field *f, const void *args)
 {
-    return f->kind == PROA_FIELD_TENSOR ? py_wrap(*proa_field_tensor(f, args))
+    return f->kind == PROA_FIELD_TENSOR ? py_wrap_new(*proa_field_tensor(f, args))
                                         : py_from_tensors(*proa_field_tensors(f, args));
 }
 
@@ -221,7 +222,8 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
     memcpy(args, self->defaults, op->args_size);
     Py_ssize_t n = PyVectorcall_NARGS(flagged);
     PROA_SCOPED;
-    if (!fill_args(self, args, values, n, keywords)) {
+    py_room room = {args + ((op->args_size + 15u) & ~15u), args + ARGS_MAX};
+    if (!fill_args(self, args, values, n, keywords, &room)) {
         proa_clear_error();
         return NULL;
     }

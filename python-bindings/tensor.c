@@ -33,17 +33,20 @@ PyObject *py_none_or_raise(proa_status status)
     Py_RETURN_NONE;
 }
 
-PyObject *py_wrap(proa_tensor *t)
+static inline PyObject *wrap(proa_tensor *t, proa_tensor *(*own)(proa_tensor *))
 {
     if (!t) return py_raise();
     if (t == proa_none) Py_RETURN_NONE;
     py_tensor *self = PyObject_New(py_tensor, py_tensor_type);
     if (!self) return NULL;
-    self->tensor = proa_keep(t);
+    self->tensor = own(t);
     self->weak = NULL;
     self->persistable = false;
     return (PyObject *)self;
 }
+
+PyObject *py_wrap(proa_tensor *t) { return wrap(t, proa_keep); }
+PyObject *py_wrap_new(proa_tensor *t) { return wrap(t, proa_take); }
 
 PyObject *py_from_tensors(proa_tensors list)
 {

@@ -21,7 +21,7 @@ TYPES = {
 }
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
-KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "shape",
+KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "shape",
         "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
         "formula", "lanes", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
@@ -106,7 +106,7 @@ class Op:
         if self.vjp == "none":
             self.flags.add("NO_GRAD")
         for key, flag in (("lazy_grads", "LAZY_GRADS"), ("random", "RANDOM"), ("promote", "PROMOTES"),
-                          ("inplace", "INPLACE"), ("mutates", "MUTATES"), ("view", "VIEW")):
+                          ("inplace", "INPLACE"), ("mutates", "MUTATES"), ("view", "VIEW"), ("view_first", "VIEW_FIRST")):
             if entry.get(key):
                 self.flags.add(flag)
         if entry.get("elementwise") or (entry.get("formula") or "").split(" ")[0] in (

@@ -121,7 +121,8 @@ enum {
     PROA_OP_ROWS = 2048, /* of an input of kind rows it makes output 0 of that kind, with the same index */
     PROA_OP_ELEMENTWISE = 4096, /* an element of the output depends on those at its place only */
     PROA_OP_BROADCASTS = 8192,  /* inputs broadcast to output 0's shape; the tape sums their gradients */
-    PROA_OP_BATCHES = 16384     /* the same of all dims but the last two, as in matmul */
+    PROA_OP_BATCHES = 16384,    /* the same of all dims but the last two, as in matmul */
+    PROA_OP_VIEW_FIRST = 32768  /* `view` checks its args and reads no meta: infer is for what it refuses */
 };
 
 typedef struct proa_op proa_op;
@@ -158,8 +159,8 @@ PROA_API proa_status proa_register_op(const proa_op *op, const char *table_hash)
 /* ---- calling --------------------------------------------------------------------------- */
 
 typedef enum proa_door {
-    PROA_DOOR_CONVERT, /* AMP, type promotion, fake-quant */
-    PROA_DOOR_RECORD,  /* the tape */
+    PROA_DOOR_CONVERT, /* AMP, type promotion, fake-quant; outside autocast, ops with PROA_OP_PROMOTES only */
+    PROA_DOOR_RECORD,  /* the tape; calls with PROA_T_GRAD only */
     PROA_DOOR_CAPTURE, /* programs */
     PROA_DOOR_WATCH,   /* profile, NaN check, cost */
     PROA_DOOR_RUN,     /* the kernel */

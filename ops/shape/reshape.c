@@ -71,13 +71,11 @@ proa_status reshape_infer(const proa_reshape_args *a, proa_reshape_metas *m)
     return check_count(a->x, &m->out);
 }
 
-/* Byte strides that show x in another shape of as many elements, or false when no strides can. Groups of axes
+/* Byte strides that show x, strided, in another shape of as many elements, or false when no strides can. Groups of axes
  * with equal products are matched; within a group x's axes must be evenly spaced. */
 static bool restride(const proa_tensor *x, const proa_meta *m, int64_t *strides)
 {
-    int64_t item = (int64_t)proa_dtype_size((proa_dtype)x->dtype), numel;
-    if (x->numel == 0 || !(x->flags & PROA_T_STRIDED))
-        return proa__row_major(m->shape, m->ndim, (size_t)item, strides, &numel);
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
     int from = x->ndim - 1, to = m->ndim - 1;
     while (from >= 0 || to >= 0) {
         while (from >= 0 && x->shape[from] == 1) from--;
@@ -106,8 +104,9 @@ static bool restride(const proa_tensor *x, const proa_meta *m, int64_t *strides)
 static proa_status reshaped_view(proa_tensor *x, const proa_meta *m, proa_tensor **out)
 {
     int64_t strides[PROA_MAX_DIMS];
-    if (!restride(x, m, strides)) return PROA_OK;
-    *out = proa__tensor_view(x, m->ndim, m->shape, strides, 0);
+    bool dense = !(x->flags & PROA_T_STRIDED);
+    if (!dense && !restride(x, m, strides)) return PROA_OK;
+    *out = proa__tensor_view(x, m->ndim, m->shape, dense ? NULL : strides, 0);
     return *out ? PROA_OK : proa_error();
 }
 

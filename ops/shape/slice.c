@@ -5,7 +5,7 @@
 #include "ops_impl.h"
 
 /* Step, first and last of one axis; *count stays −1 when the axis or a bound is unknown. */
-static proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, proa_cut *c)
+static inline proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, proa_cut *c)
 {
     int axis = c->axes[i];
     int64_t from = proa__ints_at(s->starts, i), to = proa__ints_at(s->ends, i);
@@ -27,16 +27,27 @@ static proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, proa_cut
     if (from > high) from = high;
     int64_t span = step > 0 ? to - from : from - to, size = step > 0 ? step : -(step + 1) + 1;
     c->start[axis] = from < 0 ? 0 : from;
-    c->count[axis] = span > 0 ? (span - 1) / size + 1 : 0;
+    c->count[axis] = span <= 0 ? 0 : size == 1 ? span : (span - 1) / size + 1;
     return PROA_OK;
+}
+
+/* proa__axes; at once where they are plain numbers in rising order, as indices give them. */
+static inline proa_status axes_of(const proa_cut_spec *s, const char *arg, const proa_ints *v, int ndim,
+                                  int *axes, int *n)
+{
+    int64_t last = -1, i = 0;
+    if (v->at && !v->tensor && !v->tensors)
+        for (; i < v->count && v->at[i] > last && v->at[i] < ndim; i++) axes[i] = (int)(last = v->at[i]);
+    *n = (int)i;
+    return i == v->count && !v->tensor ? PROA_OK : proa__axes(s->who, arg, v, ndim, axes, n);
 }
 
 proa_status proa__cut(const proa_cut_spec *s, int ndim, const int64_t *shape, proa_cut *c)
 {
     int n_drop = 0, drop[PROA_MAX_DIMS];
     int64_t n[3] = {0, 0, 0};
-    PROA_TRY(proa__axes(s->who, "axes", s->axes, ndim, c->axes, &c->n_axes));
-    PROA_TRY(proa__axes(s->who, "decrease_axis", s->decrease, ndim, drop, &n_drop));
+    PROA_TRY(axes_of(s, "axes", s->axes, ndim, c->axes, &c->n_axes));
+    PROA_TRY(axes_of(s, "decrease_axis", s->decrease, ndim, drop, &n_drop));
     PROA_TRY(proa__ints_count(s->who, "starts", s->starts, &n[0]));
     PROA_TRY(proa__ints_count(s->who, "ends", s->ends, &n[1]));
     if (s->strides) PROA_TRY(proa__ints_count(s->who, "strides", s->strides, &n[2]));
@@ -81,9 +92,15 @@ static proa_status cut_view(const proa_cut_spec *s, proa_tensor *x, proa_tensor 
 {
     proa_cut c;
     PROA_TRY(proa__cut(s, x->ndim, x->shape, &c));
-    proa_tensor w = proa__window(x);
-    proa__cut_window(&c, &w);
-    *out = proa__tensor_view(x, w.ndim, w.shape, w.strides, w.data - x->data);
+    int64_t shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS], offset = 0;
+    int n = 0;
+    for (int i = 0; i < x->ndim; i++) {
+        if (c.count[i] > 0) offset += c.start[i] * x->strides[i];
+        if (c.dropped >> i & 1) continue;
+        shape[n] = c.count[i];
+        strides[n++] = x->strides[i] * c.step[i];
+    }
+    *out = proa__tensor_view(x, n, shape, strides, offset);
     return *out ? PROA_OK : proa_error();
 }
 

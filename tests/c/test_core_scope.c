@@ -127,6 +127,40 @@ START_TEST(return_climbs_several_scopes)
 }
 END_TEST
 
+START_TEST(take_hands_over_the_scopes_share)
+{
+    int64_t before = live();
+    proa_tensor *last = NULL, *inner = NULL, *outer = NULL, *moved = NULL;
+    PROA_SCOPE {
+        outer = one();
+        PROA_SCOPE {
+            inner = one();
+            one();
+            last = proa_take(one());
+            ck_assert_ptr_eq(proa_take(inner), inner); /* others lie above it */
+            ck_assert_ptr_eq(proa_take(inner), inner); /* no scope has it: one more owner */
+            proa_take(outer);                          /* its scope has its own */
+            moved = proa_take(proa_return(one()));     /* moves up all the same */
+        }
+        ck_assert_int_eq(live(), before + 8);
+        proa_release(inner);
+        proa_release(inner);
+        proa_release(last);
+        ck_assert_int_eq(live(), before + 4);
+    }
+    ck_assert_int_eq(live(), before + 4);
+    proa_release(outer);
+    proa_release(moved);
+    ck_assert_int_eq(live(), before);
+    ck_assert_ptr_null(proa_take(NULL));
+    ck_assert_ptr_eq(proa_take(proa_none), proa_none);
+    proa_tensor *rooted = proa_take(one()); /* in the root scope: as proa_keep */
+    proa_drop(rooted);
+    proa_release(rooted);
+    ck_assert_int_eq(live(), before);
+}
+END_TEST
+
 START_TEST(keep_outlives_the_scope)
 {
     int64_t before = live();
@@ -321,6 +355,7 @@ START_TEST(no_memory_for_a_scope)
 END_TEST
 
 SUITE("core_scope", a_scope_releases, break_return_and_goto_leave, return_moves_up_one_scope,
-      return_climbs_several_scopes, keep_outlives_the_scope, drop_is_early_and_leaves_no_hole,
-      a_carried_state_leaves_no_holes, a_debug_build_reports_a_full_root_scope,
-      misuse_is_an_error_not_a_crash, deep_and_wide, scopes_belong_to_a_thread, no_memory_for_a_scope)
+      return_climbs_several_scopes, take_hands_over_the_scopes_share, keep_outlives_the_scope,
+      drop_is_early_and_leaves_no_hole, a_carried_state_leaves_no_holes,
+      a_debug_build_reports_a_full_root_scope, misuse_is_an_error_not_a_crash, deep_and_wide,
+      scopes_belong_to_a_thread, no_memory_for_a_scope)
