@@ -45,7 +45,7 @@ void proa__convert_all(bool all)
     else open_doors &= ~CONVERTS_ALL;
 }
 
-/* Doors that a call does not concern are closed to it: most calls meet none, and go straight to the kernel. */
+/* Without the doors that a call does not concern: most calls meet none, and go straight to the kernel. */
 static inline unsigned concerned(unsigned open, const proa_call *call)
 {
     if (!(call->any & PROA_T_GRAD)) open &= ~(1u << PROA_DOOR_RECORD);

@@ -66,8 +66,8 @@ struct proa_tensor {
 proa_tensor *proa__tensor_new(const proa_meta *meta);
 /* New handle without memory: symbolic or meta (flags say which). */
 proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
-/* New view of t's storage. offset is in bytes from t's element 0. strides NULL: row-major, for a contiguous t of
- * as many elements. */
+/* New view of t's storage. offset is in bytes from t's element 0. strides NULL: row-major, for a contiguous t
+ * of as many elements. */
 proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
                                int64_t offset);
 /* New handle on t's memory and shape without history, name or gradient. */

@@ -303,8 +303,8 @@ PROA_API proa_scope proa_scope_enter(void);
 PROA_API void proa_scope_leave(const proa_scope *scope);
 /* One more owner, so that t outlives its scope: release it later. Returns t. */
 PROA_API proa_tensor *proa_keep(proa_tensor *t);
-/* proa_keep, where nothing else in this scope needs t: the scope's own share becomes the caller's if t was made
- * in it. Returns t. */
+/* proa_keep, where nothing else in this scope needs t: the scope's own share becomes the caller's if t was
+ * made in it. Returns t. */
 PROA_API proa_tensor *proa_take(proa_tensor *t);
 /* Moves t, made in this scope, to the enclosing one when this one is left. Returns t. */
 PROA_API proa_tensor *proa_return(proa_tensor *t);

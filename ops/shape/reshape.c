@@ -71,8 +71,8 @@ proa_status reshape_infer(const proa_reshape_args *a, proa_reshape_metas *m)
     return check_count(a->x, &m->out);
 }
 
-/* Byte strides that show x, strided, in another shape of as many elements, or false when no strides can. Groups of axes
- * with equal products are matched; within a group x's axes must be evenly spaced. */
+/* Byte strides that show a strided x in another shape of as many elements, or false when none can. Groups of
+ * axes with equal products are matched; within a group x's axes must be evenly spaced. */
 static bool restride(const proa_tensor *x, const proa_meta *m, int64_t *strides)
 {
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
