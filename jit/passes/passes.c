@@ -23,6 +23,7 @@ const proa__pass proa__pass_table[] = {
      false, proa__pass_product},
     {"linear", "on a device, lets products of training take gelu, its gradient, and sums of rows", false,
      false, proa__pass_linear},
+    {"heads", "writes products in the order in which heads are merged", false, false, proa__pass_heads},
     {"layout", "computes convolutions channels-last, where no operand is laid out anew", true, false,
      proa__pass_layout},
     {"inverted", "makes one op of convolutions that widen, take each channel by itself, and narrow", true,

@@ -40,6 +40,7 @@ proa_status proa__pass_pool(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_recompute(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_product(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_linear(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_heads(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_inverted(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_elementwise(proa_block *b, const proa__pass_context *context);

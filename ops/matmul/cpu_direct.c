@@ -129,13 +129,14 @@ static void put_panel(const matmul_product *p, const float *x, float *out, int64
     for (int64_t t = 0; t < tiles; t++) {
         int64_t i = i0 + t * (i1 - i0) / tiles, rows = i0 + (t + 1) * (i1 - i0) / tiles - i;
         direct_tile_fn tile = direct_tiles[rows - 1][down][nv - 1];
-        float *c = out + i * p->n + j * PACKED_NR;
+        float *c = out + i * p->out_rs + j * PACKED_NR;
         if (whole) {
-            tile(p->k, x + i * p->x_rs, lda, b, ldb, c, p->n, &(packed_ends){.bias = bias});
+            tile(p->k, x + i * p->x_rs, lda, b, ldb, c, p->out_rs, &(packed_ends){.bias = bias});
             continue;
         }
         tile(p->k, x + i * p->x_rs, lda, b, ldb, edge, PACKED_NR, &(packed_ends){.bias = NULL});
-        for (int64_t r = 0; r < rows; r++) put_few(c + r * p->n, edge + r * PACKED_NR, bias, columns, false);
+        for (int64_t r = 0; r < rows; r++)
+            put_few(c + r * p->out_rs, edge + r * PACKED_NR, bias, columns, false);
     }
 }
 
@@ -204,3 +205,4 @@ static proa_status direct_prepare(const matmul_product *p, void **state)
 DIRECT_PRODUCT(matmul, PRODUCT_MATMUL)
 DIRECT_PRODUCT(bmm, PRODUCT_BMM)
 DIRECT_PRODUCT(linear, product_linear)
+DIRECT_PRODUCT(matmul_swapped, PRODUCT_SWAPPED)

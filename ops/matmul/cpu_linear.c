@@ -1,7 +1,8 @@
-/* The composed kernels of what passes make of a linear layer and its backward: the plain ops, one after the
- * other, on whatever device. May use core only. */
+/* The composed kernels of what passes make of a linear layer, of its backward, and of products of heads: the
+ * plain ops, one after the other, on whatever device. May use core only. */
 #include "ops_impl.h"
 
+#include "core/copy.h"
 #include "core/run.h"
 #include "core/tensor.h"
 
@@ -55,6 +56,24 @@ PROA_KERNEL_ANYWHERE(linear_weight_grad_cpu, linear_weight_grad)
             .x = rows_of(a->x), .y = rows_of(a->d_out), .transpose_x = true, .out = a->d_weight};
         status = product.x && product.y ? call("matmul", &product) : proa_error();
         if (status == PROA_OK) status = sum_rows(a->d_out, a->d_bias);
+    }
+    return status;
+}
+
+PROA_KERNEL_ANYWHERE(matmul_swapped_cpu, matmul_swapped)
+{
+    int64_t perm[PROA_MAX_DIMS];
+    const int n = a->out->ndim;
+    for (int i = 0; i < n; i++) perm[i] = i;
+    perm[n - 3] = n - 2, perm[n - 2] = n - 3;
+    proa_status status = PROA_OK;
+    PROA_SCOPE {
+        proa_matmul_args product = {
+            .x = a->x, .y = a->y, .transpose_x = a->transpose_x, .transpose_y = a->transpose_y};
+        status = call("matmul", &product);
+        proa_transpose_args swap = {.x = product.out, .perm = {.count = n, .at = perm}};
+        if (status == PROA_OK) status = call("transpose", &swap);
+        if (status == PROA_OK) status = proa__copy(a->out, swap.out);
     }
     return status;
 }

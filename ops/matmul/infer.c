@@ -87,6 +87,16 @@ proa_status matmul_infer(const proa_matmul_args *a, proa_matmul_metas *m)
     return product_meta("matmul", a->x, a->y, a->transpose_x, a->transpose_y, &m->out);
 }
 
+proa_status matmul_swapped_infer(const proa_matmul_swapped_args *a, proa_matmul_swapped_metas *m)
+{
+    PROA_TRY(check_rank("matmul_swapped", "x", a->x, 3, PROA_MAX_DIMS));
+    PROA_TRY(check_rank("matmul_swapped", "y", a->y, 2, PROA_MAX_DIMS));
+    PROA_TRY(product_meta("matmul_swapped", a->x, a->y, a->transpose_x, a->transpose_y, &m->out));
+    int64_t *rows = &m->out.shape[m->out.ndim - 3], heads = *rows;
+    rows[0] = rows[1], rows[1] = heads;
+    return PROA_OK;
+}
+
 proa_status bmm_infer(const proa_bmm_args *a, proa_bmm_metas *m)
 {
     PROA_TRY(check_rank("bmm", "x", a->x, 3, 3));

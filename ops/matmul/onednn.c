@@ -45,7 +45,8 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
     for (int i = 0; i < p->batch_dims; i++) dims[2][i] = p->batch[i];
     dims[0][n - 2] = p->m, dims[0][n - 1] = p->k, strides[0][n - 2] = p->x_rs, strides[0][n - 1] = p->x_cs;
     dims[1][n - 2] = p->k, dims[1][n - 1] = p->n, strides[1][n - 2] = p->y_rs, strides[1][n - 1] = p->y_cs;
-    dims[2][n - 2] = p->m, dims[2][n - 1] = p->n, strides[2][n - 2] = p->n, strides[2][n - 1] = 1;
+    dims[2][n - 2] = p->m, dims[2][n - 1] = p->n, strides[2][n - 2] = p->out_rs;
+    strides[2][n - 1] = 1;
     bias_dims[n - 1] = p->n, bias_strides[n - 1] = 1;
     bool ok = !tail || proa__dnnl_tail(b, tail, n, dims[2], strides[2], p->dtype);
     int first = b->n_args;
@@ -89,6 +90,7 @@ static proa_status prepare(const matmul_product *p, void **state)
 DNNL_PRODUCT(matmul, PRODUCT_MATMUL)
 DNNL_PRODUCT(bmm, PRODUCT_BMM)
 DNNL_PRODUCT(linear, product_linear)
+DNNL_PRODUCT(matmul_swapped, PRODUCT_SWAPPED)
 
 /* ---- with what follows it ---- */
 

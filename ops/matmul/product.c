@@ -76,6 +76,31 @@ matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool tr
     if (p.m == 1) p.x_rs = p.x_cs == 1 ? p.k : 1;
     int dims = out->ndim - !row - !column;
     put_batches(&p, x, y, out, row ? 1 : 2, column ? 1 : 2, dims);
+    p.out_rs = p.n;
+    return p;
+}
+
+matmul_product proa__product_swapped(const proa_tensor *x, const proa_tensor *y, bool transpose_x,
+                                     bool transpose_y, const proa_tensor *out)
+{
+    proa_tensor plain = *out;
+    const int rows = out->ndim - 3;
+    const int64_t m = out->shape[rows], heads = out->shape[rows + 1];
+    plain.shape[rows] = heads, plain.shape[rows + 1] = m;
+    matmul_product p = proa__product(x, y, transpose_x, transpose_y, &plain);
+    int last = p.batch_dims - 1;
+    if (last < 0 || p.m != m || heads == 0 || p.batch[last] % heads || p.out_batch[last] != m * p.n) {
+        p.odd = true;
+        return p;
+    }
+    if (p.batch[last] > heads) { /* heads were merged with what is around them */
+        int64_t *const lists[] = {p.x_batch, p.y_batch, p.out_batch};
+        for (int l = 0; l < 3; l++) lists[l][last + 1] = lists[l][last], lists[l][last] *= heads;
+        p.batch[last] /= heads, p.batch[last + 1] = heads;
+        p.batch_dims = ++last + 1;
+    }
+    p.out_batch[last] = p.n;
+    p.out_rs = heads * p.n;
     return p;
 }
 

@@ -15,7 +15,8 @@ typedef struct matmul_product {
     int64_t batch[PROA_MAX_DIMS], x_batch[PROA_MAX_DIMS], y_batch[PROA_MAX_DIMS], out_batch[PROA_MAX_DIMS];
     int64_t batches; /* their product */
     int64_t m, n, k;
-    int64_t x_rs, x_cs, y_rs, y_cs; /* out is row-major with n columns */
+    int64_t x_rs, x_cs, y_rs, y_cs;
+    int64_t out_rs; /* n, but where proa__product_swapped says otherwise; columns are neighbours */
     const char *x, *y;
     char *out;
     /* D, broadcast over the batches; NULL without one. */
@@ -29,6 +30,10 @@ typedef struct matmul_product {
 /* The product of x and y (1-D operands as rows and columns, batch dims broadcast) into out. */
 matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool transpose_x, bool transpose_y,
                              const proa_tensor *out);
+/* The same where out [..., m, heads, n] has the rows before the last batch dim, for kernels that follow
+ * out_rs; odd where the batches cannot be written so. */
+matmul_product proa__product_swapped(const proa_tensor *x, const proa_tensor *y, bool transpose_x,
+                                     bool transpose_y, const proa_tensor *out);
 /* Adds beta·d; d is 1-D or 2-D and broadcasts over [m, n]. Does nothing for proa_none or beta 0. */
 void proa__product_add(matmul_product *p, const proa_tensor *d, double alpha, double beta);
 /* Element offsets of batch `index` in x, y and out. */
@@ -36,6 +41,7 @@ void proa__product_batch(const matmul_product *p, int64_t index, int64_t *x, int
 
 /* Makes the product of each op from its args: what its kernels start with. */
 #define PRODUCT_MATMUL(a) proa__product((a)->x, (a)->y, (a)->transpose_x, (a)->transpose_y, (a)->out)
+#define PRODUCT_SWAPPED(a) proa__product_swapped((a)->x, (a)->y, (a)->transpose_x, (a)->transpose_y, (a)->out)
 #define PRODUCT_BMM(a) proa__product((a)->x, (a)->y, false, false, (a)->out)
 #define PRODUCT_MV(a) proa__product((a)->x, (a)->vec, false, false, (a)->out)
 

@@ -10,6 +10,10 @@ def matmul(x, y, transpose_x, transpose_y):
     return np.matmul(x, y)
 
 
+def matmul_swapped(x, y, transpose_x, transpose_y):
+    return np.swapaxes(matmul(x, y, transpose_x, transpose_y), -3, -2)
+
+
 def bmm(x, y):
     return np.matmul(x, y)
 

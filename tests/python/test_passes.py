@@ -371,6 +371,28 @@ def test_heads_are_merged_once(capfd):
     assert len(reads) == len(set(reads)) == 2, program.text()
 
 
+@pytest.mark.parametrize("factor", [None, 0.125])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (8, 4, 64, 64), (1, 2, 33, 40)])
+def test_heads_are_written_merged(shape, factor):
+    """A product, perhaps scaled, whose rows then come before the heads is written in that order."""
+    def run(x, y):
+        product = paddle.matmul(x, y)
+        if factor:
+            product = product * factor
+        return paddle.transpose(product, [0, 2, 1, 3]).reshape([shape[0], shape[2], -1]) + 1.0
+    batch, heads, rows, k = shape
+    program = _core.capture(lambda x, y: [run(x, y)], [("x", [-1, heads, rows, k], "float32"),
+                                                       ("y", [-1, heads, k, 24], "float32")])
+    rng = np.random.RandomState(3)
+    t = [paddle.to_tensor(rng.standard_normal(s).astype("float32")) for s in (shape, (batch, heads, k, 24))]
+    want = run(*t).numpy()
+    got = _core.Executor(program, passes="heads").run(t)[0].numpy()
+    assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
+    program.optimise("heads")
+    ops = [op for op, _ in program.ops(0)]
+    assert ops.count("matmul_swapped") == 1 and not {"matmul", "transpose"} & set(ops)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_copies_that_an_op_overwrites_stay(frozen):
     """An optimiser moves its copy of a power on; what reads the power behind it sees what was fed."""
