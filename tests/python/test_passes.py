@@ -360,6 +360,21 @@ def test_gelu_with_dropout(dtype, n, approximate):
         assert np.array_equal(a.numpy(), b.numpy())
 
 
+def test_gradients_lie_over_what_dies():
+    """A chain of gradient ops takes the memory of one tensor."""
+    rng = np.random.RandomState(3)
+    x, d = (paddle.to_tensor(rng.uniform(0.1, 0.9, [64, 64]).astype("float32")) for _ in range(2))
+    mask = _core.dropout(x, p=0.4)[1]
+
+    def run(t):
+        for op in (_core.gelu_grad, _core.relu_grad, _core.tanh_grad, _core.sigmoid_grad, _core.silu_grad, _core.softmax_grad):
+            t = op(x, t)
+        return _core.mean(_core.dropout_grad(mask, t, p=0.4))
+    executor = _core.Executor(_core.capture(lambda t: [run(t * 2.0)], [("t", [64, 64], "float32")]), passes="")
+    assert np.array_equal(executor.run([d])[0].numpy(), run(d * 2.0).numpy())
+    assert executor.stats()["arena_bytes"] <= 64 * 64 * 4 + 64
+
+
 def test_heads_are_merged_once(capfd):
     """What a reshape copies, because the op before it left gaps, another reshape sees and does not copy again."""
     def run(x):
