@@ -16,6 +16,10 @@ static inline __attribute__((unused)) float vmax_row_float(const float *x, int64
     for (int k = 0; k < 4; k++) v[k] = _mm512_set1_ps(-INFINITY);
     for (; i + 64 <= n; i += 64)
         for (int k = 0; k < 4; k++) v[k] = _mm512_max_ps(_mm512_loadu_ps(x + i + 16 * k), v[k]);
+    for (int k = 0; i < n; i += 16, k++) {
+        __mmask16 in = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        v[k] = _mm512_mask_max_ps(v[k], in, _mm512_maskz_loadu_ps(in, x + i), v[k]);
+    }
     most = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(v[0], v[1]), _mm512_max_ps(v[2], v[3])));
 #endif
 #pragma omp simd reduction(max : most)
