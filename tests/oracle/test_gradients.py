@@ -21,7 +21,8 @@ CARRIED = {"argsort": "sort"}
 # Optimising passes make these of ops whose gradients have been taken.
 FUSED = dict.fromkeys(("conv2d_fused", "linear_fused", "linear_gelu", "linear_gelu_grad", "linear_weight_grad",
                        "fused_elementwise", "conv2d_pooled", "conv2d_pooled_grad_input",
-                       "conv2d_pooled_grad_filter", "inverted_residual"))
+                       "conv2d_pooled_grad_filter", "inverted_residual", "matmul_swapped",
+                       "gelu_dropout", "gelu_dropout_grad"))
 # Ops that Paddle's program format has no type for, by the type that they stand for, or why none is needed.
 STANDS_FOR = {"scaled_dot_product_attention_grad": "flash_attn_grad", "global_squared_norm": None,
               "clip_by_global_norm": None,  # None: gradient clipping, which Paddle does where nothing is recorded

@@ -7,10 +7,10 @@ from paddle.vision.models import mobilenet_v2, resnet18
 from parity import array, case, fill, ints
 
 # sums in another order, carried from step to step
-TOL = 1e-4
+TOL = 1e-5
 
 
-def fifty(net, dtype, size=32):
+def fifty(net, dtype, size):
     net.train()
     optimizer = paddle.optimizer.Momentum(1e-5, 0.9, net.parameters())
     batches = [(paddle.to_tensor(array(4, 3, size, size).astype(dtype)), ints(4, high=10)) for _ in range(3)]
@@ -27,7 +27,8 @@ def fifty(net, dtype, size=32):
 
 @case("paddle.vision.models.resnet18", grad=False, tol=TOL)
 def resnet_18():
-    return fifty(fill(resnet18(num_classes=10), 0.1), "float32")
+    """Images of 64: of 32 the last normalisations have four numbers a channel, and one relu's other side makes another training."""
+    return fifty(fill(resnet18(num_classes=10), 0.1), "float32", 64)
 
 
 @case("paddle.vision.models.mobilenet_v2", "paddle.set_default_dtype", grad=False, tol=TOL)
