@@ -192,19 +192,26 @@ PROA_KERNEL(dropout_grad_cpu, dropout_grad)
 
 /* ---- with the gelu before it ---- */
 
+/* The dropout in it, of x. */
+static proa_dropout_args dropout_in(const proa_gelu_dropout_args *a, proa_tensor *x)
+{
+    return (proa_dropout_args){.x = x,
+                               .p = a->p,
+                               .training = true,
+                               .mode = a->mode,
+                               .seed = a->seed,
+                               .fix_seed = a->fix_seed,
+                               .out = a->out,
+                               .mask = a->mask};
+}
+
 PROA_KERNEL(gelu_dropout_cpu, gelu_dropout)
 {
     proa_gelu_args gelu = {.approximate = a->approximate};
     drop_work d = {.dtype = (proa_dtype)a->x->dtype, .x = a->x->data, .y = a->out->data, .args = &gelu};
     d.gelu = PROA_LEVELLED(gelu_rows).at[d.dtype];
-    return train(&d, &(proa_dropout_args){.x = a->x,
-                                          .p = a->p,
-                                          .training = true,
-                                          .mode = a->mode,
-                                          .seed = a->seed,
-                                          .fix_seed = a->fix_seed,
-                                          .out = a->out,
-                                          .mask = a->mask});
+    const proa_dropout_args drop = dropout_in(a, a->x);
+    return train(&d, &drop);
 }
 
 typedef struct gelu_drop_work {
@@ -263,14 +270,7 @@ PROA_KERNEL_ANYWHERE(gelu_dropout_composed_cpu, gelu_dropout)
 {
     proa_gelu_args gelu = {.x = a->x, .approximate = a->approximate, .out = a->out};
     PROA_TRY(call("gelu", &gelu));
-    proa_dropout_args drop = {.x = a->out,
-                              .p = a->p,
-                              .training = true,
-                              .mode = a->mode,
-                              .seed = a->seed,
-                              .fix_seed = a->fix_seed,
-                              .out = a->out,
-                              .mask = a->mask};
+    proa_dropout_args drop = dropout_in(a, a->out);
     return call("dropout", &drop);
 }
 
