@@ -31,6 +31,7 @@ typedef struct proa_rows {
     proa_row at[PROA_DTYPE_COUNT];
     proa_row_out out;
     proa_row past; /* at[PROA_F32] writing past the caches, or NULL */
+    int64_t grain; /* elements that are worth a thread of their own; 0: as many as moving alone is */
 } proa_rows;
 
 enum { PROA_MAP_MAX = 12 };
@@ -39,6 +40,7 @@ enum { PROA_MAP_MAX = 12 };
 typedef struct proa_map {
     proa_row row;
     proa_row past; /* the same for whole cache lines, written past the caches; may be NULL */
+    int64_t grain; /* as of proa_rows */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];

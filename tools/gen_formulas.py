@@ -8,7 +8,8 @@ from gen_schema import DTYPES
 
 def emit_formulas(ops):
     """`formula: unary math F32 F64` makes, for the file that defines PROA_FORMULAS_MATH, one row a dtype
-    (attributes follow by name), their table, and the kernel. `lanes: true`: that of float32 is ops/lanes.h's."""
+    (attributes follow by name), their table, and the kernel. `lanes: true`: that of float32 is ops/lanes.h's.
+    `grain: 4096`: so many elements are worth a thread of their own."""
     out, names = [], []
     for op in ops:
         if not op.entry.get("formula"):
@@ -25,7 +26,7 @@ def emit_formulas(ops):
         entries = ", ".join(f"[PROA_{d}] = {n}_row_{d}" for d in dtypes)
         fields = ", ".join(f.name for f in op.outs + op.ins)
         out += [f"const proa_rows PROA_LEVELLED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}, "
-                f"{f'PROA_PAST({n})' if lanes else 'NULL'}}};",
+                f"{f'PROA_PAST({n})' if lanes else 'NULL'}, {op.entry.get('grain', 0)}}};",
                 f"PROA_MAP_{shape}({n}, {fields})", "#endif"]
         if shape in ("UNARY", "BINARY", "TERNARY", "FLAGGED", "FLAGGED2"):  # the result is of the inputs' dtype
             names.append(n)

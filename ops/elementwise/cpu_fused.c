@@ -31,6 +31,7 @@ typedef struct tiled {
     proa_dtype dtype; /* that of the computation: float32, or float64 */
     int64_t item;
     int n_out, n_in;
+    double costs; /* of an element, as a part of what is worth a thread of its own */
     tile_step at[PROA__FUSED_STEPS];
 } tiled;
 
@@ -99,6 +100,7 @@ static bool place_steps(tiled *t, const proa_fused_elementwise_args *a)
             proa__fused_dtype(&s->at[i], first < 0 ? dtype[~first] : (proa_dtype)a->x.at[first]->dtype);
         to->rounds = dtype[i] == PROA_F16 || dtype[i] == PROA_BF16 ? dtype[i] : PROA_NODTYPE;
         to->row = rows->at[t->dtype];
+        t->costs += 1.0 / (double)(rows->grain ? rows->grain : PROA_GRAIN / 2);
         to->n = 1 + s->at[i].n_in;
         for (int j = 0; j < s->at[i].n_in; j++) {
             int in = s->at[i].in[j];
@@ -178,7 +180,7 @@ static void fused_row(char *const *p, int64_t n, const void *args)
 PROA_KERNEL_PREPARED(fused_elementwise_tiled_cpu, fused_elementwise, tiled_prepare, proa__free)
 {
     const tiled *t = run->state;
-    proa_map map = {.row = fused_row, .n = t->n_out + t->n_in, .args = t};
+    proa_map map = {.row = fused_row, .grain = (int64_t)(1.0 / t->costs), .n = t->n_out + t->n_in, .args = t};
     for (int k = 0; k < map.n; k++) {
         map.tensor[k] = k < t->n_out ? a->out.at[k] : a->x.at[k - t->n_out];
         map.as[k] = k < t->n_out ? (proa_dtype)a->out.at[k]->dtype : t->dtype;

@@ -184,11 +184,11 @@ static void plan_operand(map_plan *p, int k)
 }
 
 /* The hot path of small tensors, where nothing needs a plan; false: not such a call. */
-static inline bool run_small(proa_row row, int n, proa_tensor *const *tensor, const proa_dtype *as,
-                             const void *args)
+static inline bool run_small(proa_row row, int64_t grain, int n, proa_tensor *const *tensor,
+                             const proa_dtype *as, const void *args)
 {
     int64_t numel = tensor[0]->numel;
-    if (numel > PROA_GRAIN) return false;
+    if (numel > PROA_GRAIN || (grain && numel >= 2 * grain)) return false;
     char *at[PROA_MAP_MAX];
     for (int k = 0; k < n; k++) {
         const proa_tensor *t = tensor[k];
@@ -205,7 +205,7 @@ proa_status proa__map_run(const proa_map *map)
     const proa_tensor *out = map->tensor[0];
     int64_t numel = out->numel;
     if (numel <= 0) return PROA_OK;
-    if (run_small(map->row, map->n, map->tensor, map->as, map->args)) return PROA_OK;
+    if (run_small(map->row, map->grain, map->n, map->tensor, map->as, map->args)) return PROA_OK;
     map_plan p; /* plan_operand fills what is used of the operands */
     p.map = map;
     p.all_direct = true;
@@ -222,6 +222,7 @@ proa_status proa__map_run(const proa_map *map)
     p.stream = !in_place && numel * p.operand[0].size >= STREAM_BYTES;
     p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
     int64_t grain = (GRAIN_BYTES / bytes + 63) / 64 * 64;
+    if (map->grain && map->grain < grain) grain = map->grain;
     proa_range_fn range = !p.all_direct ? map_range
                           : !p.stream   ? direct_range
                           : map->past   ? past_range
@@ -247,9 +248,10 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
     proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
     proa_dtype as[PROA_MAP_MAX];
     for (int k = 0; k < n; k++) as[k] = d;
-    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] && run_small(rows->at[d], n, tensors, as, args))
+    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] &&
+        run_small(rows->at[d], rows->grain, n, tensors, as, args))
         return PROA_OK;
-    proa_map map = {.row = rows->at[d], .n = n, .args = args};
+    proa_map map = {.row = rows->at[d], .grain = rows->grain, .n = n, .args = args};
     if (d == PROA_F32) map.past = rows->past;
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32

@@ -40,7 +40,8 @@ const proa_rows proa__scale_rows = {{[PROA_I32] = scale_row_I32,
                                      [PROA_C64] = scale_row_C64,
                                      [PROA_C128] = scale_row_C128},
                                     PROA_ROW_OUT_SAME,
-                                    NULL};
+                                    NULL,
+                                    0};
 
 /* The dtype in which the row for d computes. */
 static proa_dtype row_dtype(proa_dtype d)
@@ -83,7 +84,8 @@ const proa_rows proa__clip_rows = {{[PROA_I32] = clip_row_I32,
                                     [PROA_F32] = clip_row_F32,
                                     [PROA_F64] = clip_row_F64},
                                    PROA_ROW_OUT_SAME,
-                                   NULL};
+                                   NULL,
+                                   0};
 
 /* A limit that is not given, or lies outside an integer's range, is the range's end. */
 static void clip_limit(const proa_scalar *s, proa_dtype d, bool upper, void *to)
@@ -143,7 +145,8 @@ const proa_rows proa__power_rows = {{[PROA_I32] = power_row_I32,
                                      [PROA_F32] = power_row_F32,
                                      [PROA_F64] = power_row_F64},
                                     PROA_ROW_OUT_SAME,
-                                    NULL};
+                                    NULL,
+                                    0};
 
 void proa__power_numbers(const proa_pow_args *a, proa_dtype d, proa_numbers *to)
 {
