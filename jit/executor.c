@@ -1,50 +1,15 @@
-/* Runs programs: finds or makes the plan for the inputs' shapes, points its handles at memory, and calls
+/* Runs programs: finds or makes the plan for the inputs' shapes, has its handles pointed at memory, and calls
  * kernel after kernel. Allocates nothing once warm but the outputs. May use core and ops. */
-#include "planner.h"
+#include "executor.h"
 
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
+#include "planner.h"
 #include "walk.h"
 
-/* Plans kept, least recently used first to go; up to so many kept outputs is packing round them quick. */
-enum { PLANS = 64, KEPT_INSIDE = 4096 };
-
-typedef struct plan {
-    proa__segment *root;
-    uint64_t used;
-    int64_t room; /* of an executor that lends: what the first arena must hold; −1: not asked yet */
-} plan;
-
-typedef struct arena {
-    proa_storage *storage;
-    int64_t bytes;
-    uint64_t generation; /* of `storage`; counts growths of this arena */
-} arena;
-
-struct proa_executor {
-    const proa_block *block;
-    proa_program *own; /* the private copy that it runs; NULL: somebody else's */
-    proa__facts facts;
-    plan plans[PLANS];
-    int32_t n_plans;
-    uint64_t clock;
-    int64_t plans_made;
-    arena *arenas; /* one a depth of segments */
-    int32_t n_arenas, arenas_room;
-    char *key; /* scratch */
-    size_t key_bytes, key_room;
-    proa__inputs fed;      /* of this run */
-    proa_tensor **inputs;  /* contiguous */
-    proa_tensor **outputs; /* handed out in this run; NULL: not yet */
-    proa__segment **path;  /* segments of this run */
-    int32_t n_path, path_room;
-    bool lends;               /* outputs are kept where they are: arenas are made for each run */
-    proa_executor *next;      /* works in the arena of this one's run afterwards; borrowed, may be NULL */
-    proa_storage *inside;     /* of this run: the first arena, in which inputs lie; borrowed, may be NULL */
-    int64_t least;            /* bytes of the first arena of this run */
-    proa_tensor *const *into; /* of this run: tensors for outputs; NULL, or NULL ones: new ones */
-};
+/* Up to so many kept outputs is packing round them quick. */
+enum { KEPT_INSIDE = 4096 };
 
 /* ---- making and freeing ---------------------------------------------------------------- */
 
@@ -236,165 +201,6 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
     return e->inside ? put(e, e->fed.offsets, (size_t)p->n_inputs * sizeof *e->fed.offsets) : PROA_OK;
 }
 
-/* ---- memory ---------------------------------------------------------------------------- */
-
-/* Points a handle into a storage, or (NULL, NULL) nowhere. */
-static void point(const proa__binding *b, proa_storage *storage, char *data)
-{
-    if (!(b->handle->flags & PROA_T_BLOCKED)) {
-        proa__point(b->handle, storage, data);
-        return;
-    }
-    proa__window_point(b->handle->storage, NULL, data);
-    b->handle->data = NULL;
-}
-
-/* A segment's handles let go of the arena of one depth. */
-static void leave_arena(proa__segment *s, int32_t depth)
-{
-    if (!s->generation) return;
-    for (int32_t i = 0; i < s->n_bindings; i++) {
-        const proa__buffer *b = s->bindings[i].buffer;
-        if (b->place == PROA__IN_ARENA && b->depth == depth) point(&s->bindings[i], NULL, NULL);
-    }
-    s->generation = 0;
-}
-
-/* All segments of all plans, before an arena goes. */
-static void leave_all(proa_executor *e, int32_t depth)
-{
-    for (int32_t i = 0; i < e->n_plans; i++) {
-        proa__segment *root = e->plans[i].root;
-        for (proa__segment *s = root; s;) { /* in order, without recursion */
-            if (s->cursor < s->n_next) {
-                s = s->next[s->cursor++];
-                continue;
-            }
-            if (s->depth >= depth) leave_arena(s, depth);
-            s->cursor = 0;
-            s = s == root ? NULL : s->parent;
-        }
-    }
-}
-
-static proa_status grow_arena(proa_executor *e, int32_t depth, int64_t bytes)
-{
-    while (e->n_arenas <= depth) {
-        PROA_TRY(proa__room(&e->arenas, e->n_arenas, &e->arenas_room, sizeof *e->arenas));
-        e->arenas[e->n_arenas++] = (arena){NULL, 0, 0};
-    }
-    arena *a = &e->arenas[depth];
-    if (depth == 0 && bytes < e->least) bytes = e->least;
-    if (depth == 0 && e->inside) return PROA_OK;
-    if (bytes <= a->bytes && a->storage && a->storage->device == proa__stream()->device) return PROA_OK;
-    leave_all(e, depth);
-    if (a->storage) proa__storage_release(a->storage);
-    a->bytes = 0;
-    a->storage = proa__storage_new((size_t)bytes, proa__stream()->device);
-    if (!a->storage) return proa_error();
-    a->bytes = bytes;
-    a->generation++;
-    return PROA_OK;
-}
-
-static proa_storage *arena_of(const proa_executor *e, int32_t depth)
-{
-    return depth == 0 && e->inside ? e->inside : e->arenas[depth].storage;
-}
-
-/* True if t has memory for what an output will be, and none beside it. */
-static bool takes_output(const proa_tensor *t, const proa_meta *meta, int format)
-{
-    bool fits = t->dtype == meta->dtype && t->ndim == meta->ndim &&
-                proa__device_id(t) == proa__stream()->device &&
-                !memcmp(t->shape, meta->shape, (size_t)t->ndim * sizeof *t->shape);
-    if (!format) return fits && !(t->flags & PROA_T_BLOCKED);
-    return fits && proa__format(t) == format && !t->storage->data;
-}
-
-/* The tensor that output i will be. */
-static proa_status hand_out(proa_executor *e, int32_t i, const proa_meta *meta, int format)
-{
-    if (e->outputs[i]) return PROA_OK;
-    proa_tensor *t = e->into ? e->into[i] : NULL;
-    e->outputs[i] = t && takes_output(t, meta, format) ? t : proa__tensor_new(meta);
-    if (!e->outputs[i]) return proa_error();
-    return format ? proa__block_output(e->outputs[i], format) : PROA_OK;
-}
-
-/* The tensor that the op before the cut has put into its output slot `index`. */
-static proa_tensor *dynamic(const proa__segment *s, int32_t index)
-{
-    const proa__step *step = &s->parent->steps[s->parent->n_steps - 1];
-    return *proa__out_slot(step->op, step->args, index, NULL);
-}
-
-static proa_status point_all(proa_executor *e, proa__segment *s)
-{
-    PROA_TRY(grow_arena(e, s->depth, s->arena_bytes));
-    uint64_t generation = 0; /* each only grows: the sum tells whether any has changed */
-    for (int32_t d = 0; d <= s->depth; d++) generation += e->arenas[d].generation;
-    bool same_arena = s->generation && s->generation == generation; /* 0: they point nowhere */
-    for (int32_t i = 0; i < s->n_bindings; i++) {
-        const proa__binding *b = &s->bindings[i];
-        const proa_tensor *from = NULL;
-        proa_storage *from_storage;
-        switch (b->buffer->place) {
-        case PROA__IN_FIXED: continue;
-        case PROA__IN_ARENA:
-            if (same_arena && !(b->handle->flags & PROA_T_BLOCKED)) continue;
-            from_storage = arena_of(e, b->buffer->depth);
-            point(b, from_storage, from_storage->data + b->buffer->offset + b->offset);
-            continue;
-        case PROA__IN_INPUT: from = e->inputs[b->buffer->index]; break;
-        case PROA__IN_OUTPUT:
-            PROA_TRY(hand_out(e, b->buffer->index, &b->buffer->meta, b->buffer->format));
-            from = e->outputs[b->buffer->index];
-            break;
-        case PROA__IN_DYNAMIC: {
-            const proa__segment *owner = s;
-            while (owner->parent && (owner->first_op > b->buffer->first || !owner->parent->sized_by_data))
-                owner = owner->parent;
-            from = dynamic(owner, b->buffer->index);
-            PROA_TRY(proa__plain(from));
-            break;
-        }
-        }
-        char *memory = b->buffer->format ? proa__memory(from) : from->data;
-        point(b, from->storage, memory + b->offset);
-    }
-    s->generation = generation;
-    return PROA_OK;
-}
-
-/* After a run nothing of the caller's stays held, nor an arena that was made for the run. */
-static void let_go(proa_executor *e)
-{
-    bool passing = e->lends || e->inside;
-    for (int32_t k = 0; k < e->n_path; k++) {
-        proa__segment *s = e->path[k];
-        if (passing) s->generation = 0;
-        for (int32_t i = 0; i < s->n_bindings; i++) {
-            proa__place place = s->bindings[i].buffer->place;
-            if (place != PROA__IN_FIXED && (place != PROA__IN_ARENA || passing))
-                point(&s->bindings[i], NULL, NULL);
-        }
-        if (!s->sized_by_data) continue;
-        proa__step *step = &s->steps[s->n_steps - 1];
-        const proa_field *f = NULL;
-        proa_tensor **slot;
-        for (int64_t n = 0; (slot = proa__out_slot(step->op, step->args, n, &f)); n++)
-            if (!(f->flags & PROA_FIELD_MUTATED) && !proa__slot_empty(*slot))
-                *slot = NULL; /* the run's scope owned it */
-    }
-    e->n_path = 0;
-    for (int32_t d = 0; e->lends && d < e->n_arenas; d++) {
-        if (e->arenas[d].storage) proa__storage_release(e->arenas[d].storage);
-        e->arenas[d].storage = NULL;
-        e->arenas[d].bytes = 0;
-    }
-}
-
 /* ---- running --------------------------------------------------------------------------- */
 
 /* With a watch door open the step passes through it; the run door then finds its kernel here. */
@@ -466,7 +272,7 @@ static proa_status visit_segment(proa_executor *e, proa__segment *s)
 {
     PROA_TRY(proa__room(&e->path, e->n_path, &e->path_room, sizeof *e->path));
     e->path[e->n_path++] = s;
-    PROA_TRY(point_all(e, s));
+    PROA_TRY(proa__executor_point(e, s));
     return run_steps(s);
 }
 
@@ -508,11 +314,11 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
     return s->next[at] = made;
 }
 
-static plan *find_plan(proa_executor *e)
+static proa__executor_plan *find_plan(proa_executor *e)
 {
-    plan *oldest = NULL;
+    proa__executor_plan *oldest = NULL;
     for (int32_t i = 0; i < e->n_plans; i++) {
-        plan *c = &e->plans[i];
+        proa__executor_plan *c = &e->plans[i];
         if (matches(e, c->root)) {
             c->used = ++e->clock;
             return c;
@@ -524,9 +330,10 @@ static plan *find_plan(proa_executor *e)
     proa__segment *root = proa__segment_new(&e->facts, NULL, &e->fed, e->key, e->key_bytes);
     if (!root) return NULL;
     e->plans_made++;
-    plan *to = e->n_plans < PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
+    proa__executor_plan *to =
+        e->n_plans < PROA__PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
     if (to == oldest) proa__segment_free(to->root);
-    *to = (plan){root, ++e->clock, -1};
+    *to = (proa__executor_plan){root, ++e->clock, -1};
     return to;
 }
 
@@ -556,13 +363,13 @@ static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *b
         if (b->outputs[i]->handle->dtype >= PROA_F16)
             PROA_TRY(announce(next, n++, &s->values[b->outputs[i]->index], false));
     PROA_TRY(put(next, next->fed.offsets, (size_t)n * sizeof *next->fed.offsets));
-    const plan *found = find_plan(next);
+    const proa__executor_plan *found = find_plan(next);
     if (found) *bytes = found->root->arena_bytes;
     return proa_error();
 }
 
 /* What the first arena of a run must hold. That `next` cannot be planned is no error of this run. */
-static int64_t room_of(proa_executor *e, const plan *p)
+static int64_t room_of(proa_executor *e, const proa__executor_plan *p)
 {
     int64_t bytes = 0;
     const proa__segment *s = p->root;
@@ -577,7 +384,7 @@ static proa_tensor *keep_window(const proa_executor *e, const proa__value *v)
     proa_tensor *t = proa__tensor_alias(v->handle);
     proa_storage *window = t ? proa__window_new(v->handle, v->buffer->format) : NULL;
     if (!window) return NULL;
-    proa__window_point(window, arena_of(e, v->buffer->depth), proa__blocked_data(v->handle));
+    proa__window_point(window, proa__executor_arena(e, v->buffer->depth), proa__blocked_data(v->handle));
     proa__point(t, window, NULL);
     proa__storage_release(window);
     return t;
@@ -604,7 +411,7 @@ static proa_status collect(proa_executor *e, const proa__segment *last)
             continue;
         }
         proa_meta meta = proa_meta_of(v->handle);
-        PROA_TRY(hand_out(e, i, &meta, 0));
+        PROA_TRY(proa__executor_hand_out(e, i, &meta, 0));
         PROA_TRY(lay_out(e->outputs[i], v->handle));
     }
     return PROA_OK;
@@ -613,7 +420,7 @@ static proa_status collect(proa_executor *e, const proa__segment *last)
 static proa_status run(proa_executor *e, proa_tensors inputs)
 {
     PROA_TRY(take_inputs(e, inputs));
-    plan *found = find_plan(e);
+    proa__executor_plan *found = find_plan(e);
     if (found && e->inside && found->root->arena_bytes > (int64_t)e->inside->bytes) {
         e->inside = NULL; /* settings have changed since the block was made: an arena of its own */
         PROA_TRY(take_inputs(e, inputs));
@@ -658,7 +465,7 @@ static proa_tensors run_whole(proa_executor *e, proa_tensors inputs, proa_storag
             *lent = e->arenas[0].storage;
             atomic_fetch_add_explicit(&(*lent)->refs, 1, memory_order_relaxed);
         }
-        let_go(e);
+        proa__executor_let_go(e);
         for (int32_t i = 0; i < n && status == PROA_OK; i++) list.at[i] = proa_return(e->outputs[i]);
     }
     proa_device_use(chosen);

@@ -1,9 +1,8 @@
-/* Plans a segment op by op: infers shapes from concrete dims, gives every output its place, makes views,
- * and picks kernels; see plan.h. May use core and ops. */
+/* Plans a segment op by op: infers shapes from concrete dims, has outputs placed and views made, and picks
+ * kernels; see plan.h. May use core and ops. */
 #include "planner.h"
 
 #include "core/blocked.h"
-#include "core/copy.h"
 #include "core/device.h"
 #include "core/run.h"
 #include "walk.h"
@@ -11,8 +10,6 @@
 typedef proa__planner planner;
 
 proa__buffer proa__fixed_place = {.place = PROA__IN_FIXED, .last = INT32_MAX};
-
-static int32_t later(int32_t a, int32_t b) { return a > b ? a : b; }
 
 /* ---- parts of a segment ---------------------------------------------------------------- */
 
@@ -49,11 +46,6 @@ proa_tensor *proa__plan_handle(planner *p, const proa_meta *meta, int format, pr
     return t && proa__plan_bind(p, t, buffer, offset) == PROA_OK ? t : NULL;
 }
 
-static proa_tensor *new_handle(planner *p, const proa_meta *meta, proa__buffer *buffer)
-{
-    return proa__plan_handle(p, meta, 0, buffer, 0);
-}
-
 proa_status proa__plan_step(planner *p, proa__step step)
 {
     proa__segment *s = p->s;
@@ -75,23 +67,6 @@ proa_status proa__plan_guard(planner *p, proa_tensor *t, bool same_data)
     s->guards[s->n_guards++] =
         (proa__guard){proa_keep(t), proa__memory(t), proa__version(t), proa__format(t), same_data};
     return PROA_OK;
-}
-
-static proa_status add_written(planner *p, proa_tensor *t)
-{
-    if (!p->takes_blocked && proa__format(t)) {
-        PROA_TRY(proa__plain_to_write(t));
-        p->unblocked = true;
-    }
-    proa__segment *s = p->s;
-    PROA_TRY(proa__room(&s->written, s->n_written, &s->written_room, sizeof *s->written));
-    s->written[s->n_written++] = t;
-    return PROA_OK;
-}
-
-static int64_t bytes_of(const proa_tensor *t)
-{
-    return t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype);
 }
 
 /* ---- reads ----------------------------------------------------------------------------- */
@@ -141,12 +116,12 @@ static proa_status map_read(proa_tensor **slot, const proa_field *f, int64_t ind
 proa_tensor *proa__plan_dense(planner *p, proa__value *value)
 {
     if (value->dense && !value->dense_buffer->overwritten) {
-        value->dense_buffer->last = later(value->dense_buffer->last, p->at);
+        value->dense_buffer->last = proa__later(value->dense_buffer->last, p->at);
         return value->dense;
     }
     proa_meta meta = proa_meta_of(value->handle);
-    proa__buffer *b = proa__plan_buffer(p, PROA__IN_ARENA, 0, bytes_of(value->handle), p->at);
-    proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
+    proa__buffer *b = proa__plan_buffer(p, PROA__IN_ARENA, 0, proa__plan_bytes(value->handle), p->at);
+    proa_tensor *t = b ? proa__plan_handle(p, &meta, 0, b, 0) : NULL;
     if (!t || proa__plan_step(p, (proa__step){.to = t, .from = value->handle}) != PROA_OK) return NULL;
     value->dense_buffer = b;
     return value->dense = t;
@@ -197,197 +172,6 @@ static proa_status make_all_dense(planner *p)
     return proa__walk(op, p->args, PROA_IN, make_dense, &d);
 }
 
-/* ---- places of outputs ----------------------------------------------------------------- */
-
-static int32_t output_index(const planner *p, const proa_var *v)
-{
-    for (int32_t i = 0; p->facts->is_output[v->index] && i < p->facts->n_handed; i++)
-        if (p->facts->block->outputs[i] == v) return i;
-    return -1;
-}
-
-void proa__plan_hand_out(planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta)
-{
-    int32_t i = output_index(p, v);
-    if (i < 0) return;
-    b->place = PROA__IN_OUTPUT;
-    b->index = i;
-    b->meta = *meta;
-}
-
-static proa_status place_fresh(planner *p, const proa_var *v, const proa_meta *meta, proa_tensor **slot)
-{
-    proa__value *value = &p->s->values[v->index];
-    proa__buffer *b = proa__plan_buffer(p, PROA__IN_ARENA, 0, 0, later(p->at, p->facts->last_use[v->index]));
-    proa_tensor *t = b ? new_handle(p, meta, b) : NULL;
-    if (!t) return proa_error();
-    b->bytes = bytes_of(t);
-    proa__plan_hand_out(p, b, v, meta);
-    *value = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
-    proa__slot_set(slot, t);
-    return PROA_OK;
-}
-
-/* How many of the op's inputs lie in buffer b. */
-typedef struct sharing {
-    planner *p;
-    const proa__buffer *buffer;
-    int n;
-} sharing;
-
-static proa_status look_sharing(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
-{
-    sharing *s = context;
-    (void)f, (void)index;
-    const proa_var *v = proa__slot_var(*slot);
-    const proa__value *value = v ? &s->p->s->values[v->index] : NULL;
-    if (value && (value->buffer == s->buffer || value->dense_buffer == s->buffer)) s->n++;
-    return PROA_OK;
-}
-
-bool proa__plan_is_free(planner *p, const proa__value *in)
-{
-    const proa__buffer *b = in->buffer;
-    if (!in->handle || !b || (b->place != PROA__IN_ARENA) || b->first < p->s->first_op || b->last > p->at)
-        return false;
-    sharing s = {p, b, 0};
-    proa__walk_reads(p->instr->op, p->instr->args, look_sharing, &s);
-    return s.n == 1;
-}
-
-static bool same_meta(const proa_meta *m, const proa_tensor *t)
-{
-    if (m->dtype != (proa_dtype)t->dtype || m->ndim != t->ndim) return false;
-    return !memcmp(m->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
-}
-
-static proa_tensor **nth_slot(const proa_field *f, const void *args, int64_t k)
-{
-    return f->kind == PROA_FIELD_TENSORS ? &proa_field_tensors(f, args)->at[k] : proa_field_tensor(f, args);
-}
-
-/* In place where the table allows it and the input dies here. */
-static bool place_over_input(planner *p, const proa_field *f, const proa_var *v, const proa_meta *meta,
-                             proa_tensor **slot, proa_status *status)
-{
-    const proa_op *op = p->instr->op;
-    if (!proa__may_lie_over(f)) return false;
-    const proa_field *src = &op->fields[f->alias];
-    if (src->kind != PROA_FIELD_TENSOR) return false;
-    const proa_var *in = proa__slot_var(*proa_field_tensor(src, p->instr->args));
-    if (!in) return false;
-    const proa__value *from = &p->s->values[in->index];
-    if (!proa__plan_is_free(p, from) || from->handle != *proa_field_tensor(src, p->args)) return false;
-    if (from->offset || from->buffer->bytes != bytes_of(from->handle) || !same_meta(meta, from->handle) ||
-        from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))
-        return false;
-    proa__buffer *b = from->buffer;
-    if (b->pinned && output_index(p, v) >= 0) return false; /* what is handed out lies elsewhere */
-    proa_tensor *t = new_handle(p, meta, b);
-    *status = t ? PROA_OK : proa_error();
-    if (!t) return true;
-    b->last = later(p->at, p->facts->last_use[v->index]);
-    b->overwritten = true;
-    proa__plan_hand_out(p, b, v, meta);
-    p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
-    proa__slot_set(slot, t);
-    return true;
-}
-
-/* An output that always lies in its input's memory: there, if nobody else needs that, else in a copy. */
-static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, const proa_var *v,
-                                 proa_tensor **slot)
-{
-    const proa_field *src = &p->instr->op->fields[f->alias];
-    const proa_var *in = proa__slot_var(*nth_slot(src, p->instr->args, k));
-    proa_tensor **from_slot = nth_slot(src, p->args, k);
-    if (!in) return proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, f->name, "has no input to overwrite");
-    const proa__value *from = &p->s->values[in->index];
-    if (proa__plan_is_free(p, from) && *from_slot == from->handle &&
-        !(from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))) {
-        from->buffer->last = later(p->at, p->facts->last_use[v->index]);
-        from->buffer->overwritten = true;
-        p->s->values[v->index] = *from;
-        p->s->values[v->index].known = false;
-        proa__slot_set(slot, from->handle);
-        return PROA_OK;
-    }
-    proa_meta meta = proa_meta_of(from->handle);
-    PROA_TRY(place_fresh(p, v, &meta, slot));
-    PROA_TRY(proa__plan_step(p, (proa__step){.to = *slot, .from = from->handle}));
-    proa__slot_set(from_slot, *slot);
-    return PROA_OK;
-}
-
-static proa_status place_persistable(planner *p, const proa_field *f, const proa_var *v,
-                                     const proa_meta *meta, proa_tensor **slot)
-{
-    proa__value *value = proa__plan_value(p, v);
-    if (!value->handle) return proa_error();
-    proa_tensor *t = value->handle;
-    value->dense = NULL; /* a copy of it shows what it was */
-    if (meta && meta->ndim >= 0 && !same_meta(meta, t))
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, p->instr->op, f->name,
-                             "must be %s%s to be written to %s, which is %s", proa_dtype_name(meta->dtype),
-                             proa__shape_text(meta->shape, meta->ndim), v->name, proa__tensor_text(t));
-    if (t->flags & PROA_T_STRIDED && !(p->instr->op->flags & PROA_OP_STRIDED))
-        return proa__op_fail(PROA_ERR_UNSUPPORTED, p->instr->op, f->name,
-                             "(%s) is not contiguous; a program writes contiguous tensors only", v->name);
-    proa__slot_set(slot, t);
-    return add_written(p, t);
-}
-
-static proa_status place(planner *p, const proa_field *f, int64_t k, const proa_meta *meta,
-                         proa_tensor **slot)
-{
-    const proa_op *op = p->instr->op;
-    const proa_var *v = proa__slot_var(*nth_slot(f, p->instr->args, k));
-    if (!v) {
-        proa__slot_set(slot, proa_none);
-        return PROA_OK;
-    }
-    if (v->persistable) return place_persistable(p, f, v, meta, slot);
-    bool unused = !p->facts->read[v->index] && f->flags & PROA_FIELD_OPTIONAL;
-    if (unused && proa__has_block(op)) { /* a loop whose steps nobody asks for records none */
-        proa__slot_set(slot, proa_none);
-        return PROA_OK;
-    }
-    if (f->flags & PROA_FIELD_MUTATED) return place_mutated(p, f, k, v, slot);
-    if (op->flags & PROA_OP_DATA_SHAPE) {
-        proa__slot_set(slot, NULL);
-        return PROA_OK;
-    }
-    if (!meta || meta->ndim < 0) {
-        proa__slot_set(slot, proa_none);
-        return PROA_OK;
-    }
-    for (int d = 0; d < meta->ndim; d++)
-        if (meta->shape[d] < 0)
-            return proa__op_fail(PROA_ERR_BAD_STATE, op, f->name,
-                                 "has the shape %s although all inputs are known: dim %d cannot be found",
-                                 proa__shape_text(meta->shape, meta->ndim), d);
-    proa_status status;
-    if (place_over_input(p, f, v, meta, slot, &status)) return status;
-    return place_fresh(p, v, meta, slot);
-}
-
-static proa_status place_all(planner *p, void *metas)
-{
-    const proa_op *op = p->instr->op;
-    proa__meta_ref m = proa__meta_first(metas);
-    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        int64_t n = f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, p->args)->count : 1;
-        for (int64_t k = 0; k < n; k++) {
-            const proa_meta *meta = f->kind != PROA_FIELD_TENSORS ? m.one
-                                    : k < m.list->count           ? &m.list->at[k]
-                                                                  : NULL;
-            PROA_TRY(place(p, f, k, meta, nth_slot(f, p->args, k)));
-        }
-        m = proa__meta_next(m, f);
-    }
-    return PROA_OK;
-}
-
 /* ---- one op ---------------------------------------------------------------------------- */
 
 /* Shape inference reads attributes; those that tensors of a device supply are looked at in copies. */
@@ -420,7 +204,7 @@ static proa_status plan_args(planner *p, bool *done)
     if (!*done && !p->takes_blocked && proa__plan_reads_blocked(p)) PROA_TRY(proa__plan_flat(p, metas, done));
     if (*done) return PROA_OK;
     PROA_TRY(make_all_dense(p));
-    return place_all(p, metas);
+    return proa__plan_outputs(p, metas);
 }
 
 static void release_state(proa__step *step)
@@ -537,13 +321,13 @@ static void pin(proa__buffer *b, int64_t offset, int64_t bytes, int32_t last)
     b->pinned = true;
     b->offset = offset;
     b->bytes = bytes;
-    b->last = later(b->first, last);
+    b->last = proa__later(b->first, last);
 }
 
 /* Bytes from a tensor's first element to behind its last; no stride is negative. */
 static int64_t span_of(const proa_tensor *t)
 {
-    if (!(t->flags & PROA_T_STRIDED)) return bytes_of(t);
+    if (!(t->flags & PROA_T_STRIDED)) return proa__plan_bytes(t);
     int64_t last = 0;
     for (int d = 0; d < t->ndim; d++) last += (t->shape[d] - 1) * t->strides[d];
     return last + (int64_t)proa_dtype_size((proa_dtype)t->dtype);
@@ -583,7 +367,7 @@ static proa_status add_dynamic(planner *p)
         if (!v || v->persistable || proa__slot_empty(made)) continue;
         proa_meta meta = proa_meta_of(made);
         proa__buffer *b = proa__plan_buffer(p, PROA__IN_DYNAMIC, index, 0, INT32_MAX);
-        proa_tensor *t = b ? new_handle(p, &meta, b) : NULL;
+        proa_tensor *t = b ? proa__plan_handle(p, &meta, 0, b, 0) : NULL;
         if (!t) return proa_error();
         p->s->values[v->index] = (proa__value){.handle = t, .buffer = b, .until = INT32_MAX};
     }

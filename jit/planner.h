@@ -1,4 +1,4 @@
-/* Between plan.c, view.c, known.c and layout.c: the planner of one segment, and what they add to it.
+/* Between plan.c, place.c, view.c, known.c and layout.c: the planner of one segment, and what they add to it.
  * May use core and ops. */
 #ifndef PROA_JIT_PLANNER_H
 #define PROA_JIT_PLANNER_H
@@ -26,6 +26,11 @@ proa__buffer *proa__plan_buffer(proa__planner *p, proa__place place, int32_t ind
 /* A handle on a buffer, which the segment points before a run. format: 0, or that of the buffer. */
 proa_tensor *proa__plan_handle(proa__planner *p, const proa_meta *meta, int format, proa__buffer *buffer,
                                int64_t offset);
+static inline int64_t proa__plan_bytes(const proa_tensor *t)
+{
+    return t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+}
+static inline int32_t proa__later(int32_t a, int32_t b) { return a > b ? a : b; }
 /* The segment becomes an owner of the handle. */
 proa_status proa__plan_bind(proa__planner *p, proa_tensor *handle, proa__buffer *buffer, int64_t offset);
 /* The plan holds only while t's memory, and with same_data its elements, stay as they are. */
@@ -35,10 +40,6 @@ proa_status proa__plan_step(proa__planner *p, proa__step step);
 proa_status proa__plan_kernel(proa__planner *p);
 /* The value of a variable; without a handle, and perhaps with an error, when it has none. */
 proa__value *proa__plan_value(proa__planner *p, const proa_var *v);
-/* Makes output v an output that is handed out, if it is one. */
-void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta);
-/* True if the input's memory is nobody's any more after this op and may hold an output. */
-bool proa__plan_is_free(proa__planner *p, const proa__value *in);
 
 /* True if the table lets output f take the memory of the input that its alias names. */
 static inline bool proa__may_lie_over(const proa_field *f)
@@ -59,6 +60,15 @@ static inline bool proa__must_be_dense(const proa__facts *facts, const proa_var 
     int32_t i = v->index;
     return facts->supplies[i] || (facts->reads_dense[i] && !facts->reads_strided[i]);
 }
+
+/* ---- place.c --------------------------------------------------------------------------------- */
+
+/* Gives every output of the op at hand its place; metas: what inference found. */
+proa_status proa__plan_outputs(proa__planner *p, void *metas);
+/* Makes output v an output that is handed out, if it is one. */
+void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta);
+/* True if the input's memory is nobody's any more after this op and may hold an output. */
+bool proa__plan_is_free(proa__planner *p, const proa__value *in);
 
 /* ---- view.c ---------------------------------------------------------------------------------- */
 
