@@ -28,6 +28,7 @@ def emit_json(ops, table):
         e = op.entry
         out.append({
             "name": op.name, "family": pathlib.Path(op.path).parent.name, "call": e["call"], "doc": op.doc,
+            "formula": bool(e.get("formula")),
             "fields": [{"name": f.name, "kind": f.kind, "role": f.role, "default": f.default,
                         "flags": sorted(f.flags), "enum": f.enum,
                         "alias": f.alias.name if f.alias else None} for f in op.fields],

@@ -18,14 +18,18 @@ typedef struct operand {
 typedef struct map_plan {
     const proa_map *map;
     operand operand[PROA_MAP_MAX];
-    int64_t chunk;
+    int64_t numel, chunk;
     bool stream;
     bool all_direct;
+    proa_range_fn range;
 } map_plan;
 
 /* Outputs that no cache will hold until they are read again are written past the caches, in small
  * chunks: short turns of reading and writing keep the memory busy (chunks of 4 KiB cost a third of it). */
 enum { STREAM_BYTES = 1 << 21, STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
+/* Threads share out so many elements at a time, whole vectors: what a row does one by one at its end, which
+ * may round otherwise, is the tensor's end alone, however many they are. */
+enum { SHARED = 64 };
 
 /* Where the next chunk of each plain input begins: asked for while this chunk's output is written, so that
  * reading and writing overlap. */
@@ -165,6 +169,12 @@ static void past_range(int64_t begin, int64_t end, void *context)
 #endif
 }
 
+static void shared_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    p->range(begin * SHARED, end * SHARED < p->numel ? end * SHARED : p->numel, context);
+}
+
 static void plan_operand(map_plan *p, int k)
 {
     const proa_map *map = p->map;
@@ -221,13 +231,11 @@ proa_status proa__map_run(const proa_map *map)
     for (int k = 1; k < map->n; k++) in_place |= map->tensor[k]->data == out->data;
     p.stream = !in_place && numel * p.operand[0].size >= STREAM_BYTES;
     p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
-    int64_t grain = (GRAIN_BYTES / bytes + 63) / 64 * 64;
+    int64_t grain = GRAIN_BYTES / bytes;
     if (map->grain && map->grain < grain) grain = map->grain;
-    proa_range_fn range = !p.all_direct ? map_range
-                          : !p.stream   ? direct_range
-                          : map->past   ? past_range
-                                        : map_range;
-    proa__parallel(numel, grain, range, &p);
+    p.numel = numel;
+    p.range = !p.all_direct ? map_range : !p.stream ? direct_range : map->past ? past_range : map_range;
+    proa__parallel((numel + SHARED - 1) / SHARED, grain / SHARED, shared_range, &p);
     return PROA_OK;
 }
 
