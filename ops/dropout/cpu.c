@@ -117,7 +117,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
     if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
         return 0;
     d->past = n * 4 >= PROA__PAST_BYTES && d->y != d->x;
-    proa__parallel(n / 64, rows_grain(64), draws ? draw_lanes : apply_lanes, d);
+    proa__parallel(n / 64, rows_grain(ROWS_COSTLY * 64), draws ? draw_lanes : apply_lanes, d);
     return n / 64 * 64;
 }
 #else
@@ -132,7 +132,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 static void rest(drop_work *d, int64_t from, int64_t n, proa_range_fn body)
 {
     if (from) body(from, n, d);
-    else proa__parallel(n, rows_grain(1), body, d);
+    else proa__parallel(n, rows_grain(ROWS_COSTLY), body, d);
 }
 
 static void apply_mask(drop_work *d, const proa_tensor *mask, const proa_tensor *like)
@@ -165,7 +165,7 @@ static proa_status train(drop_work *d, const proa_dropout_args *a)
         rest(d, by_lanes(d, a->x->numel, true), a->x->numel, draw_apply);
         return PROA_OK;
     }
-    proa__parallel(a->mask->numel, rows_grain(1), draw, d);
+    proa__parallel(a->mask->numel, rows_grain(ROWS_COSTLY), draw, d);
     apply_mask(d, a->mask, a->x);
     return PROA_OK;
 }
@@ -255,7 +255,7 @@ PROA_KERNEL(gelu_dropout_grad_cpu, gelu_dropout_grad)
     gelu_drop_work g = {.drop = {.dtype = dtype, .scale = kept_scale(a->p, a->mode)},
                         .a = a,
                         .item = (int64_t)proa_dtype_size(dtype)};
-    proa__parallel(a->x->numel, rows_grain(1), gelu_drop_range, &g);
+    proa__parallel(a->x->numel, rows_grain(ROWS_COSTLY), gelu_drop_range, &g);
     return PROA_OK;
 }
 

@@ -86,7 +86,7 @@ static proa_status run_work(ce_work *c, const proa_tensor *like, const proa_tens
     c->past = rows_in_place(c->dtype) && past_caches(like->numel * item, c->r.n * item) && out != like->data;
     c->blocks = (c->r.inner + COLUMNS - 1) / COLUMNS;
     int64_t columns = c->r.inner < COLUMNS ? c->r.inner : COLUMNS;
-    proa__parallel(c->r.outer * c->blocks, rows_grain(c->r.n * columns), range, c);
+    proa__parallel(c->r.outer * c->blocks, rows_grain(ROWS_COSTLY * c->r.n * columns), range, c);
     return PROA_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "ops/past.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/lanes.h"
+#include "ops/rows.h"
 #include "ops_impl.h"
 
 #include <math.h>
@@ -209,8 +210,7 @@ static proa_status arg_reduce(const char *who, proa_tensor *out, const proa_tens
     j.chunks = (j.shape.width + COLUMNS - 1) / COLUMNS;
     int64_t work = j.shape.length * (j.shape.width < COLUMNS ? j.shape.width : COLUMNS);
     bool lines = x->dtype == PROA_F32 && j.shape.width == 1;
-    proa__parallel(j.shape.lines * j.chunks, PROA_GRAIN / (work + 1) + 1, lines ? arg_lines_f32 : arg_tasks,
-                   &j);
+    proa__parallel(j.shape.lines * j.chunks, rows_grain(work), lines ? arg_lines_f32 : arg_tasks, &j);
     return PROA_OK;
 }
 
@@ -358,8 +358,8 @@ static proa_status scan(scan_job *j)
     int64_t work = j->shape.length * (j->shape.width < COLUMNS ? j->shape.width : COLUMNS);
     bool sums = j->x->dtype == PROA_F32 && j->out->dtype == PROA_F32 && j->shape.width == 1 && !j->product &&
                 !j->exclusive && !j->reverse && j->x->data != j->out->data;
-    proa__parallel(j->shape.lines * j->chunks, PROA_GRAIN / (work + 1) + 1, sums ? sum_lines_f32 : scan_tasks,
-                   j);
+    proa__parallel(j->shape.lines * j->chunks, rows_grain(ROWS_COSTLY * work),
+                   sums ? sum_lines_f32 : scan_tasks, j);
     return PROA_OK;
 }
 

@@ -67,7 +67,7 @@ static proa_status run_work(work *w, const proa_tensor *like, int64_t axis)
               w->y != w->d;
     w->blocks = (w->r.inner + COLUMNS - 1) / COLUMNS;
     int64_t columns = w->r.inner < COLUMNS ? w->r.inner : COLUMNS;
-    proa__parallel(w->r.outer * w->blocks, rows_grain(w->r.n * columns), range, w);
+    proa__parallel(w->r.outer * w->blocks, rows_grain(ROWS_COSTLY * w->r.n * columns), range, w);
     return PROA_OK;
 }
 
