@@ -63,6 +63,8 @@ proa_status proa__open_cycles(proa_node *made, proa_tensor *t)
     }
     if (w.alias) proa_drop(w.alias);
     proa__free(w.at);
-    if (status == PROA_OK) atomic_store_explicit(&t->is_saved, false, memory_order_relaxed);
+    /* Another owner may be a node that is not behind this one yet, and will be behind the next. */
+    if (status == PROA_OK && atomic_load_explicit(&t->refs, memory_order_relaxed) == 1)
+        atomic_store_explicit(&t->is_saved, false, memory_order_relaxed);
     return status;
 }

@@ -498,6 +498,14 @@ START_TEST(in_place_on_what_was_saved)
         proa_tensor *w = leaf(VECTOR(1, 2)), *x = VECTOR(3, 4);
         ck_assert_ptr_nonnull(proa_add_(x, proa_multiply(w, x)));
     }
+    int64_t live = proa_memory_get_stats().live_bytes;
+    PROA_SCOPE { /* saved by a node that stands behind the second call in place only */
+        proa_tensor *x = leaf(VECTOR(1, 2)), *y = proa_scale(x, .scale = PROA_SCALAR(2.0));
+        proa_tensor *sin = proa_sin(y);
+        ck_assert_ptr_nonnull(proa_relu_(y));
+        ck_assert_ptr_nonnull(proa_add_(y, sin));
+    }
+    ck_assert_int_eq(proa_memory_get_stats().live_bytes, live);
     ck_assert_int_eq(proa_finish(stderr), 0);
 }
 END_TEST
