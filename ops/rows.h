@@ -135,7 +135,8 @@ static inline bool rows_same_shape(const proa_tensor *a, const proa_tensor *b)
 static inline int64_t rows_option(int64_t v) { return v ? v : PROA_ZERO; }
 static inline double rows_option_float(double v) { return v != 0 ? v : (double)PROA_ZERO; }
 
-/* An exponential, a random number, a sum in single steps: elements that take as long as so many that are moved. */
+/* An exponential, a random number, a sum in single steps: elements that take as long as so many that are
+ * moved. */
 enum { ROWS_COSTLY = 4 };
 
 /* Threads pay off from about this many elements on. */
