@@ -134,9 +134,10 @@ static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *
 /* What kernels are chosen by, beside the inputs. */
 static proa_status start_key(proa_executor *e, bool inside)
 {
-    int64_t settings[5] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
-                           (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
-                           proa__flag_int(PROA_FLAG_blocked), inside};
+    int64_t settings[5] = {
+        proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
+        (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
+        (proa__flag_int(PROA_FLAG_blocked) != 0) << 1 | (proa__flag_int(PROA_FLAG_winograd) != 0), inside};
     e->fed.inside = inside;
     e->key_bytes = 0;
     PROA_TRY(put(e, settings, sizeof settings));

@@ -39,6 +39,20 @@ static trainee make_conv_net(void)
     return t;
 }
 
+/* Channels and tiles enough for F(2×2, 3×3). */
+static trainee make_wide_conv_net(void)
+{
+    proa_seed(5);
+    trainee t = {0};
+    t.net = proa_sequential(proa_conv2d_layer(32, 32, 3, .padding = 1), proa_relu_layer(),
+                            proa_conv2d_layer(32, 32, 3, .padding = 1), proa_flatten_layer(),
+                            proa_linear_layer(32 * 8 * 8, 3));
+    t.opt = proa_momentum(proa_parameters(t.net), .lr = 0.01);
+    t.x = proa_keep(ramp(PROA_SHAPE(4, 32, 8, 8)));
+    t.y = proa_keep(proa_from_data((int64_t[]){0, 2, 1, 1}, PROA_SHAPE(4), PROA_I64));
+    return t;
+}
+
 static trainee make_transformer(void)
 {
     proa_seed(4);
@@ -142,7 +156,10 @@ static void fail_each(maker make)
 START_TEST(conv_net) { fail_each(make_conv_net); }
 END_TEST
 
+START_TEST(wide_conv_net) { fail_each(make_wide_conv_net); }
+END_TEST
+
 START_TEST(transformer) { fail_each(make_transformer); }
 END_TEST
 
-SUITE("allocation_failure", conv_net, transformer)
+SUITE("allocation_failure", conv_net, wide_conv_net, transformer)

@@ -1,0 +1,249 @@
+/* 3×3 convolutions with stride 1 as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural
+ * Networks" (2016): tiles of 2×2 results take 16 products a channel instead of 36, between sums of four
+ * numbers that cost little precision (larger tiles would cost more). Images lie channels-last or with
+ * channels in blocks of 16. For kernel files (compiled once per CPU level); may use core and helpers of
+ * ops/. */
+#ifndef PROA_OPS_CONV_WINOGRAD_H
+#define PROA_OPS_CONV_WINOGRAD_H
+
+#include "ops/conv/geometry.h"
+#include "ops/packed.h"
+
+enum { WINOGRAD_POINTS = 16, WINOGRAD_BLOCK = 16, WINOGRAD_BYTES = 512 << 10 };
+
+/* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
+typedef struct winograd_map {
+    float *data;
+    int64_t height, width, channels;
+    int64_t image, pixel, block;
+} winograd_map;
+
+static inline winograd_map winograd_map_of(void *data, const int64_t *size, int64_t channels, bool blocked)
+{
+    int64_t pixels = size[1] * size[2];
+    return (winograd_map){.data = data,
+                          .height = size[1],
+                          .width = size[2],
+                          .channels = channels,
+                          .image = pixels * channels,
+                          .pixel = blocked ? WINOGRAD_BLOCK : channels,
+                          .block = blocked ? pixels * WINOGRAD_BLOCK : WINOGRAD_BLOCK};
+}
+
+typedef struct winograd {
+    winograd_map from, to;
+    int64_t batch, before[2];
+    const float *points; /* of the filter: [panel][point][channel of from][PACKED_NR], in steps */
+    const float *bias;
+    proa__tail tail;
+    int64_t down, across, tiles; /* tiles of 2×2 results */
+    int64_t chunk, ld;
+    int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
+    float *work;
+    int64_t work_each;
+    packed_turns turns; /* chunks */
+} winograd;
+
+/* Fills in what follows from the rest. */
+static inline void winograd_tiles(winograd *w)
+{
+    w->down = (w->to.height + 1) / 2, w->across = (w->to.width + 1) / 2;
+    w->tiles = w->batch * w->down * w->across;
+}
+
+static inline bool winograd_all_are(const int64_t *sizes, int64_t value)
+{
+    return sizes[0] == 1 && sizes[1] == value && sizes[2] == value;
+}
+
+/* True if a convolution is of this kind, and has tiles enough for the larger filter to cost little. */
+static inline bool winograd_takes(const conv_geometry *g, int64_t least_tiles)
+{
+    int64_t tiles = g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
+    return proa__flag_int(PROA_FLAG_winograd) && g->groups == 1 && winograd_all_are(g->kernel, 3) &&
+           winograd_all_are(g->stride, 1) && winograd_all_are(g->dilation, 1) && tiles >= least_tiles &&
+           g->in_channels % WINOGRAD_BLOCK == 0 && g->out_channels % WINOGRAD_BLOCK == 0 &&
+           g->in_channels >= 32 && g->out_channels >= WINOGRAD_BLOCK;
+}
+
+/* Points that are written side by side must not meet in the same lines of a cache: an odd number of lines. */
+static inline int64_t winograd_step(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+
+/* Floats from a point of a panel of the filter to the next, with `summed` channels; of all. */
+static inline int64_t winograd_filter_step(int64_t summed) { return winograd_step(summed * PACKED_NR); }
+static inline int64_t winograd_filter_floats(int64_t summed, int64_t made)
+{
+    return packed_panels(made) * WINOGRAD_POINTS * winograd_filter_step(summed);
+}
+
+/* ---- transforms ------------------------------------------------------------------------------- */
+
+/* Row r of Bᵀ·d at column c, of 4×4 pixels d. */
+static inline __attribute__((always_inline)) packed_vector winograd_line(const packed_vector *d, const int r,
+                                                                         const int c)
+{
+    return r == 0   ? d[c] - d[8 + c]
+           : r == 1 ? d[4 + c] + d[8 + c]
+           : r == 2 ? d[8 + c] - d[4 + c]
+                    : d[4 + c] - d[12 + c];
+}
+
+/* v = Bᵀ·d·B, rows [first, end), a point each `step` floats. */
+static inline __attribute__((always_inline)) void winograd_input(const packed_vector *d, const int first,
+                                                                 const int end, float *v, int64_t step)
+{
+#pragma GCC unroll 4
+    for (int r = first; r < end; r++, v += 4 * step) {
+        packed_vector a = winograd_line(d, r, 0), b = winograd_line(d, r, 1), c = winograd_line(d, r, 2);
+        *(packed_vector *)v = a - c;
+        *(packed_vector *)(v + step) = b + c;
+        *(packed_vector *)(v + 2 * step) = c - b;
+        *(packed_vector *)(v + 3 * step) = b - winograd_line(d, r, 3);
+    }
+}
+
+/* Where a tile stands: its image, and the place of its first result. */
+typedef struct winograd_place {
+    int64_t image, y, x;
+} winograd_place;
+
+static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
+{
+    int64_t per_image = w->down * w->across, at = tile % per_image;
+    return (winograd_place){tile / per_image, at / w->across * 2, at % w->across * 2};
+}
+
+/* Rows [first, end) of the points of what one tile reads, for all channels: channel c's p-th point of them at
+ * v[p · from_step + c]. */
+static inline __attribute__((always_inline)) void winograd_input_tile(const winograd *w, int64_t tile,
+                                                                      const int first, const int end,
+                                                                      float *v)
+{
+    static const float zeros[WINOGRAD_BLOCK];
+    const winograd_map *m = &w->from;
+    int64_t step = w->from_step;
+    winograd_place at = winograd_place_of(w, tile);
+    int64_t y0 = at.y - w->before[0], x0 = at.x - w->before[1];
+    const float *image = m->data + at.image * m->image;
+    packed_vector d[WINOGRAD_POINTS];
+    if (y0 >= 0 && x0 >= 0 && y0 + 4 <= m->height && x0 + 4 <= m->width) {
+        int64_t line = m->width * m->pixel, pixel = m->pixel;
+        const float *from = image + y0 * line + x0 * pixel;
+        for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, from += m->block, v += WINOGRAD_BLOCK)
+            for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
+#pragma GCC unroll 16
+                for (int i = 0; i < WINOGRAD_POINTS; i++)
+                    d[i] = *(const packed_vector *)(from + i / 4 * line + i % 4 * pixel + q);
+                winograd_input(d, first, end, v + q, step);
+            }
+        return;
+    }
+    const float *from[WINOGRAD_POINTS];
+    int64_t block[WINOGRAD_POINTS];
+    for (int i = 0; i < WINOGRAD_POINTS; i++) {
+        int64_t y = y0 + i / 4, x = x0 + i % 4;
+        bool inside = y >= 0 && y < m->height && x >= 0 && x < m->width;
+        from[i] = inside ? image + (y * m->width + x) * m->pixel : zeros;
+        block[i] = inside ? m->block : 0;
+    }
+    for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, v += WINOGRAD_BLOCK)
+        for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
+#pragma GCC unroll 16
+            for (int i = 0; i < WINOGRAD_POINTS; i++)
+                d[i] = *(const packed_vector *)(from[i] + b * block[i] + q);
+            winograd_input(d, first, end, v + q, step);
+        }
+}
+
+/* One result's channels [c, c + LANES), which stand `at` floats from the map's start. */
+static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, int64_t c)
+{
+    const packed_vector zero = {0};
+    if (w->bias) y += *(const packed_vector *)(w->bias + c);
+    const float *residual = packed_residual(&w->tail);
+    if (residual) y += *(const packed_vector *)(residual + at);
+    if (packed_clamps(&w->tail)) y = packed_clamp(y, zero, zero + packed_high(&w->tail));
+    *(packed_vector *)(w->to.data + at) = y;
+    if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, PACKED_LANES, &w->tail);
+}
+
+/* The four results of a tile: Aᵀ·m·A, for the channels of a panel. m: of point 0. */
+static inline void winograd_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
+{
+    const winograd_map *map = &w->to;
+    winograd_place at = winograd_place_of(w, tile);
+    int64_t first = panel * PACKED_NR, line = map->width * map->pixel;
+    int64_t start = at.image * map->image + at.y * line + at.x * map->pixel;
+    bool right = at.x + 1 < map->width, below = at.y + 1 < map->height;
+    for (int64_t c = first; c < gemm_min(first + PACKED_NR, map->channels); c += PACKED_LANES) {
+        packed_vector p[WINOGRAD_POINTS], h[8];
+#pragma GCC unroll 16
+        for (int i = 0; i < WINOGRAD_POINTS; i++)
+            p[i] = *(const packed_vector *)(m + i * w->to_step + c - first);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            h[i] = p[i] + p[4 + i] + p[8 + i];
+            h[4 + i] = p[4 + i] - p[8 + i] - p[12 + i];
+        }
+        int64_t to = start + c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
+        winograd_put(w, h[0] + h[1] + h[2], to, c);
+        if (right) winograd_put(w, h[1] - h[2] - h[3], to + map->pixel, c);
+        if (below) winograd_put(w, h[4] + h[5] + h[6], to + line, c);
+        if (right && below) winograd_put(w, h[5] - h[6] - h[7], to + line + map->pixel, c);
+    }
+}
+
+/* ---- the convolution ---------------------------------------------------------------------------- */
+
+/* Tiles [first, first + n), n ≤ chunk. v, m: room for points of both sides. */
+static inline void winograd_chunk(const winograd *w, int64_t first, int64_t n, float *v, float *m)
+{
+    int64_t k = w->from.channels, size = winograd_filter_step(k), blocks = (n + PACKED_MR - 1) / PACKED_MR;
+    int64_t step = (PACKED_NR + blocks - 1) / blocks;
+    const packed_ends none = {.bias = NULL};
+    for (int64_t t = 0; t < n; t++) winograd_input_tile(w, first + t, 0, 4, v + t * w->ld);
+    for (int64_t panel = 0; panel < packed_panels(w->to.channels); panel++) {
+        for (int64_t p = 0; p < WINOGRAD_POINTS; p++)
+            for (int64_t b = 0; b < blocks; b++) {
+                const float *u = w->points + (panel * WINOGRAD_POINTS + p) * size;
+                int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
+                packed_tiles[rows - 1][1](k, v + p * w->from_step + t * w->ld, w->ld, u,
+                                          m + p * w->to_step + t * PACKED_NR, PACKED_NR, &none,
+                                          u + size + b * step * k, step);
+            }
+        for (int64_t t = 0; t < n; t++) winograd_results(w, first + t, panel, m + t * PACKED_NR);
+    }
+}
+
+/* What one thread does. */
+static inline void winograd_thread(int64_t begin, int64_t end, void *context)
+{
+    winograd *w = context;
+    (void)end;
+    float *v = w->work + begin * w->work_each, *m = v + WINOGRAD_POINTS * w->from_step;
+    int64_t i;
+    while ((i = packed_turn(&w->turns, begin)) >= 0)
+        winograd_chunk(w, i * w->chunk, gemm_min(w->chunk, w->tiles - i * w->chunk), v, m);
+}
+
+/* Runs it: from, to, batch, before, points, bias and tail are given. A result does not depend on how tiles
+ * are shared out. */
+static inline proa_status winograd_run(winograd *w)
+{
+    winograd_tiles(w);
+    int64_t threads = gemm_min(proa_threads(), w->tiles), k = w->from.channels;
+    w->ld = k % 512 ? k : k + PACKED_LANES;
+    int64_t share = (w->tiles + threads - 1) / threads;
+    int64_t most = WINOGRAD_BYTES / (WINOGRAD_POINTS * 4 * (w->ld + PACKED_NR));
+    w->chunk = (share + (share - 1) / most) / ((share - 1) / most + 1);
+    w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
+    w->work_each = WINOGRAD_POINTS * (w->from_step + w->to_step);
+    w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
+    if (!w->work) return proa_error();
+    packed_turns_begin(&w->turns, (w->tiles + w->chunk - 1) / w->chunk, threads);
+    proa__parallel(threads, 1, winograd_thread, w);
+    proa_scratch_free(w->work);
+    return PROA_OK;
+}
+
+#endif
