@@ -76,7 +76,11 @@ static proa_status form_read(form *f, const proa_tensor *t, int format)
 {
     PROA_TRY(form_make(f, t, format));
     if (!f->scratch) return PROA_OK;
-    return proa__convert_blocked(t, proa__format(t), proa__memory(t), format, f->scratch);
+    proa_status status = proa__convert_blocked(t, proa__format(t), proa__memory(t), format, f->scratch);
+    if (status == PROA_OK) return PROA_OK;
+    proa_scratch_free(f->scratch);
+    f->scratch = NULL;
+    return status;
 }
 
 static proa_status form_write(const form *f)
