@@ -76,8 +76,6 @@ static float *widened(const proa_tensor *t)
     return to;
 }
 
-typedef enum conv_kind { FORWARD, TO_INPUT, TO_FILTER } conv_kind;
-
 static proa_status run_kind(conv_kind kind, bool wide, conv_job *job)
 {
     bool few = !wide && proa__conv_has_few_channels(job->g);

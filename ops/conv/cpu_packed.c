@@ -35,33 +35,25 @@ typedef struct frozen_filter {
     float *points;
 } frozen_filter;
 
-/* Points of one filter: G·g·Gᵀ. */
-static void filter_points(const float *g, float *u)
-{
-    float h[4][3];
-    for (int c = 0; c < 3; c++) {
-        float a = g[c], b = g[3 + c], d = g[6 + c];
-        h[0][c] = a, h[1][c] = 0.5f * (a + b + d), h[2][c] = 0.5f * (a - b + d), h[3][c] = d;
-    }
-    for (int r = 0; r < 4; r++) {
-        float a = h[r][0], b = h[r][1], d = h[r][2];
-        u[r * 4] = a, u[r * 4 + 1] = 0.5f * (a + b + d), u[r * 4 + 2] = 0.5f * (a - b + d), u[r * 4 + 3] = d;
-    }
-}
-
+/* Points of a panel's filters, each input channel's beside one another. */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const frozen_filter *f = context;
-    for (int64_t panel = begin; panel < end; panel++) {
-        int64_t step = winograd_filter_step(f->in);
-        float *to = f->points + panel * WINOGRAD_POINTS * step, u[WINOGRAD_POINTS];
-        memset(to, 0, (size_t)(WINOGRAD_POINTS * step) * sizeof *to);
-        for (int64_t j = 0; j < gemm_min(PACKED_NR, f->out - panel * PACKED_NR); j++)
-            for (int64_t c = 0; c < f->in; c++) {
-                filter_points(f->filter + ((panel * PACKED_NR + j) * f->in + c) * 9, u);
-                for (int p = 0; p < WINOGRAD_POINTS; p++) to[p * step + c * PACKED_NR + j] = u[p];
+    int64_t step = winograd_filter_step(f->in);
+    for (int64_t panel = begin; panel < end; panel++)
+        for (int64_t q = 0; q < PACKED_NR; q += PACKED_LANES) {
+            int64_t first = panel * PACKED_NR + q, filters = gemm_min(PACKED_LANES, f->out - first);
+            float *to = f->points + panel * WINOGRAD_POINTS * step + q;
+            for (int64_t c = 0; c < f->in; c++, to += PACKED_NR) {
+                float g[WINOGRAD_TAPS][PACKED_LANES] = {{0}};
+                packed_vector u[WINOGRAD_POINTS];
+                for (int64_t i = 0; i < filters; i++)
+                    for (int64_t t = 0; t < WINOGRAD_TAPS; t++)
+                        g[t][i] = f->filter[((first + i) * f->in + c) * WINOGRAD_TAPS + t];
+                winograd_filter((const packed_vector *)g, u);
+                for (int64_t p = 0; p < WINOGRAD_POINTS; p++) *(packed_vector *)(to + p * step) = u[p];
             }
-    }
+        }
 }
 
 static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)

@@ -3,14 +3,12 @@
  * a map of 2×2, where it spans 36). Vectors of 16 images forwards and to the input, of 16 output channels to
  * the filter. In channels by 16 and the filter's blocked layout alone. May use core and helpers of ops/. */
 #include "core/blocked.h"
-#include "ops/conv/small.h"
+#include "ops/conv/blocks.h"
 #include "ops/gemm.h"
 
 enum { BLOCK = 16, TILE = BLOCK * BLOCK, PAIRS_MAX = 1 << 14, SUMMED_MAX = 4096 };
 
 typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
-
-typedef enum small_kind { FORWARD, TO_INPUT, TO_FILTER } small_kind;
 
 /* Places of the two maps that a tap joins. */
 typedef struct small_pair {
@@ -46,8 +44,8 @@ static int64_t place_under(const conv_geometry *g, int64_t y, int64_t x, int64_t
 }
 
 /* Visits each pair, in a fixed order (NULL: does not); how many there are. */
-static int64_t each_pair(small_state *s, small_kind kind,
-                         void (*visit)(small_state *s, small_pair p, small_kind kind))
+static int64_t each_pair(small_state *s, conv_kind kind,
+                         void (*visit)(small_state *s, small_pair p, conv_kind kind))
 {
     const conv_geometry *g = &s->g;
     int64_t n = 0;
@@ -61,21 +59,21 @@ static int64_t each_pair(small_state *s, small_kind kind,
     return n;
 }
 
-static int32_t group_of(small_pair p, small_kind kind)
+static int32_t group_of(small_pair p, conv_kind kind)
 {
     return kind == FORWARD ? p.out : kind == TO_INPUT ? p.in : p.tap;
 }
 
-static void count_pair(small_state *s, small_pair p, small_kind kind) { s->start[group_of(p, kind) + 1]++; }
+static void count_pair(small_state *s, small_pair p, conv_kind kind) { s->start[group_of(p, kind) + 1]++; }
 
 /* start[group] has moved on to the group's next free place. */
-static void put_pair(small_state *s, small_pair p, small_kind kind)
+static void put_pair(small_state *s, small_pair p, conv_kind kind)
 {
     s->pairs[s->start[group_of(p, kind)]++] = p;
 }
 
 /* Fills start and pairs, sorted by group. */
-static proa_status sort_pairs(small_state *s, int64_t n, small_kind kind)
+static proa_status sort_pairs(small_state *s, int64_t n, conv_kind kind)
 {
     s->groups = kind == FORWARD ? s->places_out : kind == TO_INPUT ? s->places_in : s->taps;
     s->start = proa__calloc((size_t)(s->groups + 1) * sizeof *s->start);
@@ -92,7 +90,7 @@ static proa_status sort_pairs(small_state *s, int64_t n, small_kind kind)
 /* True where the work that is left, and that of vectors which batches do not fill, is so much less that it
  * pays for what is laid out anew. A filter's gradient, whose vectors are full, gains wherever there is some
  * padding, but one sum takes few numbers. */
-static bool pays(const small_state *s, int64_t pairs, small_kind kind)
+static bool pays(const small_state *s, int64_t pairs, conv_kind kind)
 {
     const conv_geometry *g = &s->g;
     int64_t spans = s->places_out * s->taps;
@@ -107,10 +105,9 @@ static bool lies_right(const proa_tensor *t)
     return block == BLOCK || (!(t->flags & PROA_T_BLOCKED) && t->shape[1] % BLOCK == 0);
 }
 
-/* sides: the tensors on the input's, the filter's and the output's side, of which one is the result. */
-static proa_status prepare(small_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
 {
-    int format = proa__small_filter_format();
+    int format = proa__conv_filter_format();
     if (GEMM_VECTOR != 4 * BLOCK || !format || !proa__blocking() || sides[0]->dtype != PROA_F32)
         return PROA_DECLINED;
     if (kind != TO_FILTER && proa__format(sides[1]) != format) return PROA_DECLINED;
@@ -160,7 +157,7 @@ static small_map map_of(const proa_tensor *t, int64_t places)
 
 typedef struct small_job {
     const small_state *s;
-    small_kind kind;
+    conv_kind kind;
     small_map from, with, to; /* with: the second operand of a filter's gradient */
     const float *filter, *bias;
     float *d_filter;
@@ -378,33 +375,12 @@ static proa_status run_filter(small_job *j)
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-#define SMALL_PREPARE(op, kind, x_side, w_side, y_side)              \
-    static proa_status op##_prepare(const void *args, void **state)  \
-    {                                                                \
-        const proa_##op##_args *a = args;                            \
-        proa_tensor *sides[] = {x_side, w_side, y_side};             \
-        return prepare(kind, &CONV_PARAMS(a, 2, #op), sides, state); \
-    }
-SMALL_PREPARE(conv2d, FORWARD, a->x, a->weight, a->out)
-SMALL_PREPARE(conv2d_grad_input, TO_INPUT, a->d_x, a->weight, a->d_out)
-SMALL_PREPARE(conv2d_grad_filter, TO_FILTER, a->x, a->d_weight, a->d_out)
+CONV_PREPARE_ALL
 
-static int image_format(const void *args, const void *state)
-{
-    (void)args, (void)state;
-    return proa__small_image_format();
-}
-
-static int filter_format(const void *args, const void *state)
-{
-    (void)args, (void)state;
-    return proa__small_filter_format();
-}
-
-PROA_KERNEL_BLOCKED(conv2d_small_cpu, conv2d, conv2d_prepare, small_release, image_format)
+PROA_KERNEL_BLOCKED(conv2d_small_cpu, conv2d, conv2d_prepare, small_release, conv_image_format)
 {
     const small_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__small_image_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
     small_job j = {.s = s,
                    .kind = FORWARD,
                    .from = map_of(a->x, s->places_in),
@@ -415,10 +391,10 @@ PROA_KERNEL_BLOCKED(conv2d_small_cpu, conv2d, conv2d_prepare, small_release, ima
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_input_small_cpu, conv2d_grad_input, conv2d_grad_input_prepare, small_release,
-                    image_format)
+                    conv_image_format)
 {
     const small_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__small_image_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
     small_job j = {.s = s,
                    .kind = TO_INPUT,
                    .from = map_of(a->d_out, s->places_out),
@@ -428,10 +404,10 @@ PROA_KERNEL_BLOCKED(conv2d_grad_input_small_cpu, conv2d_grad_input, conv2d_grad_
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_filter_small_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
-                    small_release, filter_format)
+                    small_release, conv_filter_format)
 {
     const small_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__small_filter_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
     small_job j = {.s = s,
                    .kind = TO_FILTER,
                    .from = map_of(a->x, s->places_in),

@@ -5,12 +5,12 @@
 #include "ops/conv/winograd.h"
 
 #include "core/blocked.h"
-#include "ops/conv/small.h"
+#include "ops/conv/blocks.h"
 
 enum {
     BLOCK = WINOGRAD_BLOCK,
     TILE = BLOCK * BLOCK,
-    TAPS = 9,
+    TAPS = WINOGRAD_TAPS,
     POINTS = WINOGRAD_POINTS,
     LEAST_TILES = 64,
     /* To the filter: bytes of the points of tiles that are summed at once, and how few these may be; panels
@@ -19,8 +19,6 @@ enum {
     SUMMED_LEAST = 64,
     PANELS = 8,
 };
-
-typedef enum winograd_kind { FORWARD, TO_INPUT, TO_FILTER } winograd_kind;
 
 /* ---- preparing ---------------------------------------------------------------------------------- */
 
@@ -31,10 +29,9 @@ static bool lies_right(const proa_tensor *t, int format)
     return !proa__format(t) || proa__format(t) == format;
 }
 
-/* sides: the tensors on the input's, the filter's and the output's side, of which one is the result. */
-static proa_status prepare(winograd_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
 {
-    int images = proa__small_image_format(), filters = proa__small_filter_format();
+    int images = proa__conv_image_format(), filters = proa__conv_filter_format();
     if (GEMM_VECTOR != 4 * BLOCK || !images || !proa__blocking() || sides[0]->dtype != PROA_F32)
         return PROA_DECLINED;
     bool right = (kind == TO_INPUT || lies_right(sides[0], images)) &&
@@ -98,23 +95,6 @@ typedef struct filter_job {
     bool to_input; /* sums go over output channels, and make input channels */
 } filter_job;
 
-/* Points g → G·g·Gᵀ, 9 vectors to 16. */
-static inline __attribute__((always_inline)) void filter_points(const packed_vector *g, packed_vector *u)
-{
-    packed_vector h[12];
-#pragma GCC unroll 3
-    for (int c = 0; c < 3; c++) {
-        packed_vector sum = 0.5f * (g[c] + g[6 + c]), half = 0.5f * g[3 + c];
-        h[c] = g[c], h[3 + c] = sum + half, h[6 + c] = sum - half, h[9 + c] = g[6 + c];
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++) {
-        packed_vector sum = 0.5f * (h[3 * r] + h[3 * r + 2]), half = 0.5f * h[3 * r + 1];
-        u[4 * r] = h[3 * r], u[4 * r + 1] = sum + half, u[4 * r + 2] = sum - half,
-              u[4 * r + 3] = h[3 * r + 2];
-    }
-}
-
 /* A block of the filter turned round: its taps from last to first, of each rows and columns exchanged. */
 static void turn_round(const float *from, float *to)
 {
@@ -146,7 +126,7 @@ static void filter_range(int64_t begin, int64_t end, void *context)
                 packed_vector g[TAPS], u[POINTS];
                 for (int t = 0; t < TAPS; t++)
                     g[t] = *(const packed_vector *)(block + t * TILE + k * BLOCK + q);
-                filter_points(g, u);
+                winograd_filter(g, u);
                 for (int p = 0; p < POINTS; p++) *(packed_vector *)(to + p * step) = u[p];
             }
         }
@@ -176,10 +156,10 @@ static proa_status run_images(winograd *w, filter_job *f, const proa_tensor *wei
 }
 
 /* to = from convolved with the filter, or with the filter turned round. */
-static proa_status run_between(winograd_kind kind, const conv_geometry *g, const proa_tensor *from_tensor,
+static proa_status run_between(conv_kind kind, const conv_geometry *g, const proa_tensor *from_tensor,
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to_tensor)
 {
-    int format = proa__small_image_format();
+    int format = proa__conv_image_format();
     bool back = kind == TO_INPUT;
     form from, to;
     PROA_TRY(form_read(&from, from_tensor, format));
@@ -193,7 +173,7 @@ static proa_status run_between(winograd_kind kind, const conv_geometry *g, const
             .bias = proa__absent(bias) ? NULL : (const float *)(void *)bias->data,
             .tail = {.residual = proa_none}};
         filter_job f = {.in = g->in_channels, .out = g->out_channels, .to_input = back};
-        status = run_images(&w, &f, weight, proa__small_filter_format());
+        status = run_images(&w, &f, weight, proa__conv_filter_format());
         if (status == PROA_OK) status = form_write(&to);
         proa_scratch_free(to.scratch);
     }
@@ -405,11 +385,11 @@ static proa_status sum_tiles_up(sum_job *j)
 static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, const proa_tensor *d_out,
                               proa_tensor *d_weight)
 {
-    int format = proa__small_image_format();
+    int format = proa__conv_image_format();
     form in = {.scratch = NULL}, out = {.scratch = NULL}, filter = {.scratch = NULL};
     proa_status status = form_read(&in, x, format);
     if (status == PROA_OK) status = form_read(&out, d_out, format);
-    if (status == PROA_OK) status = form_make(&filter, d_weight, proa__small_filter_format());
+    if (status == PROA_OK) status = form_make(&filter, d_weight, proa__conv_filter_format());
     if (status == PROA_OK) {
         sum_job j = {.w = {.from = winograd_map_of(in.data, g->in, g->in_channels, true),
                            .to = winograd_map_of(NULL, g->out, g->out_channels, true),
@@ -428,45 +408,24 @@ static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, cons
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-#define WINOGRAD_PREPARE(op, kind, x_side, w_side, y_side)           \
-    static proa_status op##_prepare(const void *args, void **state)  \
-    {                                                                \
-        const proa_##op##_args *a = args;                            \
-        proa_tensor *sides[] = {x_side, w_side, y_side};             \
-        return prepare(kind, &CONV_PARAMS(a, 2, #op), sides, state); \
-    }
-WINOGRAD_PREPARE(conv2d, FORWARD, a->x, a->weight, a->out)
-WINOGRAD_PREPARE(conv2d_grad_input, TO_INPUT, a->d_x, a->weight, a->d_out)
-WINOGRAD_PREPARE(conv2d_grad_filter, TO_FILTER, a->x, a->d_weight, a->d_out)
+CONV_PREPARE_ALL
 
-static int image_format(const void *args, const void *state)
+PROA_KERNEL_BLOCKED(conv2d_winograd_cpu, conv2d, conv2d_prepare, winograd_release, conv_image_format)
 {
-    (void)args, (void)state;
-    return proa__small_image_format();
-}
-
-static int filter_format(const void *args, const void *state)
-{
-    (void)args, (void)state;
-    return proa__small_filter_format();
-}
-
-PROA_KERNEL_BLOCKED(conv2d_winograd_cpu, conv2d, conv2d_prepare, winograd_release, image_format)
-{
-    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__small_image_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
     return run_between(FORWARD, run->state, a->x, a->weight, a->bias, a->out);
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
-                    winograd_release, image_format)
+                    winograd_release, conv_image_format)
 {
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__small_image_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
     return run_between(TO_INPUT, run->state, a->d_out, a->weight, proa_none, a->d_x);
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
-                    winograd_release, filter_format)
+                    winograd_release, conv_filter_format)
 {
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__small_filter_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
     return run_filter(run->state, a->x, a->d_out, a->d_weight);
 }

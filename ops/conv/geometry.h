@@ -10,6 +10,9 @@
 #include "core/tensor.h"
 #include "ops/windows.h"
 
+/* Which way one runs. */
+typedef enum conv_kind { FORWARD, TO_INPUT, TO_FILTER } conv_kind;
+
 /* Sizes are as the convolution sees them: for a transposed one, `in` is the op's output. Spatial sizes
  * are three, depth first; the absent leading ones are 1. −1 is a size known only when a program runs. */
 typedef struct conv_geometry {

@@ -3,8 +3,6 @@
 #include "ops/onednn.h"
 #include "ops/conv/geometry.h"
 
-typedef enum conv_kind { FORWARD, TO_INPUT, TO_FILTER } conv_kind;
-
 /* Dims and strides as oneDNN wants them: batch, channels, then the op's own spatial dims. */
 typedef struct conv_layout {
     int n;

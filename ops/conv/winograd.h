@@ -9,7 +9,7 @@
 #include "ops/conv/geometry.h"
 #include "ops/packed.h"
 
-enum { WINOGRAD_POINTS = 16, WINOGRAD_BLOCK = 16, WINOGRAD_BYTES = 512 << 10 };
+enum { WINOGRAD_TAPS = 9, WINOGRAD_POINTS = 16, WINOGRAD_BLOCK = 16, WINOGRAD_BYTES = 512 << 10 };
 
 /* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
 typedef struct winograd_map {
@@ -77,6 +77,23 @@ static inline int64_t winograd_filter_floats(int64_t summed, int64_t made)
 }
 
 /* ---- transforms ------------------------------------------------------------------------------- */
+
+/* u = G·g·Gᵀ: points of filters, one a lane. */
+static inline __attribute__((always_inline)) void winograd_filter(const packed_vector *g, packed_vector *u)
+{
+    packed_vector h[12];
+#pragma GCC unroll 3
+    for (int c = 0; c < 3; c++) {
+        packed_vector sum = 0.5f * (g[c] + g[6 + c]), half = 0.5f * g[3 + c];
+        h[c] = g[c], h[3 + c] = sum + half, h[6 + c] = sum - half, h[9 + c] = g[6 + c];
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) {
+        packed_vector sum = 0.5f * (h[3 * r] + h[3 * r + 2]), half = 0.5f * h[3 * r + 1];
+        u[4 * r] = h[3 * r], u[4 * r + 1] = sum + half, u[4 * r + 2] = sum - half,
+              u[4 * r + 3] = h[3 * r + 2];
+    }
+}
 
 /* Row r of Bᵀ·d at column c, of 4×4 pixels d. */
 static inline __attribute__((always_inline)) packed_vector winograd_line(const packed_vector *d, const int r,
