@@ -77,11 +77,9 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
 
 /* ---- which ------------------------------------------------------------------------------------- */
 
-static bool all_are(const int64_t *sizes, int64_t value) { return sizes[1] == value && sizes[2] == value; }
-
 static bool is_pointwise(const conv_geometry *g)
 {
-    return all_are(g->kernel, 1) && all_are(g->before, 0) && all_are(g->after, 0);
+    return conv_all_are(g->kernel, 1) && conv_all_are(g->before, 0) && conv_all_are(g->after, 0);
 }
 
 static bool takes_winograd(const conv_geometry *g)

@@ -60,6 +60,12 @@ static inline conv_strides conv_strides_of(const conv_geometry *g, int64_t chann
     return s;
 }
 
+/* Of two dims: both are `value`. */
+static inline bool conv_all_are(const int64_t *sizes, int64_t value)
+{
+    return sizes[1] == value && sizes[2] == value;
+}
+
 static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
 /* The params of each kind of op, from its args. */

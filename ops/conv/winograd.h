@@ -9,7 +9,13 @@
 #include "ops/conv/geometry.h"
 #include "ops/packed.h"
 
-enum { WINOGRAD_TAPS = 9, WINOGRAD_POINTS = 16, WINOGRAD_BLOCK = 16, WINOGRAD_BYTES = 512 << 10 };
+enum {
+    WINOGRAD_TAPS = 9,
+    WINOGRAD_POINTS = 16,
+    WINOGRAD_BLOCK = 16,
+    WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
+    WINOGRAD_BYTES = 512 << 10,
+};
 
 /* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
 typedef struct winograd_map {
@@ -51,19 +57,17 @@ static inline void winograd_tiles(winograd *w)
     w->tiles = w->batch * w->down * w->across;
 }
 
-static inline bool winograd_all_are(const int64_t *sizes, int64_t value)
-{
-    return sizes[0] == 1 && sizes[1] == value && sizes[2] == value;
-}
-
-/* True if a convolution is of this kind, and has tiles enough for the larger filter to cost little. */
+/* True if a convolution of two dims is of this kind, its maps are not so small that tiles are mostly padding,
+ * and tiles are enough for the larger filter to cost little. */
 static inline bool winograd_takes(const conv_geometry *g, int64_t least_tiles)
 {
     int64_t tiles = g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
-    return proa__flag_int(PROA_FLAG_winograd) && g->groups == 1 && winograd_all_are(g->kernel, 3) &&
-           winograd_all_are(g->stride, 1) && winograd_all_are(g->dilation, 1) && tiles >= least_tiles &&
-           g->in_channels % WINOGRAD_BLOCK == 0 && g->out_channels % WINOGRAD_BLOCK == 0 &&
-           g->in_channels >= 32 && g->out_channels >= WINOGRAD_BLOCK;
+    return proa__flag_int(PROA_FLAG_winograd) && g->dims == 2 && g->groups == 1 &&
+           conv_all_are(g->kernel, 3) && conv_all_are(g->stride, 1) && conv_all_are(g->dilation, 1) &&
+           tiles >= least_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
+           g->out_channels % WINOGRAD_BLOCK == 0 && g->in_channels >= 32 &&
+           g->out_channels >= WINOGRAD_BLOCK && g->out[1] >= WINOGRAD_LEAST_SIDE &&
+           g->out[2] >= WINOGRAD_LEAST_SIDE;
 }
 
 /* Points that are written side by side must not meet in the same lines of a cache: an odd number of lines. */
