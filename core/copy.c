@@ -138,7 +138,8 @@ static void pair_dims(copy_plan *p)
 
 /* ---- transposes: a block is as many rows and columns as a cache line has elements ---- */
 
-enum { LINE = 64, TILE = 32, TURN_ROWS = 8 }; /* TURN_ROWS: blocks side by side in the source */
+enum { LINE = 64, TILE = 32 };
+enum { TURN_ROWS = 8, SHORT_ROWS = 256 }; /* blocks side by side in the source; rows less than a line long */
 
 typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -218,12 +219,28 @@ static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t it
         for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
 }
 
+/* The same of rows that are shorter than a line and lie side by side, as channels that are few: a column is
+ * read at a time, of so many rows that they stay in the first-level cache. */
+static void turn_short(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
+{
+    int in = p->ndim - 1;
+    int64_t item = (int64_t)p->item, ds = p->to[p->ndim - 2];
+    for (int64_t r = begin; r < end; r += SHORT_ROWS)
+        for (int64_t c = 0; c < p->shape[in]; c++)
+            copy_row(d + r * ds + c * item, s + r * item + c * p->from[in],
+                     end - r < SHORT_ROWS ? end - r : SHORT_ROWS, ds, item, p->item, false);
+}
+
 /* Rows [begin, end) of a plane whose rows lie contiguous in the destination, and columns in the source. */
 static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
 {
     int in = p->ndim - 1, out = p->ndim - 2;
     int64_t item = (int64_t)p->item, edge = LINE / item, n = p->shape[in], ds = p->to[out], ss = p->from[in];
     int64_t rows = begin + (end - begin) / edge * edge, columns = n / edge * edge;
+    if (columns == 0 && ds <= LINE) {
+        turn_short(p, d, s, begin, end);
+        return;
+    }
     for (int64_t r0 = begin; r0 < rows; r0 += TURN_ROWS * edge)
         for (int64_t c = 0; c < columns; c += edge)
             for (int64_t r = r0; r < rows && r < r0 + TURN_ROWS * edge; r += edge) {
