@@ -7,6 +7,7 @@
 #include "ops/forget.h"
 #include "ops/fused_tail.h"
 #include "ops/gemm.h"
+#include "ops/lanes.h"
 #include "ops/vmath.h"
 
 #include <stdatomic.h>
@@ -25,12 +26,15 @@
 #define PACKED_LANES (GEMM_VECTOR / 4)
 #define PACKED_NR (2 * PACKED_LANES)
 /* Depth of a block of the product, shorter where products are rounded before they are added. Bytes of a block
- * of the left operand: half of a second-level cache; of the result, where its rows are shared out. */
+ * of the left operand: half of a second-level cache; of the result, where its rows are shared out; of copies
+ * of the left operand that a thread keeps. */
 #if defined(__FMA__) || defined(__aarch64__)
 enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #else
 enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #endif
+
+enum { PACKED_KEPT_BYTES = 2 << 20 };
 
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
@@ -137,6 +141,7 @@ static const packed_tile_fn packed_tiles[PACKED_MR][2] = {PACKED_TILES(PACKED_EN
 
 /* The k × n operand as a block of PACKED_KC rows after the other, in each a panel of PACKED_NR columns after
  * the other, filled up with zeros. */
+static inline int64_t packed_depths(int64_t k) { return (k + PACKED_KC - 1) / PACKED_KC; }
 static inline int64_t packed_panels(int64_t n) { return (n + PACKED_NR - 1) / PACKED_NR; }
 static inline int64_t packed_floats(int64_t k, int64_t n) { return k * packed_panels(n) * PACKED_NR; }
 
@@ -207,7 +212,8 @@ typedef struct packed_product {
     proa__tail tail;
     /* how it is cut */
     int64_t height;
-    bool by_rows, copies;
+    bool by_rows, copies, kept;
+    int64_t block_floats; /* of a copy */
     float *work;
     int64_t work_each;
     packed_turns *turns;
@@ -228,30 +234,41 @@ static inline float packed_high(const proa__tail *t)
     return t->activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY;
 }
 
-static inline void packed_activate(float *x, int64_t n, const proa__tail *t)
+/* The activation of rows × n numbers, whose rows lie ld apart. */
+static inline void packed_activate(float *x, int64_t ld, int64_t rows, int64_t n, const proa__tail *t)
 {
     float alpha = (float)t->alpha, beta = (float)t->beta;
-#define PACKED_EACH(value)            \
-    for (int64_t j = 0; j < n; j++) { \
-        float v = x[j];               \
-        x[j] = value;                 \
-    }                                 \
+#define PACKED_EACH(value)                      \
+    for (int64_t i = 0; i < rows; i++, x += ld) \
+        for (int64_t j = 0; j < n; j++) {       \
+            float v = x[j];                     \
+            x[j] = value;                       \
+        }                                       \
     break
+#if defined(__AVX512F__)
+#define PACKED_QUICK(of_lanes, value)                                                         \
+    for (int64_t i = 0; i < rows; i++, x += ld)                                               \
+        for (int64_t j = 0; j < n; j += PACKED_LANES) {                                       \
+            __mmask16 some = (__mmask16)(n - j < PACKED_LANES ? (1 << (n - j)) - 1 : 0xffff); \
+            _mm512_mask_storeu_ps(x + j, some, of_lanes(_mm512_maskz_loadu_ps(some, x + j))); \
+        }                                                                                     \
+    break
+#else
+#define PACKED_QUICK(of_lanes, value) PACKED_EACH(value)
+#endif
     switch (t->activation) {
     case PROA_FUSED_ACTIVATION_LEAKY_RELU: PACKED_EACH(v < 0 ? v * alpha : v);
     case PROA_FUSED_ACTIVATION_ELU: PACKED_EACH(v < 0 ? alpha * m_expm1_F32(v) : v);
-    case PROA_FUSED_ACTIVATION_SIGMOID: PACKED_EACH(vsigmoid_float(v));
-    case PROA_FUSED_ACTIVATION_TANH: PACKED_EACH(vtanh_float(v));
-    case PROA_FUSED_ACTIVATION_GELU: PACKED_EACH(0.5f * v * (1.0f + m_erf_F32(v * 0.70710678118654752440f)));
-    case PROA_FUSED_ACTIVATION_GELU_TANH:
-        PACKED_EACH(0.5f * v * (1.0f + vtanh_float(0.79788456080286535588f * (v + 0.044715f * v * v * v))));
-    case PROA_FUSED_ACTIVATION_SILU: PACKED_EACH(v * vsigmoid_float(v));
-    case PROA_FUSED_ACTIVATION_HARDSWISH:
-        PACKED_EACH(v * ((v + 3.0f < 0 ? 0 : v + 3.0f > 6.0f ? 6.0f : v + 3.0f) / 6.0f));
-    case PROA_FUSED_ACTIVATION_HARDSIGMOID:
-        PACKED_EACH(v * alpha + beta < 0 ? 0 : v * alpha + beta > 1.0f ? 1.0f : v * alpha + beta);
+    case PROA_FUSED_ACTIVATION_SIGMOID: PACKED_QUICK(lanes_sigmoid, vsigmoid_float(v));
+    case PROA_FUSED_ACTIVATION_TANH: PACKED_QUICK(lanes_tanh, vtanh_float(v));
+    case PROA_FUSED_ACTIVATION_GELU: PACKED_QUICK(lanes_gelu_off, gelu_off_F32(v));
+    case PROA_FUSED_ACTIVATION_GELU_TANH: PACKED_QUICK(lanes_gelu_on, gelu_on_F32(v));
+    case PROA_FUSED_ACTIVATION_SILU: PACKED_QUICK(lanes_silu, silu_F32(v));
+    case PROA_FUSED_ACTIVATION_HARDSWISH: PACKED_EACH(hardswish_F32(v));
+    case PROA_FUSED_ACTIVATION_HARDSIGMOID: PACKED_EACH(hardsigmoid_F32(v, alpha, beta));
     default: break;
     }
+#undef PACKED_QUICK
 #undef PACKED_EACH
 }
 
@@ -295,7 +312,7 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
         packed_put_edge(w, &e, rows, columns, edge, c);
     }
     if (!last || packed_clamps(&w->tail) || w->tail.activation == PROA_FUSED_ACTIVATION_NONE) return;
-    for (int64_t i = 0; i < rows; i++) packed_activate(c + i * w->n, columns, &w->tail);
+    packed_activate(c, w->n, rows, columns, &w->tail);
 }
 
 static inline const float *packed_row(const packed_rows *r, int64_t i)
@@ -305,21 +322,45 @@ static inline const float *packed_row(const packed_rows *r, int64_t i)
     return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
 }
 
-/* A thread's copy of a block of rows: from which row and depth. */
+/* A thread's copies: of the last block of rows, from which row and depth; or where all have room, of those
+ * that it has come by. */
 typedef struct packed_copy {
     float *at;
     int64_t row, depth;
+    uint64_t kept; /* a bit a block */
 } packed_copy;
+
+/* n floats; meanwhile those of the next row are fetched, which need not stand where the processor expects. */
+static inline void packed_copy_row(float *to, const float *from, int64_t n, const float *next)
+{
+    int64_t p = 0;
+    for (; p + PACKED_LANES <= n; p += PACKED_LANES) {
+        __builtin_prefetch(next + p, 0, 3);
+        *(packed_vector *)(to + p) = *(const packed_vector *)(from + p);
+    }
+    for (; p < n; p++) to[p] = from[p];
+}
 
 static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t r0, int64_t h,
                                          int64_t p0, int64_t kc)
 {
-    if (copy->row == r0 && copy->depth == p0) return copy->at;
-    copy->row = r0, copy->depth = p0;
-    for (int64_t i = 0; i < h; i++)
-        memcpy(copy->at + i * (kc + PACKED_LANES), packed_row(&w->a, r0 + i) + p0,
-               (size_t)kc * sizeof(float));
-    return copy->at;
+    float *at = copy->at;
+    if (w->kept) {
+        int64_t block = r0 / w->height * packed_depths(w->k) + p0 / PACKED_KC;
+        uint64_t bit = UINT64_C(1) << block;
+        at += block * w->block_floats;
+        if (copy->kept & bit) return at;
+        copy->kept |= bit;
+    } else {
+        if (copy->row == r0 && copy->depth == p0) return at;
+        copy->row = r0, copy->depth = p0;
+    }
+    for (int64_t i = 0; i < h; i++) {
+        const float *from = packed_row(&w->a, r0 + i) + p0;
+        packed_copy_row(at + i * (kc + PACKED_LANES), from, kc,
+                        i + 1 < h ? packed_row(&w->a, r0 + i + 1) + p0 : from);
+    }
+    return at;
 }
 
 /* Rows [m0, m1) of panels [j0, j1). */
@@ -350,7 +391,7 @@ static inline void packed_slots(int64_t begin, int64_t end, void *context)
     const packed_product *w = context;
     int64_t panels = packed_panels(w->n), slots = w->turns->slots, s;
     (void)end;
-    packed_copy copy = {w->work + begin * w->work_each, -1, -1};
+    packed_copy copy = {w->work + begin * w->work_each, -1, -1, 0};
     while ((s = packed_turn(w->turns, begin)) >= 0) {
         if (w->by_rows) packed_part(w, s * w->m / slots, (s + 1) * w->m / slots, 0, panels, &copy);
         else packed_part(w, 0, w->m, s * panels / slots, (s + 1) * panels / slots, &copy);
@@ -365,7 +406,15 @@ static inline void packed_cut(packed_product *w, int64_t rows)
     w->height = (rows + (rows - 1) / most) / ((rows - 1) / most + 1); /* blocks of equal height */
     /* rows at such a distance would push one another out of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
-    w->work_each = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
+    w->work_each = w->block_floats = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
+}
+
+/* Keeps the copies of blocks from one share of the panels to the next where that takes little memory. */
+static inline void packed_keep(packed_product *w)
+{
+    int64_t blocks = (w->m + w->height - 1) / w->height * packed_depths(w->k);
+    w->kept = w->copies && !w->by_rows && blocks <= 64 && blocks <= PACKED_KEPT_BYTES / (w->block_floats * 4);
+    if (w->kept) w->work_each = blocks * w->block_floats;
 }
 
 /* Runs it. Threads share out the rows where they are many and the operand is small, else its panels, in more
@@ -382,6 +431,7 @@ static inline proa_status packed_run(packed_product *w)
     slots = threads > 1 ? threads * PARTS : 1;
     slots = gemm_min(slots, w->by_rows ? (w->m + PACKED_MR - 1) / PACKED_MR : panels);
     packed_cut(w, w->by_rows ? (w->m + slots - 1) / slots : w->m);
+    packed_keep(w);
     threads = gemm_min(threads, slots);
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();

@@ -43,7 +43,7 @@ static void product_of(const packed_product *all, const float *a, float *c, cons
                        float *copy)
 {
     packed_product w = *all;
-    packed_copy none = {copy, -1, -1};
+    packed_copy none = {copy, -1, -1, 0};
     w.a.at = a, w.c = c, w.residual = residual, w.m = m;
     packed_part(&w, 0, m, 0, packed_panels(w.n), &none);
 }

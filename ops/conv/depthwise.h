@@ -185,7 +185,7 @@ static inline void depthwise_range(int64_t begin, int64_t end, void *context)
         for (int64_t row = begin; row < end; row++) depthwise_line(w, row, c0, c1);
     }
     if (!packed_clamps(&w->tail) && w->tail.activation != PROA_FUSED_ACTIVATION_NONE)
-        packed_activate(w->out + (begin - w->first_row) * size, (end - begin) * size, &w->tail);
+        packed_activate(w->out + (begin - w->first_row) * size, 0, 1, (end - begin) * size, &w->tail);
 }
 
 static inline bool depthwise_takes(const conv_geometry *g)

@@ -185,7 +185,7 @@ static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, 
     if (residual) y += *(const packed_vector *)(residual + at);
     if (packed_clamps(&w->tail)) y = packed_clamp(y, zero, zero + packed_high(&w->tail));
     *(packed_vector *)(w->to.data + at) = y;
-    if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, PACKED_LANES, &w->tail);
+    if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, 0, 1, PACKED_LANES, &w->tail);
 }
 
 /* The four results of a tile: Aᵀ·m·A, for the channels of a panel. m: of point 0. */
