@@ -211,7 +211,8 @@ typedef struct packed_product {
     const float *bias, *residual; /* NULL: none; the residual lies as c does */
     proa__tail tail;
     /* how it is cut */
-    int64_t height;
+    int64_t row_parts, panel_parts; /* shares of the work: of so many rows and panels */
+    int64_t height;                 /* of a block of rows */
     bool by_rows, copies, kept;
     int64_t block_floats; /* of a copy */
     float *work;
@@ -322,12 +323,12 @@ static inline const float *packed_row(const packed_rows *r, int64_t i)
     return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
 }
 
-/* A thread's copies: of the last block of rows, from which row and depth; or where all have room, of those
- * that it has come by. */
+/* A thread's copies: of the last block, from which row and depth; or of the blocks of one share's rows that it
+ * has come by, where all have room: from which row on, and a bit a block. */
 typedef struct packed_copy {
     float *at;
     int64_t row, depth;
-    uint64_t kept; /* a bit a block */
+    uint64_t kept;
 } packed_copy;
 
 /* n floats; meanwhile those of the next row are fetched, which need not stand where the processor expects. */
@@ -341,14 +342,16 @@ static inline void packed_copy_row(float *to, const float *from, int64_t n, cons
     for (; p < n; p++) to[p] = from[p];
 }
 
-static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t r0, int64_t h,
-                                         int64_t p0, int64_t kc)
+/* Rows [r0, r0 + h) of a share that begins at m0, over the block of the depth that starts at p0. */
+static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t m0, int64_t r0,
+                                         int64_t h, int64_t p0, int64_t kc)
 {
     float *at = copy->at;
     if (w->kept) {
-        int64_t block = r0 / w->height * packed_depths(w->k) + p0 / PACKED_KC;
+        int64_t block = (r0 - m0) / w->height * packed_depths(w->k) + p0 / PACKED_KC;
         uint64_t bit = UINT64_C(1) << block;
         at += block * w->block_floats;
+        if (copy->row != m0) copy->row = m0, copy->kept = 0;
         if (copy->kept & bit) return at;
         copy->kept |= bit;
     } else {
@@ -363,24 +366,33 @@ static inline const float *packed_copied(const packed_product *w, packed_copy *c
     return at;
 }
 
+/* Panel j over the block of the depth that starts at p0. */
+static inline const float *packed_panel(const packed_product *w, int64_t p0, int64_t j)
+{
+    return w->b + (p0 * packed_panels(w->n) + j * gemm_min(PACKED_KC, w->k - p0)) * PACKED_NR;
+}
+
 /* Rows [m0, m1) of panels [j0, j1). */
 static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
                                packed_copy *copy)
 {
-    int64_t panels = packed_panels(w->n);
     for (int64_t r0 = m0; r0 < m1; r0 += w->height) {
         int64_t h = gemm_min(w->height, m1 - r0), tiles = (h + PACKED_MR - 1) / PACKED_MR;
         int64_t step = (PACKED_NR + tiles - 1) / tiles;
         for (int64_t p0 = 0; p0 < w->k; p0 += PACKED_KC) {
             int64_t kc = gemm_min(PACKED_KC, w->k - p0), lda = w->copies ? kc + PACKED_LANES : w->a.ld;
-            const float *a = w->copies ? packed_copied(w, copy, r0, h, p0, kc) : w->a.at + r0 * lda + p0;
-            const float *panel = w->b + p0 * panels * PACKED_NR + j0 * kc * PACKED_NR;
-            for (int64_t j = j0; j < j1; j++, panel += kc * PACKED_NR)
+            const float *a = w->copies ? packed_copied(w, copy, m0, r0, h, p0, kc) : w->a.at + r0 * lda + p0;
+            const float *then =
+                p0 + kc < w->k ? packed_panel(w, p0 + kc, j0) : packed_panel(w, 0, r0 + h < m1 ? j0 : j1);
+            for (int64_t j = j0; j < j1; j++) {
+                const float *panel = packed_panel(w, p0, j),
+                            *next = j + 1 < j1 ? panel + kc * PACKED_NR : then;
                 for (int64_t t = 0; t < tiles; t++) {
                     int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
-                    packed_put(w, r0 + i, rows, j, p0, kc, a + i * lda, lda, panel,
-                               panel + kc * (PACKED_NR + t * step), step);
+                    packed_put(w, r0 + i, rows, j, p0, kc, a + i * lda, lda, panel, next + kc * t * step,
+                               step);
                 }
+            }
         }
     }
 }
@@ -389,16 +401,16 @@ static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, 
 static inline void packed_slots(int64_t begin, int64_t end, void *context)
 {
     const packed_product *w = context;
-    int64_t panels = packed_panels(w->n), slots = w->turns->slots, s;
+    int64_t panels = packed_panels(w->n), rs = w->row_parts, js = w->panel_parts, s;
     (void)end;
     packed_copy copy = {w->work + begin * w->work_each, -1, -1, 0};
     while ((s = packed_turn(w->turns, begin)) >= 0) {
-        if (w->by_rows) packed_part(w, s * w->m / slots, (s + 1) * w->m / slots, 0, panels, &copy);
-        else packed_part(w, 0, w->m, s * panels / slots, (s + 1) * panels / slots, &copy);
+        int64_t r = s / js, j = s % js;
+        packed_part(w, r * w->m / rs, (r + 1) * w->m / rs, j * panels / js, (j + 1) * panels / js, &copy);
     }
 }
 
-/* Chooses the height of blocks of which a thread has `rows`, and whether it copies them. */
+/* Chooses the height of blocks of a share's rows, and whether a thread copies them. */
 static inline void packed_cut(packed_product *w, int64_t rows)
 {
     int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
@@ -407,31 +419,39 @@ static inline void packed_cut(packed_product *w, int64_t rows)
     /* rows at such a distance would push one another out of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
     w->work_each = w->block_floats = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
+    if (!w->copies || w->by_rows) return;
+    int64_t blocks = (rows + w->height - 1) / w->height * packed_depths(w->k);
+    w->kept = blocks <= 64 && blocks <= PACKED_KEPT_BYTES / (w->block_floats * 4);
+    if (w->kept) w->work_each *= blocks;
 }
 
-/* Keeps the copies of blocks from one share of the panels to the next where that takes little memory. */
-static inline void packed_keep(packed_product *w)
+/* Shares out the rows where they are many and the operand is small; else its panels, and each thread begins
+ * with those of rows of its own where these suffice to read an operand for. In more parts than threads: one that
+ * is held up leaves them to the others. */
+static inline void packed_share(packed_product *w, int64_t threads)
 {
-    int64_t blocks = (w->m + w->height - 1) / w->height * packed_depths(w->k);
-    w->kept = w->copies && !w->by_rows && blocks <= 64 && blocks <= PACKED_KEPT_BYTES / (w->block_floats * 4);
-    if (w->kept) w->work_each = blocks * w->block_floats;
+    enum { PARTS = 4, OWN_ROWS = 3 * PACKED_MR };
+    int64_t panels = packed_panels(w->n), parts = threads > 1 ? threads * PARTS : 1;
+    bool tall = w->m > w->n || w->k * w->n * 4 <= PACKED_A_BYTES;
+    w->row_parts = w->panel_parts = 1;
+    w->by_rows = panels < 2 * threads || (tall && w->m >= 2 * threads * PACKED_MR);
+    if (w->by_rows) {
+        w->row_parts = gemm_min(parts, (w->m + PACKED_MR - 1) / PACKED_MR);
+    } else {
+        if (w->m >= threads * OWN_ROWS) w->row_parts = threads;
+        w->panel_parts = gemm_min(parts / w->row_parts, panels);
+    }
 }
 
-/* Runs it. Threads share out the rows where they are many and the operand is small, else its panels, in more
- * parts than threads: one that is held up leaves them to the others. Every number is summed in the same order
- * whatever the parts. */
+/* Runs it. Every number is summed in the same order whatever the parts. */
 static inline proa_status packed_run(packed_product *w)
 {
-    enum { PARTS = 4 };
-    int64_t panels = packed_panels(w->n), threads = proa_threads(), slots;
+    int64_t threads = proa_threads();
     if (w->m == 0 || w->n == 0) return PROA_OK;
     if ((double)w->m * (double)w->n * (double)w->k < 65536) threads = 1;
-    bool tall = w->m > w->n || w->k * w->n * 4 <= PACKED_A_BYTES;
-    w->by_rows = panels < 2 * threads || (tall && w->m >= 2 * threads * PACKED_MR);
-    slots = threads > 1 ? threads * PARTS : 1;
-    slots = gemm_min(slots, w->by_rows ? (w->m + PACKED_MR - 1) / PACKED_MR : panels);
-    packed_cut(w, w->by_rows ? (w->m + slots - 1) / slots : w->m);
-    packed_keep(w);
+    packed_share(w, threads);
+    packed_cut(w, (w->m + w->row_parts - 1) / w->row_parts);
+    int64_t slots = w->row_parts * w->panel_parts;
     threads = gemm_min(threads, slots);
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();

@@ -56,7 +56,7 @@ def test_shapes(shape, tmp_path):
     m, k, n = shape
     x = np.random.RandomState(m).randn(m, k).astype("float32")
     net = Product(k, n, None)
-    results = predicted(net, x, tmp_path, (1, 2, 3))
+    results = predicted(net, x, tmp_path, (1, 2, 3, 7))
     np.testing.assert_allclose(results[0], net.exact(x), rtol=0, atol=2e-6 * k ** 0.25)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
