@@ -63,15 +63,6 @@ typedef struct packed_ends {
     float low, high;
 } packed_ends;
 
-/* What element i, v of a register tile is added to. */
-static inline __attribute__((always_inline)) packed_vector packed_addend(const packed_ends *e, int i, int v)
-{
-    packed_vector addend = {0};
-    if (e->bias) addend = *(const packed_vector *)(e->bias + v * PACKED_LANES);
-    if (e->add) addend += *(const packed_vector *)(e->add + i * e->add_ld + v * PACKED_LANES);
-    return addend;
-}
-
 /* c[mr × nv vectors] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
  * columns. Meanwhile what is to be added is fetched, and what stands at `ahead`, `ahead_step` floats a row of
  * b. */
@@ -81,13 +72,17 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
                                                               int64_t ldc, const packed_ends *e,
                                                               const float *ahead, int64_t ahead_step)
 {
-    packed_vector sum[PACKED_MR][2], zero = {0};
-#pragma GCC unroll 16
-    for (int i = 0; i < mr; i++)
+    const packed_vector zero = {0}, low = zero + e->low, high = zero + e->high;
+    const float *bias = e->bias, *add = e->add;
+    const bool clamps = e->clamps;
+    packed_vector sum[PACKED_MR][2], start[2] = {zero, zero};
 #pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) sum[i][v] = zero;
-    for (int i = 0; i < mr && e->add; i++)
-        for (int v = 0; v < nv; v++) __builtin_prefetch(e->add + i * e->add_ld + v * PACKED_LANES, 0, 3);
+    for (int v = 0; v < nv && bias; v++) start[v] = *(const packed_vector *)(bias + v * PACKED_LANES);
+#define PACKED_TILE_EACH \
+    _Pragma("GCC unroll 16") for (int i = 0; i < mr; i++) _Pragma("GCC unroll 2") for (int v = 0; v < nv; v++)
+    PACKED_TILE_EACH sum[i][v] = start[v];
+    for (int i = 0; i < mr && add; i++)
+        for (int v = 0; v < nv; v++) __builtin_prefetch(add + i * e->add_ld + v * PACKED_LANES, 0, 3);
     for (int64_t p = 0; p < k; p++) {
         packed_vector column[2];
         __builtin_prefetch(ahead, 0, 2);
@@ -101,14 +96,13 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
         a += down ? lda : 1;
         b += ldb;
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) {
-            packed_vector end = sum[i][v] + packed_addend(e, i, v);
-            if (e->clamps) end = packed_clamp(end, zero + e->low, zero + e->high);
-            *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = end;
-        }
+    if (add) {
+        const int64_t ld = e->add_ld;
+        PACKED_TILE_EACH sum[i][v] += *(const packed_vector *)(add + i * ld + v * PACKED_LANES);
+    }
+    if (clamps) PACKED_TILE_EACH sum[i][v] = packed_clamp(sum[i][v], low, high);
+    PACKED_TILE_EACH *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = sum[i][v];
+#undef PACKED_TILE_EACH
 }
 
 typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c, int64_t ldc,
