@@ -420,8 +420,8 @@ static inline void packed_cut(packed_product *w, int64_t rows)
 }
 
 /* Shares out the rows where they are many and the operand is small; else its panels, and each thread begins
- * with those of rows of its own where these suffice to read an operand for. In more parts than threads: one that
- * is held up leaves them to the others. */
+ * with those of rows of its own where these suffice to read an operand for, or panels come out uneven. In more
+ * parts than threads: one that is held up leaves them to the others. */
 static inline void packed_share(packed_product *w, int64_t threads)
 {
     enum { PARTS = 4, OWN_ROWS = 3 * PACKED_MR };
@@ -432,7 +432,8 @@ static inline void packed_share(packed_product *w, int64_t threads)
     if (w->by_rows) {
         w->row_parts = gemm_min(parts, (w->m + PACKED_MR - 1) / PACKED_MR);
     } else {
-        if (w->m >= threads * OWN_ROWS) w->row_parts = threads;
+        bool uneven = panels < parts && panels % threads != 0;
+        if (w->m >= threads * (uneven ? PACKED_MR : OWN_ROWS)) w->row_parts = threads;
         w->panel_parts = gemm_min(parts / w->row_parts, panels);
     }
 }
