@@ -317,15 +317,15 @@ static inline const float *packed_row(const packed_rows *r, int64_t i)
     return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
 }
 
-/* A thread's copies: of the last block, from which row and depth; or of the blocks of one share's rows that it
- * has come by, where all have room: from which row on, and a bit a block. */
+/* A thread's copies: of the last block, from which row and depth; or of the blocks of one share's rows that
+ * it has come by, where all have room: from which row on, and a bit a block. */
 typedef struct packed_copy {
     float *at;
     int64_t row, depth;
     uint64_t kept;
 } packed_copy;
 
-/* n floats; meanwhile those of the next row are fetched, which need not stand where the processor expects. */
+/* n floats; meanwhile those of the next row are fetched, which may not stand where the processor looks. */
 static inline void packed_copy_row(float *to, const float *from, int64_t n, const float *next)
 {
     int64_t p = 0;
@@ -420,8 +420,8 @@ static inline void packed_cut(packed_product *w, int64_t rows)
 }
 
 /* Shares out the rows where they are many and the operand is small; else its panels, and each thread begins
- * with those of rows of its own where these suffice to read an operand for, or panels come out uneven. In more
- * parts than threads: one that is held up leaves them to the others. */
+ * with those of rows of its own where these suffice to read an operand for, or panels come out uneven. In
+ * more parts than threads: one that is held up leaves them to the others. */
 static inline void packed_share(packed_product *w, int64_t threads)
 {
     enum { PARTS = 4, OWN_ROWS = 3 * PACKED_MR };
