@@ -4,7 +4,6 @@
 #ifndef PROA_OPS_PACKED_H
 #define PROA_OPS_PACKED_H
 
-#include "ops/forget.h"
 #include "ops/fused_tail.h"
 #include "ops/gemm.h"
 #include "ops/lanes.h"
@@ -27,31 +26,45 @@
 #define PACKED_NR (2 * PACKED_LANES)
 /* Depth of a block of the product, shorter where products are rounded before they are added. Bytes of a block
  * of the left operand: half of a second-level cache; of the result, where its rows are shared out; of copies
- * of the left operand that a thread keeps. */
+ * of the left operand that a thread keeps; of panels that stay in a cache. */
 #if defined(__FMA__) || defined(__aarch64__)
 enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #else
 enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #endif
 
-enum { PACKED_KEPT_BYTES = 2 << 20 };
+enum { PACKED_KEPT_BYTES = 2 << 20, PACKED_B_BYTES = 128 << 10 };
 
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 
-/* v where it lies between low and high, else the nearer of them; a NaN stays. */
-static inline __attribute__((always_inline)) packed_vector packed_clamp(packed_vector v, packed_vector low,
-                                                                        packed_vector high)
+/* The greater of v and 0, the lesser of v and high; a NaN stays. */
+static inline __attribute__((always_inline)) packed_vector packed_least(packed_vector v)
 {
+    const packed_vector zero = {0};
 #if defined(__AVX512F__) /* of two operands one of which is a NaN the second is the result */
-    return (packed_vector)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)v));
+    return (packed_vector)_mm512_max_ps((__m512)zero, (__m512)v);
 #elif defined(__AVX2__)
-    return (packed_vector)_mm256_min_ps((__m256)high, _mm256_max_ps((__m256)low, (__m256)v));
+    return (packed_vector)_mm256_max_ps((__m256)zero, (__m256)v);
 #else
-    packed_mask below = v<low, above = v> high;
-    packed_mask kept = ~(below | above) & (packed_mask)v;
-    return (packed_vector)(kept | (below & (packed_mask)low) | (above & (packed_mask)high));
+    return (packed_vector)(~(v < zero) & (packed_mask)v);
 #endif
+}
+static inline __attribute__((always_inline)) packed_vector packed_most(packed_vector v, packed_vector high)
+{
+#if defined(__AVX512F__)
+    return (packed_vector)_mm512_min_ps((__m512)high, (__m512)v);
+#elif defined(__AVX2__)
+    return (packed_vector)_mm256_min_ps((__m256)high, (__m256)v);
+#else
+    packed_mask above = v > high;
+    return (packed_vector)((~above & (packed_mask)v) | (above & (packed_mask)high));
+#endif
+}
+
+static inline __attribute__((always_inline)) packed_vector packed_clamp(packed_vector v, packed_vector high)
+{
+    return packed_most(packed_least(v), high);
 }
 
 /* What a register tile is added to, and what is done to it in the end. */
@@ -59,8 +72,8 @@ typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
     const float *add;  /* a matrix; NULL: none */
     int64_t add_ld;
-    bool clamps; /* to [low, high] */
-    float low, high;
+    bool clamps; /* to [0, high] */
+    float high;
 } packed_ends;
 
 /* c[mr × nv vectors] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
@@ -72,9 +85,9 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
                                                               int64_t ldc, const packed_ends *e,
                                                               const float *ahead, int64_t ahead_step)
 {
-    const packed_vector zero = {0}, low = zero + e->low, high = zero + e->high;
+    const packed_vector zero = {0}, high = zero + e->high;
     const float *bias = e->bias, *add = e->add;
-    const bool clamps = e->clamps;
+    const bool clamps = e->clamps, ends = clamps && e->high < INFINITY;
     packed_vector sum[PACKED_MR][2], start[2] = {zero, zero};
 #pragma GCC unroll 2
     for (int v = 0; v < nv && bias; v++) start[v] = *(const packed_vector *)(bias + v * PACKED_LANES);
@@ -100,7 +113,8 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
         const int64_t ld = e->add_ld;
         PACKED_TILE_EACH sum[i][v] += *(const packed_vector *)(add + i * ld + v * PACKED_LANES);
     }
-    if (clamps) PACKED_TILE_EACH sum[i][v] = packed_clamp(sum[i][v], low, high);
+    if (clamps) PACKED_TILE_EACH sum[i][v] = packed_least(sum[i][v]);
+    if (ends) PACKED_TILE_EACH sum[i][v] = packed_most(sum[i][v], high);
     PACKED_TILE_EACH *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = sum[i][v];
 #undef PACKED_TILE_EACH
 }
@@ -277,7 +291,7 @@ static inline void packed_put_edge(const packed_product *w, const packed_ends *e
         float *to = c + i * w->n;
         for (int64_t q = 0; q < columns; q++) {
             float v = from[q] + (e->bias ? e->bias[q] : 0) + (add ? add[q] : 0);
-            if (e->clamps) v = v < e->low ? e->low : v > e->high ? e->high : v;
+            if (e->clamps) v = v < 0 ? 0 : v > e->high ? e->high : v;
             to[q] = v;
         }
     }
@@ -366,27 +380,46 @@ static inline const float *packed_panel(const packed_product *w, int64_t p0, int
     return w->b + (p0 * packed_panels(w->n) + j * gemm_min(PACKED_KC, w->k - p0)) * PACKED_NR;
 }
 
+/* Rows [r0, r0 + h) of panels [j0, j1) over the block of the depth that starts at p0. A panel after the
+ * other, while the next one is fetched; but few ones under many rows stay in a cache, and go tile after tile,
+ * so that results leave in long pieces, while the next rows are fetched. `then`: the panel after these. */
+static inline void packed_block(const packed_product *w, int64_t r0, int64_t h, int64_t j0, int64_t j1,
+                                int64_t p0, const float *a, int64_t lda, const float *then)
+{
+    int64_t kc = gemm_min(PACKED_KC, w->k - p0), size = kc * PACKED_NR, panels = j1 - j0;
+    int64_t tiles = (h + PACKED_MR - 1) / PACKED_MR, step = (PACKED_NR + tiles - 1) / tiles;
+    const float *b = packed_panel(w, p0, j0);
+    if (!w->by_rows || panels * size * 4 > PACKED_B_BYTES) {
+        for (int64_t j = 0; j < panels; j++, b += size)
+            for (int64_t t = 0; t < tiles; t++) {
+                int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
+                const float *ahead = (j + 1 < panels ? b + size : then) + kc * t * step;
+                packed_put(w, r0 + i, rows, j0 + j, p0, kc, a + i * lda, lda, b, ahead, step);
+            }
+        return;
+    }
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t i = t * h / tiles, end = (t + 1) * h / tiles, share = (PACKED_MR + panels - 1) / panels;
+        for (int64_t j = 0; j < panels; j++) {
+            const float *panel = b + j * size, *ahead = t > 0 ? a + end * lda + j * share * kc : panel + size;
+            packed_put(w, r0 + i, end - i, j0 + j, p0, kc, a + i * lda, lda, panel, ahead,
+                       t > 0 ? share : PACKED_NR);
+        }
+    }
+}
+
 /* Rows [m0, m1) of panels [j0, j1). */
 static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
                                packed_copy *copy)
 {
     for (int64_t r0 = m0; r0 < m1; r0 += w->height) {
-        int64_t h = gemm_min(w->height, m1 - r0), tiles = (h + PACKED_MR - 1) / PACKED_MR;
-        int64_t step = (PACKED_NR + tiles - 1) / tiles;
+        int64_t h = gemm_min(w->height, m1 - r0);
         for (int64_t p0 = 0; p0 < w->k; p0 += PACKED_KC) {
             int64_t kc = gemm_min(PACKED_KC, w->k - p0), lda = w->copies ? kc + PACKED_LANES : w->a.ld;
             const float *a = w->copies ? packed_copied(w, copy, m0, r0, h, p0, kc) : w->a.at + r0 * lda + p0;
-            const float *then =
-                p0 + kc < w->k ? packed_panel(w, p0 + kc, j0) : packed_panel(w, 0, r0 + h < m1 ? j0 : j1);
-            for (int64_t j = j0; j < j1; j++) {
-                const float *panel = packed_panel(w, p0, j),
-                            *next = j + 1 < j1 ? panel + kc * PACKED_NR : then;
-                for (int64_t t = 0; t < tiles; t++) {
-                    int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
-                    packed_put(w, r0 + i, rows, j, p0, kc, a + i * lda, lda, panel, next + kc * t * step,
-                               step);
-                }
-            }
+            bool last = p0 + kc == w->k;
+            packed_block(w, r0, h, j0, j1, p0, a, lda,
+                         packed_panel(w, last ? 0 : p0 + kc, last && r0 + h == m1 ? j1 : j0));
         }
     }
 }
@@ -457,86 +490,6 @@ static inline proa_status packed_run(packed_product *w)
     w->turns = NULL;
     proa_scratch_free(w->work);
     return PROA_OK;
-}
-
-/* ---- keeping the packed operand ----------------------------------------------------------------- */
-
-/* A kernel's state: what was packed and from where. It belongs to one thread at a time. */
-typedef struct packed_state {
-    float *data;
-    proa_storage *storage; /* kept, so that no other can have its address */
-    const char *from;
-    uint32_t version;
-} packed_state;
-
-static inline void packed_clear(packed_state *s)
-{
-    if (s->storage) proa__storage_release(s->storage);
-    proa__free(s->data);
-}
-
-static inline void packed_release(void *state)
-{
-    if (!state) return;
-    packed_clear(state);
-    proa__free(state);
-}
-
-static inline proa_status packed_prepare(void **state)
-{
-    *state = proa__calloc(sizeof(packed_state));
-    return *state ? PROA_OK : proa_error();
-}
-
-static inline bool packed_is_of(const packed_state *s, const proa_tensor *t)
-{
-    return s->data && s->storage == t->storage && s->from == t->data && s->version == proa__version(t);
-}
-
-/* t has been packed: where it is a mapped file, its pages are not needed for now. */
-static inline void packed_forget(const proa_tensor *t)
-{
-    proa__forget_file(t->data, (size_t)t->numel * sizeof(float));
-}
-
-/* Makes room for an operand that is packed from t; NULL: no memory. */
-static inline float *packed_renew(packed_state *s, const proa_tensor *t, int64_t floats)
-{
-    packed_clear(s);
-    s->storage = NULL;
-    s->data = proa__alloc((size_t)floats * sizeof(float));
-    if (!s->data) return NULL;
-    s->storage = t->storage;
-    if (t->storage) atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
-    s->from = t->data;
-    s->version = proa__version(t);
-    return s->data;
-}
-
-typedef struct packed_packing {
-    const float *from;
-    gemm_strides strides;
-    int64_t k, n;
-    float *to;
-} packed_packing;
-
-static inline void packed_pack_range(int64_t begin, int64_t end, void *context)
-{
-    const packed_packing *p = context;
-    for (int64_t j = begin; j < end; j++) packed_pack_panel(p->from, p->strides, p->k, p->n, j, p->to);
-}
-
-/* The k × n operand t, packed now unless it was before; NULL: no memory. */
-static inline const float *packed_operand(packed_state *s, const proa_tensor *t, gemm_strides strides,
-                                          int64_t k, int64_t n)
-{
-    if (packed_is_of(s, t)) return s->data;
-    packed_packing p = {(const float *)(void *)t->data, strides, k, n,
-                        packed_renew(s, t, packed_floats(k, n))};
-    if (!p.to) return NULL;
-    proa__parallel(packed_panels(n), 1 + 65536 / (k * PACKED_NR + 1), packed_pack_range, &p);
-    packed_forget(t);
-    return p.to;
 }
 
 #endif

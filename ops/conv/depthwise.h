@@ -4,7 +4,7 @@
 #ifndef PROA_OPS_CONV_DEPTHWISE_H
 #define PROA_OPS_CONV_DEPTHWISE_H
 
-#include "ops/packed.h"
+#include "ops/packed_operand.h"
 
 #include "ops/conv/geometry.h"
 
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void depthwise_vector(const depthwi
         packed_vector y = sum[i];
         if (s.bias) y += *(const packed_vector *)s.bias;
         if (s.residual) y += *(const packed_vector *)(s.residual + i * s.channels);
-        if (s.clamps) y = packed_clamp(y, zero, zero + s.high);
+        if (s.clamps) y = packed_clamp(y, zero + s.high);
         *(packed_vector *)(s.out + i * s.channels) = y;
     }
 }

@@ -183,7 +183,7 @@ static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, 
     if (w->bias) y += *(const packed_vector *)(w->bias + c);
     const float *residual = packed_residual(&w->tail);
     if (residual) y += *(const packed_vector *)(residual + at);
-    if (packed_clamps(&w->tail)) y = packed_clamp(y, zero, zero + packed_high(&w->tail));
+    if (packed_clamps(&w->tail)) y = packed_clamp(y, zero + packed_high(&w->tail));
     *(packed_vector *)(w->to.data + at) = y;
     if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, 0, 1, PACKED_LANES, &w->tail);
 }

@@ -1,5 +1,5 @@
 /* Linear layers whose weight never changes: see ops/packed.h. May use core and helpers of ops/. */
-#include "ops/packed.h"
+#include "ops/packed_operand.h"
 
 #include "ops/matmul/product.h"
 
