@@ -32,7 +32,6 @@ enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 
 #else
 enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #endif
-
 enum { PACKED_KEPT_BYTES = 2 << 20, PACKED_B_BYTES = 128 << 10 };
 
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));

@@ -39,7 +39,7 @@ static inline bool packed_is_of(const packed_state *s, const proa_tensor *t)
     return s->data && s->storage == t->storage && s->from == t->data && s->version == proa__version(t);
 }
 
-/* t has been packed: where it is a mapped file, its pages are not needed for now. */
+/* t has been packed: where it is a mapped file, its pages may leave memory until they are read again. */
 static inline void packed_forget(const proa_tensor *t)
 {
     proa__forget_file(t->data, (size_t)t->numel * sizeof(float));

@@ -7,12 +7,6 @@ import proa as paddle
 import proa.nn.functional as F
 
 
-@pytest.fixture(autouse=True)
-def threads():
-    yield
-    paddle.set_flags({"FLAGS_num_threads": 0})
-
-
 class Product(paddle.nn.Layer):
     def __init__(self, k, n, activation):
         super().__init__()
