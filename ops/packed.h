@@ -75,9 +75,32 @@ typedef struct packed_ends {
     float high;
 } packed_ends;
 
+/* Every third row of the left operand: with the distance of two rows few enough for the registers. */
+enum { PACKED_EVERY = 3, PACKED_THIRDS = (PACKED_MR + PACKED_EVERY - 1) / PACKED_EVERY };
+
+/* sum[mr × nv vectors] += a column of the left operand · a row of b, then on to the next column. */
+static inline __attribute__((always_inline)) void packed_step(const int mr, const int nv, const int down,
+                                                              packed_vector (*sum)[2], const float **thirds,
+                                                              int64_t lda, const float *b)
+{
+    packed_vector column[2];
+#pragma GCC unroll 2
+    for (int v = 0; v < nv; v++) column[v] = *(const packed_vector *)(b + v * PACKED_LANES);
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) {
+        float x = down ? thirds[0][i] : thirds[i / PACKED_EVERY][i % PACKED_EVERY * lda];
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) sum[i][v] += x * column[v];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < PACKED_THIRDS; i++)
+        if (i * PACKED_EVERY < mr) thirds[i] += down ? lda : 1;
+}
+
 /* c[mr × nv vectors] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
- * columns. Meanwhile what is to be added is fetched, and what stands at `ahead`, `ahead_step` floats a row of
- * b. */
+ * columns. Meanwhile what stands at `ahead` is fetched, `ahead_step` floats a row of b, and in the first
+ * steps, a row a step, what is added and the lines that the result goes to: asked for together they would
+ * keep the steps waiting. */
 static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, const int down,
                                                               int64_t k, const float *a, int64_t lda,
                                                               const float *b, int64_t ldb, float *c,
@@ -85,7 +108,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
                                                               const float *ahead, int64_t ahead_step)
 {
     const packed_vector zero = {0}, high = zero + e->high;
-    const float *bias = e->bias, *add = e->add;
+    const float *bias = e->bias, *add = e->add, *thirds[PACKED_THIRDS];
     const bool clamps = e->clamps, ends = clamps && e->high < INFINITY;
     packed_vector sum[PACKED_MR][2], start[2] = {zero, zero};
 #pragma GCC unroll 2
@@ -93,20 +116,25 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #define PACKED_TILE_EACH \
     _Pragma("GCC unroll 16") for (int i = 0; i < mr; i++) _Pragma("GCC unroll 2") for (int v = 0; v < nv; v++)
     PACKED_TILE_EACH sum[i][v] = start[v];
-    for (int i = 0; i < mr && add; i++)
-        for (int v = 0; v < nv; v++) __builtin_prefetch(add + i * e->add_ld + v * PACKED_LANES, 0, 3);
-    for (int64_t p = 0; p < k; p++) {
-        packed_vector column[2];
+#pragma GCC unroll 8
+    for (int i = 0; i < PACKED_THIRDS; i++) {
+        thirds[i] = down || i * PACKED_EVERY >= mr ? a : a + i * PACKED_EVERY * lda;
+        __asm__("" : "+r"(thirds[i])); /* else the compiler keeps an offset a row, and spills */
+    }
+    const float *from = add ? add : c, *to = c;
+    int64_t p = 0, from_step = add ? e->add_ld : ldc, first = k < mr ? k : mr;
+    for (; p < first; p++, b += ldb, ahead += ahead_step, from += from_step, to += ldc) {
         __builtin_prefetch(ahead, 0, 2);
-        ahead += ahead_step;
 #pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) column[v] = *(const packed_vector *)(b + v * PACKED_LANES);
-#pragma GCC unroll 16
-        for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < nv; v++) sum[i][v] += (down ? a[i] : a[i * lda]) * column[v];
-        a += down ? lda : 1;
-        b += ldb;
+        for (int v = 0; v < nv; v++) {
+            __builtin_prefetch(from + v * PACKED_LANES, 0, 3);
+            __builtin_prefetch(to + v * PACKED_LANES, 1, 3);
+        }
+        packed_step(mr, nv, down, sum, thirds, lda, b);
+    }
+    for (; p < k; p++, b += ldb, ahead += ahead_step) {
+        __builtin_prefetch(ahead, 0, 2);
+        packed_step(mr, nv, down, sum, thirds, lda, b);
     }
     if (add) {
         const int64_t ld = e->add_ld;
