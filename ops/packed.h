@@ -36,6 +36,8 @@ enum { PACKED_KEPT_BYTES = 2 << 20, PACKED_B_BYTES = 128 << 10 };
 
 typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef float packed_half __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
+typedef int32_t packed_half_mask __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
 
 /* The greater of v and 0, the lesser of v and high; a NaN stays. */
 static inline __attribute__((always_inline)) packed_vector packed_least(packed_vector v)
@@ -66,6 +68,12 @@ static inline __attribute__((always_inline)) packed_vector packed_clamp(packed_v
     return packed_most(packed_least(v), high);
 }
 
+static inline __attribute__((always_inline)) packed_half packed_half_clamp(packed_half v, packed_half high)
+{
+    packed_half_mask above = v > high, kept = ~(v < (packed_half){0}) & ~above;
+    return (packed_half)((kept & (packed_half_mask)v) | (above & (packed_half_mask)high));
+}
+
 /* What a register tile is added to, and what is done to it in the end. */
 typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
@@ -78,83 +86,131 @@ typedef struct packed_ends {
 /* Every third row of the left operand: with the distance of two rows few enough for the registers. */
 enum { PACKED_EVERY = 3, PACKED_THIRDS = (PACKED_MR + PACKED_EVERY - 1) / PACKED_EVERY };
 
-/* sum[mr × nv vectors] += a column of the left operand · a row of b, then on to the next column. */
-static inline __attribute__((always_inline)) void packed_step(const int mr, const int nv, const int down,
-                                                              packed_vector (*sum)[2], const float **thirds,
-                                                              int64_t lda, const float *b)
+/* Sums of a register tile, whose rows are one vector wide, two, or one and a half: of a panel's columns many
+ * nets fill three quarters. */
+typedef struct packed_sums {
+    packed_vector whole[PACKED_MR][2];
+    packed_half half[PACKED_MR];
+} packed_sums;
+typedef enum packed_width { PACKED_ONE, PACKED_ONE_AND_HALF, PACKED_TWO, PACKED_WIDTHS } packed_width;
+
+static inline packed_width packed_width_of(int64_t columns)
+{
+    if (columns <= PACKED_LANES) return PACKED_ONE;
+    return 2 * columns <= 3 * PACKED_LANES ? PACKED_ONE_AND_HALF : PACKED_TWO;
+}
+static inline int64_t packed_columns_of(packed_width width) { return (2 + (int)width) * PACKED_LANES / 2; }
+
+#define PACKED_ROWS _Pragma("GCC unroll 16") for (int i = 0; i < mr; i++)
+#define PACKED_WHOLE PACKED_ROWS _Pragma("GCC unroll 2") for (int v = 0; v < nv; v++)
+#define PACKED_HALF \
+    if (half) PACKED_ROWS
+#define PACKED_AT(type, from) (*(const packed_##type *)(from))
+
+/* The sums += a column of the left operand · a row of b, then on to the next column. */
+static inline __attribute__((always_inline)) void packed_step(const int mr, const int nv, const bool half,
+                                                              const bool down, packed_sums *sum,
+                                                              const float **thirds, int64_t lda,
+                                                              const float *b)
 {
     packed_vector column[2];
+    packed_half last = {0};
 #pragma GCC unroll 2
-    for (int v = 0; v < nv; v++) column[v] = *(const packed_vector *)(b + v * PACKED_LANES);
-#pragma GCC unroll 16
-    for (int i = 0; i < mr; i++) {
+    for (int v = 0; v < nv; v++) column[v] = PACKED_AT(vector, b + v * PACKED_LANES);
+    if (half) last = PACKED_AT(half, b + PACKED_LANES);
+    PACKED_ROWS
+    {
         float x = down ? thirds[0][i] : thirds[i / PACKED_EVERY][i % PACKED_EVERY * lda];
 #pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) sum[i][v] += x * column[v];
+        for (int v = 0; v < nv; v++) sum->whole[i][v] += x * column[v];
+        if (half) sum->half[i] += x * last;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < PACKED_THIRDS; i++)
         if (i * PACKED_EVERY < mr) thirds[i] += down ? lda : 1;
 }
 
-/* c[mr × nv vectors] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
+static inline __attribute__((always_inline)) void packed_begin(const int mr, const int nv, const bool half,
+                                                               packed_sums *sum, const float *bias)
+{
+    const packed_vector zero = {0};
+    PACKED_WHOLE sum->whole[i][v] = bias ? PACKED_AT(vector, bias + v * PACKED_LANES) : zero;
+    PACKED_HALF sum->half[i] = bias ? PACKED_AT(half, bias + PACKED_LANES) : (packed_half){0};
+}
+
+static inline __attribute__((always_inline)) void packed_end(const int mr, const int nv, const bool half,
+                                                             packed_sums *sum, const packed_ends *e, float *c,
+                                                             int64_t ldc)
+{
+    const float *add = e->add;
+    const int64_t ld = e->add_ld;
+    const packed_vector high = (packed_vector){0} + e->high;
+    const bool clamps = e->clamps, ends = clamps && e->high < INFINITY;
+    if (add) {
+        PACKED_WHOLE sum->whole[i][v] += PACKED_AT(vector, add + i * ld + v * PACKED_LANES);
+        PACKED_HALF sum->half[i] += PACKED_AT(half, add + i * ld + PACKED_LANES);
+    }
+    if (clamps) {
+        PACKED_WHOLE sum->whole[i][v] = packed_least(sum->whole[i][v]);
+        PACKED_HALF sum->half[i] = packed_half_clamp(sum->half[i], (packed_half){0} + e->high);
+    }
+    if (ends) PACKED_WHOLE sum->whole[i][v] = packed_most(sum->whole[i][v], high);
+    PACKED_WHOLE *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = sum->whole[i][v];
+    PACKED_HALF *(packed_half *)(c + i * ldc + PACKED_LANES) = sum->half[i];
+}
+
+/* c[mr rows of a width] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
  * columns. Meanwhile what stands at `ahead` is fetched, `ahead_step` floats a row of b, and in the first
  * steps, a row a step, what is added and the lines that the result goes to: asked for together they would
  * keep the steps waiting. */
-static inline __attribute__((always_inline)) void packed_tile(const int mr, const int nv, const int down,
-                                                              int64_t k, const float *a, int64_t lda,
-                                                              const float *b, int64_t ldb, float *c,
-                                                              int64_t ldc, const packed_ends *e,
+static inline __attribute__((always_inline)) void packed_tile(const int mr, const packed_width width,
+                                                              const bool down, int64_t k, const float *a,
+                                                              int64_t lda, const float *b, int64_t ldb,
+                                                              float *c, int64_t ldc, const packed_ends *e,
                                                               const float *ahead, int64_t ahead_step)
 {
-    const packed_vector zero = {0}, high = zero + e->high;
-    const float *bias = e->bias, *add = e->add, *thirds[PACKED_THIRDS];
-    const bool clamps = e->clamps, ends = clamps && e->high < INFINITY;
-    packed_vector sum[PACKED_MR][2], start[2] = {zero, zero};
-#pragma GCC unroll 2
-    for (int v = 0; v < nv && bias; v++) start[v] = *(const packed_vector *)(bias + v * PACKED_LANES);
-#define PACKED_TILE_EACH \
-    _Pragma("GCC unroll 16") for (int i = 0; i < mr; i++) _Pragma("GCC unroll 2") for (int v = 0; v < nv; v++)
-    PACKED_TILE_EACH sum[i][v] = start[v];
+    const int nv = width == PACKED_TWO ? 2 : 1;
+    const bool half = width == PACKED_ONE_AND_HALF;
+    packed_sums sum;
+    const float *thirds[PACKED_THIRDS];
+    packed_begin(mr, nv, half, &sum, e->bias);
 #pragma GCC unroll 8
     for (int i = 0; i < PACKED_THIRDS; i++) {
         thirds[i] = down || i * PACKED_EVERY >= mr ? a : a + i * PACKED_EVERY * lda;
         __asm__("" : "+r"(thirds[i])); /* else the compiler keeps an offset a row, and spills */
     }
-    const float *from = add ? add : c, *to = c;
-    int64_t p = 0, from_step = add ? e->add_ld : ldc, first = k < mr ? k : mr;
+    const float *from = e->add ? e->add : c, *to = c;
+    int64_t p = 0, from_step = e->add ? e->add_ld : ldc, first = k < mr ? k : mr;
     for (; p < first; p++, b += ldb, ahead += ahead_step, from += from_step, to += ldc) {
         __builtin_prefetch(ahead, 0, 2);
-#pragma GCC unroll 2
-        for (int v = 0; v < nv; v++) {
-            __builtin_prefetch(from + v * PACKED_LANES, 0, 3);
-            __builtin_prefetch(to + v * PACKED_LANES, 1, 3);
+        __builtin_prefetch(from, 0, 3);
+        __builtin_prefetch(to, 1, 3);
+        if (width != PACKED_ONE) {
+            __builtin_prefetch(from + PACKED_LANES, 0, 3);
+            __builtin_prefetch(to + PACKED_LANES, 1, 3);
         }
-        packed_step(mr, nv, down, sum, thirds, lda, b);
+        packed_step(mr, nv, half, down, &sum, thirds, lda, b);
     }
     for (; p < k; p++, b += ldb, ahead += ahead_step) {
         __builtin_prefetch(ahead, 0, 2);
-        packed_step(mr, nv, down, sum, thirds, lda, b);
+        packed_step(mr, nv, half, down, &sum, thirds, lda, b);
     }
-    if (add) {
-        const int64_t ld = e->add_ld;
-        PACKED_TILE_EACH sum[i][v] += *(const packed_vector *)(add + i * ld + v * PACKED_LANES);
-    }
-    if (clamps) PACKED_TILE_EACH sum[i][v] = packed_least(sum[i][v]);
-    if (ends) PACKED_TILE_EACH sum[i][v] = packed_most(sum[i][v], high);
-    PACKED_TILE_EACH *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = sum[i][v];
-#undef PACKED_TILE_EACH
+    packed_end(mr, nv, half, &sum, e, c, ldc);
 }
+#undef PACKED_ROWS
+#undef PACKED_WHOLE
+#undef PACKED_HALF
+#undef PACKED_AT
 
 typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c, int64_t ldc,
                                const packed_ends *e, const float *ahead, int64_t ahead_step);
 
-#define PACKED_TILE(mr, nv)                                                                               \
-    static void packed_tile_##mr##_##nv(int64_t k, const float *a, int64_t lda, const float *b, float *c, \
-                                        int64_t ldc, const packed_ends *e, const float *ahead,            \
-                                        int64_t ahead_step)                                               \
-    {                                                                                                     \
-        packed_tile(mr, nv, 0, k, a, lda, b, PACKED_NR, c, ldc, e, ahead, ahead_step);                    \
+#define PACKED_TILE(mr, width)                                                                               \
+    static void packed_tile_##mr##_##width(int64_t k, const float *a, int64_t lda, const float *b, float *c, \
+                                           int64_t ldc, const packed_ends *e, const float *ahead,            \
+                                           int64_t ahead_step)                                               \
+    {                                                                                                        \
+        packed_tile(mr, width, false, k, a, lda, b, PACKED_NR, c, ldc, e, ahead, ahead_step);                \
     }
 #define PACKED_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) PACKED_TILES_12(X) PACKED_TILES_14(X)
 #if PACKED_MR >= 12
@@ -167,10 +223,12 @@ typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const flo
 #else
 #define PACKED_TILES_14(X)
 #endif
-#define PACKED_BOTH(mr) PACKED_TILE(mr, 1) PACKED_TILE(mr, 2)
-PACKED_TILES(PACKED_BOTH)
-#define PACKED_ENTRY(mr) {packed_tile_##mr##_1, packed_tile_##mr##_2},
-static const packed_tile_fn packed_tiles[PACKED_MR][2] = {PACKED_TILES(PACKED_ENTRY)};
+#define PACKED_ALL(mr) \
+    PACKED_TILE(mr, PACKED_ONE) PACKED_TILE(mr, PACKED_ONE_AND_HALF) PACKED_TILE(mr, PACKED_TWO)
+PACKED_TILES(PACKED_ALL)
+#define PACKED_ENTRY(mr) \
+    {packed_tile_##mr##_PACKED_ONE, packed_tile_##mr##_PACKED_ONE_AND_HALF, packed_tile_##mr##_PACKED_TWO},
+static const packed_tile_fn packed_tiles[PACKED_MR][PACKED_WIDTHS] = {PACKED_TILES(PACKED_ENTRY)};
 
 /* ---- the right operand -------------------------------------------------------------------- */
 
@@ -330,9 +388,9 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
                               int64_t step)
 {
     int64_t columns = gemm_min(PACKED_NR, w->n - j * PACKED_NR), at = row * w->n + j * PACKED_NR;
-    int nv = columns > PACKED_LANES ? 2 : 1;
+    packed_width width = packed_width_of(columns);
     bool first = p0 == 0, last = p0 + kc == w->k;
-    packed_tile_fn tile = packed_tiles[rows - 1][nv - 1];
+    packed_tile_fn tile = packed_tiles[rows - 1][width];
     float *c = w->c + at;
     packed_ends e = {.bias = first && w->bias ? w->bias + j * PACKED_NR : NULL,
                      .add = c,
@@ -340,7 +398,7 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
                      .clamps = last && packed_clamps(&w->tail),
                      .high = packed_high(&w->tail)};
     if (first) e.add = w->residual ? w->residual + at : NULL;
-    if (columns == nv * PACKED_LANES) {
+    if (columns == packed_columns_of(width)) {
         tile(kc, a, lda, panel, c, w->n, &e, ahead, step);
     } else {
         float edge[PACKED_MR * PACKED_NR];

@@ -188,7 +188,8 @@ static proa_status run_between(conv_kind kind, const conv_geometry *g, const pro
     static void sum_tile_##mr(int64_t k, const float *a, int64_t lda, const float *b, float *c)         \
     {                                                                                                   \
         const packed_ends e = {.add = c, .add_ld = PACKED_NR};                                          \
-        packed_tile(mr, 2, 1, k, a, lda, b, PACKED_NR, c, PACKED_NR, &e, b + 8 * PACKED_NR, PACKED_NR); \
+        packed_tile(mr, PACKED_TWO, true, k, a, lda, b, PACKED_NR, c, PACKED_NR, &e, b + 8 * PACKED_NR, \
+                    PACKED_NR);                                                                         \
     }
 PACKED_TILES(SUM_TILE)
 typedef void (*sum_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c);

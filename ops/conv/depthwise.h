@@ -45,28 +45,28 @@ static inline __attribute__((always_inline)) void depthwise_vector(const depthwi
                                                                    const depthwise_window v, const int n,
                                                                    const int side, const int64_t step)
 {
-    const packed_vector zero = {0};
-    packed_vector sum[DEPTHWISE_TILE] = {{0}};
-    int64_t x0 = side ? 0 : v.x0, x1 = side ? side : v.x1, y0 = side ? 0 : v.y0, y1 = side ? side : v.y1;
-#pragma GCC unroll 8
-    for (int64_t ky = y0; ky < y1; ky++) {
-        const float *from = s.x + ky * s.line, *tap = s.taps + ky * s.width * s.channels;
+    const packed_vector zero = {0}, start = s.bias ? *(const packed_vector *)s.bias : zero;
+    packed_vector sum[DEPTHWISE_TILE];
+    int64_t x0 = side ? 0 : v.x0, x1 = side ? side : v.x1, y0 = v.y0, y1 = v.y1;
+    const float *from = s.x + y0 * s.line, *tap = s.taps + y0 * s.width * s.channels, *add = s.residual;
+    float *out = s.out;
+#define DEPTHWISE_EACH _Pragma("GCC unroll 4") for (int i = 0; i < n; i++)
+    DEPTHWISE_EACH sum[i] = start;
+#pragma GCC unroll 1
+    for (int64_t ky = y0; ky < y1; ky++, from += s.line, tap += s.width * s.channels) {
+        __asm__("" : "+r"(from), "+r"(tap)); /* else addresses of all taps are kept, and spilled */
 #pragma GCC unroll 8
         for (int64_t kx = x0; kx < x1; kx++) {
             packed_vector by = *(const packed_vector *)(tap + kx * s.channels);
-#pragma GCC unroll 4
-            for (int i = 0; i < n; i++)
-                sum[i] += by * *(const packed_vector *)(from + kx * s.across + i * step * s.channels);
+            DEPTHWISE_EACH sum[i] +=
+                by * *(const packed_vector *)(from + kx * s.across + i * step * s.channels);
         }
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < n; i++) {
-        packed_vector y = sum[i];
-        if (s.bias) y += *(const packed_vector *)s.bias;
-        if (s.residual) y += *(const packed_vector *)(s.residual + i * s.channels);
-        if (s.clamps) y = packed_clamp(y, zero + s.high);
-        *(packed_vector *)(s.out + i * s.channels) = y;
-    }
+    __asm__("" : "+r"(out), "+r"(add));
+    if (add) DEPTHWISE_EACH sum[i] += *(const packed_vector *)(add + i * s.channels);
+    if (s.clamps) DEPTHWISE_EACH sum[i] = packed_clamp(sum[i], zero + s.high);
+    DEPTHWISE_EACH *(packed_vector *)(out + i * s.channels) = sum[i];
+#undef DEPTHWISE_EACH
 }
 
 static inline __attribute__((always_inline)) depthwise_steps depthwise_at(depthwise_steps s, int64_t c)
@@ -159,8 +159,7 @@ static inline void depthwise_line(const depthwise *w, int64_t row, int64_t c0, i
     int64_t y = row % g->out[1] * g->stride[1] - g->before[1], image = row / g->out[1] * g->in[1];
     depthwise_window v = {.c0 = c0, .c1 = c1};
     depthwise_clip(y, g->in[1], g->kernel[1], g->dilation[1], &v.y0, &v.y1);
-    bool whole = v.y0 == 0 && v.y1 == g->kernel[1];
-    int kind = whole ? depthwise_kind(g) : DEPTHWISE_ANY;
+    int kind = depthwise_kind(g);
     for (int64_t at = 0, n; at < g->out[2]; at += n) {
         int64_t x = at * g->stride[2] - g->before[2], inner = w->right - at;
         bool inside = at >= w->left && inner > 0;
@@ -209,7 +208,7 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
 /* What follows from the sizes. */
 static inline void depthwise_cut(depthwise *w, const conv_geometry *g)
 {
-    enum { LINES_BYTES = 24 << 10, LEAST_BLOCK = 64 }; /* of the input */
+    enum { LINES_BYTES = 24 << 10, LEAST_BLOCK = 128 }; /* of the input */
     int64_t span = g->dilation[2] * (g->kernel[2] - 1), room = g->in[2] - 1 - span + g->before[2];
     w->g = g;
     w->left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);

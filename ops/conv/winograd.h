@@ -228,9 +228,9 @@ static inline void winograd_chunk(const winograd *w, int64_t first, int64_t n, f
             for (int64_t b = 0; b < blocks; b++) {
                 const float *u = w->points + (panel * WINOGRAD_POINTS + p) * size;
                 int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
-                packed_tiles[rows - 1][1](k, v + p * w->from_step + t * w->ld, w->ld, u,
-                                          m + p * w->to_step + t * PACKED_NR, PACKED_NR, &none,
-                                          u + size + b * step * k, step);
+                packed_tiles[rows - 1][PACKED_TWO](k, v + p * w->from_step + t * w->ld, w->ld, u,
+                                                   m + p * w->to_step + t * PACKED_NR, PACKED_NR, &none,
+                                                   u + size + b * step * k, step);
             }
         for (int64_t t = 0; t < n; t++) winograd_results(w, first + t, panel, m + t * PACKED_NR);
     }

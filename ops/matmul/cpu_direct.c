@@ -23,18 +23,24 @@ typedef struct direct_job {
 typedef void (*direct_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
                                int64_t ldc, const packed_ends *e);
 
-#define DIRECT_TILE(mr, nv, down)                                                                          \
-    static void direct_tile_##mr##_##nv##_##down(int64_t k, const float *a, int64_t lda, const float *b,   \
-                                                 int64_t ldb, float *c, int64_t ldc, const packed_ends *e) \
-    {                                                                                                      \
-        packed_tile(mr, nv, down, k, a, lda, b, ldb, c, ldc, e, b + PACKED_NR, ldb);                       \
+#define DIRECT_TILE(mr, width, down)                                                                        \
+    static void direct_tile_##mr##_##width##_##down(int64_t k, const float *a, int64_t lda, const float *b, \
+                                                    int64_t ldb, float *c, int64_t ldc,                     \
+                                                    const packed_ends *e)                                   \
+    {                                                                                                       \
+        packed_tile(mr, width, down, k, a, lda, b, ldb, c, ldc, e, b + PACKED_NR, ldb);                     \
     }
-#define DIRECT_FOUR(mr) \
-    DIRECT_TILE(mr, 1, 0) DIRECT_TILE(mr, 2, 0) DIRECT_TILE(mr, 1, 1) DIRECT_TILE(mr, 2, 1)
-PACKED_TILES(DIRECT_FOUR)
-#define DIRECT_ENTRY(mr) \
-    {{direct_tile_##mr##_1_0, direct_tile_##mr##_2_0}, {direct_tile_##mr##_1_1, direct_tile_##mr##_2_1}},
-static const direct_tile_fn direct_tiles[PACKED_MR][2][2] = {PACKED_TILES(DIRECT_ENTRY)};
+#define DIRECT_BOTH(mr, width) DIRECT_TILE(mr, width, 0) DIRECT_TILE(mr, width, 1)
+#define DIRECT_ALL(mr) \
+    DIRECT_BOTH(mr, PACKED_ONE) DIRECT_BOTH(mr, PACKED_ONE_AND_HALF) DIRECT_BOTH(mr, PACKED_TWO)
+PACKED_TILES(DIRECT_ALL)
+#define DIRECT_WIDTHS(mr, down)                                                              \
+    {                                                                                        \
+        direct_tile_##mr##_PACKED_ONE_##down, direct_tile_##mr##_PACKED_ONE_AND_HALF_##down, \
+            direct_tile_##mr##_PACKED_TWO_##down                                             \
+    }
+#define DIRECT_ENTRY(mr) {DIRECT_WIDTHS(mr, 0), DIRECT_WIDTHS(mr, 1)},
+static const direct_tile_fn direct_tiles[PACKED_MR][2][PACKED_WIDTHS] = {PACKED_TILES(DIRECT_ENTRY)};
 
 /* ---- the right operand ------------------------------------------------------------------------- */
 
@@ -98,7 +104,7 @@ static inline __attribute__((always_inline)) void put_few(float *to, const float
 static const float *panel_of(const matmul_product *p, const float *y, int64_t j, float *work, int64_t *ldb)
 {
     int64_t columns = gemm_min(PACKED_NR, p->n - j * PACKED_NR);
-    int64_t filled = gemm_round_up(columns, PACKED_LANES);
+    int64_t filled = packed_columns_of(packed_width_of(columns));
     const float *from = y + j * PACKED_NR * p->y_cs;
     *ldb = p->y_rs;
     if (p->y_cs == 1 && columns == filled) return from;
@@ -121,14 +127,14 @@ static void put_panel(const matmul_product *p, const float *x, float *out, int64
                       const float *b, int64_t ldb)
 {
     int64_t columns = gemm_min(PACKED_NR, p->n - j * PACKED_NR);
-    int nv = columns > PACKED_LANES ? 2 : 1;
-    bool down = p->x_cs != 1, whole = columns == nv * PACKED_LANES;
+    packed_width width = packed_width_of(columns);
+    bool down = p->x_cs != 1, whole = columns == packed_columns_of(width);
     int64_t lda = down ? p->x_cs : p->x_rs, tiles = (i1 - i0 + PACKED_MR - 1) / PACKED_MR;
     const float *bias = p->add ? (const float *)(const void *)p->add + j * PACKED_NR : NULL;
     float edge[PACKED_MR * PACKED_NR];
     for (int64_t t = 0; t < tiles; t++) {
         int64_t i = i0 + t * (i1 - i0) / tiles, rows = i0 + (t + 1) * (i1 - i0) / tiles - i;
-        direct_tile_fn tile = direct_tiles[rows - 1][down][nv - 1];
+        direct_tile_fn tile = direct_tiles[rows - 1][down][width];
         float *c = out + i * p->out_rs + j * PACKED_NR;
         if (whole) {
             tile(p->k, x + i * p->x_rs, lda, b, ldb, c, p->out_rs, &(packed_ends){.bias = bias});
