@@ -27,7 +27,7 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
 
 /* ---- 3×3 ------------------------------------------------------------------------------------ */
 
-enum { LEAST_TILES = 40 };
+enum { LEAST_TILES = 16 };
 
 typedef struct frozen_filter {
     const float *filter;

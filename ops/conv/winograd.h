@@ -44,10 +44,11 @@ typedef struct winograd {
     proa__tail tail;
     int64_t down, across, tiles; /* tiles of 2×2 results */
     int64_t chunk, ld;
+    int64_t parts;              /* of the panels, where tiles are too few to be shared out */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
     float *work;
     int64_t work_each;
-    packed_turns turns; /* chunks */
+    packed_turns turns; /* chunks, in each its parts */
 } winograd;
 
 /* Fills in what follows from the rest. */
@@ -216,21 +217,24 @@ static inline void winograd_results(const winograd *w, int64_t tile, int64_t pan
 
 /* ---- the convolution ---------------------------------------------------------------------------- */
 
-/* Tiles [first, first + n), n ≤ chunk. v, m: room for points of both sides. */
-static inline void winograd_chunk(const winograd *w, int64_t first, int64_t n, float *v, float *m)
+/* Results of tiles [first, first + n), n ≤ chunk, in panels [p0, p1). v: their points; m: room for those of a
+ * panel's results. */
+static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, int64_t p0, int64_t p1,
+                                   const float *v, float *m)
 {
     int64_t k = w->from.channels, size = winograd_filter_step(k), blocks = (n + PACKED_MR - 1) / PACKED_MR;
-    int64_t step = (PACKED_NR + blocks - 1) / blocks;
+    /* the next point's filter is fetched; but a few tiles need it faster than a core's requests bring it: the
+     * hardware, which finds rows one after the other, has more on their way */
+    int64_t step = w->parts > 1 ? 0 : (PACKED_NR + blocks - 1) / blocks;
     const packed_ends none = {.bias = NULL};
-    for (int64_t t = 0; t < n; t++) winograd_input_tile(w, first + t, 0, 4, v + t * w->ld);
-    for (int64_t panel = 0; panel < packed_panels(w->to.channels); panel++) {
+    for (int64_t panel = p0; panel < p1; panel++) {
         for (int64_t p = 0; p < WINOGRAD_POINTS; p++)
             for (int64_t b = 0; b < blocks; b++) {
                 const float *u = w->points + (panel * WINOGRAD_POINTS + p) * size;
                 int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
                 packed_tiles[rows - 1][PACKED_TWO](k, v + p * w->from_step + t * w->ld, w->ld, u,
                                                    m + p * w->to_step + t * PACKED_NR, PACKED_NR, &none,
-                                                   u + size + b * step * k, step);
+                                                   step ? u + size + b * step * k : u, step);
             }
         for (int64_t t = 0; t < n; t++) winograd_results(w, first + t, panel, m + t * PACKED_NR);
     }
@@ -242,26 +246,36 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
     winograd *w = context;
     (void)end;
     float *v = w->work + begin * w->work_each, *m = v + WINOGRAD_POINTS * w->from_step;
-    int64_t i;
-    while ((i = packed_turn(&w->turns, begin)) >= 0)
-        winograd_chunk(w, i * w->chunk, gemm_min(w->chunk, w->tiles - i * w->chunk), v, m);
+    int64_t turn, panels = packed_panels(w->to.channels), have = -1;
+    while ((turn = packed_turn(&w->turns, begin)) >= 0) {
+        int64_t chunk = turn / w->parts, part = turn % w->parts, first = chunk * w->chunk;
+        int64_t n = gemm_min(w->chunk, w->tiles - first);
+        for (int64_t t = 0; t < n && chunk != have; t++)
+            winograd_input_tile(w, first + t, 0, 4, v + t * w->ld);
+        have = chunk;
+        winograd_panels(w, first, n, part * panels / w->parts, (part + 1) * panels / w->parts, v, m);
+    }
 }
 
 /* Runs it: from, to, batch, before, points, bias and tail are given. A result does not depend on how tiles
  * are shared out. */
 static inline proa_status winograd_run(winograd *w)
 {
+    enum { PARTS = 4 }; /* a thread */
     winograd_tiles(w);
     int64_t threads = gemm_min(proa_threads(), w->tiles), k = w->from.channels;
     w->ld = k % 512 ? k : k + PACKED_LANES;
-    int64_t share = (w->tiles + threads - 1) / threads;
+    /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
+    bool few = w->tiles < threads * PACKED_MR;
+    w->parts = few ? gemm_min(threads * PARTS, packed_panels(w->to.channels)) : 1;
+    int64_t share = few ? w->tiles : (w->tiles + threads - 1) / threads;
     int64_t most = WINOGRAD_BYTES / (WINOGRAD_POINTS * 4 * (w->ld + PACKED_NR));
     w->chunk = (share + (share - 1) / most) / ((share - 1) / most + 1);
     w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
     w->work_each = WINOGRAD_POINTS * (w->from_step + w->to_step);
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();
-    packed_turns_begin(&w->turns, (w->tiles + w->chunk - 1) / w->chunk, threads);
+    packed_turns_begin(&w->turns, (w->tiles + w->chunk - 1) / w->chunk * w->parts, threads);
     proa__parallel(threads, 1, winograd_thread, w);
     proa_scratch_free(w->work);
     return PROA_OK;
