@@ -9,41 +9,68 @@
 typedef GEMM_T GEMM_FN(gemm_vector)
     __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
 
-/* c[rows × NR] += a panel · b panel; both packed, c with row stride ldc. Callers' rows are constants. */
+/* sum[rows × NR] += a column of a's panel · a row of b's. */
+static inline __attribute__((always_inline)) void GEMM_FN(gemm_step)(const int rows,
+                                                                     GEMM_FN(gemm_vector) (*sum)[GEMM_NV],
+                                                                     const GEMM_T *a, const GEMM_T *b)
+{
+    GEMM_FN(gemm_vector) column[GEMM_NV];
+#pragma GCC unroll 2
+    for (int v = 0; v < GEMM_NV; v++) column[v] = *(const GEMM_FN(gemm_vector) *)(b + v * GEMM_LANES);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
+}
+
+/* What a register tile is added to and where the sums go (the same, or else apart); what is fetched meanwhile,
+ * `ahead_step` elements a row of b. */
+typedef struct GEMM_FN(gemm_ends) {
+    const GEMM_T *from;
+    GEMM_T *to;
+    int64_t from_ld, to_ld;
+    const GEMM_T *ahead;
+    int64_t ahead_step;
+} GEMM_FN(gemm_ends);
+
+/* to[rows × NR] = from + a panel · b panel; both packed. The lines that it goes to are fetched in the first
+ * steps. Callers' rows are constants. */
 static inline __attribute__((always_inline)) void GEMM_FN(gemm_micro_of)(const int rows, int64_t kc,
                                                                          const GEMM_T *a, const GEMM_T *b,
-                                                                         GEMM_T *c, int64_t ldc)
+                                                                         GEMM_FN(gemm_ends) e)
 {
     typedef GEMM_FN(gemm_vector) vector;
     vector sum[GEMM_MR][GEMM_NV];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < GEMM_NV; v++) sum[i][v] = *(const vector *)(c + i * ldc + v * GEMM_LANES);
-    for (int64_t p = 0; p < kc; p++) {
-        vector column[GEMM_NV];
-#pragma GCC unroll 2
-        for (int v = 0; v < GEMM_NV; v++) column[v] = *(const vector *)(b + v * GEMM_LANES);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
-        a += GEMM_MR;
-        b += GEMM_NR;
+        for (int v = 0; v < GEMM_NV; v++) sum[i][v] = (vector){0};
+    int64_t p = 0, first = kc < rows ? kc : rows;
+    for (; p < first; p++, a += GEMM_MR, b += GEMM_NR, e.ahead += e.ahead_step) {
+        __builtin_prefetch(e.ahead, 0, 2);
+        __builtin_prefetch(e.to + p * e.to_ld, 1, 3);
+        __builtin_prefetch(e.to + p * e.to_ld + GEMM_LANES, 1, 3);
+        GEMM_FN(gemm_step)(rows, sum, a, b);
+    }
+    for (; p < kc; p++, a += GEMM_MR, b += GEMM_NR, e.ahead += e.ahead_step) {
+        __builtin_prefetch(e.ahead, 0, 2);
+        GEMM_FN(gemm_step)(rows, sum, a, b);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < GEMM_NV; v++) *(vector *)(c + i * ldc + v * GEMM_LANES) = sum[i][v];
+        for (int v = 0; v < GEMM_NV; v++)
+            *(vector *)(e.to + i * e.to_ld + v * GEMM_LANES) =
+                *(const vector *)(e.from + i * e.from_ld + v * GEMM_LANES) + sum[i][v];
 }
 
 /* The same for the first `rows` rows of the tile, rounded up to a third of it: no work for rows not there. */
-static inline void GEMM_FN(gemm_micro)(int64_t rows, int64_t kc, const GEMM_T *a, const GEMM_T *b, GEMM_T *c,
-                                       int64_t ldc)
+static inline void GEMM_FN(gemm_micro)(int64_t rows, int64_t kc, const GEMM_T *a, const GEMM_T *b,
+                                       GEMM_FN(gemm_ends) e)
 {
-    if (rows > GEMM_MR * 2 / 3) GEMM_FN(gemm_micro_of)(GEMM_MR, kc, a, b, c, ldc);
-    else if (rows > GEMM_MR / 3) GEMM_FN(gemm_micro_of)(GEMM_MR * 2 / 3, kc, a, b, c, ldc);
-    else GEMM_FN(gemm_micro_of)(GEMM_MR / 3, kc, a, b, c, ldc);
+    if (rows > GEMM_MR * 2 / 3) GEMM_FN(gemm_micro_of)(GEMM_MR, kc, a, b, e);
+    else if (rows > GEMM_MR / 3) GEMM_FN(gemm_micro_of)(GEMM_MR * 2 / 3, kc, a, b, e);
+    else GEMM_FN(gemm_micro_of)(GEMM_MR / 3, kc, a, b, e);
 }
 
 #ifdef GEMM_TRANSPOSE
@@ -151,8 +178,10 @@ static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM
                 GEMM_FN(gemm_pack_a)(height, kc, a + i0 * as.rs + p * as.cs, as, negate, pack);
                 for (int64_t j = 0; j < columns; j += GEMM_NR)
                     for (int64_t i = 0; i < height; i += GEMM_MR) {
+                        GEMM_T *to = c + (i0 + i) * ldc + j0 + j;
                         GEMM_FN(gemm_micro)
-                        (height - i, kc, pack + i * kc, pack_b + j * kc, c + (i0 + i) * ldc + j0 + j, ldc);
+                        (height - i, kc, pack + i * kc, pack_b + j * kc,
+                         (GEMM_FN(gemm_ends)){to, to, ldc, ldc, pack_b + j * kc, 0});
                     }
             }
         }

@@ -6,7 +6,7 @@
 #include "ops/philox16.h"
 
 /* Rows of a block of a product, and how much of k is packed at a time: there, and in a step's product. */
-enum { TILE_ROWS = 16 * GEMM_MR, PIECE = 192, STEP_PIECE = 128 };
+enum { TILE_ROWS = 8 * GEMM_MR, PIECE = 512, STEP_PIECE = 128 };
 
 typedef struct rnn {
     rnn_sizes s;
@@ -33,18 +33,19 @@ static const proa_tensor *rnn_given(const rnn *r, int64_t i)
 }
 
 /* The packing and the register tile of gemm.h under the names that the bodies use. */
-#define GEMM_NAMES(T, type)                                                                   \
-    static inline void pack_a_##T(int64_t m, int64_t k, const T *a, gemm_strides s, T *to)    \
-    {                                                                                         \
-        gemm_pack_a_##type(m, k, a, s, false, to);                                            \
-    }                                                                                         \
-    static inline void pack_b_##T(int64_t k, int64_t n, const T *b, gemm_strides s, T *to)    \
-    {                                                                                         \
-        gemm_pack_b_##type(k, n, b, s, to);                                                   \
-    }                                                                                         \
-    static void micro_##T(int64_t rows, int64_t k, const T *a, const T *b, T *c, int64_t ldc) \
-    {                                                                                         \
-        gemm_micro_##type(rows, k, a, b, c, ldc);                                             \
+#define GEMM_NAMES(T, type)                                                                \
+    static inline void pack_a_##T(int64_t m, int64_t k, const T *a, gemm_strides s, T *to) \
+    {                                                                                      \
+        gemm_pack_a_##type(m, k, a, s, false, to);                                         \
+    }                                                                                      \
+    static inline void pack_b_##T(int64_t k, int64_t n, const T *b, gemm_strides s, T *to) \
+    {                                                                                      \
+        gemm_pack_b_##type(k, n, b, s, to);                                                \
+    }                                                                                      \
+    typedef gemm_ends_##type ends_##T;                                                     \
+    static void micro_##T(int64_t rows, int64_t k, const T *a, const T *b, ends_##T e)     \
+    {                                                                                      \
+        gemm_micro_##type(rows, k, a, b, e);                                               \
     }
 GEMM_NAMES(float, f32)
 GEMM_NAMES(double, f64)
