@@ -34,26 +34,45 @@ typedef struct depthwise_window {
 typedef struct depthwise_steps {
     const float *x, *taps, *bias, *residual;
     float *out;
-    int64_t channels, across, line, width;
+    int64_t channels, across, line, out_line, width;
     bool clamps;
     float high;
 } depthwise_steps;
 
-/* A vector of channels of n results side by side, `step` pixels of the input apart. side: taps of a line and
- * lines, all of them inside, at distance 1; 0: those of the window. */
+#define DEPTHWISE_EACH _Pragma("GCC unroll 4") for (int i = 0; i < n; i++)
+
+static inline __attribute__((always_inline)) void depthwise_begin(const depthwise_steps *s, const int n,
+                                                                  packed_vector *sum)
+{
+    const packed_vector start = s->bias ? *(const packed_vector *)s->bias : (packed_vector){0};
+    DEPTHWISE_EACH sum[i] = start;
+}
+
+/* The results stand `at` floats from s->out. */
+static inline __attribute__((always_inline)) void depthwise_end(const depthwise_steps *s, const int n,
+                                                                packed_vector *sum, int64_t at)
+{
+    const packed_vector high = (packed_vector){0} + s->high;
+    const float *add = s->residual ? s->residual + at : NULL;
+    float *out = s->out + at;
+    __asm__("" : "+r"(out), "+r"(add));
+    if (add) DEPTHWISE_EACH sum[i] += *(const packed_vector *)(add + i * s->channels);
+    if (s->clamps) DEPTHWISE_EACH sum[i] = packed_clamp(sum[i], high);
+    DEPTHWISE_EACH *(packed_vector *)(out + i * s->channels) = sum[i];
+}
+
+/* A vector of channels of n results side by side, `step` pixels of the input apart. side: taps of a line, all
+ * of them inside, at distance 1; 0: those of the window. */
 static inline __attribute__((always_inline)) void depthwise_vector(const depthwise_steps s,
                                                                    const depthwise_window v, const int n,
                                                                    const int side, const int64_t step)
 {
-    const packed_vector zero = {0}, start = s.bias ? *(const packed_vector *)s.bias : zero;
     packed_vector sum[DEPTHWISE_TILE];
-    int64_t x0 = side ? 0 : v.x0, x1 = side ? side : v.x1, y0 = v.y0, y1 = v.y1;
-    const float *from = s.x + y0 * s.line, *tap = s.taps + y0 * s.width * s.channels, *add = s.residual;
-    float *out = s.out;
-#define DEPTHWISE_EACH _Pragma("GCC unroll 4") for (int i = 0; i < n; i++)
-    DEPTHWISE_EACH sum[i] = start;
+    int64_t x0 = side ? 0 : v.x0, x1 = side ? side : v.x1;
+    const float *from = s.x + v.y0 * s.line, *tap = s.taps + v.y0 * s.width * s.channels;
+    depthwise_begin(&s, n, sum);
 #pragma GCC unroll 1
-    for (int64_t ky = y0; ky < y1; ky++, from += s.line, tap += s.width * s.channels) {
+    for (int64_t ky = v.y0; ky < v.y1; ky++, from += s.line, tap += s.width * s.channels) {
         __asm__("" : "+r"(from), "+r"(tap)); /* else addresses of all taps are kept, and spilled */
 #pragma GCC unroll 8
         for (int64_t kx = x0; kx < x1; kx++) {
@@ -62,11 +81,32 @@ static inline __attribute__((always_inline)) void depthwise_vector(const depthwi
                 by * *(const packed_vector *)(from + kx * s.across + i * step * s.channels);
         }
     }
-    __asm__("" : "+r"(out), "+r"(add));
-    if (add) DEPTHWISE_EACH sum[i] += *(const packed_vector *)(add + i * s.channels);
-    if (s.clamps) DEPTHWISE_EACH sum[i] = packed_clamp(sum[i], zero + s.high);
-    DEPTHWISE_EACH *(packed_vector *)(out + i * s.channels) = sum[i];
-#undef DEPTHWISE_EACH
+    depthwise_end(&s, n, sum, 0);
+}
+
+/* The same of two lines of results, `side` taps a side and distance 1: what they both read is read once. */
+static inline __attribute__((always_inline)) void depthwise_two(const depthwise_steps s, const int n,
+                                                                const int side)
+{
+    packed_vector upper[DEPTHWISE_TILE], lower[DEPTHWISE_TILE];
+    const float *from = s.x, *tap = s.taps;
+    depthwise_begin(&s, n, upper), depthwise_begin(&s, n, lower);
+#pragma GCC unroll 8
+    for (int ky = 0; ky <= side; ky++, from += s.line) {
+        __asm__("" : "+r"(from), "+r"(tap));
+#pragma GCC unroll 8
+        for (int kx = 0; kx < side; kx++) {
+            if (ky < side) {
+                packed_vector by = *(const packed_vector *)(tap + (ky * side + kx) * s.channels);
+                DEPTHWISE_EACH upper[i] += by * *(const packed_vector *)(from + (kx + i) * s.channels);
+            }
+            if (ky > 0) {
+                packed_vector by = *(const packed_vector *)(tap + ((ky - 1) * side + kx) * s.channels);
+                DEPTHWISE_EACH lower[i] += by * *(const packed_vector *)(from + (kx + i) * s.channels);
+            }
+        }
+    }
+    depthwise_end(&s, n, upper, 0), depthwise_end(&s, n, lower, s.out_line);
 }
 
 static inline __attribute__((always_inline)) depthwise_steps depthwise_at(depthwise_steps s, int64_t c)
@@ -77,10 +117,11 @@ static inline __attribute__((always_inline)) depthwise_steps depthwise_at(depthw
     return s;
 }
 
-/* The window's channels; the last vector may meet the one before. */
+/* The window's channels, of one or two lines of results; the last vector may meet the one before. */
 static inline __attribute__((always_inline)) void depthwise_tile(const depthwise *w,
-                                                                 const depthwise_window *v, const int n,
-                                                                 const int side, const int64_t step)
+                                                                 const depthwise_window *v, const int lines,
+                                                                 const int n, const int side,
+                                                                 const int64_t step)
 {
     const conv_geometry *g = w->g;
     const depthwise_window window = *v;
@@ -93,46 +134,42 @@ static inline __attribute__((always_inline)) void depthwise_tile(const depthwise
                                .channels = channels,
                                .across = channels * (side ? 1 : g->dilation[2]),
                                .line = g->in[2] * channels * (side ? 1 : g->dilation[1]),
+                               .out_line = g->out[2] * channels,
                                .width = side ? side : g->kernel[2],
                                .clamps = packed_clamps(&w->tail),
                                .high = packed_high(&w->tail)};
-    for (; c + PACKED_LANES <= window.c1; c += PACKED_LANES)
-        depthwise_vector(depthwise_at(s, c), window, n, side, step);
-    if (c < window.c1) depthwise_vector(depthwise_at(s, window.c1 - PACKED_LANES), window, n, side, step);
+    for (; c < window.c1; c += PACKED_LANES) {
+        int64_t from = gemm_min(c, window.c1 - PACKED_LANES);
+        if (lines == 2) depthwise_two(depthwise_at(s, from), n, side);
+        else depthwise_vector(depthwise_at(s, from), window, n, side, step);
+    }
 }
 
 typedef void (*depthwise_fn)(const depthwise *w, const depthwise_window *v);
-#define DEPTHWISE_TILES(name, side, step)                               \
-    static void name##_1(const depthwise *w, const depthwise_window *v) \
-    {                                                                   \
-        depthwise_tile(w, v, 1, side, step);                            \
-    }                                                                   \
-    static void name##_2(const depthwise *w, const depthwise_window *v) \
-    {                                                                   \
-        depthwise_tile(w, v, 2, side, step);                            \
-    }                                                                   \
-    static void name##_3(const depthwise *w, const depthwise_window *v) \
-    {                                                                   \
-        depthwise_tile(w, v, 3, side, step);                            \
-    }                                                                   \
-    static void name##_4(const depthwise *w, const depthwise_window *v) \
-    {                                                                   \
-        depthwise_tile(w, v, 4, side, step);                            \
+#define DEPTHWISE_TILE_OF(name, n, lines, side, step)                     \
+    static void name##_##n(const depthwise *w, const depthwise_window *v) \
+    {                                                                     \
+        depthwise_tile(w, v, lines, n, side, step);                       \
     }
-DEPTHWISE_TILES(depthwise_3_1, 3, 1)
-DEPTHWISE_TILES(depthwise_3_2, 3, 2)
-DEPTHWISE_TILES(depthwise_5_1, 5, 1)
-DEPTHWISE_TILES(depthwise_any, 0, w->g->stride[2])
+#define DEPTHWISE_TILES(name, lines, side, step)                                                \
+    DEPTHWISE_TILE_OF(name, 1, lines, side, step)                                               \
+    DEPTHWISE_TILE_OF(name, 2, lines, side, step) DEPTHWISE_TILE_OF(name, 3, lines, side, step) \
+        DEPTHWISE_TILE_OF(name, 4, lines, side, step)
+DEPTHWISE_TILES(depthwise_3_1, 1, 3, 1)
+DEPTHWISE_TILES(depthwise_3_1_two, 2, 3, 1)
+DEPTHWISE_TILES(depthwise_3_2, 1, 3, 2)
+DEPTHWISE_TILES(depthwise_5_1, 1, 5, 1)
+DEPTHWISE_TILES(depthwise_any, 1, 0, w->g->stride[2])
 
 /* Kernel and stride that tiles are made for; the last takes any, and windows that do not lie inside. */
-enum { DEPTHWISE_3_1, DEPTHWISE_3_2, DEPTHWISE_5_1, DEPTHWISE_ANY, DEPTHWISE_KINDS };
+enum { DEPTHWISE_3_1, DEPTHWISE_3_1_TWO, DEPTHWISE_3_2, DEPTHWISE_5_1, DEPTHWISE_ANY, DEPTHWISE_KINDS };
 #define DEPTHWISE_ROW(name)                    \
     {                                          \
         name##_1, name##_2, name##_3, name##_4 \
     }
 static const depthwise_fn depthwise_tiles[DEPTHWISE_KINDS][DEPTHWISE_TILE] = {
-    DEPTHWISE_ROW(depthwise_3_1), DEPTHWISE_ROW(depthwise_3_2), DEPTHWISE_ROW(depthwise_5_1),
-    DEPTHWISE_ROW(depthwise_any)};
+    DEPTHWISE_ROW(depthwise_3_1), DEPTHWISE_ROW(depthwise_3_1_two), DEPTHWISE_ROW(depthwise_3_2),
+    DEPTHWISE_ROW(depthwise_5_1), DEPTHWISE_ROW(depthwise_any)};
 
 /* For windows that lie inside. */
 static inline int depthwise_kind(const conv_geometry *g)
@@ -153,24 +190,41 @@ static inline void depthwise_clip(int64_t at, int64_t size, int64_t taps, int64_
     if (*to < *from) *to = *from;
 }
 
-static inline void depthwise_line(const depthwise *w, int64_t row, int64_t c0, int64_t c1)
+/* One line of results, or two that read no padding above or below. */
+static inline void depthwise_lines(const depthwise *w, int64_t row, int64_t lines, int64_t c0, int64_t c1)
 {
     const conv_geometry *g = w->g;
     int64_t y = row % g->out[1] * g->stride[1] - g->before[1], image = row / g->out[1] * g->in[1];
     depthwise_window v = {.c0 = c0, .c1 = c1};
     depthwise_clip(y, g->in[1], g->kernel[1], g->dilation[1], &v.y0, &v.y1);
-    int kind = depthwise_kind(g);
+    int kind = lines == 2 ? DEPTHWISE_3_1_TWO : depthwise_kind(g);
     for (int64_t at = 0, n; at < g->out[2]; at += n) {
         int64_t x = at * g->stride[2] - g->before[2], inner = w->right - at;
         bool inside = at >= w->left && inner > 0;
         int64_t parts = inside ? (inner + DEPTHWISE_TILE - 1) / DEPTHWISE_TILE : 1;
         n = inside ? (inner + parts - 1) / parts : 1;
-        if (!inside) depthwise_clip(x, g->in[2], g->kernel[2], g->dilation[2], &v.x0, &v.x1);
-        else v.x0 = 0, v.x1 = g->kernel[2];
+        v.x0 = 0, v.x1 = g->kernel[2];
         v.x = w->x + ((image + y - w->first_line) * g->in[2] + x) * g->in_channels;
         v.pixel = (row - w->first_row) * g->out[2] + at;
-        depthwise_tiles[inside ? kind : DEPTHWISE_ANY][n - 1](w, &v);
+        if (inside) {
+            depthwise_tiles[kind][n - 1](w, &v);
+            continue;
+        }
+        depthwise_clip(x, g->in[2], g->kernel[2], g->dilation[2], &v.x0, &v.x1);
+        for (int64_t i = 0; i < lines; i++) {
+            depthwise_tiles[DEPTHWISE_ANY][n - 1](w, &v);
+            v.x += g->in[2] * g->in_channels, v.pixel += g->out[2];
+        }
     }
+}
+
+/* How many lines of results go together from `row` on. */
+static inline int64_t depthwise_together(const conv_geometry *g, int64_t row, int64_t end)
+{
+    int64_t at = row % g->out[1], y = at - g->before[1];
+    bool two = depthwise_kind(g) == DEPTHWISE_3_1 && g->stride[1] == 1 && row + 1 < end &&
+               at + 1 < g->out[1] && y >= 0 && y + 4 <= g->in[1];
+    return two ? 2 : 1;
 }
 
 /* A few channels at a time: the lines of the input that a result reads stay in the first-level cache. */
@@ -181,7 +235,10 @@ static inline void depthwise_range(int64_t begin, int64_t end, void *context)
     int64_t blocks = channels > w->block ? channels / w->block : 1;
     for (int64_t b = 0; b < blocks; b++) {
         int64_t c0 = b * w->block, c1 = b + 1 < blocks ? c0 + w->block : channels;
-        for (int64_t row = begin; row < end; row++) depthwise_line(w, row, c0, c1);
+        for (int64_t row = begin, lines; row < end; row += lines) {
+            lines = depthwise_together(w->g, row, end);
+            depthwise_lines(w, row, lines, c0, c1);
+        }
     }
     if (!packed_clamps(&w->tail) && w->tail.activation != PROA_FUSED_ACTIVATION_NONE)
         packed_activate(w->out + (begin - w->first_row) * size, 0, 1, (end - begin) * size, &w->tail);
