@@ -44,7 +44,8 @@ typedef struct winograd {
     proa__tail tail;
     int64_t down, across, tiles; /* tiles of 2×2 results */
     int64_t chunk, ld;
-    int64_t parts;              /* of the panels, where tiles are too few to be shared out */
+    int64_t parts;              /* of the panels: turns of a chunk */
+    bool few;                   /* tiles: all of them one chunk */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
     float *work;
     int64_t work_each;
@@ -225,7 +226,7 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
     int64_t k = w->from.channels, size = winograd_filter_step(k), blocks = (n + PACKED_MR - 1) / PACKED_MR;
     /* the next point's filter is fetched; but a few tiles need it faster than a core's requests bring it: the
      * hardware, which finds rows one after the other, has more on their way */
-    int64_t step = w->parts > 1 ? 0 : (PACKED_NR + blocks - 1) / blocks;
+    int64_t step = w->few ? 0 : (PACKED_NR + blocks - 1) / blocks;
     const packed_ends none = {.bias = NULL};
     for (int64_t panel = p0; panel < p1; panel++) {
         for (int64_t p = 0; p < WINOGRAD_POINTS; p++)
@@ -261,21 +262,23 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
  * are shared out. */
 static inline proa_status winograd_run(winograd *w)
 {
-    enum { PARTS = 4 }; /* a thread */
+    enum { TURNS = 4 }; /* a thread, at least: one that is held up leaves them to the others */
+    int64_t panels = packed_panels(w->to.channels);
     winograd_tiles(w);
     int64_t threads = gemm_min(proa_threads(), w->tiles), k = w->from.channels;
     w->ld = k % 512 ? k : k + PACKED_LANES;
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
-    bool few = w->tiles < threads * PACKED_MR;
-    w->parts = few ? gemm_min(threads * PARTS, packed_panels(w->to.channels)) : 1;
-    int64_t share = few ? w->tiles : (w->tiles + threads - 1) / threads;
+    w->few = w->tiles < threads * PACKED_MR;
+    int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
     int64_t most = WINOGRAD_BYTES / (WINOGRAD_POINTS * 4 * (w->ld + PACKED_NR));
     w->chunk = (share + (share - 1) / most) / ((share - 1) / most + 1);
     w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
     w->work_each = WINOGRAD_POINTS * (w->from_step + w->to_step);
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();
-    packed_turns_begin(&w->turns, (w->tiles + w->chunk - 1) / w->chunk * w->parts, threads);
+    int64_t chunks = (w->tiles + w->chunk - 1) / w->chunk;
+    w->parts = chunks < threads * TURNS ? gemm_min((threads * TURNS + chunks - 1) / chunks, panels) : 1;
+    packed_turns_begin(&w->turns, chunks * w->parts, threads);
     proa__parallel(threads, 1, winograd_thread, w);
     proa_scratch_free(w->work);
     return PROA_OK;
