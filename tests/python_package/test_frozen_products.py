@@ -1,5 +1,6 @@
-"""Products with weights that never change (ops/packed.h), as predictors run them: against float64, with every
-activation that is fused into them, and the same bits whatever the number of threads."""
+"""Products and convolutions with weights that never change (ops/packed.h, ops/conv/winograd.h, depthwise.h), as
+predictors run them: against float64, with every activation that is fused into them, and the same bits whatever the
+number of threads."""
 import numpy as np
 import pytest
 
@@ -71,3 +72,68 @@ def test_activations(activation, tmp_path):
         one, two = predicted(net, case, tmp_path, (1, 2))
         np.testing.assert_allclose(one, net.exact(case).astype("float32"), rtol=3e-6, atol=3e-6)
         np.testing.assert_array_equal(one, two)
+
+
+def conv(*sizes, **how):
+    return paddle.nn.Conv2D(*sizes, data_format="NHWC", **how)
+
+
+def depthwise(channels, kernel=3, **how):
+    return conv(channels, channels, kernel, groups=channels, **how)
+
+
+class Inverted(paddle.nn.Layer):
+    """Widening, depthwise and narrowing, as MobileNetV2 has them; what comes in is added where it fits."""
+
+    def __init__(self, narrow, wide, out, stride):
+        super().__init__()
+        self.path = paddle.nn.Sequential(
+            conv(narrow, wide, 1), paddle.nn.ReLU6(), depthwise(wide, padding=1, stride=stride),
+            paddle.nn.ReLU6(), conv(wide, out, 1))
+        self.adds = stride == 1 and narrow == out
+
+    def forward(self, x):
+        return x + self.path(x) if self.adds else self.path(x)
+
+
+# what convolves, size and channels of what it reads, images: tiles of 2×2 results few and many, for all of a thread's
+# turns; channels that fill one vector and a half of a panel, or end within one; lines of results by two and alone
+CONVOLUTIONS = {
+    "3x3-few-tiles": (lambda: conv(64, 80, 3, padding=1), (7, 7, 64), 1),
+    "3x3-512": (lambda: conv(512, 48, 3, padding=1), (8, 7, 512), 1),
+    "3x3-some-tiles": (lambda: conv(96, 160, 3, padding=1), (14, 15, 96), 1),
+    "3x3-many-tiles": (lambda: conv(32, 32, 3), (61, 40, 32), 2),
+    "1x1-24": (lambda: conv(40, 24, 1), (17, 13, 40), 1),
+    "1x1-56": (lambda: conv(7, 56, 1), (30, 13, 7), 2),
+    "1x1-20": (lambda: conv(1100, 20, 1), (5, 5, 1100), 1),
+    "1x1-stride": (lambda: conv(48, 88, 1, stride=2), (15, 14, 48), 2),
+    "depthwise": (lambda: depthwise(35, padding=1), (13, 9, 35), 3),
+    "depthwise-low": (lambda: depthwise(200, padding=1), (3, 12, 200), 2),
+    "depthwise-flat": (lambda: depthwise(16, padding=1), (1, 5, 16), 2),
+    "depthwise-no-padding": (lambda: depthwise(48), (6, 21, 48), 1),
+    "depthwise-uneven": (lambda: depthwise(64, padding=[0, 2, 1, 0]), (11, 10, 64), 1),
+    "depthwise-stride": (lambda: depthwise(96, padding=1, stride=2), (15, 16, 96), 2),
+    "depthwise-across": (lambda: depthwise(96, padding=1, stride=[2, 1]), (15, 16, 96), 2),
+    "depthwise-5": (lambda: depthwise(40, 5, padding=2), (12, 7, 40), 1),
+    "depthwise-apart": (lambda: depthwise(32, padding=2, dilation=2), (9, 9, 32), 1),
+    "inverted": (lambda: Inverted(24, 144, 24, 1), (29, 23, 24), 2),
+    "inverted-stride": (lambda: Inverted(16, 96, 24, 2), (31, 40, 16), 1),
+}
+
+
+@pytest.mark.parametrize("clips", [False, True])
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolutions(case, clips, tmp_path):
+    make, size, images = CONVOLUTIONS[case]
+    paddle.seed(3)
+    net = paddle.nn.Sequential(make(), *([paddle.nn.ReLU6()] if clips else []))
+    net.eval()
+    for bias in (p for p in net.parameters() if len(p.shape) == 1):
+        bias.set_value(paddle.randn(bias.shape))
+    x = np.random.RandomState(0).randn(images, *size).astype("float32")
+    results = predicted(net, x, tmp_path, (1, 2, 3, 7))
+    net.to(dtype="float64")
+    exact = net(paddle.to_tensor(x.astype("float64"))).numpy()
+    np.testing.assert_allclose(results[0], exact, rtol=0, atol=2e-6 * max(1, np.abs(exact).max()))
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
