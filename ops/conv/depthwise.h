@@ -151,10 +151,10 @@ typedef void (*depthwise_fn)(const depthwise *w, const depthwise_window *v);
     {                                                                     \
         depthwise_tile(w, v, lines, n, side, step);                       \
     }
-#define DEPTHWISE_TILES(name, lines, side, step)                                                \
-    DEPTHWISE_TILE_OF(name, 1, lines, side, step)                                               \
-    DEPTHWISE_TILE_OF(name, 2, lines, side, step) DEPTHWISE_TILE_OF(name, 3, lines, side, step) \
-        DEPTHWISE_TILE_OF(name, 4, lines, side, step)
+#define DEPTHWISE_TILES(name, lines, side, step)  \
+    DEPTHWISE_TILE_OF(name, 1, lines, side, step) \
+    DEPTHWISE_TILE_OF(name, 2, lines, side, step) \
+    DEPTHWISE_TILE_OF(name, 3, lines, side, step) DEPTHWISE_TILE_OF(name, 4, lines, side, step)
 DEPTHWISE_TILES(depthwise_3_1, 1, 3, 1)
 DEPTHWISE_TILES(depthwise_3_1_two, 2, 3, 1)
 DEPTHWISE_TILES(depthwise_3_2, 1, 3, 2)
