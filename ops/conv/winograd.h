@@ -45,7 +45,7 @@ typedef struct winograd {
     int64_t down, across, tiles; /* tiles of 2×2 results */
     int64_t chunk, ld;
     int64_t parts;              /* of the panels: turns of a chunk */
-    bool few;                   /* tiles: all of them one chunk */
+    bool few;                   /* tiles: threads share out panels, each for all tiles of a chunk */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
     float *work;
     int64_t work_each;
@@ -268,7 +268,7 @@ static inline proa_status winograd_run(winograd *w)
     int64_t threads = gemm_min(proa_threads(), w->tiles), k = w->from.channels;
     w->ld = k % 512 ? k : k + PACKED_LANES;
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
-    w->few = w->tiles < threads * PACKED_MR;
+    w->few = w->tiles < threads * PACKED_MR && panels >= threads;
     int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
     int64_t most = WINOGRAD_BYTES / (WINOGRAD_POINTS * 4 * (w->ld + PACKED_NR));
     w->chunk = (share + (share - 1) / most) / ((share - 1) / most + 1);
