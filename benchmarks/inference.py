@@ -1,7 +1,9 @@
-"""Family `inference`: batch 1, float32. Proa and Paddle run models that they exported, through their predictors; ONNX
-Runtime runs what PyTorch exported; PyTorch runs eagerly. Decoding makes one token after the other with a cache of keys
-and values, eagerly. Over an adapter of frameworks.py."""
+"""Family `inference`: batch 1, float32. Proa and Paddle run models that they exported, through their predictors, and Proa
+also from C (predict.c); ONNX Runtime runs what PyTorch exported; PyTorch runs eagerly. Decoding makes one token after the
+other with a cache of keys and values, eagerly. Over an adapter of frameworks.py."""
+import json
 import os
+import subprocess
 
 import numpy as np
 from common import Row, Unit
@@ -38,10 +40,27 @@ def prepare(fw, folder, tiny):
             open(path + ".done", "w").close()
 
 
+class Predict:
+    """predict.c: a process of its own, which times itself."""
+
+    def __init__(self, path, threads, shape, dtype):
+        program = os.path.join(os.environ["PROA_BENCHMARKS"], "predict")
+        self.command = [program, path, str(threads), "", dtype, *map(str, shape)]
+
+    def measure(self, seconds):
+        self.command[3] = str(seconds)
+        done = subprocess.run(self.command, text=True, capture_output=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip() or f"predict ended with status {done.returncode}")
+        return json.loads(done.stdout)
+
+
 def run_row(file_name, build, shape, dtype):
     def make(fw):
-        x = example(shape, dtype)
         path = os.path.join(fw.folder, file_name)
+        if fw.way == "proa+c":
+            return Predict(path, fw.threads, shape, dtype)
+        x = example(shape, dtype)
         if fw.name == "torch":
             model = fw.evaluate(build(fw))
             model = fw.compile(model) if fw.way == "torch+compile" else model
@@ -82,4 +101,4 @@ def check(fw, folder, tiny):
 
 def units(tiny=False):
     found = [Unit(name, (run_row(*parts),), 0.3) for name, parts in networks(tiny).items()]
-    return found + [Unit("decoding, 6×384, a token", (decode_row(tiny),), 0.3, skip=("onnxruntime",))]
+    return found + [Unit("decoding, 6×384, a token", (decode_row(tiny),), 0.3, skip=("onnxruntime", "proa+c"))]

@@ -63,7 +63,7 @@ class Line:
         """Against the fastest peer; below one, Proa is slower. None for what is done without any framework."""
         if self.row["limit"] == "itself":
             return None
-        found = [self.ratio(w) for w in self.times if w != "proa"]
+        found = [self.ratio(w) for w in self.times if w.split("+")[0] != "proa"]
         return min((r for r in found if r), default=None)
 
     def fraction(self, limits):
@@ -117,7 +117,7 @@ class Section:
         head = ["", "proa", *self.ways, *(f"{w} ÷ proa" for w in self.ways), "of the limit"]
         out = [f"### {self.family}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         out += ["| " + " | ".join(self.cells(line)) + " |" for line in self.lines]
-        out += [""] + self.memory_table() + self.over_eager() + self.summary()
+        out += [""] + self.memory_table() + self.over_eager() + self.summary() + self.from_c()
         errors = [f"- {self.label(line)}, {way}: {text}" for line in self.lines for way, text in line.errors.items()]
         return "\n".join(out + (["Failures:", *errors, ""] if errors else []))
 
@@ -168,6 +168,15 @@ class Section:
         if slower:
             out.append("Slower than a peer: " + "; ".join(f"{name} ({r:.2f})" for r, name in slower) + ".")
         return out + [""]
+
+    def from_c(self):
+        """Time of a run from C over that of each peer that runs what is exported."""
+        rated = [line for line in self.lines if "proa+c" in line.times]
+        out = []
+        for way in ("onnxruntime", "torch+compile"):
+            parts = [f"{self.label(line)} {line.median('proa+c') / line.median(way):.2f}" for line in rated if way in line.times]
+            out += [f"From C, of the time of {way}: {', '.join(parts)}."] if parts else []
+        return out + [""] if out else []
 
     def json(self):
         return {"family": self.family, "rows": [

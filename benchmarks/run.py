@@ -45,7 +45,8 @@ def installed(way):
 
 def environment(way, threads):
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), FLAGS_paddle_num_threads=str(threads), GLOG_minloglevel="3",
-               PYTHONPATH=os.pathsep.join([str(BUILD / "python"), str(BUILD / "benchmarks")]), PYTHONWARNINGS="ignore")
+               PYTHONPATH=os.pathsep.join([str(BUILD / "python"), str(BUILD / "benchmarks")]), PYTHONWARNINGS="ignore",
+               PROA_BENCHMARKS=str(BUILD / "benchmarks"))
     return {**env, **KEEP} if way.endswith("+keep") else env
 
 
@@ -75,6 +76,7 @@ class Runner:
     def ways_of(self, family, unit):
         ways = list(self.ways)
         if family == "inference":
+            ways.insert(ways.index("proa") + 1, "proa+c")
             ways += [w for w in ("onnxruntime",) if "torch" in ways and installed(w)]
             ways += ["torch+compile"] if "torch" in ways and self.a.compile else []
         if self.a.keep_memory and family in ("kernels", "training"):

@@ -2,7 +2,7 @@
 
     python benchmarks/worker.py WAY FAMILY UNIT [--tiny] [--threads N] [--folder F] [--only TEXT]
 
-WAY: proa, paddle, torch, onnxruntime, torch+compile. UNIT "prepare" exports what `inference` runs, "list" names the units."""
+WAY: proa, proa+c, paddle, torch, onnxruntime, torch+compile. UNIT "prepare" exports what `inference` runs, "list" names the units."""
 import argparse
 import json
 import os
@@ -45,7 +45,11 @@ def measure_unit(fw, unit, only="", tiny=False, count=False):
             call = row.make(fw)
             if call is None:
                 continue
-            first, seconds = common.measure(call, 0.001 if tiny else unit.seconds)
+            seconds = 0.001 if tiny else unit.seconds
+            if hasattr(call, "measure"):  # a process of its own
+                found[row.name] = call.measure(seconds)
+                continue
+            first, seconds = common.measure(call, seconds)
             found[row.name] = {"seconds": seconds / row.per, "first": first}
             if count and fw.name == "proa":
                 found[row.name]["flops"] = flops_of(call) / row.per
@@ -78,7 +82,10 @@ def main():
         return
     idle = common.memory()
     rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny, a.family in ("training", "compiled", "inference"))
-    print(json.dumps({"rows": rows, "idle_bytes": idle, "peak_bytes": common.memory()}))
+    memory = {"idle_bytes": idle, "peak_bytes": common.memory()}
+    for row in rows.values():
+        memory.update({key: row.pop(key) for key in memory if key in row})
+    print(json.dumps({"rows": rows, **memory}))
 
 
 if __name__ == "__main__":
