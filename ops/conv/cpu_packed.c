@@ -1,7 +1,7 @@
 /* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1: products
- * with a packed operand (ops/packed.h). 3×3 with stride 1: winograd.h. May use core and helpers of ops/. */
+ * with a packed operand (ops/packed.h). 3×3: winograd.h. May use core and helpers of ops/. */
 #include "ops/conv/depthwise.h"
-#include "ops/conv/winograd.h"
+#include "ops/conv/winograd_strided.h"
 
 /* ---- 1×1 ------------------------------------------------------------------------------------ */
 
@@ -27,11 +27,12 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
 
 /* ---- 3×3 ------------------------------------------------------------------------------------ */
 
-enum { LEAST_TILES = 16 };
+/* Where filters are read for fewer tiles, that takes longer than to multiply. */
+enum { LEAST_TILES = 16, LEAST_STRIDED_TILES = 40 };
 
 typedef struct frozen_filter {
+    const winograd *w;
     const float *filter;
-    int64_t in, out;
     float *points;
 } frozen_filter;
 
@@ -39,26 +40,30 @@ typedef struct frozen_filter {
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const frozen_filter *f = context;
-    int64_t step = winograd_filter_step(f->in);
+    const winograd_kind *kind = f->w->kind;
+    int64_t in = f->w->from.channels, out = f->w->to.channels;
     for (int64_t panel = begin; panel < end; panel++)
         for (int64_t q = 0; q < PACKED_NR; q += PACKED_LANES) {
-            int64_t first = panel * PACKED_NR + q, filters = gemm_min(PACKED_LANES, f->out - first);
-            float *to = f->points + panel * WINOGRAD_POINTS * step + q;
-            for (int64_t c = 0; c < f->in; c++, to += PACKED_NR) {
+            int64_t first = panel * PACKED_NR + q, filters = gemm_min(PACKED_LANES, out - first);
+            float *to = f->points + panel * f->w->filter_floats + q;
+            for (int64_t c = 0; c < in; c++) {
                 float g[WINOGRAD_TAPS][PACKED_LANES] = {{0}};
-                packed_vector u[WINOGRAD_POINTS];
+                packed_vector u[WINOGRAD_MOST_POINTS];
                 for (int64_t i = 0; i < filters; i++)
                     for (int64_t t = 0; t < WINOGRAD_TAPS; t++)
-                        g[t][i] = f->filter[((first + i) * f->in + c) * WINOGRAD_TAPS + t];
-                winograd_filter((const packed_vector *)g, u);
-                for (int64_t p = 0; p < WINOGRAD_POINTS; p++) *(packed_vector *)(to + p * step) = u[p];
+                        g[t][i] = f->filter[((first + i) * in + c) * WINOGRAD_TAPS + t];
+                kind->filter((const packed_vector *)g, u);
+                for (int p = 0; p < kind->points; p++)
+                    *(packed_vector *)(to + f->w->sum[kind->sum_of[p]].filter +
+                                       (kind->place_of[p] * in + c) * PACKED_NR) = u[p];
             }
         }
 }
 
 static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)
 {
-    winograd w = {.from = winograd_map_of(a->x->data, g->in, g->in_channels, false),
+    winograd w = {.kind = g->stride[1] == 1 ? &winograd_plain : &winograd_strided,
+                  .from = winograd_map_of(a->x->data, g->in, g->in_channels, false),
                   .to = winograd_map_of(a->out->data, g->out, g->out_channels, false),
                   .batch = g->batch,
                   .before = {g->before[1], g->before[2]},
@@ -66,10 +71,12 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
                   .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                   .tail = PROA__TAIL(a)};
     if (!packed_is_of(s, a->weight)) {
-        frozen_filter f = {(const float *)(void *)a->weight->data, g->in_channels, g->out_channels, NULL};
-        w.points = f.points = packed_renew(s, a->weight, winograd_filter_floats(f.in, f.out));
+        int64_t panels = packed_panels(g->out_channels);
+        winograd_lay(&w, 1);
+        frozen_filter f = {&w, (const float *)(void *)a->weight->data, NULL};
+        w.points = f.points = packed_renew(s, a->weight, panels * w.filter_floats);
         if (!f.points) return proa_error();
-        proa__parallel(packed_panels(f.out), 1, filter_range, &f);
+        proa__parallel(panels, 1, filter_range, &f);
         packed_forget(a->weight);
     }
     return winograd_run(&w);
@@ -84,7 +91,8 @@ static bool is_pointwise(const conv_geometry *g)
 
 static bool takes_winograd(const conv_geometry *g)
 {
-    return winograd_takes(g, LEAST_TILES) && g->in_channels <= PACKED_KC;
+    return g->in_channels <= PACKED_KC &&
+           (winograd_takes(g, 1, LEAST_TILES) || winograd_takes(g, 2, LEAST_STRIDED_TILES));
 }
 
 static proa_status conv2d_fused_prepare(const void *args, void **state)

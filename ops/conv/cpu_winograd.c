@@ -40,7 +40,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
     bool pads = g.before[1] <= 2 && g.before[2] <= 2 && g.after[1] <= 2 && g.after[2] <= 2;
-    if (!right || !pads || g.channels_last || !winograd_takes(&g, LEAST_TILES)) return PROA_DECLINED;
+    if (!right || !pads || g.channels_last || !winograd_takes(&g, 1, LEAST_TILES)) return PROA_DECLINED;
     if (g.out_channels < 32 || g.in_channels > PACKED_KC || g.out_channels > PACKED_KC) return PROA_DECLINED;
     conv_geometry *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
@@ -166,6 +166,7 @@ static proa_status run_between(conv_kind kind, const conv_geometry *g, const pro
     proa_status status = form_make(&to, to_tensor, format);
     if (status == PROA_OK) {
         winograd w = {
+            .kind = &winograd_plain,
             .from = winograd_map_of(from.data, back ? g->out : g->in, from_tensor->shape[1], true),
             .to = winograd_map_of(to.data, back ? g->in : g->out, to_tensor->shape[1], true),
             .batch = g->batch,

@@ -1,4 +1,4 @@
-/* 3×3 convolutions with stride 1 as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural
+/* 3×3 convolutions as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural
  * Networks" (2016): tiles of 2×2 results take 16 products a channel instead of 36, between sums of four
  * numbers that cost little precision (larger tiles would cost more). Images lie channels-last or with
  * channels in blocks of 16. For kernel files (compiled once per CPU level); may use core and helpers of
@@ -14,7 +14,6 @@ enum {
     WINOGRAD_POINTS = 16,
     WINOGRAD_BLOCK = 16,
     WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
-    WINOGRAD_BYTES = 512 << 10,
 };
 
 /* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
@@ -36,10 +35,32 @@ static inline winograd_map winograd_map_of(void *data, const int64_t *size, int6
                           .block = blocked ? pixels * WINOGRAD_BLOCK : WINOGRAD_BLOCK};
 }
 
-typedef struct winograd {
+typedef struct winograd winograd;
+
+enum { WINOGRAD_MOST_POINTS = 25 };
+
+/* How tiles become points, sums of products and these results. A tile has `points`, and so has the filter
+ * (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum sum_of[i], which is
+ * depths[] such parts deep. Points of tiles that go together take about chunk_bytes. `lay` writes a tile's as
+ * row `row` of all sums, `results` adds up. */
+typedef struct winograd_kind {
+    int points, sums, chunk_bytes;
+    int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_POINTS];
+    void (*filter)(const packed_vector *taps, packed_vector *points);
+    void (*lay)(const winograd *w, int64_t tile, int64_t row, float *v);
+    void (*results)(const winograd *w, int64_t tile, int64_t panel, const float *m);
+} winograd_kind;
+
+/* One of them: its depth, and where its rows, `ld` floats apart, and a panel's filter start. */
+typedef struct winograd_sum {
+    int64_t depth, ld, from, filter;
+} winograd_sum;
+
+struct winograd {
+    const winograd_kind *kind;
     winograd_map from, to;
     int64_t batch, before[2];
-    const float *points; /* of the filter: [panel][point][channel of from][PACKED_NR], in steps */
+    const float *points; /* of the filter: [panel][sum][channel of from][PACKED_NR], in steps */
     const float *bias;
     proa__tail tail;
     int64_t down, across, tiles; /* tiles of 2×2 results */
@@ -47,10 +68,12 @@ typedef struct winograd {
     int64_t parts;              /* of the panels: turns of a chunk */
     bool few;                   /* tiles: threads share out panels, each for all tiles of a chunk */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
+    winograd_sum sum[WINOGRAD_POINTS];
+    int64_t from_floats, filter_floats; /* of a chunk's points, of a panel's filter */
     float *work;
     int64_t work_each;
     packed_turns turns; /* chunks, in each its parts */
-} winograd;
+};
 
 /* Fills in what follows from the rest. */
 static inline void winograd_tiles(winograd *w)
@@ -61,11 +84,11 @@ static inline void winograd_tiles(winograd *w)
 
 /* True if a convolution of two dims is of this kind, its maps are not so small that tiles are mostly padding,
  * and tiles are enough for the larger filter to cost little. */
-static inline bool winograd_takes(const conv_geometry *g, int64_t least_tiles)
+static inline bool winograd_takes(const conv_geometry *g, int64_t stride, int64_t least_tiles)
 {
     int64_t tiles = g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
     return proa__flag_int(PROA_FLAG_winograd) && g->dims == 2 && g->groups == 1 &&
-           conv_all_are(g->kernel, 3) && conv_all_are(g->stride, 1) && conv_all_are(g->dilation, 1) &&
+           conv_all_are(g->kernel, 3) && conv_all_are(g->stride, stride) && conv_all_are(g->dilation, 1) &&
            tiles >= least_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
            g->out_channels % WINOGRAD_BLOCK == 0 && g->in_channels >= 32 &&
            g->out_channels >= WINOGRAD_BLOCK && g->out[1] >= WINOGRAD_LEAST_SIDE &&
@@ -218,26 +241,46 @@ static inline void winograd_results(const winograd *w, int64_t tile, int64_t pan
 
 /* ---- the convolution ---------------------------------------------------------------------------- */
 
+static inline void winograd_plain_filter(const packed_vector *taps, packed_vector *points)
+{
+    winograd_filter(taps, points);
+}
+static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t row, float *v)
+{
+    winograd_input_tile(w, tile, 0, 4, v + row * w->ld);
+}
+
+/* Stride 1: every point is a sum of its own. */
+static const winograd_kind winograd_plain = {.points = WINOGRAD_POINTS,
+                                             .sums = WINOGRAD_POINTS,
+                                             .sum_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                                             .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                                             .filter = winograd_plain_filter,
+                                             .lay = winograd_plain_lay,
+                                             .results = winograd_results};
+
 /* Results of tiles [first, first + n), n ≤ chunk, in panels [p0, p1). v: their points; m: room for those of a
  * panel's results. */
 static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, int64_t p0, int64_t p1,
                                    const float *v, float *m)
 {
-    int64_t k = w->from.channels, size = winograd_filter_step(k), blocks = (n + PACKED_MR - 1) / PACKED_MR;
-    /* the next point's filter is fetched; but a few tiles need it faster than a core's requests bring it: the
+    int64_t blocks = (n + PACKED_MR - 1) / PACKED_MR;
+    /* the next sum's filter is fetched; but a few tiles need it faster than a core's requests bring it: the
      * hardware, which finds rows one after the other, has more on their way */
     int64_t step = w->few ? 0 : (PACKED_NR + blocks - 1) / blocks;
     const packed_ends none = {.bias = NULL};
     for (int64_t panel = p0; panel < p1; panel++) {
-        for (int64_t p = 0; p < WINOGRAD_POINTS; p++)
+        for (int64_t i = 0; i < w->kind->sums; i++)
             for (int64_t b = 0; b < blocks; b++) {
-                const float *u = w->points + (panel * WINOGRAD_POINTS + p) * size;
+                const winograd_sum *s = &w->sum[i];
+                const float *u = w->points + panel * w->filter_floats + s->filter;
+                const float *next = u + winograd_step(s->depth * PACKED_NR) + b * step * s->depth;
                 int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
-                packed_tiles[rows - 1][PACKED_TWO](k, v + p * w->from_step + t * w->ld, w->ld, u,
-                                                   m + p * w->to_step + t * PACKED_NR, PACKED_NR, &none,
-                                                   step ? u + size + b * step * k : u, step);
+                packed_tiles[rows - 1][PACKED_TWO](s->depth, v + s->from + t * s->ld, s->ld, u,
+                                                   m + i * w->to_step + t * PACKED_NR, PACKED_NR, &none,
+                                                   step ? next : u, step);
             }
-        for (int64_t t = 0; t < n; t++) winograd_results(w, first + t, panel, m + t * PACKED_NR);
+        for (int64_t t = 0; t < n; t++) w->kind->results(w, first + t, panel, m + t * PACKED_NR);
     }
 }
 
@@ -246,34 +289,50 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
 {
     winograd *w = context;
     (void)end;
-    float *v = w->work + begin * w->work_each, *m = v + WINOGRAD_POINTS * w->from_step;
+    float *v = w->work + begin * w->work_each, *m = v + w->from_floats;
     int64_t turn, panels = packed_panels(w->to.channels), have = -1;
     while ((turn = packed_turn(&w->turns, begin)) >= 0) {
         int64_t chunk = turn / w->parts, part = turn % w->parts, first = chunk * w->chunk;
         int64_t n = gemm_min(w->chunk, w->tiles - first);
-        for (int64_t t = 0; t < n && chunk != have; t++)
-            winograd_input_tile(w, first + t, 0, 4, v + t * w->ld);
+        for (int64_t t = 0; t < n && chunk != have; t++) w->kind->lay(w, first + t, t, v);
         have = chunk;
         winograd_panels(w, first, n, part * panels / w->parts, (part + 1) * panels / w->parts, v, m);
     }
 }
 
-/* Runs it: from, to, batch, before, points, bias and tail are given. A result does not depend on how tiles
- * are shared out. */
+/* Rows at a distance of multiples of 2 KB would push one another out of the first-level cache. */
+static inline int64_t winograd_ld(int64_t depth) { return depth % 512 ? depth : depth + PACKED_LANES; }
+
+/* Lays out the sums for chunks of so many tiles. */
+static inline void winograd_lay(winograd *w, int64_t chunk)
+{
+    w->chunk = chunk;
+    w->from_floats = w->filter_floats = 0;
+    for (int i = 0; i < w->kind->sums; i++) {
+        int64_t depth = w->kind->depths[i] * w->from.channels, ld = winograd_ld(depth);
+        w->sum[i] = (winograd_sum){depth, ld, w->from_floats, w->filter_floats};
+        w->from_floats += winograd_step(w->chunk * ld);
+        w->filter_floats += winograd_step(depth * PACKED_NR);
+    }
+    w->ld = winograd_ld(w->from.channels);
+    w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
+}
+
+/* Runs it: kind, from, to, batch, before, points, bias and tail are given. A result does not depend on how
+ * tiles are shared out. */
 static inline proa_status winograd_run(winograd *w)
 {
     enum { TURNS = 4 }; /* a thread, at least: one that is held up leaves them to the others */
     int64_t panels = packed_panels(w->to.channels);
     winograd_tiles(w);
-    int64_t threads = gemm_min(proa_threads(), w->tiles), k = w->from.channels;
-    w->ld = k % 512 ? k : k + PACKED_LANES;
+    winograd_lay(w, 1);
+    int64_t threads = gemm_min(proa_threads(), w->tiles), each = w->from_floats + w->kind->sums * PACKED_NR;
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
     w->few = w->tiles < threads * PACKED_MR && panels >= threads;
     int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
-    int64_t most = WINOGRAD_BYTES / (WINOGRAD_POINTS * 4 * (w->ld + PACKED_NR));
-    w->chunk = (share + (share - 1) / most) / ((share - 1) / most + 1);
-    w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
-    w->work_each = WINOGRAD_POINTS * (w->from_step + w->to_step);
+    int64_t most = w->kind->chunk_bytes / (4 * each) + 1;
+    winograd_lay(w, (share + (share - 1) / most) / ((share - 1) / most + 1));
+    w->work_each = w->from_floats + w->kind->sums * w->to_step;
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();
     int64_t chunks = (w->tiles + w->chunk - 1) / w->chunk;

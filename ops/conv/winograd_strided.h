@@ -1,0 +1,112 @@
+/* 3×3 convolutions with stride 2 over tiles of 2×2 results, for filters that never change. Along a side the
+ * results are y0 = d0·g0 + d1·g1 + d2·g2 and y1 = d2·g0 + d3·g1 + d4·g2. Of them d1 and d3 meet g1 alone; the
+ * rest is F(2, 2) of winograd.h's paper, three products instead of four: with
+ *     A = (d0 − d2)·g0 + d1·g1,   B = d2·(g0 + g2),   C = (d4 − d2)·g2 + d3·g1
+ * y0 = A + B and y1 = B + C. Of both sides that takes 25 products a channel instead of 36 (the phases of
+ * Huang et al., "DWM: A Decomposable Winograd Method for Convolution Acceleration", 2020), and what A and C
+ * add up lies side by side, one product twice or four times as deep. For kernel files; may use core and
+ * helpers of ops/; everything is static. */
+#ifndef PROA_OPS_CONV_WINOGRAD_STRIDED_H
+#define PROA_OPS_CONV_WINOGRAD_STRIDED_H
+
+#include "ops/conv/winograd.h"
+
+enum { STRIDED_SIDE = 5, STRIDED_POINTS = 25, STRIDED_SUMS = 9 };
+
+/* The five numbers of a side, `step` vectors apart, in place of d0 to d4. */
+static inline __attribute__((always_inline)) void strided_side(packed_vector *d, const int step)
+{
+    packed_vector d1 = d[step], d3 = d[3 * step];
+    d[0] -= d[2 * step], d[4 * step] -= d[2 * step];
+    d[step] = d[2 * step], d[2 * step] = d[4 * step], d[3 * step] = d1, d[4 * step] = d3;
+}
+
+/* The same of a filter: g0, g0 + g2, g2, g1, g1. */
+static inline __attribute__((always_inline)) void strided_filter_side(const packed_vector *g, const int step,
+                                                                      packed_vector *u)
+{
+    u[0] = g[0], u[1] = g[0] + g[2 * step], u[2] = g[2 * step], u[3] = u[4] = g[step];
+}
+
+/* g: 3×3 taps of filters, one a lane; u: 5×5 numbers. */
+static inline void strided_filter(const packed_vector *g, packed_vector *u)
+{
+    packed_vector h[3 * STRIDED_SIDE];
+    for (int r = 0; r < 3; r++) strided_filter_side(g + 3 * r, 1, h + STRIDED_SIDE * r);
+    for (int c = 0; c < STRIDED_SIDE; c++) {
+        packed_vector column[STRIDED_SIDE];
+        strided_filter_side(h + c, STRIDED_SIDE, column);
+        for (int r = 0; r < STRIDED_SIDE; r++) u[STRIDED_SIDE * r + c] = column[r];
+    }
+}
+
+/* The points of what one tile reads, for all channels. */
+static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, float *v)
+{
+    static const float zeros[WINOGRAD_BLOCK];
+    const winograd_map *m = &w->from;
+    winograd_place at = winograd_place_of(w, tile);
+    int64_t y0 = 2 * at.y - w->before[0], x0 = 2 * at.x - w->before[1];
+    const float *from[STRIDED_POINTS];
+    int64_t block[STRIDED_POINTS];
+    float *to[STRIDED_POINTS];
+    for (int i = 0; i < STRIDED_POINTS; i++) {
+        int64_t y = y0 + i / STRIDED_SIDE, x = x0 + i % STRIDED_SIDE;
+        bool inside = y >= 0 && y < m->height && x >= 0 && x < m->width;
+        from[i] = inside ? m->data + at.image * m->image + (y * m->width + x) * m->pixel : zeros;
+        block[i] = inside ? m->block : 0;
+        const winograd_sum *s = &w->sum[w->kind->sum_of[i]];
+        to[i] = v + s->from + row * s->ld + w->kind->place_of[i] * m->channels;
+    }
+    for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++)
+        for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
+            packed_vector d[STRIDED_POINTS];
+#pragma GCC unroll 25
+            for (int i = 0; i < STRIDED_POINTS; i++)
+                d[i] = *(const packed_vector *)(from[i] + b * block[i] + q);
+#pragma GCC unroll 5
+            for (int c = 0; c < STRIDED_SIDE; c++) strided_side(d + c, STRIDED_SIDE);
+#pragma GCC unroll 5
+            for (int r = 0; r < STRIDED_SIDE; r++) strided_side(d + STRIDED_SIDE * r, 1);
+#pragma GCC unroll 25
+            for (int i = 0; i < STRIDED_POINTS; i++)
+                *(packed_vector *)(to[i] + b * WINOGRAD_BLOCK + q) = d[i];
+        }
+}
+
+/* The four results of a tile, for the channels of a panel. m: of sum 0. */
+static inline void strided_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
+{
+    const winograd_map *map = &w->to;
+    winograd_place at = winograd_place_of(w, tile);
+    int64_t first = panel * PACKED_NR, line = map->width * map->pixel;
+    int64_t start = at.image * map->image + at.y * line + at.x * map->pixel;
+    bool right = at.x + 1 < map->width, below = at.y + 1 < map->height;
+    for (int64_t c = first; c < gemm_min(first + PACKED_NR, map->channels); c += PACKED_LANES) {
+        packed_vector p[STRIDED_SUMS], h[6];
+#pragma GCC unroll 9
+        for (int i = 0; i < STRIDED_SUMS; i++)
+            p[i] = *(const packed_vector *)(m + i * w->to_step + c - first);
+#pragma GCC unroll 3
+        for (int i = 0; i < 3; i++) h[i] = p[i] + p[3 + i], h[3 + i] = p[3 + i] + p[6 + i];
+        int64_t to = start + c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
+        winograd_put(w, h[0] + h[1], to, c);
+        if (right) winograd_put(w, h[1] + h[2], to + map->pixel, c);
+        if (below) winograd_put(w, h[3] + h[4], to + line, c);
+        if (right && below) winograd_put(w, h[4] + h[5], to + line + map->pixel, c);
+    }
+}
+
+/* Rows and columns of points are those of d0 − d2 (to A), d2 (B), d4 − d2 (C), d1 (A) and d3 (C). */
+static const winograd_kind winograd_strided = {
+    .points = STRIDED_POINTS,
+    .sums = STRIDED_SUMS,
+    .chunk_bytes = 1 << 20, /* the filter is larger: it is read for more tiles at a time */
+    .sum_of = {0, 1, 2, 0, 2, 3, 4, 5, 3, 5, 6, 7, 8, 6, 8, 0, 1, 2, 0, 2, 6, 7, 8, 6, 8},
+    .place_of = {0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 2, 1, 2, 3, 3, 2, 1, 2, 3, 3},
+    .depths = {4, 2, 4, 2, 1, 2, 4, 2, 4},
+    .filter = strided_filter,
+    .lay = strided_lay,
+    .results = strided_results};
+
+#endif
