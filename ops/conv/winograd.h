@@ -12,6 +12,7 @@
 enum {
     WINOGRAD_TAPS = 9,
     WINOGRAD_POINTS = 16,
+    WINOGRAD_MOST_POINTS = 25, /* of winograd_strided.h */
     WINOGRAD_BLOCK = 16,
     WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
 };
@@ -36,8 +37,6 @@ static inline winograd_map winograd_map_of(void *data, const int64_t *size, int6
 }
 
 typedef struct winograd winograd;
-
-enum { WINOGRAD_MOST_POINTS = 25 };
 
 /* How tiles become points, sums of products and these results. A tile has `points`, and so has the filter
  * (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum sum_of[i], which is
@@ -213,15 +212,28 @@ static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, 
     if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, 0, 1, PACKED_LANES, &w->tail);
 }
 
-/* The four results of a tile: Aᵀ·m·A, for the channels of a panel. m: of point 0. */
-static inline void winograd_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
+/* The four results of a tile, side by side and line after line, for channels [c, c + LANES). */
+static inline __attribute__((always_inline)) void winograd_put_four(const winograd *w, winograd_place at,
+                                                                    int64_t c, packed_vector y0,
+                                                                    packed_vector y1, packed_vector y2,
+                                                                    packed_vector y3)
 {
     const winograd_map *map = &w->to;
-    winograd_place at = winograd_place_of(w, tile);
-    int64_t first = panel * PACKED_NR, line = map->width * map->pixel;
-    int64_t start = at.image * map->image + at.y * line + at.x * map->pixel;
+    int64_t line = map->width * map->pixel, to = at.image * map->image + at.y * line + at.x * map->pixel +
+                                                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
     bool right = at.x + 1 < map->width, below = at.y + 1 < map->height;
-    for (int64_t c = first; c < gemm_min(first + PACKED_NR, map->channels); c += PACKED_LANES) {
+    winograd_put(w, y0, to, c);
+    if (right) winograd_put(w, y1, to + map->pixel, c);
+    if (below) winograd_put(w, y2, to + line, c);
+    if (right && below) winograd_put(w, y3, to + line + map->pixel, c);
+}
+
+/* Aᵀ·m·A for the channels of a panel. m: of point 0. */
+static inline void winograd_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
+{
+    winograd_place at = winograd_place_of(w, tile);
+    int64_t first = panel * PACKED_NR;
+    for (int64_t c = first; c < gemm_min(first + PACKED_NR, w->to.channels); c += PACKED_LANES) {
         packed_vector p[WINOGRAD_POINTS], h[8];
 #pragma GCC unroll 16
         for (int i = 0; i < WINOGRAD_POINTS; i++)
@@ -231,11 +243,8 @@ static inline void winograd_results(const winograd *w, int64_t tile, int64_t pan
             h[i] = p[i] + p[4 + i] + p[8 + i];
             h[4 + i] = p[4 + i] - p[8 + i] - p[12 + i];
         }
-        int64_t to = start + c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
-        winograd_put(w, h[0] + h[1] + h[2], to, c);
-        if (right) winograd_put(w, h[1] - h[2] - h[3], to + map->pixel, c);
-        if (below) winograd_put(w, h[4] + h[5] + h[6], to + line, c);
-        if (right && below) winograd_put(w, h[5] - h[6] - h[7], to + line + map->pixel, c);
+        winograd_put_four(w, at, c, h[0] + h[1] + h[2], h[1] - h[2] - h[3], h[4] + h[5] + h[6],
+                          h[5] - h[6] - h[7]);
     }
 }
 
@@ -253,6 +262,7 @@ static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t r
 /* Stride 1: every point is a sum of its own. */
 static const winograd_kind winograd_plain = {.points = WINOGRAD_POINTS,
                                              .sums = WINOGRAD_POINTS,
+                                             .chunk_bytes = 512 << 10,
                                              .sum_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
                                              .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
                                              .filter = winograd_plain_filter,

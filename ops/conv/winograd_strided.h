@@ -74,26 +74,19 @@ static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, flo
         }
 }
 
-/* The four results of a tile, for the channels of a panel. m: of sum 0. */
+/* A + B and B + C of both sides, for the channels of a panel. m: of sum 0. */
 static inline void strided_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
 {
-    const winograd_map *map = &w->to;
     winograd_place at = winograd_place_of(w, tile);
-    int64_t first = panel * PACKED_NR, line = map->width * map->pixel;
-    int64_t start = at.image * map->image + at.y * line + at.x * map->pixel;
-    bool right = at.x + 1 < map->width, below = at.y + 1 < map->height;
-    for (int64_t c = first; c < gemm_min(first + PACKED_NR, map->channels); c += PACKED_LANES) {
+    int64_t first = panel * PACKED_NR;
+    for (int64_t c = first; c < gemm_min(first + PACKED_NR, w->to.channels); c += PACKED_LANES) {
         packed_vector p[STRIDED_SUMS], h[6];
 #pragma GCC unroll 9
         for (int i = 0; i < STRIDED_SUMS; i++)
             p[i] = *(const packed_vector *)(m + i * w->to_step + c - first);
 #pragma GCC unroll 3
         for (int i = 0; i < 3; i++) h[i] = p[i] + p[3 + i], h[3 + i] = p[3 + i] + p[6 + i];
-        int64_t to = start + c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
-        winograd_put(w, h[0] + h[1], to, c);
-        if (right) winograd_put(w, h[1] + h[2], to + map->pixel, c);
-        if (below) winograd_put(w, h[3] + h[4], to + line, c);
-        if (right && below) winograd_put(w, h[4] + h[5], to + line + map->pixel, c);
+        winograd_put_four(w, at, c, h[0] + h[1], h[1] + h[2], h[3] + h[4], h[4] + h[5]);
     }
 }
 
