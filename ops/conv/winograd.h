@@ -38,16 +38,21 @@ static inline winograd_map winograd_map_of(void *data, const int64_t *size, int6
 
 typedef struct winograd winograd;
 
+/* Where a tile stands: its image, and the place of its first result. */
+typedef struct winograd_place {
+    int64_t image, y, x;
+} winograd_place;
+
 /* How tiles become points, sums of products and these results. A tile has `points`, and so has the filter
  * (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum sum_of[i], which is
  * depths[] such parts deep. Points of tiles that go together take about chunk_bytes. `lay` writes a tile's as
- * row `row` of all sums, `results` adds up. */
+ * row `row` of all sums, `results` adds up a vector of channels, from c on; m: those of sum 0. */
 typedef struct winograd_kind {
     int points, sums, chunk_bytes;
     int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_POINTS];
     void (*filter)(const packed_vector *taps, packed_vector *points);
     void (*lay)(const winograd *w, int64_t tile, int64_t row, float *v);
-    void (*results)(const winograd *w, int64_t tile, int64_t panel, const float *m);
+    void (*results)(const winograd *w, winograd_place at, int64_t c, const float *m);
 } winograd_kind;
 
 /* One of them: its depth, and where its rows, `ld` floats apart, and a panel's filter start. */
@@ -147,11 +152,6 @@ static inline __attribute__((always_inline)) void winograd_input(const packed_ve
     }
 }
 
-/* Where a tile stands: its image, and the place of its first result. */
-typedef struct winograd_place {
-    int64_t image, y, x;
-} winograd_place;
-
 static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
 {
     int64_t per_image = w->down * w->across, at = tile % per_image;
@@ -228,24 +228,19 @@ static inline __attribute__((always_inline)) void winograd_put_four(const winogr
     if (right && below) winograd_put(w, y3, to + line + map->pixel, c);
 }
 
-/* Aᵀ·m·A for the channels of a panel. m: of point 0. */
-static inline void winograd_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
+/* Aᵀ·m·A. */
+static inline void winograd_results(const winograd *w, winograd_place at, int64_t c, const float *m)
 {
-    winograd_place at = winograd_place_of(w, tile);
-    int64_t first = panel * PACKED_NR;
-    for (int64_t c = first; c < gemm_min(first + PACKED_NR, w->to.channels); c += PACKED_LANES) {
-        packed_vector p[WINOGRAD_POINTS], h[8];
+    packed_vector p[WINOGRAD_POINTS], h[8];
 #pragma GCC unroll 16
-        for (int i = 0; i < WINOGRAD_POINTS; i++)
-            p[i] = *(const packed_vector *)(m + i * w->to_step + c - first);
+    for (int i = 0; i < WINOGRAD_POINTS; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) {
-            h[i] = p[i] + p[4 + i] + p[8 + i];
-            h[4 + i] = p[4 + i] - p[8 + i] - p[12 + i];
-        }
-        winograd_put_four(w, at, c, h[0] + h[1] + h[2], h[1] - h[2] - h[3], h[4] + h[5] + h[6],
-                          h[5] - h[6] - h[7]);
+    for (int i = 0; i < 4; i++) {
+        h[i] = p[i] + p[4 + i] + p[8 + i];
+        h[4 + i] = p[4 + i] - p[8 + i] - p[12 + i];
     }
+    winograd_put_four(w, at, c, h[0] + h[1] + h[2], h[1] - h[2] - h[3], h[4] + h[5] + h[6],
+                      h[5] - h[6] - h[7]);
 }
 
 /* ---- the convolution ---------------------------------------------------------------------------- */
@@ -290,7 +285,12 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
                                                    m + i * w->to_step + t * PACKED_NR, PACKED_NR, &none,
                                                    step ? next : u, step);
             }
-        for (int64_t t = 0; t < n; t++) w->kind->results(w, first + t, panel, m + t * PACKED_NR);
+        int64_t c0 = panel * PACKED_NR, c1 = gemm_min(c0 + PACKED_NR, w->to.channels);
+        for (int64_t t = 0; t < n; t++) {
+            winograd_place at = winograd_place_of(w, first + t);
+            for (int64_t c = c0; c < c1; c += PACKED_LANES)
+                w->kind->results(w, at, c, m + t * PACKED_NR + c - c0);
+        }
     }
 }
 

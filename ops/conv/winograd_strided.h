@@ -74,20 +74,15 @@ static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, flo
         }
 }
 
-/* A + B and B + C of both sides, for the channels of a panel. m: of sum 0. */
-static inline void strided_results(const winograd *w, int64_t tile, int64_t panel, const float *m)
+/* A + B and B + C of both sides. */
+static inline void strided_results(const winograd *w, winograd_place at, int64_t c, const float *m)
 {
-    winograd_place at = winograd_place_of(w, tile);
-    int64_t first = panel * PACKED_NR;
-    for (int64_t c = first; c < gemm_min(first + PACKED_NR, w->to.channels); c += PACKED_LANES) {
-        packed_vector p[STRIDED_SUMS], h[6];
+    packed_vector p[STRIDED_SUMS], h[6];
 #pragma GCC unroll 9
-        for (int i = 0; i < STRIDED_SUMS; i++)
-            p[i] = *(const packed_vector *)(m + i * w->to_step + c - first);
+    for (int i = 0; i < STRIDED_SUMS; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
 #pragma GCC unroll 3
-        for (int i = 0; i < 3; i++) h[i] = p[i] + p[3 + i], h[3 + i] = p[3 + i] + p[6 + i];
-        winograd_put_four(w, at, c, h[0] + h[1], h[1] + h[2], h[3] + h[4], h[4] + h[5]);
-    }
+    for (int i = 0; i < 3; i++) h[i] = p[i] + p[3 + i], h[3 + i] = p[3 + i] + p[6 + i];
+    winograd_put_four(w, at, c, h[0] + h[1], h[1] + h[2], h[3] + h[4], h[4] + h[5]);
 }
 
 /* Rows and columns of points are those of d0 − d2 (to A), d2 (B), d4 − d2 (C), d1 (A) and d3 (C). */
