@@ -59,27 +59,45 @@ static void draw_apply(int64_t begin, int64_t end, void *context)
 
 enum { DROP_PIECE = 8 }; /* groups whose results leave together: 2 KiB */
 
-/* n groups of 64 elements from group `at` on; the mask is drawn, or read when `draws` is false. */
-static inline __attribute__((always_inline)) void groups_of(const drop_work *d, int64_t at, int64_t n,
-                                                            const float *x, float *y, char *mask,
-                                                            const bool draws)
+/* n groups of 64 elements (one, or PHILOX16_GROUPS), of blocks from `block` on; the mask is drawn, or read
+ * when `draws` is false. */
+static inline __attribute__((always_inline)) void some_groups(const drop_work *d, const philox16_keys *keys,
+                                                              uint64_t block, const int n, const float *x,
+                                                              float *y, char *mask, const bool draws)
 {
     __m512 scale = _mm512_set1_ps((float)d->scale);
-    __m512i threshold = philox16_lanes(d->threshold), one = _mm512_set1_epi8(1);
-    for (int64_t g = 0; g < n; g++, x += 64, y += 64, mask += 64) {
-        uint64_t keep;
+    __m512i one = _mm512_set1_epi8(1);
+    uint64_t keep[PHILOX16_GROUPS];
+    if (draws) philox16_groups(keys, block, philox16_lanes(d->threshold), n, keep);
+#pragma GCC unroll 4
+    for (int g = 0; g < n; g++) {
         if (draws) {
-            keep = philox16_keep_64(d->stream, (uint64_t)(at + g) * 8, threshold);
-            _mm512_store_si512(mask, _mm512_maskz_mov_epi8(keep, one));
+            _mm512_store_si512(mask + 64 * g, _mm512_maskz_mov_epi8(keep[g], one));
         } else {
-            __m512i bytes = _mm512_load_si512(mask);
-            keep = _mm512_test_epi8_mask(bytes, bytes);
+            __m512i bytes = _mm512_load_si512(mask + 64 * g);
+            keep[g] = _mm512_test_epi8_mask(bytes, bytes);
         }
 #pragma GCC unroll 4
-        for (int v = 0; v < 4; v++)
-            _mm512_store_ps(y + 16 * v, _mm512_maskz_mul_ps((__mmask16)(keep >> 16 * v),
-                                                            _mm512_loadu_ps(x + 16 * v), scale));
+        for (int v = 0; v < 4; v++) {
+            __m512 lane = _mm512_loadu_ps(x + 64 * g + 16 * v);
+            _mm512_store_ps(y + 64 * g + 16 * v,
+                            _mm512_maskz_mul_ps((__mmask16)(keep[g] >> 16 * v), lane, scale));
+        }
     }
+}
+
+/* n groups from group `at` on. */
+static inline __attribute__((always_inline)) void groups_of(const drop_work *d, const philox16_keys *keys,
+                                                            int64_t at, int64_t n, const float *x, float *y,
+                                                            char *mask, const bool draws)
+{
+    uint64_t block = d->stream.offset + (uint64_t)at * 8;
+    int64_t g = 0;
+    for (; g + PHILOX16_GROUPS <= n; g += PHILOX16_GROUPS)
+        some_groups(d, keys, block + (uint64_t)g * 8, PHILOX16_GROUPS, x + g * 64, y + g * 64, mask + g * 64,
+                    draws);
+    for (; g < n; g++)
+        some_groups(d, keys, block + (uint64_t)g * 8, 1, x + g * 64, y + g * 64, mask + g * 64, draws);
 }
 
 static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, int64_t begin, int64_t end,
@@ -88,8 +106,10 @@ static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, i
     const float *x = (const float *)d->x + begin * 64;
     float *y = (float *)d->y + begin * 64;
     char *mask = (char *)d->mask + begin * 64;
+    philox16_keys keys;
+    philox16_keys_of(d->stream, &keys);
     if (!d->past && !d->gelu) {
-        groups_of(d, begin, end - begin, x, y, mask, draws);
+        groups_of(d, &keys, begin, end - begin, x, y, mask, draws);
         return;
     }
     _Alignas(64) float stage[DROP_PIECE * 64], taken[DROP_PIECE * 64];
@@ -98,7 +118,7 @@ static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, i
         n = end - g < DROP_PIECE ? end - g : DROP_PIECE;
         if (d->gelu) d->gelu((char *[]){(char *)taken, (char *)(uintptr_t)x}, n * 64, d->args);
         const float *from = d->gelu ? taken : x;
-        groups_of(d, g, n, from, d->past ? stage : y, draws && d->past ? drawn : mask, draws);
+        groups_of(d, &keys, g, n, from, d->past ? stage : y, draws && d->past ? drawn : mask, draws);
         if (!d->past) continue;
         past_copy_asking(y, stage, n * 256, x + n * 64);
         if (draws) past_copy(mask, drawn, n * 64);
