@@ -49,7 +49,8 @@ void proa__convert_all(bool all)
 static inline unsigned concerned(unsigned open, const proa_call *call)
 {
     if (!(call->any & PROA_T_GRAD)) open &= ~(1u << PROA_DOOR_RECORD);
-    if (!(call->op->flags & PROA_OP_PROMOTES || open & CONVERTS_ALL)) open &= ~(1u << PROA_DOOR_CONVERT);
+    bool promotes = call->any & PROA_T_MIXED && call->op->flags & PROA_OP_PROMOTES;
+    if (!promotes && !(open & CONVERTS_ALL)) open &= ~(1u << PROA_DOOR_CONVERT);
     return open;
 }
 
@@ -149,13 +150,14 @@ static inline bool is_plain(const proa_ints *v)
 static proa_status check_call(proa_call *call)
 {
     const proa_op *op = call->op;
-    uint32_t any = 0;
+    uint32_t any = 0, dtypes = 0;
     const proa_field *f = op->fields;
     for (const proa_field *end = f + op->n_in; f < end; f++) {
         if (f->kind == PROA_FIELD_TENSOR) {
             proa_tensor *t = *proa_field_tensor(f, call->args);
             if (!t || (t == proa_none && !(f->flags & PROA_FIELD_OPTIONAL))) return bad_tensor(op, f, t, 0);
             any |= t->flags;
+            dtypes |= 1u << t->dtype;
             continue;
         }
         const proa_tensors *list = proa_field_tensors(f, call->args);
@@ -171,6 +173,7 @@ static proa_status check_call(proa_call *call)
         if (f->kind == PROA_FIELD_INTS && is_plain(at)) continue;
         PROA_TRY(check_attr(op, f, at, &any));
     }
+    if (dtypes & (dtypes - 1)) any |= PROA_T_MIXED;
     call->any = any;
     return any & PROA_T_STRIDED ? part_repeated(op, call->args) : PROA_OK;
 }

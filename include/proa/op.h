@@ -174,19 +174,20 @@ enum {
     PROA_T_STRIDED = 4,   /* not contiguous */
     PROA_T_NOT_DENSE = 8, /* rows, array or record */
     PROA_T_HAS_LOD = 16,
-    PROA_T_META = 32,          /* shape and dtype only: what the tape keeps of unsaved tensors */
-    PROA_T_LEAF = 64,          /* made by the user with gradient wanted (a parameter) */
-    PROA_T_STALE_BASE = 128,   /* a recorded view: its base's version is checked on use */
-    PROA_T_DEVICE = 256,       /* its memory is not the CPU's */
-    PROA_T_BLOCKED = 512,      /* the whole of a storage that may have a blocked form (core/blocked.h) */
-    PROA_T_BLOCKED_BASE = 1024 /* a view of such a storage */
+    PROA_T_META = 32,           /* shape and dtype only: what the tape keeps of unsaved tensors */
+    PROA_T_LEAF = 64,           /* made by the user with gradient wanted (a parameter) */
+    PROA_T_STALE_BASE = 128,    /* a recorded view: its base's version is checked on use */
+    PROA_T_DEVICE = 256,        /* its memory is not the CPU's */
+    PROA_T_BLOCKED = 512,       /* the whole of a storage that may have a blocked form (core/blocked.h) */
+    PROA_T_BLOCKED_BASE = 1024, /* a view of such a storage */
+    PROA_T_MIXED = 2048         /* of a call, not a tensor: inputs of several dtypes, or absent ones */
 };
 
 typedef struct proa_call {
     const proa_op *op;
     void *args;   /* struct proa_<op>_args; outputs are filled on return. An output that is not NULL on
                      entry is where the result must go (in-place, executor). */
-    uint32_t any; /* OR of the inputs' PROA_T_ flags */
+    uint32_t any; /* OR of the inputs' PROA_T_ flags, and PROA_T_MIXED */
 } proa_call;
 
 typedef proa_status (*proa_door_fn)(proa_call *call);

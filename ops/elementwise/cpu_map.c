@@ -193,16 +193,18 @@ static void plan_operand(map_plan *p, int k)
     if (o->kind != DIRECT || o->own != o->as) p->all_direct = false;
 }
 
-/* The hot path of small tensors, where nothing needs a plan; false: not such a call. */
+/* The hot path of small tensors, where nothing needs a plan; false: not such a call. The row sees operand k
+ * as as[k], or (NULL) every one as `all`. */
 static inline bool run_small(proa_row row, int64_t grain, int n, proa_tensor *const *tensor,
-                             const proa_dtype *as, const void *args)
+                             const proa_dtype *as, proa_dtype all, const void *args)
 {
     int64_t numel = tensor[0]->numel;
     if (numel > PROA_GRAIN || (grain && numel >= 2 * grain)) return false;
     char *at[PROA_MAP_MAX];
     for (int k = 0; k < n; k++) {
         const proa_tensor *t = tensor[k];
-        if (t->numel != numel || as[k] != (proa_dtype)t->dtype || (t->flags & PROA_T_STRIDED && numel != 1))
+        if (t->numel != numel || (as ? as[k] : all) != (proa_dtype)t->dtype ||
+            (t->flags & PROA_T_STRIDED && numel != 1))
             return false;
         at[k] = t->data;
     }
@@ -215,7 +217,8 @@ proa_status proa__map_run(const proa_map *map)
     const proa_tensor *out = map->tensor[0];
     int64_t numel = out->numel;
     if (numel <= 0) return PROA_OK;
-    if (run_small(map->row, map->grain, map->n, map->tensor, map->as, map->args)) return PROA_OK;
+    if (run_small(map->row, map->grain, map->n, map->tensor, map->as, PROA_NODTYPE, map->args))
+        return PROA_OK;
     map_plan p; /* plan_operand fills what is used of the operands */
     p.map = map;
     p.all_direct = true;
@@ -254,10 +257,8 @@ static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
 proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
 {
     proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
-    proa_dtype as[PROA_MAP_MAX];
-    for (int k = 0; k < n; k++) as[k] = d;
     if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] &&
-        run_small(rows->at[d], rows->grain, n, tensors, as, args))
+        run_small(rows->at[d], rows->grain, n, tensors, NULL, d, args))
         return PROA_OK;
     proa_map map = {.row = rows->at[d], .grain = rows->grain, .n = n, .args = args};
     if (d == PROA_F32) map.past = rows->past;
