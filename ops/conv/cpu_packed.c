@@ -1,7 +1,8 @@
 /* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1: products
- * with a packed operand (ops/packed.h). 3×3: winograd.h and winograd_strided.h. May use core and helpers of
- * ops/. */
+ * with a packed operand (ops/packed.h). 3×3: winograd.h, winograd_large.h and winograd_strided.h. May use core
+ * and helpers of ops/. */
 #include "ops/conv/depthwise.h"
+#include "ops/conv/winograd_large.h"
 #include "ops/conv/winograd_strided.h"
 
 /* ---- 1×1 ------------------------------------------------------------------------------------ */
@@ -29,7 +30,7 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
 /* ---- 3×3 ------------------------------------------------------------------------------------ */
 
 /* Where filters are read for fewer tiles, that takes longer than to multiply. */
-enum { LEAST_TILES = 16, LEAST_STRIDED_TILES = 40 };
+enum { LEAST_TILES = 16, LEAST_STRIDED_TILES = 40, LEAST_LARGE_TILES = 40 };
 
 typedef struct frozen_filter {
     const winograd *w;
@@ -61,9 +62,20 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         }
 }
 
+/* Large tiles where maps are not mostly padding to them. */
+static const winograd_kind *kind_for(const conv_geometry *g)
+{
+    if (g->stride[1] != 1) return &winograd_strided;
+    int64_t side = LARGE_RESULTS,
+            tiles = g->batch * ((g->out[1] + side - 1) / side) * ((g->out[2] + side - 1) / side);
+    int64_t small = g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
+    bool fewer = tiles * LARGE_POINTS * 4 <= small * WINOGRAD_POINTS * 3;
+    return fewer && tiles >= LEAST_LARGE_TILES ? &winograd_large : &winograd_plain;
+}
+
 static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)
 {
-    winograd w = {.kind = g->stride[1] == 1 ? &winograd_plain : &winograd_strided,
+    winograd w = {.kind = kind_for(g),
                   .from = winograd_map_of(a->x->data, g->in, g->in_channels, false),
                   .to = winograd_map_of(a->out->data, g->out, g->out_channels, false),
                   .batch = g->batch,

@@ -258,7 +258,8 @@ static inline __attribute__((always_inline)) void result_tile(const sum_job *j, 
 static inline __attribute__((always_inline)) void make_points(const sum_job *j, const int r, int64_t first,
                                                               int64_t n, const sum_part *part)
 {
-    for (int64_t t = 0; t < n; t++) winograd_input_tile(&j->w, first + t, r, r + 1, part->v + t * j->w.ld);
+    for (int64_t t = 0; t < n; t++)
+        winograd_input_tile(&j->w, first + t, WINOGRAD_SIDE, winograd_input, r, r + 1, part->v + t * j->w.ld);
     for (int64_t t = 0; t < n; t++) result_tile(j, first + t, r, part, part->d + t * PACKED_NR);
 }
 
@@ -393,7 +394,8 @@ static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, cons
     if (status == PROA_OK) status = form_read(&out, d_out, format);
     if (status == PROA_OK) status = form_make(&filter, d_weight, proa__conv_filter_format());
     if (status == PROA_OK) {
-        sum_job j = {.w = {.from = winograd_map_of(in.data, g->in, g->in_channels, true),
+        sum_job j = {.w = {.kind = &winograd_plain,
+                           .from = winograd_map_of(in.data, g->in, g->in_channels, true),
                            .to = winograd_map_of(NULL, g->out, g->out_channels, true),
                            .batch = g->batch,
                            .before = {g->before[1], g->before[2]}},

@@ -1,6 +1,6 @@
 /* 3×3 convolutions as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural
  * Networks" (2016): tiles of 2×2 results take 16 products a channel instead of 36, between sums of four
- * numbers that cost little precision (larger tiles would cost more). Images lie channels-last or with
+ * numbers, and are as precise as direct sums. Images lie channels-last or with
  * channels in blocks of 16. For kernel files (compiled once per CPU level); may use core and helpers of
  * ops/. */
 #ifndef PROA_OPS_CONV_WINOGRAD_H
@@ -11,8 +11,9 @@
 
 enum {
     WINOGRAD_TAPS = 9,
+    WINOGRAD_SIDE = 4,
     WINOGRAD_POINTS = 16,
-    WINOGRAD_MOST_POINTS = 25, /* of winograd_strided.h */
+    WINOGRAD_MOST_POINTS = 36, /* of winograd_large.h */
     WINOGRAD_BLOCK = 16,
     WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
 };
@@ -43,13 +44,14 @@ typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
 
-/* How tiles become points, sums of products and these results. A tile has `points`, and so has the filter
+/* How tiles become points, sums of products and these results, `side` by `side`. A tile has `points`, and so has the filter
  * (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum sum_of[i], which is
- * depths[] such parts deep. Points of tiles that go together take about chunk_bytes. `lay` writes a tile's as
+ * depths[] such parts deep, `piece` numbers summed up at once (shorter sums are more precise). Points of tiles
+ * that go together take about chunk_bytes. `lay` writes a tile's as
  * row `row` of all sums, `results` adds up a vector of channels, from c on; m: those of sum 0. */
 typedef struct winograd_kind {
-    int points, sums, chunk_bytes;
-    int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_POINTS];
+    int side, points, sums, chunk_bytes, piece;
+    int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_MOST_POINTS];
     void (*filter)(const packed_vector *taps, packed_vector *points);
     void (*lay)(const winograd *w, int64_t tile, int64_t row, float *v);
     void (*results)(const winograd *w, winograd_place at, int64_t c, const float *m);
@@ -67,12 +69,12 @@ struct winograd {
     const float *points; /* of the filter: [panel][sum][channel of from][PACKED_NR], in steps */
     const float *bias;
     proa__tail tail;
-    int64_t down, across, tiles; /* tiles of 2×2 results */
+    int64_t down, across, tiles;
     int64_t chunk, ld;
     int64_t parts;              /* of the panels: turns of a chunk */
     bool few;                   /* tiles: threads share out panels, each for all tiles of a chunk */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
-    winograd_sum sum[WINOGRAD_POINTS];
+    winograd_sum sum[WINOGRAD_MOST_POINTS];
     int64_t from_floats, filter_floats; /* of a chunk's points, of a panel's filter */
     float *work;
     int64_t work_each;
@@ -82,7 +84,8 @@ struct winograd {
 /* Fills in what follows from the rest. */
 static inline void winograd_tiles(winograd *w)
 {
-    w->down = (w->to.height + 1) / 2, w->across = (w->to.width + 1) / 2;
+    int side = w->kind->side;
+    w->down = (w->to.height + side - 1) / side, w->across = (w->to.width + side - 1) / side;
     w->tiles = w->batch * w->down * w->across;
 }
 
@@ -139,7 +142,7 @@ static inline __attribute__((always_inline)) packed_vector winograd_line(const p
 }
 
 /* v = Bᵀ·d·B, rows [first, end), a point each `step` floats. */
-static inline __attribute__((always_inline)) void winograd_input(const packed_vector *d, const int first,
+static inline __attribute__((always_inline)) void winograd_input(packed_vector *d, const int first,
                                                                  const int end, float *v, int64_t step)
 {
 #pragma GCC unroll 4
@@ -155,48 +158,59 @@ static inline __attribute__((always_inline)) void winograd_input(const packed_ve
 static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
 {
     int64_t per_image = w->down * w->across, at = tile % per_image;
-    return (winograd_place){tile / per_image, at / w->across * 2, at % w->across * 2};
+    int side = w->kind->side;
+    return (winograd_place){tile / per_image, at / w->across * side, at % w->across * side};
 }
 
-/* Rows [first, end) of the points of what one tile reads, for all channels: channel c's p-th point of them at
+/* Where side × side pixels from (y0, x0) on start, and how far their next blocks of channels are: zeros outside
+ * the map. */
+static inline void winograd_window(const winograd_map *m, int64_t image, int64_t y0, int64_t x0, int side,
+                                   const float **from, int64_t *block)
+{
+    static const float zeros[WINOGRAD_BLOCK];
+    for (int i = 0; i < side * side; i++) {
+        int64_t y = y0 + i / side, x = x0 + i % side;
+        bool inside = y >= 0 && y < m->height && x >= 0 && x < m->width;
+        from[i] = inside ? m->data + image * m->image + (y * m->width + x) * m->pixel : zeros;
+        block[i] = inside ? m->block : 0;
+    }
+}
+
+/* What makes rows [first, end) of a tile's points, `step` floats apart, of a vector of channels of its pixels. */
+typedef void (*winograd_points)(packed_vector *d, const int first, const int end, float *v, int64_t step);
+
+/* Such rows of what one tile of side × side pixels reads, for all channels: channel c's p-th point of them at
  * v[p · from_step + c]. */
 static inline __attribute__((always_inline)) void winograd_input_tile(const winograd *w, int64_t tile,
+                                                                      const int side, winograd_points points,
                                                                       const int first, const int end,
                                                                       float *v)
 {
-    static const float zeros[WINOGRAD_BLOCK];
     const winograd_map *m = &w->from;
     int64_t step = w->from_step;
     winograd_place at = winograd_place_of(w, tile);
     int64_t y0 = at.y - w->before[0], x0 = at.x - w->before[1];
-    const float *image = m->data + at.image * m->image;
-    packed_vector d[WINOGRAD_POINTS];
-    if (y0 >= 0 && x0 >= 0 && y0 + 4 <= m->height && x0 + 4 <= m->width) {
+    packed_vector d[WINOGRAD_MOST_POINTS];
+    if (y0 >= 0 && x0 >= 0 && y0 + side <= m->height && x0 + side <= m->width) {
         int64_t line = m->width * m->pixel, pixel = m->pixel;
-        const float *from = image + y0 * line + x0 * pixel;
+        const float *from = m->data + at.image * m->image + y0 * line + x0 * pixel;
         for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, from += m->block, v += WINOGRAD_BLOCK)
             for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
-#pragma GCC unroll 16
-                for (int i = 0; i < WINOGRAD_POINTS; i++)
-                    d[i] = *(const packed_vector *)(from + i / 4 * line + i % 4 * pixel + q);
-                winograd_input(d, first, end, v + q, step);
+#pragma GCC unroll 36
+                for (int i = 0; i < side * side; i++)
+                    d[i] = *(const packed_vector *)(from + i / side * line + i % side * pixel + q);
+                points(d, first, end, v + q, step);
             }
         return;
     }
-    const float *from[WINOGRAD_POINTS];
-    int64_t block[WINOGRAD_POINTS];
-    for (int i = 0; i < WINOGRAD_POINTS; i++) {
-        int64_t y = y0 + i / 4, x = x0 + i % 4;
-        bool inside = y >= 0 && y < m->height && x >= 0 && x < m->width;
-        from[i] = inside ? image + (y * m->width + x) * m->pixel : zeros;
-        block[i] = inside ? m->block : 0;
-    }
+    const float *from[WINOGRAD_MOST_POINTS];
+    int64_t block[WINOGRAD_MOST_POINTS];
+    winograd_window(m, at.image, y0, x0, side, from, block);
     for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, v += WINOGRAD_BLOCK)
         for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
-#pragma GCC unroll 16
-            for (int i = 0; i < WINOGRAD_POINTS; i++)
-                d[i] = *(const packed_vector *)(from[i] + b * block[i] + q);
-            winograd_input(d, first, end, v + q, step);
+#pragma GCC unroll 36
+            for (int i = 0; i < side * side; i++) d[i] = *(const packed_vector *)(from[i] + b * block[i] + q);
+            points(d, first, end, v + q, step);
         }
 }
 
@@ -251,13 +265,15 @@ static inline void winograd_plain_filter(const packed_vector *taps, packed_vecto
 }
 static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t row, float *v)
 {
-    winograd_input_tile(w, tile, 0, 4, v + row * w->ld);
+    winograd_input_tile(w, tile, WINOGRAD_SIDE, winograd_input, 0, WINOGRAD_SIDE, v + row * w->ld);
 }
 
 /* Stride 1: every point is a sum of its own. */
-static const winograd_kind winograd_plain = {.points = WINOGRAD_POINTS,
+static const winograd_kind winograd_plain = {.side = 2,
+                                             .points = WINOGRAD_POINTS,
                                              .sums = WINOGRAD_POINTS,
                                              .chunk_bytes = 512 << 10,
+                                             .piece = PACKED_KC,
                                              .sum_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
                                              .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
                                              .filter = winograd_plain_filter,
@@ -273,7 +289,7 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
     /* the next sum's filter is fetched; but a few tiles need it faster than a core's requests bring it: the
      * hardware, which finds rows one after the other, has more on their way */
     int64_t step = w->few ? 0 : (PACKED_NR + blocks - 1) / blocks;
-    const packed_ends none = {.bias = NULL};
+    int64_t piece = w->kind->piece;
     for (int64_t panel = p0; panel < p1; panel++) {
         for (int64_t i = 0; i < w->kind->sums; i++)
             for (int64_t b = 0; b < blocks; b++) {
@@ -281,9 +297,12 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
                 const float *u = w->points + panel * w->filter_floats + s->filter;
                 const float *next = u + winograd_step(s->depth * PACKED_NR) + b * step * s->depth;
                 int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
-                packed_tiles[rows - 1][PACKED_TWO](s->depth, v + s->from + t * s->ld, s->ld, u,
-                                                   m + i * w->to_step + t * PACKED_NR, PACKED_NR, &none,
-                                                   step ? next : u, step);
+                float *sum = m + i * w->to_step + t * PACKED_NR;
+                packed_ends ends = {.add_ld = PACKED_NR};
+                for (int64_t p = 0; p < s->depth; p += piece, ends.add = sum)
+                    packed_tiles[rows - 1][PACKED_TWO](
+                        gemm_min(piece, s->depth - p), v + s->from + t * s->ld + p, s->ld, u + p * PACKED_NR,
+                        sum, PACKED_NR, &ends, step ? next + p * step : u, step);
             }
         int64_t c0 = panel * PACKED_NR, c1 = gemm_min(c0 + PACKED_NR, w->to.channels);
         for (int64_t t = 0; t < n; t++) {

@@ -43,18 +43,13 @@ static inline void strided_filter(const packed_vector *g, packed_vector *u)
 /* The points of what one tile reads, for all channels. */
 static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, float *v)
 {
-    static const float zeros[WINOGRAD_BLOCK];
     const winograd_map *m = &w->from;
     winograd_place at = winograd_place_of(w, tile);
-    int64_t y0 = 2 * at.y - w->before[0], x0 = 2 * at.x - w->before[1];
     const float *from[STRIDED_POINTS];
     int64_t block[STRIDED_POINTS];
+    winograd_window(m, at.image, 2 * at.y - w->before[0], 2 * at.x - w->before[1], STRIDED_SIDE, from, block);
     float *to[STRIDED_POINTS];
     for (int i = 0; i < STRIDED_POINTS; i++) {
-        int64_t y = y0 + i / STRIDED_SIDE, x = x0 + i % STRIDED_SIDE;
-        bool inside = y >= 0 && y < m->height && x >= 0 && x < m->width;
-        from[i] = inside ? m->data + at.image * m->image + (y * m->width + x) * m->pixel : zeros;
-        block[i] = inside ? m->block : 0;
         const winograd_sum *s = &w->sum[w->kind->sum_of[i]];
         to[i] = v + s->from + row * s->ld + w->kind->place_of[i] * m->channels;
     }
@@ -87,8 +82,10 @@ static inline void strided_results(const winograd *w, winograd_place at, int64_t
 
 /* Rows and columns of points are those of d0 − d2 (to A), d2 (B), d4 − d2 (C), d1 (A) and d3 (C). */
 static const winograd_kind winograd_strided = {
+    .side = 2,
     .points = STRIDED_POINTS,
     .sums = STRIDED_SUMS,
+    .piece = 4 * PACKED_KC,
     .chunk_bytes = 1 << 20, /* the filter is larger: it is read for more tiles at a time */
     .sum_of = {0, 1, 2, 0, 2, 3, 4, 5, 3, 5, 6, 7, 8, 6, 8, 0, 1, 2, 0, 2, 6, 7, 8, 6, 8},
     .place_of = {0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 2, 1, 2, 3, 3, 2, 1, 2, 3, 3},

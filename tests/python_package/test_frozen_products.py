@@ -96,13 +96,28 @@ class Inverted(paddle.nn.Layer):
         return x + self.path(x) if self.adds else self.path(x)
 
 
+class Residual(paddle.nn.Layer):
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def forward(self, x):
+        return x + self.path(x)
+
+
 # what convolves, size and channels of what it reads, images: tiles of 2×2 results few and many, for all of a thread's
-# turns; channels that fill one vector and a half of a panel, or end within one; lines of results by two and alone
+# turns, and of 4×4, whole and cut off by the map's edges; channels that fill one vector and a half of a panel, or end within one; lines of results by two and alone
 CONVOLUTIONS = {
     "3x3-few-tiles": (lambda: conv(64, 80, 3, padding=1), (7, 7, 64), 1),
     "3x3-512": (lambda: conv(512, 48, 3, padding=1), (8, 7, 512), 1),
     "3x3-some-tiles": (lambda: conv(96, 160, 3, padding=1), (14, 15, 96), 1),
-    "3x3-many-tiles": (lambda: conv(32, 32, 3), (61, 40, 32), 2),
+    "3x3-many-tiles": (lambda: conv(32, 32, 3, padding=1), (9, 9, 32), 8),
+    "3x3-large-tiles": (lambda: conv(32, 32, 3), (61, 40, 32), 2),
+    "3x3-large-whole": (lambda: conv(64, 80, 3, padding=1), (28, 32, 64), 1),
+    "3x3-large-uneven": (lambda: conv(48, 32, 3, padding=[0, 1, 2, 0]), (29, 35, 48), 1),
+    "3x3-large-256": (lambda: conv(256, 48, 3, padding=1), (23, 27, 256), 1),
+    "3x3-large-512": (lambda: conv(512, 48, 3, padding=1), (23, 27, 512), 1),
+    "3x3-large-residual": (lambda: Residual(conv(96, 96, 3, padding=1)), (30, 26, 96), 1),
     "3x3-stride": (lambda: conv(64, 80, 3, padding=1, stride=2), (29, 31, 64), 1),
     "3x3-stride-512": (lambda: conv(512, 32, 3, padding=1, stride=2), (14, 28, 512), 1),
     "3x3-stride-no-padding": (lambda: conv(32, 48, 3, stride=2), (24, 33, 32), 2),
@@ -141,3 +156,19 @@ def test_convolutions(case, clips, tmp_path):
     np.testing.assert_allclose(results[0], exact, rtol=0, atol=2e-6 * max(1, np.abs(exact).max()))
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("channels", [64, 256])
+def test_large_tiles_are_nearly_as_precise(channels, tmp_path):
+    """Tiles of 4×4 results against sums term by term in float32, by their distance from float64."""
+    paddle.seed(4)
+    net = conv(channels, 32, 3)
+    x = np.maximum(np.random.RandomState(1).randn(1, 34, 34, channels), 0).astype("float32")
+    tiles = predicted(net, x, tmp_path, (2,))[0]
+    filters, bias = (p.numpy() for p in net.parameters())
+    terms = np.zeros((32, 32, 32), "float32")
+    for y, across, c in np.ndindex(3, 3, channels):
+        terms += x[0, y:y + 32, across:across + 32, c, None] * filters[:, c, y, across]
+    exact = net.to(dtype="float64")(paddle.to_tensor(x.astype("float64"))).numpy()
+    by_tiles, by_terms = (np.sqrt(np.mean((r - exact) ** 2)) for r in (tiles, terms + bias))
+    assert 0 < by_tiles < 3 * by_terms, (by_tiles, by_terms)

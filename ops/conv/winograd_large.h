@@ -1,0 +1,132 @@
+/* 3×3 convolutions with stride 1 as F(4×4, 3×3) of winograd.h's paper, for filters that never change: tiles of
+ * 4×4 results take 36 products a channel instead of the 64 of four tiles of 2×2. Polynomials are evaluated at
+ * 0, ±3/4, ±3/2 and infinity, not at 0, ±1, ±2: the images' coefficients are exact, and all of them near 1 in
+ * size, which halves errors (Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution
+ * for Deep Neural Networks", 2020, on why points matter). What is summed up 64 channels at a time is then off by
+ * 2.4 times what sums term by term in float32 are at 64 channels, and by less than those at 512. For kernel files;
+ * may use core and helpers of ops/; everything is static. */
+#ifndef PROA_OPS_CONV_WINOGRAD_LARGE_H
+#define PROA_OPS_CONV_WINOGRAD_LARGE_H
+
+#include "ops/conv/winograd.h"
+
+enum { LARGE_SIDE = 6, LARGE_POINTS = 36, LARGE_RESULTS = 4 };
+
+/* The points a and b, and powers of them. */
+#define LARGE_A 0.75f
+#define LARGE_B 1.5f
+#define LARGE_AA (LARGE_A * LARGE_A)
+#define LARGE_BB (LARGE_B * LARGE_B)
+
+/* Bᵀ of six numbers, `step` vectors apart, in place: row p is the product of x − q over the other points q,
+ * the last that of all, by coefficients. */
+static inline __attribute__((always_inline)) void large_side(packed_vector *d, const int step)
+{
+    const float both = LARGE_AA + LARGE_BB, times = LARGE_AA * LARGE_BB;
+    packed_vector d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step];
+    packed_vector even_a = d4 - LARGE_BB * d2, odd_a = d3 - LARGE_BB * d1;
+    packed_vector even_b = d4 - LARGE_AA * d2, odd_b = d3 - LARGE_AA * d1;
+    d[0] = d4 - both * d2 + times * d[0];
+    d[step] = even_a + LARGE_A * odd_a, d[2 * step] = even_a - LARGE_A * odd_a;
+    d[3 * step] = even_b + LARGE_B * odd_b, d[4 * step] = even_b - LARGE_B * odd_b;
+    d[5 * step] = d[5 * step] - both * d3 + times * d1;
+}
+
+/* G of three taps: their polynomial at each point, over the product of its distances from the others. */
+static inline __attribute__((always_inline)) void large_filter_side(const packed_vector *g, const int step,
+                                                                    packed_vector *u)
+{
+    const float over_0 = 1 / (LARGE_AA * LARGE_BB), over_a = 1 / (2 * LARGE_AA * (LARGE_AA - LARGE_BB)),
+                over_b = 1 / (2 * LARGE_BB * (LARGE_BB - LARGE_AA));
+    packed_vector g0 = g[0], g1 = g[step], g2 = g[2 * step];
+    u[0] = over_0 * g0;
+    u[1] = over_a * (g0 + LARGE_AA * g2 + LARGE_A * g1), u[2] = over_a * (g0 + LARGE_AA * g2 - LARGE_A * g1);
+    u[3] = over_b * (g0 + LARGE_BB * g2 + LARGE_B * g1), u[4] = over_b * (g0 + LARGE_BB * g2 - LARGE_B * g1);
+    u[5] = g2;
+}
+
+/* Aᵀ of six sums, `step` vectors apart: results are the sums' polynomial in rising powers of the points. */
+static inline __attribute__((always_inline)) void large_results_side(const packed_vector *m, const int step,
+                                                                     packed_vector *y)
+{
+    packed_vector sum_a = m[step] + m[2 * step], off_a = m[step] - m[2 * step];
+    packed_vector sum_b = m[3 * step] + m[4 * step], off_b = m[3 * step] - m[4 * step];
+    y[0] = m[0] + sum_a + sum_b;
+    y[1] = LARGE_A * off_a + LARGE_B * off_b;
+    y[2] = LARGE_AA * sum_a + LARGE_BB * sum_b;
+    y[3] = m[5 * step] + LARGE_A * LARGE_AA * off_a + LARGE_B * LARGE_BB * off_b;
+}
+
+/* g: 3×3 taps of filters, one a lane; u: 6×6 numbers. */
+static inline void large_filter(const packed_vector *g, packed_vector *u)
+{
+    packed_vector h[3 * LARGE_SIDE];
+    for (int r = 0; r < 3; r++) large_filter_side(g + 3 * r, 1, h + LARGE_SIDE * r);
+    for (int c = 0; c < LARGE_SIDE; c++) {
+        packed_vector column[LARGE_SIDE];
+        large_filter_side(h + c, LARGE_SIDE, column);
+        for (int r = 0; r < LARGE_SIDE; r++) u[LARGE_SIDE * r + c] = column[r];
+    }
+}
+
+/* v = Bᵀ·d·B, all of whose rows are made together. */
+static inline __attribute__((always_inline)) void large_input(packed_vector *d, const int first,
+                                                              const int end, float *v, int64_t step)
+{
+#pragma GCC unroll 6
+    for (int c = 0; c < LARGE_SIDE; c++) large_side(d + c, LARGE_SIDE);
+#pragma GCC unroll 6
+    for (int r = first; r < end; r++) {
+        large_side(d + LARGE_SIDE * r, 1);
+#pragma GCC unroll 6
+        for (int c = 0; c < LARGE_SIDE; c++, v += step) *(packed_vector *)v = d[LARGE_SIDE * r + c];
+    }
+}
+
+static inline void large_lay(const winograd *w, int64_t tile, int64_t row, float *v)
+{
+    winograd_input_tile(w, tile, LARGE_SIDE, large_input, 0, LARGE_SIDE, v + row * w->ld);
+}
+
+/* Aᵀ·m·A, up to the map's edges. */
+static inline void large_results(const winograd *w, winograd_place at, int64_t c, const float *m)
+{
+    const winograd_map *map = &w->to;
+    packed_vector p[LARGE_POINTS], h[LARGE_RESULTS * LARGE_SIDE];
+#pragma GCC unroll 36
+    for (int i = 0; i < LARGE_POINTS; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
+#pragma GCC unroll 6
+    for (int i = 0; i < LARGE_SIDE; i++) {
+        packed_vector column[LARGE_RESULTS];
+        large_results_side(p + i, LARGE_SIDE, column);
+        for (int r = 0; r < LARGE_RESULTS; r++) h[LARGE_SIDE * r + i] = column[r];
+    }
+    int64_t line = map->width * map->pixel, to = at.image * map->image + at.y * line + at.x * map->pixel +
+                                                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
+    int64_t across = gemm_min(LARGE_RESULTS, map->width - at.x);
+#pragma GCC unroll 4
+    for (int r = 0; r < LARGE_RESULTS; r++, to += line) {
+        packed_vector y[LARGE_RESULTS];
+        if (at.y + r >= map->height) return;
+        large_results_side(h + LARGE_SIDE * r, 1, y);
+        for (int x = 0; x < LARGE_RESULTS; x++)
+            if (x < across) winograd_put(w, y[x], to + x * map->pixel, c);
+    }
+}
+
+/* Every point is a sum of its own. */
+static const winograd_kind winograd_large = {.side = LARGE_RESULTS,
+                                             .points = LARGE_POINTS,
+                                             .sums = LARGE_POINTS,
+                                             .chunk_bytes = 1 << 20,
+                                             .piece = 64,
+                                             .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                                        12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+                                                        24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35},
+                                             .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                                        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                                             .filter = large_filter,
+                                             .lay = large_lay,
+                                             .results = large_results};
+
+#endif
