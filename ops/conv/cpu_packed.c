@@ -1,6 +1,6 @@
-/* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1: products
- * with a packed operand (ops/packed.h). 3×3: winograd.h, winograd_large.h and winograd_strided.h. May use core
- * and helpers of ops/. */
+/* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1:
+ * products with a packed operand (ops/packed.h). 3×3: winograd.h, winograd_large.h and winograd_strided.h.
+ * May use core and helpers of ops/. */
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_large.h"
 #include "ops/conv/winograd_strided.h"

@@ -1,8 +1,7 @@
-/* 3×3 convolutions as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural
- * Networks" (2016): tiles of 2×2 results take 16 products a channel instead of 36, between sums of four
- * numbers, and are as precise as direct sums. Images lie channels-last or with
- * channels in blocks of 16. For kernel files (compiled once per CPU level); may use core and helpers of
- * ops/. */
+/* 3×3 convolutions as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"
+ * (2016): tiles of 2×2 results take 16 products a channel instead of 36, between sums of four numbers, and
+ * are as precise as direct sums. Images lie channels-last or with channels in blocks of 16. For kernel
+ * files (compiled once per CPU level); may use core and helpers of ops/. */
 #ifndef PROA_OPS_CONV_WINOGRAD_H
 #define PROA_OPS_CONV_WINOGRAD_H
 
@@ -13,7 +12,8 @@ enum {
     WINOGRAD_TAPS = 9,
     WINOGRAD_SIDE = 4,
     WINOGRAD_POINTS = 16,
-    WINOGRAD_MOST_POINTS = 36, /* of winograd_large.h */
+    WINOGRAD_SIDE_MOST = 6, /* of winograd_large.h */
+    WINOGRAD_MOST_POINTS = 36,
     WINOGRAD_BLOCK = 16,
     WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
 };
@@ -44,11 +44,11 @@ typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
 
-/* How tiles become points, sums of products and these results, `side` by `side`. A tile has `points`, and so has the filter
- * (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum sum_of[i], which is
- * depths[] such parts deep, `piece` numbers summed up at once (shorter sums are more precise). Points of tiles
- * that go together take about chunk_bytes. `lay` writes a tile's as
- * row `row` of all sums, `results` adds up a vector of channels, from c on; m: those of sum 0. */
+/* How tiles become points, sums of products and these results, `side` by `side`. A tile has `points`, and
+ * so has the filter (from its taps, one a lane); all channels of point i are the place_of[i]-th part of
+ * sum sum_of[i], which is depths[] such parts deep, `piece` numbers summed up at once (shorter sums are
+ * more precise). Points of tiles that go together take about chunk_bytes. `lay` writes a tile's as row
+ * `row` of all sums, `results` adds up a vector of channels, from c on; m: those of sum 0. */
 typedef struct winograd_kind {
     int side, points, sums, chunk_bytes, piece;
     int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_MOST_POINTS];
@@ -131,6 +131,21 @@ static inline __attribute__((always_inline)) void winograd_filter(const packed_v
     }
 }
 
+/* The same for other tiles: what G makes of three taps, `step` vectors apart, first of the rows. */
+typedef void (*winograd_taps)(const packed_vector *g, const int step, packed_vector *u);
+
+static inline __attribute__((always_inline)) void winograd_filter_by(const packed_vector *g,
+                                                                     winograd_taps taps, const int side,
+                                                                     packed_vector *u)
+{
+    packed_vector h[3 * WINOGRAD_SIDE_MOST], column[WINOGRAD_SIDE_MOST];
+    for (int r = 0; r < 3; r++) taps(g + 3 * r, 1, h + side * r);
+    for (int c = 0; c < side; c++) {
+        taps(h + c, side, column);
+        for (int r = 0; r < side; r++) u[side * r + c] = column[r];
+    }
+}
+
 /* Row r of Bᵀ·d at column c, of 4×4 pixels d. */
 static inline __attribute__((always_inline)) packed_vector winograd_line(const packed_vector *d, const int r,
                                                                          const int c)
@@ -162,8 +177,8 @@ static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
     return (winograd_place){tile / per_image, at / w->across * side, at % w->across * side};
 }
 
-/* Where side × side pixels from (y0, x0) on start, and how far their next blocks of channels are: zeros outside
- * the map. */
+/* Where side × side pixels from (y0, x0) on start, and how far their next blocks of channels are: zeros
+ * outside the map. */
 static inline void winograd_window(const winograd_map *m, int64_t image, int64_t y0, int64_t x0, int side,
                                    const float **from, int64_t *block)
 {
@@ -176,11 +191,12 @@ static inline void winograd_window(const winograd_map *m, int64_t image, int64_t
     }
 }
 
-/* What makes rows [first, end) of a tile's points, `step` floats apart, of a vector of channels of its pixels. */
+/* What makes rows [first, end) of a tile's points, `step` floats apart, of a vector of channels of its
+ * pixels. */
 typedef void (*winograd_points)(packed_vector *d, const int first, const int end, float *v, int64_t step);
 
-/* Such rows of what one tile of side × side pixels reads, for all channels: channel c's p-th point of them at
- * v[p · from_step + c]. */
+/* Such rows of what one tile of side × side pixels reads, for all channels: channel c's p-th point of them
+ * at v[p · from_step + c]. */
 static inline __attribute__((always_inline)) void winograd_input_tile(const winograd *w, int64_t tile,
                                                                       const int side, winograd_points points,
                                                                       const int first, const int end,

@@ -1,10 +1,10 @@
-/* 3×3 convolutions with stride 1 as F(4×4, 3×3) of winograd.h's paper, for filters that never change: tiles of
- * 4×4 results take 36 products a channel instead of the 64 of four tiles of 2×2. Polynomials are evaluated at
- * 0, ±3/4, ±3/2 and infinity, not at 0, ±1, ±2: the images' coefficients are exact, and all of them near 1 in
- * size, which halves errors (Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution
- * for Deep Neural Networks", 2020, on why points matter). What is summed up 64 channels at a time is then off by
- * 2.4 times what sums term by term in float32 are at 64 channels, and by less than those at 512. For kernel files;
- * may use core and helpers of ops/; everything is static. */
+/* 3×3 convolutions with stride 1 as F(4×4, 3×3) of winograd.h's paper, for filters that never change:
+ * tiles of 4×4 results take 36 products a channel instead of the 64 of four tiles of 2×2. Polynomials are
+ * evaluated at 0, ±3/4, ±3/2 and infinity, not at 0, ±1, ±2: the images' coefficients are exact, and all
+ * of them near 1 in size, which halves errors (on why points matter: Barabasz et al., "Error Analysis and
+ * Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Of what is summed up 64
+ * channels at a time errors are then 2.4 times those of sums term by term in float32 at 64 channels, and
+ * less than those at 512. For kernel files; may use core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_LARGE_H
 #define PROA_OPS_CONV_WINOGRAD_LARGE_H
 
@@ -57,16 +57,9 @@ static inline __attribute__((always_inline)) void large_results_side(const packe
     y[3] = m[5 * step] + LARGE_A * LARGE_AA * off_a + LARGE_B * LARGE_BB * off_b;
 }
 
-/* g: 3×3 taps of filters, one a lane; u: 6×6 numbers. */
 static inline void large_filter(const packed_vector *g, packed_vector *u)
 {
-    packed_vector h[3 * LARGE_SIDE];
-    for (int r = 0; r < 3; r++) large_filter_side(g + 3 * r, 1, h + LARGE_SIDE * r);
-    for (int c = 0; c < LARGE_SIDE; c++) {
-        packed_vector column[LARGE_SIDE];
-        large_filter_side(h + c, LARGE_SIDE, column);
-        for (int r = 0; r < LARGE_SIDE; r++) u[LARGE_SIDE * r + c] = column[r];
-    }
+    winograd_filter_by(g, large_filter_side, LARGE_SIDE, u);
 }
 
 /* v = Bᵀ·d·B, all of whose rows are made together. */

@@ -28,16 +28,9 @@ static inline __attribute__((always_inline)) void strided_filter_side(const pack
     u[0] = g[0], u[1] = g[0] + g[2 * step], u[2] = g[2 * step], u[3] = u[4] = g[step];
 }
 
-/* g: 3×3 taps of filters, one a lane; u: 5×5 numbers. */
 static inline void strided_filter(const packed_vector *g, packed_vector *u)
 {
-    packed_vector h[3 * STRIDED_SIDE];
-    for (int r = 0; r < 3; r++) strided_filter_side(g + 3 * r, 1, h + STRIDED_SIDE * r);
-    for (int c = 0; c < STRIDED_SIDE; c++) {
-        packed_vector column[STRIDED_SIDE];
-        strided_filter_side(h + c, STRIDED_SIDE, column);
-        for (int r = 0; r < STRIDED_SIDE; r++) u[STRIDED_SIDE * r + c] = column[r];
-    }
+    winograd_filter_by(g, strided_filter_side, STRIDED_SIDE, u);
 }
 
 /* The points of what one tile reads, for all channels. */
