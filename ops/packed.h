@@ -205,13 +205,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c, int64_t ldc,
                                const packed_ends *e, const float *ahead, int64_t ahead_step);
 
-#define PACKED_TILE(mr, width)                                                                               \
-    static void packed_tile_##mr##_##width(int64_t k, const float *a, int64_t lda, const float *b, float *c, \
-                                           int64_t ldc, const packed_ends *e, const float *ahead,            \
-                                           int64_t ahead_step)                                               \
-    {                                                                                                        \
-        packed_tile(mr, width, false, k, a, lda, b, PACKED_NR, c, ldc, e, ahead, ahead_step);                \
-    }
+/* X of every height of a register tile. */
 #define PACKED_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) PACKED_TILES_12(X) PACKED_TILES_14(X)
 #if PACKED_MR >= 12
 #define PACKED_TILES_12(X) X(7) X(8) X(9) X(10) X(11) X(12)
@@ -223,12 +217,11 @@ typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const flo
 #else
 #define PACKED_TILES_14(X)
 #endif
-#define PACKED_ALL(mr) \
-    PACKED_TILE(mr, PACKED_ONE) PACKED_TILE(mr, PACKED_ONE_AND_HALF) PACKED_TILE(mr, PACKED_TWO)
-PACKED_TILES(PACKED_ALL)
-#define PACKED_ENTRY(mr) \
-    {packed_tile_##mr##_PACKED_ONE, packed_tile_##mr##_PACKED_ONE_AND_HALF, packed_tile_##mr##_PACKED_TWO},
-static const packed_tile_fn packed_tiles[PACKED_MR][PACKED_WIDTHS] = {PACKED_TILES(PACKED_ENTRY)};
+
+/* packed_tile of `rows` − 1 and a width, the right operand's rows side by side: compiled once
+ * (ops/matmul/cpu_tiles.c). */
+extern const packed_tile_fn PROA_LEVELLED(packed_tile_table)[PACKED_MR][PACKED_WIDTHS];
+#define packed_tiles PROA_LEVELLED(packed_tile_table)
 
 /* ---- the right operand -------------------------------------------------------------------- */
 
