@@ -66,10 +66,9 @@ static void filter_range(int64_t begin, int64_t end, void *context)
 static const winograd_kind *kind_for(const conv_geometry *g)
 {
     if (g->stride[1] != 1) return &winograd_strided;
-    int64_t side = LARGE_RESULTS,
-            tiles = g->batch * ((g->out[1] + side - 1) / side) * ((g->out[2] + side - 1) / side);
-    int64_t small = g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
-    bool fewer = tiles * LARGE_POINTS * 4 <= small * WINOGRAD_POINTS * 3;
+    int64_t tiles = winograd_tiles_of(g, winograd_large.side),
+            small = winograd_tiles_of(g, winograd_plain.side);
+    bool fewer = tiles * LARGE_POINTS * 4 <= small * WINOGRAD_POINTS * 3; /* products, by a quarter */
     return fewer && tiles >= LEAST_LARGE_TILES ? &winograd_large : &winograd_plain;
 }
 

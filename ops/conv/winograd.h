@@ -12,7 +12,7 @@ enum {
     WINOGRAD_TAPS = 9,
     WINOGRAD_SIDE = 4,
     WINOGRAD_POINTS = 16,
-    WINOGRAD_SIDE_MOST = 6, /* of winograd_large.h */
+    WINOGRAD_MOST_SIDE = 6, /* of winograd_large.h */
     WINOGRAD_MOST_POINTS = 36,
     WINOGRAD_BLOCK = 16,
     WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
@@ -89,14 +89,19 @@ static inline void winograd_tiles(winograd *w)
     w->tiles = w->batch * w->down * w->across;
 }
 
+/* Tiles of side × side results. */
+static inline int64_t winograd_tiles_of(const conv_geometry *g, int64_t side)
+{
+    return g->batch * ((g->out[1] + side - 1) / side) * ((g->out[2] + side - 1) / side);
+}
+
 /* True if a convolution of two dims is of this kind, its maps are not so small that tiles are mostly padding,
  * and tiles are enough for the larger filter to cost little. */
 static inline bool winograd_takes(const conv_geometry *g, int64_t stride, int64_t least_tiles)
 {
-    int64_t tiles = g->batch * ((g->out[1] + 1) / 2) * ((g->out[2] + 1) / 2);
     return proa__flag_int(PROA_FLAG_winograd) && g->dims == 2 && g->groups == 1 &&
            conv_all_are(g->kernel, 3) && conv_all_are(g->stride, stride) && conv_all_are(g->dilation, 1) &&
-           tiles >= least_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
+           winograd_tiles_of(g, 2) >= least_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
            g->out_channels % WINOGRAD_BLOCK == 0 && g->in_channels >= 32 &&
            g->out_channels >= WINOGRAD_BLOCK && g->out[1] >= WINOGRAD_LEAST_SIDE &&
            g->out[2] >= WINOGRAD_LEAST_SIDE;
@@ -138,7 +143,7 @@ static inline __attribute__((always_inline)) void winograd_filter_by(const packe
                                                                      winograd_taps taps, const int side,
                                                                      packed_vector *u)
 {
-    packed_vector h[3 * WINOGRAD_SIDE_MOST], column[WINOGRAD_SIDE_MOST];
+    packed_vector h[3 * WINOGRAD_MOST_SIDE], column[WINOGRAD_MOST_SIDE];
     for (int r = 0; r < 3; r++) taps(g + 3 * r, 1, h + side * r);
     for (int c = 0; c < side; c++) {
         taps(h + c, side, column);

@@ -106,7 +106,8 @@ class Residual(paddle.nn.Layer):
 
 
 # what convolves, size and channels of what it reads, images: tiles of 2×2 results few and many, for all of a thread's
-# turns, and of 4×4, whole and cut off by the map's edges; channels that fill one vector and a half of a panel, or end within one; lines of results by two and alone
+# turns, and of 4×4, whole and cut off by the map's edges; channels that fill one vector and a half of a panel, or end
+# within one; lines of results by two and alone
 CONVOLUTIONS = {
     "3x3-few-tiles": (lambda: conv(64, 80, 3, padding=1), (7, 7, 64), 1),
     "3x3-512": (lambda: conv(512, 48, 3, padding=1), (8, 7, 512), 1),
