@@ -511,3 +511,24 @@ def test_few_channels(batch, inputs, outputs, height, width, kernel, padding, bi
         results.append([t.numpy().astype("float64") for t in (y, w.grad)])
     for a, b in zip(*results):
         np.testing.assert_allclose(a, b, rtol=0, atol=2e-6 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("batch, inputs, outputs, height, width, kernel, stride, padding, dilation", [
+    (64, 6, 16, 14, 14, (5, 5), 1, 0, 1), (33, 6, 16, 9, 14, (5, 5), 1, 2, 1), (10, 12, 24, 8, 37, (3, 3), 1, [1, 0, 2, 1], 1),
+    (16, 3, 48, 19, 21, (7, 7), 2, 3, 1), (29, 1, 10, 11, 9, (3, 5), (2, 1), (1, 0), 1), (61, 9, 12, 9, 18, (4, 3), (1, 3), 1, 1),
+    (12, 5, 16, 9, 9, (3, 3), 1, 2, 2), (3, 7, 11, 6, 5, (3, 3), 1, 1, 1)])
+@pytest.mark.parametrize("lies", ["plain", "blocked"])
+def test_narrow_inputs(batch, inputs, outputs, height, width, kernel, stride, padding, dilation, lies):
+    """Gradients over a few input channels have kernels of their own in float32: they agree with float64, however the
+    gradient of the result lies."""
+    results = []
+    for dtype in ("float32", "float64"):
+        x, w = (t.astype(dtype).detach() for t in (image(batch, inputs, height, width), image(outputs, inputs, *kernel, seed=1)))
+        x.stop_gradient = w.stop_gradient = False
+        y = F.conv2d(x, w, None, stride, padding, dilation)
+        above = image(*y.shape, seed=3).detach().astype(dtype)
+        if lies == "blocked":
+            above = F.conv2d(above, paddle.eye(outputs, dtype=dtype).reshape([outputs, outputs, 1, 1]))
+        results.append([t.numpy().astype("float64") for t in paddle.grad([y], [x, w], [above])])
+    for a, b in zip(*results):
+        np.testing.assert_allclose(a, b, rtol=0, atol=5e-6 * np.abs(b).max())
