@@ -3,6 +3,7 @@
 #include "core/thread.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -49,7 +50,15 @@ void proa_set_threads(int n)
 void proa__threads_follow(void)
 {
 #if defined(_OPENMP)
-    if (proa__forked() || proa__flag_int(PROA_FLAG_num_threads) > 0) omp_set_num_threads(proa_threads());
+    static atomic_int before; /* the flag told OpenMP how many: that a flag of 0 goes back to */
+    const proa__thread *me = proa__thread_self;
+    if (proa__forked() || proa__flag_int(PROA_FLAG_num_threads) > 0) {
+        int none = 0;
+        atomic_compare_exchange_strong(&before, &none, omp_get_max_threads());
+        omp_set_num_threads(proa_threads());
+    } else if (atomic_load(&before) && !(me && me->threads)) {
+        omp_set_num_threads(atomic_load(&before));
+    }
 #endif
 }
 

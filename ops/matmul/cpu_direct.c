@@ -5,15 +5,19 @@
 
 #include "ops/matmul/product.h"
 
-/* Multiply-adds from which packing everything pays; below which one thread is quicker. The longest chain. */
-#define DIRECT_MOST 600000.0
+/* Multiply-adds of a batch entry from which packing everything pays; up to which all of a product is taken,
+ * else only entries worth the call of a tile, whose rows do not push one another out of the first-level
+ * cache; below which one thread is quicker. The longest chain; floats from row to row that crowd a cache. */
+#define DIRECT_MOST 18e6
+#define DIRECT_ANY 600000.0
+#define DIRECT_ENTRY_LEAST 32768.0
 #define DIRECT_ALONE 200000.0
-enum { DIRECT_DEPTH = 4096 };
+enum { DIRECT_DEPTH = 4096, DIRECT_CROWDED = 1024 };
 
 typedef struct direct_job {
     const matmul_product *p;
     float *work; /* a panel for each thread */
-    int64_t work_each, panels, parts;
+    int64_t work_each, panels, parts, row_parts;
     bool by_rows;
     packed_turns turns;
 } direct_job;
@@ -155,11 +159,10 @@ static void direct_slots(int64_t begin, int64_t end, void *context)
     int64_t slot, x, y, out;
     (void)end;
     while ((slot = packed_turn(&job->turns, begin)) >= 0) {
-        int64_t part = slot % job->parts, ldb;
+        int64_t part = slot % job->parts, row = part % job->row_parts, ldb;
         proa__product_batch(p, slot / job->parts, &x, &y, &out);
-        int64_t j0 = job->by_rows ? 0 : part, j1 = job->by_rows ? job->panels : part + 1;
-        int64_t i0 = job->by_rows ? part * p->m / job->parts : 0;
-        int64_t i1 = job->by_rows ? (part + 1) * p->m / job->parts : p->m;
+        int64_t j0 = job->by_rows ? 0 : part / job->row_parts, j1 = job->by_rows ? job->panels : j0 + 1;
+        int64_t i0 = row * p->m / job->row_parts, i1 = (row + 1) * p->m / job->row_parts;
         for (int64_t j = j0; j < j1; j++) {
             const float *b = panel_of(p, (const float *)(const void *)p->y + y, j, work, &ldb);
             put_panel(p, (const float *)(const void *)p->x + x, (float *)(void *)p->out + out, j, i0, i1, b,
@@ -168,14 +171,17 @@ static void direct_slots(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Threads share out panels, or rows where panels are too few. Every number is one chain of sums, whatever the
- * parts. */
+/* Threads share out panels, or rows where panels are too few, or pieces of panels where both are. Every
+ * number is one chain of sums, whatever the parts. */
 static proa_status direct_run(const matmul_product *p)
 {
     direct_job job = {.p = p, .panels = packed_panels(p->n)};
     int64_t threads = product_work(p) < DIRECT_ALONE ? 1 : proa_threads();
-    job.by_rows = p->batches * job.panels < 2 * threads && p->m >= 2 * threads * PACKED_MR;
-    job.parts = job.by_rows ? 2 * threads : job.panels;
+    int64_t least = 2 * threads, panels = p->batches * job.panels, pieces = p->m / (2 * PACKED_MR);
+    job.by_rows = panels < least && p->m >= least * PACKED_MR;
+    job.row_parts = job.by_rows ? least : 1;
+    if (!job.by_rows && pieces > 1) job.row_parts = gemm_min(pieces, (least + panels - 1) / panels);
+    job.parts = job.by_rows ? job.row_parts : job.panels * job.row_parts;
     threads = gemm_min(threads, p->batches * job.parts);
     job.work_each = gemm_round_up(p->k * PACKED_NR, 16);
     job.work = proa_scratch((size_t)(threads * job.work_each) * sizeof(float));
@@ -190,7 +196,11 @@ static proa_status direct_prepare(const matmul_product *p, void **state)
 {
     *state = NULL;
     if (p->dtype != PROA_F32 || p->odd || p->alpha != 1 || p->k == 0 || p->batches == 0) return PROA_DECLINED;
-    if (p->m < 2 || p->n < 2 || p->k > DIRECT_DEPTH || product_work(p) > DIRECT_MOST) return PROA_DECLINED;
+    if (p->m < 2 || p->n < 2 || p->k > DIRECT_DEPTH) return PROA_DECLINED;
+    double entry = (double)p->m * (double)p->n * (double)p->k;
+    bool crowded = p->x_cs == 1 && p->x_rs % DIRECT_CROWDED == 0;
+    bool pays = entry >= DIRECT_ENTRY_LEAST && entry <= DIRECT_MOST && !crowded;
+    if (product_work(p) > DIRECT_ANY && !pays) return PROA_DECLINED;
     if ((p->x_cs != 1 && p->x_rs != 1) || (p->y_cs != 1 && p->y_rs != 1)) return PROA_DECLINED;
     if (p->has_add && (p->beta != 1 || p->add_rs != 0 || (p->add_cs != 1 && p->n != 1))) return PROA_DECLINED;
     return PROA_OK;

@@ -344,6 +344,18 @@ START_TEST(settings_belong_to_a_thread)
 }
 END_TEST
 
+START_TEST(a_flag_of_zero_goes_back_to_all_threads)
+{
+    int all = proa_threads();
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(proa_set_flag("num_threads", "3"), PROA_OK);
+        ck_assert_int_eq(proa_threads(), team(3));
+        ck_assert_int_eq(proa_set_flag("num_threads", "0"), PROA_OK);
+        ck_assert_int_eq(proa_threads(), all);
+    }
+}
+END_TEST
+
 START_TEST(a_forked_child_runs_one_thread)
 {
     proa_set_threads(4);
@@ -469,6 +481,6 @@ END_TEST
 SUITE("core_settings", the_first_error_wins, errors_may_show_where_they_were_raised,
       flags_from_the_environment, flags_can_be_set, backends_can_be_left_out, devices, the_group_of_one,
       ranges_cover_everything_once, ranges_do_not_depend_on_timing, errors_of_workers_arrive,
-      settings_belong_to_a_thread, a_forked_child_runs_one_thread, denormals_can_be_flushed,
-      the_build_says_what_it_is, philox_known_answers, the_state_can_be_saved,
+      settings_belong_to_a_thread, a_flag_of_zero_goes_back_to_all_threads, a_forked_child_runs_one_thread,
+      denormals_can_be_flushed, the_build_says_what_it_is, philox_known_answers, the_state_can_be_saved,
       numbers_have_the_right_distribution)
