@@ -141,6 +141,12 @@ PROA_FORMULA T F(gelu_off)(T x) { return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.707
 
 /* ---- gradients of hot activations: the saved tensor first, then the gradient that came in ---- */
 PROA_FORMULA T F(relu_grad)(T out, T g) { return out > 0 ? g : 0; }
+PROA_FORMULA T F(relu6_grad)(T out, T g) { return out > 0 && out < 6 ? g : 0; }
+PROA_FORMULA T F(hardswish_grad)(T x, T g)
+{
+    T slope = x * (T)(1.0 / 3) + (T)0.5;
+    return x > -3 ? x < 3 ? g * slope : g : 0;
+}
 PROA_FORMULA T F(sigmoid_grad)(T out, T g) { return g * out * (1 - out); }
 PROA_FORMULA T F(tanh_grad)(T out, T g) { return g * (1 - out * out); }
 PROA_FORMULA T F(silu_grad)(T x, T g)

@@ -320,6 +320,14 @@ def relu_grad(out, d_out):
     return np.where(out > 0, d_out, 0)
 
 
+def relu6_grad(out, d_out):
+    return np.where((out > 0) & (out < 6), d_out, 0)
+
+
+def hardswish_grad(x, d_out):
+    return d_out * np.where(x <= -3, 0, np.where(x >= 3, 1, x / 3 + 0.5))
+
+
 def sigmoid_grad(out, d_out):
     return d_out * out * (1 - out)
 

@@ -21,7 +21,11 @@ proa_status relu_vjp(const proa_relu_args *a, proa_relu_grads *g)
     g->d_x = proa_relu_grad(a->out, g->d_out);
     return proa_error();
 }
-WHERE_VJP(relu6, BETWEEN(a->out, 0, 6), RULE_ZERO)
+proa_status relu6_vjp(const proa_relu6_args *a, proa_relu6_grads *g)
+{
+    g->d_x = proa_relu6_grad(a->out, g->d_out);
+    return proa_error();
+}
 WHERE_VJP(leaky_relu, GREATER(a->x, 0), SCALED(g->d_out, a->negative_slope))
 WHERE_VJP(elu, GREATER(a->x, 0), proa_multiply(g->d_out, SCALED(proa_exp(negative_part(a->x)), a->alpha)))
 WHERE_VJP(celu, GREATER(a->x, 0),
@@ -46,6 +50,10 @@ proa_status hardsigmoid_vjp(const proa_hardsigmoid_args *a, proa_hardsigmoid_gra
 
 proa_status hardswish_vjp(const proa_hardswish_args *a, proa_hardswish_grads *g)
 {
+    if (!rule_is_complex(a->x)) {
+        g->d_x = proa_hardswish_grad(a->x, g->d_out);
+        return proa_error();
+    }
     proa_tensor *slope = rule_conj(AFFINE(a->x, 1.0 / 3, 0.5)), *x = compared(a->x);
     proa_tensor *upper = proa_where(LESS(x, 3), proa_multiply(g->d_out, slope), g->d_out);
     g->d_x = proa_where(GREATER(x, -3), upper, RULE_ZERO);
@@ -156,6 +164,21 @@ proa_status prelu_vjp(const proa_prelu_args *a, proa_prelu_grads *g)
 proa_status relu_grad_vjp(const proa_relu_grad_args *a, proa_relu_grad_grads *g)
 {
     if (g->want_d_out) g->d_d_out = proa_relu_grad(a->out, g->d_d_x);
+    return proa_error();
+}
+
+proa_status relu6_grad_vjp(const proa_relu6_grad_args *a, proa_relu6_grad_grads *g)
+{
+    if (g->want_d_out) g->d_d_out = proa_relu6_grad(a->out, g->d_d_x);
+    return proa_error();
+}
+
+proa_status hardswish_grad_vjp(const proa_hardswish_grad_args *a, proa_hardswish_grad_grads *g)
+{
+    if (g->want_d_out) g->d_d_out = proa_hardswish_grad(a->x, g->d_d_x);
+    if (!g->want_x) return proa_error();
+    proa_tensor *bend = SCALED(proa_multiply(g->d_d_x, a->d_out), 1.0 / 3);
+    g->d_x = proa_where(BETWEEN(a->x, -3, 3), bend, proa__zero_of(bend));
     return proa_error();
 }
 
