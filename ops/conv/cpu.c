@@ -2,6 +2,7 @@
  * matrix product does the rest. Half types are converted to float32 around it. May use core only. */
 #include "ops/gemm.h"
 #include "ops/conv/geometry.h"
+#include "ops/conv/short_rows.h"
 #include "ops/fused_tail.h"
 
 /* One call: operands in the accumulator's type, and how its work is cut. */

@@ -3,6 +3,7 @@
  * filter: vectors of 16 output channels, a few rows of taps at a time. May use core and helpers of ops/. */
 #include "core/blocked.h"
 #include "ops/conv/blocks.h"
+#include "ops/conv/short_rows.h"
 #include "ops/gemm.h"
 
 /* CHANNELS: of the input that are summed together; SUMS: of a filter, likewise.
@@ -232,8 +233,7 @@ static void pad_image(const narrow_job *j, int64_t n, float *to)
     memset(to, 0, (size_t)j->image * sizeof *to);
     for (int64_t c = 0; c < g->in_channels; c++)
         for (int64_t y = 0; y < g->in[1]; y++, from += g->in[2])
-            memcpy(to + (c * j->lines + g->before[1] + y) * j->pitch + g->before[2], from,
-                   (size_t)g->in[2] * sizeof *to);
+            copy_short(to + (c * j->lines + g->before[1] + y) * j->pitch + g->before[2], from, g->in[2]);
 }
 
 /* Image n of a plain d_out as [block][place][channel]; channels behind the last one stay zero. */

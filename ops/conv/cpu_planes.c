@@ -2,6 +2,7 @@
  * plane is laid with its padding into scratch, a phase of a stride beside the other, and every tap is then a
  * shift. Each plane is read and written once. May use core and helpers of ops/. */
 #include "ops/conv/geometry.h"
+#include "ops/conv/short_rows.h"
 #include "ops/past.h"
 #include "ops/reduce/lanes.h"
 
@@ -28,15 +29,6 @@ static bool is_square(const planes *w)
 }
 
 static int64_t lanes_up(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
-
-/* n floats, inlined: rows are short. */
-static inline void copy_short(float *to, const float *from, int64_t n)
-{
-    int64_t k = 0;
-    for (; k + LANES <= n; k += LANES) *(f32_lanes *)(void *)(to + k) = LANES_AT(from + k);
-    if (k < n && n >= LANES) *(f32_lanes *)(void *)(to + n - LANES) = LANES_AT(from + n - LANES), k = n;
-    for (; k < n; k++) to[k] = from[k];
-}
 
 /* What phase `phase` of one row of scratch sees of `from`; the padding around it is zero already. */
 static void fill_row(const planes *w, const float *from, int64_t phase, float *to)

@@ -45,11 +45,22 @@ static void few_pad(const few_job *f, int64_t n, float *to)
     memset(to, 0, (size_t)f->places * sizeof *to);
     for (int64_t c = 0; c < g->in_channels; c++)
         for (int64_t y = 0; y < g->in[1]; y++, from += g->in[2])
-            memcpy(to + (c * f->lines + g->before[1] + y) * f->pitch + g->before[2], from,
-                   (size_t)g->in[2] * sizeof *to);
+            copy_short(to + (c * f->lines + g->before[1] + y) * f->pitch + g->before[2], from, g->in[2]);
 }
 
 /* ---- forwards ---- */
+
+/* The first n floats of two vectors. */
+static inline __attribute__((always_inline)) void few_put(float *to, const few_lane *sum, int64_t n)
+{
+#if defined(__AVX512F__)
+    const uint32_t mask = n < 2 * FEW_LANES ? (UINT32_C(1) << n) - 1 : UINT32_MAX;
+    _mm512_mask_storeu_ps(to, (__mmask16)mask, (__m512)sum[0]);
+    _mm512_mask_storeu_ps(to + FEW_LANES, (__mmask16)(mask >> FEW_LANES), (__m512)sum[1]);
+#else
+    copy_short(to, (const float *)sum, n);
+#endif
+}
 
 /* Two vectors of places at `x`, of `os` channels from o on, of which `n` places are kept. */
 static inline __attribute__((always_inline)) void few_places(const few_job *f, const int os, int64_t o,
@@ -74,7 +85,7 @@ static inline __attribute__((always_inline)) void few_places(const few_job *f, c
             }
         }
 #pragma GCC unroll 4
-    for (int i = 0; i < os; i++) memcpy(to + i * plane, sum[i], (size_t)n * sizeof *to);
+    for (int i = 0; i < os; i++) few_put(to + i * plane, sum[i], n);
 }
 
 static void few_forward_range(int64_t begin, int64_t end, void *context)
@@ -159,8 +170,8 @@ static void few_filter_range(int64_t begin, int64_t end, void *context)
         for (int64_t n = few_chunk(f, chunk); n < few_chunk(f, chunk + 1); n++) {
             few_pad(f, n, image);
             for (int64_t r = 0; r < g->out_channels * g->out[1]; r++)
-                memcpy(d + r * f->out_pitch, f->out + (n * g->out_channels * g->out[1] + r) * g->out[2],
-                       (size_t)g->out[2] * sizeof *d);
+                copy_short(d + r * f->out_pitch, f->out + (n * g->out_channels * g->out[1] + r) * g->out[2],
+                           g->out[2]);
             for (int64_t o = 0; o < g->out_channels; o += 2)
                 for (int64_t c = 0; c < g->in_channels; c++)
                     for (int64_t r = 0; r < g->kernel[1]; r++) {

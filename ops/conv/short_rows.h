@@ -1,0 +1,27 @@
+/* Rows of an image so short that a call of memcpy for each would take longer than what it does. For kernel
+ * files; may use core only. */
+#ifndef PROA_OPS_CONV_SHORT_ROWS_H
+#define PROA_OPS_CONV_SHORT_ROWS_H
+
+#include <stdint.h>
+
+typedef float short_lane __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float short_half __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* n floats, to where nothing of `from` lies; the last vector overlaps the one before. */
+static inline void copy_short(float *to, const float *from, int64_t n)
+{
+    int64_t k = 0;
+    for (; k + 16 <= n; k += 16) *(short_lane *)(to + k) = *(const short_lane *)(from + k);
+    if (k == n) return;
+    if (n >= 16) {
+        *(short_lane *)(to + n - 16) = *(const short_lane *)(from + n - 16);
+    } else if (n >= 8) {
+        *(short_half *)to = *(const short_half *)from;
+        *(short_half *)(to + n - 8) = *(const short_half *)(from + n - 8);
+    } else {
+        for (; k < n; k++) to[k] = from[k];
+    }
+}
+
+#endif
