@@ -359,7 +359,7 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     if ((dst->flags | src->flags) & PROA_T_DEVICE) return proa__copy_devices(dst, src);
     copy_plan p = {.ndim = dst->ndim, .dst = dst->data, .src = src->data};
     p.item = proa_dtype_size((proa_dtype)dst->dtype);
-    p.past = src->numel * (int64_t)p.item >= PROA__PAST_BYTES;
+    p.past = src->numel * (int64_t)p.item >= proa__past_bytes();
     if (!((dst->flags | src->flags) & PROA_T_STRIDED)) {
         p.shape[0] = src->numel * (int64_t)p.item;
         copy_lines(&p);

@@ -1,6 +1,8 @@
-/* Which level of x86-64 this processor and its operating system offer. Uses cpuid; other architectures
- * have their baseline only. */
+/* Which level of x86-64 this processor and its system offer, and how large the cache is that cores share.
+ * Uses cpuid; other architectures have their baseline only, and nothing known of caches. */
 #include "core/thread.h"
+
+enum { LEAST_QUARTER = 2 << 20, MOST_QUARTER = 8 << 20 };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -27,9 +29,30 @@ static int detect(void)
     if ((saved & 0xe6) != 0xe6) return 1; /* mask registers and both halves of ZMM */
     return (b & avx512) == avx512 ? 2 : 1;
 }
+
+/* Bytes of the third-level cache, as Intel's leaf (4) or AMD's (0x8000001d) describes it; 0: none is. */
+static int64_t shared_cache(void)
+{
+    const uint32_t leaves[] = {4, 0x8000001d};
+    uint32_t a, b, c, d;
+    for (int l = 0; l < 2; l++)
+        for (uint32_t i = 0; __get_cpuid_count(leaves[l], i, &a, &b, &c, &d) && (a & 31); i++) {
+            if ((a >> 5 & 7) != 3) continue;
+            int64_t ways = (b >> 22) + 1, lines = (b >> 12 & 0x3ff) + 1, bytes = (b & 0xfff) + 1;
+            return ways * lines * bytes * ((int64_t)c + 1);
+        }
+    return 0;
+}
 #else
 static int detect(void) { return 0; }
+static int64_t shared_cache(void) { return 0; }
 #endif
+
+int64_t proa__cache_quarter(void)
+{
+    int64_t quarter = shared_cache() / 4;
+    return quarter < LEAST_QUARTER ? LEAST_QUARTER : quarter > MOST_QUARTER ? MOST_QUARTER : quarter;
+}
 
 int proa__cpu_level(void)
 {

@@ -1,6 +1,7 @@
 /* FLAGS_<name>: from the environment at first use, or set; integers are one atomic load.
  * Uses pthread_once; tells memory.c the cap. */
 #define _GNU_SOURCE
+#include "core/copy.h"
 #include "core/thread.h"
 
 #include <pthread.h>
@@ -26,6 +27,7 @@ static char values[PROA_FLAG_COUNT][VALUE];   /* under the lock */
 static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text: how often it was set */
 static atomic_bool ready;
 atomic_bool proa__backends_narrowed;
+atomic_llong proa__past_from = 1 << 21; /* until the flags are read */
 
 static bool parse(const char *text, long long *number)
 {
@@ -49,6 +51,9 @@ static bool store(int flag, const char *text)
     memmove(values[flag], text, strlen(text) + 1);
     atomic_store_explicit(&numbers[flag], number, memory_order_relaxed);
     if (flag == PROA_FLAG_memory_cap) proa_memory_set_cap(number);
+    if (flag == PROA_FLAG_past_bytes)
+        atomic_store_explicit(&proa__past_from, number > 0 ? number : proa__cache_quarter(),
+                              memory_order_relaxed);
     if (flag == PROA_FLAG_check_nan_inf) proa__watch_values(number != 0);
     if (flag == PROA_FLAG_backends)
         atomic_store_explicit(&proa__backends_narrowed, strcmp(text, table[flag].fallback) != 0,

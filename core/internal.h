@@ -28,6 +28,8 @@ void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
 /* ---- CPU levels ------------------------------------------------------------------------ */
 /* 0 = baseline of the architecture, then x86-64-v3 = 1, x86-64-v4 = 2. FLAGS_cpu_level lowers it. */
 int proa__cpu_level(void);
+/* A quarter of the cache that cores share, but 2 to 8 MiB; 2 MiB where its size is unknown. */
+int64_t proa__cache_quarter(void);
 
 /* ---- random ---------------------------------------------------------------------------- */
 /* Reserves `blocks` 128-bit Philox blocks of this thread's generator; returns where they start. */
@@ -57,6 +59,7 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
     X(dump_passes, "0", "1: programs are printed to stderr before passes and after each")                  \
     X(blocked, "1", "0: tensors keep the plain layout between kernels that would block it")                \
     X(winograd, "1", "0: 3x3 convolutions take no F(2x2, 3x3), whose sums round differently")              \
+    X(past_bytes, "0", "outputs from so many bytes on go past the caches; 0: a quarter of the shared one") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {
 #define PROA_X(name, fallback, meaning) PROA_FLAG_##name,

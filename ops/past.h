@@ -15,7 +15,7 @@ enum { PAST_PIECE = 512 };
 /* True for outputs of that many bytes in rows of so many. */
 static inline __attribute__((unused)) bool past_caches(int64_t bytes, int64_t row_bytes)
 {
-    return bytes >= PROA__PAST_BYTES && row_bytes >= 256;
+    return bytes >= proa__past_bytes() && row_bytes >= 256;
 }
 
 /* As proa__copy_past; whole lines to a line's start are quicker. Ends with proa__copy_past_end, too. */

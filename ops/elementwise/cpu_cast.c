@@ -193,7 +193,7 @@ PROA_KERNEL(cast_cpu, cast)
     if (!(a->x->flags & PROA_T_STRIDED)) {
         int64_t bytes = a->out->numel * (int64_t)proa_dtype_size(to);
         flat_cast c = {a->out->data, a->x->data, to, from,
-                       bytes >= PROA__PAST_BYTES && a->out->data != a->x->data};
+                       bytes >= proa__past_bytes() && a->out->data != a->x->data};
         if (a->out->numel > 0) proa__parallel(a->out->numel, PROA_GRAIN, flat_range, &c);
         return PROA_OK;
     }

@@ -2,6 +2,8 @@
  * plain contiguous memory of the row's dtype passes through a cache-sized buffer. May use core only. */
 #include "ops/iterator.h"
 
+#include "core/copy.h"
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -26,7 +28,7 @@ typedef struct map_plan {
 
 /* Outputs that no cache will hold until they are read again are written past the caches, in small
  * chunks: short turns of reading and writing keep the memory busy (chunks of 4 KiB cost a third of it). */
-enum { STREAM_BYTES = 1 << 21, STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
+enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
 /* Threads share out so many elements at a time, whole vectors: what a row does one by one at its end, which
  * may round otherwise, is the tensor's end alone, however many they are. */
 enum { SHARED = 64 };
@@ -232,7 +234,7 @@ proa_status proa__map_run(const proa_map *map)
     }
     bool in_place = false;
     for (int k = 1; k < map->n; k++) in_place |= map->tensor[k]->data == out->data;
-    p.stream = !in_place && numel * p.operand[0].size >= STREAM_BYTES;
+    p.stream = !in_place && numel * p.operand[0].size >= proa__past_bytes();
     p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
     int64_t grain = GRAIN_BYTES / bytes;
     if (map->grain && map->grain < grain) grain = map->grain;

@@ -48,7 +48,7 @@ enum { AHEAD = 2, FETCH = 2048, LEAST_PAST = 512 };
 static void gather(int64_t begin, int64_t end, void *context)
 {
     const lookup *w = context;
-    bool past = w->bytes >= LEAST_PAST && w->n * (int64_t)w->bytes >= PROA__PAST_BYTES;
+    bool past = w->bytes >= LEAST_PAST && w->n * (int64_t)w->bytes >= proa__past_bytes();
     for (int64_t i = begin; i < end; i++) {
         int64_t id = rows_get_int(w->id_dtype, w->ids, i);
         char *to = w->to + (size_t)i * w->bytes;

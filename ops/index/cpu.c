@@ -59,7 +59,7 @@ static proa_status take(const char *who, const proa_tensor *x, const proa_tensor
     taking t = {index, x->data, out->data, around_axis(x, at), 0, false};
     PROA_TRY(check_indices(who, "index", index, t.x.length));
     t.chunk = t.x.inner * (int64_t)proa_dtype_size((proa_dtype)x->dtype);
-    t.past = t.chunk >= LEAST_PAST && t.chunk * t.x.outer * index->numel >= PROA__PAST_BYTES;
+    t.past = t.chunk >= LEAST_PAST && t.chunk * t.x.outer * index->numel >= proa__past_bytes();
     if (out->numel) proa__parallel(t.x.outer * index->numel, grain_for(t.chunk), take_range, &t);
     return PROA_OK;
 }

@@ -74,7 +74,7 @@ static void float_steps(int64_t begin, int64_t end, void *context)
     _Alignas(64) float v[STEP];
     _Alignas(64) uint32_t word[4][BLOCKS];
     uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
-    bool past = d == PROA_F32 && j->out->numel * item >= PROA__PAST_BYTES;
+    bool past = d == PROA_F32 && j->out->numel * item >= proa__past_bytes();
     for (int64_t s = begin; s < end; s++) {
         int64_t first = s * STEP, n = j->out->numel - first < STEP ? j->out->numel - first : STEP;
         philox_lanes(j->with.at, (uint64_t)first / 4, BLOCKS, words);

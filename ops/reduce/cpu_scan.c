@@ -335,7 +335,7 @@ static void sum_lines_f32(int64_t begin, int64_t end, void *context)
     const scan_job *j = context;
     _Alignas(64) float piece[PAST_PIECE / 4];
     int64_t n = j->shape.length;
-    bool past = n >= 2 * LANES && j->out->numel * 4 >= PROA__PAST_BYTES;
+    bool past = n >= 2 * LANES && j->out->numel * 4 >= proa__past_bytes();
     for (int64_t line = begin; line < end; line++) {
         const float *x = (const float *)(const void *)j->x->data + line * n;
         float *out = (float *)(void *)j->out->data + line * n;
