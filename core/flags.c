@@ -1,5 +1,5 @@
 /* FLAGS_<name>: from the environment at first use, or set; integers are one atomic load.
- * Uses pthread_once; tells memory.c the cap. */
+ * Uses pthread_once; tells memory.c the cap, and copies what goes past the caches. */
 #define _GNU_SOURCE
 #include "core/copy.h"
 #include "core/thread.h"

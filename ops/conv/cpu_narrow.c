@@ -8,7 +8,8 @@
 
 /* CHANNELS: of the input that are summed together; SUMS: of a filter, likewise.
  * CHUNKS: of images, whose sums for a filter are added in turn, whatever the number of threads. */
-enum { BLOCK = 16, CHANNELS = 8, SUMS = 25, CHUNKS = 16, MOST_PIXELS = 1 << 20 };
+enum { BLOCK = 16, CHANNELS = 8, SUMS = 25, CHUNKS = 16 };
+enum { MOST_SIDE = 1 << 20, MOST_PADDING = 64 };
 
 typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -47,7 +48,7 @@ static const float *d_at(const narrow_job *j, int64_t image, int64_t place, int6
 
 /* ---- to the input ------------------------------------------------------------------------------- */
 
-/* Four channels (of a blocked d_out) or places (of a plain one) of 16 images, transposed. */
+/* One place of 16 images, as [channel][image]; zeros behind the last image. */
 static void pack_vector(const narrow_job *j, int64_t vector, int64_t place, float *to)
 {
     const conv_geometry *g = &j->g;
@@ -62,12 +63,13 @@ static void pack_vector(const narrow_job *j, int64_t vector, int64_t place, floa
     }
 }
 
-static void pack_plain(const narrow_job *j, int64_t vector, int64_t place, float *to)
+/* Four places that lie beside each other, of 16 images that are all there. */
+static void pack_places(const narrow_job *j, int64_t vector, int64_t place, float *to)
 {
     const conv_geometry *g = &j->g;
-    int64_t first = vector * BLOCK, n = gemm_min(BLOCK, g->batch - first), step = g->out_channels * BLOCK;
+    int64_t first = vector * BLOCK, step = g->out_channels * BLOCK;
     for (int64_t c = 0; c < g->out_channels; c++)
-        for (int64_t i = 0; i < n; i += 4)
+        for (int64_t i = 0; i < BLOCK; i += 4)
             gemm_transpose_four(d_at(j, first + i, place, c), j->d_image, to + c * BLOCK + i, step);
 }
 
@@ -81,7 +83,7 @@ static void pack_range(int64_t begin, int64_t end, void *context)
         bool by_places = j->d_place == 1 && (vector + 1) * BLOCK <= j->g.batch;
         float *to = j->packed + vector * j->places * each;
         while (p < stop)
-            if (by_places && p + 4 <= stop) pack_plain(j, vector, p, to + p * each), p += 4;
+            if (by_places && p + 4 <= stop) pack_places(j, vector, p, to + p * each), p += 4;
             else pack_vector(j, vector, p, to + p * each), p++;
     }
 }
@@ -399,7 +401,9 @@ static bool takes(conv_kind kind, const conv_geometry *g, proa_tensor *const *si
     if (sides[0]->dtype != PROA_F32 || !lies_right(sides[2])) return false;
     if (g->groups != 1 || g->channels_last || g->batch < 1 || g->in_channels < 1) return false;
     for (int i = 1; i < 3; i++)
-        if (g->in[i] < 1 || g->out[i] < 1 || g->in[i] > MOST_PIXELS / g->kernel[i]) return false;
+        if (g->in[i] < 1 || g->out[i] < 1 || g->in[i] > MOST_SIDE / g->kernel[i] ||
+            g->before[i] > MOST_PADDING || g->after[i] > MOST_PADDING)
+            return false;
     bool rows = g->kernel[2] == 3 || g->kernel[2] == 5 || g->kernel[2] == 7;
     if (kind == TO_FILTER && (!rows || !conv_all_are(g->dilation, 1))) return false;
     return pays(kind, g);
