@@ -227,17 +227,6 @@ static proa_status run_input(narrow_job *j)
 
 /* ---- to the filter ------------------------------------------------------------------------------- */
 
-/* Image n with zeros round it. */
-static void pad_image(const narrow_job *j, int64_t n, float *to)
-{
-    const conv_geometry *g = &j->g;
-    const float *from = j->x + n * g->in_channels * g->in[1] * g->in[2];
-    memset(to, 0, (size_t)j->image * sizeof *to);
-    for (int64_t c = 0; c < g->in_channels; c++)
-        for (int64_t y = 0; y < g->in[1]; y++, from += g->in[2])
-            copy_short(to + (c * j->lines + g->before[1] + y) * j->pitch + g->before[2], from, g->in[2]);
-}
-
 /* Image n of a plain d_out as [block][place][channel]; channels behind the last one stay zero. */
 static void block_image(const narrow_job *j, int64_t n, float *to)
 {
@@ -336,7 +325,7 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         memset(sums, 0, (size_t)j->sums * sizeof *sums);
         memset(blocks, 0, (size_t)j->blocks * sizeof *blocks);
         for (int64_t n = chunk * batch / j->chunks; n < (chunk + 1) * batch / j->chunks; n++) {
-            if (j->padded) pad_image(j, n, padded);
+            if (j->padded) pad_image(&j->g, j->x, n, j->lines, j->pitch, padded);
             if (j->blocks) block_image(j, n, blocks);
             add_image(j, j->padded ? padded : j->x + n * j->image, j->blocks ? blocks : j->d + n * d_image,
                       (lane *)(void *)sums);

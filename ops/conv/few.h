@@ -37,17 +37,6 @@ static few_job few_start(const conv_job *job)
 
 static inline int64_t few_chunk(const few_job *f, int64_t chunk) { return chunk * f->g->batch / f->chunks; }
 
-/* Image n with zeros round it, rows long enough for whole vectors. */
-static void few_pad(const few_job *f, int64_t n, float *to)
-{
-    const conv_geometry *g = f->g;
-    const float *from = f->in + n * g->in_channels * g->in[1] * g->in[2];
-    memset(to, 0, (size_t)f->places * sizeof *to);
-    for (int64_t c = 0; c < g->in_channels; c++)
-        for (int64_t y = 0; y < g->in[1]; y++, from += g->in[2])
-            copy_short(to + (c * f->lines + g->before[1] + y) * f->pitch + g->before[2], from, g->in[2]);
-}
-
 /* ---- forwards ---- */
 
 /* The first n floats of two vectors. */
@@ -96,7 +85,7 @@ static void few_forward_range(int64_t begin, int64_t end, void *context)
     for (int64_t chunk = begin; chunk < end; chunk++) {
         float *image = f->work + chunk * f->each;
         for (int64_t n = few_chunk(f, chunk); n < few_chunk(f, chunk + 1); n++) {
-            few_pad(f, n, image);
+            pad_image(g, f->in, n, f->lines, f->pitch, image);
             for (int64_t o = 0; o < g->out_channels; o += 4)
                 for (int64_t y = 0; y < g->out[1]; y++)
                     for (int64_t x = 0; x < g->out[2]; x += 2 * FEW_LANES) {
@@ -168,7 +157,7 @@ static void few_filter_range(int64_t begin, int64_t end, void *context)
         sums = d + g->out_channels * g->out[1] * f->out_pitch;
         memset(d, 0, (size_t)(f->each - f->places) * sizeof *d);
         for (int64_t n = few_chunk(f, chunk); n < few_chunk(f, chunk + 1); n++) {
-            few_pad(f, n, image);
+            pad_image(g, f->in, n, f->lines, f->pitch, image);
             for (int64_t r = 0; r < g->out_channels * g->out[1]; r++)
                 copy_short(d + r * f->out_pitch, f->out + (n * g->out_channels * g->out[1] + r) * g->out[2],
                            g->out[2]);

@@ -1,5 +1,5 @@
-/* Products small enough that packing their operands would cost as much as multiplying: float32, the left
- * operand read where it stands, the right one too if its rows are whole vectors, else a panel at a time.
+/* Products of small and middling size, which gain nothing from packed operands: float32, the left operand
+ * read where it stands, the right one too if its rows are whole vectors, else a panel at a time.
  * May use core and helpers of ops/. */
 #include "ops/packed.h"
 

@@ -30,7 +30,7 @@ def test_products(sizes, turned):
         paddle.set_flags({"FLAGS_num_threads": threads})
         paddle.full(expected.shape, float("nan"))  # what memory holds that the result may get
         results.append(paddle.matmul(x, y, *turned).numpy())
-    np.testing.assert_allclose(results[0], expected, rtol=0, atol=2e-6 * k ** 0.5 * np.abs(expected).max())
+    np.testing.assert_allclose(results[0], expected, rtol=0, atol=2 ** -23 * k ** 0.5 * np.abs(expected).max())
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
 
@@ -42,4 +42,4 @@ def test_linear(sizes):
     x, w, b = (numbers.randn(*shape).astype("float32") for shape in ((m, k), (k, n), (n,)))
     y = paddle.nn.functional.linear(*(paddle.to_tensor(v) for v in (x, w, b))).numpy()
     expected = x.astype("float64") @ w + b
-    np.testing.assert_allclose(y, expected, rtol=0, atol=2e-6 * k ** 0.5 * np.abs(expected).max())
+    np.testing.assert_allclose(y, expected, rtol=0, atol=2 ** -23 * k ** 0.5 * np.abs(expected).max())
