@@ -2,25 +2,16 @@
  * the pairs of places that a tap of the filter joins, and over nothing else (a 3×3 filter joins 16 pairs in
  * a map of 2×2, where it spans 36). Vectors of 16 images forwards and to the input, of 16 output channels to
  * the filter. In channels by 16 and the filter's blocked layout alone. May use core and helpers of ops/. */
-#include "core/blocked.h"
-#include "ops/conv/blocks.h"
-#include "ops/gemm.h"
+#include "ops/conv/pairs.h"
 
-enum { BLOCK = 16, TILE = BLOCK * BLOCK, PAIRS_MAX = 1 << 14, SUMMED_MAX = 4096 };
+enum { BLOCK = PAIRS_BLOCK, TILE = PAIRS_TILE, PAIRS_MAX = 1 << 14, SUMMED_MAX = 4096 };
 
-typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
-
-/* Places of the two maps that a tap joins. */
-typedef struct small_pair {
-    int32_t in, out, tap;
-} small_pair;
+typedef pairs_lane lane;
 
 typedef struct small_state {
     conv_geometry g;
-    int64_t places_in, places_out, taps;
-    int64_t groups; /* of pairs, by what a sum is for: a place of the output, of the input, or a tap */
-    int32_t *start; /* of each group, and the end */
-    small_pair *pairs;
+    int64_t places_in, places_out;
+    conv_pairs of; /* the two maps */
 } small_state;
 
 /* ---- preparing ---------------------------------------------------------------------------------- */
@@ -29,8 +20,7 @@ static void small_release(void *state)
 {
     small_state *s = state;
     if (!s) return;
-    proa__free(s->start);
-    proa__free(s->pairs);
+    pairs_release(&s->of);
     proa__free(s);
 }
 
@@ -43,48 +33,30 @@ static int64_t place_under(const conv_geometry *g, int64_t y, int64_t x, int64_t
     return inside ? line * g->in[2] + column : -1;
 }
 
-/* Visits each pair, in a fixed order (NULL: does not); how many there are. */
-static int64_t each_pair(small_state *s, conv_kind kind,
-                         void (*visit)(small_state *s, small_pair p, conv_kind kind))
+/* Writes down each pair (list NULL: none), in a fixed order; how many there are. */
+static int64_t each_pair(const small_state *s, conv_pair *list)
 {
     const conv_geometry *g = &s->g;
     int64_t n = 0;
     for (int64_t o = 0; o < s->places_out; o++)
-        for (int64_t t = 0; t < s->taps; t++) {
+        for (int64_t t = 0; t < s->of.taps; t++) {
             int64_t in = place_under(g, o / g->out[2], o % g->out[2], t / g->kernel[2], t % g->kernel[2]);
             if (in < 0) continue;
+            if (list) list[n] = (conv_pair){(int32_t)in, (int32_t)o, (int32_t)t};
             n++;
-            if (visit) visit(s, (small_pair){(int32_t)in, (int32_t)o, (int32_t)t}, kind);
         }
     return n;
 }
 
-static int32_t group_of(small_pair p, conv_kind kind)
-{
-    return kind == FORWARD ? p.out : kind == TO_INPUT ? p.in : p.tap;
-}
-
-static void count_pair(small_state *s, small_pair p, conv_kind kind) { s->start[group_of(p, kind) + 1]++; }
-
-/* start[group] has moved on to the group's next free place. */
-static void put_pair(small_state *s, small_pair p, conv_kind kind)
-{
-    s->pairs[s->start[group_of(p, kind)]++] = p;
-}
-
-/* Fills start and pairs, sorted by group. */
 static proa_status sort_pairs(small_state *s, int64_t n, conv_kind kind)
 {
-    s->groups = kind == FORWARD ? s->places_out : kind == TO_INPUT ? s->places_in : s->taps;
-    s->start = proa__calloc((size_t)(s->groups + 1) * sizeof *s->start);
-    s->pairs = proa__alloc((size_t)n * sizeof *s->pairs);
-    if (!s->start || !s->pairs) return proa_error();
-    each_pair(s, kind, count_pair);
-    for (int64_t i = 0; i < s->groups; i++) s->start[i + 1] += s->start[i];
-    each_pair(s, kind, put_pair);
-    memmove(s->start + 1, s->start, (size_t)s->groups * sizeof *s->start);
-    s->start[0] = 0;
-    return PROA_OK;
+    conv_pair *list = proa_scratch((size_t)n * sizeof *list);
+    if (!list) return proa_error();
+    each_pair(s, list);
+    s->of.groups = kind == FORWARD ? s->places_out : kind == TO_INPUT ? s->places_in : s->of.taps;
+    proa_status status = pairs_sort(&s->of, list, n, kind);
+    proa_scratch_free(list);
+    return status;
 }
 
 /* True where the work that is left, and that of vectors which batches do not fill, is so much less that it
@@ -93,16 +65,10 @@ static proa_status sort_pairs(small_state *s, int64_t n, conv_kind kind)
 static bool pays(const small_state *s, int64_t pairs, conv_kind kind)
 {
     const conv_geometry *g = &s->g;
-    int64_t spans = s->places_out * s->taps;
+    int64_t spans = s->places_out * s->of.taps;
     if (kind == TO_FILTER) return pairs * 100 <= spans * 93 && s->places_out * g->batch <= SUMMED_MAX;
     if (kind == TO_INPUT) spans *= g->stride[1] * g->stride[2]; /* what lies between counts, too */
     return pairs * gemm_round_up(g->batch, BLOCK) * 10 <= spans * g->batch * 8;
-}
-
-static bool lies_right(const proa_tensor *t)
-{
-    int64_t block = proa__channel_block(t);
-    return block == BLOCK || (!(t->flags & PROA_T_BLOCKED) && t->shape[1] % BLOCK == 0);
 }
 
 static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
@@ -117,12 +83,13 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     const conv_geometry *g = &s.g;
     bool suits = g->groups == 1 && !g->channels_last && g->batch > 0 && g->in_channels % BLOCK == 0 &&
                  g->out_channels % BLOCK == 0 && g->in_channels > 0 && g->out_channels > 0 &&
-                 (kind == TO_INPUT || lies_right(sides[0])) && (kind == FORWARD || lies_right(sides[2]));
-    s.places_in = conv_pixels(g->in), s.places_out = conv_pixels(g->out), s.taps = conv_pixels(g->kernel);
-    if (!suits || s.places_in > PAIRS_MAX || s.taps > PAIRS_MAX ||
-        s.places_out > PAIRS_MAX / (s.taps + !s.taps))
+                 (kind == TO_INPUT || pairs_lies_right(sides[0])) &&
+                 (kind == FORWARD || pairs_lies_right(sides[2]));
+    s.places_in = conv_pixels(g->in), s.places_out = conv_pixels(g->out), s.of.taps = conv_pixels(g->kernel);
+    if (!suits || s.places_in > PAIRS_MAX || s.of.taps > PAIRS_MAX ||
+        s.places_out > PAIRS_MAX / (s.of.taps + !s.of.taps))
         return PROA_DECLINED;
-    int64_t pairs = each_pair(&s, kind, NULL);
+    int64_t pairs = each_pair(&s, NULL);
     if (!pairs || !pays(&s, pairs, kind)) return PROA_DECLINED;
     small_state *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
@@ -135,30 +102,10 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
 
 /* ---- images that are read and written -------------------------------------------------------------- */
 
-/* How a tensor of images lies, in floats. */
-typedef struct small_map {
-    float *data;
-    int64_t image, block, place, channel, places, blocks;
-} small_map;
-
-static small_map map_of(const proa_tensor *t, int64_t places)
-{
-    int64_t channels = t->shape[1];
-    small_map m = {(float *)(void *)proa__memory(t),
-                   channels * places,
-                   BLOCK * places,
-                   BLOCK,
-                   1,
-                   places,
-                   channels / BLOCK};
-    if (!proa__format(t)) m.place = 1, m.channel = places;
-    return m;
-}
-
 typedef struct small_job {
     const small_state *s;
     conv_kind kind;
-    small_map from, with, to; /* with: the second operand of a filter's gradient */
+    pairs_map from, with, to; /* with: the second operand of a filter's gradient */
     const float *filter, *bias;
     float *d_filter;
     bool plain_filter; /* d_filter is row-major */
@@ -167,7 +114,7 @@ typedef struct small_job {
 } small_job;
 
 /* One channel block at one place as [channel][image], zeros behind the last image. */
-static void pack_images(const small_job *j, const small_map *m, const float *from, float *to)
+static void pack_images(const small_job *j, const pairs_map *m, const float *from, float *to)
 {
     int64_t n = j->s->g.batch, done = m->channel == 1 ? n / 4 * 4 : 0;
     for (int64_t i = 0; i < done; i += 4)
@@ -183,7 +130,7 @@ static void pack_images(const small_job *j, const small_map *m, const float *fro
 static void pack_range(int64_t begin, int64_t end, void *context)
 {
     const small_job *j = context;
-    const small_map *m = &j->from;
+    const pairs_map *m = &j->from;
     for (int64_t b = begin; b < end; b++)
         for (int64_t p = 0; p < m->places; p++)
             pack_images(j, m, m->data + b * m->block + p * m->place,
@@ -193,7 +140,7 @@ static void pack_range(int64_t begin, int64_t end, void *context)
 /* 16 channels of images first to first + 15 at one place; those behind the last one are left out. */
 static void store_images(const small_job *j, int64_t block, int64_t place, int64_t first, const lane *sum)
 {
-    const small_map *m = &j->to;
+    const pairs_map *m = &j->to;
     const float *from = (const float *)sum;
     float *to = m->data + first * m->image + block * m->block + place * m->place;
     int64_t n = gemm_min(BLOCK, j->s->g.batch - first), done = m->channel == 1 ? n / 4 * 4 : 0;
@@ -205,54 +152,6 @@ static void store_images(const small_job *j, int64_t block, int64_t place, int64
 }
 
 /* ---- forwards, and to the input ---------------------------------------------------------------------- */
-
-/* sum[c] += w[c · channel + k · step] · from[k · images …], for 16 k. */
-static inline __attribute__((always_inline)) void add_tile(lane *sum, const float *w, const int64_t channel,
-                                                           const int64_t step, const float *from,
-                                                           int64_t images)
-{
-    for (int64_t k = 0; k < BLOCK; k++) {
-        lane v = *(const lane *)(from + k * images);
-#pragma GCC unroll 16
-        for (int64_t c = 0; c < BLOCK; c++) sum[c] += w[c * channel + k * step] * v;
-    }
-}
-
-/* Asks for `bytes` of memory that are wanted soon. */
-static inline void ask_ahead(const void *at, size_t bytes, const int to_write)
-{
-    const char *from = at;
-    for (size_t i = 0; i < bytes; i += 64) {
-        if (to_write) __builtin_prefetch(from + i, 1);
-        else __builtin_prefetch(from + i, 0);
-    }
-}
-
-/* sums[place][16 channels], of one vector of images: what one block of the other side's channels adds. The
- * filter is read once; the sums stay in the first-level cache. next: the filter's next block, which is
- * fetched meanwhile, a piece with each pair: much at once would hold up the work. */
-static inline __attribute__((always_inline)) void add_block(const small_job *j, const bool forward,
-                                                            const float *w, const float *next,
-                                                            const float *from, lane *sums)
-{
-    const small_state *s = j->s;
-    const char *ahead = (const char *)next;
-    size_t piece = (size_t)(s->taps * TILE / s->start[s->groups]) * sizeof *w;
-    for (int64_t place = 0; place < j->to.places; place++) {
-        lane sum[BLOCK], *at = sums + place * BLOCK;
-#pragma GCC unroll 16
-        for (int64_t c = 0; c < BLOCK; c++) sum[c] = at[c];
-        for (int32_t i = s->start[place]; i < s->start[place + 1]; i++) {
-            const small_pair *p = &s->pairs[i];
-            ask_ahead(ahead, piece, 0);
-            ahead += piece;
-            add_tile(sum, w + p->tap * TILE, forward ? 1 : BLOCK, forward ? BLOCK : 1,
-                     from + (forward ? p->in : p->out) * BLOCK * j->images, j->images);
-        }
-#pragma GCC unroll 16
-        for (int64_t c = 0; c < BLOCK; c++) at[c] = sum[c];
-    }
-}
 
 /* Items: blocks of channels, of each its vectors of images. An item's sums lie behind the packed images. */
 static void sum_range(int64_t begin, int64_t end, void *context)
@@ -268,14 +167,15 @@ static void sum_range(int64_t begin, int64_t end, void *context)
             sums[i] = (lane){0};
             if (j->bias) sums[i] += j->bias[block * BLOCK + i % BLOCK];
         }
-        for (int64_t b = 0; b < j->from.blocks; b++) {
-            int64_t row = forward ? block * j->from.blocks + b : b * j->to.blocks + block;
-            int64_t step = forward ? 1 : j->to.blocks;
-            const float *w = j->filter + row * s->taps * TILE, *from = j->packed + b * panel + first;
-            const float *next = b + 1 < j->from.blocks ? w + step * s->taps * TILE : w;
-            if (forward) add_block(j, true, w, next, from, sums);
-            else add_block(j, false, w, next, from, sums);
-        }
+        pairs_operands o = {.w = j->filter + block * (forward ? j->from.blocks : 1) * s->of.taps * TILE,
+                            .from = j->packed + first,
+                            .step = (forward ? 1 : j->to.blocks) * s->of.taps * TILE,
+                            .from_step = panel,
+                            .row = j->images,
+                            .blocks = j->from.blocks};
+        for (; o.blocks; o.blocks--, o.w += o.step, o.from += o.from_step)
+            if (forward) pairs_add_blocks(&s->of, true, &o, 1, sums);
+            else pairs_add_blocks(&s->of, false, &o, 1, sums);
         for (int64_t place = 0; place < j->to.places; place++)
             store_images(j, block, place, first, sums + place * BLOCK);
     }
@@ -298,7 +198,7 @@ static proa_status run_sums(small_job *j)
 /* ---- to the filter -------------------------------------------------------------------------------- */
 
 /* Blocks of channels, laid out as [block][place][image][channel]. */
-static void pack_channels(const small_job *j, const small_map *m, int64_t b, float *to)
+static void pack_channels(const small_job *j, const pairs_map *m, int64_t b, float *to)
 {
     for (int64_t p = 0; p < m->places; p++)
         for (int64_t n = 0; n < j->s->g.batch; n++, to += BLOCK) {
@@ -325,12 +225,13 @@ static void store_filter(const small_job *j, int64_t out, int64_t in, int64_t ta
     const small_state *s = j->s;
     const float *from = (const float *)sum;
     if (!j->plain_filter) {
-        memcpy(j->d_filter + ((out * j->from.blocks + in) * s->taps + tap) * TILE, sum, TILE * sizeof *from);
+        memcpy(j->d_filter + ((out * j->from.blocks + in) * s->of.taps + tap) * TILE, sum,
+               TILE * sizeof *from);
         return;
     }
     for (int64_t o = 0; o < BLOCK; o++)
         for (int64_t i = 0; i < BLOCK; i++)
-            j->d_filter[((out * BLOCK + o) * s->g.in_channels + in * BLOCK + i) * s->taps + tap] =
+            j->d_filter[((out * BLOCK + o) * s->g.in_channels + in * BLOCK + i) * s->of.taps + tap] =
                 from[i * BLOCK + o];
 }
 
@@ -344,12 +245,12 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         int64_t out = item / j->from.blocks, in = item % j->from.blocks;
         const float *x = j->packed + in * j->from.places * line;
         const float *y = j->packed_with + out * j->with.places * line;
-        float *next = j->d_filter + (item + 1) * s->taps * TILE;
-        for (int64_t t = 0; t < s->taps; t++) {
+        float *next = j->d_filter + (item + 1) * s->of.taps * TILE;
+        for (int64_t t = 0; t < s->of.taps; t++) {
             lane sum[BLOCK] = {{0}};
-            if (item + 1 < end && !j->plain_filter) ask_ahead(next + t * TILE, TILE * sizeof *next, 1);
-            for (int32_t i = s->start[t]; i < s->start[t + 1]; i++) {
-                const float *a = x + s->pairs[i].in * line, *b = y + s->pairs[i].out * line;
+            if (item + 1 < end && !j->plain_filter) pairs_ask_ahead(next + t * TILE, TILE * sizeof *next, 1);
+            for (int32_t i = s->of.start[t]; i < s->of.start[t + 1]; i++) {
+                const float *a = x + s->of.pairs[i].in * line, *b = y + s->of.pairs[i].out * line;
                 for (const float *stop = a + line; a < stop; a += BLOCK, b += BLOCK) {
                     lane v = *(const lane *)b;
 #pragma GCC unroll 16
@@ -383,8 +284,8 @@ PROA_KERNEL_BLOCKED(conv2d_small_cpu, conv2d, conv2d_prepare, small_release, con
     if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
     small_job j = {.s = s,
                    .kind = FORWARD,
-                   .from = map_of(a->x, s->places_in),
-                   .to = map_of(a->out, s->places_out),
+                   .from = pairs_map_of(a->x, s->places_in),
+                   .to = pairs_map_of(a->out, s->places_out),
                    .filter = (const float *)(void *)proa__memory(a->weight),
                    .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data};
     return run_sums(&j);
@@ -397,8 +298,8 @@ PROA_KERNEL_BLOCKED(conv2d_grad_input_small_cpu, conv2d_grad_input, conv2d_grad_
     if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
     small_job j = {.s = s,
                    .kind = TO_INPUT,
-                   .from = map_of(a->d_out, s->places_out),
-                   .to = map_of(a->d_x, s->places_in),
+                   .from = pairs_map_of(a->d_out, s->places_out),
+                   .to = pairs_map_of(a->d_x, s->places_in),
                    .filter = (const float *)(void *)proa__memory(a->weight)};
     return run_sums(&j);
 }
@@ -410,8 +311,8 @@ PROA_KERNEL_BLOCKED(conv2d_grad_filter_small_cpu, conv2d_grad_filter, conv2d_gra
     if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
     small_job j = {.s = s,
                    .kind = TO_FILTER,
-                   .from = map_of(a->x, s->places_in),
-                   .with = map_of(a->d_out, s->places_out),
+                   .from = pairs_map_of(a->x, s->places_in),
+                   .with = pairs_map_of(a->d_out, s->places_out),
                    .d_filter = (float *)(void *)proa__memory(a->d_weight),
                    .plain_filter = !proa__format(a->d_weight)};
     return run_filter(&j);

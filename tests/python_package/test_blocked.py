@@ -453,28 +453,69 @@ def test_compiled_chains_of_padded_channels(channels, train):
         np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-5 * np.abs(eager).max())
 
 
+def blocked_image(*shape):
+    return F.conv2d(image(*shape), paddle.ones([shape[1], shape[1], 1, 1]) * 0.1)
+
+
+def convolved(x, kernel, outputs, stride, padding, dilation=1, biased=False, lies="blocked", rate=0.01):
+    """Results and gradients of three steps. Before them, one over a few places: the filter lies as its gradient is made."""
+    inputs = x[1]
+    w = paddle.create_parameter([outputs, inputs, *kernel], "float32", default_initializer=nn.initializer.Assign(
+        image(outputs, inputs, *kernel, seed=1) / ((kernel[0] * kernel[1] * inputs) ** 0.5)))
+    b = paddle.to_tensor(image(outputs, seed=2), stop_gradient=False) if biased else None
+    opt = paddle.optimizer.Momentum(rate, parameters=[w])
+    F.conv2d(blocked_image(4, inputs, 8, 8), w, stride=2, padding=[k // 2 for k in kernel]).sum().backward()
+    opt.step()
+    results = []
+    for _ in range(3):
+        h = blocked_image(*x)
+        h.retain_grads()
+        y = F.conv2d(h, w, b, stride=stride, padding=padding, dilation=dilation)
+        above = image(*y.shape, seed=3)
+        if lies == "blocked":
+            above = blocked_image(*y.shape)
+        gone = paddle.full(h.shape, float("nan"))
+        del gone  # what a result is made in next is not what it was made in before
+        paddle.autograd.backward([y], [above.detach()])
+        results += [t.numpy() for t in (y, h.grad, w.grad) + ((b.grad,) if biased else ())]
+        opt.step()
+        for t in (w,) + ((b,) if biased else ()):
+            t.clear_grad()
+    return results
+
+
 @pytest.mark.parametrize("batch, inputs, outputs, side, kernel, stride, padding, biased", [
     (16, 32, 48, 2, 3, 1, 1, False), (5, 32, 48, 2, 3, 1, 1, True), (16, 48, 32, 4, 3, 2, 1, True),
     (33, 32, 16, 4, 1, 2, 0, False), (20, 16, 32, 3, 5, 1, 2, True)])
 def test_small_maps(batch, inputs, outputs, side, kernel, stride, padding, biased):
     """Maps that are mostly padding have kernels of their own, once the filter lies as its gradient is made."""
-    def steps():
-        w = paddle.create_parameter([outputs, inputs, kernel, kernel], "float32", default_initializer=nn.initializer.Assign(
-            image(outputs, inputs, kernel, kernel, seed=1) / (kernel * inputs ** 0.5)))
-        b = paddle.to_tensor(image(outputs, seed=2), stop_gradient=False) if biased else None
-        x = paddle.to_tensor(image(batch, inputs, side, side), stop_gradient=False)
-        opt = paddle.optimizer.Momentum(0.01, parameters=[w])
-        results = []
-        for _ in range(3):
-            h = F.conv2d(x, paddle.ones([inputs, inputs, 1, 1]) * 0.1)  # makes it blocked
-            y = F.conv2d(h, w, b, stride=stride, padding=padding)
-            (y * paddle.to_tensor(image(*y.shape, seed=3))).sum().backward()
-            results += [t.numpy() for t in (y, x.grad, w.grad) + ((b.grad,) if biased else ())]
-            opt.step()
-            for t in (x, w) + ((b,) if biased else ()):
-                t.clear_grad()
-        return results
-    same(steps)
+    same(lambda: convolved((batch, inputs, side, side), (kernel, kernel), outputs, stride, padding, biased=biased))
+
+
+COLUMNS = [((4, 64, 8, 8), (3, 3), 48, 2, 1, 1), ((4, 256, 16, 16), (1, 1), 512, (1, 3), 0, 1),
+           ((2, 128, 15, 13), (5, 3), 48, (2, 3), [2, 1, 0, 1], 1), ((1, 48, 13, 11), (3, 3), 48, 2, 1, 1),
+           ((2, 128, 15, 13), (3, 3), 48, (3, 2), 1, 1), ((2, 80, 14, 10), (3, 3), 48, 2, 0, 2),
+           ((2, 128, 15, 13), (4, 4), 48, 2, 1, 1), ((3, 96, 9, 12), (1, 1), 48, 2, 0, 1), ((5, 48, 33, 35), (1, 1), 48, (1, 3), 0, 1),
+           ((4, 32, 4, 4), (1, 1), 48, 1, 0, 1), ((1, 16, 11, 9), (1, 1), 16, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("lies", ["blocked", "plain"])
+@pytest.mark.parametrize("x, kernel, outputs, stride, padding, dilation", COLUMNS)
+def test_gradients_in_columns(x, kernel, outputs, stride, padding, dilation, lies):
+    """So have gradients to the input of strides and over few places."""
+    same(lambda: convolved(x, kernel, outputs, stride, padding, dilation, lies=lies))
+
+
+@pytest.mark.parametrize("x, kernel, outputs, stride, padding, dilation", COLUMNS[:3])
+def test_columns_do_not_depend_on_threads(x, kernel, outputs, stride, padding, dilation):
+    results = []
+    try:
+        for threads in (1, 2, 7):
+            paddle.set_flags({"FLAGS_num_threads": threads})
+            results.append([t.tobytes() for t in convolved(x, kernel, outputs, stride, padding, dilation, rate=0.0)[1::3]])
+    finally:
+        paddle.set_flags({"FLAGS_num_threads": 0})
+    assert results[0] == results[1] == results[2]
 
 
 @pytest.mark.parametrize("height, width", [(28, 28), (10, 10), (9, 13), (7, 6), (2, 3), (16, 17), (3, 2)])
