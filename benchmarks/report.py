@@ -194,9 +194,9 @@ def limits_text(limits):
             f"{m['fork_join_us']:.1f} µs, radix sort of 1 M by one thread {m['radix_ms']:.1f} ms.")
 
 
-def write(folder, sections, limits, rounds, seconds):
+def write(folder, sections, limits, rounds, quiet, seconds):
     text = [limits_text(limits), f"Medians of {rounds} rounds of alternating processes ± half the quartiles' distance; a ratio "
-            f"above 1 means that Proa is faster. The run took {seconds / 60:.1f} minutes.", ""]
+            f"above 1 means that Proa is faster. The run took {seconds / 60:.1f} minutes.", *([quiet] if quiet else []), ""]
     (folder / "results.md").write_text("\n".join(text + [s.markdown() for s in sections]))
     (folder / "results.json").write_text(json.dumps(
         {"limits": medians(limits), "rounds": rounds, "families": [s.json() for s in sections]}, indent=1))

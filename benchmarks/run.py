@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What `make bench` runs: each unit of the families in Proa, Paddle and PyTorch, in processes that alternate, round after
-round, with the machine's limits measured in each round; then tables, JSON, a page of Markdown and a chart, in build/bench/.
+round, with the machine's limits measured in each round, and rounds run once more in which somebody else was at work (quiet.py); then tables, JSON, a page of Markdown and a chart, in build/bench/.
 
-    benchmarks/run.py [FAMILY ...] [--rounds N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch] [--keep-memory]
+    benchmarks/run.py [FAMILY ...] [--rounds N] [--again N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch] [--keep-memory]
 
 Families: overhead, kernels, training, inference, io (all, without being asked), compiled, and c (the programs of
 benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers with a glibc
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import quiet
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -59,6 +60,7 @@ class Runner:
         self.ways = [w for w in a.ways.split(",") if installed(w)]
         self.results = {}  # (family, unit, way) -> [what a process printed]
         self.limits = []
+        self.quiet = quiet.Quiet([str(BUILD / "benchmarks/limits"), "probe"], environment("", a.threads))
 
     def worker(self, way, family, unit, *more):
         folder = self.out / "work" / f"{way.split('+')[0].replace('onnxruntime', 'torch')}{'-quick' if self.a.quick else ''}"
@@ -98,17 +100,30 @@ class Runner:
                 problem = self.worker(way, name, "prepare").get("error")
                 if problem:
                     print(f"{name}: {way} cannot export: {problem}")
-        for turn in range(self.rounds):
-            if not (self.a.quick and self.limits):
+        tries = {u["name"]: [] for u in units}  # of each unit, its rounds: what was found, how quiet it was
+        for turn in range(self.rounds if self.a.quick else self.rounds + self.a.again):
+            todo = [u for u in units if turn < self.rounds or not self.quiet.enough(tries[u["name"]], self.rounds)]
+            if todo and not (self.a.quick and self.limits):
                 self.measure_limits()
-            for unit in units:
-                ways = self.ways_of(name, unit)
-                for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
-                    found = self.worker(way, name, unit["name"], "--only", self.a.only)
-                    self.results.setdefault((name, unit["name"], way), []).append(found)
+            for unit in todo:
+                tries[unit["name"]].append(self.round_of(name, unit, turn))
                 if sys.stderr.isatty():
-                    print(f"\r{name}: round {turn + 1} of {self.rounds}, {unit['name']:40}\r", end="", flush=True, file=sys.stderr)
+                    print(f"\r{name}: round {turn + 1}, {unit['name']:40}\r", end="", flush=True, file=sys.stderr)
+        for unit in units:
+            for found, _ in self.quiet.quietest(tries[unit["name"]], self.rounds):
+                for way, what in found.items():
+                    self.results.setdefault((name, unit["name"], way), []).append(what)
         return units
+
+    def round_of(self, family, unit, turn):
+        """(way -> what its process found, the machine's probes before, between and after)."""
+        ways = self.ways_of(family, unit)
+        found, probes = {}, [] if self.a.quick else [self.quiet.probe()]
+        for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
+            found[way] = self.worker(way, family, unit["name"], "--only", self.a.only)
+            if not self.a.quick:
+                probes.append(self.quiet.probe())
+        return found, probes
 
     def imports(self):
         """What `import` takes in a fresh interpreter; the interpreter's own start included."""
@@ -150,7 +165,7 @@ class Runner:
             print(section.markdown(), flush=True)
             sections.append(section)
         if sections:
-            report.write(self.out, sections, self.limits, self.rounds, time.time() - began)
+            report.write(self.out, sections, self.limits, self.rounds, self.quiet.text(), time.time() - began)
             drawn = report.chart(self.out / "chart.png", sections)
             print(f"written: {self.out}/results.json, results.md" + (", chart.png" if drawn else ""))
             if self.a.docs:
@@ -162,6 +177,7 @@ def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "c"]))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--again", type=int, default=3, help="rounds of a unit that may be run once more, where the machine was not quiet")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="")

@@ -8,6 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import quiet  # noqa: E402
 import report  # noqa: E402
 
 LIMITS = [{"threads": 2, "clock_ghz": 3, "fma_gflops": 100, "read_gbs": 20, "copy_gbs": 10, "triad_gbs": 10, "adam_gbs": 10,
@@ -78,3 +79,26 @@ def test_a_bound_is_the_later_of_arithmetic_and_memory():
 
 def test_seconds_are_readable():
     assert [report.seconds_text(s) for s in (12.34, 0.0123, 1.5e-6, 2.5e-8)] == ["12.3 s", "12.3 ms", "1.5 µs", "25 ns"]
+
+
+def test_rounds_count_by_how_quiet_the_machine_was():
+    q = quiet.Quiet([], {})
+    q.probes = [{"fma": 100.0, "read": 50.0}] * 8 + [{"fma": 50.0, "read": 20.0}] * 3
+    slow, usual = q.probes[-1:] * 2, q.probes[:2]
+    assert q.score(usual) == 1 and q.score(slow) == 0.45 and q.score([]) == 1
+    tries = [("a", usual), ("b", slow), ("c", usual)]
+    assert q.enough(tries, 2) and not q.enough(tries, 3)
+    tries.append(("d", usual))
+    assert [found for found, _ in q.quietest(tries, 3)] == ["a", "c", "d"]
+    assert "3 of 4, of which 0" in q.text()
+    assert [found for found, _ in q.quietest(tries[:2], 2)] == ["a", "b"] and "5 of 6, of which 1" in q.text()
+
+
+def test_a_round_is_probed_around_every_process(tmp_path):
+    env = dict(os.environ, GOMP_SPINCOUNT="1000")
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks/run.py"), "kernels", "--rounds", "2", "--again", "1", "--ways", "proa",
+                           "--unit", "elementwise", "--only", "relu", "--out", str(tmp_path)], text=True, capture_output=True, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Rounds of a unit count by" in (tmp_path / "results.md").read_text()
+    rows = json.loads((tmp_path / "results.json").read_text())["families"][0]["rows"]
+    assert [len(row["seconds"]["proa"]) for row in rows] == [2]
