@@ -184,16 +184,19 @@ static proa_status run_between(conv_kind kind, const conv_geometry *g, const pro
 
 /* ---- to the filter -------------------------------------------------------------------------------- */
 
-/* Sums of products down two panels, each a register tile added to what stands there. */
+/* Sums of products down two panels, each a register tile; added to what stands at `add`, unless that is
+ * NULL. */
 #define SUM_TILE(mr)                                                                                    \
-    static void sum_tile_##mr(int64_t k, const float *a, int64_t lda, const float *b, float *c)         \
+    static void sum_tile_##mr(int64_t k, const float *a, int64_t lda, const float *b, const float *add, \
+                              float *c)                                                                 \
     {                                                                                                   \
-        const packed_ends e = {.add = c, .add_ld = PACKED_NR};                                          \
+        const packed_ends e = {.add = add, .add_ld = PACKED_NR};                                        \
         packed_tile(mr, PACKED_TWO, true, k, a, lda, b, PACKED_NR, c, PACKED_NR, &e, b + 8 * PACKED_NR, \
                     PACKED_NR);                                                                         \
     }
 PACKED_TILES(SUM_TILE)
-typedef void (*sum_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c);
+typedef void (*sum_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, const float *add,
+                            float *c);
 #define SUM_ENTRY(mr) sum_tile_##mr,
 static const sum_tile_fn sum_tiles[PACKED_MR] = {PACKED_TILES(SUM_ENTRY)};
 
@@ -263,7 +266,7 @@ static inline __attribute__((always_inline)) void make_points(const sum_job *j, 
     for (int64_t t = 0; t < n; t++) result_tile(j, first + t, r, part, part->d + t * PACKED_NR);
 }
 
-static void add_products(const sum_job *j, int64_t n, const sum_part *part)
+static void add_products(const sum_job *j, bool first, int64_t n, const sum_part *part)
 {
     int64_t in = j->f.in, rows = (in + PACKED_MR - 1) / PACKED_MR;
     for (int64_t p = 0; p < 4; p++)
@@ -273,17 +276,14 @@ static void add_products(const sum_job *j, int64_t n, const sum_part *part)
             float *sum = j->f.points + (panel * POINTS + 4 * part->row + p) * winograd_filter_step(in);
             for (int64_t r = 0; r < rows; r++) {
                 int64_t i = r * in / rows, count = (r + 1) * in / rows - i;
-                sum_tiles[count - 1](n, v + i, j->w.ld, d, sum + i * PACKED_NR);
+                float *to = sum + i * PACKED_NR;
+                sum_tiles[count - 1](n, v + i, j->w.ld, d, first ? NULL : to, to);
             }
         }
 }
 
 static void sum_row(const sum_job *j, const sum_part *part)
 {
-    int64_t floats = winograd_filter_step(j->f.in);
-    for (int64_t panel = part->p0; panel < part->p1; panel++)
-        memset(j->f.points + (panel * POINTS + 4 * part->row) * floats, 0,
-               (size_t)(4 * floats) * sizeof(float));
     for (int64_t first = 0; first < j->w.tiles; first += j->w.chunk) {
         int64_t n = gemm_min(j->w.chunk, j->w.tiles - first);
         switch (part->row) {
@@ -292,7 +292,7 @@ static void sum_row(const sum_job *j, const sum_part *part)
         case 2: make_points(j, 2, first, n, part); break;
         default: make_points(j, 3, first, n, part); break;
         }
-        add_products(j, n, part);
+        add_products(j, first == 0, n, part);
     }
 }
 
