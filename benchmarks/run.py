@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What `make bench` runs: each unit of the families in Proa, Paddle and PyTorch, in processes that alternate, round after
-round, with the machine's limits measured in each round, and rounds run once more in which somebody else was at work (quiet.py); then tables, JSON, a page of Markdown and a chart, in build/bench/.
+round, with the machine's limits measured in each round; rounds in which somebody else was at work are run again (quiet.py);
+then tables, JSON, a page of Markdown and a chart, in build/bench/.
 
-    benchmarks/run.py [FAMILY ...] [--rounds N] [--again N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch] [--keep-memory]
+    benchmarks/run.py [FAMILY ...] [--rounds N] [--again N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch]
+                      [--keep-memory] [--compile] [--docs]
 
 Families: overhead, kernels, training, inference, io (all, without being asked), compiled, and c (the programs of
 benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers with a glibc
@@ -177,7 +179,7 @@ def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "c"]))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--again", type=int, default=3, help="rounds of a unit that may be run once more, where the machine was not quiet")
+    parser.add_argument("--again", type=int, default=3, help="further rounds of a unit, at most, in place of disturbed ones")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="")

@@ -118,6 +118,8 @@ static inline __attribute__((always_inline)) void pairs_transpose(pairs_lane *r)
                PAIRS_LIST(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
     PAIRS_SWAP(8, PAIRS_LIST(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
                PAIRS_LIST(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#undef PAIRS_LIST
+#undef PAIRS_SWAP
 }
 
 /* What one vector of columns adds up: of the other side's blocks of 16 channels, of which `blocks` are left,
