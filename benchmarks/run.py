@@ -104,10 +104,10 @@ class Runner:
                     print(f"{name}: {way} cannot export: {problem}")
         tries = {u["name"]: [] for u in units}  # of each unit, its rounds: what was found, how quiet it was
         for turn in range(self.rounds if self.a.quick else self.rounds + self.a.again):
-            todo = [u for u in units if turn < self.rounds or not self.quiet.enough(tries[u["name"]], self.rounds)]
-            if todo and not (self.a.quick and self.limits):
+            wanted = [u for u in units if turn < self.rounds or not self.quiet.enough(tries[u["name"]], self.rounds)]
+            if wanted and not (self.a.quick and self.limits):
                 self.measure_limits()
-            for unit in todo:
+            for unit in wanted:
                 tries[unit["name"]].append(self.round_of(name, unit, turn))
                 if sys.stderr.isatty():
                     print(f"\r{name}: round {turn + 1}, {unit['name']:40}\r", end="", flush=True, file=sys.stderr)

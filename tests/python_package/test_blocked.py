@@ -484,12 +484,13 @@ def convolved(x, kernel, outputs, stride, padding, dilation=1, biased=False, lie
     return results
 
 
+@pytest.mark.parametrize("lies", ["blocked", "plain"])
 @pytest.mark.parametrize("batch, inputs, outputs, side, kernel, stride, padding, biased", [
     (16, 32, 48, 2, 3, 1, 1, False), (5, 32, 48, 2, 3, 1, 1, True), (16, 48, 32, 4, 3, 2, 1, True),
     (33, 32, 16, 4, 1, 2, 0, False), (20, 16, 32, 3, 5, 1, 2, True)])
-def test_small_maps(batch, inputs, outputs, side, kernel, stride, padding, biased):
+def test_small_maps(batch, inputs, outputs, side, kernel, stride, padding, biased, lies):
     """Maps that are mostly padding have kernels of their own, once the filter lies as its gradient is made."""
-    same(lambda: convolved((batch, inputs, side, side), (kernel, kernel), outputs, stride, padding, biased=biased))
+    same(lambda: convolved((batch, inputs, side, side), (kernel, kernel), outputs, stride, padding, biased=biased, lies=lies))
 
 
 COLUMNS = [((4, 64, 8, 8), (3, 3), 48, 2, 1, 1), ((4, 256, 16, 16), (1, 1), 512, (1, 3), 0, 1),
