@@ -1,8 +1,11 @@
 /* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1:
- * products with a packed operand (ops/packed.h). 3×3: winograd.h, winograd_large.h and winograd_strided.h.
- * May use core and helpers of ops/. */
+ * products with a packed operand (ops/packed.h). 3×3, and 7×7 over few channels: winograd.h, with tiles of
+ * winograd_middle.h, winograd_large.h, winograd_strided.h and winograd_phases.h. May use core and helpers of
+ * ops/. */
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_large.h"
+#include "ops/conv/winograd_middle.h"
+#include "ops/conv/winograd_phases.h"
 #include "ops/conv/winograd_strided.h"
 
 /* ---- 1×1 ------------------------------------------------------------------------------------ */
@@ -27,13 +30,14 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
     return w.b ? packed_run(&w) : proa_error();
 }
 
-/* ---- 3×3 ------------------------------------------------------------------------------------ */
+/* ---- by tiles ------------------------------------------------------------------------------------ */
 
 /* Where filters are read for fewer tiles, that takes longer than to multiply. */
-enum { LEAST_TILES = 16, LEAST_STRIDED_TILES = 40, LEAST_LARGE_TILES = 40 };
+enum { LEAST_TILES = 16, LEAST_STRIDED_TILES = 40 };
 
 typedef struct frozen_filter {
     const winograd *w;
+    const conv_geometry *g;
     const float *filter;
     float *points;
 } frozen_filter;
@@ -44,16 +48,19 @@ static void filter_range(int64_t begin, int64_t end, void *context)
     const frozen_filter *f = context;
     const winograd_kind *kind = f->w->kind;
     int64_t in = f->w->from.channels, out = f->w->to.channels;
+    int64_t each = f->g->in_channels * f->g->kernel[1] * f->g->kernel[2];
     for (int64_t panel = begin; panel < end; panel++)
         for (int64_t q = 0; q < PACKED_NR; q += PACKED_LANES) {
             int64_t first = panel * PACKED_NR + q, filters = gemm_min(PACKED_LANES, out - first);
             float *to = f->points + panel * f->w->filter_floats + q;
             for (int64_t c = 0; c < in; c++) {
-                float g[WINOGRAD_TAPS][PACKED_LANES] = {{0}};
+                float g[WINOGRAD_MOST_TAPS][PACKED_LANES] = {{0}};
                 packed_vector u[WINOGRAD_MOST_POINTS];
-                for (int64_t i = 0; i < filters; i++)
-                    for (int64_t t = 0; t < WINOGRAD_TAPS; t++)
-                        g[t][i] = f->filter[((first + i) * in + c) * WINOGRAD_TAPS + t];
+                for (int64_t t = 0; t < kind->taps; t++) {
+                    int64_t at = kind->tap(f->g, c, t);
+                    for (int64_t i = 0; i < filters && at >= 0; i++)
+                        g[t][i] = f->filter[(first + i) * each + at];
+                }
                 kind->filter((const packed_vector *)g, u);
                 for (int p = 0; p < kind->points; p++)
                     *(packed_vector *)(to + f->w->sum[kind->sum_of[p]].filter +
@@ -62,14 +69,26 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         }
 }
 
-/* Large tiles where maps are not mostly padding to them. */
+/* What tiles of a kind cost: a product a point; or reading the filter's points, which takes as long as some
+ * tiles do. */
+static int64_t cost_of(const conv_geometry *g, const winograd_kind *kind)
+{
+    enum { READING = 16 };
+    int64_t tiles = winograd_tiles_of(g, kind->side);
+    return kind->points * (tiles > READING ? tiles : READING);
+}
+
+/* Larger tiles where they cost less by a tenth: maps are not mostly padding to them then. */
 static const winograd_kind *kind_for(const conv_geometry *g)
 {
+    static const winograd_kind *const larger[] = {&winograd_middle, &winograd_large};
+    const winograd_kind *best = phases_kind(g);
+    if (best) return best;
     if (g->stride[1] != 1) return &winograd_strided;
-    int64_t tiles = winograd_tiles_of(g, winograd_large.side),
-            small = winograd_tiles_of(g, winograd_plain.side);
-    bool fewer = tiles * LARGE_POINTS * 4 <= small * WINOGRAD_POINTS * 3; /* products, by a quarter */
-    return fewer && tiles >= LEAST_LARGE_TILES ? &winograd_large : &winograd_plain;
+    best = &winograd_plain;
+    for (int i = 0; i < 2; i++)
+        if (cost_of(g, larger[i]) * 10 < cost_of(g, best) * 9) best = larger[i];
+    return best;
 }
 
 static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)
@@ -82,10 +101,11 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
                   .points = s->data,
                   .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                   .tail = PROA__TAIL(a)};
+    w.from.channels *= w.kind->phases;
     if (!packed_is_of(s, a->weight)) {
         int64_t panels = packed_panels(g->out_channels);
         winograd_lay(&w, 1);
-        frozen_filter f = {&w, (const float *)(void *)a->weight->data, NULL};
+        frozen_filter f = {&w, g, (const float *)(void *)a->weight->data, NULL};
         w.points = f.points = packed_renew(s, a->weight, panels * w.filter_floats);
         if (!f.points) return proa_error();
         proa__parallel(panels, 1, filter_range, &f);
@@ -104,7 +124,8 @@ static bool is_pointwise(const conv_geometry *g)
 static bool takes_winograd(const conv_geometry *g)
 {
     return g->in_channels <= PACKED_KC &&
-           (winograd_takes(g, 1, LEAST_TILES) || winograd_takes(g, 2, LEAST_STRIDED_TILES));
+           (winograd_takes(g, 1, LEAST_TILES) || winograd_takes(g, 2, LEAST_STRIDED_TILES) ||
+            (proa__flag_int(PROA_FLAG_winograd) && phases_kind(g)));
 }
 
 static proa_status conv2d_fused_prepare(const void *args, void **state)

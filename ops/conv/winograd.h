@@ -10,6 +10,7 @@
 
 enum {
     WINOGRAD_TAPS = 9,
+    WINOGRAD_MOST_TAPS = 16, /* of winograd_phases.h */
     WINOGRAD_SIDE = 4,
     WINOGRAD_POINTS = 16,
     WINOGRAD_MOST_SIDE = 6, /* of winograd_large.h */
@@ -47,11 +48,14 @@ typedef struct winograd_place {
 /* How tiles become points, sums of products and these results, `side` by `side`. A tile has `points`, and
  * so has the filter (from its taps, one a lane); all channels of point i are the place_of[i]-th part of
  * sum sum_of[i], which is depths[] such parts deep, `piece` numbers summed up at once (shorter sums are
- * more precise). Points of tiles that go together take about chunk_bytes. `lay` writes a tile's as row
- * `row` of all sums, `results` adds up a vector of channels, from c on; m: those of sum 0. */
+ * more precise). Points of tiles that go together take about chunk_bytes. Summed channels are those of so
+ * many `phases` of the image; `tap` says where the t-th of `taps` of one stands in a filter (−1: it is zero),
+ * `lay` writes a tile's points as row `row` of all sums, `results` adds up a vector of channels, from c on;
+ * m: those of sum 0. */
 typedef struct winograd_kind {
-    int side, points, sums, chunk_bytes, piece;
+    int side, taps, phases, points, sums, chunk_bytes, piece;
     int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_MOST_POINTS];
+    int64_t (*tap)(const conv_geometry *g, int64_t channel, int64_t t);
     void (*filter)(const packed_vector *taps, packed_vector *points);
     void (*lay)(const winograd *w, int64_t tile, int64_t row, float *v);
     void (*results)(const winograd *w, winograd_place at, int64_t c, const float *m);
@@ -136,17 +140,17 @@ static inline __attribute__((always_inline)) void winograd_filter(const packed_v
     }
 }
 
-/* The same for other tiles: what G makes of three taps, `step` vectors apart, first of the rows. */
-typedef void (*winograd_taps)(const packed_vector *g, const int step, packed_vector *u);
+/* The same for other tiles: what G makes of a side's taps, `step` vectors apart. */
+typedef void (*winograd_side)(const packed_vector *from, const int step, packed_vector *to);
 
-static inline __attribute__((always_inline)) void winograd_filter_by(const packed_vector *g,
-                                                                     winograd_taps taps, const int side,
+static inline __attribute__((always_inline)) void winograd_filter_by(const packed_vector *g, winograd_side of,
+                                                                     const int taps, const int side,
                                                                      packed_vector *u)
 {
-    packed_vector h[3 * WINOGRAD_MOST_SIDE], column[WINOGRAD_MOST_SIDE];
-    for (int r = 0; r < 3; r++) taps(g + 3 * r, 1, h + side * r);
+    packed_vector h[WINOGRAD_MOST_POINTS], column[WINOGRAD_MOST_SIDE];
+    for (int r = 0; r < taps; r++) of(g + taps * r, 1, h + side * r);
     for (int c = 0; c < side; c++) {
-        taps(h + c, side, column);
+        of(h + c, side, column);
         for (int r = 0; r < side; r++) u[side * r + c] = column[r];
     }
 }
@@ -278,8 +282,42 @@ static inline void winograd_results(const winograd *w, winograd_place at, int64_
                       h[5] - h[6] - h[7]);
 }
 
+/* The same for other tiles, with what Aᵀ makes of a side's sums: `results` a side, up to the map's edges. */
+static inline __attribute__((always_inline)) void winograd_results_by(const winograd *w, winograd_place at,
+                                                                      int64_t c, const float *m,
+                                                                      winograd_side of, const int side,
+                                                                      const int results)
+{
+    const winograd_map *map = &w->to;
+    packed_vector p[WINOGRAD_MOST_POINTS], h[WINOGRAD_MOST_POINTS];
+#pragma GCC unroll 36
+    for (int i = 0; i < side * side; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
+#pragma GCC unroll 6
+    for (int i = 0; i < side; i++) {
+        packed_vector column[WINOGRAD_MOST_SIDE];
+        of(p + i, side, column);
+        for (int r = 0; r < results; r++) h[side * r + i] = column[r];
+    }
+    int64_t line = map->width * map->pixel, to = at.image * map->image + at.y * line + at.x * map->pixel +
+                                                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
+    int64_t across = gemm_min(results, map->width - at.x);
+#pragma GCC unroll 4
+    for (int r = 0; r < results; r++, to += line) {
+        packed_vector y[WINOGRAD_MOST_SIDE];
+        if (at.y + r >= map->height) return;
+        of(h + side * r, 1, y);
+        for (int x = 0; x < results; x++)
+            if (x < across) winograd_put(w, y[x], to + x * map->pixel, c);
+    }
+}
+
 /* ---- the convolution ---------------------------------------------------------------------------- */
 
+static inline int64_t winograd_tap(const conv_geometry *g, int64_t channel, int64_t t)
+{
+    (void)g;
+    return channel * WINOGRAD_TAPS + t;
+}
 static inline void winograd_plain_filter(const packed_vector *taps, packed_vector *points)
 {
     winograd_filter(taps, points);
@@ -291,6 +329,9 @@ static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t r
 
 /* Stride 1: every point is a sum of its own. */
 static const winograd_kind winograd_plain = {.side = 2,
+                                             .taps = WINOGRAD_TAPS,
+                                             .phases = 1,
+                                             .tap = winograd_tap,
                                              .points = WINOGRAD_POINTS,
                                              .sums = WINOGRAD_POINTS,
                                              .chunk_bytes = 512 << 10,
@@ -307,9 +348,9 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
                                    const float *v, float *m)
 {
     int64_t blocks = (n + PACKED_MR - 1) / PACKED_MR;
-    /* the next sum's filter is fetched; but a few tiles need it faster than a core's requests bring it: the
-     * hardware, which finds rows one after the other, has more on their way */
-    int64_t step = w->few ? 0 : (PACKED_NR + blocks - 1) / blocks;
+    /* the next sum's filter is fetched; but a single block needs it faster than a core's requests bring it:
+     * the hardware, which finds rows one after the other, has more on their way */
+    int64_t step = blocks == 1 ? 0 : (PACKED_NR + blocks - 1) / blocks;
     int64_t piece = w->kind->piece;
     for (int64_t panel = p0; panel < p1; panel++) {
         for (int64_t i = 0; i < w->kind->sums; i++)
@@ -350,8 +391,13 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Rows at a distance of multiples of 2 KB would push one another out of the first-level cache. */
-static inline int64_t winograd_ld(int64_t depth) { return depth % 512 ? depth : depth + PACKED_LANES; }
+/* Whole vectors; but rows at a distance of multiples of 2 KB would push one another out of the first-level
+ * cache. */
+static inline int64_t winograd_ld(int64_t depth)
+{
+    int64_t ld = gemm_round_up(depth, PACKED_LANES);
+    return ld % 512 ? ld : ld + PACKED_LANES;
+}
 
 /* Lays out the sums for chunks of so many tiles. */
 static inline void winograd_lay(winograd *w, int64_t chunk)
@@ -380,7 +426,7 @@ static inline proa_status winograd_run(winograd *w)
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
     w->few = w->tiles < threads * PACKED_MR && panels >= threads;
     int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
-    int64_t most = w->kind->chunk_bytes / (4 * each) + 1;
+    int64_t most = w->few ? share : w->kind->chunk_bytes / (4 * each) + 1;
     winograd_lay(w, (share + (share - 1) / most) / ((share - 1) / most + 1));
     w->work_each = w->from_floats + w->kind->sums * w->to_step;
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));

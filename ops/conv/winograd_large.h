@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void large_results_side(const packe
 
 static inline void large_filter(const packed_vector *g, packed_vector *u)
 {
-    winograd_filter_by(g, large_filter_side, LARGE_SIDE, u);
+    winograd_filter_by(g, large_filter_side, 3, LARGE_SIDE, u);
 }
 
 /* v = Bᵀ·d·B, all of whose rows are made together. */
@@ -81,34 +81,16 @@ static inline void large_lay(const winograd *w, int64_t tile, int64_t row, float
     winograd_input_tile(w, tile, LARGE_SIDE, large_input, 0, LARGE_SIDE, v + row * w->ld);
 }
 
-/* Aᵀ·m·A, up to the map's edges. */
 static inline void large_results(const winograd *w, winograd_place at, int64_t c, const float *m)
 {
-    const winograd_map *map = &w->to;
-    packed_vector p[LARGE_POINTS], h[LARGE_RESULTS * LARGE_SIDE];
-#pragma GCC unroll 36
-    for (int i = 0; i < LARGE_POINTS; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
-#pragma GCC unroll 6
-    for (int i = 0; i < LARGE_SIDE; i++) {
-        packed_vector column[LARGE_RESULTS];
-        large_results_side(p + i, LARGE_SIDE, column);
-        for (int r = 0; r < LARGE_RESULTS; r++) h[LARGE_SIDE * r + i] = column[r];
-    }
-    int64_t line = map->width * map->pixel, to = at.image * map->image + at.y * line + at.x * map->pixel +
-                                                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
-    int64_t across = gemm_min(LARGE_RESULTS, map->width - at.x);
-#pragma GCC unroll 4
-    for (int r = 0; r < LARGE_RESULTS; r++, to += line) {
-        packed_vector y[LARGE_RESULTS];
-        if (at.y + r >= map->height) return;
-        large_results_side(h + LARGE_SIDE * r, 1, y);
-        for (int x = 0; x < LARGE_RESULTS; x++)
-            if (x < across) winograd_put(w, y[x], to + x * map->pixel, c);
-    }
+    winograd_results_by(w, at, c, m, large_results_side, LARGE_SIDE, LARGE_RESULTS);
 }
 
 /* Every point is a sum of its own. */
 static const winograd_kind winograd_large = {.side = LARGE_RESULTS,
+                                             .taps = WINOGRAD_TAPS,
+                                             .phases = 1,
+                                             .tap = winograd_tap,
                                              .points = LARGE_POINTS,
                                              .sums = LARGE_POINTS,
                                              .chunk_bytes = 1 << 20,

@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void strided_filter_side(const pack
 
 static inline void strided_filter(const packed_vector *g, packed_vector *u)
 {
-    winograd_filter_by(g, strided_filter_side, STRIDED_SIDE, u);
+    winograd_filter_by(g, strided_filter_side, 3, STRIDED_SIDE, u);
 }
 
 /* The points of what one tile reads, for all channels. */
@@ -76,6 +76,9 @@ static inline void strided_results(const winograd *w, winograd_place at, int64_t
 /* Rows and columns of points are those of d0 − d2 (to A), d2 (B), d4 − d2 (C), d1 (A) and d3 (C). */
 static const winograd_kind winograd_strided = {
     .side = 2,
+    .taps = WINOGRAD_TAPS,
+    .phases = 1,
+    .tap = winograd_tap,
     .points = STRIDED_POINTS,
     .sums = STRIDED_SUMS,
     .piece = 4 * PACKED_KC,

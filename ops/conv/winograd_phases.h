@@ -1,0 +1,157 @@
+/* Convolutions with stride 2 of 7 or 8 taps a side over few channels, for filters that never change: the
+ * first of many nets. Even and odd lines and columns are four images, over each of which go at most 4×4 of
+ * the taps with stride 1; all channels of all four are summed up together, as F(3×3, 4×4) of winograd.h's
+ * paper: tiles of 3×3 results take 4·36 products a channel instead of 9·49. The points, and so what becomes
+ * of images, are winograd_large.h's; errors are 2.4 times those of sums term by term in float32, at 3
+ * channels. AVX-512: a vector holds the channels of all phases of a place. For kernel files; may use core and
+ * helpers of ops/; everything is static. */
+#ifndef PROA_OPS_CONV_WINOGRAD_PHASES_H
+#define PROA_OPS_CONV_WINOGRAD_PHASES_H
+
+#include "ops/conv/winograd_large.h"
+
+#if defined(__AVX512F__)
+
+enum { PHASES_RESULTS = 3, PHASES_TAPS = 4, PHASES_MOST_CHANNELS = 4, PHASES_LEAST_TILES = 16 };
+
+/* Tap t of 4×4 of one channel of one phase: channels are [line's phase][column's phase][channel]. */
+static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_t t)
+{
+    int64_t in = g->in_channels, phase = channel / in;
+    int64_t y = t / PHASES_TAPS * 2 + phase / 2, x = t % PHASES_TAPS * 2 + phase % 2;
+    if (y >= g->kernel[1] || x >= g->kernel[2]) return -1;
+    return (channel % in * g->kernel[1] + y) * g->kernel[2] + x;
+}
+
+/* G of four taps: as large_filter_side's. */
+static inline __attribute__((always_inline)) void phases_filter_side(const packed_vector *g, const int step,
+                                                                     packed_vector *u)
+{
+    const float over_0 = 1 / (LARGE_AA * LARGE_BB), over_a = 1 / (2 * LARGE_AA * (LARGE_AA - LARGE_BB)),
+                over_b = 1 / (2 * LARGE_BB * (LARGE_BB - LARGE_AA));
+    packed_vector g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
+    packed_vector odd_a = LARGE_A * (g1 + LARGE_AA * g3), odd_b = LARGE_B * (g1 + LARGE_BB * g3);
+    u[0] = over_0 * g0;
+    u[1] = over_a * (g0 + LARGE_AA * g2 + odd_a), u[2] = over_a * (g0 + LARGE_AA * g2 - odd_a);
+    u[3] = over_b * (g0 + LARGE_BB * g2 + odd_b), u[4] = over_b * (g0 + LARGE_BB * g2 - odd_b);
+    u[5] = g3;
+}
+
+static inline void phases_filter(const packed_vector *g, packed_vector *u)
+{
+    winograd_filter_by(g, phases_filter_side, PHASES_TAPS, LARGE_SIDE, u);
+}
+
+/* Two lines' pairs of pixels one behind the other, zeros behind them: what permutes the lanes of two vectors,
+ * in whose upper halves zeros stand. */
+static inline __m512i phases_order(int64_t two)
+{
+    int32_t from[PACKED_LANES];
+    for (int i = 0; i < PACKED_LANES; i++)
+        from[i] = i < two ? i : i < 2 * two ? PACKED_LANES + i - (int)two : PACKED_LANES - 1;
+    return _mm512_loadu_si512(from);
+}
+
+static inline packed_vector phases_place(__m256 even, __m256 odd, __m512i order)
+{
+    return (packed_vector)_mm512_permutex2var_ps(_mm512_zextps256_ps512(even), order,
+                                                 _mm512_zextps256_ps512(odd));
+}
+
+/* A bit for each float of a pair that starts at `first` and lies on a line of so many floats. */
+static inline __mmask8 phases_inside(int64_t first, int64_t two, int64_t length)
+{
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < two; i++) bits |= (uint32_t)(first + i >= 0 && first + i < length) << i;
+    return (__mmask8)bits;
+}
+
+/* The points of what one tile reads: 6 × 6 places of the phases' images, two pixels by two each. */
+static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, float *v)
+{
+    const winograd_map *m = &w->from;
+    const int64_t two = 2 * m->pixel, length = m->width * m->pixel, half = PACKED_LANES / 2;
+    winograd_place at = winograd_place_of(w, tile);
+    int64_t y = 2 * at.y - w->before[0], x = (2 * at.x - w->before[1]) * m->pixel;
+    const float *line = m->data + at.image * m->image + y * length + x;
+    const __m512i order = phases_order(two);
+    packed_vector d[LARGE_POINTS];
+    if (y >= 0 && x >= 0 && y + 2 * LARGE_SIDE <= m->height && x + (LARGE_SIDE - 1) * two + half <= length) {
+#pragma GCC unroll 36
+        for (int i = 0; i < LARGE_POINTS; i++) {
+            const float *even = line + i / LARGE_SIDE * 2 * length + i % LARGE_SIDE * two;
+            d[i] = phases_place(_mm256_loadu_ps(even), _mm256_loadu_ps(even + length), order);
+        }
+    } else {
+        const __m256 zero = _mm256_setzero_ps();
+        __mmask8 on[LARGE_SIDE];
+        for (int j = 0; j < LARGE_SIDE; j++) on[j] = phases_inside(x + j * two, two, length);
+        for (int i = 0; i < LARGE_SIDE; i++, y += 2)
+            for (int j = 0; j < LARGE_SIDE; j++) {
+                const float *even = line + i * 2 * length + j * two;
+                __m256 p = zero, q = zero; /* a load outside of memory takes long, even masked off */
+                if (y >= 0 && y < m->height && on[j]) p = _mm256_maskz_loadu_ps(on[j], even);
+                if (y + 1 >= 0 && y + 1 < m->height && on[j]) q = _mm256_maskz_loadu_ps(on[j], even + length);
+                d[i * LARGE_SIDE + j] = phases_place(p, q, order);
+            }
+    }
+    large_input(d, 0, LARGE_SIDE, v + row * w->ld, w->from_step);
+}
+
+/* Aᵀ of six sums, `step` vectors apart. */
+static inline __attribute__((always_inline)) void phases_results_side(const packed_vector *m, const int step,
+                                                                      packed_vector *y)
+{
+    packed_vector sum_a = m[step] + m[2 * step], off_a = m[step] - m[2 * step];
+    packed_vector sum_b = m[3 * step] + m[4 * step], off_b = m[3 * step] - m[4 * step];
+    y[0] = m[0] + sum_a + sum_b;
+    y[1] = LARGE_A * off_a + LARGE_B * off_b;
+    y[2] = m[5 * step] + LARGE_AA * sum_a + LARGE_BB * sum_b;
+}
+
+static inline void phases_results(const winograd *w, winograd_place at, int64_t c, const float *m)
+{
+    winograd_results_by(w, at, c, m, phases_results_side, LARGE_SIDE, PHASES_RESULTS);
+}
+
+/* Every point is a sum of its own. */
+static const winograd_kind winograd_phases = {
+    .side = PHASES_RESULTS,
+    .taps = PHASES_TAPS * PHASES_TAPS,
+    .phases = 4,
+    .points = LARGE_POINTS,
+    .sums = LARGE_POINTS,
+    .chunk_bytes = 256 << 10,
+    .piece = PACKED_LANES,
+    .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,
+               18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35},
+    .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+               1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    .tap = phases_tap,
+    .filter = phases_filter,
+    .lay = phases_lay,
+    .results = phases_results};
+
+static inline bool phases_have(int64_t taps) { return (taps + 1) / 2 == PHASES_TAPS; }
+
+/* The kind, where it serves. */
+static inline const winograd_kind *phases_kind(const conv_geometry *g)
+{
+    bool takes = g->dims == 2 && g->groups == 1 && g->in_channels <= PHASES_MOST_CHANNELS &&
+                 g->out_channels % PACKED_LANES == 0 && conv_all_are(g->stride, 2) &&
+                 conv_all_are(g->dilation, 1) && phases_have(g->kernel[1]) && phases_have(g->kernel[2]) &&
+                 winograd_tiles_of(g, PHASES_RESULTS) >= PHASES_LEAST_TILES;
+    return takes ? &winograd_phases : NULL;
+}
+
+#else
+
+static inline const winograd_kind *phases_kind(const conv_geometry *g)
+{
+    (void)g;
+    return NULL;
+}
+
+#endif
+
+#endif
