@@ -179,6 +179,24 @@ static inline __attribute__((always_inline)) void winograd_input(packed_vector *
     }
 }
 
+/* The same for other tiles, with what Bᵀ makes of a side's numbers, `step` vectors apart, in their place. */
+typedef void (*winograd_side_in_place)(packed_vector *d, const int step);
+
+static inline __attribute__((always_inline)) void winograd_input_by(packed_vector *d,
+                                                                    winograd_side_in_place of, const int side,
+                                                                    const int first, const int end, float *v,
+                                                                    int64_t step)
+{
+#pragma GCC unroll 6
+    for (int c = 0; c < side; c++) of(d + c, side);
+#pragma GCC unroll 6
+    for (int r = first; r < end; r++) {
+        of(d + side * r, 1);
+#pragma GCC unroll 6
+        for (int c = 0; c < side; c++, v += step) *(packed_vector *)v = d[side * r + c];
+    }
+}
+
 static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
 {
     int64_t per_image = w->down * w->across, at = tile % per_image;

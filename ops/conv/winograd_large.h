@@ -62,18 +62,10 @@ static inline void large_filter(const packed_vector *g, packed_vector *u)
     winograd_filter_by(g, large_filter_side, 3, LARGE_SIDE, u);
 }
 
-/* v = Bᵀ·d·B, all of whose rows are made together. */
 static inline __attribute__((always_inline)) void large_input(packed_vector *d, const int first,
                                                               const int end, float *v, int64_t step)
 {
-#pragma GCC unroll 6
-    for (int c = 0; c < LARGE_SIDE; c++) large_side(d + c, LARGE_SIDE);
-#pragma GCC unroll 6
-    for (int r = first; r < end; r++) {
-        large_side(d + LARGE_SIDE * r, 1);
-#pragma GCC unroll 6
-        for (int c = 0; c < LARGE_SIDE; c++, v += step) *(packed_vector *)v = d[LARGE_SIDE * r + c];
-    }
+    winograd_input_by(d, large_side, LARGE_SIDE, first, end, v, step);
 }
 
 static inline void large_lay(const winograd *w, int64_t tile, int64_t row, float *v)

@@ -56,18 +56,10 @@ static inline void middle_filter(const packed_vector *g, packed_vector *u)
     winograd_filter_by(g, middle_filter_side, 3, MIDDLE_SIDE, u);
 }
 
-/* v = Bᵀ·d·B, all of whose rows are made together. */
 static inline __attribute__((always_inline)) void middle_input(packed_vector *d, const int first,
                                                                const int end, float *v, int64_t step)
 {
-#pragma GCC unroll 5
-    for (int c = 0; c < MIDDLE_SIDE; c++) middle_side(d + c, MIDDLE_SIDE);
-#pragma GCC unroll 5
-    for (int r = first; r < end; r++) {
-        middle_side(d + MIDDLE_SIDE * r, 1);
-#pragma GCC unroll 5
-        for (int c = 0; c < MIDDLE_SIDE; c++, v += step) *(packed_vector *)v = d[MIDDLE_SIDE * r + c];
-    }
+    winograd_input_by(d, middle_side, MIDDLE_SIDE, first, end, v, step);
 }
 
 static inline void middle_lay(const winograd *w, int64_t tile, int64_t row, float *v)
