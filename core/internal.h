@@ -58,7 +58,7 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
     X(passes, "all", "passes that executors run on their copy of a program: names, or -name to leave out") \
     X(dump_passes, "0", "1: programs are printed to stderr before passes and after each")                  \
     X(blocked, "1", "0: tensors keep the plain layout between kernels that would block it")                \
-    X(winograd, "1", "0: 3x3 convolutions take no F(2x2, 3x3), whose sums round differently")              \
+    X(winograd, "1", "0: convolutions take no tiles (Winograd's), whose sums round differently")           \
     X(past_bytes, "0", "outputs from so many bytes on go past the caches; 0: a quarter of the shared one") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {

@@ -1,7 +1,7 @@
 /* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1:
- * products with a packed operand (ops/packed.h). 3×3, and 7×7 over few channels: winograd.h, with tiles of
- * winograd_middle.h, winograd_large.h, winograd_strided.h and winograd_phases.h. May use core and helpers of
- * ops/. */
+ * products with a packed operand (ops/packed.h). 3×3, and 7 or 8 taps a side over few channels: winograd.h,
+ * with tiles of winograd_middle.h, winograd_large.h, winograd_strided.h and winograd_phases.h. May use core
+ * and helpers of ops/. */
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_large.h"
 #include "ops/conv/winograd_middle.h"
@@ -42,7 +42,7 @@ typedef struct frozen_filter {
     float *points;
 } frozen_filter;
 
-/* Points of a panel's filters, each input channel's beside one another. */
+/* Points of a panel's filters, each summed channel's beside one another. */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const frozen_filter *f = context;
@@ -101,7 +101,7 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
                   .points = s->data,
                   .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                   .tail = PROA__TAIL(a)};
-    w.from.channels *= w.kind->phases;
+    w.from.channels *= w.kind->phases; /* which are summed up; where pixels stand stays the same */
     if (!packed_is_of(s, a->weight)) {
         int64_t panels = packed_panels(g->out_channels);
         winograd_lay(&w, 1);

@@ -48,10 +48,10 @@ typedef struct winograd_place {
 /* How tiles become points, sums of products and these results, `side` by `side`. A tile has `points`, and
  * so has the filter (from its taps, one a lane); all channels of point i are the place_of[i]-th part of
  * sum sum_of[i], which is depths[] such parts deep, `piece` numbers summed up at once (shorter sums are
- * more precise). Points of tiles that go together take about chunk_bytes. Summed channels are those of so
- * many `phases` of the image; `tap` says where the t-th of `taps` of one stands in a filter (−1: it is zero),
- * `lay` writes a tile's points as row `row` of all sums, `results` adds up a vector of channels, from c on;
- * m: those of sum 0. */
+ * more precise). Points of tiles that go together take about chunk_bytes, at most twice that. Summed channels
+ * are those of so many `phases` of the image; `tap` says where the t-th of `taps` of one stands in a filter
+ * (−1: it is zero), `lay` writes a tile's points as row `row` of all sums, `results` adds up a vector of
+ * channels, from c on; m: those of sum 0. */
 typedef struct winograd_kind {
     int side, taps, phases, points, sums, chunk_bytes, piece;
     int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_MOST_POINTS];
@@ -141,11 +141,11 @@ static inline __attribute__((always_inline)) void winograd_filter(const packed_v
 }
 
 /* The same for other tiles: what G makes of a side's taps, `step` vectors apart. */
-typedef void (*winograd_side)(const packed_vector *from, const int step, packed_vector *to);
+typedef void (*winograd_side_fn)(const packed_vector *from, const int step, packed_vector *to);
 
-static inline __attribute__((always_inline)) void winograd_filter_by(const packed_vector *g, winograd_side of,
-                                                                     const int taps, const int side,
-                                                                     packed_vector *u)
+static inline __attribute__((always_inline)) void winograd_filter_by(const packed_vector *g,
+                                                                     winograd_side_fn of, const int taps,
+                                                                     const int side, packed_vector *u)
 {
     packed_vector h[WINOGRAD_MOST_POINTS], column[WINOGRAD_MOST_SIDE];
     for (int r = 0; r < taps; r++) of(g + taps * r, 1, h + side * r);
@@ -179,18 +179,17 @@ static inline __attribute__((always_inline)) void winograd_input(packed_vector *
     }
 }
 
-/* The same for other tiles, with what Bᵀ makes of a side's numbers, `step` vectors apart, in their place. */
-typedef void (*winograd_side_in_place)(packed_vector *d, const int step);
+/* The same for other tiles, all rows together, with what Bᵀ makes of a side's numbers, `step` vectors apart,
+ * in their place. */
+typedef void (*winograd_in_place_fn)(packed_vector *d, const int step);
 
-static inline __attribute__((always_inline)) void winograd_input_by(packed_vector *d,
-                                                                    winograd_side_in_place of, const int side,
-                                                                    const int first, const int end, float *v,
-                                                                    int64_t step)
+static inline __attribute__((always_inline)) void winograd_input_by(packed_vector *d, winograd_in_place_fn of,
+                                                                    const int side, float *v, int64_t step)
 {
 #pragma GCC unroll 6
     for (int c = 0; c < side; c++) of(d + c, side);
 #pragma GCC unroll 6
-    for (int r = first; r < end; r++) {
+    for (int r = 0; r < side; r++) {
         of(d + side * r, 1);
 #pragma GCC unroll 6
         for (int c = 0; c < side; c++, v += step) *(packed_vector *)v = d[side * r + c];
@@ -303,7 +302,7 @@ static inline void winograd_results(const winograd *w, winograd_place at, int64_
 /* The same for other tiles, with what Aᵀ makes of a side's sums: `results` a side, up to the map's edges. */
 static inline __attribute__((always_inline)) void winograd_results_by(const winograd *w, winograd_place at,
                                                                       int64_t c, const float *m,
-                                                                      winograd_side of, const int side,
+                                                                      winograd_side_fn of, const int side,
                                                                       const int results)
 {
     const winograd_map *map = &w->to;
@@ -444,7 +443,7 @@ static inline proa_status winograd_run(winograd *w)
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
     w->few = w->tiles < threads * PACKED_MR && panels >= threads;
     int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
-    int64_t most = w->few ? share : w->kind->chunk_bytes / (4 * each) + 1;
+    int64_t most = w->kind->chunk_bytes * (w->few ? 2 : 1) / (4 * each) + 1;
     winograd_lay(w, (share + (share - 1) / most) / ((share - 1) / most + 1));
     w->work_each = w->from_floats + w->kind->sums * w->to_step;
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));

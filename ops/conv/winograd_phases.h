@@ -1,16 +1,16 @@
 /* Convolutions with stride 2 of 7 or 8 taps a side over few channels, for filters that never change: the
- * first of many nets. Even and odd lines and columns are four images, over each of which go at most 4×4 of
- * the taps with stride 1; all channels of all four are summed up together, as F(3×3, 4×4) of winograd.h's
- * paper: tiles of 3×3 results take 4·36 products a channel instead of 9·49. The points, and so what becomes
- * of images, are winograd_large.h's; errors are 2.4 times those of sums term by term in float32, at 3
- * channels. AVX-512: a vector holds the channels of all phases of a place. For kernel files; may use core and
- * helpers of ops/; everything is static. */
+ * first of many nets. Even and odd lines and columns of the padded image are four images, over each of which
+ * go at most 4×4 of the taps with stride 1; all channels of all four are summed up together, as F(3×3, 4×4)
+ * of winograd.h's paper: tiles of 3×3 results take 4·36 products a channel instead of 9·49. The points, and
+ * so what becomes of images, are winograd_large.h's; errors are 2.4 times those of sums term by term in
+ * float32, at 3 channels. AVX-512: a vector holds the channels of all phases of a place. For kernel files;
+ * may use core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_PHASES_H
 #define PROA_OPS_CONV_WINOGRAD_PHASES_H
 
 #include "ops/conv/winograd_large.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512VL__)
 
 enum { PHASES_RESULTS = 3, PHASES_TAPS = 4, PHASES_MOST_CHANNELS = 4, PHASES_LEAST_TILES = 16 };
 
@@ -46,10 +46,11 @@ static inline void phases_filter(const packed_vector *g, packed_vector *u)
  * in whose upper halves zeros stand. */
 static inline __m512i phases_order(int64_t two)
 {
-    int32_t from[PACKED_LANES];
-    for (int i = 0; i < PACKED_LANES; i++)
-        from[i] = i < two ? i : i < 2 * two ? PACKED_LANES + i - (int)two : PACKED_LANES - 1;
-    return _mm512_loadu_si512(from);
+    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __mmask16 second = (__mmask16)(UINT32_C(0xffff) << two),
+                    rest = (__mmask16)(UINT32_C(0xffff) << 2 * two);
+    __m512i from = _mm512_mask_add_epi32(lane, second, lane, _mm512_set1_epi32(PACKED_LANES - (int)two));
+    return _mm512_mask_mov_epi32(from, rest, _mm512_set1_epi32(PACKED_LANES - 1));
 }
 
 static inline packed_vector phases_place(__m256 even, __m256 odd, __m512i order)
@@ -58,7 +59,7 @@ static inline packed_vector phases_place(__m256 even, __m256 odd, __m512i order)
                                                  _mm512_zextps256_ps512(odd));
 }
 
-/* A bit for each float of a pair that starts at `first` and lies on a line of so many floats. */
+/* A bit for each float of a pair of pixels, from float `first` of a line on, that lies on the line. */
 static inline __mmask8 phases_inside(int64_t first, int64_t two, int64_t length)
 {
     uint32_t bits = 0;
@@ -73,13 +74,13 @@ static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, floa
     const int64_t two = 2 * m->pixel, length = m->width * m->pixel, half = PACKED_LANES / 2;
     winograd_place at = winograd_place_of(w, tile);
     int64_t y = 2 * at.y - w->before[0], x = (2 * at.x - w->before[1]) * m->pixel;
-    const float *line = m->data + at.image * m->image + y * length + x;
+    const float *image = m->data + at.image * m->image;
     const __m512i order = phases_order(two);
     packed_vector d[LARGE_POINTS];
     if (y >= 0 && x >= 0 && y + 2 * LARGE_SIDE <= m->height && x + (LARGE_SIDE - 1) * two + half <= length) {
 #pragma GCC unroll 36
         for (int i = 0; i < LARGE_POINTS; i++) {
-            const float *even = line + i / LARGE_SIDE * 2 * length + i % LARGE_SIDE * two;
+            const float *even = image + y * length + x + i / LARGE_SIDE * 2 * length + i % LARGE_SIDE * two;
             d[i] = phases_place(_mm256_loadu_ps(even), _mm256_loadu_ps(even + length), order);
         }
     } else {
@@ -88,10 +89,11 @@ static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, floa
         for (int j = 0; j < LARGE_SIDE; j++) on[j] = phases_inside(x + j * two, two, length);
         for (int i = 0; i < LARGE_SIDE; i++, y += 2)
             for (int j = 0; j < LARGE_SIDE; j++) {
-                const float *even = line + i * 2 * length + j * two;
+                int64_t even = y * length + x + j * two;
                 __m256 p = zero, q = zero; /* a load outside of memory takes long, even masked off */
-                if (y >= 0 && y < m->height && on[j]) p = _mm256_maskz_loadu_ps(on[j], even);
-                if (y + 1 >= 0 && y + 1 < m->height && on[j]) q = _mm256_maskz_loadu_ps(on[j], even + length);
+                if (y >= 0 && y < m->height && on[j]) p = _mm256_maskz_loadu_ps(on[j], image + even);
+                if (y + 1 >= 0 && y + 1 < m->height && on[j])
+                    q = _mm256_maskz_loadu_ps(on[j], image + even + length);
                 d[i * LARGE_SIDE + j] = phases_place(p, q, order);
             }
     }
@@ -132,15 +134,18 @@ static const winograd_kind winograd_phases = {
     .lay = phases_lay,
     .results = phases_results};
 
-static inline bool phases_have(int64_t taps) { return (taps + 1) / 2 == PHASES_TAPS; }
+static inline bool phases_taps_fit(int64_t taps) { return (taps + 1) / 2 == PHASES_TAPS; }
 
-/* The kind, where it serves. */
+/* The kind, where it serves: by tiles that are not mostly padding. */
 static inline const winograd_kind *phases_kind(const conv_geometry *g)
 {
+    int64_t tiles = winograd_tiles_of(g, PHASES_RESULTS),
+            products = tiles * winograd_phases.phases * LARGE_POINTS;
+    int64_t direct = g->batch * g->out[1] * g->out[2] * g->kernel[1] * g->kernel[2];
     bool takes = g->dims == 2 && g->groups == 1 && g->in_channels <= PHASES_MOST_CHANNELS &&
                  g->out_channels % PACKED_LANES == 0 && conv_all_are(g->stride, 2) &&
-                 conv_all_are(g->dilation, 1) && phases_have(g->kernel[1]) && phases_have(g->kernel[2]) &&
-                 winograd_tiles_of(g, PHASES_RESULTS) >= PHASES_LEAST_TILES;
+                 conv_all_are(g->dilation, 1) && phases_taps_fit(g->kernel[1]) &&
+                 phases_taps_fit(g->kernel[2]) && tiles >= PHASES_LEAST_TILES && 2 * products <= direct;
     return takes ? &winograd_phases : NULL;
 }
 
