@@ -1,8 +1,12 @@
-/* Vectors of sixteen float32 for reductions over contiguous rows. For kernel files; needs nothing but C. */
+/* Vectors of sixteen float32 for reductions over contiguous rows. For kernel files; needs nothing but C, and
+ * the intrinsics where there are such vectors. */
 #ifndef PROA_OPS_REDUCE_LANES_H
 #define PROA_OPS_REDUCE_LANES_H
 
 #include <stdint.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 typedef float f32_lanes __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t i32_lanes __attribute__((vector_size(64)));
@@ -16,8 +20,35 @@ enum { LANES = 16, EIGHT = 8 };
 static inline __attribute__((unused)) void lanes_add(f32_lanes *a, const f32_lanes *b) { *a += *b; }
 
 /* The largest of n float32 (-inf for none), the least (inf for none); NaN wins. It is looked for beside the
- * comparisons, which then are one instruction each; loops over arrays, because compilers without vectors of
- * 64 bytes take comparisons of these apart. */
+ * comparisons, which then are one instruction each. */
+#if defined(__AVX512F__)
+#define LANES_EXTREME(name, best_of, START)                                                         \
+    static inline __attribute__((unused)) float name(const float *x, int64_t n)                     \
+    {                                                                                               \
+        const __m512 start = _mm512_set1_ps(START);                                                 \
+        __m512 best = start, other = start;                                                         \
+        uint32_t nan = 0;                                                                           \
+        int64_t i = 0;                                                                              \
+        for (; i + 4 * LANES <= n; i += 4 * LANES) {                                                \
+            __m512 a = _mm512_loadu_ps(x + i), b = _mm512_loadu_ps(x + i + LANES);                  \
+            __m512 c = _mm512_loadu_ps(x + i + 2 * LANES), d = _mm512_loadu_ps(x + i + 3 * LANES);  \
+            nan |= _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_ps_mask(c, d, _CMP_UNORD_Q); \
+            best = _mm512_##best_of##_ps(best, _mm512_##best_of##_ps(a, b));                        \
+            other = _mm512_##best_of##_ps(other, _mm512_##best_of##_ps(c, d));                      \
+        }                                                                                           \
+        for (; i < n; i += LANES) {                                                                 \
+            __mmask16 some = (__mmask16)(n - i < LANES ? (1 << (n - i)) - 1 : 0xffff);              \
+            __m512 a = _mm512_mask_loadu_ps(start, some, x + i);                                    \
+            nan |= _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);                                          \
+            best = _mm512_##best_of##_ps(best, a);                                                  \
+        }                                                                                           \
+        if (!nan) return _mm512_reduce_##best_of##_ps(_mm512_##best_of##_ps(best, other));          \
+        while (*x == *x) x++;                                                                       \
+        return *x;                                                                                  \
+    }
+LANES_EXTREME(lanes_largest, max, -__builtin_inff())
+LANES_EXTREME(lanes_least, min, __builtin_inff())
+#else /* loops over arrays, because compilers without vectors of 64 bytes take comparisons of these apart */
 #define LANES_EXTREME(name, BEFORE, START)                                                              \
     static inline __attribute__((unused)) float name(const float *x, int64_t n)                         \
     {                                                                                                   \
@@ -46,6 +77,7 @@ static inline __attribute__((unused)) void lanes_add(f32_lanes *a, const f32_lan
     }
 LANES_EXTREME(lanes_largest, >, -__builtin_inff())
 LANES_EXTREME(lanes_least, <, __builtin_inff())
+#endif
 
 /* The sixteen lanes, folded. Vectors pass by address: by value their place depends on the CPU level. */
 static inline __attribute__((always_inline, unused)) float lanes_fold(const f32_lanes *lanes,
