@@ -147,6 +147,19 @@ PROA_FORMULA T F(hardswish_grad)(T x, T g)
     T slope = x * (T)(1.0 / 3) + (T)0.5;
     return x > -3 ? x < 3 ? g * slope : g : 0;
 }
+PROA_FORMULA T F(leaky_relu_grad)(T x, T g, T slope) { return x > 0 ? g : slope * g; }
+PROA_FORMULA T F(hardsigmoid_grad)(T out, T g, T slope) { return out > 0 && out < 1 ? slope * g : 0; }
+PROA_FORMULA T F(softplus_grad)(T x, T g, T beta, T threshold)
+{
+    T z = x * beta;
+    return z > threshold ? g : g * F(sigmoid)(z);
+}
+/* mish = x t with t = tanh(softplus(x)): t + x (1 − t²) σ(x) */
+PROA_FORMULA T F(mish_grad)(T x, T g, T threshold)
+{
+    T t = F(m_tanh)(F(softplus)(x, 1, threshold));
+    return g * (t + x * (1 - t * t) * F(sigmoid)(x));
+}
 PROA_FORMULA T F(sigmoid_grad)(T out, T g) { return g * out * (1 - out); }
 PROA_FORMULA T F(tanh_grad)(T out, T g) { return g * (1 - out * out); }
 PROA_FORMULA T F(silu_grad)(T x, T g)

@@ -328,6 +328,23 @@ def hardswish_grad(x, d_out):
     return d_out * np.where(x <= -3, 0, np.where(x >= 3, 1, x / 3 + 0.5))
 
 
+def leaky_relu_grad(x, d_out, negative_slope=0.01):
+    return d_out * np.where(x > 0, 1, negative_slope)
+
+
+def hardsigmoid_grad(out, d_out, slope=0.1666667):
+    return np.where((out > 0) & (out < 1), d_out * slope, 0)
+
+
+def softplus_grad(x, d_out, beta=1.0, threshold=20.0):
+    return d_out * np.where(beta * x > threshold, 1, special.expit(beta * x))
+
+
+def mish_grad(x, d_out, threshold=20.0):
+    t = np.tanh(softplus(x, 1.0, threshold))
+    return d_out * (t + x * (1 - t * t) * special.expit(x))
+
+
 def sigmoid_grad(out, d_out):
     return d_out * out * (1 - out)
 

@@ -64,6 +64,10 @@
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ const T b = (T)a->b; \
     PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], b);                         \
     }
+#define PROA_ROW_BINARY_2(op, D, b, c)                                                   \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ const T b = (T)a->b, c = (T)a->c; \
+    PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], b, c);                                   \
+    }
 #define PROA_ROW_TERNARY_0(op, D)                                                               \
     PROA_ROW_HEAD_(op, D)                                                                       \
     PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_Z_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], z[i]); \

@@ -10,8 +10,6 @@ static proa_tensor *number_of(const proa_tensor *like, double v)
 {
     return like ? proa_full(PROA_SCALAR_SHAPE, v, .dtype = (proa_dtype)like->dtype) : NULL;
 }
-/* What a piecewise function of x compares: complex numbers by their real parts. */
-static proa_tensor *compared(proa_tensor *x) { return x && rule_is_complex(x) ? proa_real(x) : x; }
 /* min(x, 0): keeps exponentials finite where their branch is not taken. */
 static proa_tensor *negative_part(proa_tensor *x) { return proa_minimum(x, proa__zero_of(x)); }
 
@@ -26,7 +24,11 @@ proa_status relu6_vjp(const proa_relu6_args *a, proa_relu6_grads *g)
     g->d_x = proa_relu6_grad(a->out, g->d_out);
     return proa_error();
 }
-WHERE_VJP(leaky_relu, GREATER(a->x, 0), SCALED(g->d_out, a->negative_slope))
+proa_status leaky_relu_vjp(const proa_leaky_relu_args *a, proa_leaky_relu_grads *g)
+{
+    g->d_x = proa_leaky_relu_grad(a->x, g->d_out, .negative_slope = a->negative_slope);
+    return proa_error();
+}
 WHERE_VJP(elu, GREATER(a->x, 0), proa_multiply(g->d_out, SCALED(proa_exp(negative_part(a->x)), a->alpha)))
 WHERE_VJP(celu, GREATER(a->x, 0),
           proa_multiply(g->d_out, proa_exp(SCALED(negative_part(a->x), 1 / a->alpha))))
@@ -44,7 +46,7 @@ proa_status selu_vjp(const proa_selu_args *a, proa_selu_grads *g)
 
 proa_status hardsigmoid_vjp(const proa_hardsigmoid_args *a, proa_hardsigmoid_grads *g)
 {
-    g->d_x = proa_where(BETWEEN(a->out, 0, 1), SCALED(g->d_out, a->slope), RULE_ZERO);
+    g->d_x = proa_hardsigmoid_grad(a->out, g->d_out, .slope = a->slope);
     return proa_error();
 }
 
@@ -54,7 +56,7 @@ proa_status hardswish_vjp(const proa_hardswish_args *a, proa_hardswish_grads *g)
         g->d_x = proa_hardswish_grad(a->x, g->d_out);
         return proa_error();
     }
-    proa_tensor *slope = rule_conj(AFFINE(a->x, 1.0 / 3, 0.5)), *x = compared(a->x);
+    proa_tensor *slope = rule_conj(AFFINE(a->x, 1.0 / 3, 0.5)), *x = proa_real(a->x);
     proa_tensor *upper = proa_where(LESS(x, 3), proa_multiply(g->d_out, slope), g->d_out);
     g->d_x = proa_where(GREATER(x, -3), upper, RULE_ZERO);
     return proa_error();
@@ -118,18 +120,19 @@ proa_status softsign_vjp(const proa_softsign_args *a, proa_softsign_grads *g)
 
 proa_status softplus_vjp(const proa_softplus_args *a, proa_softplus_grads *g)
 {
+    if (!rule_is_complex(a->x)) {
+        g->d_x = proa_softplus_grad(a->x, g->d_out, .beta = a->beta, .threshold = a->threshold);
+        return proa_error();
+    }
     proa_tensor *z = SCALED(a->x, a->beta);
     proa_tensor *soft = proa_multiply(g->d_out, rule_conj(proa_sigmoid(z)));
-    g->d_x = proa_where(GREATER(compared(z), a->threshold), g->d_out, soft);
+    g->d_x = proa_where(GREATER(proa_real(z), a->threshold), g->d_out, soft);
     return proa_error();
 }
 
-/* mish = x t with t = tanh(softplus(x)): t + x (1 − t²) σ(x) */
 proa_status mish_vjp(const proa_mish_args *a, proa_mish_grads *g)
 {
-    proa_tensor *t = proa_tanh(proa_softplus(a->x, .threshold = a->threshold));
-    proa_tensor *slope = proa_multiply(AFFINE(proa_square(t), -1, 1), proa_sigmoid(a->x));
-    g->d_x = proa_multiply(g->d_out, proa_add(t, proa_multiply(a->x, slope)));
+    g->d_x = proa_mish_grad(a->x, g->d_out, .threshold = a->threshold);
     return proa_error();
 }
 
@@ -179,6 +182,44 @@ proa_status hardswish_grad_vjp(const proa_hardswish_grad_args *a, proa_hardswish
     if (!g->want_x) return proa_error();
     proa_tensor *bend = SCALED(proa_multiply(g->d_d_x, a->d_out), 1.0 / 3);
     g->d_x = proa_where(BETWEEN(a->x, -3, 3), bend, proa__zero_of(bend));
+    return proa_error();
+}
+
+proa_status leaky_relu_grad_vjp(const proa_leaky_relu_grad_args *a, proa_leaky_relu_grad_grads *g)
+{
+    if (g->want_d_out) g->d_d_out = proa_leaky_relu_grad(a->x, g->d_d_x, .negative_slope = a->negative_slope);
+    return proa_error();
+}
+
+proa_status hardsigmoid_grad_vjp(const proa_hardsigmoid_grad_args *a, proa_hardsigmoid_grad_grads *g)
+{
+    if (g->want_d_out) g->d_d_out = proa_hardsigmoid_grad(a->out, g->d_d_x, .slope = a->slope);
+    return proa_error();
+}
+
+/* softplus'' = β σ (1 − σ) with σ = σ(β x); 0 above the threshold */
+proa_status softplus_grad_vjp(const proa_softplus_grad_args *a, proa_softplus_grad_grads *g)
+{
+    if (g->want_d_out)
+        g->d_d_out = proa_softplus_grad(a->x, g->d_d_x, .beta = a->beta, .threshold = a->threshold);
+    if (!g->want_x) return proa_error();
+    proa_tensor *z = SCALED(a->x, a->beta), *s = proa_sigmoid(z);
+    proa_tensor *bend = proa_multiply(SCALED(s, a->beta), AFFINE(s, -1, 1));
+    bend = proa_multiply(proa_multiply(g->d_d_x, a->d_out), bend);
+    g->d_x = proa_where(GREATER(z, a->threshold), proa__zero_of(bend), bend);
+    return proa_error();
+}
+
+/* mish'' = (1 − t²) σ (2 + x (1 − σ − 2 t σ)) with t = tanh(softplus(x)) */
+proa_status mish_grad_vjp(const proa_mish_grad_args *a, proa_mish_grad_grads *g)
+{
+    if (g->want_d_out) g->d_d_out = proa_mish_grad(a->x, g->d_d_x, .threshold = a->threshold);
+    if (!g->want_x) return proa_error();
+    proa_tensor *t = proa_tanh(proa_softplus(a->x, .threshold = a->threshold)), *s = proa_sigmoid(a->x);
+    proa_tensor *slope = proa_multiply(AFFINE(proa_square(t), -1, 1), s);
+    proa_tensor *less = proa_multiply(s, AFFINE(t, 2, 1));
+    proa_tensor *f = proa_multiply(slope, AFFINE(proa_multiply(a->x, AFFINE(less, -1, 1)), 1, 2));
+    g->d_x = proa_multiply(proa_multiply(g->d_d_x, a->d_out), f);
     return proa_error();
 }
 
