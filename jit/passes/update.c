@@ -8,9 +8,7 @@
 #include "core/internal.h"
 #include "core/run.h"
 
-/* Gradients wait for one another until they are so many bytes: a step costs a few microseconds however
- * little it updates. */
-enum { GROUP_BYTES = 256 << 10, OPTIMIZE = 2 };
+enum { OPTIMIZE = 2 };
 
 /* What moves: one parameter of a step, with the ops that only prepare its gradient (decay, clipping by its
  * own norm), or an op of the optimiser's that makes single numbers (a parameter's own rate). */
@@ -34,9 +32,10 @@ typedef struct work {
     int32_t *first_item; /* of a step that moves: its first entry's item; NOBODY */
     int32_t *owner;      /* the item that it moves with: whose gradient it prepares, or itself; NOBODY */
     int32_t *chain_next;
-    int32_t *bucket; /* the first item that is ready behind op i − 1 */
-    int32_t *group;  /* of a step: the items that are ready and wait for others */
-    int64_t *waiting;
+    int32_t *bucket;  /* the first item that is ready behind op i − 1 */
+    int32_t *group;   /* of a step: the items that are ready and wait for others */
+    int64_t *waiting; /* bytes */
+    int64_t enough;   /* of them: a step costs a few microseconds however little it updates */
     /* by variable: */
     int32_t *wanted;           /* the item that alone reads it; NOBODY */
     int32_t *writer;           /* the item that overwrites the persistable; NOBODY */
@@ -398,7 +397,7 @@ static proa_status emit_ready(work *w, int32_t at)
     }
     for (int32_t i = w->bucket[at + 1]; i != PROA__NOBODY; i = w->items[i].next) {
         int32_t op = w->items[i].op;
-        if (w->items[i].entry != PROA__NOBODY && w->waiting[op] >= GROUP_BYTES) PROA_TRY(emit_group(w, op));
+        if (w->items[i].entry != PROA__NOBODY && w->waiting[op] >= w->enough) PROA_TRY(emit_group(w, op));
     }
     return PROA_OK;
 }
@@ -444,6 +443,7 @@ static proa_status start(work *w, proa_block *b, int32_t **memory)
     for (int32_t i = 0; i < v; i++)
         if (b->vars[i]->persistable) w->origin[i] = i;
     w->barrier = PROA__NOBODY;
+    w->enough = proa__flag_int(PROA_FLAG_update_bytes);
     return PROA_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Fuzzes capture, passes, planner and executor: bytes are a small program of ops on tiny tensors, which is
- * evaluated eagerly and as a program, without passes and with them, and trained as a compiled function.
- * Values and gradients agree, to the bit without passes, or the program is refused with a typed error. Never
- * a crash or a leak. */
+ * evaluated eagerly and as a program, without passes and with them, trained as a compiled function, or run
+ * with an optimiser's steps in it. Values, gradients and parameters agree, to the bit without passes and where
+ * a pass only moves steps, or the program is refused with a typed error. Never a crash or a leak. */
 #include <proa/autograd.h>
 #include <proa/ops.h>
 #include <proa/program.h>
@@ -19,7 +19,7 @@ typedef struct script {
     uint8_t bytes[3 * STEPS];
     int n_steps, layout;
     bool settled, skip[STEPS];
-    proa_tensor *w;
+    proa_tensor *w, *v;
 } script;
 
 typedef struct machine {
@@ -173,7 +173,7 @@ static void run_step(const script *s, machine *m, const uint8_t *code)
     case 5: put(m, proa_tanh(a)); break;
     case 6: put(m, proa_scale(a, .scale = PROA_SCALAR(0.5), .bias = code[2] / 64.0)); break;
     case 7: put(m, proa_sigmoid(a)); break;
-    case 8: put(m, proa_matmul(a, w)); break;
+    case 8: put(m, proa_matmul(a, code[2] & 1 ? s->v : w)); break;
     case 9: put(m, proa_linear(a, w, b)); break;
     case 10: put(m, proa_reshape(a, PROA_INTS(-1))); break;
     case 11: put(m, proa_reshape(a, PROA_INTS(2, -1))); break;
@@ -413,6 +413,129 @@ static void train(script *s, bool twice)
     proa_clear_error();
 }
 
+/* ---- steps within a program ---------------------------------------------------------------- */
+
+enum { PARAMETERS = 2, ROUNDS = 3 };
+
+/* What a step is made of: bits of the first byte. */
+enum { MOMENTUM = 16, DECAYS = 32, CLIPS = 64, APART = 128 };
+
+typedef struct stepped {
+    proa_tensor *params[PARAMETERS], *velocities[PARAMETERS];
+} stepped;
+
+/* The sum of squares of what the outputs are, within bounds. */
+static proa_tensor *loss_of(const proa_program *p)
+{
+    proa_tensor *loss = NULL;
+    for (int64_t i = 0; i < proa_program_output_count(p); i++) {
+        proa_tensor *out = (proa_tensor *)(uintptr_t)proa_program_output(p, i);
+        proa_tensor *part = proa_sum(proa_square(proa_tanh(out)));
+        loss = loss ? proa_add(loss, part) : part;
+    }
+    return loss;
+}
+
+/* The gradients as a step takes them: decayed, scaled by their common length. */
+static void prepare(const stepped *t, proa_tensor **g, int64_t n, int how)
+{
+    if (how & DECAYS) g[0] = proa_add(g[0], proa_scale(t->params[0], .scale = PROA_SCALAR(0.1)));
+    if (!(how & CLIPS)) return;
+    proa_tensor *length = proa_sum(proa_square(g[0]));
+    for (int64_t i = 1; i < n; i++) length = proa_add(length, proa_sum(proa_square(g[i])));
+    proa_tensor *by = proa_rsqrt(proa_scale(length, .bias = 1));
+    for (int64_t i = 0; i < n; i++) g[i] = proa_multiply(g[i], by);
+}
+
+static void step_by(const stepped *t, proa_tensor **g, int64_t first, int64_t n, int how)
+{
+    proa_tensor *rate = proa_full(PROA_SHAPE(1), 0.1);
+    proa_tensors none = {0, NULL}, params = {n, (proa_tensor **)(uintptr_t)t->params + first},
+                 velocities = {n, (proa_tensor **)(uintptr_t)t->velocities + first}, grads = {n, g + first};
+    if (how & MOMENTUM) proa_momentum_step(params, grads, rate, velocities, none, PROA_NONE, 0.9);
+    else proa_sgd_step(params, grads, rate, none, PROA_NONE);
+}
+
+/* Appends the steps, and a reader of what they wrote. */
+static proa_status append_steps(proa_program *p, const stepped *t, int how)
+{
+    proa_program *open = proa_program_open(p);
+    proa_tensor *loss = loss_of(p), *g[PARAMETERS];
+    proa_program_open(open);
+    proa_tensors none = {0, NULL}, targets = {1, &loss};
+    proa_tensors found = proa_program_gradients(
+        p, targets, (proa_tensors){PARAMETERS, (proa_tensor **)(uintptr_t)t->params}, none, none);
+    PROA_TRY(proa_error());
+    int64_t n = 0;
+    while (n < found.count && found.at[n] != PROA_NONE) g[n] = found.at[n], n++;
+    if (!n) return PROA_OK;
+    open = proa_program_open(p);
+    int32_t role = proa_program_set_role(p, 2);
+    prepare(t, g, n, how);
+    if (how & APART)
+        for (int64_t i = 0; i < n; i++) step_by(t, g, i, 1, how);
+    else step_by(t, g, 0, n, how);
+    (void)proa_program_set_role(p, role);
+    proa_tensor *out[OUTPUTS + 2] = {proa_sum(t->params[0]), loss};
+    int64_t outs = 2;
+    for (int64_t i = 0; i < proa_program_output_count(p); i++)
+        out[outs++] = (proa_tensor *)(uintptr_t)proa_program_output(p, i);
+    proa_program_open(open);
+    return proa_program_set_outputs(p, (proa_tensors){outs, out});
+}
+
+static void restart(const stepped *t)
+{
+    static const float zeros[COLUMNS * COLUMNS];
+    for (int i = 0; i < PARAMETERS; i++) {
+        reset(t->params[i]);
+        if (proa_copy_in(t->velocities[i], zeros, sizeof zeros) != PROA_OK) abort();
+    }
+}
+
+/* Rounds from the start; what came and what is left of the parameters. Its error: the executor's. */
+static proa_status follow(const proa_program *p, const char *passes, const script *s, const stepped *t,
+                          proa_tensors *came, proa_tensor **left)
+{
+    restart(t);
+    proa_executor *e = proa_executor_with(p, (proa_executor_opts){.passes = passes});
+    for (int i = 0; i < ROUNDS && proa_error() == PROA_OK; i++)
+        came[i] = proa_executor_run(e, inputs_of(s, 2 + i / 2, false));
+    proa_executor_free(e);
+    for (int i = 0; i < PARAMETERS && proa_error() == PROA_OK; i++) left[i] = proa_assign(t->params[i]);
+    return proa_error();
+}
+
+static void compare_steps(const proa_program *p, const script *s, const stepped *t)
+{
+    static const char *const passes[] = {"update", NULL};
+    static const double limits[] = {0, 1e-3};
+    proa_tensors want[ROUNDS], got[ROUNDS];
+    proa_tensor *wrote[PARAMETERS], *left[PARAMETERS];
+    if (follow(p, "", s, t, want, wrote) != PROA_OK) return;
+    for (int k = 0; k < 2; k++) {
+        const char *what = passes[k] ? "steps that moved" : "steps, all passes";
+        if (follow(p, passes[k], s, t, got, left) != PROA_OK) fail(what);
+        for (int i = 0; i < ROUNDS; i++) compare(got[i], want[i], limits[k], what);
+        compare((proa_tensors){PARAMETERS, left}, (proa_tensors){PARAMETERS, wrote}, limits[k], what);
+    }
+}
+
+static void step_within(script *s, int how)
+{
+    proa_input_spec specs[2] = {{.shape = PROA_SHAPE(-1, COLUMNS)}, {.shape = PROA_SHAPE(COLUMNS)}};
+    PROA_NO_GRAD;
+    stepped t = {{s->w, s->v},
+                 {proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0), proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0)}};
+    if (!t.velocities[1] || proa_set_flag("update_bytes", "0") != PROA_OK) abort();
+    restart(&t);
+    play(inputs_of(s, 2, false), s);
+    proa_program *p = proa_capture(play, specs, 2, s);
+    if (p && append_steps(p, &t, how) == PROA_OK) compare_steps(p, s, &t);
+    proa_program_free(p);
+    proa_clear_error();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -422,13 +545,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (s.n_steps > STEPS) s.n_steps = STEPS;
         memcpy(s.bytes, data + 1, (size_t)s.n_steps * 3);
         s.w = proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0);
-        if (!s.w) abort();
-        if (data[0] & 1) {
-            reset(s.w);
-            train(&s, data[0] & 2);
-        } else {
-            execute(&s);
-        }
+        s.v = proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0);
+        if (!s.w || !s.v) abort();
+        reset(s.w), reset(s.v);
+        if (data[0] & 1) train(&s, data[0] & 2);
+        else if (data[0] & 2) step_within(&s, data[0]);
+        else execute(&s);
     }
     (void)!proa_finish(NULL);
     if (proa_memory_get_stats().live_bytes > (1 << 20)) abort();

@@ -1,4 +1,6 @@
 """device, utils, version and the world of one process: what they say, and their errors."""
+import pathlib
+
 import pytest
 
 import proa as paddle
@@ -30,6 +32,14 @@ def test_flags():
     for call in (lambda: paddle.set_flags({"FLAGS_nothing": 1}), lambda: paddle.get_flags("FLAGS_nothing")):
         with pytest.raises(ValueError, match="FLAGS_nothing"):
             call()
+
+
+def test_every_flag_is_documented():
+    with pytest.raises(ValueError) as refused:
+        paddle.get_flags("FLAGS_nothing")
+    names = str(refused.value).split("there are: ")[1].split(", ")
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "c-api.md").read_text(encoding="utf-8")
+    assert "passes" in names and [n for n in names if f"| `{n}` |" not in page] == []
 
 
 def test_require_version():
