@@ -4,6 +4,7 @@
 
 #include "ops/gemm.h"
 #include "ops/philox16.h"
+#include "ops/rnn/lanes.h"
 
 /* Rows of a block of a product, and how much of k is packed at a time: there, and in a step's product. */
 enum { TILE_ROWS = 8 * GEMM_MR, PIECE = 512, STEP_PIECE = 128 };
@@ -57,6 +58,7 @@ GEMM_NAMES(double, f64)
 #include "cpu_product.inc"
 #include "cpu.inc"
 #undef T
+#undef RNN_LANES
 #define T double
 #include "cpu_product.inc"
 #include "cpu.inc"
