@@ -25,8 +25,9 @@ typedef struct norm_job {
 } norm_job;
 
 enum { NORM_PIECE = 1024, NORM_COLUMNS = 64 };
-/* Most slices; rows whose gradients are added before that goes on in double; longest row with slices. */
-enum { NORM_SLICES = 32, NORM_FEW = 16, NORM_LONGEST = 1 << 14 };
+/* Most slices, and the numbers that make one worth while: their sums come from the caches of those who added
+ * them up. Rows whose gradients are added before that goes on in double; longest row with slices. */
+enum { NORM_SLICES = 32, NORM_SLICE = 1 << 15, NORM_FEW = 16, NORM_LONGEST = 1 << 14 };
 
 #define T float
 #include "ops/norm/cpu_body.inc"
