@@ -147,8 +147,14 @@ PROA_FORMULA T F(hardswish_grad)(T x, T g)
     T slope = x * (T)(1.0 / 3) + (T)0.5;
     return x > -3 ? x < 3 ? g * slope : g : 0;
 }
-PROA_FORMULA T F(leaky_relu_grad)(T x, T g, T slope) { return x > 0 ? g : slope * g; }
-PROA_FORMULA T F(hardsigmoid_grad)(T out, T g, T slope) { return out > 0 && out < 1 ? slope * g : 0; }
+/* At 0 as Paddle's on the CPU (on a GPU it takes the other side there). */
+PROA_FORMULA T F(leaky_relu_grad)(T x, T g, T slope) { return x >= 0 ? g : slope * g; }
+/* Paddle's form carries the offset; where the slope is does not depend on it any more. */
+PROA_FORMULA T F(hardsigmoid_grad)(T out, T g, T slope, T offset)
+{
+    (void)offset;
+    return out > 0 && out < 1 ? slope * g : 0;
+}
 PROA_FORMULA T F(softplus_grad)(T x, T g, T beta, T threshold)
 {
     T z = x * beta;

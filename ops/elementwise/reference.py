@@ -329,10 +329,10 @@ def hardswish_grad(x, d_out):
 
 
 def leaky_relu_grad(x, d_out, negative_slope=0.01):
-    return d_out * np.where(x > 0, 1, negative_slope)
+    return d_out * np.where(x >= 0, 1, negative_slope)
 
 
-def hardsigmoid_grad(out, d_out, slope=0.1666667):
+def hardsigmoid_grad(out, d_out, slope=0.1666667, offset=0.5):
     return np.where((out > 0) & (out < 1), d_out * slope, 0)
 
 

@@ -46,7 +46,7 @@ proa_status selu_vjp(const proa_selu_args *a, proa_selu_grads *g)
 
 proa_status hardsigmoid_vjp(const proa_hardsigmoid_args *a, proa_hardsigmoid_grads *g)
 {
-    g->d_x = proa_hardsigmoid_grad(a->out, g->d_out, .slope = a->slope);
+    g->d_x = proa_hardsigmoid_grad(a->out, g->d_out, .slope = a->slope, .offset = a->offset);
     return proa_error();
 }
 
@@ -193,7 +193,8 @@ proa_status leaky_relu_grad_vjp(const proa_leaky_relu_grad_args *a, proa_leaky_r
 
 proa_status hardsigmoid_grad_vjp(const proa_hardsigmoid_grad_args *a, proa_hardsigmoid_grad_grads *g)
 {
-    if (g->want_d_out) g->d_d_out = proa_hardsigmoid_grad(a->out, g->d_d_x, .slope = a->slope);
+    if (g->want_d_out)
+        g->d_d_out = proa_hardsigmoid_grad(a->out, g->d_d_x, .slope = a->slope, .offset = a->offset);
     return proa_error();
 }
 

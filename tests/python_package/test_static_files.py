@@ -11,7 +11,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ORACLE = os.environ.get("PROA_ORACLE", str(HERE.parent.parent / ".venv-oracle/bin/python"))
 COMMANDS = {"paddle": [ORACLE], "proa": [sys.executable, "-m", "proa"]}
-MODELS = ["mlp", "conv", "attention", "words", "recurrent"]
+MODELS = ["mlp", "conv", "attention", "words", "recurrent", "bent"]
 
 pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
 

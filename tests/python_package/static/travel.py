@@ -45,18 +45,25 @@ def recurrent(x):
     return static.nn.fc(paddle.max(out, axis=1), 5)
 
 
+def bent(x):
+    h = F.leaky_relu(static.nn.fc(x, 16), 0.3) + F.hardsigmoid(static.nn.fc(x, 16), 0.2, 0.4)
+    h = F.mish(static.nn.fc(h, 16)) + F.softplus(static.nn.fc(h, 16), 2.0, 5.0)
+    return static.nn.fc(h, 5)
+
+
 def build():
     main, startup = static.Program(), static.Program()
     with static.program_guard(main, startup):
         x, y = static.data("x", [None, 1, 8, 8], "float32"), static.data("y", [None, 1], "int64")
         logits = {"mlp": mlp, "conv": conv, "attention": attention, "words": words,
-                  "recurrent": recurrent}[model](x)
+                  "recurrent": recurrent, "bent": bent}[model](x)
         loss = paddle.mean(F.softmax_with_cross_entropy(logits, y))
         if what == "save":
             clip = paddle.nn.ClipGradByGlobalNorm(0.5)
             {"mlp": paddle.optimizer.Momentum(0.1, 0.9, weight_decay=1e-3, grad_clip=clip),
              "conv": paddle.optimizer.Adam(0.01),
              "words": paddle.optimizer.Lamb(0.02),
+             "bent": paddle.optimizer.SGD(0.05),
              "recurrent": paddle.optimizer.RMSProp(0.01, grad_clip=clip),
              "attention": paddle.optimizer.AdamW(0.01, weight_decay=0.1)}[model].minimize(loss)
     exe.run(startup)
