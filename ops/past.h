@@ -59,11 +59,4 @@ static inline __attribute__((unused)) void past_ask(const void *p, int64_t dista
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
 }
 
-/* The same for what is written there, through the caches. */
-static inline __attribute__((unused)) void past_ask_to_write(const void *p, int64_t distance, int64_t bytes)
-{
-    const char *at = (const char *)((uintptr_t)p + (uintptr_t)distance);
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 1);
-}
-
 #endif

@@ -1,6 +1,6 @@
 /* LSTM's cells, forward and backward, of float32 in AVX-512 registers: sigmoids and tanh of ops/lanes.h take
- * a third of the compiler's time. Rows of cpu.inc by the same names serve other types and CPU levels. For
- * cpu.c. */
+ * a third of what the compiler makes of the formulas. Rows of cpu.inc by the same names serve other types and
+ * CPU levels. For cpu.c. */
 #ifndef PROA_OPS_RNN_LANES_H
 #define PROA_OPS_RNN_LANES_H
 
@@ -51,7 +51,10 @@ LSTM_INLINE __m512 lstm_sigmoid_back(__m512 d, __m512 y)
 {
     return _mm512_mul_ps(d, _mm512_fnmadd_ps(y, y, y));
 }
-LSTM_INLINE __m512 lstm_tanh_back(__m512 d, __m512 y) { return _mm512_fnmadd_ps(_mm512_mul_ps(d, y), y, d); }
+LSTM_INLINE __m512 lstm_tanh_back(__m512 d, __m512 y)
+{
+    return _mm512_mul_ps(d, _mm512_fnmadd_ps(y, y, _mm512_set1_ps(1.0f)));
+}
 
 /* dx: gradients of what the gates are activations of, n apart. */
 LSTM_INLINE void lstm_cells_back(lstm_part p, const float *gates, const float *cell, const float *before,
