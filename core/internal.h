@@ -59,7 +59,7 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
     X(dump_passes, "0", "1: programs are printed to stderr before passes and after each")                  \
     X(blocked, "1", "0: tensors keep the plain layout between kernels that would block it")                \
     X(winograd, "1", "0: convolutions take no tiles (Winograd's), whose sums round differently")           \
-    X(update_bytes, "262144", "bytes of gradients that wait for one another before a step follows them")   \
+    X(update_bytes, "262144", "bytes of parameters that wait for one another before a step follows")       \
     X(past_bytes, "0", "outputs from so many bytes on go past the caches; 0: a quarter of the shared one") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {

@@ -459,6 +459,28 @@ START_TEST(steps_follow_their_gradients)
 }
 END_TEST
 
+/* How many steps there are, by how many bytes of parameters wait for one another: two weights and a bias. */
+START_TEST(steps_wait_for_one_another)
+{
+    static const struct {
+        const char *bytes;
+        int steps;
+    } cases[] = {{"0", 3}, {"362000", 2}, {"1073741824", 1}};
+    layers l = {{noise(PROA_SHAPE(300, 301), 0, 0.1f), noise(PROA_SHAPE(301, 300), 0, 0.1f)}, {NULL, NULL}};
+    l.b[0] = proa_zeros(PROA_SHAPE(301), PROA_F32);
+    proa_program *p = training_step(&l);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(proa_set_flag("update_bytes", cases[i].bytes), PROA_OK);
+        proa_program *q = optimised(p, "update", false);
+        ck_assert_int_eq(count(q, "sgd_step"), cases[i].steps);
+        proa_program_free(q);
+    }
+    ck_assert_int_eq(proa_set_flag("update_bytes", "262144"), PROA_OK);
+    proa_program_free(p);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
 START_TEST(unknown_passes_are_errors)
@@ -589,4 +611,5 @@ END_TEST
 SUITE("passes", identities_and_copies_go, written_persistables_are_no_values, convolutions_take_over,
       widening_takes_one_op, parameters_that_may_change_are_no_constants, chains_run_tile_by_tile,
       groups_respect_who_reads, backward_is_fused_too, steps_become_one, steps_follow_their_gradients,
-      unknown_passes_are_errors, failing_allocations_leave_nothing, long_programs_take_linear_time)
+      steps_wait_for_one_another, unknown_passes_are_errors, failing_allocations_leave_nothing,
+      long_programs_take_linear_time)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 14, REGS = 3 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4, OPS = 43 };
+enum { STEPS = 14, REGS = 4 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4, OPS = 43 };
 
 /* What the bytes say. Steps that fail when the script is first played are skipped from then on, so that eager
  * and captured execution make the same choices. */
@@ -19,7 +19,7 @@ typedef struct script {
     uint8_t bytes[3 * STEPS];
     int n_steps, layout;
     bool settled, skip[STEPS];
-    proa_tensor *w, *v;
+    proa_tensor *w, *v; /* v: NULL where nothing steps */
 } script;
 
 typedef struct machine {
@@ -173,7 +173,7 @@ static void run_step(const script *s, machine *m, const uint8_t *code)
     case 5: put(m, proa_tanh(a)); break;
     case 6: put(m, proa_scale(a, .scale = PROA_SCALAR(0.5), .bias = code[2] / 64.0)); break;
     case 7: put(m, proa_sigmoid(a)); break;
-    case 8: put(m, proa_matmul(a, code[2] & 1 ? s->v : w)); break;
+    case 8: put(m, proa_matmul(a, w)); break;
     case 9: put(m, proa_linear(a, w, b)); break;
     case 10: put(m, proa_reshape(a, PROA_INTS(-1))); break;
     case 11: put(m, proa_reshape(a, PROA_INTS(2, -1))); break;
@@ -215,7 +215,7 @@ static void run_step(const script *s, machine *m, const uint8_t *code)
 static proa_tensors play(proa_tensors in, void *context)
 {
     script *s = context;
-    machine m = {{in.at[0], in.at[1], s->w}, 3};
+    machine m = {{in.at[0], in.at[1], s->w, s->v}, s->v ? 4 : 3};
     proa_tensors out = {0, proa_scope_alloc(OUTPUTS * sizeof *out.at)};
     for (int i = 0; i < s->n_steps; i++) {
         if (s->skip[i]) continue;
@@ -420,6 +420,8 @@ enum { PARAMETERS = 2, ROUNDS = 3 };
 /* What a step is made of: bits of the first byte. */
 enum { MOMENTUM = 16, DECAYS = 32, CLIPS = 64, APART = 128 };
 
+int64_t fuzz_planner_stepped; /* programs that stepped all parameters: storm.c wants some */
+
 typedef struct stepped {
     proa_tensor *params[PARAMETERS], *velocities[PARAMETERS];
 } stepped;
@@ -436,7 +438,7 @@ static proa_tensor *loss_of(const proa_program *p)
     return loss;
 }
 
-/* The gradients as a step takes them: decayed, scaled by their common length. */
+/* The gradients as a step takes them: the first with decay, all over their common length. */
 static void prepare(const stepped *t, proa_tensor **g, int64_t n, int how)
 {
     if (how & DECAYS) g[0] = proa_add(g[0], proa_scale(t->params[0], .scale = PROA_SCALAR(0.1)));
@@ -466,15 +468,20 @@ static proa_status append_steps(proa_program *p, const stepped *t, int how)
     proa_tensors found = proa_program_gradients(
         p, targets, (proa_tensors){PARAMETERS, (proa_tensor **)(uintptr_t)t->params}, none, none);
     PROA_TRY(proa_error());
+    stepped some = {0};
     int64_t n = 0;
-    while (n < found.count && found.at[n] != PROA_NONE) g[n] = found.at[n], n++;
+    for (int64_t i = 0; i < found.count; i++) {
+        if (found.at[i] == PROA_NONE) continue;
+        some.params[n] = t->params[i], some.velocities[n] = t->velocities[i], g[n++] = found.at[i];
+    }
     if (!n) return PROA_OK;
+    fuzz_planner_stepped += n == PARAMETERS;
     open = proa_program_open(p);
     int32_t role = proa_program_set_role(p, 2);
-    prepare(t, g, n, how);
+    prepare(&some, g, n, how);
     if (how & APART)
-        for (int64_t i = 0; i < n; i++) step_by(t, g, i, 1, how);
-    else step_by(t, g, 0, n, how);
+        for (int64_t i = 0; i < n; i++) step_by(&some, g, i, 1, how);
+    else step_by(&some, g, 0, n, how);
     (void)proa_program_set_role(p, role);
     proa_tensor *out[OUTPUTS + 2] = {proa_sum(t->params[0]), loss};
     int64_t outs = 2;
@@ -521,13 +528,14 @@ static void compare_steps(const proa_program *p, const script *s, const stepped 
     }
 }
 
-static void step_within(script *s, int how)
+static void step_within(script *s, int how, int together)
 {
     proa_input_spec specs[2] = {{.shape = PROA_SHAPE(-1, COLUMNS)}, {.shape = PROA_SHAPE(COLUMNS)}};
     PROA_NO_GRAD;
+    static const char *const bytes[] = {"0", "128", "1048576"};
     stepped t = {{s->w, s->v},
                  {proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0), proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0)}};
-    if (!t.velocities[1] || proa_set_flag("update_bytes", "0") != PROA_OK) abort();
+    if (!t.velocities[1] || proa_set_flag("update_bytes", bytes[together % 3]) != PROA_OK) abort();
     restart(&t);
     play(inputs_of(s, 2, false), s);
     proa_program *p = proa_capture(play, specs, 2, s);
@@ -545,12 +553,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (s.n_steps > STEPS) s.n_steps = STEPS;
         memcpy(s.bytes, data + 1, (size_t)s.n_steps * 3);
         s.w = proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0);
-        s.v = proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0);
-        if (!s.w || !s.v) abort();
-        reset(s.w), reset(s.v);
-        if (data[0] & 1) train(&s, data[0] & 2);
-        else if (data[0] & 2) step_within(&s, data[0]);
-        else execute(&s);
+        if (!s.w) abort();
+        script again = s;
+        if (data[0] & 1) {
+            reset(s.w);
+            train(&s, data[0] & 2);
+        } else {
+            execute(&s);
+        }
+        if ((data[0] & 3) == 2) {
+            again.v = proa_full(PROA_SHAPE(COLUMNS, COLUMNS), 0);
+            if (!again.v) abort();
+            step_within(&again, data[0], data[size - 1]);
+        }
     }
     (void)!proa_finish(NULL);
     if (proa_memory_get_stats().live_bytes > (1 << 20)) abort();
