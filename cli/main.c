@@ -173,19 +173,14 @@ unsigned char *cli_read(const char *path, size_t *bytes)
 
 proa_status cli_write(const char *path, const cli_piece *pieces, int64_t n)
 {
-    char *temporary = cli_format("%s.tmp", path);
-    if (!temporary) return proa_error();
-    FILE *f = fopen(temporary, "wb");
-    bool ok = f != NULL;
-    for (int64_t i = 0; ok && i < n; i++)
-        ok = !pieces[i].bytes || fwrite(pieces[i].data, 1, pieces[i].bytes, f) == pieces[i].bytes;
-    ok = ok && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    int e = errno;
-    if (f && fclose(f) != 0 && ok) ok = false, e = errno;
-    if (ok && rename(temporary, path) != 0) ok = false, e = errno;
-    if (ok) return PROA_OK;
-    if (f) unlink(temporary);
-    return proa_fail(PROA_ERR_IO, "cannot write '%s': %s", path, strerror(e));
+    proa_writer *w = proa_writer_open(path);
+    if (!w) return proa_error();
+    proa_status status = PROA_OK;
+    for (int64_t i = 0; status == PROA_OK && i < n; i++)
+        status = proa_writer_put(w, pieces[i].data, pieces[i].bytes);
+    if (status == PROA_OK) return proa_writer_commit(w);
+    proa_writer_abort(w);
+    return status;
 }
 
 bool cli_ends_with(const char *text, const char *end)

@@ -94,22 +94,21 @@ static proa_status put_attr(proa__arena *a, const proa_op_attr *from, pb_attr *t
     }
 }
 
-static proa_status put_op(appending *at, const proa_op_desc *desc)
+proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *op)
 {
-    proa__arena *a = &at->load.arena;
     pb_attr *attrs = proa__arena_array(a, (size_t)desc->n_attrs + 1, sizeof *attrs);
-    paddle__framework__proto__op_desc__init(&at->op);
-    at->op.type = (char *)(uintptr_t)desc->type;
-    at->op.n_inputs = (size_t)desc->n_inputs;
-    at->op.n_outputs = (size_t)desc->n_outputs;
-    at->op.attrs = proa__arena_array(a, (size_t)desc->n_attrs + 1, sizeof *at->op.attrs);
-    if (!attrs || !at->op.attrs) return proa_error();
+    paddle__framework__proto__op_desc__init(op);
+    op->type = (char *)(uintptr_t)desc->type;
+    op->n_inputs = (size_t)desc->n_inputs;
+    op->n_outputs = (size_t)desc->n_outputs;
+    op->attrs = proa__arena_array(a, (size_t)desc->n_attrs + 1, sizeof *op->attrs);
+    if (!attrs || !op->attrs) return proa_error();
     for (int64_t i = 0; i < desc->n_attrs; i++) {
         PROA_TRY(put_attr(a, &desc->attrs[i], &attrs[i]));
-        at->op.attrs[at->op.n_attrs++] = &attrs[i];
+        op->attrs[op->n_attrs++] = &attrs[i];
     }
-    PROA_TRY(put_slots(a, desc->inputs, desc->n_inputs, &at->op.inputs));
-    return put_slots(a, desc->outputs, desc->n_outputs, &at->op.outputs);
+    PROA_TRY(put_slots(a, desc->inputs, desc->n_inputs, &op->inputs));
+    return put_slots(a, desc->outputs, desc->n_outputs, &op->outputs);
 }
 
 /* ---- names ------------------------------------------------------------------------------- */
@@ -242,9 +241,9 @@ static proa_status known_type(const appending *at, const char *type)
 
 static proa_status read(appending *at, const proa_op_desc *desc, int64_t before)
 {
-    PROA_TRY(proa__forms_build(&at->load.forms, &at->load.arena));
+    PROA_TRY(proa__forms_shared(&at->load.forms));
     PROA_TRY(known_type(at, desc->type));
-    PROA_TRY(put_op(at, desc));
+    PROA_TRY(proa__op_from_desc(&at->load.arena, desc, &at->op));
     for (size_t i = 0; i < at->op.n_inputs; i++) PROA_TRY(know(at, at->op.inputs[i], true));
     for (size_t i = 0; i < at->op.n_outputs; i++) PROA_TRY(know(at, at->op.outputs[i], false));
     if (before >= 0) PROA_TRY(check_outputs(at));
@@ -288,6 +287,7 @@ proa_status proa_program_append(proa_program *p, const proa_op_desc *op, int64_t
     at.load.pb = &at.pb;
     at.load.program = p;
     at.load.levels = &at.level;
+    at.load.door = PROA_DOOR_CAPTURE;
     PROA_SCOPED;
     proa_block *was = proa__capture_into(b);
     bool record = proa_door_set(PROA_DOOR_RECORD, false), convert = proa_door_set(PROA_DOOR_CONVERT, false);

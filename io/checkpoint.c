@@ -58,7 +58,7 @@ static proa_status payload_of(const proa_state_item *item, payload *p)
 /* Bytes between the record's name and its data. */
 static size_t gap_after(uint64_t at, size_t name) { return (size_t)(-(at + RECORD + name) & (ALIGN - 1)); }
 
-static proa_status write_record(proa__writer *w, const proa_state_item *item)
+static proa_status write_record(proa_writer *w, const proa_state_item *item)
 {
     unsigned char head[RECORD] = {0};
     size_t name = strlen(item->name), gap = gap_after(proa__writer_at(w), name);
@@ -77,10 +77,10 @@ static proa_status write_record(proa__writer *w, const proa_state_item *item)
     put32(head + 96, (uint32_t)gap);
     put32(head + 100, proa__crc32c(0, p.data, p.bytes));
     put32(head + 108, proa__crc32c(proa__crc32c(0, head, 108), item->name, name));
-    proa_status status = proa__writer_put(w, head, sizeof head);
-    if (status == PROA_OK) status = proa__writer_put(w, item->name, name);
+    proa_status status = proa_writer_put(w, head, sizeof head);
+    if (status == PROA_OK) status = proa_writer_put(w, item->name, name);
     if (status == PROA_OK) status = proa__writer_zeros(w, gap);
-    if (status == PROA_OK) status = proa__writer_put(w, p.data, p.bytes);
+    if (status == PROA_OK) status = proa_writer_put(w, p.data, p.bytes);
     proa__free(p.copy);
     return status;
 }
@@ -98,7 +98,7 @@ static uint64_t total_size(const proa_state *s)
     return at;
 }
 
-static proa_status write_state(proa__writer *w, const proa_state *s)
+static proa_status write_state(proa_writer *w, const proa_state *s)
 {
     unsigned char head[HEAD] = {0};
     memcpy(head, magic, sizeof magic);
@@ -106,7 +106,7 @@ static proa_status write_state(proa__writer *w, const proa_state *s)
     put64(head + 12, (uint64_t)s->count);
     put64(head + 20, total_size(s));
     put32(head + 28, proa__crc32c(0, head, 28));
-    PROA_TRY(proa__writer_put(w, head, sizeof head));
+    PROA_TRY(proa_writer_put(w, head, sizeof head));
     for (int64_t i = 0; i < s->count; i++) PROA_TRY(write_record(w, &s->items[i]));
     return PROA_OK;
 }
@@ -116,11 +116,11 @@ proa_status proa_state_save(const proa_state *s, const char *path)
     if (proa_error() != PROA_OK) return proa_error();
     if (!s || !path)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "proa_state_save: state and path must be given");
-    proa__writer *w = proa__writer_open(path);
+    proa_writer *w = proa_writer_open(path);
     if (!w) return proa_error();
     proa_status status = write_state(w, s);
-    if (status == PROA_OK) return proa__writer_commit(w);
-    proa__writer_abort(w);
+    if (status == PROA_OK) return proa_writer_commit(w);
+    proa_writer_abort(w);
     return status;
 }
 

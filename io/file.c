@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int proa__dtype_to_wire(proa_dtype dtype)
@@ -41,6 +42,46 @@ bool proa__is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* ---- whether a file has changed --------------------------------------------------------- */
+
+static proa__file_state state_in(const struct stat *st)
+{
+    return (proa__file_state){(uint64_t)st->st_size, st->st_mtim.tv_sec, st->st_mtim.tv_nsec};
+}
+
+bool proa__state_of(int fd, proa__file_state *state)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return false;
+    *state = state_in(&st);
+    return true;
+}
+
+bool proa__same_state(const proa__file_state *a, const proa__file_state *b)
+{
+    return a->size == b->size && a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
+}
+
+bool proa__state_tells(const proa__file_state *state)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0) return false;
+    int64_t ago = now.tv_sec - state->seconds;
+    /* whole seconds are those of a file system that has no finer ones */
+    if (ago < 0 || ago > 2 || !state->nanoseconds) return ago > 2;
+    return ago * 1000000000 + now.tv_nsec - state->nanoseconds > 50000000;
+}
+
+proa_status proa__changed(const char *name)
+{
+    return proa_fail(PROA_ERR_IO,
+                     "'%s' was written to while a model was being read from it: load the model again, and "
+                     "replace such files by renaming new ones",
+                     name);
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
 proa_status proa__source_open(proa__source *s, const char *path)
 {
     struct stat st;
@@ -56,8 +97,16 @@ proa_status proa__source_open(proa__source *s, const char *path)
         proa__source_close(s);
         return proa_fail(PROA_ERR_IO, "cannot read '%s': not a regular file", path);
     }
-    s->size = (uint64_t)st.st_size;
+    s->state = state_in(&st);
+    s->size = s->state.size;
     return PROA_OK;
+}
+
+proa_status proa__source_unchanged(const proa__source *s)
+{
+    proa__file_state now;
+    if (s->memory || !proa__state_of(s->fd, &now) || proa__same_state(&now, &s->state)) return PROA_OK;
+    return proa__changed(s->name);
 }
 
 void proa__source_memory(proa__source *s, const void *data, size_t bytes, const char *name)

@@ -5,6 +5,8 @@
 
 #include "core/internal.h"
 
+#include <proa/io.h>
+
 /* ---- dtypes ---------------------------------------------------------------------------- */
 /* Paddle's number (VarType.Type) of a dtype, −1 for none, and back: PROA_NODTYPE if it names none of ours. */
 int proa__dtype_to_wire(proa_dtype dtype);
@@ -23,34 +25,39 @@ char *proa__arena_text(proa__arena *a, const char *text);
 char *proa__arena_format(proa__arena *a, const char *format, ...) PROA_PRINTF(2, 3);
 void proa__arena_free(proa__arena *a);
 
-/* ---- writing: all or nothing ----------------------------------------------------------- */
-/* Collects bytes in <path>.tmp; commit syncs it, renames it to path and syncs the folder. Until then path
- * keeps its old content. A killed process leaves at most that one .tmp, which the next save takes over. */
-typedef struct proa__writer proa__writer;
-
-proa__writer *proa__writer_open(const char *path);
-/* Errors stick: the later calls return them, too. */
-proa_status proa__writer_put(proa__writer *w, const void *data, size_t bytes);
+/* ---- writing: all or nothing; see proa_writer in proa/io.h ----------------------------- */
+/* What a temporary's name has behind that of its file; a number follows when several are there. */
+#define PROA__TEMPORARY ".proa-part"
 /* `bytes` zero bytes, at most 4096. */
-proa_status proa__writer_zeros(proa__writer *w, size_t bytes);
-uint64_t proa__writer_at(const proa__writer *w);
+proa_status proa__writer_zeros(proa_writer *w, size_t bytes);
+uint64_t proa__writer_at(const proa_writer *w);
 /* Flushes and syncs, so that only the rename is left: several files can be made ready before the first
  * one appears. commit does so by itself. */
-proa_status proa__writer_sync(proa__writer *w);
-/* Ends the writer in any case. */
-proa_status proa__writer_commit(proa__writer *w);
-void proa__writer_abort(proa__writer *w); /* accepts NULL */
+proa_status proa__writer_sync(proa_writer *w);
 
 /* Called between the steps of a save when set: tests kill the process there. */
 typedef enum proa__write_stage { PROA__WROTE, PROA__SYNCED, PROA__RENAMED } proa__write_stage;
 extern void (*proa__write_hook)(proa__write_stage stage);
 
 /* ---- reading: never past the end ------------------------------------------------------- */
+/* What tells that a file was written to: its size and when that last happened. */
+typedef struct proa__file_state {
+    uint64_t size;
+    int64_t seconds, nanoseconds;
+} proa__file_state;
+bool proa__state_of(int fd, proa__file_state *state);
+bool proa__same_state(const proa__file_state *a, const proa__file_state *b);
+/* True if a later write would be seen: the last one is longer ago than the clock of file systems steps. */
+bool proa__state_tells(const proa__file_state *state);
+/* Fails with IO: a file was written to while it was being read. */
+proa_status proa__changed(const char *name);
+
 typedef struct proa__source {
     const unsigned char *memory; /* NULL: a file */
     int fd;
     uint64_t size, at;
-    const char *name; /* for messages; borrowed */
+    const char *name;       /* for messages; borrowed */
+    proa__file_state state; /* when it was opened */
 } proa__source;
 
 proa_status proa__source_open(proa__source *s, const char *path);
@@ -58,6 +65,8 @@ void proa__source_memory(proa__source *s, const void *data, size_t bytes, const 
 void proa__source_close(proa__source *s);
 /* CORRUPT when fewer than `bytes` are left. */
 proa_status proa__source_read(proa__source *s, void *to, size_t bytes);
+/* IO if the file was written to since it was opened. */
+proa_status proa__source_unchanged(const proa__source *s);
 proa_status proa__source_skip(proa__source *s, uint64_t bytes);
 static inline uint64_t proa__source_left(const proa__source *s) { return s->size - s->at; }
 /* The whole file (proa__free it) and a NUL behind it. */

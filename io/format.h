@@ -50,6 +50,8 @@ typedef struct proa__forms {
 } proa__forms;
 
 proa_status proa__forms_build(proa__forms *forms, proa__arena *arena);
+/* The same, built once for the process, for single ops. */
+proa_status proa__forms_shared(proa__forms *forms);
 /* The next form spelled `type` after `after` (NULL: the first), in the table's order; NULL if no more. */
 const proa__form *proa__forms_next(const proa__forms *forms, const proa__form *after, const char *type);
 /* FNV-1a of a name. */
@@ -84,16 +86,17 @@ typedef struct proa__named {
 } proa__named;
 
 /* Writes one LoDTensor stream; its data starts on a multiple of 64 from the file's begin. */
-proa_status proa__stream_write(proa__writer *w, const proa_tensor *t);
-/* Reads one; `map` NULL: copies. The tensor is new. */
-typedef struct proa__filemap proa__filemap;
-proa_tensor *proa__stream_read(proa__source *s, proa__filemap *map);
-/* A private mapping of an open source's file, NULL (no error) if it cannot be mapped. */
-proa__filemap *proa__filemap_open(const proa__source *s);
-void proa__filemap_release(proa__filemap *m);
+proa_status proa__stream_write(proa_writer *w, const proa_tensor *t);
+/* The file behind tensors that are read when they are first used, or are its pages (FLAGS_map_parameters). */
+typedef struct proa__backing proa__backing;
+/* NULL, no error: the tensors of this source are better read now. */
+proa__backing *proa__backing_open(const proa__source *s);
+void proa__backing_release(proa__backing *b); /* accepts NULL */
+/* Reads one tensor; `file` NULL: its elements, too. The tensor is new. */
+proa_tensor *proa__stream_read(proa__source *s, proa__backing *file);
 
 /* Writes tensors, which it sorts by name, as one .pdiparams. */
-proa_status proa__params_write(proa__writer *w, proa__named *items, size_t count);
+proa_status proa__params_write(proa_writer *w, proa__named *items, size_t count);
 /* Reads the count streams of names (sorted) into items' tensors, new in the current scope. */
 proa_status proa__params_read(proa__source *s, proa__named *items, size_t count);
 int proa__by_name(const void *a, const void *b);

@@ -1,6 +1,6 @@
 /* Tensor streams and parameter files: LoDTensor streams back to back, in byte-wise order of the variables'
- * names. Data is written on multiples of 64 bytes, so that a reader may map it; files that are not so
- * aligned are read straight into tensors. May use core and format.h. */
+ * names. Data is written on multiples of 64 bytes, so that a reader may map it. Large tensors are read when
+ * they are first used, and never from a file that has changed meanwhile. May use core and format.h. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/format.h"
@@ -9,10 +9,12 @@
 #include "core/device.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <proa/io.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGN = 64, DESC_MAX = 1 << 16, LOD_LEVELS_MAX = 64, PAD_KEY = 1000 << 3 | 2 };
 
@@ -55,20 +57,20 @@ static size_t make_desc(const proa_tensor *t, uint64_t at, uint8_t *desc)
     return n + gap;
 }
 
-static proa_status put_data(proa__writer *w, const proa_tensor *t)
+static proa_status put_data(proa_writer *w, const proa_tensor *t)
 {
     size_t bytes = (size_t)proa_numel(t) * proa_dtype_size(proa_dtype_of(t));
     if (bytes == 0) return PROA_OK;
-    if (proa__lies_plain(t)) return proa__writer_put(w, t->data, bytes);
+    if (proa__lies_plain(t)) return proa_writer_put(w, t->data, bytes);
     void *copy = proa__alloc(bytes);
     if (!copy) return proa_error();
     proa_status status = proa_copy_out(t, copy, bytes);
-    if (status == PROA_OK) status = proa__writer_put(w, copy, bytes);
+    if (status == PROA_OK) status = proa_writer_put(w, copy, bytes);
     proa__free(copy);
     return status;
 }
 
-proa_status proa__stream_write(proa__writer *w, const proa_tensor *t)
+proa_status proa__stream_write(proa_writer *w, const proa_tensor *t)
 {
     uint8_t head[20] = {0}, desc[512];
     if (proa__absent(t) || t->kind != PROA_DENSE || proa_is_symbolic(t))
@@ -76,8 +78,8 @@ proa_status proa__stream_write(proa__writer *w, const proa_tensor *t)
                          "only dense tensors with data can be written as a tensor stream");
     size_t n = make_desc(t, proa__writer_at(w) + sizeof head, desc);
     for (int i = 0; i < 4; i++) head[16 + i] = (uint8_t)(n >> 8 * i);
-    PROA_TRY(proa__writer_put(w, head, sizeof head));
-    PROA_TRY(proa__writer_put(w, desc, n));
+    PROA_TRY(proa_writer_put(w, head, sizeof head));
+    PROA_TRY(proa_writer_put(w, desc, n));
     return put_data(w, t);
 }
 
@@ -86,46 +88,127 @@ int proa__by_name(const void *a, const void *b)
     return strcmp(((const proa__named *)a)->name, ((const proa__named *)b)->name);
 }
 
-proa_status proa__params_write(proa__writer *w, proa__named *items, size_t count)
+proa_status proa__params_write(proa_writer *w, proa__named *items, size_t count)
 {
     if (count > 1) qsort(items, count, sizeof *items, proa__by_name);
     for (size_t i = 0; i < count; i++) PROA_TRY(proa__stream_write(w, items[i].tensor));
     return PROA_OK;
 }
 
-/* ---- mapping --------------------------------------------------------------------------- */
+/* ---- the file behind weights ------------------------------------------------------------ */
 
-struct proa__filemap {
+struct proa__backing {
     atomic_int refs;
-    char *base;
-    size_t bytes;
+    int fd;
+    char *base; /* mapped; NULL: tensors are read when they are first used */
+    proa__file_state state;
+    char *name;
 };
 
-proa__filemap *proa__filemap_open(const proa__source *s)
+/* One tensor of it. */
+typedef struct later {
+    proa__backing *file;
+    uint64_t at;
+} later;
+
+static proa__backing *retain(proa__backing *b)
 {
+    atomic_fetch_add(&b->refs, 1);
+    return b;
+}
+
+void proa__backing_release(proa__backing *b)
+{
+    if (!b || atomic_fetch_sub(&b->refs, 1) != 1) return;
+    if (b->base) munmap(b->base, (size_t)b->state.size);
+    if (b->fd >= 0) close(b->fd);
+    proa__free(b->name);
+    proa__free(b);
+}
+
+static void release_mapped(void *b) { proa__backing_release(b); }
+
+static void release_later(void *context)
+{
+    later *l = context;
+    proa__backing_release(l->file);
+    proa__free(l);
+}
+
+proa__backing *proa__backing_open(const proa__source *s)
+{
+    bool map = proa__flag_int(PROA_FLAG_map_parameters) != 0;
     if (s->memory || s->size == 0 || s->size > SIZE_MAX / 2) return NULL;
-    /* private and writable: training on from a loaded file changes memory, not the file */
-    void *base = mmap(NULL, (size_t)s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, s->fd, 0);
-    if (base == MAP_FAILED) return NULL;
-    proa__filemap *m = proa__alloc(sizeof *m);
-    if (!m) {
-        munmap(base, (size_t)s->size);
-        return NULL;
-    }
-    atomic_init(&m->refs, 1);
-    m->base = base;
-    m->bytes = (size_t)s->size;
-    return m;
+    if (!map && !proa__state_tells(&s->state)) return NULL;
+    proa__backing *b = proa__calloc(sizeof *b);
+    if (!b) return NULL;
+    atomic_init(&b->refs, 1);
+    b->state = s->state;
+    b->fd = -1;
+    b->name = proa__strdup(s->name);
+    if (b->name && map) {
+        /* private and writable: training on from a loaded file changes memory, not the file */
+        void *base = mmap(NULL, (size_t)s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, s->fd, 0);
+        b->base = base == MAP_FAILED ? NULL : base;
+    } else if (b->name) b->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0); /* too many files open: read now */
+    if (b->base || b->fd >= 0) return b;
+    proa__backing_release(b);
+    return NULL;
 }
 
-void proa__filemap_release(proa__filemap *m)
+/* A read that threads share. */
+typedef struct reading {
+    const later *from;
+    char *to;
+    size_t bytes;
+    _Atomic(bool) failed;
+} reading;
+
+enum { PIECE = 4 << 20 }; /* bytes a thread reads at a time: two huge pages */
+
+static void read_pieces(int64_t begin, int64_t end, void *context)
 {
-    if (!m || atomic_fetch_sub(&m->refs, 1) != 1) return;
-    munmap(m->base, m->bytes);
-    proa__free(m);
+    reading *r = context;
+    size_t at = (size_t)begin * PIECE, last = (size_t)end * PIECE < r->bytes ? (size_t)end * PIECE : r->bytes;
+    while (at < last && !atomic_load(&r->failed)) {
+        ssize_t n = pread(r->from->file->fd, r->to + at, last - at, (off_t)(r->from->at + at));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) atomic_store(&r->failed, true);
+        else at += (size_t)n;
+    }
 }
 
-static void release_view(void *map) { proa__filemap_release(map); }
+static proa_status read_later(void *context, void *to, size_t bytes)
+{
+    reading r = {.from = context, .to = to, .bytes = bytes};
+    const proa__backing *b = r.from->file;
+    proa__file_state now;
+    atomic_init(&r.failed, false);
+    proa__parallel((int64_t)((bytes + PIECE - 1) / PIECE), 1, read_pieces, &r);
+    bool known = proa__state_of(b->fd, &now);
+    if (known && !proa__same_state(&now, &b->state)) return proa__changed(b->name);
+    if (known && !atomic_load(&r.failed)) return PROA_OK;
+    return proa_fail(PROA_ERR_IO, "cannot read '%s' at offset %llu: the device fails", b->name,
+                     (unsigned long long)r.from->at);
+}
+
+/* The tensor at the source's place, with its elements where they are. NULL without an error: copy it. */
+static proa_tensor *take(proa__source *s, proa__backing *b, proa_ints shape, proa_dtype dtype, size_t bytes)
+{
+    if (b->base) {
+        if (s->at % ALIGN) return NULL;
+        proa_tensor *t = proa_from_foreign(b->base + s->at, shape, NULL, dtype, release_mapped, retain(b));
+        if (!t) proa__backing_release(b);
+        return t;
+    }
+    if (bytes < (size_t)proa__flag_int(PROA_FLAG_deferred_bytes)) return NULL;
+    later *l = proa__alloc(sizeof *l);
+    if (!l) return NULL;
+    *l = (later){retain(b), s->at};
+    proa_tensor *t = proa__deferred_new(shape, dtype, (proa__deferred){read_later, release_later, l});
+    if (!t) release_later(l);
+    return t;
+}
 
 /* ---- reading --------------------------------------------------------------------------- */
 
@@ -232,21 +315,17 @@ static proa_status read_desc(proa__source *s, proa_meta *meta)
 
 static proa_ints shape_of(const proa_meta *m) { return (proa_ints){m->ndim, m->shape, NULL, NULL}; }
 
-proa_tensor *proa__stream_read(proa__source *s, proa__filemap *map)
+proa_tensor *proa__stream_read(proa__source *s, proa__backing *file)
 {
     proa_meta meta;
     if (read_version(s, "LoD tensor") != PROA_OK || read_lod(s) != PROA_OK || read_desc(s, &meta) != PROA_OK)
         return NULL;
     size_t bytes = proa_dtype_size(meta.dtype);
     for (int i = 0; i < meta.ndim; i++) bytes *= (size_t)meta.shape[i]; /* cannot overflow: see check_desc */
-    if (map && s->at % ALIGN == 0 && bytes) {
-        uint64_t at = s->at;
-        if (proa__source_skip(s, bytes) != PROA_OK) return NULL;
-        atomic_fetch_add(&map->refs, 1);
-        proa_tensor *t =
-            proa_from_foreign(map->base + at, shape_of(&meta), NULL, meta.dtype, release_view, map);
-        if (!t) proa__filemap_release(map);
-        return t;
+    if (file && bytes && bytes <= proa__source_left(s)) {
+        proa_tensor *t = take(s, file, shape_of(&meta), meta.dtype, bytes);
+        if (t && proa__source_skip(s, bytes) == PROA_OK) return t;
+        if (proa_error() != PROA_OK) return NULL;
     }
     PROA__ON_CPU;
     proa_tensor *t = proa_empty(shape_of(&meta), meta.dtype);
@@ -259,7 +338,8 @@ proa_tensor *proa__stream_read(proa__source *s, proa__filemap *map)
 
 proa_status proa__params_read(proa__source *s, proa__named *items, size_t count)
 {
-    proa__filemap *map = proa__filemap_open(s);
+    /* one tensor a file: a model of many such would keep many files open */
+    proa__backing *file = count > 1 ? proa__backing_open(s) : NULL;
     if (proa_error() != PROA_OK) return proa_error();
     proa_status status = PROA_OK;
     for (size_t i = 0; i < count && status == PROA_OK; i++) {
@@ -270,10 +350,11 @@ proa_status proa__params_read(proa__source *s, proa__named *items, size_t count)
                                s->name, i, count, items[i].name);
             break;
         }
-        items[i].tensor = proa__stream_read(s, map);
+        items[i].tensor = proa__stream_read(s, file);
         if (!items[i].tensor) status = proa_error();
     }
-    proa__filemap_release(map);
+    proa__backing_release(file);
+    if (status == PROA_OK) status = proa__source_unchanged(s);
     if (status == PROA_OK && proa__source_left(s))
         status = proa_fail(PROA_ERR_CORRUPT,
                            "'%s' has %llu bytes behind the program's %zu tensors: it belongs to "
@@ -289,11 +370,11 @@ proa_status proa_tensor_save(const proa_tensor *t, const char *path)
     if (proa_error() != PROA_OK) return proa_error();
     if (!t || !path)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "proa_tensor_save: tensor and path must not be NULL");
-    proa__writer *w = proa__writer_open(path);
+    proa_writer *w = proa_writer_open(path);
     if (!w) return proa_error();
     proa_status status = proa__stream_write(w, t);
-    if (status == PROA_OK) return proa__writer_commit(w);
-    proa__writer_abort(w);
+    if (status == PROA_OK) return proa_writer_commit(w);
+    proa_writer_abort(w);
     return status;
 }
 

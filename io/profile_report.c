@@ -105,22 +105,22 @@ static void quote(char *to, const char *text)
     *to = 0;
 }
 
-static proa_status put_event(proa__writer *w, const proa__profile_event *e, const char *name, bool is_op,
+static proa_status put_event(proa_writer *w, const proa__profile_event *e, const char *name, bool is_op,
                              bool first)
 {
     char line[320];
-    PROA_TRY(proa__writer_put(w, first ? "\n{\"name\":" : ",\n{\"name\":", first ? 9 : 10));
-    PROA_TRY(proa__writer_put(w, name, strlen(name)));
+    PROA_TRY(proa_writer_put(w, first ? "\n{\"name\":" : ",\n{\"name\":", first ? 9 : 10));
+    PROA_TRY(proa_writer_put(w, name, strlen(name)));
     int n = snprintf(line, sizeof line,
                      ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f",
                      is_op ? "op" : "user", e->thread, (double)e->begin * 1e-3, (double)e->length * 1e-3);
-    PROA_TRY(proa__writer_put(w, line, (size_t)n));
+    PROA_TRY(proa_writer_put(w, line, (size_t)n));
     n = is_op ? snprintf(line, sizeof line, ",\"args\":{\"flops\":%.0f,\"bytes\":%.0f}}", e->flops, e->bytes)
               : snprintf(line, sizeof line, "}");
-    return proa__writer_put(w, line, (size_t)n);
+    return proa_writer_put(w, line, (size_t)n);
 }
 
-static proa_status put_all(proa__writer *w, const proa_profile_row *rows, char *const *names)
+static proa_status put_all(proa_writer *w, const proa_profile_row *rows, char *const *names)
 {
     int64_t count, lost;
     const proa__profile_event *events = proa__profile_events(&count, &lost);
@@ -128,10 +128,10 @@ static proa_status put_all(proa__writer *w, const proa_profile_row *rows, char *
     int n = snprintf(head, sizeof head,
                      "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"lost\":%lld},\"traceEvents\":[",
                      (long long)lost);
-    PROA_TRY(proa__writer_put(w, head, (size_t)n));
+    PROA_TRY(proa_writer_put(w, head, (size_t)n));
     for (int64_t i = 0; i < count; i++)
         PROA_TRY(put_event(w, &events[i], names[events[i].row], rows[events[i].row].is_op, i == 0));
-    return proa__writer_put(w, "\n]}\n", 4);
+    return proa_writer_put(w, "\n]}\n", 4);
 }
 
 /* Each row's name as JSON, once for all its events. */
@@ -154,15 +154,15 @@ proa_status proa_profile_write_trace(const char *path)
     proa_profile_row *rows = proa__alloc(((size_t)n + 1) * sizeof *rows);
     char **names = proa__calloc(((size_t)n + 1) * sizeof *names);
     proa_status status = rows && names ? PROA_OK : proa_error();
-    proa__writer *w = NULL;
+    proa_writer *w = NULL;
     if (status == PROA_OK) {
         proa_profile_rows(rows, n);
         status = quote_all(rows, n, names);
     }
-    if (status == PROA_OK && !(w = proa__writer_open(path))) status = proa_error();
+    if (status == PROA_OK && !(w = proa_writer_open(path))) status = proa_error();
     if (status == PROA_OK) status = put_all(w, rows, names);
-    if (w && status == PROA_OK) status = proa__writer_commit(w);
-    else proa__writer_abort(w);
+    if (w && status == PROA_OK) status = proa_writer_commit(w);
+    else proa_writer_abort(w);
     for (int64_t i = 0; names && i < n; i++) proa__free(names[i]);
     proa__free(names);
     proa__free(rows);

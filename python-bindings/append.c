@@ -2,6 +2,7 @@
 #include "ext.h"
 
 #include <proa/io.h>
+#include <proa/ops.h>
 #include <proa/wire.h>
 
 /* ---- attributes: memory ends with the scope ---------------------------------------------- */
@@ -119,6 +120,111 @@ static PyObject *append(PyObject *module, PyObject *args)
     return py_none_or_raise(proa_program_append(py_program_of(program), &op, before));
 }
 
+/* ---- calls at once ------------------------------------------------------------------------ */
+
+/* The name of a tensor in a call: its address, so that an output that is an input has that input's name. */
+static bool name_tensors(PyObject *dict, const proa_op_slot **slots, int64_t *count, proa_named_tensor *named,
+                         int64_t *n_named)
+{
+    proa_op_slot *at = room(PyDict_GET_SIZE(dict), sizeof *at);
+    PyObject *key, *list;
+    Py_ssize_t place = 0;
+    *slots = at;
+    *count = 0;
+    while (at && PyDict_Next(dict, &place, &key, &list)) {
+        Py_ssize_t n = PyList_GET_SIZE(list);
+        const char **names = room(n, sizeof *names);
+        *at = (proa_op_slot){PyUnicode_AsUTF8(key), n, names};
+        if (!names || !at->name) return false;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            PyObject *one = PyList_GET_ITEM(list, i);
+            char *name = room(24, 1);
+            if (!name) return false;
+            if (!py_is_tensor(one)) {
+                PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, got %s", at->name,
+                             Py_TYPE(one)->tp_name);
+                return false;
+            }
+            snprintf(name, 24, "%p", (void *)py_tensor_of(one));
+            names[i] = name;
+            named[(*n_named)++] = (proa_named_tensor){name, py_tensor_of(one)};
+        }
+        at++;
+        ++*count;
+    }
+    return at != NULL;
+}
+
+static Py_ssize_t count_tensors(PyObject *dict)
+{
+    Py_ssize_t n = 0, place = 0;
+    PyObject *key, *list;
+    while (PyDict_Next(dict, &place, &key, &list)) {
+        if (!PyList_Check(list)) {
+            PyErr_SetString(PyExc_TypeError, "call: a slot holds a list of tensors");
+            return -1;
+        }
+        n += PyList_GET_SIZE(list);
+    }
+    return n;
+}
+
+/* Each output tensor becomes what the op made; one that was an input, or is kept by a layer, is written. */
+static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t first, PyObject *made)
+{
+    PyObject *key, *list;
+    Py_ssize_t place = 0;
+    for (int64_t at = first; PyDict_Next(out, &place, &key, &list);)
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++, at++) {
+            py_tensor *one = (py_tensor *)PyList_GET_ITEM(list, i);
+            proa_tensor *now = named[at].tensor;
+            bool held = one->persistable;
+            for (int64_t k = 0; k < first; k++) held |= strcmp(named[k].name, named[at].name) == 0;
+            if (PyList_Append(made, now == one->tensor ? Py_False : Py_True) < 0) return false;
+            if (now == one->tensor) continue;
+            if (held) {
+                proa_assign_args write = {.x = now, .out = one->tensor};
+                if (proa_call_op(proa_find_op("assign"), &write) != PROA_OK) return py_raise() != NULL;
+                continue;
+            }
+            proa_tensor *before = one->tensor;
+            one->tensor = proa_keep(now);
+            proa_release(before);
+        }
+    return true;
+}
+
+/* call(type, {slot: [Tensor]}, {slot: [Tensor]}, {attribute: value}) → for each output tensor whether the op
+ * made it */
+static PyObject *call(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *in, *out, *attrs;
+    proa_op_desc op = {0};
+    if (!PyArg_ParseTuple(args, "sO!O!O!:call", &op.type, &PyDict_Type, &in, &PyDict_Type, &out, &PyDict_Type,
+                          &attrs))
+        return NULL;
+    PROA_SCOPED;
+    Py_ssize_t n_in = count_tensors(in), n_out = count_tensors(out);
+    if (n_in < 0 || n_out < 0) return NULL;
+    proa_named_tensor *named = room(n_in + n_out, sizeof *named);
+    int64_t n = 0, first;
+    if (!named || !name_tensors(in, &op.inputs, &op.n_inputs, named, &n)) return NULL;
+    first = n;
+    if (!name_tensors(out, &op.outputs, &op.n_outputs, named, &n) || !to_attrs(attrs, &op)) return NULL;
+    if (proa_op_call(&op, named, n) != PROA_OK) return py_raise();
+    PyObject *made = PyList_New(0);
+    if (made && !hand_out(out, named, first, made)) Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *has_gradient(PyObject *module, PyObject *type)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8(type);
+    return text ? PyBool_FromLong(proa_op_type_has_gradient(text)) : NULL;
+}
+
 /* declare(program, name, shape, dtype) */
 static PyObject *declare(PyObject *module, PyObject *args)
 {
@@ -169,6 +275,8 @@ static PyObject *follow(PyObject *module, PyObject *args)
 
 PyMethodDef py_append_functions[] = {
     {"append", append, METH_VARARGS, "Appends an op in Paddle's spelling to a program."},
+    {"call", call, METH_VARARGS, "Calls an op in Paddle's spelling on tensors at once."},
+    {"has_gradient", has_gradient, METH_O, "Whether an op in Paddle's spelling has a gradient."},
     {"declare", declare, METH_VARARGS, "A variable that an op appended later makes."},
     {"is_declared", is_declared, METH_VARARGS,
      "is_declared(program, name): no op makes the variable yet; None: of the open program."},

@@ -13,6 +13,22 @@
 extern "C" {
 #endif
 
+/* ---- writing a file --------------------------------------------------------------------- */
+
+/* A file that is being written, the way Proa writes all of its own: into a temporary in the same folder,
+ * which is synced and then renamed. Until then path keeps its old content. A file that is replaced keeps its
+ * permissions, and a symbolic link stays one; a pipe or device is written as it is. Several threads and
+ * processes may write one path: each has a temporary of its own, and the last to commit leaves a whole file.
+ * A killed process leaves its temporary (path + ".proa-part"), which the next save to that path removes. */
+typedef struct proa_writer proa_writer;
+/* IO: the file cannot be made. */
+PROA_API proa_writer *proa_writer_open(const char *path);
+/* Errors stick: the later calls return them, too. */
+PROA_API proa_status proa_writer_put(proa_writer *w, const void *data, size_t bytes) PROA_MUST_CHECK;
+/* Both end the writer in any case. */
+PROA_API proa_status proa_writer_commit(proa_writer *w) PROA_MUST_CHECK;
+PROA_API void proa_writer_abort(proa_writer *w); /* accepts NULL */
+
 /* ---- programs -------------------------------------------------------------------------- */
 
 /* Writes <prefix>.pdmodel and, if the program has persistable variables, <prefix>.pdiparams (otherwise an
@@ -21,8 +37,9 @@ PROA_API proa_status proa_program_save(const proa_program *p, const char *prefix
 
 /* Loads <prefix>.pdmodel + .pdiparams; a path that ends in .pdmodel; a folder with __model__ and __params__
  * (or model and params, or one file a variable); or one file with a program alone. Free the result with
- * proa_program_free. Aligned parameter files are mapped, not copied: replace such a file by renaming, never
- * by writing into it. UNSUPPORTED names every op type that is not known. */
+ * proa_program_free. Large weights are read when they are first used: IO, if the file was written to
+ * meanwhile; with FLAGS_map_parameters they are the file's pages. UNSUPPORTED names every op type that is not
+ * known. */
 PROA_API proa_program *proa_program_load(const char *path);
 /* The same from memory; params NULL: the program has none. Nothing of the buffers is kept. */
 PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
@@ -73,6 +90,20 @@ PROA_API proa_status proa_program_describe(const proa_program *p, int64_t block,
  * number) that it is put in front of; -1: none. Gradient ops without a form of their own, and ops with
  * blocks, cannot be appended. Errors name the op, and the slot or attribute. */
 PROA_API proa_status proa_program_append(proa_program *p, const proa_op_desc *op, int64_t before);
+
+/* Calls the op of Paddle's format that op describes on tensors, at once and with its gradient recorded. The
+ * names in op's slots stand for the tensors of `named` (borrowed); where an output slot has such a name too,
+ * the op may read it (the running mean of a normalisation). On success each name of an output slot that the
+ * op makes is in `named` as the result, new in the current scope; a name that it does not make keeps its
+ * tensor. UNSUPPORTED for types that no form reads and for ops with blocks. */
+typedef struct proa_named_tensor {
+    const char *name;
+    proa_tensor *tensor; /* NULL: only made */
+} proa_named_tensor;
+PROA_API proa_status proa_op_call(const proa_op_desc *op, proa_named_tensor *named, int64_t n_named);
+
+/* Whether an op of Paddle's format of this type is known, and has a gradient. */
+PROA_API bool proa_op_type_has_gradient(const char *type);
 
 /* An input of a layer that is exported: PROA_INPUT(-1, 1, 8, 8) is float32, dim −1 any length. */
 #define PROA_INPUT(...) PROA_INPUT_OF(PROA_F32, __VA_ARGS__)

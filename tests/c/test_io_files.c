@@ -35,6 +35,20 @@ static void put_file(const char *path, const void *data, size_t n)
     fclose(f);
 }
 
+static void check_file(const char *path, const char *wanted)
+{
+    size_t n;
+    char *text = proa__read_whole(path, &n);
+    ck_assert_str_eq(text, wanted);
+    proa__free(text);
+}
+
+/* Where a save of path collects its bytes. */
+static const char *partial_of(const char *path)
+{
+    return tmp(strcat(strcpy((char[256]){0}, strchr(strrchr(path, '/'), '_') + 1), PROA__TEMPORARY));
+}
+
 START_TEST(checksum_is_crc32c)
 {
     unsigned char data[300];
@@ -52,23 +66,16 @@ START_TEST(a_save_is_all_or_nothing)
 {
     const char *path = tmp("atomic");
     put_file(path, "old", 3);
-    proa__writer *w = proa__writer_open(path);
+    proa_writer *w = proa_writer_open(path);
     ck_assert_ptr_nonnull(w);
-    ck_assert_int_eq(proa__writer_put(w, "new content", 11), PROA_OK);
-    proa__writer_abort(w);
-    size_t n;
-    char *text = proa__read_whole(path, &n);
-    ck_assert_str_eq(text, "old");
-    proa__free(text);
-    w = proa__writer_open(path);
-    ck_assert_int_eq(proa__writer_put(w, "new content", 11), PROA_OK);
-    ck_assert_int_eq(proa__writer_commit(w), PROA_OK);
-    text = proa__read_whole(path, &n);
-    ck_assert_str_eq(text, "new content");
-    proa__free(text);
-    char partial[600];
-    snprintf(partial, sizeof partial, "%s.tmp", path);
-    ck_assert(!exists(partial));
+    ck_assert_int_eq(proa_writer_put(w, "new content", 11), PROA_OK);
+    proa_writer_abort(w);
+    check_file(path, "old");
+    w = proa_writer_open(path);
+    ck_assert_int_eq(proa_writer_put(w, "new content", 11), PROA_OK);
+    ck_assert_int_eq(proa_writer_commit(w), PROA_OK);
+    check_file(path, "new content");
+    ck_assert(!exists(partial_of(path)));
     unlink(path);
 }
 END_TEST
@@ -83,38 +90,89 @@ START_TEST(a_full_disk_is_an_error_and_leaves_nothing)
     getrlimit(RLIMIT_FSIZE, &was);
     limit.rlim_max = was.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
-    proa__writer *w = proa__writer_open(path);
+    proa_writer *w = proa_writer_open(path);
     proa_status status = PROA_OK;
-    for (int i = 0; i < 8 && status == PROA_OK; i++) status = proa__writer_put(w, block, sizeof block);
+    for (int i = 0; i < 8 && status == PROA_OK; i++) status = proa_writer_put(w, block, sizeof block);
     if (status == PROA_OK) status = proa__writer_sync(w);
     ck_assert_int_eq(status, PROA_ERR_IO);
-    ck_assert_int_eq(proa__writer_commit(w), PROA_ERR_IO);
+    ck_assert_int_eq(proa_writer_commit(w), PROA_ERR_IO);
     setrlimit(RLIMIT_FSIZE, &was);
-    char partial[600];
-    snprintf(partial, sizeof partial, "%s.tmp", path);
-    ck_assert(!exists(partial));
+    ck_assert(!exists(partial_of(path)));
     proa_clear_error();
-    size_t n;
-    char *text = proa__read_whole(path, &n);
-    ck_assert_str_eq(text, "old");
-    proa__free(text);
+    check_file(path, "old");
     unlink(path);
-    ck_assert_ptr_null(proa__writer_open("/no/such/folder/file"));
+    ck_assert_ptr_null(proa_writer_open("/no/such/folder/file"));
     ck_assert_int_eq(proa_error(), PROA_ERR_IO);
     proa_clear_error();
 }
 END_TEST
 
-START_TEST(two_saves_at_once_are_refused)
+START_TEST(two_saves_at_once_leave_the_last_whole)
 {
     const char *path = tmp("twice");
-    proa__writer *a = proa__writer_open(path);
-    ck_assert_ptr_nonnull(a);
-    ck_assert_ptr_null(proa__writer_open(path));
-    ck_assert_int_eq(proa_error(), PROA_ERR_BAD_STATE);
+    proa_writer *a = proa_writer_open(path), *b = proa_writer_open(path);
+    ck_assert_int_eq(proa_writer_put(a, "first", 5), PROA_OK);
+    ck_assert_int_eq(proa_writer_put(b, "second, longer", 14), PROA_OK);
+    ck_assert_int_eq(proa_writer_commit(b), PROA_OK);
+    check_file(path, "second, longer");
+    ck_assert_int_eq(proa_writer_commit(a), PROA_OK);
+    check_file(path, "first");
+    proa_writer_abort(proa_writer_open(path));
+    check_file(path, "first");
+    unlink(path);
+}
+END_TEST
+
+START_TEST(modes_and_links_stay)
+{
+    char link[600];
+    const char *path = tmp("mode");
+    struct stat st;
+    put_file(path, "old", 3);
+    ck_assert_int_eq(chmod(path, 0640), 0);
+    snprintf(link, sizeof link, "%s.link", path);
+    unlink(link);
+    ck_assert_int_eq(symlink(strrchr(path, '/') + 1, link), 0); /* relative to its folder */
+    for (int there = 1; there >= 0; there--) {                  /* a dangling link's target is made */
+        mode_t was = umask(027);
+        proa_writer *w = proa_writer_open(link);
+        umask(was);
+        ck_assert_int_eq(proa_writer_put(w, "new", 3), PROA_OK);
+        ck_assert_int_eq(proa_writer_commit(w), PROA_OK);
+        ck_assert_int_eq(lstat(link, &st), 0);
+        ck_assert(S_ISLNK(st.st_mode));
+        check_file(path, "new");
+        ck_assert_int_eq(stat(path, &st), 0);
+        ck_assert_uint_eq(st.st_mode & 0777, 0640); /* kept; or of the umask */
+        unlink(path);
+    }
+    unlink(link);
+    ck_assert_int_eq(symlink(strrchr(link, '/') + 1, link), 0);
+    ck_assert_ptr_null(proa_writer_open(link)); /* leads to itself */
+    ck_assert_int_eq(proa_error(), PROA_ERR_IO);
     proa_clear_error();
-    proa__writer_abort(a);
-    ck_assert(!exists(path));
+    unlink(link);
+    proa_writer *w = proa_writer_open("/dev/null"); /* a device stays one */
+    ck_assert_int_eq(proa_writer_put(w, "gone", 4), PROA_OK);
+    ck_assert_int_eq(proa_writer_commit(w), PROA_OK);
+    ck_assert_int_eq(stat("/dev/null", &st), 0);
+    ck_assert(S_ISCHR(st.st_mode));
+}
+END_TEST
+
+START_TEST(a_name_may_be_as_long_as_the_file_system_takes)
+{
+    char path[600];
+    const char *folder = tmp("");
+    size_t n = (size_t)(strrchr(folder, '/') - folder) + 1;
+    memcpy(path, folder, n);
+    memset(path + n, 'n', 255);
+    path[n + 255] = 0;
+    proa_writer *w = proa_writer_open(path);
+    ck_assert_int_eq(proa_writer_put(w, "long", 4), PROA_OK);
+    ck_assert_int_eq(proa_writer_commit(w), PROA_OK);
+    check_file(path, "long");
+    unlink(path);
 }
 END_TEST
 
@@ -133,21 +191,22 @@ START_TEST(a_killed_save_leaves_a_whole_file)
         if (child == 0) {
             die_at = (proa__write_stage)stage;
             proa__write_hook = die;
-            proa__writer *w = proa__writer_open(path);
-            proa__writer_put(w, "new", 3);
-            proa__writer_commit(w);
-            _exit(1);
+            proa_writer *w = proa_writer_open(path), *other = proa_writer_open(path);
+            _exit(proa_writer_put(other, "other", 5) || proa_writer_put(w, "new", 3) ||
+                  proa_writer_commit(w));
         }
         int status;
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert(WIFSIGNALED(status));
-        size_t n;
-        char *text = proa__read_whole(path, &n);
-        ck_assert_str_eq(text, stage == PROA__RENAMED ? "new" : "old");
-        proa__free(text);
-        proa__writer *w = proa__writer_open(path); /* what the killed one left is no obstacle */
-        ck_assert_int_eq(proa__writer_put(w, "again", 5), PROA_OK);
-        ck_assert_int_eq(proa__writer_commit(w), PROA_OK);
+        check_file(path, stage == PROA__RENAMED ? "new" : "old");
+        char second[600];
+        snprintf(second, sizeof second, "%s1", partial_of(path));
+        ck_assert(exists(second));
+        proa_writer *w = proa_writer_open(path); /* removes what the killed one left */
+        ck_assert(!exists(second));
+        ck_assert_int_eq(proa_writer_put(w, "again", 5), PROA_OK);
+        ck_assert_int_eq(proa_writer_commit(w), PROA_OK);
+        ck_assert(!exists(partial_of(path)));
     }
     unlink(path);
 }
@@ -406,7 +465,8 @@ START_TEST(no_memory_at_any_point_leaves_no_trace)
 END_TEST
 
 SUITE("io_files", checksum_is_crc32c, a_save_is_all_or_nothing, a_full_disk_is_an_error_and_leaves_nothing,
-      two_saves_at_once_are_refused, a_killed_save_leaves_a_whole_file,
+      two_saves_at_once_leave_the_last_whole, modes_and_links_stay,
+      a_name_may_be_as_long_as_the_file_system_takes, a_killed_save_leaves_a_whole_file,
 #if defined(PROA_HAVE_PROTOBUF_C)
       tensor_streams_return_what_was_saved, a_loaded_tensor_can_be_written_to, paddles_own_stream_is_read,
       damaged_streams_are_refused,

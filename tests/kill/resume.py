@@ -59,7 +59,7 @@ def main():
             if finish(trainer, folder) != expected:
                 sys.exit(f"kill test: trial {trial} ended otherwise than the run that nobody killed")
             leftovers = sorted(p.name for p in folder.iterdir())
-            if [n for n in leftovers if n not in ("state", "final", "state.tmp")]:
+            if [n for n in leftovers if n not in ("state", "final", "state.proa-part")]:
                 sys.exit(f"kill test: strange files are left: {leftovers}")
     inside = struck["write"] + struck["fsync"]
     if inside < kills * 2 // 5:

@@ -239,6 +239,35 @@ def test_malformed_pickles_are_value_errors(name):
         paddle.load(io.BytesIO(MALFORMED[name]))
 
 
+def _collide(i):
+    return b"\x8a\x20" + ((2 ** 61 - 1) * (i + 1)).to_bytes(32, "little")
+
+
+_MANY, _LIST = range(20000), b"](" + b"N" * 100000 + b"eq\x00]"
+SLOW = {
+    "integers": b"}(" + b"".join(_collide(i) + b"N" for i in _MANY) + b"u.",
+    "set": b"\x8f(" + b"".join(_collide(i) for i in _MANY) + b"\x90.",
+    "frozenset": b"(" + b"".join(_collide(i) for i in _MANY) + b"\x91.",
+    "tuples": b"}(" + b"".join(_collide(i) + b"\x85N" for i in _MANY) + b"u.",
+    "set of a list": b"cbuiltins\nset\n](" + b"".join(_collide(i) for i in _MANY) + b"e\x85R.",
+    "one long key again and again": b"(" + b"K\x01" * 9000 + b"tq\x00}" + b"(h\x00Nu" * 20000 + b".",
+    "copies of one list": _LIST + b"cbuiltins\ntuple\nh\x00\x85Ra" * 20000 + b".",
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_a_short_file_asks_for_no_long_work(kind):
+    with pytest.raises(pickle.UnpicklingError, match="same hash|more work"):
+        paddle.load(io.BytesIO(b"\x80\x04" + SLOW[kind]))
+
+
+def test_keys_of_all_kinds_are_read():
+    value = {key: i for i in range(3000)
+             for key in (i * 12345678901, (i, "x"), i + 0.25, complex(i, 1), b"%d" % i, f"{i}")}
+    value["sets"] = [{(i, i) for i in range(500)}, frozenset(range(500))]
+    assert paddle.load(io.BytesIO(pickle.dumps(value, 4))) == value
+
+
 def test_every_cut_and_flip_of_a_good_file_is_an_error_or_a_value():
     buffer = io.BytesIO()
     paddle.save({"w": paddle.to_tensor([1.0, 2.0]), "n": {"a": collections.OrderedDict(b=(1, "x"))}}, buffer)
@@ -270,6 +299,17 @@ def _large_state():
     shared = rng.standard_normal((700, 600)).astype("float32")      # beyond what is read with the rest
     return {"a": shared, "again": shared, "columns": np.asfortranarray(shared),
             "bytes": shared.tobytes(), "many": bytearray(shared), "flags": shared > 0, "pair": (shared, [shared.tobytes()])}
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i8", ">c8", ">i2"])
+def test_arrays_of_the_other_byte_order_become_tensors(dtype):
+    array, file = np.arange(6).astype(dtype).reshape(2, 3), io.BytesIO()
+    paddle.save({"a": array, "b": [array]}, file)
+    file.seek(0)
+    loaded = paddle.load(file)
+    assert np.array_equal(loaded["a"].numpy(), array) and np.array_equal(loaded["b"][0].numpy(), array)
+    file.seek(0)
+    assert paddle.load(file, return_numpy=True)["a"].dtype.str == dtype
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4])

@@ -38,7 +38,7 @@ def _is_state_dict(obj):
 
 def _to_array(tensor):
     import numpy as np
-    return np.ascontiguousarray(np.asarray(tensor.detach())).reshape(tensor.shape)
+    return np.ascontiguousarray(np.asarray(_core.memory(tensor))).reshape(tensor.shape)
 
 
 def _state_arrays(state, protocol):
@@ -155,49 +155,33 @@ def _cannot(what):
         "loading one runs no code"
 
 
-class _Target:
-    """Where a save goes: a file object, or a path that is replaced when all is written."""
+class _FileObject:
+    """A caller's file object as a save's target."""
 
-    def __init__(self, path):
-        self.path = self.part = self.file = None
-        if hasattr(path, "write"):
-            self.file = path
-            return
-        if not isinstance(path, (str, os.PathLike)):
-            raise ValueError(f"paddle.save: path must be a str, a path or a file object, got {type(path).__name__}")
-        path = os.fspath(path)
-        folder, base = os.path.split(path)
-        if not base:
-            raise ValueError(f"paddle.save: path must be folder/name, but {path!r} has no file name")
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        self.path = os.path.realpath(path)
+    def __init__(self, file):
+        self.file = file
 
     def __enter__(self):
-        if self.path is None:
-            return self.file
-        if os.path.exists(self.path) and not os.path.isfile(self.path):     # a folder (an error), pipe or device
-            self.file = open(self.path, "wb")
-        else:
-            self.part = f"{self.path}.part{os.getpid()}"
-            self.file = open(self.part, "wb")
         return self.file
 
     def __exit__(self, kind, value, trace):
-        if self.path is None:
-            if kind is None and hasattr(self.file, "flush"):
-                self.file.flush()
-            return
-        try:
-            if self.part and kind is None:
-                self.file.flush()
-                os.fsync(self.file.fileno())
-        finally:
-            self.file.close()
-        if self.part and kind is None:
-            os.replace(self.part, self.path)
-        elif self.part:
-            os.unlink(self.part)
+        if kind is None and hasattr(self.file, "flush"):
+            self.file.flush()
+
+
+def _target(path):
+    """Where a save goes: a file object, or a path whose file is replaced when all is written."""
+    if hasattr(path, "write"):
+        return _FileObject(path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"paddle.save: path must be a str, a path or a file object, got {type(path).__name__}")
+    path = os.fspath(path)
+    folder, base = os.path.split(path)
+    if not base:
+        raise ValueError(f"paddle.save: path must be folder/name, but {path!r} has no file name")
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    return _core.FileWriter(path)
 
 
 def save(obj, path, protocol=4, **configs):
@@ -215,13 +199,12 @@ def save(obj, path, protocol=4, **configs):
     if configs.get("pickle_protocol") is not None:
         warnings.warn("paddle.save: pickle_protocol is deprecated, use protocol", DeprecationWarning, stacklevel=2)
         protocol = configs["pickle_protocol"]
-    target = _Target(path)
     if binary:
         if not isinstance(obj, _core.Tensor):
             raise NotImplementedError(
                 f"paddle.save: use_binary_format saves one Tensor, got {type(obj).__name__}")
         from .tensor_file import write_tensor
-        with target as f:
+        with _target(path) as f:
             write_tensor(_to_array(obj), f)
         return
     if not isinstance(protocol, int):
@@ -232,7 +215,7 @@ def save(obj, path, protocol=4, **configs):
         if not obj:
             warnings.warn("paddle.save: the state dict is empty", stacklevel=2)
         obj = _state_arrays(obj, protocol)
-    with target as f:
+    with _target(path) as f:
         _pickler(f, protocol).dump(obj)
 
 
@@ -329,6 +312,8 @@ class _Converter:
     def tensor(self, array, name=None):
         if self.return_numpy:
             return array
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         tensor = _core.from_numpy(array) if self.may_take(array) else _core.to_tensor(array)
         if name:
             tensor.name = name

@@ -7,6 +7,9 @@ from collections import OrderedDict, defaultdict
 
 DEPTH = 256             # deepest nesting of containers that is read
 KEY_PARTS = 10_000      # a hashed value (key of a dict, member of a set) may hold that many parts
+SAME_HASH = 64          # keys of one dict or set that may have the same hash
+SMALL = 2 ** 61 - 1     # integers below it have hashes of their own
+WORK = 10_000_000       # parts of keys and of arguments that any file may have handled; larger ones 8 a byte more
 MEMO = 1 << 24          # highest memo index
 LARGE = 1 << 20         # bytes that are read where they are wanted
 
@@ -63,7 +66,7 @@ class _Span:
     def read(self):
         """The bytes in new memory of a tensor's kind, which a tensor may take over."""
         from .. import _core
-        memory, here, done = memoryview(_core.empty_bytes(self.count)), self.file.tell(), 0
+        memory, here, done = memoryview(_core.memory(_core.empty_bytes(self.count))), self.file.tell(), 0
         self.file.seek(self.at)
         while done < self.count:
             if hasattr(self.file, "readinto"):
@@ -177,23 +180,27 @@ def _evaluate(*args):
 
 
 def _sequence(kind):
-    def make(*args):
+    def make(work, *args):
         _need(len(args) <= 1 and all(isinstance(a, (list, tuple, set, frozenset)) for a in args), kind.__name__)
-        return kind(_keys(a) if kind in (set, frozenset) else a for a in (args[0] if args else ()))
+        work.begin()
+        return kind(work.key(a) if kind in (set, frozenset) else a for a in (args[0] if args else ()))
+    make.works = True
     return make
 
 
 def _mapping(kind):
-    def make(*args):
+    def make(work, *args):
         _need(len(args) <= 1, kind.__name__)
         result, pairs = kind(), args[0] if args else ()
+        work.begin()
         if isinstance(pairs, dict):
             pairs = pairs.items()
         _need(isinstance(pairs, (list, tuple, type({}.items()))), kind.__name__)
         for pair in pairs:
             _need(isinstance(pair, (list, tuple)) and len(pair) == 2, kind.__name__)
-            result[_keys(pair[0])] = pair[1]
+            result[work.key(pair[0])] = pair[1]
         return result
+    make.works = True
     return make
 
 
@@ -261,19 +268,47 @@ def canonical(module, name):
     return f"{module}.{name}"
 
 
-def _keys(key):
-    """The key, if hashing it takes bounded time and runs no code."""
-    parts, left = [key], KEY_PARTS
-    while parts:
-        part, left = parts.pop(), left - 1
-        if type(part) in (tuple, frozenset):
-            parts.extend(part)
-        elif part is not None and type(part) not in (str, bytes, int, float, bool, complex) and \
-                not type(part).__module__ == "numpy":
-            raise Refused(f"a dict's key or a set's member is a {type(part).__name__.strip('_')}")
-        if left < 0 or len(parts) > KEY_PARTS:
-            raise Refused("a dict's key or a set's member is too large")
-    return key
+class _Work:
+    """What a file may cost: keys whose hashes collide make dicts slow, and a short file may ask for long copies."""
+
+    def __init__(self, size):
+        self.left, self.counts, self.calls = WORK + 8 * size, {}, 0
+        self.owner, self.target, self.alive = None, None, {}    # alive: no id is another's later
+
+    def spend(self, amount):
+        self.left -= amount
+        if self.left < 0:
+            raise Refused("it asks for more work than a file of its size needs")
+
+    def begin(self, owner=None):
+        """The keys that follow are those of one dict or set: one that is there, or a new one."""
+        self.calls += owner is None
+        self.owner, self.target = self.calls if owner is None else -id(owner), owner
+
+    def key(self, key):
+        """The key, if hashing it takes bounded time and runs no code."""
+        kind = type(key)
+        if kind is str or kind is int and -SMALL < key < SMALL:
+            return key
+        parts, left = [key], KEY_PARTS
+        while parts:
+            part, left = parts.pop(), left - 1
+            if type(part) in (tuple, frozenset):
+                parts.extend(part)
+            elif type(part) is int:
+                left -= part.bit_length() >> 6
+            elif part is not None and type(part) not in (str, bytes, float, bool, complex) and \
+                    not type(part).__module__ == "numpy":
+                raise Refused(f"a dict's key or a set's member is a {type(part).__name__.strip('_')}")
+            if left < 0 or len(parts) > KEY_PARTS:
+                raise Refused("a dict's key or a set's member is too large")
+        self.spend(KEY_PARTS - left)
+        self.alive[self.owner] = self.target
+        at = self.owner, hash(key)
+        self.counts[at] = count = self.counts.get(at, 0) + 1
+        if count > SAME_HASH:
+            raise Refused("too many keys of a dict or members of a set have the same hash")
+        return key
 
 
 # ---- the interpreter ----
@@ -292,6 +327,7 @@ class Unpickler:
         here = file.tell()
         self.end = file.seek(0, 2)
         file.seek(here)
+        self.work = _Work(self.end - here)
 
     def load(self):
         self.stack, self.marks, self.memo = [], [], {}
@@ -361,7 +397,8 @@ class Unpickler:
             raise Malformed("a call's arguments are not a tuple")
         if func.make is not _frombuffer:
             args = tuple(_to_bytes(a) if isinstance(a, _Span) else a for a in args)
-        return func.make(*args)
+        self.work.spend(sum(len(a) for a in args if isinstance(a, (list, tuple, dict, set, frozenset, str, bytes))))
+        return func.make(self.work, *args) if hasattr(func.make, "works") else func.make(*args)
 
     def build(self, state):
         target = self.stack[-1]
@@ -374,8 +411,9 @@ class Unpickler:
         target = self.stack[-1]
         if not isinstance(target, dict) or len(items) % 2:
             raise Malformed("it sets items of something that is no dict")
+        self.work.begin(target)
         for i in range(0, len(items), 2):
-            target[_keys(items[i])] = items[i + 1]
+            target[self.work.key(items[i])] = items[i + 1]
 
     def extend(self, items):
         target = self.stack[-1]
@@ -387,7 +425,12 @@ class Unpickler:
         target = self.stack[-1]
         if type(target) is not set:
             raise Malformed("it adds to something that is no set")
-        target.update(_keys(i) for i in items)
+        self.work.begin(target)
+        target.update(map(self.work.key, items))
+
+    def new_keys(self, items):
+        self.work.begin()
+        return map(self.work.key, items)
 
     def put(self, index):
         if not 0 <= index <= MEMO:
@@ -532,7 +575,7 @@ DISPATCH = {
     b"a": lambda u: u.extend([u.pop()]), b"e": _then("extend", Unpickler.pop_mark),
     b"}": lambda u: u.push({}), b"d": _dict_of, b"s": _pair, b"u": _then("add_items", Unpickler.pop_mark),
     b"\x8f": lambda u: u.push(set()), b"\x90": _then("add_members", Unpickler.pop_mark),
-    b"\x91": lambda u: u.push(frozenset(map(_keys, u.pop_mark()))),
+    b"\x91": lambda u: u.push(frozenset(u.new_keys(u.pop_mark()))),
     # memo
     b"p": lambda u: u.put(int(u.line())), b"q": lambda u: u.put(u.unpack("<B", 1)),
     b"r": lambda u: u.put(u.unpack("<I", 4)), b"\x94": lambda u: u.put(len(u.memo)),
