@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -34,6 +35,19 @@ proa_status proa__forms_build(proa__forms *forms, proa__arena *arena)
         }
     }
     return PROA_OK;
+}
+
+proa_status proa__forms_shared(proa__forms *forms)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static proa__forms shared;
+    static proa__arena arena; /* lives as long as the process */
+    pthread_mutex_lock(&lock);
+    proa_status status = shared.buckets ? PROA_OK : proa__forms_build(&shared, &arena);
+    if (status != PROA_OK) shared.buckets = NULL;
+    *forms = shared;
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 const proa__form *proa__forms_next(const proa__forms *forms, const proa__form *after, const char *type)

@@ -32,6 +32,9 @@ NONE(proa_program *, proa_program_decode, (U(const void *) m, U(size_t) n), NULL
 NONE(proa_status, proa_program_describe,
      (U(const proa_program *) p, U(int64_t) block, U(int64_t) i, U(proa__see) see, U(void *) context),
      proa_error())
+NONE(bool, proa_op_type_has_gradient, (U(const char *) type), false)
+NONE(proa_status, proa_op_call,
+     (U(const proa_op_desc *) op, U(proa_named_tensor *) named, U(int64_t) n_named), proa_error())
 NONE(proa_status, proa_program_append, (U(proa_program *) p, U(const proa_op_desc *) op, U(int64_t) before),
      proa_error())
 NONE(proa_status, proa_tensor_save, (U(const proa_tensor *) t, U(const char *) path), proa_error())

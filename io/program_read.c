@@ -460,7 +460,7 @@ static void arena_free(void *arena, void *p) { (void)arena, (void)p; }
 static proa_program *load(const void *model, size_t bytes, const char *name, const params *from)
 {
     PROA_SCOPED;
-    proa__load l = {.source = name};
+    proa__load l = {.source = name, .door = PROA_DOOR_CAPTURE};
     ProtobufCAllocator allocator = {arena_alloc, arena_free, &l.arena};
     l.pb = paddle__framework__proto__program_desc__unpack(&allocator, bytes, model);
     if (!l.pb)

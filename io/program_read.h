@@ -5,6 +5,8 @@
 
 #include "io/format.h"
 
+#include <proa/io.h>
+
 /* A block of the file: its names in scope, and the IR block that stands for it once it was reached. */
 typedef struct proa__pending proa__pending;
 typedef struct proa__level {
@@ -34,6 +36,7 @@ typedef struct proa__load {
     int32_t n_outputs, depth;
     int64_t looked;     /* ops searched for readers of loop variables, over all loops */
     const char *source; /* for messages */
+    proa_door door;     /* the first door of every call: capture for programs, convert for calls at once */
 } proa__load;
 
 struct proa_wire_reader {
@@ -64,6 +67,8 @@ proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *
 proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t);
 /* Reads one op through the form that fits it, into the level's block, which must be open for capture. */
 proa_status proa__read_op(proa_wire_reader *r);
+/* An op description as the file's message; its memory is the arena's and the description's. */
+proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *op);
 /* Whether `type` is T_grad and the table has a form of T. */
 bool proa__is_grad_of_form(const proa__forms *forms, const char *type);
 /* Whether the op whose gradient r's op is stands before it, and where. */

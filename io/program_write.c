@@ -212,10 +212,10 @@ static proa_status encode(proa__arena *arena, const proa_program *p, bool plain,
 
 static proa_status put_file(const void *data, size_t bytes, void *writer)
 {
-    return proa__writer_put(writer, data, bytes);
+    return proa_writer_put(writer, data, bytes);
 }
 
-static proa_status write_model(proa__arena *arena, const proa_program *p, proa__writer *w)
+static proa_status write_model(proa__arena *arena, const proa_program *p, proa_writer *w)
 {
     PROA_TRY(encode(arena, p, false, &(sink){{append}, put_file, w, PROA_OK}));
     return proa__writer_sync(w);
@@ -260,23 +260,23 @@ static proa_status write_pair(proa__arena *arena, const proa_program *p, const c
 {
     proa__named *items = NULL;
     size_t count = 0;
-    proa__writer *m = NULL, *d = NULL;
+    proa_writer *m = NULL, *d = NULL;
     proa_status status = list_params(arena, p, &items, &count);
-    if (status == PROA_OK && !(m = proa__writer_open(model))) status = proa_error();
+    if (status == PROA_OK && !(m = proa_writer_open(model))) status = proa_error();
     if (status == PROA_OK) status = write_model(arena, p, m);
-    if (status == PROA_OK && count && !(d = proa__writer_open(params))) status = proa_error();
+    if (status == PROA_OK && count && !(d = proa_writer_open(params))) status = proa_error();
     if (status == PROA_OK && count) status = proa__params_write(d, items, count);
     if (status == PROA_OK && count) status = proa__writer_sync(d);
     if (status == PROA_OK && count) {
-        status = proa__writer_commit(d);
+        status = proa_writer_commit(d);
         d = NULL;
     }
     if (status == PROA_OK) {
-        status = proa__writer_commit(m);
+        status = proa_writer_commit(m);
         m = NULL;
     }
-    proa__writer_abort(m);
-    proa__writer_abort(d);
+    proa_writer_abort(m);
+    proa_writer_abort(d);
     if (status == PROA_OK && !count && unlink(params) != 0 && errno != ENOENT)
         status = proa_fail(PROA_ERR_IO, "cannot remove the old '%s': %s", params, strerror(errno));
     return status;

@@ -356,7 +356,7 @@ static proa_status read_regular(proa_wire_reader *r, const proa__form *form)
     }
     PROA_TRY(check_required(form, args));
     for (int i = 0; i < w->n_attrs; i++) PROA_TRY(fill_attr(r, form, &w->attrs[i], args));
-    PROA_TRY(proa_call_from(PROA_DOOR_CAPTURE, op, args));
+    PROA_TRY(proa_call_from(r->load->door, op, args));
     for (int i = 0; i < w->n_slots; i++) {
         const proa_field *f = &op->fields[w->slots[i].field];
         if (f->role == PROA_OUT)

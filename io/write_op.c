@@ -393,13 +393,18 @@ static proa_status put_enum(proa_wire_writer *w, const proa_wire_attr *a, const 
     return proa_wire_put_int(w, a->name, (proa_wire_type)a->type, v);
 }
 
-static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const proa_field *f,
+static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const proa_op *op,
                              const void *args)
 {
+    const proa_field *f = &op->fields[a->field];
     const void *at = proa_field_at(f, args);
     switch ((proa_field_kind)f->kind) {
     case PROA_FIELD_BOOL: return put_number(w, a, true, *(const bool *)at, *(const bool *)at);
-    case PROA_FIELD_INT: return put_number(w, a, true, *(const int64_t *)at, (double)*(const int64_t *)at);
+    case PROA_FIELD_INT: {
+        int64_t v = *(const int64_t *)at;
+        if (a->of && v < 0) v += (*proa_field_tensor(&op->fields[a->of - 1], args))->ndim;
+        return put_number(w, a, true, v, (double)v);
+    }
     case PROA_FIELD_FLOAT: return put_number(w, a, false, 0, *(const double *)at);
     case PROA_FIELD_DTYPE: {
         int number = proa__dtype_to_wire(*(const proa_dtype *)at);
@@ -558,7 +563,7 @@ static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, c
         if (supplies[i].many.count)
             PROA_TRY(put_tensors(w, true, a->tensors, supplies[i].many.at, supplies[i].many.count));
         PROA_TRY(a->field < 0 ? put_text(w, a, a->constant ? a->constant : "")
-                              : put_field(w, a, &op->fields[a->field], instr->args));
+                              : put_field(w, a, op, instr->args));
     }
     return PROA_OK;
 }

@@ -54,6 +54,58 @@ static inline __attribute__((unused)) proa_status proa__wire_put_list(proa_wire_
     return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
 }
 
+/* Axes counted from dim 0: several of Paddle's shape inferences and kernels index with them unchecked. */
+static inline __attribute__((unused)) proa_status proa__wire_put_axes(proa_wire_writer *w, const char *attr,
+                                                                      proa_wire_type type,
+                                                                      const proa_ints *axes, int ndim)
+{
+    int64_t at[PROA_MAX_DIMS];
+    int64_t n = axes->count < PROA_MAX_DIMS ? axes->count : PROA_MAX_DIMS;
+    for (int64_t i = 0; i < n; i++) at[i] = axes->at[i] < 0 ? axes->at[i] + ndim : axes->at[i];
+    return proa_wire_put_ints(w, attr, type, (proa_ints){n, at, NULL, NULL});
+}
+
+/* A temporary: t with its dims in the order perm. NULL on error. */
+static inline __attribute__((unused)) proa_tensor *proa__wire_permuted(proa_wire_writer *w,
+                                                                       const proa_tensor *t,
+                                                                       const int64_t *perm)
+{
+    proa_meta from = proa_meta_of(t), m = from;
+    for (int i = 0; i < m.ndim; i++) m.shape[i] = from.shape[perm[i]];
+    return proa_wire_temporary(w, &m);
+}
+
+static inline __attribute__((unused)) proa_status proa__wire_put_transpose(proa_wire_writer *w,
+                                                                           proa_tensor *from, proa_tensor *to,
+                                                                           const int64_t *perm)
+{
+    PROA_TRY(proa_wire_op(w, "transpose2"));
+    PROA_TRY(proa_wire_put_input(w, "X", from));
+    PROA_TRY(proa_wire_put_output(w, "Out", to));
+    return proa_wire_put_ints(w, "axis", PROA_WIRE_INTS, (proa_ints){from->ndim, perm, NULL, NULL});
+}
+
+static inline __attribute__((unused)) proa_status proa__wire_put_cast(proa_wire_writer *w, proa_tensor *from,
+                                                                      proa_tensor *to)
+{
+    PROA_TRY(proa_wire_op(w, "cast"));
+    PROA_TRY(proa_wire_put_input(w, "X", from));
+    PROA_TRY(proa_wire_put_output(w, "Out", to));
+    PROA_TRY(proa__wire_put_dtype(w, "in_dtype", (proa_dtype)from->dtype));
+    return proa__wire_put_dtype(w, "out_dtype", (proa_dtype)to->dtype);
+}
+
+/* 0 in shape copies a dim, −1 is what is left. */
+static inline __attribute__((unused)) proa_status proa__wire_put_reshape(proa_wire_writer *w,
+                                                                         proa_tensor *from, proa_tensor *to,
+                                                                         proa_ints shape)
+{
+    PROA_TRY(proa_wire_op(w, "reshape2"));
+    PROA_TRY(proa_wire_put_input(w, "X", from));
+    PROA_TRY(proa_wire_put_output(w, "Out", to));
+    return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, shape);
+}
+
 /* squeeze2 and unsqueeze2 differ in nothing but their name. */
 static inline __attribute__((unused)) proa_status proa__wire_put_axis(proa_wire_writer *w, const char *type,
                                                                       proa_tensor *from, proa_tensor *to,

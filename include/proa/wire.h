@@ -46,6 +46,8 @@ typedef struct proa_wire_attr {
     const char *missing;  /* value when a program leaves it out; NULL: the field's own default */
     const char *tensor;   /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL */
     const char *tensors;  /* slot of the list of tensors that supply it ("ShapeTensorList"), or NULL */
+    int of; /* 1 + the index of the tensor field whose axes the value counts; it is written counted
+                             from dim 0. 0: written as it is */
 } proa_wire_attr;
 
 typedef struct proa_wire_reader proa_wire_reader;

@@ -27,7 +27,8 @@ static proa_ints for_rows(const conv_writing *s, const proa_ints *v, int64_t lea
 static const char *wire_format(const conv_writing *s)
 {
     if (s->wire_dims == 2) return s->g.channels_last ? "NHWC" : "NCHW";
-    return s->g.channels_last ? "NDHWC" : s->p->transposed ? "NCHW" : "NCDHW";
+    if (s->p->transposed) return s->g.channels_last ? "NHWC" : "NCHW"; /* it knows no other names */
+    return s->g.channels_last ? "NDHWC" : "NCDHW";
 }
 
 static const char *wire_type(const conv_writing *s)

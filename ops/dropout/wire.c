@@ -2,9 +2,9 @@
  * and with axis the op is dropout_nd. May use core, proa/wire.h and public ops. */
 #include "ops_impl.h"
 
-#include <proa/wire.h>
-
+#include "core/tensor.h"
 #include "ops/rows.h"
+#include "ops/wire_util.h"
 
 static proa_dropout_mode read_mode(proa_wire_reader *r)
 {
@@ -58,9 +58,32 @@ proa_status dropout_write(const void *args, proa_wire_writer *w)
     return write_attributes(w, a->p, a->axis, a->training, a->mode, a->seed, a->fix_seed);
 }
 
+/* Paddle's gradient on the CPU takes a mask for as long as d_out, which that of some axes is not. */
+static proa_status write_axis_grad(const proa_dropout_grad_args *a, proa_wire_writer *w)
+{
+    bool upscale = a->mode == PROA_DROPOUT_MODE_UPSCALE_IN_TRAIN;
+    proa_meta m = proa_meta_of(a->mask), d = proa_meta_of(a->d_x);
+    m.dtype = d.dtype;
+    proa_tensor *factors = proa_wire_temporary(w, &m), *kept = proa_wire_temporary(w, &d);
+    if (!factors || !kept) return proa_error();
+    PROA_TRY(proa__wire_put_cast(w, a->mask, factors));
+    PROA_TRY(proa_wire_op(w, "elementwise_mul"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->d_out));
+    PROA_TRY(proa_wire_put_input(w, "Y", factors));
+    PROA_TRY(proa_wire_put_output(w, "Out", kept));
+    PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1));
+    PROA_TRY(proa_wire_op(w, "scale"));
+    PROA_TRY(proa_wire_put_input(w, "X", kept));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->d_x));
+    PROA_TRY(proa_wire_put_float(w, "scale", !upscale ? 1 : a->p == 1 ? 0 : 1 / (1 - a->p)));
+    PROA_TRY(proa_wire_put_float(w, "bias", 0));
+    return proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1);
+}
+
 proa_status dropout_grad_write(const void *args, proa_wire_writer *w)
 {
     const proa_dropout_grad_args *a = args;
+    if (a->axis.count && a->training) return write_axis_grad(a, w);
     PROA_TRY(proa_wire_op(w, a->axis.count ? "dropout_nd_grad" : "dropout_grad"));
     PROA_TRY(proa_wire_put_input(w, "Mask", a->mask));
     PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));

@@ -78,7 +78,7 @@ proa_status repeat_interleave_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "RepeatsTensor", a->repeats_tensor));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_int(w, "Repeats", PROA_WIRE_INT, a->repeats));
-    return proa_wire_put_int(w, "dim", PROA_WIRE_INT, a->axis);
+    return proa_wire_put_int(w, "dim", PROA_WIRE_INT, a->axis < 0 ? a->axis + a->x->ndim : a->axis);
 }
 
 proa_status repeat_interleave_grad_read(proa_wire_reader *r)
@@ -103,7 +103,24 @@ proa_status repeat_interleave_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
     PROA_TRY(proa_wire_put_output(w, "X@GRAD", a->d_x));
     PROA_TRY(proa_wire_put_int(w, "Repeats", PROA_WIRE_INT, a->repeats));
-    return proa_wire_put_int(w, "dim", PROA_WIRE_INT, a->axis);
+    return proa_wire_put_int(w, "dim", PROA_WIRE_INT, a->axis < 0 ? a->axis + a->d_x->ndim : a->axis);
+}
+
+/* Paddle's kernel reads int32 only. */
+proa_status multiplex_write(const void *args, proa_wire_writer *w)
+{
+    const proa_multiplex_args *a = args;
+    proa_tensor *index = a->index;
+    if (index->dtype != PROA_I32) {
+        proa_meta m = proa_meta_of(index);
+        m.dtype = PROA_I32;
+        if (!(index = proa_wire_temporary(w, &m))) return proa_error();
+        PROA_TRY(proa__wire_put_cast(w, a->index, index));
+    }
+    PROA_TRY(proa_wire_op(w, "multiplex"));
+    for (int64_t i = 0; i < a->inputs.count; i++) PROA_TRY(proa_wire_put_input(w, "X", a->inputs.at[i]));
+    PROA_TRY(proa_wire_put_input(w, "Ids", index));
+    return proa_wire_put_output(w, "Out", a->out);
 }
 
 /* ---- unique_consecutive ------------------------------------------------------------------ */

@@ -231,11 +231,11 @@ proa_status set_value_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Input", a->x));
     PROA_TRY(proa_wire_put_input(w, "ValueTensor", a->value));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
-    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_LONGS, a->axes));
+    PROA_TRY(proa__wire_put_axes(w, "axes", PROA_WIRE_LONGS, &a->axes, a->x->ndim));
     PROA_TRY(put_bounds(w, "starts", "StartsTensorList", &a->starts, n));
     PROA_TRY(put_bounds(w, "ends", "EndsTensorList", &a->ends, n));
     PROA_TRY(put_bounds(w, "steps", "StepsTensorList", &a->steps, n));
-    PROA_TRY(proa_wire_put_ints(w, "decrease_axes", PROA_WIRE_LONGS, a->decrease_axes));
+    PROA_TRY(proa__wire_put_axes(w, "decrease_axes", PROA_WIRE_LONGS, &a->decrease_axes, a->x->ndim));
     PROA_TRY(proa_wire_put_ints(w, "none_axes", PROA_WIRE_LONGS, a->none_axes));
     PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->value->dtype));
     return proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, none);
@@ -340,7 +340,7 @@ proa_status unique_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_int(w, "return_index", PROA_WIRE_BOOLEAN, a->return_index));
     PROA_TRY(proa_wire_put_int(w, "return_inverse", PROA_WIRE_BOOLEAN, a->return_inverse));
     PROA_TRY(proa_wire_put_int(w, "return_counts", PROA_WIRE_BOOLEAN, a->return_counts));
-    PROA_TRY(proa_wire_put_ints(w, "axis", PROA_WIRE_INTS, a->axis));
+    PROA_TRY(proa__wire_put_axes(w, "axis", PROA_WIRE_INTS, &a->axis, a->x->ndim));
     PROA_TRY(proa__wire_put_dtype(w, "dtype", a->dtype));
     return proa_wire_put_int(w, "is_sorted", PROA_WIRE_BOOLEAN, 1);
 }

@@ -2,7 +2,8 @@
  * reads, and its gradient as that op's over a softmax. May use proa/wire.h and the op headers. */
 #include "ops_impl.h"
 
-#include <proa/wire.h>
+#include "core/tensor.h"
+#include "ops/wire_util.h"
 
 static proa_status write_numbers(proa_wire_writer *w, int64_t ignore_index)
 {
@@ -47,15 +48,24 @@ static proa_status write_sums(const proa_class_cross_entropy_args *a, proa_wire_
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1);
 }
 
+/* Paddle wants labels with an axis of 1 where the classes are. */
+static proa_tensor *put_label(proa_wire_writer *w, proa_tensor *label, const proa_tensor *logits)
+{
+    if (label->ndim == logits->ndim) return label;
+    proa_tensor *t = proa__wire_with_axis(w, label, -1);
+    return t && proa__wire_put_axis(w, "unsqueeze2", label, t, -1) == PROA_OK ? t : NULL;
+}
+
 proa_status class_cross_entropy_write(const void *args, proa_wire_writer *w)
 {
     const proa_class_cross_entropy_args *a = args;
     proa_meta meta = proa_meta_of(a->logits);
     proa_tensor *softmax = proa_wire_temporary(w, &meta);
-    if (!softmax) return proa_error();
+    proa_tensor *label = put_label(w, a->label, a->logits);
+    if (!softmax || !label) return proa_error();
     PROA_TRY(proa_wire_op(w, "softmax_with_cross_entropy"));
     PROA_TRY(proa_wire_put_input(w, "Logits", a->logits));
-    PROA_TRY(proa_wire_put_input(w, "Label", a->label));
+    PROA_TRY(proa_wire_put_input(w, "Label", label));
     PROA_TRY(proa_wire_put_output(w, "Softmax", softmax));
     PROA_TRY(proa_wire_put_output(w, "Loss", a->loss));
     PROA_TRY(write_numbers(w, a->ignore_index));
@@ -67,13 +77,14 @@ proa_status class_cross_entropy_grad_write(const void *args, proa_wire_writer *w
     const proa_class_cross_entropy_grad_args *a = args;
     proa_meta meta = proa_meta_of(a->logits);
     proa_tensor *softmax = proa_wire_temporary(w, &meta);
-    if (!softmax) return proa_error();
+    proa_tensor *label = put_label(w, a->label, a->logits);
+    if (!softmax || !label) return proa_error();
     PROA_TRY(proa_wire_op(w, "softmax"));
     PROA_TRY(proa_wire_put_input(w, "X", a->logits));
     PROA_TRY(proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1));
     PROA_TRY(proa_wire_put_output(w, "Out", softmax));
     PROA_TRY(proa_wire_op(w, "softmax_with_cross_entropy_grad"));
-    PROA_TRY(proa_wire_put_input(w, "Label", a->label));
+    PROA_TRY(proa_wire_put_input(w, "Label", label));
     PROA_TRY(proa_wire_put_input(w, "Softmax", softmax));
     PROA_TRY(proa_wire_put_input(w, "Loss@GRAD", a->d_loss));
     PROA_TRY(proa_wire_put_output(w, "Logits@GRAD", a->d_logits));

@@ -11,10 +11,12 @@
 /* What an entry of a step's table is in the args struct, and on the wire. */
 typedef enum entry_kind {
     STATE,   /* a list of tensors, and the list that it becomes: slots X and XOut, left out when empty */
+    EXTRA,   /* a STATE that may be empty, whose Out slot Paddle asks for even then */
     POWER,   /* the same, but read only; a `scale` op by beta1 beside the step moves it on */
     INPUT,   /* an optional tensor: an input slot */
     NO_SLOT, /* an optional tensor that Paddle's op does not have: absent in files */
     NUMBER,  /* double: FLOAT */
+    RESCALE, /* double: FLOAT; written as a `scale` of the gradient: Paddle's kernels for CPUs ignore it */
     SWITCH,  /* bool: BOOLEAN */
     L2,      /* double: FLOAT, which counts only beside the method "l2_decay" */
     ALWAYS,  /* BOOLEAN, always `missing` */
@@ -71,13 +73,15 @@ static void read_entry(proa_wire_reader *r, const entry *e, char *args, proa_ten
 {
     void *to = args + e->at;
     switch (e->kind) {
-    case STATE: *(proa_tensors *)to = one(proa_wire_input(r, e->name), room); break;
+    case STATE:
+    case EXTRA: *(proa_tensors *)to = one(proa_wire_input(r, e->name), room); break;
     case POWER: /* the program's own `scale` moves it on: ours works on a copy */
         *(proa_tensors *)to = one(proa_assign(proa_wire_input(r, e->name)), room);
         break;
     case INPUT: *(proa_tensor **)to = proa_wire_input(r, e->name); break;
     case NO_SLOT: *(proa_tensor **)to = proa_none; break;
-    case NUMBER: *(double *)to = proa_wire_float(r, e->name, e->missing); break;
+    case NUMBER:
+    case RESCALE: *(double *)to = proa_wire_float(r, e->name, e->missing); break;
     case SWITCH: *(bool *)to = proa_wire_int(r, e->name, e->missing != 0) != 0; break;
     case L2: *(double *)to = decay(r, e); break;
     case ALWAYS:
@@ -94,12 +98,12 @@ static proa_status read_step(const step *s, proa_wire_reader *r)
     for (int i = 0; i < s->n_entries; i++) {
         const entry *e = &s->entries[i];
         read_entry(r, e, args, room);
-        if (e->kind == STATE || e->kind == POWER) room++;
+        if (e->kind == STATE || e->kind == EXTRA || e->kind == POWER) room++;
     }
     PROA_TRY(proa_call_op(proa_find_op(s->op), args));
     for (int i = 0; i < s->n_entries; i++) { /* what was updated is also what the Out slots name */
         const entry *e = &s->entries[i];
-        if (e->kind != STATE || list_at(args, e->at)->count == 0) continue;
+        if ((e->kind != STATE && e->kind != EXTRA) || list_at(args, e->at)->count == 0) continue;
         char out[64];
         snprintf(out, sizeof out, "%sOut", e->name);
         PROA_TRY(proa_wire_result(r, out, list_at(args, e->at)->at[0]));
@@ -120,9 +124,22 @@ static proa_status write_state(proa_wire_writer *w, const entry *e, const void *
     return proa_wire_put_output(w, out, after->at[i]);
 }
 
+/* The Out slot of a state that is not there. */
+static proa_status write_unused(proa_wire_writer *w, const entry *e, const void *args, int64_t i)
+{
+    proa_meta m = proa_meta_of(list_at(args, 0)->at[i]); /* the parameters come first */
+    proa_tensor *t = proa_wire_temporary(w, &m);
+    char out[64];
+    snprintf(out, sizeof out, "%sOut", e->name);
+    return t ? proa_wire_put_output(w, out, t) : proa_error();
+}
+
 static proa_status write_entry(proa_wire_writer *w, const entry *e, const void *args, int64_t i)
 {
     switch (e->kind) {
+    case EXTRA:
+        if (list_at(args, e->at)->count == 0) return write_unused(w, e, args, i);
+        return write_state(w, e, args, i);
     case STATE:
     case POWER: return write_state(w, e, args, i);
     case INPUT: {
@@ -132,6 +149,7 @@ static proa_status write_entry(proa_wire_writer *w, const entry *e, const void *
     case NO_SLOT:
         if (proa__absent(tensor_at(args, e->at))) return PROA_OK;
         return proa_fail(PROA_ERR_UNSUPPORTED, "%s: in Paddle's format this step cannot be skipped", e->name);
+    case RESCALE: return proa_wire_put_float(w, e->name, 1);
     case NUMBER: return proa_wire_put_float(w, e->name, number_at(args, e->at));
     case SWITCH: return proa_wire_put_int(w, e->name, PROA_WIRE_BOOLEAN, *((const bool *)args + e->at));
     case L2:
@@ -144,30 +162,45 @@ static proa_status write_entry(proa_wire_writer *w, const entry *e, const void *
     return PROA_OK;
 }
 
-/* The op that moves a power on. */
-static proa_status write_scale(proa_wire_writer *w, const entry *e, const void *args, int64_t i, double by)
+static proa_status write_scale(proa_wire_writer *w, proa_tensor *x, proa_tensor *out, double by)
 {
     PROA_TRY(proa_wire_op(w, "scale"));
-    PROA_TRY(proa_wire_put_input(w, "X", list_at(args, e->at)->at[i]));
-    PROA_TRY(proa_wire_put_output(w, "Out", list_at(args, e->out_at)->at[i]));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
     PROA_TRY(proa_wire_put_float(w, "scale", by));
     PROA_TRY(proa_wire_put_float(w, "bias", 0));
     return proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1);
+}
+
+/* The gradient as the step's op shall take it. NULL on error. */
+static proa_tensor *rescaled(const step *s, const void *args, proa_tensor *grad, proa_wire_writer *w)
+{
+    for (int k = 0; k < s->n_entries; k++) {
+        const entry *e = &s->entries[k];
+        if (e->kind != RESCALE || number_at(args, e->at) == 1) continue;
+        proa_meta m = proa_meta_of(grad);
+        proa_tensor *t = proa_wire_temporary(w, &m);
+        return t && write_scale(w, grad, t, number_at(args, e->at)) == PROA_OK ? t : NULL;
+    }
+    return grad;
 }
 
 static proa_status write_step(const step *s, const void *args, proa_wire_writer *w)
 {
     const proa_tensors *grads = list_at(args, s->grads);
     for (int64_t i = 0; i < grads->count; i++) {
+        proa_tensor *grad = rescaled(s, args, grads->at[i], w);
+        if (!grad) return proa_error();
         PROA_TRY(proa_wire_op(w, s->type));
-        PROA_TRY(proa_wire_put_input(w, "Grad", grads->at[i]));
+        PROA_TRY(proa_wire_put_input(w, "Grad", grad));
         PROA_TRY(proa_wire_put_input(w, "LearningRate", tensor_at(args, s->learning_rate)));
         for (int k = 0; k < s->n_entries; k++) PROA_TRY(write_entry(w, &s->entries[k], args, i));
         bool masters = list_at(args, s->masters)->count > 0;
         PROA_TRY(proa_wire_put_int(w, "multi_precision", PROA_WIRE_BOOLEAN, masters));
         for (int k = 0; k < s->n_entries; k++)
-            if (s->entries[k].kind == POWER)
-                PROA_TRY(write_scale(w, &s->entries[k], args, i, number_at(args, s->beta1)));
+            if (s->entries[k].kind == POWER) /* the op moves it on */
+                PROA_TRY(write_scale(w, list_at(args, s->entries[k].at)->at[i],
+                                     list_at(args, s->entries[k].out_at)->at[i], number_at(args, s->beta1)));
     }
     return PROA_OK;
 }
@@ -221,7 +254,7 @@ static const entry momentum_entries[] = {
     NEVER_SKIPPED(momentum),
     AS_VALUE(momentum, NUMBER, "mu", mu, 0.9),
     AS_VALUE(momentum, SWITCH, "use_nesterov", use_nesterov, false),
-    AS_VALUE(momentum, NUMBER, "rescale_grad", rescale_grad, 1),
+    AS_VALUE(momentum, RESCALE, "rescale_grad", rescale_grad, 1),
     AS_VALUE(momentum, L2, "regularization_coeff", weight_decay, 0),
 };
 STEP(momentum)
@@ -261,7 +294,7 @@ STEP(adagrad)
 static const entry rmsprop_entries[] = {
     PARAMS(rmsprop),
     AS_STATE(rmsprop, STATE, "MeanSquare", mean_squares),
-    AS_STATE(rmsprop, STATE, "MeanGrad", mean_grads),
+    AS_STATE(rmsprop, EXTRA, "MeanGrad", mean_grads),
     AS_STATE(rmsprop, STATE, "Moment", moments),
     MASTERS(rmsprop),
     NEVER_SKIPPED(rmsprop),

@@ -3,6 +3,7 @@
 #include "core/tensor.h"
 #include "ops/ints.h"
 #include "ops/reduce/axes.h"
+#include "ops/shape/slice.h"
 #include "ops_impl.h"
 
 /* t with the reduced axes put back as ones, so that it broadcasts with x. */
@@ -19,8 +20,18 @@ static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *
     return n ? proa_unsqueeze(t, ((proa_ints){n, axes, NULL, NULL})) : t;
 }
 
-/* t at every place of x. */
-static proa_tensor *spread(proa_tensor *t, proa_tensor *x) { return proa_expand(t, proa__shape_like(x)); }
+/* t at every index of x. A view with strides of 0 unless it is recorded or captured: only the engine reads
+ * it. */
+static proa_tensor *spread(proa_tensor *t, proa_tensor *x)
+{
+    const uint32_t unusual = PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE | PROA_T_BLOCKED;
+    bool recorded = t && t->flags & PROA_T_GRAD && proa_door_is_open(PROA_DOOR_RECORD);
+    if (!t || recorded || t->flags & unusual || proa_door_is_open(PROA_DOOR_CAPTURE))
+        return proa_expand(t, proa__shape_like(x));
+    proa_tensor w = proa__window(t);
+    proa__expand_window(&w, x->ndim, x->shape);
+    return proa__tensor_view(t, w.ndim, w.shape, w.strides, 0);
+}
 
 /* How many elements make one result, as a number; 0 when only running the program tells. */
 static int64_t term_count(const proa_tensor *x, const char *who, const proa_ints *axis)

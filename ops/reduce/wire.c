@@ -37,6 +37,15 @@ static proa_status write_reduce(proa_wire_writer *w, const char *who, const char
                                 proa_tensor *x, const proa_ints *axis, bool keepdim, proa_dtype in,
                                 proa_dtype dtype, proa_tensor *out)
 {
+    if (dtype != PROA_NODTYPE && strcmp(type, "reduce_prod") == 0) { /* which ignores out_dtype */
+        proa_meta m = proa_meta_of(x);
+        m.dtype = dtype;
+        proa_tensor *converted = proa_wire_temporary(w, &m);
+        if (!converted) return proa_error();
+        PROA_TRY(proa__wire_put_cast(w, x, converted));
+        x = converted;
+        in = dtype = PROA_NODTYPE;
+    }
     PROA_TRY(proa_wire_op(w, type));
     PROA_TRY(proa_wire_put_input(w, "X", x));
     PROA_TRY(write_axes(w, who, "dim", list, axis, x));

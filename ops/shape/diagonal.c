@@ -290,6 +290,23 @@ proa_status view_dtype_infer(const proa_view_dtype_args *a, proa_view_dtype_meta
     return PROA_OK;
 }
 
+/* Elements of another size: a contiguous x only, and larger ones only at an address that suits them. */
+proa_status view_dtype_view(proa_view_dtype_args *a, const proa_meta *m)
+{
+    proa_tensor *x = a->x;
+    int64_t to = (int64_t)proa_dtype_size(m->dtype), from = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
+    int64_t dense[PROA_MAX_DIMS], numel;
+    const int64_t *strides = x->strides;
+    if (to != from) {
+        bool fits = to < from || (x->storage && (uintptr_t)x->data % (uintptr_t)to == 0);
+        if (x->flags & PROA_T_STRIDED || !fits) return PROA_OK;
+        if (!proa__row_major(m->shape, m->ndim, (size_t)to, dense, &numel)) return proa_error();
+        strides = dense;
+    }
+    a->out = proa__tensor_view_as(x, m->dtype, m->ndim, m->shape, strides, 0);
+    return a->out ? PROA_OK : proa_error();
+}
+
 proa_status view_dtype_vjp(const proa_view_dtype_args *a, proa_view_dtype_grads *g)
 {
     g->d_x = proa_view_dtype(g->d_out, (proa_dtype)a->x->dtype);

@@ -238,6 +238,28 @@ proa_status unbind_infer(const proa_unbind_args *a, proa_unbind_metas *m)
     return parts("unbind", "input", a->input, a->axis, 0, &m->out);
 }
 
+/* m: the list's metas. */
+proa_status unbind_view(proa_unbind_args *a, const proa_meta *m)
+{
+    const proa_metas *list = (const void *)m;
+    const proa_tensor *x = a->input;
+    int axis;
+    int64_t strides[PROA_MAX_DIMS];
+    PROA_TRY(proa__axis("unbind", "axis", a->axis, x->ndim, &axis));
+    for (int i = 0; i + 1 < x->ndim; i++) strides[i] = x->strides[i < axis ? i : i + 1];
+    if (!list->count) return PROA_OK;
+    a->out.at = proa_scope_alloc((size_t)list->count * sizeof *a->out.at);
+    if (!a->out.at) return proa_error();
+    for (; a->out.count < list->count; a->out.count++) {
+        int64_t k = a->out.count;
+        proa_tensor *part =
+            proa__tensor_view(a->input, x->ndim - 1, list->at[k].shape, strides, k * x->strides[axis]);
+        if (!part) return proa_error();
+        a->out.at[k] = part;
+    }
+    return PROA_OK;
+}
+
 proa_status unstack_vjp(const proa_unstack_args *a, proa_unstack_grads *g)
 {
     g->d_x = proa_stack(g->d_out, .axis = a->axis);

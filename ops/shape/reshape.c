@@ -110,13 +110,20 @@ static proa_status reshaped_view(proa_tensor *x, const proa_meta *m, proa_tensor
     return *out ? PROA_OK : proa_error();
 }
 
-proa_status reshape_view(proa_reshape_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
+/* A 0-D tensor is copied, as in Paddle. */
+proa_status reshape_view(proa_reshape_args *a, const proa_meta *m)
+{
+    return a->x->ndim ? reshaped_view(a->x, m, &a->out) : PROA_OK;
+}
 proa_status squeeze_view(proa_squeeze_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
 proa_status unsqueeze_view(proa_unsqueeze_args *a, const proa_meta *m)
 {
     return reshaped_view(a->x, m, &a->out);
 }
-proa_status flatten_view(proa_flatten_args *a, const proa_meta *m) { return reshaped_view(a->x, m, &a->out); }
+proa_status flatten_view(proa_flatten_args *a, const proa_meta *m)
+{
+    return a->x->ndim ? reshaped_view(a->x, m, &a->out) : PROA_OK;
+}
 
 proa_status share_data_view(proa_share_data_args *a, const proa_meta *m)
 {

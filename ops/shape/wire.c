@@ -98,10 +98,10 @@ proa_status slice_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, "slice"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->input));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
-    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
+    PROA_TRY(proa__wire_put_axes(w, "axes", PROA_WIRE_INTS, &a->axes, a->input->ndim));
     PROA_TRY(proa__wire_put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
     PROA_TRY(proa__wire_put_list(w, "ends", &ends, "EndsTensor", "EndsTensorList"));
-    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
+    PROA_TRY(proa__wire_put_axes(w, "decrease_axis", PROA_WIRE_INTS, &a->decrease_axis, a->input->ndim));
     return put_flags(w, &a->axes, lists);
 }
 
@@ -112,12 +112,26 @@ proa_status strided_slice_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, "strided_slice"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->x));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
-    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
+    PROA_TRY(proa__wire_put_axes(w, "axes", PROA_WIRE_INTS, &a->axes, a->x->ndim));
     PROA_TRY(proa__wire_put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
     PROA_TRY(proa__wire_put_list(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
     PROA_TRY(proa__wire_put_list(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
-    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, a->decrease_axis));
+    PROA_TRY(proa__wire_put_axes(w, "decrease_axis", PROA_WIRE_INTS, &a->decrease_axis, a->x->ndim));
     return put_flags(w, &a->axes, lists);
+}
+
+/* ---- fill_diagonal ---------------------------------------------------------------------- */
+
+/* Of more than two axes Paddle fills the diagonal only where it wraps. */
+proa_status fill_diagonal_write(const void *args, proa_wire_writer *w)
+{
+    const proa_fill_diagonal_args *a = args;
+    PROA_TRY(proa_wire_op(w, "fill_diagonal"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_float(w, "value", a->value));
+    PROA_TRY(proa_wire_put_int(w, "offset", PROA_WIRE_INT, a->offset));
+    return proa_wire_put_int(w, "wrap", PROA_WIRE_BOOLEAN, a->wrap || a->x->ndim > 2);
 }
 
 /* ---- concat, split ---------------------------------------------------------------------- */

@@ -104,7 +104,7 @@ static proa_status put_dropped(proa_wire_writer *w, const proa_strided_slice_gra
     PROA_TRY(proa_wire_op(w, "unsqueeze2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->d_out));
     PROA_TRY(proa_wire_put_output(w, "Out", *d_out));
-    return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->decrease_axis);
+    return proa__wire_put_axes(w, "axes", PROA_WIRE_INTS, &a->decrease_axis, a->d_x->ndim);
 }
 
 /* Without strides it is a slice's, whose bounds mean the same. */
@@ -125,12 +125,12 @@ proa_status strided_slice_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, strided ? "strided_slice_grad" : "slice_grad"));
     PROA_TRY(put_pair(w, "Input", x, "Out@GRAD", d_out));
     PROA_TRY(proa_wire_put_output(w, "Input@GRAD", a->d_x));
-    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, a->axes));
+    PROA_TRY(proa__wire_put_axes(w, "axes", PROA_WIRE_INTS, &a->axes, a->d_x->ndim));
     PROA_TRY(proa__wire_put_list(w, "starts", &a->starts, "StartsTensor", "StartsTensorList"));
     PROA_TRY(proa__wire_put_list(w, "ends", &a->ends, "EndsTensor", "EndsTensorList"));
     if (strided)
         PROA_TRY(proa__wire_put_list(w, "strides", &a->strides, "StridesTensor", "StridesTensorList"));
-    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, dropped));
+    PROA_TRY(proa__wire_put_axes(w, "decrease_axis", PROA_WIRE_INTS, &dropped, a->d_x->ndim));
     int64_t n = a->axes.count < PROA_MAX_DIMS ? a->axes.count : PROA_MAX_DIMS;
     for (int64_t i = 0; i < n; i++) {
         flags[i] = 1;

@@ -159,6 +159,19 @@ class Unpooled(nn.Layer):
         return self.back(nn.functional.max_unpool2d(y, at, 2, 2))
 
 
+class Normed(nn.Layer):
+    """Its weights are made anew in every call and assigned to variables that the file holds, too: with old values."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.utils.weight_norm(nn.Conv1D(2, 3, 3))
+        self.second = nn.utils.spectral_norm(nn.Linear(6, 4))
+        self(paddle.ones([1, 2, 8]))
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
 def models():
     from paddle.vision.models import LeNet, mobilenet_v2, resnet18
     image = InputSpec([None, 3, 64, 64], "float32", "image")
@@ -175,6 +188,7 @@ def models():
     yield "tensors", Tensors(), [InputSpec([None, 3, 4], "float32", "x")], [f(3, 3, 4)]
     yield "control", Control(), [InputSpec([None, 4], "float32", "x")], [f(3, 4)]
     yield "unpooled", Unpooled(), [InputSpec([None, 2, 10, 12], "float32", "x")], [f(2, 2, 10, 12)]
+    yield "normed", Normed(), [InputSpec([None, 2, 8], "float32", "x")], [f(3, 2, 8)]
     yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
 
 
@@ -199,9 +213,9 @@ def main():
     for name, layer, spec, inputs in models():
         randomise(layer, 7)
         layer.eval()
-        results = layer(*[paddle.to_tensor(v) for v in inputs])
-        results = results if isinstance(results, (list, tuple)) else [results]
         paddle.jit.save(layer, str(out / name), input_spec=spec)
+        results = paddle.jit.load(str(out / name))(*[paddle.to_tensor(v) for v in inputs])
+        results = results if isinstance(results, (list, tuple)) else [results]
         arrays = {f"in{i}": v for i, v in enumerate(inputs)}
         arrays.update({f"out{i}": v.numpy() for i, v in enumerate(results)})
         np.savez(out / f"{name}.npz", **arrays)

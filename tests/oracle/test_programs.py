@@ -3,6 +3,7 @@ loaded here and saved again runs in Paddle's predictor and jit.load. Needs the o
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import programs
 ORACLE = programs.ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "unpooled",
-          "lstm"]
+          "normed", "lstm"]
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +51,24 @@ def test_paddles_models_run_here(lib, exported, name):
     one = p.run(*[v[:1] for v in inputs])  # another batch length: another plan of the same program
     agree([v for v in one], [v[:1] for v in expected], 1e-4)
     p.close()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_way_to_run_them(exported, name):
+    """jit.load twice (what a call writes stays), a predictor with passes and one without."""
+    sys.path.insert(0, str(programs.BUILD / "python"))
+    import proa
+    from proa import inference
+    inputs, expected = recorded(exported, name)
+    loaded = proa.jit.load(str(exported / name))
+    for _ in range(2):
+        got = loaded(*map(proa.to_tensor, inputs))
+        agree([t.numpy() for t in (got if isinstance(got, (list, tuple)) else [got])], expected, 1e-4)
+    for optimised in (True, False):
+        config = inference.Config(f"{exported / name}.pdmodel", f"{exported / name}.pdiparams")
+        config.switch_ir_optim(optimised)
+        outs = inference.create_predictor(config).run([proa.to_tensor(v) for v in inputs])
+        agree([t.numpy() for t in outs], expected, 1e-4)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,0 +1,139 @@
+"""Every op of the table in Paddle's form, run by real Paddle: the table's samples are captured, saved, and run by Paddle 2.6.2
+in another process, gradient ops included; axes are counted from either end. What Paddle cannot run is a line of
+tests/oracle/wire.txt with its reason; one that is no longer true fails."""
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+
+import matrix
+import runner
+from conftest import BUILD, ROOT
+from test_ops import CAPTURABLE, PRECISION, attempt, captured, cases, flatten, once
+
+WRITTEN = [op for op in CAPTURABLE if op["wires"] and "saved" not in (op["skip"] or {})]
+AXES = ("axis", "axes", "dim", "dims", "axis1", "axis2", "dim1", "dim2", "start_axis", "stop_axis", "begin_norm_axis", "perm",
+        "decrease_axis", "decrease_axes")
+GAPS = {}
+for line in (ROOT / "tests/oracle/wire.txt").read_text().splitlines():
+    if line.strip() and not line.startswith("#"):
+        case_id, reason = line.split(None, 1)
+        GAPS[case_id] = reason
+
+
+# ---- the cases -------------------------------------------------------------------------------
+
+def kept(case):
+    """Which outputs are compared: Paddle fetches nothing that is empty."""
+    return [v.size > 0 for v in flatten(runner.call(case))]
+
+
+def turned(axis, ndim):
+    """An axis, or a list of them, counted from the other end."""
+    if isinstance(axis, list):
+        return [turned(a, ndim) for a in axis]
+    return axis if not isinstance(axis, int) else axis - ndim if axis >= 0 else axis + ndim
+
+
+def from_the_other_end(case):
+    """The case with its axes counted from the other end, if it has such and is then the same; else None."""
+    fields = {f["name"]: f for f in case.op["fields"] if f["role"] == "ATTR" and f["name"] in AXES}
+    given = {name: case.attrs.get(name, matrix.default_value(f)) for name, f in fields.items()}
+    first = next(iter(matrix.flat(case.inputs)), None)
+    other = {name: turned(v, first.values.ndim) for name, v in given.items()} if first else given
+    if other == given or case.attrs.get("flatten"):
+        return None
+    made = matrix.Case(case.op, case.index, case.dtype, case.inputs, {**case.attrs, **other}, case.sample)
+    made.id += "/other end"
+    try:
+        return made if runner.difference(flatten(runner.call(made)), flatten(runner.call(case)), 0) is None else None
+    except Exception:  # noqa: BLE001 - it does not count axes from that end
+        return None
+
+
+def exported_cases(op):
+    """Every sample in one dtype, and from the other end."""
+    for index, sample in enumerate(op["samples"]):
+        if not sample.get("oracle", True):
+            continue
+        dtypes = matrix.case_dtypes(op, sample)
+        dtype = next((d for d in ("F32", "C64", "I64") if d in dtypes), dtypes[0])
+        case = runner.resolve(matrix.build(op, index, sample, dtype))
+        if not any(kept(case)):
+            continue
+        yield case
+        other = from_the_other_end(case)
+        if other is not None:
+            yield other
+
+
+def export(case, folder):
+    program, given = captured(case, runner.tensors(case), kept(case))
+    program.save(str(folder / "m"))
+    params = folder / "m.pdiparams"
+    return ((folder / "m.pdmodel").read_bytes(), params.read_bytes() if params.exists() else b"",
+            {f"x{i}": np.array(t.numpy()) for i, t in enumerate(given)})
+
+
+# ---- Paddle's answers ------------------------------------------------------------------------
+
+def make(out):
+    """Exports every case and has Paddle run all of them."""
+    folder = out.parent / (out.name + ".programs")
+    folder.mkdir()
+    programs, problems = [], {}
+    for op in WRITTEN:
+        for case in exported_cases(op):
+            try:
+                programs.append((case.id, *export(case, folder)))
+            except Exception as e:  # noqa: BLE001 - it is the test's finding
+                problems[case.id] = f"not exported: {type(e).__name__}: {e}"
+            for part in folder.iterdir():
+                part.unlink()
+    listed = out.with_suffix(".list")
+    listed.write_bytes(pickle.dumps(programs))
+    run = subprocess.run([ROOT / ".venv-oracle/bin/python", ROOT / "tests/oracle/run_wire.py", listed, out], capture_output=True,
+                         text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    out.write_bytes(pickle.dumps({**problems, **pickle.loads(out.read_bytes())}))
+
+
+@pytest.fixture(scope="session")
+def answers():
+    if not (ROOT / ".venv-oracle/bin/python").exists():
+        pytest.skip("no oracle: tools/bootstrap --oracle")
+    return pickle.loads(once("wire.pickle", make).read_bytes())
+
+
+def widened(bits):
+    """bfloat16, which Paddle fetches as its bits, in float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def problem_of(case, answer):
+    if isinstance(answer, str):
+        return answer
+    got = [v for v in flatten(runner.call(case)) if v.size > 0]
+    answer = [widened(a) if a.dtype == np.uint16 else a for a in answer]
+    if len(answer) != len(got):
+        return f"{len(answer)} outputs, expected {len(got)}"
+    wrong = [f"{a.dtype}, expected {g.dtype}" for a, g in zip(answer, got) if a.dtype != g.dtype]
+    allowed = max(2 * case.tolerance(), PRECISION.get((case.op["name"], case.dtype), 0))
+    if wrong:
+        return wrong[0]
+    return runner.difference(*(matrix.comparable(case.op, outs) for outs in (got, answer)), allowed)
+
+
+@pytest.mark.parametrize("op", WRITTEN, ids=lambda op: op["name"])
+def test_wire(op, answers):
+    problems, known = [], {}
+    for case in exported_cases(op):
+        problem = attempt(case, lambda: problem_of(case, answers[case.id]))
+        gap = next((g for g in (op["name"], f"{op['name']}/{case.index}") if g in GAPS), None)
+        if gap:
+            known[gap] = known.get(gap) or problem
+        elif problem:
+            problems.append(problem)
+    problems += [f"wire.txt has '{gap}', but real Paddle agrees now: remove the line" for gap, p in known.items() if not p]
+    assert not problems, "\n".join(problems)
