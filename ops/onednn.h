@@ -70,8 +70,9 @@ typedef struct proa__dnnl_build {
     int threads, threads_before;
 } proa__dnnl_build;
 
-/* Sets the thread count, which is one where `work`, in multiply-adds, does not pay for more, and makes attr
- * (scratchpad supplied by the caller); false: decline. */
+/* Sets the thread count and makes attr (scratchpad supplied by the caller); false: decline. One thread where
+ * `work`, in multiply-adds, does not pay for more, and with FLAGS_deterministic: primitives are planned,
+ * and may sum, by thread. */
 bool proa__dnnl_begin(proa__dnnl_build *b, double work);
 /* Adds an operand; takes `user` over. false when user is NULL. */
 bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user);

@@ -102,7 +102,8 @@ static int threads_set(int n)
 
 bool proa__dnnl_begin(proa__dnnl_build *b, double work)
 {
-    *b = (proa__dnnl_build){.threads = work < ALONE ? 1 : proa_threads(), .threads_before = -1};
+    bool alone = work < ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
+    *b = (proa__dnnl_build){.threads = alone ? 1 : proa_threads(), .threads_before = -1};
     if (!proa__dnnl_usable()) return false;
     b->threads_before = threads_set(b->threads);
     if (dnnl_primitive_attr_create(&b->attr) != dnnl_success) return false;

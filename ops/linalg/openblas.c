@@ -1,13 +1,13 @@
 /* Factorisations through the LAPACK that OpenBLAS carries, in the matrices' own precision. LAPACK stores
  * columns: a row-major matrix is its transpose there. Batches of small matrices are spread over threads,
- * large matrices take all threads one after the other. May use core only. */
+ * large matrices take all threads one after the other, and then round as those share them out: not with
+ * FLAGS_deterministic. May use core only. */
+#include "ops/blas.h"
 #include "ops/linalg/linalg.h"
 
-#include <cblas.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
-#include <openblas_config.h>
 
 /* Rows and columns below which the portable kernels, which start faster, are used: of factors, and of
  * spectra. */
@@ -33,18 +33,32 @@ static proa_status prepare_for(int64_t least, int64_t m, int64_t n, const proa_t
         return prepare_for(least, linalg_rows(a->x), linalg_columns(a->x), a->x); \
     }
 
-static void use_threads(int wanted)
+/* Elements of a matrix up to which one thread takes it. */
+enum { ALONE = 128 * 128 };
+
+/* Whether a matrix of so many elements is for one thread. */
+static bool is_alone(int64_t elements)
 {
-    if (openblas_get_num_threads() != wanted) openblas_set_num_threads(wanted);
+    return elements <= ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
+}
+
+/* An op over its whole batch. */
+typedef proa_status (*whole_batch)(const void *args);
+
+/* Runs an op on one thread, or on all of them. */
+static proa_status run_on_threads(whole_batch run, const void *args, bool alone)
+{
+    int before = proa__blas_threads(alone ? 1 : proa_threads());
+    proa_status status = run(args);
+    proa__blas_threads(before);
+    return status;
 }
 
 /* ---- batches over threads ------------------------------------------------------------------- */
 
 enum { SPREAD_SLOTS = 64, SPREAD_TENSORS = 8, SPREAD_ARGS = 256 };
 
-/* An op over its whole batch, all of whose tensors begin with the same batch dims. */
-typedef proa_status (*whole_batch)(const void *args);
-
+/* All tensors of the op begin with the same batch dims. */
 typedef struct spread {
     const proa_op *op;
     const void *args;
@@ -72,7 +86,7 @@ static proa_status run_part(const spread *s, int64_t begin, int64_t end)
         w->data = (*at)->data + begin * each * (int64_t)proa_dtype_size((proa_dtype)w->dtype);
         *at = w;
     }
-    return s->run(args);
+    return run_on_threads(s->run, args, true);
 }
 
 static void run_parts(int64_t begin, int64_t end, void *context)
@@ -91,16 +105,14 @@ static proa_status run_spread(const proa_op *op, const void *args, const proa_te
     s.slots = threads < s.count ? threads : s.count;
     if (s.slots > SPREAD_SLOTS) s.slots = SPREAD_SLOTS;
     double work = (double)s.count * (double)m * (double)n * (double)linalg_least(m, n);
-    if (s.slots < 2 || m * n > 128 * 128 || work < 1e4 || op->args_size > SPREAD_ARGS) s.slots = 1;
+    if (s.slots < 2 || !is_alone(m * n) || work < 1e4 || op->args_size > SPREAD_ARGS) s.slots = 1;
     if (s.slots > 1) {
         bool failed = false;
-        use_threads(1);
         proa__parallel(s.slots, 1, run_parts, &s);
         for (int64_t i = 0; i < s.slots; i++) failed = failed || s.failed[i];
         if (!failed) return PROA_OK;
     } /* what failed fails again here, and says so on this thread */
-    use_threads((int)threads);
-    return run(args);
+    return run_on_threads(run, args, is_alone(m * n));
 }
 
 /* Memory for `elements` numbers, checked. */
@@ -188,12 +200,17 @@ static proa_status stopped_at(const char *op, blasint info, int64_t index)
     {                                                              \
         return run_spread(proa_find_op(#op), a, a->x, op##_whole); \
     }
-#define PLAIN_KERNEL(op, RUN)                                   \
-    PREPARE(op, SMALL, true)                                    \
-    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
-    {                                                           \
-        use_threads(proa_threads());                            \
-        RUN(op)                                                 \
+#define PLAIN_KERNEL(op, RUN)                                        \
+    PREPARE(op, SMALL, true)                                         \
+    static proa_status op##_whole(const void *args)                  \
+    {                                                                \
+        const proa_##op##_args *a = args;                            \
+        RUN(op)                                                      \
+    }                                                                \
+    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)      \
+    {                                                                \
+        int64_t elements = linalg_rows(a->x) * linalg_columns(a->x); \
+        return run_on_threads(op##_whole, a, is_alone(elements));    \
     }
 
 #define RUN_REAL(op) return a->x->dtype == PROA_F32 ? op##_s(a) : op##_d(a);

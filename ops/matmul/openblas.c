@@ -1,10 +1,10 @@
-/* Matrix products through OpenBLAS: float32, float64 and complex, one library call a batch, operands read in
- * place when rows or columns are contiguous; not where OpenBLAS does not know the CPU. May use core only. */
+/* Matrix products through OpenBLAS: float32, float64 and complex, operands read in place when rows or columns
+ * are contiguous; not where OpenBLAS does not know the CPU. Cut into tiles by size alone, one single-threaded
+ * library call each, so that results do not depend on the number of threads. May use core only. */
+#include "ops/blas.h"
 #include "ops/matmul/product.h"
 
-#include <cblas.h>
 #include <limits.h>
-#include <openblas_config.h>
 #include <strings.h>
 
 /* Below this many multiply-adds the portable kernel's smaller fixed cost wins. */
@@ -52,54 +52,100 @@ static proa_status prepare(const matmul_product *p, void **state)
     return PROA_OK;
 }
 
-/* Fills C with beta·D, which gemm then adds to. */
-static void put_addend(const matmul_product *p, char *out)
+/* ---- tiles ---- */
+
+/* Multiply-adds that take as long as packing an element does, and as much work as a tile at least has (about
+ * 0.1 ms); elements of a tile at most; tiles that a product of some size is cut into at least. */
+enum { PACKING = 16, LEAST_WORK = 2000000, MOST_AREA = 1 << 17, LEAST_SIDE = 64, TILES = 8 };
+
+typedef struct tiling {
+    const matmul_product *p;
+    int64_t m, n;             /* of a tile */
+    int64_t tiles_m, tiles_n; /* of a batch */
+} tiling;
+
+static double tile_work(const tiling *t)
 {
-    for (int64_t i = 0; i < p->m; i++)
-        for (int64_t j = 0; j < p->n; j++) {
-            int64_t at = i * p->add_rs + j * p->add_cs;
+    return (double)t->p->k * ((double)t->m * (double)t->n + PACKING * (double)(t->m + t->n));
+}
+
+/* The halves of a side, the first in whole vectors. */
+static void halve(int64_t *side) { *side = (*side / 2 + 15) / 16 * 16; }
+
+static tiling cut(const matmul_product *p)
+{
+    tiling t = {.p = p, .m = p->m, .n = p->n, .tiles_m = 1, .tiles_n = 1};
+    for (;;) {
+        int64_t *side = t.m >= t.n ? &t.m : &t.n;
+        bool few = p->batches * t.tiles_m * t.tiles_n < TILES && tile_work(&t) > 2.0 * LEAST_WORK;
+        if (*side < 2 * LEAST_SIDE || (!few && t.m * t.n <= MOST_AREA)) return t;
+        halve(side);
+        t.tiles_m = (p->m + t.m - 1) / t.m, t.tiles_n = (p->n + t.n - 1) / t.n;
+    }
+}
+
+/* Fills a tile of C with beta·D, which gemm then adds to. */
+static void put_addend(const matmul_product *p, int64_t i0, int64_t j0, int64_t m, int64_t n, char *out)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            int64_t at = (i0 + i) * p->add_rs + (j0 + j) * p->add_cs, to = i * p->n + j;
             if (p->dtype == PROA_F32)
-                ((float *)(void *)out)[i * p->n + j] =
-                    (float)p->beta * ((const float *)(const void *)p->add)[at];
-            else ((double *)(void *)out)[i * p->n + j] = p->beta * ((const double *)(const void *)p->add)[at];
+                ((float *)(void *)out)[to] = (float)p->beta * ((const float *)(const void *)p->add)[at];
+            else ((double *)(void *)out)[to] = p->beta * ((const double *)(const void *)p->add)[at];
         }
 }
 
-static void multiply(const matmul_product *p, const char *x, const char *y, char *out)
+/* One tile: rows of x by columns of y. */
+static void multiply(const matmul_product *p, int64_t rows, int64_t columns, const char *x, const char *y,
+                     char *out)
 {
     bool tx, ty;
-    int m = (int)p->m, n = (int)p->n, k = (int)p->k;
+    int m = (int)rows, n = (int)columns, k = (int)p->k, ldc = (int)p->n;
     int ldx = (int)leading(p->x_rs, p->x_cs, p->m, p->k, &tx),
         ldy = (int)leading(p->y_rs, p->y_cs, p->k, p->n, &ty);
     CBLAS_TRANSPOSE a = tx ? CblasTrans : CblasNoTrans, b = ty ? CblasTrans : CblasNoTrans;
     double one = p->add ? 1 : 0;
     double alpha_z[2] = {1, 0}, zero_z[2] = {0, 0};
     float alpha_c[2] = {1, 0}, zero_c[2] = {0, 0};
-    if (p->add) put_addend(p, out);
     switch (p->dtype) {
     case PROA_F32:
         cblas_sgemm(CblasRowMajor, a, b, m, n, k, (float)p->alpha, (const float *)(const void *)x, ldx,
-                    (const float *)(const void *)y, ldy, (float)one, (float *)(void *)out, n);
+                    (const float *)(const void *)y, ldy, (float)one, (float *)(void *)out, ldc);
         break;
     case PROA_F64:
         cblas_dgemm(CblasRowMajor, a, b, m, n, k, p->alpha, (const double *)(const void *)x, ldx,
-                    (const double *)(const void *)y, ldy, one, (double *)(void *)out, n);
+                    (const double *)(const void *)y, ldy, one, (double *)(void *)out, ldc);
         break;
-    case PROA_C64: cblas_cgemm(CblasRowMajor, a, b, m, n, k, alpha_c, x, ldx, y, ldy, zero_c, out, n); break;
-    default: cblas_zgemm(CblasRowMajor, a, b, m, n, k, alpha_z, x, ldx, y, ldy, zero_z, out, n);
+    case PROA_C64:
+        cblas_cgemm(CblasRowMajor, a, b, m, n, k, alpha_c, x, ldx, y, ldy, zero_c, out, ldc);
+        break;
+    default: cblas_zgemm(CblasRowMajor, a, b, m, n, k, alpha_z, x, ldx, y, ldy, zero_z, out, ldc);
     }
+}
+
+static void run_tiles(int64_t begin, int64_t end, void *context)
+{
+    const tiling *t = context;
+    const matmul_product *p = t->p;
+    int64_t size = (int64_t)proa_dtype_size(p->dtype), each = t->tiles_m * t->tiles_n;
+    int before = proa__blas_threads(1);
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t x, y, out, i0 = tile % each / t->tiles_n * t->m, j0 = tile % t->tiles_n * t->n;
+        int64_t m = p->m - i0 < t->m ? p->m - i0 : t->m, n = p->n - j0 < t->n ? p->n - j0 : t->n;
+        proa__product_batch(p, tile / each, &x, &y, &out);
+        char *to = p->out + (out + i0 * p->n + j0) * size;
+        if (p->add) put_addend(p, i0, j0, m, n, to);
+        multiply(p, m, n, p->x + (x + i0 * p->x_rs) * size, p->y + (y + j0 * p->y_cs) * size, to);
+    }
+    proa__blas_threads(before);
 }
 
 static proa_status product_run(const matmul_product *p)
 {
-    int64_t size = (int64_t)proa_dtype_size(p->dtype);
-    int before = openblas_get_num_threads(), wanted = proa_threads();
-    if (before != wanted) openblas_set_num_threads(wanted);
-    for (int64_t i = 0; i < p->batches; i++) {
-        int64_t x, y, out;
-        proa__product_batch(p, i, &x, &y, &out);
-        multiply(p, p->x + x * size, p->y + y * size, p->out + out * size);
-    }
+    tiling t = cut(p);
+    proa__parallel(p->batches * t.tiles_m * t.tiles_n, 1 + (int64_t)(LEAST_WORK / (tile_work(&t) + 1)),
+                   run_tiles, &t);
     return PROA_OK;
 }
 

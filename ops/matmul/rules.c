@@ -14,6 +14,7 @@ static proa_tensor *fold(proa_tensor *t)
     if (!t || t->ndim <= 2) return t;
     int64_t rows = 1, last = t->shape[t->ndim - 1];
     for (int i = 0; i < t->ndim - 1; i++) rows = rows < 0 || t->shape[i] < 0 ? -1 : rows * t->shape[i];
+    if (rows < 0 && last < 0) return proa_flatten(t, .start_axis = 0, .stop_axis = t->ndim - 2);
     return proa_reshape(t, PROA_INTS(rows, last));
 }
 
