@@ -1,0 +1,15 @@
+"""Messages along edges and segments in real Paddle."""
+import paddle
+
+
+def graph_send_recv(x, src_index, dst_index, reduce_op="SUM", out_size=()):
+    return paddle.geometric.send_u_recv(x, src_index, dst_index, reduce_op.lower(), list(out_size)[0] if out_size else None)
+
+
+def graph_send_ue_recv(x, y, src_index, dst_index, message_op="ADD", reduce_op="SUM", out_size=()):
+    return paddle.geometric.send_ue_recv(x, y, src_index, dst_index, message_op.lower(), reduce_op.lower(),
+                                         list(out_size)[0] if out_size else None)
+
+
+def segment_pool(x, segment_ids, pooltype="SUM"):
+    return getattr(paddle.geometric, "segment_" + pooltype.lower())(x, segment_ids)
