@@ -2,6 +2,7 @@
 import numbers
 
 from .. import _core
+from ..framework.dims import alike
 from ..tensor import broadcast_shape
 
 
@@ -42,7 +43,7 @@ def broadcast(*values):
     shape = []
     for v in made:
         shape = broadcast_shape(shape, v.shape)
-    return [v.expand(shape) if list(v.shape) != list(shape) else v for v in made]
+    return [v if alike(v.shape, shape) else v.expand(shape) for v in made]
 
 
 def shape_list(who, shape):

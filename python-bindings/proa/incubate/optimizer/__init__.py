@@ -1,9 +1,11 @@
 """Optimisers round others: LookAhead (Zhang et al., 2019) and averages of parameters over a window."""
 import contextlib
 
-from .. import _core
-from ..autograd.guards import no_grad
-from ..optimizer import Optimizer
+from ... import _core
+from ...autograd.guards import no_grad
+from ...optimizer import Optimizer
+
+__all__ = ["LBFGS", "LookAhead", "ModelAverage"]
 
 _RESTART = 16384  # after so many updates the running sum moves on, for the sake of its rounding
 
@@ -128,3 +130,17 @@ class ModelAverage(Optimizer):
         """The parameters as they were before apply."""
         for param in self._all_parameters():
             param.set_value(self._get_accumulator("restore", param))
+
+
+def __getattr__(name):
+    if name == "LBFGS":
+        from ...optimizer.lbfgs import LBFGS
+        return LBFGS
+    if name == "functional":
+        import importlib
+        return importlib.import_module(".functional", __name__)
+    raise AttributeError(f"module 'paddle.incubate.optimizer' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), "LBFGS", "functional"})
