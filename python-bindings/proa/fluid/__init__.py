@@ -1,0 +1,44 @@
+"""paddle.fluid: the names of Paddle 1.x and 2.0 over what paddle has. Modules are loaded when they are first named."""
+from .. import regularizer as _regularizer  # noqa: F401
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace  # noqa: F401
+from ..framework.mode import enable_static as disable_dygraph, disable_static as enable_dygraph  # noqa: F401
+from ..framework.param_attr import ParamAttr, WeightNormParamAttr  # noqa: F401
+from ..static.scope import ScopeTensor as LoDTensor  # noqa: F401
+
+Tensor = LoDTensor
+LoDTensorArray = list
+
+_MODULES = """average backward clip compiler contrib core data_feeder dataset dygraph executor framework initializer input io
+layer_helper layer_helper_base layers legacy_ops lod_tensor metrics nets op optimizer param_attr profiler regularizer transpiler
+unique_name""".split()
+_NAMES = {}
+for _module, _names in {
+        ".framework": """Program Variable data cpu_places cuda_places default_main_program
+                         default_startup_program device_guard get_flags in_dygraph_mode is_compiled_with_cuda
+                         name_scope program_guard require_version set_flags""",
+        ".executor": "Executor global_scope scope_guard", ".core": "Scope",
+        ".backward": "append_backward gradients", ".data_feeder": "DataFeeder",
+        ".dataset": "DatasetFactory InMemoryDataset QueueDataset",
+        ".lod_tensor": "create_lod_tensor create_random_int_lodtensor", ".input": "embedding one_hot",
+        ".compiler": "BuildStrategy CompiledProgram ExecutionStrategy ParallelExecutor",
+        ".transpiler": "memory_optimize release_memory",
+        ".dygraph": """BatchNorm BilinearTensorProduct Conv2D Conv2DTranspose Conv3D Conv3DTranspose Dropout Embedding Flatten
+                       GRUUnit GroupNorm InstanceNorm Layer LayerNorm Linear NCE PRelu Pool2D SpectralNorm load_dygraph
+                       save_dygraph""",
+        ".initializer": "set_global_initializer", ".io": "load load_program_state save set_program_state"}.items():
+    _NAMES.update(dict.fromkeys(_names.split(), _module))
+
+
+def __getattr__(name):
+    import importlib
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _NAMES:
+        raise AttributeError(f"module 'paddle.fluid' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_NAMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES, *_NAMES})

@@ -1,0 +1,15 @@
+"""fluid.backward: gradients of programs."""
+from ..static.backward import append_backward, gradients  # noqa: F401
+
+__all__ = ["append_backward", "gradients"]
+
+
+def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+    """The gradients of targets with respect to inputs; one alone is no list."""
+    found = gradients(targets, inputs, target_gradients, no_grad_set)
+    return found[0] if len(found) == 1 else found
+
+
+def _append_grad_suffix_(name):
+    """The name of a variable's gradient."""
+    return name + "@GRAD"

@@ -1,0 +1,159 @@
+"""fluid.core: what programs take from Paddle's own extension module, as far as it has a meaning here."""
+from .. import _core
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace  # noqa: F401
+from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,  # noqa: F401
+                      is_compiled_with_rocm, is_compiled_with_xpu)
+from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope  # noqa: F401
+from ..static.variable import VarType as _Kind
+from . import legacy_ops as ops
+from .op import OpProtoHolder
+
+Tensor = LoDTensor
+VarBase = _core.Tensor
+eager = type("eager", (), {"Tensor": _core.Tensor, "EagerParamBase": _core.Tensor, "ops": ops})
+LoDTensorArray = list
+Place = type(CPUPlace())
+EnforceNotMet = RuntimeError
+kEmptyVarName = "@EMPTY@"
+
+
+class EOFException(Exception):
+    """A reader has no more data."""
+
+
+class VarDesc:
+    """Descriptions of variables."""
+
+    class VarType:
+        """Dtypes and kinds of variables by their names in Paddle's format."""
+        BOOL, INT16, INT32, INT64 = _core.bool, _core.int16, _core.int32, _core.int64
+        FP16, FP32, FP64, BF16 = _core.float16, _core.float32, _core.float64, _core.bfloat16
+        UINT8, INT8, COMPLEX64, COMPLEX128 = _core.uint8, _core.int8, _core.complex64, _core.complex128
+        LOD_TENSOR, SELECTED_ROWS, LOD_TENSOR_ARRAY = _Kind.LOD_TENSOR, _Kind.SELECTED_ROWS, _Kind.LOD_TENSOR_ARRAY
+        FEED_MINIBATCH, FETCH_LIST, STEP_SCOPES, LOD_RANK_TABLE = 9, 10, 11, 12
+        PLACE_LIST, READER, RAW, TUPLE = 14, 15, 17, 18
+
+
+class op_proto_and_checker_maker:
+    """Names of the attributes that every operator has."""
+
+    class OpRole:
+        Forward, Backward, Optimize, RPC, Dist, LRSched, Loss = 0, 1, 2, 4, 8, 16, 256
+
+    kOpRoleAttrName = staticmethod(lambda: "op_role")
+    kOpRoleVarAttrName = staticmethod(lambda: "op_role_var")
+    kOpNameScopeAttrName = staticmethod(lambda: "op_namescope")
+    kOpCreationCallstackAttrName = staticmethod(lambda: "op_callstack")
+    kOpDeviceAttrName = staticmethod(lambda: "op_device")
+
+
+def grad_var_suffix():
+    """What the name of a gradient ends with."""
+    return "@GRAD"
+
+
+def get_cuda_device_count():
+    return 0
+
+
+def is_float16_supported(place):
+    return True
+
+
+is_bfloat16_supported = is_float16_supported
+
+
+def op_support_gpu(op_type):
+    """Whether an operator runs on a GPU here."""
+    return False
+
+
+def supports_bfloat16():
+    return True
+
+
+supports_bfloat16_fast = supports_bfloat16
+
+
+def _get_all_register_op_kernels(lib="all"):
+    """Kernels by operator, those of gradients under <type>_grad."""
+    from .op import _protos
+    kernels = {op_type: ["data_type[float]"] for op_type in _protos()}
+    kernels.update({f"{op_type}_grad": ["data_type[float]"] for op_type in _protos() if _core.has_gradient(op_type)})
+    return kernels
+
+
+def get_all_op_protos():
+    from .op import get_all_op_protos as protos
+    return protos()
+
+
+class _Globals:
+    """Paddle's flags as a dict: known ones are read and set, others are kept."""
+
+    _kept = {}
+
+    def __getitem__(self, name):
+        from ..utils.flags import get_flags
+        try:
+            return get_flags([name])[name]
+        except ValueError:
+            return self._kept.get(name, False)
+
+    def __setitem__(self, name, value):
+        from ..utils.flags import set_flags
+        try:
+            set_flags({name: value})
+        except ValueError:
+            self._kept[name] = value
+
+    def __contains__(self, name):
+        return True
+
+    def is_public(self, name):
+        return True
+
+
+_globals = _Globals()
+
+
+def globals():
+    """The flags."""
+    return _globals
+
+
+def _set_eager_deletion_mode(threshold, fraction, fast):
+    """Memory is given back as soon as nothing holds it, whatever is set."""
+
+
+def _cuda_synchronize(place):
+    _core.synchronize()
+
+
+def has_infer_inplace(op_type):
+    """Whether an operator's output may take over its input's memory by its own declaration: plans decide that here."""
+    return False
+
+
+def has_grad_op_maker(op_type):
+    """Whether an operator describes its gradient as an operator: gradients are made of operators by rules here."""
+    return False
+
+
+has_non_empty_grad_op_maker = has_grad_op_maker
+
+
+def infer_no_need_buffer_slots(op_type, inputs, outputs, attrs):
+    """Slots of a gradient operator whose elements it does not read: plans find out by themselves."""
+    return set()
+
+
+def get_op_info(op_type):
+    return OpProtoHolder.instance().get_op_proto(op_type)
+
+
+def __getattr__(name):
+    if name in ("Operator", "Program"):
+        from ..static import program
+        return getattr(program, name)
+    raise AttributeError(f"module 'paddle.fluid.core' has no attribute {name!r}")

@@ -1,0 +1,123 @@
+"""fluid.framework: programs, variables and modes."""
+import contextlib
+
+from .. import _core
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace  # noqa: F401
+from ..framework import mode, unique_name  # noqa: F401
+from ..framework.dtype import dtype_name, to_dtype
+from ..framework.mode import in_dynamic_mode
+from ..framework.parameter import Parameter
+from ..static.places import cpu_places, cuda_places, device_guard  # noqa: F401
+from ..static.program import (Block, Operator, Program, _switch, default_main_program,  # noqa: F401
+                              default_startup_program, name_scope, program_guard)
+from ..static.variable import Variable, data as _data  # noqa: F401
+from ..utils.flags import get_flags, set_flags  # noqa: F401
+from .op import OpProtoHolder, get_all_op_protos  # noqa: F401
+from . import core
+
+__all__ = ["Program", "Variable", "cpu_places", "cuda_places", "default_main_program", "default_startup_program",
+           "device_guard", "get_flags", "in_dygraph_mode", "name_scope", "program_guard", "set_flags"]
+
+ParamBase = EagerParamBase = Parameter
+in_dygraph_mode = _non_static_mode = _in_legacy_dygraph = in_dynamic_mode
+GRAD_VAR_SUFFIX = "@GRAD"
+EMPTY_VAR_NAME = "@EMPTY@"
+
+
+def data(name, shape, dtype="float32", lod_level=0):
+    """A variable that Executor.run is fed, of exactly this shape; None or -1: any size."""
+    return _data(name, shape, dtype, lod_level)
+
+
+def grad_var_name(var_name):
+    """The name of a variable's gradient."""
+    return var_name + GRAD_VAR_SUFFIX
+
+
+def convert_np_dtype_to_dtype_(np_dtype):
+    """A NumPy dtype, or its name, as a dtype."""
+    return to_dtype(np_dtype)
+
+
+def dtype_is_floating(dtype):
+    return dtype_name(to_dtype(dtype)) in ("float16", "bfloat16", "float32", "float64")
+
+
+def switch_main_program(program):
+    """Makes this the default main program; returns the one before."""
+    return _opened(_switch(program, default_startup_program())[0], program)
+
+
+def switch_startup_program(program):
+    """Makes this the default startup program; returns the one before."""
+    return _switch(default_main_program(), program)[1]
+
+
+def _opened(before, program):
+    if mode.building():
+        _core.program_open(program._core)
+    return before
+
+
+def _current_expected_place():
+    from ..device import get_device
+    return CPUPlace() if get_device() == "cpu" else CUDAPlace(0)
+
+
+class _Tracer:
+    """What runs operators at once."""
+
+    _enable_program_desc_tracing = False
+
+    def trace_op(self, type, inputs, outputs, attrs, stop_gradient=False, inplace_map=None):
+        """Runs an operator of {slot: [Tensor]}."""
+        from .op import run_eagerly
+        lists = [{k: list(v) if isinstance(v, (list, tuple)) else [v] for k, v in slots.items()}
+                 for slots in (inputs, outputs)]
+        run_eagerly(type, *lists, attrs)
+
+    _has_grad = property(lambda self: _core.is_recording(),
+                         lambda self, value: _core.set_recording(value))
+
+
+_tracer = _Tracer()
+
+
+def _dygraph_tracer():
+    return _tracer if in_dynamic_mode() else None
+
+
+@contextlib.contextmanager
+def _dygraph_guard(tracer):
+    """Operators inside run at once; with None they build the default program."""
+    if tracer is None:
+        with mode.opened(default_main_program()._core):
+            yield
+    else:
+        with mode.eager():
+            yield
+
+
+@contextlib.contextmanager
+def _dygraph_place_guard(place):
+    yield
+
+
+def _get_var(name, program=None):
+    """The variable of that name in the program's global block."""
+    return (program or default_main_program()).global_block().var(name)
+
+
+def is_compiled_with_cuda():
+    return core.is_compiled_with_cuda()
+
+
+def _set_expected_place(place):
+    from ..static.places import set_device
+    set_device(place)
+
+
+def require_version(min_version, max_version=None):
+    """Raises unless the version that is mirrored lies in the range."""
+    from ..utils import require_version as require
+    return require(min_version, max_version)

@@ -1,0 +1,4 @@
+"""Probability distributions."""
+from ...distribution import Categorical, Normal, Uniform  # noqa: F401
+
+__all__ = ["Categorical", "Normal", "Uniform"]
