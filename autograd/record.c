@@ -9,6 +9,8 @@
 
 #include "ops_impl.h"
 
+#include <stdlib.h>
+
 static bool is_differentiable(proa_dtype d) { return d >= PROA_F16; } /* floating and complex */
 
 static int64_t field_count(const proa_field *f, const void *args)
@@ -176,25 +178,78 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
 
 /* ---- outputs --------------------------------------------------------------------------- */
 
-/* After an in-place call through a view: the base's history goes on through a set_strided node. */
-static proa_status rebase(proa_tensor *view)
+/* t's history goes on through a node of this call on it. */
+static proa_status continue_with(const proa_op *op, void *args, uint32_t any, bool in_place, proa_tensor *t)
 {
-    proa_tensor *base = view->base;
-    const proa_op *op = proa_find_op("set_strided");
-    proa_set_strided_args a = {.x = base, .value = view};
-    a.shape = (proa_ints){view->ndim, view->shape, NULL, NULL};
-    int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size((proa_dtype)view->dtype);
-    for (int d = 0; d < view->ndim; d++) strides[d] = view->strides[d] / item;
-    a.strides = (proa_ints){view->ndim, strides, NULL, NULL};
-    a.offset = (view->data - base->data) / item;
-    proa_call call = {op, &a, base->flags | view->flags};
-    proa_node *node = begin_node(&call, true);
-    if (!node || proa__open_cycles(node, base) != PROA_OK) {
+    proa_call call = {op, args, any};
+    proa_node *node = begin_node(&call, in_place);
+    if (!node || proa__open_cycles(node, t) != PROA_OK) {
         proa__node_release(node);
         return proa_error();
     }
-    proa__attach(base, node, 0);
+    proa__attach(t, node, 0);
+    return PROA_OK;
+}
+
+/* x's history goes on through a set_strided node: value, which shows x's memory, was written there. */
+static proa_status continue_with_part(proa_tensor *x, proa_tensor *value)
+{
+    proa_set_strided_args a = {.x = x, .value = value};
+    a.shape = (proa_ints){value->ndim, value->shape, NULL, NULL};
+    int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size((proa_dtype)value->dtype);
+    for (int d = 0; d < value->ndim; d++) strides[d] = value->strides[d] / item;
+    a.strides = (proa_ints){value->ndim, strides, NULL, NULL};
+    a.offset = (value->data - x->data) / item;
+    return continue_with(proa_find_op("set_strided"), &a, x->flags | value->flags, true, x);
+}
+
+/* The same where one of them is complex and the other shows its numbers as pairs, or one of each pair. */
+static proa_status continue_as_pairs(proa_tensor *base, proa_tensor *view)
+{
+    proa_tensor *x = base->dtype >= PROA_C64 ? proa_as_real(base) : base;
+    proa_tensor *value = view->dtype >= PROA_C64 ? proa_as_real(view) : view;
+    if (!x || !value) return proa_error();
+    if (x->dtype != value->dtype)
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "a %s view of a tensor of %s was written in place where gradients are recorded; "
+                         "there is no gradient of that: write to the tensor itself, or under no_grad",
+                         proa_dtype_name((proa_dtype)view->dtype), proa_dtype_name((proa_dtype)base->dtype));
+    PROA_TRY(continue_with_part(x, value));
+    if (x == base) return PROA_OK;
+    proa_as_complex_args a = {.x = x};
+    return continue_with(proa_find_op("as_complex"), &a, x->flags, false, base);
+}
+
+/* True if t may show an element twice: some stride is shorter than what the smaller ones reach over. */
+static bool may_overlap(const proa_tensor *t)
+{
+    int64_t reach = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    for (uint32_t done = 0;;) {
+        int next = -1;
+        for (int d = 0; d < t->ndim; d++) {
+            if (done >> d & 1 || t->shape[d] <= 1) continue;
+            if (next < 0 || llabs(t->strides[d]) < llabs(t->strides[next])) next = d;
+        }
+        if (next < 0) return false;
+        if (llabs(t->strides[next]) < reach) return true;
+        reach += llabs(t->strides[next]) * (t->shape[next] - 1);
+        done |= 1u << next;
+    }
+}
+
+/* After an in-place call through a view: the base's history goes on through what was written. */
+static proa_status rebase(proa_tensor *view)
+{
+    proa_tensor *base = view->base;
+    if (may_overlap(view))
+        return proa_fail(
+            PROA_ERR_UNSUPPORTED,
+            "a view of shape %s that shows elements of its base several times (overlapping windows) "
+            "was written in place where gradients are recorded; clone it first, or write under no_grad",
+            proa__shape_text(view->shape, view->ndim));
     view->base_version = proa__version(view);
+    bool same = view->dtype == base->dtype;
+    PROA_TRY(same ? continue_with_part(base, view) : continue_as_pairs(base, view));
     if (base->flags & PROA_T_STALE_BASE) base->base_version = proa__version(base);
     return PROA_OK;
 }
@@ -206,7 +261,8 @@ static proa_status keep_like(proa_node *node, proa_tensor *t, uint32_t index)
     return node->likes && keep_alias(t, &node->likes[index]) ? PROA_OK : proa_error();
 }
 
-static proa_status attach_output(const proa_call *call, proa_node *node, proa_tensor *t, uint32_t index)
+static proa_status attach_output(const proa_call *call, proa_node *node, proa_tensor *t, uint32_t index,
+                                 bool shows)
 {
     if (!t || t == proa_none) return PROA_OK;
     if (node->metas) {
@@ -218,7 +274,7 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
     if (node->in_place) PROA_TRY(proa__open_cycles(node, t));
     proa__attach(t, proa__node_retain_new(node), index);
     if (through_view) return rebase(t);
-    if (!(call->op->flags & PROA_OP_VIEW) || node->in_place) return PROA_OK;
+    if (!shows || node->in_place) return PROA_OK;
     proa_tensor *x = *proa_field_tensor(&call->op->fields[0], call->args);
     if (t->storage && t->storage == x->storage && !t->base) {
         t->base = proa_retain(x->base ? x->base : x);
@@ -253,15 +309,16 @@ static proa_status end_node(const proa_call *call, proa_node *node)
     uint32_t index = 0;
     for (const proa_field *end = op->fields + op->n_fields, *f = end - op->n_out; f < end; f++) {
         if (!save_output(call, node, f)) return proa_error();
+        bool shows = f->flags & PROA_FIELD_VIEW; /* the first input's memory */
         bool attach = !(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD));
         if (f->kind == PROA_FIELD_TENSOR) {
-            if (attach) PROA_TRY(attach_output(call, node, *proa_field_tensor(f, call->args), index));
+            if (attach) PROA_TRY(attach_output(call, node, *proa_field_tensor(f, call->args), index, shows));
             index++;
             continue;
         }
         const proa_tensors *list = proa_field_tensors(f, call->args);
         for (int64_t k = 0; k < list->count; k++, index++)
-            if (attach) PROA_TRY(attach_output(call, node, list->at[k], index));
+            if (attach) PROA_TRY(attach_output(call, node, list->at[k], index, shows));
     }
     return PROA_OK;
 }

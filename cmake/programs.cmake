@@ -42,6 +42,10 @@ if(PROA_BUILD_TESTS)
         proa_program(started_${name} "${file}" tests proa_static)
         target_include_directories(started_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
     endforeach()
+    # Preloaded into programs that save: system calls that fail.
+    add_library(proa_faults MODULE "${PROJECT_SOURCE_DIR}/tests/kill/preload/faults.c")
+    set_target_properties(proa_faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
+                          OUTPUT_NAME faults PREFIX lib C_VISIBILITY_PRESET default)
     proa_program(storm_planner "${PROJECT_SOURCE_DIR}/tests/fuzz/storm.c" tests proa_static)
     set_target_properties(storm_planner PROPERTIES OUTPUT_NAME storm_planner)
     target_sources(storm_planner PRIVATE "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_planner.c")

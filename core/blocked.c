@@ -160,10 +160,54 @@ size_t proa__format_bytes(const proa_tensor *t, int format)
 
 static void free_plain(void *plain) { proa__free(plain); }
 
+/* ---- elements that come later --------------------------------------------------------------- */
+
+static void deferred_release(void *context)
+{
+    proa__deferred *d = context;
+    d->release(d->context);
+    proa__free(d);
+}
+
+proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source)
+{
+    static char nowhere;
+    proa__deferred *d = proa__alloc(sizeof *d);
+    if (!d) return NULL;
+    *d = source;
+    proa_tensor *t = proa_from_foreign(&nowhere, shape, NULL, dtype, deferred_release, d);
+    if (!t) {
+        proa__free(d);
+        return NULL;
+    }
+    t->data = t->storage->data = NULL;
+    t->flags |= PROA_T_BLOCKED;
+    return t;
+}
+
+/* Under the lock. A failed read leaves the storage as it was: the next may succeed. */
+static proa_status add_deferred(proa_storage *s)
+{
+    proa__deferred *d = s->context;
+    char *plain = proa__alloc(s->bytes);
+    if (!plain) return proa_error();
+    proa_status status = d->read(d->context, plain, s->bytes);
+    if (status != PROA_OK) {
+        proa__free(plain);
+        return status;
+    }
+    deferred_release(d);
+    s->context = plain;
+    s->release = free_plain;
+    s->data = plain;
+    return PROA_OK;
+}
+
 /* Under the lock. */
 static proa_status add_plain(const proa_tensor *t)
 {
     proa_storage *s = t->storage;
+    if (s->release == deferred_release) return add_deferred(s);
     char *plain = take_memory(s->device, s->bytes);
     if (!plain) return proa_error();
     proa_status status = proa__convert_blocked(t, s->format, proa__blocked_data(t), 0, plain);

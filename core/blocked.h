@@ -64,6 +64,16 @@ static inline proa_status proa__plain(const proa_tensor *t)
     if (!(t->flags & PROA_T_BLOCKED) || proa__data_now(t)) return PROA_OK;
     return proa_make_plain(t);
 }
+
+/* A new tensor whose elements are somewhere else until somebody asks for them (proa__plain): then `read`
+ * fills memory of `bytes` bytes, once. Until it has, such a tensor looks like one whose blocked form another
+ * handle has dropped. `release` ends the context; on failure here it is not called. At least one element. */
+typedef struct proa__deferred {
+    proa_status (*read)(void *context, void *to, size_t bytes);
+    void (*release)(void *context);
+    void *context;
+} proa__deferred;
+proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source);
 proa_status proa__drop_blocked(const proa_tensor *t);
 /* The same for who will write: the plain form becomes the only one. */
 static inline proa_status proa__plain_to_write(const proa_tensor *t)

@@ -47,6 +47,7 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
     X(check_nan_inf, "0", "1: the watch door fails on NaN or infinity in an op's outputs")                 \
     X(cpu_level, "9", "highest CPU level to use: 0 baseline, 1 x86-64-v3, 2 x86-64-v4")                    \
     X(num_threads, "0", "threads per calling thread; 0: all cores")                                        \
+    X(deterministic, "0", "1: no result depends on the number of threads, libraries' included")            \
     X(backends, "onednn,openblas,cpu", "kernel families that may be used")                                 \
     X(device_plugins, "",                                                                                  \
       "files of device plug-ins, with colons between; loaded when a device is not there")                  \
@@ -59,7 +60,12 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
     X(dump_passes, "0", "1: programs are printed to stderr before passes and after each")                  \
     X(blocked, "1", "0: tensors keep the plain layout between kernels that would block it")                \
     X(winograd, "1", "0: convolutions take no tiles (Winograd's), whose sums round differently")           \
+    X(deferred_bytes, "65536", "bytes from which a loaded model's weight is read when it is first used")   \
+    X(map_parameters, "0", "1: a loaded model's weights are pages of its file, which nobody may write to") \
     X(update_bytes, "262144", "bytes of parameters that wait for one another before a step follows")       \
+    X(kept_plans, "64",                                                                                    \
+      "plans that an executor keeps, one a set of input shapes; the least recently used goes")             \
+    X(kept_programs, "32", "programs that a function under to_static keeps; the least recently used goes") \
     X(past_bytes, "0", "outputs from so many bytes on go past the caches; 0: a quarter of the shared one") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {

@@ -89,11 +89,11 @@ proa_status proa__kernel_cache_get(const proa_op *op, const void *args, const pr
 {
     char key[KEY_MAX];
     int64_t where = (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback);
-    int64_t settings[] = {((int64_t)proa_threads() << 32) ^ proa__flag_int(PROA_FLAG_cpu_level),
-                          proa__flag_int(PROA_FLAG_backends) << 2 |
-                              (proa__flag_int(PROA_FLAG_blocked) != 0) << 1 |
-                              (proa__flag_int(PROA_FLAG_winograd) != 0),
-                          where};
+    int64_t settings[] = {
+        ((int64_t)proa_threads() << 32) ^ proa__flag_int(PROA_FLAG_cpu_level),
+        proa__flag_int(PROA_FLAG_backends) << 3 | (proa__flag_int(PROA_FLAG_deterministic) != 0) << 2 |
+            (proa__flag_int(PROA_FLAG_blocked) != 0) << 1 | (proa__flag_int(PROA_FLAG_winograd) != 0),
+        where};
     memcpy(key, settings, sizeof settings);
     size_t n = proa__args_key(op, args, key + sizeof settings, sizeof key - sizeof settings);
     *cached = false;

@@ -437,6 +437,10 @@ static __attribute__((noinline)) proa_status run_staged(proa_call *call, void *m
 {
     const proa_op *op = call->op;
     _Alignas(16) char given[PROA_ARGS_MAX], shadow[PROA_ARGS_MAX];
+    const proa_field *first = &op->fields[op->n_in + op->n_attr];
+    if (first->kind == PROA_FIELD_TENSORS && first->flags & PROA_FIELD_VIEW &&
+        !proa_field_tensors(first, call->args)->at)
+        return op->view(call->args, metas);
     memcpy(given, call->args, op->args_size);
     proa_tensor *target = NULL;
     proa_status status = make_outputs(call, metas, &target);

@@ -70,6 +70,9 @@ proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
  * of as many elements. */
 proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
                                int64_t offset);
+/* New view of t's storage as elements of another dtype; shape, strides and offset as above. */
+proa_tensor *proa__tensor_view_as(proa_tensor *t, proa_dtype dtype, int ndim, const int64_t *shape,
+                                  const int64_t *strides, int64_t offset);
 /* New handle on t's memory and shape without history, name or gradient. */
 proa_tensor *proa__tensor_alias(proa_tensor *t);
 /* Makes `t` (a handle that must stay) show what `from` shows: memory, shape, strides, dtype. */

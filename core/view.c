@@ -1,5 +1,6 @@
 /* Shapes and strides: row-major layout, checks of a user's shape, aliasing and re-pointing handles, and
  * the text of shapes in messages. Uses tensor.c. */
+#include "core/blocked.h"
 #include "core/thread.h"
 
 bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strides, int64_t *numel)
@@ -74,6 +75,16 @@ bool proa__tensor_measure(proa_tensor *t)
 }
 
 void proa__tensor_refresh(proa_tensor *t) { (void)proa__tensor_measure(t); }
+
+proa_tensor *proa__tensor_view_as(proa_tensor *t, proa_dtype dtype, int ndim, const int64_t *shape,
+                                  const int64_t *strides, int64_t offset)
+{
+    if (t->flags & PROA_T_BLOCKED && proa__plain(t) != PROA_OK) return NULL;
+    proa_tensor *v = proa__tensor_view(t, ndim, shape, strides, offset);
+    if (!v) return NULL;
+    v->dtype = (uint8_t)dtype;
+    return proa__tensor_measure(v) ? v : NULL;
+}
 
 proa_tensor *proa__tensor_alias(proa_tensor *t)
 {

@@ -45,7 +45,9 @@ proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec)
         return NULL;
     }
     proa_block *b = proa__root(p);
-    proa_var *v = proa__input_new(b, spec, b->n_inputs);
+    proa_var *v = spec->name ? proa__map_find(&b->names, spec->name) : NULL;
+    if (v && v->unmade) v->unmade = false; /* declared: its shape and dtype stay */
+    else v = proa__input_new(b, spec, b->n_inputs);
     if (!v) return NULL;
     proa_var **all = proa_scope_alloc(((size_t)b->n_inputs + 1) * sizeof *all);
     if (!all) return NULL;

@@ -13,9 +13,9 @@
 /* One call's part of the tape. */
 typedef struct call_record {
     proa_compiled *compiled;
-    const proa__variant *variant;
-    proa_tensors saved;  /* owned */
-    proa_storage *block; /* in which most of them lie; owned; NULL once a backward has used it up */
+    proa__variant *variant; /* owned */
+    proa_tensors saved;     /* owned */
+    proa_storage *block;    /* in which most of them lie; owned; NULL once a backward has used it up */
     bool spent;
     uint32_t *versions; /* of what is saved, then of the persistables that backward reads */
     proa_meta *outputs; /* for the zeros of gradients that did not arrive */
@@ -27,7 +27,7 @@ typedef struct call_record {
 static void compiled_release(proa_compiled *c)
 {
     if (atomic_fetch_sub(&c->refs, 1) != 1) return;
-    for (int32_t i = 0; i < c->n_variants; i++) proa__variant_free(c->variants[i]);
+    for (int32_t i = 0; i < c->n_variants; i++) proa__variant_release(c->variants[i]);
     proa__free(c->variants);
     proa__free(c->persistables);
     proa_executor_free(c->plain);
@@ -46,6 +46,20 @@ void proa_compiled_free(proa_compiled *c)
 }
 
 const proa_program *proa_compiled_program(const proa_compiled *c) { return c ? c->program : NULL; }
+
+proa_executor_stats proa_compiled_get_stats(const proa_compiled *c)
+{
+    proa_executor_stats all = {0, 0, 0};
+    for (int32_t i = -1; c && i < c->n_variants; i++) {
+        const proa_executor *of[] = {i < 0 ? c->plain : c->variants[i]->forward,
+                                     i < 0 ? NULL : c->variants[i]->backward};
+        for (int k = 0; k < 2; k++) {
+            proa_executor_stats s = proa_executor_get_stats(of[k]);
+            all.arena_bytes += s.arena_bytes, all.plans += s.plans, all.plans_made += s.plans_made;
+        }
+    }
+    return all;
+}
 
 /* ---- making ---------------------------------------------------------------------------- */
 
@@ -126,6 +140,7 @@ static void record_release(void *context)
     proa__free(r->versions);
     proa__free(r->outputs);
     proa__free(r->seen);
+    proa__variant_release(r->variant);
     compiled_release(r->compiled);
     proa__free(r);
 }
@@ -385,7 +400,7 @@ static proa_tensors run_forward(proa_tensors inputs, void *context)
     return outs;
 }
 
-static proa_tensors call_recorded(proa_compiled *c, const proa__variant *v, proa_tensors inputs)
+static proa_tensors call_recorded(proa_compiled *c, proa__variant *v, proa_tensors inputs)
 {
     const proa_tensors none = {0, NULL};
     proa_tensors all = {0, proa_scope_alloc((size_t)(v->n_wants + 1) * sizeof *all.at)};
@@ -397,6 +412,7 @@ static proa_tensors call_recorded(proa_compiled *c, const proa__variant *v, proa
     r->compiled = c;
     r->variant = v;
     atomic_fetch_add(&c->refs, 1);
+    atomic_fetch_add(&v->refs, 1);
     for (; all.count < inputs.count; all.count++) all.at[all.count] = inputs.at[all.count];
     for (int32_t i = 0; i < v->n_trained; i++) all.at[all.count++] = v->trained[i];
     proa_function fn = {.name = "compiled",
@@ -446,6 +462,6 @@ proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs)
         }
     if (proa_door_is_open(PROA_DOOR_CAPTURE)) return call_captured(c, inputs);
     if (!c->training || !proa_recording() || !proa__wants_gradient(c, inputs)) return call_plain(c, inputs);
-    const proa__variant *v = proa__variant_for(c, inputs);
+    proa__variant *v = proa__variant_for(c, inputs);
     return v ? call_recorded(c, v, inputs) : none;
 }

@@ -56,6 +56,7 @@ void proa_executor_free(proa_executor *e)
 {
     if (!e) return;
     for (int32_t i = 0; i < e->n_plans; i++) proa__segment_free(e->plans[i].root);
+    proa__free(e->plans);
     for (int32_t i = 0; i < e->n_arenas; i++)
         if (e->arenas[i].storage) proa__storage_release(e->arenas[i].storage);
     proa__facts_free(&e->facts);
@@ -134,10 +135,12 @@ static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *
 /* What kernels are chosen by, beside the inputs. */
 static proa_status start_key(proa_executor *e, bool inside)
 {
-    int64_t settings[5] = {
-        proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
-        (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
-        (proa__flag_int(PROA_FLAG_blocked) != 0) << 1 | (proa__flag_int(PROA_FLAG_winograd) != 0), inside};
+    int64_t settings[5] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
+                           (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
+                           (proa__flag_int(PROA_FLAG_deterministic) != 0) << 2 |
+                               (proa__flag_int(PROA_FLAG_blocked) != 0) << 1 |
+                               (proa__flag_int(PROA_FLAG_winograd) != 0),
+                           inside};
     e->fed.inside = inside;
     e->key_bytes = 0;
     PROA_TRY(put(e, settings, sizeof settings));
@@ -315,9 +318,30 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
     return s->next[at] = made;
 }
 
+/* The least recently used plan; −1: there is none. */
+static int32_t oldest_plan(const proa_executor *e)
+{
+    int32_t oldest = -1;
+    for (int32_t i = 0; i < e->n_plans; i++)
+        if (oldest < 0 || e->plans[i].used < e->plans[oldest].used) oldest = i;
+    return oldest;
+}
+
+/* Room for one more plan: those that are outdated go, and the least recently used beyond the bound. */
+static proa__executor_plan *plan_room(proa_executor *e)
+{
+    int64_t bound = proa__flag_int(PROA_FLAG_kept_plans);
+    int32_t oldest;
+    while ((oldest = oldest_plan(e)) >= 0 && (e->n_plans >= bound || e->plans[oldest].used == 0)) {
+        proa__segment_free(e->plans[oldest].root);
+        e->plans[oldest] = e->plans[--e->n_plans];
+    }
+    if (proa__room(&e->plans, e->n_plans, &e->plans_room, sizeof *e->plans) != PROA_OK) return NULL;
+    return &e->plans[e->n_plans];
+}
+
 static proa__executor_plan *find_plan(proa_executor *e)
 {
-    proa__executor_plan *oldest = NULL;
     for (int32_t i = 0; i < e->n_plans; i++) {
         proa__executor_plan *c = &e->plans[i];
         if (matches(e, c->root)) {
@@ -326,14 +350,14 @@ static proa__executor_plan *find_plan(proa_executor *e)
         }
         bool outdated = c->root->key_bytes == e->key_bytes && !memcmp(c->root->key, e->key, e->key_bytes);
         if (outdated) c->used = 0; /* its data or memory have changed: the next to go */
-        if (!oldest || c->used < oldest->used) oldest = c;
     }
     proa__segment *root = proa__segment_new(&e->facts, NULL, &e->fed, e->key, e->key_bytes);
-    if (!root) return NULL;
-    e->plans_made++;
-    proa__executor_plan *to =
-        e->n_plans < PROA__PLANS && !(oldest && oldest->used == 0) ? &e->plans[e->n_plans++] : oldest;
-    if (to == oldest) proa__segment_free(to->root);
+    proa__executor_plan *to = root ? plan_room(e) : NULL;
+    if (!to) {
+        proa__segment_free(root);
+        return NULL;
+    }
+    e->plans_made++, e->n_plans++;
     *to = (proa__executor_plan){root, ++e->clock, -1};
     return to;
 }

@@ -5,9 +5,6 @@
 
 #include "plan.h"
 
-/* Plans kept, least recently used first to go. */
-enum { PROA__PLANS = 64 };
-
 typedef struct proa__executor_plan {
     proa__segment *root;
     uint64_t used;
@@ -24,8 +21,8 @@ struct proa_executor {
     const proa_block *block;
     proa_program *own; /* the private copy that it runs; NULL: somebody else's */
     proa__facts facts;
-    proa__executor_plan plans[PROA__PLANS];
-    int32_t n_plans;
+    proa__executor_plan *plans; /* at most FLAGS_kept_plans, least recently used first to go */
+    int32_t n_plans, plans_room;
     uint64_t clock;
     int64_t plans_made;
     proa__arena *arenas; /* one a depth of segments */

@@ -199,8 +199,7 @@ static proa_status plan_args(planner *p, bool *done)
     if (p->facts->differentiated) PROA_TRY(proa__check_unknown(p->s, p->instr, metas));
     *done = false;
     if (learn) PROA_TRY(proa__plan_know(p, metas, done));
-    if (!*done && op->flags & PROA_OP_VIEW && op->view)
-        PROA_TRY(proa__plan_view(p, (const proa_meta *)(const void *)metas, done));
+    if (!*done && op->view) PROA_TRY(proa__plan_view(p, (const proa_meta *)(const void *)metas, done));
     if (!*done && !p->takes_blocked && proa__plan_reads_blocked(p)) PROA_TRY(proa__plan_flat(p, metas, done));
     if (*done) return PROA_OK;
     PROA_TRY(make_all_dense(p));

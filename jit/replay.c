@@ -116,7 +116,7 @@ static proa_status collect(proa_tensor **slot, const proa_field *f, int64_t inde
     return PROA_OK;
 }
 
-/* Clears the outputs of owned args; an output that overwrites a persistable in place stays given. */
+/* Clears the outputs of owned args; one that overwrites a persistable, in place or by assign, stays given. */
 static proa_status clear_outputs(replay *r, const proa_instr *instr, void *args)
 {
     const proa_op *op = instr->op;
@@ -130,8 +130,7 @@ static proa_status clear_outputs(replay *r, const proa_instr *instr, void *args)
         }
         proa_tensor **slot = proa_field_tensor(f, args);
         proa_var *v = proa__slot_var(*slot);
-        bool in_place = v && v->persistable && f->alias >= 0 && !(f->flags & PROA_FIELD_MUTATED) &&
-                        proa__slot_var(*proa_field_tensor(&op->fields[f->alias], instr->args)) == v;
+        bool in_place = v && v->persistable && !(f->flags & PROA_FIELD_MUTATED);
         proa_tensor *given = in_place ? value_of(r, v) : NULL;
         if (in_place && !given) return proa_error();
         proa__slot_set(slot, given);

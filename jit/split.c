@@ -399,9 +399,9 @@ static proa_status tidy(joined *j)
 
 /* ---- variants -------------------------------------------------------------------------- */
 
-void proa__variant_free(proa__variant *v)
+void proa__variant_release(proa__variant *v)
 {
-    if (!v) return;
+    if (!v || atomic_fetch_sub(&v->refs, 1) != 1) return;
     proa_executor_free(v->forward);
     proa_executor_free(v->backward);
     proa__free(v->input_wants);
@@ -415,10 +415,11 @@ static proa__variant *new_variant(const proa_compiled *c, proa_tensors inputs)
 {
     proa__variant *v = proa__calloc(sizeof *v);
     if (!v) return NULL;
+    atomic_init(&v->refs, 1);
     v->input_wants = proa__calloc((size_t)inputs.count + 1);
     v->trained = proa__calloc(((size_t)c->n_persistables + 1) * sizeof(proa_tensor *));
     if (!v->input_wants || !v->trained) {
-        proa__variant_free(v);
+        proa__variant_release(v);
         return NULL;
     }
     v->n_inputs = (int32_t)inputs.count;
@@ -447,14 +448,32 @@ static proa_status build(const proa_compiled *c, proa__variant *v)
     return status;
 }
 
-const proa__variant *proa__variant_for(proa_compiled *c, proa_tensors inputs)
+/* The least recently used goes where there are as many as are kept. */
+static void make_place(proa_compiled *c)
+{
+    int32_t oldest = 0;
+    if (c->n_variants < PROA__VARIANTS) return;
+    for (int32_t i = 1; i < c->n_variants; i++)
+        if (c->variants[i]->used < c->variants[oldest]->used) oldest = i;
+    proa__variant_release(c->variants[oldest]);
+    c->variants[oldest] = c->variants[--c->n_variants];
+}
+
+proa__variant *proa__variant_for(proa_compiled *c, proa_tensors inputs)
 {
     for (int32_t i = 0; i < c->n_variants; i++)
-        if (fits(c, c->variants[i], inputs)) return c->variants[i];
+        if (fits(c, c->variants[i], inputs)) {
+            c->variants[i]->used = ++c->clock;
+            return c->variants[i];
+        }
     if (proa__room(&c->variants, c->n_variants, &c->variants_room, sizeof *c->variants) != PROA_OK)
         return NULL;
     proa__variant *v = new_variant(c, inputs);
-    if (v && build(c, v) == PROA_OK) return c->variants[c->n_variants++] = v;
-    proa__variant_free(v);
-    return NULL;
+    if (!v || build(c, v) != PROA_OK) {
+        proa__variant_release(v);
+        return NULL;
+    }
+    make_place(c);
+    v->used = ++c->clock;
+    return c->variants[c->n_variants++] = v;
 }

@@ -46,9 +46,8 @@ proa_layer *proa_layer_new(size_t bytes, const char *type,
     return layer;
 }
 
-void proa_layer_free(proa_layer *layer)
+static void free_tree(proa_layer *layer)
 {
-    if (!layer) return;
     if (layer->release) layer->release(layer);
     for (int32_t i = 0; i < layer->n_parameters; i++) {
         proa__free(layer->parameters[i].name);
@@ -56,7 +55,7 @@ void proa_layer_free(proa_layer *layer)
     }
     for (int32_t i = 0; i < layer->n_children; i++) {
         proa__free(layer->child_names[i]);
-        proa_layer_free(layer->children[i]);
+        free_tree(layer->children[i]);
     }
     proa__free(layer->parameters);
     proa__free(layer->children);
@@ -64,8 +63,36 @@ void proa_layer_free(proa_layer *layer)
     proa__free(layer);
 }
 
+void proa_layer_free(proa_layer *layer)
+{
+    if (layer && !layer->owned) free_tree(layer); /* a child goes with its parent */
+}
+
+/* Whether `layer` is `inside`, or one of the layers below it. */
+static bool holds(const proa_layer *inside, const proa_layer *layer)
+{
+    if (inside == layer) return true;
+    for (int32_t i = 0; i < inside->n_children; i++)
+        if (holds(inside->children[i], layer)) return true;
+    return false;
+}
+
 proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child)
 {
+    /* Neither of these is freed: somebody owns the child already, or it owns the parent. */
+    if (parent && child && child->owned) {
+        proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "layer_add: child '%s', a %s, has a parent already; a layer has one owner: make another, or "
+            "call this one from forward",
+            name ? name : "", child->type);
+        return NULL;
+    }
+    if (parent && child && holds(child, parent)) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "layer_add: child '%s', a %s, would contain itself",
+                  name ? name : "", child->type);
+        return NULL;
+    }
     if (proa_error() || !parent || !child || !name) {
         if (!proa_error())
             proa_fail(PROA_ERR_INVALID_ARGUMENT, "layer_add: parent, name and child must be given");
@@ -82,6 +109,7 @@ proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *chi
         proa_layer_free(child);
         return NULL;
     }
+    child->owned = true;
     parent->children[parent->n_children] = child;
     parent->child_names[parent->n_children++] = copy;
     return child;
@@ -251,23 +279,32 @@ static proa_tensor *sequential_forward(proa_layer *self, proa_tensor *x)
     return x;
 }
 
+/* Whether the list names its layer i before i. */
+static bool named_before(proa_layer *const *layers, int64_t i)
+{
+    for (int64_t k = 0; k < i; k++)
+        if (layers[k] == layers[i]) return true;
+    return false;
+}
+
 proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers)
 {
     if (!proa_error() && (n < 0 || (n && !layers)))
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: %lld layers in no list", (long long)n);
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: `layers` is NULL, expected an array of %lld layers",
+                  (long long)n);
     proa_layer *self = proa_layer_new(sizeof *self, "sequential", sequential_forward);
+    bool made = self;
     for (int64_t i = 0; i < n && layers; i++) {
         char name[24];
         snprintf(name, sizeof name, "%lld", (long long)i);
-        if (self && layers[i]) {
-            if (proa_layer_add(self, name, layers[i])) continue;
-        } else {
-            if (self && !proa_error())
-                proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: layer %lld is NULL", (long long)i);
-            proa_layer_free(layers[i]);
-        }
-        proa_layer_free(self);
-        self = NULL;
+        if (made && layers[i] && proa_layer_add(self, name, layers[i])) continue;
+        if (!layers[i] && !proa_error())
+            proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: layer %lld is NULL", (long long)i);
+        /* what layer_add refuses is its owner's, or freed */
+        if (!made && !named_before(layers, i)) proa_layer_free(layers[i]);
+        made = false;
     }
-    return self;
+    if (made) return self;
+    proa_layer_free(self);
+    return NULL;
 }

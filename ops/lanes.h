@@ -54,8 +54,14 @@ static inline __m512 lanes_sigmoid(__m512 x)
 }
 static inline __m512 lanes_silu(__m512 x) { return _mm512_div_ps(x, lanes_logistic(x)); }
 static inline __m512 lanes_swish(__m512 x) { return lanes_silu(x); }
+/* As `saturated` of formulas_real.h. A NaN stays: it is the second operand. */
+static inline __m512 lanes_saturated(__m512 x)
+{
+    return _mm512_max_ps(_mm512_set1_ps(-1000.0f), _mm512_min_ps(_mm512_set1_ps(1000.0f), x));
+}
 static inline __m512 lanes_silu_grad(__m512 x, __m512 g)
 {
+    x = lanes_saturated(x);
     __m512 one = _mm512_set1_ps(1.0f), s = lanes_sigmoid(x);
     return _mm512_mul_ps(_mm512_mul_ps(g, s), _mm512_fmadd_ps(x, _mm512_sub_ps(one, s), one));
 }
@@ -155,6 +161,7 @@ static inline __m512 lanes_gelu_on(__m512 x)
 }
 static inline __m512 lanes_gelu_grad_on(__m512 x, __m512 g)
 {
+    x = lanes_saturated(x);
     __m512 one = _mm512_set1_ps(1.0f), s = _mm512_mul_ps(x, x), t = lanes_gelu_tanh(x, s);
     __m512 inner = _mm512_fmadd_ps(s, _mm512_set1_ps(0.107032224f), _mm512_set1_ps(0.797884561f));
     __m512 slope = _mm512_mul_ps(_mm512_mul_ps(x, inner), _mm512_fnmadd_ps(t, t, one));

@@ -24,19 +24,15 @@ static PyObject *on_host(PyObject *self)
     return py_wrap(proa_to_device(py_tensor_of(self), "cpu"));
 }
 
-/* A device's tensor shows a copy of its elements, which lives as long as the view. */
-static int device_buffer(PyObject *self, Py_buffer *view, int flags)
-{
-    PyObject *copy = on_host(self);
-    if (!copy) return -1;
-    int result = PyObject_GetBuffer(copy, view, flags);
-    Py_DECREF(copy);
-    return result;
-}
+/* The tensor itself has no buffer protocol: NumPy would take its memory as it is, and writes would bypass
+ * versions and gradients. Only the package makes one of these. */
+typedef struct py_memory {
+    PyObject_HEAD PyObject *tensor; /* on the host */
+} py_memory;
 
-static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
+static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
-    proa_tensor *t = py_tensor_of(self);
+    proa_tensor *t = py_tensor_of(((py_memory *)self)->tensor);
     view->obj = NULL;
     if (proa_is_symbolic(t)) {
         PyErr_SetString(PyExc_BufferError, "a program's variable has no data while the program is built");
@@ -46,7 +42,6 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "the tensor is strided; ask for strides or copy it");
         return -1;
     }
-    if (proa__on_device(t)) return device_buffer(self, view, flags);
     if (proa__plain(t) != PROA_OK) {
         py_raise();
         return -1;
@@ -71,13 +66,45 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-static void tensor_releasebuffer(PyObject *self, Py_buffer *view)
+static void memory_releasebuffer(PyObject *self, Py_buffer *view)
 {
     (void)self;
     proa_release(view->internal);
 }
 
-PyBufferProcs py_tensor_buffer = {tensor_getbuffer, tensor_releasebuffer};
+static void memory_dealloc(PyObject *self)
+{
+    Py_DECREF(((py_memory *)self)->tensor);
+    PyObject_Free(self);
+}
+
+static PyBufferProcs memory_buffer = {memory_getbuffer, memory_releasebuffer};
+static PyTypeObject memory_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Memory",
+    .tp_basicsize = sizeof(py_memory),
+    .tp_dealloc = memory_dealloc,
+    .tp_as_buffer = &memory_buffer,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "The memory of a tensor, or of its copy on the host.",
+};
+
+/* memory(tensor): an object with the buffer protocol on the tensor's elements. They are brought into memory
+ * here: NumPy would take an error of the buffer for an object without one. */
+static PyObject *memory_of(PyObject *module, PyObject *obj)
+{
+    (void)module;
+    if (!py_is_tensor(obj))
+        return PyErr_Format(PyExc_TypeError, "memory: expected a Tensor, got %s", Py_TYPE(obj)->tp_name);
+    PyObject *host = PyType_Ready(&memory_type) == 0 ? on_host(obj) : NULL;
+    if (host && !proa_is_symbolic(py_tensor_of(host)) && proa__plain(py_tensor_of(host)) != PROA_OK) {
+        Py_DECREF(host);
+        return py_raise();
+    }
+    py_memory *self = host ? PyObject_New(py_memory, &memory_type) : NULL;
+    if (self) self->tensor = host;
+    else Py_XDECREF(host);
+    return (PyObject *)self;
+}
 
 /* Borrowed: an attribute of the module numpy, which `found` keeps. */
 static PyObject *numpy_function(const char *name, PyObject **found)
@@ -97,10 +124,10 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
     (void)unused;
     /* Here, since NumPy passes over a buffer that raises, and tries something else. */
     static PyObject *found;
-    PyObject *host = on_host(self);
-    PyObject *copy = host ? numpy_function("array", &found) : NULL;
-    PyObject *array = copy ? PyObject_CallOneArg(copy, host) : NULL;
-    Py_XDECREF(host);
+    PyObject *memory = memory_of(NULL, self);
+    PyObject *copy = memory ? numpy_function("array", &found) : NULL;
+    PyObject *array = copy ? PyObject_CallOneArg(copy, memory) : NULL;
+    Py_XDECREF(memory);
     return array;
 }
 
@@ -523,6 +550,7 @@ PyMethodDef py_array_functions[] = {
     {"feed", (PyCFunction)(void (*)(void))feed, METH_FASTCALL,
      "A tensor on a value's memory if it may stand for a variable as it lies, else None."},
     {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
+    {"memory", memory_of, METH_O, "What has the buffer protocol on a tensor's memory."},
     {"to_tensor", (PyCFunction)(void (*)(void))to_tensor, METH_VARARGS | METH_KEYWORDS,
      "to_tensor(data, dtype=None, place=None, stop_gradient=True)\n--\n\n"
      "A new tensor with a copy of numbers, nested lists, arrays or tensors."},

@@ -37,8 +37,25 @@ static proa_tensor *held(PyObject *obj) { return proa_adopt(proa_retain(py_tenso
 
 /* ---- backward and grad ------------------------------------------------------------------- */
 
+/* As in Paddle, outputs that stop gradients have nothing to do: scripts that freeze everything in some phase
+ * go on. */
+static void drop_stopped(proa_tensors *outputs, proa_tensors *grads)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < outputs->count; i++) {
+        if (proa_stop_gradient(outputs->at[i])) continue;
+        outputs->at[n] = outputs->at[i];
+        if (grads->count) grads->at[n] = grads->at[i];
+        n++;
+    }
+    outputs->count = n;
+    if (grads->count) grads->count = n;
+}
+
 PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph)
 {
+    if (!grads.count || grads.count == outputs.count) drop_stopped(&outputs, &grads);
+    if (!outputs.count) Py_RETURN_NONE;
     PyThreadState *state = PyEval_SaveThread();
     proa_status status =
         proa_backward_all(outputs, grads, (proa_backward_opts){.retain_graph = retain_graph});

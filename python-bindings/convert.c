@@ -90,14 +90,16 @@ static PyObject *entry_of(PyObject *fast, Py_ssize_t i, Py_ssize_t n)
 /* One entry of an integer list: a number, or a one-element tensor, which the op reads. */
 static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, proa_tensor ***tensors)
 {
-    if (!py_is_tensor(item)) return to_int(item, &at[i]);
+    bool dim = py_is_dim(item);
+    if (!dim && !py_is_tensor(item)) return to_int(item, &at[i]);
     if (!*tensors) {
         *tensors = scope_room(n, sizeof **tensors);
         if (!*tensors) return false;
         memset(*tensors, 0, (size_t)n * sizeof **tensors);
     }
-    (*tensors)[i] = py_tensor_of(item);
     at[i] = 0;
+    (*tensors)[i] = dim ? py_dim_tensor(item) : py_tensor_of(item);
+    if (dim) return (*tensors)[i] != NULL;
     return proa_scope_hold((*tensors)[i]) || (py_raise(), false);
 }
 
@@ -111,8 +113,10 @@ static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_room *ro
     }
     if (!plain && PyIndex_Check(obj)) {
         int64_t *one = ints_room(room, 1);
-        *out = (proa_ints){1, one, NULL, NULL};
-        return one && to_int(obj, one);
+        proa_tensor **tensors = NULL;
+        bool ok = one && to_entry(obj, 0, 1, one, &tensors);
+        *out = (proa_ints){1, one, NULL, tensors};
+        return ok;
     }
     if (!plain && (PyUnicode_Check(obj) || !PySequence_Check(obj))) {
         PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what,
@@ -191,6 +195,9 @@ bool py_to_scalar(PyObject *obj, proa_scalar *out)
         *out = proa_scalar_complex(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj));
     } else if (py_is_tensor(obj)) {
         *out = proa_scalar_tensor(py_tensor_of(obj));
+    } else if (py_is_dim(obj)) {
+        proa_tensor *t = py_dim_tensor(obj);
+        if (t) *out = proa_scalar_tensor(t);
     } else if (has_length(obj)) {
         return false;
     } else if (PyIndex_Check(obj)) {

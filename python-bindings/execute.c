@@ -58,12 +58,16 @@ static PyObject *executor_run(PyObject *self, PyObject *arg)
     return proa_error() == PROA_OK ? py_from_tensors(results) : py_raise();
 }
 
+static PyObject *stats_dict(proa_executor_stats s)
+{
+    return Py_BuildValue("{sLsLsL}", "arena_bytes", (long long)s.arena_bytes, "plans", (long long)s.plans,
+                         "plans_made", (long long)s.plans_made);
+}
+
 static PyObject *executor_stats(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    proa_executor_stats s = proa_executor_get_stats(((py_executor *)self)->executor);
-    return Py_BuildValue("{sLsLsL}", "arena_bytes", (long long)s.arena_bytes, "plans", (long long)s.plans,
-                         "plans_made", (long long)s.plans_made);
+    return stats_dict(proa_executor_get_stats(((py_executor *)self)->executor));
 }
 
 static PyMethodDef executor_methods[] = {
@@ -153,7 +157,14 @@ static PyObject *compiled_program(PyObject *self, void *closure)
     return py_view_program(p, self);
 }
 
+static PyObject *compiled_stats(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return stats_dict(proa_compiled_get_stats(((py_compiled *)self)->compiled));
+}
+
 static PyMethodDef compiled_methods[] = {
+    {"stats", compiled_stats, METH_NOARGS, "arena_bytes, plans, plans_made"},
     {"call", compiled_call, METH_O, "Calls it on a list of tensors; returns the list of results."},
     {0},
 };

@@ -22,7 +22,9 @@ typedef struct py_tensor {
 
 /* Made once by PyInit__core and alive as long as the process. */
 extern PyTypeObject *py_tensor_type;
-extern PyTypeObject py_op_type, py_dtype_type, py_program_type, py_executor_type, py_compiled_type;
+extern PyTypeObject py_writer_type;
+extern PyTypeObject py_op_type, py_dim_type, py_dtype_type, py_program_type, py_executor_type,
+    py_compiled_type;
 
 static inline bool py_is_tensor(PyObject *obj)
 {
@@ -37,6 +39,8 @@ static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)ob
 PyObject *py_raise(void);
 /* None, or raises the error that a status stands for. */
 PyObject *py_none_or_raise(proa_status status);
+/* Calls `call` with a path (a str, whose bytes need not be UTF-8, or a path object); None, or raises. */
+PyObject *py_with_path(PyObject *path, proa_status (*call)(const char *path, void *context), void *context);
 /* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
 PyObject *py_wrap(proa_tensor *t);
 /* The same for what the current scope made and nobody else there needs. */
@@ -65,6 +69,19 @@ bool py_to_device_name(const char *who, PyObject *obj, const char **name);
 /* New reference: the place that a tensor lies on. */
 PyObject *py_place_of(const proa_tensor *t);
 
+/* ---- lengths that only the run knows (dims.c) ------------------------------------------- */
+
+/* The shape of a program's variable with unknown dims (`dims`: the list of ints, which it takes), as whoever
+ * asks sees it; its number of elements. New references. */
+PyObject *py_open_shape(PyObject *variable, PyObject *dims);
+PyObject *py_open_size(PyObject *variable);
+bool py_is_dim(PyObject *obj);
+/* New reference: of a Dim the number of the program, a Tensor, of anything else the object itself. */
+PyObject *py_number_of(PyObject *obj);
+/* Borrowed: a Dim's number, which lives as long as the scope. NULL with an exception. */
+proa_tensor *py_dim_tensor(PyObject *obj);
+bool py_add_dims(PyObject *module);
+
 /* ---- conversions (convert.c) ----------------------------------------------------------- */
 
 /* "[2, 3]", for messages: good for the next three calls. */
@@ -91,7 +108,6 @@ bool py_default_field(const char *who, const proa_field *f, const char *text, vo
 /* New tensor with a copy of anything array-like: numbers, nested lists, arrays, tensors. device NULL:
  * where new tensors are made; a tensor's copy stays where it is. */
 proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *device);
-extern PyBufferProcs py_tensor_buffer;
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused);
 extern PyMethodDef py_array_functions[];
 
@@ -146,6 +162,7 @@ PyObject *py_raise_callback(void);
 /* ---- the module ------------------------------------------------------------------------ */
 
 /* Adds one callable an op, and api(). Sets `Tensor` methods of the table. */
+bool py_ready_ops(void);
 bool py_add_ops(PyObject *module);
 bool py_make_tensor_type(PyObject *module);
 /* LayerBase, what every nn.Layer call and lookup goes through (layer.c). */

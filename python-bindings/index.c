@@ -80,7 +80,7 @@ static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
 
 static bool is_variable(PyObject *bound)
 {
-    return py_is_tensor(bound) && proa_is_symbolic(py_tensor_of(bound));
+    return py_is_dim(bound) || (py_is_tensor(bound) && proa_is_symbolic(py_tensor_of(bound)));
 }
 
 /* One end of a slice: a number, or a program's variable, which is for the run to read. */
@@ -89,7 +89,8 @@ static bool read_bound(PyObject *bound, int64_t missing, int64_t *at, proa_tenso
     *at = missing;
     if (bound == Py_None) return true;
     if (!is_variable(bound)) return (*at = PyNumber_AsSsize_t(bound, NULL)) != -1 || !PyErr_Occurred();
-    proa_tensor *t = py_tensor_of(bound);
+    proa_tensor *t = py_is_dim(bound) ? py_dim_tensor(bound) : py_tensor_of(bound);
+    if (!t) return false;
     bool fits = t->dtype != PROA_BOOL && t->dtype <= PROA_I64 && (t->ndim == 0 || t->numel == 1);
     if (!fits)
         PyErr_Format(PyExc_IndexError, "a slice's bound is one integer, got a %s tensor of shape %s",
@@ -205,6 +206,10 @@ static bool add_item(py_key *k, proa_tensor *x, PyObject *item)
                      "an index is an int, slice, None, Ellipsis, bool mask or integer array, got %s",
                      Py_TYPE(item)->tp_name);
         return false;
+    }
+    if (py_is_dim(item)) {
+        proa_tensor *t = py_dim_tensor(item);
+        return t && add_array(k, x, t);
     }
     if (py_is_tensor(item)) {
         proa_tensor *t = py_tensor_of(item);
@@ -477,6 +482,7 @@ int py_setitem(PyObject *self, PyObject *key, PyObject *value)
     proa_tensor *from = whole ? whole : value_like(x, value);
     if (from && k.n_arrays) { /* what the basic part shows, with the arrays' elements replaced */
         proa_tensor *view = basic(x, &k);
+        if (view && from && view->numel == 0) return 0; /* nothing is selected */
         from = view ? scattered(view, &k, from) : NULL;
     }
     if (from &&

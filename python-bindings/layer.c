@@ -12,7 +12,7 @@ typedef struct py_layer {
     PyObject_HEAD PyObject *dict[DICTS];
 } py_layer;
 
-static PyObject *name_forward, *name_call_hooked;
+static PyObject *name_forward, *name_call;
 
 static int layer_traverse(PyObject *self, visitproc visit, void *arg)
 {
@@ -95,7 +95,7 @@ static PyObject *layer_call(PyObject *self, PyObject *args, PyObject *keywords)
 {
     py_layer *layer = (py_layer *)self;
     bool hooked = filled(layer->dict[3]) || filled(layer->dict[4]);
-    PyObject *forward = PyObject_GetAttr(self, hooked ? name_call_hooked : name_forward);
+    PyObject *forward = PyObject_GetAttr(self, hooked ? name_call : name_forward);
     if (!forward) return NULL;
     PyObject *result = PyObject_Call(forward, args, keywords);
     Py_DECREF(forward);
@@ -134,8 +134,8 @@ static PyType_Spec layer_spec = {
 bool py_add_layer(PyObject *module)
 {
     name_forward = PyUnicode_InternFromString("forward");
-    name_call_hooked = PyUnicode_InternFromString("_call_hooked");
-    if (!name_forward || !name_call_hooked) return false;
+    name_call = PyUnicode_InternFromString("_dygraph_call_func");
+    if (!name_forward || !name_call) return false;
     PyObject *type = PyType_FromSpec(&layer_spec);
     return type && PyModule_AddObject(module, "LayerBase", type) == 0;
 }

@@ -40,6 +40,8 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
     proa_scalar v;
     if (py_is_tensor(other)) {
         made = py_tensor_of(other);
+    } else if (py_is_dim(other)) {
+        return 0; /* its own operator knows how a number of the run meets a tensor */
     } else if (py_to_scalar(other, &v)) {
         made = number_like(v, self);
         self = raise_to(self, made);
@@ -153,7 +155,7 @@ static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
     if (modulo != Py_None) return PyErr_Format(PyExc_TypeError, "pow: a tensor takes no modulus");
     proa_scalar v;
-    if (!py_is_tensor(a) || py_is_tensor(b) || !py_to_scalar(b, &v)) {
+    if (!py_is_tensor(a) || py_is_tensor(b) || py_is_dim(b) || !py_to_scalar(b, &v)) {
         if (PyErr_Occurred()) return NULL;
         return binary(a, b, power);
     }

@@ -10,13 +10,17 @@
 #define ENTRY_COUNT (sizeof py_entries / sizeof *py_entries)
 #define ARGS_MAX 1024 /* bytes; checked when the callable is made. A call's lists lie in what is left */
 
+/* A Python function to whoever looks: isinstance(f, types.FunctionType) holds, and the attributes are
+ * CPython's own. A type derived from it is called by its vectorcall; functions of the type itself are inlined
+ * as frames. */
 typedef struct py_op {
-    PyObject_HEAD vectorcallfunc call;
+    PyFunctionObject function;
     const py_entry *entry;
     const proa_op *op;
     const char *name;    /* the last part of the entry's first name */
     char *defaults;      /* an args struct with every default filled in; made at first call */
     PyObject **keywords; /* interned parameter names; made at first keyword */
+    PyObject *twin; /* a plain function with the same signature that calls this; made at first question */
 } py_op;
 
 /* Made by py_add_ops, alive as long as the process. */
@@ -233,91 +237,131 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
     return results(self, args);
 }
 
+static PyObject *op_call_keywords(PyObject *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+{
+    return op_call(self, values, (size_t)n, keywords);
+}
+
 /* ---- the type -------------------------------------------------------------------------- */
 
-static PyObject *module_name(const py_op *self)
-{
-    const char *full = self->entry->names[0], *dot = strrchr(full, '.');
-    if (!strncmp(full, "_core", 5)) return PyUnicode_FromString("proa._core");
-    if (!strncmp(full, "Tensor", 6)) return PyUnicode_FromString("proa");
-    PyObject *inner = PyUnicode_FromStringAndSize(full + 6, dot - full - 6); /* after "paddle" */
-    PyObject *name = inner ? PyUnicode_FromFormat("proa%U", inner) : NULL;
-    Py_XDECREF(inner);
-    return name;
-}
+static PyMethodDef call_of_twin = {"call", (PyCFunction)(void (*)(void))op_call_keywords,
+                                   METH_FASTCALL | METH_KEYWORDS, NULL};
 
-static PyObject *op_get(PyObject *obj, void *closure)
+/* "def f(x, axis=None): return call(x, axis)". Plain calls of ops may have a default before a required
+ * parameter, which Python's grammar refuses: those take anything. */
+static PyObject *twin_code(const py_op *self, bool spelled)
 {
-    const py_op *self = (py_op *)obj;
-    switch (*(const char *)closure) {
-    case 'd': return py_op_doc(self->op, self->entry);
-    case 'm': return module_name(self);
-    default: return PyUnicode_FromString(self->name);
+    if (!spelled)
+        return PyUnicode_FromFormat("def %s(*args, **keywords): return call(*args, **keywords)\n",
+                                    self->name);
+    PyObject *code = PyUnicode_FromFormat("def %s%s: return call(", self->name, self->entry->signature);
+    for (int i = 0; code && i < self->entry->n_params; i++) {
+        PyObject *more = PyUnicode_FromFormat("%U%s, ", code, self->entry->params[i].name);
+        Py_SETREF(code, more);
     }
+    if (code) Py_SETREF(code, PyUnicode_FromFormat("%U)\n", code));
+    return code;
 }
 
-/* For inspect.signature: made on request. */
-static PyObject *op_signature(PyObject *obj, void *closure)
+static PyObject *define_twin(py_op *self, PyObject *scope, bool spelled)
+{
+    PyObject *code = twin_code(self, spelled), *found = NULL;
+    const char *text = code ? PyUnicode_AsUTF8(code) : NULL;
+    PyObject *done = text ? PyRun_String(text, Py_file_input, scope, scope) : NULL;
+    if (done) found = PyDict_GetItemString(scope, self->name);
+    Py_XDECREF(done);
+    Py_XDECREF(code);
+    return Py_XNewRef(found);
+}
+
+static PyObject *make_twin(py_op *self)
+{
+    PyObject *scope = PyDict_New(), *call = PyCFunction_New(&call_of_twin, (PyObject *)self);
+    if (scope && call && PyDict_SetItemString(scope, "__builtins__", PyEval_GetBuiltins()) == 0 &&
+        PyDict_SetItemString(scope, "call", call) == 0) {
+        self->twin = define_twin(self, scope, true);
+        if (!self->twin && PyErr_ExceptionMatches(PyExc_SyntaxError)) {
+            PyErr_Clear();
+            self->twin = define_twin(self, scope, false);
+        }
+    }
+    Py_XDECREF(call);
+    Py_XDECREF(scope);
+    return self->twin;
+}
+
+/* What only a function of Python's own has: asked of the twin. */
+static PyObject *op_get(PyObject *obj, void *name)
+{
+    py_op *self = (py_op *)obj;
+    return self->twin || make_twin(self) ? PyObject_GetAttrString(self->twin, name) : NULL;
+}
+
+static PyObject *op_call_twin(PyObject *callable, PyObject *const *values, size_t flagged, PyObject *keywords)
+{
+    return PyObject_Vectorcall(((py_op *)callable)->twin, values, flagged, keywords);
+}
+
+/* Whoever replaces code or defaults gets them: calls go through the twin from now on. */
+static int op_set(PyObject *obj, PyObject *value, void *name)
+{
+    py_op *self = (py_op *)obj;
+    if (!self->twin && !make_twin(self)) return -1;
+    int status =
+        value ? PyObject_SetAttrString(self->twin, name, value) : PyObject_DelAttrString(self->twin, name);
+    if (status == 0) self->function.vectorcall = op_call_twin;
+    return status;
+}
+
+static PyObject *op_get_doc(PyObject *obj, void *closure)
 {
     (void)closure;
-    const py_op *self = (py_op *)obj;
-    PyObject *inspect = PyImport_ImportModule("inspect"), *result = NULL, *scope = PyDict_New();
-    PyObject *code = PyUnicode_FromFormat("def f%s: pass\n", self->entry->signature);
-    const char *text = code ? PyUnicode_AsUTF8(code) : NULL;
-    PyObject *builtins = PyEval_GetBuiltins(); /* borrowed */
-    if (inspect && scope && text && PyDict_SetItemString(scope, "__builtins__", builtins) == 0) {
-        PyObject *done = PyRun_String(text, Py_file_input, scope, scope);
-        PyObject *f = done ? PyDict_GetItemString(scope, "f") : NULL;
-        if (f) result = PyObject_CallMethod(inspect, "signature", "O", f);
-        Py_XDECREF(done);
-    }
-    Py_XDECREF(code);
-    Py_XDECREF(scope);
-    Py_XDECREF(inspect);
-    return result;
+    py_op *self = (py_op *)obj;
+    if (!self->function.func_doc) self->function.func_doc = py_op_doc(self->op, self->entry);
+    return Py_XNewRef(self->function.func_doc);
 }
 
-static PyObject *op_repr(PyObject *self)
+static int op_set_doc(PyObject *obj, PyObject *value, void *closure)
 {
-    return PyUnicode_FromFormat("<proa function %s%s>", ((py_op *)self)->name,
-                                ((py_op *)self)->entry->signature);
+    (void)closure;
+    Py_XSETREF(((py_op *)obj)->function.func_doc, Py_NewRef(value ? value : Py_None));
+    return 0;
 }
 
 /* Pickled and copied by name. */
 static PyObject *op_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(((py_op *)self)->name);
-}
-
-static PyObject *op_bind(PyObject *self, PyObject *instance, PyObject *type)
-{
-    (void)type;
-    if (!instance || instance == Py_None) return Py_NewRef(self);
-    return PyMethod_New(self, instance);
+    return Py_NewRef(((py_op *)self)->function.func_qualname);
 }
 
 static PyGetSetDef op_getset[] = {
-    {"__doc__", op_get, NULL, NULL, "d"},
-    {"__name__", op_get, NULL, NULL, "n"},
-    {"__qualname__", op_get, NULL, NULL, "n"},
-    {"__module__", op_get, NULL, NULL, "m"},
-    {"__signature__", op_signature, NULL, NULL, NULL},
+    {"__doc__", op_get_doc, op_set_doc, NULL, NULL},
+    {"__code__", op_get, op_set, NULL, "__code__"},
+    {"__defaults__", op_get, op_set, NULL, "__defaults__"},
+    {"__kwdefaults__", op_get, op_set, NULL, "__kwdefaults__"},
     {0},
 };
 static PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "For pickle."}, {0}};
 
+/* py_ready_ops fills in the base. */
 PyTypeObject py_op_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Function",
     .tp_basicsize = sizeof(py_op),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(py_op, call),
+    .tp_vectorcall_offset = offsetof(py_op, function.vectorcall),
     .tp_call = PyVectorcall_Call,
-    .tp_repr = op_repr,
-    .tp_descr_get = op_bind,
     .tp_getset = op_getset,
     .tp_methods = op_methods,
 };
+
+bool py_ready_ops(void)
+{
+    py_op_type.tp_base = &PyFunction_Type; /* in a shared library no constant */
+    if (PyType_Ready(&py_op_type) != 0) return false;
+    py_op_type.tp_new = NULL; /* they come from the table alone */
+    return true;
+}
 
 /* ---- registration ---------------------------------------------------------------------- */
 
@@ -334,21 +378,43 @@ static bool add_names(PyObject *module, const py_op *self)
     return true;
 }
 
+/* Where pickle finds it: module "proa.nn.functional", "relu"; module "proa", "Tensor.item". */
+static bool name_op(py_op *self)
+{
+    const char *full = self->entry->names[0], *dot = strrchr(full, '.');
+    bool core = !strncmp(full, "_core.", 6), method = !strncmp(full, "Tensor.", 7);
+    char where[64];
+    snprintf(where, sizeof where, "proa%.*s", method ? 0 : (int)(dot - full - 6), full + 6); /* "paddle" */
+    PyObject *module = PyUnicode_InternFromString(core ? "proa._core" : where);
+    self->name = dot + 1;
+    self->function.func_module = module;
+    self->function.func_name = PyUnicode_InternFromString(self->name);
+    self->function.func_qualname = PyUnicode_InternFromString(method ? full : self->name);
+    return module && self->function.func_name && self->function.func_qualname;
+}
+
+/* Alive as long as the process, and of no concern to the collector: it holds no cycle. */
+static py_op *new_op(PyObject *module, const py_entry *entry)
+{
+    py_op *self = PyObject_GC_New(py_op, &py_op_type);
+    if (!self) return NULL;
+    memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
+    self->function.func_globals = Py_NewRef(PyModule_GetDict(module));
+    self->function.func_builtins = Py_NewRef(PyEval_GetBuiltins());
+    self->function.vectorcall = op_call;
+    self->entry = entry;
+    self->op = proa_op_table[entry->op];
+    if (!name_op(self)) return NULL;
+    if (self->op->args_size <= ARGS_MAX && entry->n_params <= 63) return self;
+    PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for", self->op->name);
+    return NULL;
+}
+
 bool py_add_ops(PyObject *module)
 {
     for (size_t i = 0; i < ENTRY_COUNT; i++) {
-        py_op *self = PyObject_New(py_op, &py_op_type);
-        if (!self) return false;
-        const proa_op *op = proa_op_table[py_entries[i].op];
-        const char *name = py_entries[i].names[0], *dot = strrchr(name, '.');
-        *self = (py_op){self->ob_base, op_call, &py_entries[i], op, dot ? dot + 1 : name, NULL, NULL};
-        callables[i] = self;
-        if (op->args_size > ARGS_MAX || self->entry->n_params > 63) {
-            PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for",
-                         op->name);
-            return false;
-        }
-        if (!add_names(module, self)) return false;
+        callables[i] = new_op(module, &py_entries[i]);
+        if (!callables[i] || !add_names(module, callables[i])) return false;
     }
     return true;
 }

@@ -66,11 +66,16 @@ static PyObject *text(PyObject *module, PyObject *args)
     return result;
 }
 
+static proa_status write_to(const char *path, void *unused)
+{
+    (void)unused;
+    return proa_profile_write_trace(path);
+}
+
 static PyObject *write_trace(PyObject *module, PyObject *arg)
 {
     (void)module;
-    const char *path = PyUnicode_AsUTF8(arg);
-    return path ? py_none_or_raise(proa_profile_write_trace(path)) : NULL;
+    return py_with_path(arg, write_to, NULL);
 }
 
 PyMethodDef py_profile_functions[] = {

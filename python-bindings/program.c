@@ -183,21 +183,30 @@ static PyObject *capture(PyObject *module, PyObject *args)
     return p ? py_wrap_program(p) : py_raise_callback();
 }
 
+static proa_status load_from(const char *path, void *program)
+{
+    *(proa_program **)program = proa_program_load(path);
+    return proa_error();
+}
+
 static PyObject *load_program(PyObject *module, PyObject *arg)
 {
     (void)module;
-    const char *path = PyUnicode_AsUTF8(arg);
-    return path ? py_wrap_program(proa_program_load(path)) : NULL;
+    proa_program *program = NULL;
+    PyObject *none = py_with_path(arg, load_from, &program);
+    Py_XDECREF(none);
+    return none ? py_wrap_program(program) : NULL;
 }
 
 /* ---- methods --------------------------------------------------------------------------- */
 
 static proa_program *self_of(PyObject *self) { return py_program_of(self); }
 
+static proa_status save_to(const char *prefix, void *program) { return proa_program_save(program, prefix); }
+
 static PyObject *program_save(PyObject *self, PyObject *arg)
 {
-    const char *prefix = PyUnicode_AsUTF8(arg);
-    return prefix ? py_none_or_raise(proa_program_save(self_of(self), prefix)) : NULL;
+    return py_with_path(arg, save_to, self_of(self));
 }
 
 static PyObject *program_run(PyObject *self, PyObject *arg)

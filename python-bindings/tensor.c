@@ -21,8 +21,12 @@ static PyObject *exception_of(proa_status code)
 PyObject *py_raise(void)
 {
     proa_status code = proa_error();
-    if (!PyErr_Occurred()) /* a Python callback's own exception is the better one */
-        PyErr_SetString(exception_of(code), code ? proa_error_message() : "a call failed without an error");
+    const char *message = code ? proa_error_message() : "a call failed without an error";
+    if (!PyErr_Occurred()) { /* a Python callback's own exception is the better one */
+        PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace");
+        if (text) PyErr_SetObject(exception_of(code), text);
+        Py_XDECREF(text);
+    }
     proa_clear_error();
     return NULL;
 }
@@ -92,13 +96,19 @@ static void tensor_dealloc(PyObject *obj)
 
 /* ---- attributes ------------------------------------------------------------------------ */
 
-static PyObject *get_shape(PyObject *self, void *closure)
+static PyObject *get_declared_shape(PyObject *self, void *closure)
 {
     (void)closure;
     proa_tensor *t = py_tensor_of(self);
     PyObject *list = PyList_New(t->ndim);
     for (int i = 0; list && i < t->ndim; i++) PyList_SET_ITEM(list, i, PyLong_FromLongLong(t->shape[i]));
     return list;
+}
+
+static PyObject *get_shape(PyObject *self, void *closure)
+{
+    PyObject *dims = get_declared_shape(self, closure);
+    return py_tensor_of(self)->numel >= 0 ? dims : py_open_shape(self, dims);
 }
 
 static PyObject *get_strides(PyObject *self, void *closure)
@@ -127,7 +137,8 @@ static PyObject *get_ndim(PyObject *self, void *closure)
 static PyObject *get_size(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyLong_FromLongLong(py_tensor_of(self)->numel);
+    int64_t count = py_tensor_of(self)->numel;
+    return count >= 0 ? PyLong_FromLongLong(count) : py_open_size(self);
 }
 
 static PyObject *get_place(PyObject *self, void *closure)
@@ -219,6 +230,24 @@ static int set_persistable(PyObject *self, PyObject *value, void *closure)
     return on < 0 ? -1 : 0;
 }
 
+/* x.data is x; x.data = value overwrites its elements. */
+static PyObject *get_data(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef(self);
+}
+
+static PyObject *set_elements(PyObject *self, PyObject *value, const char *who);
+
+static int set_data(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    PyObject *same = value ? set_elements(self, value, "data") : NULL;
+    if (!value) PyErr_SetString(PyExc_TypeError, "data: a tensor's elements cannot be deleted");
+    Py_XDECREF(same);
+    return same ? 0 : -1;
+}
+
 static PyObject *get_version(PyObject *self, void *closure)
 {
     (void)closure;
@@ -244,6 +273,8 @@ static PyObject *get_transposed(PyObject *self, void *closure)
 
 static PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, NULL, "List of ints; -1: unknown in a program.", NULL},
+    {"declared_shape", get_declared_shape, NULL,
+     "shape to describe a variable by: unknown dims are the int -1.", NULL},
     {"strides", get_strides, NULL, "List of ints, in elements.", NULL},
     {"dtype", get_dtype, NULL, "The element type: paddle.float32, …", NULL},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
@@ -255,6 +286,7 @@ static PyGetSetDef tensor_getset[] = {
     {"name", get_name, set_name, "Name of a parameter or variable.", NULL},
     {"persistable", get_persistable, set_persistable, "True: saved with the model.", NULL},
     {"is_symbolic", get_is_symbolic, NULL, "True for a variable of a program: it has no elements.", NULL},
+    {"data", get_data, set_data, "The tensor itself; when set, its elements are overwritten.", NULL},
     {"inplace_version", get_version, NULL, "How often it was written to.", NULL},
     {"T", get_transposed, NULL, "The tensor with its axes in reverse order.", NULL},
     {0},
@@ -524,7 +556,7 @@ static PyObject *tensor_astype(PyObject *self, PyObject *const *args, Py_ssize_t
 
 static PyObject *tensor_repr(PyObject *self)
 {
-    PyObject *shape = get_shape(self, NULL);
+    PyObject *shape = get_declared_shape(self, NULL);
     const char *dtype = proa_dtype_name(proa_dtype_of(py_tensor_of(self)));
     PyObject *text = shape ? PyUnicode_FromFormat("Tensor(shape=%R, dtype=%s)", shape, dtype) : NULL;
     Py_XDECREF(shape);
@@ -591,8 +623,6 @@ bool py_make_tensor_type(PyObject *module)
         {Py_tp_methods, tensor_methods},
         {Py_tp_members, tensor_members},
         {Py_tp_doc, "A tensor: elements of one dtype in a strided shape, and how to differentiate them."},
-        {Py_bf_getbuffer, py_tensor_buffer.bf_getbuffer},
-        {Py_bf_releasebuffer, py_tensor_buffer.bf_releasebuffer},
         {Py_mp_subscript, py_getitem},
         {Py_mp_ass_subscript, py_setitem},
         {Py_mp_length, py_tensor_len},

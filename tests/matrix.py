@@ -189,7 +189,7 @@ def build(op, index, sample, dtype, zero=None):
         if key in named:
             attrs[key] = NAMES[value] if named[key]["kind"] == "DTYPE" and value in NAMES else value
     case = Case(op, index, dtype or first_dtype(inputs), inputs, attrs, sample)
-    if "forward" in sample:
+    if isinstance(sample.get("forward"), dict):  # else it is an attribute of that name
         case.forward = forward_case(case, rng, zero)
     return case
 

@@ -141,8 +141,8 @@ def emit_impl_h(ops, table, plugin):
         if op.has_rule:
             parts.append(grads_struct(op))
             parts.append(f"proa_status {op.vjp}(const proa_{n}_args *a, proa_{n}_grads *g);")
-        if op.entry.get("view"):
-            parts.append(f"proa_status {op.entry['view']}(proa_{n}_args *a, const proa_meta *m);")
+        if op.view:
+            parts.append(f"proa_status {op.view}(proa_{n}_args *a, const proa_meta *m);")
     lists = "" if plugin else emit_lists(table)
     return f"""{banner("For the authors of ops: metas and gradient structs, prototypes of rules.")}#ifndef {guard}
 #define {guard}

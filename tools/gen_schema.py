@@ -21,7 +21,7 @@ TYPES = {
 }
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
-KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "shape",
+KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "plan_view", "shape",
         "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
         "formula", "lanes", "grain", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle"}
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
@@ -144,6 +144,9 @@ class Op:
         if entry.get("view"):
             self.outs[0].alias = self.ins[0]
             self.outs[0].flags.add("VIEW")
+            if self.outs[0].kind == "TENSORS":
+                self.flags.discard("VIEW")
+        self.view = entry.get("view") or entry.get("plan_view")
         lists = table["dtype_lists"]
         self.dtypes = []
         for d in entry.get("dtypes", ["any"]):

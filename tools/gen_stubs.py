@@ -182,9 +182,11 @@ class Results:
 
     def of(self, function):
         """True if every return statement gives a tensor."""
+        if is_op(function):
+            return op_types(function)[1] == "_Tensor"
         code = getattr(function, "__code__", None)
         if code is None:
-            return is_op(function) and op_types(function)[1] == "_Tensor"
+            return False
         if code not in self.known:
             self.known[code] = False  # while its own calls are looked at
             try:
@@ -314,7 +316,8 @@ class Stub:
             return lines + [f"    {m.name} = {m.value!r}" for m in cls]
         for member, value in vars(cls).items():
             special = member.startswith("__") and member.endswith("__")
-            if keyword.iskeyword(member) or (special and not (callable(value) or member == "__slots__")) or member in (
+            shown = callable(value) or member in ("__slots__", "__match_args__")
+            if keyword.iskeyword(member) or (special and not shown) or member in (
                     "__slots__", "__getattr__", "__class__", "__init_subclass__", "__subclasshook__",
                     "__getstate__", "__dict__", "__weakref__", "__abstractmethods__"):
                 continue
@@ -332,6 +335,8 @@ class Stub:
                 return []
             parent, _, last = value.__name__.rpartition(".")
             return [f"from {parent} import {last} as {name}"] if parent else []
+        if inspect.isclass(value) and value.__module__ == "builtins":
+            return [f"{name} = _b.{value.__name__}"]
         if inspect.isclass(value) or inspect.isfunction(value) or is_op(value):
             home = home_of(value)
             if home not in (None, self.name) or (home == self.name and name != value.__name__):
@@ -367,7 +372,8 @@ def public_names(module):
         value = getattr(module, name)
         home = value.__name__ if isinstance(value, types.ModuleType) else (
             getattr(value, "__module__", None) if inspect.isclass(value) or inspect.isroutine(value) else None)
-        if isinstance(home, str) and home.partition(".")[0] != "proa":
+        renamed = home == "builtins" and inspect.isclass(value) and name != value.__name__  # LoDTensorArray = list
+        if isinstance(home, str) and home.partition(".")[0] != "proa" and not renamed:
             continue
         names.append(name)
     return names

@@ -30,7 +30,7 @@ def emit_wires(op, index):
             missing = "NULL" if "missing" not in spec else cstr(wire_text(spec["missing"]))
             extra = [cstr(spec[k]) if k in spec else "NULL" for k in ("tensor", "tensors")]
             attrs.append(f"{{{cstr(key)}, {op.fields.index(f) if f else -1}, {WIRE_TYPES.index(wtype)}, "
-                         f"{text}, {missing}, {extra[0]}, {extra[1]}}}")
+                         f"{text}, {missing}, {extra[0]}, {extra[1]}, {1 + op.fields.index(op.by_name[spec['of']]) if 'of' in spec else 0}}}")
         base = f"wire_{op.name}_{i}"
         if slots:
             decls.append(f"static const proa_wire_slot {base}_slots[] = {{{', '.join(slots)}}};")
@@ -94,9 +94,9 @@ def emit_table(ops, table, plugin, digest):
             out.append(f"static proa_status infer_{n}(const void *a, void *m) {{ return {call}; }}")
         if op.has_rule:
             out.append(f"static proa_status vjp_{n}(const void *a, void *g) {{ return {op.vjp}(a, g); }}")
-        if op.entry.get("view"):
+        if op.view:
             out.append(f"static proa_status view_{n}(void *a, const proa_meta *m) "
-                       f"{{ return {op.entry['view']}(a, m); }}")
+                       f"{{ return {op.view}(a, m); }}")
         if plugin:
             for k in op.kernels:
                 out.append(f"extern const proa_kernel {k};")
@@ -113,7 +113,7 @@ def emit_table(ops, table, plugin, digest):
     .name = "{n}", .fields = fields_{n}, .n_fields = {len(op.fields)}, .n_in = {len(op.ins)}, .n_attr = {len(op.attrs)}, .n_out = {len(op.outs)},
     .args_size = sizeof(proa_{n}_args), .metas_size = sizeof(proa_{n}_metas), .grads_size = {f'sizeof(proa_{n}_grads)' if op.has_rule else '0'},
     .flags = 0{flags}, .amp = PROA_AMP_{op.amp}, .id = {i if not plugin else '0xffffffffu'}, .dtypes = {mask},
-    .infer = {f'infer_{n}' if infer else 'NULL'}, .view = {f'view_{n}' if op.entry.get('view') else 'NULL'}, .vjp = {f'vjp_{n}' if op.has_rule else 'NULL'},
+    .infer = {f'infer_{n}' if infer else 'NULL'}, .view = {f'view_{n}' if op.view else 'NULL'}, .vjp = {f'vjp_{n}' if op.has_rule else 'NULL'},
     .kernels = {kernels}, .wires = {f'wires_{n}' if op.wires else 'NULL'}, .n_wires = {len(op.wires)},
     .doc = {cstr(op.doc)},
 }};""")

@@ -33,14 +33,16 @@ struct proa_layer {
     int32_t n_children;
     int64_t number; /* which layer of its type in this process, for parameter names; −1 until one is named */
     bool eval;      /* inference mode: dropout off, batch norm by running statistics */
+    bool owned;     /* has a parent, which frees it */
 };
 
 /* Makes a layer struct of `bytes` (≥ sizeof(proa_layer)), zeroed but for the base. NULL on error. */
 PROA_API proa_layer *proa_layer_new(size_t bytes, const char *type,
                                     proa_tensor *(*forward)(proa_layer *, proa_tensor *));
-/* Accepts NULL. */
+/* Accepts NULL. Does nothing to a layer that has a parent: it goes with that. */
 PROA_API void proa_layer_free(proa_layer *layer);
-/* Takes over `child`. Returns child, NULL after an error (child is freed). */
+/* Takes over `child`. Returns child, NULL after an error (child is freed). A child has one parent and
+ * does not contain it: either is INVALID_ARGUMENT, and leaves both as they are. */
 PROA_API proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child);
 
 /* ---- initialisers: Paddle's, with its defaults ---- */

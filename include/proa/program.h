@@ -164,6 +164,10 @@ PROA_API proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn bod
 /* ---- training calls ---------------------------------------------------------------------------
  * A captured function that is one step of the eager tape: its backward is a captured program as well. */
 typedef struct proa_compiled proa_compiled;
+/* Bytes of the largest arenas, plans kept (an executor: FLAGS_kept_plans at most), plans made in all. */
+typedef struct proa_executor_stats {
+    int64_t arena_bytes, plans, plans_made;
+} proa_executor_stats;
 /* Captures fn for these inputs (as proa_capture). With `training`, backward of every call runs the captured
  * gradient with respect to inputs and persistables that want one. */
 PROA_API proa_compiled *proa_compile(proa_tensors (*fn)(proa_tensors inputs, void *context),
@@ -176,6 +180,9 @@ PROA_API void proa_compiled_free(proa_compiled *c); /* accepts NULL */
 PROA_API proa_tensors proa_compiled_call(proa_compiled *c, proa_tensors inputs);
 /* The forward program; borrowed. */
 PROA_API const proa_program *proa_compiled_program(const proa_compiled *c);
+/* Of the executors that c keeps, together; a function keeps programs for at most 16 choices of what wants
+ * gradients. */
+PROA_API proa_executor_stats proa_compiled_get_stats(const proa_compiled *c);
 
 /* ---- running ---------------------------------------------------------------------------------- */
 
@@ -198,10 +205,6 @@ PROA_API proa_executor *proa_executor_with(const proa_program *p, proa_executor_
 PROA_API void proa_executor_free(proa_executor *e); /* accepts NULL */
 /* inputs in the program's order; result: new tensors, in its output order. */
 PROA_API proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs);
-/* Bytes of the largest arena so far, plans in the cache, plans made in all. */
-typedef struct proa_executor_stats {
-    int64_t arena_bytes, plans, plans_made;
-} proa_executor_stats;
 PROA_API proa_executor_stats proa_executor_get_stats(const proa_executor *e);
 
 #ifdef __cplusplus

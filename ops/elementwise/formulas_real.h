@@ -140,6 +140,13 @@ PROA_FORMULA T F(gelu_on)(T x) { return (T)0.5 * x * (1 + F(m_tanh)(F(gelu_inner
 PROA_FORMULA T F(gelu_off)(T x) { return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.70710678118654752440)); }
 
 /* ---- gradients of hot activations: the saved tensor first, then the gradient that came in ---- */
+/* x within ±1000, where these slopes have long reached their limits in either precision: products of x and of
+ * what vanishes are 0, not NaN, at infinity. */
+PROA_FORMULA T F(saturated)(T x)
+{
+    T r = x > 1000 ? (T)1000 : x;
+    return r < -1000 ? (T)-1000 : r;
+}
 PROA_FORMULA T F(relu_grad)(T out, T g) { return out > 0 ? g : 0; }
 PROA_FORMULA T F(relu6_grad)(T out, T g) { return out > 0 && out < 6 ? g : 0; }
 PROA_FORMULA T F(hardswish_grad)(T x, T g)
@@ -163,6 +170,7 @@ PROA_FORMULA T F(softplus_grad)(T x, T g, T beta, T threshold)
 /* mish = x t with t = tanh(softplus(x)): t + x (1 − t²) σ(x) */
 PROA_FORMULA T F(mish_grad)(T x, T g, T threshold)
 {
+    x = F(saturated)(x);
     T t = F(m_tanh)(F(softplus)(x, 1, threshold));
     return g * (t + x * (1 - t * t) * F(sigmoid)(x));
 }
@@ -170,16 +178,19 @@ PROA_FORMULA T F(sigmoid_grad)(T out, T g) { return g * out * (1 - out); }
 PROA_FORMULA T F(tanh_grad)(T out, T g) { return g * (1 - out * out); }
 PROA_FORMULA T F(silu_grad)(T x, T g)
 {
+    x = F(saturated)(x);
     T s = F(sigmoid)(x);
     return g * s * (1 + x * (1 - s));
 }
 PROA_FORMULA T F(gelu_grad_on)(T x, T g)
 {
+    x = F(saturated)(x);
     T t = F(m_tanh)(F(gelu_inner)(x)), inner = (T)0.79788456080286535588 * (1 + (T)0.134145 * x * x);
     return g * (T)0.5 * ((1 + t) + x * (1 - t * t) * inner);
 }
 PROA_FORMULA T F(gelu_grad_off)(T x, T g)
 {
+    x = F(saturated)(x);
     T phi = (T)0.39894228040143267794 * F(m_exp)((T)-0.5 * x * x);
     return g * ((T)0.5 * (1 + F(m_erf)(x * (T)0.70710678118654752440)) + x * phi);
 }

@@ -27,6 +27,18 @@ proa_status as_complex_infer(const proa_as_complex_args *a, proa_as_complex_meta
     return PROA_OK;
 }
 
+/* A view where each pair is of neighbours. */
+proa_status as_complex_view(proa_as_complex_args *a, const proa_meta *m)
+{
+    const proa_tensor *x = a->x;
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
+    bool pairs = x->strides[m->ndim] == item;
+    for (int i = 0; i < m->ndim; i++) pairs &= x->strides[i] % (2 * item) == 0;
+    if (!pairs) return PROA_OK;
+    a->out = proa__tensor_view_as(a->x, m->dtype, m->ndim, m->shape, x->strides, 0);
+    return a->out ? PROA_OK : proa_error();
+}
+
 proa_status as_complex_vjp(const proa_as_complex_args *a, proa_as_complex_grads *g)
 {
     (void)a;
@@ -43,6 +55,28 @@ proa_status as_real_infer(const proa_as_real_args *a, proa_as_real_metas *m)
     m->out.shape[m->out.ndim++] = 2;
     m->out.dtype = x->dtype == PROA_C128 ? PROA_F64 : PROA_F32;
     return PROA_OK;
+}
+
+proa_status as_real_view(proa_as_real_args *a, const proa_meta *m)
+{
+    int64_t strides[PROA_MAX_DIMS];
+    for (int i = 0; i < a->x->ndim; i++) strides[i] = a->x->strides[i];
+    strides[m->ndim - 1] = (int64_t)proa_dtype_size(m->dtype);
+    a->out = proa__tensor_view_as(a->x, m->dtype, m->ndim, m->shape, strides, 0);
+    return a->out ? PROA_OK : proa_error();
+}
+
+/* Every other number of x: its real parts, or its imaginary ones. */
+static proa_status component(proa_tensor *x, const proa_meta *m, int64_t offset, proa_tensor **out)
+{
+    *out = proa__tensor_view_as(x, m->dtype, m->ndim, m->shape, x->strides, offset);
+    return *out ? PROA_OK : proa_error();
+}
+
+proa_status real_view(proa_real_args *a, const proa_meta *m) { return component(a->x, m, 0, &a->out); }
+proa_status imag_view(proa_imag_args *a, const proa_meta *m)
+{
+    return component(a->x, m, (int64_t)proa_dtype_size(m->dtype), &a->out);
 }
 
 proa_status as_real_vjp(const proa_as_real_args *a, proa_as_real_grads *g)

@@ -44,19 +44,13 @@ proa_status embedding_grad_infer(const proa_embedding_grad_args *a, proa_embeddi
     return PROA_OK;
 }
 
-/* The gradient as rows of the table, one an entry of x; those at padding_idx are zeros. */
+/* The gradient as rows of the table, one an entry of x. */
 static proa_tensor *rows_gradient(const proa_embedding_args *a, proa_tensor *d_out)
 {
     int64_t n = a->x->numel, length = a->weight->shape[1];
     proa_tensor *index = proa_reshape(a->x, PROA_INTS(n));
     if (a->x->dtype != PROA_I32 && a->x->dtype != PROA_I64) index = proa_cast(index, PROA_I64);
     proa_tensor *values = proa_reshape(d_out, PROA_INTS(n, length));
-    if (index && a->padding_idx >= 0) {
-        proa_tensor *padding =
-            proa_full(PROA_SHAPE(1), (double)a->padding_idx, .dtype = (proa_dtype)index->dtype);
-        proa_tensor *mask = proa_equal(proa_reshape(index, PROA_INTS(n, 1)), padding);
-        values = proa_masked_fill(values, mask, 0);
-    }
     return proa_rows_new(index, values, a->weight->shape[0]);
 }
 
@@ -67,12 +61,16 @@ static bool is_sparse(const proa_embedding_args *a)
     return a->sparse && !proa_door_is_open(PROA_DOOR_RECORD) && !proa_door_is_open(PROA_DOOR_CAPTURE);
 }
 
+/* Paddle's sparse gradient keeps the rows at padding_idx: training moves that row, though the lookup never
+ * shows it. The same table must train alike where the gradient has to be dense. */
+static int64_t padding_of_grad(const proa_embedding_args *a) { return a->sparse ? -1 : a->padding_idx; }
+
 proa_status embedding_vjp(const proa_embedding_args *a, proa_embedding_grads *g)
 {
     if (g->want_weight && is_sparse(a)) g->d_weight = rows_gradient(a, g->d_out);
     else if (g->want_weight)
         g->d_weight =
-            proa_embedding_grad(a->x, a->weight, g->d_out, .padding_idx = rows_option(a->padding_idx));
+            proa_embedding_grad(a->x, a->weight, g->d_out, .padding_idx = rows_option(padding_of_grad(a)));
     return proa_error();
 }
 

@@ -9,6 +9,7 @@
 #include "ops/rows.h"
 
 #include <math.h>
+#include <string.h>
 
 /* One call; pointers are to the accumulator's type. */
 typedef struct norm_job {
@@ -149,12 +150,43 @@ static const float *floats(const proa_tensor *t)
 
 static bool is_float(const proa_tensor *t) { return proa__absent(t) || t->dtype == PROA_F32; }
 
+static size_t bytes_of(const proa_tensor *t)
+{
+    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+}
+
+static void clear(const proa_tensor *t) { memset(t->data, 0, bytes_of(t)); }
+
+/* One value a channel: out is x, the running statistics stay, and the batch's are zeros. */
+static proa_status batch_norm_pass(const proa_batch_norm_args *a)
+{
+    PROA_TRY(proa__plain(a->x));
+    memcpy(a->out->data, a->x->data, bytes_of(a->x));
+    clear(a->saved_mean), clear(a->saved_variance);
+    for (int64_t i = 0; i < a->x->numel; i++) {
+        rows_set((proa_dtype)a->mean_out->dtype, element(a->mean_out, i), 0,
+                 rows_get((proa_dtype)a->running_mean->dtype, element(a->running_mean, i), 0));
+        rows_set((proa_dtype)a->variance_out->dtype, element(a->variance_out, i), 0,
+                 rows_get((proa_dtype)a->running_var->dtype, element(a->running_var, i), 0));
+    }
+    return PROA_OK;
+}
+
+static proa_status batch_norm_grad_pass(const proa_batch_norm_grad_args *a)
+{
+    PROA_TRY(proa__plain(a->d_out));
+    memcpy(a->d_x->data, a->d_out->data, bytes_of(a->d_out));
+    clear(a->d_weight), clear(a->d_bias);
+    return PROA_OK;
+}
+
 /* As x lies, so does the result, where that can be. */
 static int batch_norm_format(const void *args, const void *state)
 {
     const proa_batch_norm_args *a = args;
-    bool can = a->x->numel && lane_count(a->x) && a->data_format == PROA_DATA_FORMAT_NCHW &&
-               is_float(a->weight) && is_float(a->bias) && is_float(a->saved_mean);
+    bool can = a->x->numel && !BATCH_NORM_PASSES(a) && lane_count(a->x) &&
+               a->data_format == PROA_DATA_FORMAT_NCHW && is_float(a->weight) && is_float(a->bias) &&
+               is_float(a->saved_mean);
     (void)state;
     return can ? proa__format(a->x) : 0;
 }
@@ -175,6 +207,7 @@ static proa_status batch_norm_blocked(const proa_batch_norm_args *a, const proa_
 
 PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL, batch_norm_format)
 {
+    if (BATCH_NORM_PASSES(a)) return batch_norm_pass(a);
     bool done = false;
     norm_job job = {.n = proa__batch_rows(a->x, a->data_format),
                     .epsilon = a->epsilon,
@@ -201,8 +234,9 @@ PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL, batch_norm_format)
 static int batch_norm_grad_format(const void *args, const void *state)
 {
     const proa_batch_norm_grad_args *a = args;
-    bool can = a->x->numel && lane_count(a->x) && a->data_format == PROA_DATA_FORMAT_NCHW &&
-               is_float(a->weight) && is_float(a->saved_mean) && a->d_out->dtype == PROA_F32;
+    bool can = a->x->numel && !BATCH_NORM_PASSES(a) && lane_count(a->x) &&
+               a->data_format == PROA_DATA_FORMAT_NCHW && is_float(a->weight) && is_float(a->saved_mean) &&
+               a->d_out->dtype == PROA_F32;
     (void)state;
     return can ? proa__format(a->x) : 0;
 }
@@ -236,6 +270,7 @@ static proa_status batch_norm_grad_blocked(const proa_batch_norm_grad_args *a, c
 
 PROA_KERNEL_BLOCKED(batch_norm_grad_cpu, batch_norm_grad, NULL, NULL, batch_norm_grad_format)
 {
+    if (BATCH_NORM_PASSES(a)) return batch_norm_grad_pass(a);
     bool done = false;
     if (a->x->numel) PROA_TRY(batch_norm_grad_blocked(a, run, &done));
     if (done) return PROA_OK;

@@ -54,6 +54,29 @@ __global__ void batch_fixed_kernel(int64_t channels, batch_running r)
     }
 }
 
+/* One value a channel: it passes, the running statistics stay, and the batch's are zeros. */
+template <class X> __global__ void batch_pass_kernel(int64_t channels, const X *x, X *out, batch_running r)
+{
+    for (CUDA_EACH(c, channels)) {
+        out[c] = x[c];
+        r.saved_mean.set(c, 0);
+        r.saved_inverse.set(c, 0);
+        r.mean_out.set(c, r.mean_in.get(c));
+        r.variance_out.set(c, r.variance_in.get(c));
+    }
+}
+
+template <class X>
+__global__ void batch_grad_pass_kernel(int64_t channels, const X *d, X *dx, norm_place d_weight,
+                                       norm_place d_bias)
+{
+    for (CUDA_EACH(c, channels)) {
+        dx[c] = d[c];
+        d_weight.set(c, 0);
+        d_bias.set(c, 0);
+    }
+}
+
 /* V elements at i are of one channel where V divides the pixels; of V channels where they are last. */
 template <class X, class A, int V>
 __global__ void batch_apply_kernel(norm_channels s, int64_t n, const X *x, norm_parameter<X, A> weight,
@@ -121,6 +144,9 @@ static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a,
 {
     const A *mean = cuda_look(a->saved_mean).as<A>(), *inverse = cuda_look(a->saved_variance).as<A>();
     norm_slices p = norm_slice(s);
+    if (!fixed && s.images * s.pixels == 1)
+        return cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_pass_kernel<X>, s.channels,
+                           x.as<X>(), out.as<X>(), r);
     if (fixed) {
         PROA_TRY(cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_fixed_kernel, s.channels, r));
     } else {
@@ -177,6 +203,9 @@ static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_ar
                          mean = norm_parameter_of<X, A>(a->saved_mean, x.dtype, 0),
                          inverse = norm_parameter_of<X, A>(a->saved_variance, x.dtype, 0);
     norm_slices p = norm_slice(s);
+    if (!FIXED(a) && s.images * s.pixels == 1)
+        return cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_grad_pass_kernel<X>, s.channels,
+                           d.as<X>(), dx.as<X>(), norm_place_of(a->d_weight), norm_place_of(a->d_bias));
     norm_sums *parts = (norm_sums *)cuda_scratch(c, (size_t)(s.channels * (p.count + 1)) * sizeof *parts);
     if (!parts) return cuda_host->error();
     norm_sums *sums = parts + s.channels * p.count;

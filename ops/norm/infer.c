@@ -16,6 +16,12 @@ int64_t proa__norm_channels(const proa_tensor *x, proa_data_format f)
     return x->shape[proa__channels_last(f) ? x->ndim - 1 : 1];
 }
 
+bool proa__one_per_channel(const proa_tensor *x, proa_data_format f)
+{
+    int64_t channels = proa__norm_channels(x, f);
+    return channels > 0 && dims_product(x, 0, x->ndim) == channels;
+}
+
 norm_rows proa__batch_rows(const proa_tensor *x, proa_data_format f)
 {
     bool last = proa__channels_last(f);

@@ -17,12 +17,19 @@ def _scale(x_hat, weight, bias):
     return out if bias is None else out + bias
 
 
+def _passes(x, axes, fixed):
+    """One value a channel, and statistics that would be its own: it passes unchanged, as in Paddle."""
+    return not fixed and x.size and all(x.shape[i] == 1 for i in axes)
+
+
 def batch_norm(x, running_mean, running_var, weight, bias, is_test, momentum, epsilon, data_format, use_global_stats,
                trainable_statistics):
     dtype = x.dtype
     x, running_mean, running_var, weight, bias = _wide(x, running_mean, running_var, weight, bias)
     last = data_format in LAST
     axes = tuple(i for i in range(x.ndim) if i != (x.ndim - 1 if last else 1))
+    if _passes(x, axes, (is_test and not trainable_statistics) or use_global_stats):
+        return [a.astype(dtype) for a in (x, running_mean, running_var, 0 * running_mean, 0 * running_mean)]
     mean, var, new = running_mean, running_var, (running_mean, running_var)
     if x.size and not ((is_test and not trainable_statistics) or use_global_stats):  # an empty batch, which Paddle refuses, teaches nothing
         mean, var = x.mean(axes), x.var(axes)
@@ -49,6 +56,8 @@ def batch_norm_grad(x, weight, saved_mean, saved_variance, d_out, is_test, epsil
     axes = tuple(i for i in range(x.ndim) if i != (x.ndim - 1 if last else 1))
     weight, mean, inverse = [_per_channel(v, x.ndim, last) for v in (weight, saved_mean, saved_variance)]
     fixed = (is_test and not trainable_statistics) or use_global_stats
+    if _passes(x, axes, fixed):
+        return [a.astype(dtype) for a in (d_out, 0 * saved_mean, 0 * saved_mean)]
     return [a.astype(dtype) for a in _backward(x, weight, mean, inverse, d_out, axes, axes, fixed)]
 
 

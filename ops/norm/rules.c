@@ -215,6 +215,10 @@ static proa_tensor *inverse_deviation(proa_tensor *variance, double epsilon)
 
 proa_status batch_norm_grad_vjp(const proa_batch_norm_grad_args *a, proa_batch_norm_grad_grads *g)
 {
+    if (BATCH_NORM_PASSES(a)) { /* d_x is d_out, and the parameters' gradients are constants */
+        if (g->want_d_out && proa__is_given(g->d_d_x)) g->d_d_out = g->d_d_x;
+        return proa_error();
+    }
     norm_view view;
     batch_view(&view, a->x, a->data_format);
     SECOND_ORDER(a, g, view, BATCH_NORM_FIXED(a), a->saved_mean, a->saved_variance);

@@ -4,11 +4,15 @@
 #include "ops/wide.h"
 
 #define T float
+#define WEIGHTS weight
 #include "cpu_interpolate.inc"
 #undef T
+#undef WEIGHTS
 #define T double
+#define WEIGHTS exact
 #include "cpu_interpolate.inc"
 #undef T
+#undef WEIGHTS
 
 static proa_status resize(const vision_resize *r, proa_tensor *to, const proa_tensor *from, bool back)
 {
@@ -20,7 +24,7 @@ static proa_status resize(const vision_resize *r, proa_tensor *to, const proa_te
         memset(to->data, 0, (size_t)to->numel * proa_dtype_size((proa_dtype)to->dtype));
         return PROA_OK;
     }
-    PROA_TRY(proa__resize_begin(&j, r, to->ndim, small->shape, large->shape));
+    PROA_TRY(proa__resize_begin(&j, r, to->dtype == PROA_F64, to->ndim, small->shape, large->shape));
     if (rows_is_integer(to->dtype)) {
         j.from = from->data, j.to = to->data;
         proa__resize_integers(&j, proa_dtype_size((proa_dtype)to->dtype));

@@ -5,19 +5,18 @@
 #include "ops/rows.h"
 #include "ops/vision/taps.h"
 
-static void fill_taps(axis_taps *x, const vision_resize *r, float step)
+static void fill_taps(axis_taps *x, const vision_resize *r, int axis)
 {
     bool middle = r->align_mode == 0 && !r->align_corners;
-    for (int64_t i = 0; i < x->out; i++)
-        taps_of(x->n, i, x->in, step, r->align_corners, middle, x->at + i * x->n, x->weight + i * x->n);
-}
-
-static float step_of(const vision_resize *r, int axis, int64_t in, int64_t out)
-{
     int64_t count = 0;
     bool sized = proa__ints_count(r->who, "size", r->size, &count) || count;
-    float factor = sized ? 0 : (float)r->scale->at[r->scale->count == 1 ? 0 : axis];
-    return taps_step(in, out, r->align_corners, factor);
+    double factor = sized ? 0 : r->scale->at[r->scale->count == 1 ? 0 : axis];
+    float step = taps_step(x->in, x->out, r->align_corners, (float)factor);
+    double exact = taps_step_exact(x->in, x->out, r->align_corners, factor);
+    for (int64_t i = 0, k = 0; i < x->out; i++, k += x->n)
+        if (x->exact)
+            taps_of_exact(x->n, i, x->in, step, exact, r->align_corners, middle, x->at + k, x->exact + k);
+        else taps_of(x->n, i, x->in, step, r->align_corners, middle, x->at + k, x->weight + k);
 }
 
 void proa__resize_end(resize_job *j)
@@ -25,10 +24,11 @@ void proa__resize_end(resize_job *j)
     for (int k = 0; k < 3; k++) {
         proa_scratch_free(j->axis[k].at);
         proa_scratch_free(j->axis[k].weight);
+        proa_scratch_free(j->axis[k].exact);
     }
 }
 
-proa_status proa__resize_begin(resize_job *j, const vision_resize *r, int ndim, const int64_t *in,
+proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, int ndim, const int64_t *in,
                                const int64_t *out)
 {
     int spatial = ndim - 2, last = proa__channels_last(r->format), first = last ? 1 : 2;
@@ -42,14 +42,21 @@ proa_status proa__resize_begin(resize_job *j, const vision_resize *r, int ndim, 
         x->in = axis < 0 ? 1 : in[first + axis];
         x->out = axis < 0 ? 1 : out[first + axis];
         x->n = axis < 0 ? 1 : taps;
-        x->at = proa_scratch((size_t)x->out * (size_t)x->n * sizeof *x->at);
-        x->weight = proa_scratch((size_t)x->out * (size_t)x->n * sizeof *x->weight);
-        if (!x->at || !x->weight) {
+        size_t n_taps = (size_t)x->out * (size_t)x->n;
+        x->at = proa_scratch(n_taps * sizeof *x->at);
+        if (exact) x->exact = proa_scratch(n_taps * sizeof *x->exact);
+        else x->weight = proa_scratch(n_taps * sizeof *x->weight);
+        if (!x->at || !(exact ? (void *)x->exact : (void *)x->weight)) {
             proa__resize_end(j);
             return proa_error();
         }
-        if (axis < 0) x->at[0] = 0, x->weight[0] = 1;
-        else fill_taps(x, r, step_of(r, axis, x->in, x->out));
+        if (axis >= 0) {
+            fill_taps(x, r, axis);
+            continue;
+        }
+        x->at[0] = 0;
+        if (exact) x->exact[0] = 1;
+        else x->weight[0] = 1;
     }
     return PROA_OK;
 }

@@ -5,12 +5,14 @@
 
 #include "ops/vision/vision.h"
 
-/* Along one axis: `n` source places and weights an output. */
+/* Along one axis: `n` source places and weights an output. float64 images take the exact weights, all others
+ * the float32 ones. */
 typedef struct axis_taps {
     int n;
     int64_t in, out;
     int64_t *at;
     float *weight;
+    double *exact;
 } axis_taps;
 
 /* Images as [outer, depth, height, width, inner]; absent axes are of length 1. */
@@ -21,8 +23,9 @@ typedef struct resize_job {
     const void *from;
 } resize_job;
 
-/* What r says about images of `ndim` axes; shapes `in` → `out`. To be ended, unless it fails. */
-proa_status proa__resize_begin(resize_job *j, const vision_resize *r, int ndim, const int64_t *in,
+/* What r says about images of `ndim` axes, `exact` for float64 ones; shapes `in` → `out`. To be ended, unless
+ * it fails. */
+proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, int ndim, const int64_t *in,
                                const int64_t *out);
 void proa__resize_end(resize_job *j);
 

@@ -1,5 +1,6 @@
-/* Where interpolation reads along an axis, and with which weights: float32 arithmetic as Paddle has it, for
- * every device. Not for files whose compiler contracts products and sums: that gives other bits. */
+/* Source positions and weights of interpolation along an axis: float32 arithmetic as Paddle has it, but for
+ * cubics of float64 images; for every device. Not for files whose compiler contracts products and sums: that
+ * gives other bits. */
 #ifndef PROA_OPS_VISION_TAPS_H
 #define PROA_OPS_VISION_TAPS_H
 
@@ -13,26 +14,28 @@
 
 enum { TAPS_MOST = 4 };
 
-/* in / out of an axis; factor: what `scale` says of it, 0 if a size was given. */
-TAPS_FN float taps_step(int64_t in, int64_t out, bool align_corners, float factor)
-{
-    if (out <= 1) return 0;
-    if (align_corners) return (float)(in - 1) / (float)(out - 1);
-    return factor > 0 ? 1.0f / factor : (float)in / (float)out;
-}
+/* In arithmetic T: in / out of an axis, where `factor` is what `scale` says of it, 0 if a size was given; and
+ * Keys' cubic at distance t from the second of four taps. */
+#define TAPS_ARITHMETIC(T, step, cubic)                                   \
+    TAPS_FN T step(int64_t in, int64_t out, bool align_corners, T factor) \
+    {                                                                     \
+        if (out <= 1) return 0;                                           \
+        if (align_corners) return (T)(in - 1) / (T)(out - 1);             \
+        return factor > 0 ? 1 / factor : (T)in / (T)out;                  \
+    }                                                                     \
+    TAPS_FN void cubic(T t, T *w)                                         \
+    {                                                                     \
+        const T a = (T)-0.75;                                             \
+        T far = t + 1, near = 1 - t, beyond = 2 - t;                      \
+        w[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;           \
+        w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;                       \
+        w[2] = ((a + 2) * near - (a + 3)) * near * near + 1;              \
+        w[3] = ((a * beyond - 5 * a) * beyond + 8 * a) * beyond - 4 * a;  \
+    }
+TAPS_ARITHMETIC(float, taps_step, taps_cubic)
+TAPS_ARITHMETIC(double, taps_step_exact, taps_cubic_exact)
 
 TAPS_FN int64_t taps_clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
-
-/* Keys' cubic at distance t from the second of four taps. */
-TAPS_FN void taps_cubic(float t, float *w)
-{
-    const float a = -0.75f;
-    float far = t + 1, near = 1 - t, beyond = 2 - t;
-    w[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
-    w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
-    w[2] = ((a + 2) * near - (a + 3)) * near * near + 1;
-    w[3] = ((a * beyond - 5 * a) * beyond + 8 * a) * beyond - 4 * a;
-}
 
 /* The n (1: nearest, 2: linear, 4: cubic) source places and weights of output i; `middle`: pixels' middles
  * correspond, not their edges. Places never decrease with i. */
@@ -53,6 +56,23 @@ TAPS_FN void taps_of(int n, int64_t i, int64_t in, float step, bool align_corner
         float from = align_corners ? edge : half, whole = floorf(from);
         taps_cubic(from - whole, w);
         for (int k = 0; k < 4; k++) at[k] = taps_clamped((int64_t)whole - 1 + k, in);
+    }
+}
+
+/* taps_of for float64 images: cubics in double throughout. Nearest and linear taps keep Paddle's float32
+ * positions. */
+TAPS_FN void taps_of_exact(int n, int64_t i, int64_t in, float step, double exact_step, bool align_corners,
+                           bool middle, int64_t *at, double *w)
+{
+    if (n < TAPS_MOST) {
+        float rounded[TAPS_MOST];
+        taps_of(n, i, in, step, align_corners, middle, at, rounded);
+        for (int k = 0; k < n; k++) w[k] = rounded[k];
+    } else {
+        double from = align_corners ? exact_step * (double)i : exact_step * ((double)i + 0.5) - 0.5;
+        double whole = floor(from);
+        taps_cubic_exact(from - whole, w);
+        for (int k = 0; k < n; k++) at[k] = taps_clamped((int64_t)whole - 1 + k, in);
     }
 }
 

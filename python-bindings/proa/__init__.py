@@ -15,8 +15,9 @@ __version__ = _core.version()
 
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """
-amp autograd callbacks device distributed distribution framework hapi hub incubate inference io jit linalg metric nn
-optimizer profiler regularizer static sysconfig tensor text utils version vision
+amp autograd callbacks compat device distributed distribution fft fluid framework geometric hapi hub incubate
+inference io jit linalg metric nn optimizer profiler reader regularizer signal sparse static sysconfig tensor
+text utils version vision
 """.split()}
 _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
               "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",
@@ -24,6 +25,7 @@ _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hap
               "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",
               "get_flags": ".utils.flags:get_flags",
               "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
+              "_C_ops": ".fluid:legacy_ops", "_legacy_C_ops": ".fluid:legacy_ops",
               "show_config": ".utils.config:show_config",
               "disable_signal_handler": ".utils.crash:disable_signal_handler"})
 _LAZY.update({f"is_compiled_with_{kind}": f".device:is_compiled_with_{kind}"

@@ -259,7 +259,13 @@ START_TEST(memory_is_flat_over_many_shapes)
         if (i == 500) live = now;
         if (i > 500) ck_assert_int_le(now, live + live / 50);
     }
-    ck_assert_int_le(proa_executor_get_stats(e).plans, 64);
+    ck_assert_int_eq(proa_executor_get_stats(e).plans, 64);
+    ck_assert_int_eq(proa_set_flag("kept_plans", "5"), PROA_OK);
+    PROA_SCOPE {
+        (void)proa_executor_run(e, list_of(1, ramp(PROA_SHAPE(200, 4), 0), NULL));
+    }
+    ck_assert_int_eq(proa_executor_get_stats(e).plans, 5);
+    ck_assert_int_eq(proa_set_flag("kept_plans", "64"), PROA_OK);
     proa_executor_free(e);
     proa_program_free(p);
 }

@@ -226,6 +226,37 @@ START_TEST(bad_layers_are_errors)
 }
 END_TEST
 
+static void refused(const char *says)
+{
+    ck_assert_int_eq(proa_error(), PROA_ERR_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(proa_error_message(), says), "%s", proa_error_message());
+    proa_clear_error();
+}
+
+START_TEST(trees_stay_trees)
+{
+    proa_layer *inner = proa_sequential(proa_linear_layer(2, 2)), *outer = proa_sequential(inner);
+    ck_assert_ptr_null(proa_layer_add(outer, "self", outer));
+    refused("contain itself");
+    proa_layer *root = proa_sequential(outer);
+    ck_assert_ptr_null(proa_layer_add(inner, "root", root));
+    refused("contain itself");
+    ck_assert_ptr_null(proa_layer_add(root, "again", inner));
+    refused("has a parent already");
+    ck_assert_int_eq(proa_parameters(root).count, 2);
+    proa_layer_free(inner); /* its parent's: nothing happens */
+    ck_assert_int_eq(proa_parameters(root).count, 2);
+
+    proa_layer *child = proa_relu_layer(), *other = proa_relu_layer();
+    ck_assert_ptr_null(proa_sequential(child, child, other, other, inner));
+    refused("has a parent already");
+    ck_assert_ptr_null(proa_sequential(inner));
+    refused("has a parent already");
+    proa_layer_free(root);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(exported_layer_predicts_the_same)
 {
     char prefix[4096];
@@ -260,4 +291,4 @@ END_TEST
 
 SUITE("nn", every_layer_runs, names_are_paddles, defaults_spread_like_paddles, same_seed_same_parameters,
       causal_attention_sees_no_later_step, batch_norm_learns_statistics, rnn_states, bad_layers_are_errors,
-      exported_layer_predicts_the_same)
+      trees_stay_trees, exported_layer_predicts_the_same)

@@ -496,11 +496,37 @@ def many_valued_condition(x):
     return x
 
 
-@case(POSITIVE, NEGATIVE, error="raise ValueError under a condition that only the run knows")
+@case(POSITIVE, NEGATIVE, T(99.0, 2.0))
 def raise_on_a_tensor(x):
     if x.sum() > 100:
         raise ValueError("too much")
     return x
+
+
+@case(POSITIVE, NEGATIVE)
+def raise_in_the_other_branch(x):
+    if x.sum() > 0:
+        y = x * 2
+    else:
+        raise KeyError("nothing above zero")
+    return y + 1
+
+
+@case(POSITIVE, NEGATIVE, error="raise ValueError under a condition that only the run knows")
+def raise_in_a_branch_of_a_branch(x):
+    if x.sum() > 0:
+        if x.sum() > 100:
+            raise ValueError("too much")
+    return x
+
+
+@case((T([1.0, 2.0], [3.0, 4.0]), T([1.0, 2.0], [3.0, 4.0])), (T([1.0, 2.0]), T([1.0, 2.0], [3.0, 4.0])), open_dims=True)
+def raise_where_shapes_differ(x, y):
+    if not x.shape == y.shape:
+        raise ValueError("one shape")
+    if x.shape[1:] != y.shape[1:] or x.shape == [7, 7]:
+        raise ValueError("one width, and not seven")
+    return x + y
 
 
 @case((POSITIVE, 1), (NEGATIVE, 0))

@@ -613,9 +613,17 @@ def loop_sets_attribute_like(x, n):
     return box
 
 
-@case((X, I(2)), (X, I(0)), error="y is bound only in the loop")
+@case((X, I(2)), (X, I(3)))
 def bound_only_in_loop(x, n):
     for i in range(n):
+        y = x + i
+    return y * i
+
+
+@case((X, I(2)), (X, I(0)), error="y is bound only in the loop")
+def bound_only_in_while(x, n):
+    while n > 0:
+        n = n - 1
         y = x + 1
     return y
 

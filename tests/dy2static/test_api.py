@@ -203,6 +203,33 @@ def test_cache_key():
     assert len(calls) == 6 and len(f.program_cache) == 6
 
 
+def test_programs_are_bounded():
+    from proa import _core
+    calls = []
+
+    @paddle.jit.to_static
+    def f(x):
+        calls.append(len(x.shape))
+        return x * 2
+    _core.set_flag("kept_programs", "3")
+    try:
+        for n in (1, 2, 3, 1, 4, 1, 5):  # 1 is used again and again
+            f(tensor(n))
+        assert len(calls) == 5 and len(f.program_cache) == 3
+        f(tensor(1))
+        assert len(calls) == 5, "what is used stays"
+        f(tensor(2))
+        assert len(calls) == 6, "what was used least recently has gone"
+        info = f.cache_info()
+        assert (info.programs, info.kept, info.made, info.evicted) == (3, 3, 6, 3)
+        assert info.plans == 3 and info.arena_bytes >= 0
+        for n in range(6, 40):
+            f(tensor(n))
+        assert f.cache_info().programs == f.cache_info().plans == 3
+    finally:
+        _core.set_flag("kept_programs", "32")
+
+
 def test_nested_arguments():
     @paddle.jit.to_static
     def f(batch, rest, *more, **named):

@@ -74,3 +74,14 @@ def test_slices_to_sizes_of_the_run_are_saved(tmp_path):
         return x[paddle.shape(y)[0]::-1]
     with pytest.raises(IndexError, match="step"):
         paddle.jit.to_static(wrong)(x, y)
+
+
+def test_a_loop_without_turns_leaves_its_names_unbound(tmp_path):
+    @paddle.jit.to_static
+    def last(x, n):
+        for i in range(n):
+            x = x + 1
+        return x * i
+    assert last(tensor(2) * 0, paddle.to_tensor(3)).tolist() == [6.0, 6.0]
+    with pytest.raises(UnboundLocalError, match="i is bound in the loop"):
+        last(tensor(2), paddle.to_tensor(0))

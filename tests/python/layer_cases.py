@@ -145,6 +145,8 @@ add("CrossEntropyLoss soft", lambda: nn.CrossEntropyLoss(soft_label=True, label_
     f(2, 4, 3), between(0, 0.5, 2, 4, 3))
 add("CTCLoss", nn.CTCLoss, f(6, 2, 5), value([[1, 2, 2], [3, 4, 0]], "int32"), value([6, 5], "int64"),
     value([3, 2], "int64"))
+add("RNNTLoss", nn.RNNTLoss, f(2, 3, 4, 5), value([[1, 2, 3], [4, 1, 2]], "int32"), value([3, 2], "int32"),
+    value([3, 2], "int32"))
 add("GaussianNLLLoss", nn.GaussianNLLLoss, *PAIR, between(0.5, 2, 4, 5))
 add("HingeEmbeddingLoss", nn.HingeEmbeddingLoss, f(4, 5), signs(4, 5))
 add("HSigmoidLoss", lambda: nn.HSigmoidLoss(4, 6), f(5, 4), below(6, 5, 1))

@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import time
 
 import numpy as np
 import pytest
@@ -99,28 +100,34 @@ def test_forward(op):
     verdict(op, "forward", problems)
 
 
-@pytest.fixture(scope="session")
-def oracle(tmp_path_factory):
-    python = ROOT / ".venv-oracle/bin/python"
-    if not python.exists():
-        pytest.skip("no oracle: tools/bootstrap --oracle")
-    name = f"oracle-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}.npz"
-    out = pathlib.Path(tempfile.gettempdir()) / name
-    lock = out.with_suffix(".lock")
+def once(name, make):
+    """The file that make(path) writes, which one of the test run's workers makes and all read."""
+    out = pathlib.Path(tempfile.gettempdir()) / f"proa-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}-{name}"
+    part = out.with_name("part-" + out.name)
     try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
-        run = subprocess.run([python, ROOT / "tests/oracle/run_matrix.py", BUILD, out.with_suffix(".part.npz")],
-                             capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr[-2000:]
-        print(run.stdout)
-        out.with_suffix(".part.npz").rename(out)
+        os.close(os.open(out.with_name(out.name + ".lock"), os.O_CREAT | os.O_EXCL))
+        make(part)
+        part.rename(out)
     except FileExistsError:
-        import time
         for _ in range(1200):
             if out.exists():
                 break
             time.sleep(0.25)
-    return dict(np.load(out, allow_pickle=False))
+    return out
+
+
+def ask_paddle(out):
+    run = subprocess.run([ROOT / ".venv-oracle/bin/python", ROOT / "tests/oracle/run_matrix.py", BUILD, out], capture_output=True,
+                         text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    print(run.stdout)
+
+
+@pytest.fixture(scope="session")
+def oracle():
+    if not (ROOT / ".venv-oracle/bin/python").exists():
+        pytest.skip("no oracle: tools/bootstrap --oracle")
+    return dict(np.load(once("oracle.npz", ask_paddle), allow_pickle=False))
 
 
 def recorded(results, case):
@@ -387,8 +394,8 @@ def test_not_differentiable(op):
 
 # ---- programs --------------------------------------------------------------------------------
 
-def captured(case, values):
-    """The op as a program over its tensors (flattened), and those tensors."""
+def captured(case, values, kept=None):
+    """The op as a program over its tensors (flattened), and those tensors; its outputs, or those that are to be kept."""
     flat = []
     for v in values.values():
         flat += v if isinstance(v, list) else [v] if isinstance(v, _core.Tensor) else []
@@ -401,7 +408,7 @@ def captured(case, values):
         outs = []
         for out in runner.outputs(case, given, result):
             outs += out if isinstance(out, list) else [] if out is None else [out]
-        return outs
+        return [out for i, out in enumerate(outs) if kept is None or kept[i]]
     return _core.capture(fn, [(f"x{i}", list(t.shape), t.dtype) for i, t in enumerate(flat)]), flat
 
 

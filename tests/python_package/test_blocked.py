@@ -167,7 +167,7 @@ def test_reading():
         file.seek(0)
         return [np.array(t.tolist(), "float32"), np.array([t[1, 2, 3, 1].item(), t.sum().item()], "float32"), shared,
                 dl.numpy(), paddle.load(file)["t"].numpy(), t.clone().numpy(), t.detach().numpy(),
-                np.array(memoryview(lying(2, 32, 5, 4)))]
+                np.array(memoryview(paddle._core.memory(lying(2, 32, 5, 4))))]
     same(read)
     assert "Tensor(shape=[2, 32, 5, 4]" in str(lying(2, 32, 5, 4))
 
@@ -270,7 +270,7 @@ def test_parameters_that_others_look_at():
         def look(i, net_, opt):
             weight = net_[1].a.weight
             if i == 0:
-                held.append(memoryview(weight))  # keeps the memory where it is
+                held.append(memoryview(paddle._core.memory(weight)))  # keeps the memory where it is
             if i == 1:
                 held.append(weight.detach())
                 held.append(net_[2].a.weight[3])
@@ -374,7 +374,7 @@ def test_compiled_training_is_eager_training(passes):
                 out.append(weight.numpy())
                 weight.set_value(weight * 0.5)
             if i == 3:
-                held.append(memoryview(weight))
+                held.append(memoryview(paddle._core.memory(weight)))
         held[0].release()
         return out + [p.numpy() for p in layer.parameters()] + [b.numpy() for b in layer.buffers()]
 

@@ -104,6 +104,16 @@ def test_adam_refuses_weight_decay():
         paddle.optimizer.Adam(parameters=[w], weight_decay=0.1).step()
 
 
+def test_padding_row_moves_alike_where_the_gradient_has_to_be_dense():
+    w, x = paddle.ones([4, 2]), paddle.to_tensor([0, 1, 0])
+    w.stop_gradient = False
+    recorded, = paddle.grad(F.embedding(x, w, padding_idx=0, sparse=True).sum(), w, create_graph=True)
+    compiled = paddle.jit.to_static(lambda w: F.embedding(x, w, padding_idx=0, sparse=True).sum())
+    compiled(w).backward()
+    for dense in (recorded, w.grad):
+        np.testing.assert_array_equal(dense.numpy(), [[2, 2], [1, 1], [0, 0], [0, 0]])
+
+
 @pytest.mark.parametrize("name", ["AdamW", "Adamax", "Adadelta"])
 def test_optimisers_beyond_paddles(name):
     """Paddle's own have no kernel for rows: here zeros elsewhere, as with the dense gradient."""

@@ -6,8 +6,15 @@ from .py_layer import PyLayer, PyLayerContext  # noqa: F401
 __all__ = ['jacobian', 'hessian', 'backward', 'PyLayer', 'PyLayerContext']
 
 
+_LAZY = ("jacobian", "hessian", "vjp", "jvp")
+
+
 def __getattr__(name):
-    if name in ("jacobian", "hessian", "vjp", "jvp", "Jacobian", "Hessian"):
+    if name in _LAZY:
         from . import functional
         return getattr(functional, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -197,7 +197,7 @@ class Concrete:
 
     def _assign(self, values):
         for (layer, name, old), value in zip(self.assigned, values):
-            if old is None or list(old.shape) != list(value.shape) or old.dtype != value.dtype:
+            if old is None or old.declared_shape != value.declared_shape or old.dtype != value.dtype:
                 layer._buffers[name] = value
                 layer._non_persistable_buffer_names_set.add(name)
             else:

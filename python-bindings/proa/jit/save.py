@@ -32,7 +32,7 @@ def _spec(value):
     if isinstance(value, dict):
         return {key: _spec(one) for key, one in value.items()}
     if isinstance(value, Tensor):
-        return InputSpec(list(value.shape), value.dtype, value.name)
+        return InputSpec(value.declared_shape, value.dtype, value.name)
     return spec_of(value) or value
 
 
@@ -233,7 +233,7 @@ def _save_function(function, prefix, specs, configs):
 def _write_info(prefix, info):
     path = prefix + ".pdiparams.info"
     if info:
-        with open(path, "wb") as file:
+        with _core.FileWriter(path) as file:
             pickle.dump(info, file, protocol=2)
     elif os.path.exists(path):
         os.remove(path)

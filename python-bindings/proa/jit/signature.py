@@ -14,7 +14,7 @@ def spec_of(value, name=None):
     if isinstance(value, InputSpec):
         return value
     if isinstance(value, Tensor):
-        return InputSpec(list(value.shape), value.dtype, name)
+        return InputSpec(value.declared_shape, value.dtype, name)
     if type(value).__module__ == "numpy" and hasattr(value, "shape") and hasattr(value, "dtype"):
         return InputSpec(list(value.shape), value.dtype, name)
     return None
@@ -22,7 +22,7 @@ def spec_of(value, name=None):
 
 def fits(spec, value):
     """Could value be fed to spec?"""
-    dims = value.shape
+    dims = value.declared_shape if isinstance(value, Tensor) else value.shape
     return spec.dtype == value.dtype and len(dims) == len(spec.shape) and all(
         want < 0 or want == have for want, have in zip(spec.shape, dims))
 

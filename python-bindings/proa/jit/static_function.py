@@ -3,7 +3,7 @@ import inspect
 import types
 import warnings
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 
 from .. import _core
 from ..amp.auto_cast import state as amp_state
@@ -15,7 +15,7 @@ from .dy2static.transform import convert_code, convert_function
 from .signature import Signature
 
 _is_capturing, _is_recording = _core.is_capturing, _core.is_recording
-_KEPT = 128  # programs a function keeps
+CacheInfo = namedtuple("CacheInfo", "programs kept made evicted plans arena_bytes")
 made = weakref.WeakSet()
 
 
@@ -33,7 +33,8 @@ class StaticFunction:
         self._function, self._instance = function, instance
         self._spec, self._strategy, self._full_graph = input_spec, build_strategy, full_graph
         self._converted = self._signature_ = self._layers_ = None
-        self._programs = OrderedDict()
+        self._programs, self._made = OrderedDict(), 0
+        self._clock = 0  # of calls: a program's `used` says when it ran last
         self._held = None
         self._quick, self._changes = {}, -1  # programs by _quick_key, while no layer has changed since
         self._plain = False  # it could not be captured, and was to run anyway
@@ -139,6 +140,7 @@ class StaticFunction:
         if not kwargs and self._quick and self._changes == changes[0] and Switch.on:
             found = self._quick.get(_quick_key(args))
             if found is not None:
+                found.used = self._clock = self._clock + 1
                 return found.call(list(args))
         if not Switch.on or self._plain:
             return self.dygraph_function(*args, **kwargs)
@@ -187,11 +189,18 @@ class StaticFunction:
         if found is None:
             found = Concrete(self._inline(), self._signature, bound, feeds, self._layers(), mode[1])
             found.compiled
+            self._evict()
             self._programs[key] = found
-            if len(self._programs) > _KEPT:
-                self._programs.popitem(last=False)
-                self._quick.clear()
+            self._made += 1
+        found.used = self._clock = self._clock + 1
         return found
+
+    def _evict(self):
+        """Makes room for one more program: the least recently used go, with their plans and memory."""
+        kept = max(1, int(_core.get_flag("kept_programs")))
+        while len(self._programs) >= kept:
+            del self._programs[min(self._programs, key=lambda key: self._programs[key].used)]
+            self._quick.clear()
 
     # what people look at
 
@@ -245,6 +254,13 @@ class StaticFunction:
         """The programs by kind of call."""
         return self._programs
 
+    def cache_info(self):
+        """How many programs there are, may be (FLAGS_kept_programs), were made and have gone; their plans, and the bytes
+        of their memory between runs."""
+        stats = [one.compiled.stats() for one in self._programs.values()]
+        return CacheInfo(len(stats), max(1, int(_core.get_flag("kept_programs"))), self._made, self._made - len(stats),
+                         sum(one["plans"] for one in stats), sum(one["arena_bytes"] for one in stats))
+
     @property
     def input_spec(self):
         return self._spec
@@ -283,7 +299,7 @@ def _quick_key(args):
             return None
         key.append(one.stop_gradient)
         key.append(one.dtype)  # between two shapes, so that they do not run together
-        key += one.shape
+        key += one.declared_shape
     return tuple(key)
 
 

@@ -32,7 +32,7 @@ class TracedLayer:
             if not isinstance(one, Tensor):
                 raise TypeError(f"TracedLayer.trace: inputs[{i}] must be a Tensor, got {type(one).__name__}")
         outs = layer(*inputs)
-        specs = [(f"feed_{i}", list(one.shape), one.dtype) for i, one in enumerate(inputs)]
+        specs = [(f"feed_{i}", one.declared_shape, one.dtype) for i, one in enumerate(inputs)]
 
         def run(*variables):
             leaves = []

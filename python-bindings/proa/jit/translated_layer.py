@@ -107,7 +107,7 @@ class TranslatedLayer(Layer):
     def _specs_of(self, method, names):
         program = self._method(method).program
         found = [program.find(name) for name in names]
-        return [InputSpec(list(var.shape), var.dtype, var.name) for var in found]
+        return [InputSpec(var.declared_shape, var.dtype, var.name) for var in found]
 
     def _input_spec(self, method_name="forward"):
         return self._specs_of(method_name, self._method(method_name).inputs)
@@ -199,7 +199,7 @@ def _persistables(programs, info):
             known = found.get(name)
             if isinstance(known, Parameter):
                 _core.mark_parameter(program, name, True)
-            if known is not None and list(known.shape) == list(value.shape) and known.dtype == value.dtype:
+            if known is not None and known.declared_shape == value.declared_shape and known.dtype == value.dtype:
                 program.bind(name, known)
                 continue
             found[name] = known = _dressed(name, value, info.get(name), name in named)

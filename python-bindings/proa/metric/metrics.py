@@ -2,6 +2,7 @@
 import abc
 
 from .. import _core
+from ..framework.dims import tensor_of
 
 
 def _array(owner, name, value):
@@ -47,9 +48,12 @@ class Accuracy(Metric):
         super().__init__(*args, **kwargs)
         self.topk = topk
         self.maxk = max(topk)
-        name = name or "acc"
-        self._name = [name] if self.maxk == 1 else [f"{name}_top{k}" for k in topk]
+        self._init_name(name)
         self.reset()
+
+    def _init_name(self, name):
+        name = name or "acc"
+        self._name = [name] if self.maxk == 1 else [f"{name}_top{k}" for k in self.topk]
 
     def compute(self, pred, label, *args):
         """[…, maxk] float32: 1 where the prediction of that rank is the label."""
@@ -89,10 +93,19 @@ class Accuracy(Metric):
 class _Binary(Metric):
     """Counts over predictions rounded to 0 or 1."""
 
+    _counts = ()
+
     def __init__(self, name, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._name = name
-        self.reset()
+        self._start()  # not reset(), which a subclass may write for what it has not made yet
+
+    def _start(self):
+        for count in self._counts:
+            setattr(self, count, 0)
+
+    def reset(self):
+        self._start()
 
     def _pairs(self, preds, labels, rounded):
         owner = type(self).__name__
@@ -106,6 +119,8 @@ class _Binary(Metric):
 class Precision(_Binary):
     """Of the samples predicted positive, the part that is."""
 
+    _counts = ("tp", "fp")
+
     def __init__(self, name="precision", *args, **kwargs):
         super().__init__(name, *args, **kwargs)
 
@@ -116,16 +131,14 @@ class Precision(_Binary):
         self.tp += right
         self.fp += int((preds == 1).sum()) - right
 
-    def reset(self):
-        self.tp = 0
-        self.fp = 0
-
     def accumulate(self):
         return float(self.tp) / (self.tp + self.fp) if self.tp + self.fp else 0.0
 
 
 class Recall(_Binary):
     """Of the positive samples, the part that was predicted so."""
+
+    _counts = ("tp", "fn")
 
     def __init__(self, name="recall", *args, **kwargs):
         super().__init__(name, *args, **kwargs)
@@ -136,10 +149,6 @@ class Recall(_Binary):
         right = int((preds[labels == 1] == 1).sum())
         self.tp += right
         self.fn += int((labels == 1).sum()) - right
-
-    def reset(self):
-        self.tp = 0
-        self.fn = 0
 
     def accumulate(self):
         return float(self.tp) / (self.tp + self.fn) if self.tp + self.fn else 0.0
@@ -153,7 +162,7 @@ class Auc(Metric):
         self._curve = curve
         self._num_thresholds = num_thresholds
         self._name = name
-        self.reset()
+        self._start()
 
     def update(self, preds, labels):
         """preds: [N, 2], the second column the probability of the positive class; labels: [N] or [N, 1]."""
@@ -180,6 +189,9 @@ class Auc(Metric):
         return area / positive / negative if positive > 0.0 and negative > 0.0 else 0.0
 
     def reset(self):
+        self._start()
+
+    def _start(self):
         import numpy as np
         self._stat_pos = np.zeros(self._num_thresholds + 1)
         self._stat_neg = np.zeros(self._num_thresholds + 1)
@@ -199,5 +211,5 @@ def accuracy(input, label, k=1, correct=None, total=None, name=None):
     if correct is not None:
         correct.set_value(right.astype("int32").reshape(correct.shape))
     if total is not None:
-        total.set_value(_core.to_tensor(input.shape[0], "int32").reshape(total.shape))
-    return right.astype("float32") / float(input.shape[0])
+        total.set_value(tensor_of(input.shape[:1], "int32").reshape(total.shape))
+    return right.astype("float32") / input.shape[0]

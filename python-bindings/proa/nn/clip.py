@@ -20,6 +20,10 @@ class ClipGradBase:
     with need_clip=False stay, and pairs without a gradient go."""
 
     def __call__(self, params_grads):
+        return self._dygraph_clip(params_grads)
+
+    def _dygraph_clip(self, params_grads):
+        """What a call does: for subclasses to change."""
         pairs = [(p, g) for p, g in params_grads if g is not None]
         wanted = [i for i, (p, _) in enumerate(pairs) if getattr(p, "need_clip", True)]
         recording = _core.set_recording(False)

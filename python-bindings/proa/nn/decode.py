@@ -3,6 +3,7 @@ import collections
 import warnings
 
 from .. import _core
+from ..framework.dims import reshaped
 from . import functional as F
 
 _IMPOSSIBLE = 1e9  # what is taken from the score of what must not be chosen
@@ -68,7 +69,7 @@ class BeamSearchDecoder(Decoder):
         """[batch, …] → [batch · beam, …], every entry beam_size times in a row."""
         shape = x.shape
         tiled = _core.tile(_core.unsqueeze(x, [1]), [1, beam_size] + [1] * (len(shape) - 1))
-        return _core.reshape(tiled, [shape[0] * beam_size] + shape[1:])
+        return reshaped(tiled, [shape[0] * beam_size] + shape[1:])
 
     def _expand_to_beam_size(self, x):
         return _core.tile(_core.unsqueeze(x, [1]), [1, self.beam_size] + [1] * (x.ndim - 1))

@@ -7,6 +7,17 @@ from ..regularizer import L2Decay
 from .lr import LRScheduler
 
 _HALF = (_core.float16, _core.bfloat16)
+# Methods that a user's subclass may write anew and Paddle calls in every step. Steps of many parameters at once
+# pass them by, so a class that has one of its own takes the way on which it is called.
+_STEPS = ("_append_optimize_op", "_apply_optimize", "_create_accumulators", "_create_global_learning_rate",
+          "_create_optimization_pass", "_create_param_lr", "_create_regularization_of_grad", "_finish_update",
+          "append_regularization_ops")
+_HERE = __name__.partition(".")[0] + "."
+
+
+def _is_own(cls, name):
+    """Whether cls has the method from a class that is not Proa's."""
+    return not next(base for base in cls.__mro__ if name in base.__dict__).__module__.startswith(_HERE)
 
 
 class _Batch:
@@ -22,7 +33,12 @@ class Optimizer:
     _create_accumulators(block, parameters) and _append_optimize_op(block, param_and_grad) instead, as in Paddle."""
 
     _options = ()  # names of the options that a parameter group may set
+    _own = frozenset()  # of _STEPS, those that the class has from a user
     _decays_rows = True  # whether weight decay goes with gradients that are SelectedRows
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        cls._own = frozenset(name for name in _STEPS if _is_own(cls, name))
 
     def __init__(self, learning_rate, parameters=None, weight_decay=None, grad_clip=None, name=None):
         who = type(self).__name__
@@ -72,9 +88,7 @@ class Optimizer:
         """What else must agree within a batch; handed to _apply."""
         return None
 
-    def _apply(self, batch, grads, rate):
-        raise NotImplementedError(f"{type(self).__name__}: an optimizer must define _append_optimize_op; use a "
-                                  "subclass such as paddle.optimizer.Adam")
+    _apply = None  # (batch, grads, rate): updates a batch
 
     # ---- groups ----
 
@@ -119,6 +133,9 @@ class Optimizer:
 
     def get_lr(self):
         """The current learning rate, a float."""
+        return self._rate()
+
+    def _rate(self):
         return self._learning_rate if isinstance(self._learning_rate, float) else self._learning_rate()
 
     def set_lr(self, value):
@@ -140,7 +157,7 @@ class Optimizer:
         if mode.building():
             from . import program
             return program.rate(self, factor, dtype)
-        rate = self.get_lr()
+        rate = self._rate()  # not get_lr(): a step does not ask a subclass
         kept = self._rates.get((factor, dtype))
         if kept is None or kept[0] != rate:
             wide = _core.float64 if dtype == _core.float64 else _core.float32
@@ -154,6 +171,9 @@ class Optimizer:
         param = param_and_grad[0]
         factor = (getattr(param, 'optimize_attr', None) or {}).get('learning_rate', 1.0)
         return self._rate_tensor(factor, param.dtype)
+
+    def _create_global_learning_rate(self):
+        self._global_learning_rate()
 
     def _global_learning_rate(self):
         return self._rate_tensor(1.0, _core.float32)
@@ -309,7 +329,7 @@ class Optimizer:
             if self._multi_precision and dtype in _HALF:
                 owner = self._master_weights[param.name]
                 batch.masters.append(owner)
-            states = [self._get_accumulator(slot[0], owner) for slot in self._slots(owner)]
+            states = [self._get_accumulator_master(slot[0], param) for slot in self._slots(owner)]
             batch.states = batch.states or [[] for _ in states]
             for of_slot, state in zip(batch.states, states):
                 of_slot.append(state)
@@ -317,9 +337,11 @@ class Optimizer:
         self._plans[index] = (key, signature, self._multi_precision, made)
         return made
 
-    def _use_group(self, options):
-        for name in self._options if options is not None else ():
-            setattr(self, "_" + name, options.get(name, self._default_dict[name]))
+    def _update_param_group(self, parameters):
+        """Takes over a group's options; returns its 'params'."""
+        for name in self._options:
+            setattr(self, "_" + name, parameters.get(name, self._default_dict[name]))
+        return parameters.get("params")
 
     def _update(self, index, params, grads, options):
         """Clips, decays and applies one group's gradients."""
@@ -327,40 +349,78 @@ class Optimizer:
         if clip is not None and params:
             pairs = [(p, g) for p, g in clip(list(zip(params, grads))) if g is not None]
             params, grads = [p for p, _ in pairs], [g for _, g in pairs]
-        self._use_group(options)
-        own_op = type(self)._append_optimize_op is not Optimizer._append_optimize_op
-        batches = None
-        if not own_op:
-            batches = self._plan(index, params)
-        else:
+        if options is not None:
+            self._update_param_group(options)
+        own, batches = self._own, None
+        one_by_one = self._apply is None or not own.isdisjoint(("_append_optimize_op", "_create_param_lr"))
+        if one_by_one or "_create_accumulators" in own:
             self._create_accumulators(None, params)
-        if self._decays(params):
-            grads = [self._create_regularization_of_grad(p, g, self.regularization) for p, g in zip(params, grads)]
+        if not one_by_one:
+            batches = self._plan(index, params)
+        if "append_regularization_ops" in own or "_create_regularization_of_grad" in own or self._decays(params):
+            pairs = self.append_regularization_ops(list(zip(params, grads)), self.regularization)
+            params, grads = [p for p, _ in pairs], [g for _, g in pairs]
         found = self._auxiliary_vars.get('found_inf')
         self._skip = None
-        if isinstance(found, _core.Tensor) and not own_op and not found.place.is_cpu_place():
+        if isinstance(found, _core.Tensor) and not one_by_one and not found.place.is_cpu_place():
             self._skip, found = found, None
         if found is not None:
             self._auxiliary_vars['found_inf'] = found = bool(found)
         if found:
             return
-        if own_op:
+        if "_create_optimization_pass" in own:
+            self._create_optimization_pass(self._as_given(params, grads, options), param_group_idx=index)
+        else:
+            self._run_batches(params, grads, batches)
+
+    @staticmethod
+    def _as_given(params, grads, options):
+        """The pairs as Paddle hands them on: a list, or the group's options with them as 'params'."""
+        pairs = list(zip(params, grads))
+        return pairs if options is None else {**options, "params": pairs}
+
+    def _run_batches(self, params, grads, batches):
+        """Updates the parameters: by one op a batch, or one by one if there are no batches."""
+        if "_create_global_learning_rate" in self._own:
+            self._create_global_learning_rate()
+        if batches is None:
             for pair in zip(params, grads):
                 self._append_optimize_op(None, pair)
         else:
             for batch in batches:
                 chosen = grads if len(batch.at) == len(grads) else [grads[i] for i in batch.at]
                 self._apply(batch, chosen, self._rate_tensor(batch.rate, batch.dtype))
-        self._finish_update(None, list(zip(params, grads)) if own_op else ())
+        if "_finish_update" in self._own:
+            self._finish_update(None, list(zip(params, grads)))
+
+    def _create_optimization_pass(self, parameters_and_grads, param_group_idx=0):
+        """Updates the parameters of (parameter, gradient) pairs, or of a group's dict with them as 'params'."""
+        pairs = parameters_and_grads
+        if isinstance(pairs, dict):
+            pairs = self._update_param_group(pairs)
+        self._create_accumulators(None, [p for p, _ in pairs])
+        self._run_batches([p for p, _ in pairs], [g for _, g in pairs], None)
+
+    def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):
+        """Clips, decays and updates (parameter, gradient) pairs, or a group's dict with them as 'params'."""
+        options = params_grads if isinstance(params_grads, dict) else None
+        pairs = params_grads if options is None else options["params"]
+        self._update(param_group_idx, [p for p, _ in pairs], [g for _, g in pairs], options)
 
     def _append_optimize_op(self, block, param_and_grad):
-        raise NotImplementedError(f"{type(self).__name__}: an optimizer must define _append_optimize_op")
+        """Updates one parameter: for subclasses to write, or to change."""
+        if self._apply is None:
+            raise NotImplementedError(f"{type(self).__name__}: an optimizer must define _append_optimize_op")
+        if isinstance(param_and_grad, dict):
+            param_and_grad = self._update_param_group(param_and_grad)
+        param, grad = param_and_grad
+        batch, = self._plan(("one", id(param)), [param])
+        self._apply(batch, [grad], self._create_param_lr(param_and_grad))
 
     def _finish_update(self, block, parameters_and_grads):
-        """Called after every step of a user's optimizer."""
+        """Called after every step, for subclasses."""
 
-    def step(self):
-        """Updates the parameters that have gradients."""
+    def _step(self):
         recording = _core.set_recording(False)
         try:
             for index, (params, options) in enumerate(self._groups()):
@@ -368,9 +428,19 @@ class Optimizer:
                 if count < len(params):
                     at = [i for i, g in enumerate(grads) if g is not None]
                     params, grads = [params[i] for i in at], [grads[i] for i in at]
-                self._update(index, params, grads, options)
+                self._optimize(index, params, grads, options)
         finally:
             _core.set_recording(recording)
+
+    def _optimize(self, index, params, grads, options):
+        if "_apply_optimize" in self._own:
+            self._apply_optimize(None, None, self._as_given(params, grads, options), param_group_idx=index)
+        else:
+            self._update(index, params, grads, options)
+
+    def step(self):
+        """Updates the parameters that have gradients."""
+        self._step()
 
     def clear_grad(self, set_to_zero=True):
         """Makes the gradients of all parameters zeros, or drops them."""
@@ -414,9 +484,9 @@ class Optimizer:
         if parameters:
             recording = _core.set_recording(False)
             try:
-                self._update('minimize', [p for p, _ in pairs], [g for _, g in pairs], None)
+                self._optimize(0, [p for p, _ in pairs], [g for _, g in pairs], None)
             finally:
                 _core.set_recording(recording)
         else:
-            self.step()
+            self._step()
         return [], pairs

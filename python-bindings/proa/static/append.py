@@ -25,14 +25,14 @@ def _names(program, op_type, slots):
     return named
 
 
-def _attribute(op_type, name, value):
+def attribute(op_type, name, value):
     """A value as the core takes it: numbers, strings, lists of one kind."""
     if isinstance(value, (bool, int, float, str)):
         return int(value) if type(value).__name__ == "VarType" else value
     if isinstance(value, (list, tuple)):
-        return [_attribute(op_type, name, one) for one in value]
+        return [attribute(op_type, name, one) for one in value]
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        return _attribute(op_type, name, value.tolist())
+        return attribute(op_type, name, value.tolist())
     try:
         return to_dtype(value).value
     except TypeError:
@@ -53,6 +53,18 @@ def _place(program, index):
                      "together")
 
 
+def _feed_declared(block, names):
+    """Declared variables that an operator reads and none makes are fed."""
+    program = block.program._core
+    for name in names:
+        if _core.is_declared(program, name):
+            declared = program.find(name)
+            made = program.data(name, list(declared.shape), declared.dtype)
+            levels = block.program._declared_lod.get(name)
+            if levels:
+                program.data_lod(made, levels)
+
+
 def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None):
     """Appends an operator, or puts it in front of operator `index`; returns the Operator."""
     from .program import Operator
@@ -60,7 +72,9 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
         raise TypeError(f"append_op: type must be a string, got {type.__class__.__name__}")
     program = block.program._core
     sources, results = _names(program, type, inputs), _names(program, type, outputs)
-    values = {name: _attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
+    for names in sources.values():
+        _feed_declared(block, names)
+    values = {name: attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
     role = values.pop("op_role", None)
     before = program.set_role(role) if isinstance(role, int) else None
     try:

@@ -33,7 +33,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     """
     if not isinstance(loss, _core.Tensor) or not loss.is_symbolic:
         raise TypeError(f"append_backward: loss must be a variable of a program, got {type(loss).__name__}")
-    if [n for n in loss.shape if n != 1]:
+    if [n for n in loss.declared_shape if n != 1]:
         raise ValueError(f"append_backward: loss must have one element, got shape {loss.shape}; take its mean")
     program = program_of(loss)
     params = _variables(program, _as_list(parameter_list)) if parameter_list is not None else \

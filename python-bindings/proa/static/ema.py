@@ -83,7 +83,7 @@ class ExponentialMovingAverage:
     @staticmethod
     def _variable(name, like):
         """The variable of that name in the program that is being built."""
-        return default_main_program().global_block().create_var(name, like.dtype, list(like.shape), persistable=True)
+        return default_main_program().global_block().create_var(name, like.dtype, like.declared_shape, persistable=True)
 
     def _build_apply(self):
         step = _core.cast(_counter(), _core.float32)

@@ -56,7 +56,7 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
         _core.host_call(inputs, number, [(_core.bool, [])])
         return None
     number = _core.host_function(_called(func, [v.dtype for v in outputs]), -1, b"")
-    specs = [(v.dtype, list(v.shape)) for v in outputs]
+    specs = [(v.dtype, v.declared_shape) for v in outputs]
     made = _core.host_call(inputs, number, specs)
     if backward_func is not None:  # a second operator hands the results on, and has them at hand for its gradient
         backward = _core.host_function(_called(backward_func, [v.dtype for v in inputs]), -1, b"")
@@ -118,4 +118,4 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
     forward, backward = show(name, "forward"), show(name + "@GRAD", "backward")
     number = _core.host_function(_called(backward, [input.dtype]), -1, b"")
     number = _core.host_function(_called(forward, [input.dtype]), number, b"\1")
-    return _core.host_call([input], number, [(input.dtype, list(input.shape))])[0]
+    return _core.host_call([input], number, [(input.dtype, input.declared_shape)])[0]

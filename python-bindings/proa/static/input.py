@@ -35,7 +35,7 @@ class InputSpec:
         """The spec of a Tensor."""
         if not isinstance(tensor, _core.Tensor):
             raise ValueError(f"InputSpec.from_tensor: tensor must be a Tensor, got {type(tensor).__name__}")
-        return cls(list(tensor.shape), tensor.dtype, name or tensor.name)
+        return cls(tensor.declared_shape, tensor.dtype, name or tensor.name)
 
     @classmethod
     def from_numpy(cls, ndarray, name=None):

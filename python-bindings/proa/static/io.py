@@ -31,7 +31,7 @@ def save(program, model_path, protocol=4, **configs):
     os.makedirs(os.path.dirname(model_path) or ".", exist_ok=True)
     save_pickle(params, model_path + ".pdparams", protocol)
     save_pickle(others, model_path + ".pdopt", protocol)
-    with open(model_path + ".pdmodel", "wb") as f:
+    with _core.FileWriter(model_path + ".pdmodel") as f:
         f.write(_core.encode(program._core, True))
 
 
@@ -226,7 +226,7 @@ def save_to_file(path, content):
     """Writes bytes."""
     if not isinstance(content, bytes):
         raise ValueError(f"save_to_file: content must be bytes, got {type(content).__name__}")
-    with open(path, "wb") as f:
+    with _core.FileWriter(path) as f:
         f.write(content)
 
 

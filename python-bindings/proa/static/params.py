@@ -86,13 +86,13 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         return combined(arrays)
     os.makedirs(dirname or ".", exist_ok=True)
     if filename is not None:
-        with open(os.path.join(dirname or "", filename), "wb") as f:
+        with _core.FileWriter(os.path.join(dirname or "", filename)) as f:
             f.write(combined(arrays))
         return None
     for name, array in arrays.items():
         path = os.path.join(dirname, name)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(path, "wb") as f:
+        with _core.FileWriter(path) as f:
             write_tensor(array, f)
     return None
 

@@ -71,6 +71,10 @@ class Operator:
         """All attributes by name."""
         return dict(self._attrs)
 
+    @property
+    def desc(self):
+        return _OpDesc(self)
+
     def to_string(self, throw_on_error=False):
         """The operator in one line."""
         outs = ", ".join(f"{slot}={names}" for slot, names in self._outputs.items())
@@ -81,11 +85,29 @@ class Operator:
     __repr__ = __str__ = to_string
 
 
+def _runs_at_once():
+    """Whether a block's operators run at once, as Paddle's do in dynamic mode."""
+    return mode.in_dynamic_mode()
+
+
+def _placeholder(name, stop_gradient, persistable):
+    """A tensor that an operator makes."""
+    made = _core.Tensor()
+    if name:
+        made.name = name
+    made.stop_gradient, made.persistable = stop_gradient, persistable
+    return made
+
+
 class Block:
     """A list of variables and operators of a program; block 0 is the global one."""
 
     def __init__(self, program, idx):
         self.program, self.idx = program, idx
+
+    @property
+    def desc(self):
+        return self
 
     @property
     def parent_idx(self):
@@ -132,6 +154,8 @@ class Block:
     def create_var(self, name=None, dtype="float32", shape=(), persistable=False, stop_gradient=False, lod_level=0,
                    type=7, initializer=None, is_data=False, **unused):
         """A variable. Persistable ones and data have values at once, the others when an operator has made them."""
+        if _runs_at_once():
+            return _placeholder(name, stop_gradient, persistable)
         if int(type) != VarType.LOD_TENSOR:
             raise NotImplementedError(f"create_var: expected a dense variable (type 7), got type {int(type)}")
         core = self.program._core
@@ -146,6 +170,8 @@ class Block:
                 core.data_lod(var, lod_level)
         else:
             var = core.persistable(name, dims, dtype) if persistable else _core.declare(core, name, dims, dtype)
+            if lod_level:
+                self.program._declared_lod[name] = lod_level
         differentiable = var.is_floating_point() or var.is_complex()
         var.persistable, var.stop_gradient = persistable, stop_gradient or not differentiable
         if initializer is not None:
@@ -155,7 +181,7 @@ class Block:
 
     def _clone_variable(self, var, force_persistable=True):
         """A variable of the same name, shape and dtype in this block."""
-        return self.create_var(name=var.name, dtype=var.dtype, shape=var.shape, stop_gradient=True,
+        return self.create_var(name=var.name, dtype=var.dtype, shape=var.declared_shape, stop_gradient=True,
                                persistable=force_persistable or var.persistable)
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False, **unused):
@@ -173,6 +199,9 @@ class Block:
         [-1, 3]
         >>> paddle.disable_static()
         """
+        if _runs_at_once():
+            from ..fluid.layer_helper import LayerHelper
+            return LayerHelper(type).append_op(type, inputs, outputs, attrs)
         return append(self, type, inputs, outputs, attrs, stop_gradient)
 
     def prepend_op(self, type=None, inputs=None, outputs=None, attrs=None, **unused):
@@ -235,6 +264,7 @@ class Program:
         self._rng = None            # the random generator's state between runs, with a seed of its own
         self.lr_scheduler, self.lr_var_name = None, None
         self._ops = {}
+        self._declared_lod = {}  # levels of sequences of variables that no operator has made
         self._optimizer = None
         _living.add(self)
 
@@ -266,7 +296,7 @@ class Program:
         """name → (shape, dtype) of the persistable variables."""
         kept = self._ops.get("persistables")
         if kept is None or kept[0] != self._core.version:
-            found = {name: (list(var.shape), var.dtype)
+            found = {name: (var.declared_shape, var.dtype)
                      for name, var, persistable, *_ in self._core.vars(0) if persistable}
             kept = self._ops["persistables"] = (self._core.version, found)
         return kept[1]
@@ -417,6 +447,36 @@ class Program:
         for name, value in state_dict.items():
             if name in wanted:
                 set_in_scope(self._variable(name), value, scope)
+
+
+class _OpDesc:
+    """Operator.desc: the operator's parts as methods. Shapes and dtypes are known from the start."""
+
+    def __init__(self, op):
+        self._op = op
+
+    def infer_shape(self, block):
+        """Nothing is left to infer."""
+
+    infer_var_type = check_attrs = infer_shape
+
+    def type(self):
+        return self._op.type
+
+    def input_arg_names(self):
+        return self._op.input_arg_names
+
+    def output_arg_names(self):
+        return self._op.output_arg_names
+
+    def input_names(self):
+        return self._op.input_names
+
+    def output_names(self):
+        return self._op.output_names
+
+    def __getattr__(self, name):
+        return getattr(self._op, name)
 
 
 class _Desc:

@@ -40,6 +40,27 @@ class ScopeTensor:
         else:
             self._tensor = value
 
+    def _set_dims(self, shape):
+        """The shape is that of what is set."""
+
+    def _element(self, index, value=None):
+        """The element at an index of the flattened tensor, set first if a value is given."""
+        with eager():
+            flat = self.numpy().reshape(-1)
+            if value is not None:
+                flat[index] = value
+                self.set(flat.reshape(self.shape()))
+            return flat[index].item()
+
+    _get_float_element = _get_double_element = _element
+    _set_float_element = _set_double_element = _element
+
+    def _ptr(self):
+        return self._value().data_ptr()
+
+    def _place(self):
+        return self._value().place
+
     def numpy(self):
         """A copy of the elements."""
         with eager():
@@ -124,6 +145,18 @@ class ScopeVariable:
 
     def is_initialized(self):
         return self.value is not None
+
+    def set_float(self, value):
+        """Holds one number."""
+        self.get_tensor().set([float(value)])
+
+    def set_int(self, value):
+        """Holds one whole number."""
+        self.get_tensor().set([int(value)])
+
+    def get_lod_tensor_array(self):
+        """The value, if it is a list of tensors."""
+        return self.value
 
 
 class Scope:

@@ -30,8 +30,8 @@ def _dims(shape):
 
 
 def _same(var, shape, dtype):
-    return var.dtype == dtype and len(var.shape) == len(shape) and \
-        all(a == b or a < 0 or b < 0 for a, b in zip(var.shape, shape))
+    return var.dtype == dtype and var.ndim == len(shape) and \
+        all(a == b or a < 0 or b < 0 for a, b in zip(var.declared_shape, shape))
 
 
 def data(name, shape, dtype=None, lod_level=0):
@@ -55,7 +55,7 @@ def data(name, shape, dtype=None, lod_level=0):
     found = program._core.find(name)
     if found is not None:
         if not _same(found, dims, dtype):
-            raise ValueError(f"static.data: there is a variable {name!r} already, of shape {found.shape} and dtype "
+            raise ValueError(f"static.data: there is a variable {name!r} already, of shape {found.declared_shape} and dtype "
                              f"{dtype_name(found.dtype)}")
         return found
     made = program._core.data(name, dims, dtype)
@@ -81,8 +81,8 @@ def make_variable_parameter(name, shape, dtype, attr, make):
     program = default_main_program()
     found = program._parameters.get(name)
     if found is not None:
-        if list(found.shape) != list(shape):
-            raise ValueError(f"the parameter {name!r} has shape {found.shape}, but is asked for with {list(shape)}")
+        if found.declared_shape != list(shape):
+            raise ValueError(f"the parameter {name!r} has shape {found.declared_shape}, but is asked for with {list(shape)}")
         return found
     var = program._core.persistable(name, shape, dtype)
     param = Parameter._share(var)
@@ -165,8 +165,8 @@ def set_in_scope(var, value, scope=None):
     with mode.eager():
         if not isinstance(value, _core.Tensor):
             value = _core.to_tensor(getattr(value, "numpy", lambda: value)())
-        if list(value.shape) != list(var.shape) and list(var.shape) != [-1]:
-            raise ValueError(f"set_value: {var.name} has shape {list(var.shape)}, the value {list(value.shape)}")
+        if list(value.shape) != var.declared_shape and var.declared_shape != [-1]:
+            raise ValueError(f"set_value: {var.name} has shape {var.declared_shape}, the value {list(value.shape)}")
         if value.dtype != var.dtype:
             value = _core.cast(value, var.dtype)
         (scope or global_scope()).var(var.name).assign(value.clone())
@@ -176,7 +176,7 @@ def text_of(var, persistable=None):
     """A variable as Paddle prints it."""
     persistable = var.persistable if persistable is None else persistable
     kind = "var" if not isinstance(var, Parameter) else "trainable param" if var.trainable else "param"
-    return (f"{'persist ' if persistable else ''}{kind} {var.name} : LOD_TENSOR.shape{_tuple(var.shape)}"
+    return (f"{'persist ' if persistable else ''}{kind} {var.name} : LOD_TENSOR.shape{_tuple(var.declared_shape)}"
             f".dtype({dtype_name(var.dtype)}).stop_gradient({var.stop_gradient})")
 
 

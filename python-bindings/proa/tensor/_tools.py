@@ -1,11 +1,13 @@
 """What the tensor functions share: argument forms, in-place writing, and in-place twins of compositions."""
 from .. import _core
+from ..framework.dims import alike, number, runs_number
 
 Tensor = _core.Tensor
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 INTEGER = ("uint8", "int8", "int16", "int32", "int64")
+END = 2 ** 31 - 1  # as the end of a slice: all that follows
 
 
 def dtype_name(dtype):
@@ -62,7 +64,9 @@ def bounds(values):
 
 
 def like(value, x):
-    """value as a Tensor: a number becomes a 0-D tensor of x's dtype."""
+    """value as a Tensor: a number, the run's too, becomes a 0-D tensor of x's dtype."""
+    if runs_number(value):
+        return _core.cast(number(value), x.dtype)
     return value if isinstance(value, Tensor) else _core.full([], value, x.dtype)
 
 
@@ -73,7 +77,7 @@ def overwrite(x, y, what):
                          "use paddle.no_grad() or a copy")
     if y is x:
         return x
-    if y.shape == x.shape and y.dtype == x.dtype:
+    if alike(y.shape, x.shape) and y.dtype == x.dtype:
         return _core.set_value_(x, y, axes=[], starts=[], ends=[])
     return x._become(y)
 
@@ -83,11 +87,18 @@ _PUBLIC = _core.api("paddle")  # as users call them, with `name`
 
 def twin(fn, name):
     """fn's in-place form: its first argument takes the result."""
-    fn = _PUBLIC.get(name[:-1], fn)
+    if type(fn) is not type(twin):  # an op: as the user calls it
+        fn = _PUBLIC.get(name[:-1], fn)
 
     def in_place(*args, **kwargs):
-        result = fn(*args, **kwargs)
-        return overwrite(args[0] if args else kwargs[_first_parameter(fn)], result, name)
+        key = None if args else _first_parameter(fn)
+        x = args[0] if args else kwargs[key]
+        if _core.is_recording() and not x.stop_gradient and not x.is_leaf:
+            x = _core.assign(x)  # a gradient that needs the value must find the old one
+            result = fn(x, *args[1:], **kwargs) if args else fn(**{**kwargs, key: x})
+        else:
+            result = fn(*args, **kwargs)
+        return overwrite(args[0] if args else kwargs[key], result, name)
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__doc__ = f"In-place form of {name[:-1]}: changes its first argument and returns it."
     in_place.__wrapped__ = fn  # for inspect.signature

@@ -1,6 +1,7 @@
 """Tensor arrays: lists of tensors that grow as a program runs. Eagerly they are Python lists; in a program one is a
 TensorArray, whose items have one shape and lie in one variable [items, ...] that every write makes anew."""
 from .. import _core
+from ..framework.dims import tensor_of
 from ..framework.dtype import to_dtype
 
 __all__ = ["array_length", "array_read", "array_write", "create_array"]
@@ -44,7 +45,7 @@ class TensorArray:
     @property
     def shape(self):
         """Of an item."""
-        return list(self._value.shape)[1:]
+        return self._value.declared_shape[1:]
 
     @property
     def name(self):
@@ -109,7 +110,7 @@ def _for_each(array, take):
 
 def _of_rows(rows):
     """A tensor's rows as an array."""
-    made = TensorArray(_core.array_create(rows.dtype, [max(n, 0) for n in rows.shape[1:]]))
+    made = TensorArray(_core.array_create(rows.dtype, [max(n, 0) for n in rows.declared_shape[1:]]))
     count = _core.slice(_core.shape(rows), [0], [0], [1])
     count = _core.cast(count, "int64")
 
@@ -196,4 +197,4 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
     if isinstance(input, TensorArray):
         return tuple(_core.array_to_tensor(input._value, axis, use_stack))
     out = (_core.stack if use_stack else _core.concat)(list(input), axis)
-    return out, _core.to_tensor([1 if use_stack else x.shape[axis] for x in input], dtype="int32")
+    return out, tensor_of([1 if use_stack else x.shape[axis] for x in input], "int32")

@@ -1,5 +1,6 @@
 """paddle.einsum: Einstein's summation as transposes and batched matrix products."""
 from .. import _core
+from ..framework.dims import alike, differ, reshaped
 from .manipulation import broadcast_shape
 
 __all__ = ["einsum"]
@@ -42,7 +43,7 @@ def _diagonals(t, labels):
         i = labels.index(c)
         j = labels.index(c, i + 1)
         n = t.shape[i]
-        if t.shape[j] != n:
+        if differ(t.shape[j], n):
             raise AssertionError(f"einsum: axes {c!r} differ in length: {n} and {t.shape[j]}")
         rest = [k for k in range(len(labels)) if k not in (i, j)]
         t = _core.transpose(t, rest + [i, j])
@@ -74,7 +75,7 @@ def _pair(a, la, b, lb, keep):
     b, lb = _summed(b, lb, set(la) | keep)
     na, nb = dict(zip(la, a.shape)), dict(zip(lb, b.shape))
     shared = [c for c in la if c in nb]
-    for c in [c for c in shared if c not in keep and na[c] != nb[c]]:  # a length of 1 stretches: sum the other first
+    for c in [c for c in shared if c not in keep and differ(na[c], nb[c])]:  # a length of 1 stretches: sum the other first
         if na[c] == 1:
             b, lb = _core.sum(b, [lb.index(c)], None, True), lb
         else:
@@ -86,10 +87,14 @@ def _pair(a, la, b, lb, keep):
     a, b = _aligned(a, la, batch + only_a + inner), _aligned(b, lb, batch + inner + only_b)
     sizes = broadcast_shape([na[c] for c in batch], [nb[c] for c in batch])
     k = _size([na[c] for c in inner])
-    a = _core.reshape(a, [na[c] for c in batch] + [_size([na[c] for c in only_a]), k])
-    b = _core.reshape(b, [nb[c] for c in batch] + [k, _size([nb[c] for c in only_b])])
-    out = _core.matmul(a, b) if k != 1 else _core.multiply(a, b)
-    return _core.reshape(out, sizes + [na[c] for c in only_a] + [nb[c] for c in only_b]), batch + only_a + only_b
+    matrices = len(only_a) == len(inner) == len(only_b) == 1
+    if not matrices:
+        a = reshaped(a, [na[c] for c in batch] + [_size([na[c] for c in only_a]), k])
+        b = reshaped(b, [nb[c] for c in batch] + [k, _size([nb[c] for c in only_b])])
+    out = _core.multiply(a, b) if alike(k, 1) else _core.matmul(a, b)
+    if not matrices:
+        out = reshaped(out, sizes + [na[c] for c in only_a] + [nb[c] for c in only_b])
+    return out, batch + only_a + only_b
 
 
 def einsum(equation, *operands):
@@ -112,4 +117,6 @@ def einsum(equation, *operands):
         keep = set(out) | {c for _, later in parts[i + 1:] for c in later}
         t, term = _pair(t, term, other, other_term, keep)
     t, term = _summed(t, term, set(out))
-    return _aligned(t, term, out)
+    whole = t is operands[0] and not t.is_symbolic  # as in Paddle, what it makes of one operand is a copy
+    t = _aligned(t, term, out)
+    return _core.assign(t) if whole and not (term == out and t.is_contiguous()) else t

@@ -1,11 +1,13 @@
 """Linear algebra that is more than one op: norm, dist, cov, tensordot, pinv, multi_dot, cond, …"""
 from .. import _core
+from ..framework.dims import alike, differ, is_empty, known, least, reshaped
 from ._tools import Tensor, dtype_name, is_number, like, plain_ints, twin
 
 __all__ = ["cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
            "matrix_rank", "mm", "multi_dot", "norm", "pca_lowrank", "pinv", "qr", "t", "t_", "tensordot"]
 
 _INF = float("inf")
+_OPEN = 1024  # what an unknown length counts as where an order of products is chosen
 
 
 def mm(input, mat2, name=None):
@@ -60,9 +62,9 @@ t_ = twin(t, "t_")
 def _weights(w, count, what):
     if len(w.shape) > 1:
         raise ValueError(f"cov: {what} must have one axis, got {len(w.shape)}")
-    if w.shape[0] != count:
+    if differ(w.shape[0], count):
         raise ValueError(f"cov: {what} must have {count} entries, got {w.shape[0]}")
-    if float(_core.min(w)) < 0:
+    if not w.is_symbolic and float(_core.min(w)) < 0:  # a program does not look at values
         raise ValueError(f"cov: {what} must not be negative")
 
 
@@ -74,20 +76,20 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
     if kind not in ("float32", "float64"):
         raise TypeError(f"cov: x must be float32 or float64, got {kind}")
     rows = _core.reshape(x, [1, -1]) if ndim == 1 else x
-    if not rowvar and rows.shape[0] != 1:
+    if not rowvar and not alike(rows.shape[0], 1):
         rows = t(rows)
     count, w = rows.shape[1], None
     if fweights is not None:
         _weights(fweights, count, "fweights")
         w = _core.cast(fweights, kind)
-        if not bool(_core.all(_core.equal(w, _core.round(w)))):
+        if not w.is_symbolic and not bool(_core.all(_core.equal(w, _core.round(w)))):
             raise ValueError("cov: fweights must be whole numbers")
     if aweights is not None:
         _weights(aweights, count, "aweights")
         aw = _core.cast(aweights, kind)
         w = aw if w is None else _core.multiply(w, aw)
-    total = _core.full([], count, kind) if w is None else _core.sum(w)
-    if w is not None and total.item() == 0:
+    total = like(count, x) if w is None else _core.sum(w)
+    if w is not None and not total.is_symbolic and total.item() == 0:
         raise ValueError("cov: the weights sum to zero")
     weighted = rows if w is None else _core.multiply(rows, w)
     mean = _core.divide(_core.sum(weighted, [1]), total)
@@ -96,8 +98,7 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
         factor = _core.subtract(total, spread)
     else:
         factor = _core.scale(total, 1, -float(ddof))
-    if factor.item() <= 0:
-        factor = _core.full([], 0, kind)
+    factor = _core.clip(factor, 0.0)
     away = _core.subtract(rows, _core.unsqueeze(mean, [1]))
     return _core.squeeze(_core.divide(_core.matmul(away, weighted, False, True), factor))
 
@@ -105,11 +106,9 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
 def corrcoef(x, rowvar=True, name=None):
     """The matrix of correlation coefficients of x's rows (columns if not rowvar)."""
     c = cov(x, rowvar)
-    if not c.shape:
+    if not c.ndim:
         return _core.divide(c, c)
-    n = c.shape[0]
-    variance = _core.index_select(_core.reshape(c, [-1]), _core.arange(0, n * n, n + 1, "int64"), 0)
-    deviation = _core.sqrt(variance)
+    deviation = _core.sqrt(_core.diagonal(c))
     c = _core.divide(_core.divide(c, _core.unsqueeze(deviation, [1])), _core.unsqueeze(deviation, [0]))
     return _core.clip(c, -1.0, 1.0)
 
@@ -119,13 +118,13 @@ def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary", name=
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
         raise ValueError(f"cdist: compute_mode must be one of {modes}, got {compute_mode!r}")
-    if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-1] != y.shape[-1] or p < 0:
+    if len(x.shape) < 2 or len(y.shape) < 2 or differ(x.shape[-1], y.shape[-1]) or p < 0:
         raise AssertionError(f"cdist: needs [..., m, d] and [..., n, d] and p >= 0, got {x.shape}, {y.shape}, {p}")
     rows, columns = x.shape[-2], y.shape[-2]
-    if 0 in (rows, columns, x.shape[-1]):
+    if any(alike(n, 0) for n in (rows, columns, x.shape[-1])):
         return _core.full([rows, columns], 0, x.dtype)
     mode = modes.index(compute_mode)
-    if p == 2 and (mode == 1 or (mode == 0 and max(rows, columns) > 25)):
+    if p == 2 and (mode == 1 or (mode == 0 and known(rows, columns) and max(rows, columns) > 25)):
         nx = _core.sum(_core.multiply(x, x), [-1], None, True)
         ny = _core.sum(_core.multiply(y, y), [-1], None, True)
         swap = list(range(len(y.shape) - 2)) + [len(y.shape) - 1, len(y.shape) - 2]
@@ -155,11 +154,13 @@ def tensordot(x, y, axes=2, name=None):
     ax, ay = [a % len(x.shape) for a in ax], [a % len(y.shape) for a in ay]
     for a, b in zip(ax, ay):
         p, q = x.shape[a], y.shape[b]
-        if p == 1 != q:
+        if not differ(p, q):
+            continue
+        if p == 1:
             y = _core.sum(y, [b], None, True)
-        elif q == 1 != p:
+        elif q == 1:
             x = _core.sum(x, [a], None, True)
-        elif p != q:
+        else:
             raise AssertionError(f"tensordot: axis {a} of x has length {p}, axis {b} of y {q}")
     rx = [a for a in range(len(x.shape)) if a not in ax]
     ry = [b for b in range(len(y.shape)) if b not in ay]
@@ -168,7 +169,7 @@ def tensordot(x, y, axes=2, name=None):
         k *= x.shape[a]
     left = _core.reshape(_core.transpose(x, rx + ax), [-1, k])
     right = _core.reshape(_core.transpose(y, ay + ry), [k, -1])
-    return _core.reshape(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
+    return reshaped(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
 
 
 def multi_dot(x, name=None):
@@ -181,7 +182,7 @@ def multi_dot(x, name=None):
         parts[0] = _core.unsqueeze(parts[0], [0])
     if last:
         parts[-1] = _core.unsqueeze(parts[-1], [1])
-    sizes = [p.shape[0] for p in parts] + [parts[-1].shape[1]]
+    sizes = [n if known(n) else _OPEN for n in [p.shape[0] for p in parts] + [parts[-1].shape[1]]]
     n = len(parts)
     cost, cut = {(i, i): 0 for i in range(n)}, {}
     for width in range(1, n):
@@ -205,14 +206,14 @@ def cond(x, p=None, name=None):
     if p not in ("fro", "nuc", 1, -1, 2, -2, _INF, -_INF):
         raise ValueError(f"cond: p must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {p!r}")
     if p in (2, -2):
-        if 0 in x.shape:
+        if is_empty(x):
             return _core.reshape(x, x.shape[:-2])
         s = _core.svd(x, False)[1]
         high, low = _core.max(s, [-1]), _core.min(s, [-1])
         return _core.divide(high, low) if p == 2 else _core.divide(low, high)
-    if x.shape[-1] != x.shape[-2]:
+    if differ(x.shape[-1], x.shape[-2]):
         raise ValueError(f"cond: p = {p} needs square matrices, got {x.shape}")
-    if 0 in x.shape:
+    if is_empty(x):
         return _core.reshape(x, x.shape[:-2])
 
     def size(m):
@@ -250,7 +251,7 @@ def pinv(x, rcond=1e-15, hermitian=False, name=None):
 def householder_product(x, tau, name=None):
     """The first n columns of the product of the Householder reflections that geqrf leaves in x and tau."""
     m, n, k = x.shape[-2], x.shape[-1], tau.shape[-1]
-    if len(x.shape) != len(tau.shape) + 1 or m < n or n < k or x.dtype != tau.dtype:
+    if len(x.shape) != len(tau.shape) + 1 or x.dtype != tau.dtype or known(m, n) and m < n or known(n, k) and n < k:
         raise AssertionError(f"householder_product: x {x.shape} and tau {tau.shape} do not fit")
     lower = _core.tril(x, -1)
     q = _core.eye(m, m, x.dtype)
@@ -266,12 +267,12 @@ def householder_product(x, tau, name=None):
 def pca_lowrank(x, q=None, center=True, niter=2, name=None):
     """The leading q singular triples (U, S, V) of x, found by random projection."""
     m, n = x.shape[-2:]
-    q = min(6, m, n) if q is None else q
-    if not 0 <= q <= min(m, n) or niter < 0:
+    q = least(6, m, n) if q is None else q
+    if known(m, n) and not 0 <= q <= min(m, n) or niter < 0:
         raise ValueError(f"pca_lowrank: q must be in [0, {min(m, n)}] and niter not negative, got {q} and {niter}")
     if center:
         x = _core.subtract(x, _core.mean(x, [-2], True))
-    tall = m >= n
+    tall = not known(m, n) or m >= n
     a = x if tall else _swapped(x)
     basis = _core.qr(_core.matmul(a, _core.gaussian([a.shape[-1], q], 0.0, 1.0, 0, x.dtype)))[0]
     for _step in range(niter):
@@ -314,7 +315,7 @@ def lstsq(x, y, rcond=None, driver=None, name=None):
     kind = dtype_name(x.dtype)
     if kind not in ("float32", "float64") or dtype_name(y.dtype) != kind:
         raise ValueError(f"lstsq: x and y must both be float32 or float64, got {kind} and {dtype_name(y.dtype)}")
-    if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-2] != y.shape[-2]:
+    if len(x.shape) < 2 or len(y.shape) < 2 or differ(x.shape[-2], y.shape[-2]):
         raise ValueError(f"lstsq: x and y must be matrices of as many rows, got {x.shape} and {y.shape}")
     driver = "gelsy" if driver is None else driver
     if rcond is None:

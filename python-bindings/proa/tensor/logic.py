@@ -1,5 +1,6 @@
 """Tests of tensors: equal, is_empty, is_tensor."""
 from .. import _core
+from ..framework import dims
 from ._tools import Tensor
 
 __all__ = ["equal", "is_empty", "is_tensor"]
@@ -12,7 +13,9 @@ def equal(x, y, name=None):
 
 def is_empty(x, name=None):
     """Whether x has no elements, as a 0-D bool tensor."""
-    return _core.full([], 0 in x.shape, "bool")
+    if dims.is_empty(x) or dims.known(*x.shape):
+        return _core.full([], dims.is_empty(x), "bool")
+    return Tensor(x.size == 0)
 
 
 def is_tensor(x):

@@ -1,7 +1,8 @@
 """Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views.
 Functions that are one op come from C."""
 from .. import _core
-from ._tools import Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin
+from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
+from ._tools import END, Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin
 
 __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors",
            "cast_", "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
@@ -43,9 +44,14 @@ def crop(x, shape=None, offsets=None, name=None):
         raise ValueError(f"crop: shape and offsets must have {len(full_shape)} entries, got {shape} and {offsets}")
     ends = [n if s == -1 else o + s for n, s, o in zip(full_shape, shape, offsets)]
     for n, o, e in zip(full_shape, offsets, ends):
-        if not 0 <= o <= e <= n:
+        if not 0 <= o or known(e) and o > e or known(e, n) and e > n:
             raise ValueError(f"crop: shape {shape} at offsets {offsets} reaches outside {full_shape}")
-    return _core.slice(x, list(range(len(full_shape))), offsets, ends)
+    box = _core.slice(x, list(range(len(full_shape))), offsets, [e if known(e) else END for e in ends])
+    if not x.is_symbolic:
+        return _core.assign(box)
+    if known(*full_shape):
+        return box
+    return _core.reshape(box, [0 if not known(s) or s == -1 else s for s in shape])  # 0: as it is; others the run checks
 
 
 def split(x, num_or_sections, axis=0, name=None):
@@ -90,16 +96,16 @@ def unstack(x, axis=0, num=None):
     if not -ndim <= axis < ndim:
         raise ValueError(f"unstack: axis must be in [-{ndim}, {ndim}), got {axis}")
     size = x.shape[axis]
-    if num is not None and not 0 <= num <= size:
+    if num is not None and known(size) and not 0 <= num <= size:
         raise ValueError(f"unstack: num must be in [0, {size}], got {num}")
-    num = size if num is None else num
+    num = size.__index__() if num is None else num
     return list(_core.unstack(x, axis, num)) if num else []
 
 
 def tensor_array_to_tensor(input, axis=1, use_stack=False, name=None):
     """A list of tensors joined along axis, and the lengths that they had there."""
     out = _core.stack(input, axis) if use_stack else _core.concat(input, axis)
-    return out, _core.to_tensor([t.shape[axis] for t in input])
+    return out, tensor_of([t.shape[axis] for t in input], "int64")
 
 
 def broadcast_shape(x_shape, y_shape):
@@ -113,6 +119,10 @@ def broadcast_shape(x_shape, y_shape):
     a, b = [1] * (n - len(a)) + a, [1] * (n - len(b)) + b
     out = []
     for p, q in zip(a, b):
+        if not known(p, q):  # one that is known and stretches nothing is the length
+            out.append(q if alike(p, 1) else p if alike(q, 1) or alike(p, q) else p if known(p) else
+                       q if known(q) else most(p, q))
+            continue
         if p != q and 1 not in (p, q) and -1 not in (p, q):
             raise ValueError(f"broadcast_shape: {list(x_shape)} and {list(y_shape)} do not broadcast")
         out.append(-1 if -1 in (p, q) else (q if p == 1 else p))
@@ -188,7 +198,7 @@ def unflatten(x, axis, shape, name=None):
         for n in shape:
             known *= n if n != -1 else 1
         shape[shape.index(-1)] = x.shape[axis] // max(known, 1)
-    return _core.reshape(x, x.shape[:axis] + shape + x.shape[axis + 1:])
+    return reshaped(x, x.shape[:axis] + shape + x.shape[axis + 1:])
 
 
 def _atleast(inputs, widen):
@@ -198,19 +208,19 @@ def _atleast(inputs, widen):
 
 def atleast_1d(*inputs, name=None):
     """Each input as a tensor with at least one axis."""
-    return _atleast(inputs, lambda t: t if t.shape else _core.reshape(t, [1]))
+    return _atleast(inputs, lambda t: t if t.ndim else _core.reshape(t, [1]))
 
 
 def atleast_2d(*inputs, name=None):
     """Each input as a tensor with at least two axes; new ones come first."""
-    return _atleast(inputs, lambda t: t if len(t.shape) > 1 else _core.reshape(t, [1] + (t.shape or [1])))
+    return _atleast(inputs, lambda t: t if len(t.shape) > 1 else _core.reshape(t, [1, -1]))
 
 
 def atleast_3d(*inputs, name=None):
     """Each input as a tensor with at least three axes."""
     def widen(t):
         s = t.shape
-        return t if len(s) > 2 else _core.reshape(t, [[1, 1, 1], [1] + s + [1], s + [1]][len(s)])
+        return t if len(s) > 2 else reshaped(t, [[1, 1, 1], [1] + s + [1], s + [1]][len(s)])
     return _atleast(inputs, widen)
 
 
@@ -223,7 +233,7 @@ def view(x, shape_or_dtype, name=None):
 
 def view_as(x, other, name=None):
     """x's memory under other's shape."""
-    return _core.reshape(x, other.shape)
+    return reshaped(x, other.shape)
 
 
 def as_strided(x, shape, stride, offset=0, name=None):
@@ -235,13 +245,17 @@ def unfold(x, axis, size, step, name=None):
     """All windows of this size, step apart, along axis; the window becomes the last axis."""
     axis = one_axis(axis, len(x.shape), "unfold")
     length = x.shape[axis]
-    if size > length or size < 0 or step <= 0:
+    if known(length) and size > length or size < 0 or step <= 0:
         raise ValueError(f"unfold: size must be in [0, {length}] and step above 0, got {size} and {step}")
     count = (length - size) // step + 1
+    if not x.is_symbolic and x.is_contiguous():
+        strides = x.strides
+        return _core.as_strided(x, x.shape[:axis] + [count] + x.shape[axis + 1:] + [size],
+                                strides[:axis] + [strides[axis] * step] + strides[axis + 1:] + [strides[axis]])
     starts = _core.arange(0, count * step, step, "int64")
     index = _core.add(_core.unsqueeze(starts, [1]), _core.arange(0, size, 1, "int64"))
     taken = _core.index_select(x, _core.reshape(index, [-1]), axis)
-    taken = _core.reshape(taken, x.shape[:axis] + [count, size] + x.shape[axis + 1:])
+    taken = reshaped(taken, x.shape[:axis] + [count, size] + x.shape[axis + 1:])
     return moveaxis(taken, axis + 1, -1)
 
 
@@ -270,11 +284,11 @@ def scatter_nd(index, updates, shape, name=None):
 def select_scatter(x, values, axis, index, name=None):
     """x with values in the place of its slice number index along axis."""
     axis = one_axis(axis, len(x.shape), "select_scatter")
-    index = index + x.shape[axis] if index < 0 else index
+    index = index + x.shape[axis] if index < 0 and known(x.shape[axis]) else index
     wanted = x.shape[:axis] + x.shape[axis + 1:]
-    if values.shape != wanted:
+    if differ(values.shape, wanted):
         raise RuntimeError(f"select_scatter: values must have the slice's shape {wanted}, got {values.shape}")
-    return _core.set_value(x, _core.cast(values, x.dtype), axes=[axis], starts=[index], ends=[index + 1],
+    return _core.set_value(x, _core.cast(values, x.dtype), axes=[axis], starts=[index], ends=[index + 1 or END],
                            decrease_axes=[axis])
 
 
@@ -289,7 +303,7 @@ def masked_fill(x, mask, value, name=None):
     >>> paddle.masked_fill(x, x < 0, 0.0).tolist()
     [1.0, 0.0]
     """
-    if is_number(value) and x.shape == broadcast_shape(x.shape, mask.shape):
+    if is_number(value) and alike(x.shape, broadcast_shape(x.shape, mask.shape)):
         return _core.masked_fill(x, mask, value)
     return _filled(x, mask, value)
 
@@ -303,7 +317,7 @@ def index_fill(x, index, axis, value, name=None):
         raise ValueError(f"index_fill: index must be a Tensor, got {type(index).__name__}")
     if not isinstance(value, Tensor):
         return _core.index_fill(x, index, axis, value)
-    if value.shape:
+    if value.ndim:
         raise ValueError(f"index_fill: value must be a number or a 0-D Tensor, got shape {value.shape}")
     axis = one_axis(axis, len(x.shape), "index_fill")
     hit = _core.index_fill(_core.full([x.shape[axis]], False, "bool"), index, 0, True)
@@ -324,21 +338,27 @@ def index_put(x, indices, value, accumulate=False, name=None):
             parts.append(t)
     parts = broadcast_tensors([_core.cast(t, "int64") for t in parts])
     sizes, inner = x.shape[:len(parts)], x.shape[len(parts):]
-    rows, total = None, 1
+    rows = None
     for part, n in zip(parts, sizes):
-        part = _core.where(_core.less_than(part, like(0, part)), _core.scale(part, 1, n), part)
-        rows = part if rows is None else _core.add(_core.scale(rows, n), part)
-        total *= n
-    value = _core.reshape(_core.expand(value, rows.shape + inner), [-1] + inner)
-    flat, rows = _core.reshape(x, [total] + inner), _core.reshape(rows, [-1])
+        n = like(n, part)
+        part = _core.where(_core.less_than(part, like(0, part)), _core.add(part, n), part)
+        rows = part if rows is None else _core.add(_core.multiply(rows, n), part)
+    value = _core.flatten(_core.expand(value, rows.shape + inner), 0, rows.ndim - 1) if rows.ndim else \
+        _core.unsqueeze(_core.expand(value, inner), [0])
+    flat, rows = _core.flatten(x, 0, len(sizes) - 1), _core.reshape(rows, [-1])
     if accumulate:
         out = _core.scatter_nd_add(flat, _core.unsqueeze(rows, [1]), value)
     else:
         out = _core.scatter(flat, rows, value)
-    return _core.reshape(out, x.shape)
+    return reshaped(out, x.shape)
 
 
 index_put_ = twin(index_put, "index_put_")
+
+
+def _shown(t, shape):
+    """t expanded to shape; eagerly nothing is copied where it has that shape."""
+    return t if not t.is_symbolic and t.shape == shape else _core.expand(t, shape)
 
 
 def _along(arr, indices, axis, what):
@@ -347,15 +367,15 @@ def _along(arr, indices, axis, what):
     axis = one_axis(axis, len(arr.shape), what)
     shape = list(arr.shape)
     shape[axis] = indices.shape[axis]
-    fits = all(a >= i for a, i in zip(arr.shape, indices.shape))
+    fits = not any(known(a, i) and a < i for a, i in zip(arr.shape, indices.shape))
     return axis, shape if fits else None
 
 
 def _check_inside(arr, indices, axis, what):
     for i, (a, n) in enumerate(zip(arr.shape, indices.shape)):
-        if i != axis and a < n:
+        if i != axis and known(a, n) and a < n:
             raise RuntimeError(f"{what}: indices must fit into arr beside axis {axis}: {indices.shape}, {arr.shape}")
-    if indices.is_symbolic:
+    if indices.is_symbolic or not known(arr.shape[axis]):
         return
     if not bool(_core.all(_core.less_than(indices, like(arr.shape[axis], indices)))):
         raise RuntimeError(f"{what}: an index is out of bounds for axis {axis} of size {arr.shape[axis]}")
@@ -373,9 +393,9 @@ def take_along_axis(arr, indices, axis, broadcast=True):
         _check_inside(arr, indices, axis, "take_along_axis")
         return _core.take_along_axis(arr, indices, axis, False)
     shape = shape or list(indices.shape)
-    indices = _core.expand(indices, shape)
+    indices = _shown(indices, shape)
     shape[axis] = arr.shape[axis]
-    return _core.take_along_axis(_core.expand(arr, shape), indices, axis)
+    return _core.take_along_axis(_shown(arr, shape), indices, axis)
 
 
 def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True):
@@ -387,11 +407,11 @@ def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=Tru
         values = _core.cast(_core.to_tensor(values), arr.dtype)
     if broadcast:
         if shape:
-            indices = _core.expand(indices, shape)
-        values = _core.expand(values, indices.shape)
+            indices = _shown(indices, shape)
+        values = _shown(values, indices.shape)
     else:
         _check_inside(arr, indices, axis, "put_along_axis")
-        if not values.shape or all(n == 1 for n in values.shape):
+        if all(alike(n, 1) for n in values.shape):
             values = _core.expand(values, indices.shape)
     return _core.put_along_axis(arr, indices, values, axis, "multiply" if reduce == "mul" else reduce, include_self)
 
@@ -440,7 +460,7 @@ def fill_diagonal_(x, value, offset=0, wrap=False, name=None):
     shape = need_tensor(x, "fill_diagonal_: x").shape
     if len(shape) < 2:
         raise ValueError(f"fill_diagonal_: x must have at least 2 axes, got {len(shape)}")
-    if len(shape) > 2 and len(set(shape)) != 1:
+    if len(shape) > 2 and any(differ(n, shape[0]) for n in shape):
         raise ValueError(f"fill_diagonal_: beyond two axes all lengths must be equal, got {shape}")
     return _core.fill_diagonal_(x, float(value), offset, wrap)
 
@@ -452,9 +472,10 @@ def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
         raise AssertionError(f"fill_diagonal_tensor: x must have at least 2 axes, got {ndim}")
     a, b = one_axis(dim1, ndim, "fill_diagonal_tensor"), one_axis(dim2, ndim, "fill_diagonal_tensor")
     rows, columns = x.shape[a], x.shape[b]
-    length = max(0, min(rows, rows + offset, columns, columns - offset))
-    rest = [n for i, n in enumerate(x.shape) if i not in (a, b)]
-    if y.shape != rest + [length]:
+    rest, length = [n for i, n in enumerate(x.shape) if i not in (a, b)], y.shape[-1] if y.ndim else 0
+    if known(rows, columns):
+        length = max(0, min(rows, rows + offset, columns, columns - offset))
+    if differ(y.shape, rest + [length]):
         raise AssertionError(f"fill_diagonal_tensor: y must have shape {rest + [length]}, got {y.shape}")
     return _core.fill_diagonal_tensor(x, y, offset, dim1, dim2)
 

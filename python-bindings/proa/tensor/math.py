@@ -1,6 +1,7 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
-from ._tools import FLOATING, Tensor, dtype_name, is_number, like, overwrite, twin
+from ..framework.dims import alike, differ, known, reshaped
+from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, overwrite, twin
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
@@ -52,10 +53,7 @@ def pow(x, y, name=None):
 
 def increment(x, value=1.0, name=None):
     """Adds value to the one-element tensor x, in place."""
-    count = 1
-    for n in x.shape:
-        count *= n
-    if count != 1:
+    if any(differ(n, 1) for n in x.shape):
         raise ValueError(f"increment: x must have one element, got shape {x.shape}")
     return _core.scale_(x, 1.0, float(value))
 
@@ -66,12 +64,11 @@ def lerp(x, y, weight, name=None):
 
 
 def inner(x, y, name=None):
-    """Products summed over both last axes; elementwise if one of the two has one element."""
-    if x.size == 1 or y.size == 1:
+    """Products summed over both last axes; elementwise if one of the two has one element (unknown dims: more)."""
+    if any(all(alike(n, 1) for n in t.shape) for t in (x, y)):
         return _core.multiply(x, y)
-    out = x.shape[:-1] + y.shape[:-1]
     a, b = _core.reshape(x, [-1, x.shape[-1]]), _core.reshape(y, [-1, y.shape[-1]])
-    return _core.reshape(_core.matmul(a, b, False, True), out)
+    return reshaped(_core.matmul(a, b, False, True), x.shape[:-1] + y.shape[:-1])
 
 
 def outer(x, y, name=None):
@@ -152,13 +149,19 @@ def gcd(x, y, name=None):
     """The greatest common divisor, element by element."""
     x, y = _core.add(x, _core.full_like(y, 0)), _core.add(y, _core.full_like(x, 0))
     x, y = _core.abs(x), _core.abs(y)
-    zero, one = like(0, x), like(1, x)
-    while True:
-        more = _core.not_equal(y, zero)
-        if not bool(_core.any(more)):
-            return x
-        rest = _core.remainder(x, _core.where(more, y, _core.expand(one, y.shape)))
-        x, y = _core.where(more, y, x), _core.where(more, rest, y)
+
+    def some_left(x, y):
+        return _core.any(_core.not_equal(y, like(0, y)))
+
+    def step(x, y):
+        more = _core.not_equal(y, like(0, y))
+        rest = _core.remainder(x, _core.where(more, y, _core.full_like(y, 1)))
+        return _core.where(more, y, x), _core.where(more, rest, y)
+    if x.is_symbolic or y.is_symbolic:
+        return _core.while_loop(some_left, step, [x, y])[0]
+    while bool(some_left(x, y)):
+        x, y = step(x, y)
+    return x
 
 
 def lcm(x, y, name=None):
@@ -181,11 +184,9 @@ def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
     for _ in range(n):
         parts = [t for t in (prepend, x, append) if t is not None]
         whole = _core.concat(parts, axis) if len(parts) > 1 else x
-        length = whole.shape[axis]
-        front = _core.slice(whole, [axis], [0], [length - 1])
-        back = _core.slice(whole, [axis], [1], [length])
+        front, back = _core.slice(whole, [axis], [0], [-1]), _core.slice(whole, [axis], [1], [END])
         x = _core.logical_xor(back, front) if dtype_name(x.dtype) == "bool" else _core.subtract(back, front)
-        if x.shape[axis] == 0 and prepend is append is None:
+        if alike(x.shape[axis], 0) and prepend is append is None:
             break       # and so are all further differences
     return x
 
@@ -318,10 +319,10 @@ def take(x, index, mode="raise", name=None):
     if mode == "wrap":
         spots = _core.remainder(spots, like(count, spots))
     elif mode == "clip":
-        spots = _core.clip(spots, 0, count - 1)
+        spots = _core.minimum(_core.maximum(spots, like(0, spots)), like(count - 1, spots))
     else:
-        spots = _core.where(_core.less_than(spots, like(0, spots)), _core.scale(spots, 1, count), spots)
-    return _core.reshape(_core.index_select(flat, spots, 0), index.shape)
+        spots = _core.where(_core.less_than(spots, like(0, spots)), _core.add(spots, like(count, spots)), spots)
+    return reshaped(_core.index_select(flat, spots, 0), index.shape)
 
 
 def _trapezoids(y, x, dx, axis, what):
@@ -331,19 +332,16 @@ def _trapezoids(y, x, dx, axis, what):
         if t is not None and dtype_name(t.dtype) not in ("float16", "float32", "float64"):
             raise TypeError(f"{what}: needs float16, float32 or float64, got {dtype_name(t.dtype)}")
     axis = axis + len(y.shape) if axis < 0 else axis
-    length = y.shape[axis]
     if x is None:
         step = dx if isinstance(dx, Tensor) else _core.to_tensor(1.0 if dx is None else dx)
         if len(step.shape) > 1:
             raise ValueError(f"{what}: dx must be a number, got shape {step.shape}")
     elif len(x.shape) == 1:
         step = diff(x)
-        shape = [1] * len(y.shape)
-        shape[axis] = step.shape[0]
-        step = _core.reshape(step, shape)
+        step = _core.reshape(step, [-1 if i == axis else 1 for i in range(len(y.shape))])
     else:
         step = diff(x, axis=axis)
-    pairs = _core.add(_core.slice(y, [axis], [1], [length]), _core.slice(y, [axis], [0], [length - 1]))
+    pairs = _core.add(_core.slice(y, [axis], [1], [END]), _core.slice(y, [axis], [0], [-1]))
     return _core.scale(_core.multiply(pairs, step), 0.5), axis
 
 
@@ -368,32 +366,29 @@ def vander(x, n=None, increasing=False, name=None):
     if len(x.shape) != 1:
         raise ValueError(f"vander: x must have one axis, got {len(x.shape)}")
     n = x.shape[0] if n is None else n
-    if n < 0:
+    if known(n) and n < 0:
         raise ValueError(f"vander: n must not be negative, got {n}")
-    if n == 0:
-        return _core.full([x.shape[0], 0], 0, x.dtype)
-    ones = _core.full([x.shape[0], 1], 1, x.dtype)
-    if n == 1:
-        return ones
-    steps = _core.concat([ones, _core.expand(_core.unsqueeze(x, [1]), [x.shape[0], n - 1])], 1)
+    first = _core.equal(_core.arange(0, n, 1, "int64"), _core.full([], 0, "int64"))
+    steps = _core.where(first, _core.full([], 1, x.dtype), _core.unsqueeze(x, [1]))
     powers = _core.cumprod(steps, 1)
     return powers if increasing else _core.flip(powers, [1])
 
 
 def combinations(x, r=2, with_replacement=False, name=None):
     """All choices of r elements of x, one a row."""
-    from itertools import combinations as choices, combinations_with_replacement as repeated
     if len(x.shape) != 1:
         raise TypeError(f"combinations: x must have one axis, got shape {x.shape}")
     if not isinstance(r, int) or r < 0:
         raise ValueError(f"combinations: r must be a non-negative int, got {r!r}")
     if r == 0:
         return _core.full([0], 0, x.dtype)
-    rows = list((repeated if with_replacement else choices)(range(x.shape[0]), r))
-    if not rows:
-        return _core.full([0, r], 0, x.dtype)
-    spots = _core.to_tensor([i for row in rows for i in row], dtype="int64")
-    return _core.reshape(_core.index_select(x, spots, 0), [len(rows), r])
+    places = _core.arange(0, x.shape[0], 1, "int64")
+    each = [_core.reshape(places, [-1 if i == axis else 1 for i in range(r)]) for axis in range(r)]
+    chosen, rises = _core.full_like(each[0], True, "bool"), _core.less_equal if with_replacement else _core.less_than
+    for one, following in zip(each, each[1:]):
+        chosen = _core.logical_and(chosen, rises(one, following))
+    spots = _core.reshape(_core.nonzero(chosen), [-1])
+    return _core.reshape(_core.index_select(x, spots, 0), [-1, r])
 
 
 for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, pow, renorm):

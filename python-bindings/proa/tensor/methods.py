@@ -30,6 +30,11 @@ def cuda(self, device_id=None, blocking=True):
     return _core.to_device(self, f"gpu:{device_id}")
 
 
+def reconstruct_from_(self, other):
+    """Makes this tensor the other one: its memory, its history."""
+    self._become(other)
+
+
 def pin_memory(self, blocking=True):
     """The tensor in the CPU's memory, to be copied to a GPU; an error where there is none.
 
@@ -73,6 +78,50 @@ def to(self, *args, **kwargs):
         except RuntimeError as e:
             raise ValueError(f"Tensor.to: {e}") from None
     return self if dtype is None or dtype_name(dtype) == dtype_name(self.dtype) else _core.cast(self, dtype)
+
+
+def to_sparse_coo(self, sparse_dim):
+    """The elements that are not zero (of the first sparse_dim dims: slices), with their coordinates."""
+    from ..sparse.tensor import dense_to_coo
+    return dense_to_coo(self, sparse_dim)
+
+
+def to_sparse_csr(self):
+    """The elements of a matrix, or of a batch of them, that are not zero, row by row."""
+    from ..sparse.tensor import dense_to_csr
+    return dense_to_csr(self)
+
+
+def is_same_shape(self, y):
+    """Whether y, sparse or dense, has the same shape."""
+    return list(self.shape) == list(y.shape)
+
+
+def _of_sparse(name, text):
+    def method(self):
+        raise ValueError(f"Tensor.{name}: the tensor is dense; to_sparse_coo or to_sparse_csr make it sparse")
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = text
+    return method
+
+
+SPARSE = {name: _of_sparse(name, f"{text} of a sparse tensor.") for name, text in (
+    ("coalesce", "The coalesced form"), ("cols", "The columns"), ("crows", "Where rows begin"), ("indices", "The coordinates"),
+    ("nnz", "The number of stored values"), ("values", "The stored values"))}
+
+
+def stft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
+         onesided=True, name=None):
+    """paddle.signal.stft."""
+    from .. import signal
+    return signal.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided)
+
+
+def istft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=True,
+          length=None, return_complex=False, name=None):
+    """paddle.signal.istft."""
+    from .. import signal
+    return signal.istft(x, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex)
 
 
 def _never(self):
@@ -127,15 +176,52 @@ def _dlpack_device(self):
     return 1, 0  # kDLCPU
 
 
+def get_strides(self):
+    """How many elements apart neighbours along each axis are."""
+    return self.strides
+
+
+def detach_(self):
+    """Forgets what made the tensor, which wants no gradient from now on."""
+    self._become(self.detach())
+    self.stop_gradient = True
+    return self
+
+
+# What only tensors of several processes have.
+_DISTRIBUTED = ("dist_attr", "num_shard", "placements", "process_mesh")
+
+
+def _nothing(self):
+    return None
+
+
+def _grad(self):
+    return self.grad
+
+
+def _layout(self):
+    """Paddle's word for tensors as users see them."""
+    return "NCHW"
+
+
+def _zero(self):
+    return 0
+
+
 def _block(self):
     from ..static.variable import block_of
     return block_of(self)
 
 
-METHODS = {"dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
+METHODS = {"get_strides": get_strides, "detach_": detach_, "data": property(_same), "grad_": property(_grad),
+           "layout": property(_layout), "offset": property(_zero), **dict.fromkeys(_DISTRIBUTED, property(_nothing)),
+           "dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
+           "reconstruct_from_": reconstruct_from_,
            "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": _same,
-           "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
-           "_md5sum": md5sum, **selected_rows.METHODS,
+           **SPARSE, "to_sparse_coo": to_sparse_coo, "to_sparse_csr": to_sparse_csr, "to_dense": _same,
+           "is_same_shape": is_same_shape, "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
+           "stft": stft, "istft": istft, "_md5sum": md5sum, **selected_rows.METHODS,
            "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,
            "__dlpack_device__": _dlpack_device}
 _core.Tensor.__reduce_ex__ = _reduce

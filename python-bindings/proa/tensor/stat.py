@@ -1,5 +1,6 @@
 """Statistics: var, std, median, quantile, and their forms that leave NaN out."""
 from .. import _core
+from ..framework.dims import is_empty, known, reshaped
 from ._tools import Tensor, dtype_name, is_number, like, one_axis
 from .manipulation import moveaxis
 
@@ -32,7 +33,7 @@ def median(x, axis=None, keepdim=False, name=None):
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"median: x must be a Tensor, got {type(x).__name__}")
-    if 0 in x.shape:
+    if is_empty(x):
         raise ValueError("median: x must have at least one element")
     ndim = len(x.shape)
     if ndim == 0 and axis not in (-1, 0, None):
@@ -44,12 +45,12 @@ def median(x, axis=None, keepdim=False, name=None):
         raise ValueError(f"median: axis must be None or an int in [-{ndim}, {ndim}), got {axis!r}")
     axis = axis % max(len(x.shape), 1)
     size = x.shape[axis]
-    half = size >> 1
+    low, high = (size - 1) // 2, size // 2
     kind = "float64" if dtype_name(x.dtype) == "float64" else "float32"
-    lowest = _core.topk(x, half + 1, axis, False)[0]
-    out = _core.slice(lowest, [axis], [half], [half + 1])
-    if size % 2 == 0:
-        out = _core.add(_core.slice(lowest, [axis], [half - 1], [half]), out)
+    lowest = _core.topk(x, high + 1, axis, False)[0] if known(size) else _core.sort(x, axis, False)[0]
+    out = _core.slice(lowest, [axis], [high], [high + 1])
+    if not known(size) or low < high:
+        out = _core.add(_core.slice(lowest, [axis], [low], [low + 1]), out)
         out = _core.scale(_core.cast(out, kind), 0.5)
     else:
         out = _core.cast(out, kind)
@@ -85,7 +86,7 @@ def nanmedian(x, axis=None, keepdim=False, name=None):
     out = _core.scale(pair, 0.5) if floating else _core.cast(_core.scale(_core.cast(pair, "float64"), 0.5), x.dtype)
     if floating:
         out = _core.where(_core.equal(count, like(0, count)), _core.full_like(out, float("nan")), out)
-    return _core.reshape(out, [1 if i in axes else n for i, n in enumerate(x.shape)] if keepdim else rest)
+    return reshaped(out, [1 if i in axes else n for i, n in enumerate(x.shape)] if keepdim else rest)
 
 
 def _quantiles(x, q, axis, keepdim, skip_nan, what):
@@ -114,7 +115,7 @@ def _quantiles(x, q, axis, keepdim, skip_nan, what):
         b = _core.take_along_axis(ordered, _core.cast(high, "int64"), -1)
         value = _core.lerp(_core.cast(a, "float64"), _core.cast(b, "float64"), _core.subtract(place, low))
         value = _core.where(spoilt, _core.full_like(value, float("nan")), value)
-        out.append(_core.reshape(value, kept if keepdim else rest))
+        out.append(reshaped(value, kept if keepdim else rest))
     return _core.stack(out, 0) if len(out) > 1 else out[0]
 
 

@@ -34,6 +34,22 @@ def switches():
     return seen
 
 
+@case("paddle.Tensor.backward", "paddle.autograd.backward", grad=False)
+def backward_of_what_stops_gradients():
+    """Nothing happens: scripts that freeze every layer in some phase go on."""
+    x, w = rand(3), rand(3)
+    frozen = paddle.ones([3]).sum()
+    with paddle.no_grad():
+        quiet = (x * w).sum()
+    seen = [frozen.backward(), quiet.backward(), paddle.ones([2], "int64").backward(), x.grad, w.grad]
+    paddle.autograd.backward([quiet, (x * 2).sum()])
+    paddle.autograd.backward([(x * w).sum(), frozen], [paddle.to_tensor(3.0), None])
+    net = paddle.nn.BatchNorm1D(3, weight_attr=False, bias_attr=False)
+    net(paddle.ones([4, 3])).mean().backward()
+    w.backward()
+    return seen, x.grad, w.grad
+
+
 @case("paddle.grad", "paddle.autograd.grad", grad=False)
 def first_and_second():
     x, y = rand(3), rand(3)

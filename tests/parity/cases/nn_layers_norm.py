@@ -47,6 +47,23 @@ def batch_norm_forms():
     return m(rand(4, 3, 5)), s(rand(4, 3)), last(rand(2, 4, 5, 3)), m._mean, repr(last)
 
 
+def one_value_a_channel():
+    """x passes, its gradient too; the parameters' gradients are zeros, and the running statistics stay."""
+    result = []
+    for kind, shape, options in (("1D", (1, 3), {}), ("1D", (1, 3, 1), {}), ("2D", (1, 3, 1, 1), {}),
+                                 ("2D", (1, 1, 1, 3), {"data_format": "NHWC"}), ("3D", (1, 3, 1, 1, 1), {}),
+                                 ("1D", (1, 3), {"use_global_stats": True})):
+        m = fill(getattr(paddle.nn, f"BatchNorm{kind}")(3, **options))
+        x = rand(*shape)
+        y = m(x)
+        (y * y).sum().backward()
+        result += [y.detach(), x.grad, m.weight.grad, m.bias.grad, m._mean, m._variance]
+        m.eval()
+        result.append(m(x).detach())
+    relu = paddle.nn.BatchNorm(3, act="relu")
+    return result, relu(paddle.to_tensor([[-1.0, 2.0, 3.0]]))
+
+
 def sync_batch_norm():
     net = paddle.nn.Sequential(paddle.nn.Conv2D(2, 3, 1), paddle.nn.BatchNorm2D(3))
     made = paddle.nn.SyncBatchNorm.convert_sync_batchnorm(net)
@@ -87,6 +104,7 @@ def spectral():
 
 add("functional_batch_norm", [N + "batch_norm"], functional_batch_norm)
 add("batch_norm_forms", [L + "BatchNorm", L + "BatchNorm2D"], batch_norm_forms)
+add("one_value_a_channel", [L + f"BatchNorm{n}D" for n in (1, 2, 3)], one_value_a_channel, grad=False)
 add("sync_batch_norm", [L + "SyncBatchNorm", L + "SyncBatchNorm.convert_sync_batchnorm"], sync_batch_norm)
 add("layer_norm", [N + "layer_norm", L + "LayerNorm"], layer_norm)
 add("group_norm", [L + "GroupNorm"], group_norm)

@@ -83,3 +83,47 @@ def dlpack():
     return x, y, type(capsule).__name__, from_dlpack(to_dlpack(rand(2, 3, grad=False)[:, 1:].clone())), \
         from_dlpack(to_dlpack(rand(grad=False))), raised(lambda: from_dlpack(3), TypeError), \
         raised(lambda: to_dlpack([1]), TypeError)
+
+
+# every in-place name of 2.6.2: Proa has some more
+HERE = {"paddle": paddle, "paddle.Tensor": paddle.Tensor, "paddle.nn.functional": paddle.nn.functional}
+TWINS = {
+    "paddle": """
+abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_ cauchy_
+cos_ cosh_ cumprod_ cumsum_ digamma_ divide_ equal_ erf_ expm1_ floor_divide_ floor_mod_ frac_ gcd_ geometric_
+greater_equal_ greater_than_ hypot_ i0_ index_add_ index_fill_ index_put_ lcm_ ldexp_ less_equal_ less_than_
+lgamma_ log10_ log1p_ log2_ log_ logical_and_ logical_not_ logical_or_ logical_xor_ logit_ masked_fill_ mod_
+multigammaln_ multiply_ nan_to_num_ neg_ normal_ not_equal_ polygamma_ pow_ remainder_ renorm_ reshape_ scatter_
+sin_ sinh_ square_ squeeze_ t_ tan_ tanh_ transpose_ tril_ triu_ trunc_ unsqueeze_ where_""",
+    "paddle.Tensor": """
+abs_ acos_ acosh_ add_ addmm_ asin_ asinh_ atan_ atanh_ bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_
+cauchy_ ceil_ clip_ copy_ cos_ cosh_ cumprod_ cumsum_ detach_ digamma_ divide_ equal_ erfinv_ exp_ exponential_
+fill_ fill_diagonal_ fill_diagonal_tensor_ flatten_ floor_ floor_divide_ floor_mod_ frac_ gcd_ geometric_
+greater_equal_ greater_than_ hypot_ i0_ index_add_ index_fill_ index_put_ lcm_ ldexp_ lerp_ less_equal_ less_than_
+lgamma_ log10_ log1p_ log2_ log_ logical_and_ logical_not_ logical_or_ logical_xor_ logit_ masked_fill_ mod_
+multigammaln_ multiply_ nan_to_num_ neg_ normal_ not_equal_ polygamma_ pow_ put_along_axis_ reciprocal_
+reconstruct_from_ remainder_ renorm_ reshape_ round_ rsqrt_ scale_ scatter_ sigmoid_ sin_ sinh_ sqrt_ squeeze_
+subtract_ t_ tan_ tanh_ transpose_ tril_ triu_ trunc_ uniform_ unsqueeze_ where_ zero_""",
+    "paddle.nn.functional": """
+elu_ hardtanh_ leaky_relu_ relu_ softmax_ tanh_ thresholded_relu_"""}
+
+
+@case("paddle.Tensor", grad=False)
+def in_place_twins_are_there():
+    return [(place, name, hasattr(HERE[place], name)) for place in TWINS for name in TWINS[place].split()]
+
+
+@case("paddle.nn.functional.leaky_relu_", "paddle.nn.functional.hardtanh_", "paddle.nn.functional.thresholded_relu_",
+      "paddle.Tensor.lerp_", "paddle.Tensor.detach_")
+def in_place_twins():
+    F = paddle.nn.functional
+    seen = [F.leaky_relu_(rand(3, 4) * 1.0, 0.2), F.hardtanh_(rand(3, 4) * 1.0, -0.5, 0.75),
+            F.thresholded_relu_(rand(3, 4) * 1.0, 0.3), (rand(3) * 1.0).lerp_(rand(3), 0.3),
+            (rand(3) * 1.0).lerp_(rand(3), paddle.to_tensor(0.25)),
+            (rand(3) * 1.0).pow_(2.0), (rand(3) * 1.0).tan_()]
+    with paddle.no_grad():
+        x = rand(3)
+        seen += [x.lerp_(paddle.zeros([3]), 0.3), F.leaky_relu_(paddle.to_tensor([-1.0, 2.0]))]
+    y = rand(3) * 2.0
+    kept = y.detach_()
+    return seen, kept is y, y.stop_gradient, y

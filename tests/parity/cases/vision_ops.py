@@ -29,6 +29,14 @@ def deformable():
             list(layer.state_dict()), list(layer2.state_dict()), raised(lambda: ops.DeformConv2D(3, 4, 3, groups=2))]
 
 
+@case(O + "deform_conv2d", tol=1e-5)
+def deformable_at_whole_positions():
+    offset = paddle.to_tensor(np.random.RandomState(4).randint(-2, 3, (2, 18, 5, 4)).astype("float32"), stop_gradient=False)
+    out = paddle.vision.ops.deform_conv2d(rand(2, 4, 7, 6), offset, rand(6, 4, 3, 3))
+    out.square().sum().backward(retain_graph=True)
+    return [out, offset.grad]
+
+
 @case(O + "yolo_box", grad=False)
 def yolo_boxes():
     out = []

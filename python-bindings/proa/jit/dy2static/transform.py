@@ -151,7 +151,16 @@ def _rewrite(node, function):
         body = Jumps(expressions.fresh).function(body) if body else body
         body = Flow(expressions.fresh, module, outer).function(body, names) if body else body
         inner.body = heads + body if heads + body else [ast.Pass()]
+    _note_tries(node)
     return node
+
+
+def _note_tries(tree):
+    """The runtime is told of each try with handlers: they see nothing of what a run raises."""
+    for node in list(ast.walk(tree)):
+        if isinstance(node, ast.Try) and node.handlers:
+            body = ast.With([ast.withitem(make.runtime("Trying"), None)], node.body, type_comment=None)
+            node.body = [make.at(body, node.body[0])]
 
 
 def _compile(function, node, free):

@@ -6,8 +6,8 @@ from ... import _core
 
 globals().update(_core.api("paddle.nn.functional"))
 
-from .activation import (celu, elu_, glu, gumbel_softmax, log_softmax, prelu, rrelu,  # noqa: E402
-                         selu, softmax, softmax_, softshrink)
+from .activation import (celu, elu_, glu, gumbel_softmax, hardtanh_, leaky_relu_, log_softmax, prelu, rrelu,  # noqa: E402
+                         selu, softmax, softmax_, softshrink, thresholded_relu_)
 from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,  # noqa: E402
                      fold, interpolate, label_smooth, linear, pad, unfold, upsample, zeropad2d)
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,  # noqa: E402
@@ -27,3 +27,4 @@ from .norm import (batch_norm, instance_norm, layer_norm, local_response_norm, n
 from .pooling import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d,  # noqa: E402
                       adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d,
                       avg_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
+from .transducer import rnnt_loss  # noqa: E402

@@ -1,5 +1,7 @@
 """Activations that check or prepare their arguments; those that are one op come from the op table."""
 from ... import _core
+from ...framework.dims import alike, differ, known
+from ...tensor._tools import overwrite
 
 
 def celu(x, alpha=1.0, name=None):
@@ -41,13 +43,16 @@ def prelu(x, weight, data_format="NCHW", name=None):
     shape = weight.shape
     if len(shape) > 1:
         raise AssertionError(f"prelu: weight must have 0 or 1 axes, got shape {shape}")
-    if len(shape) == 0 or shape[0] == 1:
+    if len(shape) == 0 or alike(shape[0], 1):
         return _core.prelu(x, weight if shape else _core.reshape(weight, [1]), "NCHW", "all")
     if data_format not in ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC"):
         raise ValueError(f"prelu: data_format must be one such as 'NCHW' or 'NHWC', got {data_format!r}")
     last = data_format[1] != "C"
-    if x.ndim < 2 or x.shape[-1 if last else 1] != shape[0]:
+    if x.ndim < 2 or differ(x.shape[-1 if last else 1], shape[0]):
         raise AssertionError(f"prelu: weight has {shape[0]} values, which must be x's channels; x has shape {x.shape}")
+    if not known(shape[0]):  # one value or one a channel: the run broadcasts it
+        slope = weight if last else _core.reshape(weight, [-1] + [1] * (x.ndim - 2))
+        return _core.where(_core.greater_than(x, _core.full([], 0, x.dtype)), x, _core.multiply(x, slope))
     return _core.prelu(x, weight, "NHWC" if last else "NCHW", "channel")
 
 
@@ -103,3 +108,24 @@ def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, name=None):
     best = _core.argmax(soft, axis, True)
     one = _core.put_along_axis(_core.full_like(soft, 0.0), best, _core.full([1] * x.ndim, 1.0, soft.dtype), axis)
     return (one - soft.detach()) + soft
+
+
+def _in_place(name, x, *arguments):
+    """x overwritten by an activation that keeps its argument for the gradient: the gradient's is a copy."""
+    kept = _core.assign(x) if _core.is_recording() and not x.stop_gradient else x
+    return overwrite(x, getattr(_core, name)(kept, *arguments), name + "_")
+
+
+def hardtanh_(x, min=-1.0, max=1.0, name=None):
+    """hardtanh in place."""
+    return _in_place("hardtanh", x, min, max)
+
+
+def leaky_relu_(x, negative_slope=0.01, name=None):
+    """leaky_relu in place."""
+    return _in_place("leaky_relu", x, negative_slope)
+
+
+def thresholded_relu_(x, threshold=1.0, name=None):
+    """thresholded_relu in place."""
+    return _in_place("thresholded_relu", x, threshold)

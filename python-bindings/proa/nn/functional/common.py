@@ -23,6 +23,8 @@ def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=No
         raise TypeError(f"dropout: p must be a number or a Tensor, got {type(p).__name__}")
     if axis is None:
         return _core.dropout(x, p, (), training, mode)[0]
+    if not training and mode == "upscale_in_train" and not x.is_symbolic:
+        return x
     axes = [axis] if isinstance(axis, int) else axis
     if not isinstance(axes, (list, tuple)):
         raise TypeError(f"dropout: axis must be an int or ints, got {axis!r}")

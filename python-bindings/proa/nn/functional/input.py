@@ -1,5 +1,6 @@
 """Look-ups by class number."""
 from ... import _core
+from ...framework.dims import known
 
 
 def embedding(x, weight, padding_idx=None, sparse=False, name=None):
@@ -13,9 +14,9 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     rows = weight.shape[0]
     if padding_idx is None:
         return _core.embedding(x, weight, -1, sparse)
-    if not -rows <= padding_idx < rows:
+    if known(rows) and not -rows <= padding_idx < rows:
         raise ValueError(f"embedding: padding_idx must be in [{-rows}, {rows}), got {padding_idx}")
-    return _core.embedding(x, weight, padding_idx % rows, sparse)
+    return _core.embedding(x, weight, padding_idx if padding_idx >= 0 else padding_idx + rows.__index__(), sparse)
 
 
 def one_hot(x, num_classes, name=None):

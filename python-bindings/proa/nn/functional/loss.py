@@ -5,6 +5,7 @@ Each is an op or two and a reduction; what Paddle accepts as labels is brought t
 import math
 
 from ... import _core
+from ...framework.dims import differ, is_empty, known, reshaped
 from ._args import reduced, reduction_of
 
 
@@ -80,9 +81,17 @@ def _losses(input, label, soft_label, use_softmax, ignore_index, axis):
     return _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
 
 
+def _one_hot(label, classes):
+    """One-hot labels, of as many classes as perhaps only the run knows."""
+    if known(classes):
+        return _core.one_hot(label, classes)
+    columns = _core.cast(_core.arange(0, classes, 1, "int64"), label.dtype)
+    return _core.cast(_core.equal(_core.unsqueeze(label, [-1]), columns), _core.float32)
+
+
 def _one_hot_along(label, input, axis):
     """One-hot labels of input's shape: the classes on `axis`."""
-    hot = _core.one_hot(label, input.shape[axis])
+    hot = _one_hot(label, input.shape[axis])
     last, axis = input.ndim - 1, axis % input.ndim
     return hot if axis == last else _core.transpose(hot, [*range(axis), last, *range(axis, last)])
 
@@ -95,14 +104,14 @@ def _smooth(label, epsilon, dtype):
 def _label_weights(input, label, weight, ignore_index, soft_label, axis, shape):
     """The weight of each row's label; 0 where it is ignored."""
     if soft_label:
-        return _core.reshape(_core.matmul(_core.cast(label, weight.dtype), weight), shape)
-    if input.shape[axis] != weight.shape[-1]:
+        return reshaped(_core.matmul(_core.cast(label, weight.dtype), weight), shape)
+    if differ(input.shape[axis], weight.shape[-1]):
         raise ValueError(f"cross_entropy: weight must have a value for each of the {input.shape[axis]} classes, got "
                          f"shape {weight.shape}")
     flat = _core.reshape(label, [-1])
     kept = flat != ignore_index
     row = _core.gather(weight, _core.multiply(flat, _core.cast(kept, flat.dtype)))
-    return _core.reshape(row * _core.cast(kept, row.dtype), shape)
+    return reshaped(row * _core.cast(kept, row.dtype), shape)
 
 
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
@@ -116,7 +125,11 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", nam
     if input.ndim < 2 or input.ndim - 1 != label.ndim:
         raise ValueError(f"nll_loss: input must be [N, C, ...] and label [N, ...], got shapes {input.shape} and "
                          f"{label.shape}")
-    return _core.nll_loss(input, label, weight, ignore_index, reduction)[0]
+    if input.ndim in (2, 4):
+        return _core.nll_loss(input, label, weight, ignore_index, reduction)[0]
+    plane = _core.reshape(input, [0, 0, 1, -1]), _core.reshape(label, [0, 1, -1])  # Paddle's op has a plane or nothing
+    out = _core.nll_loss(*plane, weight, ignore_index, reduction)[0]
+    return _core.reshape(out, label.shape) if reduction == "none" else out
 
 
 def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None):
@@ -174,12 +187,12 @@ def kl_div(input, label, reduction="mean", name=None):
 
 def dice_loss(input, label, epsilon=0.00001, name=None):
     """1 - the Dice coefficient of probabilities [N, ..., C] and classes [N, ..., 1], averaged over N."""
-    if input.ndim < 2 or input.shape[:-1] != label.shape[:-1] or label.shape[-1:] != [1]:
+    if input.ndim < 2 or differ(input.shape[:-1] + [1], label.shape):
         raise AssertionError(f"dice_loss: input must be [N, ..., C] and label [N, ..., 1], got shapes {input.shape} "
                              f"and {label.shape}")
-    if input.size == 0:
+    if is_empty(input):
         raise AssertionError(f"dice_loss: input must not be empty, got shape {input.shape}")
-    hot = _core.cast(_core.one_hot(_core.squeeze(label, -1), input.shape[-1]), input.dtype)
+    hot = _core.cast(_one_hot(_core.squeeze(label, -1), input.shape[-1]), input.dtype)
     axes = list(range(1, input.ndim))
     both = _core.sum(input * hot, axes)
     return _core.mean(1.0 - both * 2.0 / (_core.sum(input, axes) + _core.sum(hot, axes) + epsilon))
@@ -187,11 +200,10 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
 
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Cross-entropy of the similarities of anchors and positives (Sohn, 2016), with an L2 term."""
-    if anchor.size == 0 or positive.size == 0:
+    if is_empty(anchor) or is_empty(positive):
         raise ValueError(f"npair_loss: anchor and positive must not be empty, got {anchor.shape}, {positive.shape}")
-    n = labels.shape[0]
-    column = _core.reshape(labels, [n, 1])
-    same = _core.cast(_core.equal(column, _core.reshape(labels, [1, n])), anchor.dtype)
+    column, row = _core.reshape(labels, [-1, 1]), _core.reshape(labels, [1, -1])
+    same = _core.cast(_core.equal(column, row), anchor.dtype)
     same = same / _core.sum(same, 1, keepdim=True)
     l2 = _core.mean(_core.sum(_core.square(anchor), 1)) + _core.mean(_core.sum(_core.square(positive), 1))
     logits = _core.matmul(anchor, positive, False, True)
@@ -217,7 +229,7 @@ def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, red
     reduction_of(reduction, "poisson_nll_loss")
     if epsilon <= 0:
         raise ValueError(f"poisson_nll_loss: epsilon must be above 0, got {epsilon}")
-    if input.shape != label.shape:
+    if differ(input.shape, label.shape):
         raise ValueError(f"poisson_nll_loss: input and label must have one shape, got {input.shape} and {label.shape}")
     label = _core.cast(label, input.dtype)
     loss = _core.exp(input) - label * input if log_input else input - label * _core.log(input + epsilon)
@@ -230,12 +242,11 @@ def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, red
 def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reduction="mean", name=None):
     """Negative log-likelihood under normal laws of mean `input` and a variance of its own each."""
     reduction_of(reduction, "gaussian_nll_loss")
-    if variance.shape != input.shape:
-        if variance.shape == input.shape[:-1]:
-            variance = _core.unsqueeze(variance, -1)
-        elif variance.shape != input.shape[:-1] + [1]:
-            raise ValueError(f"gaussian_nll_loss: variance must have input's shape {input.shape}, or 1 or no last axis; "
-                             f"got {variance.shape}")
+    if not differ(variance.shape, input.shape[:-1]):
+        variance = _core.unsqueeze(variance, -1)
+    elif differ(variance.shape, input.shape) and differ(variance.shape, input.shape[:-1] + [1]):
+        raise ValueError(f"gaussian_nll_loss: variance must have input's shape {input.shape}, or 1 or no last axis; "
+                         f"got {variance.shape}")
     for what, value in (("input", input), ("label", label), ("variance", variance)):
         if value.dtype not in (_core.float32, _core.float64):
             raise ValueError(f"gaussian_nll_loss: {what} must be float32 or float64, got {value.dtype}")

@@ -1,5 +1,6 @@
 """Margin and embedding losses: compositions of a distance, a hinge and a reduction."""
 from ... import _core
+from ...framework.dims import differ
 from ._args import reduced, reduction_of
 from .distance import pairwise_distance
 
@@ -22,7 +23,7 @@ def hinge_embedding_loss(input, label, margin=1.0, reduction="mean", name=None):
 def cosine_embedding_loss(input1, input2, label, margin=0, reduction="mean", name=None):
     """1 - cos where label is 1, max(0, cos - margin) where it is -1; cos is that of the last axis."""
     reduction_of(reduction, "cosine_embedding_loss")
-    if label.ndim != 1 or input1.shape != input2.shape or input1.ndim > 2:
+    if label.ndim != 1 or differ(input1.shape, input2.shape) or input1.ndim > 2:
         raise ValueError(f"cosine_embedding_loss: inputs must be [N, M] or [M] and label [N], got shapes "
                          f"{input1.shape}, {input2.shape} and {label.shape}")
     if input1.dtype not in (_core.float32, _core.float64):
@@ -41,7 +42,7 @@ def _triplets(who, input, positive, negative, margin, reduction):
     reduction_of(reduction, who)
     if margin < 0:
         raise ValueError(f"{who}: margin must be at least 0, got {margin}")
-    if not input.shape == positive.shape == negative.shape:
+    if differ(input.shape, positive.shape) or differ(positive.shape, negative.shape):
         raise ValueError(f"{who}: input, positive and negative must have one shape, got {input.shape}, "
                          f"{positive.shape} and {negative.shape}")
 
@@ -75,13 +76,13 @@ def multi_margin_loss(input, label, p: int = 1, margin: float = 1.0, weight=None
     """The mean over classes of max(0, margin - input[label] + input[class]) ** p, label's own class left out."""
     reduction_of(reduction, "multi_margin_loss")
     n, classes = input.shape
-    if label.shape[0] != n:
+    if differ(label.shape[0], n):
         raise ValueError(f"multi_margin_loss: label must have {n} entries as input, got shape {label.shape}")
     label = _core.reshape(label, [-1, 1])
     gap = margin - _core.index_sample(input, label) + input
     own = margin ** p / classes
     if weight is not None:
-        if weight.shape[0] != classes:
+        if differ(weight.shape[0], classes):
             raise ValueError(f"multi_margin_loss: weight must have {classes} values, got shape {weight.shape}")
         row = _core.reshape(_core.gather(weight, _core.reshape(label, [-1])), [-1, 1])
         gap = row * gap
@@ -93,7 +94,7 @@ def multi_margin_loss(input, label, p: int = 1, margin: float = 1.0, weight=None
 def multi_label_soft_margin_loss(input, label, weight=None, reduction="mean", name=None):
     """Cross-entropy of sigmoid(input) and several labels, averaged over classes."""
     reduction_of(reduction, "multi_label_soft_margin_loss")
-    if input.shape != label.shape:
+    if differ(input.shape, label.shape):
         raise ValueError(f"multi_label_soft_margin_loss: input and label must have one shape, got {input.shape} and "
                          f"{label.shape}")
     loss = -(label * _core.logsigmoid(input) + (1 - label) * _core.logsigmoid(-input))
@@ -104,7 +105,7 @@ def multi_label_soft_margin_loss(input, label, weight=None, reduction="mean", na
 def soft_margin_loss(input, label, reduction="mean", name=None):
     """log(1 + exp(-label * input)), label 1 or -1."""
     reduction_of(reduction, "soft_margin_loss")
-    if input.shape != label.shape:
+    if differ(input.shape, label.shape):
         raise ValueError(f"soft_margin_loss: input and label must have one shape, got {input.shape} and {label.shape}")
     loss = _core.log(1.0 + _core.exp(-_core.cast(label, input.dtype) * input))
     return reduced(loss, reduction, "soft_margin_loss")

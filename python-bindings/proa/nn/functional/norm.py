@@ -2,6 +2,7 @@
 from operator import index
 
 from ... import _core
+from ...framework.dims import differ, reshaped
 
 _CHANNELS_LAST = {"NC": False, "NCL": False, "NCHW": False, "NCDHW": False, "NLC": True, "NHWC": True, "NDHWC": True}
 
@@ -48,7 +49,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=
             raise ValueError(f"layer_norm: normalized_shape must be an int or ints, got {normalized_shape!r}") from None
     shape = x.shape
     begin = len(shape) - len(sizes)
-    if begin < 0 or shape[begin:] != sizes:
+    if begin < 0 or differ(shape[begin:], sizes):
         raise ValueError(f"layer_norm: x must end with axes {sizes} (normalized_shape), got shape {shape}")
     return _core.layer_norm(x, weight, bias, epsilon, begin)[0]
 
@@ -70,8 +71,8 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW
     last = _CHANNELS_LAST[data_format]
     before, after = size // 2, (size - 1) // 2
     flat = [shape[0], 1, -1, shape[-1]] if last else [shape[0], 1, shape[1], -1]
-    square = _core.reshape(_core.square(x), flat)
+    square = reshaped(_core.square(x), flat)
     window, pads = ([1, size], [0, 0, 0, 0, 0, 0, before, after]) if last else \
         ([size, 1], [0, 0, 0, 0, before, after, 0, 0])
     mean = _core.avg_pool2d(_core.pad(square, pads), window, [1, 1])
-    return x / _core.pow(_core.scale(_core.reshape(mean, shape), alpha, k), beta)
+    return x / _core.pow(_core.scale(reshaped(mean, shape), alpha, k), beta)

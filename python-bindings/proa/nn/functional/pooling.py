@@ -1,5 +1,6 @@
 """Pooling over 1, 2 and 3 spatial axes, adaptive pooling and unpooling: argument forms, then one op."""
 from ... import _core
+from ...framework.dims import known
 from ._args import channel_last, ints
 from ._args import padding as padding_of
 
@@ -101,7 +102,7 @@ def adaptive_size(size, n, x, last, who):
     if None in sizes:
         own = x.shape[1:-1] if last else x.shape[2:]
         sizes = [o if s is None else s for s, o in zip(sizes, own)]
-    return ints(sizes, n, who, "output_size")
+    return ints(sizes, n, who, "output_size") if known(*sizes) else sizes
 
 
 def _rank(x, n, who):
@@ -159,15 +160,15 @@ def _unpooled(who, n, x, indices, kernel_size, stride, padding, data_format, out
     sizes = usual
     if output_size is not None:
         sizes = ints(output_size[-n:] if len(output_size) == n + 2 else output_size, n, who, "output_size")
-        if any(not u - t < s < u + t for s, u, t in zip(sizes, usual, stride)):
+        if any(known(u) and not u - t < s < u + t for s, u, t in zip(sizes, usual, stride)):
             raise ValueError(f"{who}: output_size must be less than a stride from {usual}, got {output_size!r}")
     volume = 1
     for s in sizes:
         volume *= s
-    flat = [shape[0], shape[1], -1]
+    flat = [0, 0, -1]  # 0: as it is
     blank = _core.full([shape[0], shape[1], volume], 0.0, x.dtype)
     out = _core.put_along_axis(blank, _core.cast(_core.reshape(indices, flat), "int64"), _core.reshape(x, flat), 2)
-    return _core.reshape(out, shape[:2] + sizes)
+    return _core.reshape(out, [0, 0] + sizes)
 
 
 def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, data_format="NCL", output_size=None, name=None):

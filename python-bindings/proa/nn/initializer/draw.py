@@ -79,7 +79,7 @@ class _Xavier(Initializer):
         self._fan_in, self._fan_out = fan_in, fan_out
 
     def _fans(self, var):
-        own = fans(var)
+        own = self._compute_fans(var)
         return sum(o if given is None else given for given, o in zip((self._fan_in, self._fan_out), own))
 
 
@@ -103,7 +103,7 @@ class _Kaiming(Initializer):
         self._fan_in, self._negative_slope, self._nonlinearity = fan_in, negative_slope, nonlinearity
 
     def _deviation(self, var):
-        fan_in = fans(var)[0] if self._fan_in is None else self._fan_in
+        fan_in = self._compute_fans(var)[0] if self._fan_in is None else self._fan_in
         return calculate_gain(self._nonlinearity, self._negative_slope) / math.sqrt(float(fan_in))
 
 

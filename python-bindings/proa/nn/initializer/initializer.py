@@ -20,6 +20,10 @@ class Initializer:
         """Sets param's values: every subclass writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
+    def _compute_fans(self, var):
+        """fan_in and fan_out of a tensor."""
+        return fans(var)
+
 
 def fans(tensor):
     """fan_in and fan_out: a matrix is [in, out], a convolution's kernel [out, in, …]."""

@@ -65,10 +65,10 @@ class LayerList(Layer):
 
     def __init__(self, sublayers=None):
         super().__init__()
-        if sublayers is not None:
-            self.extend(sublayers)
+        for i, layer in enumerate(() if sublayers is None else sublayers):
+            self.add_sublayer(str(i), layer)
 
-    def _key(self, index):
+    def _get_abs_idx(self, index):
         if isinstance(index, int):
             if not -len(self) <= index < len(self):
                 raise IndexError(f"index {index} is out of range: it must be in [{-len(self)}, {len(self)})")
@@ -79,14 +79,14 @@ class LayerList(Layer):
     def __getitem__(self, idx):
         if isinstance(idx, slice):
             return type(self)(list(self._sub_layers.values())[idx])
-        return self._sub_layers[self._key(idx)]
+        return self._sub_layers[self._get_abs_idx(idx)]
 
     def __setitem__(self, idx, sublayer):
-        setattr(self, self._key(idx), sublayer)
+        setattr(self, self._get_abs_idx(idx), sublayer)
 
     def __delitem__(self, idx):
         layers = list(self._sub_layers.values())
-        del layers[idx if isinstance(idx, slice) else int(self._key(idx))]
+        del layers[idx if isinstance(idx, slice) else int(self._get_abs_idx(idx))]
         self._sub_layers = OrderedDict((str(i), layer) for i, layer in enumerate(layers))
 
     def __len__(self):
@@ -110,8 +110,8 @@ class LayerList(Layer):
 
     def extend(self, sublayers):
         """Adds layers at the end."""
-        for layer in sublayers:
-            self.append(layer)
+        for i, layer in enumerate(sublayers, len(self)):
+            self.add_sublayer(str(i), layer)
         return self
 
 
@@ -153,7 +153,9 @@ class LayerDict(Layer):
 
     def pop(self, key):
         """Takes the layer of that key out and returns it."""
-        return self._sub_layers.pop(key)
+        layer = self[key]
+        del self[key]
+        return layer
 
     def keys(self):
         """The keys."""
@@ -189,8 +191,8 @@ class ParameterList(Layer):
 
     def __init__(self, parameters=None):
         super().__init__()
-        for parameter in parameters or ():
-            self.append(parameter)
+        for i, parameter in enumerate(() if parameters is None else parameters):
+            self.add_parameter(str(i), parameter)
 
     def __getitem__(self, idx):
         return self._parameters[str(idx)]

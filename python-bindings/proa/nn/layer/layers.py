@@ -48,6 +48,13 @@ def _hooked(hooks, hook):
     return handle
 
 
+def _call_built(self, *inputs, **kwargs):
+    """__call__ of the classes that define _build_once, so that no other class pays for looking."""
+    if not self._forward_pre_hooks and not self._forward_post_hooks:
+        self._build_once(*inputs, **kwargs)
+    return _core.LayerBase.__call__(self, *inputs, **kwargs)
+
+
 class Layer(_core.LayerBase):
     """Base of layers: holds parameters, buffers and sublayers, and computes in forward().
 
@@ -78,6 +85,14 @@ class Layer(_core.LayerBase):
 
     # calling: _core.LayerBase goes straight to forward() unless there are hooks
 
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "_build_once" in cls.__dict__ and "__call__" not in cls.__dict__:
+            cls.__call__ = _call_built
+
+    def _build_once(self, *inputs, **kwargs):
+        """Runs before forward, for a subclass to make what depends on the inputs; does nothing here."""
+
     def forward(self, *inputs, **kwargs):
         """What the layer computes: every subclass writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
@@ -86,11 +101,13 @@ class Layer(_core.LayerBase):
         """Layers have none: gradients follow from forward()."""
         raise ValueError("a layer has no backward of its own: call backward() of the loss")
 
-    def _call_hooked(self, *inputs, **kwargs):
+    def _dygraph_call_func(self, *inputs, **kwargs):
+        """A call with hooks: those before forward, forward, those behind it."""
         for hook in tuple(self._forward_pre_hooks.values()):
             changed = hook(self, inputs)
             if changed is not None:
                 inputs = changed if isinstance(changed, tuple) else (changed,)
+        self._build_once(*inputs, **kwargs)
         outputs = self.forward(*inputs, **kwargs)
         for hook in tuple(self._forward_post_hooks.values()):
             changed = hook(self, inputs, outputs)
@@ -170,6 +187,7 @@ class Layer(_core.LayerBase):
             raise TypeError(f"add_sublayer: sublayer {name!r} must be a Layer, got {type(sublayer).__name__}")
         if self._sub_layers is None:
             raise ValueError(f"super().__init__() must run before a sublayer is added to {type(self).__name__}")
+        self._check_cycle(name, sublayer)
         self._sub_layers[name] = sublayer
         changes[0] += 1
         return sublayer
@@ -195,6 +213,13 @@ class Layer(_core.LayerBase):
             raise KeyError(f"the name of a {kind} must be neither empty nor contain '.', got {name!r}")
         if name not in registry and hasattr(self, name):
             raise KeyError(f"the {kind} {name!r} would hide an attribute of {type(self).__name__}")
+
+    def _check_cycle(self, name, sublayer):
+        """A layer may be in several others, but not in itself: every walk over the tree would be endless."""
+        if sublayer is self or sublayer is not None and sublayer._sub_layers and any(
+                layer is self for layer in sublayer.sublayers()):
+            raise ValueError(f"{type(self).__name__}: sublayer {name!r} contains this layer, which would then contain "
+                             "itself; keep a reference that is no sublayer, such as a list of one, instead")
 
     # walking
 
@@ -237,7 +262,7 @@ class Layer(_core.LayerBase):
 
     def parameters(self, include_sublayers=True):
         """The parameters of this layer and its sublayers."""
-        return [param for _, param in self._named("_parameters", "", include_sublayers)]
+        return [param for _, param in self.named_parameters(include_sublayers=include_sublayers)]
 
     def named_parameters(self, prefix="", include_sublayers=True):
         """(name, parameter) of this layer and its sublayers, each once."""
@@ -245,7 +270,7 @@ class Layer(_core.LayerBase):
 
     def buffers(self, include_sublayers=True):
         """The buffers of this layer and its sublayers."""
-        return [buffer for _, buffer in self._named("_buffers", "", include_sublayers)]
+        return [buffer for _, buffer in self.named_buffers(include_sublayers=include_sublayers)]
 
     def named_buffers(self, prefix="", include_sublayers=True):
         """(name, buffer) of this layer and its sublayers, each once."""
@@ -261,25 +286,26 @@ class Layer(_core.LayerBase):
 
     def state_dict(self, destination=None, include_sublayers=True, structured_name_prefix="", use_hook=True):
         """Parameters and persistable buffers by structured name, such as '0.weight'. The tensors are the layer's own."""
-        return self._state(destination, include_sublayers, structured_name_prefix, False, use_hook)
+        return self._state_dict_impl(destination, include_sublayers, structured_name_prefix, False, use_hook)
 
     def to_static_state_dict(self, destination=None, include_sublayers=True, structured_name_prefix="", use_hook=True):
         """state_dict() with the buffers that are not persistable, too."""
-        return self._state(destination, include_sublayers, structured_name_prefix, True, use_hook)
+        return self._state_dict_impl(destination, include_sublayers, structured_name_prefix, True, use_hook)
 
-    def _state(self, state, include_sublayers, prefix, every_buffer, use_hook):
-        if state is None:
-            state = OrderedDict()
+    def _state_dict_impl(self, destination=None, include_sublayers=True, structured_name_prefix="",
+                         include_non_persistable_buffer=False, use_hook=True):
+        state, prefix = OrderedDict() if destination is None else destination, structured_name_prefix
         for name, param in self._parameters.items():
             if param is not None:
                 state[prefix + name] = param
         for name, buffer in self._buffers.items():
-            if buffer is not None and (every_buffer or name not in self._non_persistable_buffer_names_set):
+            if buffer is not None and (include_non_persistable_buffer or name not in self._non_persistable_buffer_names_set):
                 state[prefix + name] = buffer
         if include_sublayers:
             for name, layer in self._sub_layers.items():
                 if layer is not None:
-                    state = layer._state(state, True, f"{prefix}{name}.", every_buffer, use_hook)
+                    state = layer._state_dict_impl(state, True, f"{prefix}{name}.", include_non_persistable_buffer,
+                                                   use_hook)
         if use_hook:
             for hook in self._state_dict_hooks.values():
                 changed = hook(state)
@@ -294,7 +320,7 @@ class Layer(_core.LayerBase):
         or have another shape are skipped with a warning. Returns the missing and the unexpected keys.
         """
         missing, matched, found = [], set(), []
-        for name, own in self._state(None, True, "", False, False).items():
+        for name, own in self._state_dict_impl(use_hook=False).items():
             key = name if use_structured_name else own.name
             value = state_dict.get(key)
             wrong = None
@@ -328,9 +354,14 @@ class Layer(_core.LayerBase):
         if device is not None:
             self._move(device)
         if dtype is not None:
-            for layer in self.sublayers(include_self=True):
-                layer._cast(dtype, floating_only=False)
+            self._each(lambda layer: layer._cast(dtype, floating_only=False))
         return self
+
+    def _each(self, fn):
+        """apply(), for the methods that must work where a subclass has its own apply."""
+        for layer in self.children():
+            layer._each(fn)
+        fn(self)
 
     def _move(self, device):
         """Moves the tensors of this layer and those below: objects that others hold (an optimiser) move along."""
@@ -412,6 +443,7 @@ class Layer(_core.LayerBase):
         elif isinstance(value, Parameter):
             self._claim(name, value, params, layers, buffers)
         elif isinstance(value, Layer):
+            self._check_cycle(name, value)
             self._claim(name, value, layers, params, buffers)
         elif name in params:
             if value is not None:

@@ -290,6 +290,17 @@ class CTCLoss(Layer):
         return F.ctc_loss(log_probs, labels, input_lengths, label_lengths, self.blank, self.reduction, norm_by_times)
 
 
+class RNNTLoss(Layer):
+    """The transducer's loss."""
+
+    def __init__(self, blank=0, fastemit_lambda=0.001, reduction="mean", name=None):
+        super().__init__()
+        self.blank, self.fastemit_lambda, self.reduction = blank, fastemit_lambda, reduction
+
+    def forward(self, input, label, input_lengths, label_lengths):
+        return F.rnnt_loss(input, label, input_lengths, label_lengths, self.blank, self.fastemit_lambda, self.reduction)
+
+
 class HSigmoidLoss(Layer):
     """Hierarchical sigmoid over a binary tree of classes, the default one or the caller's (is_custom)."""
 

@@ -25,6 +25,12 @@ def _scales(layer, size, weight_attr, bias_attr, dtype=None):
     layer.bias = None if bias_attr is False else layer.create_parameter([size], bias_attr, dtype, True)
 
 
+def _check_rank(layer, input):
+    if input.ndim not in layer._ranks:
+        raise ValueError(f"{type(layer).__name__}: expected {' or '.join(map(str, layer._ranks))} axes, got shape "
+                         f"{input.shape}")
+
+
 class _BatchNormBase(Layer):
     """Batch normalisation; a subclass says which ranks and data formats it takes."""
 
@@ -48,15 +54,21 @@ class _BatchNormBase(Layer):
         self._epsilon = epsilon
         self._name = name
 
-    def forward(self, input):
-        layout = self._formats.get(self._data_format)
+    def _check_data_format(self, input):
+        """Raises for a data format that the class does not take; forward calls it with the one it has."""
+        layout = self._formats.get(input)
         if layout is None:
             raise ValueError(f"{type(self).__name__}: data_format must be one of {', '.join(self._formats)}, got "
-                             f"{self._data_format!r}")
+                             f"{input!r}")
         self._data_format = layout
-        if self._ranks and input.ndim not in self._ranks:
-            raise ValueError(f"{type(self).__name__}: expected {' or '.join(map(str, self._ranks))} axes, got shape "
-                             f"{input.shape}")
+
+    def _check_input_dim(self, input):
+        """Raises for an input of another rank than the class takes."""
+        _check_rank(self, input)
+
+    def forward(self, input):
+        self._check_data_format(self._data_format)
+        self._check_input_dim(input)
         test, fixed = not self.training, self._use_global_stats
         if fixed is None:
             fixed, trainable = test, False
@@ -65,7 +77,7 @@ class _BatchNormBase(Layer):
         if input.is_symbolic and not fixed:
             statistics_move(self._mean, self._variance)
         return _core.batch_norm(input, self._mean, self._variance, self.weight, self.bias, test, self._momentum,
-                                self._epsilon, layout, fixed, trainable)[0]
+                                self._epsilon, self._data_format, fixed, trainable)[0]
 
     def extra_repr(self):
         text = f"num_features={self._num_features}, momentum={self._momentum}, epsilon={self._epsilon}"
@@ -105,6 +117,9 @@ class SyncBatchNorm(_BatchNormBase):
 
     _formats = {"NC": "NCHW", "NCL": "NCHW", "NCHW": "NCHW", "NCDHW": "NCHW", "NLC": "NHWC", "NHWC": "NHWC",
                 "NDHWC": "NHWC"}
+
+    def _check_input_dim(self, input):
+        """Any rank."""
 
     def __init__(self, num_features, momentum=0.9, epsilon=1e-05, weight_attr=None, bias_attr=None,
                  data_format="NCHW", name=None):
@@ -176,10 +191,12 @@ class _InstanceNormBase(Layer):
         self.bias = None if bias_attr is False else \
             self.create_parameter([num_features], bias_attr, None, True, Constant(0.0))
 
+    def _check_input_dim(self, input):
+        """Raises for an input of another rank than the class takes."""
+        _check_rank(self, input)
+
     def forward(self, input):
-        if input.ndim not in self._ranks:
-            raise ValueError(f"{type(self).__name__}: expected {' or '.join(map(str, self._ranks))} axes, got shape "
-                             f"{input.shape}")
+        self._check_input_dim(input)
         return _core.instance_norm(input, self.scale, self.bias, self._epsilon)[0]
 
     def extra_repr(self):

@@ -54,7 +54,7 @@ def _run(cell, inputs, states, sequence_length, time_major, is_reverse, **kwargs
     if not time_major:
         inputs = _map(_swapped, inputs)
     first = _flat(inputs)[0]
-    steps = first.shape[0]
+    steps = first.shape[0].__index__()  # the program has each step
     masks = None if sequence_length is None else _core.unbind(_step_masks(sequence_length, steps, first.dtype))
     slices = _core.unbind(inputs) if isinstance(inputs, _core.Tensor) else None
     outputs = [None] * steps
@@ -66,18 +66,12 @@ def _run(cell, inputs, states, sequence_length, time_major, is_reverse, **kwargs
     return _map(lambda *each: _core.stack(list(each), axis=axis), *outputs), states
 
 
-def _size(x, axis):
-    """x's length along axis; a one-element tensor where a program learns it only in the run."""
-    size = x.shape[axis]
-    return size if size >= 0 else _core.slice(_core.shape(x), [0], [axis], [axis + 1])
-
-
 class RNNCellBase(Layer):
     """Base of cells: forward(inputs, states) returns the step's output and the new states."""
 
     def get_initial_states(self, batch_ref, shape=None, dtype=None, init_value=0.0, batch_dim_idx=0):
         """States filled with init_value, nested as shape (default: state_shape), for the batch of batch_ref."""
-        batch = _size(_flat(batch_ref)[0], batch_dim_idx)
+        batch = _flat(batch_ref)[0].shape[batch_dim_idx]
         shape = self.state_shape if shape is None else shape
         if dtype is None:
             try:
@@ -283,17 +277,19 @@ class RNNBase(LayerList):
                     if attrs[part + "_attr"] is not False or part.startswith("weight"):
                         setattr(self, f"{part}_l{i}{suffix}", getattr(cell, part))
 
+        self.flatten_parameters()
+
     def flatten_parameters(self):
         """Nothing to do: the fused op takes the parameters as they lie."""
 
     def _weights(self):
-        cells = [cell for layer in self for cell in layer._sub_layers.values()]
+        cells = [cell for layer in self._sub_layers.values() for cell in layer._sub_layers.values()]
         return ([w for cell in cells for w in (cell.weight_ih, cell.weight_hh)] +
                 [b for cell in cells for b in (cell.bias_ih, cell.bias_hh)])
 
     def forward(self, inputs, initial_states=None, sequence_length=None):
         if initial_states is None:
-            batch = _size(inputs, 1 if self.time_major else 0)
+            batch = inputs.shape[1 if self.time_major else 0]
             shape = [self.num_layers * self.num_directions, batch, self.hidden_size]
             states = [_core.full(shape, 0.0, inputs.dtype) for _ in range(self.state_components)]
         else:

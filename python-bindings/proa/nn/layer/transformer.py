@@ -91,9 +91,9 @@ class MultiHeadAttention(Layer):
         shape = [key.shape[0], self.num_heads, 0, self.head_dim]
         return self.Cache(_core.full(shape, 0.0, key.dtype), _core.full(shape, 0.0, key.dtype))
 
-    def forward(self, query, key=None, value=None, attn_mask=None, cache=None):
-        key = query if key is None else key
-        value = query if value is None else value
+    def _prepare_qkv(self, query, key, value, cache=None):
+        """Projected heads: (q, k, v), and the new cache if one was given. For subclasses to change, as for rotary
+        positions."""
         q = self._heads(self.q_proj(query))
         if isinstance(cache, self.StaticCache):
             k, v = cache
@@ -102,6 +102,13 @@ class MultiHeadAttention(Layer):
         if isinstance(cache, self.Cache):
             k, v = _core.concat([cache.k, k], axis=2), _core.concat([cache.v, v], axis=2)
             cache = self.Cache(k, v)
+        return (q, k, v) if cache is None else (q, k, v, cache)
+
+    def forward(self, query, key=None, value=None, attn_mask=None, cache=None):
+        key = query if key is None else key
+        value = query if value is None else value
+        prepared = self._prepare_qkv(query, key, value, cache)
+        q, k, v, cache = (*prepared, None) if cache is None else prepared
         scores = _core.matmul(_core.scale(q, self.head_dim ** -0.5), k, transpose_y=True)
         if attn_mask is not None:
             scores = _core.add(scores, _convert_attention_mask(attn_mask, scores.dtype))
@@ -109,7 +116,8 @@ class MultiHeadAttention(Layer):
         if self.dropout:
             weights = F.dropout(weights, self.dropout, training=self.training, mode="upscale_in_train")
         out = _core.transpose(_core.matmul(weights, v), [0, 2, 1, 3])
-        out = self.out_proj(_core.reshape(out, [0, 0, self.embed_dim]))
+        own = type(self)._prepare_qkv is not MultiHeadAttention._prepare_qkv  # whose heads may be others
+        out = self.out_proj(_core.reshape(out, [0, 0, -1 if own else self.embed_dim]))
         if not self.need_weights and cache is None:
             return out
         return (out, *([weights] if self.need_weights else []), *([] if cache is None else [cache]))

@@ -3,6 +3,7 @@ import math
 
 from ... import _core
 from ...framework import unique_name
+from ...framework.dims import known
 from ...framework.param_attr import ParamAttr
 from ...framework.parameter import make_parameter
 from ...nn import functional as F
@@ -44,7 +45,7 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
         if not 0 < axis < max(len(shape), 2):
             raise ValueError(f"fc: num_flatten_dims must be in [1, {len(shape) - 1}], got {num_flatten_dims}")
         inner = shape[axis:]
-        if any(n < 0 for n in inner):
+        if not known(*inner):
             raise ValueError(f"fc: the axes from {axis} on must have known sizes, got shape {shape}")
         weight = make_parameter(owner, attr, [math.prod(inner), size], one.dtype)
         flat = one if len(inner) == 1 else _core.flatten(one, axis, len(shape) - 1)
@@ -77,7 +78,7 @@ def _conv(kind, n, fn, input, num_filters, filter_size, stride, padding, dilatio
         raise ValueError(f"{kind}: data_format {data_format!r} is unknown")
     channels = _need_variable(input, kind).shape[1 if data_format[1] == "C" else -1]
     groups = groups or 1
-    if channels < 1 or channels % groups:
+    if not known(channels) or channels < 1 or channels % groups:
         raise ValueError(f"{kind}: the channels of input, {channels}, must be known and divisible by groups, {groups}")
     kernel = _numbers(filter_size, n)
     deviation = math.sqrt(2.0 / (math.prod(kernel) * channels))
@@ -236,14 +237,10 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
 
 
 def _steps_ahead(input, future_context_size, weight):
-    known = input.shape[1]
-    steps = _core.shape(input)[1] if known < 0 else None
     ahead = F.pad(input, [0, 0, 0, future_context_size, 0, 0])
     total = None
     for i in range(future_context_size + 1):
-        end = known + i if steps is None else _core.add(steps, _core.full_like(steps, i))
-        part = _core.slice(ahead, [1], [i], [end])
-        part = _core.multiply(part, weight[i])
+        part = _core.multiply(_core.slice(ahead, [1], [i], [input.shape[1] + i]), weight[i])
         total = part if total is None else _core.add(total, part)
     return total
 

@@ -97,7 +97,7 @@ def _condition(pred, who):
         raise TypeError(f"{who}: pred must be a boolean Variable of one element, got {type(pred).__name__}")
     if pred.dtype != _core.bool:
         raise TypeError(f"{who}: pred must be bool, got {str(pred.dtype).rpartition('.')[2]}")
-    if any(n != 1 and n >= 0 for n in pred.shape):
+    if any(n != 1 and n >= 0 for n in pred.declared_shape):
         raise TypeError(f"{who}: pred must have one element, got shape {pred.shape}")
     return pred if pred.is_symbolic else bool(pred)
 
@@ -174,7 +174,7 @@ class _Arrays:
         now = [self._shaped(a) for a in self.known]
         fresh = [a for a, _ in self.outer.arrays if not any(a is k for k in (*self.known, *self.given))]
         for a in fresh:
-            self.ranks[id(a)] = list(a._value.shape)
+            self.ranks[id(a)] = a._value.declared_shape
         self._restore()
         if fresh:
             self.known += fresh
@@ -184,7 +184,7 @@ class _Arrays:
     def _shaped(self, array):
         """Its value; where it has no items, of the rank that another block gives it."""
         dims = self.ranks[id(array)]
-        if array._value.shape == [0] and len(dims) > 1:
+        if array._value.declared_shape == [0] and len(dims) > 1:
             return _core.array_create(array.dtype, [max(n, 0) for n in dims[1:]])
         return array._value
 

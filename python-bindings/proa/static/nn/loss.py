@@ -53,8 +53,7 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
     classes, count = int(num_total_classes), 10 if num_neg_samples is None else int(num_neg_samples)
     weight = make_parameter(owner, param_attr, [classes, input.shape[1]], input.dtype)
     bias = make_parameter(owner, bias_attr, [classes, 1], input.dtype, is_bias=True)
-    batch = input.shape[0] if input.shape[0] >= 0 else _core.shape(input)[0]
-    noise, chance = _samples(sampler, custom_dist, batch, count, classes)
+    noise, chance = _samples(sampler, custom_dist, input.shape[0], count, classes)
     ids = _core.concat([label, noise], 1)
     logits = _core.sum(_core.multiply(_core.embedding(ids, weight), _core.unsqueeze(input, [1])), [2])
     if bias is not None:

@@ -1,6 +1,7 @@
 """What models that rank use: features normalised by statistics of the whole training, and tables of many rows."""
 from ... import _core
 from ...framework import unique_name
+from ...framework.dims import differ
 from ...framework.param_attr import ParamAttr
 from ...framework.parameter import make_parameter
 from ...nn import functional as F
@@ -40,7 +41,7 @@ def sparse_embedding(input, size, padding_idx=None, is_test=False, entry=None, t
     table_class change nothing."""
     if table_class not in ("CommonSparseTable", "SSDSparseTable", "MemorySparseTable"):
         raise ValueError("table_class must be in [CommonSparseTable, SSDSparseTable, MemorySparseTable]")
-    if not input.shape or input.shape[-1] != 1:
+    if not input.ndim or differ(input.shape[-1], 1):
         raise ValueError(f"sparse_embedding: the last dim of input must be 1, got shape {input.shape}")
     weight = make_parameter(unique_name.generate("sparse_embedding"), param_attr, size, dtype)
     return F.embedding(_core.squeeze(input, [-1]), weight, padding_idx)

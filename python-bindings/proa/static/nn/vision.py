@@ -3,6 +3,7 @@ import math
 
 from ... import _core
 from ...framework import unique_name
+from ...framework.dims import known
 from ...framework.parameter import make_parameter
 from ...nn.initializer import Normal
 from .common import conv2d
@@ -17,7 +18,7 @@ def deform_conv2d(x, offset, mask, num_filters, filter_size, stride=1, padding=0
     owner = name if name is not None else unique_name.generate("deformable_conv")
     kernel = [filter_size] * 2 if isinstance(filter_size, int) else list(filter_size)
     channels = x.shape[1]
-    if channels < 1 or channels % groups:
+    if not known(channels) or channels < 1 or channels % groups:
         raise ValueError(f"deform_conv2d: the channels of x, {channels}, must be known and divisible by groups, {groups}")
     deviation = math.sqrt(2.0 / (math.prod(kernel) * channels))
     weight = make_parameter(owner, weight_attr, [num_filters, channels // groups, *kernel], x.dtype,

@@ -1,5 +1,6 @@
 """Deformable convolution (Dai et al., 2017; with a mask: Zhu et al., 2018): samples between pixels, then a product."""
 from ... import _core
+from ...framework.dims import differ, known
 from ...nn import Layer
 from ...nn.initializer import Normal
 from ...tensor import arange
@@ -21,13 +22,14 @@ def sampled(x, y, xs):
     """
     batch, parts, channels, height, width = x.shape
     flat = x.reshape([batch, parts, channels, height * width])
-    top, left = y.floor(), xs.floor()
+    top, left = y.floor().detach(), xs.floor().detach()
+    below, right = y - top, xs - left  # at whole positions a slope is towards the next pixel, as Paddle's
     inside = ((y > -1) & (y < height) & (xs > -1) & (xs < width)).astype(x.dtype)
     total = None
     for dy in (0, 1):
         for dx in (0, 1):
             row, column = top + dy, left + dx
-            weight = (1 - (y - row).abs()) * (1 - (xs - column).abs()) * inside
+            weight = (below if dy else 1 - below) * (right if dx else 1 - right) * inside
             weight = weight * ((row >= 0) & (row < height) & (column >= 0) & (column < width)).astype(x.dtype)
             place = (row.clip(0, height - 1) * width + column.clip(0, width - 1)).detach().astype("int64")
             place = place.unsqueeze(2).expand([batch, parts, channels, place.shape[-1]])
@@ -46,9 +48,9 @@ def deform_conv2d(x, offset, weight, bias=None, stride=1, padding=0, dilation=1,
     oh, ow = ((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, p, d, k, s in (
         (height, padding[0], dilation[0], kh, stride[0]), (width, padding[1], dilation[1], kw, stride[1])))
     points, parts = kh * kw, deformable_groups
-    if offset.shape != [n, 2 * parts * points, oh, ow]:
+    if differ(offset.shape, [n, 2 * parts * points, oh, ow]):
         raise ValueError(f"deform_conv2d: offset must have shape {[n, 2 * parts * points, oh, ow]}, got {offset.shape}")
-    if channels != per_group * groups or channels % parts:
+    if differ(channels, per_group * groups) or known(channels) and channels % parts:
         raise ValueError(f"deform_conv2d: x has {channels} channels, which must be {per_group} of weight times groups "
                          f"({groups}), and a multiple of deformable_groups ({parts})")
     offset = offset.reshape([n, parts, points, 2, oh, ow])

@@ -125,9 +125,11 @@ class RandomResizedCrop(BaseTransform):
         self.ratio = ratio
         self.interpolation = interpolation
 
-    def _draw(self, width, height):
+    def _dynamic_get_param(self, image, attempts=10):
+        """(top, left, height, width) of the part to take."""
         import numpy as np
-        for _ in range(10):
+        width, height = F._size(image)
+        for _ in range(attempts):
             area = np.random.uniform(*self.scale) * width * height
             aspect = math.exp(np.random.uniform(*(math.log(r) for r in self.ratio)))
             w, h = int(round(math.sqrt(area * aspect))), int(round(math.sqrt(area / aspect)))
@@ -142,7 +144,7 @@ class RandomResizedCrop(BaseTransform):
         return (height - h) // 2, (width - w) // 2, h, w
 
     def _apply_image(self, img):
-        return F.resize(F.crop(img, *self._draw(*F._size(img))), self.size, self.interpolation)
+        return F.resize(F.crop(img, *self._dynamic_get_param(img)), self.size, self.interpolation)
 
 
 class CenterCrop(BaseTransform):
@@ -164,6 +166,9 @@ class RandomHorizontalFlip(BaseTransform):
         self.prob = _probability(prob, "RandomHorizontalFlip")
 
     def _apply_image(self, img):
+        return self._dynamic_apply_image(img)
+
+    def _dynamic_apply_image(self, img):
         return F.hflip(img) if random.random() < self.prob else img
 
 
@@ -175,6 +180,9 @@ class RandomVerticalFlip(BaseTransform):
         self.prob = _probability(prob, "RandomVerticalFlip")
 
     def _apply_image(self, img):
+        return self._dynamic_apply_image(img)
+
+    def _dynamic_apply_image(self, img):
         return F.vflip(img) if random.random() < self.prob else img
 
 
@@ -254,11 +262,15 @@ class ColorJitter(BaseTransform):
         self.saturation = saturation
         self.hue = hue
 
-    def _apply_image(self, img):
-        steps = [BrightnessTransform(self.brightness), ContrastTransform(self.contrast),
-                 SaturationTransform(self.saturation), HueTransform(self.hue)]
+    def _get_param(self, brightness, contrast, saturation, hue):
+        """The transform to apply: the four in random order."""
+        steps = [BrightnessTransform(brightness), ContrastTransform(contrast), SaturationTransform(saturation),
+                 HueTransform(hue)]
         random.shuffle(steps)
-        return Compose(steps)(img)
+        return Compose(steps)
+
+    def _apply_image(self, img):
+        return self._get_param(self.brightness, self.contrast, self.saturation, self.hue)(img)
 
 
 class RandomCrop(BaseTransform):
@@ -281,12 +293,16 @@ class RandomCrop(BaseTransform):
             img = F.pad(img, (tw - w, 0), self.fill, self.padding_mode)
         if self.pad_if_needed and h < th:
             img = F.pad(img, (0, th - h), self.fill, self.padding_mode)
-        w, h = F._size(img)
+        return F.crop(img, *self._get_param(img, self.size))
+
+    def _get_param(self, img, output_size):
+        """(top, left, height, width) of the part to take."""
+        (w, h), (th, tw) = F._size(img), output_size
         if (w, h) == (tw, th):
-            return img
+            return 0, 0, h, w
         if w < tw or h < th:
             raise ValueError(f"RandomCrop: the image is {h}×{w}, smaller than {th}×{tw}; use pad_if_needed")
-        return F.crop(img, random.randint(0, h - th), random.randint(0, w - tw), th, tw)
+        return random.randint(0, h - th), random.randint(0, w - tw), th, tw
 
 
 class Pad(BaseTransform):
@@ -321,8 +337,12 @@ class RandomRotation(BaseTransform):
         self.center = center
         self.fill = fill
 
+    def _get_param(self, degrees):
+        """The angle to turn by."""
+        return random.uniform(*degrees)
+
     def _apply_image(self, img):
-        return F.rotate(img, random.uniform(*self.degrees), self.interpolation, self.expand, self.center, self.fill)
+        return F.rotate(img, self._get_param(self.degrees), self.interpolation, self.expand, self.center, self.fill)
 
 
 class Grayscale(BaseTransform):

@@ -3,7 +3,7 @@ they left: tensors become results of one cond op, equal values stay, and anythin
 from .... import _core
 from ..errors import half_bound, refuse
 from ..names import OWN
-from . import trees
+from . import effects, trees
 from .changes import Changes, copied, is_statistic, replace
 from .logic import refuse_raise
 from .state import UNDEFINED, Grows, State, loops, refill
@@ -34,6 +34,14 @@ def choose(test, then, otherwise):
     return Branch(test, then, otherwise, (), "the value of the expression").run()
 
 
+class _Raises(Exception):
+    """A block does nothing but raise: which one, and what."""
+
+    def __init__(self, which, error):
+        super().__init__()
+        self.which, self.error = which, error
+
+
 class _Left:
     """What a block left: key -> (structure, leaves); keys are ("name", n), ("contents", id), ("tensor", id), RESULT."""
 
@@ -52,6 +60,7 @@ class Branch:
     def __init__(self, test, then, otherwise, names, what="the returned value", functions=None):
         self.place = user_place()
         self.test = truth(test)
+        self.checks = effects.checkable()
         self.blocks = then, otherwise
         self.state = State(functions or self.blocks, names)
         self.names, self.what = names, what
@@ -71,19 +80,30 @@ class Branch:
                 break
             except _Again:
                 self.state.restore()
+            except _Raises as found:
+                self.state.restore()
+                return self._checked(found)
             except BaseException:
                 self.state.restore()
                 raise
         return self._join(results)
 
+    def _checked(self, found):
+        """The other block; each run first looks whether it is the one to take."""
+        def check(values):
+            if values[0].item() == (found.which == 0):
+                raise found.error
+        effects.on_run(check, [self.test])
+        return self.blocks[1 - found.which]()
+
     # running the blocks
 
-    def _block(self, block):
+    def _block(self, which):
         """What a block leaves; the state is as before."""
         left = _Left()
         with Changes(self.state.tensors, self.state.iterators) as changes:
             try:
-                left.put(RESULT, block())
+                left.put(RESULT, self.blocks[which]())
                 for name in self.names:
                     left.put(("name", name), self.state.slots[name].get())
                 names, contents = self.state.changed(self.place)
@@ -97,6 +117,8 @@ class Branch:
                     left.put(("tensor", id(one)), left.overwritten[id(one)])
             except Exception as error:
                 if getattr(error, "_proa_raised", False):
+                    if self.checks:
+                        raise _Raises(which, error.with_traceback(None)) from None
                     raise refuse_raise(error, self.place) from error
                 raise
             finally:
@@ -115,7 +137,7 @@ class Branch:
             raise _Again
 
     def _first(self):
-        self.left = self._block(self.blocks[0])
+        self.left = self._block(0)
         if self.tried is None:
             self.wanted = [(key, i, None) for key, (_, leaves) in self.left.trees.items()
                            for i, leaf in enumerate(leaves) if _is_value(leaf)]
@@ -125,7 +147,7 @@ class Branch:
         return [self._output(self.left, other, *one) for one in self.wanted]
 
     def _second(self):
-        first, second = self.left, self._block(self.blocks[1])
+        first, second = self.left, self._block(1)
         self._compare(first, second)
         if self.tried is None and not self._covered(first):
             self.tried = first, second
@@ -160,8 +182,8 @@ class Branch:
         leaf = left.overwritten.get(id(leaf), leaf)
         if leaf.dtype != dtype:
             return _core.cast(leaf, dtype)
-        if _is_empty(leaf) and isinstance(given, Tensor) and len(given.shape) > 1:
-            return _core.array_create(dtype, [max(n, 0) for n in given.shape[1:]])
+        if _is_empty(leaf) and isinstance(given, Tensor) and given.ndim > 1:
+            return _core.array_create(dtype, [max(n, 0) for n in given.declared_shape[1:]])
         return leaf if symbolic(leaf) else _core.assign(leaf)
 
     # comparing
@@ -300,12 +322,12 @@ def _alike(one, other):
     """Could both be results of one cond?"""
     if not _is_value(other):
         return True
-    return _dtype_of(one) == _dtype_of(other) and len(getattr(one, "shape", ())) == len(getattr(other, "shape", ()))
+    return _dtype_of(one) == _dtype_of(other) and getattr(one, "ndim", 0) == getattr(other, "ndim", 0)
 
 
 def _zeros(value):
     if isinstance(value, Tensor):
-        return _core.full([n if n >= 0 else 1 for n in value.shape], 0, value.dtype)
+        return _core.full([n if n >= 0 else 1 for n in value.declared_shape], 0, value.dtype)
     return number(value if _is_value(value) else 0)
 
 
@@ -324,22 +346,22 @@ def _common(one, other):
     if None not in kinds:
         return dtype_for(*kinds) if bool not in kinds or len(kinds) == 1 else None
     if len(kinds) == 1:
-        alike = len(one.shape) == len(other.shape) or _is_empty(one) or _is_empty(other)
+        alike = one.ndim == other.ndim or _is_empty(one) or _is_empty(other)
         return one.dtype if one.dtype == other.dtype and alike else None
     known, plain = (other, one) if kind(one) else (one, other)
-    return known.dtype if not known.shape and fits(plain, known.dtype) else None
+    return known.dtype if not known.ndim and fits(plain, known.dtype) else None
 
 
 def _is_empty(value):
     """An array that nothing was written to: its items may have any shape."""
-    return isinstance(value, Tensor) and list(value.shape) == [0]
+    return isinstance(value, Tensor) and value.declared_shape == [0]
 
 
 def _describe(value):
     if isinstance(value, Number):
         return f"a {value.kind.__name__} that only the run knows"
     if isinstance(value, Tensor):
-        return f"a {str(value.dtype).replace('paddle.', '')} tensor of shape {list(value.shape)}"
+        return f"a {str(value.dtype).replace('paddle.', '')} tensor of shape {value.declared_shape}"
     text = repr(value)
     return text if len(text) < 60 else f"a {type(value).__name__}"
 

@@ -37,17 +37,17 @@ def len_(value):
     if isinstance(value, TensorArray):
         return sequences.Items(value).length()
     if symbolic(value):
-        if not value.shape:
+        if not value.ndim:
             raise TypeError("len() of a 0-D tensor")
-        if value.shape[0] < 0:
+        if value.declared_shape[0] < 0:
             return as_number(_core.shape(value)[0])
     return len(value)
 
 
 def _one(value):
-    if any(n not in (1, -1) for n in value.shape):
-        raise TypeError(f"only a tensor of one element is a number, got one of shape {value.shape}")
-    return _core.reshape(value, []) if value.shape else value
+    if any(n not in (1, -1) for n in value.declared_shape):
+        raise TypeError(f"only a tensor of one element is a number, got one of shape {value.declared_shape}")
+    return _core.reshape(value, []) if value.ndim else value
 
 
 def int_(*args):

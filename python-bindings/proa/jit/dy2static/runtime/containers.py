@@ -2,8 +2,11 @@
 import operator
 
 from .... import _core
+from ....framework.dims import numbers
 from . import changes
-from .numbers import as_number, number
+from .calls import all_
+from .logic import not_
+from .numbers import number
 from .values import NUMBERS, Tensor, symbolic
 
 
@@ -22,12 +25,12 @@ def set_item(value, holder, index):
 
 
 def _many(value):
-    return isinstance(value, Tensor) and any(n != 1 for n in value.shape) or not isinstance(value, (Tensor, *NUMBERS))
+    return isinstance(value, Tensor) and any(n != 1 for n in value.declared_shape) or not isinstance(value, (Tensor, *NUMBERS))
 
 
 def _fill(holder, mask, value):
     """holder[mask] = one value, with no need to count the mask."""
-    while len(mask.shape) < len(holder.shape):
+    while mask.ndim < holder.ndim:
         mask = _core.unsqueeze(mask, [-1])
     value = _core.reshape(value, []) if isinstance(value, Tensor) else number(value, holder.dtype)
     holder[...] = _core.where(mask, value, holder)
@@ -38,13 +41,31 @@ def change_item(holder, index, name, value):
     set_item(getattr(operator, name)(holder[index], value), holder, index)
 
 
+class Shape(list):
+    """A shape, some of whose lengths only the run knows: whether it equals another is the run's, too."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        if not isinstance(other, list) or len(self) != len(other):
+            return False
+        pairs = list(zip(self, other))
+        if any(not symbolic(a) and not symbolic(b) and a != b for a, b in pairs):
+            return False
+        return all_(a == b for a, b in pairs)
+
+    def __ne__(self, other):
+        return not_(self == other)
+
+    def __getitem__(self, i):
+        return Shape(list.__getitem__(self, i)) if isinstance(i, slice) else list.__getitem__(self, i)
+
+
 def shape(value):
     """value.shape; of a variable with unknown dims, these are numbers of the program."""
-    dims = value.shape
-    if symbolic(value) and -1 in dims:
-        sizes = _core.shape(value)
-        return [as_number(sizes[i]) if n < 0 else n for i, n in enumerate(dims)]
-    return dims
+    if symbolic(value) and -1 in value.declared_shape:
+        return Shape(numbers(value, value.declared_shape))
+    return value.shape
 
 
 def items(value):

@@ -26,6 +26,21 @@ def possible():
     return getattr(_state, "current", None) is not None and not changes.inside()
 
 
+class Trying:
+    """with Trying(): the body of a user's try, whose handlers see nothing of what a run raises."""
+
+    def __enter__(self):
+        _state.trying = getattr(_state, "trying", 0) + 1
+
+    def __exit__(self, *error):
+        _state.trying -= 1
+
+
+def checkable():
+    """Can a run raise here what the user's code would have raised?"""
+    return possible() and not getattr(_state, "trying", 0)
+
+
 def on_run(function, tensors):
     """function(values) is called whenever the program has computed these tensors."""
     def run(values):

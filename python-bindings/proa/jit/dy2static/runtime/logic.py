@@ -46,11 +46,11 @@ def test_or(first, *others):
 def _pick(first, other, when):
     """`first and other()` (when True) or `first or other()` of a symbolic first: one of the two values."""
     from .branches import choose
-    if first.dtype == _core.bool and not first.shape:
+    if first.dtype == _core.bool and not first.ndim:
         second = other()
         if isinstance(second, bool):
             return _core.logical_and(first, number(second)) if when else _core.logical_or(first, number(second))
-        if isinstance(second, Tensor) and second.dtype == _core.bool and not second.shape:
+        if isinstance(second, Tensor) and second.dtype == _core.bool and not second.ndim:
             return (_core.logical_and if when else _core.logical_or)(first, second)
         other = (lambda: second)
     return choose(first, other, lambda: first) if when else choose(first, lambda: first, other)
@@ -125,8 +125,8 @@ def assert_(test, message=None):
         if not test:
             raise AssertionError(*() if message is None else (message(),))
         return
-    if not effects.possible():
-        raise refuse("assert on a tensor inside a branch or loop that is known only in the run: assert outside, or "
+    if not effects.checkable():
+        raise refuse("assert on a tensor inside a branch or loop that is known only in the run, or in a try: assert outside, or "
                      "compute with paddle.where", user_place())
     text = () if message is None else (message(),)
 
@@ -149,5 +149,5 @@ def raised(error):
 
 def refuse_raise(error, place):
     """The error for a raise that would leave a branch or loop of which only the run knows whether it is taken."""
-    return refuse(f"raise {type(error).__name__} under a condition that only the run knows: a program cannot do that; "
-                  "assert the condition before", place)
+    return refuse(f"raise {type(error).__name__} under a condition that only the run knows, in a loop, another branch or "
+                  "a try: a program cannot do that; check the condition before", place)

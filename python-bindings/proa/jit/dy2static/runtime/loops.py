@@ -4,7 +4,7 @@ from .... import _core
 from ....tensor.array import TensorArray, create_array
 from ..errors import refuse
 from ..names import OWN
-from . import trees
+from . import effects, trees
 from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_value
 from .changes import Changes, before_next, replace
 from .logic import not_, refuse_raise
@@ -114,7 +114,7 @@ class _Filler:
     """Zeros in place of a value that is not read before the loop has set it; made where the loop begins."""
 
     def __init__(self, like):
-        self.dims, self.dtype, self.kind = [n if n >= 0 else 1 for n in like.shape], like.dtype, type(like)
+        self.dims, self.dtype, self.kind = [n if n >= 0 else 1 for n in like.declared_shape], like.dtype, type(like)
 
     def make(self):
         return self.kind(_core.full(self.dims, 0, self.dtype))
@@ -137,6 +137,8 @@ class Loop:
         self.tensors = set()  # (key, leaf) of numbers that a turn makes tensors
         self.start = {}    # key -> tree, for what is unbound before the loop
         self.growing = []  # lists that the body makes longer: (names, items, dtype)
+        self.bound = []    # names that a turn binds first, and that are read afterwards: there must be a turn
+        self.checks = index is not None and effects.checkable()
 
     def run(self):
         first = self.index and self.index[0]
@@ -159,6 +161,8 @@ class Loop:
                 if self.index:
                     self.index[0] = first
         self._write(results, replacing=True)
+        if self.bound:
+            self._check_turns()
         for name in self.names:
             if ("name", name) not in self.trees and self.state.before[name] is UNDEFINED:
                 self.state.slot(name).set(UNDEFINED)
@@ -301,11 +305,24 @@ class Loop:
         if name != _RETURNED:
             if all(not _is_value(leaf) for leaf in leaves):
                 return False
+            if self.checks:
+                self.bound.append(name)
+        if name not in (_RETURNED, *self.bound):
             raise refuse(f"{name} is bound only in the loop, whose number of turns is known only in the run, and read "
                          "after it: give it a value before the loop", self.place)
         self.start[key] = structure, [_Filler(leaf) if isinstance(leaf, Tensor) else leaf
                                       for leaf in leaves]
         return True
+
+    def _check_turns(self):
+        """In each run: names that a loop binds first are not read if it makes no turn."""
+        names, file, line = ", ".join(self.bound), *self.place
+
+        def check(values):
+            if values[0].item() == 0:
+                raise UnboundLocalError(f"{names} is bound in the loop at {file}:{line} alone, which made no turn, and "
+                                        "read after it: give it a value before the loop")
+        effects.on_run(check, [self.index[0]])
 
     def _after(self, key):
         value = (self.state.slot(key[1]).get() if key[0] == "name" else
@@ -327,8 +344,8 @@ class Loop:
             if not fits(leaf, wanted):
                 raise self._changes(key, i, first, leaf)
             return in_dtype(leaf, wanted)
-        rank = getattr(first, "shape", ())
-        if leaf.dtype != wanted or len(leaf.shape) != len(rank) and list(rank) != [0]:
+        dims = first.declared_shape if isinstance(first, Tensor) else []
+        if leaf.dtype != wanted or leaf.ndim != len(dims) and dims != [0]:
             raise self._changes(key, i, first, leaf)  # an array without items takes any shape
         return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
 

@@ -2,6 +2,7 @@
 tensors without dims, here they calculate as Python does (among themselves in int64 and float64, and with a tensor as
 a literal would, in the tensor's dtype)."""
 from .... import _core
+from ....framework.dims import refuse_number
 from ..errors import refuse
 from .values import NUMBERS, Tensor, dtype_of_number, user_place
 
@@ -20,6 +21,11 @@ class Number(Tensor):
     def __hash__(self):
         raise refuse("a number that is known only in the run is a key of a dict or a member of a set: use a list of "
                      "tensors or a tensor, and index that", user_place())
+
+    def __bool__(self):
+        refuse_number(self)
+
+    __index__ = __int__ = __float__ = __bool__
 
     def __neg__(self):
         return Number(_core.neg(in_dtype(self, _above_bool(self))))
@@ -91,7 +97,7 @@ def as_number(value):
     whole = value.dtype in _WHOLE_DTYPES
     wanted = _core.bool if value.dtype == _core.bool else _core.int64 if whole else _core.float64
     value = value if value.dtype == wanted else _core.cast(value, wanted)
-    value = _core.reshape(value, []) if value.shape else value
+    value = _core.reshape(value, []) if value.ndim else value
     return Number(value if value.stop_gradient else value.detach())
 
 

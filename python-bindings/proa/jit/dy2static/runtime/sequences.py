@@ -133,9 +133,9 @@ class Reversed(Sequence):
 
 def as_sequence(value):
     """A Sequence if only the run knows the length of a tensor, else its rows."""
-    if not value.shape:
+    if not value.ndim:
         raise TypeError("iteration over a 0-D tensor")
-    if value.shape[0] < 0 or value.shape[0] > MOST:
+    if value.declared_shape[0] < 0 or value.declared_shape[0] > MOST:
         return Rows(value)
     return [value[i] for i in range(value.shape[0])]
 

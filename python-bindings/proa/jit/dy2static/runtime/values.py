@@ -19,7 +19,7 @@ def dtype_of_number(value):
 
 def truth(value, what="a condition"):
     """A tensor of one element as bool without dims."""
-    dims = value.shape
+    dims = value.declared_shape
     if any(n not in (1, -1) for n in dims):
         raise ValueError(f"{what} must be one value, got a tensor of shape {dims}: reduce it with any() or all()")
     if value.dtype != _core.bool:
