@@ -24,7 +24,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as scratch:
         plain = pathlib.Path(scratch) / _cmake.build_wheel(scratch, config_settings, metadata_directory)
         out = pathlib.Path(scratch, "repaired")
-        _prepare(plain, pathlib.Path(scratch, "unpacked"))
+        _prepare(plain, pathlib.Path(scratch, "unpacked"), pathlib.Path(scratch, "trimmed"))
         command = [sys.executable, "-m", "auditwheel", "repair", "--strip", "--wheel-dir", str(out), str(plain)]
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         found = list(out.glob("*.whl"))
@@ -45,14 +45,16 @@ def _shrink(wheel, to):
             subprocess.run(["strip", "--strip-unneeded", str(library)], check=True)
 
 
-def _prepare(wheel, folder):
-    """What auditwheel is to find: licences of all libraries in dist-info, and libraries aligned to small pages."""
+def _prepare(wheel, folder, trimmed):
+    """What auditwheel is to find: licences of all libraries in dist-info, libraries aligned to small pages, and in
+    `trimmed` a smaller OpenBLAS."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     licences = next(folder.glob("*.dist-info")) / "licenses/bundled"
     licences.mkdir(parents=True)
     for name, text in _licences(folder).items():
         (licences / f"{name}.txt").write_bytes(text)
+    _trim_openblas(folder / "proa/libs", trimmed)
     for library in folder.rglob("*.so*"):
         library.write_bytes(_small_pages(library.read_bytes()))
     with zipfile.ZipFile(wheel, "w") as archive:  # auditwheel writes RECORD anew, and compresses
@@ -75,6 +77,33 @@ def _licences(folder):
             where = pathlib.Path("/usr/share/doc", package).resolve()  # libgomp1's is gcc-12-base's
             texts[where.name] = (where / "copyright").read_bytes()
     return texts
+
+
+def _trim_openblas(libs, to):
+    """Links what libproa calls of OpenBLAS's archive as a library of the same name, and has libproa look there first:
+    a quarter of the whole is LAPACK that nobody here calls. Without an archive the shared library stays."""
+    libproa = libs / "libproa.so.0"
+    library = next((path for path in _outside(libs) if path.name.startswith("libopenblas.so")), None)
+    archive = next((path for path in sorted(library.resolve().parent.glob("libopenblas*.a"))), None) if library else None
+    if archive is None:
+        return
+    called = _symbols("--undefined-only", libproa) & _symbols("--defined-only", library)
+    to.mkdir()
+    script = to / "exports.map"
+    script.write_text("{ global: " + " ".join(f"{name};" for name in sorted(called)) + " local: *; };")
+    runtime = [path for path in _outside(libs) if path.name.startswith(("libgfortran", "libgomp"))]
+    command = ["cc", "-shared", "-o", str(to / library.name), f"-Wl,-soname,{library.name}", "-Wl,--gc-sections",
+               f"-Wl,--version-script={script}", *(f"-Wl,-u,{name}" for name in sorted(called)), str(archive),
+               *map(str, runtime), "-lm", "-lpthread"]
+    subprocess.run(command, check=True)
+    subprocess.run(["patchelf", "--set-rpath", f"$ORIGIN:{to}", str(libproa)], check=True)
+
+
+def _symbols(which, library):
+    """Names of a shared library's dynamic symbols."""
+    listed = subprocess.run(["nm", "--dynamic", "--just-symbols", which, str(library)], text=True, check=True,
+                            capture_output=True).stdout
+    return {name.partition("@")[0] for name in listed.split()}
 
 
 def _small_pages(elf):
