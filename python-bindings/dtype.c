@@ -1,15 +1,39 @@
-/* paddle.dtype and places: one object a dtype, made at import; places are compared by kind and number.
+/* paddle.dtype, Paddle's VarType: one object a dtype or kind of variable, made at import.
  * Uses ext.h. */
 #include "ext.h"
 
 /* ---- dtypes ---------------------------------------------------------------------------- */
 
 typedef struct py_dtype {
-    PyObject_HEAD proa_dtype dtype;
+    PyObject_HEAD proa_dtype dtype; /* PROA_NODTYPE: a kind of variable, no element type */
+    const char *name;               /* of Paddle's enum */
+    int number;                     /* in model files */
 } py_dtype;
 
 /* Filled by py_add_dtypes, alive as long as the process; the names are interned, as those in programs are. */
 static PyObject *objects[PROA_DTYPE_COUNT], *texts[PROA_DTYPE_COUNT];
+
+/* Kinds of variables, which share the dtypes' enum in Paddle's format. */
+static const struct {
+    const char *name;
+    int number;
+} kinds[] = {
+    {"LOD_TENSOR", 7},
+    {"SELECTED_ROWS", 8},
+    {"FEED_MINIBATCH", 9},
+    {"FETCH_LIST", 10},
+    {"STEP_SCOPES", 11},
+    {"LOD_RANK_TABLE", 12},
+    {"LOD_TENSOR_ARRAY", 13},
+    {"PLACE_LIST", 14},
+    {"READER", 15},
+    {"RAW", 17},
+    {"TUPLE", 18},
+    {"STRING", 25},
+    {"STRINGS", 26},
+    {"VOCAB", 27},
+    {"SPARSE_COO", 30},
+};
 
 /* Paddle's enum names and VarType numbers. */
 static const int wire_numbers[PROA_DTYPE_COUNT] = {
@@ -26,30 +50,66 @@ static const char *const paddle_names[PROA_DTYPE_COUNT] = {
 PyObject *py_dtype_object(proa_dtype dtype) { return objects[dtype]; }
 PyObject *py_dtype_text(proa_dtype dtype) { return texts[dtype]; }
 
+static PyObject *dtype_repr(PyObject *self)
+{
+    const py_dtype *one = (py_dtype *)self;
+    if (one->dtype) return PyUnicode_FromFormat("paddle.%s", proa_dtype_name(one->dtype));
+    return PyUnicode_FromFormat("<VarType.%s: %d>", one->name, one->number);
+}
+
 static PyObject *dtype_str(PyObject *self)
 {
-    return PyUnicode_FromFormat("paddle.%s", proa_dtype_name(((py_dtype *)self)->dtype));
+    const py_dtype *one = (py_dtype *)self;
+    return one->dtype ? dtype_repr(self) : PyUnicode_FromFormat("VarType.%s", one->name);
 }
 
 static PyObject *dtype_name(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyUnicode_FromString(paddle_names[((py_dtype *)self)->dtype]);
+    return PyUnicode_FromString(((py_dtype *)self)->name);
 }
 
 static PyObject *dtype_value(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyLong_FromLong(wire_numbers[((py_dtype *)self)->dtype]);
+    return PyLong_FromLong(((py_dtype *)self)->number);
 }
 
 static PyObject *dtype_number(PyObject *self) { return dtype_value(self, NULL); }
 
-/* Pickled by name: there is one object a dtype. */
+static Py_hash_t dtype_hash(PyObject *self) { return ((py_dtype *)self)->number; }
+
+/* Equal to itself and to its number, as Paddle's enum is. */
+static PyObject *dtype_compare(PyObject *self, PyObject *other, int how)
+{
+    bool known = Py_TYPE(other) == &py_dtype_type || PyLong_Check(other);
+    if (!known || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    bool same = self == other;
+    if (PyLong_Check(other)) same = PyLong_AsLong(other) == ((py_dtype *)self)->number;
+    if (PyErr_Occurred()) PyErr_Clear(); /* beyond long: equal to none */
+    return PyBool_FromLong(same == (how == Py_EQ));
+}
+
+/* dtype(5): the member of that number. */
+static PyObject *dtype_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"value", NULL};
+    PyObject *value, *member, *key;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O", names, &value)) return NULL;
+    PyObject *members = PyDict_GetItemString(type->tp_dict, "__members__");
+    for (Py_ssize_t at = 0; members && PyDict_Next(members, &at, &key, &member);)
+        if (member == value || (PyLong_Check(value) && PyObject_RichCompareBool(member, value, Py_EQ) == 1))
+            return Py_NewRef(member);
+    return PyErr_Format(PyExc_ValueError, "dtype: %R is the number of no dtype or kind of variable", value);
+}
+
+/* Pickled by name, kinds by number: there is one object a member. */
 static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(proa_dtype_name(((py_dtype *)self)->dtype));
+    const py_dtype *one = (py_dtype *)self;
+    if (!one->dtype) return Py_BuildValue("O(i)", (PyObject *)Py_TYPE(self), one->number);
+    return PyUnicode_FromString(proa_dtype_name(one->dtype));
 }
 
 static PyGetSetDef dtype_getset[] = {
@@ -64,12 +124,16 @@ PyTypeObject py_dtype_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa.dtype",
     .tp_basicsize = sizeof(py_dtype),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_repr = dtype_str,
+    .tp_new = dtype_new,
+    .tp_repr = dtype_repr,
     .tp_str = dtype_str,
+    .tp_hash = dtype_hash,
+    .tp_richcompare = dtype_compare,
     .tp_as_number = &dtype_numbers,
     .tp_getset = dtype_getset,
     .tp_methods = dtype_methods,
-    .tp_doc = "An element type: paddle.float32, …",
+    .tp_doc =
+        "An element type (paddle.float32, …) or a kind of variable (dtype.LOD_TENSOR, …): Paddle's VarType.",
 };
 
 static bool from_name(const char *name, proa_dtype *dtype)
@@ -98,7 +162,10 @@ bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
     if (obj == Py_None) return true;
     if (Py_TYPE(obj) == &py_dtype_type) {
         *dtype = ((py_dtype *)obj)->dtype;
-        return true;
+        if (*dtype) return true;
+        PyErr_Format(PyExc_TypeError, "expected a dtype such as paddle.float32, got the kind of variable %S",
+                     obj);
+        return false;
     }
     if (PyUnicode_Check(obj)) {
         for (int d = 1; d < PROA_DTYPE_COUNT; d++)
@@ -123,18 +190,36 @@ bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
 
 /* ---- the module's part ----------------------------------------------------------------- */
 
+/* A new member of the enum, in the class and in its __members__. */
+static PyObject *add_member(PyObject *members, proa_dtype dtype, const char *name, int number)
+{
+    py_dtype *one = PyObject_New(py_dtype, &py_dtype_type);
+    if (!one) return NULL;
+    one->dtype = dtype, one->name = name, one->number = number;
+    bool ok = PyDict_SetItemString(members, name, (PyObject *)one) == 0 &&
+              PyDict_SetItemString(py_dtype_type.tp_dict, name, (PyObject *)one) == 0;
+    if (!ok) Py_CLEAR(one);
+    return (PyObject *)one;
+}
+
 bool py_add_dtypes(PyObject *module)
 {
-    if (PyType_Ready(&py_dtype_type) != 0 ||
-        PyModule_AddObjectRef(module, "dtype", (PyObject *)&py_dtype_type) != 0)
-        return false;
-    for (int d = 1; d < PROA_DTYPE_COUNT; d++) {
-        py_dtype *one = PyObject_New(py_dtype, &py_dtype_type);
-        texts[d] = PyUnicode_InternFromString(proa_dtype_name((proa_dtype)d));
-        if (!one || !texts[d]) return false;
-        one->dtype = (proa_dtype)d;
-        objects[d] = (PyObject *)one;
-        if (PyModule_AddObjectRef(module, proa_dtype_name((proa_dtype)d), objects[d]) != 0) return false;
+    PyObject *members = PyDict_New();
+    bool ok = members && PyType_Ready(&py_dtype_type) == 0 &&
+              PyModule_AddObjectRef(module, "dtype", (PyObject *)&py_dtype_type) == 0 &&
+              PyDict_SetItemString(py_dtype_type.tp_dict, "__members__", members) == 0;
+    for (int d = 1; d < PROA_DTYPE_COUNT && ok; d++) {
+        const char *name = proa_dtype_name((proa_dtype)d);
+        texts[d] = PyUnicode_InternFromString(name);
+        objects[d] = add_member(members, (proa_dtype)d, paddle_names[d], wire_numbers[d]);
+        ok = texts[d] && objects[d] && PyModule_AddObjectRef(module, name, objects[d]) == 0;
     }
-    return true;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && ok; i++) {
+        PyObject *kind = add_member(members, PROA_NODTYPE, kinds[i].name, kinds[i].number);
+        ok = kind != NULL;
+        Py_XDECREF(kind); /* the class keeps it */
+    }
+    PyType_Modified(&py_dtype_type);
+    Py_XDECREF(members);
+    return ok;
 }

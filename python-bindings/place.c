@@ -83,15 +83,33 @@ static PyObject *cpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     return (PyObject *)self;
 }
 
-static PyObject *gpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+/* A place of a kind that has a class of its own: CUDAPlace(id). */
+static PyObject *numbered(PyTypeObject *type, PyObject *args, PyObject *keywords, const char *kind)
 {
     static char *names[] = {"id", NULL};
     int id = 0;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|i", names, &id)) return NULL;
-    if (id < 0) return PyErr_Format(PyExc_ValueError, "CUDAPlace: id must be >= 0, got %d", id);
+    if (id < 0)
+        return PyErr_Format(PyExc_ValueError, "%s: id must be >= 0, got %d", type->tp_name + strlen("proa."),
+                            id);
     py_place *self = PyObject_New(py_place, type);
-    if (self) snprintf(self->name, sizeof self->name, "gpu:%d", id);
+    if (self) snprintf(self->name, sizeof self->name, "%s:%d", kind, id);
     return (PyObject *)self;
+}
+
+static PyObject *gpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    return numbered(type, args, keywords, "gpu");
+}
+
+static PyObject *xpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    return numbered(type, args, keywords, "xpu");
+}
+
+static PyObject *npu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    return numbered(type, args, keywords, "npu");
 }
 
 static PyObject *custom_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -134,6 +152,10 @@ static PyTypeObject place_type = {
                                     .tp_doc = text}
 PLACE(cpu_type, "CPUPlace", cpu_new, "The CPU.");
 PLACE(gpu_type, "CUDAPlace", gpu_new, "GPU number id.");
+PLACE(xpu_type, "XPUPlace", xpu_new,
+      "Kunlun processor number id; using it needs a plug-in that brings such a device.");
+PLACE(npu_type, "NPUPlace", npu_new,
+      "Ascend processor number id; using it needs a plug-in that brings such a device.");
 PLACE(custom_type, "CustomPlace", custom_new, "Device number dev_id of a plug-in's kind.");
 PLACE(pinned_type, "CUDAPinnedPlace", pinned_new, "Host memory that GPUs copy from fast.");
 
@@ -339,7 +361,8 @@ PyMethodDef py_device_functions[] = {
 
 bool py_add_places(PyObject *module)
 {
-    PyTypeObject *const types[] = {&place_type, &cpu_type, &gpu_type, &custom_type, &pinned_type};
+    PyTypeObject *const types[] = {&place_type, &cpu_type,    &gpu_type,   &xpu_type,
+                                   &npu_type,   &custom_type, &pinned_type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (PyType_Ready(types[i]) != 0) return false;
         const char *name = strchr(types[i]->tp_name, '.') + 1;

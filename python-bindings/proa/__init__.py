@@ -1,7 +1,8 @@
 """Proa for Python: the namespace that scripts know as `paddle`. `import proa as paddle` is the one line that
 changes. Importing loads no module from outside Proa; subpackages are loaded when they are first named."""
 from . import _core, _errors
-from ._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, Tensor, dtype  # noqa: F401
+from ._core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, Tensor, XPUPlace,  # noqa: F401
+                    dtype)
 from ._core import (bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16,  # noqa: F401
                     int32, int64, uint8)
 from .tensor import *  # noqa: F401,F403

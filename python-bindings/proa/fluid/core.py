@@ -1,10 +1,9 @@
 """fluid.core: what programs take from Paddle's own extension module, as far as it has a meaning here."""
 from .. import _core
-from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace  # noqa: F401
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, XPUPlace  # noqa: F401
 from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,  # noqa: F401
                       is_compiled_with_rocm, is_compiled_with_xpu)
 from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope  # noqa: F401
-from ..static.variable import VarType as _Kind
 from . import legacy_ops as ops
 from .op import OpProtoHolder
 
@@ -24,14 +23,7 @@ class EOFException(Exception):
 class VarDesc:
     """Descriptions of variables."""
 
-    class VarType:
-        """Dtypes and kinds of variables by their names in Paddle's format."""
-        BOOL, INT16, INT32, INT64 = _core.bool, _core.int16, _core.int32, _core.int64
-        FP16, FP32, FP64, BF16 = _core.float16, _core.float32, _core.float64, _core.bfloat16
-        UINT8, INT8, COMPLEX64, COMPLEX128 = _core.uint8, _core.int8, _core.complex64, _core.complex128
-        LOD_TENSOR, SELECTED_ROWS, LOD_TENSOR_ARRAY = _Kind.LOD_TENSOR, _Kind.SELECTED_ROWS, _Kind.LOD_TENSOR_ARRAY
-        FEED_MINIBATCH, FETCH_LIST, STEP_SCOPES, LOD_RANK_TABLE = 9, 10, 11, 12
-        PLACE_LIST, READER, RAW, TUPLE = 14, 15, 17, 18
+    VarType = _core.dtype
 
 
 class op_proto_and_checker_maker:

@@ -28,13 +28,13 @@ def _names(program, op_type, slots):
 def attribute(op_type, name, value):
     """A value as the core takes it: numbers, strings, lists of one kind."""
     if isinstance(value, (bool, int, float, str)):
-        return int(value) if type(value).__name__ == "VarType" else value
+        return value
     if isinstance(value, (list, tuple)):
         return [attribute(op_type, name, one) for one in value]
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         return attribute(op_type, name, value.tolist())
     try:
-        return to_dtype(value).value
+        return value.value if isinstance(value, _core.dtype) else to_dtype(value).value
     except TypeError:
         raise TypeError(f"append_op: {op_type}: attribute {name} must be a number, a string, a dtype or a list of "
                         f"such, got {type(value).__name__}") from None

@@ -10,7 +10,7 @@ from ..framework.parameter import Parameter
 from .params import value_of
 from .scope import ScopeVariable, global_scope
 from .append import append
-from .variable import VarType, _dims, text_of
+from .variable import _dims, text_of
 
 __all__ = ["Program", "default_main_program", "default_startup_program", "name_scope", "program_guard"]
 
@@ -156,7 +156,7 @@ class Block:
         """A variable. Persistable ones and data have values at once, the others when an operator has made them."""
         if _runs_at_once():
             return _placeholder(name, stop_gradient, persistable)
-        if int(type) != VarType.LOD_TENSOR:
+        if type != _core.dtype.LOD_TENSOR:
             raise NotImplementedError(f"create_var: expected a dense variable (type 7), got type {int(type)}")
         core = self.program._core
         name, dims = name or unique_name.generate("_generated_var"), _dims(shape or ())

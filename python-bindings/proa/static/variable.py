@@ -1,5 +1,4 @@
 """Variables of a program: what data, create_parameter and create_global_var make, and what a variable can say."""
-import enum
 
 from .. import _core
 from ..framework import mode, unique_name
@@ -199,15 +198,8 @@ def block_of(var):
         return default_main_program().global_block()
 
 
-class VarType(enum.IntEnum):
-    """Kinds of variables, by their numbers in Paddle's format."""
-    LOD_TENSOR = 7
-    SELECTED_ROWS = 8
-    LOD_TENSOR_ARRAY = 13
-
-
 def _type(self):
-    return VarType.SELECTED_ROWS if not self.is_symbolic and self.is_selected_rows() else VarType.LOD_TENSOR
+    return _core.dtype.SELECTED_ROWS if not self.is_symbolic and self.is_selected_rows() else _core.dtype.LOD_TENSOR
 
 
 def _lod_level(self):

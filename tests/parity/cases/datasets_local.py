@@ -69,6 +69,15 @@ def mnist():
     return out
 
 
+SOURCES = ["URL_PREFIX"] + [f"{part}_{what}" for part in ("TRAIN_IMAGE", "TRAIN_LABEL", "TEST_IMAGE", "TEST_LABEL")
+                            for what in ("URL", "MD5")]
+
+
+@case(*(V + f"{kind}.{name}" for kind in ("MNIST", "FashionMNIST") for name in SOURCES), grad=False)
+def sources():
+    return [getattr(kind, name) for kind in (datasets.MNIST, datasets.FashionMNIST) for name in SOURCES]
+
+
 @case(V + "Cifar10", V + "Cifar100", grad=False)
 def cifar():
     out = []

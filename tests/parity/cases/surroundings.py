@@ -17,6 +17,20 @@ def dtypes():
         [paddle.cast(paddle.to_tensor([1.5, 0.0]), paddle.bfloat16).dtype == paddle.bfloat16]
 
 
+MEMBERS = ["BOOL", "UINT8", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "COMPLEX64", "COMPLEX128",
+           "LOD_TENSOR", "SELECTED_ROWS", "FEED_MINIBATCH", "FETCH_LIST", "STEP_SCOPES", "LOD_RANK_TABLE",
+           "LOD_TENSOR_ARRAY", "PLACE_LIST", "READER", "RAW", "STRING", "STRINGS"]
+
+
+@case("paddle.dtype", "paddle.dtype.name", "paddle.dtype.value", *(f"paddle.dtype.{name}" for name in MEMBERS))
+def members_of_dtype():
+    found = [getattr(paddle.dtype, name) for name in MEMBERS]
+    return [[m.name, m.value, int(m), str(m), m == m.value, m != m.value, paddle.dtype(m.value) is m or
+             paddle.dtype(m.value) == m, paddle.dtype.__members__[m.name] == m] for m in found] + \
+        [paddle.dtype.FP32 == paddle.float32, hash(paddle.float32), paddle.float32 == paddle.float64, paddle.bool == 1,
+         raised(lambda: paddle.zeros([1], dtype=paddle.dtype.RAW), TypeError, RuntimeError)]
+
+
 @case("paddle.CPUPlace", "paddle.device.set_device", "paddle.device.get_device", "paddle.set_device",
       "paddle.get_device")
 def places():

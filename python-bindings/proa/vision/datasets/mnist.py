@@ -30,6 +30,14 @@ class MNIST(Dataset):
     """Images of 28×28 and their labels, from image_path and label_path, or from the files that Paddle keeps in
     ~/.cache/paddle/dataset."""
     NAME = "mnist"
+    # Where Paddle gets the files, and their MD5 sums.
+    URL_PREFIX = "https://dataset.bj.bcebos.com/mnist/"
+    TRAIN_IMAGE_URL = URL_PREFIX + "train-images-idx3-ubyte.gz"
+    TRAIN_LABEL_URL = URL_PREFIX + "train-labels-idx1-ubyte.gz"
+    TEST_IMAGE_URL = URL_PREFIX + "t10k-images-idx3-ubyte.gz"
+    TEST_LABEL_URL = URL_PREFIX + "t10k-labels-idx1-ubyte.gz"
+    TRAIN_IMAGE_MD5, TRAIN_LABEL_MD5 = "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432"
+    TEST_IMAGE_MD5, TEST_LABEL_MD5 = "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"
 
     def __init__(self, image_path=None, label_path=None, mode="train", transform=None, download=True, backend=None):
         who = type(self).__name__
@@ -74,3 +82,10 @@ class MNIST(Dataset):
 class FashionMNIST(MNIST):
     """MNIST's twin with pictures of clothes."""
     NAME = "fashion-mnist"
+    URL_PREFIX = "https://dataset.bj.bcebos.com/fashion_mnist/"
+    TRAIN_IMAGE_URL = URL_PREFIX + "train-images-idx3-ubyte.gz"
+    TRAIN_LABEL_URL = URL_PREFIX + "train-labels-idx1-ubyte.gz"
+    TEST_IMAGE_URL = URL_PREFIX + "t10k-images-idx3-ubyte.gz"
+    TEST_LABEL_URL = URL_PREFIX + "t10k-labels-idx1-ubyte.gz"
+    TRAIN_IMAGE_MD5, TRAIN_LABEL_MD5 = "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe"
+    TEST_IMAGE_MD5, TEST_LABEL_MD5 = "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"
