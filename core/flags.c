@@ -26,7 +26,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char values[PROA_FLAG_COUNT][VALUE];   /* under the lock */
 static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text: how often it was set */
 static atomic_bool ready;
-atomic_bool proa__backends_narrowed;
+atomic_bool proa__backends_narrowed, proa__choices_watched;
+static atomic_bool verbose;
 atomic_llong proa__past_from = 1 << 21; /* until the flags are read */
 
 static bool parse(const char *text, long long *number)
@@ -58,6 +59,10 @@ static bool store(int flag, const char *text)
     if (flag == PROA_FLAG_backends)
         atomic_store_explicit(&proa__backends_narrowed, strcmp(text, table[flag].fallback) != 0,
                               memory_order_release);
+    if (flag == PROA_FLAG_verbose) atomic_store_explicit(&verbose, number != 0, memory_order_relaxed);
+    bool watched = atomic_load_explicit(&proa__backends_narrowed, memory_order_relaxed) ||
+                   atomic_load_explicit(&verbose, memory_order_relaxed);
+    atomic_store_explicit(&proa__choices_watched, watched, memory_order_release);
     return true;
 }
 

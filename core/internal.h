@@ -67,6 +67,7 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
       "plans that an executor keeps, one a set of input shapes; the least recently used goes")             \
     X(kept_programs, "32", "programs that a function under to_static keeps; the least recently used goes") \
     X(past_bytes, "0", "outputs from so many bytes on go past the caches; 0: a quarter of the shared one") \
+    X(verbose, "0", "1: which kernel an op takes for new shapes, and why others declined, goes to stderr") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {
 #define PROA_X(name, fallback, meaning) PROA_FLAG_##name,

@@ -23,7 +23,7 @@ static __attribute__((noinline)) proa_status wrong_dtype(const proa_op *op, cons
                          "is %s; expected one of %s (convert with proa_cast)", proa_dtype_name(dtype), list);
 }
 
-static const proa_tensor *first_tensor(const proa_op *op, const void *args, const proa_field **field)
+const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field)
 {
     for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
         const proa_tensor *t = NULL;
@@ -41,7 +41,7 @@ static inline proa_status check_first(const proa_op *op, const void *args, const
 {
     const proa_field *f = op->fields;
     const proa_tensor *t = op->n_in && f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, args) : NULL;
-    if (!t || t == proa_none) t = first_tensor(op, args, &f);
+    if (!t || t == proa_none) t = proa__first_tensor(op, args, &f);
     *first = t;
     if (PROA__LIKELY(!t || op->dtypes >> t->dtype & 1)) return PROA_OK;
     return wrong_dtype(op, f, (proa_dtype)t->dtype);
@@ -301,56 +301,6 @@ static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **stag
     return PROA_OK;
 }
 
-/* The first of a list that does not decline; NULL in *kernel: all do. */
-static proa_status pick_from(const proa_kernel *const *list, bool anywhere, const void *args,
-                             const proa_kernel **kernel, void **state)
-{
-    for (const proa_kernel *const *k = list; *k; k++) {
-        if (anywhere ? !(*k)->anywhere : !proa__may_use(*k)) continue;
-        *kernel = *k;
-        if (!(*k)->prepare) return PROA_OK;
-        proa_status status = (*k)->prepare(args, state);
-        if (status != PROA_DECLINED) return status;
-    }
-    *kernel = NULL;
-    return PROA_OK;
-}
-
-/* A device's own kernels, then those that run anywhere. */
-static __attribute__((noinline)) proa_status pick_on_device(const proa_op *op, int device, const void *args,
-                                                            const proa_kernel **kernel, void **state)
-{
-    const proa_device_table *d = proa__device(device);
-    const proa_kernel *const *own = op->id < d->kernel_ops ? d->kernels[op->id] : NULL;
-    *kernel = NULL;
-    if (own) PROA_TRY(pick_from(own, false, args, kernel, state));
-    if (!*kernel) PROA_TRY(pick_from(op->kernels, true, args, kernel, state));
-    if (*kernel) return PROA_OK;
-    if (proa__flag_int(PROA_FLAG_device_fallback)) {
-        *kernel = &proa__fallback_kernel;
-        return PROA_OK;
-    }
-    const proa_field *f = NULL;
-    const proa_tensor *first = first_tensor(op, args, &f);
-    return proa__op_fail(
-        PROA_ERR_UNSUPPORTED, op, NULL,
-        "has no kernel on %s for %s; move its inputs to the CPU (proa_to_device, Tensor.cpu), "
-        "or set FLAGS_device_fallback=1 to have such ops computed there, with copies",
-        d->name, first ? proa__tensor_text(first) : "these attributes");
-}
-
-proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state)
-{
-    const proa__thread *me = proa__thread_self;
-    *state = NULL;
-    if (PROA__UNLIKELY(me && me->stream.device != PROA_CPU))
-        return pick_on_device(op, me->stream.device, args, kernel, state);
-    PROA_TRY(pick_from(op->kernels, false, args, kernel, state));
-    if (*kernel) return PROA_OK;
-    return proa__op_fail(PROA_ERR_UNSUPPORTED, op, NULL, "no kernel takes these inputs (FLAGS_backends=%s)",
-                         proa_get_flag("backends"));
-}
-
 /* For a kernel that takes plain tensors only: those that it changes are plain afterwards, too. */
 static __attribute__((noinline)) proa_status unblock(const proa_op *op, void *args)
 {
@@ -378,6 +328,7 @@ static inline proa_status run_cached(const proa_op *op, void *args, uint32_t any
     if (status == PROA_OK)
         status = here ? kernel->run(args, run) : proa__run_picked(op, args, kernel, run->state, run->fresh);
     if (!cached && kernel->release && run->state) kernel->release(run->state);
+    proa__thread_self->ran = kernel;
     return status;
 }
 
@@ -389,10 +340,11 @@ static inline proa_status run_kernel(const proa_op *op, void *args, uint32_t any
         return proa_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for what a thread owns", op->name);
     proa_run run = {NULL, &me->stream, NULL, fresh};
     me->running = op;
-    bool direct = first && !first->prepare && me->stream.device == PROA_CPU && proa__may_use(first);
+    bool direct = first && !first->prepare && me->stream.device == PROA_CPU && !proa__choice_is_special();
     if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->format;
     proa_status status = direct ? first->run(args, &run) : run_cached(op, args, any, &run);
     me->running = NULL;
+    if (direct) me->ran = first; /* afterwards: a kernel may call ops of its own */
     return status;
 }
 

@@ -12,6 +12,9 @@ enum { PROA_ARGS_MAX = 1024, PROA_METAS_MAX = 1024 };
  * without an infer function take over the first input's meta. */
 proa_status proa__infer_call(proa_call *call, void *metas);
 
+/* The first tensor among the inputs, and its field; NULL where the call has none. */
+const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field);
+
 /* The run door's work on the thread's device: what proa__run_call does once that is settled. */
 proa_status proa__run_here(proa_call *call);
 /* The same for a call with blocked inputs: they stay so where its kernels take them. */

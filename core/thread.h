@@ -43,6 +43,7 @@ typedef struct proa__thread {
     uint32_t top, capacity, mark, depth, returns;
     bool root_reported;
     const proa_op *running; /* whose kernel this thread is in; for crash reports */
+    const proa_kernel *ran; /* the last kernel that ended here; for the profiler */
     /* freeing */
     bool destroying;
     proa_tensor *dying;
@@ -94,6 +95,12 @@ void proa__door_everywhere(proa_door door, bool open);
 void proa__watch_values(bool on);
 /* proa__backend_allowed, inline: one load unless FLAGS_backends leaves a family out. */
 extern atomic_bool proa__backends_narrowed;
+/* Set where FLAGS_backends or FLAGS_verbose ask about every choice of a kernel. */
+extern atomic_bool proa__choices_watched;
+static inline bool proa__choice_is_special(void)
+{
+    return PROA__UNLIKELY(atomic_load_explicit(&proa__choices_watched, memory_order_acquire));
+}
 static inline bool proa__may_use(const proa_kernel *kernel)
 {
     return PROA__LIKELY(!atomic_load_explicit(&proa__backends_narrowed, memory_order_acquire)) ||

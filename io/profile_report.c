@@ -41,8 +41,9 @@ static bool scale_of(const char *unit, double *scale)
 static void print_row(FILE *to, const proa_profile_row *r, double scale, double all, double gflops,
                       double gbs)
 {
-    fprintf(to, "%-34.34s %8lld %11.4g %11.4g %11.4g %11.4g", r->name, (long long)r->count, r->total * scale,
-            r->total / (double)r->count * scale, r->least * scale, r->most * scale);
+    fprintf(to, "%-30.30s %-28.28s %8lld %11.4g %11.4g %11.4g %11.4g", r->name, r->kernel ? r->kernel : "",
+            (long long)r->count, r->total * scale, r->total / (double)r->count * scale, r->least * scale,
+            r->most * scale);
     if (!r->is_op || r->self <= 0) {
         fprintf(to, "\n");
         return;
@@ -78,11 +79,11 @@ proa_status proa_profile_print(FILE *to, proa_profile_order order, const char *u
             gflops, gbs);
     char total[16];
     snprintf(total, sizeof total, "total %s", unit);
-    fprintf(to, "%-34s %8s %11s %11s %11s %11s %7s %9s %8s %8s\n", "op", "calls", total, "mean", "least",
-            "most", "share", "GFLOP/s", "GB/s", "roofline");
+    fprintf(to, "%-30s %-28s %8s %11s %11s %11s %11s %7s %9s %8s %8s\n", "op", "kernel", "calls", total,
+            "mean", "least", "most", "share", "GFLOP/s", "GB/s", "roofline");
     for (int64_t i = 0; i < n; i++) {
         if (!rows[i].is_op && (i == 0 || rows[i - 1].is_op))
-            fprintf(to, "%-34s %8s %11s %11s %11s %11s\n", "stretch", "times", total, "mean", "least",
+            fprintf(to, "%-59s %8s %11s %11s %11s %11s\n", "stretch", "times", total, "mean", "least",
                     "most");
         print_row(to, &rows[i], scale, all > 0 ? all : 1, gflops, gbs);
     }
@@ -105,18 +106,20 @@ static void quote(char *to, const char *text)
     *to = 0;
 }
 
-static proa_status put_event(proa_writer *w, const proa__profile_event *e, const char *name, bool is_op,
-                             bool first)
+static proa_status put_event(proa_writer *w, const proa__profile_event *e, const char *name,
+                             const proa_profile_row *row, bool first)
 {
     char line[320];
     PROA_TRY(proa_writer_put(w, first ? "\n{\"name\":" : ",\n{\"name\":", first ? 9 : 10));
     PROA_TRY(proa_writer_put(w, name, strlen(name)));
-    int n = snprintf(line, sizeof line,
-                     ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f",
-                     is_op ? "op" : "user", e->thread, (double)e->begin * 1e-3, (double)e->length * 1e-3);
+    int n = snprintf(
+        line, sizeof line, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f",
+        row->is_op ? "op" : "user", e->thread, (double)e->begin * 1e-3, (double)e->length * 1e-3);
     PROA_TRY(proa_writer_put(w, line, (size_t)n));
-    n = is_op ? snprintf(line, sizeof line, ",\"args\":{\"flops\":%.0f,\"bytes\":%.0f}}", e->flops, e->bytes)
-              : snprintf(line, sizeof line, "}");
+    if (!row->is_op) return proa_writer_put(w, "}", 1);
+    const char *key = row->kernel ? ",\"kernel\":\"" : "", *kernel = row->kernel ? row->kernel : "";
+    n = snprintf(line, sizeof line, ",\"args\":{\"flops\":%.0f,\"bytes\":%.0f%s%.128s%s}}", e->flops,
+                 e->bytes, key, kernel, row->kernel ? "\"" : "");
     return proa_writer_put(w, line, (size_t)n);
 }
 
@@ -130,7 +133,7 @@ static proa_status put_all(proa_writer *w, const proa_profile_row *rows, char *c
                      (long long)lost);
     PROA_TRY(proa_writer_put(w, head, (size_t)n));
     for (int64_t i = 0; i < count; i++)
-        PROA_TRY(put_event(w, &events[i], names[events[i].row], rows[events[i].row].is_op, i == 0));
+        PROA_TRY(put_event(w, &events[i], names[events[i].row], &rows[events[i].row], i == 0));
     return proa_writer_put(w, "\n]}\n", 4);
 }
 

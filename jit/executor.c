@@ -5,6 +5,7 @@
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
+#include "core/thread.h"
 #include "planner.h"
 #include "walk.h"
 
@@ -237,7 +238,9 @@ static proa_status run_watched(proa_call *call)
     const proa__step *step = watched;
     if (!step || call->args != step->args) return proa__run_call(call);
     watched = NULL; /* what the kernel itself calls is no step */
-    return run_picked(step);
+    proa_status status = run_picked(step);
+    if (proa__thread_self) proa__thread_self->ran = step->kernel;
+    return status;
 }
 
 static proa_status run_step(const proa__step *step, bool watch)

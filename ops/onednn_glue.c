@@ -227,7 +227,7 @@ proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state)
     if (b->attr) dnnl_primitive_attr_destroy(b->attr);
     for (int i = 0; i < b->n_args; i++) release_arg(&b->args[i]);
     if (b->threads_before >= 0) threads_set(b->threads_before);
-    return *state ? PROA_OK : proa_error() ? proa_error() : PROA_DECLINED;
+    return *state ? PROA_OK : proa_error() ? proa_error() : proa_decline("oneDNN has no such primitive");
 }
 
 bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double growth)

@@ -1,5 +1,6 @@
-/* The profiler's recording: an observer at the watch door, which times every call; a row for each op and for
- * each name of the user's; the first calls one by one. May use core, and ops for the roofline. */
+/* The profiler's recording: an observer at the watch door, which times every call; a row for each op and
+ * kernel and for each name of the user's; the first calls one by one. May use core, and ops for the
+ * roofline. */
 #include "ops/profile.h"
 
 #include <proa/create.h>
@@ -40,13 +41,25 @@ static int64_t clock_ns(void)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static size_t slot_of(const char *name, bool is_op)
+/* What a row is about: kernel is NULL for a stretch and for an op that ran none (a view). */
+typedef struct subject {
+    const char *name;
+    bool is_op;
+    const char *kernel;
+} subject;
+
+static bool is_about(const proa_profile_row *row, const subject *s)
 {
-    uint64_t hash = is_op ? 14695981039346656037u : 1099511628211u;
-    for (const char *s = name; *s; s++) hash = (hash ^ (unsigned char)*s) * 1099511628211u;
-    size_t at = hash & (n_slots - 1);
-    while (slots[at] >= 0 && (rows[slots[at]].is_op != is_op || strcmp(rows[slots[at]].name, name) != 0))
-        at = (at + 1) & (n_slots - 1);
+    return row->is_op == s->is_op && row->kernel == s->kernel && strcmp(row->name, s->name) == 0;
+}
+
+static size_t slot_of(const subject *s)
+{
+    uint64_t hash = s->is_op ? 14695981039346656037u : 1099511628211u;
+    for (const char *c = s->name; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    hash = (hash ^ (uintptr_t)s->kernel >> 4) * 1099511628211u;
+    size_t at = (hash ^ hash >> 32) & (n_slots - 1);
+    while (slots[at] >= 0 && !is_about(&rows[slots[at]], s)) at = (at + 1) & (n_slots - 1);
     return at;
 }
 
@@ -59,15 +72,18 @@ static proa_status widen(void)
     slots = more;
     n_slots = wanted;
     memset(slots, 0xff, wanted * sizeof *slots);
-    for (int32_t i = 0; i < n_rows; i++) slots[slot_of(rows[i].name, rows[i].is_op)] = i;
+    for (int32_t i = 0; i < n_rows; i++) {
+        const subject about = {rows[i].name, rows[i].is_op, rows[i].kernel};
+        slots[slot_of(&about)] = i;
+    }
     return PROA_OK;
 }
 
-/* The row of that name; −1 and an error without memory. The user's names are copied. */
-static int32_t row_of(const char *name, bool is_op)
+/* The subject's row; −1 and an error without memory. The user's names are copied. */
+static int32_t row_of(const subject *about)
 {
     if ((size_t)n_rows * 2 >= n_slots && widen() != PROA_OK) return -1;
-    size_t at = slot_of(name, is_op);
+    size_t at = slot_of(about);
     if (slots[at] >= 0) return slots[at];
     if (n_rows == rows_room) {
         int32_t room = rows_room ? 2 * rows_room : 64;
@@ -76,8 +92,9 @@ static int32_t row_of(const char *name, bool is_op)
         rows = more;
         rows_room = room;
     }
-    if (!is_op && !(name = proa__strdup(name))) return -1;
-    rows[n_rows] = (proa_profile_row){.name = name, .is_op = is_op};
+    const char *name = about->is_op ? about->name : proa__strdup(about->name);
+    if (!name) return -1;
+    rows[n_rows] = (proa_profile_row){.name = name, .is_op = about->is_op, .kernel = about->kernel};
     return slots[at] = n_rows++;
 }
 
@@ -95,7 +112,7 @@ static proa_status keep_event(const proa__profile_event *e)
     return PROA_OK;
 }
 
-static proa_status record(const char *name, bool is_op, proa__profile_event *e, int64_t self)
+static proa_status record(const subject *about, proa__profile_event *e, int64_t self)
 {
     if (!my_number) my_number = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     e->thread = my_number;
@@ -103,7 +120,7 @@ static proa_status record(const char *name, bool is_op, proa__profile_event *e, 
     proa_status status = PROA_OK;
     /* A stretch from before this recording, or that ends after it, is not of it. */
     if (atomic_load_explicit(&on, memory_order_relaxed) && e->begin >= 0) {
-        e->row = row_of(name, is_op);
+        e->row = row_of(about);
         status = e->row < 0 ? proa_error() : keep_event(e);
         if (e->row >= 0) {
             proa_profile_row *r = &rows[e->row];
@@ -127,6 +144,7 @@ static proa_status observe(proa_call *call)
 {
     int64_t outer = inner, began = clock_ns();
     inner = 0;
+    if (proa__thread_self) proa__thread_self->ran = NULL;
     proa_status status = proa_call_inner(PROA_DOOR_WATCH, call);
     /* A device works on its own: wait, so that the time is the op's. */
     if (status == PROA_OK && proa__stream()->device != PROA_CPU) status = proa_synchronize();
@@ -137,7 +155,8 @@ static proa_status observe(proa_call *call)
                              .length = took,
                              .flops = proa__call_flops(call->op, call->args),
                              .bytes = proa__call_bytes(call->op, call->args)};
-    return record(call->op->name, true, &e, self);
+    const proa_kernel *kernel = proa__thread_self->ran;
+    return record(&(subject){call->op->name, true, kernel ? kernel->name : NULL}, &e, self);
 }
 
 int64_t proa_profile_begin(void) { return atomic_load_explicit(&on, memory_order_relaxed) ? clock_ns() : 0; }
@@ -149,7 +168,7 @@ proa_status proa_profile_end(const char *name, int64_t began)
     if (!began) return PROA_OK;
     proa__profile_event e = {.begin = began - atomic_load_explicit(&epoch, memory_order_relaxed),
                              .length = clock_ns() - began};
-    return record(name, false, &e, e.length);
+    return record(&(subject){name, false, NULL}, &e, e.length);
 }
 
 /* ---- start and stop -------------------------------------------------------------------- */

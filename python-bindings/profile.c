@@ -39,8 +39,8 @@ static PyObject *rows(PyObject *module, PyObject *unused)
     int64_t known = proa_profile_rows(at, n);
     for (int64_t i = 0; list && i < (known < n ? known : n); i++) {
         const proa_profile_row *r = &at[i];
-        PyObject *row = Py_BuildValue("(sNLdddddd)", r->name, PyBool_FromLong(r->is_op), (long long)r->count,
-                                      r->total, r->self, r->least, r->most, r->flops, r->bytes);
+        PyObject *row = Py_BuildValue("(sNLddddddz)", r->name, PyBool_FromLong(r->is_op), (long long)r->count,
+                                      r->total, r->self, r->least, r->most, r->flops, r->bytes, r->kernel);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }

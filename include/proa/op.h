@@ -88,6 +88,8 @@ typedef struct proa_run {
 
 /* Not an error: prepare's way to say "not me, ask the next kernel". */
 #define PROA_DECLINED ((proa_status)-1)
+/* PROA_DECLINED, with the reason that FLAGS_verbose prints: a static text such as "not float32". */
+PROA_API proa_status proa_decline(const char *why);
 
 typedef struct proa_kernel {
     const char *name;

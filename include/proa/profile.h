@@ -21,16 +21,17 @@ PROA_API bool proa_profile_is_on(void);
 PROA_API int64_t proa_profile_begin(void);
 PROA_API proa_status proa_profile_end(const char *name, int64_t began);
 
-/* What is known of one op, or of the user's stretches of one name. Times are in seconds, from the op's
- * inference to its result; `self` leaves out the ops that a call made in turn (a loop's body). Arithmetic
- * is counted for products, convolutions, attention and recurrent layers, a multiply-add as two; bytes are
- * those of all inputs and outputs once, and none for views. */
+/* What is known of one op on one kernel, or of the user's stretches of one name. Times are in seconds,
+ * from the op's inference to its result; `self` leaves out the ops that a call made in turn (a loop's
+ * body). Arithmetic is counted for products, convolutions, attention and recurrent layers, a multiply-add
+ * as two; bytes are those of all inputs and outputs once, and none for views. */
 typedef struct proa_profile_row {
     const char *name; /* borrowed until the next start */
     bool is_op;
     int64_t count;
     double total, self, least, most;
     double flops, bytes;
+    const char *kernel; /* static: "conv2d_onednn"; NULL for stretches, and for views, which run none */
 } proa_profile_row;
 
 /* Copies at most `room` rows, in the order of first use; returns how many there are. */
@@ -49,9 +50,10 @@ typedef enum proa_profile_order {
     PROA_PROFILE_BY_LEAST
 } proa_profile_order;
 
-/* One line an op, longest first: calls, total, mean, share of the ops' time, GFLOP/s, GB/s, and the fraction
- * of the roofline, that is, the least time that the machine's arithmetic and bandwidth allow over the time
- * taken. Then the user's stretches. unit: "s", "ms", "us" or "ns"; NULL: ms. */
+/* One line an op and kernel, longest first: kernel, calls, total, mean, share of the ops' time, GFLOP/s,
+ * GB/s, and the fraction of the roofline, that is, the least time that the machine's arithmetic and
+ * bandwidth allow over the time taken. Then the user's stretches. unit: "s", "ms", "us" or "ns"; NULL:
+ * ms. */
 PROA_API proa_status proa_profile_print(FILE *to, proa_profile_order order, const char *unit);
 /* The calls one by one, as JSON in Chrome's trace format; written whole or not at all. Calls beyond the
  * first million of a recording are in the table only; the file says how many. */

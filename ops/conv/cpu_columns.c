@@ -98,16 +98,18 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     int format = proa__conv_filter_format();
     if (GEMM_VECTOR != 4 * BLOCK || !format || !proa__blocking() || sides[0]->dtype != PROA_F32 ||
         proa__format(sides[1]) != format || !pairs_lies_right(sides[2]))
-        return PROA_DECLINED;
+        return proa_decline("needs AVX-512 and float32 operands in blocked layout");
     columns_state s = {.columns = 0};
     PROA_TRY(proa__conv_geometry(p, &s.g));
     const conv_geometry *g = &s.g;
-    if (!takes(g) || !look_at_side(&s.side[0], g, 1) || !look_at_side(&s.side[1], g, 2)) return PROA_DECLINED;
+    if (!takes(g) || !look_at_side(&s.side[0], g, 1) || !look_at_side(&s.side[1], g, 2))
+        return proa_decline("not a strided or 1x1 convolution of suitable size");
     s.shifts = s.side[0].shifts * s.side[1].shifts;
     s.columns = g->batch * s.side[0].columns * s.side[1].columns;
     s.vectors = (s.columns + BLOCK - 1) / BLOCK;
     bool full = s.columns * 10 >= s.vectors * BLOCK * 8;
-    if (!full || s.shifts > SHIFTS_MAX || !pays(g, s.columns)) return PROA_DECLINED;
+    if (!full || s.shifts > SHIFTS_MAX || !pays(g, s.columns))
+        return proa_decline("estimated slower for this shape");
     columns_state *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
     *made = s;

@@ -140,12 +140,12 @@ static proa_status inverted_residual_prepare(const void *args, void **state)
 {
     const proa_inverted_residual_args *a = args;
     inverted_geometry g;
-    if (!a->constant_weight || a->x->dtype != PROA_F32) return PROA_DECLINED;
+    if (!a->constant_weight || a->x->dtype != PROA_F32) return proa_decline("needs constant float32 weights");
     PROA_TRY(proa__inverted_geometry(a, &g));
     bool plain = proa__tail_is_plain(&(proa__tail){.residual = a->residual}, a->out);
     if (!plain || a->out->shape[0] != g.depthwise.batch || a->out->numel <= 0 || a->x->numel <= 0 ||
         !depthwise_takes(&g.depthwise))
-        return PROA_DECLINED;
+        return proa_decline("its depthwise convolution or epilogue is of another form");
     *state = proa__calloc(sizeof(inverted_state));
     return *state ? PROA_OK : proa_error();
 }

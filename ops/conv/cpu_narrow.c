@@ -207,7 +207,7 @@ static void turn_filter(const narrow_job *j)
 static proa_status run_input(narrow_job *j)
 {
     const conv_geometry *g = &j->g;
-    if (GEMM_VECTOR != 4 * BLOCK) return PROA_DECLINED;
+    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
     j->vectors = (g->batch + BLOCK - 1) / BLOCK;
     j->together = j->vectors > 1 ? 2 : 1;
     int64_t packed = j->vectors * j->places * g->out_channels * BLOCK;
@@ -351,7 +351,7 @@ static void add_range(int64_t begin, int64_t end, void *context)
 static proa_status run_filter(narrow_job *j)
 {
     const conv_geometry *g = &j->g;
-    if (GEMM_VECTOR != 4 * BLOCK) return PROA_DECLINED;
+    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
     bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], lays = j->d_channel != 1;
     j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];
     j->image = g->in_channels * j->lines * j->pitch;
@@ -400,10 +400,10 @@ static bool takes(conv_kind kind, const conv_geometry *g, proa_tensor *const *si
 
 static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
 {
-    if (GEMM_VECTOR != 4 * BLOCK) return PROA_DECLINED;
+    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
-    if (!takes(kind, &g, sides)) return PROA_DECLINED;
+    if (!takes(kind, &g, sides)) return proa_decline("not float32 with few input channels");
     *state = NULL;
     return PROA_OK;
 }

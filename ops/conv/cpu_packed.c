@@ -133,12 +133,14 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     const proa_conv2d_fused_args *a = args;
     const proa__tail tail = PROA__TAIL(a);
     conv_geometry g;
-    if (!a->constant_weight || a->x->dtype != PROA_F32) return PROA_DECLINED;
+    if (!a->constant_weight || a->x->dtype != PROA_F32) return proa_decline("needs constant float32 weights");
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
-    if (!g.channels_last || !proa__tail_is_plain(&tail, a->out)) return PROA_DECLINED;
-    if (a->out->shape[0] != g.batch || a->out->numel == 0 || a->weight->numel == 0) return PROA_DECLINED;
+    if (!g.channels_last || !proa__tail_is_plain(&tail, a->out))
+        return proa_decline("not channels-last, or the epilogue broadcasts");
+    if (a->out->shape[0] != g.batch || a->out->numel == 0 || a->weight->numel == 0)
+        return proa_decline("empty, or the batch is broadcast");
     bool takes = g.groups == 1 ? is_pointwise(&g) || takes_winograd(&g) : depthwise_takes(&g);
-    return takes ? packed_prepare(state) : PROA_DECLINED;
+    return takes ? packed_prepare(state) : proa_decline("neither 1x1, depthwise nor a Winograd shape");
 }
 
 PROA_KERNEL_PREPARED(conv2d_fused_packed_cpu, conv2d_fused, conv2d_fused_prepare, packed_release)

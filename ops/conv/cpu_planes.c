@@ -336,15 +336,15 @@ static proa_status run_strips(planes *w, const proa_tensor *x, const proa_tensor
 }
 
 /* A kernel of one direction, which is asked before oneDNN's. */
-#define PLANES(op, name, to_input, one, other)                             \
-    static proa_status op##_planes_prepare(const void *args, void **state) \
-    {                                                                      \
-        const proa_##op##_args *a = args;                                  \
-        conv_geometry g;                                                   \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, name), &g));       \
-        *state = NULL;                                                     \
-        return takes(&g, one, other, to_input) ? PROA_OK : PROA_DECLINED;  \
-    }                                                                      \
+#define PLANES(op, name, to_input, one, other)                                                    \
+    static proa_status op##_planes_prepare(const void *args, void **state)                        \
+    {                                                                                             \
+        const proa_##op##_args *a = args;                                                         \
+        conv_geometry g;                                                                          \
+        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, name), &g));                              \
+        *state = NULL;                                                                            \
+        return takes(&g, one, other, to_input) ? PROA_OK : proa_decline("not depthwise float32"); \
+    }                                                                                             \
     PROA_KERNEL_PREPARED(op##_planes_cpu, op, op##_planes_prepare, NULL)
 
 PLANES(conv2d, "conv2d", false, a->x, a->weight)

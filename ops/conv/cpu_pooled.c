@@ -61,11 +61,12 @@ static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void 
 }
 
 /* float32 alone; what is wider is composed of other ops. */
-#define POOLED_PREPARE(op)                                                                       \
-    static proa_status op##_prepare(const void *args, void **state)                              \
-    {                                                                                            \
-        *state = NULL;                                                                           \
-        return ((const proa_##op##_args *)args)->x->dtype == PROA_F32 ? PROA_OK : PROA_DECLINED; \
+#define POOLED_PREPARE(op)                                                                           \
+    static proa_status op##_prepare(const void *args, void **state)                                  \
+    {                                                                                                \
+        *state = NULL;                                                                               \
+        return ((const proa_##op##_args *)args)->x->dtype == PROA_F32 ? PROA_OK                      \
+                                                                      : proa_decline("not float32"); \
     }
 POOLED_PREPARE(conv2d_pooled)
 POOLED_PREPARE(conv2d_pooled_grad_input)

@@ -75,9 +75,11 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
 {
     int format = proa__conv_filter_format();
     if (GEMM_VECTOR != 4 * BLOCK || !format || !proa__blocking() || sides[0]->dtype != PROA_F32)
-        return PROA_DECLINED;
-    if (kind != TO_FILTER && proa__format(sides[1]) != format) return PROA_DECLINED;
-    if (kind == TO_FILTER && proa__channel_block(sides[0]) != BLOCK) return PROA_DECLINED;
+        return proa_decline("needs AVX-512 and float32");
+    if (kind != TO_FILTER && proa__format(sides[1]) != format)
+        return proa_decline("the filter is not in blocked layout");
+    if (kind == TO_FILTER && proa__channel_block(sides[0]) != BLOCK)
+        return proa_decline("the images are not in blocked layout");
     small_state s = {0};
     PROA_TRY(proa__conv_geometry(p, &s.g));
     const conv_geometry *g = &s.g;
@@ -88,9 +90,9 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     s.places_in = conv_pixels(g->in), s.places_out = conv_pixels(g->out), s.of.taps = conv_pixels(g->kernel);
     if (!suits || s.places_in > PAIRS_MAX || s.of.taps > PAIRS_MAX ||
         s.places_out > PAIRS_MAX / (s.of.taps + !s.of.taps))
-        return PROA_DECLINED;
+        return proa_decline("the maps are too large");
     int64_t pairs = each_pair(&s, NULL);
-    if (!pairs || !pays(&s, pairs, kind)) return PROA_DECLINED;
+    if (!pairs || !pays(&s, pairs, kind)) return proa_decline("estimated slower for this shape");
     small_state *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
     *made = s;

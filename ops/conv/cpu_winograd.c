@@ -33,15 +33,17 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
 {
     int images = proa__conv_image_format(), filters = proa__conv_filter_format();
     if (GEMM_VECTOR != 4 * BLOCK || !images || !proa__blocking() || sides[0]->dtype != PROA_F32)
-        return PROA_DECLINED;
+        return proa_decline("needs AVX-512, float32 and blocked layouts");
     bool right = (kind == TO_INPUT || lies_right(sides[0], images)) &&
                  (kind == TO_FILTER || lies_right(sides[1], filters)) &&
                  (kind == FORWARD || lies_right(sides[2], images));
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
     bool pads = g.before[1] <= 2 && g.before[2] <= 2 && g.after[1] <= 2 && g.after[2] <= 2;
-    if (!right || !pads || g.channels_last || !winograd_takes(&g, 1, LEAST_TILES)) return PROA_DECLINED;
-    if (g.out_channels < 32 || g.in_channels > PACKED_KC || g.out_channels > PACKED_KC) return PROA_DECLINED;
+    if (!right || !pads || g.channels_last || !winograd_takes(&g, 1, LEAST_TILES))
+        return proa_decline("not 3x3 with stride 1 over enough tiles, or FLAGS_winograd=0");
+    if (g.out_channels < 32 || g.in_channels > PACKED_KC || g.out_channels > PACKED_KC)
+        return proa_decline("too few or too many channels");
     conv_geometry *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
     *made = g;

@@ -160,9 +160,10 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(p, &g));
-    if (!suits(&g, (proa_dtype)sides[0]->dtype)) return PROA_DECLINED;
+    if (!suits(&g, (proa_dtype)sides[0]->dtype))
+        return proa_decline("a dtype or size that oneDNN does not take");
     if (kind != TO_INPUT && sides[0]->dtype == PROA_F32 && proa__conv_has_few_channels(&g))
-        return PROA_DECLINED;
+        return proa_decline("few channels: the portable kernel is faster");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, work_of(&g));
     conv_task t = {0};
@@ -209,7 +210,8 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
     static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                      \
     {                                                                                                    \
         const proa_conv##N##d_transpose_args *a = args;                                                  \
-        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return PROA_DECLINED;                     \
+        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32)                                           \
+            return proa_decline("a bias that is not float32");                                           \
         proa_tensor *sides[] = {a->out, a->weight, a->x};                                                \
         return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), sides, false,    \
                        state);                                                                           \
@@ -274,7 +276,8 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
     proa_dtype dtype = (proa_dtype)a->x->dtype;
     bool plain = proa__tail_is_plain(&PROA__TAIL(a), a->out) && a->out->shape[0] == g.batch;
-    if (!plain || !suits(&g, dtype)) return PROA_DECLINED;
+    if (!plain || !suits(&g, dtype))
+        return proa_decline("a dtype, size or epilogue that oneDNN does not take");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, work_of(&g));
     conv_task t = {0};

@@ -133,12 +133,12 @@ static proa_status tiled_prepare(const void *args, void **state)
 {
     const proa_fused_elementwise_args *a = args;
     proa_dtype d = a->x.at[0]->dtype == PROA_F64 ? PROA_F64 : PROA_F32;
-    if (a->x.count + a->out.count > PROA_MAP_MAX) return PROA_DECLINED;
+    if (a->x.count + a->out.count > PROA_MAP_MAX) return proa_decline("too many operands");
     for (int64_t k = 1; k < a->out.count; k++)
         if (a->out.at[k]->ndim != a->out.at[0]->ndim || !spreads(a->out.at[k], a->out.at[0], false))
-            return PROA_DECLINED;
+            return proa_decline("outputs of different shapes");
     for (int64_t i = 0; i < a->x.count; i++)
-        if (!spreads(a->x.at[i], a->out.at[0], true)) return PROA_DECLINED;
+        if (!spreads(a->x.at[i], a->out.at[0], true)) return proa_decline("an input that does not broadcast");
     tiled *t = proa__alloc(sizeof *t);
     if (!t) return proa_error();
     t->dtype = d;
@@ -146,7 +146,8 @@ static proa_status tiled_prepare(const void *args, void **state)
     t->n_in = (int)a->x.count;
     t->n_out = (int)a->out.count;
     proa_status status = proa__fused_read(a->steps, a->x.count, &t->steps);
-    if (status == PROA_OK && !place_steps(t, a)) status = PROA_DECLINED;
+    if (status == PROA_OK && !place_steps(t, a))
+        status = proa_decline("steps of a dtype or number that it lacks");
     if (status != PROA_OK) proa__free(t);
     else *state = t;
     return status;

@@ -18,19 +18,19 @@ static proa_status prepare_for(int64_t least, int64_t m, int64_t n, const proa_t
 {
 #if defined(__x86_64__)
     /* For x86-64 without AVX2 OpenBLAS may choose kernels with 3DNow!, which few of those CPUs have. */
-    if (proa__cpu_level() == 0) return PROA_DECLINED;
+    if (proa__cpu_level() == 0) return proa_decline("needs AVX2");
 #endif
     bool fits = m >= least && n >= least && m < INT_MAX / 2 && n < INT_MAX / 2 && x->numel > 0;
-    return fits ? PROA_OK : PROA_DECLINED;
+    return fits ? PROA_OK : proa_decline("the matrix is small or empty");
 }
 
-#define PREPARE(op, least, ...)                                                   \
-    static proa_status op##_prepare(const void *args, void **state)               \
-    {                                                                             \
-        const proa_##op##_args *a = args;                                         \
-        *state = NULL;                                                            \
-        if (!(__VA_ARGS__)) return PROA_DECLINED;                                 \
-        return prepare_for(least, linalg_rows(a->x), linalg_columns(a->x), a->x); \
+#define PREPARE(op, least, ...)                                                                     \
+    static proa_status op##_prepare(const void *args, void **state)                                 \
+    {                                                                                               \
+        const proa_##op##_args *a = args;                                                           \
+        *state = NULL;                                                                              \
+        if (!(__VA_ARGS__)) return proa_decline("the matrix is small, empty, or of another dtype"); \
+        return prepare_for(least, linalg_rows(a->x), linalg_columns(a->x), a->x);                   \
     }
 
 /* Elements of a matrix up to which one thread takes it. */

@@ -195,14 +195,17 @@ static proa_status direct_run(const matmul_product *p)
 static proa_status direct_prepare(const matmul_product *p, void **state)
 {
     *state = NULL;
-    if (p->dtype != PROA_F32 || p->odd || p->alpha != 1 || p->k == 0 || p->batches == 0) return PROA_DECLINED;
-    if (p->m < 2 || p->n < 2 || p->k > DIRECT_DEPTH) return PROA_DECLINED;
+    if (p->dtype != PROA_F32 || p->odd || p->alpha != 1 || p->k == 0 || p->batches == 0)
+        return proa_decline("not plain float32");
+    if (p->m < 2 || p->n < 2 || p->k > DIRECT_DEPTH) return proa_decline("a vector, or too deep");
     double entry = (double)p->m * (double)p->n * (double)p->k;
     bool crowded = p->x_cs == 1 && p->x_rs % DIRECT_CROWDED == 0;
     bool pays = entry >= DIRECT_ENTRY_LEAST && entry <= DIRECT_MOST && !crowded;
-    if (product_work(p) > DIRECT_ANY && !pays) return PROA_DECLINED;
-    if ((p->x_cs != 1 && p->x_rs != 1) || (p->y_cs != 1 && p->y_rs != 1)) return PROA_DECLINED;
-    if (p->has_add && (p->beta != 1 || p->add_rs != 0 || (p->add_cs != 1 && p->n != 1))) return PROA_DECLINED;
+    if (product_work(p) > DIRECT_ANY && !pays) return proa_decline("too large");
+    if ((p->x_cs != 1 && p->x_rs != 1) || (p->y_cs != 1 && p->y_rs != 1))
+        return proa_decline("an operand is contiguous along neither axis");
+    if (p->has_add && (p->beta != 1 || p->add_rs != 0 || (p->add_cs != 1 && p->n != 1)))
+        return proa_decline("the addend is no row of numbers");
     return PROA_OK;
 }
 

@@ -9,14 +9,17 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     const proa__tail tail = PROA__TAIL(a);
     const proa_tensor *x = a->x, *w = a->weight;
     if (!a->constant_weight || x->dtype != PROA_F32 || !proa__tail_is_plain(&tail, a->out))
-        return PROA_DECLINED;
-    if (x->ndim != a->out->ndim || x->ndim < 1 || w->ndim != 2 || w->numel == 0) return PROA_DECLINED;
+        return proa_decline("needs constant float32 weights and an epilogue that does not broadcast");
+    if (x->ndim != a->out->ndim || x->ndim < 1 || w->ndim != 2 || w->numel == 0)
+        return proa_decline("the weight is no matrix, or is empty");
     for (int i = 0; i < x->ndim - 1; i++)
-        if (x->shape[i] != a->out->shape[i]) return PROA_DECLINED;
+        if (x->shape[i] != a->out->shape[i]) return proa_decline("the input is broadcast");
     const proa_tensor *const read[] = {x, w, a->bias, a->residual};
     for (int i = 0; i < 4; i++)
-        if (!proa__absent(read[i]) && (read[i]->flags & PROA_T_STRIDED)) return PROA_DECLINED;
-    if (!proa__absent(a->bias) && a->bias->numel != w->shape[1]) return PROA_DECLINED;
+        if (!proa__absent(read[i]) && (read[i]->flags & PROA_T_STRIDED))
+            return proa_decline("an operand is strided");
+    if (!proa__absent(a->bias) && a->bias->numel != w->shape[1])
+        return proa_decline("the bias is not one number a column");
     return packed_prepare(state);
 }
 

@@ -67,7 +67,8 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
 
 static proa_status prepare(const matmul_product *p, void **state)
 {
-    if (!suits(p) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1)))) return PROA_DECLINED;
+    if (!suits(p) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1))))
+        return proa_decline("a dtype, size or addend that oneDNN does not take");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, product_work(p)) && describe(&b, p, false, NULL);
     return proa__dnnl_finish(&b, ok, state);
@@ -104,12 +105,15 @@ static proa_status linear_fused_prepare(const void *args, void **state)
 {
     const proa_linear_fused_args *a = args;
     const proa__tail tail = PROA__TAIL(a);
-    if (!proa__tail_is_plain(&tail, a->out) || a->x->ndim != a->out->ndim) return PROA_DECLINED;
+    if (!proa__tail_is_plain(&tail, a->out) || a->x->ndim != a->out->ndim)
+        return proa_decline("an epilogue that broadcasts");
     for (int i = 0; i < a->x->ndim - 1; i++)
-        if (a->x->shape[i] != a->out->shape[i]) return PROA_DECLINED;
-    if (!proa__absent(a->residual) && a->residual->flags & PROA_T_STRIDED) return PROA_DECLINED;
+        if (a->x->shape[i] != a->out->shape[i]) return proa_decline("the input is broadcast");
+    if (!proa__absent(a->residual) && a->residual->flags & PROA_T_STRIDED)
+        return proa_decline("the residual is strided");
     matmul_product p = product_linear_fused(a);
-    if (!suits(&p) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1)) return PROA_DECLINED;
+    if (!suits(&p) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1))
+        return proa_decline("a dtype or size that oneDNN does not take");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, product_work(&p)) && describe(&b, &p, a->constant_weight, &PROA__TAIL(a));
     return proa__dnnl_finish(&b, ok, state);

@@ -1,6 +1,8 @@
 """paddle.profiler: counts, arithmetic and bytes of ops, eager and in programs; traces; nothing recorded while it is off."""
 import json
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -12,10 +14,10 @@ from proa.profiler import Profiler, ProfilerState, RecordEvent, SortedKeys, Summ
 
 
 def record(function):
-    """row by (name, is_op): (count, total, self, least, most, flops, bytes)."""
+    """row by (name, is_op): (count, total, self, least, most, flops, bytes); each op ran one kernel."""
     with Profiler(on_trace_ready=lambda p: None) as p:
         result = function()
-    rows = {row[:2]: row[2:] for row in p.profiler_result.rows}
+    rows = {row[:2]: row[2:9] for row in p.profiler_result.rows}
     return rows, result
 
 
@@ -113,7 +115,35 @@ def test_every_thread_is_recorded(tmp_path):
 def test_nothing_is_recorded_while_it_is_off():
     rows, _ = record(lambda: None)
     paddle.ones([3]) + 1.0
-    assert [r for r in _core.profile_rows() if r[1]] == [(*k, *v) for k, v in rows.items() if k[1]] == []
+    assert [r for r in _core.profile_rows() if r[1]] == [k for k in rows if k[1]] == []
+
+
+def test_a_row_for_each_kernel_of_an_op():
+    """Views run none; a program's steps tell theirs as eager calls do."""
+    x, small = paddle.ones([64, 64]), paddle.ones([2, 2], "float64")
+
+    def run():
+        return paddle.matmul(x, x), paddle.matmul(small, small), x.reshape([-1])
+    with Profiler(on_trace_ready=lambda p: None) as p:
+        run()
+    kernels = {name: sorted(str(r[9]) for r in p.profiler_result.rows if r[0] == name) for name in ("matmul", "reshape")}
+    assert len(kernels["matmul"]) == 2 and "matmul_cpu" in kernels["matmul"] and kernels["reshape"] == ["None"]
+    compiled = paddle.jit.to_static(run)
+    compiled()
+    with Profiler(on_trace_ready=lambda p: None) as p:
+        compiled()
+    assert sorted(r[9] for r in p.profiler_result.rows if r[0] == "matmul") == kernels["matmul"]
+
+
+def test_a_program_that_is_verbose_says_which_kernel_ran_and_why(tmp_path):
+    script = "import proa as p\nx = p.ones([2, 2], 'float64')\nfor i in range(3): p.matmul(x, x)\np.exp(x)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                          env={**os.environ, "FLAGS_verbose": "1"})
+    lines = [line for line in done.stderr.splitlines() if line.startswith("proa: matmul(")]
+    assert len(lines) == 1, "once a shape"
+    assert "x float64[2, 2], y float64[2, 2]" in lines[0] and lines[0].endswith("matmul_cpu: runs")
+    assert "matmul_direct_cpu: not plain float32; " in lines[0]
+    assert "proa: exp(x float64[2, 2]): exp_cpu: runs" in done.stderr
 
 
 def test_trace(tmp_path):
@@ -128,7 +158,7 @@ def test_trace(tmp_path):
     outer, inner = events['a "stretch"\n'], events["exp"]
     assert (outer["cat"], inner["cat"], inner["ph"], trace["otherData"]["lost"]) == ("user", "op", "X", 0)
     assert outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + 0.01
-    assert inner["args"] == {"flops": 0, "bytes": 24} and os.listdir(tmp_path) == ["trace.json"]
+    assert inner["args"] == {"flops": 0, "bytes": 24, "kernel": "exp_cpu"} and os.listdir(tmp_path) == ["trace.json"]
     again = profiler.load_profiler_result(path)
     assert ("exp", True, 1) in [row[:3] for row in again.rows]
     with pytest.raises(OSError):
@@ -148,10 +178,10 @@ def test_table_and_its_orders(capsys):
     for key in SortedKeys:
         p.summary(sorted_by=key, time_unit="us")
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].endswith("GB/s") and lines[1].split()[:5] == ["op", "calls", "total", "us", "mean"]
+        assert lines[0].endswith("GB/s") and lines[1].split()[:6] == ["op", "kernel", "calls", "total", "us", "mean"]
         table = {line.split()[0]: line.split() for line in lines[2:]}
-        assert table["matmul"][1] == "5" and float(table["matmul"][7]) > 0
-        column = {"Total": 2, "Avg": 3, "Min": 4, "Max": 5}[key.name[3:]]
+        assert table["matmul"][1].startswith("matmul_") and table["matmul"][2] == "5" and float(table["matmul"][8]) > 0
+        column = {"Total": 3, "Avg": 4, "Min": 5, "Max": 6}[key.name[3:]]
         values = [float(table[n][column]) for n in table if n not in ("my", "stretch") and not n.startswith("Prof")]
         assert values == sorted(values, reverse=True)
     p.summary(views=SummaryView.UDFView)

@@ -5,8 +5,8 @@ from .. import _core
 
 
 class ProfilerResult:
-    """What one period recorded. rows: (name, is_op, count, total, self, least, most, flops, bytes) an op or name, in seconds;
-    events: Chrome's, where they were read from a file."""
+    """What one period recorded. rows: (name, is_op, count, total, self, least, most, flops, bytes, kernel) for each op and
+    kernel and each name, in seconds; events: Chrome's, where they were read from a file."""
 
     def __init__(self, rows=(), events=()):
         self.rows, self.events = list(rows), list(events)
@@ -35,11 +35,11 @@ def load_profiler_result(filename):
         if e.get("ph") != "X":
             continue
         seconds, more = e["dur"] * 1e-6, e.get("args", {})
-        row = rows.setdefault((e["name"], e.get("cat") == "op"), [0, 0.0, seconds, seconds, 0.0, 0.0])
+        row = rows.setdefault((e["name"], e.get("cat") == "op", more.get("kernel")), [0, 0.0, seconds, seconds, 0.0, 0.0])
         row[0] += 1
         row[1] += seconds
         row[2], row[3] = min(row[2], seconds), max(row[3], seconds)
         row[4] += more.get("flops", 0)
         row[5] += more.get("bytes", 0)
-    return ProfilerResult([(name, op, n, total, total, low, high, flops, size)
-                           for (name, op), (n, total, low, high, flops, size) in rows.items()], events)
+    return ProfilerResult([(name, op, n, total, total, low, high, flops, size, kernel)
+                           for (name, op, kernel), (n, total, low, high, flops, size) in rows.items()], events)
