@@ -316,7 +316,7 @@ class Stub:
             return lines + [f"    {m.name} = {m.value!r}" for m in cls]
         for member, value in vars(cls).items():
             special = member.startswith("__") and member.endswith("__")
-            shown = callable(value) or member in ("__slots__", "__match_args__")
+            shown = callable(value) or member in ("__slots__", "__match_args__", "__members__")
             if keyword.iskeyword(member) or (special and not shown) or member in (
                     "__slots__", "__getattr__", "__class__", "__init_subclass__", "__subclasshook__",
                     "__getstate__", "__dict__", "__weakref__", "__abstractmethods__"):
