@@ -85,8 +85,9 @@ proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *
     proa_assign_args write = {.x = t, .out = written(r, name, var)};
     if (write.out) return proa_call_op(proa_find_op("assign"), &write);
     PROA_TRY(proa__map_put(&r->level->names, name, t));
-    if (var && var->index >= r->first_var && var->index < r->level->block->n_vars &&
-        r->level->block->vars[var->index] == var && !var->persistable)
+    const proa_block *block = r->level->block; /* none where an op is called by itself, be it under capture */
+    if (var && block && var->index >= r->first_var && var->index < block->n_vars &&
+        block->vars[var->index] == var && !var->persistable)
         return plan_rename(r, name, var);
     return PROA_OK;
 }

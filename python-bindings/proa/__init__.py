@@ -1,5 +1,7 @@
 """Proa for Python: the namespace that scripts know as `paddle`. `import proa as paddle` is the one line that
 changes. Importing loads no module from outside Proa; subpackages are loaded when they are first named."""
+import sys
+
 from . import _core, _errors
 from ._core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, Tensor, XPUPlace,  # noqa: F401
                     dtype)
@@ -12,11 +14,11 @@ from .framework import (ParamAttr, create_parameter, disable_static, enable_stat
                         get_default_dtype, get_rng_state, iinfo, in_dynamic_mode, seed, set_cuda_rng_state,
                         set_default_dtype, set_rng_state)
 
-__version__ = _core.version()
+from .version import commit as __git_commit__, full_version as __version__  # noqa: F401
 
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """
-amp autograd callbacks compat device distributed distribution fft fluid framework geometric hapi hub incubate
+amp autograd callbacks common_ops_import compat dataset device distributed distribution fft fluid framework geometric hapi hub incubate
 inference io jit linalg metric nn optimizer profiler reader regularizer signal sparse static sysconfig tensor
 text utils version vision
 """.split()}
@@ -26,7 +28,7 @@ _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hap
               "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",
               "get_flags": ".utils.flags:get_flags",
               "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
-              "_C_ops": ".fluid:legacy_ops", "_legacy_C_ops": ".fluid:legacy_ops",
+              "_C_ops": ".fluid:legacy_ops", "_legacy_C_ops": ".fluid:legacy_ops", "core": ".fluid:core",
               "show_config": ".utils.config:show_config",
               "disable_signal_handler": ".utils.crash:disable_signal_handler"})
 _LAZY.update({f"is_compiled_with_{kind}": f".device:is_compiled_with_{kind}"
@@ -34,6 +36,8 @@ _LAZY.update({f"is_compiled_with_{kind}": f".device:is_compiled_with_{kind}"
 
 
 def __getattr__(name):
+    if name == "paddle":  # Paddle names itself, in annotations such as `x: paddle.paddle`
+        return sys.modules[__name__]
     where = _LAZY.get(name)
     if where is None:
         raise AttributeError(f"module 'paddle' has no attribute {name!r}")

@@ -1,7 +1,8 @@
-"""paddle.version: Proa's own version in parts, and what it was built with."""
+"""paddle.version: the Paddle release whose interface this is, as programs ask for it, and what Proa was built with."""
 from . import _core
 
-full_version = _core.version()
+full_version = "2.6.2"
+proa_version = _core.version()
 major, minor, patch = full_version.split(".")[:3]
 rc = "0"
 istaged = False
@@ -44,7 +45,7 @@ def cinn():
 
 def show():
     """Prints the version and what it was built with."""
-    for name, value in (("full_version", full_version), ("major", major), ("minor", minor), ("patch", patch),
+    for name, value in (("proa_version", proa_version), ("full_version", full_version), ("major", major), ("minor", minor), ("patch", patch),
                         ("rc", rc), ("cuda", cuda()), ("cudnn", cudnn()), ("xpu", xpu()),
                         ("xpu_xccl", xpu_xccl()), ("cinn", cinn())):
         print(f"{name}: {value}")

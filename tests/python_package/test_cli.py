@@ -289,7 +289,7 @@ def test_bad_words(saved):
             (["diff", model], "two files"), (["diff", model, model, "--tolerance", "x"], "number"),
             (["diff", model, saved], "")]:
         assert said in command(*words, status=2)
-    assert "proa inspect" in command("--help") and paddle.__version__ in command("--version")
+    assert "proa inspect" in command("--help") and paddle.version.proa_version in command("--version")
 
 
 def test_bad_arrays(saved, tmp_path):

@@ -2,7 +2,7 @@
 when no program is built."""
 from .. import _core
 from ..framework import mode, unique_name
-from ..framework.dtype import get_default_dtype, to_dtype
+from ..framework.dtype import get_default_dtype, set_default_dtype, to_dtype
 from ..framework.param_attr import ParamAttr
 from ..framework.parameter import make_parameter
 from .op import run_eagerly
@@ -127,6 +127,20 @@ class LayerHelper:
         out = self.create_variable_for_type_inference(input_var.dtype)
         self.append_op(act.pop("type"), {"X": [input_var]}, {"Out": [out]}, act)
         return out
+
+
+class LayerObjectHelper(LayerHelper):
+    """The helper of an nn.Layer: `layer._helper`."""
+
+    def __init__(self, name):
+        super().__init__(name, name=name)
+
+    get_default_dtype = staticmethod(get_default_dtype)
+    set_default_dtype = staticmethod(set_default_dtype)
+
+    def append_activation(self, input_var, act=None, use_cudnn=None):
+        """What the operator of that name makes of a tensor; the tensor itself without a name."""
+        return input_var if act is None else one_op(act, {"X": input_var}, {}, "Out")
 
 
 def _tensors(value):

@@ -6,13 +6,16 @@ from .param_attr import ParamAttr, WeightNormParamAttr  # noqa: F401
 from .parameter import Parameter, create_parameter  # noqa: F401
 from .random import get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state  # noqa: F401
 
-_ELSEWHERE = {"load": ".io", "save": ".io", "no_grad": "..autograd", "grad": "..autograd"}
+_ELSEWHERE = {"load": ".io", "save": ".io", "no_grad": "..autograd", "grad": "..autograd", "core": "..fluid",
+              "LayerHelper": "..fluid.layer_helper", "_current_expected_place": "..fluid.framework"}
 
 
 def __getattr__(name):
+    import importlib
+    if name == "io":
+        return importlib.import_module(".io", __name__)
     if name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
     value = getattr(importlib.import_module(_ELSEWHERE[name], __name__), name)
     globals()[name] = value
     return value

@@ -7,3 +7,10 @@ from .lazy_import import try_import
 
 __all__ = ["config", "deprecated", "dlpack", "flags", "require_version", "run_check", "try_import", "unique_name"]
 from .structure import assert_same_structure, flatten, map_structure, pack_sequence_as  # noqa: F401
+
+
+def __getattr__(name):
+    if name != "download":
+        raise AttributeError(f"module 'paddle.utils' has no attribute {name!r}")
+    import importlib
+    return importlib.import_module(".download", __name__)

@@ -83,6 +83,12 @@ class Layer(_core.LayerBase):
         state["_non_persistable_buffer_names_set"] = set()
         state["_state_dict_hooks"] = OrderedDict()
 
+    @property
+    def _helper(self):
+        """What Paddle's own layers make parameters and variables with, and append operators."""
+        from ...fluid.layer_helper import LayerObjectHelper
+        return LayerObjectHelper(self._full_name)
+
     # calling: _core.LayerBase goes straight to forward() unless there are hooks
 
     def __init_subclass__(cls, **options):

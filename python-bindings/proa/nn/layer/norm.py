@@ -140,6 +140,18 @@ class SyncBatchNorm(_BatchNormBase):
         return made
 
 
+# Operators that are functions of nn.functional with the same attributes.
+_PLAIN = frozenset("relu relu6 sigmoid tanh swish softmax gelu mish silu".split())
+
+
+def activated(x, act):
+    """What Paddle's operator of that name makes of x, with the operator's own attributes: slope 0.2 for hard_sigmoid."""
+    if act in _PLAIN:
+        return getattr(F, act)(x)
+    from ...fluid import legacy_ops
+    return legacy_ops.call(act, x)
+
+
 class BatchNorm(Layer):
     """Batch normalisation of any rank, with an activation: the form of Paddle 1."""
 
@@ -169,7 +181,7 @@ class BatchNorm(Layer):
         out = _core.batch_norm(input, self._mean, self._variance, self.weight, self.bias, not self.training,
                                self._momentum, self._epsilon, self._data_layout, self._use_global_stats,
                                self._trainable_statistics)[0]
-        return out if self._act is None else getattr(F, self._act)(out)
+        return out if self._act is None else activated(out, self._act)
 
 
 class _InstanceNormBase(Layer):

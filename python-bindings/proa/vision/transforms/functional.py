@@ -14,14 +14,26 @@ _GREY = (0.2989, 0.587, 0.114)
 
 def _kind(img, who):
     """'tensor', 'array' or 'pil'; TypeError for anything else."""
-    if isinstance(img, _core.Tensor):
+    if _is_tensor_image(img):
         return "tensor"
-    import numpy as np
-    if isinstance(img, np.ndarray) and img.ndim in (2, 3):
+    if _is_numpy_image(img):
         return "array"
-    if hasattr(img, "getbands") and hasattr(img, "resize"):
+    if _is_pil_image(img):
         return "pil"
     raise TypeError(f"{who}: img must be a PIL image, a tensor or an array of rank 2 or 3, got {type(img).__name__}")
+
+
+def _is_tensor_image(img):
+    return isinstance(img, _core.Tensor)
+
+
+def _is_numpy_image(img):
+    import numpy as np
+    return isinstance(img, np.ndarray) and img.ndim in (2, 3)
+
+
+def _is_pil_image(img):
+    return hasattr(img, "getbands") and hasattr(img, "resize")
 
 
 def _size(img, who="image"):

@@ -1,0 +1,100 @@
+"""Modules and names that are not documented and that public programs take all the same."""
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+
+import proa as paddle
+
+IMPORTS = """
+import paddle.utils.download
+from paddle.utils.download import get_weights_path_from_url, get_path_from_url, _decompress, _get_unique_endpoints, is_url
+from paddle.framework import core
+from paddle.framework.io import EagerParamBase
+from paddle.common_ops_import import LayerHelper, Variable, convert_dtype, check_variable_and_dtype
+from paddle.hapi.model import _all_gather
+from paddle.dataset.common import md5file
+from paddle.vision.transforms.functional import _is_pil_image, _is_tensor_image, _is_numpy_image
+from paddle import _C_ops, _legacy_C_ops
+import paddle
+def f(x: paddle.paddle): return x
+assert paddle.paddle is paddle and paddle.framework.io.EagerParamBase is EagerParamBase
+assert paddle.nn.loss.CrossEntropyLoss is paddle.nn.CrossEntropyLoss
+assert paddle.framework.core.VarDesc.VarType.FP32 == paddle.float32
+assert paddle.core.EOFException is paddle.framework.core.EOFException
+"""
+
+
+@pytest.mark.parametrize("line", [line for line in IMPORTS.strip().split("\n")[:9]])
+def test_each_import_alone(line):
+    code = "import proa; proa.install_as_paddle()\n" + line
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_imports_together():
+    done = subprocess.run([sys.executable, "-c", "import proa; proa.install_as_paddle()\n" + IMPORTS], capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version_gates():
+    assert paddle.__version__ == paddle.version.full_version == "2.6.2"
+    assert (paddle.version.major, paddle.version.minor, paddle.version.patch) == ("2", "6", "2")
+    assert paddle.utils.require_version("2.4.0", "2.6.2") is None
+    assert paddle.version.proa_version != paddle.__version__
+
+
+def test_download_is_local(tmp_path):
+    from proa.utils import download
+    url = "https://example.org/models/weights.tar"
+    with pytest.raises(RuntimeError, match=r"fetches nothing\. Put the file at .*weights\.tar"):
+        download.get_path_from_url(url, str(tmp_path))
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made/a.txt").write_text("1")
+    with tarfile.open(tmp_path / "weights.tar", "w") as archive:
+        archive.add(tmp_path / "made", "made")
+    (tmp_path / "made/a.txt").unlink()
+    digest = hashlib.md5((tmp_path / "weights.tar").read_bytes()).hexdigest()
+    found = download.get_path_from_url(url, str(tmp_path), digest)
+    assert found == str(tmp_path / "made") and (tmp_path / "made/a.txt").read_text() == "1"
+    with pytest.raises(RuntimeError, match="another MD5"):
+        download.get_path_from_url(url, str(tmp_path), "0" * 32)
+
+
+def test_archives_stay_in_their_folder(tmp_path):
+    from proa.utils import download
+    (tmp_path / "x").write_text("1")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    with tarfile.open(inner / "bad.tar", "w") as archive:
+        archive.add(tmp_path / "x", "../../escaped")
+    with pytest.raises(ValueError, match="leads out of its folder"):
+        download._decompress(str(inner / "bad.tar"))
+    assert not os.path.exists(tmp_path.parent / "escaped")
+
+
+@pytest.mark.parametrize("act, expected", [
+    ("hard_swish", lambda x: x * np.clip(x + 3, 0, 6) / 6), ("hard_sigmoid", lambda x: np.clip(0.2 * x + 0.5, 0, 1)),
+    ("relu", lambda x: np.maximum(x, 0)), ("leaky_relu", lambda x: np.where(x > 0, x, 0.02 * x))])
+def test_batch_norm_takes_names_of_operators(act, expected):
+    x = np.linspace(-4, 4, 16, dtype="float32").reshape(2, 2, 2, 2)
+    layer = paddle.nn.BatchNorm(2, act=act, epsilon=0.0)
+    layer.eval()
+    np.testing.assert_allclose(layer(paddle.to_tensor(x)).numpy(), expected(x), rtol=1e-5, atol=1e-6)
+    static = paddle.jit.to_static(layer, input_spec=[paddle.static.InputSpec([None, 2, 2, 2])])
+    np.testing.assert_allclose(static(paddle.to_tensor(x)).numpy(), expected(x), rtol=1e-5, atol=1e-6)
+
+
+def test_layers_have_a_helper():
+    helper = paddle.nn.Linear(1, 1)._helper
+    assert helper.get_default_dtype() == paddle.get_default_dtype()
+    out = helper.append_activation(paddle.to_tensor([-1.0, 2.0]), act="relu")
+    assert out.tolist() == [0.0, 2.0]
+    made = helper.create_variable_for_type_inference("float32")
+    helper.append_op("scale", {"X": [paddle.to_tensor([2.0])]}, {"Out": [made]}, {"scale": 3.0})
+    assert made.tolist() == [6.0]
