@@ -26,4 +26,6 @@
 
 #include <proa/dist.h>
 
+#include <proa/inference.h>
+
 #endif

@@ -24,6 +24,7 @@ typedef proa_status (*proa__see)(const proa_op_desc *op, void *context);
 
 NONE(proa_status, proa_program_save, (U(const proa_program *) p, U(const char *) path), proa_error())
 NONE(proa_program *, proa_program_load, (U(const char *) path), NULL)
+NONE(proa_program *, proa_program_load_files, (U(const char *) model, U(const char *) params), NULL)
 NONE(proa_program *, proa_program_load_memory,
      (U(const void *) m, U(size_t) n, U(const void *) p, U(size_t) k), NULL)
 NONE(proa_status, proa_program_encode,

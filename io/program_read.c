@@ -424,6 +424,8 @@ static proa_status read_params(proa__load *l, const params *from, proa__named *i
             return proa_fail(PROA_ERR_CORRUPT, "'%s': parameter '%s' would be read from outside its folder",
                              l->source, items[i].name);
         char *path = proa__arena_format(&l->arena, "%s/%s", from->folder, items[i].name);
+        if (path && !proa__is_file(path))
+            return proa_fail(PROA_ERR_NO_FILE, "'%s': cannot open the parameter file '%s'", l->source, path);
         items[i].tensor = path ? proa_tensor_load(path) : NULL;
         if (!items[i].tensor) return proa_error();
     }
@@ -513,6 +515,14 @@ static proa_program *load_files(const char *model, const char *data, const char 
     if (opened) proa__source_close(&source);
     proa__free(text);
     return p;
+}
+
+proa_program *proa_program_load_files(const char *model, const char *data)
+{
+    if (proa_error() != PROA_OK) return NULL;
+    if (model) return load_files(model, data, NULL);
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "proa_program_load_files: model must not be NULL");
+    return NULL;
 }
 
 /* The first of the pair's names that is a file; NULL if neither. */

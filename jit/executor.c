@@ -275,12 +275,45 @@ static proa_status run_steps(proa__segment *s)
     return PROA_OK;
 }
 
+void proa__executor_set_hook(proa_executor *e, proa__executor_hook hook, void *context)
+{
+    e->hook = hook;
+    e->hook_context = context;
+}
+
+/* Shows the hook each output of a step under the name of its variable. */
+static proa_status show_outputs(const proa_executor *e, const proa__segment *s, const proa__step *step)
+{
+    proa_tensor **slot;
+    for (int64_t k = 0; step->op && (slot = proa__out_slot(step->op, step->args, k, NULL)); k++) {
+        const proa_tensor *t = *slot;
+        for (int32_t i = 0; !proa__slot_empty(t) && i < e->facts.n_vars; i++) {
+            if (s->values[i].handle != t) continue;
+            PROA_TRY(proa__plain(t));
+            e->hook(step->op->name, e->block->vars[i]->name, t, e->hook_context);
+            break;
+        }
+    }
+    return proa_error();
+}
+
+static proa_status run_shown(const proa_executor *e, proa__segment *s)
+{
+    bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__watching();
+    for (int32_t i = 0; i < s->n_steps; i++) {
+        PROA_TRY(run_step(&s->steps[i], watch));
+        PROA_TRY(show_outputs(e, s, &s->steps[i]));
+    }
+    for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
+    return PROA_OK;
+}
+
 static proa_status visit_segment(proa_executor *e, proa__segment *s)
 {
     PROA_TRY(proa__room(&e->path, e->n_path, &e->path_room, sizeof *e->path));
     e->path[e->n_path++] = s;
     PROA_TRY(proa__executor_point(e, s));
-    return run_steps(s);
+    return e->hook ? run_shown(e, s) : run_steps(s);
 }
 
 /* The outcome of a cut, as a key: shapes the last op made, values that attributes will need. */

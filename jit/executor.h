@@ -39,6 +39,8 @@ struct proa_executor {
     proa_storage *inside;     /* of this run: the first arena, in which inputs lie; borrowed, may be NULL */
     int64_t least;            /* bytes of the first arena of this run */
     proa_tensor *const *into; /* of this run: tensors for outputs; NULL, or NULL ones: new ones */
+    proa__executor_hook hook; /* sees every op's outputs; may be NULL */
+    void *hook_context;
 };
 
 /* ---- arena.c --------------------------------------------------------------------------------- */

@@ -190,6 +190,11 @@ proa_tensors proa__executor_run_lending(proa_executor *e, proa_tensors inputs, p
 proa_tensors proa__executor_run_inside(proa_executor *e, proa_tensors inputs, proa_storage *block,
                                        proa_tensor *const *into);
 
+/* Called after every op of a run with each output: the op's name, the variable's name, its tensor. */
+typedef void (*proa__executor_hook)(const char *op, const char *variable, const proa_tensor *value,
+                                    void *context);
+void proa__executor_set_hook(proa_executor *e, proa__executor_hook hook, void *context);
+
 /* Points a handle at memory; NULL, NULL: nowhere. */
 static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data)
 {

@@ -41,6 +41,8 @@ PROA_API proa_status proa_program_save(const proa_program *p, const char *prefix
  * meanwhile; with FLAGS_map_parameters they are the file's pages. UNSUPPORTED names every op type that is not
  * known. */
 PROA_API proa_program *proa_program_load(const char *path);
+/* The program in one file and its parameters in another, of any names; params NULL: it has none. */
+PROA_API proa_program *proa_program_load_files(const char *model, const char *params);
 /* The same from memory; params NULL: the program has none. Nothing of the buffers is kept. */
 PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
                                                 size_t params_bytes);

@@ -1,5 +1,5 @@
-"""Config: which model a predictor loads, and how it runs. What Proa needs no switch for is accepted and kept, so
-that it can be asked for again; devices and engines that Proa does not have are errors."""
+"""Config: which model a predictor loads, and how it runs; over proa/inference.h. What Proa needs no switch for is
+kept, so that it can be asked for again; devices and engines that Proa does not have are errors."""
 import os
 
 from .. import _core
@@ -7,9 +7,7 @@ from .kinds import PrecisionType
 
 __all__ = ["Config", "PassBuilder"]
 
-# the optimising passes, in the order in which they run: jit/passes/passes.c
-PASSES = ("fold", "identity", "cse", "batch_norm", "pooled", "pool", "recompute", "product", "layout", "elementwise",
-          "optimizer", "dead")
+PASSES = tuple(_core.pass_names())
 
 
 def _path(value, who):
@@ -25,7 +23,7 @@ def _bytes(value, count, who):
         raise TypeError(f"{who}: expected bytes and their number, got {type(value).__name__}, {type(count).__name__}")
     if not 0 <= count <= len(value):
         raise ValueError(f"{who}: {count} bytes of a buffer of {len(value)}")
-    return bytes(value[:count])
+    return memoryview(value)[:count]
 
 
 def _name(value, who):
@@ -37,41 +35,37 @@ def _name(value, who):
 class PassBuilder:
     """Which optimising passes run. Their names are Proa's (docs/programs.md), and so is their order."""
 
-    def __init__(self):
-        self._passes, self._debug = list(PASSES), False
+    def __init__(self, core=None):
+        self._core = core or _core.InferenceConfig()
 
     def all_passes(self):
         """Names of the passes that run."""
-        return list(self._passes)
+        return self._core.names("PASSES")
 
     def delete_pass(self, name):
         """Leaves a pass out; a name that is not among them changes nothing."""
         _name(name, "delete_pass")
-        self._passes = [p for p in self._passes if p != name]
+        if name in self.all_passes():
+            self._core.set_names("PASSES", [p for p in self.all_passes() if p != name])
 
     def append_pass(self, name):
         """Takes a pass in again."""
-        self.set_passes([*self._passes, name])
+        self.set_passes([*self.all_passes(), name])
 
     def set_passes(self, names):
         """Exactly these passes run."""
         for name in names:
             if _name(name, "set_passes") not in PASSES:
                 raise ValueError(f"set_passes: there is no pass {name!r}; there are: {', '.join(PASSES)}")
-        self._passes = [p for p in PASSES if p in names]
+        self._core.set_names("PASSES", [p for p in PASSES if p in names])
 
     def debug_string(self):
         """The passes' names, one a line."""
-        return "Passes to apply:\n" + "".join(f"  - {p}\n" for p in self._passes)
+        return "Passes to apply:\n" + "".join(f"  - {p}\n" for p in self.all_passes())
 
     def turn_on_debug(self):
         """The program is printed to stderr before the first pass and after each."""
-        self._debug = True
-
-    def _copy(self):
-        other = PassBuilder()
-        other._passes, other._debug = list(self._passes), self._debug
-        return other
+        self._core.set("IR_DEBUG", 1)
 
 
 def _no(what, instead="models run on the CPU"):
@@ -88,6 +82,27 @@ def _constant(value, doc):
     return ask
 
 
+def _asked(name, doc, kind=bool):
+    def ask(self):
+        return kind(self._core.get(name))
+    ask.__doc__ = doc
+    return ask
+
+
+def _switch(name, doc):
+    def switch(self, x=True):
+        self._core.set(name, bool(x))
+    switch.__doc__ = doc
+    return switch
+
+
+def _said(name, value, doc):
+    def say(self):
+        self._core.set(name, value)
+    say.__doc__ = doc
+    return say
+
+
 class Config:
     """Which model is loaded, and how it runs.
 
@@ -101,17 +116,11 @@ class Config:
                                      PrecisionType.Bfloat16)
 
     def __init__(self, *args):
-        self._dir = self._model = self._params = ""
-        self._buffers, self._used = None, False
-        self._threads, self._builder = 1, PassBuilder()
-        self._flags = {"ir_optim": True, "ir_debug": False, "memory_optim": False, "mkldnn": True, "log": True,
-                       "specify_input_names": False, "feed_fetch_ops": False, "bfloat16": False}
-        self._gpu, self._pool = None, 100  # the GPU's number; MiB, which are only kept
         if len(args) == 1 and isinstance(args[0], Config):
-            other = args[0]
-            self.__dict__.update(other.__dict__, _builder=other._builder._copy(), _flags=dict(other._flags),
-                                 _used=False)
-        elif args:
+            self._core = args[0]._core.copy()
+            return
+        self._core = _core.InferenceConfig()
+        if args:
             self.set_model(*args)
 
     # ---- the model -------------------------------------------------------------------------------------------------
@@ -121,125 +130,94 @@ class Config:
         if len(args) not in (1, 2):
             raise TypeError(f"Config: expected a folder, or model file and parameter file, got {len(args)} arguments")
         paths = [_path(a, "Config") for a in args]
-        if len(paths) == 2:
-            self._model, self._params = paths
-        elif not os.path.isdir(paths[0]) and os.path.isfile(paths[0] + ".pdmodel"):
-            self._model, self._params = paths[0] + ".pdmodel", paths[0] + ".pdiparams"
+        if len(paths) == 1 and not os.path.isdir(paths[0]) and os.path.isfile(paths[0] + ".pdmodel"):
+            paths = [paths[0] + ".pdmodel", paths[0] + ".pdiparams"]
+        if len(paths) == 1:
+            self._core.set("MODEL_DIR", paths[0])
         else:
-            self._dir = paths[0]
+            self._core.set("MODEL_FILE", paths[0])
+            self._core.set("PARAMS_FILE", paths[1])
 
     def set_prog_file(self, path):
         """The file of the model."""
-        self._model = _path(path, "set_prog_file")
+        self._core.set("MODEL_FILE", _path(path, "set_prog_file"))
 
     def set_params_file(self, path):
         """The file of the parameters."""
-        self._params = _path(path, "set_params_file")
+        self._core.set("PARAMS_FILE", _path(path, "set_params_file"))
 
     def set_model_buffer(self, model, model_size, params, params_size):
         """A model and its parameters in memory: bytes, and how many of them count."""
-        self._buffers = (_bytes(model, model_size, "set_model_buffer"), _bytes(params, params_size, "set_model_buffer"))
+        self._core.set_buffers(_bytes(model, model_size, "set_model_buffer"),
+                               _bytes(params, params_size, "set_model_buffer"))
 
-    def model_dir(self):
-        """The folder; "": none."""
-        return self._dir
-
-    def prog_file(self):
-        """The file of the model; "": none."""
-        return self._model
-
-    def params_file(self):
-        """The file of the parameters; "": none."""
-        return self._params
+    model_dir = _asked("MODEL_DIR", 'The folder; "": none.', str)
+    prog_file = _asked("MODEL_FILE", 'The file of the model; "": none.', str)
+    params_file = _asked("PARAMS_FILE", 'The file of the parameters; "": none.', str)
 
     def model_from_memory(self):
         """Whether set_model_buffer was called."""
-        return self._buffers is not None
+        return self._core.has_buffers()
 
     # ---- how it runs -----------------------------------------------------------------------------------------------
 
-    def switch_ir_optim(self, x=True):
-        """Whether the optimising passes run; without them results have the bits of eager execution."""
-        self._flags["ir_optim"] = bool(x)
-
-    def ir_optim(self):
-        """Whether the optimising passes run."""
-        return self._flags["ir_optim"]
-
-    def switch_ir_debug(self, x=True):
-        """Whether the program is printed to stderr before the first pass and after each."""
-        self._flags["ir_debug"] = bool(x)
+    switch_ir_optim = _switch("IR_OPTIM", "Whether the optimising passes run; without them results have the bits of "
+                              "eager execution.")
+    ir_optim = _asked("IR_OPTIM", "Whether the optimising passes run.")
+    switch_ir_debug = _switch("IR_DEBUG", "Whether the program is printed to stderr before the first pass and after each.")
 
     def pass_builder(self):
         """Which passes run: a PassBuilder."""
-        return self._builder
+        return PassBuilder(self._core)
 
     def delete_pass(self, name):
         """Leaves a pass out, by Proa's name of it; other names change nothing."""
-        self._builder.delete_pass(name)
+        self.pass_builder().delete_pass(name)
 
     def set_cpu_math_library_num_threads(self, n):
         """Threads of a run; below 1: as many as the process has set."""
         if not isinstance(n, int):
             raise TypeError(f"set_cpu_math_library_num_threads: expected an int, got {type(n).__name__}")
-        self._threads = n
+        self._core.set("CPU_THREADS", n)
 
-    def cpu_math_library_num_threads(self):
-        """Threads of a run; Paddle's default is 1."""
-        return self._threads
-
-    def enable_memory_optim(self, x=True):
-        """Accepted: temporaries always share one arena."""
-        self._flags["memory_optim"] = bool(x)
-
-    def enable_mkldnn(self):
-        """Accepted: oneDNN's kernels are taken wherever they are the best."""
-        self._flags["mkldnn"] = True
-
-    def disable_mkldnn(self):
-        """Accepted; FLAGS_backends is what leaves oneDNN out."""
-        self._flags["mkldnn"] = False
-
-    def mkldnn_enabled(self):
-        """What enable_mkldnn or disable_mkldnn said last."""
-        return self._flags["mkldnn"]
-
-    def enable_mkldnn_bfloat16(self):
-        """Accepted: it allows bfloat16, and Proa goes on in the model's own precision."""
-        self._flags["bfloat16"] = True
+    cpu_math_library_num_threads = _asked("CPU_THREADS", "Threads of a run; Paddle's default is 1.", int)
+    enable_memory_optim = _switch("MEMORY_OPTIM", "Accepted: temporaries always share one arena.")
+    enable_mkldnn = _said("ONEDNN", 1, "Accepted: oneDNN's kernels are taken wherever they are the best.")
+    disable_mkldnn = _said("ONEDNN", 0, "Accepted; FLAGS_backends is what leaves oneDNN out.")
+    mkldnn_enabled = _asked("ONEDNN", "What enable_mkldnn or disable_mkldnn said last.")
+    enable_mkldnn_bfloat16 = _said("ONEDNN_BFLOAT16", 1, "Accepted: it allows bfloat16, and Proa goes on in the model's "
+                                   "own precision.")
 
     def set_mkldnn_op(self, ops):
         """Accepted: each op takes its best kernel."""
+        self._core.set_names("ONEDNN_OPS", ops)
 
     def set_bfloat16_op(self, ops):
         """Accepted: see enable_mkldnn_bfloat16."""
+        self._core.set_names("BFLOAT16_OPS", ops)
 
     def set_mkldnn_cache_capacity(self, capacity=0):
         """Accepted: an executor keeps the plans of the last 64 input shapes."""
+        self._core.set("ONEDNN_CACHE_CAPACITY", capacity)
 
     def set_optim_cache_dir(self, path):
         """Accepted: nothing is cached in files."""
+        self._core.set("CACHE_DIR", _path(path, "set_optim_cache_dir"))
 
-    def disable_glog_info(self):
-        """Accepted: predictors print nothing."""
-        self._flags["log"] = False
+    disable_glog_info = _said("LOG", 0, "Accepted: predictors print nothing.")
 
     def glog_info_disabled(self):
         """Whether disable_glog_info was called."""
-        return not self._flags["log"]
+        return not self._core.get("LOG")
+
+    enable_profile = _said("PROFILE", 1, "The profiler records until the predictor is freed, which prints its table.")
 
     def switch_use_feed_fetch_ops(self, x=True):
         """Accepted: data go through handles or run's list."""
 
     use_feed_fetch_ops_enabled = _constant(False, "False: data go through handles or run's list.")
-
-    def switch_specify_input_names(self, x=True):
-        """Accepted: inputs always have names."""
-        self._flags["specify_input_names"] = bool(x)
-
-    def specify_input_name(self):
-        """What switch_specify_input_names said."""
-        return self._flags["specify_input_names"]
+    switch_specify_input_names = _switch("SPECIFY_INPUT_NAMES", "Accepted: inputs always have names.")
+    specify_input_name = _asked("SPECIFY_INPUT_NAMES", "What switch_specify_input_names said.")
 
     # ---- devices and engines ---------------------------------------------------------------------------------------
 
@@ -249,36 +227,30 @@ class Config:
         if precision_mode != PrecisionType.Float32:
             raise ValueError("enable_use_gpu: models run in their own precision: export one that was cast (paddle.amp.decorate, "
                              f"Layer.astype), got precision_mode {precision_mode}")
-        was = _core.get_device()
-        _core.set_device(f"gpu:{int(device_id)}")
-        _core.set_device(was)
-        self._gpu, self._pool = int(device_id), int(memory_pool_init_size_mb)
+        self._core.set_device(f"gpu:{int(device_id)}")
+        self._core.set("GPU_POOL_MB", int(memory_pool_init_size_mb))
 
     enable_xpu = _no("XPU")
     enable_tensorrt_engine = enable_tensorrt_dla = enable_tensorrt_oss = _no("TensorRT")
     exp_disable_tensorrt_ops = set_trt_dynamic_shape_info = _no("TensorRT")
     enable_quantizer = quantizer_config = _no("quantiser", "models run in their own precision")
-    enable_profile = _no("profiler of its own", "run the predictor inside paddle.profiler.Profiler")
     to_native_config = _no("NativeConfig", "create_predictor takes a Config")
     enable_lite_engine = _no("Paddle Lite")
     enable_dlnne = _no("DLNNE")
 
     def disable_gpu(self):
         """The model runs on the CPU, as it does unless enable_use_gpu is called."""
-        self._gpu = None
+        self._core.set_device("cpu")
 
     def use_gpu(self):
         """Whether the model runs on a GPU."""
-        return self._gpu is not None
+        return self._core.device().startswith("gpu")
 
     def gpu_device_id(self):
         """The GPU's number."""
-        return self._gpu or 0
+        return int(self._core.device().partition(":")[2] or 0)
 
-    def memory_pool_init_size_mb(self):
-        """What enable_use_gpu said; the pool grows as it is needed."""
-        return self._pool
-
+    memory_pool_init_size_mb = _asked("GPU_POOL_MB", "What enable_use_gpu said; the pool grows as it is needed.", int)
     use_xpu = _constant(False, "False: models run on the CPU.")
     xpu_device_id = _constant(0, "0: there is no XPU.")
     fraction_of_gpu_memory_for_pool = _constant(0.0, "0: the pool grows as it is needed.")
@@ -286,36 +258,6 @@ class Config:
     tensorrt_dla_enabled = tensorrt_oss_enabled = _constant(False, "False: there is no TensorRT.")
     lite_engine_enabled = _constant(False, "False: there is no Paddle Lite.")
 
-    # ---- summary ---------------------------------------------------------------------------------------------------
-
     def summary(self):
         """A table of what is set."""
-        def said(flag):
-            return str(self._flags[flag]).lower()
-        if self._buffers is not None:
-            model = [("model_from_memory", "true")]
-        elif self._dir:
-            model = [("model_dir", self._dir)]
-        else:
-            model = [("model_file", self._model), ("params_file", self._params)]
-        groups = [[("Option", "Value")], model,
-                  [("cpu_math_thread", str(self._threads)), ("enable_mkldnn", said("mkldnn"))],
-                  [("use_gpu", str(self.use_gpu()).lower())], [("use_xpu", "false")],
-                  [("ir_optim", said("ir_optim")), ("ir_debug", said("ir_debug")),
-                   ("memory_optim", said("memory_optim")), ("enable_log", said("log"))]]
-        wide = [max(len(row[i]) for group in groups for row in group) for i in (0, 1)]
-        line = "+" + "+".join("-" * (w + 2) for w in wide) + "+"
-        rows = [line]
-        for group in groups:
-            rows += [f"| {a:{wide[0]}} | {b:{wide[1]}} |" for a, b in group] + [line]
-        return "\n" + "\n".join(rows) + "\n"
-
-    def _pass_list(self):
-        """What executors call it: "" none, None what FLAGS_passes says."""
-        if not self._flags["ir_optim"]:
-            return ""
-        names = self._builder.all_passes()
-        return None if names == list(PASSES) else ",".join(names)
-
-    def _dumps(self):
-        return self._flags["ir_debug"] or self._builder._debug
+        return "\n" + self._core.summary()

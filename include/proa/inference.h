@@ -1,0 +1,195 @@
+/* The inference runtime: loads a saved model, Paddle's or Proa's, once, and runs it from any number of threads.
+ * Implemented by inference/; Paddle's C interface (pd_inference_api.h) and C++ interface
+ * (paddle_inference_api.h) are layers over this header. */
+#ifndef PROA_INFERENCE_H
+#define PROA_INFERENCE_H
+
+#include <proa/core.h>
+#include <proa/program.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- configuration ---------------------------------------------------------------------- */
+
+/* Which model is loaded and how it runs. */
+typedef struct proa_config proa_config;
+
+/* X(NAME, default, meaning): numbers of a config. A switch is 0 or 1. */
+#define PROA_CONFIG_NUMBERS(X)                                                                  \
+    X(IR_OPTIM, 1, "optimising passes run; 0: results have the bits of eager execution")        \
+    X(IR_DEBUG, 0, "the program is printed to stderr before the passes and after each")         \
+    X(MEMORY_OPTIM, 0, "kept; temporaries always share one arena")                              \
+    X(ONEDNN, 1, "oneDNN's kernels are used where they are the fastest")                        \
+    X(ONEDNN_INT8, 0, "quantised chains run on INT8 kernels")                                   \
+    X(ONEDNN_BFLOAT16, 0, "matrix products and convolutions run in bfloat16 where the CPU can") \
+    X(ONEDNN_QUANTIZER, 0, "kept; see docs/limits.md")                                          \
+    X(ONEDNN_CACHE_CAPACITY, 10, "kept; FLAGS_kept_plans bounds the plans of a predictor")      \
+    X(CPU_THREADS, 1, "threads of a run; below 1: as many as the calling thread has set")       \
+    X(LOG, 1, "failures of the PD_ functions are printed to stderr")                            \
+    X(PROFILE, 0, "the profiler records; freeing the predictor prints its table")               \
+    X(FC_PADDING, 1, "kept; no kernel pads")                                                    \
+    X(VALID, 1, "0: no predictor is made from it")                                              \
+    X(FEED_FETCH_OPS, 0, "kept; data pass through handles")                                     \
+    X(SPECIFY_INPUT_NAMES, 0, "kept; inputs always have names")                                 \
+    X(PARTIAL_RELEASE, 0, "kept; nothing of a config outlives it")                              \
+    X(LITE_ENGINE, 0, "kept; there is no Paddle Lite")                                          \
+    X(GPU_POOL_MB, 100, "kept; a device's pool grows as it is needed")
+
+typedef enum proa_config_number {
+#define PROA_X(NAME, fallback, meaning) PROA_CONFIG_##NAME,
+    PROA_CONFIG_NUMBERS(PROA_X)
+#undef PROA_X
+        PROA_CONFIG_NUMBER_COUNT
+} proa_config_number;
+
+/* Texts of a config; "" is none. */
+typedef enum proa_config_text {
+    PROA_CONFIG_MODEL_DIR,   /* a folder: __model__ and one file a variable, or __params__ */
+    PROA_CONFIG_MODEL_FILE,  /* the program */
+    PROA_CONFIG_PARAMS_FILE, /* its parameters */
+    PROA_CONFIG_CACHE_DIR,   /* kept; nothing is cached in files */
+    PROA_CONFIG_SHAPE_PATH,  /* kept; TensorRT's record of shapes */
+    PROA_CONFIG_TEXT_COUNT
+} proa_config_text;
+
+/* Lists of names of a config. */
+typedef enum proa_config_list {
+    PROA_CONFIG_PASSES,     /* of the optimising passes, those that run; names that are no pass are kept, and
+                         * ignored. The order is Proa's (docs/programs.md) */
+    PROA_CONFIG_ONEDNN_OPS, /* kept */
+    PROA_CONFIG_BFLOAT16_OPS,      /* op types that run in bfloat16; empty: all that can */
+    PROA_CONFIG_INT8_OPS,          /* op types that run in INT8; empty: all that can */
+    PROA_CONFIG_TENSORRT_EXCLUDED, /* kept */
+    PROA_CONFIG_LIST_COUNT
+} proa_config_list;
+
+/* A config without a model, with the defaults above. */
+PROA_API proa_config *proa_config_new(void);
+/* A copy from which a predictor can be made, whether one was made from c or not. */
+PROA_API proa_config *proa_config_copy(const proa_config *c);
+PROA_API void proa_config_free(proa_config *c); /* accepts NULL */
+/* Sets and reads a number; OUT_OF_RANGE for one that there is not. */
+PROA_API proa_status proa_config_set(proa_config *c, proa_config_number which, int64_t value);
+PROA_API int64_t proa_config_get(const proa_config *c, proa_config_number which);
+/* Sets and reads a text, which is copied. Borrowed until it is set again; never NULL. */
+PROA_API proa_status proa_config_set_text(proa_config *c, proa_config_text which, const char *text);
+PROA_API const char *proa_config_get_text(const proa_config *c, proa_config_text which);
+/* The model and its parameters as bytes, which are copied; params NULL: it has none. */
+PROA_API proa_status proa_config_set_buffers(proa_config *c, const void *model, size_t model_bytes,
+                                             const void *params, size_t params_bytes);
+/* Whether proa_config_set_buffers was called: it comes before files. */
+PROA_API bool proa_config_has_buffers(const proa_config *c);
+/* The names of a list: how many, and one of them (borrowed until the list changes; NULL: there is none). */
+PROA_API int64_t proa_config_count(const proa_config *c, proa_config_list which);
+PROA_API const char *proa_config_name(const proa_config *c, proa_config_list which, int64_t i);
+/* Puts a name at position `at` (beyond the end: last), or takes every occurrence of it out. */
+PROA_API proa_status proa_config_insert(proa_config *c, proa_config_list which, int64_t at, const char *name);
+PROA_API proa_status proa_config_remove(proa_config *c, proa_config_list which, const char *name);
+PROA_API proa_status proa_config_clear(proa_config *c, proa_config_list which);
+/* The device that the model runs on: "cpu" (the default) or a plug-in's ("gpu:0"). UNAVAILABLE, with the
+ * remedy, when there is none; the config stays as it was. */
+PROA_API proa_status proa_config_set_device(proa_config *c, const char *device);
+PROA_API const char *proa_config_device(const proa_config *c);
+/* A table of what is set, for people. */
+PROA_API proa_status proa_config_print(const proa_config *c, FILE *to);
+/* Name i of the optimising passes that there are; NULL behind the last. Borrowed, static. */
+PROA_API const char *proa_pass_name(int64_t i);
+
+/* ---- predictors ------------------------------------------------------------------------- */
+
+/* A model that is ready to run. One thread at a time uses a predictor; a clone serves another thread. Clones
+ * share the program and its weights, and have handles and memory of their own. */
+typedef struct proa_predictor proa_predictor;
+/* An input or output of a predictor. Borrowed: it lives as long as its predictor. */
+typedef struct proa_handle proa_handle;
+
+/* Loads and optimises the model. The config stays the caller's, but serves for one predictor: INVALID_ARGUMENT
+ * afterwards, and for one that is not valid. NO_FILE, CORRUPT, UNSUPPORTED: those of proa_program_load. */
+PROA_API proa_predictor *proa_predictor_new(proa_config *c);
+/* A predictor of the same model for another thread; safe to call from several threads at once. */
+PROA_API proa_predictor *proa_predictor_clone(const proa_predictor *p);
+/* One more owner. Returns p; accepts NULL. */
+PROA_API proa_predictor *proa_predictor_retain(proa_predictor *p);
+/* One owner fewer; the last one frees it. Accepts NULL. */
+PROA_API void proa_predictor_free(proa_predictor *p);
+/* The optimised program, which clones share. Borrowed. */
+PROA_API const proa_program *proa_predictor_program(const proa_predictor *p);
+
+PROA_API int64_t proa_predictor_input_count(const proa_predictor *p);
+PROA_API int64_t proa_predictor_output_count(const proa_predictor *p);
+/* Input or output i, in the model's order; OUT_OF_RANGE beyond. */
+PROA_API proa_handle *proa_predictor_input(const proa_predictor *p, int64_t i);
+PROA_API proa_handle *proa_predictor_output(const proa_predictor *p, int64_t i);
+/* The input or output of that name; NOT_FOUND names those that there are. */
+PROA_API proa_handle *proa_predictor_find_input(const proa_predictor *p, const char *name);
+PROA_API proa_handle *proa_predictor_find_output(const proa_predictor *p, const char *name);
+
+/* Runs the model on what the input handles hold. INVALID_ARGUMENT and WRONG_TYPE for inputs that are missing
+ * or do not fit; the predictor can run again after every error (proa_clear_error). Integers of the other
+ * width are converted. An output keeps its memory from run to run while its shape stays and nobody else
+ * holds its tensor. */
+PROA_API proa_status proa_predictor_run(proa_predictor *p);
+/* Called after every op of a run with each of its outputs: its type (the op table's name), the variable's
+ * name and the tensor, which is borrowed for the length of the call. */
+typedef void (*proa_predictor_hook)(const char *op, const char *variable, const proa_tensor *value,
+                                    void *context);
+/* Sets the function (NULL: none) that sees what ops have made. Passes leave only the variables of fused ops. */
+PROA_API proa_status proa_predictor_set_hook(proa_predictor *p, proa_predictor_hook hook, void *context);
+/* Releases the tensors of inputs and outputs. */
+PROA_API proa_status proa_predictor_clear(proa_predictor *p);
+/* Frees the arenas and plans, which the next run makes again; returns the arenas' bytes. */
+PROA_API int64_t proa_predictor_shrink(proa_predictor *p);
+/* Bytes and plans of the predictor's executor. */
+PROA_API proa_executor_stats proa_predictor_get_stats(const proa_predictor *p);
+
+/* ---- handles ---------------------------------------------------------------------------- */
+
+/* Borrowed. */
+PROA_API const char *proa_handle_name(const proa_handle *h);
+/* The program's variable: its dtype, and its shape with -1. Borrowed. */
+PROA_API const proa_tensor *proa_handle_variable(const proa_handle *h);
+/* The rank, and in dims (PROA_MAX_DIMS numbers) the shape that was set or that the tensor has; -1 before
+ * there is either. */
+PROA_API int proa_handle_shape(const proa_handle *h, int64_t *dims);
+/* The tensor's dtype; PROA_NODTYPE before there is one. */
+PROA_API proa_dtype proa_handle_dtype(const proa_handle *h);
+/* Sets an input's shape. Elements that are there stay; the next copy has this shape. */
+PROA_API proa_status proa_handle_reshape(proa_handle *h, proa_ints shape);
+/* Copies elements of that dtype, as many as the shape that was set says, to an input. */
+PROA_API proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dtype);
+/* Copies the elements out. WRONG_TYPE unless the tensor has that dtype. */
+PROA_API proa_status proa_handle_copy_out(const proa_handle *h, void *to, proa_dtype dtype);
+/* The address of an input of that dtype and of the shape that was set, to be filled; valid until the handle
+ * changes its shape or dtype. */
+PROA_API void *proa_handle_mutable(proa_handle *h, proa_dtype dtype);
+/* The address of the elements, which stays good until the next run. WRONG_TYPE unless they have that dtype. */
+PROA_API void *proa_handle_data(const proa_handle *h, proa_dtype dtype);
+/* Makes the caller's memory the input, or what an output is written to: the run of that output must have
+ * this shape. It is not copied, and must live until the handle is given other data. */
+PROA_API proa_status proa_handle_share(proa_handle *h, void *data, proa_ints shape, proa_dtype dtype);
+/* The tensor in the shape that was set. Borrowed or the scope's; BAD_STATE before there is one. */
+PROA_API proa_tensor *proa_handle_tensor(const proa_handle *h);
+/* Makes t (kept, not copied) the input. */
+PROA_API proa_status proa_handle_set_tensor(proa_handle *h, proa_tensor *t);
+/* The offsets of the sequences that an input's rows form, from 0, a list a level (Paddle's LoD); copied. */
+PROA_API proa_status proa_handle_set_lod(proa_handle *h, const proa_ints *levels, int64_t n_levels);
+/* How many levels there are; level i (an empty list beyond). Borrowed until it is set again, or run. */
+PROA_API int64_t proa_handle_lod_levels(const proa_handle *h);
+PROA_API proa_ints proa_handle_lod(const proa_handle *h, int64_t level);
+
+/* ---- pools ------------------------------------------------------------------------------ */
+
+/* Predictors of one model, one for each thread. */
+typedef struct proa_pool proa_pool;
+/* size ≥ 1: the first is made from the config, the others are its clones. */
+PROA_API proa_pool *proa_pool_new(proa_config *c, int64_t size);
+PROA_API void proa_pool_free(proa_pool *pool); /* accepts NULL */
+/* Borrowed; OUT_OF_RANGE beyond the size. */
+PROA_API proa_predictor *proa_pool_at(const proa_pool *pool, int64_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,180 @@
+/* Loads the model of a config, chooses and runs its passes, and brings it to its device. Clones share the
+ * result. May use core, jit and io. */
+#include "runtime.h"
+
+#include "core/device.h"
+#include "jit/program.h"
+
+#include <proa/io.h>
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static bool is_file(const char *path)
+{
+    FILE *f = *path ? fopen(path, "rb") : NULL;
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+static proa_program *read_files(const proa_config *c)
+{
+    const char *model = proa_config_get_text(c, PROA_CONFIG_MODEL_FILE);
+    const char *params = proa_config_get_text(c, PROA_CONFIG_PARAMS_FILE);
+    if (!is_file(model)) {
+        proa_fail(PROA_ERR_NO_FILE, "create_predictor: cannot open the model file '%s'", model);
+        return NULL;
+    }
+    bool there = is_file(params);
+    proa_program *p = proa_program_load_files(model, there ? params : NULL);
+    if (p || there || proa_error() != PROA_ERR_NOT_FOUND) return p;
+    proa_clear_error();
+    proa_fail(PROA_ERR_NO_FILE, "create_predictor: cannot open the parameter file '%s' of the model '%s'",
+              params, model);
+    return NULL;
+}
+
+static proa_program *read_model(const proa_config *c)
+{
+    const char *folder = proa_config_get_text(c, PROA_CONFIG_MODEL_DIR);
+    if (c->model) return proa_program_load_memory(c->model, c->model_bytes, c->params, c->params_bytes);
+    if (*folder) return proa_program_load(folder);
+    if (*proa_config_get_text(c, PROA_CONFIG_MODEL_FILE)) return read_files(c);
+    proa_fail(PROA_ERR_INVALID_ARGUMENT,
+              "create_predictor: the config names no model: set model and parameter files, a folder, or "
+              "buffers");
+    return NULL;
+}
+
+/* ---- ends ------------------------------------------------------------------------------- */
+
+/* Adds the offsets of the outputs' sequences to what the program yields. */
+static proa_status yield_sequences(proa__model *m)
+{
+    proa_program *p = m->program;
+    int64_t n = proa_program_output_count(p), total = n;
+    m->n_outputs = (int32_t)n;
+    m->first_lod = proa__calloc(((size_t)n + 1) * sizeof *m->first_lod);
+    m->n_lod = proa__calloc(((size_t)n + 1) * sizeof *m->n_lod);
+    proa_tensor **all = proa_scope_alloc(((size_t)n * (1 + PROA__LOD_MAX) + 1) * sizeof *all);
+    if (!m->first_lod || !m->n_lod || !all) return proa_error();
+    for (int64_t i = 0; i < n; i++) all[i] = (proa_tensor *)(uintptr_t)proa_program_output(p, i);
+    for (int64_t i = 0; i < n; i++) {
+        const proa_var *v = proa__root(p)->outputs[i];
+        m->first_lod[i] = -1;
+        if (v->persistable) continue;
+        proa_tensors levels = proa_variable_lod(p, all[i]);
+        PROA_TRY(proa_error());
+        m->n_lod[i] = (int32_t)levels.count;
+        if (levels.count) m->first_lod[i] = (int32_t)total;
+        for (int64_t k = 0; k < levels.count; k++) all[total++] = levels.at[k];
+    }
+    return total == n ? PROA_OK : proa_program_set_outputs(p, (proa_tensors){total, all});
+}
+
+/* Which input of the program is which handle, or a level of one. */
+static proa_status list_ends(proa__model *m)
+{
+    const proa_block *root = proa__root(m->program);
+    size_t n = (size_t)root->n_inputs;
+    m->n_feeds = root->n_inputs;
+    m->feeds = proa__calloc((n + 1) * sizeof *m->feeds);
+    m->inputs = proa__calloc((n + 1) * sizeof *m->inputs);
+    m->outputs = proa__calloc(((size_t)m->n_outputs + 1) * sizeof *m->outputs);
+    if (!m->feeds || !m->inputs || !m->outputs) return proa_error();
+    for (int32_t i = 0; i < root->n_inputs; i++) {
+        const proa_var *v = root->inputs[i];
+        if (v->is_lod) continue;
+        for (int32_t k = 0; k < root->n_inputs; k++)
+            for (int32_t level = 0; v->lod && level < v->lod_level; level++)
+                if (v->lod[level] == root->inputs[k]) m->feeds[k] = (proa__feed){m->n_inputs, level};
+        m->feeds[i] = (proa__feed){m->n_inputs, -1};
+        m->inputs[m->n_inputs++] = v->handle;
+    }
+    for (int32_t i = 0; i < m->n_outputs; i++) m->outputs[i] = root->outputs[i]->handle;
+    return PROA_OK;
+}
+
+/* ---- passes ----------------------------------------------------------------------------- */
+
+/* The passes of the config by comma, as executors take them; NULL with no error: FLAGS_passes says. */
+static proa_status choose_passes(const proa_config *c, const char **chosen)
+{
+    *chosen = NULL;
+    if (!c->numbers[PROA_CONFIG_IR_OPTIM]) *chosen = "fold"; /* constants, so that clones share them */
+    if (*chosen || !c->passes_set) return PROA_OK;
+    const proa__names *list = &c->lists[PROA_CONFIG_PASSES];
+    size_t bytes = 16;
+    for (int64_t i = 0; i < list->count; i++) bytes += strlen(list->at[i]) + 1;
+    char *text = proa_scope_alloc(bytes);
+    if (!text) return proa_error();
+    strcpy(text, "none");
+    for (int64_t i = 0; i < list->count; i++) {
+        const char *name;
+        for (int64_t k = 0; (name = proa_pass_name(k)) && strcmp(name, list->at[i]) != 0;) k++;
+        if (name) strcat(strcat(text, ","), name); /* others, Paddle's names, mean nothing here */
+    }
+    *chosen = text;
+    return PROA_OK;
+}
+
+static proa_status optimise(proa__model *m, const proa_config *c)
+{
+    const char *passes;
+    PROA_TRY(choose_passes(c, &passes));
+    if (!c->numbers[PROA_CONFIG_IR_DEBUG]) return proa_program_optimise(m->program, passes, true);
+    const char *was = proa_get_flag("dump_passes");
+    bool dumped = was && strcmp(was, "0") != 0;
+    PROA_TRY(proa_set_flag("dump_passes", "1"));
+    proa_status status = proa_program_optimise(m->program, passes, true);
+    if (!dumped && status == PROA_OK) status = proa_set_flag("dump_passes", "0");
+    return status;
+}
+
+/* ---- a model ---------------------------------------------------------------------------- */
+
+static proa_status load(proa__model *m, const proa_config *c)
+{
+    PROA_SCOPED;
+    m->program = read_model(c);
+    if (!m->program) return proa_error();
+    if (proa_program_output_count(m->program) == 0)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "create_predictor: the program has no outputs: save it for inference "
+                         "(paddle.jit.save, paddle.static.save_inference_model)");
+    PROA_TRY(yield_sequences(m));
+    PROA_TRY(optimise(m, c));
+    PROA_TRY(list_ends(m));
+    m->threads = (int)c->numbers[PROA_CONFIG_CPU_THREADS];
+    m->profile = c->numbers[PROA_CONFIG_PROFILE] != 0;
+    if (!c->device) return PROA_OK;
+    m->device = proa__strdup(c->device);
+    return m->device ? proa_program_to_device(m->program, m->device) : proa_error();
+}
+
+proa__model *proa__model_new(const proa_config *c)
+{
+    proa__model *m = proa__calloc(sizeof *m);
+    if (!m) return NULL;
+    atomic_init(&m->refs, 1);
+    proa_program *open = proa_program_open(NULL); /* passes compute, whatever is being built here */
+    int chosen = proa_device_use(PROA_CPU);
+    proa_status status = load(m, c);
+    proa_device_use(chosen);
+    proa_program_open(open);
+    if (status == PROA_OK) return m;
+    proa__model_release(m);
+    return NULL;
+}
+
+void proa__model_release(proa__model *m)
+{
+    if (!m || atomic_fetch_sub(&m->refs, 1) != 1) return;
+    proa_program_free(m->program);
+    proa__free(m->inputs);
+    proa__free(m->outputs);
+    proa__free(m->feeds);
+    proa__free(m->first_lod);
+    proa__free(m->n_lod);
+    proa__free(m->device);
+    proa__free(m);
+}
