@@ -15,6 +15,13 @@ if(TARGET proa_cuda AND NOT SKBUILD)
     install(TARGETS proa_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}) # libproa looks beside itself
 endif()
 install(TARGETS proa_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Paddle's interfaces: its programs include their headers flat, or under the path of its source tree.
+install(TARGETS paddle_inference_c EXPORT ProaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(paddle_inference_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+set(paddle "${PROJECT_SOURCE_DIR}/include/paddle")
+install(DIRECTORY "${paddle}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY "${paddle}/fluid/inference/capi_exp/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
 file(RELATIVE_PATH to_library "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(proa_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
 install(TARGETS proa_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -26,7 +33,8 @@ install(FILES ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" DESTINATI
 
 file(RELATIVE_PATH PROA_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/proa.pc.in" "${PROJECT_BINARY_DIR}/proa.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/proa.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file("${PROJECT_SOURCE_DIR}/cmake/paddle_inference_c.pc.in" "${PROJECT_BINARY_DIR}/paddle_inference_c.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/proa.pc" "${PROJECT_BINARY_DIR}/paddle_inference_c.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Proa)
 install(EXPORT ProaTargets NAMESPACE Proa:: DESTINATION ${package})

@@ -46,6 +46,10 @@ set(objects "")
 foreach(target IN LISTS PROA_OBJECT_TARGETS)
     list(APPEND objects $<TARGET_OBJECTS:${target}>)
 endforeach()
+# Paddle's C interface, over proa/inference.h: a library of its own, and part of the archive.
+file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/inference/capi/*.c")
+add_library(proa_capi OBJECT ${files})
+proa_folder_settings(proa_capi)
 add_library(proa SHARED ${objects})
 # Calls inside the library go straight to their target, not through its table of exported names.
 target_link_options(proa PRIVATE -Wl,-Bsymbolic-functions)
@@ -61,11 +65,11 @@ set_target_properties(proa PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PRO
 # archive only the members that somebody names.
 set(whole "${PROJECT_BINARY_DIR}/proa.o")
 add_custom_command(OUTPUT "${whole}"
-    COMMAND "${CMAKE_C_COMPILER}" -r -nostdlib -o "${whole}" ${objects}
-    DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Joining the objects of libproa.a")
+    COMMAND "${CMAKE_C_COMPILER}" -r -nostdlib -o "${whole}" ${objects} $<TARGET_OBJECTS:proa_capi>
+    DEPENDS ${objects} $<TARGET_OBJECTS:proa_capi> COMMAND_EXPAND_LISTS VERBATIM COMMENT "Joining the objects of libproa.a")
 add_library(proa_static STATIC "${whole}")
 set_source_files_properties("${whole}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-add_dependencies(proa_static ${PROA_OBJECT_TARGETS}) # Makefiles need it said: the objects first
+add_dependencies(proa_static ${PROA_OBJECT_TARGETS} proa_capi) # Makefiles need it said: the objects first
 set_target_properties(proa_static PROPERTIES OUTPUT_NAME proa LINKER_LANGUAGE C)
 
 # PRIVATE: a program that links libproa.so needs none of these; for libproa.a CMake passes them on.
@@ -80,5 +84,10 @@ foreach(target IN ITEMS proa proa_static)
         set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
     endif()
 endforeach()
+add_library(paddle_inference_c SHARED $<TARGET_OBJECTS:proa_capi>)
+target_link_libraries(paddle_inference_c PUBLIC proa)
+target_include_directories(paddle_inference_c PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/paddle/fluid/inference/capi_exp>)
+add_library(Proa::paddle_inference_c ALIAS paddle_inference_c)
 add_library(Proa::proa ALIAS proa)
 add_library(Proa::proa_static ALIAS proa_static)

@@ -1,5 +1,5 @@
-/* Configs of predictors: numbers, texts and lists of names, each set and read by one function. May use core, and
- * jit's table of passes. */
+/* Configs of predictors: numbers, texts and lists of names, each set and read by one function. May use core,
+ * and jit's table of passes. */
 #include "runtime.h"
 
 #include "jit/passes/passes.h"

@@ -1,4 +1,5 @@
-/* Handles: how data come to a predictor's inputs and from its outputs, copied or shared. May use core and ops. */
+/* Handles: how data come to a predictor's inputs and from its outputs, copied or shared. May use core and
+ * ops. */
 #include "runtime.h"
 
 #include "core/device.h"
@@ -95,6 +96,7 @@ static bool is_own(const proa_handle *h)
 /* An uninitialised tensor of that dtype and of the shape that was set, which is the handle's afterwards. */
 static proa_tensor *make_room(proa_handle *h, const char *who, proa_dtype dtype)
 {
+    PROA_SCOPED; /* what is made here is the handle's alone */
     proa_meta meta;
     if (check_writable(h, who) != PROA_OK || shape_of_data(h, who, dtype, &meta) != PROA_OK) return NULL;
     const proa_tensor *t = h->tensor;

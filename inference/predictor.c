@@ -1,5 +1,5 @@
-/* Predictors: executors of a shared model with handles for its inputs and outputs, their clones and pools. May use
- * core, jit and ops. */
+/* Predictors: executors of a shared model with handles for its inputs and outputs, their clones and pools.
+ * May use core, jit and ops. */
 #include "runtime.h"
 
 #include "core/device.h"

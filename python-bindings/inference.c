@@ -1,4 +1,5 @@
-/* Predictors for Python: configs, predictors and handles of proa/inference.h, one method a function. Uses ext.h. */
+/* Predictors for Python: configs, predictors and handles of proa/inference.h, one method a function. Uses
+ * ext.h. */
 #include "ext.h"
 
 #include <proa/inference.h>

@@ -1,5 +1,5 @@
-/* The inference runtime: loads a saved model, Paddle's or Proa's, once, and runs it from any number of threads.
- * Implemented by inference/; Paddle's C interface (pd_inference_api.h) and C++ interface
+/* The inference runtime: loads a saved model, Paddle's or Proa's, once, and runs it from any number of
+ * threads. Implemented by inference/; Paddle's C interface (pd_inference_api.h) and C++ interface
  * (paddle_inference_api.h) are layers over this header. */
 #ifndef PROA_INFERENCE_H
 #define PROA_INFERENCE_H
@@ -105,8 +105,9 @@ typedef struct proa_predictor proa_predictor;
 /* An input or output of a predictor. Borrowed: it lives as long as its predictor. */
 typedef struct proa_handle proa_handle;
 
-/* Loads and optimises the model. The config stays the caller's, but serves for one predictor: INVALID_ARGUMENT
- * afterwards, and for one that is not valid. NO_FILE, CORRUPT, UNSUPPORTED: those of proa_program_load. */
+/* Loads and optimises the model. The config stays the caller's, but serves for one predictor:
+ * INVALID_ARGUMENT afterwards, and for one that is not valid. NO_FILE, CORRUPT, UNSUPPORTED: those of
+ * proa_program_load. */
 PROA_API proa_predictor *proa_predictor_new(proa_config *c);
 /* A predictor of the same model for another thread; safe to call from several threads at once. */
 PROA_API proa_predictor *proa_predictor_clone(const proa_predictor *p);
@@ -117,6 +118,7 @@ PROA_API void proa_predictor_free(proa_predictor *p);
 /* The optimised program, which clones share. Borrowed. */
 PROA_API const proa_program *proa_predictor_program(const proa_predictor *p);
 
+/* How many inputs and outputs there are; 0 for NULL. */
 PROA_API int64_t proa_predictor_input_count(const proa_predictor *p);
 PROA_API int64_t proa_predictor_output_count(const proa_predictor *p);
 /* Input or output i, in the model's order; OUT_OF_RANGE beyond. */
@@ -135,7 +137,8 @@ PROA_API proa_status proa_predictor_run(proa_predictor *p);
  * name and the tensor, which is borrowed for the length of the call. */
 typedef void (*proa_predictor_hook)(const char *op, const char *variable, const proa_tensor *value,
                                     void *context);
-/* Sets the function (NULL: none) that sees what ops have made. Passes leave only the variables of fused ops. */
+/* Sets the function (NULL: none) that sees what ops have made. Passes leave only the variables of fused
+ * ops. */
 PROA_API proa_status proa_predictor_set_hook(proa_predictor *p, proa_predictor_hook hook, void *context);
 /* Releases the tensors of inputs and outputs. */
 PROA_API proa_status proa_predictor_clear(proa_predictor *p);
@@ -164,7 +167,7 @@ PROA_API proa_status proa_handle_copy_out(const proa_handle *h, void *to, proa_d
 /* The address of an input of that dtype and of the shape that was set, to be filled; valid until the handle
  * changes its shape or dtype. */
 PROA_API void *proa_handle_mutable(proa_handle *h, proa_dtype dtype);
-/* The address of the elements, which stays good until the next run. WRONG_TYPE unless they have that dtype. */
+/* The address of the elements, good until the next run. WRONG_TYPE unless they have that dtype. */
 PROA_API void *proa_handle_data(const proa_handle *h, proa_dtype dtype);
 /* Makes the caller's memory the input, or what an output is written to: the run of that output must have
  * this shape. It is not copied, and must live until the handle is given other data. */
