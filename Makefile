@@ -47,7 +47,7 @@ bench-gpu: ## on this machine's GPU, against PyTorch there (ten minutes; ARGS="-
 	@tools/bootstrap --bench
 	@PROA_BUILD=build-cuda $(PYTHON_ENV) benchmarks/gpu.py $(ARGS)
 
-fuzz: build ## feed the file readers and the planner with hostile bytes (long)
+fuzz: build ## feed the file readers and the planner with adversarial bytes (long)
 	@tools/bootstrap --ci
 	@tools/build fuzz
 	@tools/fuzz

@@ -3,7 +3,7 @@
 #include "autograd/backward.h"
 
 #include "core/device.h"
-#include "ops/selected_rows.h"
+#include "ops/selected_rows/selected_rows.h"
 
 #include <proa/ops.h>
 
@@ -185,7 +185,7 @@ static void mark_needed(const proa__backward_call *call, const node_list *order)
 
 /* ---- one node -------------------------------------------------------------------------- */
 
-static proa_status grads_room(proa_node *n)
+static proa_status grads_capacity(proa_node *n)
 {
     if (n->grads) return PROA_OK;
     n->grads = proa__calloc((size_t)n->n_out * sizeof *n->grads);
@@ -289,7 +289,7 @@ static proa_status send(const proa_edge *e, proa_tensor *g, bool create_graph)
     if (g->kind == PROA_ROWS) g = fit_rows(e, g);
     else g = proa__fit_gradient(g, &e->meta);
     if (!g) return proa_error();
-    PROA_TRY(grads_room(e->node));
+    PROA_TRY(grads_capacity(e->node));
     return add_to(&e->node->grads[e->output], g, create_graph);
 }
 
@@ -518,7 +518,7 @@ static proa_status seed_roots(const proa__backward_call *call, graph_walk *w)
     for (int64_t i = 0; i < call->n_roots; i++) {
         proa_node *n = call->roots[i].node;
         if (!visit(w, n)) return proa_error();
-        PROA_TRY(grads_room(n));
+        PROA_TRY(grads_capacity(n));
         PROA_TRY(add_to(&n->grads[call->roots[i].output], call->roots[i].grad, call->create_graph));
     }
     return PROA_OK;

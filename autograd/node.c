@@ -42,7 +42,7 @@ proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, i
     n->edges = (proa_edge *)(void *)room;
     for (int32_t i = 0; i < n_edges; i++) n->edges[i].node = NULL;
     n->saved = (proa_saved_version *)(void *)(room + (size_t)n_edges * sizeof(proa_edge));
-    n->args_room = n->saved + n_saved;
+    n->args_capacity = n->saved + n_saved;
     return n;
 }
 

@@ -49,7 +49,7 @@ struct proa_node {
     proa_node_kind kind;
     const proa_op *op;
     void *args;                   /* OP: what the rule reads; NULL before it is filled and once freed */
-    void *args_room;              /* OP: where the args lie, in the node's own block */
+    void *args_capacity;          /* OP: where the args lie, in the node's own block */
     proa_function function;       /* FUNCTION: a copy of the user's */
     void *context;                /* FUNCTION: its context */
     proa_tensors inputs, outputs; /* FUNCTION: kept inputs, output handles without history */

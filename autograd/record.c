@@ -169,8 +169,8 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
     if (!node) return NULL;
     node->op = op;
     node->in_place = in_place;
-    proa__args_copy_values(op, call->args, node->args_room);
-    node->args = node->args_room;
+    proa__args_copy_values(op, call->args, node->args_capacity);
+    node->args = node->args_capacity;
     if (take_inputs(call, node)) return node;
     proa__node_release(node);
     return NULL;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_SAMPLES = 1 << 16, LEAST_SAMPLES = 3 };
+enum { MAX_SAMPLES = 1 << 16, MIN_SAMPLES = 3 };
 
 static double run(proa_executor *e, proa_tensor *x)
 {
@@ -22,10 +22,10 @@ static double run(proa_executor *e, proa_tensor *x)
 /* As common.py measures: samples of at least a millisecond, as many as `seconds` hold. */
 static double typical(proa_executor *e, proa_tensor *x, double seconds)
 {
-    static double samples[MOST_SAMPLES];
+    static double samples[MAX_SAMPLES];
     double once = run(e, x), end = now() + seconds;
     int inner = once < 0.001 ? (int)(0.001 / once) : 1, n = 0;
-    while (n < LEAST_SAMPLES || (n < MOST_SAMPLES && now() < end)) {
+    while (n < MIN_SAMPLES || (n < MAX_SAMPLES && now() < end)) {
         double start = now();
         for (int i = 0; i < inner; i++) run(e, x);
         samples[n++] = (now() - start) / inner;

@@ -19,7 +19,7 @@ typedef struct copy_plan {
 
 /* ---- past the caches -------------------------------------------------------------------- */
 
-void proa__copy_past(char *to, const char *from, int64_t n)
+void proa__copy_nontemporal(char *to, const char *from, int64_t n)
 {
 #if defined(__SSE2__)
     int64_t i = (int64_t)(-(uintptr_t)to & 63);
@@ -42,7 +42,7 @@ void proa__copy_past(char *to, const char *from, int64_t n)
 #endif
 }
 
-void proa__copy_past_end(void)
+void proa__copy_nontemporal_end(void)
 {
 #if defined(__SSE2__)
     _mm_sfence();
@@ -83,8 +83,8 @@ typedef struct bytes16 {
     uint64_t lo, hi;
 } bytes16;
 
-/* STAGE: bytes brought together before they go past the caches; LEAST_ROW: what is worth that way. */
-enum { STAGE = 2048, LEAST_ROW = 512, FEW_ROWS = 16 };
+/* STAGE: bytes brought together before they go past the caches; MIN_ROW: what is worth that way. */
+enum { STAGE = 2048, MIN_ROW = 512, FEW_ROWS = 16 };
 
 /* Apart, one element repeated, and backwards: the last two become vector code. */
 #define COPY_ROW(T)                                                                             \
@@ -100,7 +100,7 @@ static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_
                      bool past)
 {
     if (ds == (int64_t)item && ss == (int64_t)item) {
-        if (past) proa__copy_past(d, s, n * ds);
+        if (past) proa__copy_nontemporal(d, s, n * ds);
         else memcpy(d, s, (size_t)n * item);
         return;
     }
@@ -110,7 +110,7 @@ static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_
         for (int64_t i = 0; i < n; i += step) {
             int64_t m = n - i < step ? n - i : step;
             copy_row(part, s + i * ss, m, ds, ss, item, false);
-            proa__copy_past(d + i * ds, part, m * ds);
+            proa__copy_nontemporal(d + i * ds, part, m * ds);
         }
         return;
     }
@@ -214,7 +214,7 @@ static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t it
     default: TURN(bytes16); break;
     }
     if (lines)
-        for (int i = 0; i < edge; i++) proa__copy_past(d + i * ds, block + i * LINE, LINE);
+        for (int i = 0; i < edge; i++) proa__copy_nontemporal(d + i * ds, block + i * LINE, LINE);
     else
         for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
 }
@@ -317,7 +317,7 @@ static void copy_range(int64_t begin, int64_t end, void *context)
         copy_plane(p, d, s, first, last);
         begin += last - first;
     }
-    if (p->past) proa__copy_past_end();
+    if (p->past) proa__copy_nontemporal_end();
 }
 
 /* Lines [begin, end) of a contiguous copy, its last one perhaps short. */
@@ -325,7 +325,8 @@ static void copy_flat(int64_t begin, int64_t end, void *context)
 {
     const copy_plan *p = context;
     int64_t from = begin * LINE, to = end * LINE < p->shape[0] ? end * LINE : p->shape[0];
-    if (p->past) proa__copy_past(p->dst + from, p->src + from, to - from), proa__copy_past_end();
+    if (p->past)
+        proa__copy_nontemporal(p->dst + from, p->src + from, to - from), proa__copy_nontemporal_end();
     else memcpy(p->dst + from, p->src + from, (size_t)(to - from));
 }
 
@@ -359,7 +360,7 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     if ((dst->flags | src->flags) & PROA_T_DEVICE) return proa__copy_devices(dst, src);
     copy_plan p = {.ndim = dst->ndim, .dst = dst->data, .src = src->data};
     p.item = proa_dtype_size((proa_dtype)dst->dtype);
-    p.past = src->numel * (int64_t)p.item >= proa__past_bytes();
+    p.past = src->numel * (int64_t)p.item >= proa__nontemporal_bytes();
     if (!((dst->flags | src->flags) & PROA_T_STRIDED)) {
         p.shape[0] = src->numel * (int64_t)p.item;
         copy_lines(&p);
@@ -388,7 +389,7 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
         return PROA_OK;
     }
     bool turned = magnitude(p.from[in]) > magnitude(p.from[in - 1]) && p.to[in] == (int64_t)p.item;
-    p.past &= turned || row_bytes >= LEAST_ROW;
+    p.past &= turned || row_bytes >= MIN_ROW;
     int64_t grain = row_bytes >= 1 << 18 ? 1 : (1 << 18) / (row_bytes + 1) + 1;
     proa__parallel(rows, grain, copy_range, &p);
     return PROA_OK;

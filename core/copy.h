@@ -15,16 +15,16 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
 /* The same copy in the form that devices take, dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
 /* What no cache will hold until it is read again is written past the caches: outputs from this size on
- * (FLAGS_past_bytes, or by the processor's shared cache). */
-extern atomic_llong proa__past_from;
-static inline int64_t proa__past_bytes(void)
+ * (FLAGS_nontemporal_bytes, or by the processor's shared cache). */
+extern atomic_llong proa__nontemporal_from;
+static inline int64_t proa__nontemporal_bytes(void)
 {
-    return atomic_load_explicit(&proa__past_from, memory_order_relaxed);
+    return atomic_load_explicit(&proa__nontemporal_from, memory_order_relaxed);
 }
-/* memcpy whose whole cache lines go past the caches; who has written all that way ends with copy_past_end,
+/* memcpy whose whole cache lines go past the caches; who has written all that way ends with copy_nontemporal_end,
  * before another thread reads. */
-void proa__copy_past(char *to, const char *from, int64_t n);
-void proa__copy_past_end(void);
+void proa__copy_nontemporal(char *to, const char *from, int64_t n);
+void proa__copy_nontemporal_end(void);
 /* t itself if contiguous, else a new contiguous copy. */
 proa_tensor *proa__contiguous(proa_tensor *t);
 

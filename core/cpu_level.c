@@ -2,7 +2,7 @@
  * Uses cpuid; other architectures have their baseline only, and nothing known of caches. */
 #include "core/thread.h"
 
-enum { LEAST_QUARTER = 2 << 20, MOST_QUARTER = 8 << 20 };
+enum { MIN_QUARTER = 2 << 20, MAX_QUARTER = 8 << 20 };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -51,7 +51,7 @@ static int64_t shared_cache(void) { return 0; }
 int64_t proa__cache_quarter(void)
 {
     int64_t quarter = shared_cache() / 4;
-    return quarter < LEAST_QUARTER ? LEAST_QUARTER : quarter > MOST_QUARTER ? MOST_QUARTER : quarter;
+    return quarter < MIN_QUARTER ? MIN_QUARTER : quarter > MAX_QUARTER ? MAX_QUARTER : quarter;
 }
 
 int proa__cpu_level(void)

@@ -5,12 +5,12 @@
 
 #include <pthread.h>
 
-enum { MOST_DEVICES = 64 };
+enum { MAX_DEVICES = 64 };
 
 /* The CPU's row has a name only: its memory is storage.c's, its kernels are the ops'. */
 static const proa_device_table cpu = {.name = "cpu"};
 
-static const proa_device_table *devices[MOST_DEVICES] = {&cpu};
+static const proa_device_table *devices[MAX_DEVICES] = {&cpu};
 static atomic_int device_count = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -54,7 +54,7 @@ int proa_add_device(const proa_device_table *table)
     }
     pthread_mutex_lock(&lock);
     int id = atomic_load_explicit(&device_count, memory_order_relaxed);
-    bool taken = find(table->name) >= 0, full = id == MOST_DEVICES;
+    bool taken = find(table->name) >= 0, full = id == MAX_DEVICES;
     if (!taken && !full) {
         devices[id] = table;
         atomic_store_explicit(&device_count, id + 1, memory_order_release);
@@ -62,7 +62,7 @@ int proa_add_device(const proa_device_table *table)
     pthread_mutex_unlock(&lock);
     if (!taken && !full) return id;
     if (taken) proa_fail(PROA_ERR_INVALID_ARGUMENT, "device: there is a '%.64s' already", table->name);
-    else proa_fail(PROA_ERR_OUT_OF_RANGE, "device: the table is full (%d devices)", MOST_DEVICES);
+    else proa_fail(PROA_ERR_OUT_OF_RANGE, "device: the table is full (%d devices)", MAX_DEVICES);
     return -1;
 }
 

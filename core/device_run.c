@@ -272,8 +272,8 @@ static bool has_device_attributes(const proa_op *op, const void *args)
     return false;
 }
 
-static proa_status run_kernel(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
-                              bool fresh)
+static proa_status launch_kernel(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
+                                 bool fresh)
 {
     if (kernel == &proa__fallback_kernel) return run_fallback(op, args);
     proa_stream *stream = proa__stream();
@@ -290,12 +290,12 @@ proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *k
                              bool fresh)
 {
     if (PROA__LIKELY(op->flags & PROA_OP_FLAT || !has_device_attributes(op, args)))
-        return run_kernel(op, args, kernel, state, fresh);
+        return launch_kernel(op, args, kernel, state, fresh);
     _Alignas(16) char shadow[PROA_ARGS_MAX];
     temporaries made = {.n = 0};
     memcpy(shadow, args, op->args_size);
     proa_status status = attributes_to_host(op, shadow, &made);
-    if (status == PROA_OK) status = run_kernel(op, shadow, kernel, state, fresh);
+    if (status == PROA_OK) status = launch_kernel(op, shadow, kernel, state, fresh);
     for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
         if (f->kind == PROA_FIELD_TENSOR) *proa_field_tensor(f, args) = *proa_field_tensor(f, shadow);
         else *proa_field_tensors(f, args) = *proa_field_tensors(f, shadow);
@@ -317,7 +317,7 @@ static proa_status run_there(proa_call *call, int device)
     proa_status status = device == PROA_CPU ? PROA_OK : numbers_to(op, shadow, device, &made);
     if (status == PROA_OK) status = attributes_to_host(op, shadow, &made);
     if (status == PROA_OK)
-        status = inner.any & PROA_T_BLOCKED ? proa__run_blocked(&inner) : proa__run_here(&inner);
+        status = inner.any & PROA_T_BLOCKED ? proa__dispatch_blocked(&inner) : proa__dispatch_host(&inner);
     if (status == PROA_OK)
         for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
             if (f->kind == PROA_FIELD_TENSOR)

@@ -58,7 +58,7 @@ static inline proa_status enter(unsigned first, proa_call *call)
 {
     unsigned open = open_doors | atomic_load_explicit(&everywhere, memory_order_relaxed);
     open = (concerned(open, call) & installed) >> first << first;
-    if (!open) return proa__run_call(call);
+    if (!open) return proa__dispatch(call);
     return door_fns[__builtin_ctz(open)](call);
 }
 

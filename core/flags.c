@@ -28,7 +28,7 @@ static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text: how often it was set
 static atomic_bool ready;
 atomic_bool proa__backends_narrowed, proa__choices_watched;
 static atomic_bool verbose;
-atomic_llong proa__past_from = 1 << 21; /* until the flags are read */
+atomic_llong proa__nontemporal_from = 1 << 21; /* until the flags are read */
 
 static bool parse(const char *text, long long *number)
 {
@@ -52,8 +52,8 @@ static bool store(int flag, const char *text)
     memmove(values[flag], text, strlen(text) + 1);
     atomic_store_explicit(&numbers[flag], number, memory_order_relaxed);
     if (flag == PROA_FLAG_memory_cap) proa_memory_set_cap(number);
-    if (flag == PROA_FLAG_past_bytes)
-        atomic_store_explicit(&proa__past_from, number > 0 ? number : proa__cache_quarter(),
+    if (flag == PROA_FLAG_nontemporal_bytes)
+        atomic_store_explicit(&proa__nontemporal_from, number > 0 ? number : proa__cache_quarter(),
                               memory_order_relaxed);
     if (flag == PROA_FLAG_check_nan_inf) proa__watch_values(number != 0);
     if (flag == PROA_FLAG_backends)

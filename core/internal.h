@@ -66,7 +66,8 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
     X(kept_plans, "64",                                                                                    \
       "plans that an executor keeps, one a set of input shapes; the least recently used goes")             \
     X(kept_programs, "32", "programs that a function under to_static keeps; the least recently used goes") \
-    X(past_bytes, "0", "outputs from so many bytes on go past the caches; 0: a quarter of the shared one") \
+    X(nontemporal_bytes, "0",                                                                              \
+      "outputs from so many bytes on go past the caches; 0: a quarter of the shared one")                  \
     X(verbose, "0", "1: which kernel an op takes for new shapes, and why others declined, goes to stderr") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {
@@ -91,7 +92,7 @@ proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argum
 void *proa__args_copy(const proa_op *op, const void *args);
 void proa__args_free(const proa_op *op, void *args);
 /* Runs kernels on filled args (outputs allocated): what watch calls innermost. */
-proa_status proa__run_call(proa_call *call);
+proa_status proa__dispatch(proa_call *call);
 /* Picks the first kernel that does not decline; used by plans. state may be NULL afterwards. */
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);
 

@@ -317,7 +317,7 @@ static __attribute__((noinline)) proa_status unblock(const proa_op *op, void *ar
     return PROA_OK;
 }
 
-static inline proa_status run_cached(const proa_op *op, void *args, uint32_t any, proa_run *run)
+static inline proa_status launch_cached(const proa_op *op, void *args, uint32_t any, proa_run *run)
 {
     const proa_kernel *kernel = NULL;
     bool cached = false;
@@ -332,7 +332,7 @@ static inline proa_status run_cached(const proa_op *op, void *args, uint32_t any
     return status;
 }
 
-static inline proa_status run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh)
+static inline proa_status launch_kernel(const proa_op *op, void *args, uint32_t any, bool fresh)
 {
     const proa_kernel *first = op->kernels[0];
     proa__thread *me = proa__thread_self;
@@ -342,7 +342,7 @@ static inline proa_status run_kernel(const proa_op *op, void *args, uint32_t any
     me->running = op;
     bool direct = first && !first->prepare && me->stream.device == PROA_CPU && !proa__choice_is_special();
     if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->format;
-    proa_status status = direct ? first->run(args, &run) : run_cached(op, args, any, &run);
+    proa_status status = direct ? first->run(args, &run) : launch_cached(op, args, any, &run);
     me->running = NULL;
     if (direct) me->ran = first; /* afterwards: a kernel may call ops of its own */
     return status;
@@ -350,7 +350,7 @@ static inline proa_status run_kernel(const proa_op *op, void *args, uint32_t any
 
 proa_status proa__run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh)
 {
-    return run_kernel(op, args, any, fresh);
+    return launch_kernel(op, args, any, fresh);
 }
 
 const proa_op *const volatile *proa_running_op(void)
@@ -385,7 +385,7 @@ static bool is_fresh(const proa_op *op, const void *given)
 }
 
 /* Everything behind inference that is not the plain case: strided inputs, views, staged outputs. */
-static __attribute__((noinline)) proa_status run_staged(proa_call *call, void *metas)
+static __attribute__((noinline)) proa_status stage_operands(proa_call *call, void *metas)
 {
     const proa_op *op = call->op;
     _Alignas(16) char given[PROA_ARGS_MAX], shadow[PROA_ARGS_MAX];
@@ -404,7 +404,7 @@ static __attribute__((noinline)) proa_status run_staged(proa_call *call, void *m
         s.args = shadow;
         status = stage_inputs(op, &s);
     }
-    if (status == PROA_OK) status = run_kernel(op, s.args, call->any, is_fresh(op, given));
+    if (status == PROA_OK) status = launch_kernel(op, s.args, call->any, is_fresh(op, given));
     if (s.args == shadow && op->flags & PROA_OP_DATA_SHAPE)
         for (int i = op->n_in + op->n_attr; i < op->n_fields; i++)
             *proa_field_tensor(&op->fields[i], call->args) = *proa_field_tensor(&op->fields[i], shadow);
@@ -437,13 +437,13 @@ static inline bool is_plain(const proa_call *call)
     return f->kind == PROA_FIELD_TENSOR && !*proa_field_tensor(f, call->args);
 }
 
-static inline proa_status run_plain(proa_call *call, const proa_meta *meta)
+static inline proa_status launch_plain(proa_call *call, const proa_meta *meta)
 {
     const proa_op *op = call->op;
     proa_tensor **out = proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
     *out = meta->ndim < 0 ? proa_none : proa__tensor_new(meta);
     if (PROA__UNLIKELY(!*out)) return proa_error();
-    proa_status status = run_kernel(op, call->args, call->any, true);
+    proa_status status = launch_kernel(op, call->args, call->any, true);
     if (PROA__LIKELY(status == PROA_OK)) return PROA_OK;
     proa_drop(*out);
     *out = NULL;
@@ -472,11 +472,11 @@ static proa_status check_rows(const proa_op *op, const proa_field *f, const proa
     return PROA_OK;
 }
 
-proa_status proa__run_blocked(proa_call *call)
+proa_status proa__dispatch_blocked(proa_call *call)
 {
     const proa_op *op = call->op;
     PROA_TRY(proa__plain_inputs(op, call->args, true));
-    if (proa__takes_blocked(op)) return proa__run_here(call);
+    if (proa__takes_blocked(op)) return proa__dispatch_host(call);
     if (op->flags & PROA_OP_ELEMENTWISE) {
         _Alignas(16) char metas[PROA_METAS_MAX];
         PROA_TRY(proa__infer_call(call, metas));
@@ -486,11 +486,11 @@ proa_status proa__run_blocked(proa_call *call)
     }
     PROA_TRY(proa__plain_inputs(op, call->args, false));
     call->any &= ~(uint32_t)PROA_T_BLOCKED;
-    return proa__run_here(call);
+    return proa__dispatch_host(call);
 }
 
 /* A call with variables, which cannot run, with tensors that are not dense, or that lie blocked. */
-static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
+static __attribute__((noinline)) proa_status dispatch_unusual(proa_call *call)
 {
     const proa_op *op = call->op;
     if (call->any & (PROA_T_SYMBOLIC | PROA_T_META))
@@ -498,7 +498,7 @@ static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
                              "a program's variable has no data outside its program; open its capture first");
     if (!(call->any & PROA_T_NOT_DENSE)) {
         bool placed = proa__is_placed(call, proa__stream()->device);
-        return placed ? proa__run_placed(call) : proa__run_blocked(call);
+        return placed ? proa__run_placed(call) : proa__dispatch_blocked(call);
     }
     const proa_tensor *rows = NULL;
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
@@ -511,7 +511,7 @@ static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
     if (call->any & PROA_T_GRAD && op->flags & PROA_OP_ROWS && proa_door_is_open(PROA_DOOR_RECORD))
         return proa__op_fail(PROA_ERR_UNSUPPORTED, op, NULL, "is not differentiable in tensors of kind rows");
     proa_call plain = {op, call->args, call->any & ~(uint32_t)PROA_T_NOT_DENSE};
-    PROA_TRY(proa__run_call(&plain));
+    PROA_TRY(proa__dispatch(&plain));
     if (!rows || !(op->flags & PROA_OP_ROWS)) return PROA_OK;
     proa_tensor *out = *proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
     if (out->kind == PROA_ROWS) return PROA_OK; /* in place */
@@ -522,7 +522,7 @@ static __attribute__((noinline)) proa_status run_unusual(proa_call *call)
     return PROA_OK;
 }
 
-proa_status proa__run_here(proa_call *call)
+proa_status proa__dispatch_host(proa_call *call)
 {
     const proa_op *op = call->op;
     if (op->args_size > PROA_ARGS_MAX || op->metas_size > PROA_METAS_MAX)
@@ -539,18 +539,18 @@ proa_status proa__run_here(proa_call *call)
     } else {
         PROA_TRY(proa__infer_call(call, metas));
     }
-    if (PROA__LIKELY(is_plain(call))) return run_plain(call, (const proa_meta *)(void *)metas);
-    return run_staged(call, metas);
+    if (PROA__LIKELY(is_plain(call))) return launch_plain(call, (const proa_meta *)(void *)metas);
+    return stage_operands(call, metas);
 }
 
-proa_status proa__run_call(proa_call *call)
+proa_status proa__dispatch(proa_call *call)
 {
     const proa__thread *me = proa__thread_self;
     if (PROA__UNLIKELY(call->any & (PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE | PROA_T_BLOCKED)))
-        return run_unusual(call);
+        return dispatch_unusual(call);
     if (PROA__UNLIKELY(proa__is_placed(call, me ? me->stream.device : PROA_CPU)))
         return proa__run_placed(call);
-    return proa__run_here(call);
+    return proa__dispatch_host(call);
 }
 
 void *proa_scratch(size_t bytes) { return proa__alloc(bytes ? bytes : 1); }

@@ -15,10 +15,10 @@ proa_status proa__infer_call(proa_call *call, void *metas);
 /* The first tensor among the inputs, and its field; NULL where the call has none. */
 const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field);
 
-/* The run door's work on the thread's device: what proa__run_call does once that is settled. */
-proa_status proa__run_here(proa_call *call);
+/* The run door's work on the thread's device: what proa__dispatch does once that is settled. */
+proa_status proa__dispatch_host(proa_call *call);
 /* The same for a call with blocked inputs: they stay so where its kernels take them. */
-proa_status proa__run_blocked(proa_call *call);
+proa_status proa__dispatch_blocked(proa_call *call);
 /* Picks a kernel and runs it on args whose outputs are there. any: OR of the inputs' flags; fresh: see
  * proa_run. */
 proa_status proa__run_kernel(const proa_op *op, void *args, uint32_t any, bool fresh);

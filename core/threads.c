@@ -12,7 +12,7 @@
 #include <xmmintrin.h>
 #endif
 
-enum { MOST_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 /* ---- how many -------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ int proa_threads(void)
     const proa__thread *me = proa__thread_self;
     if (me && me->threads > 0) return me->threads;
     int64_t flag = proa__flag_int(PROA_FLAG_num_threads);
-    int n = flag > 0 ? flag > MOST_THREADS ? MOST_THREADS : (int)flag : omp_get_max_threads();
+    int n = flag > 0 ? flag > MAX_THREADS ? MAX_THREADS : (int)flag : omp_get_max_threads();
     return n < 1 ? 1 : n;
 #else
     return 1;
@@ -41,7 +41,7 @@ void proa_set_threads(int n)
         proa_fail(PROA_ERR_OUT_OF_MEMORY, "set_threads: no memory for this thread's settings");
         return;
     }
-    me->threads = n > MOST_THREADS ? MOST_THREADS : n;
+    me->threads = n > MAX_THREADS ? MAX_THREADS : n;
 #if defined(_OPENMP)
     omp_set_num_threads(proa_threads()); /* what oneDNN and OpenBLAS on this thread go by */
 #endif

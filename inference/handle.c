@@ -94,7 +94,7 @@ static bool is_own(const proa_handle *h)
 }
 
 /* An uninitialised tensor of that dtype and of the shape that was set, which is the handle's afterwards. */
-static proa_tensor *make_room(proa_handle *h, const char *who, proa_dtype dtype)
+static proa_tensor *make_capacity(proa_handle *h, const char *who, proa_dtype dtype)
 {
     PROA_SCOPED; /* what is made here is the handle's alone */
     proa_meta meta;
@@ -117,7 +117,7 @@ static proa_tensor *make_room(proa_handle *h, const char *who, proa_dtype dtype)
 proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dtype)
 {
     PROA_TRY(check_writable(h, "copy_from_cpu"));
-    proa_tensor *t = make_room(h, "copy_from_cpu", dtype);
+    proa_tensor *t = make_capacity(h, "copy_from_cpu", dtype);
     if (!t) return proa_error();
     size_t bytes = (size_t)t->numel * proa_dtype_size(dtype);
     if (!data && bytes)
@@ -131,7 +131,7 @@ proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dty
 
 void *proa_handle_mutable(proa_handle *h, proa_dtype dtype)
 {
-    proa_tensor *t = make_room(h, "mutable_data", dtype);
+    proa_tensor *t = make_capacity(h, "mutable_data", dtype);
     if (!t) return NULL;
     proa__bump_version(t); /* it is written to, now or later */
     return t->data;

@@ -3,7 +3,7 @@
 #include "runtime.h"
 
 #include "core/device.h"
-#include "jit/program.h"
+#include "jit/ir/program.h"
 
 #include <proa/io.h>
 
@@ -121,11 +121,11 @@ static proa_status optimise(proa__model *m, const proa_config *c)
 {
     const char *passes;
     PROA_TRY(choose_passes(c, &passes));
-    if (!c->numbers[PROA_CONFIG_IR_DEBUG]) return proa_program_optimise(m->program, passes, true);
+    if (!c->numbers[PROA_CONFIG_IR_DEBUG]) return proa_program_optimize(m->program, passes, true);
     const char *was = proa_get_flag("dump_passes");
     bool dumped = was && strcmp(was, "0") != 0;
     PROA_TRY(proa_set_flag("dump_passes", "1"));
-    proa_status status = proa_program_optimise(m->program, passes, true);
+    proa_status status = proa_program_optimize(m->program, passes, true);
     if (!dumped && status == PROA_OK) status = proa_set_flag("dump_passes", "0");
     return status;
 }

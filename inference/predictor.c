@@ -3,7 +3,7 @@
 #include "runtime.h"
 
 #include "core/device.h"
-#include "jit/executor.h"
+#include "jit/plan/executor.h"
 
 #include <proa/profile.h>
 

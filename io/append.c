@@ -3,7 +3,7 @@
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
-#include "jit/walk.h"
+#include "core/args_visit.h"
 
 #include <proa/io.h>
 #include <proa/ops.h>
@@ -122,10 +122,10 @@ static proa_status know(appending *at, const pb_slot *slot, bool input)
         if (v && v->unmade && input)
             return proa_fail(PROA_ERR_BAD_STATE, "input %s names '%s', which no op makes yet",
                              slot->parameter, name);
-        if (!v || v->unmade || v->stale || proa__map_find(&at->level.names, name)) continue;
+        if (!v || v->unmade || v->stale || proa__hash_map_find(&at->level.names, name)) continue;
         proa_tensor *t = proa__var_tensor(v);
         if (!t) return proa_error();
-        PROA_TRY(proa__map_put(&at->level.names, name, t));
+        PROA_TRY(proa__hash_map_put(&at->level.names, name, t));
     }
     return PROA_OK;
 }
@@ -144,9 +144,9 @@ static proa_status step_aside(appending *at, proa_var *old)
 }
 
 /* Brings the result that the reader bound to a name into the variable of that name. */
-static proa_status settle(appending *at, const char *slot, const char *name)
+static proa_status resolve(appending *at, const char *slot, const char *name)
 {
-    proa_tensor *t = proa__no_name(name) ? NULL : proa__map_find(&at->level.names, name);
+    proa_tensor *t = proa__no_name(name) ? NULL : proa__hash_map_find(&at->level.names, name);
     if (!t) return PROA_OK;
     proa_var *made = proa__var_of(at->block, t, NULL, slot), *old = proa__var_find(at->block, name);
     if (!made) return proa_error();
@@ -206,7 +206,7 @@ static proa_status move(appending *at, int32_t before)
     proa_block *b = at->block;
     moving m = {at, before};
     for (int32_t i = at->first_op; i < b->n_ops; i++)
-        PROA_TRY(proa__walk_reads(b->ops[i].op, b->ops[i].args, is_made_later, &m));
+        PROA_TRY(proa__args_visit_reads(b->ops[i].op, b->ops[i].args, is_made_later, &m));
     reverse(b->ops + before, at->first_op - before);
     reverse(b->ops + at->first_op, b->n_ops - at->first_op);
     reverse(b->ops + before, b->n_ops - before);
@@ -252,7 +252,7 @@ static proa_status read(appending *at, const proa_op_desc *desc, int64_t before)
     PROA_TRY(proa__read_op(&r));
     for (size_t i = 0; i < at->op.n_outputs; i++)
         for (size_t k = 0; k < at->op.outputs[i]->n_arguments; k++)
-            PROA_TRY(settle(at, at->op.outputs[i]->parameter, at->op.outputs[i]->arguments[k]));
+            PROA_TRY(resolve(at, at->op.outputs[i]->parameter, at->op.outputs[i]->arguments[k]));
     return before < 0 ? PROA_OK : move(at, (int32_t)before);
 }
 
@@ -296,8 +296,8 @@ proa_status proa_program_append(proa_program *p, const proa_op_desc *op, int64_t
     proa_door_set(PROA_DOOR_RECORD, record);
     proa__capture_into(was);
     if (status != PROA_OK) status = undo(&at, op->type);
-    proa__map_clear(&at.level.names);
-    proa__map_clear(&at.level.forwards.map);
+    proa__hash_map_clear(&at.level.names);
+    proa__hash_map_clear(&at.level.forwards.map);
     proa__arena_free(&at.load.arena);
     return status;
 }

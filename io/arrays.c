@@ -7,24 +7,24 @@
 #include "ops_impl.h"
 
 typedef struct marking {
-    proa__map *arrays;
+    proa__hash_map *arrays;
     bool changed;
 } marking;
 
 static proa_status mark(marking *m, const proa_tensor *t)
 {
     proa_var *v = proa__slot_var(t);
-    if (!v || proa__map_find(m->arrays, v)) return PROA_OK;
+    if (!v || proa__hash_map_find(m->arrays, v)) return PROA_OK;
     m->changed = true;
-    return proa__map_put(m->arrays, v, v);
+    return proa__hash_map_put(m->arrays, v, v);
 }
 
 /* What is passed on from one variable to another is an array on both sides. */
 static proa_status tie(marking *m, const proa_tensor *a, const proa_tensor *b)
 {
     const proa_var *v = proa__slot_var(a), *w = proa__slot_var(b);
-    if (v && proa__map_find(m->arrays, v)) PROA_TRY(mark(m, b));
-    return w && proa__map_find(m->arrays, w) ? mark(m, a) : PROA_OK;
+    if (v && proa__hash_map_find(m->arrays, v)) PROA_TRY(mark(m, b));
+    return w && proa__hash_map_find(m->arrays, w) ? mark(m, a) : PROA_OK;
 }
 
 static proa_status tie_inputs(marking *m, const proa_tensors *given, const proa_block *b, int32_t first)
@@ -74,7 +74,7 @@ static proa_status visit(marking *m, const proa_instr *instr)
     return PROA_OK;
 }
 
-proa_status proa__arrays_find(const proa_program *p, proa__map *arrays)
+proa_status proa__arrays_find(const proa_program *p, proa__hash_map *arrays)
 {
     marking m = {arrays, true};
     while (m.changed) {

@@ -34,12 +34,12 @@ static proa_status call(calling *at, const proa_op_desc *desc, proa_named_tensor
         return proa_fail(PROA_ERR_UNSUPPORTED, "no op of this type can be called");
     PROA_TRY(proa__op_from_desc(&at->load.arena, desc, &at->op));
     for (int64_t i = 0; i < n; i++)
-        if (named[i].tensor) PROA_TRY(proa__map_put(&at->level.names, named[i].name, named[i].tensor));
+        if (named[i].tensor) PROA_TRY(proa__hash_map_put(&at->level.names, named[i].name, named[i].tensor));
     at->level.forwards.arena = &at->load.arena;
     proa_wire_reader r = {&at->load, &at->level, &at->op, 0, 0};
     PROA_TRY(proa__read_op(&r));
     for (int64_t i = 0; i < n; i++) {
-        proa_tensor *made = proa__map_find(&at->level.names, named[i].name);
+        proa_tensor *made = proa__hash_map_find(&at->level.names, named[i].name);
         if (made) named[i].tensor = made;
     }
     return PROA_OK;
@@ -60,7 +60,7 @@ proa_status proa_op_call(const proa_op_desc *op, proa_named_tensor *named, int64
         proa_clear_error();
         status = proa_fail(code, "%s: %s", op->type, text);
     }
-    proa__map_clear(&at.level.names);
+    proa__hash_map_clear(&at.level.names);
     proa__arena_free(&at.load.arena);
     return status;
 }

@@ -3,7 +3,7 @@
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
-#include "jit/walk.h"
+#include "core/args_visit.h"
 
 #include <proa/io.h>
 
@@ -133,8 +133,8 @@ static proa_status note(proa_tensor **slot, const proa_field *f, int64_t index, 
 static proa_status show_fields(proa__arena *a, const proa_instr *instr, see_fn see, void *context)
 {
     fields in = {.arena = a}, out = {.arena = a};
-    PROA_TRY(proa__walk_reads(instr->op, instr->args, note, &in));
-    PROA_TRY(proa__walk(instr->op, instr->args, PROA_OUT, note, &out));
+    PROA_TRY(proa__args_visit_reads(instr->op, instr->args, note, &in));
+    PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_OUT, note, &out));
     proa_op_desc desc = {.type = instr->op->name,
                          .role = instr->role,
                          .n_inputs = in.count,

@@ -5,7 +5,7 @@
 
 #include "framework.pb-c.h"
 #include "io/file.h"
-#include "jit/program.h"
+#include "jit/ir/program.h"
 
 #include <proa/wire.h>
 
@@ -63,7 +63,7 @@ const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name
 /* The ops of one block by what they name, so that gradient ops find theirs; starts zeroed, with its arena. */
 typedef struct proa__forwards {
     proa__arena *arena;
-    proa__map map; /* "type variable" → index + 1 */
+    proa__hash_map map; /* "type variable" → index + 1 */
 } proa__forwards;
 /* Op `index` of the block, whose lists are finished. */
 proa_status proa__forward_add(proa__forwards *f, const pb_op *op, size_t index);

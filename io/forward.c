@@ -49,7 +49,7 @@ static proa_status note(proa__forwards *f, const pb_op *op, pb_slot *const *slot
         for (size_t k = 0; k < slots[i]->n_arguments; k++) {
             char *key = proa__arena_format(f->arena, "%s %s", op->type, slots[i]->arguments[k]);
             if (!key) return proa_error();
-            PROA_TRY(proa__map_put(&f->map, key, (void *)(uintptr_t)(index + 1)));
+            PROA_TRY(proa__hash_map_put(&f->map, key, (void *)(uintptr_t)(index + 1)));
         }
     return PROA_OK;
 }
@@ -73,7 +73,7 @@ bool proa__forward_find(const proa__forwards *f, const pb_op *grad, pb_op *const
         for (size_t k = 0; k < s->n_arguments; k++) {
             int used = snprintf(key, sizeof key, "%.*s %s", (int)(n - 5), grad->type, s->arguments[k]);
             if (used < 0 || (size_t)used >= sizeof key) continue;
-            size_t found = (size_t)(uintptr_t)proa__map_find(&f->map, key);
+            size_t found = (size_t)(uintptr_t)proa__hash_map_find(&f->map, key);
             if (found == 0 || !is_forward(ops[found - 1], grad)) continue;
             *index = found - 1;
             return true;

@@ -14,8 +14,8 @@ static double key(const proa_profile_row *r)
 {
     switch (order_of_sort) {
     case PROA_PROFILE_BY_MEAN: return r->total / (double)r->count;
-    case PROA_PROFILE_BY_MOST: return r->most;
-    case PROA_PROFILE_BY_LEAST: return r->least;
+    case PROA_PROFILE_BY_MAX: return r->most;
+    case PROA_PROFILE_BY_MIN: return r->least;
     default: return r->total;
     }
 }

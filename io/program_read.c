@@ -94,7 +94,7 @@ static proa_var *declare(proa__load *l, const char *name, const proa_meta *meta)
     proa__level *root = &l->levels[0];
     proa_var *var = proa__var_new(root->block, name, meta);
     proa_tensor *t = var ? proa__var_tensor(var) : NULL;
-    return t && proa__map_put(&root->names, name, t) == PROA_OK ? var : NULL;
+    return t && proa__hash_map_put(&root->names, name, t) == PROA_OK ? var : NULL;
 }
 
 static bool has_data(const pb_var *v)
@@ -294,12 +294,13 @@ static proa_status begin_arrays(proa__level *level)
 {
     for (size_t i = 0; i < level->pb->n_vars; i++) {
         const pb_var *v = level->pb->vars[i];
-        if ((int)v->type->type != PB_LOD_TENSOR_ARRAY || proa__map_find(&level->names, v->name)) continue;
+        if ((int)v->type->type != PB_LOD_TENSOR_ARRAY || proa__hash_map_find(&level->names, v->name))
+            continue;
         const pb_tensor *d = v->type->tensor_array ? v->type->tensor_array->tensor : NULL;
         proa_dtype dtype = d ? proa__dtype_from_wire((int64_t)d->data_type) : PROA_NODTYPE;
         proa_tensor *t = proa_array_create(.dtype = dtype);
         if (!t) return proa_error();
-        PROA_TRY(proa__map_put(&level->names, v->name, t));
+        PROA_TRY(proa__hash_map_put(&level->names, v->name, t));
     }
     return PROA_OK;
 }
@@ -330,7 +331,7 @@ proa_status proa__read_ops(proa__load *l, proa__level *level)
         PROA_TRY(proa__forward_add(&level->forwards, r.desc, i));
     }
     l->program->role = 0;
-    PROA_TRY(proa__settle_all(level));
+    PROA_TRY(proa__resolve_all(level));
     if (level != l->levels) return PROA_OK;
     PROA_TRY(order("fetch", list, n, vars));
     l->outputs = vars;
@@ -364,30 +365,30 @@ static proa_status set_name(proa_var *v, const char *name)
  * or get names that are free. */
 static proa_status apply_names(proa__load *l)
 {
-    proa__map taken = {.by_text = true}, named = {.by_text = false};
+    proa__hash_map taken = {.by_text = true}, named = {.by_text = false};
     proa_status status = PROA_OK;
     for (size_t i = 0; i < l->n_renames && status == PROA_OK; i++) {
         proa__rename *r = &l->renames[i];
-        if (proa__map_find(&named, r->var) || proa__map_find(&taken, r->name)) continue;
+        if (proa__hash_map_find(&named, r->var) || proa__hash_map_find(&taken, r->name)) continue;
         proa_var *other = proa__var_find(l->program->blocks[0], r->name);
         if (other && (other->persistable || other->is_input)) continue;
-        status = proa__map_put(&named, r->var, r);
-        if (status == PROA_OK) status = proa__map_put(&taken, r->name, r);
+        status = proa__hash_map_put(&named, r->var, r);
+        if (status == PROA_OK) status = proa__hash_map_put(&taken, r->name, r);
     }
     for (int32_t k = 0; k < l->program->n_blocks && status == PROA_OK; k++) {
         proa_block *b = l->program->blocks[k];
         for (int32_t i = 0; i < b->n_vars && status == PROA_OK; i++) {
             proa_var *v = b->vars[i];
-            const proa__rename *r = proa__map_find(&named, v);
+            const proa__rename *r = proa__hash_map_find(&named, v);
             if (r) status = set_name(v, r->name);
-            for (int n = 0; !r && status == PROA_OK && proa__map_find(&taken, v->name); n++) {
+            for (int n = 0; !r && status == PROA_OK && proa__hash_map_find(&taken, v->name); n++) {
                 char *free_name = proa__arena_format(&l->arena, "%s_%d", v->name, n);
                 status = free_name ? set_name(v, free_name) : proa_error();
             }
         }
     }
-    proa__map_clear(&taken);
-    proa__map_clear(&named);
+    proa__hash_map_clear(&taken);
+    proa__hash_map_clear(&named);
     return status == PROA_OK ? proa__program_reindex(l->program) : status;
 }
 
@@ -469,8 +470,8 @@ static proa_program *load(const void *model, size_t bytes, const char *name, con
         proa_fail(PROA_ERR_CORRUPT, "'%s' (%zu bytes) is no program: it cannot be parsed", name, bytes);
     else build(&l, from);
     for (size_t i = 0; l.levels && i < l.pb->n_blocks; i++) {
-        proa__map_clear(&l.levels[i].names);
-        proa__map_clear(&l.levels[i].forwards.map);
+        proa__hash_map_clear(&l.levels[i].names);
+        proa__hash_map_clear(&l.levels[i].forwards.map);
     }
     if (proa_error() != PROA_OK) {
         proa_program_free(l.program);

@@ -8,12 +8,12 @@
 #include <proa/io.h>
 
 /* A block of the file: its names in scope, and the IR block that stands for it once it was reached. */
-typedef struct proa__pending proa__pending;
+typedef struct proa__deferred proa__deferred;
 typedef struct proa__level {
-    proa__pending *pending; /* conditional_blocks that wait for their select_input */
+    proa__deferred *pending; /* conditional_blocks that wait for their select_input */
     const pb_block *pb;
     proa_block *block;
-    proa__map names; /* name → tensor that it means now (a variable's handle or a constant) */
+    proa__hash_map names; /* name → tensor that it means now (a variable's handle or a constant) */
     proa__forwards forwards;
     int32_t *starts; /* IR ops before each op of the file, and behind the last */
 } proa__level;
@@ -31,7 +31,7 @@ typedef struct proa__load {
     proa_program *program;
     proa__level *levels; /* one a block of the file */
     proa__rename *renames;
-    size_t n_renames, renames_room;
+    size_t n_renames, renames_capacity;
     proa_var **outputs; /* fetched, by col */
     int32_t n_outputs, depth;
     int64_t looked;     /* ops searched for readers of loop variables, over all loops */
@@ -84,8 +84,8 @@ bool proa__reads_control(const char *type);
 proa_status proa__read_control(proa_wire_reader *r);
 /* A conditional_block that makes `name`, and has not found its select_input, is read now; all that
  * have not. */
-proa_status proa__settle_reads(proa_wire_reader *r, const char *name);
-proa_status proa__settle_all(proa__level *level);
+proa_status proa__resolve_reads(proa_wire_reader *r, const char *name);
+proa_status proa__resolve_all(proa__level *level);
 bool proa__name_known(const proa_wire_reader *r, const char *name);
 
 #endif

@@ -75,7 +75,7 @@ static proa_status put_vars(proa_wire_writer *w)
 {
     for (int32_t i = 0; i < w->block->n_vars; i++) {
         const proa_var *v = w->block->vars[i];
-        if (v->is_lod || (w->outer_names && proa__map_find(w->outer_names, v))) continue;
+        if (v->is_lod || (w->outer_names && proa__hash_map_find(w->outer_names, v))) continue;
         proa_meta meta = proa_meta_of(v->handle);
         if (strcmp(v->name, "feed") == 0 || strcmp(v->name, "fetch") == 0)
             return proa_fail(PROA_ERR_INVALID_ARGUMENT,
@@ -153,7 +153,7 @@ proa_status proa__write_block(proa_wire_writer *w)
 void proa__finish_block(proa_wire_writer *w, pb_block *to)
 {
     proa__close_op(w);
-    proa__map_clear(&w->forwards.map);
+    proa__hash_map_clear(&w->forwards.map);
     to->vars = (pb_var **)(void *)w->vars.at;
     to->n_vars = w->vars.count;
     to->ops = (pb_op **)(void *)w->ops.at;
@@ -163,7 +163,7 @@ void proa__finish_block(proa_wire_writer *w, pb_block *to)
 static proa_status make_root(proa__arena *arena, const proa_program *p, bool plain, proa__list *blocks)
 {
     const proa_block *b = proa__root(p);
-    proa__map arrays = {0};
+    proa__hash_map arrays = {0};
     proa_wire_writer w = {.arena = arena,
                           .block = b,
                           .blocks = blocks,
@@ -175,7 +175,7 @@ static proa_status make_root(proa__arena *arena, const proa_program *p, bool pla
     if (status == PROA_OK) status = plain ? proa__write_block(&w) : put_vars(&w);
     if (status == PROA_OK && !plain) status = put_root(&w, p);
     if (to) proa__finish_block(&w, to);
-    proa__map_clear(&arrays);
+    proa__hash_map_clear(&arrays);
     return status;
 }
 

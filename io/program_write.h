@@ -22,12 +22,13 @@ typedef struct proa__open_op {
 struct proa_wire_writer {
     proa__arena *arena;
     const proa_block *block;
-    proa__list *blocks;      /* of the file: pb_block, by number; sub-blocks are added as ops name them */
-    int32_t number, parent;  /* this block's, and its parent's, in the file */
-    const proa__map *arrays; /* variables that are tensor arrays; NULL: none is looked for */
-    const proa__map *outer_names; /* of a sub-block: variable → the outer variable's name it is written as */
-    proa__list ops, vars;         /* of the block: pb_op, pb_var */
-    proa__open_op *op;            /* the current one */
+    proa__list *blocks;     /* of the file: pb_block, by number; sub-blocks are added as ops name them */
+    int32_t number, parent; /* this block's, and its parent's, in the file */
+    const proa__hash_map *arrays; /* variables that are tensor arrays; NULL: none is looked for */
+    const proa__hash_map
+        *outer_names;     /* of a sub-block: variable → the outer variable's name it is written as */
+    proa__list ops, vars; /* of the block: pb_op, pb_var */
+    proa__open_op *op;    /* the current one */
     int32_t role;
     unsigned temporaries;
     proa__forwards forwards; /* of `ops`, as far as `indexed` */
@@ -37,10 +38,10 @@ struct proa_wire_writer {
 };
 
 /* The variables of p that are tensor arrays: what array ops read and make, through loops and branches. */
-proa_status proa__arrays_find(const proa_program *p, proa__map *arrays);
+proa_status proa__arrays_find(const proa_program *p, proa__hash_map *arrays);
 static inline bool proa__is_array(const proa_wire_writer *w, const proa_var *v)
 {
-    return w->arrays && proa__map_find(w->arrays, v);
+    return w->arrays && proa__hash_map_find(w->arrays, v);
 }
 /* Whether a form's slot stands for the offsets of another slot's sequences ("X@LOD"): no slot in a file. */
 bool proa__is_lod_slot(const char *slot);

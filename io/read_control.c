@@ -30,7 +30,7 @@ static proa__level *enter(proa_wire_reader *r)
         return NULL;
     }
     proa__level *level = &l->levels[at];
-    proa__map_clear(&level->names);
+    proa__hash_map_clear(&level->names);
     level->names.by_text = true;
     level->pending = NULL;
     level->block = proa__capture_block();
@@ -50,12 +50,12 @@ static proa_status read_into(proa__load *l, proa__level *level)
 /* ---- branches -------------------------------------------------------------------------- */
 
 /* A conditional_block that waits for the select_inputs that say what it is the other side of. */
-struct proa__pending {
+struct proa__deferred {
     proa_wire_reader reader;
     const pb_slot *out;
     bool done; /* its variables have values, or stand for what they were before */
     bool used;
-    proa__pending *next;
+    proa__deferred *next;
 };
 
 static const pb_slot *out_slot(const pb_op *op, const char *name)
@@ -65,23 +65,23 @@ static const pb_slot *out_slot(const pb_op *op, const char *name)
 
 static proa_status defer(proa_wire_reader *r)
 {
-    proa__pending *p = proa__arena_alloc(&r->load->arena, sizeof *p);
+    proa__deferred *p = proa__arena_alloc(&r->load->arena, sizeof *p);
     if (!p) return proa_error();
-    *p = (proa__pending){*r, out_slot(r->desc, "Out"), false, false, r->level->pending};
+    *p = (proa__deferred){*r, out_slot(r->desc, "Out"), false, false, r->level->pending};
     r->level->pending = p;
     return PROA_OK;
 }
 
-static bool makes(const proa__pending *p, const char *name)
+static bool makes(const proa__deferred *p, const char *name)
 {
     for (size_t i = 0; p->out && i < p->out->n_arguments; i++)
         if (strcmp(p->out->arguments[i], name) == 0) return true;
     return false;
 }
 
-static proa__pending *pending_of(const proa__level *level, const char *name)
+static proa__deferred *pending_of(const proa__level *level, const char *name)
 {
-    for (proa__pending *p = level->pending; p; p = p->next)
+    for (proa__deferred *p = level->pending; p; p = p->next)
         if (!p->done && makes(p, name)) return p;
     return NULL;
 }
@@ -90,7 +90,7 @@ static proa__pending *pending_of(const proa__level *level, const char *name)
  * NULL). */
 typedef struct side {
     proa_wire_reader *reader;
-    proa__pending *block;
+    proa__deferred *block;
     const char **names;
     int64_t n;
 } side;
@@ -137,7 +137,7 @@ static proa_tensor *condition_of(proa_wire_reader *r, const char *slot)
 }
 
 /* A conditional_block without a select_input: where it does not run, its variables are what they were. */
-static proa_status settle(proa__pending *p)
+static proa_status resolve(proa__deferred *p)
 {
     proa_wire_reader *r = &p->reader;
     p->done = true;
@@ -152,16 +152,16 @@ static proa_status settle(proa__pending *p)
     return PROA_OK;
 }
 
-proa_status proa__settle_reads(proa_wire_reader *r, const char *name)
+proa_status proa__resolve_reads(proa_wire_reader *r, const char *name)
 {
-    proa__pending *p = pending_of(r->level, name);
-    return p && !p->used ? settle(p) : PROA_OK;
+    proa__deferred *p = pending_of(r->level, name);
+    return p && !p->used ? resolve(p) : PROA_OK;
 }
 
-proa_status proa__settle_all(proa__level *level)
+proa_status proa__resolve_all(proa__level *level)
 {
-    for (proa__pending *p = level->pending; p; p = p->next)
-        if (!p->done && !p->used && p->out && p->out->n_arguments) PROA_TRY(settle(p));
+    for (proa__deferred *p = level->pending; p; p = p->next)
+        if (!p->done && !p->used && p->out && p->out->n_arguments) PROA_TRY(resolve(p));
     return PROA_OK;
 }
 
@@ -176,7 +176,7 @@ static const pb_slot *select_slot(const pb_op *op)
 static proa_status find_pairs(proa_wire_reader *r, branching *b)
 {
     const pb_block *block = r->level->pb;
-    proa__pending *yes = b->yes.block, *no = b->no.block;
+    proa__deferred *yes = b->yes.block, *no = b->no.block;
     b->yes.names = proa__arena_array(&r->load->arena, yes->out->n_arguments + 1, sizeof *b->yes.names);
     b->no.names = proa__arena_array(&r->load->arena, yes->out->n_arguments + 1, sizeof *b->no.names);
     if (!b->yes.names || !b->no.names) return proa_error();
@@ -262,7 +262,7 @@ static proa_tensors body(proa_tensors vars, void *context)
     proa__level *level = list.at ? enter(r) : NULL;
     if (!level) return none;
     for (int64_t i = 0; i < lp->n; i++)
-        if (proa__map_put(&level->names, lp->names[i], vars.at[i]) != PROA_OK) return none;
+        if (proa__hash_map_put(&level->names, lp->names[i], vars.at[i]) != PROA_OK) return none;
     if (read_into(r->load, level) != PROA_OK) return none;
     proa_wire_reader inside = *r;
     inside.level = level;

@@ -17,7 +17,7 @@ typedef struct csv {
     double scale;
     float *x;
     double *y; /* exact for integers up to 2^53 */
-    int64_t rows, rows_room;
+    int64_t rows, rows_capacity;
 } csv;
 
 /* Where the line ends. */
@@ -102,7 +102,7 @@ static bool is_header(const csv *c, const char *end)
 
 static proa_status grow(csv *c)
 {
-    int64_t room = c->rows_room ? c->rows_room * 2 : 64;
+    int64_t room = c->rows_capacity ? c->rows_capacity * 2 : 64;
     size_t bytes;
     int64_t features = c->columns - (c->label >= 0);
     if (!proa__mul_size((size_t)room, (size_t)features * sizeof(float), &bytes)) return proa_error();
@@ -112,14 +112,14 @@ static proa_status grow(csv *c)
     double *y = proa__realloc(c->y, (size_t)room * sizeof *y);
     if (!y) return proa_error();
     c->y = y;
-    c->rows_room = room;
+    c->rows_capacity = room;
     return PROA_OK;
 }
 
 static proa_status read_row(csv *c, const char *end)
 {
     int64_t column = 0, features = c->columns - (c->label >= 0);
-    if (c->rows == c->rows_room) PROA_TRY(grow(c));
+    if (c->rows == c->rows_capacity) PROA_TRY(grow(c));
     float *x = c->x + c->rows * features;
     for (const char *p = c->at; p <= end; column++) {
         double v;

@@ -6,7 +6,7 @@
 #include "io/program_read.h"
 
 #include "autograd/record.h"
-#include "jit/walk.h"
+#include "core/args_visit.h"
 
 #include <proa/autograd.h>
 #include <proa/ops.h>
@@ -111,8 +111,8 @@ static proa_status forget(proa_tensor **slot, const proa_field *f, int64_t index
 static void forget_span(const proa_block *b, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++) {
-        proa__walk_reads(b->ops[i].op, b->ops[i].args, forget, NULL);
-        proa__walk(b->ops[i].op, b->ops[i].args, PROA_OUT, forget, NULL);
+        proa__args_visit_reads(b->ops[i].op, b->ops[i].args, forget, NULL);
+        proa__args_visit(b->ops[i].op, b->ops[i].args, PROA_OUT, forget, NULL);
     }
 }
 

@@ -32,9 +32,9 @@ proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *
 {
     const proa__load *l = r->load;
     const proa__level *level = r->level;
-    if (level->pending && proa__settle_reads(r, name) != PROA_OK) return NULL;
+    if (level->pending && proa__resolve_reads(r, name) != PROA_OK) return NULL;
     for (size_t steps = 0; level && steps <= l->pb->n_blocks; steps++) {
-        proa_tensor *t = proa__map_find(&level->names, name);
+        proa_tensor *t = proa__hash_map_find(&level->names, name);
         if (t) return t;
         int32_t parent = level->pb->parent_idx;
         level = parent >= 0 && (size_t)parent < l->pb->n_blocks ? &l->levels[parent] : NULL;
@@ -47,7 +47,7 @@ bool proa__name_known(const proa_wire_reader *r, const char *name)
 {
     const proa__level *level = r->level;
     for (size_t steps = 0; level && steps <= r->load->pb->n_blocks; steps++) {
-        if (proa__map_find(&level->names, name)) return true;
+        if (proa__hash_map_find(&level->names, name)) return true;
         int32_t parent = level->pb->parent_idx;
         level = parent >= 0 && (size_t)parent < r->load->pb->n_blocks ? &r->load->levels[parent] : NULL;
     }
@@ -58,13 +58,13 @@ bool proa__name_known(const proa_wire_reader *r, const char *name)
 static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *var)
 {
     proa__load *l = r->load;
-    if (l->n_renames == l->renames_room) {
-        size_t room = l->renames_room ? l->renames_room * 2 : 256;
+    if (l->n_renames == l->renames_capacity) {
+        size_t room = l->renames_capacity ? l->renames_capacity * 2 : 256;
         proa__rename *grown = proa__arena_array(&l->arena, room, sizeof *grown);
         if (!grown) return proa_error();
         if (l->n_renames) memcpy(grown, l->renames, l->n_renames * sizeof *grown);
         l->renames = grown;
-        l->renames_room = room;
+        l->renames_capacity = room;
     }
     l->renames[l->n_renames++] = (proa__rename){var, name};
     return PROA_OK;
@@ -73,7 +73,7 @@ static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *
 /* A persistable variable keeps its name: what an op makes under that name is written to it. */
 static proa_tensor *written(const proa_wire_reader *r, const char *name, const proa_var *made)
 {
-    proa_tensor *now = proa__map_find(&r->load->levels[0].names, name);
+    proa_tensor *now = proa__hash_map_find(&r->load->levels[0].names, name);
     return now && proa_is_symbolic(now) && now->var->persistable && now->var != made ? now : NULL;
 }
 
@@ -84,7 +84,7 @@ proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *
     proa_var *var = proa_is_symbolic(t) ? t->var : NULL;
     proa_assign_args write = {.x = t, .out = written(r, name, var)};
     if (write.out) return proa_call_op(proa_find_op("assign"), &write);
-    PROA_TRY(proa__map_put(&r->level->names, name, t));
+    PROA_TRY(proa__hash_map_put(&r->level->names, name, t));
     const proa_block *block = r->level->block; /* none where an op is called by itself, be it under capture */
     if (var && block && var->index >= r->first_var && var->index < block->n_vars &&
         block->vars[var->index] == var && !var->persistable)

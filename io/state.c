@@ -1,7 +1,7 @@
-/* State: an ordered list of named tensors and named bytes, with an index by name. Core and jit/map.h only. */
+/* State: an ordered list of named tensors and named bytes, with an index by name. Core and core/hash_map.h only. */
 #include "core/internal.h"
 #include "core/blocked.h"
-#include "jit/map.h"
+#include "core/hash_map.h"
 
 #include <proa/io.h>
 
@@ -10,7 +10,7 @@ proa_state *proa_state_new(void)
 {
     struct {
         proa_state state;
-        proa__map index;
+        proa__hash_map index;
     } *s = proa_error() == PROA_OK ? proa__calloc(sizeof *s) : NULL;
     if (!s) return NULL;
     s->index.by_text = true;
@@ -34,14 +34,14 @@ void proa_state_free(proa_state *s)
         clear_item(&s->items[i]);
         proa__free(s->items[i].name);
     }
-    proa__map_clear(s->index);
+    proa__hash_map_clear(s->index);
     proa__free(s->items);
     proa__free(s);
 }
 
 const proa_state_item *proa_state_find(const proa_state *s, const char *name)
 {
-    const void *place = s ? proa__map_find(s->index, name) : NULL; /* the index in items, plus one */
+    const void *place = s ? proa__hash_map_find(s->index, name) : NULL; /* the index in items, plus one */
     return place ? &s->items[(uintptr_t)place - 1] : NULL;
 }
 
@@ -68,7 +68,7 @@ static proa_state_item *take_item(proa_state *s, const char *name)
     item = &s->items[s->count];
     *item = (proa_state_item){.name = proa__strdup(name)};
     void *place = (void *)((uintptr_t)s->count + 1);
-    if (!item->name || proa__map_put(s->index, item->name, place) != PROA_OK) {
+    if (!item->name || proa__hash_map_put(s->index, item->name, place) != PROA_OK) {
         proa__free(item->name);
         return NULL;
     }

@@ -60,14 +60,14 @@ typedef struct names {
     int64_t count;
 } names;
 
-static names names_room(const proa_wire_writer *w, int64_t n)
+static names names_capacity(const proa_wire_writer *w, int64_t n)
 {
     return (names){proa__arena_array(w->arena, (size_t)n + 1, sizeof(const char *)), 0};
 }
 
 static proa_status tensor_names(const proa_wire_writer *w, const proa_tensors *list, names *to)
 {
-    *to = names_room(w, list->count);
+    *to = names_capacity(w, list->count);
     if (!to->at) return proa_error();
     for (; to->count < list->count; to->count++)
         to->at[to->count] = proa__arena_text(w->arena, proa__wire_name(w, list->at[to->count]));
@@ -78,7 +78,7 @@ static proa_status tensor_names(const proa_wire_writer *w, const proa_tensors *l
  * aside first: all are assigned as if at once. */
 static proa_status assign_results(proa_wire_writer *w, const proa_block *b, const names *outer)
 {
-    names from = names_room(w, b->n_outputs);
+    names from = names_capacity(w, b->n_outputs);
     if (!from.at) return proa_error();
     for (int32_t i = 0; i < b->n_outputs; i++) {
         const proa_var *v = b->outputs[i];
@@ -98,7 +98,7 @@ static proa_status assign_results(proa_wire_writer *w, const proa_block *b, cons
 static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const names *in, const names *out,
                              int32_t *number)
 {
-    proa__map outer = {0};
+    proa__hash_map outer = {0};
     proa_wire_writer sub = {.arena = w->arena,
                             .block = b,
                             .blocks = w->blocks,
@@ -111,13 +111,13 @@ static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const nam
     pb_block *to = proa__new_block(&sub);
     proa_status status = to ? PROA_OK : proa_error();
     for (int32_t i = 0; i < b->n_inputs && status == PROA_OK; i++)
-        status = proa__map_put(&outer, b->inputs[i], (void *)(uintptr_t)in->at[i]);
+        status = proa__hash_map_put(&outer, b->inputs[i], (void *)(uintptr_t)in->at[i]);
     if (status == PROA_OK) status = proa__write_block(&sub);
     if (status == PROA_OK) status = assign_results(&sub, b, out);
     if (to) proa__finish_block(&sub, to);
     *number = sub.number;
     w->temporaries = sub.temporaries;
-    proa__map_clear(&outer);
+    proa__hash_map_clear(&outer);
     return status;
 }
 
@@ -127,7 +127,7 @@ static proa_status write_conditional(proa_wire_writer *w, const proa_block *b, c
                                      const names *in, names *out)
 {
     int32_t number;
-    *out = names_room(w, b->n_outputs);
+    *out = names_capacity(w, b->n_outputs);
     if (!out->at) return proa_error();
     for (; out->count < b->n_outputs; out->count++)
         if (!(out->at[out->count] = temporary_like(w, b->outputs[out->count]))) return proa_error();
@@ -175,7 +175,7 @@ static proa_status write_branch(proa_wire_writer *w, const proa_branch_args *a)
 static proa_status write_loop(proa_wire_writer *w, const proa_loop_args *a)
 {
     int64_t n = a->vars.count;
-    names start, captured, in = names_room(w, n + a->inputs.count), out = names_room(w, n + 1);
+    names start, captured, in = names_capacity(w, n + a->inputs.count), out = names_capacity(w, n + 1);
     PROA_TRY(tensor_names(w, &a->vars, &start));
     PROA_TRY(tensor_names(w, &a->inputs, &captured));
     if (!in.at || !out.at) return proa_error();

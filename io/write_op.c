@@ -74,7 +74,7 @@ proa_status proa__put_slot(proa_wire_writer *w, bool input, const char *slot, co
 
 const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t)
 {
-    const char *outer = w->outer_names && t->var ? proa__map_find(w->outer_names, t->var) : NULL;
+    const char *outer = w->outer_names && t->var ? proa__hash_map_find(w->outer_names, t->var) : NULL;
     if (outer) return outer;
     if (!proa_is_symbolic(t)) return NULL;
     return t->var ? t->var->name : proa_name_of(t);

@@ -46,7 +46,7 @@ static proa_tensor *assigned(proa_ints shape, proa_dtype dtype, proa_tensor *val
     return NULL;
 }
 
-proa_tensor *proa_initialised(proa_ints shape, proa_dtype dtype, proa_init init)
+proa_tensor *proa_initialized(proa_ints shape, proa_dtype dtype, proa_init init)
 {
     if (proa_error()) return NULL;
     PROA_NO_GRAD;

@@ -139,7 +139,7 @@ static proa_tensor *add_tensor(proa_layer *layer, const char *name, proa_ints sh
     }
     PROA_SCOPED;
     if (init.kind == PROA_INIT_DEFAULT && (is_buffer || strstr(name, "bias"))) init.kind = PROA_INIT_CONSTANT;
-    proa_tensor *t = proa_initialised(shape, proa_default_dtype(), init);
+    proa_tensor *t = proa_initialized(shape, proa_default_dtype(), init);
     if (!t || name_parameter(layer, name, t) != PROA_OK) return NULL;
     if (!is_buffer && proa_set_stop_gradient(t, false) != PROA_OK) return NULL;
     size_t n = (size_t)layer->n_parameters + 1;

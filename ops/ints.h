@@ -17,7 +17,7 @@
 static inline bool proa__is_given(const proa_tensor *t) { return t && !proa__absent(t); }
 
 /* A user's smallest integer must not read as "unknown". */
-static inline int64_t proa__known(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
+static inline int64_t proa__constant_shapes(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
 /* True if no tensor supplies the list or an entry: the numbers are all there is. */
 static inline bool proa__ints_plain(const proa_ints *v)
 {
@@ -39,7 +39,7 @@ static inline proa_status proa__ints_count(const char *who, const char *arg, con
 /* Entry i < count; PROA_UNKNOWN when a program's variable supplies it. */
 static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
-    return proa__ints_plain(v) ? proa__known(v->at[i]) : proa__ints_at_given(v, i);
+    return proa__ints_plain(v) ? proa__constant_shapes(v->at[i]) : proa__ints_at_given(v, i);
 }
 /* All entries into to[max]; INVALID_ARGUMENT when there are more. */
 proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,

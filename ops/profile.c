@@ -21,11 +21,11 @@ static atomic_int threads;
 
 /* Under the lock from here. */
 static proa_profile_row *rows;
-static int32_t n_rows, rows_room;
+static int32_t n_rows, rows_capacity;
 static int32_t *slots; /* rows by name: open addressing; −1: free */
 static size_t n_slots;
 static proa__profile_event *events;
-static int64_t n_events, events_room, lost;
+static int64_t n_events, events_capacity, lost;
 static int64_t length; /* of the recording, once it has ended */
 
 /* This thread's number, and what the calls inside the one that runs have taken. */
@@ -85,12 +85,12 @@ static int32_t row_of(const subject *about)
     if ((size_t)n_rows * 2 >= n_slots && widen() != PROA_OK) return -1;
     size_t at = slot_of(about);
     if (slots[at] >= 0) return slots[at];
-    if (n_rows == rows_room) {
-        int32_t room = rows_room ? 2 * rows_room : 64;
+    if (n_rows == rows_capacity) {
+        int32_t room = rows_capacity ? 2 * rows_capacity : 64;
         proa_profile_row *more = proa__realloc(rows, (size_t)room * sizeof *more);
         if (!more) return -1;
         rows = more;
-        rows_room = room;
+        rows_capacity = room;
     }
     const char *name = about->is_op ? about->name : proa__strdup(about->name);
     if (!name) return -1;
@@ -101,12 +101,12 @@ static int32_t row_of(const subject *about)
 static proa_status keep_event(const proa__profile_event *e)
 {
     if (n_events == EVENTS) return lost++, PROA_OK;
-    if (n_events == events_room) {
-        int64_t room = events_room ? 2 * events_room : 1024;
+    if (n_events == events_capacity) {
+        int64_t room = events_capacity ? 2 * events_capacity : 1024;
         proa__profile_event *more = proa__realloc(events, (size_t)room * sizeof *more);
         if (!more) return proa_error();
         events = more;
-        events_room = room;
+        events_capacity = room;
     }
     events[n_events++] = *e;
     return PROA_OK;
@@ -224,10 +224,10 @@ int64_t proa_profile_rows(proa_profile_row *to, int64_t room)
     return n;
 }
 
-const proa__profile_event *proa__profile_events(int64_t *count, int64_t *without_room)
+const proa__profile_event *proa__profile_events(int64_t *count, int64_t *without_capacity)
 {
     *count = n_events;
-    *without_room = lost;
+    *without_capacity = lost;
     return events;
 }
 

@@ -2,7 +2,7 @@
 #ifndef PROA_OPS_SCALAR_H
 #define PROA_OPS_SCALAR_H
 
-#include "ops/iterator.h"
+#include "kernels/iterator.h"
 
 /* Writes s as one element of dtype to out (16 bytes are enough for any). Not given: `fallback`. */
 static inline void proa__scalar_to(const proa_scalar *s, proa_dtype dtype, double fallback, void *out)

@@ -3,7 +3,7 @@
 #include "optim/optimizer.h"
 
 #include "core/device.h"
-#include "ops/selected_rows.h"
+#include "ops/selected_rows/selected_rows.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@ import pathlib
 import shutil
 
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", pathlib.Path(__file__).resolve().parents[1] / "build")).resolve()
-WRONG = ("damage", "refuse", "bad", "hostile", "wrong", "unknown")  # tests that write what nothing should load
+WRONG = ("damage", "refuse", "bad", "adversarial", "wrong", "unknown")  # tests that write what nothing should load
 
 
 def keep(source, target):

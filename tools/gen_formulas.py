@@ -8,7 +8,7 @@ from gen_schema import DTYPES
 
 def emit_formulas(ops):
     """`formula: unary math F32 F64` makes, for the file that defines PROA_FORMULAS_MATH, one row a dtype
-    (attributes follow by name), their table, and the kernel. `lanes: true`: that of float32 is ops/lanes.h's.
+    (attributes follow by name), their table, and the kernel. `lanes: true`: that of float32 is kernels/simd_activations.h's.
     `grain: 4096`: so many elements are worth a thread of their own."""
     out, names = [], []
     for op in ops:
@@ -26,7 +26,7 @@ def emit_formulas(ops):
         entries = ", ".join(f"[PROA_{d}] = {n}_row_{d}" for d in dtypes)
         fields = ", ".join(f.name for f in op.outs + op.ins)
         out += [f"const proa_rows PROA_LEVELLED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}, "
-                f"{f'PROA_PAST({n})' if lanes else 'NULL'}, {op.entry.get('grain', 0)}}};",
+                f"{f'PROA_NONTEMPORAL({n})' if lanes else 'NULL'}, {op.entry.get('grain', 0)}}};",
                 f"PROA_MAP_{shape}({n}, {fields})", "#endif"]
         if shape in ("UNARY", "BINARY", "TERNARY", "FLAGGED", "FLAGGED2"):  # the result is of the inputs' dtype
             names.append(n)
@@ -37,12 +37,12 @@ def emit_formulas(ops):
     out += [f'    {{"{n}", &PROA_LEVELLED({n}_rows)}},' for n in sorted(names)] + ["};", "#endif"]
     out += ["#ifdef PROA_FORMULAS_NAMES", "static const char *const formula_names[] = {"]
     out += [f'    "{n}",' for n in sorted(names)] + ["};", "#endif"]
-    return banner("Ops that are a scalar formula: rows, their table and the kernel. See ops/elementwise/rows.h.") + \
+    return banner("Ops that are a scalar formula: rows, their table and the kernel. See ops/elementwise/inner_loops.h.") + \
         "\n".join(out) + "\n"
 
 
 def emit_cuda_formulas(ops):
-    """The same formulas for ops/elementwise/cuda.h: a functor a dtype, and the kernel. Complex dtypes are left out."""
+    """The same formulas for ops/elementwise/cuda/elementwise.h: a functor a dtype, and the kernel. Complex dtypes are left out."""
     out = []
     for op in ops:
         if not op.entry.get("formula"):
@@ -72,7 +72,7 @@ def emit_cuda_formulas(ops):
         out += ["    }\n}", "#endif"]
     out += ["/* X(op, flagged): what may stand in a fused chain (devices/cuda/fuse.c). */", "#ifdef PROA_FORMULAS_CHAIN",
             "#define PROA_CHAIN_FORMULAS(X) \\\n    " + " \\\n    ".join(chain_formulas(ops)), "#endif"]
-    return banner("Ops that are a scalar formula, as CUDA kernels. See ops/elementwise/cuda.h.") + "\n".join(out) + "\n"
+    return banner("Ops that are a scalar formula, as CUDA kernels. See ops/elementwise/cuda/elementwise.h.") + "\n".join(out) + "\n"
 
 
 def chain_formulas(ops):

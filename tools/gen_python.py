@@ -101,7 +101,7 @@ def entries(op):
 
 
 def emit(ops, cstr):
-    """py_api.inc: rows of PY_ENTRY in python-bindings/ops.c."""
+    """py_api.inc: rows of PY_ENTRY in python-bindings/src/ops.c."""
     out, rows = [], []
     for index, op in enumerate(ops):
         for k, e in enumerate(entries(op)):

@@ -4,7 +4,7 @@
     gen_stubs.py FOLDER            FOLDER holds the package `proa`: build/python
 
 Everything comes from the package itself: what a module holds, the signatures of Python functions, and for callables
-of the op table the kinds of their parameters, which their docstrings list (python-bindings/doc.c). Run by the build.
+of the op table the kinds of their parameters, which their docstrings list (python-bindings/src/doc.c). Run by the build.
 """
 import ast
 import enum

@@ -280,7 +280,7 @@ proa_status cuda_library_conv(cuda_context *c, const cuda_conv *v)
     pthread_mutex_lock(&all->lock);
     proa_status status = PROA_OK;
     for (int64_t n = 0; n < v->batch && status == PROA_OK; n += most) {
-        double beta = v->direction == CUDA_CONV_TO_FILTER && n > 0 ? 1 : v->beta;
+        double beta = v->direction == CUDA_CONV_BACKWARD_WEIGHTS && n > 0 ? 1 : v->beta;
         status = run(c, all, v, v->batch - n < most ? v->batch - n : most, (char *)v->at_in + n * in * item,
                      (char *)v->at_out + n * out * item, beta);
     }

@@ -69,7 +69,7 @@ static void put_operand(text *t, int in)
     else put(t, "x[%d]", in);
 }
 
-/* scale, clip and pow are functors that hold their numbers (ops/elementwise/cuda_numbers.h). */
+/* scale, clip and pow are functors that hold their numbers (ops/elementwise/cuda/numbers.h). */
 static bool put_functor(text *t, const proa__fused_step *s)
 {
     const void *args = s->args;
@@ -170,7 +170,7 @@ proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *step
     }
     text t = {to, 0};
     put(&t,
-        "#include \"ops/elementwise/cuda_fused.h\"\n"
+        "#include \"ops/elementwise/cuda/fused.h\"\n"
         "struct chain {\n"
         "    typedef %s T;\n"
         "    enum { INPUTS = %d, OUTPUTS = %d, PACK = %d };\n",

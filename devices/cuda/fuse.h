@@ -1,4 +1,4 @@
-/* The source of a fused elementwise chain's kernels (ops/elementwise/cuda_fused.h), from the text of its
+/* The source of a fused elementwise chain's kernels (ops/elementwise/cuda/fused.h), from the text of its
  * steps. C. */
 #ifndef PROA_CUDA_FUSE_H
 #define PROA_CUDA_FUSE_H

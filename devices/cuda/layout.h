@@ -34,9 +34,9 @@ static inline proa_status cuda_copy_layout(cuda_context *c, const cuda_tensor &t
 /* The tensors of one kernel, and what was copied for it. */
 class cuda_layout
 {
-    enum { MOST = 4 };
+    enum { MAX = 4 };
     cuda_context *c;
-    void *scratch[MOST] = {};
+    void *scratch[MAX] = {};
     int n = 0;
 
     bool fits(cuda_tensor *t) const

@@ -44,7 +44,7 @@ static inline bool cuda_epilogue_aligned(const cuda_gemm *g)
  * `dims` of three; pad stands on both sides. in is [batch, in_channels, …], filter [out_channels,
  * in_channels / groups, …], out [batch, out_channels, …], contiguous, or all three with their channels last
  * in memory. Pointers are aligned to 16 bytes. */
-enum cuda_conv_direction { CUDA_CONV_TO_OUT, CUDA_CONV_TO_IN, CUDA_CONV_TO_FILTER };
+enum cuda_conv_direction { CUDA_CONV_TO_OUT, CUDA_CONV_TO_IN, CUDA_CONV_BACKWARD_WEIGHTS };
 struct cuda_conv {
     cuda_conv_direction direction;
     proa_dtype dtype;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 64 << 20, MOST_FILES = 1024 };
+enum { MAX_BYTES = 64 << 20, MAX_FILES = 1024 };
 
 typedef struct head {
     char magic[8];
@@ -66,7 +66,7 @@ static bool is_ours(int file, size_t *bytes)
     struct stat s;
     if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 022) return false;
     *bytes = (size_t)s.st_size;
-    return *bytes >= sizeof(head) && *bytes <= MOST_BYTES;
+    return *bytes >= sizeof(head) && *bytes <= MAX_BYTES;
 }
 
 static bool take_image(const char *key, const char *all, size_t bytes, void **image, size_t *image_bytes)
@@ -110,9 +110,9 @@ static bool write_all(int file, const void *from, size_t bytes)
     return true;
 }
 
-/* Keeps the MOST_FILES that were read or written last: the oldest goes, one for each that comes. A user may
+/* Keeps the MAX_FILES that were read or written last: the oldest goes, one for each that comes. A user may
  * throw all of them away at any time. */
-static void make_room(const char *path)
+static void make_capacity(const char *path)
 {
     char directory[4096], oldest[4096 + 256];
     snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
@@ -129,7 +129,7 @@ static void make_room(const char *path)
         snprintf(oldest, sizeof oldest, "%s/%s", directory, e->d_name);
     }
     if (d) closedir(d);
-    if (n > MOST_FILES) unlink(oldest);
+    if (n > MAX_FILES) unlink(oldest);
 }
 
 /* Whatever goes wrong: the kernels are compiled again the next time. */
@@ -146,5 +146,5 @@ void cuda_module_write(const char *key, const void *image, size_t bytes)
         write_all(file, &h, sizeof h) && write_all(file, key, strlen(key)) && write_all(file, image, bytes);
     good = close(file) == 0 && good;
     if (!good || rename(made, path) != 0) unlink(made);
-    else make_room(path);
+    else make_capacity(path);
 }

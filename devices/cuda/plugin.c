@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-enum { MOST_GPUS = 16 };
+enum { MAX_GPUS = 16 };
 
 cuda_registered *cuda_kernels;
 
-static proa_device_table tables[MOST_GPUS];
+static proa_device_table tables[MAX_GPUS];
 static char why[256];
 static proa_plugin plugin = {
     .abi = PROA_DEVICE_ABI, .table_hash = PROA_TABLE_HASH, .devices = tables, .why_none = why};
@@ -52,7 +52,7 @@ const proa_plugin *proa_plugin_entry(const proa_host_api *host)
     }
     const proa_kernel *const *const *kernels = sort_kernels(host);
     const char *wrong = kernels ? NULL : "out of memory";
-    for (int i = 0; kernels && i < n && i < MOST_GPUS; i++) {
+    for (int i = 0; kernels && i < n && i < MAX_GPUS; i++) {
         const char *here = cuda_table_make(&tables[plugin.n_devices], i, driver);
         if (here) {
             wrong = here;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 };
+enum { MAX = 64 };
 static const size_t unit = (size_t)1 << 12;
 
 typedef struct piece {
@@ -21,7 +21,7 @@ typedef struct piece {
 } piece;
 
 struct cuda_transfers {
-    piece of[MOST];
+    piece of[MAX];
     int n, live;
     int64_t sent;
 };
@@ -56,8 +56,8 @@ static piece *new_piece(cuda_context *c, size_t bytes)
 {
     cuda_transfers *t = c->transfers;
     const cuda_driver *d = c->driver;
-    if (t->n == MOST) cuda_transfers_trim(c);
-    if (t->n == MOST || bytes > SIZE_MAX - unit) return NULL;
+    if (t->n == MAX) cuda_transfers_trim(c);
+    if (t->n == MAX || bytes > SIZE_MAX - unit) return NULL;
     piece *p = &t->of[t->n];
     *p = (piece){.size = (bytes + unit - 1) / unit * unit};
     p->at = cuda_pool_take(c->pool, p->size, "batches made ahead");

@@ -135,7 +135,7 @@ typedef struct proa_state_item {
 typedef struct proa_state {
     int64_t count, room;
     proa_state_item *items;
-    struct proa__map *index; /* from names to places in items */
+    struct proa__hash_map *index; /* from names to places in items */
 } proa_state;
 
 /* An empty one. */

@@ -64,7 +64,7 @@ typedef struct proa_init {
     proa_tensor *value;
 } proa_init;
 /* New tensor; fan-in and fan-out as Paddle derives them from the shape. */
-PROA_API proa_tensor *proa_initialised(proa_ints shape, proa_dtype dtype, proa_init init);
+PROA_API proa_tensor *proa_initialized(proa_ints shape, proa_dtype dtype, proa_init init);
 
 /* Adds a parameter (a leaf that wants a gradient) or a buffer (state without one) of the default dtype to a
  * layer; returns it, borrowed. */

@@ -46,8 +46,8 @@ PROA_API proa_status proa_profile_roofline(double *gflops, double *gbs);
 typedef enum proa_profile_order {
     PROA_PROFILE_BY_TOTAL = 0,
     PROA_PROFILE_BY_MEAN,
-    PROA_PROFILE_BY_MOST,
-    PROA_PROFILE_BY_LEAST
+    PROA_PROFILE_BY_MAX,
+    PROA_PROFILE_BY_MIN
 } proa_profile_order;
 
 /* One line an op and kernel, longest first: kernel, calls, total, mean, share of the ops' time, GFLOP/s,

@@ -199,7 +199,7 @@ typedef struct proa_executor_opts {
 } proa_executor_opts;
 /* Runs optimising passes on p itself, as an executor does on its copy: to look at what they make of it. p can
  * be run and printed afterwards, but not saved or differentiated: fused ops have no spelling in Paddle. */
-PROA_API proa_status proa_program_optimise(proa_program *p, const char *passes, bool frozen);
+PROA_API proa_status proa_program_optimize(proa_program *p, const char *passes, bool frozen);
 /* An executor on a private, optimised copy of p as it is now. */
 PROA_API proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts);
 PROA_API void proa_executor_free(proa_executor *e); /* accepts NULL */

@@ -4,7 +4,7 @@
 #include "edit.h"
 
 #include "core/internal.h"
-#include "ops/forget.h"
+#include "kernels/page_release.h"
 #include "ops/windows.h"
 #include "ops_impl.h"
 
@@ -101,7 +101,7 @@ static proa_status scale_weights(folding *f, proa_instr *maker, int axis, proa_t
     proa__slot_set(weight, fresh);
     proa__slot_set(bias, shift);
     if (w->data && !(w->flags & PROA_T_DEVICE))
-        proa__forget_file(w->data, (size_t)w->numel * proa_dtype_size(dtype));
+        proa__release_pages(w->data, (size_t)w->numel * proa_dtype_size(dtype));
     return PROA_OK;
 }
 

@@ -203,18 +203,18 @@ static proa_status look_at(numbering *n, int32_t i)
     proa_instr *instr = &b->ops[i];
     PROA_TRY(proa__read_instead(&n->uses, instr));
     n->fits = proa__is_pure(instr->op);
-    if (n->fits) PROA_TRY(proa__walk_reads(instr->op, instr->args, look_read, n));
-    if (n->fits) PROA_TRY(proa__walk(instr->op, instr->args, PROA_OUT, look_write, n));
+    if (n->fits) PROA_TRY(proa__args_visit_reads(instr->op, instr->args, look_read, n));
+    if (n->fits) PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_OUT, look_write, n));
     if (!n->fits) return PROA_OK;
     uint64_t at = number_of(instr) & n->mask;
     for (; n->slots[at]; at = (at + 1) & n->mask) {
         n->first = &b->ops[n->slots[at] - 1];
         n->at = 0;
         if (!same_call(n->first, instr)) continue;
-        PROA_TRY(proa__walk(instr->op, instr->args, PROA_OUT, look_first, n));
+        PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_OUT, look_first, n));
         if (!n->fits) return PROA_OK;
         n->at = 0;
-        PROA_TRY(proa__walk(instr->op, instr->args, PROA_OUT, take_first, n));
+        PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_OUT, take_first, n));
         proa__instr_clear(instr);
         return PROA_OK;
     }

@@ -90,9 +90,9 @@ static void look_at_others(proa__uses *u)
         const proa_block *other = p->blocks[k];
         for (int32_t i = 0; other != u->block && i < other->n_ops; i++) {
             const proa_instr *instr = &other->ops[i];
-            proa__walk_reads(instr->op, instr->args, note_kept, u);
-            proa__walk(instr->op, instr->args, PROA_OUT, note_kept, u);
-            proa__walk(instr->op, instr->args, PROA_OUT, note_foreign_write, &to);
+            proa__args_visit_reads(instr->op, instr->args, note_kept, u);
+            proa__args_visit(instr->op, instr->args, PROA_OUT, note_kept, u);
+            proa__args_visit(instr->op, instr->args, PROA_OUT, note_foreign_write, &to);
         }
         for (int32_t i = 0; other != u->block && i < other->n_outputs; i++) {
             proa__use *use = proa__use_of(u, other->outputs[i]);
@@ -118,8 +118,8 @@ proa_status proa__uses_find(proa__uses *u, proa_block *b)
     finding to = {u, 0};
     for (; to.at < b->n_ops; to.at++) {
         const proa_instr *instr = &b->ops[to.at];
-        proa__walk_reads(instr->op, instr->args, note_read, &to);
-        proa__walk(instr->op, instr->args, PROA_OUT, note_write, &to);
+        proa__args_visit_reads(instr->op, instr->args, note_read, &to);
+        proa__args_visit(instr->op, instr->args, PROA_OUT, note_write, &to);
         note_overwritten(u, instr);
     }
     look_at_others(u);
@@ -236,7 +236,7 @@ static proa_status read_other(proa_tensor **slot, const proa_field *f, int64_t i
 
 proa_status proa__read_instead(const proa__uses *u, proa_instr *instr)
 {
-    return proa__walk_reads(instr->op, instr->args, read_other, (void *)(uintptr_t)u);
+    return proa__args_visit_reads(instr->op, instr->args, read_other, (void *)(uintptr_t)u);
 }
 
 void proa__uses_apply(proa__uses *u)
@@ -287,13 +287,13 @@ proa_instr *proa__take_ops(proa_block *b, int32_t *n)
     proa_instr *ops = b->ops;
     *n = b->n_ops;
     b->ops = NULL;
-    b->n_ops = b->ops_room = 0;
+    b->n_ops = b->ops_capacity = 0;
     return ops;
 }
 
 proa_status proa__emit_old(proa_block *b, proa_instr *instr)
 {
-    proa_status status = proa__room(&b->ops, b->n_ops, &b->ops_room, sizeof *b->ops);
+    proa_status status = proa__reserve(&b->ops, b->n_ops, &b->ops_capacity, sizeof *b->ops);
     if (status == PROA_OK) b->ops[b->n_ops++] = *instr;
     else proa__instr_clear(instr);
     instr->args = NULL;

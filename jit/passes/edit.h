@@ -4,7 +4,7 @@
 
 #include "passes.h"
 
-#include "jit/walk.h"
+#include "core/args_visit.h"
 
 #include <string.h>
 

@@ -91,7 +91,7 @@ static proa_status close_read(proa_tensor **slot, const proa_field *f, int64_t i
 
 static proa_status new_group(grouping *g, int32_t *index)
 {
-    PROA_TRY(proa__room(&g->groups, g->n, &g->room, sizeof *g->groups));
+    PROA_TRY(proa__reserve(&g->groups, g->n, &g->room, sizeof *g->groups));
     g->groups[g->n] = (group){.into = PROA__NOBODY};
     *index = g->n++;
     return PROA_OK;
@@ -293,7 +293,7 @@ static proa_status group_all(grouping *g)
     for (int32_t i = 0; i < b->n_ops; i++) {
         proa_instr *instr = &b->ops[i];
         if (can_fuse(g, instr)) PROA_TRY(join(g, i));
-        else PROA_TRY(proa__walk_reads(instr->op, instr->args, close_read, g));
+        else PROA_TRY(proa__args_visit_reads(instr->op, instr->args, close_read, g));
     }
     return PROA_OK;
 }

@@ -160,7 +160,7 @@ static bool follows(laying *l, const proa_instr *instr)
 {
     l->fits = true;
     l->worth = false;
-    proa__walk_reads(instr->op, instr->args, look_operand, l);
+    proa__args_visit_reads(instr->op, instr->args, look_operand, l);
     bool worth = l->worth;
     proa_tensor **slot;
     for (int64_t k = 0; (slot = proa__out_slot(instr->op, instr->args, k, NULL)); k++)
@@ -208,10 +208,10 @@ static proa_status turn(laying *l, proa_instr *instr)
     }
     if (is_elementwise(l, instr) || is_concat(l, instr)) {
         if (proa__is_op(instr, "concat")) ((proa_concat_args *)instr->args)->axis = 3;
-        PROA_TRY(proa__walk(op, instr->args, PROA_IN, turn_operand, l));
-        return proa__walk(op, instr->args, PROA_OUT, turn_result, l);
+        PROA_TRY(proa__args_visit(op, instr->args, PROA_IN, turn_operand, l));
+        return proa__args_visit(op, instr->args, PROA_OUT, turn_result, l);
     }
-    return proa__walk_reads(op, instr->args, restore_read, l);
+    return proa__args_visit_reads(op, instr->args, restore_read, l);
 }
 
 static proa_status turn_all(laying *l)

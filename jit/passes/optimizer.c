@@ -58,13 +58,13 @@ static proa_status join(const proa_instr *ops, int32_t from, int32_t to, void *a
 }
 
 /* A parameter that two steps update, or that one writes and another reads, keeps them apart. */
-static bool is_apart(proa__map *seen, const proa_instr *instr)
+static bool is_apart(proa__hash_map *seen, const proa_instr *instr)
 {
     const proa_tensors *params = proa_field_tensors(&instr->op->fields[0], instr->args);
     for (int64_t i = 0; i < params->count; i++)
-        if (proa__map_find(seen, proa__slot_var(params->at[i]))) return false;
+        if (proa__hash_map_find(seen, proa__slot_var(params->at[i]))) return false;
     for (int64_t i = 0; i < params->count; i++)
-        if (proa__map_put(seen, proa__slot_var(params->at[i]), seen) != PROA_OK) return false;
+        if (proa__hash_map_put(seen, proa__slot_var(params->at[i]), seen) != PROA_OK) return false;
     return true;
 }
 
@@ -75,12 +75,12 @@ proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *contex
     int32_t n = 0;
     for (int32_t i = 0, end; i < b->n_ops && status == PROA_OK; i = end) {
         end = i + 1;
-        proa__map seen = {0};
+        proa__hash_map seen = {0};
         if (proa__is_step(&b->ops[i]) && is_apart(&seen, &b->ops[i]))
             while (end < b->n_ops && proa__is_step(&b->ops[end]) && same_settings(&b->ops[i], &b->ops[end]) &&
                    is_apart(&seen, &b->ops[end]))
                 end++;
-        proa__map_clear(&seen);
+        proa__hash_map_clear(&seen);
         char args[1024] __attribute__((aligned(16)));
         if (end - i > 1) {
             proa_instr made = {.role = b->ops[i].role, .marks = b->ops[i].marks};

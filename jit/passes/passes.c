@@ -12,27 +12,29 @@ const proa__pass proa__pass_table[] = {
     {"cse", "computes equal things once", false, false, proa__pass_cse},
     {"batch_norm", "puts normalisation with fixed statistics into the weights before it", true, false,
      proa__pass_batch_norm},
-    {"pooled",
+    {"conv_relu_pool",
      "computes convolution, relu and max pooling that train in one op, and their gradients from the maxima",
-     false, true, proa__pass_pooled},
-    {"pool", "keeps the places of maxima for the gradient, and takes that of relu on the smaller side", false,
-     true, proa__pass_pool},
+     false, true, proa__pass_conv_relu_pool},
+    {"max_pool_indices",
+     "keeps the places of maxima for the gradient, and takes that of relu on the smaller side", false, true,
+     proa__pass_max_pool_indices},
     {"recompute", "computes results of dropout once more in the backward, rather than storing them", false,
      true, proa__pass_recompute},
-    {"product", "lets convolutions and linear layers add bias and residual and apply the activation", false,
-     false, proa__pass_product},
+    {"epilogue_fusion", "lets convolutions and linear layers add bias and residual and apply the activation",
+     false, false, proa__pass_epilogue_fusion},
     {"linear", "on a device, lets products of training take gelu, its gradient, and sums of rows", false,
      false, proa__pass_linear},
-    {"heads", "writes products in the order in which heads are merged", false, false, proa__pass_heads},
+    {"transpose_folding", "writes products in the order in which heads are merged", false, false,
+     proa__pass_transpose_folding},
     {"layout", "computes convolutions channels-last, where no operand is laid out anew", true, false,
      proa__pass_layout},
-    {"inverted", "makes one op of convolutions that widen, take each channel by itself, and narrow", true,
-     false, proa__pass_inverted},
+    {"inverted_residual", "makes one op of convolutions that widen, take each channel by itself, and narrow",
+     true, false, proa__pass_inverted_residual},
     {"elementwise", "runs elementwise ops that feed one another tile by tile", false, false,
      proa__pass_elementwise},
     {"optimizer", "lets one step update many parameters", false, false, proa__pass_optimizer},
-    {"update", "lets steps follow the gradients that they need, whose memory is free again", false, false,
-     proa__pass_update},
+    {"optimizer_interleaving", "lets steps follow the gradients that they need, whose memory is free again",
+     false, false, proa__pass_optimizer_interleaving},
     {"dead", "drops what nobody needs", false, false, proa__pass_dead},
     {NULL, NULL, false, false, NULL},
 };
@@ -149,9 +151,9 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
 
 proa_status proa__passes_run_whole(proa_program *p) { return run_chosen(p, NULL, false, true); }
 
-proa_status proa_program_optimise(proa_program *p, const char *passes, bool frozen)
+proa_status proa_program_optimize(proa_program *p, const char *passes, bool frozen)
 {
     PROA_TRY(proa_error());
-    if (!p) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_optimise: the program is NULL");
+    if (!p) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_optimize: the program is NULL");
     return proa__passes_run(p, passes, frozen);
 }

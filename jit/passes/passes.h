@@ -3,7 +3,7 @@
 #ifndef PROA_JIT_PASSES_PASSES_H
 #define PROA_JIT_PASSES_PASSES_H
 
-#include "jit/program.h"
+#include "jit/ir/program.h"
 
 /* What a pass is told beside the block. */
 typedef struct proa__pass_context {
@@ -35,17 +35,17 @@ proa_status proa__pass_fold(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_identity(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_cse(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_batch_norm(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_pooled(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_pool(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_conv_relu_pool(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_max_pool_indices(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_recompute(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_product(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_epilogue_fusion(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_linear(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_heads(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_transpose_folding(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_inverted(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_inverted_residual(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_elementwise(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_update(proa_block *b, const proa__pass_context *context);
+proa_status proa__pass_optimizer_interleaving(proa_block *b, const proa__pass_context *context);
 proa_status proa__pass_dead(proa_block *b, const proa__pass_context *context);
 
 #endif

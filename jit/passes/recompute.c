@@ -47,7 +47,7 @@ static proa_status note_read(proa_tensor **slot, const proa_field *f, int64_t in
 
 static proa_status note_backward(recomputing *r, const proa_instr *instr)
 {
-    PROA_TRY(proa__walk_reads(instr->op, instr->args, note_read, r));
+    PROA_TRY(proa__args_visit_reads(instr->op, instr->args, note_read, r));
     if (!proa__is_op(instr, "gelu_grad")) return PROA_OK;
     seen *s = seen_of(r, ((const proa_gelu_grad_args *)instr->args)->x);
     if (s && !s->slope) s->slope = r->at;
@@ -68,7 +68,7 @@ static proa_status look(recomputing *r)
     for (r->at = 0; r->at < r->n_ops; r->at++) {
         const proa_instr *instr = &r->ops[r->at];
         if (is_backward(instr)) PROA_TRY(note_backward(r, instr));
-        else PROA_TRY(proa__walk(instr->op, instr->args, PROA_OUT, note_made, r));
+        else PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_OUT, note_made, r));
     }
     return PROA_OK;
 }
@@ -196,7 +196,7 @@ static proa_status rebuild(recomputing *r)
     for (r->at = 0; r->at < r->n_ops; r->at++) {
         proa_instr *instr = &r->ops[r->at];
         if (!instr->args) continue;
-        if (is_backward(instr)) PROA_TRY(proa__walk_reads(instr->op, instr->args, make_again, r));
+        if (is_backward(instr)) PROA_TRY(proa__args_visit_reads(instr->op, instr->args, make_again, r));
         PROA_TRY(proa__emit_old(r->b, instr));
     }
     return PROA_OK;

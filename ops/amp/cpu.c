@@ -1,7 +1,7 @@
 /* Portable kernels of loss scaling. May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 #include <stdatomic.h>
 

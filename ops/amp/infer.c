@@ -1,7 +1,7 @@
 /* Checks of the loss-scaling ops. May use core and the generated op headers. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_status list_in_place(const char *op, proa_tensors xs, proa_metas *out)
 {

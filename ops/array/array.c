@@ -1,7 +1,7 @@
 /* Tensor arrays as tensors [items, …]: shapes, rules, and their forms in Paddle's files, where ops write them
  * in place. May use core and public ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 #include <proa/wire.h>

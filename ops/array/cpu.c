@@ -3,7 +3,7 @@
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 /* Items [from, from + n) of an array. */

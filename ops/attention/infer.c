@@ -1,7 +1,7 @@
 /* Shapes and rule of attention. May use core and public ops. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_status bad(const char *op, const char *argument, const proa_tensor *t, const char *what)
 {

@@ -4,7 +4,7 @@
 
 #include <proa/wire.h>
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 proa_status attention_read(proa_wire_reader *r)
 {

@@ -2,7 +2,7 @@
  * sums do not depend on the thread count. May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 enum { CHUNK = 16384 };
 

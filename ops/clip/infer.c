@@ -1,7 +1,7 @@
 /* Shapes and rules of clipping by norm. May use core and public ops. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 proa_status squared_l2_norm_infer(const proa_squared_l2_norm_args *a, proa_squared_l2_norm_metas *m)
 {

@@ -4,7 +4,7 @@
 
 #include <proa/wire.h>
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_meta one_number(int dtype)
 {

@@ -4,7 +4,7 @@
 #include "core/device.h"
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 /* The table's reductions and the group's are the same, in the same order. */
 _Static_assert((int)PROA_REDUCE_TYPE_SUM == (int)PROA_REDUCE_SUM &&

@@ -2,7 +2,7 @@
  * ranks: every rank's result depends on every rank's input. May use core and public ops. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 proa_status collective_broadcast_infer(const proa_broadcast_args *a, proa_broadcast_metas *m)
 {

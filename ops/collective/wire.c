@@ -4,7 +4,7 @@
 
 #include <proa/wire.h>
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_status read_reduce(proa_wire_reader *r, proa_reduce_type op)
 {

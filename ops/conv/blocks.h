@@ -32,9 +32,9 @@ static inline int conv_filter_format(const void *args, const void *state)
     }
 /* <op>_prepare of the three directions, by the file's prepare(kind, params, sides, state). sides: the tensors
  * on the input's, the filter's and the output's side, of which one is the result. */
-#define CONV_PREPARE_ALL                                                   \
-    CONV_PREPARE(conv2d, FORWARD, a->x, a->weight, a->out)                 \
-    CONV_PREPARE(conv2d_grad_input, TO_INPUT, a->d_x, a->weight, a->d_out) \
-    CONV_PREPARE(conv2d_grad_filter, TO_FILTER, a->x, a->d_weight, a->d_out)
+#define CONV_PREPARE_ALL                                                        \
+    CONV_PREPARE(conv2d, FORWARD, a->x, a->weight, a->out)                      \
+    CONV_PREPARE(conv2d_grad_input, BACKWARD_DATA, a->d_x, a->weight, a->d_out) \
+    CONV_PREPARE(conv2d_grad_filter, BACKWARD_WEIGHTS, a->x, a->d_weight, a->d_out)
 
 #endif

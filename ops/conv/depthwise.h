@@ -4,7 +4,7 @@
 #ifndef PROA_OPS_CONV_DEPTHWISE_H
 #define PROA_OPS_CONV_DEPTHWISE_H
 
-#include "ops/packed_operand.h"
+#include "kernels/prepacked_operand.h"
 
 #include "ops/conv/geometry.h"
 
@@ -16,7 +16,7 @@ typedef struct depthwise {
     const float *x, *bias, *residual;
     const float *taps; /* [tap][channel] */
     float *out;
-    proa__tail tail;
+    proa__epilogue tail;
     int64_t first_line, first_row; /* of the input and the result: what x and out point to */
     int64_t block;                 /* channels at a time */
     int64_t left, right;           /* results [left, right) of a row read no padding at its ends */
@@ -265,29 +265,29 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
 /* What follows from the sizes. */
 static inline void depthwise_cut(depthwise *w, const conv_geometry *g)
 {
-    enum { LINES_BYTES = 24 << 10, LEAST_BLOCK = 128 }; /* of the input */
+    enum { LINES_BYTES = 24 << 10, MIN_BLOCK = 128 }; /* of the input */
     int64_t span = g->dilation[2] * (g->kernel[2] - 1), room = g->in[2] - 1 - span + g->before[2];
     w->g = g;
     w->left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);
     w->right = room < 0 ? 0 : gemm_min(g->out[2], room / g->stride[2] + 1);
     w->block = LINES_BYTES / (4 * g->kernel[1] * g->in[2]) / PACKED_LANES * PACKED_LANES;
-    if (w->block < LEAST_BLOCK) w->block = g->out_channels; /* lines are read faster as they lie */
+    if (w->block < MIN_BLOCK) w->block = g->out_channels; /* lines are read faster as they lie */
 }
 
 static inline proa_status depthwise_run(const proa_conv2d_fused_args *a, const conv_geometry *g,
                                         packed_state *s)
 {
-    enum { LEAST = 1 << 15 }; /* multiply-adds that are worth a thread */
+    enum { MIN = 1 << 15 }; /* multiply-adds that are worth a thread */
     depthwise w = {.x = (const float *)(void *)a->x->data,
                    .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                    .taps = depthwise_taps(s, a->weight, g),
                    .out = (float *)(void *)a->out->data,
-                   .tail = PROA__TAIL(a)};
+                   .tail = PROA__EPILOGUE(a)};
     if (!w.taps) return proa_error();
     w.residual = packed_residual(&w.tail);
     depthwise_cut(&w, g);
     int64_t each = g->out[2] * g->out_channels * g->kernel[1] * g->kernel[2];
-    proa__parallel(g->batch * g->out[1], 1 + LEAST / each, depthwise_range, &w);
+    proa__parallel(g->batch * g->out[1], 1 + MIN / each, depthwise_range, &w);
     return PROA_OK;
 }
 

@@ -190,7 +190,7 @@ bool proa__conv_paddings(const conv_geometry *g, int64_t *to)
     return true;
 }
 
-bool proa__conv_has_few_channels(const conv_geometry *g)
+bool proa__conv_has_low_output_channels(const conv_geometry *g)
 {
     if (g->dims != 2 || g->groups != 1 || g->channels_last || g->batch < 4) return false;
     for (int i = 1; i < 3; i++)

@@ -11,7 +11,7 @@
 #include "ops/windows.h"
 
 /* Which way one runs. */
-typedef enum conv_kind { FORWARD, TO_INPUT, TO_FILTER } conv_kind;
+typedef enum conv_kind { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } conv_kind;
 
 /* Sizes are as the convolution sees them: for a transposed one, `in` is the op's output. Spatial sizes
  * are three, depth first; the absent leading ones are 1. −1 is a size known only when a program runs. */
@@ -41,7 +41,7 @@ void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 /* True where the portable kernel's vectors of places (few.h) beat vectors of channels, which the result would
  * not fill. */
-bool proa__conv_has_few_channels(const conv_geometry *g);
+bool proa__conv_has_low_output_channels(const conv_geometry *g);
 /* The resolved paddings as 2·dims explicit ones; false when an unknown size hides them. */
 bool proa__conv_paddings(const conv_geometry *g, int64_t *to);
 

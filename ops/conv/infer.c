@@ -1,6 +1,6 @@
 /* Shapes and dtypes of the convolution ops. May use core only. */
 #include "ops/conv/geometry.h"
-#include "ops/fused_tail.h"
+#include "ops/epilogue.h"
 
 static proa_status check_bias(const char *op, const proa_tensor *bias, const proa_tensor *x,
                               int64_t n_channels)
@@ -78,5 +78,5 @@ proa_status conv2d_fused_infer(const proa_conv2d_fused_args *a, proa_conv2d_fuse
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
     proa__conv_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);
     PROA_TRY(check_bias("conv2d_fused", a->bias, a->x, g.out_channels));
-    return proa__tail_meta("conv2d_fused", &PROA__TAIL(a), &m->out);
+    return proa__epilogue_meta("conv2d_fused", &PROA__EPILOGUE(a), &m->out);
 }

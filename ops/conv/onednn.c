@@ -1,6 +1,6 @@
 /* Convolutions through oneDNN, in all three directions: the primitive chooses its layouts, operands are
  * reordered around it where those differ from the caller's. May use core only. */
-#include "ops/onednn.h"
+#include "kernels/onednn.h"
 #include "ops/conv/geometry.h"
 
 /* Dims and strides as oneDNN wants them: batch, channels, then the op's own spatial dims. */
@@ -89,12 +89,13 @@ static bool backward_desc(conv_kind kind, const conv_task *t, const_dnnl_primiti
     dnnl_primitive_desc_t hint = NULL;
     if (!forward_desc(t, dnnl_forward_training, NULL, &hint)) return false;
     dnnl_status_t status =
-        kind == TO_INPUT ? dnnl_convolution_backward_data_primitive_desc_create(
-                               desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter,
-                               t->any_out, t->stride, t->dilation, t->before, t->after, hint, attr)
-                         : dnnl_convolution_backward_weights_primitive_desc_create(
-                               desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter,
-                               NULL, t->any_out, t->stride, t->dilation, t->before, t->after, hint, attr);
+        kind == BACKWARD_DATA
+            ? dnnl_convolution_backward_data_primitive_desc_create(
+                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter, t->any_out,
+                  t->stride, t->dilation, t->before, t->after, hint, attr)
+            : dnnl_convolution_backward_weights_primitive_desc_create(
+                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->any_in, t->any_filter, NULL,
+                  t->any_out, t->stride, t->dilation, t->before, t->after, hint, attr);
     dnnl_primitive_desc_destroy(hint);
     return status == dnnl_success;
 }
@@ -124,7 +125,7 @@ static bool operands(conv_kind kind, proa__dnnl_build *b, const conv_task *t)
                add_result(b, DNNL_ARG_DST, &t->out, t, t->y) &&
                (!t->bias || proa__dnnl_add(b, DNNL_ARG_BIAS, false,
                                            proa__dnnl_md(1, &t->g->out_channels, NULL, t->dtype)));
-    case TO_INPUT:
+    case BACKWARD_DATA:
         return add_operand(b, DNNL_ARG_DIFF_DST, false, &t->out, t->dtype, t->y) &&
                add_operand(b, DNNL_ARG_WEIGHTS, false, &t->filter, t->dtype, t->weight) &&
                add_result(b, DNNL_ARG_DIFF_SRC, &t->in, t, t->x);
@@ -162,7 +163,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     PROA_TRY(proa__conv_geometry(p, &g));
     if (!suits(&g, (proa_dtype)sides[0]->dtype))
         return proa_decline("a dtype or size that oneDNN does not take");
-    if (kind != TO_INPUT && sides[0]->dtype == PROA_F32 && proa__conv_has_few_channels(&g))
+    if (kind != BACKWARD_DATA && sides[0]->dtype == PROA_F32 && proa__conv_has_low_output_channels(&g))
         return proa_decline("few channels: the portable kernel is faster");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, work_of(&g));
@@ -206,33 +207,33 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
         return proa__dnnl_run_tensors(run, a, op##_prepare, tensors);                                \
     }
 
-#define DNNL_TRANSPOSE(N)                                                                                \
-    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                      \
-    {                                                                                                    \
-        const proa_conv##N##d_transpose_args *a = args;                                                  \
-        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32)                                           \
-            return proa_decline("a bias that is not float32");                                           \
-        proa_tensor *sides[] = {a->out, a->weight, a->x};                                                \
-        return prepare(TO_INPUT, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), sides, false,    \
-                       state);                                                                           \
-    }                                                                                                    \
-    static int conv##N##d_transpose_format(const void *args, const void *state)                          \
-    {                                                                                                    \
-        const proa_conv##N##d_transpose_args *a = args;                                                  \
-        return proa__absent(a->bias) ? proa__dnnl_result_format(args, state) : 0;                        \
-    }                                                                                                    \
-    PROA_KERNEL_BLOCKED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare, \
-                        proa__dnnl_release, conv##N##d_transpose_format)                                 \
-    {                                                                                                    \
-        bool biased = !proa__absent(a->bias);                                                            \
-        proa_run same = {.state = run->state, .fresh = run->fresh && !biased};                           \
-        proa_tensor *tensors[] = {a->x, a->weight, a->out};                                              \
-        PROA_TRY(proa__dnnl_run_tensors(&same, a, conv##N##d_transpose_prepare, tensors));               \
-        if (!biased) return PROA_OK;                                                                     \
-        conv_geometry g;                                                                                 \
-        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));        \
-        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);               \
-        return PROA_OK;                                                                                  \
+#define DNNL_TRANSPOSE(N)                                                                                  \
+    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                        \
+    {                                                                                                      \
+        const proa_conv##N##d_transpose_args *a = args;                                                    \
+        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32)                                             \
+            return proa_decline("a bias that is not float32");                                             \
+        proa_tensor *sides[] = {a->out, a->weight, a->x};                                                  \
+        return prepare(BACKWARD_DATA, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), sides, false, \
+                       state);                                                                             \
+    }                                                                                                      \
+    static int conv##N##d_transpose_format(const void *args, const void *state)                            \
+    {                                                                                                      \
+        const proa_conv##N##d_transpose_args *a = args;                                                    \
+        return proa__absent(a->bias) ? proa__dnnl_result_format(args, state) : 0;                          \
+    }                                                                                                      \
+    PROA_KERNEL_BLOCKED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare,   \
+                        proa__dnnl_release, conv##N##d_transpose_format)                                   \
+    {                                                                                                      \
+        bool biased = !proa__absent(a->bias);                                                              \
+        proa_run same = {.state = run->state, .fresh = run->fresh && !biased};                             \
+        proa_tensor *tensors[] = {a->x, a->weight, a->out};                                                \
+        PROA_TRY(proa__dnnl_run_tensors(&same, a, conv##N##d_transpose_prepare, tensors));                 \
+        if (!biased) return PROA_OK;                                                                       \
+        conv_geometry g;                                                                                   \
+        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));          \
+        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);                 \
+        return PROA_OK;                                                                                    \
     }
 
 #define DNNL_FORWARD(N)                                                                               \
@@ -240,11 +241,11 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
               a->out)                                                                                 \
     DNNL_TRANSPOSE(N)
 
-#define DNNL_BACKWARD(N)                                                                                 \
-    DNNL_CONV(conv##N##d_grad_input, TO_INPUT, CONV_PARAMS, N, proa_none, a->d_x, a->weight, a->d_out,   \
-              a->d_out, a->weight, a->d_x)                                                               \
-    DNNL_CONV(conv##N##d_grad_filter, TO_FILTER, CONV_PARAMS, N, proa_none, a->x, a->d_weight, a->d_out, \
-              a->x, a->d_out, a->d_weight)
+#define DNNL_BACKWARD(N)                                                                                    \
+    DNNL_CONV(conv##N##d_grad_input, BACKWARD_DATA, CONV_PARAMS, N, proa_none, a->d_x, a->weight, a->d_out, \
+              a->d_out, a->weight, a->d_x)                                                                  \
+    DNNL_CONV(conv##N##d_grad_filter, BACKWARD_WEIGHTS, CONV_PARAMS, N, proa_none, a->x, a->d_weight,       \
+              a->d_out, a->x, a->d_out, a->d_weight)
 
 DNNL_FORWARD(1)
 DNNL_FORWARD(2)
@@ -275,7 +276,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
     proa_dtype dtype = (proa_dtype)a->x->dtype;
-    bool plain = proa__tail_is_plain(&PROA__TAIL(a), a->out) && a->out->shape[0] == g.batch;
+    bool plain = proa__epilogue_is_plain(&PROA__EPILOGUE(a), a->out) && a->out->shape[0] == g.batch;
     if (!plain || !suits(&g, dtype))
         return proa_decline("a dtype, size or epilogue that oneDNN does not take");
     proa__dnnl_build b;
@@ -283,7 +284,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     conv_task t = {0};
     proa_tensor *sides[] = {a->x, a->weight, a->out};
     ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));
-    ok = ok && proa__dnnl_tail(&b, &PROA__TAIL(a), t.out.n, t.out.dims, t.out.strides, dtype);
+    ok = ok && proa__dnnl_post_ops(&b, &PROA__EPILOGUE(a), t.out.n, t.out.dims, t.out.strides, dtype);
     ok = ok && fused_desc(&t, &b) && operands(FORWARD, &b, &t);
     task_release(&t);
     return proa__dnnl_finish(&b, ok, state);

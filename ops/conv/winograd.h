@@ -6,17 +6,17 @@
 #define PROA_OPS_CONV_WINOGRAD_H
 
 #include "ops/conv/geometry.h"
-#include "ops/packed.h"
+#include "kernels/prepacked_gemm.h"
 
 enum {
     WINOGRAD_TAPS = 9,
-    WINOGRAD_MOST_TAPS = 16, /* of winograd_phases.h */
+    WINOGRAD_MAX_TAPS = 16, /* of winograd_phases.h */
     WINOGRAD_SIDE = 4,
     WINOGRAD_POINTS = 16,
-    WINOGRAD_MOST_SIDE = 6, /* of winograd_large.h */
-    WINOGRAD_MOST_POINTS = 36,
+    WINOGRAD_MAX_SIDE = 6, /* of winograd_f4x4.h */
+    WINOGRAD_MAX_POINTS = 36,
     WINOGRAD_BLOCK = 16,
-    WINOGRAD_LEAST_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
+    WINOGRAD_MIN_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
 };
 
 /* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
@@ -54,7 +54,7 @@ typedef struct winograd_place {
  * channels, from c on; m: those of sum 0. */
 typedef struct winograd_kind {
     int side, taps, phases, points, sums, chunk_bytes, piece;
-    int8_t sum_of[WINOGRAD_MOST_POINTS], place_of[WINOGRAD_MOST_POINTS], depths[WINOGRAD_MOST_POINTS];
+    int8_t sum_of[WINOGRAD_MAX_POINTS], place_of[WINOGRAD_MAX_POINTS], depths[WINOGRAD_MAX_POINTS];
     int64_t (*tap)(const conv_geometry *g, int64_t channel, int64_t t);
     void (*filter)(const packed_vector *taps, packed_vector *points);
     void (*lay)(const winograd *w, int64_t tile, int64_t row, float *v);
@@ -72,13 +72,13 @@ struct winograd {
     int64_t batch, before[2];
     const float *points; /* of the filter: [panel][sum][channel of from][PACKED_NR], in steps */
     const float *bias;
-    proa__tail tail;
+    proa__epilogue tail;
     int64_t down, across, tiles;
     int64_t chunk, ld;
     int64_t parts;              /* of the panels: turns of a chunk */
     bool few;                   /* tiles: threads share out panels, each for all tiles of a chunk */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
-    winograd_sum sum[WINOGRAD_MOST_POINTS];
+    winograd_sum sum[WINOGRAD_MAX_POINTS];
     int64_t from_floats, filter_floats; /* of a chunk's points, of a panel's filter */
     float *work;
     int64_t work_each;
@@ -101,14 +101,14 @@ static inline int64_t winograd_tiles_of(const conv_geometry *g, int64_t side)
 
 /* True if a convolution of two dims is of this kind, its maps are not so small that tiles are mostly padding,
  * and tiles are enough for the larger filter to cost little. */
-static inline bool winograd_takes(const conv_geometry *g, int64_t stride, int64_t least_tiles)
+static inline bool winograd_takes(const conv_geometry *g, int64_t stride, int64_t min_tiles)
 {
     return proa__flag_int(PROA_FLAG_winograd) && g->dims == 2 && g->groups == 1 &&
            conv_all_are(g->kernel, 3) && conv_all_are(g->stride, stride) && conv_all_are(g->dilation, 1) &&
-           winograd_tiles_of(g, 2) >= least_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
+           winograd_tiles_of(g, 2) >= min_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
            g->out_channels % WINOGRAD_BLOCK == 0 && g->in_channels >= 32 &&
-           g->out_channels >= WINOGRAD_BLOCK && g->out[1] >= WINOGRAD_LEAST_SIDE &&
-           g->out[2] >= WINOGRAD_LEAST_SIDE;
+           g->out_channels >= WINOGRAD_BLOCK && g->out[1] >= WINOGRAD_MIN_SIDE &&
+           g->out[2] >= WINOGRAD_MIN_SIDE;
 }
 
 /* Points that are written side by side must not meet in the same lines of a cache: an odd number of lines. */
@@ -147,7 +147,7 @@ static inline __attribute__((always_inline)) void winograd_filter_by(const packe
                                                                      winograd_side_fn of, const int taps,
                                                                      const int side, packed_vector *u)
 {
-    packed_vector h[WINOGRAD_MOST_POINTS], column[WINOGRAD_MOST_SIDE];
+    packed_vector h[WINOGRAD_MAX_POINTS], column[WINOGRAD_MAX_SIDE];
     for (int r = 0; r < taps; r++) of(g + taps * r, 1, h + side * r);
     for (int c = 0; c < side; c++) {
         of(h + c, side, column);
@@ -232,7 +232,7 @@ static inline __attribute__((always_inline)) void winograd_input_tile(const wino
     int64_t step = w->from_step;
     winograd_place at = winograd_place_of(w, tile);
     int64_t y0 = at.y - w->before[0], x0 = at.x - w->before[1];
-    packed_vector d[WINOGRAD_MOST_POINTS];
+    packed_vector d[WINOGRAD_MAX_POINTS];
     if (y0 >= 0 && x0 >= 0 && y0 + side <= m->height && x0 + side <= m->width) {
         int64_t line = m->width * m->pixel, pixel = m->pixel;
         const float *from = m->data + at.image * m->image + y0 * line + x0 * pixel;
@@ -245,8 +245,8 @@ static inline __attribute__((always_inline)) void winograd_input_tile(const wino
             }
         return;
     }
-    const float *from[WINOGRAD_MOST_POINTS];
-    int64_t block[WINOGRAD_MOST_POINTS];
+    const float *from[WINOGRAD_MAX_POINTS];
+    int64_t block[WINOGRAD_MAX_POINTS];
     winograd_window(m, at.image, y0, x0, side, from, block);
     for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, v += WINOGRAD_BLOCK)
         for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
@@ -306,12 +306,12 @@ static inline __attribute__((always_inline)) void winograd_results_by(const wino
                                                                       const int results)
 {
     const winograd_map *map = &w->to;
-    packed_vector p[WINOGRAD_MOST_POINTS], h[WINOGRAD_MOST_POINTS];
+    packed_vector p[WINOGRAD_MAX_POINTS], h[WINOGRAD_MAX_POINTS];
 #pragma GCC unroll 36
     for (int i = 0; i < side * side; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
 #pragma GCC unroll 6
     for (int i = 0; i < side; i++) {
-        packed_vector column[WINOGRAD_MOST_SIDE];
+        packed_vector column[WINOGRAD_MAX_SIDE];
         of(p + i, side, column);
         for (int r = 0; r < results; r++) h[side * r + i] = column[r];
     }
@@ -320,7 +320,7 @@ static inline __attribute__((always_inline)) void winograd_results_by(const wino
     int64_t across = gemm_min(results, map->width - at.x);
 #pragma GCC unroll 4
     for (int r = 0; r < results; r++, to += line) {
-        packed_vector y[WINOGRAD_MOST_SIDE];
+        packed_vector y[WINOGRAD_MAX_SIDE];
         if (at.y + r >= map->height) return;
         of(h + side * r, 1, y);
         for (int x = 0; x < results; x++)

@@ -2,17 +2,17 @@
  * first of many nets. Even and odd lines and columns of the padded image are four images, over each of which
  * go at most 4×4 of the taps with stride 1; all channels of all four are summed up together, as F(3×3, 4×4)
  * of winograd.h's paper: tiles of 3×3 results take 4·36 products a channel instead of 9·49. The points, and
- * so what becomes of images, are winograd_large.h's; errors are 2.4 times those of sums term by term in
+ * so what becomes of images, are winograd_f4x4.h's; errors are 2.4 times those of sums term by term in
  * float32, at 3 channels. AVX-512: a vector holds the channels of all phases of a place. For kernel files;
  * may use core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_PHASES_H
 #define PROA_OPS_CONV_WINOGRAD_PHASES_H
 
-#include "ops/conv/winograd_large.h"
+#include "ops/conv/winograd_f4x4.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 
-enum { PHASES_RESULTS = 3, PHASES_TAPS = 4, PHASES_MOST_CHANNELS = 4, PHASES_LEAST_TILES = 16 };
+enum { PHASES_RESULTS = 3, PHASES_TAPS = 4, PHASES_MAX_CHANNELS = 4, PHASES_MIN_TILES = 16 };
 
 /* Tap t of 4×4 of one channel of one phase: channels are [line's phase][column's phase][channel]. */
 static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_t t)
@@ -23,7 +23,7 @@ static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_
     return (channel % in * g->kernel[1] + y) * g->kernel[2] + x;
 }
 
-/* G of four taps: as large_filter_side's. */
+/* G of four taps: as f4x4_filter_side's. */
 static inline __attribute__((always_inline)) void phases_filter_side(const packed_vector *g, const int step,
                                                                      packed_vector *u)
 {
@@ -97,7 +97,7 @@ static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, floa
                 d[i * LARGE_SIDE + j] = phases_place(p, q, order);
             }
     }
-    large_input(d, 0, LARGE_SIDE, v + row * w->ld, w->from_step);
+    f4x4_input(d, 0, LARGE_SIDE, v + row * w->ld, w->from_step);
 }
 
 /* Aᵀ of six sums, `step` vectors apart. */
@@ -142,10 +142,10 @@ static inline const winograd_kind *phases_kind(const conv_geometry *g)
     int64_t tiles = winograd_tiles_of(g, PHASES_RESULTS),
             products = tiles * winograd_phases.phases * LARGE_POINTS;
     int64_t direct = g->batch * g->out[1] * g->out[2] * g->kernel[1] * g->kernel[2];
-    bool takes = g->dims == 2 && g->groups == 1 && g->in_channels <= PHASES_MOST_CHANNELS &&
+    bool takes = g->dims == 2 && g->groups == 1 && g->in_channels <= PHASES_MAX_CHANNELS &&
                  g->out_channels % PACKED_LANES == 0 && conv_all_are(g->stride, 2) &&
                  conv_all_are(g->dilation, 1) && phases_taps_fit(g->kernel[1]) &&
-                 phases_taps_fit(g->kernel[2]) && tiles >= PHASES_LEAST_TILES && 2 * products <= direct;
+                 phases_taps_fit(g->kernel[2]) && tiles >= PHASES_MIN_TILES && 2 * products <= direct;
     return takes ? &winograd_phases : NULL;
 }
 

@@ -1,7 +1,7 @@
 /* Kernels of histogram and bincount. May use core and ops headers. */
 #include "ops/ints.h"
-#include "ops/iterator.h"
-#include "ops/rows.h"
+#include "kernels/iterator.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 #include <math.h>

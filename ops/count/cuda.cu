@@ -1,5 +1,5 @@
 /* histogram and bincount on a GPU: integer atomics, and for weights sums by sorted destination. */
-#include "ops/index/cuda.h"
+#include "ops/index/cuda/index.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Shape inference of the counting ops. May use core and ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 proa_status histogram_infer(const proa_histogram_args *a, proa_histogram_metas *m)

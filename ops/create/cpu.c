@@ -3,7 +3,7 @@
 #include "core/device.h"
 #include "ops/create/range.h"
 #include "ops/ints.h"
-#include "ops/iterator.h"
+#include "kernels/iterator.h"
 #include "ops/scalar.h"
 #include "ops_impl.h"
 

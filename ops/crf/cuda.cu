@@ -1,7 +1,7 @@
 /* Decoding and likelihood over chains of tags on a GPU: a block a chain, its threads the tags of a step; the
  * transitions' gradient a warp an entry, over all steps in order. Lengths, offsets and tags that are out of
  * range are told late. */
-#include "ops/lod/cuda.h"
+#include "ops/lod/cuda/lod.h"
 
 /* Chains of steps, as lengths or offsets give them. */
 struct crf_chains {

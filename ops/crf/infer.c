@@ -1,7 +1,7 @@
 /* Shapes of decoding and likelihood over chains of tags, and the latter's rule. May use core and public
  * ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 static bool is_long(const proa_tensor *t) { return t->dtype == PROA_I64; }

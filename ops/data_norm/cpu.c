@@ -1,5 +1,5 @@
 /* data_norm on the CPU: rows go by columns of statistics. May use core and the helpers of ops/. */
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Shapes and rule of data_norm. May use core and public ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 static proa_status check_column(const char *op, const char *name, const proa_tensor *t, const proa_tensor *x)

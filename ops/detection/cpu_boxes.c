@@ -1,6 +1,6 @@
 /* Kernels of yolo_box, prior_box and box_coder. May use core only. */
 #include "ops/detection/detection.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 #define T float
 #define EXP expf

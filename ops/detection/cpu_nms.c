@@ -1,6 +1,6 @@
 /* Kernels of nms and multiclass_nms: boxes that overlap better ones go. May use core only. */
 #include "ops/detection/detection.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 extern const proa_op proa__op_nms, proa__op_multiclass_nms;
 
@@ -28,20 +28,20 @@ static void sort_best(candidate *c, candidate *room, int64_t n)
 /* Room for one image's candidates, twice, and for what is kept of all. */
 typedef struct detections {
     candidate *work, *room, *kept;
-    int64_t n_kept, kept_room;
+    int64_t n_kept, kept_capacity;
 } detections;
 
 static proa_status keep(detections *d, const candidate *from, int64_t n)
 {
     if (n == 0) return PROA_OK;
-    if (d->n_kept + n > d->kept_room) {
+    if (d->n_kept + n > d->kept_capacity) {
         int64_t room = 2 * (d->n_kept + n);
         size_t bytes;
         if (!proa__mul_size((size_t)room, sizeof *d->kept, &bytes)) return proa_error();
         candidate *grown = proa__realloc(d->kept, bytes);
         if (!grown) return proa_error();
         d->kept = grown;
-        d->kept_room = room;
+        d->kept_capacity = room;
     }
     memcpy(d->kept + d->n_kept, from, (size_t)n * sizeof *from);
     d->n_kept += n;

@@ -3,10 +3,10 @@
 #include "ops_impl.h"
 
 #include "core/copy.h"
-#include "ops/iterator.h"
-#include "ops/past.h"
-#include "ops/philox16.h"
-#include "ops/rows.h"
+#include "kernels/iterator.h"
+#include "kernels/nontemporal.h"
+#include "kernels/philox16.h"
+#include "kernels/rowwise.h"
 
 typedef struct drop_work {
     proa_dtype dtype;
@@ -100,8 +100,8 @@ static inline __attribute__((always_inline)) void groups_of(const drop_work *d, 
         some_groups(d, keys, block + (uint64_t)g * 8, 1, x + g * 64, y + g * 64, mask + g * 64, draws);
 }
 
-static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, int64_t begin, int64_t end,
-                                                           const bool draws)
+static inline __attribute__((always_inline)) void simd_of(const drop_work *d, int64_t begin, int64_t end,
+                                                          const bool draws)
 {
     const float *x = (const float *)d->x + begin * 64;
     float *y = (float *)d->y + begin * 64;
@@ -120,14 +120,14 @@ static inline __attribute__((always_inline)) void lanes_of(const drop_work *d, i
         const float *from = d->gelu ? taken : x;
         groups_of(d, &keys, g, n, from, d->past ? stage : y, draws && d->past ? drawn : mask, draws);
         if (!d->past) continue;
-        past_copy_asking(y, stage, n * 256, x + n * 64);
-        if (draws) past_copy(mask, drawn, n * 64);
+        nontemporal_copy_prefetching(y, stage, n * 256, x + n * 64);
+        if (draws) nontemporal_copy(mask, drawn, n * 64);
     }
-    if (d->past) proa__copy_past_end();
+    if (d->past) proa__copy_nontemporal_end();
 }
 
-static void draw_lanes(int64_t begin, int64_t end, void *context) { lanes_of(context, begin, end, true); }
-static void apply_lanes(int64_t begin, int64_t end, void *context) { lanes_of(context, begin, end, false); }
+static void draw_lanes(int64_t begin, int64_t end, void *context) { simd_of(context, begin, end, true); }
+static void apply_lanes(int64_t begin, int64_t end, void *context) { simd_of(context, begin, end, false); }
 
 static bool on_line(const void *p) { return (uintptr_t)p % 64 == 0; }
 
@@ -136,7 +136,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 {
     if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
         return 0;
-    d->past = n * 4 >= proa__past_bytes() && d->y != d->x;
+    d->past = n * 4 >= proa__nontemporal_bytes() && d->y != d->x;
     proa__parallel(n / 64, rows_grain(ROWS_COSTLY * 64), draws ? draw_lanes : apply_lanes, d);
     return n / 64 * 64;
 }
@@ -159,7 +159,7 @@ static void apply_mask(drop_work *d, const proa_tensor *mask, const proa_tensor 
 {
     proa_walk walk;
     if (mask && mask->numel != like->numel) {
-        proa__walk_init(&walk, mask, like->ndim, like->shape);
+        proa__args_visit_init(&walk, mask, like->ndim, like->shape);
         d->small = &walk;
         d->mask = NULL;
     }

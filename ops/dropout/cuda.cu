@@ -1,6 +1,6 @@
 /* Dropout on a GPU: element i has 16 bits of the Philox stream, the same as on the CPU. Eight neighbours,
  * which share a block of 128 bits, are one thread's. */
-#include "ops/elementwise/cuda.h"
+#include "ops/elementwise/cuda/elementwise.h"
 
 #include "core/philox.h"
 

@@ -2,7 +2,7 @@
  * May use core and public ops. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 proa_status dropout_infer(const proa_dropout_args *a, proa_dropout_metas *m)
 {

@@ -3,7 +3,7 @@
 #include "ops_impl.h"
 
 #include "core/tensor.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops/wire_util.h"
 
 static proa_dropout_mode read_mode(proa_wire_reader *r)

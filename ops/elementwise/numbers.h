@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_ELEMENTWISE_NUMBERS_H
 #define PROA_OPS_ELEMENTWISE_NUMBERS_H
 
-#include "ops/iterator.h"
+#include "kernels/iterator.h"
 #include "ops_impl.h"
 
 /* The numbers in the type that the row computes in. */

@@ -1,8 +1,8 @@
 /* Portable kernels of embedding and its backward. The backward splits the table's rows among threads, each
  * of which walks all numbers in order: every row is summed in the order of x, whatever the thread count.
  * May use core and the row helpers of ops/. */
-#include "ops/past.h"
-#include "ops/rows.h"
+#include "kernels/nontemporal.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 typedef struct lookup {
@@ -43,23 +43,25 @@ static proa_status check_ids(const lookup *w, const char *op)
 }
 
 /* Rows lie anywhere in the table: one is fetched while another, this many rows before it, is copied. */
-enum { AHEAD = 2, FETCH = 2048, LEAST_PAST = 512 };
+enum { AHEAD = 2, FETCH = 2048, MIN_NONTEMPORAL = 512 };
 
 static void gather(int64_t begin, int64_t end, void *context)
 {
     const lookup *w = context;
-    bool past = w->bytes >= LEAST_PAST && w->n * (int64_t)w->bytes >= proa__past_bytes();
+    bool past = w->bytes >= MIN_NONTEMPORAL && w->n * (int64_t)w->bytes >= proa__nontemporal_bytes();
     for (int64_t i = begin; i < end; i++) {
         int64_t id = rows_get_int(w->id_dtype, w->ids, i);
         char *to = w->to + (size_t)i * w->bytes;
         const char *next = NULL;
         if (i + AHEAD < end) next = w->from + (size_t)rows_get_int(w->id_dtype, w->ids, i + AHEAD) * w->bytes;
-        if (next && !past) past_ask(next, 0, (int64_t)w->bytes < FETCH ? (int64_t)w->bytes : FETCH);
+        if (next && !past)
+            nontemporal_prefetch(next, 0, (int64_t)w->bytes < FETCH ? (int64_t)w->bytes : FETCH);
         if (id == w->padding) memset(to, 0, w->bytes);
-        else if (past) past_copy_asking(to, w->from + (size_t)id * w->bytes, (int64_t)w->bytes, next);
+        else if (past)
+            nontemporal_copy_prefetching(to, w->from + (size_t)id * w->bytes, (int64_t)w->bytes, next);
         else memcpy(to, w->from + (size_t)id * w->bytes, w->bytes);
     }
-    if (past) proa__copy_past_end();
+    if (past) proa__copy_nontemporal_end();
 }
 
 PROA_KERNEL(embedding_cpu, embedding)

@@ -1,6 +1,6 @@
 /* Embedding: rows are copied 16 bytes at a time. Its gradient sorts the numbers of rows and adds each row's
  * terms in the order of x. */
-#include "ops/index/cuda.h"
+#include "ops/index/cuda/index.h"
 
 /* Numbers of rows, checked as they are read. */
 struct embedding_ids {

@@ -3,7 +3,7 @@
 
 #include <proa/wire.h>
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_status check(const char *op, const proa_tensor *x, const proa_tensor *weight, int64_t padding_idx)
 {

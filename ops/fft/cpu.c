@@ -2,7 +2,7 @@
  * prime factors, in the precision of the input. Compiled once per CPU level; static functions and the
  * kernels only. */
 #include "ops/fft/fft.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Windows of signals and their sums, on the CPU. Compiled once per CPU level; static functions and the
  * kernels. */
 #include "ops/fft/fft.h"
-#include "ops/iterator.h"
-#include "ops/wide.h"
+#include "kernels/iterator.h"
+#include "kernels/upcast.h"
 
 /* Sizes of the windows t, [.., size, frames] or [frames, size, ..], that come from signals of `length`. */
 static fft_frames frames_of(const proa_tensor *t, int64_t axis, int64_t hop, int64_t length)
@@ -91,10 +91,10 @@ PROA_KERNEL(overlap_add_cpu, overlap_add)
                    : own == PROA_F64 ? PROA_F64
                    : own < PROA_F64  ? PROA_F32
                                      : PROA_C128;
-    proa_wide w[2] = {0};
+    proa_upcast w[2] = {0};
     if (a->out->numel == 0) return PROA_OK;
-    proa_status s = proa__wide_read(&w[0], a->x, d);
-    if (!s) s = proa__wide_write(&w[1], a->out, d);
+    proa_status s = proa__upcast_read(&w[0], a->x, d);
+    if (!s) s = proa__upcast_write(&w[1], a->out, d);
     if (!s) {
         int64_t length = a->out->shape[a->axis ? a->out->ndim - 1 : 0];
         frame_job j = {
@@ -108,6 +108,6 @@ PROA_KERNEL(overlap_add_cpu, overlap_add)
                                        : overlap_complex,
                        &j);
     }
-    proa__wide_end(w, 2, s == PROA_OK);
+    proa__upcast_end(w, 2, s == PROA_OK);
     return s;
 }

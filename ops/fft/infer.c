@@ -1,6 +1,6 @@
 /* Shapes and gradients of Fourier transforms and frames. May use core and public ops. */
 #include "ops/fft/fft.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 /* ---- transforms ------------------------------------------------------------------------ */
 

@@ -1,8 +1,8 @@
 /* Messages and segments on the CPU. Threads share the rows of the result, and each adds its rows'
  * messages in the order of the edges. Compiled once per CPU level; static functions and the kernels only.
  * */
-#include "ops/iterator.h"
-#include "ops/wide.h"
+#include "kernels/iterator.h"
+#include "kernels/upcast.h"
 #include "ops_impl.h"
 
 extern const proa_op proa__op_segment_pool;
@@ -111,11 +111,11 @@ static proa_status check_range(const char *op, const char *name, const int64_t *
 static proa_status send(const char *op, graph_job *j, const proa_tensor *x, const proa_tensor *src,
                         const proa_tensor *dst, proa_tensor *out, proa_tensor *dst_count)
 {
-    proa_wide w[2] = {0};
+    proa_upcast w[2] = {0};
     j->rows = out->shape[0], j->length = row_length(out), j->x_length = row_length(x);
     j->x = x->data, j->out = out->data, j->edges = dst->numel;
-    proa_status s = proa__wide_read(&w[0], src, PROA_I64);
-    if (!s) s = proa__wide_read(&w[1], dst, PROA_I64);
+    proa_status s = proa__upcast_read(&w[0], src, PROA_I64);
+    if (!s) s = proa__upcast_read(&w[1], dst, PROA_I64);
     if (!s) {
         j->src = (const int64_t *)(const void *)w[0].data, j->dst = (const int64_t *)(const void *)w[1].data;
         s = check_range(op, "src_index", j->src, j->edges, x->shape[0]);
@@ -125,7 +125,7 @@ static proa_status send(const char *op, graph_job *j, const proa_tensor *x, cons
     for (int64_t d = 0; !s && dst_count && d < j->rows; d++)
         ((int32_t *)(void *)dst_count->data)[d] = (int32_t)j->count[d];
     proa_scratch_free(j->count);
-    proa__wide_end(w, 2, false);
+    proa__upcast_end(w, 2, false);
     return s;
 }
 
@@ -173,11 +173,11 @@ PROA_KERNEL(graph_send_ue_recv_cpu, graph_send_ue_recv)
 
 PROA_KERNEL(segment_pool_cpu, segment_pool)
 {
-    proa_wide w[3] = {0}; /* segment_ids, x, out */
+    proa_upcast w[3] = {0}; /* segment_ids, x, out */
     proa_dtype dtype = (proa_dtype)a->x->dtype, as = dtype == PROA_F16 ? PROA_F32 : dtype;
     graph_job j = {.reduce = (int)a->pooltype, .edges = a->x->shape[0]};
-    proa_status s = proa__wide_read(&w[0], a->segment_ids, PROA_I64);
-    if (!s) s = proa__wide_read(&w[1], a->x, as);
+    proa_status s = proa__upcast_read(&w[0], a->segment_ids, PROA_I64);
+    if (!s) s = proa__upcast_read(&w[1], a->x, as);
     j.dst = (const int64_t *)(const void *)w[0].data, j.x = w[1].data;
     j.rows = !s && j.edges ? j.dst[j.edges - 1] + 1 : 0;
     proa_meta m = proa_meta_of(a->x), counts = {.dtype = dtype, .ndim = 2, .shape = {j.rows, 1}};
@@ -187,13 +187,13 @@ PROA_KERNEL(segment_pool_cpu, segment_pool)
     proa_tensor *out = s ? NULL : proa_output_resize(args, &proa__op_segment_pool, 0, &m), *summed = NULL;
     if (out && j.reduce == PROA_GRAPH_REDUCE_MEAN)
         if (!(summed = proa_output_resize(args, &proa__op_segment_pool, 1, &counts))) out = NULL;
-    if (!s) s = out ? proa__wide_write(&w[2], out, as) : proa_error();
+    if (!s) s = out ? proa__upcast_write(&w[2], out, as) : proa_error();
     if (!s) {
         j.out = w[2].data, j.length = j.x_length = row_length(a->x);
         s = graph_run(&j, as);
     }
     if (!s && summed) proa__convert(dtype, summed->data, PROA_I64, j.count, j.rows);
     proa_scratch_free(j.count);
-    proa__wide_end(w, 3, s == PROA_OK);
+    proa__upcast_end(w, 3, s == PROA_OK);
     return s;
 }

@@ -1,6 +1,6 @@
 /* Shapes and gradients of messages along edges and of segments. May use core and public ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops/wire_util.h"
 #include "ops_impl.h"
 

@@ -1,7 +1,7 @@
 /* Shape inference, rules and wire forms of repeat_interleave, unique_consecutive, multiplex and shard_index.
  * May use core, ops and proa/wire.h. */
 #include "ops/index/index.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops/shape/slice.h"
 #include "ops/wire_like.h"
 #include "ops_impl.h"

@@ -2,7 +2,7 @@
  * columns: a row-major matrix is its transpose there. Batches of small matrices are spread over threads,
  * large matrices take all threads one after the other, and then round as those share them out: not with
  * FLAGS_deterministic. May use core only. */
-#include "ops/blas.h"
+#include "kernels/blas.h"
 #include "ops/linalg/linalg.h"
 
 #include <float.h>

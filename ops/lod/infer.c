@@ -1,7 +1,7 @@
 /* Sequences behind one another: shapes and rules, which call the backward ops. May use core and public
  * ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 static proa_status check_offsets(const char *op, const char *name, const proa_tensor *offsets)

@@ -2,7 +2,7 @@
 #ifndef PROA_OPS_LOD_OFFSETS_H
 #define PROA_OPS_LOD_OFFSETS_H
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 typedef struct offsets {
     const int64_t *at; /* n + 1 */

@@ -3,7 +3,7 @@
 #include <proa/functional.h>
 
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 /* A result that outlives this function's scope. */
 static proa_tensor *result(proa_tensor *t) { return t ? proa_return(t) : NULL; }

@@ -1,7 +1,7 @@
 /* Shapes of the losses. May use core and the generated op headers. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_status mismatch(const char *op, const char *argument, const proa_tensor *got, const char *what,
                             const proa_tensor *like)

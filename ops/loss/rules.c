@@ -2,7 +2,7 @@
  * May use core and the public ops. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 /* ---- softmax_with_cross_entropy ---- */
 

@@ -1,5 +1,5 @@
 /* Shapes and dtypes of the matrix products. May use core only. */
-#include "ops/fused_tail.h"
+#include "ops/epilogue.h"
 #include "ops/matmul/product.h"
 
 #define FAIL(op, argument, ...) \
@@ -170,7 +170,7 @@ proa_status linear_fused_infer(const proa_linear_fused_args *a, proa_linear_fuse
         PROA_TRY(check_rank("linear_fused", "bias", a->bias, 1, 1));
         PROA_TRY(check_addend("linear_fused", "bias", a->bias, &m->out));
     }
-    return proa__tail_meta("linear_fused", &PROA__TAIL(a), &m->out);
+    return proa__epilogue_meta("linear_fused", &PROA__EPILOGUE(a), &m->out);
 }
 
 /* d_pre is of pre's shape, one row of it d_bias. */

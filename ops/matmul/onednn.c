@@ -1,6 +1,6 @@
 /* Matrix products through oneDNN's matmul primitive: float32, bfloat16 and float16 where the CPU has them,
  * operands read in place through their strides. May use core only. */
-#include "ops/onednn.h"
+#include "kernels/onednn.h"
 #include "ops/matmul/product.h"
 
 /* Below these many multiply-adds the smaller fixed cost of OpenBLAS and of the portable kernel wins. */
@@ -33,7 +33,7 @@ static bool suits(const matmul_product *p)
 }
 
 /* packs: y may have the form that the primitive likes best. tail: NULL without one. */
-static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, const proa__tail *tail)
+static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, const proa__epilogue *tail)
 {
     int n = p->batch_dims + 2;
     int64_t dims[3][5], strides[3][5], bias_dims[5] = {1, 1, 1, 1, 1};
@@ -48,7 +48,7 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
     dims[2][n - 2] = p->m, dims[2][n - 1] = p->n, strides[2][n - 2] = p->out_rs;
     strides[2][n - 1] = 1;
     bias_dims[n - 1] = p->n, bias_strides[n - 1] = 1;
-    bool ok = !tail || proa__dnnl_tail(b, tail, n, dims[2], strides[2], p->dtype);
+    bool ok = !tail || proa__dnnl_post_ops(b, tail, n, dims[2], strides[2], p->dtype);
     int first = b->n_args;
     ok = ok && proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
          proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&
@@ -104,8 +104,8 @@ static matmul_product product_linear_fused(const proa_linear_fused_args *a)
 static proa_status linear_fused_prepare(const void *args, void **state)
 {
     const proa_linear_fused_args *a = args;
-    const proa__tail tail = PROA__TAIL(a);
-    if (!proa__tail_is_plain(&tail, a->out) || a->x->ndim != a->out->ndim)
+    const proa__epilogue tail = PROA__EPILOGUE(a);
+    if (!proa__epilogue_is_plain(&tail, a->out) || a->x->ndim != a->out->ndim)
         return proa_decline("an epilogue that broadcasts");
     for (int i = 0; i < a->x->ndim - 1; i++)
         if (a->x->shape[i] != a->out->shape[i]) return proa_decline("the input is broadcast");
@@ -115,7 +115,8 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     if (!suits(&p) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1))
         return proa_decline("a dtype or size that oneDNN does not take");
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b, product_work(&p)) && describe(&b, &p, a->constant_weight, &PROA__TAIL(a));
+    bool ok =
+        proa__dnnl_begin(&b, product_work(&p)) && describe(&b, &p, a->constant_weight, &PROA__EPILOGUE(a));
     return proa__dnnl_finish(&b, ok, state);
 }
 

@@ -1,7 +1,7 @@
 /* Matrix products through OpenBLAS: float32, float64 and complex, operands read in place when rows or columns
  * are contiguous; not where OpenBLAS does not know the CPU. Cut into tiles by size alone, one single-threaded
  * library call each, so that results do not depend on the number of threads. May use core only. */
-#include "ops/blas.h"
+#include "kernels/blas.h"
 #include "ops/matmul/product.h"
 
 #include <limits.h>
@@ -57,7 +57,7 @@ static proa_status prepare(const matmul_product *p, void **state)
 
 /* Multiply-adds that take as long as packing an element does, and as much work as a tile at least has (about
  * 0.1 ms); elements of a tile at most; tiles that a product of some size is cut into at least. */
-enum { PACKING = 16, LEAST_WORK = 2000000, MOST_AREA = 1 << 17, LEAST_SIDE = 64, TILES = 8 };
+enum { PACKING = 16, MIN_WORK = 2000000, MAX_AREA = 1 << 17, MIN_SIDE = 64, TILES = 8 };
 
 typedef struct tiling {
     const matmul_product *p;
@@ -78,8 +78,8 @@ static tiling cut(const matmul_product *p)
     tiling t = {.p = p, .m = p->m, .n = p->n, .tiles_m = 1, .tiles_n = 1};
     for (;;) {
         int64_t *side = t.m >= t.n ? &t.m : &t.n;
-        bool few = p->batches * t.tiles_m * t.tiles_n < TILES && tile_work(&t) > 2.0 * LEAST_WORK;
-        if (*side < 2 * LEAST_SIDE || (!few && t.m * t.n <= MOST_AREA)) return t;
+        bool few = p->batches * t.tiles_m * t.tiles_n < TILES && tile_work(&t) > 2.0 * MIN_WORK;
+        if (*side < 2 * MIN_SIDE || (!few && t.m * t.n <= MAX_AREA)) return t;
         halve(side);
         t.tiles_m = (p->m + t.m - 1) / t.m, t.tiles_n = (p->n + t.n - 1) / t.n;
     }
@@ -145,7 +145,7 @@ static void run_tiles(int64_t begin, int64_t end, void *context)
 static proa_status product_run(const matmul_product *p)
 {
     tiling t = cut(p);
-    proa__parallel(p->batches * t.tiles_m * t.tiles_n, 1 + (int64_t)(LEAST_WORK / (tile_work(&t) + 1)),
+    proa__parallel(p->batches * t.tiles_m * t.tiles_n, 1 + (int64_t)(MIN_WORK / (tile_work(&t) + 1)),
                    run_tiles, &t);
     return PROA_OK;
 }

@@ -2,7 +2,7 @@
  * in place must be contiguous. May use core and the generated op headers. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 /* What a list is to its parameters. */
 typedef enum fit {

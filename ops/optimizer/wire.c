@@ -37,7 +37,7 @@ typedef struct step {
     size_t grads, learning_rate, masters, beta1; /* offsets; beta1 of steps with a POWER */
 } step;
 
-enum { MOST_STATES = 8 };
+enum { MAX_STATES = 8 };
 
 static proa_tensors *list_at(const void *args, size_t at)
 {
@@ -92,7 +92,7 @@ static void read_entry(proa_wire_reader *r, const entry *e, char *args, proa_ten
 static proa_status read_step(const step *s, proa_wire_reader *r)
 {
     _Alignas(16) char args[PROA_ARGS_MAX] = {0};
-    proa_tensor *grad, *states[MOST_STATES], **room = states;
+    proa_tensor *grad, *states[MAX_STATES], **room = states;
     *list_at(args, s->grads) = one(proa_wire_input(r, "Grad"), &grad);
     *(proa_tensor **)(void *)(args + s->learning_rate) = proa_wire_input(r, "LearningRate");
     for (int i = 0; i < s->n_entries; i++) {

@@ -1,6 +1,6 @@
 /* Maxima of windows of 2×2 that lie side by side, in plain float32 planes, forwards and backwards: four
  * windows at a time, by shuffles. Each sees its places in the same order as in cpu_body.inc. Included by
- * ops/pool/cpu.c. */
+ * ops/pool/cpu/pool.c. */
 
 enum { SIDE_LANES = 4 };
 typedef float side_row __attribute__((vector_size(16), aligned(4), may_alias));

@@ -1,8 +1,8 @@
 /* Kernels of cross and kron, in int64, double or complex double whatever the dtype: elements pass through
  * wide copies. May use core and ops headers. */
 #include "ops/products/products.h"
-#include "ops/rows.h"
-#include "ops/wide.h"
+#include "kernels/rowwise.h"
+#include "kernels/upcast.h"
 #include "ops_impl.h"
 
 #include <math.h>
@@ -34,20 +34,20 @@ CROSS(cross_complex, double _Complex)
 PROA_KERNEL(cross_cpu, cross)
 {
     int axis;
-    proa_wide w[3] = {0};
+    proa_upcast w[3] = {0};
     if (a->out->numel == 0) return PROA_OK;
     PROA_TRY(proa__cross_axis(a->x, a->axis, &axis));
     proa_dtype d = product_dtype(a->x);
     int64_t n = 1;
     for (int i = axis + 1; i < a->x->ndim; i++) n *= a->x->shape[i];
-    proa_status s = proa__wide_read(&w[0], a->x, d);
-    if (!s) s = proa__wide_read(&w[1], a->y, d);
-    if (!s) s = proa__wide_write(&w[2], a->out, d);
+    proa_status s = proa__upcast_read(&w[0], a->x, d);
+    if (!s) s = proa__upcast_read(&w[1], a->y, d);
+    if (!s) s = proa__upcast_write(&w[2], a->out, d);
     if (!s)
         (d == PROA_I64   ? cross_integers
          : d == PROA_F64 ? cross_doubles
                          : cross_complex)(w[2].data, w[0].data, w[1].data, a->out->numel / (3 * n), n);
-    proa__wide_end(w, 3, s == PROA_OK);
+    proa__upcast_end(w, 3, s == PROA_OK);
     return s;
 }
 
@@ -102,14 +102,14 @@ KRON(kron_complex, double _Complex)
 PROA_KERNEL(kron_cpu, kron)
 {
     kron_job j = {0};
-    proa_wide w[3] = {0};
+    proa_upcast w[3] = {0};
     if (a->out->numel == 0) return PROA_OK;
     PROA_TRY(proa__kron_shape("kron", a->x, a->y, &j.s));
     proa_dtype d = product_dtype(a->x);
     kron_begin(&j);
-    proa_status s = proa__wide_read(&w[0], a->x, d);
-    if (!s) s = proa__wide_read(&w[1], a->y, d);
-    if (!s) s = proa__wide_write(&w[2], a->out, d);
+    proa_status s = proa__upcast_read(&w[0], a->x, d);
+    if (!s) s = proa__upcast_read(&w[1], a->y, d);
+    if (!s) s = proa__upcast_write(&w[2], a->out, d);
     if (!s) {
         j.x = w[0].data, j.y = w[1].data, j.out = w[2].data;
         proa__parallel(j.x_rows * j.y_rows, PROA_GRAIN / (j.out_length + 1) + 1,
@@ -118,7 +118,7 @@ PROA_KERNEL(kron_cpu, kron)
                                        : kron_complex,
                        &j);
     }
-    proa__wide_end(w, 3, s == PROA_OK);
+    proa__upcast_end(w, 3, s == PROA_OK);
     return s;
 }
 
@@ -146,22 +146,22 @@ KRON_GRAD(kron_grad_complex, double _Complex, CONJUGATE)
 PROA_KERNEL(kron_grad_cpu, kron_grad)
 {
     kron_job j = {0};
-    proa_wide w[5] = {0};
+    proa_upcast w[5] = {0};
     PROA_TRY(proa__kron_shape("kron_grad", a->x, a->y, &j.s));
     proa_dtype d = product_dtype(a->x);
     kron_begin(&j);
-    proa_status s = proa__wide_read(&w[0], a->x, d);
-    if (!s) s = proa__wide_read(&w[1], a->y, d);
-    if (!s) s = proa__wide_read(&w[2], a->d_out, d);
-    if (!s) s = proa__wide_write(&w[3], a->d_x, d);
-    if (!s) s = proa__wide_write(&w[4], a->d_y, d);
+    proa_status s = proa__upcast_read(&w[0], a->x, d);
+    if (!s) s = proa__upcast_read(&w[1], a->y, d);
+    if (!s) s = proa__upcast_read(&w[2], a->d_out, d);
+    if (!s) s = proa__upcast_write(&w[3], a->d_x, d);
+    if (!s) s = proa__upcast_write(&w[4], a->d_y, d);
     if (!s) {
         j.x = w[0].data, j.y = w[1].data, j.out = w[2].data, j.d_x = w[3].data, j.d_y = w[4].data;
         if (a->d_x->numel) memset(j.d_x, 0, (size_t)a->d_x->numel * proa_dtype_size(d));
         if (a->d_y->numel) memset(j.d_y, 0, (size_t)a->d_y->numel * proa_dtype_size(d));
         if (a->d_out->numel) (d == PROA_F64 ? kron_grad_doubles : kron_grad_complex)(&j);
     }
-    proa__wide_end(w, 5, s == PROA_OK);
+    proa__upcast_end(w, 5, s == PROA_OK);
     return s;
 }
 
@@ -171,12 +171,12 @@ PROA_KERNEL(kron_grad_cpu, kron_grad)
 PROA_KERNEL(renorm_cpu, renorm)
 {
     int axis;
-    proa_wide w[2] = {0};
+    proa_upcast w[2] = {0};
     if (a->x->numel == 0) return PROA_OK;
     PROA_TRY(proa__axis("renorm", "axis", a->axis, a->x->ndim, &axis));
     rows_around r = rows_split(a->x, axis);
-    proa_status s = proa__wide_read(&w[0], a->x, PROA_F64);
-    if (!s) s = proa__wide_write(&w[1], a->out, PROA_F64);
+    proa_status s = proa__upcast_read(&w[0], a->x, PROA_F64);
+    if (!s) s = proa__upcast_write(&w[1], a->out, PROA_F64);
     const double *x = (const double *)(void *)w[0].data;
     double *out = (double *)(void *)w[1].data;
     for (int64_t k = 0; k < r.n && !s; k++) {
@@ -188,6 +188,6 @@ PROA_KERNEL(renorm_cpu, renorm)
             for (int64_t i = 0; i < r.inner; i++)
                 out[(o * r.n + k) * r.inner + i] = x[(o * r.n + k) * r.inner + i] * factor;
     }
-    proa__wide_end(w, 2, s == PROA_OK);
+    proa__upcast_end(w, 2, s == PROA_OK);
     return s;
 }

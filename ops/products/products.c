@@ -1,7 +1,7 @@
 /* Shape inference and rules of cross and kron. May use core and ops. */
 #include "ops/products/products.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)

@@ -1,7 +1,7 @@
 /* Kernels of multinomial and poisson. Every draw has bits of its own in the Philox stream, whatever the
  * threads. May use core and ops headers. */
 #include "ops/ints.h"
-#include "ops/iterator.h"
+#include "kernels/iterator.h"
 #include "ops_impl.h"
 
 #include "ops/random/formulas.h"

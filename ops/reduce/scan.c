@@ -1,6 +1,6 @@
 /* Shape inference and rules of cummax, cummin and logcumsumexp. May use core and ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 static proa_status extreme_infer(const char *who, const proa_tensor *x, int64_t axis, proa_dtype dtype,

@@ -6,7 +6,7 @@
 #include "ops_impl.h"
 
 #include "ops/rnn/sizes.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 /* The hidden size: weights are parameters and know it even where the states' shape is only computed. */
 static inline int64_t rnn_hidden(const proa_tensor *h, proa_tensors weights)

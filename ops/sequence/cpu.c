@@ -1,9 +1,9 @@
 /* gather_tree and sequence_mask on the CPU. May use core and the helpers of ops/. */
-#include "ops/iterator.h"
+#include "kernels/iterator.h"
 #include "ops/scalar.h"
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 PROA_KERNEL(gather_tree_cpu, gather_tree)
 {

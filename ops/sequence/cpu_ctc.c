@@ -2,7 +2,7 @@
  * Graves et al., Connectionist Temporal Classification, 2006. May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 #include <stdatomic.h>
 

@@ -1,10 +1,10 @@
 /* hsigmoid_loss and its backward on the CPU. Threads share out rows in the forward pass and features in
  * the backward one, where every node's row is summed in the order of x: the same bits whatever their
  * number. Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, 2005. May use core
- * and ops/rows.h. */
+ * and kernels/rowwise.h. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 typedef struct tree {
     const proa_tensor *x, *w, *label, *bias, *table, *code;

@@ -1,7 +1,7 @@
 /* Shapes of the losses over sequences and trees, and of what decoding needs; their rules, which call the
  * fused backward ops. May use core and public ops. */
 #include "ops/ints.h"
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops_impl.h"
 
 static bool is_index(const proa_tensor *t) { return t->dtype == PROA_I32 || t->dtype == PROA_I64; }

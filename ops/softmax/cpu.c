@@ -2,11 +2,14 @@
  * blocks of neighbouring columns. May use core and the row helpers of ops/. */
 #include "ops_impl.h"
 
-#include "ops/past.h"
-#include "ops/rows.h"
-#include "ops/vexp_row.h"
+#include "kernels/nontemporal.h"
+#include "kernels/rowwise.h"
+#include "kernels/simd_softmax.h"
 
-enum { COLUMNS = 64, PAST_ROW = 4096 }; /* PAST_ROW: elements that wait in the first-level cache */
+enum {
+    COLUMNS = 64,
+    NONTEMPORAL_ROW = 4096
+}; /* NONTEMPORAL_ROW: elements that wait in the first-level cache */
 
 #define T float
 #include "cpu.inc"
@@ -33,10 +36,10 @@ static void one(const work *w, int64_t at, int64_t columns)
             (wide ? grad_row_double : grad_row_float)(w->dtype, w->is_log, w->past, w->x, w->d, w->y, at, n);
         else if (w->is_log)
             (wide ? log_softmax_row_double : log_softmax_row_float)(w->dtype, w->x, w->y, at, n);
-        else if (w->past && n <= PAST_ROW && wide)
-            softmax_row_past_double((const double *)w->x + at, (double *)w->y + at, n);
-        else if (w->past && n <= PAST_ROW)
-            softmax_row_past_float((const float *)w->x + at, (float *)w->y + at, n);
+        else if (w->past && n <= NONTEMPORAL_ROW && wide)
+            softmax_row_nontemporal_double((const double *)w->x + at, (double *)w->y + at, n);
+        else if (w->past && n <= NONTEMPORAL_ROW)
+            softmax_row_nontemporal_float((const float *)w->x + at, (float *)w->y + at, n);
         else (wide ? softmax_row_double : softmax_row_float)(w->dtype, w->x, w->y, at, n);
     } else if (w->is_grad) {
         (wide ? grad_columns_double : grad_columns_float)(w->dtype, w->is_log, w->x, w->d, w->y, at, n, inner,
@@ -54,7 +57,7 @@ static void range(int64_t begin, int64_t end, void *context)
         int64_t left = w->r.inner - column;
         one(w, outer * w->r.n * w->r.inner + column, left < COLUMNS ? left : COLUMNS);
     }
-    if (w->past) proa__copy_past_end();
+    if (w->past) proa__copy_nontemporal_end();
 }
 
 static proa_status run_work(work *w, const proa_tensor *like, int64_t axis)

@@ -2,7 +2,7 @@
  * May use core and the generated op headers. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_status like(const char *op, const proa_tensor *x, int64_t axis, proa_meta *out)
 {

@@ -2,7 +2,7 @@
  * v − s · Σ v. The fused backward ops' own rules are those formulas differentiated, from public ops. */
 #include "ops_impl.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 
 static proa_tensor *sum_along(proa_tensor *x, int64_t axis)
 {

@@ -73,7 +73,7 @@ __global__ void sort_take_kernel(sort_lines s, cuda_order o, sort_result r)
 
 /* ---- few of a long line ------------------------------------------------------------------ */
 
-enum { SELECT_MOST = 1024, SELECT_FROM = 4096 };
+enum { SELECT_MAX = 1024, SELECT_FROM = 4096 };
 
 /* The key that stands at place `rank` of a sorted line, and how many keys of the line are less: byte after
  * byte from the highest, by counting those that agree so far. Integer sums, the same in any order. */
@@ -165,7 +165,7 @@ static proa_status take_sorted(cuda_context *c, const sort_lines &s, sort_result
     cuda_order o;
     int64_t lines = s.outer * s.inner, want = r.skip + r.take;
     if (lines * s.length == 0 || r.take == 0) return PROA_OK;
-    if (want <= SELECT_MOST && s.length >= SELECT_FROM) return select_few(c, s, r);
+    if (want <= SELECT_MAX && s.length >= SELECT_FROM) return select_few(c, s, r);
     proa_status status = sort_all(c, s, &o);
     if (status == PROA_OK)
         status = cuda_launch(c, cuda_blocks(lines * r.take), CUDA_BLOCK, sort_take_kernel, s, o, r);

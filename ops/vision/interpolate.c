@@ -2,7 +2,7 @@
  * bit. No cpu*.c: there products and sums may be contracted, which gives other bits. May use core and ops. */
 #include "ops/vision/interpolate.h"
 
-#include "ops/rows.h"
+#include "kernels/rowwise.h"
 #include "ops/vision/taps.h"
 
 static void fill_taps(axis_taps *x, const vision_resize *r, int axis)

@@ -12,7 +12,7 @@
 #define TAPS_FN static inline
 #endif
 
-enum { TAPS_MOST = 4 };
+enum { TAPS_MAX = 4 };
 
 /* In arithmetic T: in / out of an axis, where `factor` is what `scale` says of it, 0 if a size was given; and
  * Keys' cubic at distance t from the second of four taps. */
@@ -64,8 +64,8 @@ TAPS_FN void taps_of(int n, int64_t i, int64_t in, float step, bool align_corner
 TAPS_FN void taps_of_exact(int n, int64_t i, int64_t in, float step, double exact_step, bool align_corners,
                            bool middle, int64_t *at, double *w)
 {
-    if (n < TAPS_MOST) {
-        float rounded[TAPS_MOST];
+    if (n < TAPS_MAX) {
+        float rounded[TAPS_MAX];
         taps_of(n, i, in, step, align_corners, middle, at, rounded);
         for (int k = 0; k < n; k++) w[k] = rounded[k];
     } else {

@@ -35,10 +35,10 @@ static const proa_dtype floats[] = {PROA_F32, PROA_F32}, doubles[] = {PROA_F64};
  * are. */
 static int write_chain(const char *const **next, char *to, size_t room)
 {
-    enum { MOST = 9 }; /* results beside three operands */
+    enum { MAX = 9 }; /* results beside three operands */
     size_t n = 0;
     int steps = 0;
-    for (; **next && steps < MOST; (*next)++, steps++) {
+    for (; **next && steps < MAX; (*next)++, steps++) {
         const proa_op *op = proa_find_op(**next);
         ck_assert_msg(op != NULL, "%s is no op", **next);
         n += (size_t)snprintf(to + n, room - n, "%sout %s", steps ? "; " : "", op->name);

@@ -1,7 +1,7 @@
 /* Capture: what the door records, what it refuses, names and versions of variables, pruning. */
 #include "suite.h"
 
-#include "jit/program.h"
+#include "jit/ir/program.h"
 
 #include <proa/ops.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "suite.h"
 
 #include "core/internal.h"
-#include "jit/plan.h"
+#include "jit/plan/plan.h"
 
 #include <proa/ops.h>
 
@@ -364,7 +364,7 @@ START_TEST(buffers_in_use_never_overlap)
         list[i] = &b[i];
     }
     int64_t total = 0, all = 0;
-    ck_assert_int_eq(proa__pack(list, N, &total), PROA_OK);
+    ck_assert_int_eq(proa__plan_memory(list, N, &total), PROA_OK);
     for (int i = 0; i < N; i++) {
         all += b[i].bytes;
         ck_assert_int_eq(b[i].offset % 64, 0);

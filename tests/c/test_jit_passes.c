@@ -1,7 +1,7 @@
 /* Transforms: replay keeps identity or leaves the program alone, folding computes what is constant. */
 #include "suite.h"
 
-#include "jit/program.h"
+#include "jit/ir/program.h"
 
 #include <proa/ops.h>
 #include <string.h>

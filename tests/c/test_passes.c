@@ -245,7 +245,7 @@ START_TEST(widening_takes_one_op)
                         noise(PROA_SHAPE(96), 0, 0.5f)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 41, 39, 24)};
     proa_program *p = capture(widening, w, &spec, 1), *q = optimised(p, "all", true);
-    proa_program *three = optimised(p, "-inverted", true);
+    proa_program *three = optimised(p, "-inverted_residual", true);
     ck_assert_int_eq(count(q, "inverted_residual"), 3);
     ck_assert_int_eq(count(q, "conv2d_fused"), 0);
     ck_assert_int_eq(count(three, "conv2d_fused"), 8);
@@ -431,7 +431,7 @@ START_TEST(steps_follow_their_gradients)
     float losses[2][3], *start[2];
     layers l = {{noise(PROA_SHAPE(300, 301), 0, 0.1f), noise(PROA_SHAPE(301, 300), 0, 0.1f)}, {NULL, NULL}};
     l.b[0] = proa_zeros(PROA_SHAPE(301), PROA_F32);
-    proa_program *p = training_step(&l), *q = optimised(p, "update", false);
+    proa_program *p = training_step(&l), *q = optimised(p, "optimizer_interleaving", false);
     int32_t n = q->blocks[0]->n_ops, backward = last_of(q, is_backward, n - 1);
     ck_assert_int_eq(count(p, "sgd_step"), 1);
     ck_assert_int_eq(count(q, "sgd_step"), 3); /* the weights as they come, and what is small */
@@ -471,7 +471,7 @@ START_TEST(steps_wait_for_one_another)
     proa_program *p = training_step(&l);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_int_eq(proa_set_flag("update_bytes", cases[i].bytes), PROA_OK);
-        proa_program *q = optimised(p, "update", false);
+        proa_program *q = optimised(p, "optimizer_interleaving", false);
         ck_assert_int_eq(count(q, "sgd_step"), cases[i].steps);
         proa_program_free(q);
     }

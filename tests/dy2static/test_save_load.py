@@ -224,7 +224,7 @@ def test_hapi_model_saves_for_inference(prefix):
     assert np.array_equal(paddle.jit.load(prefix)(x).numpy(), model.network(x).numpy())
 
 
-def test_a_hostile_info_file(prefix):
+def test_an_adversarial_info_file(prefix):
     paddle.jit.save(nn.Linear(2, 2), prefix, input_spec=[InputSpec([None, 2])])
     with open(prefix + ".pdiparams.info", "wb") as file:
         file.write(b"cos\nsystem\n(S'true'\ntR.")

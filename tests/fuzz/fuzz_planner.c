@@ -420,7 +420,7 @@ enum { PARAMETERS = 2, ROUNDS = 3 };
 /* What a step is made of: bits of the first byte. */
 enum { MOMENTUM = 16, DECAYS = 32, CLIPS = 64, APART = 128 };
 
-int64_t fuzz_planner_stepped; /* programs that stepped all parameters: storm.c wants some */
+int64_t fuzz_planner_stepped; /* programs that stepped all parameters: stress.c wants some */
 
 typedef struct stepped {
     proa_tensor *params[PARAMETERS], *velocities[PARAMETERS];
@@ -515,7 +515,7 @@ static proa_status follow(const proa_program *p, const char *passes, const scrip
 
 static void compare_steps(const proa_program *p, const script *s, const stepped *t)
 {
-    static const char *const passes[] = {"update", NULL};
+    static const char *const passes[] = {"optimizer_interleaving", NULL};
     static const double limits[] = {0, 1e-3};
     proa_tensors want[ROUNDS], got[ROUNDS];
     proa_tensor *wrote[PARAMETERS], *left[PARAMETERS];

@@ -16,10 +16,10 @@ import paddle
 from paddle import inference
 
 
-def predict(prefix, inputs, optimise):
+def predict(prefix, inputs, optimize):
     params = prefix + ".pdiparams"
     config = inference.Config(prefix + ".pdmodel", params if os.path.exists(params) else "")
-    config.switch_ir_optim(optimise)
+    config.switch_ir_optim(optimize)
     config.disable_glog_info()
     predictor = inference.create_predictor(config)
     names = predictor.get_input_names()

@@ -104,7 +104,7 @@ def test_results(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_fused(name):
     program = made(name)[2]
-    program.optimise(frozen=True)
+    program.optimize(frozen=True)
     ops = collections.Counter(op for op, _ in program.ops(0))
     for op, at_least in MODELS[name][1].items():
         assert ops[op] >= at_least, ops
@@ -115,7 +115,7 @@ def test_fused(name):
 def test_golden(name):
     program = made(name)[2]
     text = program.text()
-    program.optimise(frozen=True)
+    program.optimize(frozen=True)
     text = f"{text}\n---- passes\n{program.text()}"
     path = GOLDENS / f"{name}.txt"
     if os.environ.get("PROA_GOLDENS") == "write":
@@ -129,7 +129,7 @@ def test_memory():
         _, x, program = made(name)
         executor = _core.Executor(program, frozen=True)
         executor.run([paddle.to_tensor(x)])
-        program.optimise(frozen=True)
+        program.optimize(frozen=True)
         batch, total = x.shape[0], 0
         for _, var, persistable, is_input, _, _ in program.vars(0):
             if not persistable and not is_input:
@@ -176,7 +176,7 @@ def test_random_programs(seed):
     with paddle.no_grad():
         program = _core.capture(lambda x, y: run(x, y), spec)
     executors = {(frozen, passes): _core.Executor(program, frozen=frozen, passes=passes)
-                 for frozen in (False, True) for passes in (None, "-product", "cse,elementwise")}
+                 for frozen in (False, True) for passes in (None, "-epilogue_fusion", "cse,elementwise")}
     for n, m in ((1, 1), (5, 5), (300, 300), (5, 1), (1, 5)):
         t = [paddle.to_tensor(rng.standard_normal((k, 6, 4)).astype("float32")) for k in (n, m)]
         with paddle.no_grad():
@@ -196,7 +196,7 @@ def test_random_gradients(seed):
     loss = program.find(program.outputs[-1])
     grads = program.gradients([loss], [program.find("x"), program.find("y")])
     program.set_outputs([loss] + [g for g in grads if g is not None])
-    plain, same, every = (_core.Executor(program, passes=passes) for passes in ("", "-product", None))
+    plain, same, every = (_core.Executor(program, passes=passes) for passes in ("", "-epilogue_fusion", None))
     for n in (1, 5, 200):
         t = [paddle.to_tensor(rng.standard_normal((n, 6, 4)).astype("float32")) for _ in range(2)]
         for w, s, e in zip(plain.run(t), same.run(t), every.run(t)):
@@ -274,7 +274,7 @@ def test_pool_in_training(channels, stride, places, capfd):
     want = gradients(net)
     before = paddle.get_flags(["FLAGS_passes"])
     try:
-        paddle.set_flags({"FLAGS_passes": "pool", "FLAGS_dump_passes": True})
+        paddle.set_flags({"FLAGS_passes": "max_pool_indices", "FLAGS_dump_passes": True})
         got = gradients(paddle.jit.to_static(net))
     finally:
         paddle.set_flags({**before, "FLAGS_dump_passes": False})
@@ -304,7 +304,7 @@ def test_convolution_pooled_in_training(channels, kernel, padding, window, fits,
     want = gradients(net)
     before = paddle.get_flags(["FLAGS_passes"])
     try:
-        paddle.set_flags({"FLAGS_passes": "pooled", "FLAGS_dump_passes": True})
+        paddle.set_flags({"FLAGS_passes": "conv_relu_pool", "FLAGS_dump_passes": True})
         got = gradients(paddle.jit.to_static(net))
     finally:
         paddle.set_flags({**before, "FLAGS_dump_passes": False})
@@ -381,7 +381,7 @@ def test_heads_are_merged_once(capfd):
         merged = paddle.transpose(x, [0, 2, 1, 3]).reshape([2, 5, 12])
         return merged * 2.0, merged.reshape([10, 12]) + 1.0
     program = _core.capture(run, [("x", [2, 3, 5, 4], "float32")])
-    program.optimise()
+    program.optimize()
     reads = [line.split("reshape(x=")[1].split(",")[0] for line in program.text().splitlines() if "reshape(x=" in line]
     assert len(reads) == len(set(reads)) == 2, program.text()
 
@@ -401,9 +401,9 @@ def test_heads_are_written_merged(shape, factor):
     rng = np.random.RandomState(3)
     t = [paddle.to_tensor(rng.standard_normal(s).astype("float32")) for s in (shape, (batch, heads, k, 24))]
     want = run(*t).numpy()
-    got = _core.Executor(program, passes="heads").run(t)[0].numpy()
+    got = _core.Executor(program, passes="transpose_folding").run(t)[0].numpy()
     assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
-    program.optimise("heads")
+    program.optimize("transpose_folding")
     ops = [op for op, _ in program.ops(0)]
     assert ops.count("matmul_swapped") == 1 and not {"matmul", "transpose"} & set(ops)
 
@@ -425,6 +425,6 @@ def test_copies_that_an_op_overwrites_stay(frozen):
     assert want[:3] == [0.25, np.float32(0.45), 0.5]
     for passes in ("", None, "identity,cse"):
         changed = program.clone()
-        changed.optimise(passes, frozen)
+        changed.optimize(passes, frozen)
         for w, got in zip(want, _core.Executor(changed, frozen=frozen, passes="").run(values)):
             np.testing.assert_array_equal(got.numpy(), w)

@@ -26,7 +26,7 @@ def building():
 
 def optimised(program):
     copy = program.clone()
-    copy.optimise()
+    copy.optimize()
     return copy.text()
 
 

@@ -1,4 +1,4 @@
-"""Products and convolutions with weights that never change (ops/packed.h, ops/conv/winograd.h, depthwise.h), as
+"""Products and convolutions with weights that never change (kernels/prepacked_gemm.h, ops/conv/winograd.h, depthwise.h), as
 predictors run them: against float64, with every activation that is fused into them, and the same bits whatever the
 number of threads."""
 import numpy as np

@@ -117,9 +117,9 @@ def test_ir_optim_chooses_the_plan(saved):
     plain = inference.create_predictor(config_of(saved, switch_ir_optim=False))
     fused = inference.create_predictor(config_of(saved))
     without = config_of(saved)
-    without.delete_pass("product")
+    without.delete_pass("epilogue_fusion")
     without.pass_builder().delete_pass("batch_norm")
-    assert without.pass_builder().all_passes() == [p for p in PASSES if p not in ("product", "batch_norm")]
+    assert without.pass_builder().all_passes() == [p for p in PASSES if p not in ("epilogue_fusion", "batch_norm")]
     some = inference.create_predictor(without)
     names = [p._core.ops() for p in (plain, fused, some)]
     assert "batch_norm" in names[0] and "conv2d" in names[0] and not any("fused" in n for n in names[0])
@@ -133,7 +133,7 @@ def test_ir_optim_chooses_the_plan(saved):
 def test_pass_names():
     builder = inference.Config().pass_builder()
     assert builder.all_passes() == list(PASSES)
-    paddle._core.Program().optimise(",".join(PASSES), True)  # unknown ones are errors
+    paddle._core.Program().optimize(",".join(PASSES), True)  # unknown ones are errors
     builder.delete_pass("conv_bn_fuse_pass")  # one of Paddle's: nothing
     builder.set_passes(["dead", "fold"])
     assert builder.all_passes() == ["fold", "dead"]

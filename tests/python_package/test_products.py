@@ -1,4 +1,4 @@
-"""Products of middling size, read where they stand (ops/matmul/cpu_direct.c): every side transposed or not, whole panels and
+"""Products of middling size, read where they stand (ops/matmul/cpu/direct.c): every side transposed or not, whole panels and
 what is left of them, batches; the same bits whatever the number of threads."""
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""paddle.save and paddle.load: files both ways with real Paddle, hostile pickles refused, files whole or absent."""
+"""paddle.save and paddle.load: files both ways with real Paddle, adversarial pickles refused, files whole or absent."""
 import collections
 import io
 import os
@@ -219,8 +219,8 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_pickles_are_refused(name, tmp_path):
-    path = tmp_path / "hostile.pdparams"
+def test_adversarial_pickles_are_refused(name, tmp_path):
+    path = tmp_path / "adversarial.pdparams"
     path.write_bytes(HOSTILE[name])
     with pytest.raises(pickle.UnpicklingError, match="refused|cannot read"):
         paddle.load(str(path))

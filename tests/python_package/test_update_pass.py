@@ -84,13 +84,13 @@ def eager(net, optimiser):
         return losses, {p.name: p.numpy() for p in model.parameters()}
 
 
-def steps_before_backward_ends(net, optimiser, names="optimizer,update"):
+def steps_before_backward_ends(net, optimiser, names="optimizer,optimizer_interleaving"):
     """How many steps of the optimiser stand before the last op of the backward, of how many."""
     with building() as (main, _):
         loss, _ = built(main, net, optimiser)
         core = main._core.clone()
         core.set_outputs([core.find(loss.name)])
-        core.optimise(names)
+        core.optimize(names)
         ops = core.ops(0)
         last = max(i for i, (_, role) in enumerate(ops) if role & 1)
         steps = [i for i, (name, _) in enumerate(ops) if name.endswith("_step")]
@@ -125,7 +125,7 @@ def test_same_bits_as_eager(name):
     assert steps > 1 and early if moves else early == 0
     assert steps_before_backward_ends(net, opt, "optimizer")[0] == 0
     want, weights = eager(net, opt)
-    for names in (None, "optimizer,update", "update"):
+    for names in (None, "optimizer,optimizer_interleaving", "optimizer_interleaving"):
         losses, parameters, _ = program(net, opt, names)
         assert losses == want, names
         assert parameters.keys() == weights.keys()
@@ -141,7 +141,7 @@ def test_all_passes():
 @pytest.mark.parametrize("name", ["momentum", "decay", "clip by global norm"])
 def test_gradients_can_be_fetched(name):
     net, opt, _ = CASES[name]
-    want, got = program(net, opt, None, True), program(net, opt, "optimizer,update", True)
+    want, got = program(net, opt, None, True), program(net, opt, "optimizer,optimizer_interleaving", True)
     assert want[0] == got[0] and len(want[2]) == 6
     for a, b in zip(want[2], got[2]):
         assert np.array_equal(a, b)
@@ -152,7 +152,7 @@ def test_a_shared_parameter_waits_for_its_last_reader():
         loss, _ = built(main, lambda: Net(shared=True), optimiser("SGD"))
         core = main._core.clone()
         core.set_outputs([core.find(loss.name)])
-        core.optimise("optimizer,update")
+        core.optimize("optimizer,optimizer_interleaving")
         lines = [line.strip() for line in core.text().splitlines()]
         step = next(i for i, line in enumerate(lines) if "sgd_step" in line and "linear_1.w_0" in line)
         reads = [i for i, line in enumerate(lines) if "linear_1.w_0" in line.split("=", 1)[-1] and "GRAD" not in line
@@ -170,7 +170,7 @@ def test_found_infinity_holds_all_steps_back():
         exe, names = static.Executor(), [p.name for p in main.all_parameters()]
         exe.run(startup)
         before = [np.array(static.global_scope().find_var(n).get_tensor()) for n in names]
-        with passes("optimizer,update"):
+        with passes("optimizer,optimizer_interleaving"):
             exe.run(static.CompiledProgram(main), {"x": X, "y": Y}, [loss])
         for name, value in zip(names, before):
             assert np.array_equal(value, np.array(static.global_scope().find_var(name).get_tensor())), name
@@ -186,7 +186,7 @@ def test_less_memory():
         paddle.optimizer.SGD(0.01).minimize(loss)
         static.Executor().run(startup)
         arenas = []
-        for names in ("all,-update", "all"):
+        for names in ("all,-optimizer_interleaving", "all"):
             with passes(names):
                 exe = static.Executor()
                 exe.run(static.CompiledProgram(main), {"x": np.ones((4, 256), "float32")}, [loss])

@@ -8,20 +8,20 @@
 
 #include <vector>
 
-enum { MOST_DIMS = 8 };
+enum { MAX_DIMS = 8 };
 constexpr long long most_elements = 1ll << 31;
 
 struct cuda_dnn_handle_s {
     void *stream;
 };
 struct cuda_dnn_tensor_s {
-    int type, dims, size[MOST_DIMS], stride[MOST_DIMS];
+    int type, dims, size[MAX_DIMS], stride[MAX_DIMS];
 };
 struct cuda_dnn_filter_s {
-    int type, format, dims, size[MOST_DIMS];
+    int type, format, dims, size[MAX_DIMS];
 };
 struct cuda_dnn_conv_s {
-    int dims, pad[MOST_DIMS], stride[MOST_DIMS], dilation[MOST_DIMS], type, groups, math;
+    int dims, pad[MAX_DIMS], stride[MAX_DIMS], dilation[MAX_DIMS], type, groups, math;
 };
 
 namespace
@@ -58,7 +58,7 @@ int set_stream(cuda_dnn_handle handle, void *stream) { return handle->stream = s
 int set_tensor(cuda_dnn_tensor d, int type, int dims, const int *size, const int *stride)
 {
     if (!is_type(type) || dims < 2) return CUDA_DNN_BAD_PARAM;
-    if (dims > MOST_DIMS) return CUDA_DNN_NOT_SUPPORTED;
+    if (dims > MAX_DIMS) return CUDA_DNN_NOT_SUPPORTED;
     long long last = 1;
     for (int i = 0; i < dims; i++) {
         if (size[i] < 1 || stride[i] == 0) return CUDA_DNN_BAD_PARAM;
@@ -75,7 +75,7 @@ int set_filter(cuda_dnn_filter d, int type, int format, int dims, const int *siz
 {
     if (!is_type(type) || dims < 3 || (format != CUDA_DNN_NCHW && format != CUDA_DNN_NHWC))
         return CUDA_DNN_BAD_PARAM;
-    if (dims > MOST_DIMS) return CUDA_DNN_NOT_SUPPORTED;
+    if (dims > MAX_DIMS) return CUDA_DNN_NOT_SUPPORTED;
     for (int i = 0; i < dims; i++)
         if (size[i] < 1) return CUDA_DNN_BAD_PARAM;
     d->type = type;
@@ -90,7 +90,7 @@ int set_conv(cuda_dnn_conv d, int dims, const int *pad, const int *stride, const
 {
     if (!is_type(type) || type == CUDA_DNN_BFLOAT16 || (mode != 0 && mode != CUDA_DNN_CROSS_CORRELATION))
         return CUDA_DNN_BAD_PARAM;
-    if (dims > MOST_DIMS - 2) return CUDA_DNN_NOT_SUPPORTED;
+    if (dims > MAX_DIMS - 2) return CUDA_DNN_NOT_SUPPORTED;
     for (int i = 0; i < dims; i++)
         if (pad[i] < 0 || stride[i] < 1 || dilation[i] < 1) return CUDA_DNN_BAD_PARAM;
     d->dims = dims;
@@ -129,7 +129,7 @@ int output_size(cuda_dnn_conv d, cuda_dnn_tensor in, cuda_dnn_filter filter, int
 /* Whether the four make one convolution that is supported. */
 int check(cuda_dnn_tensor in, cuda_dnn_filter filter, cuda_dnn_conv d, cuda_dnn_tensor out)
 {
-    int size[MOST_DIMS];
+    int size[MAX_DIMS];
     if (int code = output_size(d, in, filter, in->dims, size)) return code;
     for (int i = 0; i < in->dims; i++)
         if (out->dims != in->dims || out->size[i] != size[i]) return CUDA_DNN_BAD_PARAM;
@@ -219,7 +219,7 @@ plain describe(int type, int dims, const int *size, const int *stride)
 plain describe(cuda_dnn_tensor d) { return describe(d->type, d->dims, d->size, d->stride); }
 plain describe(cuda_dnn_filter d)
 {
-    int stride[MOST_DIMS], step = 1;
+    int stride[MAX_DIMS], step = 1;
     if (d->format == CUDA_DNN_NHWC) stride[1] = 1, step = d->size[1];
     for (int i = d->dims - 1; i >= 2; step *= d->size[i--]) stride[i] = step;
     if (d->format == CUDA_DNN_NCHW) stride[1] = step, step *= d->size[1];
@@ -252,7 +252,7 @@ void write(const plain &p, void *to, double alpha, double beta)
     });
 }
 
-enum direction { FORWARD, TO_INPUT, TO_FILTER };
+enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
 
 /* Every product of the convolution once; `to` says where they are summed. */
 void sum(direction to, plain &in, plain &filter, plain &out, cuda_dnn_conv d)
@@ -291,7 +291,7 @@ void sum(direction to, plain &in, plain &filter, plain &out, cuda_dnn_conv d)
                                         x[2] = o[2] * stride[2] - pad[2] + k[2] * dilation[2];
                                         if (x[2] < 0 || x[2] >= in_row) continue;
                                         if (to == FORWARD) result[o[2]] += row[x[2]] * *weight;
-                                        else if (to == TO_INPUT) row[x[2]] += result[o[2]] * *weight;
+                                        else if (to == BACKWARD_DATA) row[x[2]] += result[o[2]] * *weight;
                                         else *weight += row[x[2]] * result[o[2]];
                                     }
                                 }
@@ -314,12 +314,12 @@ int run(direction to, const void *alpha, const void *beta, cuda_dnn_tensor in_d,
     auto all = [=]() mutable {
         emulate_open();
         memset(work, 0xff, scratch);
-        read(x, to == TO_INPUT ? nullptr : in);
-        read(w, to == TO_FILTER ? nullptr : filter);
+        read(x, to == BACKWARD_DATA ? nullptr : in);
+        read(w, to == BACKWARD_WEIGHTS ? nullptr : filter);
         read(y, to == FORWARD ? nullptr : out);
         sum(to, x, w, y, &conv);
         if (to == FORWARD) write(y, out, scale, keep);
-        else if (to == TO_INPUT) write(x, in, scale, keep);
+        else if (to == BACKWARD_DATA) write(x, in, scale, keep);
         else write(w, filter, scale, keep);
         emulate_close();
     };
@@ -341,15 +341,15 @@ int backward_data(cuda_dnn_handle, const void *alpha, cuda_dnn_filter filter_d, 
                   cuda_dnn_tensor out_d, const void *out, cuda_dnn_conv d, int algorithm, void *work,
                   size_t bytes, const void *beta, cuda_dnn_tensor in_d, void *in)
 {
-    return run(TO_INPUT, alpha, beta, in_d, in, filter_d, some(filter), out_d, some(out), d, algorithm, work,
-               bytes);
+    return run(BACKWARD_DATA, alpha, beta, in_d, in, filter_d, some(filter), out_d, some(out), d, algorithm,
+               work, bytes);
 }
 int backward_filter(cuda_dnn_handle, const void *alpha, cuda_dnn_tensor in_d, const void *in,
                     cuda_dnn_tensor out_d, const void *out, cuda_dnn_conv d, int algorithm, void *work,
                     size_t bytes, const void *beta, cuda_dnn_filter filter_d, void *filter)
 {
-    return run(TO_FILTER, alpha, beta, in_d, some(in), filter_d, filter, out_d, some(out), d, algorithm, work,
-               bytes);
+    return run(BACKWARD_WEIGHTS, alpha, beta, in_d, some(in), filter_d, filter, out_d, some(out), d,
+               algorithm, work, bytes);
 }
 
 const cuda_dnn table = {version,

@@ -104,8 +104,8 @@ class LayerHelper:
 
     def set_variable_initializer(self, var, initializer):
         """The startup program gives the variable its first value."""
-        from ..static.variable import _initialised
-        _initialised(var.name, list(var.shape), var.dtype, initializer)
+        from ..static.variable import _initialized
+        _initialized(var.name, list(var.shape), var.dtype, initializer)
         return var
 
     def append_bias_op(self, input_var, dim_start=1, dim_end=None):

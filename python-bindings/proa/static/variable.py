@@ -63,7 +63,7 @@ def data(name, shape, dtype=None, lod_level=0):
     return made
 
 
-def _initialised(name, shape, dtype, make):
+def _initialized(name, shape, dtype, make):
     """The variable's twin in the startup program, with the operators that give it its first value."""
     from .program import default_startup_program
     startup = default_startup_program()._core
@@ -88,7 +88,7 @@ def make_variable_parameter(name, shape, dtype, attr, make):
     param._describe(name=name, trainable=attr.trainable, optimize_attr={"learning_rate": attr.learning_rate},
                     regularizer=attr.regularizer, do_model_average=attr.do_model_average, need_clip=attr.need_clip)
     program._add_parameter(param)
-    _initialised(name, shape, dtype, make)
+    _initialized(name, shape, dtype, make)
     return param
 
 
@@ -100,7 +100,7 @@ def make_persistable(name, shape, dtype, value):
     if var is None:
         var = program.persistable(name, shape, dtype)
     var.persistable = True
-    _initialised(name, shape, dtype, lambda twin: _core.assign_to(_core.full(shape, value, dtype), twin))
+    _initialized(name, shape, dtype, lambda twin: _core.assign_to(_core.full(shape, value, dtype), twin))
     return var
 
 

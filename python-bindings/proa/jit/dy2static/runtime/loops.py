@@ -8,7 +8,7 @@ from . import effects, trees
 from .branches import Branch, _describe, _describe_tree, _dtype_of, _equal, _is_value
 from .changes import Changes, before_next, replace
 from .logic import not_, refuse_raise
-from .sequences import MOST, Items, Range, Sequence, as_sequence
+from .sequences import MAX, Items, Range, Sequence, as_sequence
 from .state import UNDEFINED, Grows, State, loops, refill
 from .numbers import Number, dtype_for, fits, in_dtype, kind, number, tensor
 from .values import Tensor, symbolic, truth, user_place
@@ -65,8 +65,8 @@ def _for_rest(iterable, iterator, turn, body, names, live, stop):
         return
     for item in iterator:
         turn += 1
-        if turn > MOST:
-            raise refuse(f"a break that depends on tensors in a loop of more than {MOST} turns: loop over a range",
+        if turn > MAX:
+            raise refuse(f"a break that depends on tensors in a loop of more than {MAX} turns: loop over a range",
                          user_place())
         stopped = stop()
         if not symbolic(stopped):

@@ -5,7 +5,7 @@ from ..errors import refuse
 from .numbers import as_number, number, tensor
 from .values import Tensor, symbolic, user_place
 
-MOST = 256  # rows or numbers that a loop over a known length may be unrolled to
+MAX = 256  # rows or numbers that a loop over a known length may be unrolled to
 
 
 class Sequence:
@@ -135,7 +135,7 @@ def as_sequence(value):
     """A Sequence if only the run knows the length of a tensor, else its rows."""
     if not value.ndim:
         raise TypeError("iteration over a 0-D tensor")
-    if value.declared_shape[0] < 0 or value.declared_shape[0] > MOST:
+    if value.declared_shape[0] < 0 or value.declared_shape[0] > MAX:
         return Rows(value)
     return [value[i] for i in range(value.shape[0])]
 

@@ -1,0 +1,32 @@
+/* What the parts of control flow share: which of a block's ends carry gradients, and the record of a loop's
+ * steps. May use core and ops. */
+#ifndef PROA_JIT_CONTROL_CONTROL_H
+#define PROA_JIT_CONTROL_CONTROL_H
+
+#include "jit/ir/program.h"
+
+#include "ops_impl.h"
+
+extern const proa_op proa__op_branch, proa__op_loop, proa__op_loop_grad;
+
+static inline bool proa__floats(const proa_tensor *t) { return t->dtype >= PROA_F16; }
+
+/* A loop's steps, one after the other, as bytes of one tensor: for each step the random state, and for each
+ * variable a head and its data (both at multiples of 64). Behind the last, the offsets of the steps. */
+typedef struct proa__loop_tape {
+    char *bytes;
+    size_t used, room;
+    int64_t *offsets;
+    int32_t n, offsets_room;
+} proa__loop_tape;
+
+proa_status proa__loop_tape_add(proa__loop_tape *s, proa_tensors vars);
+/* A new uint8 tensor of all steps. */
+proa_tensor *proa__loop_tape_finish(const proa__loop_tape *s);
+void proa__loop_tape_free(proa__loop_tape *s);
+int64_t proa__loop_tape_count(const proa_tensor *record);
+/* The variables that step i began with (new tensors), and its random state. */
+proa_status proa__loop_tape_get(const proa_tensor *record, int64_t i, int64_t n_vars, proa_tensors *vars,
+                                proa_rng_state *rng);
+
+#endif

@@ -1,0 +1,210 @@
+/* A plan: a block's ops made ready for one set of input shapes. Kernels are picked and prepared, args are
+ * filled, and every variable has its place in memory. May use core and ops.
+ *
+ * A plan is a tree of segments. It is cut where shapes depend on data: after an op that sizes its outputs
+ * itself, and before one whose attribute is a tensor that is computed in the run. Behind a cut there is one
+ * segment for each outcome seen lately; the outcome (those shapes or values) is the segment's key. */
+#ifndef PROA_JIT_PLAN_PLAN_H
+#define PROA_JIT_PLAN_PLAN_H
+
+#include "jit/ir/program.h"
+
+#include "core/internal.h"
+
+/* ---- what is known of a block before any shape is -------------------------------------- */
+
+typedef struct proa__liveness {
+    const proa_block *block;
+    int32_t n_vars;
+    int32_t n_handed;     /* outputs handed out; those behind them stay in the arena */
+    int32_t *last_use;    /* of a variable: the last op that names it; INT32_MAX for outputs */
+    bool *reads_dense;    /* some op that reads it takes contiguous inputs only */
+    bool *reads_strided;  /* some op that reads it takes any strides */
+    bool *supplies;       /* an op reads it as an attribute */
+    bool *feeds_attr;     /* an attribute is computed from it */
+    bool *read;           /* some op reads it, or it is handed out */
+    int32_t *first_write; /* of a persistable: the first op that writes it; INT32_MAX: none does */
+    int32_t *next_write;  /* by op: which op then writes the persistable that it reads first; INT32_MAX */
+    bool *is_output;
+    bool differentiated; /* there is a backward of the block's ops */
+    bool *touched_later; /* persistable that an op names behind one that writes it */
+} proa__liveness;
+
+proa_status proa__liveness_find(proa__liveness *facts, const proa_block *b);
+void proa__liveness_free(proa__liveness *facts);
+/* Ops whose result depends on the shape of their inputs, not on data: known when planning. */
+bool proa__is_shape_op(const proa_op *op);
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+typedef enum proa__assign_buffers {
+    PROA__IN_ARENA,
+    PROA__IN_INPUT,   /* the caller's tensor number `index` */
+    PROA__IN_OUTPUT,  /* the tensor handed out as output number `index` */
+    PROA__IN_DYNAMIC, /* output slot number `index` of the op before the cut */
+    PROA__IN_FIXED    /* a persistable, or known when planning: never moves */
+} proa__assign_buffers;
+
+typedef struct proa__buffer {
+    proa__assign_buffers place;
+    int32_t index;
+    int32_t depth;         /* of the segment whose arena it is in */
+    int32_t first, last;   /* ops between which it is in use, both included */
+    int64_t bytes, offset; /* offset: in the segment's arena */
+    int format;            /* of what lies there (core/blocked.h); 0: row-major */
+    bool pinned;           /* its offset was given: it lies in the block that is the arena */
+    bool overwritten;      /* an output has taken the place of what lay there first */
+    proa_meta meta;        /* of the output to hand out */
+} proa__buffer;
+
+/* Gives each buffer in the arena its offset, a multiple of 64, so that no two that are in use at the same
+ * time overlap: pinned ones stay, then largest first, each into the smallest gap that takes it. *total:
+ * bytes of the arena. */
+proa_status proa__plan_memory(proa__buffer **buffers, int32_t n, int64_t *total);
+
+/* Pinned buffers that overlap stay in use to the end. */
+proa_status proa__share_pinned(proa__buffer **buffers, int32_t n);
+
+/* A handle that shows a part of a buffer, and is pointed there before a run. */
+typedef struct proa__binding {
+    proa_tensor *handle; /* owned */
+    proa__buffer *buffer;
+    int64_t offset;
+} proa__binding;
+
+/* A variable in a plan. */
+typedef struct proa__value {
+    proa_tensor *handle; /* borrowed from a binding or a step; NULL: not made yet */
+    proa_tensor *dense;  /* its contiguous copy, if one was made in this segment */
+    proa__buffer *buffer, *dense_buffer;
+    int64_t offset;
+    int32_t until; /* of a view of a persistable: the op that overwrites what it shows; INT32_MAX: none */
+    bool known;    /* its data are part of what the plan is for */
+} proa__value;
+
+/* ---- segments -------------------------------------------------------------------------- */
+
+typedef struct proa__step {
+    const proa_op *op; /* NULL: copies `from` to `to`, or (no `from`) sets the padding of `to` to zero */
+    void *args;
+    const proa_kernel *kernel;
+    void *state;
+    proa_tensor *to, *from;
+    bool fresh; /* output 0 lies in the kernel's own format */
+} proa__step;
+
+/* A persistable that the plan relies on: that its memory has not moved and, where its data went into the
+ * plan, that they are the same. */
+typedef struct proa__guard {
+    proa_tensor *tensor; /* owned */
+    const char *data;    /* of the blocked form, if there is one */
+    uint32_t version;
+    int format; /* how it lies: kernels were chosen for that */
+    bool same_data;
+} proa__guard;
+
+enum { PROA__OUTCOMES = 8 };
+
+typedef struct proa__segment proa__segment;
+
+/* What a device keeps of a segment's steps, to run them as one (recorded.c). */
+enum { PROA__RECORDINGS = 4 };
+typedef struct proa__recordings {
+    const struct proa_device_table *device;
+    struct {
+        uint64_t addresses; /* of all that the steps read and write: it holds for no others */
+        void *recording;    /* NULL: these addresses were met once */
+    } at[PROA__RECORDINGS];
+    int next;
+    bool never; /* the steps cannot be kept */
+} proa__recordings;
+/* Runs the steps one by one. */
+typedef proa_status (*proa__each_step)(proa__segment *s, bool watch);
+/* Runs them as one where the stream's device keeps them, else through `each`. */
+proa_status proa__run_device_graph(proa__segment *s, proa__each_step each);
+void proa__recordings_free(proa__recordings *r);
+
+struct proa__segment {
+    proa__segment *parent;
+    int32_t depth, first_op, end_op;
+    char *key; /* the outcome of the parent's cut */
+    size_t key_bytes;
+    proa__step *steps;
+    int32_t n_steps, steps_capacity;
+    proa__buffer **buffers;
+    int32_t n_buffers, buffers_room;
+    proa__binding *bindings;
+    int32_t n_bindings, bindings_room;
+    proa__guard *guards;
+    int32_t n_guards, guards_room;
+    proa_tensor **written; /* persistables that its steps change; borrowed */
+    int32_t n_written, written_capacity;
+    proa__value *values; /* by variable; NULL when no segment can follow */
+    int64_t arena_bytes;
+    uint64_t generation; /* of the arenas, of all depths down to here, that its handles point into; 0: none */
+    bool sized_by_data;  /* the last step sized its outputs */
+    int32_t *cut_vars;   /* whose values tell outcomes apart */
+    int32_t n_cut, cut_room;
+    proa__segment *next[PROA__OUTCOMES];
+    int32_t n_next, replace; /* replace: the outcome to go when all places are taken */
+    int32_t cursor;          /* for walks over all segments */
+    proa__recordings recordings;
+};
+
+/* What a plan is fed, by input. */
+typedef struct proa__inputs {
+    proa_meta *metas;
+    int *formats;                      /* how it lies; 0: row-major */
+    int64_t (*strides)[PROA_MAX_DIMS]; /* in bytes; of those that `strided` says */
+    bool *strided;
+    int64_t *offsets; /* where in the arena; −1: the caller's memory */
+    bool inside;      /* offsets say so: the arena is a block that some inputs lie in */
+} proa__inputs;
+
+/* Plans ops from where `parent` (NULL: the start) ends. With a parent, `inputs` is NULL and its steps must
+ * just have run: their results are looked at. key is copied. */
+proa__segment *proa__segment_new(const proa__liveness *facts, proa__segment *parent,
+                                 const proa__inputs *inputs, const char *key, size_t key_bytes);
+/* Frees it and all that follow. */
+void proa__segment_free(proa__segment *top);
+/* Refuses an op of the forward that broadcasts, in this run, a dim that was unknown when its gradient was
+ * made. metas: of its outputs. */
+proa_status proa__check_dynamic_dims(const proa__segment *s, const proa_instr *instr, void *metas);
+/* True if another segment follows. */
+static inline bool proa__segment_is_cut(const proa__segment *s, const proa__liveness *facts)
+{
+    return s->sized_by_data || s->end_op < facts->block->n_ops;
+}
+
+/* An executor of one block (a function of its inputs); owns `own`, which may be NULL, once it is made. */
+proa_executor *proa__executor_of(const proa_block *b, proa_program *own);
+int64_t proa__executor_inputs(const proa_executor *e);
+/* The last n outputs of e are not handed out but kept where they were computed: each run has an arena of its
+ * own, which they hold. `next` (may be NULL), which will be fed them and gradients of the floating ones of
+ * the other outputs, may then work in that arena, made large enough for both. */
+void proa__executor_keep(proa_executor *e, int32_t n, proa_executor *next);
+/* Runs; *block (retained): the arena of a run with kept outputs. */
+proa_tensors proa__executor_run_lending(proa_executor *e, proa_tensors inputs, proa_storage **block);
+/* Runs inside the block (NULL: in an arena of its own), which most inputs lie in and nobody needs
+ * afterwards. into: for each output, a tensor of the scope to put it in, if that fits; or NULL. */
+proa_tensors proa__executor_run_inside(proa_executor *e, proa_tensors inputs, proa_storage *block,
+                                       proa_tensor *const *into);
+
+/* Called after every op of a run with each output: the op's name, the variable's name, its tensor. */
+typedef void (*proa__executor_hook)(const char *op, const char *variable, const proa_tensor *value,
+                                    void *context);
+void proa__executor_set_hook(proa_executor *e, proa__executor_hook hook, void *context);
+
+/* Points a handle at memory; NULL, NULL: nowhere. */
+static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data)
+{
+    proa_storage *old = t->storage;
+    if (storage) atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    t->storage = storage;
+    t->data = data;
+    if (storage && storage->device == PROA_CPU) t->flags &= ~(uint32_t)PROA_T_DEVICE;
+    else if (storage) t->flags |= PROA_T_DEVICE;
+    if (old) proa__storage_release(old);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* View ops in plans: which cost nothing, and where what they make lies. May use core. */
+#include "planner.h"
+
+#include "core/blocked.h"
+#include "core/args_visit.h"
+
+typedef proa__planner planner;
+
+/* Views need an address to start from; one that no kernel ever sees. */
+static char anywhere[64];
+
+/* Where a view starts: a handle, and what it lies in. */
+typedef struct origin {
+    proa_tensor *from;
+    proa__buffer *buffer;
+    int64_t offset;
+    int32_t until;
+} origin;
+
+static proa_status copied(planner *p, proa__value *base, origin *at)
+{
+    at->from = proa__plan_dense(p, base);
+    at->buffer = base->dense_buffer;
+    at->offset = 0;
+    at->until = INT32_MAX;
+    return at->from ? PROA_OK : proa_error();
+}
+
+/* *made: the view, of the scope; NULL when the strides do not allow it. */
+static proa_status view_of(planner *p, const proa_meta *meta, const origin *at, proa_tensor **made,
+                           int64_t *offset)
+{
+    const proa_op *op = p->instr->op;
+    proa_tensor **slot = proa_field_tensor(&op->fields[op->n_in + op->n_attr], p->args);
+    bool nowhere = !at->from->data;
+    proa__slot_set(proa_field_tensor(op->fields, p->args), at->from);
+    proa__slot_set(slot, NULL);
+    if (nowhere) at->from->data = anywhere;
+    proa_status status = op->view(p->args, meta);
+    proa_tensor *t = *slot;
+    *slot = NULL;
+    *offset = t ? at->offset + (int64_t)((intptr_t)t->data - (intptr_t)at->from->data) : 0;
+    if (nowhere) at->from->data = NULL;
+    if (status == PROA_OK && t && nowhere) proa__point(t, NULL, NULL);
+    *made = t;
+    return status;
+}
+
+proa_status proa__plan_view(planner *p, const proa_meta *meta, bool *viewed)
+{
+    const proa_op *op = p->instr->op;
+    const proa_field *out = &op->fields[op->n_in + op->n_attr], *in = op->fields;
+    *viewed = false;
+    if (out->kind != PROA_FIELD_TENSOR) return PROA_OK;
+    const proa_var *v = proa__slot_var(*proa_field_tensor(out, p->instr->args));
+    const proa_var *base_var = proa__slot_var(*proa_field_tensor(in, p->instr->args));
+    if (!v || !base_var || v->persistable || meta->ndim < 0) return PROA_OK;
+    for (int d = 0; d < meta->ndim; d++)
+        if (meta->shape[d] < 0) return PROA_OK; /* place() names it */
+    proa__value *base = proa__plan_value(p, base_var);
+    origin at = {base->handle, base->buffer, base->offset,
+                 base_var->persistable ? p->facts->next_write[p->at] : base->until};
+    if (base->handle->flags & PROA_T_BLOCKED && proa__format(base->handle)) PROA_TRY(copied(p, base, &at));
+    int32_t last_use = p->facts->last_use[v->index];
+    if (at.until < INT32_MAX && at.until <= last_use) return PROA_OK; /* it keeps its value */
+    proa_tensor *t;
+    int64_t offset;
+    PROA_TRY(view_of(p, meta, &at, &t, &offset));
+    if (!t && at.from->flags & PROA_T_STRIDED && p->facts->reads_dense[base_var->index]) {
+        PROA_TRY(copied(p, base, &at)); /* others need that copy too */
+        PROA_TRY(view_of(p, meta, &at, &t, &offset));
+    }
+    if (!t || (t->flags & PROA_T_STRIDED && proa__must_be_dense(p->facts, v))) return PROA_OK;
+    *viewed = true;
+    if (at.buffer != &proa__fixed_place)
+        at.buffer->last = last_use > at.buffer->last ? last_use : at.buffer->last;
+    p->s->values[v->index] = (proa__value){
+        .handle = t, .buffer = at.buffer, .offset = offset, .until = at.until, .known = base->known};
+    return proa__plan_bind(p, t, at.buffer, offset);
+}

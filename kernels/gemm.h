@@ -1,0 +1,99 @@
+/* Matrix products for portable kernel files (compiled once per CPU level): packed panels and a register
+ * tile in GCC's vector types, instantiated for every accumulator type. Used by matmul and convolution.
+ * May use core only; everything is static. */
+#ifndef PROA_KERNELS_GEMM_H
+#define PROA_KERNELS_GEMM_H
+
+#include "core/half.h"
+#include "core/internal.h"
+
+/* Bytes of a vector and rows of the register tile: rows × 2 vectors + 3 must fit the register file. */
+#if defined(__AVX512F__)
+#define GEMM_VECTOR 64
+#define GEMM_MR 12
+#elif defined(__AVX2__)
+#define GEMM_VECTOR 32
+#define GEMM_MR 6
+#elif defined(__aarch64__)
+#define GEMM_VECTOR 16
+#define GEMM_MR 12
+#else
+#define GEMM_VECTOR 16
+#define GEMM_MR 6
+#endif
+#define GEMM_NV 2
+
+/* A block of A is MC × KC, of B KC × NC. NC is in bytes of the accumulator, so that a block of B is as
+ * large for every type. */
+enum { GEMM_MC = 96, GEMM_KC = 256, GEMM_NC_BYTES = 1536 };
+/* Rows that packing fetches ahead: they lie pages apart, where the hardware does not. */
+enum { GEMM_AHEAD = 8 };
+
+/* An operand: element strides of rows and columns. */
+typedef struct gemm_strides {
+    int64_t rs, cs;
+} gemm_strides;
+
+static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t gemm_round_up(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
+
+#define GEMM_SAME(v) (v)
+
+typedef float gemm_four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The 4 × 4 block at from, transposed. */
+static inline void gemm_transpose_four(const float *from, int64_t rs, float *to, int64_t to_rs)
+{
+    gemm_four a = *(const gemm_four *)from, b = *(const gemm_four *)(from + rs);
+    gemm_four c = *(const gemm_four *)(from + 2 * rs), d = *(const gemm_four *)(from + 3 * rs);
+    gemm_four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+              ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    gemm_four cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+              cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(gemm_four *)to = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+    *(gemm_four *)(to + to_rs) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+    *(gemm_four *)(to + 2 * to_rs) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+    *(gemm_four *)(to + 3 * to_rs) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+#define GEMM_NAME f32
+#define GEMM_T float
+#define GEMM_IN float
+#define GEMM_TRANSPOSE gemm_transpose_four
+#define GEMM_LOAD GEMM_SAME
+#include "kernels/gemm_body.h"
+
+#define GEMM_NAME f64
+#define GEMM_T double
+#define GEMM_IN double
+#define GEMM_LOAD GEMM_SAME
+#include "kernels/gemm_body.h"
+
+#ifdef GEMM_ALL_TYPES
+#define GEMM_NAME f16
+#define GEMM_T float
+#define GEMM_IN uint16_t
+#define GEMM_LOAD proa__f16_to_f32
+#include "kernels/gemm_body.h"
+
+#define GEMM_NAME bf16
+#define GEMM_T float
+#define GEMM_IN uint16_t
+#define GEMM_LOAD proa__bf16_to_f32
+#include "kernels/gemm_body.h"
+
+/* Integers wrap around, as in NumPy: unsigned arithmetic is what C defines for that. */
+#define GEMM_NAME i32
+#define GEMM_T uint32_t
+#define GEMM_IN uint32_t
+#define GEMM_LOAD GEMM_SAME
+#include "kernels/gemm_body.h"
+
+#define GEMM_NAME i64
+#define GEMM_T uint64_t
+#define GEMM_IN uint64_t
+#define GEMM_LOAD GEMM_SAME
+#include "kernels/gemm_body.h"
+#endif
+
+#endif

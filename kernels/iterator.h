@@ -1,0 +1,157 @@
+/* The one way to run a scalar operation over tensors: broadcasting, strides, dtype staging, threads and
+ * streaming stores are here, so that an op only writes a row — a loop over contiguous elements of one
+ * dtype. Used by kernels compiled per CPU level (the functions are levelled). May use core only. */
+#ifndef PROA_KERNELS_ITERATOR_H
+#define PROA_KERNELS_ITERATOR_H
+
+#include "core/internal.h"
+#include "core/tensor.h"
+
+/* C types of dtypes. Half types appear as bits only: rows see them as F32. */
+typedef uint8_t proa_c_BOOL, proa_c_U8;
+typedef int8_t proa_c_I8;
+typedef int16_t proa_c_I16;
+typedef int32_t proa_c_I32;
+typedef int64_t proa_c_I64;
+typedef uint16_t proa_c_F16, proa_c_BF16;
+typedef float proa_c_F32;
+typedef double proa_c_F64;
+typedef float _Complex proa_c_C64;
+typedef double _Complex proa_c_C128;
+
+/* One row: p[0] gets n results, p[1…] are the inputs, all contiguous; p[0] may equal an input. */
+typedef void (*proa_row)(char *const *p, int64_t n, const void *args);
+
+/* What a row writes, given the dtype it computes in. */
+typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_REAL } proa_row_out;
+
+/* The rows of an op by the dtype they compute in. A dtype without a row is widened: half → F32, small
+ * integers → the next that has one, any integer → F32 last. */
+typedef struct proa_rows {
+    proa_row at[PROA_DTYPE_COUNT];
+    proa_row_out out;
+    proa_row past; /* at[PROA_F32] writing past the caches, or NULL */
+    int64_t grain; /* elements that are worth a thread of their own; 0: as many as moving alone is */
+} proa_rows;
+
+enum { PROA_MAP_MAX = 12 };
+
+/* One call: operand 0 is the (contiguous) output; `as` says in which dtype the row sees each operand. */
+typedef struct proa_map {
+    proa_row row;
+    proa_row past; /* the same for whole cache lines, written past the caches; may be NULL */
+    int64_t grain; /* as of proa_rows */
+    int n;
+    proa_tensor *tensor[PROA_MAP_MAX];
+    proa_dtype as[PROA_MAP_MAX];
+    const void *args;
+} proa_map;
+
+#define proa__map_run PROA_LEVELLED(proa__map_run_at)
+#define proa__map_rows PROA_LEVELLED(proa__map_rows_at)
+#define proa__convert PROA_LEVELLED(proa__convert_at)
+
+/* Runs map->row over all elements of the output; inputs broadcast to its shape. */
+proa_status proa__map_run(const proa_map *map);
+/* The same with the row picked by the dtype of the first input; all inputs have that dtype. */
+proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args);
+
+/* Converts n contiguous elements; `to` may be wider or narrower, memory must not overlap unless equal and
+ * of equal size. Numbers → bool is "≠ 0", complex → real drops the imaginary part. */
+void proa__convert(proa_dtype to, void *out, proa_dtype from, const void *in, int64_t n);
+
+/* Fixed chunk that staging works in: what fits a few times into the first-level cache. */
+enum { PROA_STAGE_BYTES = 4096, PROA_GRAIN = 1 << 15 };
+
+/* ---- reading any operand as a contiguous row ---- */
+
+/* A tensor seen through the output's shape, dims merged; innermost last. */
+typedef struct proa_walk {
+    char *data;
+    int64_t item;
+    int ndim; /* ≥ 1 */
+    int64_t shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS];
+} proa_walk;
+
+/* shape: what t broadcasts to (aligned right). */
+static inline void proa__args_visit_init(proa_walk *w, const proa_tensor *t, int ndim, const int64_t *shape)
+{
+    w->data = t->data;
+    w->item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+    int n = 0, lead = ndim - t->ndim;
+    for (int i = 0; i < ndim; i++) {
+        int64_t stride = i < lead || t->shape[i - lead] == 1 ? 0 : t->strides[i - lead];
+        if (shape[i] == 1) continue;
+        if (n && w->strides[n - 1] == stride * shape[i]) {
+            w->shape[n - 1] *= shape[i];
+            w->strides[n - 1] = stride;
+        } else {
+            w->shape[n] = shape[i];
+            w->strides[n++] = stride;
+        }
+    }
+    if (n == 0) w->shape[n] = 1, w->strides[n++] = w->item;
+    w->ndim = n;
+}
+
+#define PROA_GATHER_(T)                                                            \
+    do {                                                                           \
+        const T *from_ = (const T *)(const void *)p;                               \
+        T *to_ = (T *)(void *)out;                                                 \
+        if (stride == 0)                                                           \
+            for (int64_t i = 0; i < n; i++) to_[i] = *from_;                       \
+        else                                                                       \
+            for (int64_t i = 0; i < n; i++)                                        \
+                to_[i] = *(const T *)(const void *)((const char *)p + i * stride); \
+    } while (0)
+
+typedef struct proa_pair64 {
+    uint64_t lo, hi;
+} proa_pair64;
+
+/* n elements `stride` bytes apart → contiguous. */
+static inline void proa__gather(char *out, const char *p, int64_t n, int64_t stride, int64_t item)
+{
+    if (stride == item) {
+        memcpy(out, p, (size_t)(n * item));
+        return;
+    }
+    switch (item) {
+    case 1: PROA_GATHER_(uint8_t); break;
+    case 2: PROA_GATHER_(uint16_t); break;
+    case 4: PROA_GATHER_(uint32_t); break;
+    case 8: PROA_GATHER_(uint64_t); break;
+    default: PROA_GATHER_(proa_pair64); break;
+    }
+}
+
+/* Elements [begin, begin + n) in row-major order as contiguous memory: w's own where possible, else buf. */
+static inline const char *proa__args_visit_read(const proa_walk *w, int64_t begin, int64_t n, char *buf)
+{
+    int64_t at[PROA_MAX_DIMS], rest = begin;
+    const char *p = w->data;
+    int last = w->ndim - 1;
+    for (int i = last; i >= 0; i--) {
+        at[i] = rest % w->shape[i];
+        rest /= w->shape[i];
+        p += at[i] * w->strides[i];
+    }
+    int64_t length = w->shape[last], stride = w->strides[last], item = w->item, done = 0;
+    if (at[last] + n <= length && stride == item) return p;
+    while (done < n) {
+        int64_t run = length - at[last] < n - done ? length - at[last] : n - done;
+        proa__gather(buf + done * item, p, run, stride, item);
+        done += run;
+        p -= at[last] * stride;
+        at[last] = 0;
+        for (int i = last - 1; i >= 0; i--) {
+            p += w->strides[i];
+            if (++at[i] < w->shape[i]) break;
+            p -= w->shape[i] * w->strides[i];
+            at[i] = 0;
+        }
+    }
+    return buf;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* Row kernels whose results no cache will hold until they are read again: a piece is computed into a buffer
+ * and goes past the caches from there, while the next row is asked for. For kernel files; may use core. */
+#ifndef PROA_KERNELS_NONTEMPORAL_H
+#define PROA_KERNELS_NONTEMPORAL_H
+
+#include "core/copy.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+/* Bytes of a piece: short turns of asking, computing and writing keep the memory busy. */
+enum { NONTEMPORAL_TILE = 512 };
+
+/* True for outputs of that many bytes in rows of so many. */
+static inline __attribute__((unused)) bool past_caches(int64_t bytes, int64_t row_bytes)
+{
+    return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
+}
+
+/* As proa__copy_nontemporal; whole lines to a line's start are quicker. Ends with proa__copy_nontemporal_end, too. */
+static inline __attribute__((unused)) void nontemporal_copy(void *to, const void *from, int64_t bytes)
+{
+#if defined(__AVX512F__)
+    if ((((uintptr_t)to | (uintptr_t)bytes) & 63) == 0) {
+        char *d = to;
+        const char *s = from;
+        for (int64_t i = 0; i < bytes; i += 64)
+            _mm512_stream_si512((void *)(d + i), _mm512_loadu_si512(s + i));
+        return;
+    }
+#endif
+    proa__copy_nontemporal(to, from, bytes);
+}
+
+/* Elements of the next piece: `step` of them, but first up to where a line starts. */
+static inline __attribute__((unused)) int64_t nontemporal_length(const void *to, int64_t left, int64_t step,
+                                                                 int64_t item)
+{
+    int64_t head = (int64_t)(-(uintptr_t)to & 63) / item, n = head ? head : step;
+    return n < left ? n : left;
+}
+
+/* As nontemporal_copy, while as many bytes at `next` are asked for (NULL: nothing). */
+static inline __attribute__((unused)) void nontemporal_copy_prefetching(void *to, const void *from,
+                                                                        int64_t bytes, const void *next)
+{
+    for (int64_t i = 0, n; i < bytes; i += n) {
+        n = bytes - i < NONTEMPORAL_TILE ? bytes - i : NONTEMPORAL_TILE;
+        for (int64_t k = 0; next && k < n; k += 64) __builtin_prefetch((const char *)next + i + k, 0, 0);
+        nontemporal_copy((char *)to + i, (const char *)from + i, n);
+    }
+}
+
+/* Asks for what follows `p` at a distance: the hardware fetches ahead within a page only. */
+static inline __attribute__((unused)) void nontemporal_prefetch(const void *p, int64_t distance,
+                                                                int64_t bytes)
+{
+    const char *at = (const char *)((uintptr_t)p + (uintptr_t)distance);
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* oneDNN for the kernels of ops/: engine, descriptors, and a prepared primitive that reorders its operands
+ * where the primitive wants another layout. Only files built with oneDNN include this. May use core only. */
+#ifndef PROA_KERNELS_ONEDNN_H
+#define PROA_KERNELS_ONEDNN_H
+
+#include "core/blocked.h"
+#include "ops/epilogue.h"
+
+#include <dnnl.h>
+
+/* False when this CPU or build cannot use oneDNN (it needs SSE4.1): kernels decline then. */
+bool proa__dnnl_usable(void);
+dnnl_engine_t proa__dnnl_engine(void);
+/* oneDNN's number of a dtype; false for dtypes it does not compute. */
+bool proa__dnnl_dtype(proa_dtype dtype, dnnl_data_type_t *to);
+
+/* A descriptor from dims and element strides (NULL: row-major); NULL when oneDNN refuses. */
+dnnl_memory_desc_t proa__dnnl_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype);
+/* The same with the layout left to the primitive. */
+dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype dtype);
+
+/* How t lies: its blocked form if it has one, else dims and element strides (NULL: row-major). With a blocked
+ * form dims must be t's own shape. */
+dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_t *dims,
+                                    const int64_t *strides);
+
+enum { PROA__DNNL_ARGS = 8 };
+
+/* An operand: its index (DNNL_ARG_SRC, …), how it lies in the caller's memory, and where its data goes. */
+typedef struct proa__dnnl_arg {
+    int index;
+    bool output;
+    dnnl_memory_desc_t user;  /* owned by the state afterwards */
+    dnnl_memory_desc_t inner; /* what the primitive wants; NULL: the same */
+    dnnl_primitive_t reorder;
+    size_t bytes; /* of inner */
+    size_t limit; /* outputs: bytes up to which inner may be handed on; 0: not at all */
+    int format;   /* outputs: that of inner, where a tensor may lie so and it pays; 0: row-major is wanted */
+} proa__dnnl_arg;
+
+/* An operand that never changes, as the primitive wants it: made in the first run, and again when the tensor
+ * has. */
+typedef struct proa__dnnl_packed {
+    char *data;
+    proa_storage *storage; /* where it came from; kept, so that no other can have its address */
+    const char *from;
+    uint32_t version;
+} proa__dnnl_packed;
+
+/* What prepare hands to run; immutable but for `idle`, which a run takes while it lasts, and `packed`: a
+ * state with one belongs to one thread at a time. */
+typedef struct proa__dnnl_state {
+    proa__dnnl_packed packed;
+    _Atomic(struct proa__dnnl_operands *) idle; /* oneDNN's objects for the operands, from the last run */
+    int threads;                                /* that it runs with */
+    int made_for;                               /* proa_threads() when it was made */
+    dnnl_primitive_t primitive;
+    dnnl_memory_desc_t scratchpad;
+    size_t scratch_bytes; /* scratchpad and inner operands */
+    int n_args;
+    proa__dnnl_arg args[PROA__DNNL_ARGS];
+} proa__dnnl_state;
+
+/* Collects what a prepare makes; everything in it is released by finish. */
+typedef struct proa__dnnl_build {
+    dnnl_primitive_attr_t attr;
+    dnnl_primitive_desc_t desc;
+    int n_args;
+    proa__dnnl_arg args[PROA__DNNL_ARGS];
+    int threads, threads_before;
+} proa__dnnl_build;
+
+/* Sets the thread count and makes attr (scratchpad supplied by the caller); false: decline. One thread where
+ * `work`, in multiply-adds, does not pay for more, and with FLAGS_deterministic: primitives are planned,
+ * and may sum, by thread. */
+bool proa__dnnl_begin(proa__dnnl_build *b, double work);
+/* Adds an operand; takes `user` over. false when user is NULL. */
+bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user);
+/* The last operand added is an output of t's shape, which may stay in the primitive's layout if that takes at
+ * most so many times the memory. True. */
+bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double growth);
+/* With `ok` and a desc: makes the state. Otherwise PROA_DECLINED. Releases the build either way. */
+proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
+void proa__dnnl_release(void *state);
+
+/* Post-ops for a tail, before the desc is made. A residual becomes an operand, the last one added: in its
+ * blocked form if it has one, else as dims and strides (NULL: row-major) say. */
+bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim, const int64_t *dims,
+                         const int64_t *strides, proa_dtype dtype);
+
+/* Runs the primitive; data[i] is the memory of args[i]. `prepare` makes a state anew when the thread count
+ * is not the one that `state` was made for. */
+proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
+                           void *const *data);
+/* The format in which that state leaves its output where it may choose: a kernel's `format`. */
+int proa__dnnl_result_format(const void *args, const void *state);
+/* The same on tensors: outputs that were made for this call are left as the primitive makes them. */
+proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
+                                   proa_status (*prepare)(const void *, void **),
+                                   proa_tensor *const *tensors);
+/* The same where tensors[arg] is a constant that was plain when prepared: it may be kept in the primitive's
+ * own form. */
+proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
+                                    proa_status (*prepare)(const void *, void **),
+                                    proa_tensor *const *tensors, int arg);
+
+#endif

@@ -1,0 +1,103 @@
+/* Blocked forms of tensors through oneDNN: the hooks of core/blocked.h. Empty without oneDNN. May use core
+ * only. */
+#if PROA_HAVE_ONEDNN
+#include "kernels/onednn_format.h"
+
+dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype, int format)
+{
+    dnnl_data_type_t type;
+    dnnl_memory_desc_t md = NULL;
+    dnnl_dims_t dims;
+    if (!proa__dnnl_dtype(dtype, &type)) return NULL;
+    for (int i = 0; i < t->ndim; i++) dims[i] = t->shape[i];
+    return dnnl_memory_desc_create_with_tag(&md, t->ndim, dims, type, (dnnl_format_tag_t)format) ? NULL : md;
+}
+
+/* Tries all tags: this is done while a primitive is built, which takes longer. */
+int proa__dnnl_format(const_dnnl_memory_desc_t md)
+{
+    int ndim = 0;
+    dnnl_dims_t *dims = NULL;
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    if (dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &ndim) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_dims, &dims) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success)
+        return 0;
+    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++) {
+        dnnl_memory_desc_t one = NULL;
+        if (dnnl_memory_desc_create_with_tag(&one, ndim, *dims, type, (dnnl_format_tag_t)tag) != dnnl_success)
+            continue;
+        bool same = dnnl_memory_desc_equal(one, md);
+        dnnl_memory_desc_destroy(one);
+        if (same) return tag;
+    }
+    return 0;
+}
+
+static int64_t channel_block(const proa_tensor *t, int format)
+{
+    switch ((dnnl_format_tag_t)format) {
+    case dnnl_aBc16b:
+    case dnnl_aBcd16b:
+    case dnnl_aBcde16b: return 16;
+    case dnnl_aBc8b:
+    case dnnl_aBcd8b:
+    case dnnl_aBcde8b: return 8;
+    case dnnl_aBc4b:
+    case dnnl_aBcd4b:
+    case dnnl_aBcde4b: return 4;
+    case dnnl_acb:
+    case dnnl_acdb:
+    case dnnl_acdeb: return t->shape[1];
+    default: return 0;
+    }
+}
+
+static size_t bytes_of(const proa_tensor *t, proa_dtype dtype, int format)
+{
+    int64_t block = channel_block(t, format);
+    if (block) {
+        size_t bytes = proa_dtype_size(dtype);
+        if (dtype != PROA_F32 && dtype != PROA_BF16 && dtype != PROA_F16) return 0;
+        for (int i = 0; i < t->ndim; i++)
+            bytes *= (size_t)(i == 1 ? (t->shape[1] + block - 1) / block * block : t->shape[i]);
+        return bytes;
+    }
+    dnnl_memory_desc_t md = proa__dnnl_blocked_md(t, dtype, format);
+    size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
+    if (md) dnnl_memory_desc_destroy(md);
+    return bytes;
+}
+
+static dnnl_memory_desc_t md_of(const proa_tensor *t, int format)
+{
+    return format ? proa__dnnl_blocked_md(t, (proa_dtype)t->dtype, format)
+                  : proa__dnnl_md(t->ndim, t->shape, NULL, (proa_dtype)t->dtype);
+}
+
+/* oneDNN keeps the primitives of late calls; making one again is cheap. */
+static proa_status convert(const proa_tensor *t, int from_format, const void *from, int to_format, void *to)
+{
+    dnnl_memory_desc_t a = md_of(t, from_format), b = md_of(t, to_format);
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_primitive_t reorder = NULL;
+    bool ok = a && b && proa__dnnl_usable() &&
+              dnnl_reorder_primitive_desc_create(&desc, a, proa__dnnl_engine(), b, proa__dnnl_engine(),
+                                                 NULL) == dnnl_success &&
+              dnnl_primitive_create(&reorder, desc) == dnnl_success &&
+              proa__dnnl_reorder(reorder, a, (void *)(uintptr_t)from, b, to);
+    if (reorder) dnnl_primitive_destroy(reorder);
+    if (desc) dnnl_primitive_desc_destroy(desc);
+    if (a) dnnl_memory_desc_destroy(a);
+    if (b) dnnl_memory_desc_destroy(b);
+    if (ok) return PROA_OK;
+    return proa_fail(PROA_ERR_OUT_OF_MEMORY,
+                     "layout: %s could not be copied to another layout; most likely "
+                     "out of memory",
+                     proa__tensor_text(t));
+}
+
+static const proa__blocked_hooks hooks = {bytes_of, convert, channel_block};
+
+__attribute__((constructor)) static void install(void) { proa__blocked_install(&hooks); }
+#endif

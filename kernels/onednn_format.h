@@ -1,0 +1,16 @@
+/* oneDNN's layouts as numbers of core/blocked.h: a format is a tag of oneDNN's. For the files behind
+ * kernels/onednn.h. May use core only. */
+#ifndef PROA_KERNELS_ONEDNN_FORMAT_H
+#define PROA_KERNELS_ONEDNN_FORMAT_H
+
+#include "kernels/onednn.h"
+
+/* The format of a descriptor; 0: it has no tag. */
+int proa__dnnl_format(const_dnnl_memory_desc_t md);
+/* Runs a reorder from memory `from`, which lies as a says, to memory `to`, as b says. */
+bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,
+                        const_dnnl_memory_desc_t b, void *to);
+/* A tensor of t's shape and this dtype in a format; NULL when oneDNN refuses. */
+dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype, int format);
+
+#endif

@@ -1,0 +1,573 @@
+/* Products with a right operand that never changes: it is packed once, into panels that are read as one
+ * stream, each while the one before it is worked on. float32, for kernel files (compiled once per CPU
+ * level). May use core and helpers of ops/; everything is static. */
+#ifndef PROA_KERNELS_PREPACKED_GEMM_H
+#define PROA_KERNELS_PREPACKED_GEMM_H
+
+#include "ops/epilogue.h"
+#include "kernels/gemm.h"
+#include "kernels/simd_activations.h"
+#include "kernels/simd_math.h"
+
+#include <stdatomic.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+/* Rows of the register tile: rows × 2 vectors + 3 fit the register file; LANES floats a vector. */
+#if defined(__AVX512F__)
+#define PACKED_MR 14
+#elif defined(__aarch64__)
+#define PACKED_MR 12
+#else
+#define PACKED_MR 6
+#endif
+#define PACKED_LANES (GEMM_VECTOR / 4)
+#define PACKED_NR (2 * PACKED_LANES)
+/* Depth of a block of the product, shorter where products are rounded before they are added. Bytes of a block
+ * of the left operand: half of a second-level cache; of the result, where its rows are shared out; of copies
+ * of the left operand that a thread keeps; of panels that stay in a cache. */
+#if defined(__FMA__) || defined(__aarch64__)
+enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
+#else
+enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
+#endif
+enum { PACKED_KEPT_BYTES = 2 << 20, PACKED_B_BYTES = 128 << 10 };
+
+typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef float packed_half __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
+typedef int32_t packed_half_mask __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
+
+/* The greater of v and 0, the lesser of v and high; a NaN stays. */
+static inline __attribute__((always_inline)) packed_vector packed_relu(packed_vector v)
+{
+    const packed_vector zero = {0};
+#if defined(__AVX512F__) /* of two operands one of which is a NaN the second is the result */
+    return (packed_vector)_mm512_max_ps((__m512)zero, (__m512)v);
+#elif defined(__AVX2__)
+    return (packed_vector)_mm256_max_ps((__m256)zero, (__m256)v);
+#else
+    return (packed_vector)(~(v < zero) & (packed_mask)v);
+#endif
+}
+static inline __attribute__((always_inline)) packed_vector packed_cap(packed_vector v, packed_vector high)
+{
+#if defined(__AVX512F__)
+    return (packed_vector)_mm512_min_ps((__m512)high, (__m512)v);
+#elif defined(__AVX2__)
+    return (packed_vector)_mm256_min_ps((__m256)high, (__m256)v);
+#else
+    packed_mask above = v > high;
+    return (packed_vector)((~above & (packed_mask)v) | (above & (packed_mask)high));
+#endif
+}
+
+static inline __attribute__((always_inline)) packed_vector packed_clamp(packed_vector v, packed_vector high)
+{
+    return packed_cap(packed_relu(v), high);
+}
+
+static inline __attribute__((always_inline)) packed_half packed_half_clamp(packed_half v, packed_half high)
+{
+    packed_half_mask above = v > high, kept = ~(v < (packed_half){0}) & ~above;
+    return (packed_half)((kept & (packed_half_mask)v) | (above & (packed_half_mask)high));
+}
+
+/* What a register tile is added to, and what is done to it in the end. */
+typedef struct packed_ends {
+    const float *bias; /* one number a column; NULL: none */
+    const float *add;  /* a matrix; NULL: none */
+    int64_t add_ld;
+    bool clamps; /* to [0, high] */
+    float high;
+} packed_ends;
+
+/* Every third row of the left operand: with the distance of two rows few enough for the registers. */
+enum { PACKED_EVERY = 3, PACKED_THIRDS = (PACKED_MR + PACKED_EVERY - 1) / PACKED_EVERY };
+
+/* Sums of a register tile, whose rows are one vector wide, two, or one and a half: of a panel's columns many
+ * nets fill three quarters. */
+typedef struct packed_sums {
+    packed_vector whole[PACKED_MR][2];
+    packed_half half[PACKED_MR];
+} packed_sums;
+typedef enum packed_width { PACKED_ONE, PACKED_ONE_AND_HALF, PACKED_TWO, PACKED_WIDTHS } packed_width;
+
+static inline packed_width packed_width_of(int64_t columns)
+{
+    if (columns <= PACKED_LANES) return PACKED_ONE;
+    return 2 * columns <= 3 * PACKED_LANES ? PACKED_ONE_AND_HALF : PACKED_TWO;
+}
+static inline int64_t packed_columns_of(packed_width width) { return (2 + (int)width) * PACKED_LANES / 2; }
+
+#define PACKED_ROWS _Pragma("GCC unroll 16") for (int i = 0; i < mr; i++)
+#define PACKED_WHOLE PACKED_ROWS _Pragma("GCC unroll 2") for (int v = 0; v < nv; v++)
+#define PACKED_HALF \
+    if (half) PACKED_ROWS
+#define PACKED_AT(type, from) (*(const packed_##type *)(from))
+
+/* The sums += a column of the left operand · a row of b, then on to the next column. */
+static inline __attribute__((always_inline)) void packed_step(const int mr, const int nv, const bool half,
+                                                              const bool down, packed_sums *sum,
+                                                              const float **thirds, int64_t lda,
+                                                              const float *b)
+{
+    packed_vector column[2];
+    packed_half last = {0};
+#pragma GCC unroll 2
+    for (int v = 0; v < nv; v++) column[v] = PACKED_AT(vector, b + v * PACKED_LANES);
+    if (half) last = PACKED_AT(half, b + PACKED_LANES);
+    PACKED_ROWS
+    {
+        float x = down ? thirds[0][i] : thirds[i / PACKED_EVERY][i % PACKED_EVERY * lda];
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) sum->whole[i][v] += x * column[v];
+        if (half) sum->half[i] += x * last;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < PACKED_THIRDS; i++)
+        if (i * PACKED_EVERY < mr) thirds[i] += down ? lda : 1;
+}
+
+static inline __attribute__((always_inline)) void packed_begin(const int mr, const int nv, const bool half,
+                                                               packed_sums *sum, const float *bias)
+{
+    const packed_vector zero = {0};
+    PACKED_WHOLE sum->whole[i][v] = bias ? PACKED_AT(vector, bias + v * PACKED_LANES) : zero;
+    PACKED_HALF sum->half[i] = bias ? PACKED_AT(half, bias + PACKED_LANES) : (packed_half){0};
+}
+
+static inline __attribute__((always_inline)) void packed_end(const int mr, const int nv, const bool half,
+                                                             packed_sums *sum, const packed_ends *e, float *c,
+                                                             int64_t ldc)
+{
+    const float *add = e->add;
+    const int64_t ld = e->add_ld;
+    const packed_vector high = (packed_vector){0} + e->high;
+    const bool clamps = e->clamps, ends = clamps && e->high < INFINITY;
+    if (add) {
+        PACKED_WHOLE sum->whole[i][v] += PACKED_AT(vector, add + i * ld + v * PACKED_LANES);
+        PACKED_HALF sum->half[i] += PACKED_AT(half, add + i * ld + PACKED_LANES);
+    }
+    if (clamps) {
+        PACKED_WHOLE sum->whole[i][v] = packed_relu(sum->whole[i][v]);
+        PACKED_HALF sum->half[i] = packed_half_clamp(sum->half[i], (packed_half){0} + e->high);
+    }
+    if (ends) PACKED_WHOLE sum->whole[i][v] = packed_cap(sum->whole[i][v], high);
+    PACKED_WHOLE *(packed_vector *)(c + i * ldc + v * PACKED_LANES) = sum->whole[i][v];
+    PACKED_HALF *(packed_half *)(c + i * ldc + PACKED_LANES) = sum->half[i];
+}
+
+/* c[mr rows of a width] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
+ * columns. Meanwhile what stands at `ahead` is fetched, `ahead_step` floats a row of b, and in the first
+ * steps, a row a step, what is added and the lines that the result goes to: asked for together they would
+ * keep the steps waiting. */
+static inline __attribute__((always_inline)) void packed_tile(const int mr, const packed_width width,
+                                                              const bool down, int64_t k, const float *a,
+                                                              int64_t lda, const float *b, int64_t ldb,
+                                                              float *c, int64_t ldc, const packed_ends *e,
+                                                              const float *ahead, int64_t ahead_step)
+{
+    const int nv = width == PACKED_TWO ? 2 : 1;
+    const bool half = width == PACKED_ONE_AND_HALF;
+    packed_sums sum;
+    const float *thirds[PACKED_THIRDS];
+    packed_begin(mr, nv, half, &sum, e->bias);
+#pragma GCC unroll 8
+    for (int i = 0; i < PACKED_THIRDS; i++) {
+        thirds[i] = down || i * PACKED_EVERY >= mr ? a : a + i * PACKED_EVERY * lda;
+        __asm__("" : "+r"(thirds[i])); /* else the compiler keeps an offset a row, and spills */
+    }
+    const float *from = e->add ? e->add : c, *to = c;
+    int64_t p = 0, from_step = e->add ? e->add_ld : ldc, first = k < mr ? k : mr;
+    for (; p < first; p++, b += ldb, ahead += ahead_step, from += from_step, to += ldc) {
+        __builtin_prefetch(ahead, 0, 2);
+        __builtin_prefetch(from, 0, 3);
+        __builtin_prefetch(to, 1, 3);
+        if (width != PACKED_ONE) {
+            __builtin_prefetch(from + PACKED_LANES, 0, 3);
+            __builtin_prefetch(to + PACKED_LANES, 1, 3);
+        }
+        packed_step(mr, nv, half, down, &sum, thirds, lda, b);
+    }
+    for (; p < k; p++, b += ldb, ahead += ahead_step) {
+        __builtin_prefetch(ahead, 0, 2);
+        packed_step(mr, nv, half, down, &sum, thirds, lda, b);
+    }
+    packed_end(mr, nv, half, &sum, e, c, ldc);
+}
+#undef PACKED_ROWS
+#undef PACKED_WHOLE
+#undef PACKED_HALF
+#undef PACKED_AT
+
+typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c, int64_t ldc,
+                               const packed_ends *e, const float *ahead, int64_t ahead_step);
+
+/* X of every height of a register tile. */
+#define PACKED_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) PACKED_TILES_12(X) PACKED_TILES_14(X)
+#if PACKED_MR >= 12
+#define PACKED_TILES_12(X) X(7) X(8) X(9) X(10) X(11) X(12)
+#else
+#define PACKED_TILES_12(X)
+#endif
+#if PACKED_MR >= 14
+#define PACKED_TILES_14(X) X(13) X(14)
+#else
+#define PACKED_TILES_14(X)
+#endif
+
+/* packed_tile of `rows` − 1 and a width, the right operand's rows side by side: compiled once
+ * (ops/matmul/cpu/tiles.c). */
+extern const packed_tile_fn PROA_LEVELLED(packed_tile_table)[PACKED_MR][PACKED_WIDTHS];
+#define packed_tiles PROA_LEVELLED(packed_tile_table)
+
+/* ---- the right operand -------------------------------------------------------------------- */
+
+/* The k × n operand as a block of PACKED_KC rows after the other, in each a panel of PACKED_NR columns after
+ * the other, filled up with zeros. */
+static inline int64_t packed_depths(int64_t k) { return (k + PACKED_KC - 1) / PACKED_KC; }
+static inline int64_t packed_panels(int64_t n) { return (n + PACKED_NR - 1) / PACKED_NR; }
+static inline int64_t packed_floats(int64_t k, int64_t n) { return k * packed_panels(n) * PACKED_NR; }
+
+static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t k, int64_t n, int64_t panel,
+                                     float *to)
+{
+    int64_t j0 = panel * PACKED_NR, columns = gemm_min(PACKED_NR, n - j0), panels = packed_panels(n);
+    for (int64_t p0 = 0; p0 < k; p0 += PACKED_KC) {
+        int64_t kc = gemm_min(PACKED_KC, k - p0);
+        float *at = to + p0 * panels * PACKED_NR + panel * kc * PACKED_NR;
+        if (columns < PACKED_NR) memset(at, 0, (size_t)(kc * PACKED_NR) * sizeof *at);
+        const float *block = from + p0 * s.rs + j0 * s.cs;
+        if (s.cs == 1)
+            for (int64_t p = 0; p < kc; p++)
+                memcpy(at + p * PACKED_NR, block + p * s.rs, (size_t)columns * sizeof *at);
+        else
+            for (int64_t j = 0; j < columns; j++)
+                for (int64_t p = 0; p < kc; p++) at[p * PACKED_NR + j] = block[p * s.rs + j * s.cs];
+    }
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+enum { PACKED_TEAMS = 16 };
+
+/* Slots of work for threads that may be held up. Each starts with its own, in order, so that what one op
+ * wrote the next finds in the same core's cache; then it takes those that others have not come to. */
+typedef struct packed_turns {
+    int64_t slots, threads;
+    struct {
+        atomic_llong taken __attribute__((aligned(64)));
+    } of[PACKED_TEAMS];
+} packed_turns;
+
+static inline void packed_turns_begin(packed_turns *t, int64_t slots, int64_t threads)
+{
+    t->slots = slots, t->threads = gemm_min(threads, PACKED_TEAMS);
+    for (int64_t i = 0; i < t->threads; i++) atomic_init(&t->of[i].taken, i * slots / t->threads);
+}
+
+/* The next slot of a thread; -1: none is left. */
+static inline int64_t packed_turn(packed_turns *t, int64_t thread)
+{
+    for (int64_t i = 0; i < t->threads; i++) {
+        int64_t of = (thread + i) % t->threads, last = (of + 1) * t->slots / t->threads;
+        if (atomic_load_explicit(&t->of[of].taken, memory_order_relaxed) >= last) continue;
+        int64_t slot = atomic_fetch_add_explicit(&t->of[of].taken, 1, memory_order_relaxed);
+        if (slot < last) return slot;
+    }
+    return -1;
+}
+
+/* ---- the product ---------------------------------------------------------------------------- */
+
+/* Rows of the left operand: row i stands at i·ld; where width is not 0, at pixel i % width of line
+ * i / width, of which an image has `lines`. */
+typedef struct packed_rows {
+    const float *at;
+    int64_t ld, width, lines, line_step, image_step;
+} packed_rows;
+
+typedef struct packed_product {
+    packed_rows a;
+    const float *b; /* packed */
+    float *c;       /* row-major, n columns */
+    int64_t m, n, k;
+    const float *bias, *residual; /* NULL: none; the residual lies as c does */
+    proa__epilogue tail;
+    /* how it is cut */
+    int64_t row_parts, panel_parts; /* shares of the work: of so many rows and panels */
+    int64_t height;                 /* of a block of rows */
+    bool by_rows, copies, kept;
+    int64_t block_floats; /* of a copy */
+    float *work;
+    int64_t work_each;
+    packed_turns *turns;
+} packed_product;
+
+static inline const float *packed_residual(const proa__epilogue *t)
+{
+    return proa__absent(t->residual) ? NULL : (const float *)(void *)t->residual->data;
+}
+
+static inline bool packed_clamps(const proa__epilogue *t)
+{
+    return t->activation == PROA_FUSED_ACTIVATION_RELU || t->activation == PROA_FUSED_ACTIVATION_RELU6;
+}
+
+static inline float packed_high(const proa__epilogue *t)
+{
+    return t->activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY;
+}
+
+/* The activation of rows × n numbers, whose rows lie ld apart. */
+static inline void packed_activate(float *x, int64_t ld, int64_t rows, int64_t n, const proa__epilogue *t)
+{
+    float alpha = (float)t->alpha, beta = (float)t->beta;
+#define PACKED_EACH(value)                      \
+    for (int64_t i = 0; i < rows; i++, x += ld) \
+        for (int64_t j = 0; j < n; j++) {       \
+            float v = x[j];                     \
+            x[j] = value;                       \
+        }                                       \
+    break
+#if defined(__AVX512F__)
+#define PACKED_QUICK(of_lanes, value)                                                         \
+    for (int64_t i = 0; i < rows; i++, x += ld)                                               \
+        for (int64_t j = 0; j < n; j += PACKED_LANES) {                                       \
+            __mmask16 some = (__mmask16)(n - j < PACKED_LANES ? (1 << (n - j)) - 1 : 0xffff); \
+            _mm512_mask_storeu_ps(x + j, some, of_lanes(_mm512_maskz_loadu_ps(some, x + j))); \
+        }                                                                                     \
+    break
+#else
+#define PACKED_QUICK(of_lanes, value) PACKED_EACH(value)
+#endif
+    switch (t->activation) {
+    case PROA_FUSED_ACTIVATION_LEAKY_RELU: PACKED_EACH(v < 0 ? v * alpha : v);
+    case PROA_FUSED_ACTIVATION_ELU: PACKED_EACH(v < 0 ? alpha * m_expm1_F32(v) : v);
+    case PROA_FUSED_ACTIVATION_SIGMOID: PACKED_QUICK(simd_sigmoid, vsigmoid_float(v));
+    case PROA_FUSED_ACTIVATION_TANH: PACKED_QUICK(simd_tanh, vtanh_float(v));
+    case PROA_FUSED_ACTIVATION_GELU: PACKED_QUICK(simd_gelu_off, gelu_off_F32(v));
+    case PROA_FUSED_ACTIVATION_GELU_TANH: PACKED_QUICK(simd_gelu_on, gelu_on_F32(v));
+    case PROA_FUSED_ACTIVATION_SILU: PACKED_QUICK(simd_silu, silu_F32(v));
+    case PROA_FUSED_ACTIVATION_HARDSWISH: PACKED_EACH(hardswish_F32(v));
+    case PROA_FUSED_ACTIVATION_HARDSIGMOID: PACKED_EACH(hardsigmoid_F32(v, alpha, beta));
+    default: break;
+    }
+#undef PACKED_QUICK
+#undef PACKED_EACH
+}
+
+/* What a register tile of less than whole vectors is added to and what is done to it, while it goes from
+ * `edge` to c. */
+static inline void packed_put_edge(const packed_product *w, const packed_ends *e, int64_t rows,
+                                   int64_t columns, const float *edge, float *c)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const float *from = edge + i * PACKED_NR, *add = e->add ? e->add + i * e->add_ld : NULL;
+        float *to = c + i * w->n;
+        for (int64_t q = 0; q < columns; q++) {
+            float v = from[q] + (e->bias ? e->bias[q] : 0) + (add ? add[q] : 0);
+            if (e->clamps) v = v < 0 ? 0 : v > e->high ? e->high : v;
+            to[q] = v;
+        }
+    }
+}
+
+/* One register tile: `rows` rows from `row` on, panel j, over the block of the depth that starts at p0. */
+static inline void packed_put(const packed_product *w, int64_t row, int64_t rows, int64_t j, int64_t p0,
+                              int64_t kc, const float *a, int64_t lda, const float *panel, const float *ahead,
+                              int64_t step)
+{
+    int64_t columns = gemm_min(PACKED_NR, w->n - j * PACKED_NR), at = row * w->n + j * PACKED_NR;
+    packed_width width = packed_width_of(columns);
+    bool first = p0 == 0, last = p0 + kc == w->k;
+    packed_tile_fn tile = packed_tiles[rows - 1][width];
+    float *c = w->c + at;
+    packed_ends e = {.bias = first && w->bias ? w->bias + j * PACKED_NR : NULL,
+                     .add = c,
+                     .add_ld = w->n,
+                     .clamps = last && packed_clamps(&w->tail),
+                     .high = packed_high(&w->tail)};
+    if (first) e.add = w->residual ? w->residual + at : NULL;
+    if (columns == packed_columns_of(width)) {
+        tile(kc, a, lda, panel, c, w->n, &e, ahead, step);
+    } else {
+        float edge[PACKED_MR * PACKED_NR];
+        tile(kc, a, lda, panel, edge, PACKED_NR, &(packed_ends){.bias = NULL}, ahead, step);
+        packed_put_edge(w, &e, rows, columns, edge, c);
+    }
+    if (!last || packed_clamps(&w->tail) || w->tail.activation == PROA_FUSED_ACTIVATION_NONE) return;
+    packed_activate(c, w->n, rows, columns, &w->tail);
+}
+
+static inline const float *packed_row(const packed_rows *r, int64_t i)
+{
+    if (r->width == 0) return r->at + i * r->ld;
+    int64_t line = i / r->width;
+    return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
+}
+
+/* A thread's copies: of the last block, from which row and depth; or of the blocks of one share's rows that
+ * it has come by, where all have room: from which row on, and a bit a block. */
+typedef struct packed_copy {
+    float *at;
+    int64_t row, depth;
+    uint64_t kept;
+} packed_copy;
+
+/* n floats; meanwhile those of the next row are fetched, which may not stand where the processor looks. */
+static inline void packed_copy_row(float *to, const float *from, int64_t n, const float *next)
+{
+    int64_t p = 0;
+    for (; p + PACKED_LANES <= n; p += PACKED_LANES) {
+        __builtin_prefetch(next + p, 0, 3);
+        *(packed_vector *)(to + p) = *(const packed_vector *)(from + p);
+    }
+    for (; p < n; p++) to[p] = from[p];
+}
+
+/* Rows [r0, r0 + h) of a share that begins at m0, over the block of the depth that starts at p0. */
+static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t m0, int64_t r0,
+                                         int64_t h, int64_t p0, int64_t kc)
+{
+    float *at = copy->at;
+    if (w->kept) {
+        int64_t block = (r0 - m0) / w->height * packed_depths(w->k) + p0 / PACKED_KC;
+        uint64_t bit = UINT64_C(1) << block;
+        at += block * w->block_floats;
+        if (copy->row != m0) copy->row = m0, copy->kept = 0;
+        if (copy->kept & bit) return at;
+        copy->kept |= bit;
+    } else {
+        if (copy->row == r0 && copy->depth == p0) return at;
+        copy->row = r0, copy->depth = p0;
+    }
+    for (int64_t i = 0; i < h; i++) {
+        const float *from = packed_row(&w->a, r0 + i) + p0;
+        packed_copy_row(at + i * (kc + PACKED_LANES), from, kc,
+                        i + 1 < h ? packed_row(&w->a, r0 + i + 1) + p0 : from);
+    }
+    return at;
+}
+
+/* Panel j over the block of the depth that starts at p0. */
+static inline const float *packed_panel(const packed_product *w, int64_t p0, int64_t j)
+{
+    return w->b + (p0 * packed_panels(w->n) + j * gemm_min(PACKED_KC, w->k - p0)) * PACKED_NR;
+}
+
+/* Rows [r0, r0 + h) of panels [j0, j1) over the block of the depth that starts at p0. A panel after the
+ * other, while the next one is fetched; but few ones under many rows stay in a cache, and go tile after tile,
+ * so that results leave in long pieces, while the next rows are fetched. `then`: the panel after these. */
+static inline void packed_block(const packed_product *w, int64_t r0, int64_t h, int64_t j0, int64_t j1,
+                                int64_t p0, const float *a, int64_t lda, const float *then)
+{
+    int64_t kc = gemm_min(PACKED_KC, w->k - p0), size = kc * PACKED_NR, panels = j1 - j0;
+    int64_t tiles = (h + PACKED_MR - 1) / PACKED_MR, step = (PACKED_NR + tiles - 1) / tiles;
+    const float *b = packed_panel(w, p0, j0);
+    if (!w->by_rows || panels * size * 4 > PACKED_B_BYTES) {
+        for (int64_t j = 0; j < panels; j++, b += size)
+            for (int64_t t = 0; t < tiles; t++) {
+                int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
+                const float *ahead = (j + 1 < panels ? b + size : then) + kc * t * step;
+                packed_put(w, r0 + i, rows, j0 + j, p0, kc, a + i * lda, lda, b, ahead, step);
+            }
+        return;
+    }
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t i = t * h / tiles, end = (t + 1) * h / tiles, share = (PACKED_MR + panels - 1) / panels;
+        for (int64_t j = 0; j < panels; j++) {
+            const float *panel = b + j * size, *ahead = t > 0 ? a + end * lda + j * share * kc : panel + size;
+            packed_put(w, r0 + i, end - i, j0 + j, p0, kc, a + i * lda, lda, panel, ahead,
+                       t > 0 ? share : PACKED_NR);
+        }
+    }
+}
+
+/* Rows [m0, m1) of panels [j0, j1). */
+static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
+                               packed_copy *copy)
+{
+    for (int64_t r0 = m0; r0 < m1; r0 += w->height) {
+        int64_t h = gemm_min(w->height, m1 - r0);
+        for (int64_t p0 = 0; p0 < w->k; p0 += PACKED_KC) {
+            int64_t kc = gemm_min(PACKED_KC, w->k - p0), lda = w->copies ? kc + PACKED_LANES : w->a.ld;
+            const float *a = w->copies ? packed_copied(w, copy, m0, r0, h, p0, kc) : w->a.at + r0 * lda + p0;
+            bool last = p0 + kc == w->k;
+            packed_block(w, r0, h, j0, j1, p0, a, lda,
+                         packed_panel(w, last ? 0 : p0 + kc, last && r0 + h == m1 ? j1 : j0));
+        }
+    }
+}
+
+/* What one thread does. */
+static inline void packed_slots(int64_t begin, int64_t end, void *context)
+{
+    const packed_product *w = context;
+    int64_t panels = packed_panels(w->n), rs = w->row_parts, js = w->panel_parts, s;
+    (void)end;
+    packed_copy copy = {w->work + begin * w->work_each, -1, -1, 0};
+    while ((s = packed_turn(w->turns, begin)) >= 0) {
+        int64_t r = s / js, j = s % js;
+        packed_part(w, r * w->m / rs, (r + 1) * w->m / rs, j * panels / js, (j + 1) * panels / js, &copy);
+    }
+}
+
+/* Chooses the height of blocks of a share's rows, and whether a thread copies them. */
+static inline void packed_cut(packed_product *w, int64_t rows)
+{
+    int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
+    if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
+    w->height = (rows + (rows - 1) / most) / ((rows - 1) / most + 1); /* blocks of equal height */
+    /* rows at such a distance would push one another out of the first-level cache */
+    w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
+    w->work_each = w->block_floats = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
+    if (!w->copies || w->by_rows) return;
+    int64_t blocks = (rows + w->height - 1) / w->height * packed_depths(w->k);
+    w->kept = blocks <= 64 && blocks <= PACKED_KEPT_BYTES / (w->block_floats * 4);
+    if (w->kept) w->work_each *= blocks;
+}
+
+/* Shares out the rows where they are many and the operand is small; else its panels, and each thread begins
+ * with those of rows of its own where these suffice to read an operand for, or panels come out uneven. In
+ * more parts than threads: one that is held up leaves them to the others. */
+static inline void packed_share(packed_product *w, int64_t threads)
+{
+    enum { PARTS = 4, OWN_ROWS = 3 * PACKED_MR };
+    int64_t panels = packed_panels(w->n), parts = threads > 1 ? threads * PARTS : 1;
+    bool tall = w->m > w->n || w->k * w->n * 4 <= PACKED_A_BYTES;
+    w->row_parts = w->panel_parts = 1;
+    w->by_rows = panels < 2 * threads || (tall && w->m >= 2 * threads * PACKED_MR);
+    if (w->by_rows) {
+        w->row_parts = gemm_min(parts, (w->m + PACKED_MR - 1) / PACKED_MR);
+    } else {
+        bool uneven = panels < parts && panels % threads != 0;
+        if (w->m >= threads * (uneven ? PACKED_MR : OWN_ROWS)) w->row_parts = threads;
+        w->panel_parts = gemm_min(parts / w->row_parts, panels);
+    }
+}
+
+/* Runs it. Every number is summed in the same order whatever the parts. */
+static inline proa_status packed_run(packed_product *w)
+{
+    int64_t threads = proa_threads();
+    if (w->m == 0 || w->n == 0) return PROA_OK;
+    if ((double)w->m * (double)w->n * (double)w->k < 65536) threads = 1;
+    packed_share(w, threads);
+    packed_cut(w, (w->m + w->row_parts - 1) / w->row_parts);
+    int64_t slots = w->row_parts * w->panel_parts;
+    threads = gemm_min(threads, slots);
+    w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
+    if (!w->work) return proa_error();
+    packed_turns turns;
+    packed_turns_begin(&turns, slots, threads);
+    w->turns = &turns;
+    proa__parallel(threads, 1, packed_slots, w);
+    w->turns = NULL;
+    proa_scratch_free(w->work);
+    return PROA_OK;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* Whole tensors in the precision that a kernel computes in: their own memory where that is their dtype,
+ * otherwise a converted copy in scratch. For kernel files (levelled through proa__convert); may use core. */
+#ifndef PROA_KERNELS_UPCAST_H
+#define PROA_KERNELS_UPCAST_H
+
+#include "kernels/iterator.h"
+
+typedef struct proa_upcast {
+    char *data;    /* numel elements of dtype `as`, contiguous */
+    void *scratch; /* to be freed, or NULL */
+    proa_tensor *to;
+    proa_dtype as;
+} proa_upcast;
+
+/* float64 for float64, float32 for what is narrower. */
+static inline __attribute__((unused)) proa_dtype proa__upcast_dtype(const proa_tensor *t)
+{
+    return t->dtype == PROA_F64 ? PROA_F64 : PROA_F32;
+}
+
+static inline proa_status proa__upcast_take(proa_upcast *w, const proa_tensor *t, proa_dtype as)
+{
+    size_t bytes;
+    *w = (proa_upcast){.data = t->data, .as = as};
+    if ((proa_dtype)t->dtype == as || t->numel == 0) return PROA_OK;
+    if (!proa__mul_size((size_t)t->numel, proa_dtype_size(as), &bytes)) return proa_error();
+    w->data = w->scratch = proa_scratch(bytes);
+    return w->data ? PROA_OK : proa_error();
+}
+
+/* t's values as `as`. */
+static inline __attribute__((unused)) proa_status proa__upcast_read(proa_upcast *w, const proa_tensor *t,
+                                                                    proa_dtype as)
+{
+    PROA_TRY(proa__upcast_take(w, t, as));
+    if (w->scratch) proa__convert(as, w->data, (proa_dtype)t->dtype, t->data, t->numel);
+    return PROA_OK;
+}
+
+/* Room for t's values as `as`, unset; proa__upcast_end puts them into t. */
+static inline __attribute__((unused)) proa_status proa__upcast_write(proa_upcast *w, proa_tensor *t,
+                                                                     proa_dtype as)
+{
+    PROA_TRY(proa__upcast_take(w, t, as));
+    w->to = t;
+    return PROA_OK;
+}
+
+/* Rounds what was written into its tensor, if all went well, and frees the scratch. */
+static inline __attribute__((unused)) void proa__upcast_end(proa_upcast *w, int n, bool well)
+{
+    for (int i = 0; i < n; i++) {
+        if (w[i].scratch && w[i].to && well)
+            proa__convert((proa_dtype)w[i].to->dtype, w[i].to->data, w[i].as, w[i].data, w[i].to->numel);
+        proa_scratch_free(w[i].scratch);
+    }
+}
+
+#endif

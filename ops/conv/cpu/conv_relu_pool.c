@@ -1,0 +1,602 @@
+/* conv2d_pooled and its gradients. Forward: vectors of output channels, the rows of one row of windows at a
+ * time, which are pooled where they are. Backward: of each window one place has a gradient, so that sums run
+ * over these alone, as vectors along the filter's row and the input's channels. Images are worked on in
+ * chunks, which do not depend on the number of threads; each has memory of its own. May use core and helpers
+ * of ops/. */
+#include "ops/conv/conv_relu_pool.h"
+#include "kernels/gemm.h"
+
+#define LANES ((int64_t)(GEMM_VECTOR / 4))
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define TILE_MAX 14
+#else
+#define TILE_MAX 12
+#endif
+enum { CHUNKS = 32, ROWS_MAX = 5, VECTORS_MAX = 2, WAYS = 4 };
+
+typedef float lane __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef int32_t lane_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+
+typedef struct pooled_job {
+    pooled_geometry p;
+    const float *x, *weight, *bias, *out, *d_out;
+    const int32_t *place;
+    float *result; /* out, d_x or, of all chunks, the sums of d_weight and d_bias */
+    int32_t *places;
+    float *packed;     /* the weights as the task reads them */
+    float *work;       /* a chunk's */
+    int64_t work_each; /* floats */
+    int64_t chunks;
+    int64_t lines, width; /* of an image with its padding */
+    int64_t row, vectors; /* of a filter: numbers in a row, over all channels; vectors of these */
+} pooled_job;
+
+static proa_status start(pooled_job *j, const char *op, const proa_tensor *x, const proa_tensor *weight,
+                         const proa_ints *padding, const proa_ints *kernel_size)
+{
+    PROA_TRY(proa__pooled_geometry(op, x, weight, padding, kernel_size, &j->p));
+    const conv_geometry *g = &j->p.g;
+    j->x = (const float *)(void *)x->data, j->weight = (const float *)(void *)weight->data;
+    j->lines = g->in[1] + g->before[1] + g->after[1], j->width = g->in[2] + g->before[2] + g->after[2];
+    j->row = g->kernel[2] * g->in_channels, j->vectors = (j->row + LANES - 1) / LANES;
+    j->chunks = gemm_min(g->batch, CHUNKS);
+    return PROA_OK;
+}
+
+/* Runs a task over all chunks, each with `each` floats of work; packed: those of the weights. */
+static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void (*pack)(const pooled_job *),
+                              proa_range_fn task)
+{
+    j->work_each = gemm_round_up(each, 16);
+    j->work = proa_scratch((size_t)(j->chunks * j->work_each + packed) * sizeof(float));
+    if (!j->work) return proa_error();
+    j->packed = j->work + j->chunks * j->work_each;
+    const conv_geometry *g = &j->p.g;
+    double work =
+        (double)(g->batch * g->out_channels * g->out[1] * g->out[2]) * (double)(j->row * g->kernel[1]);
+    if (pack) pack(j);
+    proa__parallel(j->chunks, work < 1e5 ? j->chunks : 1, task, j);
+    proa_scratch_free(j->work);
+    return PROA_OK;
+}
+
+/* float32 alone; what is wider is composed of other ops. */
+#define POOLED_PREPARE(op)                                                                           \
+    static proa_status op##_prepare(const void *args, void **state)                                  \
+    {                                                                                                \
+        *state = NULL;                                                                               \
+        return ((const proa_##op##_args *)args)->x->dtype == PROA_F32 ? PROA_OK                      \
+                                                                      : proa_decline("not float32"); \
+    }
+POOLED_PREPARE(conv2d_pooled)
+POOLED_PREPARE(conv2d_pooled_grad_input)
+POOLED_PREPARE(conv2d_pooled_grad_filter)
+
+static inline int64_t chunk_start(const pooled_job *j, int64_t chunk)
+{
+    return chunk * j->p.g.batch / j->chunks;
+}
+
+/* ---- forward ---------------------------------------------------------------------------------- */
+
+/* Results of one row at p columns, for LANES channels. x: where their windows start; w: [in channel][row]
+ * [column][LANES]. Every result sums in the same order: equal inputs give equal results. */
+static inline __attribute__((always_inline)) void forward_tile(const int p, const pooled_job *j,
+                                                               const float *x, const float *w, lane bias,
+                                                               float *to)
+{
+    const conv_geometry *g = &j->p.g;
+    lane sum[TILE_MAX];
+#pragma GCC unroll 16
+    for (int i = 0; i < p; i++) sum[i] = bias;
+    for (int64_t c = 0; c < g->in_channels; c++)
+        for (int64_t r = 0; r < g->kernel[1]; r++) {
+            const float *from = x + (c * j->lines + r) * j->width;
+            for (int64_t k = 0; k < g->kernel[2]; k++, w += LANES) {
+                lane tap = *(const lane *)w;
+#pragma GCC unroll 16
+                for (int i = 0; i < p; i++) sum[i] += from[k + i] * tap;
+            }
+        }
+#pragma GCC unroll 16
+    for (int i = 0; i < p; i++) *(lane *)(to + i * LANES) = sum[i];
+}
+
+typedef void (*forward_tile_fn)(const pooled_job *j, const float *x, const float *w, lane bias, float *to);
+#define FORWARD_TILE(p)                                                                                  \
+    static void forward_tile_##p(const pooled_job *j, const float *x, const float *w, lane b, float *to) \
+    {                                                                                                    \
+        forward_tile(p, j, x, w, b, to);                                                                 \
+    }
+#define FORWARD_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+FORWARD_TILES(FORWARD_TILE)
+#define FORWARD_ENTRY(p) forward_tile_##p,
+#if TILE_MAX == 14
+FORWARD_TILE(13)
+FORWARD_TILE(14)
+static const forward_tile_fn forward_tiles[TILE_MAX] = {FORWARD_TILES(FORWARD_ENTRY) forward_tile_13,
+                                                        forward_tile_14};
+#else
+static const forward_tile_fn forward_tiles[TILE_MAX] = {FORWARD_TILES(FORWARD_ENTRY)};
+#endif
+
+static void pack_forward(const pooled_job *j)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t taps = g->in_channels * g->kernel[1] * g->kernel[2],
+            blocks = (g->out_channels + LANES - 1) / LANES;
+    for (int64_t o = 0; o < blocks * LANES; o++)
+        for (int64_t t = 0; t < taps; t++)
+            j->packed[((o / LANES) * taps + t) * LANES + o % LANES] =
+                o < g->out_channels ? j->weight[o * taps + t] : 0;
+}
+
+/* An image with zeros round its planes. */
+static void pad_image(const pooled_job *j, int64_t n, float *to)
+{
+    const conv_geometry *g = &j->p.g;
+    const float *from = j->x + n * g->in_channels * g->in[1] * g->in[2];
+    memset(to, 0, (size_t)(g->in_channels * j->lines * j->width) * sizeof *to);
+    for (int64_t c = 0; c < g->in_channels; c++)
+        for (int64_t r = 0; r < g->in[1]; r++, from += g->in[2])
+            memcpy(to + (c * j->lines + g->before[1] + r) * j->width + g->before[2], from,
+                   (size_t)g->in[2] * sizeof *to);
+}
+
+/* The largest of each window of a row of windows, of `line` [window row][column][LANES], and where it is. */
+static void pool_line(const pooled_job *j, const float *line, int64_t py, int64_t columns, float *best,
+                      int32_t *place)
+{
+    const pooled_geometry *p = &j->p;
+    for (int64_t px = 0; px < p->out[1]; px++) {
+        const float *at = line + px * p->window[1] * LANES;
+        lane value = *(const lane *)at, zero = {0};
+        lane_mask where = {0};
+        where += (int32_t)(py * p->window[0] * p->g.out[2] + px * p->window[1]);
+        for (int64_t r = 0; r < p->window[0]; r++)
+            for (int64_t c = 0; c < p->window[1]; c++) {
+                lane v = *(const lane *)(at + (r * columns + c) * LANES);
+                lane_mask larger = v > value, here = {0};
+                here += (int32_t)((py * p->window[0] + r) * p->g.out[2] + px * p->window[1] + c);
+                where = (larger & here) | (~larger & where);
+                value = (lane)((larger & (lane_mask)v) | (~larger & (lane_mask)value));
+            }
+        lane_mask below = value < zero; /* a NaN stays */
+        *(lane *)(best + px * LANES) = (lane)(~below & (lane_mask)value);
+        *(lane_mask *)(place + px * LANES) = where;
+    }
+}
+
+/* One image, for LANES channels from block · LANES on. */
+static void forward_block(const pooled_job *j, int64_t n, int64_t block, const float *image, float *line)
+{
+    const pooled_geometry *p = &j->p;
+    const conv_geometry *g = &p->g;
+    int64_t columns = p->out[1] * p->window[1], tiles = (columns + TILE_MAX - 1) / TILE_MAX;
+    int64_t count = gemm_min(LANES, g->out_channels - block * LANES);
+    const float *w = j->packed + block * g->in_channels * g->kernel[1] * g->kernel[2] * LANES;
+    float *best = line + p->window[0] * columns * LANES;
+    int32_t *place = (int32_t *)(void *)(best + p->out[1] * LANES);
+    lane bias = {0};
+    for (int64_t l = 0; j->bias && l < count; l++) bias[l] = j->bias[block * LANES + l];
+    for (int64_t py = 0; py < p->out[0]; py++) {
+        for (int64_t r = 0; r < p->window[0]; r++)
+            for (int64_t t = 0; t < tiles; t++) {
+                int64_t from = t * columns / tiles, size = (t + 1) * columns / tiles - from;
+                forward_tiles[size - 1](j, image + (py * p->window[0] + r) * j->width + from, w, bias,
+                                        line + (r * columns + from) * LANES);
+            }
+        pool_line(j, line, py, columns, best, place);
+        for (int64_t l = 0; l < count; l++) {
+            int64_t at = ((n * g->out_channels + block * LANES + l) * p->out[0] + py) * p->out[1];
+            for (int64_t px = 0; px < p->out[1]; px++) {
+                j->result[at + px] = best[px * LANES + l];
+                j->places[at + px] = place[px * LANES + l];
+            }
+        }
+    }
+}
+
+static void forward_range(int64_t begin, int64_t end, void *context)
+{
+    const pooled_job *j = context;
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        float *image = j->work + chunk * j->work_each;
+        float *line = image + gemm_round_up(j->p.g.in_channels * j->lines * j->width, 16);
+        for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
+            pad_image(j, n, image);
+            for (int64_t b = 0; b * LANES < j->p.g.out_channels; b++) forward_block(j, n, b, image, line);
+        }
+    }
+}
+
+PROA_KERNEL_PREPARED(conv2d_pooled_cpu, conv2d_pooled, conv2d_pooled_prepare, NULL)
+{
+    pooled_job j = {.bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
+                    .result = (float *)(void *)a->out->data,
+                    .places = (int32_t *)(void *)a->place->data};
+    PROA_TRY(start(&j, "conv2d_pooled", a->x, a->weight, &a->padding, &a->kernel_size));
+    const conv_geometry *g = &j.p.g;
+    if (g->batch == 0) return PROA_OK;
+    int64_t line = (j.p.window[0] * j.p.window[1] + 2) * j.p.out[1] * LANES;
+    return run_chunks(&j, gemm_round_up(g->in_channels * j.lines * j.width, 16) + line,
+                      gemm_round_up(g->out_channels, LANES) * j.row * g->kernel[1], pack_forward,
+                      forward_range);
+}
+
+/* ---- what both gradients walk over ------------------------------------------------------------- */
+
+/* Of one plane: where in an image [line][column][channel] the filters of the places lie that have a gradient,
+ * and that. */
+typedef struct given {
+    int64_t n;
+    int64_t *at;
+    float *value;
+} given;
+
+/* Memory of `given`, in floats, with room for one more, and how it is laid out. */
+static int64_t given_floats(const pooled_job *j)
+{
+    return gemm_round_up(3 * (j->p.out[0] * j->p.out[1] + 1), 16);
+}
+
+static given given_of(const pooled_job *j, float *memory)
+{
+    int64_t n = j->p.out[0] * j->p.out[1] + 1;
+    return (given){0, (int64_t *)(void *)memory, memory + 2 * n};
+}
+
+/* Takes the plane's places. They are trusted no further than that they lie in the plane. */
+static float take_plane(const pooled_job *j, int64_t plane, given *to)
+{
+    const pooled_geometry *p = &j->p;
+    int64_t pixels = p->out[0] * p->out[1], channels = p->g.in_channels, n = 0, q = plane * pixels;
+    int32_t columns = (int32_t)p->g.out[2];
+    float total = 0;
+    for (int64_t py = 0; py < p->out[0]; py++) {
+        int32_t first = (int32_t)(py * p->window[0]) * columns;
+        for (int64_t px = 0; px < p->out[1]; px++, q++) {
+            int32_t rest = j->place[q] - first, row = 0;
+            for (int32_t r = 1; r < (int32_t)p->window[0]; r++) row += rest >= r * columns;
+            rest -= row * columns;
+            rest = rest < 0 ? 0 : rest >= columns ? columns - 1 : rest;
+            float d = j->out[q] > 0 ? j->d_out[q] : 0;
+            to->at[n] = ((py * p->window[0] + row) * j->width + rest) * channels;
+            to->value[n] = d;
+            n += !(d == 0);
+            total += d;
+        }
+    }
+    to->n = n;
+    return total;
+}
+
+/* Floats of an image [line][column][channel] with its padding, and what a vector may reach behind it. */
+static int64_t image_floats(const pooled_job *j)
+{
+    return gemm_round_up(j->lines * j->width * j->p.g.in_channels + VECTORS_MAX * LANES, 16);
+}
+
+#define POOLED_SIZES(X) X(1, 1) X(1, 2) X(2, 1) X(2, 2) X(3, 1) X(3, 2) X(4, 1) X(4, 2) X(5, 1) X(5, 2)
+
+/* ---- gradient of the filter --------------------------------------------------------------------- */
+
+/* sums[rows × vecs vectors] += value · what lies at `at`, for all places. pitch: from line to line. */
+static inline __attribute__((always_inline)) void filter_tile(const int rows, const int vecs, const given *v,
+                                                              const float *x, int64_t pitch, float *sums,
+                                                              int64_t sums_pitch)
+{
+    lane sum[ROWS_MAX][VECTORS_MAX];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int k = 0; k < vecs; k++) sum[r][k] = *(const lane *)(sums + r * sums_pitch + k * LANES);
+    for (int64_t i = 0; i < v->n; i++) {
+        const float *from = x + v->at[i];
+        float value = v->value[i];
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+            for (int k = 0; k < vecs; k++) sum[r][k] += value * *(const lane *)(from + r * pitch + k * LANES);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int k = 0; k < vecs; k++) *(lane *)(sums + r * sums_pitch + k * LANES) = sum[r][k];
+}
+
+typedef void (*filter_tile_fn)(const given *v, const float *x, int64_t pitch, float *sums,
+                               int64_t sums_pitch);
+#define FILTER_TILE(rows, vecs)                                                                      \
+    static void filter_tile_##rows##_##vecs(const given *v, const float *x, int64_t pitch, float *s, \
+                                            int64_t sp)                                              \
+    {                                                                                                \
+        filter_tile(rows, vecs, v, x, pitch, s, sp);                                                 \
+    }
+POOLED_SIZES(FILTER_TILE)
+#define FILTER_ENTRY(rows, vecs) filter_tile_##rows##_##vecs,
+static const filter_tile_fn filter_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_SIZES(FILTER_ENTRY)};
+
+/* An image as [line][column][channel], zeros round it. */
+static void turn_image(const pooled_job *j, int64_t n, float *to)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t channels = g->in_channels;
+    const float *from = j->x + n * channels * g->in[1] * g->in[2];
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t r = 0; r < g->in[1]; r++, from += g->in[2]) {
+            float *line = to + ((g->before[1] + r) * j->width + g->before[2]) * channels + c;
+            for (int64_t i = 0; i < g->in[2]; i++) line[i * channels] = from[i];
+        }
+}
+
+/* Floats of a chunk's sums: of the filters, then of the biases. */
+static int64_t filter_floats(const pooled_job *j)
+{
+    return j->p.g.out_channels * (j->p.g.kernel[1] * j->vectors * LANES + 1);
+}
+
+static void filter_range(int64_t begin, int64_t end, void *context)
+{
+    const pooled_job *j = context;
+    const conv_geometry *g = &j->p.g;
+    int64_t ld = j->vectors * LANES, pitch = j->width * g->in_channels;
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        float *image = j->work + chunk * j->work_each, *sums = image + image_floats(j) + given_floats(j);
+        float *totals = sums + g->out_channels * g->kernel[1] * ld;
+        memset(image, 0, (size_t)j->work_each * sizeof *image);
+        for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
+            turn_image(j, n, image);
+            for (int64_t o = 0; o < g->out_channels; o++) {
+                given v = given_of(j, image + image_floats(j));
+                totals[o] += take_plane(j, n * g->out_channels + o, &v);
+                for (int64_t r = 0; r < g->kernel[1]; r += ROWS_MAX)
+                    for (int64_t k = 0; k < j->vectors; k += VECTORS_MAX) {
+                        int64_t rows = gemm_min(ROWS_MAX, g->kernel[1] - r);
+                        int64_t vecs = gemm_min(VECTORS_MAX, j->vectors - k);
+                        filter_tiles[(rows - 1) * VECTORS_MAX + vecs - 1](
+                            &v, image + r * pitch + k * LANES, pitch,
+                            sums + (o * g->kernel[1] + r) * ld + k * LANES, ld);
+                    }
+            }
+        }
+    }
+}
+
+/* Adds the chunks' sums up, in order, and lays the filters out as the weights are. */
+static void filter_end(const pooled_job *j, const float *sums, float *d_weight, float *d_bias)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t ld = j->vectors * LANES, channels = g->in_channels, columns = g->kernel[2];
+    for (int64_t o = 0; o < g->out_channels; o++) {
+        d_bias[o] = sums[g->out_channels * g->kernel[1] * ld + o];
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t r = 0; r < g->kernel[1]; r++)
+                for (int64_t k = 0; k < columns; k++)
+                    *d_weight++ = sums[(o * g->kernel[1] + r) * ld + k * channels + c];
+    }
+}
+
+static void filter_task(int64_t begin, int64_t end, void *context)
+{
+    const pooled_job *j = context;
+    int64_t n = filter_floats(j), from = image_floats(j) + given_floats(j);
+    filter_range(begin, end, context);
+    for (int64_t chunk = begin; chunk < end; chunk++)
+        memcpy(j->result + chunk * n, j->work + chunk * j->work_each + from, (size_t)n * sizeof *j->result);
+}
+
+PROA_KERNEL_PREPARED(conv2d_pooled_grad_filter_cpu, conv2d_pooled_grad_filter,
+                     conv2d_pooled_grad_filter_prepare, NULL)
+{
+    pooled_job j = {.out = (const float *)(void *)a->out->data,
+                    .d_out = (const float *)(void *)a->d_out->data,
+                    .place = (const int32_t *)(void *)a->place->data};
+    PROA_TRY(start(&j, "conv2d_pooled_grad_filter", a->x, a->weight, &a->padding, &a->kernel_size));
+    int64_t n = filter_floats(&j);
+    j.result = proa_scratch((size_t)((j.chunks + 1) * n) * sizeof *j.result);
+    if (!j.result) return proa_error();
+    proa_status status = PROA_OK;
+    if (j.chunks) status = run_chunks(&j, image_floats(&j) + given_floats(&j) + n, 0, NULL, filter_task);
+    float *total = j.result + j.chunks * n;
+    memset(total, 0, (size_t)n * sizeof *total);
+    for (int64_t chunk = 0; chunk < j.chunks; chunk++)
+        for (int64_t i = 0; i < n; i++) total[i] += j.result[chunk * n + i];
+    filter_end(&j, total, (float *)(void *)a->d_weight->data, (float *)(void *)a->d_bias->data);
+    proa_scratch_free(j.result);
+    return status;
+}
+
+/* ---- gradient of the input ---------------------------------------------------------------------- */
+
+/* What lies at `at` += value · w[rows × vecs vectors], for all places: WAYS of them in turn that are far
+ * from one another, since what was just written is slow to read. */
+static inline __attribute__((always_inline)) void input_tile(const int rows, const int vecs, const given *v,
+                                                             const float *w, int64_t w_pitch, float *x,
+                                                             int64_t pitch)
+{
+    lane tap[ROWS_MAX][VECTORS_MAX];
+    int64_t part = (v->n + WAYS - 1) / WAYS;
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int k = 0; k < vecs; k++) tap[r][k] = *(const lane *)(w + r * w_pitch + k * LANES);
+    for (int64_t i = 0; i < part; i++)
+        for (int64_t at = i; at < v->n; at += part) {
+            float *to = x + v->at[at], value = v->value[at];
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+                for (int k = 0; k < vecs; k++) *(lane *)(to + r * pitch + k * LANES) += value * tap[r][k];
+        }
+}
+
+typedef void (*input_tile_fn)(const given *v, const float *w, int64_t w_pitch, float *x, int64_t pitch);
+#define INPUT_TILE(rows, vecs)                                                                   \
+    static void input_tile_##rows##_##vecs(const given *v, const float *w, int64_t wp, float *x, \
+                                           int64_t pitch)                                        \
+    {                                                                                            \
+        input_tile(rows, vecs, v, w, wp, x, pitch);                                              \
+    }
+POOLED_SIZES(INPUT_TILE)
+#define INPUT_ENTRY(rows, vecs) input_tile_##rows##_##vecs,
+static const input_tile_fn input_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_SIZES(INPUT_ENTRY)};
+
+/* [out channel][row][column, in channel], rows filled up with zeros to whole vectors. */
+static void pack_input(const pooled_job *j)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t ld = j->vectors * LANES, channels = g->in_channels;
+    memset(j->packed, 0, (size_t)(g->out_channels * g->kernel[1] * ld) * sizeof(float));
+    for (int64_t o = 0; o < g->out_channels; o++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t r = 0; r < g->kernel[1]; r++)
+                for (int64_t k = 0; k < g->kernel[2]; k++)
+                    j->packed[(o * g->kernel[1] + r) * ld + k * channels + c] =
+                        j->weight[((o * channels + c) * g->kernel[1] + r) * g->kernel[2] + k];
+}
+
+static void input_back(const pooled_job *j, int64_t n, const float *image)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t channels = g->in_channels;
+    float *to = j->result + n * channels * g->in[1] * g->in[2];
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t r = 0; r < g->in[1]; r++, to += g->in[2]) {
+            const float *line = image + ((g->before[1] + r) * j->width + g->before[2]) * channels + c;
+            for (int64_t i = 0; i < g->in[2]; i++) to[i] = line[i * channels];
+        }
+}
+
+static void input_range(int64_t begin, int64_t end, void *context)
+{
+    const pooled_job *j = context;
+    const conv_geometry *g = &j->p.g;
+    int64_t ld = j->vectors * LANES, pitch = j->width * g->in_channels;
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        float *image = j->work + chunk * j->work_each;
+        for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
+            memset(image, 0, (size_t)image_floats(j) * sizeof *image);
+            for (int64_t o = 0; o < g->out_channels; o++) {
+                given v = given_of(j, image + image_floats(j));
+                take_plane(j, n * g->out_channels + o, &v);
+                for (int64_t r = 0; r < g->kernel[1]; r += ROWS_MAX)
+                    for (int64_t k = 0; k < j->vectors; k += VECTORS_MAX) {
+                        int64_t rows = gemm_min(ROWS_MAX, g->kernel[1] - r);
+                        int64_t vecs = gemm_min(VECTORS_MAX, j->vectors - k);
+                        input_tiles[(rows - 1) * VECTORS_MAX + vecs - 1](
+                            &v, j->packed + (o * g->kernel[1] + r) * ld + k * LANES, ld,
+                            image + r * pitch + k * LANES, pitch);
+                    }
+            }
+            input_back(j, n, image);
+        }
+    }
+}
+
+PROA_KERNEL_PREPARED(conv2d_pooled_grad_input_cpu, conv2d_pooled_grad_input, conv2d_pooled_grad_input_prepare,
+                     NULL)
+{
+    pooled_job j = {.out = (const float *)(void *)a->out->data,
+                    .d_out = (const float *)(void *)a->d_out->data,
+                    .place = (const int32_t *)(void *)a->place->data,
+                    .result = (float *)(void *)a->d_x->data};
+    PROA_TRY(start(&j, "conv2d_pooled_grad_input", a->x, a->weight, &a->padding, &a->kernel_size));
+    if (!j.chunks) return PROA_OK;
+    return run_chunks(&j, image_floats(&j) + given_floats(&j),
+                      j.p.g.out_channels * j.p.g.kernel[1] * j.vectors * LANES, pack_input, input_range);
+}
+
+/* ---- the same, of other ops ----------------------------------------------------------------------- */
+
+static proa_status call(const char *op, void *args)
+{
+    return proa_call_from(PROA_DOOR_RUN, proa_find_op(op), args);
+}
+
+PROA_KERNEL_ANYWHERE(conv2d_pooled_composed_cpu, conv2d_pooled)
+{
+    static const int64_t none[2];
+    const proa_ints zeros = {2, (int64_t *)(uintptr_t)none, NULL, NULL};
+    proa_status status;
+    PROA_SCOPE {
+        proa_conv2d_args conv = {.x = a->x,
+                                 .weight = a->weight,
+                                 .bias = a->bias,
+                                 .stride = POOLED_ONES,
+                                 .padding = a->padding,
+                                 .dilation = POOLED_ONES,
+                                 .groups = 1};
+        status = call("conv2d", &conv);
+        proa_max_pool2d_with_index_args pool = {.x = conv.out,
+                                                .kernel_size = a->kernel_size,
+                                                .stride = a->kernel_size,
+                                                .padding = zeros,
+                                                .out = a->out,
+                                                .mask = a->place};
+        if (status == PROA_OK) status = call("max_pool2d_with_index", &pool);
+        proa_relu_args relu = {.x = a->out, .out = a->out};
+        if (status == PROA_OK) status = call("relu", &relu);
+    }
+    return status;
+}
+
+/* The gradient of the convolution's result; NULL on error. */
+static proa_tensor *spread(const pooled_geometry *p, proa_tensor *out, proa_tensor *place, proa_tensor *d_out,
+                           proa_ints kernel_size)
+{
+    static const int64_t none[2];
+    proa_meta meta;
+    proa__conv_meta_out(&p->g, (proa_dtype)out->dtype, &meta);
+    proa_tensor *like = proa__tensor_new(&meta); /* for its shape */
+    proa_relu_grad_args relu = {.out = out, .d_out = d_out};
+    if (!like || call("relu_grad", &relu) != PROA_OK) return NULL;
+    proa_max_pool2d_with_index_grad_args pool = {.x = like,
+                                                 .mask = place,
+                                                 .d_out = relu.d_x,
+                                                 .kernel_size = kernel_size,
+                                                 .stride = kernel_size,
+                                                 .padding = {2, (int64_t *)(uintptr_t)none, NULL, NULL}};
+    return call("max_pool2d_with_index_grad", &pool) == PROA_OK ? pool.d_x : NULL;
+}
+
+PROA_KERNEL_ANYWHERE(conv2d_pooled_grad_input_composed_cpu, conv2d_pooled_grad_input)
+{
+    pooled_geometry p;
+    PROA_TRY(POOLED_GEOMETRY("conv2d_pooled_grad_input", a, &p));
+    PROA_SCOPE {
+        proa_tensor *d_conv = spread(&p, a->out, a->place, a->d_out, a->kernel_size);
+        proa_conv2d_grad_input_args conv = {.x = a->x,
+                                            .weight = a->weight,
+                                            .d_out = d_conv,
+                                            .stride = POOLED_ONES,
+                                            .padding = a->padding,
+                                            .dilation = POOLED_ONES,
+                                            .groups = 1,
+                                            .d_x = a->d_x};
+        if (d_conv) call("conv2d_grad_input", &conv);
+    }
+    return proa_error();
+}
+
+PROA_KERNEL_ANYWHERE(conv2d_pooled_grad_filter_composed_cpu, conv2d_pooled_grad_filter)
+{
+    static const int64_t axes[] = {0, 2, 3};
+    pooled_geometry p;
+    PROA_TRY(POOLED_GEOMETRY("conv2d_pooled_grad_filter", a, &p));
+    PROA_SCOPE {
+        proa_tensor *d_conv = spread(&p, a->out, a->place, a->d_out, a->kernel_size);
+        proa_conv2d_grad_filter_args conv = {.x = a->x,
+                                             .weight = a->weight,
+                                             .d_out = d_conv,
+                                             .stride = POOLED_ONES,
+                                             .padding = a->padding,
+                                             .dilation = POOLED_ONES,
+                                             .groups = 1,
+                                             .d_weight = a->d_weight};
+        proa_sum_args sum = {
+            .x = d_conv, .axis = {3, (int64_t *)(uintptr_t)axes, NULL, NULL}, .out = a->d_bias};
+        if (d_conv && call("conv2d_grad_filter", &conv) == PROA_OK) call("sum", &sum);
+    }
+    return proa_error();
+}

@@ -1,0 +1,438 @@
+/* Gradients of convolutions over plain images of few channels, in float32, where blocks of 16 channels would
+ * be mostly zeros. To the input: vectors of 16 images, over the pairs of places that a tap joins. To the
+ * filter: vectors of 16 output channels, a few rows of taps at a time. May use core and helpers of ops/. */
+#include "core/blocked.h"
+#include "ops/conv/blocks.h"
+#include "ops/conv/scanlines.h"
+#include "kernels/gemm.h"
+
+/* CHANNELS: of the input that are summed together; SUMS: of a filter, likewise.
+ * CHUNKS: of images, whose sums for a filter are added in turn, whatever the number of threads. */
+enum { BLOCK = 16, CHANNELS = 8, SUMS = 25, CHUNKS = 16 };
+enum { MAX_SIDE = 1 << 20, MAX_PADDING = 64 };
+
+typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
+
+typedef struct low_input_job {
+    conv_geometry g;
+    const float *x, *weight;
+    float *result;
+    int64_t taps, places; /* of the filter; of the output */
+    const float *d;       /* d_out; its strides in floats, and its blocks of 16 channels: */
+    int64_t d_image, d_block, d_place, d_channel, d_blocks;
+    /* to the input */
+    int64_t vectors, together; /* of images; of them summed at once */
+    float *packed;             /* d_out as [vector][place][channel][16 images] */
+    float *filter;             /* as [tap][output channel][input channel] */
+    int32_t *line, *column;    /* of the output, under a line and tap of the input; -1: none */
+    /* to the filter */
+    int64_t lines, pitch, image;                /* of a padded image; floats of it */
+    int64_t chunks, each, sums, padded, blocks; /* floats of a chunk's memory, and of its parts */
+    float *work;
+} low_input_job;
+
+static void look_at_d(low_input_job *j, const proa_tensor *d_out)
+{
+    j->d = (const float *)(const void *)proa__memory(d_out);
+    j->taps = conv_pixels(j->g.kernel), j->places = conv_pixels(j->g.out);
+    j->d_blocks = (j->g.out_channels + BLOCK - 1) / BLOCK, j->d_block = BLOCK * j->places;
+    j->d_image = proa__format(d_out) ? j->d_blocks * j->d_block : j->g.out_channels * j->places;
+    j->d_place = proa__format(d_out) ? BLOCK : 1, j->d_channel = proa__format(d_out) ? 1 : j->places;
+}
+
+static const float *d_at(const low_input_job *j, int64_t image, int64_t place, int64_t channel)
+{
+    return j->d + image * j->d_image + channel / BLOCK * j->d_block + channel % BLOCK * j->d_channel +
+           place * j->d_place;
+}
+
+/* ---- to the input ------------------------------------------------------------------------------- */
+
+/* One place of 16 images, as [channel][image]; zeros behind the last image. */
+static void pack_vector(const low_input_job *j, int64_t vector, int64_t place, float *to)
+{
+    const conv_geometry *g = &j->g;
+    int64_t first = vector * BLOCK, n = gemm_min(BLOCK, g->batch - first), done = n / 4 * 4;
+    int64_t oc = g->out_channels, fours = j->d_channel == 1 ? oc / 4 * 4 : 0;
+    for (int64_t c = 0; c < fours; c += 4)
+        for (int64_t i = 0; i < done; i += 4)
+            gemm_transpose_four(d_at(j, first + i, place, c), j->d_image, to + c * BLOCK + i, BLOCK);
+    for (int64_t c = 0; c < oc; c++) {
+        for (int64_t i = c < fours ? done : 0; i < n; i++) to[c * BLOCK + i] = *d_at(j, first + i, place, c);
+        for (int64_t i = n; i < BLOCK; i++) to[c * BLOCK + i] = 0;
+    }
+}
+
+/* Four places that lie beside each other, of 16 images that are all there. */
+static void pack_places(const low_input_job *j, int64_t vector, int64_t place, float *to)
+{
+    const conv_geometry *g = &j->g;
+    int64_t first = vector * BLOCK, step = g->out_channels * BLOCK;
+    for (int64_t c = 0; c < g->out_channels; c++)
+        for (int64_t i = 0; i < BLOCK; i += 4)
+            gemm_transpose_four(d_at(j, first + i, place, c), j->d_image, to + c * BLOCK + i, step);
+}
+
+/* Items: vectors of images, of each the lines of d_out. */
+static void pack_range(int64_t begin, int64_t end, void *context)
+{
+    const low_input_job *j = context;
+    int64_t each = j->g.out_channels * BLOCK, width = j->g.out[2];
+    for (int64_t item = begin; item < end; item++) {
+        int64_t vector = item / j->g.out[1], p = item % j->g.out[1] * width, stop = p + width;
+        bool by_places = j->d_place == 1 && (vector + 1) * BLOCK <= j->g.batch;
+        float *to = j->packed + vector * j->places * each;
+        while (p < stop)
+            if (by_places && p + 4 <= stop) pack_places(j, vector, p, to + p * each), p += 4;
+            else pack_vector(j, vector, p, to + p * each), p++;
+    }
+}
+
+/* sums[channel][vector] for `n` channels from `first` on of the input's place (y, x), of `vs` vectors. */
+static inline __attribute__((always_inline)) void sum_place(const low_input_job *j, const int n, const int vs,
+                                                            int64_t vector, int64_t y, int64_t x,
+                                                            int64_t first, float *to)
+{
+    const conv_geometry *g = &j->g;
+    int64_t oc = g->out_channels, ic = g->in_channels, step = j->places * oc * BLOCK;
+    const float *packed = j->packed + vector * step;
+    lane sum[CHANNELS][2] = {{{0}}};
+    for (int64_t r = 0; r < g->kernel[1]; r++) {
+        int64_t line = j->line[y * g->kernel[1] + r];
+        if (line < 0) continue;
+        for (int64_t k = 0; k < g->kernel[2]; k++) {
+            int64_t column = j->column[x * g->kernel[2] + k];
+            if (column < 0) continue;
+            const float *from = packed + (line * g->out[2] + column) * oc * BLOCK;
+            const float *w = j->filter + (r * g->kernel[2] + k) * oc * ic + first;
+            for (const float *stop = from + oc * BLOCK; from < stop; from += BLOCK, w += ic) {
+                lane a = *(const lane *)from, b = vs > 1 ? *(const lane *)(from + step) : a;
+#pragma GCC unroll 8
+                for (int c = 0; c < n; c++) {
+                    sum[c][0] += w[c] * a;
+                    if (vs > 1) sum[c][1] += w[c] * b;
+                }
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < n; c++)
+        for (int v = 0; v < vs; v++) ((lane *)(void *)to)[c * 2 + v] = sum[c][v];
+}
+
+#define SUM_PLACE(n)                                             \
+    case n:                                                      \
+        if (vs > 1) sum_place(j, n, 2, vector, y, x, first, to); \
+        else sum_place(j, n, 1, vector, y, x, first, to);        \
+        return;
+
+static void sum_any(const low_input_job *j, int64_t n, int64_t vs, int64_t vector, int64_t y, int64_t x,
+                    int64_t first, float *to)
+{
+    switch (n) {
+        SUM_PLACE(1)
+        SUM_PLACE(2)
+        SUM_PLACE(3)
+        SUM_PLACE(4)
+        SUM_PLACE(5)
+        SUM_PLACE(6)
+        SUM_PLACE(7)
+    default: SUM_PLACE(8)
+    }
+}
+
+/* `count` places of a line, as [place][channel][two vectors], go where they belong. */
+static void store_line(const low_input_job *j, const float *from, int64_t images, int64_t n, int64_t count,
+                       float *to)
+{
+    int64_t plane = conv_pixels(j->g.in), image = j->g.in_channels * plane, step = 2 * BLOCK;
+    int64_t fours = images / 4 * 4, across = count / 4 * 4;
+    for (int64_t c = 0; c < n; c++)
+        for (int64_t i = 0; i < images; i++) {
+            int64_t x = 0;
+            if (i < fours && i % 4 == 0)
+                for (; x < across; x += 4)
+                    gemm_transpose_four(from + (x * CHANNELS + c) * step + i, CHANNELS * step,
+                                        to + i * image + c * plane + x, image);
+            for (x = i < fours ? across : 0; x < count; x++)
+                to[i * image + c * plane + x] = from[(x * CHANNELS + c) * step + i];
+        }
+}
+
+/* Items: vectors of images that are summed together, of each the lines of the input. */
+static void input_range(int64_t begin, int64_t end, void *context)
+{
+    const low_input_job *j = context;
+    const conv_geometry *g = &j->g;
+    float sums[BLOCK * CHANNELS * 2 * BLOCK] __attribute__((aligned(64)));
+    int64_t plane = conv_pixels(g->in), tiles = (g->in_channels + CHANNELS - 1) / CHANNELS;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t vector = item / g->in[1] * j->together, y = item % g->in[1];
+        int64_t vs = gemm_min(j->together, j->vectors - vector);
+        int64_t images = gemm_min(vs * BLOCK, g->batch - vector * BLOCK);
+        for (int64_t t = 0; t < tiles; t++) {
+            int64_t first = t * g->in_channels / tiles, n = (t + 1) * g->in_channels / tiles - first;
+            for (int64_t x = 0; x < g->in[2]; x += BLOCK) {
+                int64_t count = gemm_min(BLOCK, g->in[2] - x);
+                for (int64_t i = 0; i < count; i++)
+                    sum_any(j, n, vs, vector, y, x + i, first, sums + i * CHANNELS * 2 * BLOCK);
+                float *to = j->result + (vector * BLOCK * g->in_channels + first) * plane + y * g->in[2] + x;
+                store_line(j, sums, images, n, count, to);
+            }
+        }
+    }
+}
+
+/* Which place of the output tap k of the filter joins with place x of the input, along one side. */
+static void joined(const conv_geometry *g, int side, int32_t *to)
+{
+    for (int64_t x = 0; x < g->in[side]; x++)
+        for (int64_t k = 0; k < g->kernel[side]; k++) {
+            int64_t at = x + g->before[side] - k * g->dilation[side], stride = g->stride[side];
+            bool inside = at >= 0 && at % stride == 0 && at / stride < g->out[side];
+            *to++ = inside ? (int32_t)(at / stride) : -1;
+        }
+}
+
+static void turn_filter(const low_input_job *j)
+{
+    const conv_geometry *g = &j->g;
+    for (int64_t o = 0; o < g->out_channels; o++)
+        for (int64_t c = 0; c < g->in_channels; c++)
+            for (int64_t t = 0; t < j->taps; t++)
+                j->filter[(t * g->out_channels + o) * g->in_channels + c] =
+                    j->weight[(o * g->in_channels + c) * j->taps + t];
+}
+
+static proa_status run_input(low_input_job *j)
+{
+    const conv_geometry *g = &j->g;
+    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
+    j->vectors = (g->batch + BLOCK - 1) / BLOCK;
+    j->together = j->vectors > 1 ? 2 : 1;
+    int64_t packed = j->vectors * j->places * g->out_channels * BLOCK;
+    int64_t filter = gemm_round_up(j->taps * g->out_channels * g->in_channels, BLOCK);
+    int64_t tables = g->in[1] * g->kernel[1] + g->in[2] * g->kernel[2];
+    j->packed = proa_scratch((size_t)(packed + filter + tables) * sizeof(float));
+    if (!j->packed) return proa_error();
+    j->filter = j->packed + packed;
+    j->line = (int32_t *)(void *)(j->filter + filter), j->column = j->line + g->in[1] * g->kernel[1];
+    joined(g, 1, j->line), joined(g, 2, j->column);
+    turn_filter(j);
+    proa__parallel(j->vectors * g->out[1], 1, pack_range, j);
+    proa__parallel((j->vectors + j->together - 1) / j->together * g->in[1], 1, input_range, j);
+    proa_scratch_free(j->packed);
+    return PROA_OK;
+}
+
+/* ---- to the filter ------------------------------------------------------------------------------- */
+
+/* Image n of a plain d_out as [block][place][channel]; channels behind the last one stay zero. */
+static void block_image(const low_input_job *j, int64_t n, float *to)
+{
+    int64_t oc = j->g.out_channels, fours = j->places / 4 * 4;
+    for (int64_t c = 0; c < oc; c += 4) {
+        const float *from = d_at(j, n, 0, c);
+        float *at = to + c / BLOCK * j->d_block + c % BLOCK;
+        int64_t p = 0, count = gemm_min(4, oc - c);
+        for (; count == 4 && p < fours; p += 4)
+            gemm_transpose_four(from + p, j->places, at + p * BLOCK, BLOCK);
+        for (; p < j->places; p++)
+            for (int64_t i = 0; i < count; i++) at[p * BLOCK + i] = from[i * j->places + p];
+    }
+}
+
+/* sums[row][tap] += x · d over an image's places, `n` rows of taps that lie `shift` floats behind x. */
+static inline __attribute__((always_inline)) void sum_rows(const low_input_job *j, const int n,
+                                                           const int taps, const float *x,
+                                                           const int64_t *shift, const float *d, lane *to)
+{
+    const conv_geometry *g = &j->g;
+    lane sum[SUMS];
+    const float *row[SUMS];
+#pragma GCC unroll 25
+    for (int i = 0; i < n * taps; i++) sum[i] = to[i];
+    for (int64_t y = 0; y < g->out[1]; y++, x += g->stride[1] * j->pitch) {
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) row[i] = x + shift[i];
+        for (int64_t at = 0, c = 0; c < g->out[2]; c++, at += g->stride[2], d += BLOCK) {
+            lane v = *(const lane *)d;
+#pragma GCC unroll 8
+            for (int i = 0; i < n; i++)
+#pragma GCC unroll 7
+                for (int k = 0; k < taps; k++) sum[i * taps + k] += row[i][at + k] * v;
+        }
+    }
+#pragma GCC unroll 25
+    for (int i = 0; i < n * taps; i++) to[i] = sum[i];
+}
+
+#define SUM_ROWS(n, taps) \
+    case n: sum_rows(j, n, taps, x, shift, d, to); return;
+
+static void sum_rows_any(const low_input_job *j, int64_t n, const float *x, const int64_t *shift,
+                         const float *d, lane *to)
+{
+    int64_t taps = j->g.kernel[2];
+    if (taps == 3) switch (n) {
+            SUM_ROWS(1, 3)
+            SUM_ROWS(2, 3)
+            SUM_ROWS(3, 3)
+            SUM_ROWS(4, 3)
+            SUM_ROWS(5, 3)
+            SUM_ROWS(6, 3)
+            SUM_ROWS(7, 3)
+        default: SUM_ROWS(8, 3)
+        }
+    if (taps == 5) switch (n) {
+            SUM_ROWS(1, 5)
+            SUM_ROWS(2, 5)
+            SUM_ROWS(3, 5)
+            SUM_ROWS(4, 5)
+        default: SUM_ROWS(5, 5)
+        }
+    switch (n) {
+        SUM_ROWS(1, 7)
+        SUM_ROWS(2, 7)
+    default: SUM_ROWS(3, 7)
+    }
+}
+
+/* One image: x with its padding, and d_out by blocks of channels. */
+static void add_image(const low_input_job *j, const float *x, const float *d, lane *sums)
+{
+    const conv_geometry *g = &j->g;
+    int64_t rows = g->in_channels * g->kernel[1], most = SUMS / g->kernel[2], shift[SUMS];
+    int64_t tiles = (rows + most - 1) / most;
+    for (int64_t b = 0; b < j->d_blocks; b++, d += j->d_block)
+        for (int64_t t = 0; t < tiles; t++) {
+            int64_t first = t * rows / tiles, count = (t + 1) * rows / tiles - first;
+            for (int64_t i = 0; i < count; i++) {
+                int64_t row = first + i;
+                shift[i] = (row / g->kernel[1] * j->lines + row % g->kernel[1]) * j->pitch;
+            }
+            sum_rows_any(j, count, x, shift, d, sums + (b * rows + first) * g->kernel[2]);
+        }
+}
+
+/* Items: chunks of images. */
+static void filter_range(int64_t begin, int64_t end, void *context)
+{
+    const low_input_job *j = context;
+    int64_t batch = j->g.batch, d_image = j->d_blocks * j->d_block;
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        float *sums = j->work + chunk * j->each, *padded = sums + j->sums, *blocks = padded + j->padded;
+        memset(sums, 0, (size_t)j->sums * sizeof *sums);
+        memset(blocks, 0, (size_t)j->blocks * sizeof *blocks);
+        for (int64_t n = chunk * batch / j->chunks; n < (chunk + 1) * batch / j->chunks; n++) {
+            if (j->padded) pad_image(&j->g, j->x, n, j->lines, j->pitch, padded);
+            if (j->blocks) block_image(j, n, blocks);
+            add_image(j, j->padded ? padded : j->x + n * j->image, j->blocks ? blocks : j->d + n * d_image,
+                      (lane *)(void *)sums);
+        }
+    }
+}
+
+/* Items: vectors of the filter, in the order of the sums. */
+static void add_range(int64_t begin, int64_t end, void *context)
+{
+    const low_input_job *j = context;
+    int64_t oc = j->g.out_channels, numbers = j->g.in_channels * j->taps;
+    for (int64_t i = begin; i < end; i++) {
+        lane sum = {0};
+        for (int64_t chunk = 0; chunk < j->chunks; chunk++)
+            sum += *(const lane *)(j->work + chunk * j->each + i * BLOCK);
+        int64_t first = i / numbers * BLOCK;
+        for (int64_t o = 0; o < gemm_min(BLOCK, oc - first); o++)
+            j->result[(first + o) * numbers + i % numbers] = sum[o];
+    }
+}
+
+static proa_status run_filter(low_input_job *j)
+{
+    const conv_geometry *g = &j->g;
+    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
+    bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], lays = j->d_channel != 1;
+    j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];
+    j->image = g->in_channels * j->lines * j->pitch;
+    j->chunks = gemm_min(g->batch, CHUNKS);
+    j->sums = j->d_blocks * g->in_channels * j->taps * BLOCK;
+    j->padded = pads ? gemm_round_up(j->image, BLOCK) : 0, j->blocks = lays ? j->d_blocks * j->d_block : 0;
+    j->each = j->sums + j->padded + j->blocks;
+    j->work = proa_scratch((size_t)(j->chunks * j->each) * sizeof(float));
+    if (!j->work) return proa_error();
+    proa__parallel(j->chunks, 1, filter_range, j);
+    proa__parallel(j->sums / BLOCK, 256, add_range, j);
+    proa_scratch_free(j->work);
+    return PROA_OK;
+}
+
+/* ---- the kernels ---------------------------------------------------------------------------------- */
+
+/* True where vectors (of images, of output channels) are full enough, and blocks of input channels not. */
+static bool pays(conv_kind kind, const conv_geometry *g)
+{
+    int64_t ic = g->in_channels, vectors = kind == BACKWARD_WEIGHTS ? g->out_channels : g->batch;
+    bool full = conv_pixels(g->kernel) > BLOCK / 2 && vectors * 10 >= gemm_round_up(vectors, BLOCK) * 6;
+    return full && ic * 10 <= gemm_round_up(ic, BLOCK) * 8;
+}
+
+/* A d_out that lies by 16 channels is taken as it is, all else plain. */
+static bool lies_right(const proa_tensor *t)
+{
+    return !(t->flags & PROA_T_BLOCKED) || proa__format(t) == proa__conv_image_format();
+}
+
+static bool takes(conv_kind kind, const conv_geometry *g, proa_tensor *const *sides)
+{
+    for (int i = 0; i < 2; i++)
+        if (sides[i]->flags & PROA_T_BLOCKED) return false;
+    if (sides[0]->dtype != PROA_F32 || !lies_right(sides[2])) return false;
+    if (g->groups != 1 || g->channels_last || g->batch < 1 || g->in_channels < 1) return false;
+    for (int i = 1; i < 3; i++)
+        if (g->in[i] < 1 || g->out[i] < 1 || g->in[i] > MAX_SIDE / g->kernel[i] ||
+            g->before[i] > MAX_PADDING || g->after[i] > MAX_PADDING)
+            return false;
+    bool rows = g->kernel[2] == 3 || g->kernel[2] == 5 || g->kernel[2] == 7;
+    if (kind == BACKWARD_WEIGHTS && (!rows || !conv_all_are(g->dilation, 1))) return false;
+    return pays(kind, g);
+}
+
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
+{
+    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(p, &g));
+    if (!takes(kind, &g, sides)) return proa_decline("not float32 with few input channels");
+    *state = NULL;
+    return PROA_OK;
+}
+
+static int stays_plain(const void *args, const void *state)
+{
+    (void)args, (void)state;
+    return 0;
+}
+
+CONV_PREPARE(conv2d_grad_input, BACKWARD_DATA, a->d_x, a->weight, a->d_out)
+CONV_PREPARE(conv2d_grad_filter, BACKWARD_WEIGHTS, a->x, a->d_weight, a->d_out)
+
+PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
+                    NULL, stays_plain)
+{
+    low_input_job j = {.weight = (const float *)(const void *)a->weight->data,
+                       .result = (float *)(void *)a->d_x->data};
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_grad_input"), &j.g));
+    look_at_d(&j, a->d_out);
+    return run_input(&j);
+}
+
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_low_input_channels_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
+                    NULL, stays_plain)
+{
+    low_input_job j = {.x = (const float *)(const void *)a->x->data,
+                       .result = (float *)(void *)a->d_weight->data};
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_grad_filter"), &j.g));
+    look_at_d(&j, a->d_out);
+    return run_filter(&j);
+}

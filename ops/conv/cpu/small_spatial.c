@@ -1,0 +1,323 @@
+/* Convolutions of float32 over maps so small that most of what filters span there is padding: sums run over
+ * the pairs of places that a tap of the filter joins, and over nothing else (a 3×3 filter joins 16 pairs in
+ * a map of 2×2, where it spans 36). Vectors of 16 images forwards and to the input, of 16 output channels to
+ * the filter. In channels by 16 and the filter's blocked layout alone. May use core and helpers of ops/. */
+#include "ops/conv/gather_map.h"
+
+enum { BLOCK = PAIRS_BLOCK, TILE = PAIRS_TILE, PAIRS_MAX = 1 << 14, SUMMED_MAX = 4096 };
+
+typedef gather_lane lane;
+
+typedef struct small_spatial_state {
+    conv_geometry g;
+    int64_t places_in, places_out;
+    conv_gather_map of; /* the two maps */
+} small_spatial_state;
+
+/* ---- preparing ---------------------------------------------------------------------------------- */
+
+static void small_spatial_release(void *state)
+{
+    small_spatial_state *s = state;
+    if (!s) return;
+    gather_release(&s->of);
+    proa__free(s);
+}
+
+/* Where tap (r, c) of the filter at output place (y, x) lies in the input; −1: in the padding. */
+static int64_t place_under(const conv_geometry *g, int64_t y, int64_t x, int64_t r, int64_t c)
+{
+    int64_t line = y * g->stride[1] - g->before[1] + r * g->dilation[1];
+    int64_t column = x * g->stride[2] - g->before[2] + c * g->dilation[2];
+    bool inside = line >= 0 && line < g->in[1] && column >= 0 && column < g->in[2];
+    return inside ? line * g->in[2] + column : -1;
+}
+
+/* Writes down each pair (list NULL: none), in a fixed order; how many there are. */
+static int64_t each_pair(const small_spatial_state *s, conv_pair *list)
+{
+    const conv_geometry *g = &s->g;
+    int64_t n = 0;
+    for (int64_t o = 0; o < s->places_out; o++)
+        for (int64_t t = 0; t < s->of.taps; t++) {
+            int64_t in = place_under(g, o / g->out[2], o % g->out[2], t / g->kernel[2], t % g->kernel[2]);
+            if (in < 0) continue;
+            if (list) list[n] = (conv_pair){(int32_t)in, (int32_t)o, (int32_t)t};
+            n++;
+        }
+    return n;
+}
+
+static proa_status sort_pairs(small_spatial_state *s, int64_t n, conv_kind kind)
+{
+    conv_pair *list = proa_scratch((size_t)n * sizeof *list);
+    if (!list) return proa_error();
+    each_pair(s, list);
+    s->of.groups = kind == FORWARD ? s->places_out : kind == BACKWARD_DATA ? s->places_in : s->of.taps;
+    proa_status status = gather_sort(&s->of, list, n, kind);
+    proa_scratch_free(list);
+    return status;
+}
+
+/* True where the work that is left, and that of vectors which batches do not fill, is so much less that it
+ * pays for what is laid out anew. A filter's gradient, whose vectors are full, gains wherever there is some
+ * padding, but one sum takes few numbers. */
+static bool pays(const small_spatial_state *s, int64_t pairs, conv_kind kind)
+{
+    const conv_geometry *g = &s->g;
+    int64_t spans = s->places_out * s->of.taps;
+    if (kind == BACKWARD_WEIGHTS) return pairs * 100 <= spans * 93 && s->places_out * g->batch <= SUMMED_MAX;
+    if (kind == BACKWARD_DATA) spans *= g->stride[1] * g->stride[2]; /* what lies between counts, too */
+    return pairs * gemm_round_up(g->batch, BLOCK) * 10 <= spans * g->batch * 8;
+}
+
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
+{
+    int format = proa__conv_filter_format();
+    if (GEMM_VECTOR != 4 * BLOCK || !format || !proa__blocking() || sides[0]->dtype != PROA_F32)
+        return proa_decline("needs AVX-512 and float32");
+    if (kind != BACKWARD_WEIGHTS && proa__format(sides[1]) != format)
+        return proa_decline("the filter is not in blocked layout");
+    if (kind == BACKWARD_WEIGHTS && proa__channel_block(sides[0]) != BLOCK)
+        return proa_decline("the images are not in blocked layout");
+    small_spatial_state s = {0};
+    PROA_TRY(proa__conv_geometry(p, &s.g));
+    const conv_geometry *g = &s.g;
+    bool suits = g->groups == 1 && !g->channels_last && g->batch > 0 && g->in_channels % BLOCK == 0 &&
+                 g->out_channels % BLOCK == 0 && g->in_channels > 0 && g->out_channels > 0 &&
+                 (kind == BACKWARD_DATA || gather_lies_right(sides[0])) &&
+                 (kind == FORWARD || gather_lies_right(sides[2]));
+    s.places_in = conv_pixels(g->in), s.places_out = conv_pixels(g->out), s.of.taps = conv_pixels(g->kernel);
+    if (!suits || s.places_in > PAIRS_MAX || s.of.taps > PAIRS_MAX ||
+        s.places_out > PAIRS_MAX / (s.of.taps + !s.of.taps))
+        return proa_decline("the maps are too large");
+    int64_t pairs = each_pair(&s, NULL);
+    if (!pairs || !pays(&s, pairs, kind)) return proa_decline("estimated slower for this shape");
+    small_spatial_state *made = proa__alloc(sizeof *made);
+    if (!made) return proa_error();
+    *made = s;
+    proa_status status = sort_pairs(made, pairs, kind);
+    if (status == PROA_OK) *state = made;
+    else small_spatial_release(made);
+    return status;
+}
+
+/* ---- images that are read and written -------------------------------------------------------------- */
+
+typedef struct small_spatial_job {
+    const small_spatial_state *s;
+    conv_kind kind;
+    gather_map from, with, to; /* with: the second operand of a filter's gradient */
+    const float *filter, *bias;
+    float *d_filter;
+    bool plain_filter; /* d_filter is row-major */
+    float *packed, *packed_with, *sums;
+    int64_t images; /* of a packed line */
+} small_spatial_job;
+
+/* One channel block at one place as [channel][image], zeros behind the last image. */
+static void pack_images(const small_spatial_job *j, const gather_map *m, const float *from, float *to)
+{
+    int64_t n = j->s->g.batch, done = m->channel == 1 ? n / 4 * 4 : 0;
+    for (int64_t i = 0; i < done; i += 4)
+        for (int64_t c = 0; c < BLOCK; c += 4)
+            gemm_transpose_four(from + i * m->image + c, m->image, to + c * j->images + i, j->images);
+    for (int64_t c = 0; c < BLOCK; c++) {
+        for (int64_t i = done; i < n; i++) to[c * j->images + i] = from[i * m->image + c * m->channel];
+        for (int64_t i = n; i < j->images; i++) to[c * j->images + i] = 0;
+    }
+}
+
+/* Blocks of channels, laid out as [block][place][channel][image]. */
+static void pack_range(int64_t begin, int64_t end, void *context)
+{
+    const small_spatial_job *j = context;
+    const gather_map *m = &j->from;
+    for (int64_t b = begin; b < end; b++)
+        for (int64_t p = 0; p < m->places; p++)
+            pack_images(j, m, m->data + b * m->block + p * m->place,
+                        j->packed + (b * m->places + p) * BLOCK * j->images);
+}
+
+/* 16 channels of images first to first + 15 at one place; those behind the last one are left out. */
+static void store_images(const small_spatial_job *j, int64_t block, int64_t place, int64_t first,
+                         const lane *sum)
+{
+    const gather_map *m = &j->to;
+    const float *from = (const float *)sum;
+    float *to = m->data + first * m->image + block * m->block + place * m->place;
+    int64_t n = gemm_min(BLOCK, j->s->g.batch - first), done = m->channel == 1 ? n / 4 * 4 : 0;
+    for (int64_t i = 0; i < done; i += 4)
+        for (int64_t c = 0; c < BLOCK; c += 4)
+            gemm_transpose_four(from + c * BLOCK + i, BLOCK, to + i * m->image + c, m->image);
+    for (int64_t i = done; i < n; i++)
+        for (int64_t c = 0; c < BLOCK; c++) to[i * m->image + c * m->channel] = from[c * BLOCK + i];
+}
+
+/* ---- forwards, and to the input ---------------------------------------------------------------------- */
+
+/* Items: blocks of channels, of each its vectors of images. An item's sums lie behind the packed images. */
+static void sum_range(int64_t begin, int64_t end, void *context)
+{
+    const small_spatial_job *j = context;
+    const small_spatial_state *s = j->s;
+    bool forward = j->kind == FORWARD;
+    int64_t vectors = j->images / BLOCK, panel = j->from.places * BLOCK * j->images;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t block = item / vectors, first = item % vectors * BLOCK;
+        lane *sums = (lane *)(void *)(j->sums + item * j->to.places * TILE);
+        for (int64_t i = 0; i < j->to.places * BLOCK; i++) {
+            sums[i] = (lane){0};
+            if (j->bias) sums[i] += j->bias[block * BLOCK + i % BLOCK];
+        }
+        gather_operands o = {.w = j->filter + block * (forward ? j->from.blocks : 1) * s->of.taps * TILE,
+                             .from = j->packed + first,
+                             .step = (forward ? 1 : j->to.blocks) * s->of.taps * TILE,
+                             .from_step = panel,
+                             .row = j->images,
+                             .blocks = j->from.blocks};
+        for (; o.blocks; o.blocks--, o.w += o.step, o.from += o.from_step)
+            if (forward) gather_add_blocks(&s->of, true, &o, 1, sums);
+            else gather_add_blocks(&s->of, false, &o, 1, sums);
+        for (int64_t place = 0; place < j->to.places; place++)
+            store_images(j, block, place, first, sums + place * BLOCK);
+    }
+}
+
+static proa_status run_sums(small_spatial_job *j)
+{
+    j->images = gemm_round_up(j->s->g.batch, BLOCK);
+    int64_t packed = j->from.blocks * BLOCK * j->from.places * j->images;
+    int64_t items = j->to.blocks * (j->images / BLOCK);
+    j->packed = proa_scratch((size_t)(packed + items * j->to.places * TILE) * sizeof(float));
+    if (!j->packed) return proa_error();
+    j->sums = j->packed + packed;
+    proa__parallel(j->from.blocks, 1, pack_range, j);
+    proa__parallel(items, 1, sum_range, j);
+    proa_scratch_free(j->packed);
+    return PROA_OK;
+}
+
+/* ---- to the filter -------------------------------------------------------------------------------- */
+
+/* Blocks of channels, laid out as [block][place][image][channel]. */
+static void pack_channels(const small_spatial_job *j, const gather_map *m, int64_t b, float *to)
+{
+    for (int64_t p = 0; p < m->places; p++)
+        for (int64_t n = 0; n < j->s->g.batch; n++, to += BLOCK) {
+            const float *from = m->data + n * m->image + b * m->block + p * m->place;
+            if (m->channel == 1) *(lane *)to = *(const lane *)from;
+            else
+                for (int64_t c = 0; c < BLOCK; c++) to[c] = from[c * m->channel];
+        }
+}
+
+/* Blocks of the input, then those of the output. */
+static void pack_both_range(int64_t begin, int64_t end, void *context)
+{
+    const small_spatial_job *j = context;
+    int64_t line = BLOCK * j->s->g.batch, split = j->from.blocks;
+    for (int64_t b = begin; b < end; b++) {
+        if (b < split) pack_channels(j, &j->from, b, j->packed + b * j->from.places * line);
+        else pack_channels(j, &j->with, b - split, j->packed_with + (b - split) * j->with.places * line);
+    }
+}
+
+static void store_filter(const small_spatial_job *j, int64_t out, int64_t in, int64_t tap, const lane *sum)
+{
+    const small_spatial_state *s = j->s;
+    const float *from = (const float *)sum;
+    if (!j->plain_filter) {
+        memcpy(j->d_filter + ((out * j->from.blocks + in) * s->of.taps + tap) * TILE, sum,
+               TILE * sizeof *from);
+        return;
+    }
+    for (int64_t o = 0; o < BLOCK; o++)
+        for (int64_t i = 0; i < BLOCK; i++)
+            j->d_filter[((out * BLOCK + o) * s->g.in_channels + in * BLOCK + i) * s->of.taps + tap] =
+                from[i * BLOCK + o];
+}
+
+/* Items: blocks of output channels, of each the blocks of input channels. */
+static void filter_range(int64_t begin, int64_t end, void *context)
+{
+    const small_spatial_job *j = context;
+    const small_spatial_state *s = j->s;
+    int64_t line = BLOCK * s->g.batch;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t out = item / j->from.blocks, in = item % j->from.blocks;
+        const float *x = j->packed + in * j->from.places * line;
+        const float *y = j->packed_with + out * j->with.places * line;
+        float *next = j->d_filter + (item + 1) * s->of.taps * TILE;
+        for (int64_t t = 0; t < s->of.taps; t++) {
+            lane sum[BLOCK] = {{0}};
+            if (item + 1 < end && !j->plain_filter) gather_ask_ahead(next + t * TILE, TILE * sizeof *next, 1);
+            for (int32_t i = s->of.start[t]; i < s->of.start[t + 1]; i++) {
+                const float *a = x + s->of.pairs[i].in * line, *b = y + s->of.pairs[i].out * line;
+                for (const float *stop = a + line; a < stop; a += BLOCK, b += BLOCK) {
+                    lane v = *(const lane *)b;
+#pragma GCC unroll 16
+                    for (int64_t c = 0; c < BLOCK; c++) sum[c] += a[c] * v;
+                }
+            }
+            store_filter(j, out, in, t, sum);
+        }
+    }
+}
+
+static proa_status run_filter(small_spatial_job *j)
+{
+    int64_t line = BLOCK * j->s->g.batch, first = j->from.blocks * j->from.places * line;
+    j->packed = proa_scratch((size_t)(first + j->with.blocks * j->with.places * line) * sizeof(float));
+    if (!j->packed) return proa_error();
+    j->packed_with = j->packed + first;
+    proa__parallel(j->from.blocks + j->with.blocks, 1, pack_both_range, j);
+    proa__parallel(j->from.blocks * j->with.blocks, 1, filter_range, j);
+    proa_scratch_free(j->packed);
+    return PROA_OK;
+}
+
+/* ---- the kernels ------------------------------------------------------------------------------------ */
+
+CONV_PREPARE_ALL
+
+PROA_KERNEL_BLOCKED(conv2d_small_spatial_cpu, conv2d, conv2d_prepare, small_spatial_release,
+                    conv_image_format)
+{
+    const small_spatial_state *s = run->state;
+    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
+    small_spatial_job j = {.s = s,
+                           .kind = FORWARD,
+                           .from = gather_map_of(a->x, s->places_in),
+                           .to = gather_map_of(a->out, s->places_out),
+                           .filter = (const float *)(void *)proa__memory(a->weight),
+                           .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data};
+    return run_sums(&j);
+}
+
+PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
+                    small_spatial_release, conv_image_format)
+{
+    const small_spatial_state *s = run->state;
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
+    small_spatial_job j = {.s = s,
+                           .kind = BACKWARD_DATA,
+                           .from = gather_map_of(a->d_out, s->places_out),
+                           .to = gather_map_of(a->d_x, s->places_in),
+                           .filter = (const float *)(void *)proa__memory(a->weight)};
+    return run_sums(&j);
+}
+
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_small_spatial_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
+                    small_spatial_release, conv_filter_format)
+{
+    const small_spatial_state *s = run->state;
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
+    small_spatial_job j = {.s = s,
+                           .kind = BACKWARD_WEIGHTS,
+                           .from = gather_map_of(a->x, s->places_in),
+                           .with = gather_map_of(a->d_out, s->places_out),
+                           .d_filter = (float *)(void *)proa__memory(a->d_weight),
+                           .plain_filter = !proa__format(a->d_weight)};
+    return run_filter(&j);
+}

@@ -1,0 +1,437 @@
+/* 3×3 convolutions of float32 with stride 1 in all three directions, on images and filters in channels by 16
+ * (ops/conv/winograd.h): forwards; to the input, which is the same with the filter turned round; to the
+ * filter, which is the transpose of the whole: Gᵀ·(Σ over tiles of (Bᵀ·d·B) ⊙ (A·dy·Aᵀ))·G. The filter's
+ * points are made in each call, as it changes with each step. May use core and helpers of ops/. */
+#include "ops/conv/winograd.h"
+
+#include "core/blocked.h"
+#include "ops/conv/blocks.h"
+
+enum {
+    BLOCK = WINOGRAD_BLOCK,
+    TILE = BLOCK * BLOCK,
+    TAPS = WINOGRAD_TAPS,
+    POINTS = WINOGRAD_POINTS,
+    MIN_TILES = 64,
+    /* To the filter: bytes of the points of tiles that are summed at once, and how few these may be; panels
+     * that a row of the input's points is made for. */
+    SUMMED_BYTES = 1 << 20,
+    SUMMED_MIN = 64,
+    PANELS = 8,
+};
+
+/* ---- preparing ---------------------------------------------------------------------------------- */
+
+static void winograd_release(void *state) { proa__free(state); }
+
+static bool lies_right(const proa_tensor *t, int format)
+{
+    return !proa__format(t) || proa__format(t) == format;
+}
+
+static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
+{
+    int images = proa__conv_image_format(), filters = proa__conv_filter_format();
+    if (GEMM_VECTOR != 4 * BLOCK || !images || !proa__blocking() || sides[0]->dtype != PROA_F32)
+        return proa_decline("needs AVX-512, float32 and blocked layouts");
+    bool right = (kind == BACKWARD_DATA || lies_right(sides[0], images)) &&
+                 (kind == BACKWARD_WEIGHTS || lies_right(sides[1], filters)) &&
+                 (kind == FORWARD || lies_right(sides[2], images));
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(p, &g));
+    bool pads = g.before[1] <= 2 && g.before[2] <= 2 && g.after[1] <= 2 && g.after[2] <= 2;
+    if (!right || !pads || g.channels_last || !winograd_takes(&g, 1, MIN_TILES))
+        return proa_decline("not 3x3 with stride 1 over enough tiles, or FLAGS_winograd=0");
+    if (g.out_channels < 32 || g.in_channels > PACKED_KC || g.out_channels > PACKED_KC)
+        return proa_decline("too few or too many channels");
+    conv_geometry *made = proa__alloc(sizeof *made);
+    if (!made) return proa_error();
+    *made = g;
+    *state = made;
+    return PROA_OK;
+}
+
+/* ---- operands and results ------------------------------------------------------------------------- */
+
+/* A tensor as the kernels want it: where it lies so, its own memory, else scratch. */
+typedef struct form {
+    const proa_tensor *of;
+    int format;
+    float *data, *scratch; /* scratch: NULL where data is the tensor's */
+} form;
+
+static proa_status form_make(form *f, const proa_tensor *t, int format)
+{
+    *f = (form){.of = t, .format = format};
+    if (proa__format(t) == format) {
+        f->data = (float *)(void *)proa__memory(t);
+        return PROA_OK;
+    }
+    f->data = f->scratch = proa_scratch(proa__format_bytes(t, format));
+    return f->data ? PROA_OK : proa_error();
+}
+
+static proa_status form_read(form *f, const proa_tensor *t, int format)
+{
+    PROA_TRY(form_make(f, t, format));
+    if (!f->scratch) return PROA_OK;
+    proa_status status = proa__convert_blocked(t, proa__format(t), proa__memory(t), format, f->scratch);
+    if (status == PROA_OK) return PROA_OK;
+    proa_scratch_free(f->scratch);
+    f->scratch = NULL;
+    return status;
+}
+
+static proa_status form_write(const form *f)
+{
+    if (!f->scratch) return PROA_OK;
+    return proa__convert_blocked(f->of, f->format, f->scratch, proa__format(f->of), proa__memory(f->of));
+}
+
+/* ---- the filter's points ---------------------------------------------------------------------------- */
+
+typedef struct filter_job {
+    float *filter; /* [out / 16][in / 16][tap][16 in][16 out] */
+    float *points; /* [panel of made][point][summed][PACKED_NR] */
+    int64_t in, out;
+    bool to_input; /* sums go over output channels, and make input channels */
+} filter_job;
+
+/* A block of the filter turned round: its taps from last to first, of each rows and columns exchanged. */
+static void turn_round(const float *from, float *to)
+{
+    for (int64_t tap = 0; tap < TAPS; tap++)
+        for (int64_t i = 0; i < BLOCK; i += 4)
+            for (int64_t o = 0; o < BLOCK; o += 4)
+                gemm_transpose_four(from + tap * TILE + i * BLOCK + o, BLOCK,
+                                    to + (TAPS - 1 - tap) * TILE + o * BLOCK + i, BLOCK);
+}
+
+/* Items: blocks of the summed channels within blocks of those that are made. */
+static void filter_range(int64_t begin, int64_t end, void *context)
+{
+    const filter_job *j = context;
+    int64_t summed = j->to_input ? j->out : j->in, blocks = summed / BLOCK,
+            step = winograd_filter_step(summed);
+    float turned[TAPS * TILE] __attribute__((aligned(64)));
+    for (int64_t item = begin; item < end; item++) {
+        int64_t made = item / blocks, sum = item % blocks, o = j->to_input ? sum : made;
+        const float *block = j->filter + (o * (j->in / BLOCK) + (j->to_input ? made : sum)) * TAPS * TILE;
+        if (j->to_input) {
+            turn_round(block, turned);
+            block = turned;
+        }
+        for (int64_t q = 0; q < BLOCK; q += PACKED_LANES) {
+            int64_t column = made * BLOCK + q, panel = column / PACKED_NR;
+            float *to = j->points + panel * POINTS * step + sum * BLOCK * PACKED_NR + column % PACKED_NR;
+            for (int64_t k = 0; k < BLOCK; k++, to += PACKED_NR) {
+                packed_vector g[TAPS], u[POINTS];
+                for (int t = 0; t < TAPS; t++)
+                    g[t] = *(const packed_vector *)(block + t * TILE + k * BLOCK + q);
+                winograd_filter(g, u);
+                for (int p = 0; p < POINTS; p++) *(packed_vector *)(to + p * step) = u[p];
+            }
+        }
+    }
+}
+
+/* ---- forwards, and to the input ---------------------------------------------------------------------- */
+
+static proa_status run_images(winograd *w, filter_job *f, const proa_tensor *weight, int format)
+{
+    form filter;
+    int64_t summed = w->from.channels, made = w->to.channels;
+    PROA_TRY(form_read(&filter, weight, format));
+    size_t points = (size_t)winograd_filter_floats(summed, made);
+    f->filter = filter.data;
+    f->points = proa_scratch(points * sizeof(float));
+    proa_status status = f->points ? PROA_OK : proa_error();
+    if (status == PROA_OK) {
+        if (made % PACKED_NR) memset(f->points, 0, points * sizeof(float));
+        proa__parallel(summed / BLOCK * (made / BLOCK), 4, filter_range, f);
+        w->points = f->points;
+        status = winograd_run(w);
+    }
+    proa_scratch_free(f->points);
+    proa_scratch_free(filter.scratch);
+    return status;
+}
+
+/* to = from convolved with the filter, or with the filter turned round. */
+static proa_status run_between(conv_kind kind, const conv_geometry *g, const proa_tensor *from_tensor,
+                               const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to_tensor)
+{
+    int format = proa__conv_image_format();
+    bool back = kind == BACKWARD_DATA;
+    form from, to;
+    PROA_TRY(form_read(&from, from_tensor, format));
+    proa_status status = form_make(&to, to_tensor, format);
+    if (status == PROA_OK) {
+        winograd w = {
+            .kind = &winograd_plain,
+            .from = winograd_map_of(from.data, back ? g->out : g->in, from_tensor->shape[1], true),
+            .to = winograd_map_of(to.data, back ? g->in : g->out, to_tensor->shape[1], true),
+            .batch = g->batch,
+            .before = {back ? 2 - g->before[1] : g->before[1], back ? 2 - g->before[2] : g->before[2]},
+            .bias = proa__absent(bias) ? NULL : (const float *)(void *)bias->data,
+            .tail = {.residual = proa_none}};
+        filter_job f = {.in = g->in_channels, .out = g->out_channels, .to_input = back};
+        status = run_images(&w, &f, weight, proa__conv_filter_format());
+        if (status == PROA_OK) status = form_write(&to);
+        proa_scratch_free(to.scratch);
+    }
+    proa_scratch_free(from.scratch);
+    return status;
+}
+
+/* ---- to the filter -------------------------------------------------------------------------------- */
+
+/* Sums of products down two panels, each a register tile; added to what stands at `add`, unless that is
+ * NULL. */
+#define SUM_TILE(mr)                                                                                    \
+    static void sum_tile_##mr(int64_t k, const float *a, int64_t lda, const float *b, const float *add, \
+                              float *c)                                                                 \
+    {                                                                                                   \
+        const packed_ends e = {.add = add, .add_ld = PACKED_NR};                                        \
+        packed_tile(mr, PACKED_TWO, true, k, a, lda, b, PACKED_NR, c, PACKED_NR, &e, b + 8 * PACKED_NR, \
+                    PACKED_NR);                                                                         \
+    }
+PACKED_TILES(SUM_TILE)
+typedef void (*sum_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, const float *add,
+                            float *c);
+#define SUM_ENTRY(mr) sum_tile_##mr,
+static const sum_tile_fn sum_tiles[PACKED_MR] = {PACKED_TILES(SUM_ENTRY)};
+
+/* A thread makes a row of four points of either side for a chunk of tiles and sums their products up, chunk
+ * after chunk: nothing that it works on is another's. */
+typedef struct sum_job {
+    winograd w;         /* tiles of the forward convolution; from: the input */
+    const float *d_out; /* lies as w.to says */
+    filter_job f;
+    int64_t groups; /* of panels of output channels */
+} sum_job;
+
+/* The job's r-th row of points, panels [p0, p1): v: points of the input, [point][tile][ld]; d: of d_out,
+ * [panel][point][tile][PACKED_NR]. */
+typedef struct sum_part {
+    int64_t row, p0, p1;
+    float *v, *d;
+} sum_part;
+
+/* Row r of A·y at column c, of a tile y of 2×2. */
+static inline __attribute__((always_inline)) packed_vector result_line(const packed_vector *y, const int r,
+                                                                       const int c)
+{
+    packed_vector none = {0};
+    if (r == 0) return y[c];
+    if (r == 3) return none - y[2 + c];
+    return r == 1 ? y[c] + y[2 + c] : y[c] - y[2 + c];
+}
+
+/* Row r of A·y·Aᵀ. */
+static inline __attribute__((always_inline)) void result_points(const packed_vector *y, const int r,
+                                                                float *to, int64_t step)
+{
+    packed_vector a = result_line(y, r, 0), b = result_line(y, r, 1);
+    *(packed_vector *)to = a;
+    *(packed_vector *)(to + step) = a + b;
+    *(packed_vector *)(to + 2 * step) = a - b;
+    *(packed_vector *)(to + 3 * step) = -b;
+}
+
+static inline __attribute__((always_inline)) void result_tile(const sum_job *j, int64_t tile, const int r,
+                                                              const sum_part *part, float *to)
+{
+    const winograd_map *m = &j->w.to;
+    winograd_place at = winograd_place_of(&j->w, tile);
+    int64_t line = m->width * m->pixel, step = j->w.to_step;
+    const float *from = j->d_out + at.image * m->image + at.y * line + at.x * m->pixel;
+    bool right = at.x + 1 < m->width, below = at.y + 1 < m->height;
+    const packed_vector zero = {0};
+    int64_t c0 = part->p0 * PACKED_NR, c1 = gemm_min(part->p1 * PACKED_NR, m->channels);
+    for (int64_t c = c0; c < c1; c += PACKED_LANES) {
+        const float *y = from + c / BLOCK * m->block + c % BLOCK;
+        packed_vector d[4] = {*(const packed_vector *)y, zero, zero, zero};
+        if (right) d[1] = *(const packed_vector *)(y + m->pixel);
+        if (below) d[2] = *(const packed_vector *)(y + line);
+        if (right && below) d[3] = *(const packed_vector *)(y + line + m->pixel);
+        result_points(d, r, to + (c - c0) / PACKED_NR * 4 * step + c % PACKED_NR, step);
+    }
+}
+
+/* Both sides' points of tiles [first, first + n). */
+static inline __attribute__((always_inline)) void make_points(const sum_job *j, const int r, int64_t first,
+                                                              int64_t n, const sum_part *part)
+{
+    for (int64_t t = 0; t < n; t++)
+        winograd_input_tile(&j->w, first + t, WINOGRAD_SIDE, winograd_input, r, r + 1, part->v + t * j->w.ld);
+    for (int64_t t = 0; t < n; t++) result_tile(j, first + t, r, part, part->d + t * PACKED_NR);
+}
+
+static void add_products(const sum_job *j, bool first, int64_t n, const sum_part *part)
+{
+    int64_t in = j->f.in, rows = (in + PACKED_MR - 1) / PACKED_MR;
+    for (int64_t p = 0; p < 4; p++)
+        for (int64_t panel = part->p0; panel < part->p1; panel++) {
+            const float *v = part->v + p * j->w.from_step,
+                        *d = part->d + ((panel - part->p0) * 4 + p) * j->w.to_step;
+            float *sum = j->f.points + (panel * POINTS + 4 * part->row + p) * winograd_filter_step(in);
+            for (int64_t r = 0; r < rows; r++) {
+                int64_t i = r * in / rows, count = (r + 1) * in / rows - i;
+                float *to = sum + i * PACKED_NR;
+                sum_tiles[count - 1](n, v + i, j->w.ld, d, first ? NULL : to, to);
+            }
+        }
+}
+
+static void sum_row(const sum_job *j, const sum_part *part)
+{
+    for (int64_t first = 0; first < j->w.tiles; first += j->w.chunk) {
+        int64_t n = gemm_min(j->w.chunk, j->w.tiles - first);
+        switch (part->row) {
+        case 0: make_points(j, 0, first, n, part); break;
+        case 1: make_points(j, 1, first, n, part); break;
+        case 2: make_points(j, 2, first, n, part); break;
+        default: make_points(j, 3, first, n, part); break;
+        }
+        add_products(j, first == 0, n, part);
+    }
+}
+
+/* What one thread does. */
+static void sum_thread(int64_t begin, int64_t end, void *context)
+{
+    sum_job *j = context;
+    (void)end;
+    int64_t panels = packed_panels(j->f.out), item;
+    float *work = j->w.work + begin * j->w.work_each;
+    while ((item = packed_turn(&j->w.turns, begin)) >= 0) {
+        int64_t group = item % j->groups;
+        sum_row(j, &(sum_part){item / j->groups, group * panels / j->groups, (group + 1) * panels / j->groups,
+                               work, work + 4 * j->w.from_step});
+    }
+}
+
+/* Gᵀ·m·G, 16 vectors to 9. */
+static inline __attribute__((always_inline)) void filter_taps(const packed_vector *m, packed_vector *g)
+{
+    packed_vector h[12];
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        packed_vector sum = 0.5f * (m[4 + c] + m[8 + c]), less = 0.5f * (m[4 + c] - m[8 + c]);
+        h[c] = m[c] + sum, h[4 + c] = less, h[8 + c] = sum + m[12 + c];
+    }
+#pragma GCC unroll 3
+    for (int r = 0; r < 3; r++) {
+        const packed_vector *a = h + 4 * r;
+        packed_vector sum = 0.5f * (a[1] + a[2]);
+        g[3 * r] = a[0] + sum, g[3 * r + 1] = 0.5f * (a[1] - a[2]), g[3 * r + 2] = sum + a[3];
+    }
+}
+
+/* Items: blocks of input channels within blocks of output channels. */
+static void taps_range(int64_t begin, int64_t end, void *context)
+{
+    const filter_job *j = context;
+    int64_t blocks = j->in / BLOCK, step = winograd_filter_step(j->in);
+    for (int64_t item = begin; item < end; item++)
+        for (int64_t q = 0; q < BLOCK; q += PACKED_LANES) {
+            int64_t column = item / blocks * BLOCK + q;
+            const float *from = j->points + column / PACKED_NR * POINTS * step +
+                                item % blocks * BLOCK * PACKED_NR + column % PACKED_NR;
+            for (int64_t k = 0; k < BLOCK; k++, from += PACKED_NR) {
+                packed_vector m[POINTS], g[TAPS];
+                for (int p = 0; p < POINTS; p++) m[p] = *(const packed_vector *)(from + p * step);
+                filter_taps(m, g);
+                for (int t = 0; t < TAPS; t++)
+                    *(packed_vector *)(j->filter + item * TAPS * TILE + t * TILE + k * BLOCK + q) = g[t];
+            }
+        }
+}
+
+/* Tiles of a chunk: the same whatever the number of threads, as sums follow them. */
+static int64_t summed_at_once(int64_t tiles, int64_t in)
+{
+    int64_t most = SUMMED_BYTES / (4 * 4 * (in + PANELS * PACKED_NR));
+    if (most < SUMMED_MIN) most = SUMMED_MIN;
+    return (tiles + (tiles - 1) / most) / ((tiles - 1) / most + 1);
+}
+
+/* Groups of panels: two rows of points a thread, or smaller ones for many threads. */
+static int64_t groups_of(int64_t panels, int64_t threads)
+{
+    int64_t groups = (panels + PANELS - 1) / PANELS, wanted = (threads + 3) / 4;
+    return groups < wanted ? gemm_min(wanted, panels) : groups;
+}
+
+static proa_status sum_tiles_up(sum_job *j)
+{
+    winograd *w = &j->w;
+    int64_t in = j->f.in, panels = packed_panels(j->f.out);
+    winograd_tiles(w);
+    j->groups = groups_of(panels, proa_threads());
+    int64_t threads = gemm_min(proa_threads(), 4 * j->groups), wide = (panels + j->groups - 1) / j->groups;
+    w->ld = in + BLOCK;
+    w->chunk = summed_at_once(w->tiles, in);
+    w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
+    w->work_each = 4 * (w->from_step + wide * w->to_step);
+    int64_t work = threads * w->work_each;
+    w->work = proa_scratch((size_t)(work + winograd_filter_floats(in, j->f.out)) * sizeof(float));
+    if (!w->work) return proa_error();
+    j->f.points = w->work + work;
+    if (j->f.out % PACKED_NR) memset(w->work, 0, (size_t)work * sizeof(float));
+    packed_turns_begin(&w->turns, 4 * j->groups, threads);
+    proa__parallel(threads, 1, sum_thread, j);
+    proa__parallel(in / BLOCK * (j->f.out / BLOCK), 4, taps_range, &j->f);
+    proa_scratch_free(w->work);
+    return PROA_OK;
+}
+
+static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, const proa_tensor *d_out,
+                              proa_tensor *d_weight)
+{
+    int format = proa__conv_image_format();
+    form in = {.scratch = NULL}, out = {.scratch = NULL}, filter = {.scratch = NULL};
+    proa_status status = form_read(&in, x, format);
+    if (status == PROA_OK) status = form_read(&out, d_out, format);
+    if (status == PROA_OK) status = form_make(&filter, d_weight, proa__conv_filter_format());
+    if (status == PROA_OK) {
+        sum_job j = {.w = {.kind = &winograd_plain,
+                           .from = winograd_map_of(in.data, g->in, g->in_channels, true),
+                           .to = winograd_map_of(NULL, g->out, g->out_channels, true),
+                           .batch = g->batch,
+                           .before = {g->before[1], g->before[2]}},
+                     .d_out = out.data,
+                     .f = {.filter = filter.data, .in = g->in_channels, .out = g->out_channels}};
+        status = sum_tiles_up(&j);
+    }
+    if (status == PROA_OK) status = form_write(&filter);
+    proa_scratch_free(in.scratch);
+    proa_scratch_free(out.scratch);
+    proa_scratch_free(filter.scratch);
+    return status;
+}
+
+/* ---- the kernels ------------------------------------------------------------------------------------ */
+
+CONV_PREPARE_ALL
+
+PROA_KERNEL_BLOCKED(conv2d_winograd_cpu, conv2d, conv2d_prepare, winograd_release, conv_image_format)
+{
+    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
+    return run_between(FORWARD, run->state, a->x, a->weight, a->bias, a->out);
+}
+
+PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
+                    winograd_release, conv_image_format)
+{
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
+    return run_between(BACKWARD_DATA, run->state, a->d_out, a->weight, proa_none, a->d_x);
+}
+
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
+                    winograd_release, conv_filter_format)
+{
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
+    return run_filter(run->state, a->x, a->d_out, a->d_weight);
+}

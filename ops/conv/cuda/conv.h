@@ -1,0 +1,27 @@
+/* A convolution on a GPU from an op's attributes, for the ops of this folder. Uses library.h. */
+#ifndef PROA_OPS_CONV_CUDA_CONV_H
+#define PROA_OPS_CONV_CUDA_CONV_H
+
+#include "devices/cuda/library.h"
+
+/* What the ops of the family are told; inference has checked it. */
+struct conv_attributes {
+    int dims;
+    bool transposed;
+    const proa_ints *stride, *padding, *dilation;
+    int64_t groups;
+    proa_padding_algorithm algorithm;
+    proa_data_format format;
+};
+#define CONV_ATTRIBUTES(a, N, transposed)                                                                \
+    {                                                                                                    \
+        N, transposed, &(a)->stride, &(a)->padding, &(a)->dilation, (a)->groups, (a)->padding_algorithm, \
+            (a)->data_format                                                                             \
+    }
+
+/* The operand that the direction names is written; bias may be NULL or absent. */
+proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_attributes *a,
+                     const proa_tensor *in, const proa_tensor *filter, const proa_tensor *out,
+                     const proa_tensor *bias);
+
+#endif

@@ -1,0 +1,163 @@
+/* Sums over the pairs of places of two maps that a filter's taps join, as vectors of 16 columns (images, or
+ * places of images) by blocks of 16 channels: neither side is laid out for the other, so that a filter in
+ * blocks of 16 × 16 channels serves forwards and to the input. For kernel files; may use core and helpers of
+ * ops/; everything is static. */
+#ifndef PROA_OPS_CONV_GATHER_MAP_H
+#define PROA_OPS_CONV_GATHER_MAP_H
+
+#include "core/blocked.h"
+#include "ops/conv/blocks.h"
+#include "kernels/gemm.h"
+
+enum { PAIRS_BLOCK = 16, PAIRS_TILE = PAIRS_BLOCK * PAIRS_BLOCK };
+
+typedef float gather_lane __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* Places of the two maps that a tap joins. */
+typedef struct conv_pair {
+    int32_t in, out, tap;
+} conv_pair;
+
+typedef struct conv_gather_map {
+    int64_t taps;
+    int64_t groups; /* by what a sum is for: a place of the output, of the input, or a tap */
+    int32_t *start; /* of each group, and the end */
+    conv_pair *pairs;
+} conv_gather_map;
+
+static inline void gather_release(conv_gather_map *p)
+{
+    proa__free(p->start);
+    proa__free(p->pairs);
+}
+
+static inline int32_t gather_group(const conv_pair *p, conv_kind kind)
+{
+    return kind == FORWARD ? p->out : kind == BACKWARD_DATA ? p->in : p->tap;
+}
+
+/* Sorts n of them by group, in the order given. taps and groups are set; the caller releases p if this
+ * fails. */
+static inline proa_status gather_sort(conv_gather_map *p, const conv_pair *list, int64_t n, conv_kind kind)
+{
+    p->start = proa__calloc((size_t)(p->groups + 2) * sizeof *p->start);
+    p->pairs = proa__alloc((size_t)n * sizeof *p->pairs);
+    if (!p->start || !p->pairs) return proa_error();
+    int32_t *next = p->start + 1; /* a place ahead, until all have been put */
+    for (int64_t i = 0; i < n; i++) next[gather_group(&list[i], kind) + 1]++;
+    for (int64_t i = 0; i < p->groups; i++) next[i + 1] += next[i];
+    for (int64_t i = 0; i < n; i++) p->pairs[next[gather_group(&list[i], kind)]++] = list[i];
+    return PROA_OK;
+}
+
+/* How a tensor of images with channels by 16, or a plain one, lies; in floats. */
+typedef struct gather_map {
+    float *data;
+    int64_t image, block, place, channel, places, blocks;
+} gather_map;
+
+static inline gather_map gather_map_of(const proa_tensor *t, int64_t places)
+{
+    int64_t channels = t->shape[1];
+    gather_map m = {(float *)(void *)proa__memory(t),
+                    channels * places,
+                    PAIRS_BLOCK * places,
+                    PAIRS_BLOCK,
+                    1,
+                    places,
+                    channels / PAIRS_BLOCK};
+    if (!proa__format(t)) m.place = 1, m.channel = places;
+    return m;
+}
+
+static inline bool gather_lies_right(const proa_tensor *t)
+{
+    int64_t block = proa__channel_block(t);
+    return block == PAIRS_BLOCK || (!(t->flags & PROA_T_BLOCKED) && t->shape[1] % PAIRS_BLOCK == 0);
+}
+
+/* Asks for `bytes` of memory that are wanted soon. */
+static inline void gather_ask_ahead(const void *at, size_t bytes, const int to_write)
+{
+    const char *from = at;
+    for (size_t i = 0; i < bytes; i += 64) {
+        if (to_write) __builtin_prefetch(from + i, 1);
+        else __builtin_prefetch(from + i, 0);
+    }
+}
+
+/* sum[c] += w[c · channel + k · step] · from[k · row …], for 16 k. */
+static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *sum, const float *w,
+                                                                  const int64_t channel, const int64_t step,
+                                                                  const float *from, int64_t row)
+{
+    for (int64_t k = 0; k < PAIRS_BLOCK; k++) {
+        gather_lane v = *(const gather_lane *)(from + k * row);
+#pragma GCC unroll 16
+        for (int64_t c = 0; c < PAIRS_BLOCK; c++) sum[c] += w[c * channel + k * step] * v;
+    }
+}
+
+/* The 16 × 16 block of rows r, transposed. */
+static inline __attribute__((always_inline)) void gather_transpose(gather_lane *r)
+{
+#define PAIRS_SWAP(s, first, second)                               \
+    _Pragma("GCC unroll 16") for (int i = 0; i < PAIRS_BLOCK; i++) \
+    {                                                              \
+        if (i & s) continue;                                       \
+        gather_lane a = r[i], b = r[i + s];                        \
+        r[i] = __builtin_shufflevector(a, b, first);               \
+        r[i + s] = __builtin_shufflevector(a, b, second);          \
+    }
+#define PAIRS_LIST(...) __VA_ARGS__
+    PAIRS_SWAP(1, PAIRS_LIST(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
+               PAIRS_LIST(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+    PAIRS_SWAP(2, PAIRS_LIST(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+               PAIRS_LIST(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+    PAIRS_SWAP(4, PAIRS_LIST(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+               PAIRS_LIST(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+    PAIRS_SWAP(8, PAIRS_LIST(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+               PAIRS_LIST(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#undef PAIRS_LIST
+#undef PAIRS_SWAP
+}
+
+/* What one vector of columns adds up: of the other side's blocks of 16 channels, of which `blocks` are left,
+ * the b-th lies at from + b · from_step as [place][channel][row], and its filter at w + b · step. */
+typedef struct gather_operands {
+    const float *w, *from;
+    int64_t step, from_step, row, blocks;
+} gather_operands;
+
+/* sums[place][16 channels] += of the first `n` of those blocks. The filter is read once; the sums stay in
+ * the first-level cache. The filter's next blocks are fetched meanwhile, a piece with each pair: much at once
+ * would hold up the work. */
+static inline __attribute__((always_inline)) void gather_add_blocks(const conv_gather_map *s,
+                                                                    const bool forward,
+                                                                    const gather_operands *o, int64_t n,
+                                                                    gather_lane *sums)
+{
+    int64_t next = o->blocks >= 2 * n ? n * o->step : 0;
+    int64_t piece = s->taps * PAIRS_TILE / s->start[s->groups];
+    for (int64_t place = 0; place < s->groups; place++) {
+        int32_t first = s->start[place], end = s->start[place + 1];
+        if (first == end) continue;
+        gather_lane sum[PAIRS_BLOCK], *at = sums + place * PAIRS_BLOCK;
+#pragma GCC unroll 16
+        for (int64_t c = 0; c < PAIRS_BLOCK; c++) sum[c] = at[c];
+        for (int64_t b = 0; b < n; b++) {
+            const float *w = o->w + b * o->step, *from = o->from + b * o->from_step;
+            for (int32_t i = first; i < end; i++) {
+                const conv_pair *p = &s->pairs[i];
+                gather_ask_ahead(w + next + i * piece, (size_t)piece * sizeof *w, 0);
+                gather_add_tile(sum, w + p->tap * PAIRS_TILE, forward ? 1 : PAIRS_BLOCK,
+                                forward ? PAIRS_BLOCK : 1,
+                                from + (forward ? p->in : p->out) * PAIRS_BLOCK * o->row, o->row);
+            }
+        }
+#pragma GCC unroll 16
+        for (int64_t c = 0; c < PAIRS_BLOCK; c++) at[c] = sum[c];
+    }
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* Sizes of the three convolutions of an inverted residual. May use core only. Implemented in inverted.c. */
+#ifndef PROA_OPS_CONV_INVERTED_RESIDUAL_H
+#define PROA_OPS_CONV_INVERTED_RESIDUAL_H
+
+#include "ops/conv/geometry.h"
+
+typedef struct inverted_geometry {
+    bool expands; /* else x goes into the second as it is, and `expand` is not set */
+    conv_geometry expand, depthwise, project;
+} inverted_geometry;
+
+/* Checks everything but biases and residual, and fills g; errors name the argument. */
+proa_status proa__inverted_geometry(const proa_inverted_residual_args *a, inverted_geometry *g);
+
+#endif

@@ -1,0 +1,280 @@
+/* proa__map_run: rows over broadcast, strided, converted operands, in threads. Every operand that is not
+ * plain contiguous memory of the row's dtype passes through a cache-sized buffer. May use core only. */
+#include "kernels/iterator.h"
+
+#include "core/copy.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+typedef enum operand_kind { DIRECT, SCALAR, WALK } operand_kind;
+
+typedef struct operand {
+    operand_kind kind;
+    proa_dtype own, as;
+    int64_t size, as_size;
+    proa_walk walk;
+} operand;
+
+typedef struct map_plan {
+    const proa_map *map;
+    operand operand[PROA_MAP_MAX];
+    int64_t numel, chunk;
+    bool stream;
+    bool all_direct;
+    proa_range_fn range;
+} map_plan;
+
+/* Outputs that no cache will hold until they are read again are written past the caches, in small
+ * chunks: short turns of reading and writing keep the memory busy (chunks of 4 KiB cost a third of it). */
+enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
+/* Threads share out so many elements at a time, whole vectors: what a row does one by one at its end, which
+ * may round otherwise, is the tensor's end alone, however many they are. */
+enum { SHARED = 64 };
+
+/* Where the next chunk of each plain input begins: asked for while this chunk's output is written, so that
+ * reading and writing overlap. */
+typedef struct ahead {
+    int n;
+    const char *at[PROA_MAP_MAX];
+} ahead;
+
+static inline void prefetch_line(const ahead *next, int64_t i)
+{
+    for (int k = 0; k < next->n; k++) __builtin_prefetch(next->at[k] + i, 0, 3);
+}
+
+/* Copies to 64-byte aligned `to` without reading its cache lines; n is a multiple of 64. */
+static void stream_copy(char *to, const char *from, int64_t n, const ahead *next)
+{
+#if defined(__AVX512F__)
+    for (int64_t i = 0; i < n; i += 64) {
+        prefetch_line(next, i);
+        _mm512_stream_si512((void *)(to + i), _mm512_load_si512((const void *)(from + i)));
+    }
+#elif defined(__AVX__)
+    for (int64_t i = 0; i < n; i += 32) {
+        if ((i & 32) == 0) prefetch_line(next, i);
+        _mm256_stream_si256((void *)(to + i), _mm256_load_si256((const void *)(from + i)));
+    }
+#elif defined(__SSE2__)
+    for (int64_t i = 0; i < n; i += 16) {
+        if ((i & 48) == 0) prefetch_line(next, i);
+        _mm_stream_si128((void *)(to + i), _mm_load_si128((const void *)(from + i)));
+    }
+#else
+    (void)next;
+    memcpy(to, from, (size_t)n);
+#endif
+}
+
+static ahead look_ahead(const map_plan *p, int64_t begin)
+{
+    ahead next = {0};
+    for (int k = 1; k < p->map->n; k++)
+        if (p->operand[k].kind == DIRECT && p->operand[k].size == p->operand[0].size)
+            next.at[next.n++] = p->operand[k].walk.data + begin * p->operand[k].size;
+    return next;
+}
+
+/* A whole-cache-line chunk at an aligned place can be streamed. */
+static bool can_stream(const char *to, int64_t bytes)
+{
+    return ((uintptr_t)to & 63) == 0 && (bytes & 63) == 0;
+}
+
+static const char *read_operand(const operand *o, int64_t begin, int64_t n, char *raw, char *converted)
+{
+    char *gathered = o->own == o->as ? converted : raw;
+    const char *p = o->kind == DIRECT ? o->walk.data + begin * o->size
+                                      : proa__args_visit_read(&o->walk, begin, n, gathered);
+    if (o->own == o->as) return p;
+    proa__convert(o->as, converted, o->own, p, n);
+    return converted;
+}
+
+static void fill_scalar(const operand *o, int64_t n, char *buffer)
+{
+    _Alignas(16) char one[16];
+    proa__convert(o->as, one, o->own, o->walk.data, 1);
+    proa__gather(buffer, one, n, 0, o->as_size);
+}
+
+static void map_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    _Alignas(64) char buffers[PROA_MAP_MAX][PROA_STAGE_BYTES];
+    _Alignas(64) char raw[PROA_STAGE_BYTES];
+    const operand *out = &p->operand[0];
+    char *at[PROA_MAP_MAX] = {0};
+    int64_t chunk = p->chunk < end - begin ? p->chunk : end - begin;
+    for (int k = 1; k < p->map->n; k++) {
+        at[k] = buffers[k];
+        if (p->operand[k].kind == SCALAR) fill_scalar(&p->operand[k], chunk, buffers[k]);
+    }
+    for (int64_t i = begin; i < end;) {
+        int64_t n = end - i < chunk ? end - i : chunk;
+        char *to = out->walk.data + i * out->size;
+        if (p->stream && ((uintptr_t)to & 63)) { /* up to the next cache line */
+            int64_t head = (64 - (int64_t)((uintptr_t)to & 63)) / out->size;
+            n = head < n ? head : n;
+        }
+        for (int k = 1; k < p->map->n; k++)
+            if (p->operand[k].kind != SCALAR)
+                at[k] = (char *)(uintptr_t)read_operand(&p->operand[k], i, n, raw, buffers[k]);
+        bool stream = p->stream && can_stream(to, n * out->size);
+        bool stage = stream || out->own != out->as;
+        ahead next = {0};
+        if (stream) next = look_ahead(p, i + n);
+        at[0] = stage ? buffers[0] : to;
+        p->map->row(at, n, p->map->args);
+        if (out->own != out->as) {
+            char *place = stream ? raw : to;
+            proa__convert(out->own, place, out->as, buffers[0], n);
+            if (stream) stream_copy(to, raw, n * out->size, &next);
+        } else if (stream) {
+            stream_copy(to, buffers[0], n * out->size, &next);
+        }
+        i += n;
+    }
+#if defined(__SSE2__)
+    if (p->stream) _mm_sfence();
+#endif
+}
+
+/* Every operand plain: one call of the row for the whole range. */
+static void direct_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    char *at[PROA_MAP_MAX] = {0};
+    for (int k = 0; k < p->map->n; k++) at[k] = p->operand[k].walk.data + begin * p->operand[k].size;
+    p->map->row(at, end - begin, p->map->args);
+}
+
+/* The same where the row itself writes past the caches: it gets whole lines. */
+static void nontemporal_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    char *at[PROA_MAP_MAX] = {0};
+    const int64_t size = p->operand[0].size;
+    int64_t head = (int64_t)(-(uintptr_t)(p->operand[0].walk.data + begin * size) & 63) / size;
+    if (head > end - begin) head = end - begin;
+    const int64_t lines = (end - begin - head) * size / 64 * 64 / size;
+    const int64_t part[3] = {head, lines, end - begin - head - lines};
+    for (int i = 0; i < 3; begin += part[i++]) {
+        for (int k = 0; k < p->map->n; k++) at[k] = p->operand[k].walk.data + begin * p->operand[k].size;
+        if (part[i]) (i == 1 ? p->map->past : p->map->row)(at, part[i], p->map->args);
+    }
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+static void shared_range(int64_t begin, int64_t end, void *context)
+{
+    const map_plan *p = context;
+    p->range(begin * SHARED, end * SHARED < p->numel ? end * SHARED : p->numel, context);
+}
+
+static void plan_operand(map_plan *p, int k)
+{
+    const proa_map *map = p->map;
+    const proa_tensor *t = map->tensor[k], *out = map->tensor[0];
+    operand *o = &p->operand[k];
+    o->own = (proa_dtype)t->dtype;
+    o->as = map->as[k];
+    if (o->own == PROA_BOOL && o->as == PROA_U8) o->as = PROA_BOOL; /* the same bytes */
+    o->size = (int64_t)proa_dtype_size(o->own);
+    o->as_size = (int64_t)proa_dtype_size(o->as);
+    o->walk.data = t->data;
+    if (t->numel == out->numel && !(t->flags & PROA_T_STRIDED)) o->kind = DIRECT;
+    else if (t->numel == 1) o->kind = SCALAR;
+    else o->kind = WALK;
+    if (o->kind == WALK) proa__args_visit_init(&o->walk, t, out->ndim, out->shape);
+    if (o->kind != DIRECT || o->own != o->as) p->all_direct = false;
+}
+
+/* The hot path of small tensors, where nothing needs a plan; false: not such a call. The row sees operand k
+ * as as[k], or (NULL) every one as `all`. */
+static inline bool run_small(proa_row row, int64_t grain, int n, proa_tensor *const *tensor,
+                             const proa_dtype *as, proa_dtype all, const void *args)
+{
+    int64_t numel = tensor[0]->numel;
+    if (numel > PROA_GRAIN || (grain && numel >= 2 * grain)) return false;
+    char *at[PROA_MAP_MAX];
+    for (int k = 0; k < n; k++) {
+        const proa_tensor *t = tensor[k];
+        if (t->numel != numel || (as ? as[k] : all) != (proa_dtype)t->dtype ||
+            (t->flags & PROA_T_STRIDED && numel != 1))
+            return false;
+        at[k] = t->data;
+    }
+    row(at, numel, args);
+    return true;
+}
+
+proa_status proa__map_run(const proa_map *map)
+{
+    const proa_tensor *out = map->tensor[0];
+    int64_t numel = out->numel;
+    if (numel <= 0) return PROA_OK;
+    if (run_small(map->row, map->grain, map->n, map->tensor, map->as, PROA_NODTYPE, map->args))
+        return PROA_OK;
+    map_plan p; /* plan_operand fills what is used of the operands */
+    p.map = map;
+    p.all_direct = true;
+    int64_t widest = 1, bytes = 0;
+    for (int k = 0; k < map->n; k++) {
+        plan_operand(&p, k);
+        const operand *o = &p.operand[k];
+        if (o->size > widest) widest = o->size;
+        if (o->as_size > widest) widest = o->as_size;
+        bytes += o->size;
+    }
+    bool in_place = false;
+    for (int k = 1; k < map->n; k++) in_place |= map->tensor[k]->data == out->data;
+    p.stream = !in_place && numel * p.operand[0].size >= proa__nontemporal_bytes();
+    p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
+    int64_t grain = GRAIN_BYTES / bytes;
+    if (map->grain && map->grain < grain) grain = map->grain;
+    p.numel = numel;
+    p.range = !p.all_direct ? map_range
+              : !p.stream   ? direct_range
+              : map->past   ? nontemporal_range
+                            : map_range;
+    proa__parallel((numel + SHARED - 1) / SHARED, grain / SHARED, shared_range, &p);
+    return PROA_OK;
+}
+
+/* The dtype that a row for `d` computes in. */
+static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
+{
+    if (rows->at[d]) return d;
+    if (d == PROA_F16 || d == PROA_BF16) return PROA_F32;
+    if (d <= PROA_I64)
+        for (int w = (int)d + 1; w <= PROA_I64; w++)
+            if (rows->at[w]) return (proa_dtype)w;
+    if (d == PROA_C64 && rows->at[PROA_C128]) return PROA_C128;
+    return PROA_F32;
+}
+
+proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
+{
+    proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
+    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] &&
+        run_small(rows->at[d], rows->grain, n, tensors, NULL, d, args))
+        return PROA_OK;
+    proa_map map = {.row = rows->at[d], .grain = rows->grain, .n = n, .args = args};
+    if (d == PROA_F32) map.past = rows->past;
+    map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
+                : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32
+                : rows->out == PROA_ROW_OUT_REAL && d == PROA_C128 ? PROA_F64
+                                                                   : d;
+    for (int k = 0; k < n; k++) {
+        map.tensor[k] = tensors[k];
+        if (k) map.as[k] = d;
+    }
+    if (!map.row) return proa_fail(PROA_ERR_INTERNAL, "an op has no row for %s", proa_dtype_name(d));
+    return proa__map_run(&map);
+}

@@ -1,6 +1,0 @@
-/* Parts and conjugates of complex numbers. May use core only. */
-#define PROA_FORMULAS_COMPLEX 1
-#include "ops/elementwise/complex.h"
-#include "ops/elementwise/rows.h"
-
-#include "formulas.inc"

@@ -1,6 +1,0 @@
-/* Unary mathematics whose float32 formulas vectorise. May use core only. */
-#define PROA_FORMULAS_MATH 1
-#include "ops/elementwise/complex.h"
-#include "ops/elementwise/rows.h"
-
-#include "formulas.inc"

@@ -1,5 +1,0 @@
-/* Formulas of the group trig as CUDA kernels. */
-#define PROA_FORMULAS_TRIG 1
-#include "ops/elementwise/cuda.h"
-
-#include "formulas_cuda.inc"

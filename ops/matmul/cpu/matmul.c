@@ -1,0 +1,181 @@
+/* Portable kernels of the matrix products: tiles of C go to threads, each summed in the same order
+ * whatever their number. May use core only. */
+#define GEMM_ALL_TYPES
+#include "kernels/gemm.h"
+#include "ops/epilogue.h"
+#include "ops/matmul/product.h"
+
+#include "core/copy.h"
+
+/* What one range of tiles needs beside the product. */
+typedef struct tile_job {
+    const matmul_product *p;
+    char *work;
+    size_t work_each;
+    int64_t slots, tiles, tile_m, tile_n, tiles_m, tiles_n;
+} tile_job;
+
+#define NAME f32
+#define T float
+#define IN float
+#define LOAD(v) (v)
+#define STORE(v) (v)
+#include "ops/matmul/cpu/body.inc"
+
+#define NAME f64
+#define T double
+#define IN double
+#define LOAD(v) (v)
+#define STORE(v) (v)
+#include "ops/matmul/cpu/body.inc"
+
+#define NAME f16
+#define T float
+#define IN uint16_t
+#define LOAD(v) proa__f16_to_f32(v)
+#define STORE(v) proa__f32_to_f16(v)
+#include "ops/matmul/cpu/body.inc"
+
+#define NAME bf16
+#define T float
+#define IN uint16_t
+#define LOAD(v) proa__bf16_to_f32(v)
+#define STORE(v) proa__f32_to_bf16(v)
+#include "ops/matmul/cpu/body.inc"
+
+#define NAME i32
+#define T uint32_t
+#define IN uint32_t
+#define LOAD(v) (v)
+#define STORE(v) (v)
+#include "ops/matmul/cpu/body.inc"
+
+#define NAME i64
+#define T uint64_t
+#define IN uint64_t
+#define LOAD(v) (v)
+#define STORE(v) (v)
+#include "ops/matmul/cpu/body.inc"
+
+#include "ops/matmul/cpu/complex.inc"
+
+/* One sum a row, each in the same four chains whatever the threads. */
+typedef struct dots_job {
+    const float *rows, *vector;
+    float *out;
+    int64_t k, stride;
+} dots_job;
+
+typedef float dot_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+
+static void dots_range(int64_t begin, int64_t end, void *context)
+{
+    const dots_job *j = context;
+    enum { WIDTH = 16, STEP = 4 * WIDTH, FETCH = 1024 };
+    for (int64_t r = begin; r < end; r++) {
+        const float *a = j->rows + r * j->stride, *v = j->vector;
+        dot_lanes s[4] = {{0}};
+        int64_t i = 0;
+        for (; i + STEP <= j->k; i += STEP)
+            for (int c = 0; c < 4; c++) {
+                __builtin_prefetch(a + i + c * WIDTH + FETCH);
+                s[c] += *(const dot_lanes *)(const void *)(a + i + c * WIDTH) *
+                        *(const dot_lanes *)(const void *)(v + i + c * WIDTH);
+            }
+        s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+        float sum = 0;
+        for (int c = 0; c < WIDTH / 2; c++) sum += s[0][c] + s[0][c + WIDTH / 2];
+        for (; i < j->k; i++) sum += a[i] * v[i];
+        j->out[r] = sum;
+    }
+}
+
+static proa_status run_dots(const matmul_product *p)
+{
+    bool by_x = p->n == 1;
+    const char *rows = by_x ? p->x : p->y, *vector = by_x ? p->y : p->x;
+    dots_job j = {(const float *)(const void *)rows, (const float *)(const void *)vector,
+                  (float *)(void *)p->out, p->k, by_x ? p->x_rs : p->y_cs};
+    proa__parallel(by_x ? p->m : p->n, (1 << 15) / p->k + 1, dots_range, &j);
+    return PROA_OK;
+}
+
+static proa_status product_run(const matmul_product *p)
+{
+    if (p->batches == 0 || p->m == 0 || p->n == 0) return PROA_OK;
+    if (product_is_dots(p)) return run_dots(p);
+    switch (p->dtype) {
+    case PROA_F32: return run_f32(p);
+    case PROA_F64: return run_f64(p);
+    case PROA_F16: return run_f16(p);
+    case PROA_BF16: return run_bf16(p);
+    case PROA_I32: return run_i32(p);
+    case PROA_I64: return run_i64(p);
+    case PROA_C64: return run_c32(p);
+    default: return run_c64(p);
+    }
+}
+
+/* Runs op's product; operands whose strides no element pointer can follow are copied first. */
+#define PRODUCT_KERNEL(op, first, second, make)                                                   \
+    PROA_KERNEL(op##_cpu, op)                                                                     \
+    {                                                                                             \
+        matmul_product p = make(a);                                                               \
+        if (!p.odd) return product_run(&p);                                                       \
+        proa_##op##_args plain = *a;                                                              \
+        proa_status status = PROA_OK;                                                             \
+        PROA_SCOPE {                                                                              \
+            plain.first = proa__contiguous(a->first), plain.second = proa__contiguous(a->second); \
+            if (plain.first && plain.second) {                                                    \
+                p = make(&plain);                                                                 \
+                status = p.odd ? odd_addend(#op) : product_run(&p);                               \
+            }                                                                                     \
+        }                                                                                         \
+        return status ? status : proa_error();                                                    \
+    }
+
+static proa_status odd_addend(const char *op)
+{
+    return proa__op_fail(PROA_ERR_UNSUPPORTED, proa_find_op(op), NULL,
+                         "strides must be multiples of the element size: copy the addend first");
+}
+
+PRODUCT_KERNEL(matmul, x, y, PRODUCT_MATMUL)
+PRODUCT_KERNEL(bmm, x, y, PRODUCT_BMM)
+PRODUCT_KERNEL(mv, x, vec, PRODUCT_MV)
+PRODUCT_KERNEL(linear, x, weight, product_linear)
+PRODUCT_KERNEL(addmm, x, y, product_addmm)
+
+/* A row of x against a row of y, for each row: a batch of 1×k by k×1 products. */
+static matmul_product product_dot(const proa_dot_args *a)
+{
+    int last = a->x->ndim - 1;
+    int64_t size = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
+    matmul_product p = {.dtype = (proa_dtype)a->x->dtype,
+                        .alpha = 1,
+                        .x = a->x->data,
+                        .y = a->y->data,
+                        .out = a->out->data,
+                        .m = 1,
+                        .n = 1,
+                        .k = a->x->shape[last],
+                        .batches = 1};
+    p.x_cs = a->x->strides[last] / size, p.y_rs = a->y->strides[last] / size;
+    p.odd = a->x->strides[last] % size || a->y->strides[last] % size;
+    p.x_rs = p.k, p.y_cs = 1;
+    if (last == 1) {
+        p.batch_dims = 1;
+        p.batch[0] = p.batches = a->x->shape[0];
+        p.x_batch[0] = a->x->strides[0] / size, p.y_batch[0] = a->y->strides[0] / size, p.out_batch[0] = 1;
+        p.odd = p.odd || a->x->strides[0] % size || a->y->strides[0] % size;
+    }
+    return p;
+}
+
+PRODUCT_KERNEL(dot, x, y, product_dot)
+
+PROA_KERNEL_ANYWHERE(linear_fused_cpu, linear_fused)
+{
+    proa_linear_args linear = {.x = a->x, .weight = a->weight, .bias = a->bias, .out = a->out};
+    return proa__epilogue_compose("linear", &linear, a->out, &PROA__EPILOGUE(a));
+}

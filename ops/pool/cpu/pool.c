@@ -1,0 +1,229 @@
+/* Portable pooling: forward, backward and the maximum's places, one plane (image, channel) at a time in
+ * float or double. May use core only. */
+#include "core/blocked.h"
+#include "ops/pool/geometry.h"
+#include "kernels/rowwise.h"
+
+/* What runs over every plane. */
+typedef enum pool_task { POOL_FORWARD, POOL_BACKWARD, POOL_PICK, POOL_SCATTER } pool_task;
+
+typedef struct pool_job {
+    pool_geometry g;
+    pool_task task;
+    proa_dtype dtype;
+    const void *x;     /* input side: values whose maximum is looked for */
+    const void *other; /* POOL_BACKWARD, POOL_SCATTER: d_out; POOL_PICK: what to pick, like x */
+    int32_t *mask;     /* written forwards (may be NULL), read by POOL_SCATTER */
+    void *result;
+    int64_t block; /* how many channels lie beside each other in blocked memory; 0: x is plain */
+    char *work;
+    size_t work_each;
+    int64_t slots;
+} pool_job;
+
+static inline int64_t pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
+
+/* Outputs [*from, *to) of a row whose window has its place `tap` inside the input. */
+static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from, int64_t *to)
+{
+    int64_t s = g->stride[2], lead = g->before[2] - tap, last = g->in[2] - 1 + lead;
+    *from = lead > 0 ? (lead + s - 1) / s : 0;
+    *to = last < 0 ? 0 : (s == 2 ? last >> 1 : last / s) + 1; /* short rows: a division shows */
+    if (*to > g->out[2]) *to = g->out[2];
+}
+
+enum {
+    POOL_ROW = 512, /* outputs of a row whose places are kept on the stack */
+    POOL_LANES = 16 /* channels that go together */
+};
+
+/* Numbers of places, as wide as what they are compared by. */
+typedef int32_t pool_places_float __attribute__((vector_size(POOL_LANES * 4), aligned(4), may_alias));
+typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), aligned(8), may_alias));
+
+#define T float
+#include "ops/pool/cpu/body.inc"
+#include "ops/pool/cpu/forward.inc"
+#undef T
+#define T double
+#include "ops/pool/cpu/body.inc"
+#include "ops/pool/cpu/forward.inc"
+#undef T
+
+#include "ops/pool/side_by_side.h"
+
+/* Windows of many sizes, and rows of one output, are better off plane by plane. */
+static bool goes_by_rows(const pool_job *job)
+{
+    const pool_geometry *g = &job->g;
+    if (job->task != POOL_FORWARD || !rows_in_place(job->dtype)) return false;
+    if (job->mask && (g->channels_last || pixels(g->in) > INT32_MAX)) return false;
+    return g->channels_last || (!g->adaptive && g->out[2] > 3);
+}
+
+static bool goes_by_lanes(const pool_job *job)
+{
+    return job->task == POOL_BACKWARD && job->g.channels_last && rows_in_place(job->dtype) &&
+           pixels(job->g.in) <= INT32_MAX;
+}
+
+static proa_status pool_run(const pool_params *p, pool_job *job)
+{
+    PROA_TRY(proa__pool_geometry(p, &job->g));
+    const pool_geometry *g = &job->g;
+    job->dtype = (proa_dtype)p->x->dtype;
+    if (job->block) { /* as if each block of channels were an image, channels last */
+        job->g.batch *= (g->channels + job->block - 1) / job->block;
+        job->g.channels = job->block;
+        job->g.channels_last = true;
+    }
+    int64_t planes = g->batch * g->channels;
+    if (planes == 0) return PROA_OK;
+    if (lies_side_by_side(job)) {
+        proa__parallel(planes, rows_grain(pixels(g->in)), side_planes, job);
+        return PROA_OK;
+    }
+    if (goes_by_lanes(job)) {
+        int64_t items = g->batch * ((g->channels + POOL_LANES - 1) / POOL_LANES);
+        proa__parallel(items, rows_grain(pixels(g->in) * POOL_LANES),
+                       job->dtype == PROA_F64 ? backward_lanes_double : backward_lanes_float, job);
+        return PROA_OK;
+    }
+    if (goes_by_rows(job)) {
+        int64_t rows = g->batch * (g->channels_last ? 1 : g->channels) * g->out[0] * g->out[1];
+        int64_t reads = pixels(g->in) * planes / (rows > 0 ? rows : 1) + 1;
+        proa__parallel(rows, rows_grain(reads),
+                       job->dtype == PROA_F64 ? forward_rows_double : forward_rows_float, job);
+        return PROA_OK;
+    }
+    size_t item = job->dtype == PROA_F64 ? sizeof(double) : sizeof(float);
+    job->slots = planes < proa_threads() ? planes : proa_threads();
+    if (pixels(g->in) * planes < 16384) job->slots = 1;
+    /* Two planes of each side: converted halves, gathered channels-last planes, and what is made of them. */
+    job->work_each = ((size_t)(2 * pixels(g->in) + 2 * pixels(g->out)) * item + 63) / 64 * 64;
+    job->work = proa_scratch(job->work_each * (size_t)job->slots);
+    if (!job->work) return proa_error();
+    proa__parallel(job->slots, 1, job->dtype == PROA_F64 ? planes_double : planes_float, job);
+    proa_scratch_free(job->work);
+    return PROA_OK;
+}
+
+/* As a float32 x lies in blocks of channels, so does the result. */
+static int pool_format(const proa_tensor *x, proa_data_format f)
+{
+    bool can = !proa__channels_last(f) && x->dtype == PROA_F32 && proa__channel_block(x);
+    return can ? proa__format(x) : 0;
+}
+
+/* The length of these blocks; else x is plain afterwards, and 0. */
+static proa_status pool_block(const proa_tensor *x, proa_data_format f, const proa_run *run, int64_t *block)
+{
+    *block = run->fresh && pool_format(x, f) ? proa__channel_block(x) : 0;
+    return *block ? PROA_OK : proa__plain(x);
+}
+
+/* x as it lies; out becomes so. */
+static proa_status pool_forward(const pool_params *p, const proa_tensor *x, proa_tensor *out,
+                                const proa_run *run)
+{
+    pool_job job = {.task = POOL_FORWARD};
+    PROA_TRY(pool_block(x, p->format, run, &job.block));
+    if (job.block) PROA_TRY(proa__block_output(out, proa__format(x)));
+    job.x = job.block ? proa__blocked_data(x) : x->data;
+    job.result = proa__memory(out);
+    return pool_run(p, &job);
+}
+
+/* d_out in x's format, in memory of its own if it lies otherwise. */
+static proa_status pool_alike(const proa_tensor *d_out, int format, void **scratch)
+{
+    *scratch = NULL;
+    if (proa__format(d_out) == format) return PROA_OK;
+    *scratch = proa_scratch(proa__format_bytes(d_out, format));
+    if (!*scratch) return proa_error();
+    proa_status status =
+        proa__convert_blocked(d_out, proa__format(d_out), proa__memory(d_out), format, *scratch);
+    if (status != PROA_OK) proa_scratch_free(*scratch);
+    return status;
+}
+
+static proa_status pool_backward(const pool_params *p, const proa_tensor *x, const proa_tensor *d_out,
+                                 proa_tensor *d_x, const proa_run *run)
+{
+    pool_job job = {.task = POOL_BACKWARD};
+    void *scratch = NULL;
+    PROA_TRY(pool_block(x, p->format, run, &job.block));
+    if (job.block) {
+        PROA_TRY(proa__block_output(d_x, proa__format(x)));
+        PROA_TRY(pool_alike(d_out, proa__format(x), &scratch));
+    } else {
+        PROA_TRY(proa__plain(d_out));
+    }
+    job.x = job.block ? proa__blocked_data(x) : x->data;
+    job.other = scratch ? scratch : job.block ? proa__blocked_data(d_out) : d_out->data;
+    job.result = proa__memory(d_x);
+    proa_status status = pool_run(p, &job);
+    proa_scratch_free(scratch);
+    return status;
+}
+
+#define POOL_FORMAT(name)                                         \
+    static int name##_format(const void *args, const void *state) \
+    {                                                             \
+        const proa_##name##_args *a = args;                       \
+        (void)state;                                              \
+        return pool_format(a->x, a->data_format);                 \
+    }
+
+#define POOL_KERNEL(name, params)                                    \
+    POOL_FORMAT(name)                                                \
+    PROA_KERNEL_BLOCKED(name##_cpu, name, NULL, NULL, name##_format) \
+    {                                                                \
+        return pool_forward(&params, a->x, a->out, run);             \
+    }
+
+#define POOL_KERNELS(N)                                                                   \
+    POOL_KERNEL(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
+    POOL_KERNEL(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                      \
+    POOL_KERNEL(adaptive_max_pool##N##d,                                                  \
+                ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX)) \
+    POOL_KERNEL(adaptive_avg_pool##N##d,                                                  \
+                ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
+
+#define POOL_GRAD_KERNELS(N)                                                                              \
+    POOL_FORMAT(pool##N##d_grad)                                                                          \
+    PROA_KERNEL_BLOCKED(pool##N##d_grad_cpu, pool##N##d_grad, NULL, NULL, pool##N##d_grad_format)         \
+    {                                                                                                     \
+        return pool_backward(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), a->x, a->d_out, a->d_x, run);        \
+    }                                                                                                     \
+    PROA_KERNEL(pool##N##d_double_grad_cpu, pool##N##d_double_grad)                                       \
+    {                                                                                                     \
+        pool_job job = {.task = POOL_PICK, .x = a->x->data, .other = a->v->data, .result = a->out->data}; \
+        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &job);                             \
+    }                                                                                                     \
+    PROA_KERNEL(max_pool##N##d_with_index_cpu, max_pool##N##d_with_index)                                 \
+    {                                                                                                     \
+        pool_job job = {.task = POOL_FORWARD,                                                             \
+                        .x = a->x->data,                                                                  \
+                        .result = a->out->data,                                                           \
+                        .mask = (int32_t *)(void *)a->mask->data};                                        \
+        if (a->x->numel / (a->x->shape[0] * a->x->shape[1] + 1) > INT32_MAX)                              \
+            return proa__op_fail(PROA_ERR_OVERFLOW, proa_find_op("max_pool" #N "d_with_index"), "x",      \
+                                 "has planes of more than 2^31 elements, too many for an int32 mask");    \
+        return pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &job);                         \
+    }                                                                                                     \
+    PROA_KERNEL(max_pool##N##d_with_index_grad_cpu, max_pool##N##d_with_index_grad)                       \
+    {                                                                                                     \
+        pool_job job = {.task = POOL_SCATTER,                                                             \
+                        .other = a->d_out->data,                                                          \
+                        .result = a->d_x->data,                                                           \
+                        .mask = (int32_t *)(void *)a->mask->data};                                        \
+        PROA_TRY(pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index_grad"), &job));                 \
+        return PROA_OK;                                                                                   \
+    }
+
+POOL_KERNELS(1)
+POOL_KERNELS(2)
+POOL_KERNELS(3)
+POOL_GRAD_KERNELS(2)
+POOL_GRAD_KERNELS(3)

@@ -1,0 +1,149 @@
+/* Portable recurrent networks: the inputs' products of all steps at once, then step by step a product with
+ * weights packed once, and, on the thread that has just multiplied, the cells. May use core and ops/. */
+#include "ops/rnn/rnn.h"
+
+#include "kernels/gemm.h"
+#include "kernels/philox16.h"
+#include "ops/rnn/simd_lstm.h"
+
+/* Rows of a block of a product, and how much of k is packed at a time: there, and in a step's product. */
+enum { TILE_ROWS = 8 * GEMM_MR, PIECE = 512, STEP_PIECE = 128 };
+
+typedef struct rnn {
+    rnn_sizes s;
+    proa_rnn_mode mode;
+    const proa_tensor *lengths; /* NULL: all rows are full */
+    const void *input, *d_out;
+    void *out, *reserve, *d_input;
+    proa_tensors pre_state, weights, state, d_state, d_pre_state, d_weights;
+    const uint8_t *mask; /* dropout between layers, or NULL */
+    double kept_scale;
+} rnn;
+
+/* Whether row b of the batch still goes on at step t. */
+static inline bool rnn_active(const rnn *r, int64_t t, int64_t b)
+{
+    return !r->lengths || t < rows_get_int((proa_dtype)r->lengths->dtype, r->lengths->data, b);
+}
+
+/* The gradient that came for a final state, or NULL. */
+static const proa_tensor *rnn_given(const rnn *r, int64_t i)
+{
+    if (i >= r->d_state.count || !r->d_state.at[i] || proa__absent(r->d_state.at[i])) return NULL;
+    return r->d_state.at[i];
+}
+
+/* The packing and the register tile of gemm.h under the names that the bodies use. */
+#define GEMM_NAMES(T, type)                                                                \
+    static inline void pack_a_##T(int64_t m, int64_t k, const T *a, gemm_strides s, T *to) \
+    {                                                                                      \
+        gemm_pack_a_##type(m, k, a, s, false, to);                                         \
+    }                                                                                      \
+    static inline void pack_b_##T(int64_t k, int64_t n, const T *b, gemm_strides s, T *to) \
+    {                                                                                      \
+        gemm_pack_b_##type(k, n, b, s, to);                                                \
+    }                                                                                      \
+    typedef gemm_ends_##type ends_##T;                                                     \
+    static void micro_##T(int64_t rows, int64_t k, const T *a, const T *b, ends_##T e)     \
+    {                                                                                      \
+        gemm_micro_##type(rows, k, a, b, e);                                               \
+    }
+GEMM_NAMES(float, f32)
+GEMM_NAMES(double, f64)
+
+/* Columns of a register tile. */
+#define WIDTH (GEMM_NV * GEMM_VECTOR / (int64_t)sizeof(T))
+
+#define T float
+#include "product.inc"
+#include "rnn.inc"
+#undef T
+#undef RNN_LANES
+#define T double
+#include "product.inc"
+#include "rnn.inc"
+#undef T
+
+static size_t bytes_of(const proa_tensor *t)
+{
+    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
+}
+
+static proa_status check_lengths(const rnn *r, const char *op)
+{
+    for (int64_t b = 0; r->lengths && b < r->s.batch; b++) {
+        int64_t n = rows_get_int((proa_dtype)r->lengths->dtype, r->lengths->data, b);
+        if (n < 0 || n > r->s.steps)
+            return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "sequence_length",
+                                 "entry %lld is %lld; expected 0 to %lld steps", (long long)b, (long long)n,
+                                 (long long)r->s.steps);
+    }
+    return PROA_OK;
+}
+
+PROA_KERNEL(rnn_cpu, rnn)
+{
+    rnn r = {
+        .s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
+        .mode = a->mode,
+        .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
+        .input = a->input->data,
+        .out = a->out->data,
+        .reserve = a->reserve->data,
+        .pre_state = a->pre_state,
+        .weights = a->weight_list,
+        .state = a->state};
+    PROA_TRY(check_lengths(&r, "rnn"));
+    if (a->dropout_state && !proa__absent(a->dropout_state)) {
+        uint8_t *mask = (uint8_t *)a->dropout_state->data;
+        int64_t n = a->dropout_state->numel;
+        philox16_keep(proa__rng_reserve(philox16_blocks(n)), 0, n, philox16_threshold(a->dropout_prob), mask);
+        r.mask = mask;
+        r.kept_scale = a->dropout_prob < 1 ? 1 / (1 - a->dropout_prob) : 0;
+    }
+    if (r.s.steps == 0 || r.s.batch == 0) {
+        for (int64_t i = 0; i < a->state.count; i++)
+            if (a->state.at[i]->numel)
+                memcpy(a->state.at[i]->data, a->pre_state.at[i]->data, bytes_of(a->state.at[i]));
+        return PROA_OK;
+    }
+    return a->input->dtype == PROA_F64 ? forward_double(&r) : forward_float(&r);
+}
+
+/* Without a step nothing depends on the weights, and states pass through. */
+static proa_status no_steps(const proa_rnn_grad_args *a, const rnn *r)
+{
+    for (int64_t i = 0; i < a->d_weight_list.count; i++)
+        memset(a->d_weight_list.at[i]->data, 0, bytes_of(a->d_weight_list.at[i]));
+    for (int64_t i = 0; i < a->d_pre_state.count; i++) {
+        const proa_tensor *to = a->d_pre_state.at[i], *from = rnn_given(r, i);
+        if (to->numel == 0) continue;
+        if (from) memcpy(to->data, from->data, bytes_of(to));
+        else memset(to->data, 0, bytes_of(to));
+    }
+    return PROA_OK;
+}
+
+PROA_KERNEL(rnn_grad_cpu, rnn_grad)
+{
+    rnn r = {
+        .s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
+        .mode = a->mode,
+        .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
+        .input = a->input->data,
+        .d_out = proa__absent(a->d_out) ? NULL : a->d_out->data,
+        .reserve = a->reserve->data,
+        .d_input = a->d_input->data,
+        .pre_state = a->pre_state,
+        .weights = a->weight_list,
+        .d_state = a->d_state,
+        .d_pre_state = a->d_pre_state,
+        .d_weights = a->d_weight_list};
+    PROA_TRY(check_lengths(&r, "rnn_grad"));
+    if (!proa__absent(a->dropout_state) && a->dropout_prob > 0 && a->num_layers > 1) {
+        r.mask = (const uint8_t *)a->dropout_state->data;
+        r.kept_scale = a->dropout_prob < 1 ? 1 / (1 - a->dropout_prob) : 0;
+    }
+    if (r.s.steps == 0 || r.s.batch == 0) return no_steps(a, &r);
+    return a->input->dtype == PROA_F64 ? backward_double(&r) : backward_float(&r);
+}

@@ -1,0 +1,112 @@
+/* For kernels that read a gradient of kind rows without making it dense: where each row of the table is
+ * given, and sums of what is. May use core and kernels/rowwise.h. */
+#ifndef PROA_OPS_SELECTED_ROWS_MERGE_H
+#define PROA_OPS_SELECTED_ROWS_MERGE_H
+
+#include "kernels/rowwise.h"
+
+/* Which entries give which row: order[start[j]] … order[start[j + 1] − 1] give row[j], in the order in
+ * which they stand, so that sums have the same bits every time. row ascends. */
+typedef struct rows_merge {
+    const proa_tensor *t;  /* NULL: an ordinary gradient */
+    int64_t count, length; /* rows, elements of each */
+    int64_t *row, *start, *order;
+} rows_merge;
+
+/* Merges the runs [begin, mid) and [mid, end) of positions by their rows into `to`; equal rows keep their
+ * order. */
+static inline void rows_merge_runs(const int64_t *row, const int64_t *from, int64_t *to, int64_t begin,
+                                   int64_t mid, int64_t end)
+{
+    int64_t a = begin, b = mid;
+    for (int64_t i = begin; i < end; i++) {
+        bool first = b >= end || (a < mid && row[from[a]] <= row[from[b]]);
+        to[i] = first ? from[a++] : from[b++];
+    }
+}
+
+/* Positions 0 … n − 1 sorted by row into `order`; `spare` is of the same size. */
+static inline void rows_merge_sort(const int64_t *row, int64_t n, int64_t *order, int64_t *spare)
+{
+    int64_t *from = order, *to = spare;
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * width) {
+            int64_t mid = i + width < n ? i + width : n, end = mid + width < n ? mid + width : n;
+            rows_merge_runs(row, from, to, i, mid, end);
+        }
+        int64_t *next = from;
+        from = to;
+        to = next;
+    }
+    if (from != order) memcpy(order, from, (size_t)n * sizeof *order);
+}
+
+/* Of an ordinary gradient: nothing to free. Otherwise rows_merge_end frees it. */
+static inline proa_status rows_merge_begin(const proa_tensor *grad, rows_merge *m)
+{
+    *m = (rows_merge){0};
+    if (grad->kind != PROA_ROWS) return PROA_OK;
+    const int64_t n = grad->shape[0];
+    const int64_t *row = (const int64_t *)(const void *)proa__rows_of(grad)->index->data;
+    m->row = proa_scratch((size_t)(3 * n + 1) * sizeof *m->row);
+    if (!m->row) return proa_error();
+    m->t = grad;
+    m->start = m->row + n;
+    m->order = m->start + n + 1;
+    m->length = n ? grad->numel / n : 0;
+    rows_merge_sort(row, n, m->order, m->row); /* the place of the result is free until here */
+    for (int64_t i = 0; i < n; i++) {
+        if (i && row[m->order[i]] == row[m->order[i - 1]]) continue;
+        m->start[m->count] = i;
+        m->row[m->count++] = row[m->order[i]];
+    }
+    m->start[m->count] = n;
+    return PROA_OK;
+}
+
+static inline void rows_merge_end(rows_merge *m) { proa_scratch_free(m->row); }
+
+/* The first place whose row is `row` or a later one. */
+static inline int64_t rows_merge_find(const rows_merge *m, int64_t row)
+{
+    int64_t low = 0, high = m->count;
+    while (low < high) {
+        int64_t mid = low + (high - low) / 2;
+        if (m->row[mid] < row) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+/* rows_merge_load_T(m, at, n, to): elements [at, at + n) of the table into `to`, zeros where no row is
+ * given. */
+#define ROWS_MERGE_LOAD(T)                                                                               \
+    static inline void rows_merge_add_##T(const rows_merge *m, int64_t place, int64_t column, int64_t n, \
+                                          T *to)                                                         \
+    {                                                                                                    \
+        proa_dtype dtype = (proa_dtype)m->t->dtype;                                                      \
+        for (int64_t i = m->start[place]; i < m->start[place + 1]; i++)                                  \
+            for (int64_t k = 0, w; k < n; k += w) {                                                      \
+                T buffer[ROWS_PIECE];                                                                    \
+                w = n - k < ROWS_PIECE ? n - k : ROWS_PIECE;                                             \
+                const T *from =                                                                          \
+                    rows_load_##T(dtype, m->t->data, m->order[i] * m->length + column + k, w, buffer);   \
+                for (int64_t j = 0; j < w; j++) to[k + j] += from[j];                                    \
+            }                                                                                            \
+    }                                                                                                    \
+    static inline void rows_merge_load_##T(const rows_merge *m, int64_t at, int64_t n, T *to)            \
+    {                                                                                                    \
+        memset(to, 0, (size_t)n * sizeof *to);                                                           \
+        if (m->count == 0 || m->length == 0) return;                                                     \
+        int64_t last = (at + n - 1) / m->length;                                                         \
+        for (int64_t j = rows_merge_find(m, at / m->length); j < m->count && m->row[j] <= last; j++) {   \
+            int64_t begin = m->row[j] * m->length, end = begin + m->length;                              \
+            int64_t from = begin > at ? begin : at, stop = end < at + n ? end : at + n;                  \
+            rows_merge_add_##T(m, j, from - begin, stop - from, to + (from - at));                       \
+        }                                                                                                \
+    }
+ROWS_MERGE_LOAD(float)
+ROWS_MERGE_LOAD(double)
+
+#endif

@@ -1,0 +1,11 @@
+/* What the folders right of ops/ need of tensors of kind rows beside core.h: sums of gradients.
+ * Implemented by ops/selected_rows/selected_rows.c. */
+#ifndef PROA_OPS_SELECTED_ROWS_SELECTED_ROWS_H
+#define PROA_OPS_SELECTED_ROWS_SELECTED_ROWS_H
+
+#include <proa/core.h>
+
+/* proa_rows_add; with `reuse` the result may be a itself, written in place. */
+proa_tensor *proa__rows_add(proa_tensor *a, proa_tensor *b, bool reuse);
+
+#endif

@@ -1,0 +1,189 @@
+/* What the files of the extension share: the tensor object, dtypes, errors, conversions by field descriptor.
+ * Uses the CPython API and Proa's headers. */
+#ifndef PROA_PYTHON_BINDINGS_SRC_EXT_H
+#define PROA_PYTHON_BINDINGS_SRC_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "core/blocked.h"
+
+#include <proa/autograd.h>
+#include <proa/op.h>
+#include <proa/ops.h>
+
+/* ---- objects --------------------------------------------------------------------------- */
+
+typedef struct py_tensor {
+    PyObject_HEAD proa_tensor *tensor; /* kept */
+    PyObject *weak;
+    bool persistable;
+} py_tensor;
+
+/* Made once by PyInit__core and alive as long as the process. */
+extern PyTypeObject *py_tensor_type;
+extern PyTypeObject py_writer_type;
+extern PyTypeObject py_op_type, py_dim_type, py_dtype_type, py_program_type, py_executor_type,
+    py_compiled_type, py_config_type, py_predictor_type, py_handle_type;
+
+static inline bool py_is_tensor(PyObject *obj)
+{
+    PyTypeObject *type = Py_TYPE(obj);
+    if (type == py_tensor_type) return true;
+    /* subclasses are made at run time, as the type itself is: ints, lists and the like need no search */
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && PyType_IsSubtype(type, py_tensor_type);
+}
+static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)obj)->tensor; }
+
+/* Raises this thread's Proa error as its Python exception and clears it. Always returns NULL. */
+PyObject *py_raise(void);
+/* None, or raises the error that a status stands for. */
+PyObject *py_none_or_raise(proa_status status);
+/* Calls `call` with a path (a str, whose bytes need not be UTF-8, or a path object); None, or raises. */
+PyObject *py_with_path(PyObject *path, proa_status (*call)(const char *path, void *context), void *context);
+/* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
+PyObject *py_wrap(proa_tensor *t);
+/* The same for what the current scope made and nobody else there needs. */
+PyObject *py_wrap_new(proa_tensor *t);
+/* A list of such objects. */
+PyObject *py_from_tensors(proa_tensors list);
+
+/* Results of a call on these inputs are worth giving the interpreter to other threads meanwhile. */
+#define PY_LONG_WORK 65536 /* elements */
+static inline bool py_is_long(const proa_tensor *t) { return t && t->numel >= PY_LONG_WORK; }
+
+/* ---- dtypes (dtype.c), places and devices (place.c)
+ * ------------------------------------------------------- */
+
+/* Borrowed: the one object of a dtype. */
+PyObject *py_dtype_object(proa_dtype dtype);
+/* Borrowed: its name, interned. */
+PyObject *py_dtype_text(proa_dtype dtype);
+/* dtype objects, names ("float32"), NumPy's dtypes and scalar types. None: PROA_NODTYPE. False with an
+ * exception otherwise. */
+bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
+bool py_add_dtypes(PyObject *module);
+bool py_add_places(PyObject *module);
+/* The device's name that a string or a place stands for; it lives as long as obj. False with an exception. */
+bool py_to_device_name(const char *who, PyObject *obj, const char **name);
+/* New reference: the place that a tensor lies on. */
+PyObject *py_place_of(const proa_tensor *t);
+
+/* ---- lengths that only the run knows (dims.c) ------------------------------------------- */
+
+/* The shape of a program's variable with unknown dims (`dims`: the list of ints, which it takes), as whoever
+ * asks sees it; its number of elements. New references. */
+PyObject *py_open_shape(PyObject *variable, PyObject *dims);
+PyObject *py_open_size(PyObject *variable);
+bool py_is_dim(PyObject *obj);
+/* New reference: of a Dim the number of the program, a Tensor, of anything else the object itself. */
+PyObject *py_number_of(PyObject *obj);
+/* Borrowed: a Dim's number, which lives as long as the scope. NULL with an exception. */
+proa_tensor *py_dim_tensor(PyObject *obj);
+bool py_add_dims(PyObject *module);
+
+/* ---- conversions (convert.c) ----------------------------------------------------------- */
+
+/* "[2, 3]", for messages: good for the next three calls. */
+const char *py_shape_text(const proa_tensor *t);
+/* A tuple or list of tensors as a list that ends with the scope, and holds them until then: other code may
+ * empty the Python list meanwhile. False with an exception. */
+bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list);
+/* An integer, a list of integers and one-element tensors, or an integer tensor. */
+bool py_to_ints(PyObject *obj, const char *what, proa_ints *out);
+/* A number (NumPy's, too) or a one-element tensor. False without an exception: it is neither. */
+bool py_to_scalar(PyObject *obj, proa_scalar *out);
+/* Room for lists of a call, in the caller's frame; what does not fit there is the scope's. */
+typedef struct py_capacity {
+    char *at, *end;
+} py_capacity;
+/* Converts obj into field f of args; memory that it needs comes from `room` or ends with the scope. */
+bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
+                 py_capacity *room);
+/* Reads a default's text into the field; the memory lives as long as the process. */
+bool py_default_field(const char *who, const proa_field *f, const char *text, void *args);
+
+/* ---- from and to arrays (array.c) ------------------------------------------------------ */
+
+/* New tensor with a copy of anything array-like: numbers, nested lists, arrays, tensors. device NULL:
+ * where new tensors are made; a tensor's copy stays where it is. */
+proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *device);
+PyObject *py_tensor_numpy(PyObject *self, PyObject *unused);
+extern PyMethodDef py_array_functions[];
+
+/* ---- operators (operators.c) and indexing (index.c) ------------------------------------ */
+
+extern PyType_Slot py_operator_slots[]; /* ends with {0} */
+PyObject *py_getitem(PyObject *self, PyObject *key);
+int py_setitem(PyObject *self, PyObject *key, PyObject *value);
+Py_ssize_t py_tensor_len(PyObject *self);
+PyObject *py_tensor_row(PyObject *self, Py_ssize_t i); /* x[i] */
+PyObject *py_tensor_iter(PyObject *self);              /* over the rows */
+
+/* ---- callables of the op table (ops.c, doc.c) ------------------------------------------ */
+
+typedef struct py_param {
+    const char *name;
+    int8_t field;         /* index among the op's fields; −1: accepted, and must be None */
+    const char *fallback; /* default in the table's words where it differs from the field's own */
+    bool required;
+} py_param;
+
+typedef struct py_entry {
+    const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
+    const py_param *params;   /* n_params, then n_fixed that callers do not see: their fallback stands */
+    const char *signature;
+    uint16_t op; /* in proa_op_table */
+    uint8_t n_params, n_fixed;
+    int8_t result; /* field index of the one output that is returned; −1: all that are new */
+    bool in_place; /* output 0 is input 0's memory */
+} py_entry;
+
+/* New reference: what help() shows. */
+PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
+
+/* ---- programs (program.c) -------------------------------------------------------------- */
+
+struct proa_program;
+struct proa_input_spec;
+/* A new Program that owns p; NULL with an exception when p is NULL. */
+PyObject *py_wrap_program(struct proa_program *p);
+/* A Program object on p, which `owner` keeps alive. */
+PyObject *py_view_program(struct proa_program *p, PyObject *owner);
+/* Of an object whose type is py_program_type. */
+struct proa_program *py_program_of(PyObject *obj);
+/* [(name, shape, dtype), ...] as specs that end with the scope. False with an exception. */
+bool py_to_specs(PyObject *specs, const struct proa_input_spec **out, int64_t *count);
+/* Calls a Python callable with tensors; an exception stays set, and becomes the thread's error, too. */
+proa_tensors py_call_back(proa_tensors inputs, void *callable);
+/* py_raise, or the exception that a callback left. */
+PyObject *py_raise_callback(void);
+
+/* ---- the module ------------------------------------------------------------------------ */
+
+/* Adds one callable an op, and api(). Sets `Tensor` methods of the table. */
+bool py_ready_ops(void);
+bool py_add_ops(PyObject *module);
+bool py_make_tensor_type(PyObject *module);
+/* LayerBase, what every nn.Layer call and lookup goes through (layer.c). */
+bool py_add_layer(PyObject *module);
+/* py_raise, or the exception that a Python callback raised in backward (autograd.c). */
+PyObject *py_raise_backward(void);
+/* Backward with the interpreter given to others; None or an exception. */
+PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph);
+extern PyMethodDef py_op_functions[];       /* api */
+extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
+extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
+extern PyMethodDef py_program_functions[];  /* capture, load, open */
+extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
+extern PyMethodDef py_profile_functions[];  /* profile_start, … */
+extern PyMethodDef py_append_functions[];
+extern PyMethodDef py_describe_functions[];  /* programs in Paddle's format, for static mode */
+extern PyMethodDef py_host_functions[];      /* ops that call Python */
+extern PyMethodDef py_device_functions[];    /* place.c */
+extern PyMethodDef py_inference_functions[]; /* predictors' passes */
+extern PyMethodDef py_crash_functions[];     /* crash.c */
+/* Takes the fatal signals, unless the environment says PROA_CRASH_REPORT=0. */
+void py_crash_report_start(void);
+
+#endif

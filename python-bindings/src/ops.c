@@ -1,0 +1,441 @@
+/* Callables of the op table: `python:` entries and the plain call of every op. Arguments by position or
+ * keyword go straight into the args struct; no Python frame lies between the user's line and the op.
+ * Uses ext.h and the generated py_api.inc. */
+#include "ext.h"
+
+#include <stddef.h>
+
+#include "py_api.inc"
+
+#define ENTRY_COUNT (sizeof py_entries / sizeof *py_entries)
+#define ARGS_MAX 1024 /* bytes; checked when the callable is made. A call's lists lie in what is left */
+
+/* A Python function to whoever looks: isinstance(f, types.FunctionType) holds, and the attributes are
+ * CPython's own. A type derived from it is called by its vectorcall; functions of the type itself are inlined
+ * as frames. */
+typedef struct py_op {
+    PyFunctionObject function;
+    const py_entry *entry;
+    const proa_op *op;
+    const char *name;    /* the last part of the entry's first name */
+    char *defaults;      /* an args struct with every default filled in; made at first call */
+    PyObject **keywords; /* interned parameter names; made at first keyword */
+    PyObject *twin; /* a plain function with the same signature that calls this; made at first question */
+} py_op;
+
+/* Made by py_add_ops, alive as long as the process. */
+static py_op *callables[ENTRY_COUNT];
+
+/* ---- arguments ------------------------------------------------------------------------- */
+
+static bool make_defaults(py_op *self)
+{
+    const proa_op *op = self->op;
+    char *args = PyMem_Calloc(1, op->args_size + 1u);
+    if (!args) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (int i = 0; i < op->n_in + op->n_attr; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && f->flags & PROA_FIELD_OPTIONAL)
+            *proa_field_tensor(f, args) = proa_none;
+        if (f->fallback && !py_default_field(self->name, f, f->fallback, args)) return false;
+    }
+    for (int i = 0; i < self->entry->n_params + self->entry->n_fixed; i++) {
+        const py_param *p = &self->entry->params[i];
+        if (p->fallback && !py_default_field(self->name, &op->fields[p->field], p->fallback, args))
+            return false;
+    }
+    self->defaults = args;
+    return true;
+}
+
+static bool make_keywords(py_op *self)
+{
+    int n = self->entry->n_params;
+    PyObject **names = PyMem_Calloc((size_t)n + 1, sizeof *names);
+    for (int i = 0; names && i < n; i++) {
+        names[i] = PyUnicode_InternFromString(self->entry->params[i].name);
+        if (!names[i]) return false;
+    }
+    if (!names) PyErr_NoMemory();
+    self->keywords = names;
+    return names != NULL;
+}
+
+static int find_keyword(const py_op *self, PyObject *name)
+{
+    for (int i = 0; i < self->entry->n_params; i++)
+        if (self->keywords[i] == name) return i;
+    for (int i = 0; i < self->entry->n_params; i++)
+        if (PyUnicode_Compare(self->keywords[i], name) == 0) return i;
+    return -1;
+}
+
+static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_capacity *room)
+{
+    const py_param *p = &self->entry->params[i];
+    if (p->field < 0) {
+        if (value == Py_None || !strcmp(p->name, "name")) return true;
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", self->name, p->name);
+        return false;
+    }
+    const proa_field *f = &self->op->fields[p->field];
+    if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
+    return py_to_field(self->name, f, p->name, value, args, room);
+}
+
+static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given,
+                          void *args, py_capacity *room)
+{
+    if (!self->keywords && !make_keywords(self)) return false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); k++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, k);
+        int i = find_keyword(self, name);
+        if (i < 0 || *given >> i & 1) {
+            const char *text = i < 0 ? "%s: there is no argument %U; the call is %s%s"
+                                     : "%s: argument %U was given twice; the call is %s%s";
+            PyErr_Format(PyExc_TypeError, text, self->name, name, self->name, self->entry->signature);
+            return false;
+        }
+        *given |= (uint64_t)1 << i;
+        if (!fill_one(self, i, values[k], args, room)) return false;
+    }
+    return true;
+}
+
+static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize_t n, PyObject *keywords,
+                      py_capacity *room)
+{
+    const py_entry *e = self->entry;
+    if (n > e->n_params) {
+        PyErr_Format(PyExc_TypeError, "%s: takes %d arguments, got %zd; the call is %s%s", self->name,
+                     e->n_params, n, self->name, e->signature);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!fill_one(self, (int)i, values[i], args, room)) return false;
+    uint64_t given = ((uint64_t)1 << n) - 1;
+    if (keywords && !fill_keywords(self, values + n, keywords, &given, args, room)) return false;
+    for (int i = (int)n; i < e->n_params; i++) {
+        if (given >> i & 1 || !e->params[i].required) continue;
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", self->name,
+                     e->params[i].name, self->name, e->signature);
+        return false;
+    }
+    return true;
+}
+
+/* ---- results --------------------------------------------------------------------------- */
+
+static PyObject *one_result(const proa_field *f, const void *args)
+{
+    return f->kind == PROA_FIELD_TENSOR ? py_wrap_new(*proa_field_tensor(f, args))
+                                        : py_from_tensors(*proa_field_tensors(f, args));
+}
+
+static PyObject *results(const py_op *self, const void *args)
+{
+    const proa_op *op = self->op;
+    if (self->entry->result >= 0) return one_result(&op->fields[self->entry->result], args);
+    const proa_field *outs = &op->fields[op->n_in + op->n_attr];
+    int n = 0, last = -1;
+    for (int i = 0; i < op->n_out; i++)
+        if (!(outs[i].flags & PROA_FIELD_MUTATED)) n++, last = i;
+    if (n == 0) Py_RETURN_NONE;
+    if (n == 1) return one_result(&outs[last], args);
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0, k = 0; tuple && i < op->n_out; i++) {
+        if (outs[i].flags & PROA_FIELD_MUTATED) continue;
+        PyObject *one = one_result(&outs[i], args);
+        if (!one) Py_CLEAR(tuple);
+        if (tuple) PyTuple_SET_ITEM(tuple, k++, one);
+    }
+    return tuple;
+}
+
+/* ---- the call -------------------------------------------------------------------------- */
+
+/* Whether an op without inputs makes a small tensor: its shape is known and says so. */
+static bool makes_little(const proa_op *op, const void *args)
+{
+    for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {
+        if (f->kind != PROA_FIELD_INTS || strcmp(f->name, "shape")) continue;
+        const proa_ints *shape = proa_field_at(f, args);
+        int64_t n = 1;
+        if (shape->tensor || shape->tensors) return false;
+        for (int64_t i = 0; i < shape->count; i++) {
+            if (shape->at[i] < 0 || shape->at[i] > PY_LONG_WORK) return false;
+            n *= shape->at[i];
+            if (n > PY_LONG_WORK) return false;
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool is_long_work(const proa_op *op, const void *args)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->kind == PROA_FIELD_TENSORS) {
+            const proa_tensors *list = proa_field_tensors(f, args);
+            if (list->count > 16 || (list->count && py_is_long(list->at[0]))) return true;
+        } else if (py_is_long(*proa_field_tensor(f, args))) {
+            return true;
+        }
+    }
+    return op->n_in == 0 && !makes_little(op, args);
+}
+
+/* Another thread may give an object another tensor (_become) while this one computes. */
+static bool hold_inputs(const proa_op *op, const void *args)
+{
+    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++)
+        if (f->kind == PROA_FIELD_TENSOR && !proa_scope_hold(*proa_field_tensor(f, args))) return false;
+    return true;
+}
+
+static proa_status run(const proa_op *op, void *args)
+{
+    if (!is_long_work(op, args)) return proa_call_op(op, args);
+    if (!hold_inputs(op, args)) return proa_error();
+    PyThreadState *thread = PyEval_SaveThread();
+    proa_status status = proa_call_op(op, args);
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
+/* The outputs that are an input's memory in an in-place call. */
+static void alias_outputs(const proa_op *op, void *args)
+{
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->alias >= 0 && f->kind == PROA_FIELD_TENSOR)
+            *proa_field_tensor(f, args) = *proa_field_tensor(&op->fields[f->alias], args);
+    }
+}
+
+static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t flagged, PyObject *keywords)
+{
+    py_op *self = (py_op *)callable;
+    const proa_op *op = self->op;
+    if (!self->defaults && !make_defaults(self)) return NULL;
+    _Alignas(16) char args[ARGS_MAX];
+    memcpy(args, self->defaults, op->args_size);
+    Py_ssize_t n = PyVectorcall_NARGS(flagged);
+    PROA_SCOPED;
+    py_capacity room = {args + ((op->args_size + 15u) & ~15u), args + ARGS_MAX};
+    if (!fill_args(self, args, values, n, keywords, &room)) {
+        proa_clear_error();
+        return NULL;
+    }
+    if (self->entry->in_place) alias_outputs(op, args);
+    if (run(op, args) != PROA_OK) return py_raise();
+    if (self->entry->in_place && n > 0 && py_is_tensor(values[0])) return Py_NewRef(values[0]);
+    return results(self, args);
+}
+
+static PyObject *op_call_keywords(PyObject *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+{
+    return op_call(self, values, (size_t)n, keywords);
+}
+
+/* ---- the type -------------------------------------------------------------------------- */
+
+static PyMethodDef call_of_twin = {"call", (PyCFunction)(void (*)(void))op_call_keywords,
+                                   METH_FASTCALL | METH_KEYWORDS, NULL};
+
+/* "def f(x, axis=None): return call(x, axis)". Plain calls of ops may have a default before a required
+ * parameter, which Python's grammar refuses: those take anything. */
+static PyObject *twin_code(const py_op *self, bool spelled)
+{
+    if (!spelled)
+        return PyUnicode_FromFormat("def %s(*args, **keywords): return call(*args, **keywords)\n",
+                                    self->name);
+    PyObject *code = PyUnicode_FromFormat("def %s%s: return call(", self->name, self->entry->signature);
+    for (int i = 0; code && i < self->entry->n_params; i++) {
+        PyObject *more = PyUnicode_FromFormat("%U%s, ", code, self->entry->params[i].name);
+        Py_SETREF(code, more);
+    }
+    if (code) Py_SETREF(code, PyUnicode_FromFormat("%U)\n", code));
+    return code;
+}
+
+static PyObject *define_twin(py_op *self, PyObject *scope, bool spelled)
+{
+    PyObject *code = twin_code(self, spelled), *found = NULL;
+    const char *text = code ? PyUnicode_AsUTF8(code) : NULL;
+    PyObject *done = text ? PyRun_String(text, Py_file_input, scope, scope) : NULL;
+    if (done) found = PyDict_GetItemString(scope, self->name);
+    Py_XDECREF(done);
+    Py_XDECREF(code);
+    return Py_XNewRef(found);
+}
+
+static PyObject *make_twin(py_op *self)
+{
+    PyObject *scope = PyDict_New(), *call = PyCFunction_New(&call_of_twin, (PyObject *)self);
+    if (scope && call && PyDict_SetItemString(scope, "__builtins__", PyEval_GetBuiltins()) == 0 &&
+        PyDict_SetItemString(scope, "call", call) == 0) {
+        self->twin = define_twin(self, scope, true);
+        if (!self->twin && PyErr_ExceptionMatches(PyExc_SyntaxError)) {
+            PyErr_Clear();
+            self->twin = define_twin(self, scope, false);
+        }
+    }
+    Py_XDECREF(call);
+    Py_XDECREF(scope);
+    return self->twin;
+}
+
+/* What only a function of Python's own has: asked of the twin. */
+static PyObject *op_get(PyObject *obj, void *name)
+{
+    py_op *self = (py_op *)obj;
+    return self->twin || make_twin(self) ? PyObject_GetAttrString(self->twin, name) : NULL;
+}
+
+static PyObject *op_call_twin(PyObject *callable, PyObject *const *values, size_t flagged, PyObject *keywords)
+{
+    return PyObject_Vectorcall(((py_op *)callable)->twin, values, flagged, keywords);
+}
+
+/* Whoever replaces code or defaults gets them: calls go through the twin from now on. */
+static int op_set(PyObject *obj, PyObject *value, void *name)
+{
+    py_op *self = (py_op *)obj;
+    if (!self->twin && !make_twin(self)) return -1;
+    int status =
+        value ? PyObject_SetAttrString(self->twin, name, value) : PyObject_DelAttrString(self->twin, name);
+    if (status == 0) self->function.vectorcall = op_call_twin;
+    return status;
+}
+
+static PyObject *op_get_doc(PyObject *obj, void *closure)
+{
+    (void)closure;
+    py_op *self = (py_op *)obj;
+    if (!self->function.func_doc) self->function.func_doc = py_op_doc(self->op, self->entry);
+    return Py_XNewRef(self->function.func_doc);
+}
+
+static int op_set_doc(PyObject *obj, PyObject *value, void *closure)
+{
+    (void)closure;
+    Py_XSETREF(((py_op *)obj)->function.func_doc, Py_NewRef(value ? value : Py_None));
+    return 0;
+}
+
+/* Pickled and copied by name. */
+static PyObject *op_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(((py_op *)self)->function.func_qualname);
+}
+
+static PyGetSetDef op_getset[] = {
+    {"__doc__", op_get_doc, op_set_doc, NULL, NULL},
+    {"__code__", op_get, op_set, NULL, "__code__"},
+    {"__defaults__", op_get, op_set, NULL, "__defaults__"},
+    {"__kwdefaults__", op_get, op_set, NULL, "__kwdefaults__"},
+    {0},
+};
+static PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "For pickle."}, {0}};
+
+/* py_ready_ops fills in the base. */
+PyTypeObject py_op_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Function",
+    .tp_basicsize = sizeof(py_op),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(py_op, function.vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_getset = op_getset,
+    .tp_methods = op_methods,
+};
+
+bool py_ready_ops(void)
+{
+    py_op_type.tp_base = &PyFunction_Type; /* in a shared library no constant */
+    if (PyType_Ready(&py_op_type) != 0) return false;
+    py_op_type.tp_new = NULL; /* they come from the table alone */
+    return true;
+}
+
+/* ---- registration ---------------------------------------------------------------------- */
+
+static bool add_names(PyObject *module, const py_op *self)
+{
+    for (const char *const *name = self->entry->names; *name; name++) {
+        const char *last = strrchr(*name, '.') + 1;
+        PyObject *owner = !strncmp(*name, "_core.", 6)            ? module
+                          : !strncmp(*name, "Tensor.", 7)         ? (PyObject *)py_tensor_type
+                          : !strncmp(*name, "paddle.Tensor.", 14) ? (PyObject *)py_tensor_type
+                                                                  : NULL;
+        if (owner && PyObject_SetAttrString(owner, last, (PyObject *)self) != 0) return false;
+    }
+    return true;
+}
+
+/* Where pickle finds it: module "proa.nn.functional", "relu"; module "proa", "Tensor.item". */
+static bool name_op(py_op *self)
+{
+    const char *full = self->entry->names[0], *dot = strrchr(full, '.');
+    bool core = !strncmp(full, "_core.", 6), method = !strncmp(full, "Tensor.", 7);
+    char where[64];
+    snprintf(where, sizeof where, "proa%.*s", method ? 0 : (int)(dot - full - 6), full + 6); /* "paddle" */
+    PyObject *module = PyUnicode_InternFromString(core ? "proa._core" : where);
+    self->name = dot + 1;
+    self->function.func_module = module;
+    self->function.func_name = PyUnicode_InternFromString(self->name);
+    self->function.func_qualname = PyUnicode_InternFromString(method ? full : self->name);
+    return module && self->function.func_name && self->function.func_qualname;
+}
+
+/* Alive as long as the process, and of no concern to the collector: it holds no cycle. */
+static py_op *new_op(PyObject *module, const py_entry *entry)
+{
+    py_op *self = PyObject_GC_New(py_op, &py_op_type);
+    if (!self) return NULL;
+    memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
+    self->function.func_globals = Py_NewRef(PyModule_GetDict(module));
+    self->function.func_builtins = Py_NewRef(PyEval_GetBuiltins());
+    self->function.vectorcall = op_call;
+    self->entry = entry;
+    self->op = proa_op_table[entry->op];
+    if (!name_op(self)) return NULL;
+    if (self->op->args_size <= ARGS_MAX && entry->n_params <= 63) return self;
+    PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for", self->op->name);
+    return NULL;
+}
+
+bool py_add_ops(PyObject *module)
+{
+    for (size_t i = 0; i < ENTRY_COUNT; i++) {
+        callables[i] = new_op(module, &py_entries[i]);
+        if (!callables[i] || !add_names(module, callables[i])) return false;
+    }
+    return true;
+}
+
+/* api("paddle.nn.functional"): {name: callable} of what the op table puts there. */
+static PyObject *api(PyObject *module, PyObject *where)
+{
+    (void)module;
+    Py_ssize_t n = 0;
+    const char *prefix = PyUnicode_AsUTF8AndSize(where, &n);
+    PyObject *found = prefix ? PyDict_New() : NULL;
+    for (size_t i = 0; found && i < ENTRY_COUNT; i++)
+        for (const char *const *name = py_entries[i].names; found && *name; name++) {
+            if (strncmp(*name, prefix, (size_t)n) || (*name)[n] != '.' || strchr(*name + n + 1, '.'))
+                continue;
+            if (PyDict_SetItemString(found, *name + n + 1, (PyObject *)callables[i]) != 0) Py_CLEAR(found);
+        }
+    return found;
+}
+
+PyMethodDef py_op_functions[] = {
+    {"api", api, METH_O, "The callables that the op table puts into a module of paddle."},
+    {0},
+};
