@@ -66,6 +66,8 @@ check: bootstrap ## layout, layering, sizes, lock file, headers
 	@$(PYTHON_ENV) tools/check_layers.py
 	@$(PYTHON_ENV) tools/check_sizes.py
 	@$(PYTHON_ENV) tools/check_lock.py
+	@$(PYTHON_ENV) tools/check_counts.py
+	@$(PYTHON_ENV) tools/check_commits.py
 	@$(PYTHON_ENV) tools/api_coverage.py --check
 	@tools/build release proa_gen
 	@$(PYTHON_ENV) tools/check_headers.py build/gen
@@ -74,7 +76,7 @@ test-gpu: ## on a machine with a GPU and nvcc: the minimal build with CUDA, and 
 	@PROA_GPU=1 tools/cuda
 
 lock: bootstrap ## write ops/ops.lock anew from the op tables
-	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml jit/*.yaml
+	@$(PYTHON_ENV) tools/gen_ops.py --table ops/table.yaml --out build/gen --lock ops/ops.lock ops/*/*.yaml jit/*/*.yaml
 
 clean: ## remove everything that was built
 	rm -rf build build-asan build-tsan build-debug build-minimal build-arm64 build-fuzz build-cuda

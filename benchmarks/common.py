@@ -1,4 +1,4 @@
-"""What the families share: a row of a table, how one is timed, and what a process occupies. Standard library only."""
+"""Shared parts of the benchmark families: a table row, its timing, and a process's memory. Standard library only."""
 import dataclasses
 import statistics
 import time

@@ -1,6 +1,6 @@
-/* What one op call costs beside its arithmetic: add of two one-element float32 tensors, its result made and
- * released, without and with recording; against a C loop that mallocs, adds and frees. The three are
- * measured alternately, so that a change of clock or load meets all of them; the medians are printed. */
+/* Overhead of one op call: `add` of two one-element float32 tensors whose result is made and released,
+ * with and without recording, against a C loop that mallocs, adds and frees. The three alternate, so that
+ * a change of clock or load meets all of them; medians are printed. */
 #include "timing.h"
 
 #include <proa.h>

@@ -1,6 +1,6 @@
-"""What the three frameworks spell differently, so that each workload is written once: Paddle() for Proa and real Paddle,
-which share an API, and Torch(). What they call alike (matmul, relu, F.conv2d, F.layer_norm, …) is reached through `t`
-(the module) and `F`. Needs NumPy and the framework alone."""
+"""Spellings in which the three frameworks differ, so that each workload is written once: Paddle() for Proa and real
+Paddle, and Torch(). Names that they share (matmul, relu, F.conv2d, …) are reached through `t` (the module) and
+`F`. Needs NumPy and the framework alone."""
 import importlib
 import math
 

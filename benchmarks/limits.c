@@ -1,7 +1,7 @@
-/* What this machine can do, as plain C reaches it: multiply-adds, memory bandwidth of reading, copying, a
- * triad and Adam's update, fresh memory, malloc, a parallel region, a one-thread radix sort. Prints one JSON
- * object; OMP_NUM_THREADS says how many threads. The fastest of some rounds counts; of a probe (with an
- * argument), which measures the first two in a tenth of a second, their mean. C library and OpenMP. */
+/* Limits of this machine as plain C reaches them: multiply-adds, bandwidth of reads, copies, a triad and
+ * Adam's update, fresh memory, malloc, a parallel region, a one-thread radix sort. Prints one JSON object;
+ * OMP_NUM_THREADS sets the threads. The fastest of several rounds counts, or with the argument `probe` the
+ * mean of the first two over a tenth of a second. C library and OpenMP. */
 #include "timing.h"
 #include "triad.h"
 

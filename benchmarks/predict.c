@@ -1,6 +1,6 @@
-/* What a run of an exported model costs from C: loads it, optimises it once, runs it on one input again and
- * again, and prints a line of JSON. inference.py starts it beside the predictors of the frameworks.
- * Usage: predict PREFIX THREADS SECONDS float32|int64 DIM... */
+/* Cost of running an exported model from C: loads and optimizes it once, runs it on one input repeatedly,
+ * and prints a line of JSON. Started by inference.py beside the frameworks' predictors. Usage: predict
+ * PREFIX THREADS SECONDS float32|int64 DIM... */
 #include "timing.h"
 
 #include <proa.h>

@@ -1,4 +1,4 @@
-/* What the benchmarks share: a clock, medians, and a fence for the optimiser. C library only. */
+/* Clock, medians and an optimizer fence for the benchmarks. C library only. */
 #ifndef PROA_BENCHMARKS_TIMING_H
 #define PROA_BENCHMARKS_TIMING_H
 

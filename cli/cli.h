@@ -1,6 +1,5 @@
-/* What the files of the `proa` command share: options, its own memory, the view of a model that inspect
- * and diff read, and NumPy's files. The command is a program on Proa's public headers, as a user's would
- * be, and uses nothing else of the library. */
+/* Shared parts of the `proa` command: options, memory, the view of a model that inspect and diff read, and
+ * NumPy's files. The command uses Proa's public headers alone, as a user's program would. */
 #ifndef PROA_CLI_H
 #define PROA_CLI_H
 

@@ -18,15 +18,16 @@ if(NOT cuda_here)
 endif()
 set(PROA_CUDA_ARCHITECTURES "${cuda_here}" CACHE STRING "GPU architectures: 80;90, or 90-virtual for PTX")
 
-file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu")
+file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu"
+     "${PROJECT_SOURCE_DIR}/ops/*/cuda/*.cu")
 set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c
                  devices/cuda/transfer.c devices/cuda/fuse.c devices/cuda/module.c devices/cuda/module_file.c)
 list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 
 # What sources that are compiled at run time include, as text.
 file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/device.h"
-     "${PROJECT_SOURCE_DIR}/ops/elementwise/formulas*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda_fused*.h"
-     "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda_numbers.h")
+     "${PROJECT_SOURCE_DIR}/kernels/scalar_math.h" "${PROJECT_SOURCE_DIR}/kernels/activations*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/formulas*.h"
+     "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/fused*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/numbers.h")
 set(cuda_headers "")
 foreach(file IN LISTS files)
     file(RELATIVE_PATH part "${PROJECT_SOURCE_DIR}" "${file}")
@@ -110,7 +111,7 @@ if(PROA_WITH_CUDA)
         list(APPEND PROA_MISSING "cuDNN's headers: convolutions on a GPU are not checked against them")
     endif()
     # Positions and sums of bytes are to the bit.
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/vision/cuda_interpolate.cu" PROPERTIES COMPILE_OPTIONS -fmad=false)
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/vision/cuda/interpolate.cu" PROPERTIES COMPILE_OPTIONS -fmad=false)
     string(REPLACE ";" "," host_warnings "${cuda_warnings}")
     target_compile_options(proa_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_warnings};--expt-relaxed-constexpr;-diag-suppress=177,550>")
     if(PROA_WERROR)

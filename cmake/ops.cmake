@@ -1,6 +1,6 @@
 # The op table: runs tools/gen_ops.py over ops/*/*.yaml and jit's own (or takes the files a source archive ships in gen/),
 # and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
-file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*.yaml")
+file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
 set(PROA_GENERATOR "${generator}") # and what it imports
 foreach(part schema headers tables formulas python)
@@ -55,11 +55,12 @@ function(proa_folder_settings target)
     add_dependencies(${target} proa_gen)
 endfunction()
 
-file(GLOB all_op_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.c" "${PROJECT_SOURCE_DIR}/ops/*.c")
+file(GLOB all_op_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cpu/*.c" "${PROJECT_SOURCE_DIR}/ops/*/*.c" "${PROJECT_SOURCE_DIR}/ops/*.c")
 set(PROA_OP_FILES ${all_op_files})
 set(level_files ${all_op_files})
-list(FILTER level_files INCLUDE REGEX "/ops/[^/]+/cpu(_[^/]*)?\\.c$")
-list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/cpu(_[^/]*)?\\.c$")
+set(level_pattern "/ops/[^/]+/cpu(_[^/]*|/[^/]+)?\\.c$") # cpu.c, cpu_<part>.c, cpu/<part>.c
+list(FILTER level_files INCLUDE REGEX "${level_pattern}")
+list(FILTER PROA_OP_FILES EXCLUDE REGEX "${level_pattern}")
 if(NOT PROA_HAVE_ONEDNN)
     list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/onednn[^/]*\\.c$")
 endif()

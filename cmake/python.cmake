@@ -1,5 +1,5 @@
 # The Python package in build/python/proa: the extension module proa._core and the .py files beside it.
-file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/*.c")
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/src/*.c")
 if(NOT PROA_WITH_PYTHON OR CMAKE_CROSSCOMPILING OR NOT sources)
     return()
 endif()

@@ -21,8 +21,8 @@ static inline int64_t proa__nontemporal_bytes(void)
 {
     return atomic_load_explicit(&proa__nontemporal_from, memory_order_relaxed);
 }
-/* memcpy whose whole cache lines go past the caches; who has written all that way ends with copy_nontemporal_end,
- * before another thread reads. */
+/* memcpy by non-temporal stores of whole cache lines; proa__copy_nontemporal_end must follow before another
+ * thread reads. */
 void proa__copy_nontemporal(char *to, const char *from, int64_t n);
 void proa__copy_nontemporal_end(void);
 /* t itself if contiguous, else a new contiguous copy. */

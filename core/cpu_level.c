@@ -1,5 +1,5 @@
-/* Which level of x86-64 this processor and its system offer, and how large the cache is that cores share.
- * Uses cpuid; other architectures have their baseline only, and nothing known of caches. */
+/* Detects this processor's x86-64 level and the size of its shared cache by cpuid. Other architectures
+ * have their baseline only, and an unknown cache. */
 #include "core/thread.h"
 
 enum { MIN_QUARTER = 2 << 20, MAX_QUARTER = 8 << 20 };

@@ -66,13 +66,30 @@ static bool store(int flag, const char *text)
     return true;
 }
 
+/* Names of before 0.2, accepted until 0.3. */
+static const struct {
+    const char *old;
+    proa_flag flag;
+} aliases[] = {{"past_bytes", PROA_FLAG_nontemporal_bytes}};
+
+/* The environment's value of a flag, under its name or an old one. */
+static const char *from_environment(int flag)
+{
+    char name[64];
+    snprintf(name, sizeof name, "FLAGS_%s", table[flag].name);
+    const char *text = getenv(name);
+    for (size_t i = 0; !text && i < sizeof aliases / sizeof *aliases; i++) {
+        snprintf(name, sizeof name, "FLAGS_%s", aliases[i].old);
+        if ((int)aliases[i].flag == flag) text = getenv(name);
+    }
+    return text;
+}
+
 static void setup(void)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < PROA_FLAG_COUNT; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "FLAGS_%s", table[i].name);
-        const char *text = getenv(name);
+        const char *text = from_environment(i);
         if (!text || !store(i, text)) (void)store(i, table[i].fallback);
     }
     pthread_mutex_unlock(&lock);
@@ -99,6 +116,8 @@ static int find(const char *name)
     const char *bare = strncmp(name, "FLAGS_", 6) == 0 ? name + 6 : name;
     for (int i = 0; i < PROA_FLAG_COUNT; i++)
         if (strcmp(bare, table[i].name) == 0) return i;
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(bare, aliases[i].old) == 0) return (int)aliases[i].flag;
     char known[512];
     size_t used = 0;
     for (int i = 0; i < PROA_FLAG_COUNT && used < sizeof known; i++)

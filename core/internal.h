@@ -1,5 +1,5 @@
-/* What core offers the other folders beside tensors and ops: allocation, threads, CPU level, streams,
- * scope internals, flags. May use proa/core.h. */
+/* Core's services beside tensors and ops: allocation, threads, CPU level, streams, scope internals, flags.
+ * May use proa/core.h. */
 #ifndef PROA_CORE_INTERNAL_H
 #define PROA_CORE_INTERNAL_H
 

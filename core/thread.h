@@ -1,4 +1,4 @@
-/* What a thread owns: allocation cache, scope stack, error, generator, settings; one struct behind one
+/* State of a thread: allocation cache, scope stack, error, generator, settings. One struct behind one
  * thread-local pointer, so that the library needs a few bytes of static TLS only. Private to core. */
 #ifndef PROA_CORE_THREAD_H
 #define PROA_CORE_THREAD_H

@@ -1,4 +1,4 @@
-/* What this build is: its version, and one line on the processor and the libraries it found. */
+/* Version of this build, and a line about the processor and the libraries it found. */
 #include "core/thread.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* What config.c, model.c, predictor.c and handle.c share. May use core, ops, jit and io. */
+/* Shared parts of config.c, model.c, predictor.c and handle.c. May use core, ops, jit and io. */
 #ifndef PROA_INFERENCE_RUNTIME_H
 #define PROA_INFERENCE_RUNTIME_H
 

@@ -1,5 +1,5 @@
-/* Which variables of a program are tensor arrays: in the IR they are tensors [items, …] like any other, in
- * Paddle's files variables of a kind of their own. May use jit, core and io's own headers. */
+/* Tensor arrays of a program: tensors [items, …] in the IR, variables of a kind of their own in Paddle's
+ * files. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"

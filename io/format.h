@@ -1,5 +1,5 @@
-/* What the readers and writers of Paddle's format share: short names for the messages, the table of wire
- * forms, and a program file's parts in memory. No protobuf type leaves io/. */
+/* Shared parts of the readers and writers of Paddle's format: short names for the messages, the table of
+ * wire forms, and a program file's parts in memory. No protobuf type leaves io/. */
 #ifndef PROA_IO_FORMAT_H
 #define PROA_IO_FORMAT_H
 

@@ -1,5 +1,6 @@
-/* Which op of a program file a gradient op belongs to: T_grad carries some slots of its T under T's names. An
- * index by type and variable keeps that linear. May use jit's map and io's own headers. */
+/* Finds the forward op of a gradient op in a program file: T_grad carries some slots of its T under T's
+ * names. An index by type and variable keeps the search linear. May use core's hash map and io's own
+ * headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

@@ -1,4 +1,4 @@
-/* State: an ordered list of named tensors and named bytes, with an index by name. Core and core/hash_map.h only. */
+/* State: an ordered list of named tensors and named bytes, with an index by name. May use core only. */
 #include "core/internal.h"
 #include "core/blocked.h"
 #include "core/hash_map.h"

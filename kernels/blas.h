@@ -1,4 +1,4 @@
-/* How many threads OpenBLAS takes. Included by the kernels that call it. May use core only. */
+/* Number of threads that OpenBLAS takes, for the kernels that call it. May use core only. */
 #ifndef PROA_KERNELS_BLAS_H
 #define PROA_KERNELS_BLAS_H
 

@@ -1,5 +1,5 @@
-/* Row kernels whose results no cache will hold until they are read again: a piece is computed into a buffer
- * and goes past the caches from there, while the next row is asked for. For kernel files; may use core. */
+/* Non-temporal stores for outputs larger than the last-level cache. Computes a tile into a buffer, streams
+ * it out, and prefetches the next row. For kernel files; may use core. */
 #ifndef PROA_KERNELS_NONTEMPORAL_H
 #define PROA_KERNELS_NONTEMPORAL_H
 
@@ -18,7 +18,7 @@ static inline __attribute__((unused)) bool past_caches(int64_t bytes, int64_t ro
     return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
 }
 
-/* As proa__copy_nontemporal; whole lines to a line's start are quicker. Ends with proa__copy_nontemporal_end, too. */
+/* As proa__copy_nontemporal; whole cache lines at aligned addresses are quicker. */
 static inline __attribute__((unused)) void nontemporal_copy(void *to, const void *from, int64_t bytes)
 {
 #if defined(__AVX512F__)

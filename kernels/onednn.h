@@ -4,7 +4,7 @@
 #define PROA_KERNELS_ONEDNN_H
 
 #include "core/blocked.h"
-#include "ops/epilogue.h"
+#include "kernels/epilogue.h"
 
 #include <dnnl.h>
 

@@ -1,4 +1,5 @@
-/* Memory that a file can fill again. Uses nothing else of Proa. */
+/* Release of clean pages of mapped files (madvise), which the file can fill again. Uses nothing else of
+ * Proa. */
 #ifndef PROA_KERNELS_PAGE_RELEASE_H
 #define PROA_KERNELS_PAGE_RELEASE_H
 

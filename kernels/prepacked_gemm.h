@@ -4,9 +4,10 @@
 #ifndef PROA_KERNELS_PREPACKED_GEMM_H
 #define PROA_KERNELS_PREPACKED_GEMM_H
 
-#include "ops/epilogue.h"
+#include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/simd_activations.h"
+#include "kernels/activations.h"
 #include "kernels/simd_math.h"
 
 #include <stdatomic.h>

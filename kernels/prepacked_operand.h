@@ -1,6 +1,6 @@
-/* The state of kernels whose right operand never changes (kernels/prepacked_gemm.h): what was packed, and from where; it
- * is packed anew where another tensor comes, or another version. float32, for kernel files. May use core and
- * helpers of ops/; everything is static. */
+/* State of kernels with a constant right operand (kernels/prepacked_gemm.h): the packed copy and its
+ * source. It is packed anew for another tensor or another version. float32, for kernel files; may use
+ * core, everything is static. */
 #ifndef PROA_KERNELS_PREPACKED_OPERAND_H
 #define PROA_KERNELS_PREPACKED_OPERAND_H
 

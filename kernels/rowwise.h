@@ -1,6 +1,6 @@
-/* Rows of stored floating numbers for kernels whose body exists in float and in double: halves are
- * converted a piece at a time, float32 and float64 are read and written in place.
- * May use core only; for kernel files and shape inference of the row-wise families. */
+/* Row-wise kernels whose body exists in float and in double: half types are converted a tile at a time,
+ * float32 and float64 are read and written in place. May use core only; for kernel files and shape
+ * inference. */
 #ifndef PROA_KERNELS_ROWWISE_H
 #define PROA_KERNELS_ROWWISE_H
 

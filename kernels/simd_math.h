@@ -4,7 +4,7 @@
 #ifndef PROA_KERNELS_SIMD_MATH_H
 #define PROA_KERNELS_SIMD_MATH_H
 
-#include "ops/elementwise/formulas.h"
+#include "kernels/scalar_math.h"
 
 static inline float vexp_float(float x) { return m_exp_F32(x); }
 

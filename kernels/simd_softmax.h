@@ -1,6 +1,6 @@
-/* The maximum of a row, e^(x − shift) of it and their sum, in float and in double (as FN(vexp_row)): what
- * softmax, cross-entropy and attention are made of. May use kernels/simd_math.h and kernels/simd_activations.h; for kernel files,
- * whose loops are compiled with OpenMP's simd. */
+/* Row maximum, e^(x − shift) and their sum, in float and in double (as FN(vexp_row)): the parts of
+ * softmax, cross-entropy and attention. May use kernels/simd_math.h and kernels/simd_activations.h; for
+ * kernel files, whose loops are compiled with OpenMP's simd. */
 #ifndef PROA_KERNELS_SIMD_SOFTMAX_H
 #define PROA_KERNELS_SIMD_SOFTMAX_H
 

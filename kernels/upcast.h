@@ -1,5 +1,5 @@
-/* Whole tensors in the precision that a kernel computes in: their own memory where that is their dtype,
- * otherwise a converted copy in scratch. For kernel files (levelled through proa__convert); may use core. */
+/* Whole tensors in the dtype that a kernel computes in: their own memory where that is their dtype,
+ * otherwise a converted copy in scratch. For kernel files (leveled through proa__convert); may use core. */
 #ifndef PROA_KERNELS_UPCAST_H
 #define PROA_KERNELS_UPCAST_H
 

@@ -1,4 +1,4 @@
-/* What the files of nn/ share. May use core, ops, autograd. */
+/* Shared parts of nn/. May use core, ops, autograd. */
 #ifndef PROA_NN_LAYER_H
 #define PROA_NN_LAYER_H
 

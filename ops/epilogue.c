@@ -1,4 +1,4 @@
-/* See fused_tail.h. May use core only. */
+/* See epilogue.h. May use core and kernels. */
 #include "ops/epilogue.h"
 
 #include "core/run.h"
@@ -17,11 +17,6 @@ proa_status proa__epilogue_meta(const char *op, const proa__epilogue *t, proa_me
 static bool same_shape(const proa_tensor *t, int ndim, const int64_t *shape)
 {
     return t->ndim == ndim && memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0;
-}
-
-bool proa__epilogue_is_plain(const proa__epilogue *t, const proa_tensor *out)
-{
-    return proa__absent(t->residual) || same_shape(t->residual, out->ndim, out->shape);
 }
 
 static proa_status call(const char *op, void *args)

@@ -1,4 +1,4 @@
-/* What an op call computes and moves, from its args, for the profiler and for programs. May use core. */
+/* FLOPs and memory traffic of an op call, from its args, for the profiler and for programs. May use core. */
 #ifndef PROA_OPS_FLOPS_H
 #define PROA_OPS_FLOPS_H
 

@@ -1,4 +1,4 @@
-/* What the profiler's recording (ops/profile.c) shows to its report (io/profile_report.c). */
+/* Events of the profiler's recording (ops/profile.c) for its report (io/profile_report.c). */
 #ifndef PROA_OPS_PROFILE_H
 #define PROA_OPS_PROFILE_H
 

@@ -1,5 +1,5 @@
-/* What ops over layouts and windows share: where channels lie, and lists of one value a spatial dim.
- * May use core. */
+/* Channel axes of layouts, and lists of one value per spatial dim, for ops over layouts and windows. May
+ * use core. */
 #ifndef PROA_OPS_WINDOWS_H
 #define PROA_OPS_WINDOWS_H
 

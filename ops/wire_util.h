@@ -1,5 +1,4 @@
-/* What writers of irregular Paddle forms share. May use ops/ints.h, proa/wire.h and the
- * table's enums. */
+/* Helpers for writers of irregular Paddle forms. May use ops/ints.h, proa/wire.h and the table's enums. */
 #ifndef PROA_OPS_WIRE_UTIL_H
 #define PROA_OPS_WIRE_UTIL_H
 

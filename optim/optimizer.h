@@ -1,4 +1,4 @@
-/* What the files of optim/ share. May use core, ops, autograd, nn. */
+/* Shared parts of optim/. May use core, ops, autograd, nn. */
 #ifndef PROA_OPTIM_OPTIMIZER_H
 #define PROA_OPTIM_OPTIMIZER_H
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How much of Paddle 2.0/2.1's public API Proa has, by area: names present, with a compatible signature, and
-shown by a parity case that agrees (build/parity/*.txt, written by tests/parity). Needs a build (but for --check);
-standard library. `make coverage` runs the parity tests, raises the floor and writes docs/migration.md."""
+"""Coverage of Paddle 2.0/2.1's public API, by area: names present, with a compatible signature, and shown by a parity
+case that agrees (build/parity/*.txt, written by tests/parity). Needs a build (but for --check); standard library.
+`make coverage` runs the parity tests, raises the floor and writes docs/migration.md."""
 import argparse
 import ast
 import collections

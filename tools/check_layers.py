@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds the line core <- ops <- autograd <- ... <- cli: no file includes a header of a folder to its right."""
+"""Holds the line core <- kernels <- ops <- autograd <- ... <- cli: no file includes a header of a folder to its right."""
 import re
 import sys
 
 from tree import FOLDERS, ROOT, files, report
 
-# Where a public or generated header belongs; include/proa/<folder>.h belongs to that folder.
+# Where a public or generated header belongs (the op table's structs and enums stand below all its families); include/proa/<folder>.h belongs to that folder.
 HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "create.h": "ops",
            "functional.h": "ops", "profile.h": "ops", "program.h": "jit", "data.h": "io", "proa.h": "inference"}
-GENERATED = {"ops_impl.h": "ops", "kernels.h": "core", "formulas.inc": "ops", "build_info.h": "core",
+GENERATED = {"ops_impl.h": "kernels", "kernels.h": "core", "formulas.inc": "ops", "build_info.h": "core",
              "framework.pb-c.h": "io"}
 # Outside every folder of the line: they may use all of it.
 FREE = {"examples", "tests", "benchmarks", "devices", "tools"}

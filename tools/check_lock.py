@@ -10,7 +10,7 @@ from tree import ROOT, report
 
 
 def main():
-    tables = [str(p) for p in sorted([*ROOT.glob("ops/*/*.yaml"), *ROOT.glob("jit/*.yaml")])]
+    tables = [str(p) for p in sorted([*ROOT.glob("ops/*/*.yaml"), *ROOT.glob("jit/*/*.yaml")])]
     lock = ROOT / "ops/ops.lock"
     with tempfile.TemporaryDirectory() as folder:
         fresh = pathlib.Path(folder) / "ops.lock"

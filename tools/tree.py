@@ -1,10 +1,10 @@
-"""What the checks share: the files of the project, as git knows them (or as a source archive holds them)."""
+"""The files of the project, as git knows them (or as a source archive holds them), for the checks."""
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may include only folders to its left: docs/architecture.md.
-FOLDERS = ["core", "ops", "autograd", "nn", "optim", "amp", "jit", "io", "dist", "inference", "cli",
+FOLDERS = ["core", "kernels", "ops", "autograd", "nn", "optim", "amp", "jit", "io", "dist", "inference", "cli",
            "python-bindings"]
 
 

@@ -1,6 +1,6 @@
-/* What the threads of a warp or of a block do together: reductions, also with the place of the result,
- * scans, and errors that only the elements tell. Blocks are one-dimensional, of whole warps. Values are any
- * plain structs. Included by kernel.h. */
+/* Collectives of a warp and of a block: reductions with or without the index of the result, scans, and
+ * errors that only elements tell. Blocks are one-dimensional, of whole warps; values are any plain
+ * structs. Included by kernel.h. */
 #ifndef PROA_CUDA_BLOCK_H
 #define PROA_CUDA_BLOCK_H
 

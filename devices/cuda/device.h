@@ -1,5 +1,5 @@
-/* What code on the GPU starts from, whoever compiles it: nvcc, the emulator's compiler, or NVRTC at run time
- * (docs/cuda.md). Nothing of the host, of Proa or of CUDA's headers. */
+/* Foundation of device code under nvcc, the emulator's compiler and NVRTC (docs/cuda.md). Uses nothing of
+ * the host, of Proa or of CUDA's headers. */
 #ifndef PROA_CUDA_DEVICE_H
 #define PROA_CUDA_DEVICE_H
 

@@ -1,6 +1,6 @@
-/* What the plug-in calls of cuDNN 9, as a table of functions with our own names for its types and values:
- * building needs none of its headers (dnn.c checks them where they are), and the library is looked for when
- * the first convolution runs. C; needs nothing of Proa. */
+/* Table of the cuDNN 9 functions that the plug-in calls, with names of our own for types and values.
+ * Building needs none of cuDNN's headers (dnn.c checks them where they are); the library is loaded at the
+ * first convolution. C; uses nothing of Proa. */
 #ifndef PROA_CUDA_DNN_H
 #define PROA_CUDA_DNN_H
 

@@ -1,5 +1,5 @@
-/* What the runtime asks of CUDA, as a table of functions: CUDA's own (driver.cu), the emulator's, or a test's
- * fake. Every function returns 0 or a code that error_text explains. C; needs nothing of Proa. */
+/* Table of the CUDA functions that the runtime calls: CUDA's own (driver.cu), the emulator's, or a test's
+ * fake. Every function returns 0 or a code that error_text explains. C; uses nothing of Proa. */
 #ifndef PROA_CUDA_DRIVER_H
 #define PROA_CUDA_DRIVER_H
 

@@ -1,7 +1,6 @@
-/* What every cuda*.cu file is written with: kernels that register themselves, tensors, launches, dtypes,
- * half conversions; what a block does together is in block.h. The same source is compiled by nvcc, and for
- * the host against devices/cuda/emulate. A file launches through cuda_launch only and calls no library
- * but through library.h. */
+/* Toolkit of every .cu kernel file: self-registering kernels, tensors, launches, dtypes, half conversions
+ * (block.h has the collectives of a block). One source is compiled by nvcc and, against
+ * devices/cuda/emulate, for the host; launches go through cuda_launch, and libraries through library.h. */
 #ifndef PROA_CUDA_KERNEL_H
 #define PROA_CUDA_KERNEL_H
 

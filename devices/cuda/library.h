@@ -1,6 +1,6 @@
-/* What kernels ask of CUDA's libraries, in our own words: library.cu calls cuBLASLt, for which the
- * emulator has plain loops; convolution.cu calls cuDNN, or its stand-in. Every function queues its work
- * on c->stream. C++; uses kernel.h. */
+/* Interface to CUDA's libraries: library.cu calls cuBLASLt, for which the emulator has plain loops;
+ * convolution.cu calls cuDNN or its stand-in. Every function queues its work on c->stream. C++; uses
+ * kernel.h. */
 #ifndef PROA_CUDA_LIBRARY_H
 #define PROA_CUDA_LIBRARY_H
 

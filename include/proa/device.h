@@ -1,6 +1,5 @@
-/* What a device plug-in brings and gets: the table of one device, the host's functions, the entry point.
- * docs/add-a-device.md explains it; needs proa/op.h. A plug-in links nothing of Proa: all it may call is in
- * proa_host_api, all it is asked to do is in proa_device_table and in its kernels. */
+/* Interface of a device plug-in: the table of one device, the host's functions, the entry point (docs/add-
+ * a-device.md). A plug-in links nothing of Proa: it may call proa_host_api alone. Needs proa/op.h. */
 #ifndef PROA_DEVICE_H
 #define PROA_DEVICE_H
 

@@ -1,4 +1,4 @@
-/* What the files of Paddle's C interface share. May use proa/inference.h alone. */
+/* Shared parts of Paddle's C interface. May use proa/inference.h alone. */
 #ifndef PROA_INFERENCE_CAPI_H
 #define PROA_INFERENCE_CAPI_H
 

@@ -1,4 +1,4 @@
-/* What compiled.c (calls) and split.c (making forward and backward programs) share. */
+/* Shared parts of compiled.c (calls) and partition.c (making forward and backward programs). */
 #ifndef PROA_JIT_CAPTURE_COMPILED_H
 #define PROA_JIT_CAPTURE_COMPILED_H
 

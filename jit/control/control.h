@@ -1,5 +1,5 @@
-/* What the parts of control flow share: which of a block's ends carry gradients, and the record of a loop's
- * steps. May use core and ops. */
+/* Shared parts of control flow: which outputs of a block carry gradients, and the loop tape. May use core
+ * and ops. */
 #ifndef PROA_JIT_CONTROL_CONTROL_H
 #define PROA_JIT_CONTROL_CONTROL_H
 

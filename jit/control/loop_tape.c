@@ -1,4 +1,4 @@
-/* The record of a loop's steps; see control.h. May use core. */
+/* The record of a loop's iterations that its backward reads; see control.h. May use core. */
 #include "control.h"
 
 #include "core/device.h"

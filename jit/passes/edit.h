@@ -1,4 +1,4 @@
-/* What passes know of a block, and how they change it. May use core and ops. */
+/* Queries and edits of a block, for passes. May use core and ops. */
 #ifndef PROA_JIT_PASSES_EDIT_H
 #define PROA_JIT_PASSES_EDIT_H
 

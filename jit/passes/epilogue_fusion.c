@@ -1,6 +1,6 @@
-/* Convolutions and linear layers take over what follows them: bias, residual, activation (conv2d_fused,
- * linear_fused). With constant weights they become these ops anyway, which keep weights in the form that
- * their kernel likes best. May use core and ops. */
+/* Epilogue fusion: convolutions and linear layers take over the bias, residual and activation that follow
+ * (conv2d_fused, linear_fused). With constant weights they become these ops anyway, which keep weights in
+ * their kernel's layout. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

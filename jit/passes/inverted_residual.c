@@ -1,5 +1,5 @@
-/* Convolutions channels-last that widen, take each channel by itself, and narrow become one op, where what
- * lies between them is more than a cache of one core holds: it never leaves it then. May use core and ops. */
+/* Fuses inverted residual blocks: 1×1 expansion, depthwise and 1×1 projection, channels-last, become one
+ * op where the activations between them exceed a core's cache. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -1,5 +1,5 @@
-/* Max pooling whose gradient is in the same program: the places of the maxima are kept for it, and the
- * gradient of the relu before it is taken where tensors are small. May use core and ops. */
+/* Saves the argmax indices of max pooling for its backward in the same program, and moves the gradient of
+ * a relu before it to the smaller side. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -1,8 +1,5 @@
-/* Steps of optimisers move up to where nothing of the program needs a parameter's old value any more and its
- * gradient is there: the gradient's memory is free again before the next is made, and it is still in a
- * cache. A step over many parameters becomes several, of a group of bytes each. What waits for all gradients
- * (clipping by their common norm, a scaler's search for infinity) stays behind them, and with it the steps.
- * May use core and ops. */
+/* Moves optimizer steps up to where their gradient is ready and no op needs the parameter's old value: the
+ * gradient's memory is free before the next is made, and it is still in a cache. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -1,5 +1,5 @@
-/* Where a run's tensors lie: arenas, one a depth of segments, made when one is too small; inputs; and tensors
- * that are handed out. Points handles there, and away again. May use core and ops. */
+/* Binds tensor handles to arena memory before a run and unbinds them afterwards. One arena per segment
+ * depth; grows on demand. May use core and ops. */
 #include "executor.h"
 
 #include "core/blocked.h"

@@ -1,5 +1,5 @@
-/* Where an op's outputs lie: over an input that dies there, in a copy of one that does not, in the
- * persistable that they are, or in memory of their own. May use core and ops. */
+/* Assigns a buffer to every output of an op: over an input that dies there, a copy of one that does not,
+ * the persistable variable that it is, or memory of its own. May use core and ops. */
 #include "planner.h"
 
 #include "core/blocked.h"

@@ -1,5 +1,5 @@
-/* What is known when planning: ops that depend on shapes or constants alone and feed an attribute are run
- * then, and cost nothing later. May use core and ops. */
+/* Propagation of shapes and constants at plan time: ops that depend on these alone and feed an attribute
+ * are run while planning. May use core and ops. */
 #include "planner.h"
 
 #include "core/copy.h"

@@ -1,5 +1,5 @@
-/* What the ops of a program compute, said before any run: shapes are inferred for lengths that the caller
- * takes unknown dims to have. May use core and ops. */
+/* FLOPs and bytes of a program's ops without a run: shapes are inferred for the lengths that the caller
+ * gives unknown dims. May use core and ops. */
 #include "jit/ir/program.h"
 
 #include "core/internal.h"

@@ -1,5 +1,5 @@
-/* Unknown dims that turn out to be broadcast. Where two meet in capture they are taken as equal, so no sum
- * was captured for the gradient of one that is 1 in a run: such a run is refused. May use core. */
+/* Capture assumes that two dynamic dims are equal. A run in which one of them is 1 would need a reduction
+ * that the captured backward lacks, so it is rejected. May use core. */
 #include "plan.h"
 
 #include "core/internal.h"

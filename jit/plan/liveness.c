@@ -1,4 +1,5 @@
-/* What a block says before any shape is known: last uses, who reads what how; see plan.h. May use core. */
+/* Liveness of a block's variables before any shape is known: last uses, and who reads what how; see
+ * plan.h. May use core. */
 #include "plan.h"
 
 #include "core/args_visit.h"

@@ -1,4 +1,4 @@
-/* Packs buffers into an arena; see plan.h. May use core. */
+/* Packs buffers with lifetimes into an arena; see plan.h. May use core. */
 #include "plan.h"
 
 /* From this many buffers on, they are placed in the order of time: comparing each with all takes too long. */

@@ -1,4 +1,4 @@
-/* Which of oneDNN's layouts blocks.h means. May use core only. */
+/* oneDNN's tags for the layouts of blocks.h. May use core only. */
 #include "ops/conv/blocks.h"
 
 #if PROA_HAVE_ONEDNN

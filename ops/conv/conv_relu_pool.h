@@ -1,5 +1,4 @@
-/* Convolutions whose result is cut at zero and pooled by maxima: their sizes. May use core and helpers of
- * ops/. */
+/* Geometry of fused convolution + ReLU + max pooling. May use core only. */
 #ifndef PROA_OPS_CONV_CONV_RELU_POOL_H
 #define PROA_OPS_CONV_CONV_RELU_POOL_H
 

@@ -1,6 +1,5 @@
-/* What every convolution op comes down to: one n-dimensional, grouped, strided, dilated convolution with
- * given paddings, run forwards, backwards to its input, or backwards to its filter. A transposed
- * convolution is the second of these. May use core only. */
+/* Geometry of every convolution op: one n-dimensional, grouped, strided, dilated convolution with given
+ * paddings, run forward, as dgrad or as wgrad. A transposed convolution is a dgrad. May use core only. */
 #ifndef PROA_OPS_CONV_GEOMETRY_H
 #define PROA_OPS_CONV_GEOMETRY_H
 

@@ -1,4 +1,4 @@
-"""What convolutions mean, in NumPy: loops over taps and output positions, for the table-driven tests."""
+"""Convolutions in NumPy, as loops over taps and output positions, for the table-driven tests."""
 import numpy as np
 
 import matrix

@@ -88,57 +88,6 @@ PROA_FORMULA T F(logit)(T x, T eps)
 PROA_FORMULA T F(nextafter)(T x, T y) { return C(nextafter)(x, y); }
 PROA_FORMULA T F(angle)(T x) { return x < 0 ? (T)3.14159265358979323846 : x != x ? x : 0; }
 
-/* ---- activations ---- */
-PROA_FORMULA T F(relu)(T x) { return x > 0 || x != x ? x : 0; }
-PROA_FORMULA T F(relu6)(T x)
-{
-    T r = F(relu)(x);
-    return r > 6 ? (T)6 : r;
-}
-PROA_FORMULA T F(sigmoid)(T x) { return 1 / (1 + F(m_exp)(-x)); }
-/* log σ(x) = min(x, 0) − log(1 + e^−|x|) */
-PROA_FORMULA T F(logsigmoid)(T x)
-{
-    return (x < 0 || x != x ? x : 0) - F(m_log1p_unit)(F(m_exp)(-F(m_abs)(x)));
-}
-PROA_FORMULA T F(leaky_relu)(T x, T alpha) { return x > 0 ? x : alpha * x; }
-PROA_FORMULA T F(elu)(T x, T alpha) { return x > 0 ? x : alpha * F(m_expm1)(x < 0 || x != x ? x : 0); }
-PROA_FORMULA T F(selu)(T x, T scale, T alpha) { return scale * F(elu)(x, alpha); }
-PROA_FORMULA T F(celu)(T x, T alpha)
-{
-    T n = x < 0 || x != x ? x : 0;
-    return (x > 0 ? x : 0) + alpha * F(m_expm1)(n / alpha);
-}
-PROA_FORMULA T F(silu)(T x) { return x / (1 + F(m_exp)(-x)); }
-PROA_FORMULA T F(swish)(T x) { return F(silu)(x); }
-PROA_FORMULA T F(softplus)(T x, T beta, T threshold)
-{
-    T z = x * beta, soft = ((z > 0 ? z : 0) + F(m_log1p_unit)(F(m_exp)(-F(m_abs)(z)))) / beta;
-    return z > threshold || x != x ? x : soft;
-}
-PROA_FORMULA T F(mish)(T x, T threshold) { return x * F(m_tanh)(F(softplus)(x, 1, threshold)); }
-PROA_FORMULA T F(softsign)(T x) { return x / (1 + F(m_abs)(x)); }
-PROA_FORMULA T F(clamp_between)(T x, T low, T high)
-{
-    T r = x < low ? low : x;
-    return r > high ? high : r;
-}
-PROA_FORMULA T F(hardsigmoid)(T x, T slope, T offset) { return F(clamp_between)(x * slope + offset, 0, 1); }
-PROA_FORMULA T F(hardswish)(T x) { return x * F(clamp_between)(x + 3, 0, 6) / 6; }
-PROA_FORMULA T F(hardtanh)(T x, T min, T max) { return F(clamp_between)(x, min, max); }
-PROA_FORMULA T F(hardshrink)(T x, T threshold) { return x >= -threshold && x <= threshold ? 0 : x; }
-PROA_FORMULA T F(softshrink)(T x, T threshold)
-{
-    return x > threshold ? x - threshold : x < -threshold ? x + threshold : x != x ? x : 0;
-}
-PROA_FORMULA T F(tanhshrink)(T x) { return x - F(m_tanh)(x); }
-PROA_FORMULA T F(thresholded_relu)(T x, T threshold) { return x > threshold || x != x ? x : 0; }
-PROA_FORMULA T F(stanh)(T x, T scale_a, T scale_b) { return scale_b * F(m_tanh)(scale_a * x); }
-/* x Φ(x); on (approximate): 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))). */
-PROA_FORMULA T F(gelu_inner)(T x) { return (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x); }
-PROA_FORMULA T F(gelu_on)(T x) { return (T)0.5 * x * (1 + F(m_tanh)(F(gelu_inner)(x))); }
-PROA_FORMULA T F(gelu_off)(T x) { return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.70710678118654752440)); }
-
 /* ---- gradients of hot activations: the saved tensor first, then the gradient that came in ---- */
 /* x within ±1000, where these slopes have long reached their limits in either precision: products of x and of
  * what vanishes are 0, not NaN, at infinity. */

@@ -1,5 +1,5 @@
-/* How the text of fused_elementwise's steps is read: for one file of the library, and one of a plug-in, which
- * calls nothing of the library. May use the public headers only. */
+/* Parser of fused_elementwise's steps: for one file of the library, and one of a plug-in, which calls
+ * nothing of the library. May use the public headers only. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_READ_H
 #define PROA_OPS_ELEMENTWISE_FUSED_READ_H
 

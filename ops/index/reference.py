@@ -1,4 +1,4 @@
-"""What the index ops mean, in NumPy: for the table-driven tests."""
+"""The index ops in NumPy, for the table-driven tests."""
 import numpy as np
 
 

@@ -1,5 +1,4 @@
-/* What the files of linear algebra share: how a system's right-hand side is read. May use core and the ops.
- * */
+/* Reading of a system's right-hand side, for the files of linear algebra. May use core and the ops. */
 #ifndef PROA_OPS_LINALG_H
 #define PROA_OPS_LINALG_H
 

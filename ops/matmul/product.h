@@ -1,4 +1,4 @@
-/* What every matrix product of this folder comes down to: batches of C = alpha·A·B + beta·D over element
+/* The matrix product that every op of this folder becomes: batches of C = alpha·A·B + beta·D over element
  * strides. Made from tensors here, run by the kernels. May use core only. */
 #ifndef PROA_OPS_MATMUL_PRODUCT_H
 #define PROA_OPS_MATMUL_PRODUCT_H

@@ -1,4 +1,4 @@
-"""What the matrix products mean, in NumPy: for the table-driven tests."""
+"""Matrix products in NumPy, for the table-driven tests."""
 import numpy as np
 
 import matrix

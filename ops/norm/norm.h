@@ -1,5 +1,5 @@
-/* What every normalisation comes down to: rows of elements that share a mean and a deviation, each row a set
- * of equal segments, with a scale and shift by weight index. May use core only. */
+/* Geometry of every normalization: rows of elements that share a mean and a deviation, each row a set of
+ * equal segments, with a scale and shift by weight index. May use core only. */
 #ifndef PROA_OPS_NORM_NORM_H
 #define PROA_OPS_NORM_NORM_H
 

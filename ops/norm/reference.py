@@ -1,4 +1,4 @@
-"""What normalisations mean, in NumPy, in float64 whatever the input: for the table-driven tests."""
+"""Normalizations in NumPy, in float64 whatever the input, for the table-driven tests."""
 import numpy as np
 
 LAST = ("NHWC", "NLC", "NDHWC")

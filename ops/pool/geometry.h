@@ -1,5 +1,5 @@
-/* What every pooling op comes down to: windows over up to three spatial dims, given by size, stride and
- * padding or by the number of outputs. May use core only. */
+/* Geometry of every pooling op: windows over up to three spatial dims, given by size, stride and padding
+ * or by the number of outputs. May use core only. */
 #ifndef PROA_OPS_POOL_GEOMETRY_H
 #define PROA_OPS_POOL_GEOMETRY_H
 

@@ -1,4 +1,4 @@
-"""What pooling means, in NumPy: loops over output positions, for the table-driven tests."""
+"""Pooling in NumPy, as loops over output positions, for the table-driven tests."""
 import numpy as np
 
 LAST = ("NHWC", "NLC", "NDHWC")

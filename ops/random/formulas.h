@@ -1,5 +1,5 @@
-/* What blocks of random bits become, once for the CPU's kernels and the GPU's: a block makes four floats or
- * two doubles. Halves are rounded floats. May use core/philox.h. */
+/* Distributions from blocks of random bits, once for the CPU's kernels and the GPU's: a block makes four
+ * floats or two doubles, and halves are rounded floats. May use core/philox.h. */
 #ifndef PROA_OPS_RANDOM_FORMULAS_H
 #define PROA_OPS_RANDOM_FORMULAS_H
 

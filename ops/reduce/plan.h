@@ -1,5 +1,5 @@
-/* How a reduction sees its contiguous input: axes merged into alternating kept and reduced groups.
- * For this folder's kernels. May use core only. */
+/* A reduction's view of its contiguous input: axes merged into alternating kept and reduced groups. For
+ * this folder's kernels. May use core only. */
 #ifndef PROA_OPS_REDUCE_PLAN_H
 #define PROA_OPS_REDUCE_PLAN_H
 

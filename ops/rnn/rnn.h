@@ -1,5 +1,5 @@
-/* What shape inference, wire forms and kernels of the rnn ops all need to know of a network: its sizes and
- * where the forward op keeps what backward needs. Private to this folder; may use core. */
+/* Sizes of a recurrent network, and the layout in which the forward op saves state for backward. Private
+ * to this folder; may use core. */
 #ifndef PROA_OPS_RNN_H
 #define PROA_OPS_RNN_H
 

@@ -1,5 +1,4 @@
-/* Tensors of kind rows, where it takes ops: merging equal rows, adding, making dense.
- * May use core and public ops. */
+/* SelectedRows by ops: merging equal rows, adding, making dense. May use core and public ops. */
 #include "core/device.h"
 #include "ops/selected_rows/selected_rows.h"
 #include "ops_impl.h"
@@ -23,7 +22,7 @@ static proa_tensor *sum_rows(proa_tensor *values, proa_tensor *place, int64_t co
     proa_tensor *like = proa_empty(PROA_SHAPE(count, length), (proa_dtype)values->dtype);
     proa_device_use(device);
     proa_tensor *flat = proa_reshape(values, PROA_INTS(values->shape[0], length));
-    place = proa_to_device(place, proa_device_of(flat));
+    if (place && flat) place = proa__copy_to(place, proa__device_id(flat));
     proa_tensor *sums = proa_embedding_grad(place, like, flat);
     return proa_reshape(sums, ((proa_ints){values->ndim, shape, NULL, NULL}));
 }
@@ -44,7 +43,8 @@ static proa_tensor *add_rows_to(proa_tensor *table, proa_tensor *t)
 {
     proa_tensor *merged = proa_rows_merge(t);
     if (!table || !merged) return NULL;
-    proa_tensor *index = proa_to_device(proa_rows_index(merged), proa_device_of(table));
+    proa_tensor *index = proa_rows_index(merged);
+    if (index) index = proa__copy_to(index, proa__device_id(table));
     return proa_index_add_(table, index, 0, proa_rows_values(merged));
 }
 

@@ -1,5 +1,5 @@
-/* What the folders right of ops/ need of tensors of kind rows beside core.h: sums of gradients.
- * Implemented by ops/selected_rows/selected_rows.c. */
+/* Arithmetic of SelectedRows (tensors of kind rows) for the folders right of ops/: sums of gradients.
+ * Implemented by selected_rows.c. */
 #ifndef PROA_OPS_SELECTED_ROWS_SELECTED_ROWS_H
 #define PROA_OPS_SELECTED_ROWS_SELECTED_ROWS_H
 

@@ -1,4 +1,4 @@
-/* Where a diagonal lies, for inference and kernels of this folder. May use core and ops.
+/* Offset and stride of a diagonal, for inference and kernels of this folder. May use core and ops.
  * Implemented in diagonal.c. */
 #ifndef PROA_OPS_SHAPE_DIAGONAL_H
 #define PROA_OPS_SHAPE_DIAGONAL_H

@@ -1,4 +1,4 @@
-/* What pad and pad3d put where: shared by inference and kernels. May use ops/ints.h. */
+/* Bounds of pad and pad3d, for inference and kernels. May use ops/ints.h. */
 #ifndef PROA_OPS_PAD_H
 #define PROA_OPS_PAD_H
 

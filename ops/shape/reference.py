@@ -1,4 +1,4 @@
-"""What the shape ops mean, in NumPy: for the table-driven tests."""
+"""The shape ops in NumPy, for the table-driven tests."""
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-/* How tile repeats: shared by inference and kernels. May use ops/ints.h. */
+/* Repeats of tile, for inference and kernels. May use ops/ints.h. */
 #ifndef PROA_OPS_TILE_H
 #define PROA_OPS_TILE_H
 

@@ -1,4 +1,4 @@
-"""What the order ops mean, in NumPy: for the table-driven tests."""
+"""The order ops in NumPy, for the table-driven tests."""
 import numpy as np
 
 

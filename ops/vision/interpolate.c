@@ -1,5 +1,5 @@
-/* Where interpolation reads and with which weights, in float32 as Paddle has them; and its integers, to the
- * bit. No cpu*.c: there products and sums may be contracted, which gives other bits. May use core and ops. */
+/* Source positions and weights of interpolation, in float32 as Paddle has them, and its integers to the
+ * bit. Not a cpu*.c: contraction of products and sums there would give other bits. May use core and ops. */
 #include "ops/vision/interpolate.h"
 
 #include "kernels/rowwise.h"

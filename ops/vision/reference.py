@@ -1,4 +1,4 @@
-"""What the image ops mean, in NumPy: for the table-driven tests. Positions are float32, as Paddle has them."""
+"""The image ops in NumPy, for the table-driven tests. Positions are float32, as Paddle has them."""
 import itertools
 
 import numpy as np

@@ -1,5 +1,5 @@
-/* What help() and editors show of an op's callable: the table's sentence, then parameters and results with
- * their kinds, dtypes and defaults, from the field descriptors. Uses ext.h. */
+/* Docstrings of ops' callables: the table's sentence, then parameters and results with their kinds, dtypes
+ * and defaults, from the field descriptors. Uses ext.h. */
 #include "ext.h"
 
 #define WIDTH 96 /* columns of a line */

@@ -1,5 +1,5 @@
-/* What the files of the extension share: the tensor object, dtypes, errors, conversions by field descriptor.
- * Uses the CPython API and Proa's headers. */
+/* Shared parts of the extension: the tensor object, dtypes, errors, conversions by field descriptor. Uses
+ * the CPython API and Proa's headers. */
 #ifndef PROA_PYTHON_BINDINGS_SRC_EXT_H
 #define PROA_PYTHON_BINDINGS_SRC_EXT_H
 

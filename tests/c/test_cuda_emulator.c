@@ -1,5 +1,5 @@
-/* What the emulator finds of what is wrong on a GPU: the kernels of tests/cuda/wrong.cc, and that right ones
- * of the same form pass. */
+/* Faults of GPU code that the emulator finds: the kernels of tests/cuda/wrong.cc, and that right ones of
+ * the same form pass. */
 #include "suite.h"
 #include "tests/cuda/wrong.h"
 

@@ -1,4 +1,4 @@
-"""What the GPU has no kernel for: prints the table of ops and dtypes by device, and compares it with gaps.txt.
+"""Gaps of the GPU: prints the table of ops and dtypes that have no kernel by device, and compares it with gaps.txt.
 
     tests/cuda/gaps.py [--write]
 

@@ -1,5 +1,5 @@
-"""What people write when they try to break a converter: jumps out of with and try, closures over loop variables,
-generators, walrus, match, starred targets, tensors as keys, recursion. Plain Python says what is right."""
+"""Adversarial programs for the converter: jumps out of with and try, closures over loop variables, generators,
+walrus, match, starred targets, tensors as keys, recursion. Plain Python says what is right."""
 import contextlib
 
 from harness import I, S, T, collector

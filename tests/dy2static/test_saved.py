@@ -1,4 +1,4 @@
-"""What a compiled call saves for its backward: values stay where they were computed, views are made again, and a
+"""Values that a compiled call saves for its backward: they stay where they were computed, views are made again, and a
 backward that may not come again works in the memory of what is saved."""
 import numpy
 import pytest

@@ -1,6 +1,6 @@
-/* What tests/kill/resume.py kills: trains a small network with everything that a training state holds, saves
- * it after every step, and writes the final state. Sees internals: it dies inside a save when told to.
- * Usage: trainer FOLDER STEPS [STAGE SAVE]   (0 written, 1 synced, 2 renamed, in save number SAVE) */
+/* Victim of tests/kill/resume.py: trains a small network with everything that a training state holds,
+ * saves it after every step, and writes the final state. Sees internals: it dies inside a save when told
+ * to. Usage: trainer FOLDER STEPS [STAGE SAVE]   (0 written, 1 synced, 2 renamed, in save number SAVE) */
 #define _POSIX_C_SOURCE 200809L
 #include "io/file.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which of real Paddle's op types have a gradient, by its own registry: list_gradients.py, run in the oracle's
+"""Lists real Paddle's op types that have a gradient, by its own registry: list_gradients.py, run in the oracle's
 environment. paddle_gradients.txt is the committed answer (test_gradients.py compares the two)."""
 import warnings
 

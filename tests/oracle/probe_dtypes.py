@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which dtypes real Paddle's CPU ops take that the table does not declare: probe_dtypes.py BUILD_DIR
+"""Lists dtypes that real Paddle's CPU ops take and the table does not declare: probe_dtypes.py BUILD_DIR
 
 Prints one line an op. tests/oracle/dtype_gaps.txt is the committed answer, which may only shrink
 (test_dtypes.py compares the two).

@@ -1,5 +1,5 @@
-"""What the examples train and export, in real Paddle: the digits' accuracy for three seeds, and agreement with
-Proa's own executor to 1e-5, through paddle.inference and paddle.jit.load. Needs the oracle's environment."""
+"""The examples' exported models in real Paddle: the digits' accuracy for three seeds, and agreement with Proa's own
+executor to 1e-5, through paddle.inference and paddle.jit.load. Needs the oracle's environment."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""What the two sides of the training comparison share; needs neither Paddle nor Proa."""
+"""Shared parts of the two sides of the training comparison; needs neither Paddle nor Proa."""
 import os
 import pathlib
 

@@ -1,4 +1,4 @@
-"""How a parity case is written: the same function runs on real Paddle and on Proa, and the outcomes agree.
+"""Parity cases: the same function runs on real Paddle and on Proa, and the outcomes agree.
 
 A case module (tests/parity/cases/*.py) says `import paddle` and marks functions with @case. Inputs come from
 rand/ints/bools, which give both sides the same values; floating inputs want gradients, and the gradient of a

@@ -1,4 +1,4 @@
-"""What a user sees when something goes wrong: the last frame, the native stack, Ctrl-C, a crash in native code."""
+"""Errors as a user sees them: the last frame, the native stack, Ctrl-C, a crash in native code."""
 import os
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What the scripts share: weights and data that do not depend on a framework's random numbers."""
+"""Weights and data of the scripts that do not depend on a framework's random numbers."""
 import numpy as np
 
 

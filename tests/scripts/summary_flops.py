@@ -1,4 +1,4 @@
-"""What a network costs: paddle.summary and paddle.flops of several, with custom counts; parameters by dtype."""
+"""Cost of a network: paddle.summary and paddle.flops of several, with custom counts; parameters by dtype."""
 import paddle
 import paddle.nn as nn
 from paddle.vision.models import LeNet, mobilenet_v1, mobilenet_v2, squeezenet1_1

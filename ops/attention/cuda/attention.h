@@ -1,5 +1,5 @@
-/* What attention's kernels share: the problem, tiles in shared memory, scores with mask and dropout. A
- * block is a square of TS × TS threads: thread (ty, tx) has rows ty, ty + TS … and columns tx, tx + TS …
+/* Shared parts of attention's kernels: the problem, tiles in shared memory, scores with mask and dropout.
+ * A block is a square of TS × TS threads: thread (ty, tx) has rows ty, ty + TS … and columns tx, tx + TS …
  * of a tile. */
 #ifndef PROA_OPS_ATTENTION_CUDA_ATTENTION_H
 #define PROA_OPS_ATTENTION_CUDA_ATTENTION_H

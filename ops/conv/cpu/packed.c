@@ -1,7 +1,6 @@
-/* Channels-last convolutions whose filter never changes. Each channel by itself: depthwise.h. 1×1:
- * products with a packed operand (kernels/prepacked_gemm.h). 3×3, and 7 or 8 taps a side over few channels: winograd.h,
- * with tiles of winograd_f3x3.h, winograd_f4x4.h, winograd_strided.h and winograd_phases.h. May use core
- * and helpers of ops/. */
+/* Channels-last convolutions with a constant filter: depthwise ones (depthwise.h), 1×1 as prepacked GEMM
+ * (kernels/prepacked_gemm.h), and Winograd for 3×3 and for 7 or 8 taps a side over few channels
+ * (winograd*.h). May use core and kernels. */
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_f4x4.h"
 #include "ops/conv/winograd_f3x3.h"

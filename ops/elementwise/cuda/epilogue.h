@@ -1,5 +1,5 @@
-/* What fused products (linear_fused, conv2d_fused) do after the product, as one walk: add a residual,
- * apply an activation. Needs PROA_FORMULAS_ACTIVATION and PROA_FORMULAS_TRIG before it. */
+/* Epilogue of fused products (linear_fused, conv2d_fused) in one pass: adds a residual and applies an
+ * activation. Needs PROA_FORMULAS_ACTIVATION and PROA_FORMULAS_TRIG before it. */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_EPILOGUE_H
 #define PROA_OPS_ELEMENTWISE_CUDA_EPILOGUE_H
 

@@ -1,5 +1,5 @@
-/* What index kernels on a GPU share: a tensor round an axis, walks along an axis, and sums by destination.
- * For cuda*.cu files. */
+/* Shared parts of index kernels on a GPU: a tensor round an axis, walks along an axis, and sums by
+ * destination. For .cu files. */
 #ifndef PROA_OPS_INDEX_CUDA_INDEX_H
 #define PROA_OPS_INDEX_CUDA_INDEX_H
 

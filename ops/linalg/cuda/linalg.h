@@ -1,6 +1,6 @@
-/* What a block of threads does with one small matrix on a GPU, row-major, in double: the CPU's factors
- * (dense.inc) with the loops that do not depend on one another side by side. All threads of the block call
- * each function, and memory is theirs when it returns. */
+/* Factorizations of one small row-major double matrix by a block of threads: the CPU's factors (dense.inc)
+ * with independent loops side by side. All threads of the block call each function, and memory is theirs
+ * when it returns. */
 #ifndef PROA_OPS_LINALG_CUDA_LINALG_H
 #define PROA_OPS_LINALG_CUDA_LINALG_H
 

@@ -1,4 +1,5 @@
-/* Linear layers whose weight never changes: see kernels/prepacked_gemm.h. May use core and helpers of ops/. */
+/* Linear layers with a constant weight: prepacked GEMM (kernels/prepacked_gemm.h). May use core and
+ * kernels. */
 #include "kernels/prepacked_operand.h"
 
 #include "ops/matmul/product.h"

@@ -1,5 +1,5 @@
-/* The register tiles of products with a packed operand (kernels/prepacked_gemm.h), of every height and width: compiled
- * here for all that multiply so. May use helpers of ops/. */
+/* Register tiles of prepacked GEMM (kernels/prepacked_gemm.h) of every height and width, compiled once for
+ * all its users. May use kernels. */
 #include "kernels/prepacked_gemm.h"
 
 #define PACKED_TILE(mr, width)                                                                               \

@@ -1,4 +1,4 @@
-/* What the normalisations' kernels share: parameters of either dtype, sums of channels in slices. */
+/* Shared parts of the normalizations' kernels: parameters of either dtype, sums of channels in slices. */
 #ifndef PROA_OPS_NORM_CUDA_NORM_H
 #define PROA_OPS_NORM_CUDA_NORM_H
 

@@ -1,4 +1,5 @@
-/* What the GPU's optimiser steps share: the formulas in both types, powers of β, gradients of kind rows. */
+/* Shared parts of the GPU's optimizer steps: the formulas in both types, powers of β, SelectedRows
+ * gradients. */
 #ifndef PROA_OPS_OPTIMIZER_CUDA_OPTIMIZER_H
 #define PROA_OPS_OPTIMIZER_CUDA_OPTIMIZER_H
 

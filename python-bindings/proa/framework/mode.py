@@ -1,4 +1,4 @@
-"""Which mode the thread is in: operations run at once, or they build the default main program."""
+"""The thread's mode: operations run at once, or build the default main program."""
 import contextlib
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""What a layer may be told about a parameter: name, initializer, learning rate, regularizer, …"""
+"""ParamAttr: name, initializer, learning rate, regularizer and more of a parameter."""
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 

@@ -1,4 +1,4 @@
-"""What the tensor functions share: argument forms, in-place writing, and in-place twins of compositions."""
+"""Argument forms, in-place writing, and in-place twins of compositions, for the tensor functions."""
 from .. import _core
 from ..framework.dims import alike, number, runs_number
 

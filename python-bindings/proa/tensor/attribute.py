@@ -1,4 +1,4 @@
-"""What a tensor is: its rank, shape, and kind of dtype."""
+"""Attributes of a tensor: its rank, shape, and kind of dtype."""
 from .. import _core
 from ._tools import COMPLEX, FLOATING, INTEGER, dtype_name, need_tensor
 

@@ -1,4 +1,4 @@
-"""What this build of Proa has, as text."""
+"""This build's features, as text."""
 from .. import _core
 
 

@@ -1,4 +1,4 @@
-"""Which library reads images: 'pil', 'cv2', or 'tensor' (read by cv2, given as a tensor)."""
+"""The library that reads images: 'pil', 'cv2', or 'tensor' (read by cv2, given as a tensor)."""
 
 __all__ = ["set_image_backend", "get_image_backend", "image_load"]
 

@@ -1,5 +1,5 @@
-"""Which results share memory with their source: what is written to the result is looked for in the source, and the other
-way round, on contiguous, transposed and sliced sources. A result that is its source shares."""
+"""Results that share memory with their source: what is written to the result is looked for in the source, and the
+other way round, on contiguous, transposed and sliced sources. A result that is its source shares."""
 import numpy as np
 import paddle
 from parity import case

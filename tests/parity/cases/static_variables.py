@@ -1,4 +1,4 @@
-"""What a static program's Variable can do: its methods build operators whose results, and gradients, must agree."""
+"""Methods of a static program's Variable: the operators they build, whose results and gradients must agree."""
 import numpy as np
 import paddle
 import paddle.static as static

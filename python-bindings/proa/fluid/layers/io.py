@@ -1,4 +1,4 @@
-"""What a program is fed."""
+"""Inputs of a program."""
 from ...static.variable import data as _data
 
 __all__ = ["data"]

@@ -1,4 +1,4 @@
-"""What conversion refuses, and how errors name the user's own line."""
+"""Refusals of the conversion, and how errors name the user's own line."""
 import linecache
 
 

@@ -1,4 +1,4 @@
-"""Which names statements bind and read: Python's scoping rules, as far as rewriting needs them."""
+"""Names that statements bind and read: Python's scoping rules, as far as rewriting needs them."""
 import ast
 
 OWN = "_proa"  # the runtime module's name inside converted functions; names that rewriting makes begin with it

@@ -1,4 +1,4 @@
-"""What the functions of this folder share: argument forms (ints, padding, data formats) and reductions.
+"""Argument forms of this folder's functions (ints, padding, data formats) and reductions.
 
 Every form that Paddle takes is turned into the one that the ops take; nothing here touches tensor data.
 """

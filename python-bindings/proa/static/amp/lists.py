@@ -1,4 +1,4 @@
-"""Which ops mixed precision is for: additions to the table's own classes."""
+"""Op lists of mixed precision: additions to the table's own classes."""
 
 __all__ = ["AutoMixedPrecisionLists", "CustomOpLists"]
 

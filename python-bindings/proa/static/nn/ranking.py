@@ -1,4 +1,4 @@
-"""What models that rank use: features normalised by statistics of the whole training, and tables of many rows."""
+"""Layers of ranking models: features normalized by statistics of the whole training, and tables of many rows."""
 from ... import _core
 from ...framework import unique_name
 from ...framework.dims import differ

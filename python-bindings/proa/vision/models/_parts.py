@@ -1,4 +1,4 @@
-"""What the image models share: convolution with normalisation, channel rounding, the refusal to download."""
+"""Shared parts of the image models: convolution with normalization, channel rounding, the refusal to download."""
 from ... import nn
 
 

@@ -1,5 +1,5 @@
-"""What converted code calls, under the name _proa. With concrete values each function does exactly what Python's own
-construct does; with a program's variables it builds the ops that will."""
+"""Run-time functions of converted code, under the name _proa. With concrete values each does exactly what Python's
+own construct does; with a program's variables it builds the ops that will."""
 from builtins import slice, sorted  # noqa: F401
 from .branches import choose, if_  # noqa: F401
 from .calls import call  # noqa: F401

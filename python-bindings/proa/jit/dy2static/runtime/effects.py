@@ -1,5 +1,5 @@
-"""What a program does besides computing: prints and assertions on tensors, called in each run. They stay in the
-program because their (meaningless) results count among its outputs; a program that is saved leaves them out."""
+"""Side effects of a program: prints and assertions on tensors, called in each run. They stay in the program because
+their (meaningless) results count among its outputs; a program that is saved leaves them out."""
 import threading
 
 from .... import _core

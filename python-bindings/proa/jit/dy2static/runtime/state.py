@@ -1,5 +1,5 @@
-"""What a block can change: the variables that it shares with the function around it, and the contents of the lists,
-dicts and objects in them. It is read before a block, put back after it, and compared."""
+"""State that a block can change: the variables that it shares with the function around it, and the contents of the
+lists, dicts and objects in them. It is read before a block, put back after it, and compared."""
 import types
 
 from .... import _core

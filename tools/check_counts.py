@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Counts what the house keeps small, each against a bound that may only shrink: relative clauses as the subject of a
+file's header, names that gave way to the field's, long macros, and hand-written walks over args structs.
+
+    check_counts.py [--list]        also says where"""
+import re
+import sys
+
+from tree import ROOT, files, report
+
+SOURCES = (".c", ".h", ".cc", ".cu", ".inc")
+CLAUSE = re.compile(r"(What|Where|Whoever|That which|How many|How|Which|Who) [a-z]")
+# Names of before 0.2, and what they are called now (docs/glossary.md has the words that stayed).
+GONE = re.compile(r"\b(proa__copy_past\w*|proa__wide_\w+|proa__forget_file|proa__tail\w*|PROA__TAIL|TO_INPUT|TO_FILTER|proa__facts\w*"
+                  r"|proa__walk\w*|proa__map_(?:find|put|clear)|proa__lift\w*|proa__steps\w*|proa__settle\w*|proa__pending"
+                  r"|proa__room|proa__later|packed_least|proa_program_optimise|proa_initialised|storm_planner)\b")
+KIND = re.compile(r"kind [!=]= PROA_FIELD_TENSORS?\b|case PROA_FIELD_TENSORS?:")
+LONG_MACRO = 10
+# The measured hot loops may walk an args struct by themselves; args_visit is the walker.
+WALKERS = {"core/args_visit.c", "core/door.c", "autograd/record.c"}
+
+
+def header(text):
+    """The first comment's first words."""
+    match = re.match(r'(?:#![^\n]*\n)?(?:/\*+\s*|"""|#\s*)(.{0,80})', text)
+    return match[1] if match else ""
+
+
+def long_macros(lines):
+    """Line numbers of #defines that go over more than LONG_MACRO lines."""
+    number = 0
+    while number < len(lines):
+        if re.match(r"\s*#\s*define\b", lines[number]):
+            end = number
+            while lines[end].endswith("\\") and end + 1 < len(lines):
+                end += 1
+            if end - number + 1 > LONG_MACRO:
+                yield number + 1
+            number = end
+        number += 1
+
+
+def main():
+    found = {"headers that begin with a relative clause": [], "names that are gone": [], "macros over ten lines": [],
+             "hand-written tests of a field's kind": []}
+    headers, names, macros, kinds = found.values()
+    for path in files(*SOURCES, ".py"):
+        text = (ROOT / path).read_text()
+        if CLAUSE.match(header(text)):
+            headers.append(f"{path}:1: {header(text)}")
+        if path.name != "check_counts.py":
+            names += [f"{path}: {m[0]}" for m in GONE.finditer(text)]
+        if path.suffix in SOURCES:
+            lines = text.splitlines()
+            macros += [f"{path}:{n}" for n in long_macros(lines)]
+            if str(path) not in WALKERS and path.parts[0] not in ("tests", "examples", "benchmarks"):
+                kinds += [f"{path}:{n}" for n, line in enumerate(lines, 1) for _ in KIND.finditer(line)]
+    bounds = dict(line.rsplit(maxsplit=1) for line in (ROOT / "tools/counts.txt").read_text().splitlines()
+                  if line and not line.startswith("#"))
+    problems = []
+    for what, places in found.items():
+        bound = int(bounds[what])
+        print(f"counts: {what}: {len(places)} of {bound}")
+        if len(places) > bound:
+            problems.append(f"{what}: {len(places)}, at most {bound} (tools/counts.txt); see --list")
+        if "--list" in sys.argv:
+            print("\n".join(f"    {place}" for place in places))
+    return report("counts", problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
