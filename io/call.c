@@ -70,7 +70,7 @@ bool proa_op_type_has_gradient(const char *type)
     proa__forms forms;
     if (!type || proa__forms_shared(&forms) != PROA_OK) return false;
     const proa__form *form = proa__forms_next(&forms, NULL, type);
-    return form && form->op->vjp;
+    return form && (form->op ? form->op->vjp != NULL : !form->wire->no_gradient);
 }
 
 #else

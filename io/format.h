@@ -36,7 +36,7 @@ enum {
 /* 2.6.2: the version that io's program files carry. */
 #define PROA__WIRE_VERSION 2006002
 
-/* A wire form and the op it belongs to. */
+/* A wire form and the op it belongs to; NULL: it is read as several. */
 typedef struct proa__form {
     const proa_op *op;
     const proa_wire *wire;

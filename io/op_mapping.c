@@ -21,6 +21,7 @@ proa_status proa__forms_build(proa__forms *forms, proa__arena *arena)
 {
     size_t total = 0, room = 64;
     for (uint32_t i = 0; i < proa_op_count; i++) total += proa_op_table[i]->n_wires;
+    total += proa_composed_count;
     while (room < total * 2) room *= 2;
     forms->mask = (uint32_t)room - 1;
     forms->buckets = proa__arena_array(arena, room, sizeof *forms->buckets);
@@ -33,6 +34,11 @@ proa_status proa__forms_build(proa__forms *forms, proa__arena *arena)
             *form = (proa__form){op, &op->wires[k], forms->buckets[bucket]};
             forms->buckets[bucket] = form;
         }
+    }
+    for (uint32_t i = 0; i < proa_composed_count; i++, form++) {
+        uint32_t bucket = proa__hash(proa_composed_table[i].type) & forms->mask;
+        *form = (proa__form){NULL, &proa_composed_table[i], forms->buckets[bucket]};
+        forms->buckets[bucket] = form;
     }
     return PROA_OK;
 }

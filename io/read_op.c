@@ -100,6 +100,7 @@ static bool form_fits(const proa__form *form, const pb_op *desc, const char **wh
     for (int i = 0; i < w->n_attrs; i++) {
         const pb_attr *a = w->attrs[i].field < 0 ? proa__attr_find(desc, w->attrs[i].name) : NULL;
         if (!a || !w->attrs[i].constant || proa__attr_holds(w->attrs[i].constant, a)) continue;
+        if (w->attrs[i].missing) continue; /* a constant for which any value will do */
         if (w->read && strcmp(w->attrs[i].name, "axis") == 0) continue; /* it aligns y by itself */
         *why = w->attrs[i].name;
         return false;
@@ -448,6 +449,12 @@ const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *
     if ((int)a->type == PROA_WIRE_STRING) return a->s ? a->s : "";
     misfit(a, "string");
     return missing;
+}
+
+const char *proa_wire_string_at(proa_wire_reader *r, const char *attr, int64_t index)
+{
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    return a && index >= 0 && index < (int64_t)a->n_strings ? a->strings[index] : NULL;
 }
 
 proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr)

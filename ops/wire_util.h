@@ -7,6 +7,9 @@
 #include <proa/ops.h>
 #include <proa/wire.h>
 
+/* Reshapes the operand of fewer dims to broadcast as attribute `axis` says; false on error. */
+bool proa__wire_align(proa_wire_reader *r, proa_tensor **x, proa_tensor **y);
+
 /* Paddle's number of a dtype; −1 for none. */
 static inline __attribute__((unused)) int64_t proa__wire_dtype_number(proa_dtype d)
 {

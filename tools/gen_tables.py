@@ -41,7 +41,7 @@ def emit_wires(op, index):
                 decls.append(f"proa_status {w[key]}{proto};")
         rows.append(f"    {{{cstr(w['type'])}, {base + '_slots' if slots else 'NULL'}, "
                     f"{base + '_attrs' if attrs else 'NULL'}, {len(slots)}, {len(attrs)}, "
-                    f"{w.get('read', 'NULL')}, {w.get('write', 'NULL')}}},")
+                    f"{w.get('read', 'NULL')}, {w.get('write', 'NULL')}, false}},")
     if rows:
         decls.append(f"static const proa_wire wires_{op.name}[] = {{\n" + "\n".join(rows) + "\n};")
     return "\n".join(decls)
@@ -70,6 +70,15 @@ def field_row(op, f):
     return (f"    {{{cstr(f.name)}, {cstr(f.enum) if f.enum else 'NULL'}, {choices}, {fallback}, "
             f"offsetof(proa_{n}_args, {f.name}), {grad}, {want}, PROA_FIELD_{f.kind}, PROA_{f.role}, "
             f"0{kinds}, {alias}, {op.fields.index(f.saved_for) if f.saved_for else -1}}},")
+
+
+def emit_composed(composed):
+    """The forms that belong to no op: a reader makes them of several."""
+    rows = [f"    {{.type = {cstr(c['composed'])}, .read = {c['read']}, .no_gradient = {str(c.get('gradient') is False).lower()}}},"
+            for c in composed]
+    reads = [f"proa_status {read}(proa_wire_reader *);" for read in dict.fromkeys(c["read"] for c in composed)]
+    return "\n".join(["\n/* Forms of several ops */", *reads, "const proa_wire proa_composed_table[] = {", *rows, "};",
+                      f"const uint32_t proa_composed_count = {len(composed)};"]) + "\n"
 
 
 def emit_table(ops, table, plugin, digest):

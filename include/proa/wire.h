@@ -43,9 +43,11 @@ typedef struct proa_wire_attr {
     int field;            /* −1: a constant, written and checked on reading */
     int type;             /* proa_wire_type */
     const char *constant; /* text of the constant (lists: comma-separated) */
-    const char *missing;  /* value when a program leaves it out; NULL: the field's own default */
-    const char *tensor;   /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL */
-    const char *tensors;  /* slot of the list of tensors that supply it ("ShapeTensorList"), or NULL */
+    const char
+        *missing; /* value when a program leaves it out; NULL: the field's own default. Of a constant: not
+                             NULL if it is only written, and any value is read */
+    const char *tensor;  /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL */
+    const char *tensors; /* slot of the list of tensors that supply it ("ShapeTensorList"), or NULL */
     int of; /* 1 + the index of the tensor field whose axes the value counts; it is written counted
                              from dim 0. 0: written as it is */
 } proa_wire_attr;
@@ -60,7 +62,12 @@ typedef struct proa_wire {
     int n_slots, n_attrs;
     proa_status (*read)(proa_wire_reader *r);
     proa_status (*write)(const void *args, proa_wire_writer *w);
+    bool no_gradient; /* a form of several ops through which nothing flows back */
 } proa_wire;
+
+/* Forms of Paddle's that are no op here: their reader calls several. */
+extern const proa_wire proa_composed_table[];
+extern const uint32_t proa_composed_count;
 
 /* ---- reading: implemented by io ---- */
 /* The tensor in an input slot; PROA_NONE when the slot is empty. */
@@ -74,6 +81,8 @@ PROA_API bool proa_wire_has(proa_wire_reader *r, const char *attr);
 PROA_API int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing);
 PROA_API double proa_wire_float(proa_wire_reader *r, const char *attr, double missing);
 PROA_API const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing);
+/* The string at an index of a list of strings; NULL if there is none. Borrowed. */
+PROA_API const char *proa_wire_string_at(proa_wire_reader *r, const char *attr, int64_t index);
 /* The same of lists (INTS, LONGS; FLOATS), empty if missing. Borrowed. */
 PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);

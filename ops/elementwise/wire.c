@@ -10,10 +10,8 @@
 
 /* y's dims stand at x's dims [axis, …): ones are appended so that they align on the right. axis −1 is that
  * already. Trailing ones of y that would stick out are dropped, as Paddle does. */
-static proa_tensor *aligned(proa_wire_reader *r, const proa_tensor *x, proa_tensor *y)
+static proa_tensor *aligned(int64_t axis, const proa_tensor *x, proa_tensor *y)
 {
-    int64_t axis = proa_wire_int(r, "axis", -1);
-    if (!x || !y || axis == -1 || x->ndim <= y->ndim) return y;
     int kept = y->ndim;
     while (kept > 0 && axis + kept > x->ndim && y->shape[kept - 1] == 1) kept--;
     int64_t after = x->ndim - axis - kept;
@@ -30,11 +28,22 @@ static proa_tensor *aligned(proa_wire_reader *r, const proa_tensor *x, proa_tens
     return n == y->ndim ? y : proa_reshape(y, ((proa_ints){n, shape, NULL, NULL}));
 }
 
+bool proa__wire_align(proa_wire_reader *r, proa_tensor **x, proa_tensor **y)
+{
+    int64_t axis = proa_wire_int(r, "axis", -1);
+    if (!*x || !*y) return false;
+    if (axis == -1 || (*x)->ndim == (*y)->ndim) return true;
+    if ((*x)->ndim > (*y)->ndim) *y = aligned(axis, *x, *y);
+    else *x = aligned(axis, *y, *x);
+    return *x && *y;
+}
+
 #define ALIGNED_READ(op)                                                        \
     proa_status op##_read(proa_wire_reader *r)                                  \
     {                                                                           \
         proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y"); \
-        return proa_wire_result(r, "Out", proa_##op(x, aligned(r, x, y)));      \
+        if (!proa__wire_align(r, &x, &y)) return proa_error();                  \
+        return proa_wire_result(r, "Out", proa_##op(x, y));                     \
     }
 ALIGNED_READ(add)
 ALIGNED_READ(subtract)

@@ -8,12 +8,23 @@
 
 #include <string.h>
 
-/* matmul of Paddle 1.x: alpha scales the product. */
+/* Whether a vector is turned: x into a column, y into a row, which the product then keeps as a matrix. */
+static proa_tensor *turned(proa_tensor *t, bool *transpose, int64_t axis)
+{
+    if (!t || t->ndim != 1 || !*transpose) return t;
+    *transpose = false;
+    return proa_unsqueeze(t, PROA_INTS(axis));
+}
+
+/* matmul of Paddle 1.x: alpha scales the product, two vectors make one element. */
 proa_status matmul_read_v1(proa_wire_reader *r)
 {
-    proa_tensor *out = proa_matmul(proa_wire_input(r, "X"), proa_wire_input(r, "Y"),
-                                   .transpose_x = proa_wire_int(r, "transpose_X", 0) != 0,
-                                   .transpose_y = proa_wire_int(r, "transpose_Y", 0) != 0);
+    bool turn_x = proa_wire_int(r, "transpose_X", 0) != 0, turn_y = proa_wire_int(r, "transpose_Y", 0) != 0;
+    proa_tensor *x = turned(proa_wire_input(r, "X"), &turn_x, 1),
+                *y = turned(proa_wire_input(r, "Y"), &turn_y, 0);
+    if (!x || !y) return proa_error();
+    proa_tensor *out = proa_matmul(x, y, .transpose_x = turn_x, .transpose_y = turn_y);
+    if (out && out->ndim == 0) out = proa_unsqueeze(out, PROA_INTS(0));
     double alpha = proa_wire_float(r, "alpha", 1);
     if (alpha != 1) out = proa_scale(out, .scale = PROA_SCALAR(alpha));
     return proa_wire_result(r, "Out", out);

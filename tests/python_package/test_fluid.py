@@ -118,8 +118,8 @@ def test_slots_of_operators():
 
 def test_wrong_calls_of_operators_are_typed_errors():
     x = paddle.to_tensor(A)
-    with pytest.raises(NotImplementedError, match="cos_sim"):
-        fluid.layers.cos_sim(x, x)
+    with pytest.raises(NotImplementedError, match="similarity_focus"):
+        fluid.layers.similarity_focus(x, 1, [0])
     with pytest.raises(TypeError, match="expected a Tensor"):
         paddle._core.call("relu", {"X": [3]}, {"Out": [paddle._core.Tensor()]}, {})
     with pytest.raises(ValueError, match="X is missing"):

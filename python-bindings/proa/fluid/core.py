@@ -67,11 +67,17 @@ def supports_bfloat16():
 supports_bfloat16_fast = supports_bfloat16
 
 
+# Types whose gradient is an operator of another type in Paddle: a cast's is a cast.
+_GRADIENT_IS_ANOTHER = frozenset("""assign cast conj fill_zeros_like2 flip increment reverse roll scale share_data sign split
+split_byref sum tile_like transfer_layout""".split())
+
+
 def _get_all_register_op_kernels(lib="all"):
     """Kernels by operator, those of gradients under <type>_grad."""
     from .op import _protos
     kernels = {op_type: ["data_type[float]"] for op_type in _protos()}
-    kernels.update({f"{op_type}_grad": ["data_type[float]"] for op_type in _protos() if _core.has_gradient(op_type)})
+    kernels.update({f"{op_type}_grad": ["data_type[float]"] for op_type in _protos()
+                    if op_type not in _GRADIENT_IS_ANOTHER and _core.has_gradient(op_type)})
     return kernels
 
 

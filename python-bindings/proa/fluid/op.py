@@ -76,8 +76,11 @@ class OpProtoHolder:
 def run_eagerly(op_type, inputs, outputs, attrs):
     """Calls an operator on {slot: [Tensor]}; the tensors in outputs become what it made. Returns for each of them
     whether it did."""
-    return _core.call(op_type, inputs, outputs, {name: attribute(op_type, name, value)
-                                                 for name, value in (attrs or {}).items() if value is not None})
+    return _core.call(op_type, inputs, outputs, _attributes(op_type, attrs))
+
+
+def _attributes(op_type, attrs):
+    return {name: attribute(op_type, name, value) for name, value in (attrs or {}).items() if value is not None}
 
 
 class ScopeOperator:
@@ -89,7 +92,7 @@ class ScopeOperator:
         self._inputs = {s.name: _names(slots.pop(s.name)) for s in proto.inputs if s.name in slots}
         self._outputs = {s.name: _names(slots.pop(s.name)) for s in proto.outputs if s.name in slots}
         slots.pop("op_role", None)
-        self._attrs = slots
+        self._attrs = _attributes(op_type, slots)
 
     def type(self):
         return self._type
@@ -110,10 +113,11 @@ class ScopeOperator:
         with eager():
             given = {slot: [value(name) for name in names] for slot, names in self._inputs.items()}
             made = {slot: [_core.Tensor() for _ in names] for slot, names in self._outputs.items()}
-            run_eagerly(self._type, given, made, self._attrs)
+            done = iter(_core.call(self._type, given, made, self._attrs))
             for slot, names in self._outputs.items():
                 for name, tensor in zip(names, made[slot]):
-                    scope.var(name).assign(tensor.detach())
+                    if next(done):
+                        scope.var(name).hold(tensor.detach())
 
 
 def _names(value):

@@ -2,10 +2,13 @@
 from .. import optimizer as _optimizer
 from ..optimizer.lr import LRScheduler
 from ..static.ema import ExponentialMovingAverage  # noqa: F401
+from ..framework.mode import in_dynamic_mode
+from .layer_helper import LayerHelper
 from ..incubate.optimizer import LookAhead as LookaheadOptimizer, ModelAverage  # noqa: F401
 
 __all__ = ["Adadelta", "AdadeltaOptimizer", "Adagrad", "AdagradOptimizer", "Adam", "AdamOptimizer", "Adamax", "AdamaxOptimizer",
-           "ExponentialMovingAverage", "LambOptimizer", "LookaheadOptimizer", "ModelAverage", "Momentum", "MomentumOptimizer",
+           "DecayedAdagrad", "DecayedAdagradOptimizer", "Dpsgd", "DpsgdOptimizer", "ExponentialMovingAverage", "Ftrl", "FtrlOptimizer",
+           "LambOptimizer", "LarsMomentum", "LarsMomentumOptimizer", "LookaheadOptimizer", "ModelAverage", "Momentum", "MomentumOptimizer",
            "RMSPropOptimizer", "SGD", "SGDOptimizer"]
 
 
@@ -111,6 +114,136 @@ class LambOptimizer(_Fluid, _optimizer.Lamb):
                          exclude_from_weight_decay_fn=exclude_from_weight_decay_fn, name=name)
 
 
+class _ByOperator(_Fluid, _optimizer.Optimizer):
+    """An optimiser whose step is an operator of Paddle's format on each parameter: its type, the accumulators as
+    {input slot: (name, first value)}, and the attributes."""
+
+    _state = {}
+
+    def _attributes(self, param):
+        return {}
+
+    def _slots(self, param):
+        return tuple((name, None, first, None) for name, first in self._state.values())
+
+    def _apply(self, batch, grads, rate):
+        helper = LayerHelper(self.type)
+        for at, (param, grad) in enumerate(zip(batch.params, grads)):
+            held = {slot: [state[at]] for slot, state in zip(self._state, batch.states)}
+            made = {f"{slot.replace('Accumulator', 'Accum')}Out": value for slot, value in held.items()}
+            helper.append_op(self.type, {"Param": [param], "Grad": [grad], "LearningRate": [rate], **held},
+                             {"ParamOut": [param], **made}, self._attributes(param))
+
+
+class FtrlOptimizer(_ByOperator):
+    """FTRL-proximal."""
+
+    type, _state = "ftrl", {"SquaredAccumulator": ("squared", 0.0), "LinearAccumulator": ("linear", 0.0)}
+
+    def __init__(self, learning_rate, l1=0.0, l2=0.0, lr_power=-0.5, parameter_list=None, regularization=None, grad_clip=None,
+                 name=None):
+        if learning_rate is None:
+            raise ValueError("FtrlOptimizer: learning_rate must be given, got None")
+        super().__init__(**_common(learning_rate, parameter_list, regularization, grad_clip, name))
+        self._l1, self._l2, self._lr_power = l1, l2, lr_power
+
+    def _attributes(self, param):
+        return {"l1": float(self._l1), "l2": float(self._l2), "lr_power": float(self._lr_power)}
+
+
+class LarsMomentumOptimizer(_ByOperator):
+    """Momentum with a rate for each layer."""
+
+    type, _state = "lars_momentum", {"Velocity": ("velocity", 0.0)}
+
+    def __init__(self, learning_rate, momentum, lars_coeff=0.001, lars_weight_decay=0.0005, parameter_list=None,
+                 regularization=None, grad_clip=None, name=None, exclude_from_weight_decay=None, epsilon=0):
+        super().__init__(**_common(learning_rate, parameter_list, regularization, grad_clip, name))
+        self._momentum, self._lars_coeff, self._epsilon = momentum, float(lars_coeff), float(epsilon)
+        self._lars_weight_decay, self._exclude = float(lars_weight_decay), exclude_from_weight_decay or []
+
+    def _attributes(self, param):
+        kept = any(name in param.name for name in self._exclude)
+        return {"mu": float(self._momentum), "lars_coeff": self._lars_coeff,
+                "lars_weight_decay": [0.0 if kept else self._lars_weight_decay],
+                "epsilon": self._epsilon}
+
+
+class DecayedAdagradOptimizer(_ByOperator):
+    """Adagrad over a decaying mean."""
+
+    type, _state = "decayed_adagrad", {"Moment": ("moment", 0.0)}
+
+    def __init__(self, learning_rate, decay=0.95, epsilon=1e-06, parameter_list=None, regularization=None, grad_clip=None,
+                 name=None):
+        super().__init__(**_common(learning_rate, parameter_list, regularization, grad_clip, name))
+        self._decay, self._epsilon = decay, epsilon
+
+    def _attributes(self, param):
+        return {"decay": float(self._decay), "epsilon": float(self._epsilon)}
+
+
+class DpsgdOptimizer(_ByOperator):
+    """Differentially private SGD: the gradient is cut to a norm, and noise is added."""
+
+    type = "dpsgd"
+
+    def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-08, parameter_list=None):
+        super().__init__(**_common(learning_rate, parameter_list, None, None, None))
+        self._clip, self._batch_size, self._sigma = clip, batch_size, sigma
+
+    def _attributes(self, param):
+        return {"clip": float(self._clip), "batch_size": float(self._batch_size), "sigma": float(self._sigma)}
+
+
+def _needs_program(name):
+    if in_dynamic_mode():
+        raise Exception(f"In dygraph, don't support {name}.")
+
+
+class RecomputeOptimizer(_Fluid):
+    """An optimiser whose backward may compute forward values anew between checkpoints: memory that plans share already."""
+
+    def __init__(self, optimizer):
+        _needs_program("RecomputeOptimizer")
+        self._optimizer, self._checkpoints = optimizer, None
+
+    def _set_checkpoints(self, checkpoints):
+        if not isinstance(checkpoints, list):
+            raise AssertionError("RecomputeOptimizer: checkpoints must be a list of variables or of their names")
+        self._checkpoints = checkpoints
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads):
+        return self._optimizer.apply_gradients(params_grads)
+
+    def apply_optimize(self, loss, startup_program, params_grads):
+        return self._optimizer.apply_gradients(params_grads)
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, grad_clip=None):
+        return self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+
+
+class PipelineOptimizer:
+    """Not there: it divides a program among devices."""
+
+    def __init__(self, optimizer, num_microbatches=1, start_cpu_core_id=0):
+        _needs_program("PipelineOptimizer")
+        raise NotImplementedError("PipelineOptimizer: programs are not divided among devices; use the optimizer itself")
+
+
+class DGCMomentumOptimizer:
+    """Not there: it sends sparse gradients between GPUs."""
+
+    def __init__(self, learning_rate, momentum, rampup_begin_step, rampup_step=1, sparsity=None, parameter_list=None,
+                 use_nesterov=False, num_trainers=None, regularization=None, grad_clip=None, name=None):
+        _needs_program("DGCMomentumOptimizer")
+        raise NotImplementedError("DGCMomentumOptimizer: gradients are compressed between GPUs only; use MomentumOptimizer")
+
+
+Ftrl, LarsMomentum, DecayedAdagrad, Dpsgd = FtrlOptimizer, LarsMomentumOptimizer, DecayedAdagradOptimizer, DpsgdOptimizer
 SGD, Momentum, Adam, Adamax = SGDOptimizer, MomentumOptimizer, AdamOptimizer, AdamaxOptimizer
 Adagrad, Adadelta, RMSProp, Lamb = AdagradOptimizer, AdadeltaOptimizer, RMSPropOptimizer, LambOptimizer
 Optimizer = _optimizer.Optimizer

@@ -1,4 +1,5 @@
-"""The slots and attributes of the operators of Paddle 2.6.2, from its own registry: a line is
+"""The slots and attributes of the operators of Paddle 2.6.2, from its own registry, and below of those that 2.0 had beside
+them: a line is
 `type: inputs -> outputs | attributes`. Behind a slot, * means several variables, ? that it may be left out, ~ that it is
 intermediate."""
 
@@ -881,4 +882,24 @@ yolo_box: X ImgSize -> Boxes Scores | anchors class_num conf_thresh downsample_r
   iou_aware_factor
 yolov3_loss: X GTBox GTLabel GTScore? -> Loss ObjectnessMask~ GTMatchMask~ | anchors anchor_mask class_num
   ignore_thresh downsample_ratio use_label_smooth scale_x_y
+center_loss: X Label Centers CenterUpdateRate -> CentersOut SampleCenterDiff Loss | cluster_num need_update
+conv_shift: X Y -> Out
+cos_sim: X Y -> Out XNorm~ YNorm~
+expand_as: X target_tensor -> Out
+flatten: X -> Out XShape~ | axis
+isfinite: X -> Out
+isinf: X -> Out
+isnan: X -> Out
+lstm_unit: X C_prev -> C H | forget_bias
+margin_rank_loss: X1 X2 Label -> Activated~ Out | margin
+one_hot: X depth_tensor? -> Out | depth dtype allow_out_of_range
+pad_constant_like: X Y -> Out | pad_value
+proximal_adagrad: Param Moment Grad LearningRate -> ParamOut MomentOut | l1 l2
+sigmoid_focal_loss: X Label FgNum -> Out | gamma alpha
+smooth_l1_loss: X Y InsideWeight? OutsideWeight? -> Diff~ Out | sigma
+space_to_depth: X -> Out | blocksize
+split_byref: X -> Out* | sections num axis
+squared_l2_distance: X Y -> sub_result~ Out
+squeeze: X -> Out XShape~ | axes
+unsqueeze: X AxesTensor? AxesTensorList*? -> Out XShape~ | axes
 """

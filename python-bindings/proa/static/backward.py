@@ -19,6 +19,14 @@ def _variables(program, items):
     return found
 
 
+def _stops(program, who, items):
+    """Variables of no_grad_set; names that the program does not have stop nothing."""
+    if items is not None and not isinstance(items, (set, list, tuple)):
+        raise TypeError(f"{who}: no_grad_set must be a set, list or tuple, got {type(items).__name__}")
+    names = [true_name(program._core, item) for item in items or ()]
+    return _variables(program, [name for name in names if program._variable(name) is not None])
+
+
 def _without(variables, stops):
     """Those at which no gradient stops: one that stops has none itself, either."""
     names = {v.name for v in stops}
@@ -36,9 +44,11 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     if [n for n in loss.declared_shape if n != 1]:
         raise ValueError(f"append_backward: loss must have one element, got shape {loss.shape}; take its mean")
     program = program_of(loss)
+    if parameter_list is not None and not isinstance(parameter_list, (list, tuple, set)):
+        raise TypeError(f"append_backward: parameter_list must be a list, tuple or set, got {type(parameter_list).__name__}")
     params = _variables(program, _as_list(parameter_list)) if parameter_list is not None else \
         [p for p in program.all_parameters() if p.trainable]
-    stops = _variables(program, _as_list(no_grad_set))
+    stops = _stops(program, "append_backward", no_grad_set)
     params = _without(params, stops)
     if not params:
         return []
@@ -57,7 +67,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     if seeds and len(seeds) != len(targets):
         raise ValueError(f"gradients: target_gradients must be as many as targets, {len(targets)}, got {len(seeds)}")
     program = program_of(targets[0])
-    stops = _variables(program, _as_list(no_grad_set))
+    stops = _stops(program, "gradients", no_grad_set)
     wanted = [x for x in _without(inputs, stops) if not x.stop_gradient]
     found = dict(zip((x.name for x in wanted), program._core.gradients(targets, wanted, seeds or None, stops or None)
                      if wanted else ()))

@@ -86,7 +86,7 @@ class _Plan:
             value = self.scope._find(name)
             if value is None and self.program._core.value(name) is not None:
                 continue  # a constant that the program brought with it
-            if value is None and name in self.written and name not in self.first:
+            if name in self.written and name not in self.first and not _holds(value, shape, dtype):
                 value = _core.full(shape, 0, dtype)
                 self.scope.var(name).hold(value)
             if value is None:
@@ -134,6 +134,12 @@ class _Plan:
         if value is None:
             raise ValueError(f"Executor.run: {name!r} has no value to fetch")
         return value.clone()
+
+
+def _holds(value, shape, dtype):
+    """Whether a scope's tensor can take what a program writes to a variable."""
+    return value is not None and value.dtype == dtype and value.ndim == len(shape) and \
+        all(a == b or b < 0 for a, b in zip(value.shape, shape))
 
 
 class _Feed:

@@ -2,9 +2,21 @@
 import contextlib
 
 from .. import _core
+from ..framework.dtype import dtype_name
 from ..framework.mode import eager
 
 __all__ = ["Scope", "global_scope", "scope_guard"]
+
+
+def _elements(tensor):
+    """A flat array on a tensor's memory."""
+    import ctypes
+    import numpy
+    if not tensor.is_contiguous():
+        raise RuntimeError("elements can be set by index in a contiguous tensor only: set() the whole")
+    dtype = numpy.dtype(dtype_name(tensor.dtype))
+    memory = (ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr())
+    return numpy.frombuffer(memory, dtype)
 
 
 class ScopeTensor:
@@ -13,6 +25,7 @@ class ScopeTensor:
     def __init__(self, tensor=None, owner=None, lod=None):
         self._tensor, self._owner = tensor, owner
         self._own = lod or []
+        self._flat = None  # a tensor, and an array on its memory
 
     @property
     def _lod(self):
@@ -45,12 +58,13 @@ class ScopeTensor:
 
     def _element(self, index, value=None):
         """The element at an index of the flattened tensor, set first if a value is given."""
-        with eager():
-            flat = self.numpy().reshape(-1)
-            if value is not None:
-                flat[index] = value
-                self.set(flat.reshape(self.shape()))
-            return flat[index].item()
+        tensor = self._value()
+        if self._flat is None or self._flat[0] is not tensor:
+            self._flat = tensor, _elements(tensor)
+        flat = self._flat[1]
+        if value is not None:
+            flat[index] = value
+        return flat[index].item()
 
     _get_float_element = _get_double_element = _element
     _set_float_element = _set_double_element = _element
@@ -157,6 +171,59 @@ class ScopeVariable:
     def get_lod_tensor_array(self):
         """The value, if it is a list of tensors."""
         return self.value
+
+    def get_selected_rows(self):
+        """The value as rows of a table, to be read or set."""
+        return ScopeRows(self)
+
+
+class ScopeRows:
+    """Rows of a table under a name: what find_var(name).get_selected_rows() gives. The value is theirs once height, rows
+    and elements are set."""
+
+    def __init__(self, variable):
+        self._variable = variable
+        self._height, self._index, self._tensor = 0, [], ScopeTensor(owner=self)
+        self.value, self.lod = None, []
+        if variable.value is not None and _core.is_rows(variable.value):
+            value = variable.value
+            self._height, self._index = _core.rows_height(value), _core.rows_index(value).tolist()
+            self.value = _core.rows_values(value)
+
+    def assign(self, tensor):
+        """Takes over the rows' elements."""
+        self.value = tensor
+        self._keep()
+
+    def _keep(self):
+        if self.value is not None and self._index and self.value.shape[0] == len(self._index) and \
+                self._height > max(self._index):
+            with eager():
+                index = _core.to_tensor(self._index, dtype="int64")
+                self._variable.hold(_core.rows_new(index, self.value, self._height))
+
+    def set_height(self, height):
+        """How many rows the table has."""
+        self._height = int(height)
+        self._keep()
+
+    def set_rows(self, rows):
+        """The number of each row that is given."""
+        self._index = [int(row) for row in rows]
+        self._keep()
+
+    def height(self):
+        return self._height
+
+    def rows(self):
+        return list(self._index)
+
+    def get_tensor(self):
+        """The rows' elements."""
+        return self._tensor
+
+    def sync_index(self):
+        """Rows are found by their numbers at any time."""
 
 
 class Scope:

@@ -13,4 +13,4 @@ from .nn import *  # noqa: F401,F403
 from .rnn import *  # noqa: F401,F403
 from .shape import *  # noqa: F401,F403
 from .tensor import *  # noqa: F401,F403
-from . import control_flow, detection, io, loss, metric_op, nn, tensor, utils  # noqa: F401
+from . import control_flow, detection, device, io, loss, metric_op, nn, ops, tensor, utils  # noqa: F401

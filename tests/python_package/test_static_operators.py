@@ -1,0 +1,105 @@
+"""Operators by their type in programs and on scopes, as Paddle's own tests of operators use them."""
+import numpy as np
+import pytest
+
+import proa as paddle
+from proa import fluid
+from proa.fluid import core
+from proa.fluid.op import Operator
+
+
+@pytest.fixture(autouse=True)
+def static():
+    paddle.enable_static()
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        yield
+    paddle.disable_static()
+
+
+def test_elements_of_a_scope_tensor_are_set_in_place():
+    scope = core.Scope()
+    x = scope.var("X").get_tensor()
+    x.set(np.arange(6, dtype="float64").reshape(2, 3), core.CPUPlace())
+    scope.var("Out")
+    op = Operator("square", X="X", Out="Out")
+    for value in (3.0, -4.0):
+        x._set_double_element(4, value)
+        op.run(scope, core.CPUPlace())
+        assert x._get_double_element(4) == value
+        assert np.array(scope.find_var("Out").get_tensor())[1, 1] == value * value
+    with pytest.raises(IndexError):
+        x._set_double_element(6, 1.0)
+
+
+def test_rows_of_a_table_on_a_scope():
+    scope = core.Scope()
+    scope.var("Param").get_tensor().set(np.ones((5, 2), "float32"), core.CPUPlace())
+    scope.var("LearningRate").get_tensor().set(np.array([2.0], "float32"), core.CPUPlace())
+    grad = scope.var("Grad").get_selected_rows()
+    grad.set_height(5)
+    grad.set_rows([3, 0, 3])
+    grad.get_tensor().set(np.full((3, 2), 0.25, "float32"), core.CPUPlace())
+    assert grad.rows() == [3, 0, 3] and grad.height() == 5
+    Operator("sgd", Param="Param", Grad="Grad", LearningRate="LearningRate", ParamOut="Param").run(scope, core.CPUPlace())
+    assert np.array(scope.find_var("Param").get_tensor())[:, 0].tolist() == [0.5, 1, 1, 0.0, 1]
+    again = scope.find_var("Grad").get_selected_rows()
+    assert again.rows() == [3, 0, 3] and np.array(again.get_tensor()).shape == (3, 2)
+
+
+def test_a_startup_program_takes_over_names_of_other_shapes():
+    exe = fluid.Executor(core.CPUPlace())
+    for width in (3, 5):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            w = paddle.static.create_parameter([2, width], "float32", name="shared_w")
+        exe.run(startup)
+        assert np.array(fluid.global_scope().find_var("shared_w").get_tensor()).shape == (2, width)
+        assert exe.run(main, fetch_list=[w])[0].shape == (2, width)
+
+
+def test_no_grad_set_takes_names_that_there_are_not_and_refuses_strings():
+    x = fluid.data("x", [2, 2])
+    x.stop_gradient = False
+    loss = fluid.layers.mean(x)
+    (_, grad), = fluid.backward.append_backward(loss, parameter_list=["x"], no_grad_set={"l", "t"})
+    assert grad.shape == [2, 2]
+    for wrong in ({"parameter_list": "x"}, {"no_grad_set": "x"}):
+        with pytest.raises(TypeError, match="must be a"):
+            fluid.backward.append_backward(loss, **wrong)
+
+
+@pytest.mark.parametrize("make", [
+    lambda **k: fluid.optimizer.FtrlOptimizer(0.1, **k), lambda **k: fluid.optimizer.LarsMomentumOptimizer(0.1, 0.9, **k),
+    lambda **k: fluid.optimizer.DecayedAdagradOptimizer(0.1, **k),
+    lambda **k: fluid.optimizer.DpsgdOptimizer(0.1, clip=100.0, sigma=0.0, **k)])
+def test_optimizers_by_operator_agree_in_both_modes(make):
+    data, first = np.linspace(0.1, 1, 6, dtype="float32").reshape(2, 3), np.full((3, 2), 0.5, "float32")
+    x = fluid.data("x", [2, 3])
+    w = paddle.static.create_parameter([3, 2], "float32", default_initializer=paddle.nn.initializer.Assign(first))
+    make().minimize(fluid.layers.mean(fluid.layers.square(fluid.layers.mul(x, w))))
+    exe = fluid.Executor(core.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    for _ in range(3):
+        exe.run(feed={"x": data})
+    trained = np.array(fluid.global_scope().find_var(w.name).get_tensor())
+    with fluid.dygraph.guard():
+        eager = paddle.create_parameter([3, 2], "float32", default_initializer=paddle.nn.initializer.Assign(first))
+        optimizer = make(parameter_list=[eager])
+        for _ in range(3):
+            loss = paddle.mean(paddle.square(paddle.matmul(paddle.to_tensor(data), eager)))
+            loss.backward()
+            optimizer.minimize(loss)
+            optimizer.clear_grad()
+        np.testing.assert_allclose(eager.numpy(), trained, rtol=1e-5)
+        assert np.abs(trained - first).max() > 1e-5
+
+
+def test_composed_operators_name_what_is_wrong():
+    block = fluid.default_main_program().global_block()
+    x = fluid.data("image", [2, 3, 4, 4])
+    out = block.create_var(dtype="float32")
+    with pytest.raises(ValueError, match="space_to_depth: X has shape .*multiple of blocksize"):
+        block.append_op(type="space_to_depth", inputs={"X": x}, outputs={"Out": out}, attrs={"blocksize": 2})
+    with pytest.raises(NotImplementedError, match="functor 'cosine'"):
+        block.append_op(type="fused_elemwise_activation", inputs={"X": x, "Y": x}, outputs={"Out": out},
+                        attrs={"functor_list": ["elementwise_add", "cosine"]})
