@@ -248,7 +248,7 @@ static proa_status read(appending *at, const proa_op_desc *desc, int64_t before)
     for (size_t i = 0; i < at->op.n_outputs; i++) PROA_TRY(know(at, at->op.outputs[i], false));
     if (before >= 0) PROA_TRY(check_outputs(at));
     at->level.forwards.arena = &at->load.arena;
-    proa_wire_reader r = {&at->load, &at->level, &at->op, at->block->n_vars, 0};
+    proa_wire_reader r = {&proa__reader_table, &at->load, &at->level, &at->op, at->block->n_vars, 0};
     PROA_TRY(proa__read_op(&r));
     for (size_t i = 0; i < at->op.n_outputs; i++)
         for (size_t k = 0; k < at->op.outputs[i]->n_arguments; k++)

@@ -36,7 +36,7 @@ static proa_status call(calling *at, const proa_op_desc *desc, proa_named_tensor
     for (int64_t i = 0; i < n; i++)
         if (named[i].tensor) PROA_TRY(proa__hash_map_put(&at->level.names, named[i].name, named[i].tensor));
     at->level.forwards.arena = &at->load.arena;
-    proa_wire_reader r = {&at->load, &at->level, &at->op, 0, 0};
+    proa_wire_reader r = {&proa__reader_table, &at->load, &at->level, &at->op, 0, 0};
     PROA_TRY(proa__read_op(&r));
     for (int64_t i = 0; i < n; i++) {
         proa_tensor *made = proa__hash_map_find(&at->level.names, named[i].name);

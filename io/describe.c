@@ -150,7 +150,8 @@ static proa_status describe(proa__arena *a, const proa_block *b, const proa_inst
                             void *context)
 {
     proa__list blocks = {0};
-    proa_wire_writer w = {.arena = a, .block = b, .blocks = &blocks, .own_numbers = true};
+    proa_wire_writer w = {
+        .table = &proa__writer_table, .arena = a, .block = b, .blocks = &blocks, .own_numbers = true};
     proa_status status = proa__write_op(&w, instr);
     if (status == PROA_ERR_UNSUPPORTED) {
         proa_clear_error();

@@ -319,7 +319,7 @@ proa_status proa__read_ops(proa__load *l, proa__level *level)
     for (size_t i = 0; i < b->n_ops; i++) {
         level->starts[i] = level->block->n_ops;
         level->starts[i + 1] = level->starts[i];
-        proa_wire_reader r = {l, level, b->ops[i], level->block->n_vars, i};
+        proa_wire_reader r = {&proa__reader_table, l, level, b->ops[i], level->block->n_vars, i};
         const pb_attr *role = proa__attr_find(r.desc, "op_role");
         int64_t number = 0;
         proa_status status = PROA_OK;

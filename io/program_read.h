@@ -3,6 +3,7 @@
 #ifndef PROA_IO_PROGRAM_READ_H
 #define PROA_IO_PROGRAM_READ_H
 
+#include "core/wire_table.h"
 #include "io/format.h"
 
 #include <proa/io.h>
@@ -39,7 +40,10 @@ typedef struct proa__load {
     proa_door door;     /* the first door of every call: capture for programs, convert for calls at once */
 } proa__load;
 
+extern const proa__wire_reader_table proa__reader_table;
+
 struct proa_wire_reader {
+    const proa__wire_reader_table *table; /* proa__reader_table: first, as core/wire.c looks for it */
     proa__load *load;
     proa__level *level;
     const pb_op *desc;

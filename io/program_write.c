@@ -164,7 +164,8 @@ static proa_status make_root(proa__arena *arena, const proa_program *p, bool pla
 {
     const proa_block *b = proa__root(p);
     proa__hash_map arrays = {0};
-    proa_wire_writer w = {.arena = arena,
+    proa_wire_writer w = {.table = &proa__writer_table,
+                          .arena = arena,
                           .block = b,
                           .blocks = blocks,
                           .parent = -1,

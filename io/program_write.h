@@ -3,6 +3,7 @@
 #ifndef PROA_IO_PROGRAM_WRITE_H
 #define PROA_IO_PROGRAM_WRITE_H
 
+#include "core/wire_table.h"
 #include "io/format.h"
 
 /* A growing list of pointers in an arena. */
@@ -19,7 +20,10 @@ typedef struct proa__open_op {
     proa__list inputs, outputs, attrs;
 } proa__open_op;
 
+extern const proa__wire_writer_table proa__writer_table;
+
 struct proa_wire_writer {
+    const proa__wire_writer_table *table; /* proa__writer_table: first, as core/wire.c looks for it */
     proa__arena *arena;
     const proa_block *block;
     proa__list *blocks;     /* of the file: pb_block, by number; sub-blocks are added as ops name them */

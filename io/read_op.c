@@ -395,7 +395,7 @@ proa_status proa__read_op(proa_wire_reader *r)
 
 /* ---- what irregular forms read through ------------------------------------------------- */
 
-proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot)
+static proa_tensor *reader_input(proa_wire_reader *r, const char *slot)
 {
     bool offsets = proa__is_lod_slot(slot); /* which no file names */
     proa_tensors list = {0, NULL};
@@ -411,7 +411,7 @@ proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot)
     return list.count ? list.at[0] : PROA_NONE;
 }
 
-proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot)
+static proa_tensors reader_inputs(proa_wire_reader *r, const char *slot)
 {
     proa_tensors list;
     if (slot_tensors(r, proa__slot_find(r->desc->inputs, r->desc->n_inputs, slot), &list) != PROA_OK)
@@ -419,14 +419,17 @@ proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot)
     return list;
 }
 
-bool proa_wire_has(proa_wire_reader *r, const char *attr) { return proa__attr_find(r->desc, attr) != NULL; }
+static bool reader_has(proa_wire_reader *r, const char *attr)
+{
+    return proa__attr_find(r->desc, attr) != NULL;
+}
 
 static void misfit(const pb_attr *a, const char *expected)
 {
     proa_fail(PROA_ERR_CORRUPT, "attribute %s of type number %d is no %s", a->name, (int)a->type, expected);
 }
 
-int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing)
+static int64_t reader_int(proa_wire_reader *r, const char *attr, int64_t missing)
 {
     const pb_attr *a = proa__attr_find(r->desc, attr);
     int64_t v = missing;
@@ -434,7 +437,7 @@ int64_t proa_wire_int(proa_wire_reader *r, const char *attr, int64_t missing)
     return v;
 }
 
-double proa_wire_float(proa_wire_reader *r, const char *attr, double missing)
+static double reader_float(proa_wire_reader *r, const char *attr, double missing)
 {
     const pb_attr *a = proa__attr_find(r->desc, attr);
     double v = missing;
@@ -442,7 +445,7 @@ double proa_wire_float(proa_wire_reader *r, const char *attr, double missing)
     return v;
 }
 
-const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing)
+static const char *reader_string(proa_wire_reader *r, const char *attr, const char *missing)
 {
     const pb_attr *a = proa__attr_find(r->desc, attr);
     if (!a) return missing;
@@ -451,13 +454,13 @@ const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *
     return missing;
 }
 
-const char *proa_wire_string_at(proa_wire_reader *r, const char *attr, int64_t index)
+static const char *reader_string_at(proa_wire_reader *r, const char *attr, int64_t index)
 {
     const pb_attr *a = proa__attr_find(r->desc, attr);
     return a && index >= 0 && index < (int64_t)a->n_strings ? a->strings[index] : NULL;
 }
 
-proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr)
+static proa_ints reader_ints(proa_wire_reader *r, const char *attr)
 {
     proa_ints v = {0, NULL, NULL, NULL};
     const pb_attr *a = proa__attr_find(r->desc, attr);
@@ -465,7 +468,7 @@ proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr)
     return v;
 }
 
-proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr)
+static proa_floats reader_floats(proa_wire_reader *r, const char *attr)
 {
     proa_floats v = {0, NULL};
     const pb_attr *a = proa__attr_find(r->desc, attr);
@@ -473,7 +476,7 @@ proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr)
     return v;
 }
 
-proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing)
+static proa_dtype reader_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing)
 {
     int64_t number = proa_wire_int(r, attr, -1);
     proa_dtype v = missing;
@@ -481,7 +484,7 @@ proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype mis
     return v;
 }
 
-proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot)
+static proa_tensor *reader_output_now(proa_wire_reader *r, const char *slot)
 {
     const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
     if (s && s->n_arguments == 1) return proa__name_find(r, slot, s->arguments[0]);
@@ -489,7 +492,7 @@ proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot)
     return NULL;
 }
 
-proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t)
+static proa_status reader_result(proa_wire_reader *r, const char *slot, proa_tensor *t)
 {
     const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
     PROA_TRY(proa_error());
@@ -497,7 +500,7 @@ proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor 
     return s && s->n_arguments ? proa__name_bind(r, s->arguments[0], t) : PROA_OK;
 }
 
-proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts)
+static proa_status reader_results(proa_wire_reader *r, const char *slot, proa_tensors ts)
 {
     const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
     PROA_TRY(proa_error());
@@ -508,6 +511,9 @@ proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensor
     for (size_t i = 0; i < s->n_arguments; i++) PROA_TRY(proa__name_bind(r, s->arguments[i], ts.at[i]));
     return PROA_OK;
 }
+
+#define READER(result, name, parameters, arguments) .name##_ = reader_##name,
+const proa__wire_reader_table proa__reader_table = {PROA__WIRE_READER(READER)};
 
 #else
 typedef int proa__no_read_op; /* C wants a declaration in every file */

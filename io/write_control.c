@@ -99,7 +99,8 @@ static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const nam
                              int32_t *number)
 {
     proa__hash_map outer = {0};
-    proa_wire_writer sub = {.arena = w->arena,
+    proa_wire_writer sub = {.table = &proa__writer_table,
+                            .arena = w->arena,
                             .block = b,
                             .blocks = w->blocks,
                             .parent = w->number,

@@ -36,7 +36,7 @@ void proa__close_op(proa_wire_writer *w)
     w->op = NULL;
 }
 
-proa_status proa_wire_op(proa_wire_writer *w, const char *type)
+static proa_status writer_op(proa_wire_writer *w, const char *type)
 {
     proa__close_op(w);
     proa__open_op *op = proa__arena_alloc(w->arena, sizeof *op);
@@ -106,13 +106,13 @@ static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot
     return PROA_OK;
 }
 
-proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
+static proa_status writer_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
     if (t == PROA_NONE) return proa__put_slot(w, true, slot, NULL, 0); /* the slot is there, and empty */
     return put_tensors(w, true, slot, &t, 1);
 }
 
-proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t)
+static proa_status writer_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
     return put_tensors(w, false, slot, &t, 1);
 }
@@ -137,7 +137,7 @@ static proa_status out_of_type(const char *attr, int64_t v)
                      (long long)v);
 }
 
-proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v)
+static proa_status writer_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v)
 {
     pb_attr *a = new_attr(w, attr, type);
     if (!a) return proa_error();
@@ -161,7 +161,7 @@ proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_t
     }
 }
 
-proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v)
+static proa_status writer_put_float(proa_wire_writer *w, const char *attr, double v)
 {
     pb_attr *a = new_attr(w, attr, PROA_WIRE_FLOAT);
     if (!a) return proa_error();
@@ -170,7 +170,7 @@ proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v)
     return PROA_OK;
 }
 
-proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const char *v)
+static proa_status writer_put_string(proa_wire_writer *w, const char *attr, const char *v)
 {
     pb_attr *a = new_attr(w, attr, PROA_WIRE_STRING);
     if (!a) return proa_error();
@@ -178,7 +178,7 @@ proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const ch
     return a->s ? PROA_OK : proa_error();
 }
 
-proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v)
+static proa_status writer_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v)
 {
     pb_attr *a = new_attr(w, attr, type);
     size_t n = v.at && v.count > 0 ? (size_t)v.count : 0;
@@ -226,7 +226,7 @@ static proa_status put_doubles(proa_wire_writer *w, const char *attr, int type, 
     return PROA_OK;
 }
 
-proa_status proa_wire_put_floats(proa_wire_writer *w, const char *attr, proa_floats v)
+static proa_status writer_put_floats(proa_wire_writer *w, const char *attr, proa_floats v)
 {
     return put_doubles(w, attr, PROA_WIRE_FLOATS, v);
 }
@@ -305,7 +305,7 @@ proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta
     return proa__list_add(&w->vars, w->arena, v);
 }
 
-proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta)
+static proa_tensor *writer_temporary(proa_wire_writer *w, const proa_meta *meta)
 {
     char name[64];
     do snprintf(name, sizeof name, "wire_tmp_%u_%d", w->temporaries++, w->block->index);
@@ -441,7 +441,7 @@ static proa_tensor *constant_entry(proa_wire_writer *w, int64_t v)
     return t;
 }
 
-proa_status proa_wire_put_number(proa_wire_writer *w, const char *slot, int64_t v)
+static proa_status writer_put_number(proa_wire_writer *w, const char *slot, int64_t v)
 {
     proa__open_op *op = w->op;
     if (!op) return no_op(slot);
@@ -631,6 +631,9 @@ proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
     }
     return proa_fail(PROA_ERR_UNSUPPORTED, "op '%s' has no spelling in Paddle's program format", op->name);
 }
+
+#define WRITER(result, name, parameters, arguments) .name##_ = writer_##name,
+const proa__wire_writer_table proa__writer_table = {PROA__WIRE_WRITER(WRITER)};
 
 #else
 typedef int proa__no_write_op; /* C wants a declaration in every file */

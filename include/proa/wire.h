@@ -69,7 +69,7 @@ typedef struct proa_wire {
 extern const proa_wire proa_composed_table[];
 extern const uint32_t proa_composed_count;
 
-/* ---- reading: implemented by io ---- */
+/* ---- reading ---- */
 /* The tensor in an input slot; PROA_NONE when the slot is empty. */
 PROA_API proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot);
 /* All of them. */
@@ -94,7 +94,7 @@ PROA_API proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot
 PROA_API proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t);
 PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts);
 
-/* ---- writing: implemented by io ---- */
+/* ---- writing ---- */
 /* Starts a wire op; what follows belongs to it until the next one. */
 PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
 /* PROA_NONE writes an empty slot. */
