@@ -1,5 +1,5 @@
-/* Tables behind wire readers and writers (proa/wire.h): io implements them; forms in ops call through them and
- * do not link io. A reader or writer begins with a pointer to its table. May use proa/wire.h. */
+/* Tables behind wire readers and writers (proa/wire.h): io implements them, and forms in ops call through
+ * them without linking io. A reader or writer begins with a pointer to its table. May use proa/wire.h. */
 #ifndef PROA_CORE_WIRE_TABLE_H
 #define PROA_CORE_WIRE_TABLE_H
 
