@@ -130,7 +130,7 @@ def main():
     paths = sorted(counts)
     plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     theirs = resolved(paths, [args.python], plain)
-    ours = resolved(paths, [args.python, "-m", "proa"], dict(plain, PYTHONPATH=str(ROOT / "build/python")))
+    ours = resolved(paths, [args.python, "-m", "proa"], dict(plain, PYTHONPATH=str(pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve() / "python")))
     listed, findings, explained = reasons(), [], 0
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with open(args.out, "w") as table:

@@ -40,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.names = set(names)
 
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] not in self.names:
+        if name not in self.names and name.split(".")[0] not in self.names:
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -52,11 +52,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(names):
-    """Stands in for these top-level modules where the interpreter has none of that name."""
+    """Stands in for these modules where the interpreter has none of that name; a dotted one is a part that was not built."""
     absent = []
     for name in names:
         try:
-            found = importlib.util.find_spec(name) is not None
+            found = "." not in name and importlib.util.find_spec(name) is not None
         except (ImportError, ValueError):
             found = False
         if not found:

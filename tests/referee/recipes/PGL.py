@@ -3,7 +3,7 @@ import numpy as np
 
 import inputs
 
-ABSENT = "ogb visualdl networkx gensim redis"
+ABSENT = "pgl.graph_kernel ogb visualdl networkx gensim redis"
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2), (1, 3), (5, 0), (2, 5)]
 
 

@@ -3,7 +3,7 @@ import importlib
 
 import inputs
 
-ABSENT = "visualdl librosa numba skimage moviepy imageio dlib face_alignment sklearn pandas paddlehub natsort munch lmdb"
+ABSENT = "visualdl librosa numba skimage moviepy imageio dlib face_alignment sklearn pandas paddlehub natsort lmdb"
 
 
 def load():

@@ -3,7 +3,7 @@ import importlib
 
 import inputs
 
-ABSENT = "rdkit sklearn networkx ogb visualdl pandas"
+ABSENT = "pgl.graph_kernel rdkit sklearn networkx ogb visualdl pandas"
 PATHS = [".", "../PGL"]
 
 
@@ -21,5 +21,4 @@ def net(module, name, *shapes, **more):
 MODELS = {
     "MLP": net("basic_block", "MLP", (4, 6), layer_num=2, in_size=6, hidden_size=8, out_size=3, act="relu", dropout_rate=0.0),
     "RBF": net("basic_block", "RBF", (5,), centers=[0.0, 0.5, 1.0], gamma=2.0),
-    "Involution2D": net("involution_block", "Involution2D", (1, 8, 6, 6), in_channel=8, out_channel=8),
 }

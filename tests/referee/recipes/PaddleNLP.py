@@ -1,7 +1,7 @@
 """PaddleNLP: transformers of two layers over a vocabulary of a hundred words."""
 import inputs
 
-ABSENT = """datasets sentencepiece multiprocess dill rich visualdl paddle2onnx seqeval rarfile uvicorn fastapi typer huggingface_hub
+ABSENT = """filelock psutil tokenizers datasets sentencepiece multiprocess dill rich visualdl paddle2onnx seqeval rarfile uvicorn fastapi typer huggingface_hub
 aistudio_sdk tool_helpers safetensors jieba Flask_Babel flask_babel colorlog fastsafetensors tiktoken protobuf onnx sklearn pandas
 prettytable pydantic starlette"""
 

@@ -36,5 +36,4 @@ MODELS = {
                 num_heads=[1, 2], window_size=4),
     "XCiT": net("XCiT", "xcit", "XCiT", img_size=32, patch_size=8, embed_dim=16, depth=1, num_heads=2, eta=1.0,
                 cls_attn_layers=1),
-    "FF_Only": net("FF_Only", "ffonly", "FFOnly", image_size=32, patch_size=8, depth=2, embed_dim=16),
 }
