@@ -98,3 +98,67 @@ def test_layers_have_a_helper():
     made = helper.create_variable_for_type_inference("float32")
     helper.append_op("scale", {"X": [paddle.to_tensor([2.0])]}, {"Out": [made]}, {"scale": 3.0})
     assert made.tolist() == [6.0]
+
+
+def test_tensors_have_a_type_without_static_mode():
+    code = "import proa as paddle; assert paddle.ones([2]).type == 7 == paddle.dtype.LOD_TENSOR"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def static_mode():
+    paddle.enable_static()
+    yield
+    paddle.disable_static()
+
+
+def test_programs_and_their_state_are_saved(static_mode, tmp_path):
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(main, startup):
+        x = paddle.static.data("x", [2, 3])
+        y = paddle.static.nn.fc(x, 2)
+    executor = paddle.static.Executor()
+    executor.run(startup)
+    paddle.save(main, str(tmp_path / "m.pdmodel"))
+    paddle.save(main.state_dict(), str(tmp_path / "m.pdparams"))
+    again = paddle.load(str(tmp_path / "m.pdmodel"))
+    assert [op.type for op in again.global_block().ops] == [op.type for op in main.global_block().ops]
+    state = paddle.load(str(tmp_path / "m.pdparams"), return_numpy=True)
+    assert sorted(state) == sorted(p.name for p in main.all_parameters())
+    feed = {"x": np.ones([2, 3], "float32")}
+    expected, = executor.run(main, feed=feed, fetch_list=[y])
+    again.set_state_dict(state)
+    found, = executor.run(again, feed=feed, fetch_list=[y.name])
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_no_program_is_not_loaded(tmp_path):
+    (tmp_path / "odd.pdmodel").write_bytes(b"neither a pickle nor a program")
+    with pytest.raises(ValueError, match="cannot read"):
+        paddle.load(str(tmp_path / "odd.pdmodel"))
+
+
+def test_auc_over_a_window(static_mode):
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(main, startup):
+        score, label = paddle.static.data("score", [4, 2]), paddle.static.data("label", [4, 1], "int64")
+        whole, recent, _ = paddle.static.auc(score, label, slide_steps=2)
+        _, latest, _ = paddle.static.auc(score, label, slide_steps=1)
+        everything, same, _ = paddle.static.auc(score, label, slide_steps=0)
+    executor = paddle.static.Executor()
+    executor.run(startup)
+    rng, batches, seen = np.random.RandomState(0), [], []
+    for _ in range(4):
+        p, y = rng.rand(4).astype("float32"), np.array([[0], [1], [0], [1]])
+        batches.append((p, y.ravel()))
+        seen.append(executor.run(main, feed={"score": np.stack([1 - p, p], 1), "label": y},
+                                 fetch_list=[whole, recent, latest, everything, same]))
+
+    def area(some):
+        p, y = (np.concatenate(part) for part in zip(*some))
+        return np.mean([(a > b) + 0.5 * (a == b) for a in p[y == 1] for b in p[y == 0]])
+    for i, found in enumerate(seen):
+        expected = [area(batches[:i + 1]), area(batches[max(i - 1, 0):i + 1]), area(batches[i:i + 1]), area(batches[:i + 1]),
+                    area(batches[:i + 1])]
+        np.testing.assert_allclose([float(v) for v in found], expected, atol=0.02)

@@ -20,6 +20,12 @@ def _is_layer(value):
     return layers is not None and isinstance(value, layers.Layer)
 
 
+def _is_static(value, module, kind):
+    """Whether value is of a class of paddle.static, which need not be loaded for that."""
+    found = sys.modules.get(f"{__package__.rpartition('.')[0]}.static.{module}")
+    return found is not None and isinstance(value, getattr(found, kind))
+
+
 def _holds_paddle(value):
     if isinstance(value, _core.Tensor) or _is_layer(value):
         return True
@@ -186,7 +192,7 @@ def _target(path):
 
 
 def save(obj, path, protocol=4, **configs):
-    """Saves tensors, state dicts and nested containers of them to a path or file object.
+    """Saves tensors, state dicts and nested containers of them to a path or file object; a static program as its .pdmodel.
 
     The file appears whole or not at all. Real Paddle reads it. protocol: 2, 3 or 4.
     use_binary_format=True writes one tensor as Paddle's binary stream.
@@ -212,6 +218,15 @@ def save(obj, path, protocol=4, **configs):
         raise ValueError(f"paddle.save: protocol must be an int, got {type(protocol).__name__}")
     if not 2 <= protocol <= 4:
         raise ValueError(f"paddle.save: protocol must be 2, 3 or 4, got {protocol}")
+    if _is_static(obj, "program", "Program"):
+        with _target(path) as f:
+            f.write(obj.desc.serialize_to_string())
+        return
+    if isinstance(obj, dict):  # a program's state dict: the scope's tensors
+        obj = type(obj)((k, v._value() if _is_static(v, "scope", "ScopeTensor") else v) for k, v in obj.items()) \
+            if type(obj) in (dict, OrderedDict) else obj
+    elif _is_static(obj, "scope", "ScopeTensor"):
+        obj = obj._value()
     if _is_state_dict(obj):
         if not obj:
             warnings.warn("paddle.save: the state dict is empty", stacklevel=2)
@@ -349,16 +364,27 @@ def _load_pickle(file, where):
         return None, str(e)
 
 
+def _load_program(file, why):
+    """The static program that the bytes hold; ValueError if they hold none."""
+    from ..static.program import Program
+    try:
+        return Program.parse_from_string(file.read())
+    except (RuntimeError, ValueError):
+        raise ValueError(why) from None
+
+
 def _load_file(path, options):
     where = path if isinstance(path, (str, os.PathLike)) else "the file object"
     with _Source(path) as file:
         found, reason = _load_pickle(file, where)
         if found is None:
             from .tensor_file import BadFile, read_tensor
+            start = file.tell()
             try:
                 found = (read_tensor(file),)
             except BadFile:
-                raise ValueError(f"paddle.load: cannot read {where}: {reason}") from None
+                file.seek(start)
+                return _load_program(file, f"paddle.load: cannot read {where}: {reason}")
         value = found[0]
         if isinstance(value, dict):
             if PIECES in value:

@@ -30,16 +30,24 @@ def _area(positives, negatives):
     return _core.where(whole > 0.0, area / _core.maximum(whole, one), _core.full([], 0.0, "float64"))
 
 
+def _windowed(batch, steps, size):
+    """The sum of a batch's counts and those of the batches before it, `steps` in all."""
+    window = make_persistable(unique_name.generate("auc_window"), [steps, size], _core.float64, 0.0)
+    moved = _core.concat([_core.slice(window, [0], [1], [steps]), _core.reshape(batch, [1, size])], 0)
+    _core.assign_to(moved, window)
+    return _core.sum(moved, [0])
+
+
 def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, ins_tag_weight=None):
     """Area under the ROC curve of input[:, 1] against label, [N, 1]: over all batches so far, and of this batch.
 
     Returns (auc, batch auc, [batch positives, batch negatives, positives, negatives]); the last four are counts by
-    threshold. slide_steps: the batch value is over this batch (1) or over all (0).
+    threshold. slide_steps: the batch value is over so many batches up to this one, or over all (0).
     """
     if curve != "ROC":
         raise ValueError(f"auc: curve must be 'ROC', got {curve!r}")
-    if slide_steps not in (0, 1):
-        raise ValueError(f"auc: slide_steps must be 0 or 1, got {slide_steps}")
+    if not isinstance(slide_steps, int) or slide_steps < 0:
+        raise ValueError(f"auc: slide_steps must be 0 or more, got {slide_steps}")
     if ins_tag_weight is not None:
         raise ValueError("auc: ins_tag_weight is not supported; leave it out")
     size = num_thresholds + 1
@@ -52,4 +60,5 @@ def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, i
     for stat, batch in zip(stats, now):
         _core.assign_to(stat + batch, stat)
     whole = _area(*stats)
-    return whole, (_area(*now) if slide_steps else whole), [*now, *stats]
+    recent = [_windowed(batch, slide_steps, size) for batch in now] if slide_steps > 1 else now
+    return whole, (_area(*recent) if slide_steps else whole), [*recent, *stats]

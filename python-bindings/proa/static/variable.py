@@ -198,10 +198,6 @@ def block_of(var):
         return default_main_program().global_block()
 
 
-def _type(self):
-    return _core.dtype.SELECTED_ROWS if not self.is_symbolic and self.is_selected_rows() else _core.dtype.LOD_TENSOR
-
-
 def _lod_level(self):
     return len(_core.variable_lod(self, program_of(self)._core)) if self.is_symbolic else 0
 
@@ -215,6 +211,5 @@ def _op(self):
 
 
 for _name, _value in {"block": property(block_of), "op": property(_op), "get_value": get_value, "to_string": _text,
-                      "lod_level": property(_lod_level), "type": property(_type),
-                      "grad_name": property(lambda self: self.name + "@GRAD")}.items():
+                      "lod_level": property(_lod_level), "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)

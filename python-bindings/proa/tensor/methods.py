@@ -209,13 +209,17 @@ def _zero(self):
     return 0
 
 
+def _type(self):
+    return _core.dtype.SELECTED_ROWS if not self.is_symbolic and self.is_selected_rows() else _core.dtype.LOD_TENSOR
+
+
 def _block(self):
     from ..static.variable import block_of
     return block_of(self)
 
 
 METHODS = {"get_strides": get_strides, "detach_": detach_, "data": property(_same), "grad_": property(_grad),
-           "layout": property(_layout), "offset": property(_zero), **dict.fromkeys(_DISTRIBUTED, property(_nothing)),
+           "layout": property(_layout), "type": property(_type), "offset": property(_zero), **dict.fromkeys(_DISTRIBUTED, property(_nothing)),
            "dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
            "reconstruct_from_": reconstruct_from_,
            "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": _same,
