@@ -249,7 +249,35 @@ static proa_status run_leaf(proa_node *n, const proa__backward_call *call)
     if (!n->grads || !n->grads[0]) return PROA_OK;
     PROA_TRY(run_hooks(n->info, &n->grads[0]));
     if (call->targets) return PROA_OK;
-    return store_gradient(n->info, &n->grads[0], call->create_graph);
+    PROA_TRY(store_gradient(n->info, &n->grads[0], call->create_graph));
+    return n->info->stored ? n->info->stored(n->info->stored_context) : PROA_OK;
+}
+
+proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context)
+{
+    struct proa_grad_info *info = proa__grad_info(leaf);
+    if (!info) return proa_error();
+    info->stored = fn;
+    info->stored_context = context;
+    return PROA_OK;
+}
+
+static _Thread_local proa__backward_end *ends;
+
+void proa__at_backward_end(proa__backward_end *end)
+{
+    end->next = ends;
+    ends = end;
+}
+
+static proa_status run_ends(proa_status status)
+{
+    while (ends) {
+        proa__backward_end *end = ends;
+        ends = end->next;
+        status = end->fn(end->context, status);
+    }
+    return status;
 }
 
 static proa_status check_saved(const proa_node *n)
@@ -543,6 +571,7 @@ proa_status proa__backward_run(const proa__backward_call *call)
     } else {
         for (int64_t i = 0; i < w.all.count; i++) drop_grads(w.all.at[i]);
     }
+    if (!w.outermost) status = run_ends(status);
     hand_back(&w);
     for (int64_t i = 0; i < w.all.count; i++) proa__node_release(w.all.at[i]);
     outermost = w.outermost;

@@ -35,4 +35,15 @@ proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_t
 /* For a custom function's backward: whether it may be called again, so that what it saved must stay. */
 bool proa__backward_retains(void);
 
+/* Runs fn whenever a backward has added to the leaf's gradient; one a leaf, NULL ends it. */
+proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context);
+/* What runs once when the outermost backward of this thread ends, with its status; the caller's memory. */
+typedef struct proa__backward_end {
+    proa_status (*fn)(void *context, proa_status status);
+    void *context;
+    struct proa__backward_end *next;
+} proa__backward_end;
+/* For functions that a running backward calls. */
+void proa__at_backward_end(proa__backward_end *end);
+
 #endif

@@ -34,8 +34,10 @@ struct proa_grad_info {
     proa_hook *hooks;
     int32_t n_hooks;
     int64_t next_hook;
-    bool retain; /* of a tensor that is not a leaf */
-    bool zeroed; /* grad counts as zeros, whatever its memory says: proa_zero_grad */
+    bool retain;                          /* of a tensor that is not a leaf */
+    bool zeroed;                          /* grad counts as zeros, whatever its memory says: proa_zero_grad */
+    proa_status (*stored)(void *context); /* runs when a backward has added to grad; NULL: nothing does */
+    void *stored_context;
 };
 
 /* A saved tensor and the version it had. */

@@ -1,127 +1,378 @@
-/* The Gloo shim: the only C++ of the CPU library. Turns Gloo's contexts into C calls and its exceptions
- * into typed errors. May use proa/core.h and Gloo. */
-#include "dist/gloo.h"
+/* Collectives between hosts, by Gloo: the only C++ of the CPU library. Turns Gloo's contexts into an engine,
+ * its rendezvous into requests to our store, and its exceptions into typed errors. May use core and Gloo. */
+/* functions of the public headers leave out members of options, as C programs do */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#include "dist/engine.h"
+#include "dist/reduce.h"
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/file_store.h>
-#include <gloo/rendezvous/prefix_store.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
-struct proa__gloo {
-    std::shared_ptr<gloo::rendezvous::Context> context;
-    uint32_t tag = 0; /* collectives are called in the same order everywhere, so a counter tells them apart */
-};
+extern "C" {
+void *proa__alloc(size_t bytes);
+void proa__free(void *p);
+}
 
 namespace
 {
 
-proa_status failed(const char *what, const std::exception &e)
+/* Keys of one group in the job's store. */
+class KeyStore : public gloo::rendezvous::Store
 {
-    /* this Gloo says "timed out" in words alone */
-    const bool late =
-        std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
-    return proa_fail(late ? PROA_ERR_TIMEOUT : PROA_ERR_UNAVAILABLE,
-                     "%s: a process of the group did not answer: %s; is every rank still running?", what,
-                     e.what());
+  public:
+    KeyStore(proa__store *store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
+
+    void set(const std::string &key, const std::vector<char> &data) override
+    {
+        check(proa__store_set(store_, name(key).c_str(), data.data(), data.size()));
+    }
+
+    std::vector<char> get(const std::string &key) override
+    {
+        char *value = nullptr;
+        size_t bytes = 0;
+        check(proa__store_get(store_, name(key).c_str(), 0, &value, &bytes));
+        std::vector<char> data(value, value + bytes);
+        proa__free(value);
+        return data;
+    }
+
+    void wait(const std::vector<std::string> &keys) override
+    {
+        for (const auto &key : keys) get(key);
+    }
+
+    void wait(const std::vector<std::string> &keys, const std::chrono::milliseconds &) override
+    {
+        wait(keys);
+    }
+
+  private:
+    /* The error stands already; the exception brings Gloo to return. */
+    static void check(proa_status status)
+    {
+        if (status != PROA_OK) throw std::runtime_error(proa_error_message());
+    }
+    std::string name(const std::string &key) const { return prefix_ + "/gloo/" + key; }
+
+    proa__store *store_;
+    std::string prefix_;
+};
+
+struct gloo_group {
+    std::shared_ptr<gloo::rendezvous::Context> context;
+    proa__store *store = nullptr;
+    std::chrono::milliseconds timeout{0};
+    uint32_t tag = 0; /* collectives are called in the same order everywhere, so a counter tells them apart */
+    /* calls of each ordered pair, likewise */
+    std::vector<uint32_t> sent, received;
+};
+
+gloo_group &of(proa__ring *g) { return *static_cast<gloo_group *>(g->context); }
+
+/* The members that have gone or fallen silent, for an error's text. */
+std::string missing(proa__ring *g)
+{
+    std::string text;
+    for (int r = 0; r < g->size; r++) {
+        proa__life life = proa__store_life(of(g).store, proa__global_rank(g, r));
+        if (life == PROA__LIFE_HERE) continue;
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(proa__global_rank(g, r)) +
+                (life == PROA__LIFE_DIED ? " has died" : " has left the job");
+    }
+    if (!text.empty()) return text;
+    const char *silent = proa__store_silent(of(g).store);
+    return *silent ? std::string("no sign of life from rank ") + silent : "is every rank calling it?";
+}
+
+template <typename Body> proa_status guarded(proa__ring *g, const char *what, Body body)
+{
+    try {
+        body();
+        return PROA_OK;
+    } catch (const std::exception &e) {
+        if (proa_error()) return proa_error();
+        /* this Gloo says "timed out" in words alone */
+        const bool late =
+            std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
+        const std::string who = missing(g);
+        return proa_fail(late ? PROA_ERR_TIMEOUT : PROA_ERR_UNAVAILABLE,
+                         "%s: a process of the group did not answer: %s (%s)", what, who.c_str(), e.what());
+    } catch (...) {
+        return proa_fail(PROA_ERR_UNAVAILABLE, "%s: the group failed", what);
+    }
 }
 
 struct wide {
     uint64_t lo, hi;
 };
 
-template <typename Body> proa_status guarded(const char *what, Body body)
+/* Only the element size matters to Gloo: the reduce function knows the dtype. */
+template <typename Options> void set_output(Options &options, void *data, size_t count, size_t item)
 {
-    try {
-        body();
-        return PROA_OK;
-    } catch (const std::exception &e) {
-        return failed(what, e);
-    } catch (...) {
-        return proa_fail(PROA_ERR_UNAVAILABLE, "%s: the group failed", what);
+    switch (item) {
+    case 1: options.setOutput(static_cast<uint8_t *>(data), count); break;
+    case 2: options.setOutput(static_cast<uint16_t *>(data), count); break;
+    case 4: options.setOutput(static_cast<uint32_t *>(data), count); break;
+    case 8: options.setOutput(static_cast<uint64_t *>(data), count); break;
+    default: options.setOutput(static_cast<wide *>(data), count); break;
     }
 }
 
-} // namespace
+/* Averages and half types are not summed pairwise: what to reduce in, and the reduction. */
+struct arithmetic {
+    proa_dtype dtype;
+    proa_reduce_type op;
+    std::vector<float> wider; /* half types: the elements in float32 */
+    bool half;
 
-proa__gloo *proa__gloo_connect(const char *folder, const char *job, const char *interface, int rank, int size,
-                               double timeout)
-{
-    proa__gloo *result = nullptr;
-    guarded("dist_start", [&] {
-        gloo::transport::tcp::attr attr;
-        if (interface) {
-            attr.iface = interface;
-        } else {
-            attr.hostname = "127.0.0.1";
+    arithmetic(const void *data, int64_t count, proa_dtype d, proa_reduce_type o)
+        : dtype(d), op(o == PROA_REDUCE_TYPE_AVG ? PROA_REDUCE_TYPE_SUM : o),
+          half(d == PROA_F16 || d == PROA_BF16)
+    {
+        if (!half) return;
+        wider.resize(static_cast<size_t>(count));
+        proa__half_to_float(wider.data(), data, wider.size(), d);
+        dtype = PROA_F32;
+    }
+    void *data(void *given) { return half ? wider.data() : given; }
+    std::function<void(void *, const void *, const void *, size_t)> function() const
+    {
+        const proa_dtype d = dtype;
+        const proa_reduce_type o = op;
+        return [d, o](void *out, const void *a, const void *b, size_t n) {
+            if (out == b) std::swap(a, b);
+            const void *in[2] = {a, b};
+            proa__reduce_buffers(out, in, 2, n, d, o, 1);
+        };
+    }
+    /* Brings the sum back, divided if an average is wanted. */
+    void finish(void *given, int64_t count, proa_dtype d, proa_reduce_type wanted, int ranks)
+    {
+        const auto n = static_cast<size_t>(count);
+        if (wanted == PROA_REDUCE_TYPE_AVG) {
+            const void *in[1] = {data(given)};
+            proa__reduce_buffers(data(given), in, 1, n, dtype, PROA_REDUCE_TYPE_AVG, ranks);
         }
-        auto device = gloo::transport::tcp::CreateDevice(attr);
-        gloo::rendezvous::FileStore files(folder);
-        gloo::rendezvous::PrefixStore store(job, files);
-        auto made = std::make_unique<proa__gloo>();
-        made->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-        made->context->setTimeout(std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000)));
-        made->context->connectFullMesh(store, device);
-        result = made.release();
-    });
-    return result;
-}
+        if (half) proa__float_to_half(given, wider.data(), n, d);
+    }
+};
 
-void proa__gloo_close(proa__gloo *g) { delete g; }
-
-proa_status proa__gloo_all_reduce(proa__gloo *g, void *data, size_t count, size_t item, proa__reduce_fn fn)
+proa_status gloo_all_reduce(proa__ring *g, void *data, int64_t count, proa_dtype dtype, proa_reduce_type op)
 {
-    return guarded("all_reduce", [&] {
-        gloo::AllreduceOptions options(g->context);
-        /* only the element size matters: the reduce function knows the dtype */
-        switch (item) {
-        case 1: options.setOutput(static_cast<uint8_t *>(data), count); break;
-        case 2: options.setOutput(static_cast<uint16_t *>(data), count); break;
-        case 4: options.setOutput(static_cast<uint32_t *>(data), count); break;
-        case 8: options.setOutput(static_cast<uint64_t *>(data), count); break;
-        default: options.setOutput(static_cast<wide *>(data), count); break;
-        }
-        options.setReduceFunction(fn);
-        options.setTag(g->tag++);
+    proa_status status = proa__reduce_check("all_reduce", dtype, op);
+    if (status != PROA_OK || count == 0) return status;
+    return guarded(g, "all_reduce", [&] {
+        arithmetic a(data, count, dtype, op);
+        gloo::AllreduceOptions options(of(g).context);
+        set_output(options, a.data(data), static_cast<size_t>(count), proa_dtype_size(a.dtype));
+        options.setReduceFunction(a.function());
+        options.setTag(of(g).tag++);
         gloo::allreduce(options);
+        a.finish(data, count, dtype, op, g->size);
     });
 }
 
-proa_status proa__gloo_broadcast(proa__gloo *g, void *data, size_t bytes, int root)
+proa_status gloo_reduce(proa__ring *g, void *data, int64_t count, proa_dtype dtype, proa_reduce_type op,
+                        int root)
 {
-    return guarded("broadcast", [&] {
-        gloo::BroadcastOptions options(g->context);
+    proa_status status = proa__reduce_check("reduce", dtype, op);
+    if (status != PROA_OK || count == 0) return status;
+    return guarded(g, "reduce", [&] {
+        arithmetic a(data, count, dtype, op);
+        const size_t item = proa_dtype_size(a.dtype), n = static_cast<size_t>(count);
+        /* Gloo uses the output of the others as scratch: theirs is not to change */
+        std::vector<char> scratch(a.half || g->rank == root ? 0 : n * item);
+        if (!scratch.empty()) std::memcpy(scratch.data(), data, scratch.size());
+        gloo::ReduceOptions options(of(g).context);
+        set_output(options, scratch.empty() ? a.data(data) : scratch.data(), n, item);
+        options.setRoot(root);
+        options.setReduceFunction(a.function());
+        options.setTag(of(g).tag++);
+        gloo::reduce(options);
+        if (g->rank == root) a.finish(data, count, dtype, op, g->size);
+    });
+}
+
+proa_status gloo_broadcast(proa__ring *g, void *data, size_t bytes, int root)
+{
+    if (bytes == 0) return PROA_OK;
+    return guarded(g, "broadcast", [&] {
+        gloo::BroadcastOptions options(of(g).context);
         options.setOutput(static_cast<uint8_t *>(data), bytes);
         options.setRoot(root);
-        options.setTag(g->tag++);
+        options.setTag(of(g).tag++);
         gloo::broadcast(options);
     });
 }
 
-proa_status proa__gloo_all_gather(proa__gloo *g, const void *in, void *out, size_t bytes_each)
+proa_status gloo_all_gather(proa__ring *g, const void *in, void *out, size_t bytes_each)
 {
-    return guarded("all_gather", [&] {
-        gloo::AllgatherOptions options(g->context);
+    if (bytes_each == 0) return PROA_OK;
+    return guarded(g, "all_gather", [&] {
+        gloo::AllgatherOptions options(of(g).context);
         options.setInput(const_cast<uint8_t *>(static_cast<const uint8_t *>(in)), bytes_each);
-        options.setOutput(static_cast<uint8_t *>(out), bytes_each * static_cast<size_t>(g->context->size));
-        options.setTag(g->tag++);
+        options.setOutput(static_cast<uint8_t *>(out), bytes_each * static_cast<size_t>(g->size));
+        options.setTag(of(g).tag++);
         gloo::allgather(options);
     });
 }
 
-proa_status proa__gloo_barrier(proa__gloo *g)
+proa_status gloo_scatter(proa__ring *g, const void *in, void *out, size_t bytes_each, int root)
 {
-    return guarded("barrier", [&] {
-        gloo::BarrierOptions options(g->context);
-        options.setTag(g->tag++);
+    if (bytes_each == 0) return PROA_OK;
+    return guarded(g, "scatter", [&] {
+        gloo::ScatterOptions options(of(g).context);
+        std::vector<uint8_t *> parts;
+        auto *at = const_cast<uint8_t *>(static_cast<const uint8_t *>(in));
+        for (int r = 0; g->rank == root && r < g->size; r++)
+            parts.push_back(at + static_cast<size_t>(r) * bytes_each);
+        if (!parts.empty()) options.setInputs(parts, bytes_each);
+        options.setOutput(static_cast<uint8_t *>(out), bytes_each);
+        options.setRoot(root);
+        options.setTag(of(g).tag++);
+        gloo::scatter(options);
+    });
+}
+
+proa_status gloo_all_to_all(proa__ring *g, const void *in, const size_t *in_bytes, void *out,
+                            const size_t *out_bytes)
+{
+    return guarded(g, "all_to_all", [&] {
+        gloo::AlltoallvOptions options(of(g).context);
+        const std::vector<int64_t> from(in_bytes, in_bytes + g->size), to(out_bytes, out_bytes + g->size);
+        options.setInput(const_cast<uint8_t *>(static_cast<const uint8_t *>(in)), from);
+        options.setOutput(static_cast<uint8_t *>(out), to);
+        options.setTag(of(g).tag++);
+        gloo::alltoallv(options);
+    });
+}
+
+/* Everyone sends everyone its part, and sums what came: as many bytes as any way needs. */
+proa_status gloo_reduce_scatter(proa__ring *g, const void *in, void *out, int64_t count_each,
+                                proa_dtype dtype, proa_reduce_type op)
+{
+    proa_status status = proa__reduce_check("reduce_scatter", dtype, op);
+    if (status != PROA_OK || count_each == 0) return status;
+    try {
+        const auto ranks = static_cast<size_t>(g->size);
+        const size_t bytes = static_cast<size_t>(count_each) * proa_dtype_size(dtype);
+        const std::vector<size_t> each(ranks, bytes);
+        std::vector<char> parts(ranks * bytes);
+        status = gloo_all_to_all(g, in, each.data(), parts.data(), each.data());
+        std::vector<const void *> from;
+        for (size_t r = 0; r < ranks; r++) from.push_back(parts.data() + r * bytes);
+        if (status == PROA_OK)
+            proa__reduce_buffers(out, from.data(), g->size, static_cast<size_t>(count_each), dtype, op,
+                                 g->size);
+        return status;
+    } catch (const std::exception &) {
+        return proa_fail(PROA_ERR_OUT_OF_MEMORY, "reduce_scatter: no memory for the ranks' parts");
+    }
+}
+
+/* Slots of collectives have the top bits clear. */
+uint64_t pair_slot(uint32_t count) { return (uint64_t(1) << 62) | count; }
+
+proa_status gloo_send(proa__ring *g, const void *data, size_t bytes, int peer)
+{
+    return guarded(g, "send", [&] {
+        gloo_group &group = of(g);
+        uint8_t none = 0;
+        auto buffer =
+            group.context->createUnboundBuffer(bytes ? const_cast<void *>(data) : &none, bytes ? bytes : 1);
+        buffer->send(peer, pair_slot(group.sent[static_cast<size_t>(peer)]++));
+        buffer->waitSend(group.timeout);
+    });
+}
+
+proa_status gloo_recv(proa__ring *g, void *data, size_t bytes, int peer)
+{
+    return guarded(g, "recv", [&] {
+        gloo_group &group = of(g);
+        uint8_t none = 0;
+        auto buffer = group.context->createUnboundBuffer(bytes ? data : &none, bytes ? bytes : 1);
+        buffer->recv(peer, pair_slot(group.received[static_cast<size_t>(peer)]++));
+        buffer->waitRecv(group.timeout);
+    });
+}
+
+proa_status gloo_barrier(proa__ring *g)
+{
+    return guarded(g, "barrier", [&] {
+        gloo::BarrierOptions options(of(g).context);
+        options.setTag(of(g).tag++);
         gloo::barrier(options);
     });
+}
+
+void gloo_close(proa__ring *g)
+{
+    delete static_cast<gloo_group *>(g->context);
+    g->context = nullptr;
+}
+
+proa__engine make_engine()
+{
+    proa__engine e = {};
+    e.name = "gloo";
+    e.all_reduce = gloo_all_reduce;
+    e.reduce = gloo_reduce;
+    e.reduce_scatter = gloo_reduce_scatter;
+    e.broadcast = gloo_broadcast;
+    e.all_gather = gloo_all_gather;
+    e.scatter = gloo_scatter;
+    e.all_to_all = gloo_all_to_all;
+    e.send = gloo_send;
+    e.recv = gloo_recv;
+    e.barrier = gloo_barrier;
+    e.close = gloo_close;
+    return e;
+}
+const proa__engine engine = make_engine();
+
+} // namespace
+
+extern "C" proa_status proa__gloo_open(proa__ring *g, const proa__engine_setup *setup)
+{
+    auto *made = new (std::nothrow) gloo_group;
+    if (!made) return proa_fail(PROA_ERR_OUT_OF_MEMORY, "gloo: no memory for the group");
+    made->store = setup->store;
+    g->context = made;
+    proa_status status = guarded(g, "connect", [&] {
+        const auto ranks = static_cast<size_t>(g->size);
+        made->timeout = std::chrono::milliseconds(static_cast<int64_t>(setup->timeout * 1000));
+        made->sent.resize(ranks);
+        made->received.resize(ranks);
+        gloo::transport::tcp::attr attr;
+        if (setup->interface) attr.iface = setup->interface;
+        else attr.hostname = proa__store_address(setup->store);
+        auto device = gloo::transport::tcp::CreateDevice(attr);
+        KeyStore store(setup->store, setup->prefix);
+        made->context = std::make_shared<gloo::rendezvous::Context>(g->rank, g->size);
+        made->context->setTimeout(made->timeout);
+        made->context->connectFullMesh(store, device);
+    });
+    if (status == PROA_OK) g->engine = &engine;
+    else gloo_close(g);
+    return status;
 }

@@ -1,201 +1,223 @@
-/* Joining and leaving a group: settings from options or the environment, the Gloo group behind core's
- * process-group interface, and the element-wise reductions. May use core. */
-#include "core/half.h"
+/* Joining and leaving a job, and its groups: a store to meet at, an engine for each group. May use core. */
+#define _GNU_SOURCE
+#include "dist/group.h"
+
 #include "core/internal.h"
-#include "dist/gloo.h"
+#include "dist/job.h"
+#include "dist/task.h"
 
-#include <proa/dist.h>
-
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
+enum { GROUPS = 1024 };
+
+/* This process's place in its job. Joined and left by one thread; groups may be used by any. */
+static struct {
+    proa__job job;
+    proa__store *store;
+    proa__store_server *server; /* of rank 0, unless a launcher serves */
+    proa__ring *world;          /* before dist_start and in a job of one rank: made when somebody asks */
+    proa__ring *groups[GROUPS];
+    int next_id;
+} here;
+
+/* ---- one group ------------------------------------------------------------------------- */
+
+/* A ring and what core and users hold of it. */
+typedef struct member {
+    proa__ring ring;
+    proa_group group;
+} member;
+
+static proa__ring *ring_of(const proa_group *g) { return g->context; }
+
+/* What ops call: in order with what was queued. */
+#define IN_ORDER(g, call)                 \
+    proa__ring *r = ring_of(g);           \
+    proa__queues_enter(r->queues);        \
+    proa_status status = r->engine->call; \
+    proa__queues_leave(r->queues);        \
+    return status
+
+static proa_status core_all_reduce(proa_group *g, void *data, int64_t count, proa_dtype dtype, proa_reduce op)
+{
+    IN_ORDER(g, all_reduce(r, data, count, dtype, (proa_reduce_type)op));
+}
+
+static proa_status core_broadcast(proa_group *g, void *data, size_t bytes, int root)
+{
+    IN_ORDER(g, broadcast(r, data, bytes, root));
+}
+
+static proa_status core_all_gather(proa_group *g, const void *in, void *out, size_t bytes_each)
+{
+    IN_ORDER(g, all_gather(r, in, out, bytes_each));
+}
+
+static proa_status core_barrier(proa_group *g) { IN_ORDER(g, barrier(r)); }
+
+static void core_close(proa_group *g) { proa__ring_close(ring_of(g)); }
+
+void proa__ring_close(proa__ring *g)
+{
+    if (!g) return;
+    proa__queues_free(g->queues);
+    if (g->engine) g->engine->close(g);
+    proa__free((void *)(uintptr_t)g->ranks);
+    proa__free(g); /* the head of its member */
+}
+
+static proa_status connect_engine(proa__ring *g, const proa__engine_setup *setup)
+{
+    bool done = g->size == 1 || g->rank < 0;
+    if (done) {
+        g->engine = &proa__engine_alone;
+        return PROA_OK;
+    }
+    PROA_TRY(proa__shm_open(g, setup, &done));
+    if (done) return PROA_OK;
 #ifdef PROA_HAVE_GLOO
-
-/* ---- reductions ------------------------------------------------------------------------ */
-
-#define KEEP(x) (x)
-#define ADD(a, b) ((a) + (b))
-#define MUL(a, b) ((a) * (b))
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
-#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
-
-/* T: storage; LOAD/STORE: to and from the type that is computed in. */
-#define REDUCE(name, T, LOAD, STORE, OP)                                            \
-    static void name(void *out, const void *a, const void *b, size_t n)             \
-    {                                                                               \
-        T *o = out;                                                                 \
-        const T *x = a, *y = b;                                                     \
-        for (size_t i = 0; i < n; i++) o[i] = (T)STORE(OP(LOAD(x[i]), LOAD(y[i]))); \
-    }
-#define REDUCE_ALL(suffix, T, LOAD, STORE)       \
-    REDUCE(sum_##suffix, T, LOAD, STORE, ADD)    \
-    REDUCE(prod_##suffix, T, LOAD, STORE, MUL)   \
-    REDUCE(max_##suffix, T, LOAD, STORE, LARGER) \
-    REDUCE(min_##suffix, T, LOAD, STORE, SMALLER)
-
-REDUCE_ALL(u8, uint8_t, KEEP, KEEP)
-REDUCE_ALL(i8, int8_t, KEEP, KEEP)
-REDUCE_ALL(i16, int16_t, KEEP, KEEP)
-REDUCE_ALL(i32, uint32_t, (int32_t)KEEP, KEEP)
-REDUCE_ALL(i64, uint64_t, (int64_t)KEEP, KEEP)
-REDUCE_ALL(f16, uint16_t, proa__f16_to_f32, proa__f32_to_f16)
-REDUCE_ALL(bf16, uint16_t, proa__bf16_to_f32, proa__f32_to_bf16)
-REDUCE_ALL(f32, float, KEEP, KEEP)
-REDUCE_ALL(f64, double, KEEP, KEEP)
-
-/* By dtype and proa_reduce (sum, max, min, prod, average = sum). */
-#define ROW(suffix)                                                           \
-    {                                                                         \
-        sum_##suffix, max_##suffix, min_##suffix, prod_##suffix, sum_##suffix \
-    }
-static const proa__reduce_fn reduce_fns[PROA_DTYPE_COUNT][5] = {
-    [PROA_BOOL] = {max_u8, max_u8, min_u8, min_u8, NULL},
-    [PROA_U8] = ROW(u8),
-    [PROA_I8] = ROW(i8),
-    [PROA_I16] = ROW(i16),
-    [PROA_I32] = ROW(i32),
-    [PROA_I64] = ROW(i64),
-    [PROA_F16] = ROW(f16),
-    [PROA_BF16] = ROW(bf16),
-    [PROA_F32] = ROW(f32),
-    [PROA_F64] = ROW(f64),
-};
-
-/* Divides by the group's size, after a sum. */
-static void average(void *data, int64_t n, proa_dtype dtype, int size)
-{
-    for (int64_t i = 0; i < n; i++) switch (dtype) {
-        case PROA_F16: {
-            uint16_t *v = (uint16_t *)data + i;
-            *v = proa__f32_to_f16(proa__f16_to_f32(*v) / (float)size);
-            break;
-        }
-        case PROA_BF16: {
-            uint16_t *v = (uint16_t *)data + i;
-            *v = proa__f32_to_bf16(proa__bf16_to_f32(*v) / (float)size);
-            break;
-        }
-        case PROA_F32: ((float *)data)[i] /= (float)size; break;
-        default: ((double *)data)[i] /= (double)size; break;
-        }
-}
-
-/* ---- the group ------------------------------------------------------------------------- */
-
-static proa_status group_all_reduce(proa_group *g, void *data, int64_t count, proa_dtype dtype,
-                                    proa_reduce op)
-{
-    /* complex sums are sums of their parts; nothing else is defined for them */
-    if (dtype == PROA_C64 || dtype == PROA_C128) {
-        if (op != PROA_REDUCE_SUM && op != PROA_REDUCE_AVG)
-            return proa_fail(PROA_ERR_UNSUPPORTED,
-                             "all_reduce: complex tensors can be summed or averaged only");
-        count *= 2;
-        dtype = dtype == PROA_C64 ? PROA_F32 : PROA_F64;
-    }
-    proa__reduce_fn fn = reduce_fns[dtype][op];
-    if (!fn || (op == PROA_REDUCE_AVG && dtype < PROA_F16))
-        return proa_fail(PROA_ERR_UNSUPPORTED, "all_reduce: %s tensors cannot be averaged; use a sum",
-                         proa_dtype_name(dtype));
-    if (count == 0) return PROA_OK;
-    PROA_TRY(proa__gloo_all_reduce(g->context, data, (size_t)count, proa_dtype_size(dtype), fn));
-    if (op == PROA_REDUCE_AVG) average(data, count, dtype, g->size);
-    return PROA_OK;
-}
-
-static proa_status group_broadcast(proa_group *g, void *data, size_t bytes, int root)
-{
-    return bytes ? proa__gloo_broadcast(g->context, data, bytes, root) : PROA_OK;
-}
-
-static proa_status group_all_gather(proa_group *g, const void *in, void *out, size_t bytes_each)
-{
-    return bytes_each ? proa__gloo_all_gather(g->context, in, out, bytes_each) : PROA_OK;
-}
-
-static proa_status group_barrier(proa_group *g) { return proa__gloo_barrier(g->context); }
-
-static void group_close(proa_group *g)
-{
-    proa__gloo_close(g->context);
-    proa__free(g);
-}
-
-static proa_status connect(const proa_dist_opts *opts)
-{
-    proa_group *g = proa__calloc(sizeof *g);
-    if (!g) return proa_error();
-    *g = (proa_group){.rank = opts->rank,
-                      .size = opts->size,
-                      .all_reduce = group_all_reduce,
-                      .broadcast = group_broadcast,
-                      .all_gather = group_all_gather,
-                      .barrier = group_barrier,
-                      .close = group_close};
-    g->context =
-        proa__gloo_connect(opts->store, opts->job, opts->interface, opts->rank, opts->size, opts->timeout);
-    if (!g->context) {
-        proa__free(g);
-        return proa_error();
-    }
-    proa__set_default_group(g);
-    return PROA_OK;
-}
-
+    return proa__gloo_open(g, setup);
 #else
-
-static proa_status connect(const proa_dist_opts *opts)
-{
     return proa_fail(
         PROA_ERR_UNAVAILABLE,
-        "dist_start: this Proa was built without Gloo, so it has one rank, not %d; install libgloo-dev "
-        "and build again",
-        opts->size);
-}
-
+        "group %d: its %d ranks do not share memory (other hosts, other users, or PROA_SHM=0), and this "
+        "Proa was built without Gloo; install libgloo-dev and build again",
+        g->id, g->size);
 #endif
-
-static int from_environment(const char *name, int fallback)
-{
-    const char *text = getenv(name);
-    char *end = NULL;
-    long v = text ? strtol(text, &end, 10) : fallback;
-    return text && (end == text || *end) ? -1 : (int)v;
 }
 
-/* The group this library made; one a process, as ranks are processes. */
-static proa_group *started;
+proa__ring *proa__ring_connect(const proa__engine_setup *setup, int id, int rank, int size, const int *ranks)
+{
+    member *m = proa__calloc(sizeof *m);
+    if (!m) return NULL;
+    proa__ring *g = &m->ring;
+    *g = (proa__ring){.rank = rank, .size = size, .id = id, .group = &m->group};
+    m->group = (proa_group){rank,         size,      g, core_all_reduce, core_broadcast, core_all_gather,
+                            core_barrier, core_close};
+    g->queues = proa__queues_new(size);
+    int *members = ranks ? proa__alloc((size_t)size * sizeof *members) : NULL;
+    if (members) g->ranks = memcpy(members, ranks, (size_t)size * sizeof *members);
+    if (g->queues && (members || !ranks) && connect_engine(g, setup) == PROA_OK) return g;
+    proa__ring_close(g);
+    return NULL;
+}
+
+/* ---- meeting --------------------------------------------------------------------------- */
+
+static void address_file(const proa__job *job, char *path, size_t n)
+{
+    size_t used = (size_t)snprintf(path, n, "%s/", job->folder);
+    for (const char *c = job->token; *c && *c != '/' && used + 8 < n; c++) path[used++] = *c;
+    snprintf(path + used, n - used, ".store");
+}
+
+/* Rank 0 serves at a free port, and says in the folder where. */
+static proa_status serve_by_folder(proa__job *job)
+{
+    char path[PATH_MAX + 300], part[PATH_MAX + 310];
+    snprintf(job->host, sizeof job->host, "127.0.0.1");
+    here.server = proa__store_serve(job->host, 0, job->token);
+    if (!here.server) return proa_error();
+    job->port = proa__store_server_port(here.server);
+    address_file(job, path, sizeof path);
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *f = fopen(part, "we");
+    bool written = f && fprintf(f, "%s:%d\n", job->host, job->port) > 0;
+    if (f && fclose(f) != 0) written = false;
+    if (written && rename(part, path) == 0) return PROA_OK;
+    return proa_fail(PROA_ERR_IO, "dist_start: cannot write %s: %s", path, strerror(errno));
+}
+
+/* An address that an earlier run has left is tried for a moment, and read again. */
+static proa_status connect_by_folder(proa__job *job)
+{
+    char path[PATH_MAX + 300], line[512];
+    address_file(job, path, sizeof path);
+    for (double until = proa__monotonic() + job->timeout; proa__monotonic() < until;) {
+        FILE *f = fopen(path, "re");
+        char *colon = f && fgets(line, sizeof line, f) ? strrchr(line, ':') : NULL;
+        if (f) fclose(f);
+        if (colon) {
+            *colon = 0;
+            int fd = proa__tcp_connect(line, atoi(colon + 1));
+            if (fd >= 0) {
+                close(fd);
+                here.store = proa__store_connect(line, atoi(colon + 1), job->token, job->rank, job->size,
+                                                 job->timeout);
+                return here.store ? PROA_OK : proa_error();
+            }
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    return proa_fail(PROA_ERR_TIMEOUT,
+                     "dist_start: rank 0 has not said within %.3g s in %s where it is; is it running?",
+                     job->timeout, path);
+}
+
+static proa_status meet(proa__job *job)
+{
+    if (job->rank > 0 && job->folder[0]) return connect_by_folder(job);
+    if (job->rank == 0 && job->folder[0]) {
+        PROA_TRY(serve_by_folder(job));
+    } else if (job->rank == 0 && !job->served) {
+        here.server = proa__store_serve(job->host, job->port, job->token);
+        if (!here.server) return proa_error();
+    }
+    here.store = proa__store_connect(job->host, job->port, job->token, job->rank, job->size, job->timeout);
+    return here.store ? PROA_OK : proa_error();
+}
+
+static proa__ring *open_ring(int id, int rank, int size, const int *ranks)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "group/%d", id);
+    proa__engine_setup setup = {here.store, prefix, here.job.interface, here.job.timeout};
+    return proa__ring_connect(&setup, id, rank, size, ranks);
+}
 
 proa_status proa_dist_start_opt(proa_dist_opts opts)
 {
     PROA_TRY(proa_error());
-    if (started) return proa_fail(PROA_ERR_BAD_STATE, "dist_start: this process is in a group already");
-    if (opts.size == 0) {
-        opts.size = from_environment("PROA_SIZE", 1);
-        opts.rank = from_environment("PROA_RANK", 0);
+    if (here.store) return proa_fail(PROA_ERR_BAD_STATE, "dist_start: this process is in a job already");
+    proa__ring_close(here.world); /* of one rank */
+    here.world = NULL;
+    PROA_TRY(proa__job_read(&here.job, &opts));
+    if (here.job.size == 1) return PROA_OK;
+    if (meet(&here.job) == PROA_OK) here.world = open_ring(0, here.job.rank, here.job.size, NULL);
+    if (!here.world) {
+        proa_dist_stop();
+        return proa_error();
     }
-    if (opts.size < 1 || opts.rank < 0 || opts.rank >= opts.size)
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "dist_start: rank %d of %d makes no group", opts.rank,
-                         opts.size);
-    if (opts.size == 1) return PROA_OK;
-    if (!opts.store) opts.store = getenv("PROA_STORE");
-    if (!opts.job) opts.job = getenv("PROA_JOB");
-    if (!opts.job) opts.job = "job";
-    if (!opts.store)
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "dist_start: %d ranks need a folder to meet in: pass .store or set PROA_STORE",
-                         opts.size);
-    if (opts.timeout <= 0) opts.timeout = 300;
-    PROA_TRY(connect(&opts));
-    started = proa__default_group();
+    here.next_id = 1;
+    proa__set_default_group(here.world->group);
     return PROA_OK;
+}
+
+static void forget_address(const proa__job *job)
+{
+    char path[PATH_MAX + 300];
+    if (!here.server || !job->folder[0]) return;
+    address_file(job, path, sizeof path);
+    unlink(path);
 }
 
 void proa_dist_stop(void)
 {
-    if (!started) return;
+    for (int i = 1; i < GROUPS; i++)
+        if (here.groups[i]) proa_group_end(here.groups[i]->group);
     proa__set_default_group(NULL);
-    started->close(started);
-    started = NULL;
+    proa__ring_close(here.world);
+    here.world = NULL;
+    proa__store_close(here.store);
+    here.store = NULL;
+    forget_address(&here.job);
+    /* others may still be at work; they only need the store for new groups */
+    proa__store_server_close(here.server, here.job.timeout < 10 ? here.job.timeout : 10);
+    here.server = NULL;
 }
 
 int proa_dist_rank(void) { return proa__default_group()->rank; }
@@ -203,7 +225,88 @@ int proa_dist_size(void) { return proa__default_group()->size; }
 
 proa_status proa_dist_barrier(void)
 {
-    PROA_TRY(proa_error());
-    proa_group *g = proa__default_group();
-    return g->barrier(g);
+    return proa_communicate(&(proa_message){.kind = PROA_MESSAGE_BARRIER});
+}
+
+/* ---- serving for others ---------------------------------------------------------------- */
+
+static proa__store_server *served;
+
+int proa_store_serve(const char *host, int port, const char *token)
+{
+    if (proa_error()) return -1;
+    if (served || !host || !token) {
+        proa_fail(served ? PROA_ERR_BAD_STATE : PROA_ERR_INVALID_ARGUMENT,
+                  served ? "store_serve: a store is served already"
+                         : "store_serve: host and token must be given");
+        return -1;
+    }
+    served = proa__store_serve(host, port, token);
+    return served ? proa__store_server_port(served) : -1;
+}
+
+void proa_store_stop(void)
+{
+    proa__store_server_close(served, 0);
+    served = NULL;
+}
+
+/* ---- groups ---------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+static proa_status check_ranks(const int *ranks, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (ranks[i] < 0 || ranks[i] >= proa_dist_size() || (i && ranks[i] == ranks[i - 1]))
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "new_group: rank %d comes twice or is none of the %d ranks", ranks[i],
+                             proa_dist_size());
+    return PROA_OK;
+}
+
+proa_group *proa_new_group(proa_ints ranks)
+{
+    if (proa_error()) return NULL;
+    int members[GROUPS], mine = -1, world = proa_dist_size(), id = here.next_id ? here.next_id : 1;
+    if (ranks.count < 1 || ranks.count > world || world > GROUPS || id >= GROUPS) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "new_group: %lld ranks of %d make no group (of at most %d)",
+                  (long long)ranks.count, world, GROUPS);
+        return NULL;
+    }
+    for (int64_t i = 0; i < ranks.count; i++) members[i] = (int)ranks.at[i];
+    qsort(members, (size_t)ranks.count, sizeof *members, ascending);
+    if (check_ranks(members, ranks.count) != PROA_OK) return NULL;
+    for (int i = 0; i < (int)ranks.count; i++)
+        if (members[i] == proa_dist_rank()) mine = i;
+    here.next_id = id + 1;
+    here.groups[id] = open_ring(id, mine, (int)ranks.count, members);
+    return here.groups[id] ? here.groups[id]->group : NULL;
+}
+
+proa_group *proa_world_group(void)
+{
+    if (!here.world) here.world = open_ring(0, 0, 1, NULL);
+    return here.world ? here.world->group : NULL;
+}
+
+void proa_group_end(proa_group *g)
+{
+    if (!g || ring_of(g)->id <= 0) return;
+    here.groups[ring_of(g)->id] = NULL;
+    proa__ring_close(ring_of(g));
+}
+
+int proa_group_rank(const proa_group *g) { return g->rank; }
+int proa_group_size(const proa_group *g) { return g->size; }
+int proa_group_id(const proa_group *g) { return ring_of(g)->id; }
+const char *proa_group_backend(const proa_group *g) { return ring_of(g)->engine->name; }
+
+int proa_group_global_rank(const proa_group *g, int rank)
+{
+    return rank >= 0 && rank < g->size ? proa__global_rank(ring_of(g), rank) : -1;
 }

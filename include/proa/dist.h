@@ -1,5 +1,6 @@
-/* Several processes: joining a group, and training one model on shares of the data. Implemented by dist/;
- * the collectives themselves are ops (proa_all_reduce, …). Needs proa/nn.h and proa/optim.h. */
+/* Several processes: groups of ranks, what they send one another, and training one model on shares of the
+ * data. Implemented by dist/; collectives that have gradients are ops (proa_all_reduce, …). Needs
+ * proa/optim.h. */
 #ifndef PROA_DIST_H
 #define PROA_DIST_H
 
@@ -9,30 +10,129 @@
 extern "C" {
 #endif
 
+/* ---- joining a job --------------------------------------------------------------------- */
+
 typedef struct proa_dist_opts {
     char _;
-    const char *store; /* folder that all ranks see; NULL: PROA_STORE from the environment */
-    const char *job;   /* name of this run, so that a folder can be used again; NULL: PROA_JOB, else "job" */
-    int rank, size;    /* size 0: PROA_RANK and PROA_SIZE from the environment (else one rank) */
-    double timeout;    /* seconds that a collective waits for its peers; 0: 300 */
-    const char *interface; /* network interface; NULL: the loopback's */
+    /* where ranks meet: a folder that all see, or tcp://host:port, which rank 0 serves. NULL: PROA_STORE,
+     * MASTER_ADDR and MASTER_PORT, PADDLE_MASTER, or the first of PADDLE_TRAINER_ENDPOINTS */
+    const char *store;
+    const char *job; /* name of this run, which the ranks must agree on; NULL: the launcher's, else "job" */
+    /* size 0: from the environment, as the launchers of docs/distributed.md set it, else one rank */
+    int rank, size;
+    double
+        timeout; /* seconds that a call waits for its peers; 0: PROA_TIMEOUT, PADDLE_PG_TIMEOUT, else 300 */
+    const char *interface; /* network interface; NULL: PROA_INTERFACE, else that of the route to the store */
 } proa_dist_opts;
 
-/* Makes this process one rank of a group (over Gloo) and the default group of the collectives. Every rank
- * must call it. With one rank it does nothing. */
+/* Makes this process a rank of the world, group 0, the default of the collectives. Every rank must call it.
+ * With one rank it does nothing. Fails with TIMEOUT if not all ranks come. */
 PROA_API proa_status proa_dist_start_opt(proa_dist_opts opts);
 #define proa_dist_start(...) proa_dist_start_opt(PROA_LITERAL(proa_dist_opts){._ = 0, __VA_ARGS__})
-/* Leaves the group; collectives are one-rank again. */
+/* Leaves the job; groups end, and collectives are one-rank again. */
 PROA_API void proa_dist_stop(void);
-/* This process's place in the group, and how many there are: 0 and 1 without one. */
+/* This process's rank in the world, and its size: 0 and 1 without one. */
 PROA_API int proa_dist_rank(void);
 PROA_API int proa_dist_size(void);
 /* Waits until every rank is here. */
 PROA_API proa_status proa_dist_barrier(void);
 
+/* Serves a store for other processes: what a launcher does. port 0: a free one; returns the port, or −1 with
+ * an error. Clients pass `token` ("job/incarnation/secret"). One a process. */
+PROA_API int proa_store_serve(const char *host, int port, const char *token);
+PROA_API void proa_store_stop(void);
+
+/* ---- groups ---------------------------------------------------------------------------- */
+
+typedef struct proa_group proa_group;
+
+/* A group of these ranks of the world, in ascending order. All ranks of the world call it, in the same
+ * order, members or not. Ends with proa_dist_stop or proa_group_end; NULL after an error. */
+PROA_API proa_group *proa_new_group(proa_ints ranks);
+/* The world's group: one rank before proa_dist_start. */
+PROA_API proa_group *proa_world_group(void);
+PROA_API void proa_group_end(proa_group *g);
+/* This process's rank in it; −1: it is no member. */
+PROA_API int proa_group_rank(const proa_group *g);
+PROA_API int proa_group_size(const proa_group *g);
+/* What ops take as `group`, and programs hold as ring_id. */
+PROA_API int proa_group_id(const proa_group *g);
+/* The world's rank of a member. */
+PROA_API int proa_group_global_rank(const proa_group *g, int rank);
+/* "shm", "gloo" or "one rank". */
+PROA_API const char *proa_group_backend(const proa_group *g);
+
+/* ---- messages -------------------------------------------------------------------------- */
+
+typedef enum proa_message_kind {
+    PROA_MESSAGE_ALL_REDUCE,     /* in place of out */
+    PROA_MESSAGE_REDUCE,         /* likewise, on rank `peer` alone */
+    PROA_MESSAGE_REDUCE_SCATTER, /* out: the own one of the size() parts of in */
+    PROA_MESSAGE_BROADCAST,      /* out of rank `peer` */
+    PROA_MESSAGE_ALL_GATHER,     /* out: the ranks' in, one after the other */
+    PROA_MESSAGE_SCATTER,        /* out: the own one of the parts of in of rank `peer` */
+    PROA_MESSAGE_ALL_TO_ALL,     /* part r of in to rank r; out: what came from each */
+    PROA_MESSAGE_SEND,           /* in to rank `peer` */
+    PROA_MESSAGE_RECV,           /* out from rank `peer` */
+    PROA_MESSAGE_BARRIER,
+    PROA_MESSAGE_KINDS
+} proa_message_kind;
+
+/* One call of a group. Ranks are the world's. Tensors are read and written in place, whatever their strides
+ * and device; they are kept until the call is done, and must not change meanwhile. Parts are equal cuts of
+ * the elements in row-major order. */
+typedef struct proa_message {
+    proa_message_kind kind;
+    proa_group *group; /* NULL: the world */
+    proa_tensor *in, *out;
+    proa_reduce_type op;
+    int peer;
+    /* all_to_all: elements to and from each rank; NULL: equal parts */
+    const int64_t *in_counts, *out_counts;
+} proa_message;
+
+/* Waits until it is done. Calls of one group happen in the order in which they were made, sends and receives
+ * in the order of their pair of ranks. */
+PROA_API proa_status proa_communicate(const proa_message *m);
+
+typedef struct proa_task proa_task;
+/* Returns at once; the group's own thread does it. NULL after an error. */
+PROA_API proa_task *proa_communicate_later(const proa_message *m);
+/* Waits; returns the call's error, as often as asked. */
+PROA_API proa_status proa_task_wait(proa_task *t);
+PROA_API bool proa_task_done(proa_task *t);
+/* The task goes on, if it is not done. */
+PROA_API void proa_task_free(proa_task *t);
+
+/* ---- data parallelism ------------------------------------------------------------------ */
+
+/* Averages gradients over a group while backward still runs: parameters' gradients lie in buckets, and a
+ * bucket is sent when the last of its gradients is there. The order of buckets is that in which rank 0's
+ * first backward brought gradients. When proa_backward returns, all gradients are there; a parameter that
+ * some ranks did not use has the average with their zeros, one that no rank used is left as it was. What was
+ * accumulated (without synchronization, or by earlier backwards) is averaged, too. */
+typedef struct proa_reducer proa_reducer;
+typedef struct proa_reducer_opts {
+    char _;
+    proa_group *group;         /* NULL: the world */
+    int64_t bucket_bytes;      /* of gradients that travel together; 0: 25 MiB */
+    int64_t last_bucket_bytes; /* of the bucket that is sent last; 0: 1 MiB */
+    proa_ints sparse;          /* 1 for parameters whose gradients are of kind rows; empty: none */
+} proa_reducer_opts;
+/* Watches these parameters (distinct leaves) from now on; they must be the same on all ranks. NULL after an
+ * error. */
+PROA_API proa_reducer *proa_reducer_new_opt(proa_tensors params, proa_reducer_opts opts);
+#define proa_reducer_new(...) PROA_X_reducer_new_(__VA_ARGS__, )
+#define PROA_X_reducer_new_(params, ...) \
+    proa_reducer_new_opt((params), PROA_LITERAL(proa_reducer_opts){._ = 0, __VA_ARGS__})
+/* Off: backward only accumulates. */
+PROA_API void proa_reducer_set_sync(proa_reducer *r, bool on);
+/* Gradients stay what they are. */
+PROA_API void proa_reducer_free(proa_reducer *r);
+
 /* Gives every rank the parameters and buffers of rank 0. */
 PROA_API proa_status proa_sync_layer(proa_layer *layer);
-/* Averages the optimiser's gradients over all ranks, in buckets of one dtype; between backward and step. */
+/* Averages the optimizer's gradients over all ranks, in buckets of one dtype; between backward and step. */
 PROA_API proa_status proa_sync_gradients(proa_optimizer *opt);
 
 #ifdef __cplusplus

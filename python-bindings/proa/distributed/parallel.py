@@ -1,78 +1,83 @@
-"""The environment of a process group of one, and DataParallel, which then is the layer itself. A larger world
-(PADDLE_TRAINERS_NUM) is refused where work would have to be shared."""
+"""DataParallel: a layer whose gradients are averaged over the processes while backward still runs."""
 import contextlib
-import os
+import warnings
 
+from .. import _core
 from ..nn.layer.layers import Layer
-
-_started = []
-
-
-class ParallelEnv:
-    """What the launcher told this process through its environment."""
-
-    def __init__(self):
-        self._rank = int(os.getenv("PADDLE_TRAINER_ID", "0"))
-        self._world_size = int(os.getenv("PADDLE_TRAINERS_NUM", "1"))
-        self._device_type = str(os.getenv("PADDLE_XCCL_BACKEND", ""))
-        self._device_id = int((os.getenv("FLAGS_selected_gpus") or "0").split(",")[0])
-        self._trainer_endpoints = (os.getenv("PADDLE_TRAINER_ENDPOINTS") or "").split(",")
-        self._current_endpoint = os.getenv("PADDLE_CURRENT_ENDPOINT", "")
-        self._nrings = int(os.getenv("FLAGS_nccl_nrings", "1"))
-
-    rank = local_rank = property(lambda self: self._rank)
-    world_size = nranks = property(lambda self: self._world_size)
-    device_id = dev_id = property(lambda self: self._device_id)
-    device_type = property(lambda self: self._device_type)
-    current_endpoint = property(lambda self: self._current_endpoint)
-    trainer_endpoints = property(lambda self: self._trainer_endpoints)
-    nrings = property(lambda self: self._nrings)
+from . import communication as _c
+from .group import get_world_size, group_of
 
 
-def get_rank(group=None):
-    """This process's number in the group."""
-    return ParallelEnv().rank
+def _sparse_parameters(layer):
+    """Ids of the tables whose gradients are rows."""
+    return {id(sub.weight) for sub in layer.sublayers(include_self=True) if getattr(sub, "_sparse", False)}
 
 
-def get_world_size(group=None):
-    """The number of processes of the group."""
-    return ParallelEnv().world_size
-
-
-def _only_one(who):
-    if ParallelEnv().world_size > 1:
-        raise RuntimeError(f"{who}: PADDLE_TRAINERS_NUM is {ParallelEnv().world_size}; the Python package runs "
-                           "in one process, more of them are to come")
-
-
-def init_parallel_env():
-    """Makes the group of one process."""
-    _only_one("init_parallel_env")
-    _started.append(True)
-
-
-def is_initialized():
-    """Whether init_parallel_env was called."""
-    return bool(_started)
+def sync_params_buffers(model, comm_group=None, src_rank=0, is_model_parallel=False):
+    """Gives every rank the parameters and buffers of rank src_rank, but for those marked is_distributed."""
+    for tensor in [*model.parameters(), *model.buffers()]:
+        if not getattr(tensor, "is_distributed", False) and tensor is not None:
+            _c.broadcast(tensor.detach(), src_rank, comm_group)
 
 
 class DataParallel(Layer):
-    """A layer whose gradients are averaged over the processes: with one process, the layer's own."""
+    """A layer whose parameters start equal on all ranks and whose gradients are averaged over them. comm_buffer_size and
+    last_comm_buffer_size are MB of gradients that travel together; which parameters a backward does not use is found
+    out, whatever find_unused_parameters says.
+
+    >>> import proa as paddle
+    >>> layer = paddle.DataParallel(paddle.nn.Linear(2, 3))
+    >>> layer(paddle.ones([1, 2])).shape
+    [1, 3]
+    """
 
     def __init__(self, layers, strategy=None, comm_buffer_size=25, last_comm_buffer_size=1,
                  find_unused_parameters=False, group=None):
         super().__init__(layers.full_name() + "_data_parallel")
-        _only_one("DataParallel")
         self._layers = layers
         self.find_unused_parameters = find_unused_parameters
+        self.group = group_of(group, "DataParallel")
+        self.comm_buffer_size, self.last_comm_buffer_size = comm_buffer_size, last_comm_buffer_size
+        self.var_dtype = _core.Tensor
+        self._reducer = None
+        if self.group.nranks < 2:
+            if get_world_size() < 2:
+                warnings.warn("The program will return to single-card operation. Please check 1, whether you use spawn or "
+                              "fleetrun to start the program. 2, Whether it is a multi-card program. 3, Is the current "
+                              "environment multi-card.")
+            else:
+                raise RuntimeError("DataParallel: call init_parallel_env first")
+            return
+        sync_params_buffers(layers, self.group, self.group.ranks[0])
+        self.init_reducer()
+
+    def init_reducer(self):
+        """Begins to average the gradients of the parameters that are trainable now."""
+        seen, trained = set(), []
+        for p in self._layers.parameters():
+            left_out = p.stop_gradient or getattr(p, "no_sync", False) or getattr(p, "is_distributed", False)
+            if not left_out and id(p) not in seen:
+                seen.add(id(p))
+                trained.append(p)
+        assert trained, "This model does not have any parameters to train, and does not need to use DataParallel"
+        sparse = _sparse_parameters(self._layers)
+        self._reducer = _core.reducer_new(trained, self.group._handle, int(self.comm_buffer_size * (1 << 20)),
+                                          int(self.last_comm_buffer_size * (1 << 20)), [int(id(p) in sparse) for p in trained])
 
     def forward(self, *inputs, **kwargs):
         return self._layers(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Gradients stay this process's own within the block."""
-        yield
+        """Gradients only accumulate within the block; the next backward outside averages all of it."""
+        if self._reducer is None:
+            yield
+            return
+        _core.reducer_sync(self._reducer, False)
+        try:
+            yield
+        finally:
+            _core.reducer_sync(self._reducer, True)
 
     def scale_loss(self, loss):
         """The loss as it is: gradients are averaged, not summed."""

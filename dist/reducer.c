@@ -1,0 +1,372 @@
+/* The reducer of data parallelism: gradients move into buckets as backward brings them, and full buckets
+ * travel while it goes on. May use core, autograd and ops. */
+#include "autograd/backward.h"
+#include "core/blocked.h"
+#include "core/copy.h"
+#include "core/device.h"
+
+#include <proa/dist.h>
+
+enum { ALIGNMENT = 64 /* bytes: views begin at cache lines */ };
+
+typedef struct entry {
+    proa_reducer *reducer;
+    proa_tensor *param; /* kept */
+    proa_tensor *view;  /* kept: its part of a bucket; NULL if sparse */
+    int64_t bucket;
+    bool sparse, ready;
+} entry;
+
+typedef struct bucket {
+    proa_tensor *memory; /* kept: 1-D */
+    int64_t bytes, waiting, params;
+    proa_task *task;
+} bucket;
+
+struct proa_reducer {
+    proa_group *group;
+    int64_t most, last; /* bytes of a bucket, and of the one that is sent last */
+    entry *entries;
+    int64_t count;
+    bucket *buckets; /* in the order in which they are sent */
+    int64_t n_buckets, next;
+    int64_t *arrival; /* parameters in the order in which their gradients came */
+    int64_t arrived;
+    bool sync, in_pass, ordered;
+    proa__backward_end end;
+};
+
+/* ---- buckets --------------------------------------------------------------------------- */
+
+static void drop_buckets(proa_reducer *r)
+{
+    for (int64_t i = 0; i < r->n_buckets; i++) {
+        if (r->buckets[i].memory) proa_release(r->buckets[i].memory);
+        proa_task_free(r->buckets[i].task);
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        if (r->entries[i].view) proa_release(r->entries[i].view);
+        r->entries[i].view = NULL;
+    }
+    proa__free(r->buckets);
+    r->buckets = NULL;
+    r->n_buckets = 0;
+}
+
+static int64_t bytes_of(const entry *e)
+{
+    int64_t bytes = e->param->numel * (int64_t)proa_dtype_size((proa_dtype)e->param->dtype);
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Deals the parameters out, the last to be sent first: that bucket is small. One dtype a bucket. */
+static void deal(proa_reducer *r, const int64_t *order)
+{
+    int64_t open[PROA_DTYPE_COUNT];
+    for (int i = 0; i < PROA_DTYPE_COUNT; i++) open[i] = -1;
+    for (int64_t k = r->count - 1; k >= 0; k--) {
+        entry *e = &r->entries[order[k]];
+        if (e->sparse) continue;
+        int64_t at = open[e->param->dtype], bytes = bytes_of(e);
+        int64_t limit = at == 0 ? r->last : r->most;
+        if (at < 0 || r->buckets[at].bytes + bytes > limit) at = open[e->param->dtype] = r->n_buckets++;
+        e->bucket = at;
+        r->buckets[at].bytes += bytes;
+        r->buckets[at].params++;
+    }
+    for (int64_t i = 0; i < r->count; i++) r->entries[i].bucket = r->n_buckets - 1 - r->entries[i].bucket;
+    for (int64_t i = 0, j = r->n_buckets - 1; i < j; i++, j--) {
+        bucket kept = r->buckets[i];
+        r->buckets[i] = r->buckets[j];
+        r->buckets[j] = kept;
+    }
+}
+
+static proa_status make_views(proa_reducer *r, const int64_t *order)
+{
+    PROA_SCOPED;
+    PROA__ON_CPU; /* groups move host memory */
+    for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].bytes = 0;
+    for (int64_t k = 0; k < r->count; k++) { /* sizes, then views: memory is made once its size is known */
+        entry *e = &r->entries[order[k]];
+        if (!e->sparse) r->buckets[e->bucket].bytes += bytes_of(e);
+    }
+    for (int64_t k = 0; k < r->count; k++) {
+        entry *e = &r->entries[order[k]];
+        if (e->sparse) continue;
+        bucket *b = &r->buckets[e->bucket];
+        int64_t item = (int64_t)proa_dtype_size((proa_dtype)e->param->dtype);
+        if (!b->memory) {
+            b->memory = proa_zeros(PROA_SHAPE(b->bytes / item), (proa_dtype)e->param->dtype);
+            if (!b->memory) return proa_error();
+            proa_keep(b->memory);
+            b->bytes = 0; /* from here on: where the next view begins */
+        }
+        proa_tensor *view = proa__tensor_view(b->memory, e->param->ndim, e->param->shape, NULL, b->bytes);
+        if (!view) return proa_error();
+        e->view = proa_keep(view);
+        b->bytes += bytes_of(e);
+    }
+    return PROA_OK;
+}
+
+static proa_status make_buckets(proa_reducer *r, const int64_t *order)
+{
+    drop_buckets(r);
+    r->buckets = proa__calloc((size_t)(r->count ? r->count : 1) * sizeof *r->buckets);
+    if (!r->buckets) return proa_error();
+    deal(r, order);
+    return make_views(r, order);
+}
+
+/* All ranks take the order of rank 0's first backward. */
+static proa_status reorder(proa_reducer *r)
+{
+    PROA_SCOPED;
+    PROA__ON_CPU;
+    proa_tensor *order = proa_empty(PROA_SHAPE(r->count), PROA_I64);
+    if (!order) return proa_error();
+    for (int64_t i = 0; i < r->count && r->arrived < r->count; i++)
+        if (!r->entries[i].ready) r->arrival[r->arrived++] = i;
+    memcpy(order->data, r->arrival, (size_t)r->count * sizeof *r->arrival);
+    PROA_TRY(proa_communicate(&(proa_message){.kind = PROA_MESSAGE_BROADCAST,
+                                              .group = r->group,
+                                              .out = order,
+                                              .peer = proa_group_global_rank(r->group, 0)}));
+    r->ordered = true;
+    return make_buckets(r, (const int64_t *)(const void *)order->data);
+}
+
+/* ---- one backward ---------------------------------------------------------------------- */
+
+static proa_status launch(proa_reducer *r)
+{
+    for (; r->next < r->n_buckets && r->buckets[r->next].waiting == 0; r->next++) {
+        bucket *b = &r->buckets[r->next];
+        b->task = proa_communicate_later(&(proa_message){.kind = PROA_MESSAGE_ALL_REDUCE,
+                                                         .group = r->group,
+                                                         .out = b->memory,
+                                                         .op = PROA_REDUCE_TYPE_AVG});
+        if (!b->task) return proa_error();
+    }
+    return PROA_OK;
+}
+
+/* Moves the gradient into its part of the bucket, where it then is. */
+static proa_status settle(const entry *e)
+{
+    PROA_SCOPED;
+    proa_tensor *g = proa_grad_of(e->param);
+    if (g == proa_none) return PROA_OK;
+    if (proa_is_rows(g)) g = proa_rows_to_dense(g);
+    if (!g) return proa_error();
+    PROA_TRY(proa__plain(g));
+    if (g->data == e->view->data) return PROA_OK;
+    PROA_TRY(proa__copy(e->view, g));
+    return proa__on_device(g) ? PROA_OK : proa_set_grad(e->param, e->view);
+}
+
+static proa_status finish_pass(void *context, proa_status status);
+
+static proa_status begin_pass(proa_reducer *r)
+{
+    r->in_pass = true;
+    r->next = r->arrived = 0;
+    for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].waiting = r->buckets[i].params;
+    for (int64_t i = 0; i < r->count; i++) r->entries[i].ready = false;
+    r->end = (proa__backward_end){.fn = finish_pass, .context = r};
+    proa__at_backward_end(&r->end);
+    return PROA_OK;
+}
+
+static proa_status gradient_stored(void *context)
+{
+    entry *e = context;
+    proa_reducer *r = e->reducer;
+    if (!r->sync) return PROA_OK;
+    if (!r->in_pass) PROA_TRY(begin_pass(r));
+    if (e->ready && !e->sparse && e->bucket < r->next)
+        return proa_fail(
+            PROA_ERR_BAD_STATE,
+            "reducer: a parameter of shape %s got a second gradient in one backward, after its first was "
+            "sent; parameters inside proa_recompute must be used in one segment only",
+            proa__shape_text(e->param->shape, e->param->ndim));
+    if (e->sparse) {
+        e->ready = true;
+        return PROA_OK;
+    }
+    PROA_TRY(settle(e));
+    if (e->ready) return PROA_OK;
+    e->ready = true;
+    r->arrival[r->arrived++] = e - r->entries;
+    r->buckets[e->bucket].waiting--;
+    return launch(r);
+}
+
+/* Which parameters any rank used, as one byte each. */
+static proa_tensor *used_anywhere(proa_reducer *r)
+{
+    proa_tensor *used = proa_empty(PROA_SHAPE(r->count), PROA_U8);
+    if (!used) return NULL;
+    for (int64_t i = 0; i < r->count; i++) used->data[i] = r->entries[i].ready;
+    proa_message m = {
+        .kind = PROA_MESSAGE_ALL_REDUCE, .group = r->group, .out = used, .op = PROA_REDUCE_TYPE_MAX};
+    return proa_communicate(&m) == PROA_OK ? used : NULL;
+}
+
+/* What this rank did not use is zero, or what it had accumulated. */
+static proa_status fill_missing(proa_reducer *r)
+{
+    for (int64_t i = 0; i < r->count; i++) {
+        entry *e = &r->entries[i];
+        if (e->ready || e->sparse) continue;
+        bool had = proa_grad_of(e->param) != proa_none;
+        if (had) PROA_TRY(settle(e));
+        else if (e->view->numel)
+            memset(e->view->data, 0, (size_t)e->view->numel * proa_dtype_size((proa_dtype)e->view->dtype));
+        r->buckets[e->bucket].waiting--;
+    }
+    return launch(r);
+}
+
+/* Joins the rows that the ranks have, and divides their values by the number of ranks. */
+static proa_status exchange_rows(proa_reducer *r, const entry *e)
+{
+    PROA_SCOPED;
+    PROA__ON_CPU;
+    int size = proa_group_size(r->group), rank = proa_group_rank(r->group);
+    int64_t width = e->param->shape[0] ? e->param->numel / e->param->shape[0] : 0, total = 0;
+    proa_tensor *g = proa_grad_of(e->param);
+    if (g != proa_none && !proa_is_rows(g))
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "reducer: a parameter that was declared sparse has a dense gradient; "
+                         "declare it dense on all ranks");
+    proa_tensor *counts = proa_empty(PROA_SHAPE(size), PROA_I64);
+    proa_tensor *mine =
+        proa_full(PROA_SHAPE(1), (double)(g == proa_none ? 0 : proa_rows_index(g)->numel), .dtype = PROA_I64);
+    if (!counts || !mine) return proa_error();
+    PROA_TRY(proa_communicate(&(proa_message){PROA_MESSAGE_ALL_GATHER, r->group, .in = mine, .out = counts}));
+    const int64_t *n = (const int64_t *)(const void *)counts->data;
+    for (int k = 0; k < size; k++) total += n[k];
+    proa_tensor *index = proa_empty(PROA_SHAPE(total), PROA_I64);
+    proa_tensor *values = proa_empty(PROA_SHAPE(total, width), (proa_dtype)e->param->dtype);
+    if (!index || !values) return proa_error();
+    int64_t at = 0, item = (int64_t)proa_dtype_size((proa_dtype)values->dtype) * width;
+    for (int k = 0; k < size; at += n[k++]) {
+        int64_t zero[1] = {n[k]}, both[2] = {n[k], width};
+        proa_tensor *i = proa__tensor_view(index, 1, zero, NULL, at * 8);
+        proa_tensor *v = proa__tensor_view(values, 2, both, NULL, at * item);
+        if (!i || !v) return proa_error();
+        if (k == rank && n[k]) {
+            proa_tensor *given = proa__contiguous((proa_tensor *)(uintptr_t)proa_rows_values(g));
+            if (!given) return proa_error();
+            memcpy(i->data, proa_rows_index(g)->data, (size_t)n[k] * 8);
+            memcpy(v->data, given->data, (size_t)(n[k] * item));
+        }
+        int peer = proa_group_global_rank(r->group, k);
+        PROA_TRY(proa_communicate(&(proa_message){PROA_MESSAGE_BROADCAST, r->group, .out = i, .peer = peer}));
+        PROA_TRY(proa_communicate(&(proa_message){PROA_MESSAGE_BROADCAST, r->group, .out = v, .peer = peer}));
+    }
+    int64_t shape[PROA_MAX_DIMS];
+    memcpy(shape, e->param->shape, sizeof shape);
+    shape[0] = total;
+    values = proa_scale(values, .scale = PROA_SCALAR(1.0 / size));
+    if (values) values = proa_reshape(values, ((proa_ints){e->param->ndim, shape, NULL, NULL}));
+    proa_tensor *rows = proa_rows_new(index, values, e->param->shape[0]);
+    return rows ? proa_set_grad(e->param, rows) : proa_error();
+}
+
+static proa_status take_results(proa_reducer *r, const proa_tensor *used)
+{
+    for (int64_t i = 0; i < r->n_buckets; i++) PROA_TRY(proa_task_wait(r->buckets[i].task));
+    for (int64_t i = 0; i < r->count; i++) {
+        const entry *e = &r->entries[i];
+        if (!used->data[i]) continue;
+        if (e->sparse) {
+            PROA_TRY(exchange_rows(r, e));
+            continue;
+        }
+        proa_tensor *g = proa_grad_of(e->param);
+        if (g == proa_none || g->data == e->view->data || !proa__on_device(g)) {
+            if (g != e->view) PROA_TRY(proa_set_grad(e->param, e->view));
+        } else {
+            PROA_TRY(proa__copy(g, e->view));
+        }
+    }
+    return PROA_OK;
+}
+
+static proa_status exchange(proa_reducer *r)
+{
+    PROA_SCOPED;
+    PROA__ON_CPU;
+    PROA_TRY(fill_missing(r));
+    proa_tensor *used = used_anywhere(r);
+    if (!used) return proa_error();
+    PROA_TRY(take_results(r, used));
+    return r->ordered ? PROA_OK : reorder(r);
+}
+
+static proa_status finish_pass(void *context, proa_status status)
+{
+    proa_reducer *r = context;
+    if (status == PROA_OK) status = exchange(r);
+    for (int64_t i = 0; i < r->n_buckets; i++) {
+        proa_task_free(r->buckets[i].task);
+        r->buckets[i].task = NULL;
+    }
+    r->in_pass = false;
+    return status;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static proa_status watch_all(proa_reducer *r, proa_tensors params, proa_ints sparse)
+{
+    for (int64_t i = 0; i < params.count; i++) {
+        proa_tensor *p = params.at[i];
+        if (!proa_is_leaf(p) || proa_stop_gradient(p))
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "reducer: parameter %lld is no leaf that wants a gradient", (long long)i);
+        r->entries[i] = (entry){.reducer = r, .param = proa_keep(p), .sparse = sparse.count && sparse.at[i]};
+        r->count = i + 1;
+        PROA_TRY(proa__watch_gradient(p, gradient_stored, &r->entries[i]));
+    }
+    for (int64_t i = 0; i < r->count; i++) r->arrival[i] = r->count - 1 - i; /* the last layer's come first */
+    return make_buckets(r, r->arrival);
+}
+
+proa_reducer *proa_reducer_new_opt(proa_tensors params, proa_reducer_opts opts)
+{
+    if (proa_error()) return NULL;
+    if (params.count < 1 || (opts.sparse.count && opts.sparse.count != params.count)) {
+        proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                  "reducer: expected parameters, and as many marks in `sparse`; got %lld and %lld",
+                  (long long)params.count, (long long)opts.sparse.count);
+        return NULL;
+    }
+    proa_reducer *r = proa__calloc(sizeof *r);
+    if (!r) return NULL;
+    r->group = opts.group ? opts.group : proa_world_group();
+    r->most = opts.bucket_bytes > 0 ? opts.bucket_bytes : 25 << 20;
+    r->last = opts.last_bucket_bytes > 0 ? opts.last_bucket_bytes : 1 << 20;
+    r->sync = true;
+    r->entries = proa__calloc((size_t)params.count * sizeof *r->entries);
+    r->arrival = proa__calloc((size_t)params.count * sizeof *r->arrival);
+    if (r->group && r->entries && r->arrival && watch_all(r, params, opts.sparse) == PROA_OK) return r;
+    proa_reducer_free(r);
+    return NULL;
+}
+
+void proa_reducer_set_sync(proa_reducer *r, bool on) { r->sync = on; }
+
+void proa_reducer_free(proa_reducer *r)
+{
+    if (!r) return;
+    for (int64_t i = 0; i < r->count; i++) proa__watch_gradient(r->entries[i].param, NULL, NULL);
+    drop_buckets(r);
+    for (int64_t i = 0; i < r->count; i++) proa_release(r->entries[i].param);
+    proa__free(r->entries);
+    proa__free(r->arrival);
+    proa__free(r);
+}

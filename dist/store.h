@@ -1,0 +1,89 @@
+/* The store through which ranks meet: keys and values served over TCP by one process of the job. A rank's
+ * connection is also its sign of life, so that a rank that ends is known to all others. May use core. */
+#ifndef PROA_DIST_STORE_H
+#define PROA_DIST_STORE_H
+
+#include <proa/core.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- framing, shared by server and client ---------------------------------------------- */
+/* Request:  u32 length of the rest, u8 request, u32 id, u32 milliseconds, u32 key length, key, value.
+ * Reply:    u32 length of the rest, u8 answer, u32 id, value. Integers are little-endian. */
+typedef enum proa__store_request {
+    PROA__STORE_HELLO, /* key: the job's token, value: i32 rank; anything before it ends the connection */
+    PROA__STORE_SET,
+    PROA__STORE_GET, /* waits until the key is there */
+    PROA__STORE_ADD, /* value: i64; answers the sum */
+    PROA__STORE_DELETE,
+    PROA__STORE_CHECK,
+    PROA__STORE_PING,
+    PROA__STORE_SILENT, /* answers the ranks that have not been heard of for a while, as text */
+    PROA__STORE_BYE     /* this rank ends in good order */
+} proa__store_request;
+
+typedef enum proa__store_answer {
+    PROA__STORE_OK,
+    PROA__STORE_LATE,
+    PROA__STORE_MISSING,
+    PROA__STORE_DEAD,   /* value: i32, a rank that died while others waited */
+    PROA__STORE_GONE,   /* to everybody, id 0; value: i32 rank, u8: it said BYE */
+    PROA__STORE_REFUSED /* a wrong token, or a rank that is here already */
+} proa__store_answer;
+
+enum { PROA__STORE_REQUEST_HEAD = 17, PROA__STORE_REPLY_HEAD = 9, PROA__STORE_MESSAGE_MAX = 64 << 20 };
+
+/* Growing bytes: what was received and not yet understood, or not yet sent. */
+typedef struct proa__bytes {
+    char *at;
+    size_t count, capacity;
+} proa__bytes;
+bool proa__bytes_add(proa__bytes *b, const void *data, size_t n);
+void proa__bytes_drop_front(proa__bytes *b, size_t n);
+void proa__put_u32(char *at, uint32_t v);
+uint32_t proa__get_u32(const char *at);
+double proa__monotonic(void); /* seconds */
+
+/* ---- the server ------------------------------------------------------------------------ */
+typedef struct proa__store_server proa__store_server;
+/* Listens on host:port (port 0: a free one) and serves in a thread of its own. NULL with an error. */
+proa__store_server *proa__store_serve(const char *host, int port, const char *token);
+int proa__store_server_port(const proa__store_server *s);
+/* Waits at most that long until all ranks have gone, and ends. */
+void proa__store_server_close(proa__store_server *s, double seconds);
+
+/* ---- a rank's connection --------------------------------------------------------------- */
+typedef struct proa__store proa__store;
+typedef enum proa__life { PROA__LIFE_HERE, PROA__LIFE_LEFT, PROA__LIFE_DIED } proa__life;
+/* Tries until the server is there. rank −1: an observer, whose end nobody hears of. `timeout` is also the
+ * default of every wait. NULL with an error. */
+proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
+                                 double timeout);
+void proa__store_close(proa__store *s);
+double proa__store_timeout(const proa__store *s);
+proa_status proa__store_set(proa__store *s, const char *key, const void *value, size_t bytes);
+/* Waits for the key; *value is the caller's (proa__free) and has a zero behind its end. seconds 0: the
+ * store's. */
+proa_status proa__store_get(proa__store *s, const char *key, double seconds, char **value, size_t *bytes);
+proa_status proa__store_add(proa__store *s, const char *key, int64_t by, int64_t *sum);
+proa_status proa__store_delete(proa__store *s, const char *key);
+proa_status proa__store_check(proa__store *s, const char *key, bool *there);
+/* The ranks that have said nothing for some seconds, "2, 3"; "" if none or unknown. Good for this thread. */
+const char *proa__store_silent(proa__store *s);
+/* Whether a rank is still connected. */
+proa__life proa__store_life(const proa__store *s, int rank);
+/* The local address of the connection: by it other ranks reach this one. */
+const char *proa__store_address(const proa__store *s);
+/* Waits until `size` ranks have called it with this key, once a key. */
+proa_status proa__store_barrier(proa__store *s, const char *key, int size);
+
+/* Connects or listens: host and port by the system's resolver. Return a descriptor, or −1 with errno. */
+int proa__tcp_listen(const char *host, int port);
+int proa__tcp_connect(const char *host, int port);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
