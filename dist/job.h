@@ -1,4 +1,4 @@
-/* What a process knows of its job: rank, size, and where the ranks meet. May use core. */
+/* A process's view of its job: rank, size and meeting place. May use core. */
 #ifndef PROA_DIST_JOB_H
 #define PROA_DIST_JOB_H
 

@@ -213,6 +213,54 @@ def test_no_sync_and_accumulation(tmp_path):
         """)
 
 
+def test_sync_batch_norm(tmp_path):
+    passes(tmp_path, 2, """
+        def net(kind):
+            paddle.seed(2)
+            made = paddle.nn.Sequential(paddle.nn.Conv2D(3, 4, 3), paddle.nn.BatchNorm2D(4), paddle.nn.ReLU())
+            return paddle.nn.SyncBatchNorm.convert_sync_batchnorm(made) if kind else made
+        x = np.random.RandomState(1).randn(6, 3, 5, 5).astype("float32") * 3 + 1
+        own = slice(0, 2) if rank == 0 else slice(2, 6)  # ranks of unequal batches
+        plain, synced = net(False), net(True)
+        grads = []
+        for made, part in ((plain, slice(0, 6)), (synced, own)):
+            given = paddle.to_tensor(x[part], stop_gradient=False)
+            out = made(given)
+            weights = paddle.to_tensor(np.random.RandomState(3).randn(6, 4, 3, 3).astype("float32")[part])
+            (out * weights).sum().backward()
+            grads.append((out.numpy(), given.grad.numpy(), [p.grad for p in made.parameters() if not p.stop_gradient]))
+        np.testing.assert_allclose(grads[1][0], grads[0][0][own], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(grads[1][1], grads[0][1][own], rtol=1e-3, atol=1e-4)
+        for a, b in zip(grads[1][2], grads[0][2]):
+            dist.all_reduce(a)
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3, atol=1e-3)
+        for name in ("_mean", "_variance"):
+            np.testing.assert_allclose(getattr(synced[1], name).numpy(), getattr(plain[1], name).numpy(), rtol=1e-4)
+        """)
+
+
+def test_split(tmp_path):
+    """Layers whose weights are divided: results and gradients of the whole layer."""
+    passes(tmp_path, 2, """
+        rng = np.random.RandomState(0)
+        w, b, t = (rng.randn(*s).astype("float32") for s in ((6, 4), (4,), (8, 4)))
+        given, ids, dy = rng.randn(5, 6).astype("float32"), rng.randint(0, 8, (5,)), rng.randn(5, 4).astype("float32")
+        attr = lambda value: paddle.ParamAttr(initializer=paddle.nn.initializer.Assign(value))
+        for axis, part, bias in ((0, w[rank * 3:rank * 3 + 3], b), (1, w[:, rank * 2:rank * 2 + 2], b[rank * 2:rank * 2 + 2])):
+            x = paddle.to_tensor(given, stop_gradient=False)
+            out = dist.split(x, (6, 4), "linear", axis, size, True, attr(part), attr(bias))
+            np.testing.assert_allclose(out.numpy(), given @ w + b, rtol=1e-4, atol=1e-5)
+            (out * paddle.to_tensor(dy)).sum().backward()
+            np.testing.assert_allclose(x.grad.numpy(), dy @ w.T, rtol=1e-4, atol=1e-5)
+        out = dist.split(paddle.to_tensor(ids), (8, 4), "embedding", 0, size, weight_attr=attr(t[rank * 4:rank * 4 + 4]))
+        np.testing.assert_allclose(out.numpy(), t[ids])
+        try:
+            dist.split(x, (6, 4), "linear", 0, 3)
+        except ValueError as e:
+            assert "num_partitions" in str(e)
+        """)
+
+
 def test_a_failing_rank_ends_all(tmp_path):
     code, out, err, logs = run(tmp_path, 3, """
         if rank == 1:

@@ -2,6 +2,7 @@
 from operator import index
 
 from ... import _core
+from ...autograd.guards import no_grad
 from ...framework.dtype import get_default_dtype
 from ...framework.param_attr import ParamAttr
 from .. import functional as F
@@ -112,6 +113,29 @@ class BatchNorm3D(_BatchNormBase):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, use_global_stats, name)
 
 
+def _over_ranks(layer, x):
+    """Batch normalisation over the ranks' batches, made of ops: gradients of sums over ranks are sums over ranks. A rank's
+    sum of squares is about the mean of all."""
+    last = layer._data_format == "NHWC"
+    axes = [i for i in range(x.ndim) if i != (x.ndim - 1 if last else min(1, x.ndim - 1))]
+    wide = x if x.dtype == _core.float64 else x.astype("float32")
+    sizes = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    here = _core.full([1], x.size // layer._num_features, dtype=wide.dtype)
+    total = _core.all_reduce(_core.concat([wide.sum(axes), here]))
+    mean, count = total[:-1] / total[-1].detach(), total[-1].detach()
+    centred = wide - mean.reshape(sizes)
+    variance = _core.all_reduce((centred * centred).sum(axes)) / count
+    out = centred * (variance + layer._epsilon).rsqrt().reshape(sizes)
+    if layer.weight is not None:
+        out = out * layer.weight.reshape(sizes)
+    if layer.bias is not None:
+        out = out + layer.bias.reshape(sizes)
+    with no_grad():
+        for kept, now in ((layer._mean, mean), (layer._variance, variance)):
+            kept.copy_(kept * layer._momentum + now.detach() * (1 - layer._momentum), True)
+    return out.astype(x.dtype)
+
+
 class SyncBatchNorm(_BatchNormBase):
     """Batch normalisation whose statistics are those of all processes; in one process, BatchNorm."""
 
@@ -124,6 +148,13 @@ class SyncBatchNorm(_BatchNormBase):
     def __init__(self, num_features, momentum=0.9, epsilon=1e-05, weight_attr=None, bias_attr=None,
                  data_format="NCHW", name=None):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
+
+    def forward(self, input):
+        from ...distributed.group import world
+        if not self.training or world().nranks < 2:
+            return super().forward(input)
+        self._check_data_format(self._data_format)
+        return _over_ranks(self, input)
 
     @classmethod
     def convert_sync_batchnorm(cls, layer):
