@@ -1,6 +1,7 @@
 /* The thread's error: first one wins. Uses the thread's struct for the message only, so that a thread
  * without memory still has a code. */
 #define _GNU_SOURCE
+#include "core/error.h"
 #include "core/thread.h"
 
 #include <stdarg.h>
@@ -10,9 +11,9 @@
 #endif
 
 static const struct {
-    const char *exception, *text;
+    const char *exception, *category, *text;
 } errors[] = {
-#define PROA_X(CODE, exception, text) {#exception, text},
+#define PROA_X(CODE, exception, category, text) {#exception, #category, text},
     PROA_ERRORS(PROA_X)
 #undef PROA_X
 };
@@ -92,6 +93,12 @@ const char *proa_error_exception(proa_status code)
 {
     if (code < PROA_OK || code >= PROA_ERR_COUNT) code = PROA_ERR_INTERNAL;
     return errors[code].exception;
+}
+
+const char *proa_error_category(proa_status code)
+{
+    if (code < PROA_OK || code >= PROA_ERR_COUNT) code = PROA_ERR_INTERNAL;
+    return errors[code].category;
 }
 
 const char *proa_error_text(proa_status code)

@@ -28,7 +28,7 @@ static inline bool proa__ints_plain(const proa_ints *v)
 proa_status proa__ints_count_given(const char *who, const char *arg, const proa_ints *v, int64_t *count);
 int64_t proa__ints_at_given(const proa_ints *v, int64_t i);
 
-/* Entries of a list, wherever they come from. WRONG_TYPE unless supplying tensors are integers. */
+/* Entries of a list, wherever they come from. INVALID_ARGUMENT unless supplying tensors are integers. */
 static inline proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v,
                                            int64_t *count)
 {
@@ -49,7 +49,7 @@ bool proa__ints_from_tensor(const proa_ints *v);
 /* The one value of an int attribute with a tensor twin: the twin if given, else `value`. */
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to);
 
-/* axis in [−ndim, ndim) → [0, ndim); a 0-D tensor takes 0 and −1. OUT_OF_RANGE otherwise. */
+/* axis in [−ndim, ndim) → [0, ndim); a 0-D tensor takes 0 and −1. INVALID_ARGUMENT otherwise. */
 proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim, int *to);
 /* Several axes, each once. */
 proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n);

@@ -12,7 +12,7 @@ static inline proa_dtype proa__dtype_or_default(proa_dtype dtype)
 {
     return dtype == PROA_NODTYPE ? proa_default_dtype() : dtype;
 }
-/* WRONG_TYPE unless dtype is in the bit mask `allowed`. */
+/* INVALID_ARGUMENT unless dtype is in the bit mask `allowed`. */
 proa_status proa__check_dtype(const char *who, proa_dtype dtype, uint32_t allowed);
 
 #endif

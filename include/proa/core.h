@@ -69,29 +69,29 @@ PROA_API void proa_set_default_dtype(proa_dtype dtype);
 
 /* ---- errors ---------------------------------------------------------------------------- */
 
-/* X(CODE, python exception, text). A thread has one error at a time: the first one wins and stays until
- * proa_finish, proa_take_error or proa_clear_error. While it is set every op returns NULL, and every
- * function that changes state returns it and does nothing. */
-#define PROA_ERRORS(X)                                      \
-    X(OK, None, "no error")                                 \
-    X(INVALID_ARGUMENT, ValueError, "invalid argument")     \
-    X(WRONG_TYPE, TypeError, "wrong type")                  \
-    X(OUT_OF_RANGE, IndexError, "out of range")             \
-    X(NOT_FOUND, KeyError, "not found")                     \
-    X(NO_FILE, FileNotFoundError, "no such file")           \
-    X(OUT_OF_MEMORY, MemoryError, "out of memory")          \
-    X(OVERFLOW, OverflowError, "size too large")            \
-    X(IO, OSError, "input/output failed")                   \
-    X(CORRUPT, ValueError, "corrupt data")                  \
-    X(UNSUPPORTED, NotImplementedError, "not supported")    \
-    X(BAD_STATE, RuntimeError, "called in the wrong state") \
-    X(UNAVAILABLE, RuntimeError, "not available")           \
-    X(TIMEOUT, TimeoutError, "timed out")                   \
-    X(NUMERIC, FloatingPointError, "NaN or infinity")       \
-    X(INTERNAL, SystemError, "internal error")
+/* X(CODE, exception, category, text): type and category as of Paddle 2.6.2. A thread has one error at
+ * a time: the first stays until proa_finish, proa_take_error or proa_clear_error. While it is set every op
+ * returns NULL, and every function that changes state returns it and does nothing. */
+#define PROA_ERRORS(X)                                                          \
+    X(OK, None, none, "no error")                                               \
+    X(INVALID_ARGUMENT, ValueError, InvalidArgument, "invalid argument")        \
+    X(WRONG_TYPE, RuntimeError, NotFound, "wrong type")                         \
+    X(OUT_OF_RANGE, IndexError, OutOfRange, "out of range")                     \
+    X(NOT_FOUND, RuntimeError, NotFound, "not found")                           \
+    X(NO_FILE, FileNotFoundError, NotFound, "no such file")                     \
+    X(OUT_OF_MEMORY, MemoryError, ResourceExhausted, "out of memory")           \
+    X(OVERFLOW, MemoryError, ResourceExhausted, "size too large")               \
+    X(IO, OSError, External, "input/output failed")                             \
+    X(CORRUPT, ValueError, InvalidArgument, "corrupt data")                     \
+    X(UNSUPPORTED, NotImplementedError, Unimplemented, "not supported")         \
+    X(BAD_STATE, RuntimeError, PreconditionNotMet, "called in the wrong state") \
+    X(UNAVAILABLE, RuntimeError, Unavailable, "not available")                  \
+    X(TIMEOUT, TimeoutError, ExecutionTimeout, "timed out")                     \
+    X(NUMERIC, RuntimeError, PreconditionNotMet, "NaN or infinity")             \
+    X(INTERNAL, SystemError, Fatal, "internal error")
 
 typedef enum proa_status {
-#define PROA_X(CODE, exception, text) PROA_ERR_##CODE,
+#define PROA_X(CODE, exception, category, text) PROA_ERR_##CODE,
     PROA_ERRORS(PROA_X)
 #undef PROA_X
         PROA_ERR_COUNT

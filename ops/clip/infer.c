@@ -23,7 +23,7 @@ static proa_status floating(const char *op, proa_tensors xs)
 {
     for (int64_t i = 0; i < xs.count; i++)
         if (!rows_is_floating(xs.at[i]->dtype))
-            return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "xs",
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "xs",
                                  "entry %lld is %s; expected floating", (long long)i,
                                  proa__tensor_text(xs.at[i]));
     return PROA_OK;

@@ -7,7 +7,7 @@ static proa_status check_bias(const char *op, const proa_tensor *bias, const pro
 {
     if (proa__absent(bias)) return PROA_OK;
     if (bias->dtype != x->dtype)
-        return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "bias", "is %s, but x is %s",
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "bias", "is %s, but x is %s",
                              proa_dtype_name((proa_dtype)bias->dtype), proa_dtype_name((proa_dtype)x->dtype));
     if (bias->ndim == 1 && (bias->shape[0] == n_channels || bias->shape[0] < 0 || n_channels < 0))
         return PROA_OK;

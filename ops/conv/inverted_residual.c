@@ -11,7 +11,7 @@ static proa_status check_filter(const char *name, const proa_tensor *w, proa_dty
                                 int64_t in, bool pointwise)
 {
     if ((proa_dtype)w->dtype != dtype)
-        return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("inverted_residual"), name,
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("inverted_residual"), name,
                              "is %s, but x is %s; convert one with proa_cast",
                              proa_dtype_name((proa_dtype)w->dtype), proa_dtype_name(dtype));
     if (w->ndim != 4) return FAIL(name, "must have 4 dims, got %s", proa__tensor_text(w));
@@ -31,7 +31,7 @@ static proa_status check_bias(const char *name, const proa_tensor *bias, const p
 {
     if (proa__absent(bias)) return PROA_OK;
     if (bias->dtype != filter->dtype)
-        return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("inverted_residual"), name,
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("inverted_residual"), name,
                              "is %s, but x is %s", proa_dtype_name((proa_dtype)bias->dtype),
                              proa_dtype_name((proa_dtype)filter->dtype));
     if (bias->ndim == 1 && bias->shape[0] == filter->shape[0]) return PROA_OK;

@@ -63,7 +63,7 @@ static proa_status infer_steps(const proa_fused_elementwise_args *a, proa__fused
             proa_tensor *t = step->in[j] < 0 ? made[~step->in[j]] : a->x.at[step->in[j]];
             const proa_tensor *first = *proa_field_tensor(&step->op->fields[0], step->args);
             if (j && t->dtype != first->dtype)
-                return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("fused_elementwise"), "steps",
+                return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("fused_elementwise"), "steps",
                                      "step %d: operand %d is %s, but the first is %s; cast one", i, j,
                                      proa_dtype_name((proa_dtype)t->dtype),
                                      proa_dtype_name((proa_dtype)first->dtype));
@@ -74,7 +74,7 @@ static proa_status infer_steps(const proa_fused_elementwise_args *a, proa__fused
         PROA_TRY(proa__infer_call(&call, metas));
         const proa_meta *m = (const proa_meta *)(const void *)metas;
         if ((m->dtype == PROA_F64) != (a->x.at[0]->dtype == PROA_F64))
-            return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("fused_elementwise"), "steps",
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("fused_elementwise"), "steps",
                                  "step %d makes %s of %s; float64 stands alone in a chain", i,
                                  proa_dtype_name(m->dtype), proa_dtype_name((proa_dtype)a->x.at[0]->dtype));
         if (step->out) out->at[k++] = *m;
@@ -88,7 +88,7 @@ proa_status fused_elementwise_infer(const proa_fused_elementwise_args *a, proa_f
 {
     for (int64_t i = 0; i < a->x.count; i++) /* which of the narrower ones, the steps say */
         if ((a->x.at[i]->dtype == PROA_F64) != (a->x.at[0]->dtype == PROA_F64))
-            return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op("fused_elementwise"), "x",
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("fused_elementwise"), "x",
                                  "number %lld is %s, but the first is %s", (long long)i,
                                  proa_dtype_name((proa_dtype)a->x.at[i]->dtype),
                                  proa_dtype_name((proa_dtype)a->x.at[0]->dtype));

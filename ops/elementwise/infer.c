@@ -48,7 +48,7 @@ static proa_status broadcast_inputs(const proa_op *op, const void *args, int fir
         const proa_field *f = &op->fields[i];
         const proa_tensor *t = *proa_field_tensor(f, args);
         if (t->dtype != x->dtype)
-            return proa__op_fail(PROA_ERR_WRONG_TYPE, op, f->name,
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
                                  "is %s, but %s is %s: convert one with proa_cast",
                                  proa_dtype_name((proa_dtype)t->dtype), op->fields[first].name,
                                  proa_dtype_name((proa_dtype)x->dtype));
@@ -180,7 +180,7 @@ proa_status prelu_infer(const proa_prelu_args *a, proa_prelu_metas *m)
     const proa_tensor *x = a->x, *alpha = a->alpha;
     m->out = proa_meta_of(x);
     if (alpha->dtype != x->dtype)
-        return OP_FAIL("prelu", WRONG_TYPE, "alpha", "is %s, but x is %s",
+        return OP_FAIL("prelu", INVALID_ARGUMENT, "alpha", "is %s, but x is %s",
                        proa_dtype_name((proa_dtype)alpha->dtype), proa_dtype_name((proa_dtype)x->dtype));
     int64_t expected = 1;
     if (a->mode == PROA_PRELU_MODE_CHANNEL) {

@@ -92,7 +92,7 @@ static proa_status one_bool(const char *who, const proa_tensor *x, const proa_te
 {
     *m = (proa_meta){.dtype = PROA_BOOL};
     if (x->dtype == y->dtype) return PROA_OK;
-    return OP_FAIL(who, WRONG_TYPE, "y", "is %s; expected x's dtype, %s", proa__tensor_text(y),
+    return OP_FAIL(who, INVALID_ARGUMENT, "y", "is %s; expected x's dtype, %s", proa__tensor_text(y),
                    proa_dtype_name((proa_dtype)x->dtype));
 }
 

@@ -13,7 +13,7 @@ static proa_status check_axes(const char *op, const proa_tensor *x, proa_ints ax
     for (int64_t i = 0; i < axes.count; i++) {
         int64_t axis = axes.at[i];
         if (axis < -x->ndim || axis >= x->ndim)
-            return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "axes",
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "axes",
                                  "holds %lld; expected -%d to %d for x %s", (long long)axis, x->ndim,
                                  x->ndim - 1, proa__tensor_text(x));
         int at = fft_axis(x, axis);

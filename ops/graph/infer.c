@@ -79,7 +79,7 @@ proa_status graph_send_ue_recv_infer(const proa_graph_send_ue_recv_args *a, proa
     PROA_TRY(check_rows(op, "x", a->x));
     PROA_TRY(check_rows(op, "y", a->y));
     if (a->y->dtype != a->x->dtype)
-        return ROWS_FAIL(graph_send_ue_recv, WRONG_TYPE, "y", "is %s; expected the dtype of x, %s",
+        return ROWS_FAIL(graph_send_ue_recv, INVALID_ARGUMENT, "y", "is %s; expected the dtype of x, %s",
                          proa__tensor_text(a->y), proa_dtype_name((proa_dtype)a->x->dtype));
     PROA_TRY(check_index(op, "src_index", a->src_index, -1));
     PROA_TRY(check_index(op, "dst_index", a->dst_index, a->src_index->shape[0]));

@@ -9,7 +9,7 @@
 proa_status proa__check_index_dtype(const char *who, const char *arg, const proa_tensor *index)
 {
     if (index->dtype == PROA_I32 || index->dtype == PROA_I64) return PROA_OK;
-    return OP_FAIL(who, WRONG_TYPE, arg, "is %s; expected int32 or int64", proa__tensor_text(index));
+    return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s; expected int32 or int64", proa__tensor_text(index));
 }
 
 /* ---- gather, index_select --------------------------------------------------------------- */
@@ -266,7 +266,7 @@ proa_status proa__broadcast_meta(const char *who, const char *arg, const proa_te
 static proa_status check_mask(const char *who, const proa_tensor *mask)
 {
     if (mask->dtype == PROA_BOOL) return PROA_OK;
-    return OP_FAIL(who, WRONG_TYPE, "mask", "is %s; expected bool", proa__tensor_text(mask));
+    return OP_FAIL(who, INVALID_ARGUMENT, "mask", "is %s; expected bool", proa__tensor_text(mask));
 }
 
 proa_status masked_select_infer(const proa_masked_select_args *a, proa_masked_select_metas *m)

@@ -4,7 +4,7 @@
 
 #include "core/tensor.h"
 
-/* WRONG_TYPE unless int32 or int64. */
+/* INVALID_ARGUMENT unless int32 or int64. */
 proa_status proa__check_index_dtype(const char *who, const char *arg, const proa_tensor *index);
 /* values must have the shape of what the points of index name in a tensor of `shape`. */
 proa_status proa__check_points(const char *who, const char *arg, const proa_tensor *values,

@@ -133,7 +133,8 @@ proa_status unique_consecutive_infer(const proa_unique_consecutive_args *a, proa
         return OP_FAIL(who, INVALID_ARGUMENT, "axis", "has %lld entries; expected none or one",
                        (long long)a->axis.count);
     if (a->dtype != PROA_I32 && a->dtype != PROA_I64)
-        return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected int32 or int64", proa_dtype_name(a->dtype));
+        return OP_FAIL(who, INVALID_ARGUMENT, "dtype", "is %s; expected int32 or int64",
+                       proa_dtype_name(a->dtype));
     m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = 1, .shape = {-1}};
     proa_meta list = {.dtype = a->dtype, .ndim = 1, .shape = {-1}};
     if (a->return_counts) m->counts = list;

@@ -8,7 +8,7 @@
 static proa_status same_dtype(const char *who, const char *arg, const proa_tensor *t, const proa_tensor *x)
 {
     if (t->dtype == x->dtype) return PROA_OK;
-    return OP_FAIL(who, WRONG_TYPE, arg, "is %s; expected x's dtype, %s", proa__tensor_text(t),
+    return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s; expected x's dtype, %s", proa__tensor_text(t),
                    proa_dtype_name((proa_dtype)x->dtype));
 }
 
@@ -234,7 +234,7 @@ proa_status unique_infer(const proa_unique_args *a, proa_unique_metas *m)
         return OP_FAIL("unique", INVALID_ARGUMENT, "axis", "has %lld entries; expected none or one",
                        (long long)a->axis.count);
     if (a->dtype != PROA_I32 && a->dtype != PROA_I64)
-        return OP_FAIL("unique", WRONG_TYPE, "dtype", "is %s; expected int32 or int64",
+        return OP_FAIL("unique", INVALID_ARGUMENT, "dtype", "is %s; expected int32 or int64",
                        proa_dtype_name(a->dtype));
     m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = 1, .shape = {-1}};
     if (a->axis.count) {

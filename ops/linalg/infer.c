@@ -23,7 +23,7 @@ static proa_status same_dtype(const char *op, const char *argument, const proa_t
                               const proa_tensor *x)
 {
     if (y->dtype == x->dtype) return PROA_OK;
-    return OP_FAIL(op, WRONG_TYPE, argument, "is %s; expected the dtype of x, %s", proa__tensor_text(y),
+    return OP_FAIL(op, INVALID_ARGUMENT, argument, "is %s; expected the dtype of x, %s", proa__tensor_text(y),
                    proa_dtype_name((proa_dtype)x->dtype));
 }
 
@@ -209,7 +209,7 @@ proa_status lu_unpack_infer(const proa_lu_unpack_args *a, proa_lu_unpack_metas *
     PROA_TRY(matrices("lu_unpack", "x", x));
     int64_t rows = linalg_rows(x), columns = linalg_columns(x), k = linalg_least(rows, columns);
     if (y->dtype != PROA_I32)
-        return OP_FAIL("lu_unpack", WRONG_TYPE, "y", "is %s; expected int32, as lu gives it",
+        return OP_FAIL("lu_unpack", INVALID_ARGUMENT, "y", "is %s; expected int32, as lu gives it",
                        proa__tensor_text(y));
     bool fits = y->ndim == x->ndim - 1 && agree(y->shape[y->ndim - 1], k);
     for (int i = 0; fits && i < y->ndim - 1; i++) fits = agree(y->shape[i], x->shape[i]);

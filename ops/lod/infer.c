@@ -50,7 +50,7 @@ static proa_status grad_infer(const char *op, const proa_tensor *x, const proa_t
 {
     PROA_TRY(check_x(op, x, 1));
     if (x->dtype != d_out->dtype)
-        return OP_FAIL(op, WRONG_TYPE, "d_out", "is %s, and x is %s; expected one dtype",
+        return OP_FAIL(op, INVALID_ARGUMENT, "d_out", "is %s, and x is %s; expected one dtype",
                        proa__tensor_text(d_out), proa__tensor_text(x));
     *m = proa_meta_of(x);
     return PROA_OK;
@@ -297,7 +297,7 @@ proa_status sequence_pad_infer(const proa_sequence_pad_args *a, proa_sequence_pa
                        "is %lld and x %s; expected -1 or at least 1, and fewer than %d dims",
                        (long long)a->padded_length, proa__tensor_text(a->x), PROA_MAX_DIMS);
     if (a->pad_value->dtype != a->x->dtype)
-        return OP_FAIL(op, WRONG_TYPE, "pad_value", "is %s, and x is %s; expected one dtype",
+        return OP_FAIL(op, INVALID_ARGUMENT, "pad_value", "is %s, and x is %s; expected one dtype",
                        proa__tensor_text(a->pad_value), proa__tensor_text(a->x));
     m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype,
                          .ndim = (int8_t)(a->x->ndim + 1),
@@ -475,7 +475,7 @@ static proa_status check_updates(const char *op, const proa_tensor *table, const
         return OP_FAIL(op, INVALID_ARGUMENT, "x", "is %s; expected [%lld sequences, D]",
                        proa__tensor_text(table), (long long)sequences(offsets));
     if (ids->dtype != PROA_I64 && ids->dtype != PROA_I32)
-        return OP_FAIL(op, WRONG_TYPE, "ids", "is %s; expected int64 or int32", proa__tensor_text(ids));
+        return OP_FAIL(op, INVALID_ARGUMENT, "ids", "is %s; expected int64 or int32", proa__tensor_text(ids));
     if (updates->dtype == table->dtype && rows_dims_agree(updates->numel, ids->numel)) return PROA_OK;
     return OP_FAIL(op, INVALID_ARGUMENT, "updates",
                    "is %s; expected one number an id of %s, of the dtype of %s", proa__tensor_text(updates),

@@ -116,7 +116,7 @@ proa_tensor *proa_cross_entropy_opt(proa_tensor *logits, proa_tensor *label, pro
     int64_t axis = o.axis == 0 ? -1 : o.axis == PROA_ZERO ? 0 : o.axis;
     int64_t ignore = o.ignore_index == 0 ? -100 : o.ignore_index == PROA_ZERO ? 0 : o.ignore_index;
     if (axis < -logits->ndim || axis >= logits->ndim) {
-        proa_fail(PROA_ERR_OUT_OF_RANGE, "cross_entropy: axis: expected an axis of logits %s, got %lld",
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "cross_entropy: axis: expected an axis of logits %s, got %lld",
                   proa__tensor_text(logits), (long long)axis);
         return NULL;
     }

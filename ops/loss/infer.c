@@ -26,14 +26,14 @@ static proa_status cross_entropy_shapes(const char *op, const proa_tensor *x, co
                                         bool soft, int64_t axis, proa_meta *loss)
 {
     if (x->ndim == 0 || axis < -x->ndim || axis >= x->ndim)
-        return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "axis",
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "axis",
                              "is %lld; expected an axis of %s", (long long)axis, proa__tensor_text(x));
     if (axis < 0) axis += x->ndim;
     *loss = proa_meta_of(x);
     loss->shape[axis] = 1;
     if (soft) return twins(op, x, "label", label);
     if (!rows_is_integer(label->dtype))
-        return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "label",
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "label",
                              "is %s; expected class numbers of an integer dtype, or soft_label",
                              proa_dtype_name((proa_dtype)label->dtype));
     bool fits = label->ndim == x->ndim || label->ndim == x->ndim - 1;
@@ -58,7 +58,7 @@ proa_status softmax_with_cross_entropy_grad_infer(const proa_softmax_with_cross_
     const char *op = "softmax_with_cross_entropy_grad";
     proa_meta loss = {.ndim = 0};
     if (!rows_is_floating(a->softmax->dtype))
-        return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "softmax",
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "softmax",
                              "is %s; expected a floating dtype",
                              proa_dtype_name((proa_dtype)a->softmax->dtype));
     PROA_TRY(cross_entropy_shapes(op, a->softmax, a->label, a->soft_label, a->axis, &loss));

@@ -12,7 +12,7 @@ static proa_status same_dtype(const char *op, const char *argument, const proa_t
                               const proa_tensor *first)
 {
     if (t->dtype == first->dtype) return PROA_OK;
-    return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), argument,
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument,
                          "is %s, but the first operand is %s; convert one with proa_cast",
                          proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)first->dtype));
 }

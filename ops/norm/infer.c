@@ -81,9 +81,9 @@ static proa_status check_parameter(const char *op, const char *name, const proa_
 {
     if (proa__absent(t)) return PROA_OK;
     if (t->dtype != x->dtype && t->dtype != statistics_dtype(x))
-        return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), name, "is %s; expected x's %s or %s",
-                             proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)x->dtype),
-                             proa_dtype_name(statistics_dtype(x)));
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
+                             "is %s; expected x's %s or %s", proa_dtype_name((proa_dtype)t->dtype),
+                             proa_dtype_name((proa_dtype)x->dtype), proa_dtype_name(statistics_dtype(x)));
     int64_t count = dims_product(t, 0, t->ndim);
     if (count < 0 || n < 0 || count == n) return PROA_OK;
     return FAIL(op, name, "must have %lld values, got %s", (long long)n, proa__tensor_text(t));
@@ -155,7 +155,7 @@ proa_status batch_norm_grad_infer(const proa_batch_norm_grad_args *a, proa_batch
 static proa_status layer_axis(const char *op, const proa_tensor *x, int64_t axis)
 {
     if (axis > 0 && axis < x->ndim) return PROA_OK;
-    return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "begin_norm_axis",
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "begin_norm_axis",
                          "is %lld; expected 1 to %d for x %s", (long long)axis, x->ndim - 1,
                          proa__tensor_text(x));
 }

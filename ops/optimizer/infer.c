@@ -68,7 +68,7 @@ static proa_status check(const char *op, const proa_tensor *learning_rate, const
                              "is %s; expected one floating number", proa__tensor_text(learning_rate));
     for (int64_t i = 0; i < entries[0].list.count; i++)
         if (!rows_is_floating(entries[0].list.at[i]->dtype))
-            return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(op), "params",
+            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "params",
                                  "entry %lld is %s; expected floating", (long long)i,
                                  proa__tensor_text(entries[0].list.at[i]));
     for (int i = 0; i < n; i++) PROA_TRY(check_entry(op, &entries[i], entries[0].list));

@@ -118,7 +118,7 @@ static proa_status check_out(const pool_params *p, const char *name, const proa_
 static proa_status check_dtype(const pool_params *p, const char *name, const proa_tensor *t)
 {
     if (t->dtype == p->x->dtype) return PROA_OK;
-    return proa__op_fail(PROA_ERR_WRONG_TYPE, proa_find_op(p->op), name, "is %s, but x is %s",
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(p->op), name, "is %s, but x is %s",
                          proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)p->x->dtype));
 }
 

@@ -25,7 +25,7 @@ proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)
 static proa_status same_dtype(const char *who, const proa_tensor *x, const proa_tensor *y)
 {
     if (x->dtype == y->dtype) return PROA_OK;
-    return OP_FAIL(who, WRONG_TYPE, "y", "is %s; expected x's dtype, %s", proa__tensor_text(y),
+    return OP_FAIL(who, INVALID_ARGUMENT, "y", "is %s; expected x's dtype, %s", proa__tensor_text(y),
                    proa_dtype_name((proa_dtype)x->dtype));
 }
 

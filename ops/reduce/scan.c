@@ -8,7 +8,8 @@ static proa_status extreme_infer(const char *who, const proa_tensor *x, int64_t 
 {
     int at;
     if (dtype != PROA_I32 && dtype != PROA_I64)
-        return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected int32 or int64", proa_dtype_name(dtype));
+        return OP_FAIL(who, INVALID_ARGUMENT, "dtype", "is %s; expected int32 or int64",
+                       proa_dtype_name(dtype));
     *out = *indices = proa_meta_of(x);
     indices->dtype = dtype;
     return proa__axis(who, "axis", axis, x->ndim, &at);

@@ -9,7 +9,7 @@
 static proa_status check_integer(const char *who, const char *arg, const proa_tensor *t)
 {
     if (t->dtype == PROA_I32 || t->dtype == PROA_I64) return PROA_OK;
-    return OP_FAIL(who, WRONG_TYPE, arg, "comes from a tensor of dtype %s; expected int32 or int64",
+    return OP_FAIL(who, INVALID_ARGUMENT, arg, "comes from a tensor of dtype %s; expected int32 or int64",
                    proa_dtype_name((proa_dtype)t->dtype));
 }
 
@@ -93,7 +93,7 @@ proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim,
 {
     int64_t n = ndim ? ndim : 1;
     if (axis < -n || axis >= n)
-        return OP_FAIL(who, OUT_OF_RANGE, arg, "is %lld; expected %lld to %lld for a tensor of %d axes",
+        return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %lld; expected %lld to %lld for a tensor of %d axes",
                        (long long)axis, (long long)-n, (long long)n - 1, ndim);
     *to = (int)(axis < 0 ? axis + n : axis);
     return PROA_OK;

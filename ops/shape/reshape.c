@@ -198,7 +198,7 @@ proa_status unsqueeze_infer(const proa_unsqueeze_args *a, proa_unsqueeze_metas *
             return OP_FAIL("unsqueeze", UNSUPPORTED, "axis",
                            "comes from a variable; in a program it must be a number");
         if (axes[i] < -rank - 1 || axes[i] > rank)
-            return OP_FAIL("unsqueeze", OUT_OF_RANGE, "axis", "is %lld; expected %d to %d",
+            return OP_FAIL("unsqueeze", INVALID_ARGUMENT, "axis", "is %lld; expected %d to %d",
                            (long long)axes[i], -rank - 1, rank);
         int at = (int)(axes[i] < 0 ? axes[i] + rank + 1 : axes[i]);
         for (int k = rank; k > at; k--) m->out.shape[k] = m->out.shape[k - 1];

@@ -257,7 +257,7 @@ proa_status set_strided_infer(const proa_set_strided_args *a, proa_set_strided_m
     PROA_TRY(
         check_places("set_strided", a->x->numel, &a->shape, &a->strides, a->offset, a->x->dtype, &places));
     if (a->value->dtype != a->x->dtype)
-        return OP_FAIL("set_strided", WRONG_TYPE, "value", "is %s; expected x's dtype, %s",
+        return OP_FAIL("set_strided", INVALID_ARGUMENT, "value", "is %s; expected x's dtype, %s",
                        proa__tensor_text(a->value), proa_dtype_name((proa_dtype)a->x->dtype));
     return proa__check_broadcast("set_strided", "value", a->value, &places);
 }

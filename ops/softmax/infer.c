@@ -8,7 +8,7 @@ static proa_status like(const char *op, const proa_tensor *x, int64_t axis, proa
 {
     int rank = x->ndim > 0 ? x->ndim : 1; /* 0-D: as if [1] */
     if (axis < -rank || axis >= rank)
-        return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "axis",
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "axis",
                              "is %lld, but x %s has axes %d to %d", (long long)axis, proa__tensor_text(x),
                              -rank, rank - 1);
     *out = proa_meta_of(x);

@@ -128,8 +128,9 @@ proa_status searchsorted_infer(const proa_searchsorted_args *a, proa_searchsorte
 {
     const proa_tensor *s = a->sorted_sequence, *v = a->values;
     if (s->dtype != v->dtype)
-        return OP_FAIL("searchsorted", WRONG_TYPE, "values", "is %s; expected sorted_sequence's dtype, %s",
-                       proa__tensor_text(v), proa_dtype_name((proa_dtype)s->dtype));
+        return OP_FAIL("searchsorted", INVALID_ARGUMENT, "values",
+                       "is %s; expected sorted_sequence's dtype, %s", proa__tensor_text(v),
+                       proa_dtype_name((proa_dtype)s->dtype));
     bool fits = s->ndim == 1 || (s->ndim > 1 && s->ndim == v->ndim);
     for (int i = 0; fits && s->ndim > 1 && i + 1 < s->ndim; i++)
         fits = s->shape[i] < 0 || v->shape[i] < 0 || s->shape[i] == v->shape[i];

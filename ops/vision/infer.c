@@ -47,7 +47,7 @@ proa_status interpolate_infer(const proa_interpolate_args *a, proa_interpolate_m
     bool whole = a->x->dtype < PROA_F16, mixes = a->mode != PROA_INTERP_METHOD_NEAREST;
     if (whole && mixes && (a->x->dtype != PROA_U8 || a->mode == PROA_INTERP_METHOD_BICUBIC))
         return OP_FAIL(
-            "interpolate", WRONG_TYPE, "x",
+            "interpolate", INVALID_ARGUMENT, "x",
             "is %s; nearest takes U8, I32 and I64, linear, bilinear and trilinear U8, and all modes "
             "floating numbers: cast it",
             proa_dtype_name((proa_dtype)a->x->dtype));

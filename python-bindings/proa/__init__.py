@@ -27,6 +27,7 @@ _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hap
               "set_device": ".device:set_device", "get_device": ".device:get_device",
               "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",
               "get_flags": ".utils.flags:get_flags",
+              "check_shape": ".fluid.data_feeder:check_shape",
               "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
               "_C_ops": ".fluid:legacy_ops", "_legacy_C_ops": ".fluid:legacy_ops", "core": ".fluid:core",
               "show_config": ".utils.config:show_config",

@@ -9,6 +9,11 @@ _RUNNERS = ("<frozen runpy>", _HERE + "__main__.py")
 _print = None
 
 
+def of_kind(text):
+    """The exception for an argument of a wrong kind where Paddle's C++ checks it: while a program is built it is Python's."""
+    return TypeError(text) if _core.is_capturing() else ValueError("(InvalidArgument) " + text)
+
+
 def _file(tb):
     return tb.tb_frame.f_code.co_filename
 

@@ -1,6 +1,7 @@
 """paddle.fft: discrete Fourier transforms. Arguments are checked and arrays cut or padded here; the transforms are the
 ops fft_c2c, fft_r2c and fft_c2r."""
 from . import _core
+from ._errors import of_kind
 from .framework.dims import known
 from .tensor._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name
 
@@ -266,7 +267,7 @@ def rfftfreq(n, d=1.0, dtype=None, name=None):
 
 def _shifted(who, x, axes, up):
     if not isinstance(x, Tensor):
-        raise TypeError(f"{who}: x must be a Tensor, got {type(x).__name__}")
+        raise of_kind(f"{who}: x must be a Tensor, got {type(x).__name__}")
     axes = list(range(len(x.shape))) if axes is None else [axes] if isinstance(axes, int) else list(axes)
     return _core.roll(x, [(x.shape[a] + up) // 2 for a in axes], axes)
 

@@ -2,6 +2,7 @@
 
 Messages and segments are ops; drawing and renumbering nodes is the host's work, and works on tensors with data."""
 from . import _core
+from ._errors import of_kind
 from .tensor._tools import Tensor
 
 __all__ = ["reindex_graph", "reindex_heter_graph", "sample_neighbors", "segment_max", "segment_mean", "segment_min",
@@ -102,7 +103,7 @@ def segment_max(data, segment_ids, name=None):
 
 def _flat(who, name, t):
     if not isinstance(t, Tensor) or t.is_symbolic:
-        raise TypeError(f"{who}: {name} must be a Tensor with data, got {type(t).__name__}")
+        raise of_kind(f"{who}: {name} must be a Tensor with data, got {type(t).__name__}")
     return t.numpy().reshape(-1)
 
 

@@ -1,6 +1,8 @@
 /* Python values to and from the fields of args structs, driven by field descriptors. */
 #include "ext.h"
 
+#include <proa/program.h>
+
 #include <stdlib.h>
 
 const char *py_shape_text(const proa_tensor *t)
@@ -19,8 +21,7 @@ const char *py_shape_text(const proa_tensor *t)
 
 static bool wrong(const char *who, const char *name, const char *expected, PyObject *got)
 {
-    PyErr_Format(PyExc_TypeError, "%s: argument %s: expected %s, got %s", who, name, expected,
-                 Py_TYPE(got)->tp_name);
+    py_refuse_type("%s: argument %s: expected %s, got %s", who, name, expected, Py_TYPE(got)->tp_name);
     return false;
 }
 
@@ -43,8 +44,7 @@ static inline int64_t *ints_capacity(py_capacity *room, Py_ssize_t count)
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list)
 {
     if (!PyList_Check(obj) && !PyTuple_Check(obj)) {
-        PyErr_Format(PyExc_TypeError, "%s: expected a list or tuple of Tensors, got %s", what,
-                     Py_TYPE(obj)->tp_name);
+        py_refuse_type("%s: expected a list or tuple of Tensors, got %s", what, Py_TYPE(obj)->tp_name);
         return false;
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(obj);
@@ -58,8 +58,7 @@ bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors 
         } else if (item == Py_None && optional) {
             list->at[i] = proa_none;
         } else {
-            PyErr_Format(PyExc_TypeError, "%s: entry %zd: expected a Tensor, got %s", what, i,
-                         Py_TYPE(item)->tp_name);
+            py_refuse_type("%s: entry %zd: expected a Tensor, got %s", what, i, Py_TYPE(item)->tp_name);
             return false;
         }
     }
@@ -72,6 +71,7 @@ static bool to_int(PyObject *obj, int64_t *out)
         *out = PyLong_AsLongLong(obj);
         return !(*out == -1 && PyErr_Occurred());
     }
+    if (!PyIndex_Check(obj)) return py_refuse_type("expected an int, got %s", Py_TYPE(obj)->tp_name) != NULL;
     PyObject *index = PyNumber_Index(obj);
     *out = index ? PyLong_AsLongLong(index) : -1;
     Py_XDECREF(index);
@@ -119,8 +119,7 @@ static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_capacity
         return ok;
     }
     if (!plain && (PyUnicode_Check(obj) || !PySequence_Check(obj))) {
-        PyErr_Format(PyExc_TypeError, "%s: expected an int or a list of ints, got %s", what,
-                     Py_TYPE(obj)->tp_name);
+        py_refuse_type("%s: expected an int or a list of ints, got %s", what, Py_TYPE(obj)->tp_name);
         return false;
     }
     PyObject *fast = plain ? Py_NewRef(obj) : PySequence_Fast(obj, what);
@@ -154,7 +153,11 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
         PyObject *item = entry_of(fast, i, n);
         at[i] = item ? PyFloat_AsDouble(item) : -1;
         Py_XDECREF(item);
-        if (at[i] == -1 && PyErr_Occurred()) at = NULL;
+        if (at[i] == -1 && PyErr_Occurred()) {
+            if (PyErr_ExceptionMatches(PyExc_TypeError))
+                PyErr_Clear(), wrong(who, name, "a list of numbers", obj);
+            at = NULL;
+        }
     }
     Py_DECREF(fast);
     *out = (proa_floats){n, at};
@@ -170,7 +173,7 @@ static bool to_enum(const char *who, const char *param, const proa_field *f, PyO
             *out = i;
             return true;
         }
-    PyErr_Format(PyExc_ValueError, "%s: argument %s: '%s' is no %s", who, param, name, f->enum_name);
+    py_refuse(PROA_ERR_INVALID_ARGUMENT, "%s: argument %s: '%s' is no %s", who, param, name, f->enum_name);
     return false;
 }
 
@@ -224,12 +227,32 @@ static bool to_number(const char *who, const char *name, const proa_field *f, Py
         return false;
     }
     if (f->kind == PROA_FIELD_INT) {
-        if (!PyIndex_Check(obj)) return wrong(who, name, "an int", obj);
+        if (!PyIndex_Check(obj) || PyBool_Check(obj)) return wrong(who, name, "an int", obj);
         return to_int(obj, at);
     }
     if (PyUnicode_Check(obj) || !PyNumber_Check(obj)) return wrong(who, name, "a number", obj);
     *(double *)at = PyFloat_AsDouble(obj);
     return !PyErr_Occurred();
+}
+
+/* A TypeError of Python's own conversions (a float for an int, a list for a number) becomes Paddle's. */
+static bool refuse_value(const char *who, const char *name)
+{
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) || proa_program_current()) return false;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    py_refuse_type("%s: argument %s: %S", who, name, value ? value : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return false;
+}
+
+static bool is_numpy_bool(PyObject *obj)
+{
+    const char *kind = Py_TYPE(obj)->tp_name;
+    return !strcmp(kind, "numpy.bool_") || !strcmp(kind, "numpy.bool");
 }
 
 bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
@@ -245,16 +268,15 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
     case PROA_FIELD_TENSORS:
         if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) return true;
         return py_to_tensors(obj, name, f->flags & PROA_FIELD_OPTIONAL, at);
-    case PROA_FIELD_BOOL: {
-        int truth = PyObject_IsTrue(obj);
-        *(bool *)at = truth > 0;
-        return truth >= 0;
-    }
+    case PROA_FIELD_BOOL:
+        if (!PyBool_Check(obj) && !is_numpy_bool(obj)) return wrong(who, name, "a bool", obj);
+        *(bool *)at = PyObject_IsTrue(obj) == 1;
+        return true;
     case PROA_FIELD_INT:
-    case PROA_FIELD_FLOAT: return to_number(who, name, f, obj, at);
+    case PROA_FIELD_FLOAT: return to_number(who, name, f, obj, at) || refuse_value(who, name);
     case PROA_FIELD_DTYPE: return py_to_dtype(obj, at);
     case PROA_FIELD_ENUM: return to_enum(who, name, f, obj, at);
-    case PROA_FIELD_INTS: return to_ints(obj, name, at, room);
+    case PROA_FIELD_INTS: return to_ints(obj, name, at, room) || refuse_value(who, name);
     case PROA_FIELD_FLOATS: return to_floats(who, name, obj, at);
     case PROA_FIELD_STRING:
         if (!PyUnicode_Check(obj)) return wrong(who, name, "a string", obj);

@@ -35,8 +35,13 @@ static inline bool py_is_tensor(PyObject *obj)
 }
 static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)obj)->tensor; }
 
-/* Raises this thread's Proa error as its Python exception and clears it. Always returns NULL. */
+/* Raises this thread's Proa error as its Python exception, led by Paddle's category, and clears it. Always
+ * returns NULL. */
 PyObject *py_raise(void);
+/* Raises what a code stands for; py_refuse_type: an argument of a wrong kind. Formats are PyErr_Format's.
+ * Both return NULL. */
+PyObject *py_refuse(proa_status code, const char *format, ...);
+PyObject *py_refuse_type(const char *format, ...);
 /* None, or raises the error that a status stands for. */
 PyObject *py_none_or_raise(proa_status status);
 /* Calls `call` with a path (a str, whose bytes need not be UTF-8, or a path object); None, or raises. */

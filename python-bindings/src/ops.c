@@ -83,7 +83,14 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_c
     }
     const proa_field *f = &self->op->fields[p->field];
     if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
-    return py_to_field(self->name, f, p->name, value, args, room);
+    if (py_to_field(self->name, f, p->name, value, args, room)) return true;
+    if (self->entry->in_place && i > 0 && f->role == PROA_IN && !py_is_tensor(value)) {
+        PyErr_Clear(); /* Paddle's functions in place compare shapes in Python first */
+        PyErr_Format(PyExc_AttributeError,
+                     "'%s' object has no attribute 'shape': %s: argument %s must be a Tensor",
+                     Py_TYPE(value)->tp_name, self->name, p->name);
+    }
+    return false;
 }
 
 static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given,
@@ -105,6 +112,33 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
     return true;
 }
 
+/* Python says first that arguments do not fit the signature: instead of the error that stands. */
+static bool refuse_arguments(py_op *self, Py_ssize_t n, PyObject *keywords)
+{
+    const py_entry *e = self->entry;
+    Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    uint64_t given = ((uint64_t)1 << n) - 1;
+    if (named && !self->keywords) return false;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        int i = find_keyword(self, PyTuple_GET_ITEM(keywords, k));
+        if (i < 0 || given >> i & 1) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_TypeError, "%s: argument %U is unknown or was given twice; the call is %s%s",
+                         self->name, PyTuple_GET_ITEM(keywords, k), self->name, e->signature);
+            return false;
+        }
+        given |= (uint64_t)1 << i;
+    }
+    for (int i = (int)n; i < e->n_params; i++)
+        if (e->params[i].required && !(given >> i & 1)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", self->name,
+                         e->params[i].name, self->name, e->signature);
+            return false;
+        }
+    return false;
+}
+
 static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize_t n, PyObject *keywords,
                       py_capacity *room)
 {
@@ -115,7 +149,7 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++)
-        if (!fill_one(self, (int)i, values[i], args, room)) return false;
+        if (!fill_one(self, (int)i, values[i], args, room)) return refuse_arguments(self, n, keywords);
     uint64_t given = ((uint64_t)1 << n) - 1;
     if (keywords && !fill_keywords(self, values + n, keywords, &given, args, room)) return false;
     for (int i = (int)n; i < e->n_params; i++) {

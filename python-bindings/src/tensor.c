@@ -2,6 +2,7 @@
 #include "ext.h"
 
 #include "core/device.h"
+#include "core/error.h"
 
 #include <proa/program.h>
 #include <stddef.h>
@@ -18,16 +19,46 @@ static PyObject *exception_of(proa_status code)
     return found ? found : PyExc_RuntimeError;
 }
 
+/* Raises "(Category) text". While a program is built Paddle checks types in Python: a bare TypeError. */
+static PyObject *raise_text(proa_status code, bool of_type, PyObject *text)
+{
+    if (text && of_type && proa_program_current()) {
+        PyErr_SetObject(PyExc_TypeError, text);
+    } else if (text) {
+        PyObject *whole = PyUnicode_FromFormat("(%s) %U", proa_error_category(code), text);
+        if (whole) PyErr_SetObject(exception_of(code), whole);
+        Py_XDECREF(whole);
+    }
+    Py_XDECREF(text);
+    return NULL;
+}
+
 PyObject *py_raise(void)
 {
     proa_status code = proa_error();
     const char *message = code ? proa_error_message() : "a call failed without an error";
-    if (!PyErr_Occurred()) { /* a Python callback's own exception is the better one */
-        PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace");
-        if (text) PyErr_SetObject(exception_of(code), text);
-        Py_XDECREF(text);
-    }
+    if (!PyErr_Occurred()) /* a Python callback's own exception is the better one */
+        raise_text(code ? code : PROA_ERR_INTERNAL, code == PROA_ERR_WRONG_TYPE,
+                   PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace"));
     proa_clear_error();
+    return NULL;
+}
+
+PyObject *py_refuse(proa_status code, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    raise_text(code, false, PyUnicode_FromFormatV(format, list));
+    va_end(list);
+    return NULL;
+}
+
+PyObject *py_refuse_type(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    raise_text(PROA_ERR_INVALID_ARGUMENT, true, PyUnicode_FromFormatV(format, list));
+    va_end(list);
     return NULL;
 }
 

@@ -235,7 +235,7 @@ def test_nan_check_and_profiler_share_the_door():
     try:
         rows, _ = record(lambda: paddle.ones([2]).exp())
         assert op(rows, "exp")[0] == 1
-        with pytest.raises(FloatingPointError):
+        with pytest.raises(RuntimeError):
             paddle.to_tensor(np.float32([-1.0])).log()
         paddle.set_flags({"FLAGS_check_nan_inf": False})
         rows, _ = record(lambda: paddle.to_tensor(np.float32([-1.0])).log())

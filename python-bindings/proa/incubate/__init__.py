@@ -6,7 +6,7 @@ __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "
            "graph_send_recv", "identity_loss", "segment_max", "segment_mean", "segment_min", "segment_sum",
            "softmax_mask_fuse", "softmax_mask_fuse_upper_triangle"]
 
-_LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "autograd": ""}
+_LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "autograd": "", "nn": ""}
 
 
 def __getattr__(name):

@@ -5,6 +5,7 @@ it refuses it. Its gradient is that of its values: whatever is computed of it is
 import math
 
 from .. import _core
+from .._errors import of_kind
 from ..tensor._tools import Tensor, dtype_name
 
 _handle = None
@@ -328,8 +329,10 @@ def like(x, made):
 
 
 def need_sparse(who, name, t):
+    if isinstance(t, _core.Tensor) and not isinstance(t, SparseTensor):
+        raise NotImplementedError(f"(Unimplemented) {who}: {name} must be a sparse Tensor, got a dense one: x.to_sparse_coo(...)")
     if not isinstance(t, SparseTensor):
-        raise TypeError(f"{who}: {name} must be a sparse Tensor, got {type(t).__name__}")
+        raise of_kind(f"{who}: {name} must be a sparse Tensor, got {type(t).__name__}")
     return t
 
 

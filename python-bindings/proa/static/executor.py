@@ -251,7 +251,7 @@ class Executor:
         """Nothing is kept back."""
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name="feed", fetch_var_name="fetch", scope=None,
-            return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
+            return_numpy=True, use_program_cache=False, use_prune=False, return_merged=True):
         """Runs program (default: the main program) on feed, {name: value}; returns the values of fetch_list.
 
         Every operator runs unless use_prune leaves out what fetch_list does not need.

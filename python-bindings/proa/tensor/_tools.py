@@ -1,5 +1,6 @@
 """Argument forms, in-place writing, and in-place twins of compositions, for the tensor functions."""
 from .. import _core
+from .._errors import of_kind
 from ..framework.dims import alike, number, runs_number
 
 Tensor = _core.Tensor
@@ -29,13 +30,20 @@ def is_number(value):
 
 def need_tensor(value, what):
     if not isinstance(value, Tensor):
-        raise TypeError(f"{what} must be a Tensor, got {type(value).__name__}")
+        raise of_kind(f"{what} must be a Tensor, got {type(value).__name__}")
     return value
+
+
+def whole(value):
+    """An int from what counts as one."""
+    if not hasattr(type(value), "__index__"):
+        raise of_kind(f"expected an int, got {type(value).__name__}")
+    return value.__index__()
 
 
 def one_axis(axis, ndim, what):
     """axis counted from the front; a 0-D tensor has one axis to speak of, 0 or -1."""
-    axis = axis.__index__()
+    axis = whole(axis)
     room = max(ndim, 1)
     if not -room <= axis < room:
         raise ValueError(f"{what}: axis must be in [{-room}, {room}), got {axis}")
@@ -47,11 +55,11 @@ def plain_ints(values):
     if isinstance(values, Tensor):
         values = values.tolist()
     if isinstance(values, (list, tuple)):
-        return [int(v) if isinstance(v, Tensor) else v.__index__() for v in values]
+        return [int(v) if isinstance(v, Tensor) else whole(v) for v in values]
     if hasattr(values, "tolist"):
         values = values.tolist()
         return values if isinstance(values, list) else [values]
-    return [values.__index__()]
+    return [whole(values)]
 
 
 def bounds(values):
@@ -59,7 +67,7 @@ def bounds(values):
     if isinstance(values, Tensor) and values.is_symbolic:
         return values
     if isinstance(values, (list, tuple)) and any(isinstance(v, Tensor) and v.is_symbolic for v in values):
-        return [v if isinstance(v, Tensor) else _core.full([1], v.__index__(), _core.int64) for v in values]
+        return [v if isinstance(v, Tensor) else _core.full([1], whole(v), _core.int64) for v in values]
     return plain_ints(values)
 
 

@@ -8,9 +8,27 @@ _SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16"
           "complex64": 8, "int64": 8, "float64": 8, "complex128": 16}
 
 
-def dim(self):
+def dim(var):
     """The number of axes."""
-    return len(self.shape)
+    return len(var.shape)
+
+
+def logsigmoid(self, name=None):
+    """log(1 / (1 + exp(−x))), as Paddle 2.0 has it beside nn.functional.log_sigmoid."""
+    from ..nn.functional import log_sigmoid
+    return log_sigmoid(self)
+
+
+def sums(input, out=None):
+    """fluid.layers.sums, as Paddle 2.0 has it beside add_n."""
+    from ..fluid.layers import sums
+    return sums(input, out)
+
+
+def unique_with_counts(x, dtype="int32"):
+    """fluid.layers.unique_with_counts, as Paddle 2.0 has it beside unique."""
+    from ..fluid.layers import unique_with_counts
+    return unique_with_counts(x, dtype)
 
 
 def _same(self, *args, **kwargs):
@@ -220,6 +238,7 @@ def _block(self):
 
 METHODS = {"get_strides": get_strides, "detach_": detach_, "data": property(_same), "grad_": property(_grad),
            "layout": property(_layout), "type": property(_type), "offset": property(_zero), **dict.fromkeys(_DISTRIBUTED, property(_nothing)),
+           "logsigmoid": logsigmoid, "sums": sums, "unique_with_counts": unique_with_counts,
            "dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
            "reconstruct_from_": reconstruct_from_,
            "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": _same,

@@ -1,0 +1,179 @@
+"""Layers over paddle.incubate.nn.functional; parameters and their names are Paddle's."""
+from ...nn import Layer
+from ...nn.initializer import Constant
+from . import functional as F
+
+__all__ = ["FusedMultiHeadAttention", "FusedFeedForward", "FusedTransformerEncoderLayer", "FusedLinear",
+           "FusedBiasDropoutResidualLayerNorm", "FusedEcMoe", "FusedDropoutAdd"]
+
+
+def _check_positive(who, **sizes):
+    for name, size in sizes.items():
+        if size <= 0:
+            raise AssertionError(f"{who}: {name}: expected more than 0, got {size}")
+
+
+class _Fused(Layer):
+    def _norm(self, width, weight_attr=None, bias_attr=None):
+        """(scale, bias) of a layer norm."""
+        return (self.create_parameter([width], attr=weight_attr, default_initializer=Constant(1.0)),
+                self.create_parameter([width], attr=bias_attr, is_bias=True))
+
+
+class FusedLinear(Layer):
+    """x · weight + bias, weight [in, out], or [out, in] with transpose_weight."""
+
+    def __init__(self, in_features, out_features, weight_attr=None, bias_attr=None, transpose_weight=False, name=None):
+        super().__init__()
+        shape = [out_features, in_features] if transpose_weight else [in_features, out_features]
+        self.weight = self.create_parameter(shape, attr=weight_attr)
+        self.bias = self.create_parameter([out_features], attr=bias_attr, is_bias=True)
+        self.transpose_weight, self.name = transpose_weight, name
+
+    def forward(self, input):
+        return F.fused_linear(input, self.weight, self.bias, self.transpose_weight)
+
+
+class FusedDropoutAdd(Layer):
+    """dropout(x) + y."""
+
+    def __init__(self, p=0.5, mode="upscale_in_train", name=None):
+        super().__init__()
+        self.p, self.mode, self.name = p, mode, name
+
+    def forward(self, x, y):
+        return F.fused_dropout_add(x, y, self.p, self.training, self.mode)
+
+    def extra_repr(self):
+        return f"p={self.p}, mode={self.mode}" + (f", name={self.name}" if self.name else "")
+
+
+class FusedBiasDropoutResidualLayerNorm(_Fused):
+    """layer_norm(residual + dropout(x + bias))."""
+
+    def __init__(self, embed_dim, dropout_rate=0.5, weight_attr=None, bias_attr=None, epsilon=1e-5, name=None):
+        super().__init__()
+        _check_positive("FusedBiasDropoutResidualLayerNorm", embed_dim=embed_dim)
+        self.linear_bias = self.create_parameter([embed_dim], attr=bias_attr, is_bias=True)
+        self.ln_scale, self.ln_bias = self._norm(embed_dim, weight_attr, bias_attr)
+        self.embed_dim, self.dropout_rate, self._epsilon, self.name = embed_dim, dropout_rate, epsilon, name
+
+    def forward(self, x, residual):
+        return F.fused_bias_dropout_residual_layer_norm(x, residual, self.linear_bias, self.ln_scale, self.ln_bias,
+                                                        self.dropout_rate, self._epsilon, self.training)
+
+
+class FusedMultiHeadAttention(_Fused):
+    """Self attention with residual and layer norm; qkv_weight is [3, heads, D, embed]."""
+
+    def __init__(self, embed_dim, num_heads, dropout_rate=0.5, attn_dropout_rate=0.5, kdim=None, vdim=None,
+                 normalize_before=False, need_weights=False, qkv_weight_attr=None, qkv_bias_attr=None,
+                 linear_weight_attr=None, linear_bias_attr=None, pre_ln_scale_attr=None, pre_ln_bias_attr=None,
+                 ln_scale_attr=None, ln_bias_attr=None, epsilon=1e-5, nranks=1, ring_id=-1, transpose_qkv_wb=False,
+                 name=None):
+        super().__init__()
+        _check_positive("FusedMultiHeadAttention", embed_dim=embed_dim, num_heads=num_heads)
+        if embed_dim % num_heads or need_weights or nranks != 1:
+            raise AssertionError("FusedMultiHeadAttention: expected embed_dim to be a multiple of num_heads, need_weights=False"
+                                 f" and nranks=1, got {embed_dim} and {num_heads}, {need_weights}, {nranks}")
+        depth = embed_dim // num_heads
+        self.qkv_weight = self.create_parameter(
+            [embed_dim, 3 * embed_dim] if transpose_qkv_wb else [3, num_heads, depth, embed_dim], attr=qkv_weight_attr)
+        self.qkv_bias = self.create_parameter([3 * embed_dim] if transpose_qkv_wb else [3, num_heads, depth],
+                                              attr=qkv_bias_attr, is_bias=True)
+        self.linear_weight = self.create_parameter([embed_dim, embed_dim], attr=linear_weight_attr)
+        self.linear_bias = self.create_parameter([embed_dim], attr=linear_bias_attr, is_bias=True)
+        self.pre_ln_scale = self.pre_ln_bias = self.ln_scale = self.ln_bias = None
+        if normalize_before:
+            self.pre_ln_scale, self.pre_ln_bias = self._norm(embed_dim, pre_ln_scale_attr, pre_ln_bias_attr)
+        else:
+            self.ln_scale, self.ln_bias = self._norm(embed_dim, ln_scale_attr, ln_bias_attr)
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, depth
+        self.dropout_rate, self.attn_dropout_rate, self._epsilon = dropout_rate, attn_dropout_rate, epsilon
+        self.normalize_before, self.transpose_qkv_wb, self._ring_id, self.name = (normalize_before, transpose_qkv_wb,
+                                                                                  ring_id, name)
+
+    def forward(self, query, key=None, value=None, attn_mask=None, cache=None):
+        return F.fused_multi_head_attention(
+            query, self.qkv_weight, self.linear_weight, self.normalize_before, self.pre_ln_scale, self.pre_ln_bias,
+            self.ln_scale, self.ln_bias, self._epsilon, self.qkv_bias, self.linear_bias, cache, attn_mask,
+            self.dropout_rate, self.attn_dropout_rate, self._epsilon, self.training, ring_id=self._ring_id,
+            num_heads=self.num_heads, transpose_qkv_wb=self.transpose_qkv_wb)
+
+    def extra_repr(self):
+        return (f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, dropout_rate={self.dropout_rate}, "
+                f"attn_dropout_rate={self.attn_dropout_rate}, epsilon={self._epsilon}, "
+                f"normalize_before={self.normalize_before}")
+
+
+class FusedFeedForward(_Fused):
+    """Two linear maps with residual and layer norm."""
+
+    def __init__(self, d_model, dim_feedforward, dropout_rate=0.1, epsilon=1e-5, activation="relu",
+                 act_dropout_rate=None, normalize_before=False, linear1_weight_attr=None, linear1_bias_attr=None,
+                 linear2_weight_attr=None, linear2_bias_attr=None, ln1_scale_attr=None, ln1_bias_attr=None,
+                 ln2_scale_attr=None, ln2_bias_attr=None, nranks=1, ring_id=-1, name=None):
+        super().__init__()
+        _check_positive("FusedFeedForward", d_model=d_model, dim_feedforward=dim_feedforward)
+        self._linear1_weight = self.create_parameter([d_model, dim_feedforward], attr=linear1_weight_attr)
+        self._linear1_bias = self.create_parameter([dim_feedforward], attr=linear1_bias_attr, is_bias=True)
+        self._linear2_weight = self.create_parameter([dim_feedforward, d_model], attr=linear2_weight_attr)
+        self._linear2_bias = self.create_parameter([d_model], attr=linear2_bias_attr, is_bias=True)
+        self._ln1_scale = self._ln1_bias = self._ln2_scale = self._ln2_bias = None
+        if normalize_before:
+            self._ln1_scale, self._ln1_bias = self._norm(d_model, ln1_scale_attr, ln1_bias_attr)
+        else:
+            self._ln2_scale, self._ln2_bias = self._norm(d_model, ln2_scale_attr, ln2_bias_attr)
+        self._d_model, self._dim_feedforward, self._dropout_rate = d_model, dim_feedforward, dropout_rate
+        self._act_dropout_rate = dropout_rate if act_dropout_rate is None else act_dropout_rate
+        self._act_method, self._normalize_before, self._epsilon = activation, normalize_before, epsilon
+        self._ring_id, self.name = ring_id, name
+
+    def forward(self, src, cache=None):
+        return F.fused_feedforward(
+            src, self._linear1_weight, self._linear2_weight, self._linear1_bias, self._linear2_bias, self._ln1_scale,
+            self._ln1_bias, self._ln2_scale, self._ln2_bias, self._act_dropout_rate, self._dropout_rate,
+            self._act_method, self._epsilon, self._epsilon, self._normalize_before, self.training,
+            ring_id=self._ring_id)
+
+
+class FusedTransformerEncoderLayer(Layer):
+    """FusedMultiHeadAttention, then FusedFeedForward."""
+
+    def __init__(self, d_model, nhead, dim_feedforward, dropout_rate=0.1, activation="relu", attn_dropout_rate=None,
+                 act_dropout_rate=None, normalize_before=False, weight_attr=None, bias_attr=None):
+        super().__init__()
+        _check_positive("FusedTransformerEncoderLayer", d_model=d_model, nhead=nhead, dim_feedforward=dim_feedforward)
+        weight, bias = ([attr] * 2 if not isinstance(attr, (list, tuple)) else attr for attr in (weight_attr, bias_attr))
+        self.fused_attn = FusedMultiHeadAttention(
+            d_model, nhead, dropout_rate, dropout_rate if attn_dropout_rate is None else attn_dropout_rate,
+            normalize_before=normalize_before, qkv_weight_attr=weight[0], qkv_bias_attr=bias[0],
+            linear_weight_attr=weight[0], linear_bias_attr=bias[0], pre_ln_scale_attr=weight[0],
+            pre_ln_bias_attr=bias[0], ln_scale_attr=weight[0], ln_bias_attr=bias[0])
+        self.ffn = FusedFeedForward(
+            d_model, dim_feedforward, dropout_rate, activation=activation, act_dropout_rate=act_dropout_rate,
+            normalize_before=normalize_before, linear1_weight_attr=weight[1], linear1_bias_attr=bias[1],
+            linear2_weight_attr=weight[1], linear2_bias_attr=bias[1])
+
+    def forward(self, src, src_mask=None, cache=None):
+        out = self.fused_attn(src, attn_mask=src_mask, cache=cache)
+        if cache is None:
+            return self.ffn(out)
+        return self.ffn(out[0]), out[1]
+
+
+class FusedEcMoe(Layer):
+    """A mixture of experts of which each token takes all: fused_ec_moe."""
+
+    def __init__(self, hidden_size, inter_size, num_experts, act_type, weight_attr=None, bias_attr=None):
+        super().__init__()
+        if act_type not in ("gelu", "relu"):
+            raise NotImplementedError(f"FusedEcMoe: act_type: expected 'gelu' or 'relu', got {act_type!r}")
+        self.bmm_weight0 = self.create_parameter([num_experts, hidden_size, inter_size], attr=weight_attr)
+        self.bmm_bias0 = self.create_parameter([num_experts, 1, inter_size], attr=bias_attr, is_bias=True)
+        self.bmm_weight1 = self.create_parameter([num_experts, inter_size, hidden_size], attr=weight_attr)
+        self.bmm_bias1 = self.create_parameter([num_experts, 1, hidden_size], attr=bias_attr, is_bias=True)
+        self.act_type = act_type
+
+    def forward(self, x, gate):
+        return F.fused_ec_moe(x, gate, self.bmm_weight0, self.bmm_bias0, self.bmm_weight1, self.bmm_bias1, self.act_type)

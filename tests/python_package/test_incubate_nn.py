@@ -1,0 +1,102 @@
+"""paddle.incubate.nn against the unfused layers and formulas: real Paddle has its kernels on GPUs alone."""
+import numpy as np
+import proa as paddle
+import pytest
+from proa.incubate import nn
+from proa.incubate.nn import functional as F
+
+
+def close(got, want, tol=1e-6):
+    np.testing.assert_allclose(got.numpy(), want if isinstance(want, np.ndarray) else want.numpy(), rtol=tol, atol=tol)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    paddle.seed(3)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_encoder_layer_is_transformer_encoder_layer(before):
+    fused = nn.FusedTransformerEncoderLayer(8, 2, 16, 0.0, normalize_before=before)
+    plain = paddle.nn.TransformerEncoderLayer(8, 2, 16, 0.0, normalize_before=before)
+    attention, ffn = fused.fused_attn, fused.ffn
+    for i, layer in enumerate((plain.self_attn.q_proj, plain.self_attn.k_proj, plain.self_attn.v_proj)):
+        layer.weight.set_value(attention.qkv_weight[i].reshape([8, 8]).t())
+        layer.bias.set_value(attention.qkv_bias[i].reshape([8]) + i)
+    attention.qkv_bias.set_value(attention.qkv_bias + paddle.to_tensor([[[0.0]], [[1.0]], [[2.0]]]))
+    plain.self_attn.out_proj.weight.set_value(attention.linear_weight)
+    plain.linear1.weight.set_value(ffn._linear1_weight)
+    plain.linear2.weight.set_value(ffn._linear2_weight)
+    x, mask = paddle.rand([2, 4, 8]), paddle.rand([2, 1, 4, 4])
+    close(fused(x, mask), plain(x, mask), 1e-5)
+
+
+def test_cache_grows():
+    layer = nn.FusedMultiHeadAttention(8, 2, 0.0, 0.0)
+    x = paddle.rand([1, 3, 8])
+    out, cache = layer(x[:, 2:], cache=layer(x[:, :2], cache=paddle.zeros([2, 1, 2, 0, 4]))[1])
+    assert cache.shape == [2, 1, 2, 3, 4]
+    close(out, layer(x)[:, 2:], 1e-5)
+
+
+def test_linear_dropout_norm():
+    x, y = paddle.rand([2, 3]), paddle.rand([2, 3])
+    linear = nn.FusedLinear(3, 4, transpose_weight=True)
+    close(linear(x), paddle.matmul(x, linear.weight, transpose_y=True) + linear.bias)
+    close(F.fused_linear_activation(x, y, None, trans_y=True, activation="gelu"), paddle.nn.functional.gelu(x @ y.t()))
+    close(nn.FusedDropoutAdd(0.0)(x, y), x + y)
+    norm = nn.FusedBiasDropoutResidualLayerNorm(3, 0.0)
+    close(norm(x, y), paddle.nn.functional.layer_norm(x + y, [3]))
+
+
+def test_norms():
+    x, residual, bias = (np.random.default_rng(i).uniform(-1, 1, s).astype("float32") for i, s in
+                         enumerate([(2, 3, 4), (2, 3, 4), (4,)]))
+    t = [paddle.to_tensor(v) for v in (x, residual, bias)]
+    whole = x + residual + bias
+    out, kept = F.fused_rms_norm(t[0], paddle.ones([4]), None, 1e-6, 2, t[2], t[1])
+    close(kept, whole)
+    close(out, whole / np.sqrt((whole ** 2).mean(-1, keepdims=True) + 1e-6), 1e-5)
+    out, kept = F.fused_layer_norm(t[0], paddle.ones([12]), paddle.zeros([12]), 1e-5, 0.5, 1, t[2], t[1])
+    whole = (x + residual * 0.5 + bias).reshape(2, 12)
+    close(out.reshape([2, 12]), (whole - whole.mean(1, keepdims=True)) / np.sqrt(whole.var(1, keepdims=True) + 1e-5), 1e-4)
+
+
+def test_rotary_positions_are_rotations():
+    q = paddle.rand([1, 5, 2, 8])
+    for neighbours in (True, False):
+        out, none, same = F.fused_rotary_position_embedding(q, None, q, use_neox_rotary_style=neighbours)
+        assert none is None
+        close(out, same)
+        close(out[:, :1], q[:, :1])
+        close(out.norm(axis=-1), q.norm(axis=-1), 1e-5)
+        moved = F.fused_rotary_position_embedding(q, position_ids=paddle.to_tensor([[4, 3, 2, 1, 0]]),
+                                                  use_neox_rotary_style=neighbours)[0]
+        close(moved[:, 2], out[:, 2])
+    pair = np.array([[[[1.0, 0.0]]] * 2], "float32").reshape(1, 2, 1, 2)
+    out = F.fused_rotary_position_embedding(paddle.to_tensor(pair))[0]
+    close(out[0, 1, 0], np.array([np.cos(1.0), np.sin(1.0)], "float32"))
+
+
+def test_attention_of_lengths():
+    q, k, v = (paddle.rand([2, 2, 3, 4]) for _ in range(3))
+    out = F.variable_length_memory_efficient_attention(q, k, v, paddle.to_tensor([[3], [1]]), paddle.to_tensor([[3], [2]]))
+    weights = paddle.nn.functional.softmax(q[1, :, :1] @ k[1, :, :2].transpose([0, 2, 1]) * 0.5, -1)
+    close(out[1, :, :1], weights @ v[1, :, :2])
+    assert not out[1, :, 1:].any()
+    causal = F.variable_length_memory_efficient_attention(q, k, v, paddle.to_tensor([[3], [3]]),
+                                                          paddle.to_tensor([[3], [3]]), causal=True)
+    close(causal[:, :, 0], v[:, :, 0])
+
+
+def test_experts_and_feedforward():
+    x, gate = paddle.rand([2, 3, 4]), paddle.rand([2, 3, 2])
+    moe = nn.FusedEcMoe(4, 8, 2, "relu")
+    each = [paddle.nn.functional.relu(x @ moe.bmm_weight0[e] + moe.bmm_bias0[e]) @ moe.bmm_weight1[e] + moe.bmm_bias1[e]
+            for e in range(2)]
+    share = paddle.nn.functional.softmax(gate, -1)
+    close(moe(x, gate), each[0] * share[..., :1] + each[1] * share[..., 1:], 1e-5)
+    with pytest.raises(NotImplementedError, match="act_type"):
+        nn.FusedEcMoe(4, 8, 2, "tanh")
+    with pytest.raises(NotImplementedError, match=r"\(Unimplemented\) fused_feedforward: ring_id"):
+        F.fused_feedforward(x, paddle.rand([4, 4]), paddle.rand([4, 4]), ring_id=0)

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Writes docs/compatibility.md from what the referees left: Paddle's own unit tests, public applications, bad calls, and
+the parity suite's counts. Standard library.
+
+    tools/compatibility.py [--results build/referee] [--print]
+
+Reads RESULTS/unittests/results.tsv, RESULTS/dygraph_to_static/results.tsv, RESULTS/applications/table.tsv and
+RESULTS/bad_calls/results.tsv. A referee without results keeps the section that the page has."""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/compatibility.md"
+MIN = 3  # causes that stop fewer tests are counted together
+HEAD = """# Compatibility: what referees say
+
+How far scripts for Paddle run unchanged on Proa, as programs say that nobody here wrote. Real Paddle 2.6.2 on the CPU is the
+measure. `tools/compatibility.py` wrote this page from the files that the referees leave; [migration.md](migration.md) says
+what differs by intent, [limits.md](limits.md) what is missing, `CONTRIBUTING.md` how to run a referee.
+"""
+
+
+def rows_of(path):
+    return [line.split("\t") for line in path.read_text(errors="replace").splitlines() if line]
+
+
+def share(part, whole):
+    return f"{100 * part / whole:.1f} %" if whole else "none"
+
+
+def general(cause):
+    """A cause without its names and numbers, so that its kin are counted together."""
+    named = "attribute" in cause or "import" in cause
+    return re.sub(r"\d+", "N", re.sub(r"'[^']*'", lambda m: m[0] if named else "'…'", cause)).strip()[:140]
+
+
+def cell(text):
+    """Text for a table: no bar ends its cell, no mark changes its look."""
+    return "`" + text.replace("|", "¦").replace("`", "'") + "`" if text else "no text"
+
+
+def causes_table(causes, what):
+    """Lines of a table of causes by how often they occur; the rare ones as one row."""
+    lines = [f"| {what} | cause |", "|---|---|"]
+    lines += [f"| {n} | {cell(cause)} |" for cause, n in causes.most_common() if n >= MIN]
+    rare = [n for n in causes.values() if n < MIN]
+    if rare:
+        lines.append(f"| {sum(rare)} | {len(rare)} causes that occur once or twice |")
+    return lines
+
+
+# ---- sections ------------------------------------------------------------------------------------------------------
+
+def exceptions():
+    """{reason: [patterns]} of the files that the referee leaves out."""
+    reasons = collections.defaultdict(list)
+    for line in (ROOT / "tests/referee/exceptions.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            pattern, reason = line.split(maxsplit=1)
+            reasons[reason].append(pattern)
+    return reasons
+
+
+def unit_tests(path, title):
+    rows = rows_of(path)
+    outcomes = collections.Counter(row[2] for row in rows)
+    ran = len(rows) - outcomes["skipped"]
+    files = collections.defaultdict(set)
+    for row in rows:
+        files[row[0]].add(row[2])
+    whole = sum(kinds <= {"passed", "skipped"} for kinds in files.values())
+    causes = collections.Counter(general(row[4]) if len(row) > 4 else "" for row in rows
+                                 if row[2] not in ("passed", "skipped"))
+    lines = [f"## {title}", "", "| files | in full | methods that ran | pass | skip themselves |", "|---|---|---|---|---|",
+             f"| {len(files)} | {whole} | {ran} | {outcomes['passed']} ({share(outcomes['passed'], ran)}) "
+             f"| {outcomes['skipped']} |", "",
+             "By outcome: " + ", ".join(f"{n} {kind}" for kind, n in outcomes.most_common()) + "."]
+    if causes:
+        lines += ["", *causes_table(causes, "methods")]
+    return lines
+
+
+def all_unit_tests(path):
+    lines = unit_tests(path, "Paddle's own unit tests")
+    lines += ["", "Left out, by the pattern of a file's name (`tests/referee/exceptions.txt`):", ""]
+    lines += [f"- {reason}: {', '.join(f'`{p}`' for p in patterns)}" for reason, patterns in exceptions().items()]
+    return lines
+
+
+def dygraph_to_static(path):
+    return unit_tests(path, "Paddle's own tests of dygraph_to_static")
+
+
+def applications(path):
+    rows = [row for row in rows_of(path)[1:] if row[3] != "not in Paddle"]
+    by_repository, stages = collections.defaultdict(list), collections.defaultdict(collections.Counter)
+    for row in rows:
+        by_repository[row[0]].append(row)
+        stages[row[2]][row[3]] += 1
+    agree = sum(row[3] == "agrees" for row in rows)
+    models = {tuple(row[:2]) for row in rows}
+    lines = ["## Applications", "",
+             f"{len(models)} models of {len(by_repository)} public repositories, unmodified, with the same weights on both sides; "
+             f"{agree} of {len(rows)} stages that real Paddle passes agree ({share(agree, len(rows))}).", "",
+             "| repository | models | agree in every stage | stages | agree |", "|---|---|---|---|---|"]
+    for name, some in sorted(by_repository.items()):
+        all_models = {row[1] for row in some}
+        whole = all_models - {row[1] for row in some if row[3] != "agrees"}
+        good = sum(row[3] == "agrees" for row in some)
+        lines.append(f"| {name} | {len(all_models)} | {len(whole)} | {len(some)} | {good} ({share(good, len(some))}) |")
+    lines += ["", "| stage | agree | of |", "|---|---|---|"]
+    lines += [f"| {stage} | {n['agrees']} | {sum(n.values())} |" for stage, n in stages.items()]
+    causes = collections.Counter(f"{row[2]}: {row[3]} {general(row[4])}" for row in rows
+                                 if row[3] not in ("agrees", "skipped"))
+    if causes:
+        lines += ["", *causes_table(causes, "models")]
+    return lines + slower(rows)
+
+
+def slower(rows):
+    """Models that take over a tenth longer than on Paddle."""
+    late = [(row, float(row[6]) / float(row[5])) for row in rows if row[3] == "agrees" and len(row) > 6 and row[5] and row[6]
+            and row[2] in ("forward", "gradients", "own") and float(row[5]) > 0]
+    late = sorted(((ratio, row) for row, ratio in late if ratio > 1.1), reverse=True)
+    if not late:
+        return []
+    return ["", f"Slower than on Paddle by more than a tenth ({len(late)}):", "", "| model | stage | of Paddle's seconds |",
+            "|---|---|---|"] + [f"| {row[0]}/{row[1]} | {row[2]} | {ratio:.2f} |" for ratio, row in late]
+
+
+def reason_of(row):
+    """Why a bad call ends otherwise than on Paddle, from what both raised."""
+    theirs, ours = row[6], row[7]
+    if ours == "ok":
+        return "Proa takes it: a dtype, rank or value that Paddle has no kernel for, or an argument that it does not read"
+    if theirs == "ok":
+        return "Proa refuses it: Paddle ignores, converts or misreads the argument"
+    if ours.startswith("crash"):
+        return "Proa ends the process"
+    if theirs.partition("|")[0] == ours.partition("|")[0]:
+        return "the same type; Paddle finds another mistake first, or says it in Python, without a category"
+    if "|" in theirs and not theirs.partition("|")[2]:
+        return "Paddle fails in its own Python code (an attribute of None, an assert): another type"
+    return "another type and category"
+
+
+def bad_calls(path):
+    rows = rows_of(path)
+    kinds, areas = collections.Counter(row[5] for row in rows), collections.defaultdict(collections.Counter)
+    mistakes = collections.defaultdict(collections.Counter)
+    for row in rows:
+        where = row[0].rpartition(".")[0] + (", static mode" if row[1] == "static" else "")
+        areas[where][row[5]] += 1
+        mistakes[row[2]][row[5]] += 1
+    refused = kinds["same"] + kinds["differ"]
+    types = sum(row[5] == "same" or row[6].partition("|")[0] == row[7].partition("|")[0] for row in rows
+                if row[5] in ("same", "differ"))
+    lines = ["## Bad calls", "",
+             f"{len(rows)} calls with one mistake each, of {len({row[0] for row in rows})} public callables. {refused} of them "
+             f"are refused by Paddle or Proa: **{share(kinds['same'], refused)}** agree in Python type and in category, "
+             f"{share(types, refused)} in type. Both take {kinds['taken']}; real Paddle's process ends or hangs in "
+             f"{kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
+             "| mistake | refused | agree |", "|---|---|---|"]
+    for name, n in sorted(mistakes.items()):
+        total = n["same"] + n["differ"]
+        lines.append(f"| {name} | {total} | {share(n['same'], total)} |")
+    lines += ["", "| area | refused | agree |", "|---|---|---|"]
+    for name, n in sorted(areas.items()):
+        total = n["same"] + n["differ"]
+        if total >= 40:
+            lines.append(f"| {name} | {total} | {share(n['same'], total)} |")
+    reasons = collections.Counter(reason_of(row) for row in rows if row[5] == "differ")
+    lines += ["", "What differs, by reason:", "", "| calls | reason |", "|---|---|"]
+    lines += [f"| {n} | {reason} |" for reason, n in reasons.most_common()]
+    causes = collections.Counter(f"{row[2]}: Paddle {row[6]}, Proa {row[7]}" for row in rows if row[5] == "differ")
+    return lines + ["", *causes_table(collections.Counter(dict(causes.most_common(40))), "calls")]
+
+
+def parity():
+    """Counts of the names of 2.0 and 2.1 (tests/parity, tools/api_coverage.py)."""
+    names = collections.Counter(line.split("\t")[4] for line in
+                                (ROOT / "tests/parity/paddle_api.tsv").read_text().splitlines() if line[:1] not in ("", "#"))
+    counts = collections.defaultdict(collections.Counter)
+    for line in (ROOT / "tests/parity/coverage_floor.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            area, column, n = line.split()
+            counts[area][column] = int(n)
+    others = {"fleet", "onnx"}
+    total = sum(n for area, n in names.items() if area not in others)
+    sums = {c: sum(counts[a][c] for a in counts if a not in others) for c in ("present", "shown")}
+    return ["## Names", "",
+            f"Of the {sum(names.values())} public names of Paddle 2.0 and 2.1, {total} without `fleet` and `onnx`: "
+            f"{sums['present']} are there ({share(sums['present'], total)}), {sums['shown']} are shown to agree by a case that "
+            f"runs on both ({share(sums['shown'], total)}). The table by area stands in [migration.md](migration.md)."]
+
+
+SECTIONS = [("unittests/results.tsv", all_unit_tests), ("dygraph_to_static/results.tsv", dygraph_to_static),
+            ("applications/table.tsv", applications), ("bad_calls/results.tsv", bad_calls)]
+
+
+def kept(name):
+    """The lines that the page has for a section."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    found = re.search(rf"<!-- {re.escape(name)} -->\n(.*?)\n*<!-- end -->", text, re.S)
+    return found[1].split("\n") if found else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/referee")
+    parser.add_argument("--print", action="store_true", help="show the page instead of writing it")
+    options = parser.parse_args()
+    lines = [HEAD, *parity(), ""]
+    for name, section in SECTIONS:
+        path = options.results / name
+        body = section(path) if path.exists() else kept(name)
+        if body is None:
+            print(f"compatibility: no {path}: the section is left out", file=sys.stderr)
+            continue
+        lines += [f"<!-- {name} -->", *body, "<!-- end -->", ""]
+    text = "\n".join(lines).rstrip() + "\n"
+    if options.print:
+        print(text, end="")
+    else:
+        PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
