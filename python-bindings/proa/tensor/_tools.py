@@ -81,7 +81,7 @@ def like(value, x):
 def overwrite(x, y, what):
     """Makes x hold y's value and history: the in-place form of an op that has none of its own."""
     if x.is_leaf and not x.stop_gradient and _core.is_recording():
-        raise ValueError(f"{what}: a leaf Tensor that wants a gradient cannot be changed in place; "
+        raise ValueError(f"(InvalidArgument) {what}: a leaf Tensor that wants a gradient cannot be changed in place; "
                          "use paddle.no_grad() or a copy")
     if y is x:
         return x
@@ -100,7 +100,10 @@ def twin(fn, name):
 
     def in_place(*args, **kwargs):
         key = None if args else _first_parameter(fn)
-        x = args[0] if args else kwargs[key]
+        x = args[0] if args else kwargs.get(key)
+        if not isinstance(x, Tensor):
+            fn(*args, **kwargs)  # says what is missing or wrong
+            raise of_kind(f"{name}: argument {key or 'x'}: expected a Tensor, got {type(x).__name__}")
         if _core.is_recording() and not x.stop_gradient and not x.is_leaf:
             x = _core.assign(x)  # a gradient that needs the value must find the old one
             result = fn(x, *args[1:], **kwargs) if args else fn(**{**kwargs, key: x})

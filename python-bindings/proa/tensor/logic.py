@@ -1,7 +1,7 @@
 """Tests of tensors: equal, is_empty, is_tensor."""
 from .. import _core
 from ..framework import dims
-from ._tools import Tensor
+from ._tools import Tensor, need_tensor
 
 __all__ = ["equal", "is_empty", "is_tensor"]
 
@@ -13,6 +13,7 @@ def equal(x, y, name=None):
 
 def is_empty(x, name=None):
     """Whether x has no elements, as a 0-D bool tensor."""
+    need_tensor(x, "is_empty: x")
     if dims.is_empty(x) or dims.known(*x.shape):
         return _core.full([], dims.is_empty(x), "bool")
     return Tensor(x.size == 0)

@@ -54,7 +54,7 @@ def pow(x, y, name=None):
 def increment(x, value=1.0, name=None):
     """Adds value to the one-element tensor x, in place."""
     if any(differ(n, 1) for n in x.shape):
-        raise ValueError(f"increment: x must have one element, got shape {x.shape}")
+        raise ValueError(f"(InvalidArgument) increment: x must have one element, got shape {x.shape}")
     return _core.scale_(x, 1.0, float(value))
 
 
