@@ -414,7 +414,7 @@ static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
     PROA_NO_GRAD;
     proa_tensor *t = py_to_new_tensor(data, dtype, device);
     if (!t) return PyErr_Occurred() ? NULL : py_raise();
-    if (!stop && proa_set_stop_gradient(t, false) != PROA_OK) return py_raise();
+    if (!stop && py_has_gradients(t) && proa_set_stop_gradient(t, false) != PROA_OK) return py_raise();
     return py_wrap(t);
 }
 

@@ -66,6 +66,7 @@ PyObject *py_dtype_object(proa_dtype dtype);
 PyObject *py_dtype_text(proa_dtype dtype);
 /* dtype objects, names ("float32"), NumPy's dtypes and scalar types. None: PROA_NODTYPE. False with an
  * exception otherwise. */
+bool py_has_gradients(const proa_tensor *t); /* by its dtype: floating or complex */
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
 bool py_add_dtypes(PyObject *module);
 bool py_add_places(PyObject *module);

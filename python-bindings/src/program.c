@@ -121,6 +121,14 @@ static PyObject *is_capturing(PyObject *module, PyObject *unused)
     return PyBool_FromLong(proa_program_current() != NULL);
 }
 
+/* Whether what is open is the program of a function that is being captured, not one that Python holds. */
+static PyObject *captures_function(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    const proa_program *now = proa_program_current();
+    return PyBool_FromLong(now && !(opened && now == py_program_of(opened)));
+}
+
 /* ---- capture and load ------------------------------------------------------------------ */
 
 bool py_to_specs(PyObject *specs, const proa_input_spec **out, int64_t *count)
@@ -552,6 +560,8 @@ PyMethodDef py_program_functions[] = {
      "variable_lod(variable, program=None): the offsets of its levels of sequences; None: the open program."},
     {"set_variable_lod", set_variable_lod, METH_VARARGS,
      "set_variable_lod(variable, [offsets, ...], program=None)"},
+    {"captures_function", captures_function, METH_NOARGS,
+     "True while ops go to the program of a function that is being captured."},
     {"is_capturing", is_capturing, METH_NOARGS, "True while ops become ops of a program."},
     {0},
 };

@@ -204,6 +204,8 @@ static PyObject *get_stop_gradient(PyObject *self, void *closure)
     return PyBool_FromLong(proa_stop_gradient(py_tensor_of(self)));
 }
 
+bool py_has_gradients(const proa_tensor *t) { return proa_dtype_of(t) >= PROA_F16; }
+
 static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
 {
     (void)closure;
@@ -212,7 +214,8 @@ static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
     proa_tensor *t = py_tensor_of(self);
     proa_program *open = proa_is_symbolic(t) ? proa_program_current() : NULL;
     if (open && proa_program_stop_gradient(open, t, stop) != PROA_OK)
-        proa_clear_error(); /* another program's */
+        proa_clear_error();                      /* another program's */
+    if (!stop && !py_has_gradients(t)) return 0; /* as in Paddle nobody minds; no gradient flows */
     return proa_set_stop_gradient(t, stop) == PROA_OK ? 0 : (py_raise(), -1);
 }
 

@@ -369,10 +369,10 @@ def test_errors_name_the_users_line():
 
     with pytest.raises(ValueError) as caught:
         paddle.jit.to_static(f)(tensor(3))
-    note = "\n".join(caught.value.__notes__)
+    text, note = str(caught.value), "\n".join(caught.value.__notes__)
     line = f.__code__.co_firstlineno + 2
-    assert f'File "{__file__}", line {line}' in note
-    assert linecache.getline(__file__, line).strip() in note
+    assert text.startswith("In transformed code:") and f'File "{__file__}", line {line}, in f' in text
+    assert linecache.getline(__file__, line).strip() in text
     assert "_proa.call(paddle.reshape)(y, [7, 7])" in note
     frames, step = [], caught.tb
     while step:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs a folder of Paddle's own unit tests, unmodified, on Proa: each file in a process of its own, with a time limit.
-CONTRIBUTING.md says how to get such a folder; nothing of it belongs in this repository.
+"""Runs folders of Paddle's own unit tests, unmodified, on Proa: each file in a process of its own, with a time limit.
+CONTRIBUTING.md says how to get such folders; nothing of them belongs in this repository.
 
-    tests/referee/unittests.py FOLDER [--only PATTERN …] [--jobs 2] [--seconds 120] [--out build/referee/unittests]
+    tests/referee/unittests.py FOLDER … [--only PATTERN …] [--without PATTERN …] [--jobs 2] [--seconds 120]
+                               [--out build/referee/unittests]
 
 Writes OUT/results.tsv (file, test, outcome, place, cause) and prints counts, then the causes by how many tests they
-stop. Files that match exceptions.txt are counted apart, with the reason that stands there."""
+stop. Files and methods that match exceptions.txt are counted apart, with the reason that stands there."""
 import argparse
 import collections
 import concurrent.futures
@@ -28,9 +29,14 @@ def exceptions():
     return [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
 
 
+def excepted(name, listed):
+    """The reason why a file (test_x.py) or one of its methods (test_x.py::Class.method) is left out, or None."""
+    return next((reason for pattern, reason in listed if fnmatch.fnmatch(name, pattern)), None)
+
+
 def static_files(args):
     """The files that Paddle's runner runs in static mode: the list of its tools folder."""
-    given = args.static_list or next((up / "tools/static_mode_white_list.py" for up in args.folder.resolve().parents
+    given = args.static_list or next((up / "tools/static_mode_white_list.py" for up in args.folder[0].resolve().parents
                                       if (up / "tools/static_mode_white_list.py").exists()), None)
     if given is None:
         sys.exit("referee: tools/static_mode_white_list.py of the snapshot is needed: give --static-list")
@@ -44,8 +50,8 @@ def methods_of(path):
 
 def run_file(path, args):
     """Rows (test, outcome, place, cause) of a file."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "build/python"), str(path.parent)]),
-                       PYTHONDONTWRITEBYTECODE="1")
+    imports = [ROOT / "build/python", path.parent, *(folder.resolve() for folder in args.folder)]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, imports)), PYTHONDONTWRITEBYTECODE="1")
     with tempfile.TemporaryDirectory(prefix="referee-") as scratch:
         report = pathlib.Path(scratch, "report.jsonl")
         command = [args.python, "-m", "proa", str(HERE / "one_file.py"), str(path), str(report),
@@ -84,8 +90,9 @@ def general(cause):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path, nargs="+")
     parser.add_argument("--only", nargs="*", default=["test_*.py"])
+    parser.add_argument("--without", nargs="*", default=[], help="patterns of files that another run has")
     parser.add_argument("--static-list", type=pathlib.Path, help="tools/static_mode_white_list.py of the same snapshot "
                         "(default: where it stands there)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -97,19 +104,23 @@ def main():
     args.static = static_files(args)
     left_out, listed = collections.Counter(), exceptions()
     files = []
-    for path in sorted(args.folder.resolve().glob("test_*.py")):
-        if not any(fnmatch.fnmatch(path.name, pattern) for pattern in args.only):
-            continue
-        reason = next((reason for pattern, reason in listed if fnmatch.fnmatch(path.name, pattern)), None)
-        if reason is None:
+    for path in (path for folder in args.folder for path in sorted(folder.resolve().glob("test_*.py"))):
+        wanted, other = (any(fnmatch.fnmatch(path.name, pattern) for pattern in patterns)
+                         for patterns in (args.only, args.without))
+        reason = excepted(path.name, listed)
+        if wanted and not other and reason is None:
             files.append(path)
-        else:
-            left_out[reason] += 1
+        elif wanted and not other:
+            left_out[f"files left out: {reason}"] += 1
     args.out.mkdir(parents=True, exist_ok=True)
     outcomes, causes = collections.Counter(), collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool, open(args.out / "results.tsv", "w") as table:
         for path, rows in zip(files, pool.map(lambda path: run_file(path, args), files)):
             for test, outcome, where, cause in rows:
+                reason = excepted(f"{path.name}::{test}", listed)
+                if reason is not None:
+                    left_out[f"methods left out: {reason}"] += 1
+                    continue
                 outcomes[outcome] += 1
                 if outcome not in ("passed", "skipped"):
                     causes[f"{general(cause)}  [{where.split(':')[0]}]"] += 1
@@ -117,7 +128,7 @@ def main():
     for cause, count in causes.most_common(60):
         print(f"{count:5} {cause}")
     for reason, count in left_out.most_common():
-        print(f"{count:5} files left out: {reason}")
+        print(f"{count:5} {reason}")
     ran = sum(outcomes.values()) - outcomes["skipped"]
     print(f"{len(files)} files: {dict(outcomes)}; {outcomes['passed']} of {ran} methods pass"
           f" ({100 * outcomes['passed'] / max(ran, 1):.1f} %)")

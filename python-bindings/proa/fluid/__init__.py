@@ -2,15 +2,17 @@
 from .. import regularizer as _regularizer  # noqa: F401
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace  # noqa: F401
 from ..framework.mode import enable_static as disable_dygraph, disable_static as enable_dygraph  # noqa: F401
+
+enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 from ..framework.param_attr import ParamAttr, WeightNormParamAttr  # noqa: F401
 from ..static.scope import ScopeTensor as LoDTensor  # noqa: F401
 
 Tensor = LoDTensor
 LoDTensorArray = list
 
-_MODULES = """average backward clip compiler contrib core data_feeder dataset dygraph executor framework initializer input io
-layer_helper layer_helper_base layers legacy_ops lod_tensor metrics nets op optimizer param_attr profiler regularizer transpiler
-unique_name""".split()
+_MODULES = """average backward clip compiler contrib core data_feeder dataset default_scope_funcs dygraph dygraph_utils executor
+framework generator initializer input io layer_helper layer_helper_base layers legacy_ops lod_tensor metrics nets op optimizer
+param_attr profiler reader regularizer transpiler unique_name wrapped_decorator""".split()
 _NAMES = {}
 for _module, _names in {
         ".framework": """Program Variable data cpu_places cuda_places default_main_program

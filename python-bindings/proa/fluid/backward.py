@@ -10,6 +10,11 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     return found[0] if len(found) == 1 else found
 
 
+def _as_list(x):
+    """None as no values, a sequence as a list, anything else as its only value."""
+    return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
+
+
 def _append_grad_suffix_(name):
     """The name of a variable's gradient."""
     return name + "@GRAD"

@@ -150,8 +150,14 @@ def get_op_info(op_type):
     return OpProtoHolder.instance().get_op_proto(op_type)
 
 
+_PREDICTION = ("AnalysisConfig", "AnalysisPredictor", "create_paddle_predictor")
+
+
 def __getattr__(name):
     if name in ("Operator", "Program"):
         from ..static import program
         return getattr(program, name)
+    if name in _PREDICTION:
+        from . import predictor
+        return getattr(predictor, name)
     raise AttributeError(f"module 'paddle.fluid.core' has no attribute {name!r}")

@@ -5,13 +5,13 @@ import numpy
 
 from .. import batch  # noqa: F401
 from ..framework.parameter import Parameter
-from ..io import DataLoader  # noqa: F401
+from .reader import DataLoader, PyReader  # noqa: F401
 from ..static.io import (load, load_program_state, save, set_program_state)  # noqa: F401
 from ..static.program import Program, default_main_program
 from ..static.scope import global_scope
 from ..framework.io import load as _load, save as _save
 
-__all__ = ["DataLoader", "batch", "get_program_parameter", "get_program_persistable_vars", "load", "load_inference_model",
+__all__ = ["DataLoader", "PyReader", "batch", "get_program_parameter", "get_program_persistable_vars", "load", "load_inference_model",
            "load_params", "load_persistables", "load_program_state", "load_vars", "save", "save_inference_model", "save_params",
            "save_persistables", "save_vars", "set_program_state", "shuffle"]
 

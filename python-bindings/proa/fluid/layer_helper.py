@@ -38,7 +38,7 @@ class LayerHelper:
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False, **unused):
         """Appends the operator to the program, or runs it at once."""
-        if not mode.in_dynamic_mode():
+        if mode.by_name():
             block = self.main_program.current_block()
             return block.append_op(type=type, inputs=inputs, outputs=outputs, attrs=attrs, stop_gradient=stop_gradient)
         run_eagerly(type, *({slot: _tensors(value) for slot, value in (slots or {}).items() if value is not None}
@@ -78,7 +78,7 @@ class LayerHelper:
 
     def create_variable_for_type_inference(self, dtype=None, stop_gradient=False, shape=None):
         """A variable that an operator makes."""
-        if mode.in_dynamic_mode():
+        if not mode.by_name():
             return _core.Tensor()
         name = unique_name.generate_with_ignorable_key(f"{self.name}.tmp")
         return self.main_program.current_block().create_var(

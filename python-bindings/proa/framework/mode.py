@@ -48,6 +48,12 @@ def static_enabled():
     return _on
 
 
+def by_name():
+    """True while operators go to a Program, whose variables have names; while a function is captured (to_static, the body
+    of a branch or a loop) they are run on tensors, as they are at once."""
+    return _core.is_capturing() and not _core.captures_function()
+
+
 @contextlib.contextmanager
 def eager():
     """Operations inside run at once, whatever is open around."""

@@ -41,6 +41,12 @@ def seed(seed):
     return default_generator.manual_seed(int(seed))
 
 
+def _manual_program_seed(seed):
+    """Gives the default programs a seed of their own."""
+    from ..static.program import default_main_program, default_startup_program
+    default_main_program().random_seed = default_startup_program().random_seed = seed
+
+
 def _checked(device):
     if device is not None and not str(device).replace("Place(", "").startswith("cpu"):
         raise ValueError(f"the random state of {device!r} is not known: this build computes on the CPU")

@@ -3,7 +3,7 @@ import types
 import warnings
 
 from .dy2static.runtime import calls
-from .dy2static.transform import Logging
+from .dy2static.logging_utils import set_code_level, set_verbosity  # noqa: F401
 from .static_function import StaticFunction, Switch, made
 
 
@@ -81,7 +81,7 @@ def not_to_static(func=None):
     1.0
     """
     def mark(function):
-        function._proa_not_to_static = True
+        setattr(function, calls.CONVERSION_OPTIONS, calls.ConversionOptions(not_convert=True))
         return function
     return mark if func is None else mark(func)
 
@@ -96,23 +96,6 @@ def enable_to_static(enable_to_static_bool):
     if not isinstance(enable_to_static_bool, bool):
         raise TypeError(f"enable_to_static: expected True or False, got {enable_to_static_bool!r}")
     Switch.on = enable_to_static_bool
-
-
-def set_code_level(level=100, also_to_stdout=False):
-    """Shows the converted source of functions converted from now on; a negative level: no more."""
-    _check_level("set_code_level", level)
-    Logging.code_level, Logging.to_stdout = level, bool(also_to_stdout)
-
-
-def set_verbosity(level=0, also_to_stdout=False):
-    """How much conversion tells: 0 nothing, 3 or more the converted source."""
-    _check_level("set_verbosity", level)
-    Logging.verbosity, Logging.to_stdout = level, bool(also_to_stdout)
-
-
-def _check_level(who, level):
-    if not isinstance(level, int) or isinstance(level, bool):
-        raise TypeError(f"{who}: level must be an int, got {level!r}")
 
 
 class ProgramTranslator:
@@ -157,6 +140,8 @@ class ProgramTranslator:
 
     def get_output(self, dygraph_func, *args, **kwargs):
         """The function's result, computed by its program."""
+        if Switch.on:
+            self._static(dygraph_func)._need_dynamic()
         return self._static(dygraph_func)(*args, **kwargs) if Switch.on else dygraph_func(*args, **kwargs)
 
     def get_func(self, dygraph_func):
@@ -166,7 +151,8 @@ class ProgramTranslator:
     def get_program(self, dygraph_func, *args, **kwargs):
         """(main program, startup program, inputs, outputs) of a call."""
         if not Switch.on:
-            raise RuntimeError("ProgramTranslator.get_program: conversion is switched off")
+            return dygraph_func(*args, **kwargs)
+        self._static(dygraph_func)._need_dynamic()
         concrete, _ = self._static(dygraph_func)._find(args, kwargs)
         return concrete.main_program, concrete.startup_program, concrete.inputs, concrete.outputs
 

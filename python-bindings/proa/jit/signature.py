@@ -99,7 +99,7 @@ class Signature:
         leaves, names, structure = [], [], []
         for name, value in given.items():
             part = trees.flatten(value, leaves)
-            names += [name + _plain(path) for path in trees.paths(part)]
+            names += [_plain(one) for one in trees.names(part, name)]
             structure.append((name, part))
         bound.structure, bound.leaves, bound.names = tuple(structure), leaves, names
         bound.places, bound.tensors = [], []
@@ -160,7 +160,6 @@ class Signature:
         return found
 
 
-def _plain(path):
-    """[0]['key'] as _0_key, for names of inputs."""
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in path.replace("']", "").replace("]", "")
-                   .replace("['", "_").replace("[", "_"))
+def _plain(name):
+    """A name of an input, of letters, digits and underscores."""
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)

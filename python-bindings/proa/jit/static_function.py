@@ -7,6 +7,7 @@ from collections import OrderedDict, namedtuple
 
 from .. import _core
 from ..amp.auto_cast import state as amp_state
+from ..framework.mode import by_name
 from ..nn.layer.layers import changes
 from .concrete import Concrete
 from .dy2static.errors import NoSource
@@ -24,6 +25,19 @@ class Switch:
     on = True
 
 
+class ProgramCache(OrderedDict):
+    """Programs by kind of call."""
+
+    def concrete_programs(self):
+        """The programs."""
+        return list(self.values())
+
+    def last(self):
+        """(key, (the last program that was made, itself)), as Paddle has a second object that runs it."""
+        key = next(reversed(self))
+        return key, (self[key], self[key])
+
+
 class StaticFunction:
     """Calls a Python function as a program. As an attribute of a class it is a method."""
 
@@ -33,7 +47,7 @@ class StaticFunction:
         self._function, self._instance = function, instance
         self._spec, self._strategy, self._full_graph = input_spec, build_strategy, full_graph
         self._converted = self._signature_ = self._layers_ = None
-        self._programs, self._made = OrderedDict(), 0
+        self._programs, self._made = ProgramCache(), 0
         self._clock = 0  # of calls: a program's `used` says when it ran last
         self._held = None
         self._quick, self._changes = {}, -1  # programs by _quick_key, while no layer has changed since
@@ -49,6 +63,8 @@ class StaticFunction:
     def __get__(self, instance, owner=None):
         if instance is None:
             return self
+        if isinstance(instance, type):  # of a classmethod
+            return StaticFunction(self._function, self._spec, self._strategy, self._full_graph, instance, self._name)
         kept = instance.__dict__.get("_proa_static_methods")
         if kept is None:
             kept = instance.__dict__["_proa_static_methods"] = _Methods()
@@ -136,6 +152,7 @@ class StaticFunction:
         if _is_capturing():
             if not Switch.on or self._plain:
                 return self.dygraph_function(*args, **kwargs)
+            self._need_dynamic()
             return self._inline()(*args, **kwargs)
         if not kwargs and self._quick and self._changes == changes[0] and Switch.on:
             found = self._quick.get(_quick_key(args))
@@ -229,9 +246,22 @@ class StaticFunction:
 
     concrete_program_specify_input_spec = concrete_for
 
+    def get_concrete_program(self, *args, **kwargs):
+        """The program of a call with InputSpecs, tensors or other values as arguments."""
+        self._need_dynamic()
+        from .dy2static.function_spec import FunctionSpec
+        args, rest = FunctionSpec(self.dygraph_function).unified_args_and_kwargs(args, kwargs)
+        return self._concrete(self._signature.bind(args, rest))
+
+    def _need_dynamic(self):
+        if by_name():
+            raise RuntimeError(f"{self._name}, which to_static made, is only available in dynamic mode: call "
+                               "paddle.disable_static() first")
+
     @property
     def concrete_program(self):
         """The program with its inputs and outputs."""
+        self._need_dynamic()
         return self.concrete_for()
 
     @property

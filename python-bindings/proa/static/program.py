@@ -86,8 +86,8 @@ class Operator:
 
 
 def _runs_at_once():
-    """Whether a block's operators run at once, as Paddle's do in dynamic mode."""
-    return mode.in_dynamic_mode()
+    """Whether a block's operators are called on tensors: in dynamic mode, and where a function is captured."""
+    return not mode.by_name()
 
 
 def _placeholder(name, stop_gradient, persistable):

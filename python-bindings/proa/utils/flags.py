@@ -1,5 +1,6 @@
 """FLAGS_ settings: paddle.set_flags and paddle.get_flags."""
 from .. import _core
+from .paddle_flags import KEPT
 
 
 def _name(name, who):
@@ -18,8 +19,14 @@ def _typed(text):
     return text
 
 
+def _kept(name):
+    """The text of a flag of Paddle's that changes nothing here, or None."""
+    return KEPT.get(name.removeprefix("FLAGS_"))
+
+
 def set_flags(flags):
-    """Sets the flags of a dict {'FLAGS_<name>': value}. ValueError for a flag that Proa does not have."""
+    """Sets the flags of a dict {'FLAGS_<name>': value}. Paddle's that have no meaning here are kept and change nothing.
+    ValueError for any other that Proa does not have."""
     if not isinstance(flags, dict):
         raise TypeError(f"set_flags: flags must be a dict, got {type(flags).__name__}")
     for name, value in flags.items():
@@ -28,7 +35,9 @@ def set_flags(flags):
         try:
             _core.set_flag(_name(name, "set_flags"), str(value))
         except (KeyError, LookupError, RuntimeError) as e:
-            raise ValueError(f"set_flags: {e.args[0] if e.args else e}") from None
+            if _kept(name) is None:
+                raise ValueError(f"set_flags: {e.args[0] if e.args else e}") from None
+            KEPT[name.removeprefix("FLAGS_")] = str(value)
 
 
 def get_flags(flags):
@@ -42,5 +51,7 @@ def get_flags(flags):
         try:
             found[name] = _typed(_core.get_flag(_name(name, "get_flags")))
         except (KeyError, LookupError, RuntimeError) as e:
-            raise ValueError(f"get_flags: {e.args[0] if e.args else e}") from None
+            if _kept(name) is None:
+                raise ValueError(f"get_flags: {e.args[0] if e.args else e}") from None
+            found[name] = _typed(_kept(name))
     return found

@@ -7,7 +7,7 @@ import numpy
 from ... import _core
 from ...autograd import grad  # noqa: F401
 from ...autograd.guards import no_grad as _no_grad
-from ...framework import mode
+from ...framework import mode, unique_name
 from ...framework.dtype import to_dtype
 from ...framework.mode import in_dynamic_mode
 
@@ -19,8 +19,9 @@ _grad_enabled = _core.is_recording
 
 @contextlib.contextmanager
 def guard(place=None):
-    """Operations inside run at once."""
-    with mode.eager():
+    """Operations inside run at once. Names count from 0, and programs that are built inside are its own."""
+    from ...static.program import Program, program_guard
+    with program_guard(Program(), Program()), unique_name.guard(), mode.eager():
         yield
 
 

@@ -1,5 +1,6 @@
 """Refusals of the conversion, and how errors name the user's own line."""
 import linecache
+import os
 
 
 class ConversionError(TypeError):
@@ -33,12 +34,31 @@ def refuse(why, place):
 half_bound = {}  # name -> place of the last if of which only one branch bound it
 
 
+# as Paddle calls them: what an error carries, and the variables of the environment that leave the message alone
+ERROR_DATA = "Error data about original source code information and traceback."
+DISABLE_ERROR_ENV_NAME, DEFAULT_DISABLE_NEW_ERROR = "TRANSLATOR_DISABLE_NEW_ERROR", 0
+SIMPLIFY_ERROR_ENV_NAME, DEFAULT_SIMPLIFY_NEW_ERROR = "TRANSLATOR_SIMPLIFY_NEW_ERROR", 1
+
+
+class ErrorData:
+    """What an error that left a converted function carries: its type, and the user's lines that led to it."""
+
+    def __init__(self, error, lines):
+        self.error_type, self.error_value, self.lines = type(error), str(error), lines
+
+    def create_message(self):
+        """The user's lines, outermost first, and the error."""
+        shown = [f'    File "{file}", line {line}, in {name}\n        {source_line(file, line)}'
+                 for file, line, name in self.lines]
+        return "\n".join(["In transformed code:", "", *shown, "", f"    {self.error_type.__name__}: {self.error_value}"])
+
+
 def explain(error, converted):
     """Adds to an error that left a converted function where in the user's code, and in what it became, it arose.
 
     converted: finds the converted source of a code object: (its lines by the user's line) or None.
     """
-    if getattr(error, "_proa_explained", False):
+    if hasattr(error, ERROR_DATA):
         return
     frames, step = [], error.__traceback__
     while step is not None:
@@ -49,21 +69,21 @@ def explain(error, converted):
     if not frames:
         return
     code, line, lines = frames[-1]
-    note = [f'In the user\'s code:\n  File "{code.co_filename}", line {line}\n'
-            f"    {source_line(code.co_filename, line)}"]
+    data, note = ErrorData(error, [(one.co_filename, at, one.co_name) for one, at, _ in frames]), []
     became = lines.get(line)
     if became:
-        note.append("which was converted to:\n" + "\n".join(f"    {text}" for text in became))
+        note.append(f'In "{code.co_filename}", line {line} was converted to:\n' + "\n".join(f"    {text}" for text in became))
     if isinstance(error, NameError) and (name := getattr(error, "name", None) or _quoted(error)) in half_bound:
         note.append('{} is bound in only one branch of the if at\n  File "{}", line {}: give it a value before'.format(
             name, *half_bound[name]))
     text = "\n".join(note)
     try:
-        error._proa_explained = True
-        if hasattr(error, "add_note"):
+        setattr(error, ERROR_DATA, data)
+        if len(error.args) == 1 and isinstance(error.args[0], str) and not int(
+                os.environ.get(DISABLE_ERROR_ENV_NAME, DEFAULT_DISABLE_NEW_ERROR)):
+            error.args = (data.create_message(),)
+        if text and hasattr(error, "add_note"):
             error.add_note(text)
-        elif len(error.args) == 1 and isinstance(error.args[0], str):
-            error.args = (f"{error.args[0]}\n{text}",)
     except AttributeError:
         pass  # an exception with slots stays as it is
 

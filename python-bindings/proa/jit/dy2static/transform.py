@@ -9,6 +9,7 @@ from .errors import ConversionError, NoSource, refuse
 from .expressions import Calls, Expressions, function_nodes
 from .flow import Flow
 from .jumps import Jumps
+from .logging_utils import LOG_AllTransformer, _TRANSLATOR_LOGGER as LOGGER
 from .names import OWN, arguments, declared, holds
 from . import make
 
@@ -239,18 +240,7 @@ def lines_of(code):
     return None if found is None else found.lines
 
 
-# ---- what set_code_level and set_verbosity show -------------------------------------------
-
-
-class Logging:
-    """What to show of converted code."""
-    code_level = -1
-    verbosity = 0
-    to_stdout = False
-
-
 def _log(converted):
-    if Logging.code_level >= 0 or Logging.verbosity >= 3:
-        import sys
-        where = sys.stdout if Logging.to_stdout else sys.stderr
-        print(f"Converted {converted.user.__qualname__}:\n{converted.text}", file=where)
+    """What set_code_level and set_verbosity show."""
+    if LOGGER.has_code_level(LOG_AllTransformer) or LOGGER.has_verbosity(3):
+        LOGGER.log_transformed_code(LOG_AllTransformer, converted.text, converted.user.__qualname__)

@@ -206,6 +206,19 @@ def stack_(x, axis=0, name=None):
 _concat, _stack = _core.api("paddle")["concat"], _core.api("paddle")["stack"]
 _OF_LISTS = {"concat": concat_, "stack": stack_}
 
+# As Paddle calls it: what not_to_static leaves with a function.
+CONVERSION_OPTIONS = "An attribute for a function that indicates conversion flags of the function in dynamic-to-static."
+
+
+class ConversionOptions:
+    """How a function is converted."""
+
+    def __init__(self, not_convert=False):
+        self.not_convert = not_convert
+
+
+_CONVERT = ConversionOptions()
+
 # ---- what is converted --------------------------------------------------------------------
 
 
@@ -226,7 +239,7 @@ def converted(function):
     """The converted twin of a function, or itself where there is nothing to convert or no source."""
     from ..errors import ConversionError
     from ..transform import convert_function, is_converted
-    if is_converted(function) or getattr(function, "_proa_not_to_static", False) or not is_users(function):
+    if is_converted(function) or getattr(function, CONVERSION_OPTIONS, _CONVERT).not_convert or not is_users(function):
         return function
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines stay Python's
         return function

@@ -59,6 +59,16 @@ def describe(structure):
     return f"a {structure[0].__name__} of {len(structure[1])}"
 
 
+def names(structure, name):
+    """What Paddle calls each leaf of an argument: name_0 in a list, by its key in a dict."""
+    if structure is LEAF:
+        return [name]
+    if len(structure) == 3:
+        parts = dict(zip(structure[1], structure[2]))
+        return [one for key in _sorted(parts) for one in names(parts[key], str(key))]
+    return [one for i, part in enumerate(structure[1]) for one in names(part, f"{name}_{i}")]
+
+
 def paths(structure, at=""):
     """A name for each leaf: [0]['key']…"""
     if structure is LEAF:

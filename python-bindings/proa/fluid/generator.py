@@ -1,0 +1,4 @@
+"""fluid.generator: the random generator."""
+from ..framework.random import Generator
+
+__all__ = ["Generator"]

@@ -1,0 +1,7 @@
+"""paddle.jit.dy2static.convert_call_func: what converted code calls in place of a function."""
+from .runtime.calls import CONVERSION_OPTIONS, ConversionOptions, call
+
+__all__ = ["convert_call"]
+
+convert_call = call
+_OPTIONS = CONVERSION_OPTIONS, ConversionOptions

@@ -1,0 +1,34 @@
+"""Flags of Paddle 2.6.2 and their defaults that mean nothing here: they are kept as they are set, and change nothing."""
+
+KEPT = dict(entry.split("=", 1) for entry in """
+add_dependency_for_communication_op=1 alloc_fill_value=-1 allocator_strategy=auto_growth allreduce_record_one_event=0
+apply_pass_to_program=0 async_trace_count=5 auto_growth_chunk_size_in_mb=0 benchmark=0 cache_inference_while_scope=0
+call_stack_level=1 check_nan_inf=0 check_nan_inf_level=0 communicator_is_sgd_optimizer=1
+communicator_max_merge_var_num=20 communicator_send_queue_size=20 conv_workspace_size_limit=512 convert_all_blocks=1
+cpu_deterministic=0 cudnn_batchnorm_spatial_persistent=0 cudnn_deterministic=0 cudnn_exhaustive_search=0
+cudnn_exhaustive_search_times=-1 dist_threadpool_size=0 dygraph_debug=0 eager_delete_scope=1 eager_delete_tensor_gb=0
+einsum_opt=0 embedding_deterministic=0 enable_adjust_op_order=0 enable_all2all_use_fp16=0 enable_api_kernel_fallback=1
+enable_async_trace=0 enable_auto_detect_gpu_topo=1 enable_auto_rdma_trans=1 enable_cublas_tensor_op_math=0
+enable_dependency_builder_debug_info=0 enable_dump_main_program=0 enable_exit_when_partial_worker=0
+enable_graph_multi_node_sampling=0 enable_neighbor_list_use_uva=0 enable_opt_get_features=0 enable_parallel_graph=0
+enable_pir_api=0 enable_pir_in_executor=0 enable_pir_in_executor_trace_run=0 enable_pir_with_pt_in_dy2st=1
+enable_record_memory=0 enable_sparse_inner_gather=0 enable_tracker_all2all=0 enable_unused_var_check=0
+executor_log_deps_every_microseconds=0 fast_eager_deletion_mode=1 fleet_executor_with_standalone=0
+fraction_of_cpu_memory_to_use=1 fraction_of_cuda_pinned_memory_to_use=0.5 fraction_of_gpu_memory_to_use=0.92
+free_idle_chunk=0 free_when_no_cache_hit=0 fuse_parameter_groups_size=1 fuse_parameter_memory_size=-1
+gemm_use_half_precision_compute_type=0 get_host_by_name_time=120 gpu_allocator_retry_time=10000 gpu_memory_limit_mb=0
+host_trace_level=1 init_allocated_mem=0 initial_cpu_memory_in_mb=500 initial_gpu_memory_in_mb=0 inner_op_parallelism=0
+ir_inplace_kernel_blacklist= jit_engine_type=Predictor local_exe_sub_scope_limit=256 log_memory_stats=0
+low_precision_op_list=0 max_inplace_grad_add=0 memory_fraction_of_eager_deletion=1 multi_node_sample_use_gpu_table=1
+multiple_of_cupti_buffer_size=1 nccl_blocking_wait=0 new_executor_sequential_run=0 new_executor_serial_run=0
+new_executor_static_build=0 new_executor_use_cuda_graph=0 new_executor_use_inplace=0 new_executor_use_local_scope=1
+npu_storage_format=0 paddle_num_threads=1 pe_profile_fname= pir_apply_inplace_pass=1 pir_subgraph_saving_dir=
+prim_enabled=0 print_allocator_trace_info=0 print_ir=0 print_sub_graph_dir= query_dest_rank_by_multi_node=0
+reader_queue_speed_test_mode=0 reallocate_gpu_memory_in_mb=0 rocksdb_path=database rpc_deadline=180000
+rpc_send_thread_num=12 run_kp_kernel=0 search_cache_max_number=1000000 selected_gpus= set_to_1d=0 sort_sum_gradient=0
+static_executor_perfstat_filepath= sync_after_alloc=0 sync_nccl_allreduce=1 tensor_operants_mode=eager
+tracer_mkldnn_ops_off= tracer_mkldnn_ops_on= tracer_profile_fname=xxgperf trt_ibuilder_cache=0
+use_auto_growth_pinned_allocator=0 use_autotune=0 use_cuda_managed_memory=0 use_mkldnn=0 use_pinned_memory=1
+use_shm_cache=0 use_stream_safe_cuda_allocator=1 use_stride_kernel=1 use_system_allocator=0
+use_virtual_memory_auto_growth=0
+""".split())

@@ -1,0 +1,156 @@
+"""Habits of scripts of 2.0: loaders that generators feed, optimisers of fluid, flags, names inside dygraph.guard."""
+import numpy as np
+import pytest
+
+import proa as paddle
+from proa import fluid
+
+
+def batches(count=3):
+    def read():
+        for i in range(count):
+            yield np.full([2, 4], i, "float32"), np.full([2, 1], i, "int64")
+    return read
+
+
+@pytest.fixture
+def program():
+    paddle.enable_static()
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        yield
+    paddle.disable_static()
+
+
+def test_a_generator_feeds_a_loader_at_once():
+    loader = paddle.io.DataLoader.from_generator(capacity=2, return_list=True)
+    loader.set_batch_generator(batches())
+    assert [float(x[0, 0]) for x, y in loader] == [0, 1, 2]
+    loader.set_sample_generator(lambda: ((np.full([4], i, "float32"), i) for i in range(5)), batch_size=2, drop_last=False)
+    assert [x.shape for x, _ in loader] == [[2, 4], [2, 4], [1, 4]]
+
+
+def test_an_error_of_the_generator_comes_out():
+    def read():
+        yield np.zeros([2], "float32")
+        raise KeyError("gone")
+    loader = fluid.io.DataLoader.from_generator(capacity=2, return_list=True)
+    loader.set_batch_generator(read)
+    found = iter(loader)
+    next(found)
+    with pytest.raises(KeyError, match="gone"):
+        next(found)
+    reader = fluid.io.PyReader(capacity=2, return_list=True)
+    reader.decorate_batch_generator(batches())
+    assert len(list(reader)) == 3
+
+
+def test_runs_take_the_batches_of_a_started_loader(program):
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64")
+    loader = fluid.io.DataLoader.from_generator([x, y], capacity=2, iterable=False)
+    loader.set_batch_generator(batches())
+    out, exe = fluid.layers.reduce_sum(x), fluid.Executor(fluid.CPUPlace())
+    for _ in range(2):
+        loader.start()
+        sums = []
+        with pytest.raises(fluid.core.EOFException):
+            while True:
+                sums.append(float(exe.run(fetch_list=[out])[0]))
+        loader.reset()
+        assert sums == [0.0, 8.0, 16.0]
+
+
+def test_an_iterable_loader_gives_feeds(program):
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64")
+    loader = fluid.io.DataLoader.from_generator([x, y], capacity=2)
+    loader.set_batch_generator(batches(), fluid.cpu_places(1))
+    out, exe = fluid.layers.reduce_sum(x), fluid.Executor(fluid.CPUPlace())
+    assert [float(exe.run(feed=feed, fetch_list=[out])[0]) for feed in loader()] == [0.0, 8.0, 16.0]
+
+
+def steps(kind, **options):
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(2, 1, fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5)), False)
+        opt = getattr(fluid.optimizer, kind)(parameter_list=layer.parameters(), **options)
+        for _ in range(2):
+            fluid.layers.reduce_sum(layer(fluid.dygraph.to_variable(np.array([[1, 2]], "float32")))).backward()
+            opt.minimize(fluid.dygraph.to_variable(np.zeros([1], "float32")), parameter_list=layer.parameters())
+            layer.clear_gradients()
+        return layer.weight.numpy().ravel()
+
+
+def test_lars():
+    p, v, g = np.full(2, 0.5), np.zeros(2), np.array([1.0, 2.0])
+    for _ in range(2):
+        n, m = np.linalg.norm(p), np.linalg.norm(g)
+        v = 0.9 * v + 0.1 * n * 0.001 / (m + 0.0005 * n) * (g + 0.0005 * p)
+        p = p - v
+    np.testing.assert_allclose(steps("LarsMomentumOptimizer", learning_rate=0.1, momentum=0.9), p, rtol=1e-6)
+
+
+def test_decayed_adagrad():
+    p, m, g = np.full(2, 0.5), np.zeros(2), np.array([1.0, 2.0])
+    for _ in range(2):
+        m = 0.95 * m + 0.05 * g * g
+        p = p - 0.1 * g / (np.sqrt(m) + 1e-6)
+    np.testing.assert_allclose(steps("DecayedAdagradOptimizer", learning_rate=0.1), p, rtol=1e-5)
+
+
+def test_ftrl():
+    p, s, line, g = np.full(2, 0.5), np.zeros(2), np.zeros(2), np.array([1.0, 2.0])
+    for _ in range(2):
+        new = s + g * g
+        line = line + g - (np.sqrt(new) - np.sqrt(s)) / 0.1 * p
+        x, y = np.sign(line) * 0.01 - line, np.sqrt(new) / 0.1 + 0.04
+        p, s = np.where(abs(line) > 0.01, x / y, 0), new
+    np.testing.assert_allclose(steps("FtrlOptimizer", learning_rate=0.1, l1=0.01, l2=0.02), p, rtol=1e-5)
+
+
+def test_dpsgd_clips():
+    got = steps("DpsgdOptimizer", learning_rate=0.1, clip=1.0, batch_size=16.0, sigma=0.0)
+    np.testing.assert_allclose(got, 0.5 - 0.2 * np.array([1, 2]) / np.sqrt(5), rtol=1e-5)
+
+
+def test_flags_of_paddle_are_kept():
+    assert paddle.get_flags("FLAGS_sort_sum_gradient") == {"FLAGS_sort_sum_gradient": 0}
+    paddle.set_flags({"FLAGS_sort_sum_gradient": True})
+    assert paddle.get_flags(["FLAGS_sort_sum_gradient"]) == {"FLAGS_sort_sum_gradient": 1}
+    paddle.set_flags({"FLAGS_sort_sum_gradient": False})
+    with pytest.raises(ValueError):
+        paddle.set_flags({"FLAGS_no_such": 1})
+
+
+def test_guards_have_names_of_their_own():
+    for _ in range(2):
+        with fluid.dygraph.guard():
+            assert fluid.dygraph.Linear(2, 2, fluid.ParamAttr(name="own")).weight.name == "own"
+            assert fluid.dygraph.Linear(2, 2).weight.name == "linear_1.w_0"
+
+
+def test_whole_numbers_take_stop_gradient():
+    x = paddle.to_tensor([1, 2], stop_gradient=False)
+    x.stop_gradient = False
+    w = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    (x.astype("float32") * w).sum().backward()
+    assert w.grad.tolist() == [1.0, 2.0] and x.grad is None
+
+
+def test_default_scope():
+    from proa.fluid import default_scope_funcs as scopes
+    scopes.var("a")
+    scopes.scoped_function(lambda: scopes.var("b"))
+    assert scopes.find_var("a") is not None and scopes.find_var("b") is None
+
+
+def test_predictor_of_2_0(program, tmp_path):
+    x = fluid.data("x", [None, 3])
+    out, exe = fluid.layers.fc(x, 2), fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    rows = np.random.rand(2, 3).astype("float32")
+    want, = exe.run(feed={"x": rows}, fetch_list=[out])
+    fluid.io.save_inference_model(str(tmp_path), ["x"], [out], exe, model_filename="m", params_filename="p")
+    predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig(str(tmp_path / "m"), str(tmp_path / "p")))
+    predictor.get_input_tensor("x").copy_from_cpu(rows)
+    assert predictor.get_input_tensor_shape() == {"x": [2, 3]}
+    predictor.zero_copy_run()
+    got = predictor.get_output_tensor(predictor.get_output_names()[0]).copy_to_cpu()
+    np.testing.assert_allclose(got, want, rtol=1e-5)
