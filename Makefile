@@ -10,7 +10,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -v '^gen/')
 
-.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz kill-test soak format check lock clean bench-gpu
+.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz kill-test soak format tidy check lock clean bench-gpu
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ soak: build ## many runs over many shapes; memory must stay flat (long)
 
 format: bootstrap ## lay out the C files
 	@clang-format -i $(SOURCES)
+
+tidy: build ## clang-tidy over all C files: bugs that the compiler does not see
+	@git ls-files '*.c' | grep -vE '^(tests|examples|benchmarks|devices)/|^gen/' | \
+		xargs -P$(JOBS) -n8 clang-tidy -p build --quiet 2>/dev/null && echo "tidy: ok"
 
 check: bootstrap ## layout, layering, sizes, lock file, headers
 	@clang-format --dry-run -Werror $(SOURCES) && echo "format: ok"

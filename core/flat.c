@@ -82,7 +82,8 @@ static bool output_suits(const flat_call *c, const proa_tensor *out, const proa_
 {
     proa_tensor like = *c->like;
     like.dtype = (uint8_t)meta->dtype;
-    if (meta->ndim != like.ndim || memcmp(meta->shape, like.shape, (size_t)like.ndim * sizeof *like.shape))
+    if (meta->ndim != like.ndim ||
+        memcmp(meta->shape, like.shape, (size_t)like.ndim * sizeof *like.shape) != 0)
         return false;
     if (out)
         return proa__format(out) == c->format && !out->storage->data && same_shape(out, c->like) &&

@@ -100,7 +100,10 @@ static double rate_at(const proa_schedule *s, int64_t epoch)
 {
     double e = (double)epoch, n = (double)s->steps;
     switch (s->kind) {
-    case STEP: return s->lr * pow(s->a, (double)(epoch / s->steps));
+    case STEP: {
+        int64_t passed = epoch / s->steps;
+        return s->lr * pow(s->a, (double)passed);
+    }
     case EXPONENTIAL: return s->lr * pow(s->a, e);
     case POLYNOMIAL: return (s->lr - s->a) * pow(1 - fmin(e, n) / n, s->b) + s->a;
     case COSINE: return s->a + (s->lr - s->a) * (1 + cos(acos(-1.0) * e / n)) / 2;

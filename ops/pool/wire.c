@@ -77,7 +77,7 @@ static proa_status write_index(const pool_params *p, proa_tensor *x, proa_tensor
     pool_geometry g;
     int n = p->dims == 1 ? 2 : p->dims;
     PROA_TRY(proa__pool_geometry(p, &g));
-    if (memcmp(g.before, g.after, sizeof g.before))
+    if (memcmp(g.before, g.after, sizeof g.before) != 0)
         return proa__op_fail(PROA_ERR_UNSUPPORTED, proa_find_op(p->op), "padding",
                              "differs before and after a dim, which Paddle's %s cannot say; pad first",
                              index_type(n));

@@ -44,7 +44,7 @@ proa_status pad3d_grad_read(proa_wire_reader *r)
                *format = proa_wire_string(r, "data_format", "NCDHW");
     if (!x || !d_out || !mode || !format) return proa_error();
     int at = 0;
-    while (at < 4 && strcmp(mode, mode_names[at])) at++;
+    while (at < 4 && strcmp(mode, mode_names[at]) != 0) at++;
     if (at == 4)
         return OP_FAIL("pad3d_grad", CORRUPT, "mode",
                        "is \"%s\"; expected constant, reflect, replicate or circular", mode);

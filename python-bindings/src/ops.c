@@ -195,7 +195,7 @@ static PyObject *results(const py_op *self, const void *args)
 static bool makes_little(const proa_op *op, const void *args)
 {
     for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {
-        if (f->kind != PROA_FIELD_INTS || strcmp(f->name, "shape")) continue;
+        if (f->kind != PROA_FIELD_INTS || strcmp(f->name, "shape") != 0) continue;
         const proa_ints *shape = proa_field_at(f, args);
         int64_t n = 1;
         if (shape->tensor || shape->tensors) return false;
@@ -462,7 +462,7 @@ static PyObject *api(PyObject *module, PyObject *where)
     PyObject *found = prefix ? PyDict_New() : NULL;
     for (size_t i = 0; found && i < ENTRY_COUNT; i++)
         for (const char *const *name = py_entries[i].names; found && *name; name++) {
-            if (strncmp(*name, prefix, (size_t)n) || (*name)[n] != '.' || strchr(*name + n + 1, '.'))
+            if (strncmp(*name, prefix, (size_t)n) != 0 || (*name)[n] != '.' || strchr(*name + n + 1, '.'))
                 continue;
             if (PyDict_SetItemString(found, *name + n + 1, (PyObject *)callables[i]) != 0) Py_CLEAR(found);
         }
