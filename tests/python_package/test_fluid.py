@@ -152,3 +152,18 @@ def test_nested_structures():
     assert paddle.utils.map_structure(lambda v: v + 1, nest) == {"b": (2, [3]), "a": 4}
     with pytest.raises(ValueError, match="Structure had 3"):
         paddle.utils.pack_sequence_as(nest, [1])
+
+
+def test_functions_are_found_in_the_modules_that_paddle_has_them_in():
+    assert paddle.tensor.math.logsumexp is paddle.logsumexp and paddle.tensor.stat.mean is paddle.mean
+    for name in ("no_such_function", "Tensor_", "__path__"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(paddle.tensor.math, name)
+
+
+def test_variables_of_nested_lists():
+    a, b = paddle.to_tensor([1.0]), paddle.to_tensor([2.0])
+    found = fluid.dygraph.jit.extract_vars([a, (b, [a])])
+    assert len(found) == 3 and found[1] is b
+    with pytest.raises(TypeError, match="inputs"):
+        fluid.dygraph.jit.extract_vars([a, 3])

@@ -6,6 +6,21 @@ globals().update(_core.api("paddle"))
 from . import (array, attribute, creation, einsum as _einsum, linalg, logic, manipulation, math,  # noqa: E402
                methods, random, search, stat, to_string)
 
+
+
+def _elsewhere(module):
+    """A module's __getattr__: functions that Paddle has in it, and this package in another module or as an op alone."""
+    def find(name):
+        found = None if name.startswith("_") else globals().get(name)
+        if not callable(found):
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return found
+    return find
+
+
+for _module in (array, attribute, creation, linalg, logic, manipulation, math, random, search, stat):
+    _module.__getattr__ = _elsewhere(_module)
+
 _METHODS = """
 abs_ acos_ acosh_ add_n addmm_ allclose asin_ asinh_ as_complex as_real as_strided atan_ atanh_ atleast_1d atleast_2d
 atleast_3d bincount bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ broadcast_shape broadcast_tensors bucketize
