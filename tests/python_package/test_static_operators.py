@@ -103,3 +103,19 @@ def test_composed_operators_name_what_is_wrong():
     with pytest.raises(NotImplementedError, match="functor 'cosine'"):
         block.append_op(type="fused_elemwise_activation", inputs={"X": x, "Y": x}, outputs={"Out": out},
                         attrs={"functor_list": ["elementwise_add", "cosine"]})
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_gradients_flow_to_made_variables_that_are_fed(dtype):
+    program = fluid.Program()
+    block = program.global_block()
+    x, y = (block.create_var(name=name, shape=[2, 3], dtype=dtype) for name in "xy")
+    stopped = block.create_var(name="stopped", shape=[2, 3], dtype=dtype, stop_gradient=True)
+    out, total = block.create_var(name="out", dtype=dtype), block.create_var(name="total", dtype=dtype)
+    block.append_op(type="elementwise_mul", inputs={"X": x, "Y": y}, outputs={"Out": out}, attrs={"axis": -1})
+    block.append_op(type="elementwise_add", inputs={"X": out, "Y": stopped}, outputs={"Out": total}, attrs={"axis": -1})
+    of_x, of_stopped = paddle.static.gradients([block.var("total")], [block.var("x"), block.var("stopped")])
+    assert of_stopped is None
+    a = np.arange(6).reshape(2, 3).astype(dtype) * (1 + 2j if dtype == "complex128" else 1)
+    found, = fluid.Executor(core.CPUPlace()).run(program, feed={"x": a, "y": a + 1, "stopped": a}, fetch_list=[of_x])
+    np.testing.assert_allclose(found, np.conj(a + 1))

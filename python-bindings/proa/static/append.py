@@ -60,6 +60,8 @@ def _feed_declared(block, names):
         if _core.is_declared(program, name):
             declared = program.find(name)
             made = program.data(name, list(declared.shape), declared.dtype)
+            if name in block.program._wanting:
+                block.program._fed_wanting.add(name)
             levels = block.program._declared_lod.get(name)
             if levels:
                 program.data_lod(made, levels)

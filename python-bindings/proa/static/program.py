@@ -174,6 +174,8 @@ class Block:
                 self.program._declared_lod[name] = lod_level
         differentiable = var.is_floating_point() or var.is_complex()
         var.persistable, var.stop_gradient = persistable, stop_gradient or not differentiable
+        if differentiable and not stop_gradient and not persistable:
+            self.program._wanting.add(name)
         if initializer is not None:
             with mode.opened(core):
                 initializer(var)
@@ -264,6 +266,8 @@ class Program:
         self._rng = None            # the random generator's state between runs, with a seed of its own
         self.lr_scheduler, self.lr_var_name = None, None
         self._ops = {}
+        self._wanting = set()  # variables made with stop_gradient=False
+        self._fed_wanting = set()  # those of them that are fed: gradients flow to them, other than to data
         self._declared_lod = {}  # levels of sequences of variables that no operator has made
         self._optimizer = None
         _living.add(self)
@@ -290,6 +294,8 @@ class Program:
         var = self._core.find(name)
         if var is not None and name in self._persistables():
             var.persistable = True
+        if var is not None and name in self._fed_wanting:
+            var.stop_gradient = False
         return var
 
     def _persistables(self):
@@ -367,6 +373,7 @@ class Program:
         batch norm as in evaluation."""
         copy = Program(self._core.clone(for_test))
         copy._take_parameters(self)
+        copy._wanting, copy._fed_wanting = set(self._wanting), set(self._fed_wanting)
         copy._seed = self._seed
         copy.lr_scheduler, copy.lr_var_name = self.lr_scheduler, self.lr_var_name
         return copy
