@@ -276,6 +276,17 @@ def serve(paddle, job, tell):
             return
 
 
+def load(paddle):
+    """Imports what would be loaded on first use, before any process is forked."""
+    import numpy  # noqa: F401
+    for module in MODULES:
+        with contextlib.suppress(Exception):
+            values.resolve(paddle, module)
+    for static in (False, True):
+        call(paddle, {"name": "paddle.nn.functional.relu", "owner": None, "static": static}, [values.TENSOR], {})
+    values.build(paddle, values.LINEAR)
+
+
 def main():
     if sys.argv[2] == "names":
         paddle, seen = importlib.import_module(sys.argv[1]), set()
@@ -285,6 +296,7 @@ def main():
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, late)
     paddle = importlib.import_module(side)
+    load(paddle)
     with open(report, "a", buffering=1) as out, open(jobs) as given:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)

@@ -10,7 +10,7 @@ __all__ = ["add_position_encoding", "affine_channel", "autoincreased_step_counte
            "fsp_matrix", "get_tensor_from_selected_rows", "group_norm", "hash", "im2sequence", "inplace_abn",
            "instance_norm", "l2_normalize", "label_smooth", "layer_norm", "linear_chain_crf", "lod_append", "lod_reset",
            "lrn", "matmul", "mean_iou", "merge_selected_rows", "mul", "one_hot", "py_func", "random_crop", "row_conv",
-           "shuffle_channel", "similarity_focus", "space_to_depth", "spectral_norm", "temporal_shift", "unfold"]
+           "sequence_mask", "shuffle_channel", "similarity_focus", "space_to_depth", "spectral_norm", "temporal_shift", "unfold"]
 
 conv2d, conv3d, conv2d_transpose, conv3d_transpose = (static_nn.conv2d, static_nn.conv3d, static_nn.conv2d_transpose,
                                                       static_nn.conv3d_transpose)
@@ -19,6 +19,12 @@ batch_norm, layer_norm, group_norm, instance_norm = (static_nn.batch_norm, stati
 spectral_norm, row_conv, bilinear_tensor_product = (static_nn.spectral_norm, static_nn.row_conv,
                                                     static_nn.bilinear_tensor_product)
 data_norm, crf_decoding = static_nn.data_norm, static_nn.crf_decoding
+
+
+def sequence_mask(x, maxlen=None, dtype="int64", name=None):
+    """1 at the places before each length of x, 0 behind."""
+    from ...nn.functional import sequence_mask as mask
+    return mask(x, maxlen, dtype)
 
 
 def autoincreased_step_counter(counter_name=None, begin=1, step=1):
