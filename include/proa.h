@@ -26,7 +26,6 @@
 
 #include <proa/dist.h>
 
-#include <proa/cipher.h>
 #include <proa/inference.h>
 
 #endif
