@@ -67,6 +67,18 @@ def test_an_iterable_loader_gives_feeds(program):
     assert [float(exe.run(feed=feed, fetch_list=[out])[0]) for feed in loader()] == [0.0, 8.0, 16.0]
 
 
+def test_a_dataset_of_files_gives_feeds(program, tmp_path):
+    (tmp_path / "rows").write_text("".join(f"1 {i} 1 {i % 2}\n" for i in range(5)))
+    x, y = fluid.data("x", [None, 1]), fluid.data("y", [None, 1], "int64")
+    dataset = paddle.distributed.InMemoryDataset()
+    dataset.init(batch_size=2, thread_num=1, use_var=[x, y])
+    dataset.set_filelist([str(tmp_path / "rows")])
+    dataset.load_into_memory()
+    for drop_last, count in ((True, 2), (False, 3)):
+        loader = fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(1), drop_last=drop_last)
+        assert [list(feed) for feed, in loader()] == [["x", "y"]] * count
+
+
 def steps(kind, **options):
     with fluid.dygraph.guard():
         layer = fluid.dygraph.Linear(2, 1, fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5)), False)

@@ -69,15 +69,15 @@ class _Dataset:
     def _samples(self):
         return self._read()
 
-    def _batches(self):
-        """Feeds for an Executor, of batch_size samples each; the last may have fewer."""
+    def _batches(self, drop_last=False):
+        """Feeds for an Executor, of batch_size samples each; the last may have fewer, or be left out."""
         rows = []
         for sample in self._samples():
             rows.append(sample)
             if len(rows) == self._batch_size:
                 yield self._feed(rows)
                 rows = []
-        if rows:
+        if rows and not drop_last:
             yield self._feed(rows)
 
     def _feed(self, rows):

@@ -292,6 +292,20 @@ class DataLoader:
         self.auto_collate_batch = self.batch_sampler is not None
         self._iterator = None
 
+    @staticmethod
+    def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
+                       use_multiprocess=False, drop_last=True):
+        """A loader over Python generators, as of Paddle 2.0 (generator_loader.py). It makes batches in the caller's thread:
+        capacity, use_double_buffer and use_multiprocess have no effect."""
+        from .generator_loader import GeneratorLoader
+        return GeneratorLoader(feed_list, capacity, iterable, return_list)
+
+    @staticmethod
+    def from_dataset(dataset, places, drop_last=True):
+        """A loader over a paddle.distributed.InMemoryDataset or QueueDataset: feeds, one dict a batch."""
+        from .generator_loader import DatasetLoader
+        return DatasetLoader(dataset, drop_last)
+
     def _make_fetcher(self):
         collate = self.collate_fn or (default_collate_fn if self.auto_collate_batch else default_convert_fn)
         return Fetcher(self.dataset, self.auto_collate_batch, collate, self.drop_last)

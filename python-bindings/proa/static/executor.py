@@ -279,8 +279,8 @@ class Executor:
 
     def _prepare(self, given, feed, fetch_list, scope, use_prune):
         program, passes = _unwrapped(given)
-        simple = _Again.can(given, feed, fetch_list)
-        feed = _one_feed(feed)
+        simple = _Again.can(given, feed, fetch_list) and not program._loaders
+        feed = {**_one_feed(feed), **program._next_feed()}
         plan = self._plan(program, feed, self._fetch_names(program, fetch_list), scope, use_prune, passes)
         known = simple and len(feed) == len(plan.feeds) and not plan.fed_lods
         self._last = _Again(given, feed, list(fetch_list), scope, use_prune, plan) if known else None

@@ -270,7 +270,12 @@ class Program:
         self._fed_wanting = set()  # those of them that are fed: gradients flow to them, other than to data
         self._declared_lod = {}  # levels of sequences of variables that no operator has made
         self._optimizer = None
+        self._loaders = []  # what DataLoader.from_generator(iterable=False) feeds to every run
         _living.add(self)
+
+    def _next_feed(self):
+        """{name: value} of the loaders that were started."""
+        return {name: value for loader in self._loaders for name, value in loader.next_feed().items()}
 
     # ---- variables
 
