@@ -3,7 +3,7 @@ import importlib.util
 
 import inputs
 
-ABSENT = "gym tensorboardX visualdl zmq pyarrow cloudpickle flask psutil termcolor click grpc"
+ABSENT = "pynvml gym tensorboardX visualdl zmq pyarrow cloudpickle flask psutil termcolor click grpc"
 
 
 def load():
