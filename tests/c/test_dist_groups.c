@@ -311,8 +311,9 @@ static void messages(proa__ring *g, proa__store *store)
     proa_task *got =
         proa_communicate_later(&(proa_message){PROA_MESSAGE_RECV, g->group, .out = y, .peer = before});
     proa_task *sums[20];
+    proa_tensor *z = proa_full(PROA_SHAPE(1000), 1);
     for (int i = 0; i < 20; i++)
-        sums[i] = proa_communicate_later(&(proa_message){PROA_MESSAGE_ALL_REDUCE, g->group, .out = x});
+        sums[i] = proa_communicate_later(&(proa_message){PROA_MESSAGE_ALL_REDUCE, g->group, .out = z});
     fine(proa_task_wait(sent));
     fine(proa_task_wait(got));
     ck_assert_double_eq(proa_item(proa_max(y)), before + 1.0);
