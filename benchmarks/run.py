@@ -57,8 +57,6 @@ class Runner:
     def __init__(self, a):
         self.a, self.out = a, pathlib.Path(a.out).resolve()
         self.rounds = 1 if a.quick else a.rounds
-        if a.quick:
-            os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # kind to whoever else is on the machine
         self.ways = [w for w in a.ways.split(",") if installed(w)]
         self.results = {}  # (family, unit, way) -> [what a process printed]
         self.limits = []

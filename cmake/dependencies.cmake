@@ -39,17 +39,8 @@ if(CMAKE_CXX_COMPILER)
     enable_language(CXX)
 endif()
 
-# ---- OpenMP: threads of kernels ----
-if(PROA_WITH_OPENMP)
-    find_package(OpenMP QUIET COMPONENTS C)
-endif()
-if(TARGET OpenMP::OpenMP_C)
-    proa_found(OPENMP "OpenMP ${OpenMP_C_VERSION}")
-    string(APPEND PROA_PRIVATE_LIBS " ${OpenMP_C_FLAGS}")
-    target_link_libraries(proa_outside INTERFACE OpenMP::OpenMP_C)
-else()
-    proa_missing("OpenMP: kernels run on one thread")
-endif()
+# ---- OpenMP's simd pragmas, by which sums are vectorised. Threads are core/team.c's ----
+target_compile_options(proa_outside INTERFACE -fopenmp)
 
 # ---- oneDNN 3: convolution, pooling, normalisation, matmul ----
 if(PROA_WITH_ONEDNN)
@@ -68,8 +59,8 @@ else()
     proa_missing("oneDNN 3: portable convolution, pooling and normalisation")
 endif()
 
-# ---- OpenBLAS: second choice for matmul; the LAPACK that it carries for linear algebra. The OpenMP variant shares
-# libgomp's threads with us ----
+# ---- OpenBLAS: second choice for matmul; the LAPACK that it carries for linear algebra. The OpenMP variant runs on
+# our threads ----
 if(PROA_WITH_OPENBLAS)
     set(arch "${CMAKE_LIBRARY_ARCHITECTURE}")
     find_library(PROA_OPENBLAS_LIBRARY openblas PATH_SUFFIXES ${arch}/openblas-openmp openblas-openmp)

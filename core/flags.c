@@ -136,7 +136,6 @@ proa_status proa_set_flag(const char *name, const char *value)
     pthread_mutex_lock(&lock);
     bool stored = store(flag, value);
     pthread_mutex_unlock(&lock);
-    if (stored && flag == PROA_FLAG_num_threads) proa__threads_follow();
     if (stored) return PROA_OK;
     return proa_fail(PROA_ERR_INVALID_ARGUMENT, "FLAGS_%s: expected %s, got '%.64s'", table[flag].name,
                      table[flag].is_text ? "at most 255 characters" : "an integer, true or false", value);

@@ -20,8 +20,8 @@ char *proa__strdup(const char *s);
 bool proa__mul_size(size_t a, size_t b, size_t *out);
 
 /* ---- threads --------------------------------------------------------------------------- */
-/* Splits [0, n) into one contiguous range a thread; body runs on ranges of at least `grain` items,
- * on the calling thread alone when n ≤ grain. Ranges do not depend on timing. */
+/* Runs body on ranges that cover [0, n), on threads that have at least `grain` items each. Threads that are
+ * done take parts of what others have left: where ranges end depends on timing, and no result may on that. */
 typedef void (*proa_range_fn)(int64_t begin, int64_t end, void *context);
 void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context);
 

@@ -1,6 +1,7 @@
 /* A thread's struct: made at first use, taken apart at thread exit; fork handlers.
  * Uses pthread, and memory.c for the list of threads. */
 #define _GNU_SOURCE
+#include "core/team.h"
 #include "core/thread.h"
 
 #include <pthread.h>
@@ -22,6 +23,8 @@ static void thread_exit(void *p)
     proa__thread *me = p;
     proa__thread_self = me; /* releasing what the scopes hold needs the cache */
     proa__scope_leave_all(me);
+    proa__team_release(me->team);
+    proa__free(me->region);
     proa__memory_retire(me);
     proa__thread_self = NULL;
     free(me);
@@ -31,7 +34,8 @@ static void after_fork(void)
 {
     atomic_store_explicit(&forked, true, memory_order_relaxed);
     proa__memory_unlock();
-    proa__threads_follow();
+    proa__team_forget();
+    if (proa__thread_self) proa__thread_self->threads = 0;
 }
 
 static void setup(void)
@@ -55,6 +59,5 @@ proa__thread *proa__thread_make(void)
     proa__thread_self = me;
     if (have_key) pthread_setspecific(key, me);
     proa__flags_ready();
-    proa__threads_follow();
     return me;
 }

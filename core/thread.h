@@ -52,6 +52,8 @@ typedef struct proa__thread {
     proa_dtype default_dtype;
     proa_stream stream;
     int threads; /* 0: the process's default */
+    struct proa__team *team;
+    struct proa__region *region; /* the memory of an OpenMP region */
     bool flush_denormals;
     /* texts */
     unsigned next_text;
@@ -124,9 +126,6 @@ proa_storage *proa__storage_foreign(void *data, size_t bytes);
 bool proa__tensor_measure(proa_tensor *t);
 /* The element of that dtype at `at`, as a number. */
 double proa__element(proa_dtype dtype, const void *at, bool imaginary);
-/* Tells OpenMP on this thread what proa_threads says, where a flag or fork decided it: the libraries that
- * run their own regions go by that. */
-void proa__threads_follow(void);
 /* Sets or clears flush-to-zero on the running thread. */
 void proa__denormals_apply(bool flush);
 /* Reads the environment's flags if that has not happened yet. */

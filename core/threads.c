@@ -1,33 +1,29 @@
-/* Ranges of work over OpenMP threads, how many of those there are, and denormals on all of them. A child
- * made by fork runs one thread: OpenMP's workers did not come along. Builds without OpenMP: one thread. */
+/* Ranges of work over the calling thread and its team, and how many threads those are. A child made by fork
+ * runs one thread until it asks for more. Uses team.h and cores.h. */
 #include "core/thread.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include "core/cores.h"
+#include "core/team.h"
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
+#include <proa/threads.h>
+
+#include <pthread.h>
+
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
 
-enum { MAX_THREADS = 1024 };
-
 /* ---- how many -------------------------------------------------------------------------- */
+
+static int at_most(int64_t n) { return n > PROA__MAX_THREADS ? PROA__MAX_THREADS : (int)n; }
 
 int proa_threads(void)
 {
-    if (proa__forked()) return 1;
-#if defined(_OPENMP)
     const proa__thread *me = proa__thread_self;
     if (me && me->threads > 0) return me->threads;
+    if (proa__forked()) return 1;
     int64_t flag = proa__flag_int(PROA_FLAG_num_threads);
-    int n = flag > 0 ? flag > MAX_THREADS ? MAX_THREADS : (int)flag : omp_get_max_threads();
-    return n < 1 ? 1 : n;
-#else
-    return 1;
-#endif
+    return flag > 0 ? at_most(flag) : proa__cores_here()->threads;
 }
 
 void proa_set_threads(int n)
@@ -41,25 +37,29 @@ void proa_set_threads(int n)
         proa_fail(PROA_ERR_OUT_OF_MEMORY, "set_threads: no memory for this thread's settings");
         return;
     }
-    me->threads = n > MAX_THREADS ? MAX_THREADS : n;
-#if defined(_OPENMP)
-    omp_set_num_threads(proa_threads()); /* what oneDNN and OpenBLAS on this thread go by */
-#endif
+    me->threads = at_most(n);
 }
 
-void proa__threads_follow(void)
+static const char *reason(void)
 {
-#if defined(_OPENMP)
-    static atomic_int before; /* the flag told OpenMP how many: that a flag of 0 goes back to */
     const proa__thread *me = proa__thread_self;
-    if (proa__forked() || proa__flag_int(PROA_FLAG_num_threads) > 0) {
-        int none = 0;
-        atomic_compare_exchange_strong(&before, &none, omp_get_max_threads());
-        omp_set_num_threads(proa_threads());
-    } else if (atomic_load(&before) && !(me && me->threads)) {
-        omp_set_num_threads(atomic_load(&before));
-    }
-#endif
+    if (me && me->threads > 0) return "set for this thread";
+    if (proa__forked()) return "a process made by fork starts with one";
+    return proa__flag_int(PROA_FLAG_num_threads) > 0 ? "FLAGS_num_threads" : proa__cores_here()->reason;
+}
+
+proa_thread_stats proa_threads_info(void)
+{
+    const proa__team_counts *c = &proa__team_count;
+    return (proa_thread_stats){
+        .threads = proa_threads(),
+        .reason = reason(),
+        .workers = atomic_load_explicit(&c->workers, memory_order_relaxed),
+        .worker_sleeps = atomic_load_explicit(&c->worker_sleeps, memory_order_relaxed),
+        .caller_sleeps = atomic_load_explicit(&c->caller_sleeps, memory_order_relaxed),
+        .stolen = atomic_load_explicit(&c->stolen, memory_order_relaxed),
+        .contended = proa__cores_contended(),
+    };
 }
 
 /* ---- denormals ------------------------------------------------------------------------- */
@@ -80,38 +80,47 @@ void proa__denormals_apply(bool flush)
 #endif
 }
 
+void proa_flush_denormals(bool on)
+{
+    proa__thread *me = proa__me();
+    if (me) me->flush_denormals = on;
+    proa__denormals_apply(on);
+}
+
 /* ---- ranges ---------------------------------------------------------------------------- */
 
-#if defined(_OPENMP)
+enum {
+    SHARES = 64,        /* threads beyond share one */
+    PIECES_A_GRAIN = 4, /* so that pieces divide evenly among threads */
+    MAX_PIECES = 4096,
+    TURNS = 8 /* a thread takes no less than an eighth of its share at once while the share is whole */
+};
+
+/* Pieces [front, back) that nobody has taken: front in the upper half of the word. */
+typedef struct share {
+    _Alignas(64) atomic_ullong span;
+} share;
+
 typedef struct region {
+    proa__job job;
     int64_t n;
-    int parts;
+    int pieces, shares, threads, least;
     proa_range_fn body;
     void *context;
-    bool flush;
-    /* the error of the lowest part that failed on another thread; under the lock */
-    int failed_part;
+    share share[SHARES];
+    /* the error of the lowest range that failed; under the lock */
+    int64_t failed_at;
     proa_status code;
     char message[PROA__MESSAGE];
 } region;
 
-/* libgomp's barriers are invisible to ThreadSanitizer: these say what they order. */
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#define UNSEEN __attribute__((no_sanitize_thread))
-#define ORDER(before_or_after, r) __tsan_##before_or_after(r)
-#else
-#define UNSEEN
-#define ORDER(before_or_after, r) ((void)(r))
-#endif
-
-/* Errors belong to a thread: what a worker raised is carried over to the thread that asked. */
-static void carry_error(region *r, int part)
+/* Errors belong to a thread: what was raised is carried over to the thread that asked, the lowest range's. */
+static void carry_error(region *r, int64_t begin)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    if (r->failed_part < 0 || part < r->failed_part) {
-        r->failed_part = part;
+    if (r->failed_at < 0 || begin < r->failed_at) {
+        r->failed_at = begin;
         r->code = proa_error();
         snprintf(r->message, sizeof r->message, "%s", proa_error_message());
     }
@@ -119,72 +128,88 @@ static void carry_error(region *r, int part)
     proa_clear_error();
 }
 
-static void run_part(region *r, int part, bool is_worker)
+static int64_t piece_begin(const region *r, int64_t piece)
 {
-    int64_t each = r->n / r->parts, more = r->n % r->parts;
-    int64_t begin = part * each + (part < more ? part : more);
-    int64_t end = begin + each + (part < more ? 1 : 0);
-    if (begin < end) r->body(begin, end, r->context);
-    if (is_worker && proa_error() != PROA_OK) carry_error(r, part);
+    int64_t each = r->n / r->pieces, more = r->n % r->pieces;
+    return piece * each + (piece < more ? piece : more);
 }
 
-/* The parts of one thread. The runtime may give fewer threads than asked for: the parts stay the same. */
-static __attribute__((noinline)) void run_thread(region *r, int thread, int threads)
+/* Takes half of what a share has left, from its front or its back. */
+static bool take(region *r, int index, bool back, unsigned *begin, unsigned *end)
 {
-    ORDER(acquire, r);
-    if (thread > 0) proa__denormals_apply(r->flush);
-    for (int part = thread; part < r->parts; part += threads) run_part(r, part, thread > 0);
-    ORDER(release, r);
+    atomic_ullong *span = &r->share[index].span;
+    unsigned long long now = atomic_load_explicit(span, memory_order_relaxed), then;
+    do {
+        unsigned from = (unsigned)(now >> 32), until = (unsigned)now, left = until - from;
+        if (from >= until) return false;
+        unsigned count = (left + 1) / 2;
+        if (count < (unsigned)r->least) count = left < (unsigned)r->least ? left : (unsigned)r->least;
+        *begin = back ? until - count : from;
+        *end = *begin + count;
+        then = back ? (unsigned long long)from << 32 | *begin : (unsigned long long)*end << 32 | until;
+    } while (
+        !atomic_compare_exchange_weak_explicit(span, &now, then, memory_order_relaxed, memory_order_relaxed));
+    return true;
 }
 
-static UNSEEN void run_team(region *r)
+static void run_pieces(region *r, unsigned first, unsigned last)
 {
-    ORDER(release, r);
-#pragma omp parallel num_threads(r->parts) default(none) shared(r)
-    run_thread(r, omp_get_thread_num(), omp_get_num_threads());
-    ORDER(acquire, r);
+    int64_t begin = piece_begin(r, first), end = piece_begin(r, last);
+    r->body(begin, end, r->context);
+    if (PROA__UNLIKELY(proa_error() != PROA_OK)) carry_error(r, begin);
 }
 
-static void run_region(int64_t n, int parts, proa_range_fn body, void *context)
+/* A thread's own share, then what others have left of theirs. */
+static void run_shares(proa__job *job, int thread)
 {
-    const proa__thread *me = proa__me();
+    region *r = (region *)job;
+    proa__position before = proa__position_self;
+    proa__position_self = (proa__position){.inside = true};
+    int own = (int)((int64_t)thread * r->shares / r->threads);
+    unsigned begin, end;
+    for (int i = 0; i < r->shares; i++) {
+        int at = (own + i) % r->shares;
+        while (take(r, at, i > 0, &begin, &end)) {
+            run_pieces(r, begin, end);
+            if (i > 0) atomic_fetch_add_explicit(&proa__team_count.stolen, 1, memory_order_relaxed);
+        }
+    }
+    proa__position_self = before;
+}
+
+static __attribute__((noinline)) void run_region(int64_t n, int pieces, int threads, proa_range_fn body,
+                                                 void *context)
+{
     region r;
-    r.n = n, r.parts = parts, r.body = body, r.context = context;
-    r.flush = me && me->flush_denormals;
-    r.failed_part = -1;
-    run_team(&r);
-    if (r.failed_part >= 0) proa_fail(r.code, "%s", r.message);
-}
-
-static void nothing(int64_t begin, int64_t end, void *context) { (void)begin, (void)end, (void)context; }
-#endif
-
-void proa_flush_denormals(bool on)
-{
-    proa__thread *me = proa__me();
-    if (me) me->flush_denormals = on;
-    proa__denormals_apply(on);
-#if defined(_OPENMP)
-    int n = proa_threads(); /* the libraries' own parallel regions run on the same workers */
-    if (n > 1 && !omp_in_parallel()) run_region(n, n, nothing, NULL);
-#endif
+    r.job = (proa__job){.run = run_shares, .helpers = true};
+    r.n = n, r.pieces = pieces, r.body = body, r.context = context;
+    r.threads = threads, r.shares = threads < SHARES ? threads : SHARES;
+    r.least = (pieces / r.shares + TURNS - 1) / TURNS;
+    r.failed_at = -1;
+    for (int i = 0; i < r.shares; i++) {
+        unsigned from = (unsigned)((int64_t)pieces * i / r.shares),
+                 until = (unsigned)((int64_t)pieces * (i + 1) / r.shares);
+        atomic_init(&r.share[i].span, (unsigned long long)from << 32 | until);
+    }
+    proa__team_begin(&r.job, threads);
+    run_shares(&r.job, 0);
+    proa__team_end(&r.job, threads);
+    if (r.failed_at >= 0) proa_fail(r.code, "%s", r.message);
 }
 
 void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
 {
     if (n <= 0) return;
-#if defined(_OPENMP)
     if (grain < 1) grain = 1;
-    if (n > grain && !omp_in_parallel()) {
-        int64_t parts = n / grain, threads = proa_threads();
-        if (parts > threads) parts = threads;
-        if (parts > 1) {
-            run_region(n, (int)parts, body, context);
+    if (n >= 2 * grain && !proa__position_self.inside && proa_error() == PROA_OK) {
+        int64_t grains = n / grain, threads = proa_threads();
+        if (threads > grains) threads = grains;
+        threads = proa__team_reserve((int)threads);
+        if (threads > 1) {
+            int64_t pieces = grains < MAX_PIECES / PIECES_A_GRAIN ? grains * PIECES_A_GRAIN : MAX_PIECES;
+            run_region(n, (int)(pieces < n ? pieces : n), (int)threads, body, context);
             return;
         }
     }
-#else
-    (void)grain;
-#endif
     body(0, n, context);
 }

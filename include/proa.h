@@ -4,6 +4,7 @@
 #define PROA_H
 
 #include <proa/core.h>
+#include <proa/threads.h>
 
 #include <proa/ops.h>
 

@@ -2,13 +2,11 @@
 #if PROA_HAVE_ONEDNN
 #include "kernels/onednn.h"
 
+#include "core/openmp.h"
 #include "kernels/page_release.h"
 #include "kernels/onednn_format.h"
 
 #include <pthread.h>
-#if PROA_HAVE_OPENMP
-#include <omp.h>
-#endif
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream; /* a CPU stream has no state: one serves every thread */
@@ -82,17 +80,25 @@ dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_
                   : make_md(ndim, dims, strides, (proa_dtype)t->dtype, false);
 }
 
-/* ---- threads: oneDNN uses as many as OpenMP would ---- */
+/* ---- threads: oneDNN's OpenMP regions run on our teams ---- */
+
+/* A oneDNN that was built with another OpenMP than GCC's keeps that one's threads, and is told how many. */
+extern void omp_set_num_threads(int n) __attribute__((weak));
+extern int omp_get_max_threads(void) __attribute__((weak));
+static bool served;
+
+__attribute__((constructor)) static void serve(void)
+{
+    served = proa__openmp_serve((void (*)(void))dnnl_engine_create);
+}
 
 static int threads_set(int n)
 {
-#if PROA_HAVE_OPENMP
+    if (served) return proa__openmp_limit(n);
+    if (!omp_set_num_threads || !omp_get_max_threads) return n;
     int before = omp_get_max_threads();
     if (before != n) omp_set_num_threads(n);
     return before;
-#else
-    return n;
-#endif
 }
 
 /* ---- building ---- */
@@ -103,7 +109,8 @@ static int threads_set(int n)
 bool proa__dnnl_begin(proa__dnnl_build *b, double work)
 {
     bool alone = work < ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
-    *b = (proa__dnnl_build){.threads = alone ? 1 : proa_threads(), .threads_before = -1};
+    *b =
+        (proa__dnnl_build){.threads = alone ? 1 : proa__openmp_reserve(proa_threads()), .threads_before = -1};
     if (!proa__dnnl_usable()) return false;
     b->threads_before = threads_set(b->threads);
     if (dnnl_primitive_attr_create(&b->attr) != dnnl_success) return false;
@@ -332,6 +339,11 @@ static operands *take_operands(proa__dnnl_state *s, int packed, unsigned asis)
 static proa_status run_state(const proa__dnnl_state *state, void *const *data, int packed, unsigned asis)
 {
     proa__dnnl_state *s = (proa__dnnl_state *)(uintptr_t)state; /* for `idle` */
+    if (served && proa__openmp_reserve(s->threads) < s->threads)
+        return proa_fail(PROA_ERR_OUT_OF_MEMORY,
+                         "oneDNN: the system refused the %d threads that this convolution or "
+                         "product was planned for; raise the limit of threads, or call set_threads(1)",
+                         s->threads);
     operands *o = take_operands(s, packed, asis);
     void *scratch = o ? proa_scratch(s->scratch_bytes) : NULL;
     if (!scratch) {

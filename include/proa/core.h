@@ -368,9 +368,9 @@ PROA_API void proa_rng_set(proa_rng_state state);
 
 /* ---- threads, numerics, flags ---------------------------------------------------------- */
 
-/* Threads that this thread's kernels use, ≥ 1 (at start FLAGS_num_threads, 0 there: all cores). Results do
- * not depend on it, but for convolutions and products that oneDNN plans by thread and linear algebra on
- * matrices of more than 128·128 elements; FLAGS_deterministic ends that. */
+/* Threads that this thread's kernels use, ≥ 1; proa/threads.h says why. Results do not depend on it, but for
+ * convolutions and products that oneDNN plans by thread and linear algebra on matrices of more than
+ * 128·128 elements; FLAGS_deterministic ends that. */
 PROA_API void proa_set_threads(int n);
 PROA_API int proa_threads(void);
 /* Treats denormal floats as zero on this thread and its workers. */

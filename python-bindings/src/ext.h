@@ -11,6 +11,7 @@
 #include <proa/autograd.h>
 #include <proa/op.h>
 #include <proa/ops.h>
+#include <proa/threads.h>
 
 /* ---- objects --------------------------------------------------------------------------- */
 

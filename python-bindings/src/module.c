@@ -101,6 +101,16 @@ static PyObject *get_threads(PyObject *module, PyObject *unused)
     return PyLong_FromLong(proa_threads());
 }
 
+static PyObject *threads_info(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    proa_thread_stats s = proa_threads_info();
+    return Py_BuildValue("{s:i,s:s,s:i,s:L,s:L,s:L,s:O}", "threads", s.threads, "reason", s.reason, "workers",
+                         s.workers, "worker_sleeps", (long long)s.worker_sleeps, "caller_sleeps",
+                         (long long)s.caller_sleeps, "stolen", (long long)s.stolen, "contended",
+                         s.contended ? Py_True : Py_False);
+}
+
 static PyObject *version(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -116,6 +126,7 @@ static PyMethodDef functions[] = {
     {"build_info", build_info, METH_NOARGS, "What this build has."},
     {"get_flag", get_flag, METH_O, "The value of a FLAGS_ setting."},
     {"get_threads", get_threads, METH_NOARGS, "Threads that kernels use."},
+    {"threads_info", threads_info, METH_NOARGS, "How many threads there are, why, and how often they slept."},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "Name of the dtype of results that name none."},
     {"set_default_dtype", set_default_dtype, METH_O, "Sets it: float16, bfloat16, float32 or float64."},
     {"get_rng_state", get_rng_state, METH_NOARGS, "The random generator's state: (seed, offset)."},

@@ -1,4 +1,4 @@
-/* Errors, flags, devices, groups, threads and the random generator: a thread's state and settings. */
+/* Errors, flags, devices, groups and the random generator: a thread's state and settings. */
 #include "core/device.h"
 #include "core/internal.h"
 #include "core/philox.h"
@@ -15,16 +15,6 @@ static void expect(proa_status code, const char *part)
     ck_assert_int_eq(proa_error(), code);
     ck_assert_msg(strstr(proa_error_message(), part) != NULL, "'%s' lacks '%s'", proa_error_message(), part);
     proa_clear_error();
-}
-
-/* How many threads a request for n gives: builds without OpenMP have one. */
-static int team(int n)
-{
-#if defined(_OPENMP)
-    return n;
-#else
-    return n > 0;
-#endif
 }
 
 /* ---- errors ---------------------------------------------------------------------------- */
@@ -249,131 +239,7 @@ START_TEST(the_group_of_one)
 }
 END_TEST
 
-/* ---- threads --------------------------------------------------------------------------- */
-
-enum { ITEMS = 100003 };
-static int64_t hits[ITEMS], ends[64];
-static void mark(int64_t begin, int64_t end, void *context)
-{
-    int64_t grain = *(int64_t *)context;
-    if (end - begin < grain && end - begin != ITEMS) proa_fail(PROA_ERR_INTERNAL, "a short range");
-    for (int64_t i = begin; i < end; i++) hits[i]++;
-}
-
-START_TEST(ranges_cover_everything_once)
-{
-    static const int64_t grains[] = {-1, 1, 100, 50001, 50002, ITEMS, 1000000};
-    for (int threads = 1; threads <= 7; threads++) {
-        proa_set_threads(threads);
-        ck_assert_int_eq(proa_threads(), team(threads));
-        for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
-            memset(hits, 0, sizeof hits);
-            int64_t grain = grains[g];
-            proa__parallel(ITEMS, grain, mark, &grain);
-            int wrong = 0;
-            for (int i = 0; i < ITEMS; i++) wrong += hits[i] != 1;
-            ck_assert_int_eq(wrong, 0);
-            ck_assert_int_eq(proa_error(), PROA_OK);
-        }
-    }
-    proa__parallel(0, 1, mark, NULL);
-    proa__parallel(-5, 1, mark, NULL);
-    proa_set_threads(0);
-    expect(PROA_ERR_INVALID_ARGUMENT, "at least 1");
-}
-END_TEST
-
-static void note_end(int64_t begin, int64_t end, void *context)
-{
-    (void)context;
-    ends[begin * 64 / ITEMS] = end;
-}
-
-START_TEST(ranges_do_not_depend_on_timing)
-{
-    int64_t first[64];
-    proa_set_threads(5);
-    for (int round = 0; round < 50; round++) {
-        memset(ends, 0, sizeof ends);
-        proa__parallel(ITEMS, 10, note_end, NULL);
-        if (round == 0) memcpy(first, ends, sizeof ends);
-        ck_assert_int_eq(memcmp(first, ends, sizeof ends), 0);
-    }
-}
-END_TEST
-
-static void fail_late(int64_t begin, int64_t end, void *context)
-{
-    (void)end, (void)context;
-    if (begin > 0) proa_fail(PROA_ERR_NUMERIC, "range from %lld", (long long)begin);
-    proa__parallel(10000, 1, note_end, NULL); /* nested: on this thread alone */
-}
-
-START_TEST(errors_of_workers_arrive)
-{
-    proa_set_threads(4);
-    for (int i = 0; i < 20; i++) {
-        proa__parallel(4000, 1, fail_late, NULL);
-        if (team(4) == 4) expect(PROA_ERR_NUMERIC, "range from 1000");
-        else ck_assert_int_eq(proa_error(), PROA_OK); /* one range, from 0 */
-    }
-}
-END_TEST
-
-static void *own_settings(void *p)
-{
-    (void)p;
-    proa_set_threads(3);
-    proa_seed(5);
-    proa_fail(PROA_ERR_IO, "here");
-    return proa_threads() == team(3) ? (void *)hits : NULL;
-}
-
-START_TEST(settings_belong_to_a_thread)
-{
-    proa_set_threads(2);
-    proa_seed(1);
-    pthread_t thread;
-    void *got = NULL;
-    pthread_create(&thread, NULL, own_settings, NULL);
-    pthread_join(thread, &got);
-    ck_assert_ptr_nonnull(got);
-    ck_assert_int_eq(proa_threads(), team(2));
-    ck_assert_uint_eq(proa_rng_get().seed, 1);
-    ck_assert_int_eq(proa_error(), PROA_OK);
-}
-END_TEST
-
-START_TEST(a_flag_of_zero_goes_back_to_all_threads)
-{
-    int all = proa_threads();
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(proa_set_flag("num_threads", "3"), PROA_OK);
-        ck_assert_int_eq(proa_threads(), team(3));
-        ck_assert_int_eq(proa_set_flag("num_threads", "0"), PROA_OK);
-        ck_assert_int_eq(proa_threads(), all);
-    }
-}
-END_TEST
-
-START_TEST(a_forked_child_runs_one_thread)
-{
-    proa_set_threads(4);
-    int64_t grain = 1;
-    proa__parallel(ITEMS, grain, mark, &grain);
-    pid_t child = fork();
-    if (child == 0) {
-        bool ok = proa_threads() == 1;
-        proa__parallel(ITEMS, grain, mark, &grain); /* must not wait for workers that are not there */
-        proa__free(proa__alloc(100));
-        _exit(ok && hits[ITEMS - 1] == 2 ? 0 : 1);
-    }
-    int status = -1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    ck_assert_int_eq(proa_threads(), team(4));
-}
-END_TEST
+/* ---- denormals -------------------------------------------------------------------------- */
 
 static void halve(int64_t begin, int64_t end, void *context)
 {
@@ -480,7 +346,5 @@ END_TEST
 
 SUITE("core_settings", the_first_error_wins, errors_may_show_where_they_were_raised,
       flags_from_the_environment, flags_can_be_set, backends_can_be_left_out, devices, the_group_of_one,
-      ranges_cover_everything_once, ranges_do_not_depend_on_timing, errors_of_workers_arrive,
-      settings_belong_to_a_thread, a_flag_of_zero_goes_back_to_all_threads, a_forked_child_runs_one_thread,
       denormals_can_be_flushed, the_build_says_what_it_is, philox_known_answers, the_state_can_be_saved,
       numbers_have_the_right_distribution)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="no oracle environme
 
 
 def run_example(folder, name, *args, short=False):
-    env = {"GOMP_SPINCOUNT": "1000", **os.environ, "PROA_DATA": str(DATA), **({"PROA_SHORT": "1"} if short else {})}
+    env = {**os.environ, "PROA_DATA": str(DATA), **({"PROA_SHORT": "1"} if short else {})}
     done = subprocess.run([programs.BUILD / "examples" / name, *args], cwd=folder, env=env, capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stderr

@@ -43,7 +43,7 @@ def run(who, name, folder, digits):
     if not (folder / "digits.npz").exists():
         (folder / "digits.npz").symlink_to(digits)
     env = dict(os.environ, FLAGS_paddle_num_threads="1", GLOG_minloglevel="2", PYTHONDONTWRITEBYTECODE="1",
-               PYTHONWARNINGS="ignore", GOMP_SPINCOUNT="1000", PYTHONPATH=str(BUILD / "python") if who == "proa" else "")
+               PYTHONWARNINGS="ignore", PYTHONPATH=str(BUILD / "python") if who == "proa" else "")
     # real Paddle waits for ever after some errors, for instance one in a data set
     done = subprocess.run([*COMMANDS[who], str(HERE / f"{name}.py")], cwd=folder, env=env, text=True,
                           capture_output=True, timeout=120)

@@ -1,0 +1,20 @@
+/* Number of cores that this process may use, and the source of that number. Private to core. */
+#ifndef PROA_CORE_CORES_H
+#define PROA_CORE_CORES_H
+
+#include <stdbool.h>
+
+typedef struct proa__cores {
+    int affinity; /* cores of the affinity mask, ≥ 1 */
+    double quota; /* of the tightest cgroup, in cores; 0: none */
+    int threads;  /* that kernels use by default */
+    char reason[96];
+} proa__cores;
+
+/* Reads the environment, the affinity mask and cgroup quotas. `root` stands before /proc and /sys/fs/cgroup:
+ * "" but in tests. */
+proa__cores proa__cores_look(const char *root);
+/* The same of this process, read once. */
+const proa__cores *proa__cores_here(void);
+
+#endif

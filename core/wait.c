@@ -1,0 +1,162 @@
+/* Bounded spinning, then a futex. Spinning takes time from the thread that is waited for where cores are
+ * contended, so that contention is measured and cuts it to microseconds. Uses thread.h for thread-local
+ * storage. */
+#define _GNU_SOURCE
+#include "core/wait.h"
+
+#include "core/thread.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#else
+#include <pthread.h>
+#endif
+
+enum {
+    SPIN_QUIET = 2000000,      /* ns: longer than the gap between two parallel ops of most training steps */
+    SPIN_CONTENDED = 8000,     /* ns: about what falling asleep and being woken cost */
+    LATE = 200000,             /* ns: a core that was idle is given to a woken thread in less */
+    WINDOW = 50000000,         /* ns over which a thread counts signs of contention */
+    SIGNS = 3,                 /* in a window; a quiet machine shows a few a second */
+    CONTENDED_FOR = 500000000, /* ns after such a window */
+    PAUSES = 16                /* between two looks at the clock: 0.3 to 1 µs */
+};
+
+/* ---- contention ------------------------------------------------------------------------ */
+
+static atomic_llong contended_until;
+static atomic_bool scarce;
+
+static PROA__TLS struct {
+    int64_t since; /* when the window began */
+    long switches; /* involuntary ones of this thread until then */
+    int late;      /* times it lost its core while it spun, or was given one late */
+} window;
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void proa__cores_scarce(bool yes) { atomic_store_explicit(&scarce, yes, memory_order_relaxed); }
+
+static bool contended_at(int64_t now)
+{
+    return atomic_load_explicit(&scarce, memory_order_relaxed) ||
+           now < atomic_load_explicit(&contended_until, memory_order_relaxed);
+}
+
+bool proa__cores_contended(void) { return contended_at(now_ns()); }
+
+static void close_window(int64_t now)
+{
+    long switches = window.switches;
+#if defined(RUSAGE_THREAD)
+    struct rusage used;
+    if (getrusage(RUSAGE_THREAD, &used) == 0) switches = used.ru_nivcsw;
+#endif
+    int64_t signs = switches - window.switches + window.late;
+    if (window.since && signs >= SIGNS && signs * WINDOW >= SIGNS * (now - window.since))
+        atomic_store_explicit(&contended_until, now + CONTENDED_FOR, memory_order_relaxed);
+    window.since = now, window.switches = switches, window.late = 0;
+}
+
+/* ---- sleeping -------------------------------------------------------------------------- */
+
+#if defined(__linux__)
+static void sleep_while(proa__signal *s, unsigned from)
+{
+    syscall(SYS_futex, &s->word, FUTEX_WAIT_PRIVATE, from, NULL, NULL, 0);
+}
+
+static void wake(proa__signal *s)
+{
+    syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+#else
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+
+static void sleep_while(proa__signal *s, unsigned from)
+{
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&s->word) == from) pthread_cond_wait(&woken, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void wake(proa__signal *s)
+{
+    (void)s;
+    pthread_mutex_lock(&lock);
+    pthread_cond_broadcast(&woken);
+    pthread_mutex_unlock(&lock);
+}
+#endif
+
+void proa__wake_sleepers(proa__signal *s)
+{
+    if (PROA__LIKELY(atomic_load(&s->sleepers) == 0)) return;
+    atomic_store_explicit(&s->woken_at, now_ns(), memory_order_relaxed);
+    wake(s);
+}
+
+/* ---- waiting --------------------------------------------------------------------------- */
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+/* The word after spinning: `from` still if that did not help. */
+static unsigned spin_while(proa__signal *s, unsigned from)
+{
+    int64_t start = now_ns(), now = start, before;
+    if (start - window.since > WINDOW) close_window(start);
+    int64_t limit = contended_at(start) ? SPIN_CONTENDED : SPIN_QUIET;
+    do {
+        for (int i = 0; i < PAUSES; i++) {
+            unsigned word = atomic_load_explicit(&s->word, memory_order_acquire);
+            if (word != from) return word;
+            relax();
+        }
+        before = now, now = now_ns();
+        if (now - before > LATE) {
+            window.late++; /* and what is left of the spin is not worth it */
+            break;
+        }
+    } while (now - start < limit);
+    return atomic_load_explicit(&s->word, memory_order_acquire);
+}
+
+static unsigned sleep_until(proa__signal *s, unsigned from)
+{
+    unsigned word;
+    atomic_fetch_add(&s->sleepers, 1);
+    while ((word = atomic_load(&s->word)) == from) sleep_while(s, from);
+    atomic_fetch_sub(&s->sleepers, 1);
+    int64_t now = now_ns();
+    if (now - atomic_load_explicit(&s->woken_at, memory_order_relaxed) > LATE) window.late++;
+    if (now - window.since > WINDOW) close_window(now);
+    return word;
+}
+
+unsigned proa__wait_while(proa__signal *s, unsigned from, atomic_llong *sleeps)
+{
+    unsigned word = atomic_load_explicit(&s->word, memory_order_acquire);
+    if (PROA__LIKELY(word != from)) return word;
+    word = spin_while(s, from);
+    if (word != from) return word;
+    atomic_fetch_add_explicit(sleeps, 1, memory_order_relaxed);
+    return sleep_until(s, from);
+}

@@ -1,0 +1,25 @@
+/* OpenBLAS's threads: its OpenMP regions run on our teams. Empty without OpenBLAS. May use core only. */
+#if PROA_HAVE_OPENBLAS
+#include "kernels/blas.h"
+
+#include "core/openmp.h"
+
+static bool served;
+
+__attribute__((constructor)) static void serve(void)
+{
+    served = proa__openmp_serve((void (*)(void))cblas_sgemm);
+}
+
+/* An OpenBLAS with threads of its own (another build than Debian's openmp) has one number for all callers. */
+int proa__blas_threads(int n)
+{
+    if (served) {
+        if (n > 1) n = proa__openmp_reserve(n);
+        return proa__openmp_limit(n);
+    }
+    int before = openblas_get_num_threads();
+    if (before != n) openblas_set_num_threads(n);
+    return before;
+}
+#endif
