@@ -19,6 +19,7 @@
     X(proa_floats, floats, (proa_wire_reader * r, const char *attr), (r, attr))                            \
     X(proa_dtype, dtype, (proa_wire_reader * r, const char *attr, proa_dtype missing), (r, attr, missing)) \
     X(proa_tensor *, output_now, (proa_wire_reader * r, const char *slot), (r, slot))                      \
+    X(bool, stops_gradient, (proa_wire_reader * r, const char *slot), (r, slot))                           \
     X(proa_status, result, (proa_wire_reader * r, const char *slot, proa_tensor *t), (r, slot, t))         \
     X(proa_status, results, (proa_wire_reader * r, const char *slot, proa_tensors ts), (r, slot, ts))
 

@@ -492,6 +492,15 @@ static proa_tensor *reader_output_now(proa_wire_reader *r, const char *slot)
     return NULL;
 }
 
+static bool reader_stops_gradient(proa_wire_reader *r, const char *slot)
+{
+    const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
+    const pb_block *b = r->level->pb;
+    for (size_t i = 0; s && s->n_arguments == 1 && b && i < b->n_vars; i++)
+        if (strcmp(b->vars[i]->name, s->arguments[0]) == 0) return b->vars[i]->stop_gradient;
+    return false;
+}
+
 static proa_status reader_result(proa_wire_reader *r, const char *slot, proa_tensor *t)
 {
     const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);

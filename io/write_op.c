@@ -3,6 +3,7 @@
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
+#include "ops/wire_util.h"
 
 #include <math.h>
 
@@ -393,6 +394,18 @@ static proa_status put_enum(proa_wire_writer *w, const proa_wire_attr *a, const 
     return proa_wire_put_int(w, a->name, (proa_wire_type)a->type, v);
 }
 
+/* Entries that tensors supply are −1, as Paddle writes them: its inference takes 0 for a dim of the input. */
+static proa_status put_partly_known(proa_wire_writer *w, const proa_wire_attr *a, const proa_ints *v)
+{
+    int64_t *known = proa__arena_array(w->arena, (size_t)v->count, sizeof *known);
+    if (!known) return proa_error();
+    for (int64_t i = 0; i < v->count; i++) {
+        bool given = v->tensors[i] && !proa__absent(v->tensors[i]);
+        known[i] = given || !v->at ? -1 : v->at[i];
+    }
+    return proa_wire_put_ints(w, a->name, (proa_wire_type)a->type, (proa_ints){v->count, known, NULL, NULL});
+}
+
 static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const proa_op *op,
                              const void *args)
 {
@@ -414,6 +427,10 @@ static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const
     case PROA_FIELD_INTS: {
         const proa_ints *v = at;
         if (a->type == PROA_WIRE_INT && v->count == 1 && v->at) return put_number(w, a, true, v->at[0], 0);
+        if (v->tensors) return put_partly_known(w, a, v);
+        if (a->of)
+            return proa__wire_put_axes(w, a->name, (proa_wire_type)a->type, v,
+                                       (*proa_field_tensor(&op->fields[a->of - 1], args))->ndim);
         return proa_wire_put_ints(w, a->name, (proa_wire_type)a->type, *v);
     }
     case PROA_FIELD_FLOATS: return put_doubles(w, a->name, a->type, *(const proa_floats *)at);

@@ -245,6 +245,7 @@ static proa_status share_roots(proa_tensor **slot, const proa_field *f, int64_t 
     if (!out || !(f->flags & PROA_FIELD_VIEW) || f->alias < 0) return PROA_OK;
     proa_var *base = proa__slot_var(*proa_field_tensor(&r->call->op->fields[f->alias], r->stored));
     if (base && base != out) out->root = root_of(base);
+    if (!r->call->op->vjp) out->stop_gradient = true; /* detached */
     return PROA_OK;
 }
 

@@ -152,3 +152,14 @@ proa_status add_read_sum(proa_wire_reader *r)
     for (int64_t i = 1; i < xs.count; i++) total = proa_add(total, xs.at[i]);
     return proa_wire_result(r, "Out", total);
 }
+
+/* ---- assign ----------------------------------------------------------------------------- */
+
+/* Detached where the file says that its result stops gradients: so detach is written, too. */
+proa_status assign_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X"), *out = x ? proa_assign(x) : NULL;
+    bool has_gradients = out && out->dtype > PROA_I64; /* floating, complex */
+    if (has_gradients && proa_wire_stops_gradient(r, "Out")) out = proa_share_data(out);
+    return proa_wire_result(r, "Out", out);
+}

@@ -222,11 +222,20 @@ static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char 
     return proa_wire_put_ints(w, attr, PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL});
 }
 
+/* All of a scalar: Paddle's kernel takes no tensor without axes. */
+static proa_status write_scalar(const proa_set_value_args *a, proa_wire_writer *w)
+{
+    PROA_TRY(proa_wire_op(w, "assign"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->value));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
 proa_status set_value_write(const void *args, proa_wire_writer *w)
 {
     const proa_set_value_args *a = args;
     int64_t n = a->axes.count;
     proa_ints none = PROA_SCALAR_SHAPE;
+    if (a->x->ndim == 0) return write_scalar(a, w);
     PROA_TRY(proa_wire_op(w, "set_value"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->x));
     PROA_TRY(proa_wire_put_input(w, "ValueTensor", a->value));

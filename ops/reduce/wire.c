@@ -209,7 +209,7 @@ static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_s
     int at;
     bool flat;
     PROA_TRY(proa__scan_axis(who, axis, x->ndim, &at, &flat));
-    PROA_TRY(proa_wire_put_int(w, "axis", type, flat ? -1 : at));
+    PROA_TRY(proa_wire_put_int(w, "axis", type, flat || flatten ? -1 : at)); /* of one axis, once flattened */
     return proa_wire_put_int(w, "flatten", PROA_WIRE_BOOLEAN, flat || flatten);
 }
 

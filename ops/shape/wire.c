@@ -37,6 +37,20 @@ proa_status broadcast_to_write(const void *args, proa_wire_writer *w)
     return proa__wire_put_list(w, "shape", &a->shape, "Shape", "expand_shapes_tensor");
 }
 
+static proa_status put_copy(proa_wire_writer *w, proa_tensor *x, proa_tensor *out)
+{
+    PROA_TRY(proa_wire_op(w, "assign"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    return proa_wire_put_output(w, "Out", out);
+}
+
+/* A copy whose variable stops gradients: Paddle's executor writes over memory that share_data shares. */
+proa_status share_data_write(const void *args, proa_wire_writer *w)
+{
+    const proa_share_data_args *a = args;
+    return put_copy(w, a->x, a->out);
+}
+
 proa_status expand_as_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");
@@ -87,6 +101,7 @@ static void open_ends(const proa_slice_args *a, int64_t *ends)
 proa_status slice_write(const void *args, proa_wire_writer *w)
 {
     const proa_slice_args *a = args;
+    if (a->input->ndim == 0) return put_copy(w, a->input, a->out); /* Paddle's kernel takes no scalar */
     const proa_ints *lists[3] = {&a->starts, &a->ends, NULL};
     int64_t at[PROA_MAX_DIMS];
     proa_ints ends = a->ends;
@@ -109,6 +124,7 @@ proa_status strided_slice_write(const void *args, proa_wire_writer *w)
 {
     const proa_strided_slice_args *a = args;
     const proa_ints *lists[3] = {&a->starts, &a->ends, &a->strides};
+    if (a->x->ndim == 0) return put_copy(w, a->x, a->out);
     PROA_TRY(proa_wire_op(w, "strided_slice"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->x));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));

@@ -219,6 +219,14 @@ bool py_to_scalar(PyObject *obj, proa_scalar *out)
 static bool to_number(const char *who, const char *name, const proa_field *f, PyObject *obj, void *at)
 {
     if (py_is_tensor(obj)) { /* attributes that are plain numbers: a one-element tensor's value is read now */
+        if (proa_is_symbolic(py_tensor_of(obj))) {
+            PyErr_Format(
+                PyExc_ValueError,
+                "%s: %s is a variable of a program, or a length that is unknown while the program is made; a "
+                "Python number is needed here",
+                who, name);
+            return false;
+        }
         double d = proa_item(py_tensor_of(obj));
         if (f->kind == PROA_FIELD_INT) *(int64_t *)at = proa_item_int(py_tensor_of(obj));
         else *(double *)at = d;

@@ -117,6 +117,7 @@ bool py_default_field(const char *who, const proa_field *f, const char *text, vo
 proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *device);
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused);
 extern PyMethodDef py_array_functions[];
+extern PyMethodDef py_unpickle_functions[];
 
 /* ---- operators (operators.c) and indexing (index.c) ------------------------------------ */
 

@@ -381,23 +381,33 @@ static bool has_unknown_dims(const proa_tensor *t)
     return false;
 }
 
-/* scattered() along one axis of a view of which some dims are unknown: rows of `front` become the value's. */
+/* Row numbers in front's first n axes taken as one: what the run's shape says. */
+static proa_tensor *row_numbers(proa_tensor *front, const py_gather *g)
+{
+    if (g->n == 1) return proa_reshape(g->index, PROA_INTS(-1));
+    proa_tensor *sizes = proa_cast(proa_shape(front), PROA_I64), *row = NULL;
+    for (int i = 0; i < g->n && sizes; i++) {
+        proa_tensor *at = proa_slice(g->index, PROA_INTS(-1), PROA_INTS(i), PROA_INTS(i + 1));
+        if (row) row = proa_multiply(row, proa_slice(sizes, PROA_INTS(0), PROA_INTS(i), PROA_INTS(i + 1)));
+        row = row ? proa_add(row, at) : at;
+    }
+    return row ? proa_reshape(row, PROA_INTS(-1)) : NULL;
+}
+
+/* scattered() in a view of which some dims are unknown: rows of `front` become the value's. */
 static proa_tensor *scattered_rows(proa_tensor *front, const py_gather *g, proa_tensor *value)
 {
     int wide = g->index->ndim - 1;
-    if (wide > 1) {
-        proa_fail(
-            PROA_ERR_INVALID_ARGUMENT,
-            "set_item: an index of %d axes where some dims of the tensor are unknown: flatten the index",
-            wide);
-        return NULL;
-    }
     proa_tensor *rows = proa_gather_nd(front, g->index);
     proa_tensor *shown = move_front(rows, wide, g->first, false);
     proa_tensor *full = shown ? move_front(proa_expand_as(value, shown), wide, g->first, true) : NULL;
-    proa_tensor *index = full ? proa_reshape(g->index, PROA_INTS(-1)) : NULL;
     if (full && wide == 0) full = proa_unsqueeze(full, PROA_INTS(0));
-    return index ? restored(proa_scatter(front, index, full), g) : NULL;
+    if (full && wide > 1) full = proa_flatten(full, .stop_axis = wide - 1);
+    proa_tensor *table = g->n > 1 ? proa_flatten(front, .stop_axis = g->n - 1) : front;
+    proa_tensor *row = full ? row_numbers(front, g) : NULL;
+    proa_tensor *out = row && table ? proa_scatter(table, row, full) : NULL;
+    if (out && g->n > 1) out = proa_reshape(out, ((proa_ints){0, NULL, proa_shape(front), NULL}));
+    return out ? restored(out, g) : NULL;
 }
 
 /* The view with the indexed elements replaced by value. */
@@ -407,7 +417,7 @@ static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *v
     if (!plan_gather(&g, view, k)) return NULL;
     proa_tensor *front = g.moved ? proa_transpose(view, ints(view->ndim, g.perm)) : view;
     if (!front) return NULL;
-    if (g.n == 1 && has_unknown_dims(front)) return scattered_rows(front, &g, value);
+    if (has_unknown_dims(front) || has_unknown_dims(g.index)) return scattered_rows(front, &g, value);
     int wide = g.index->ndim - 1, rest = front->ndim - g.n;
     int64_t target[PROA_MAX_DIMS], weights[PROA_MAX_DIMS];
     int64_t rows = 1, n = 1, width = 1;

@@ -18,22 +18,21 @@ import paddle  # noqa: E402
 SECONDS = 20  # for one program: some of Paddle's aborts are deadlocks
 
 
-def run(exe, model, params, feeds):
-    scope = paddle.static.Scope()
+def run(model, params, feeds):
+    paddle.enable_static()
+    exe, scope = paddle.static.Executor(paddle.CPUPlace()), paddle.static.Scope()
     with paddle.static.scope_guard(scope):
         program, _, targets = paddle.static.load_inference_model(None, exe, model_filename=model, params_filename=params)
         return [np.asarray(a) for a in exe.run(program, feed=feeds, fetch_list=targets)]
 
 
-def run_all(programs, pipe):
+def run_all(programs, run, pipe):
     """In a child: answers in order, one pickle each. A program that hangs ends the child by its alarm."""
-    paddle.enable_static()
-    exe = paddle.static.Executor(paddle.CPUPlace())
     with os.fdopen(pipe, "wb") as to:
         for name, *program in programs:
             signal.alarm(SECONDS)
             try:
-                answer = run(exe, *program)
+                answer = run(*program)
             except Exception as e:  # noqa: BLE001 - whatever Paddle raises is its answer
                 answer = f"{type(e).__name__}: {e}"
             pickle.dump((name, answer), to)
@@ -41,8 +40,8 @@ def run_all(programs, pipe):
     os._exit(0)
 
 
-def answers(programs):
-    """Every program's answer. A program that ends its process is answered with how the process ended."""
+def answers(programs, run=run):
+    """{id: run(…)} of programs (id, …). A program that ends its process is answered with how the process ended."""
     results = {}
     while programs:
         read, write = os.pipe()
@@ -50,7 +49,7 @@ def answers(programs):
         if child == 0:
             os.close(read)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            run_all(programs, write)
+            run_all(programs, run, write)
         os.close(write)
         done = 0
         with os.fdopen(read, "rb") as source:

@@ -236,3 +236,13 @@ def test_stack_overflow_is_reported():
     """))
     assert code == -signal.SIGSEGV
     assert "Proa: fatal signal SIGSEGV: invalid memory access at 0x" in error
+
+
+def test_numbers_that_only_the_run_knows_are_named():
+    import proa as paddle
+    unknown = [paddle.static.InputSpec([None] * 4, "float32")]
+    for f, message in ((lambda x: paddle.split(x, x.shape[0])[0], "a length that is unknown while the program is made"),
+                       (lambda x: paddle.chunk(x, x.shape[0])[0], "a length that is unknown while the program is made"),
+                       (lambda x: paddle.nn.functional.conv2d(x, x, groups=x.shape[1]), "conv2d: groups is a variable of a program")):
+        with pytest.raises((ValueError, TypeError), match=message):
+            paddle.jit.to_static(f, input_spec=unknown).concrete_program

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import proa as paddle
@@ -354,3 +355,18 @@ def test_loading_takes_the_memory_once(tmp_path):
     got = subprocess.run([sys.executable, "-c", textwrap.dedent(program), path, small],
                          env=environment, capture_output=True, text=True, check=True)
     assert int(got.stdout) < 1.5 * size / 1024
+
+
+def test_many_small_values_are_read_at_once():
+    values = [None, True, False, 0, 255, 256, 65535, 65536, -1, -2 ** 31, 1.5, float("inf"), -0.0] * 9000
+    file = io.BytesIO()
+    paddle.save({"values": values, "behind": "text", "more": [1] * 20}, file, protocol=4)
+    file.seek(0)
+    began = time.process_time()
+    got = paddle.load(file)
+    assert got == {"values": values, "behind": "text", "more": [1] * 20} and str(got["values"]) == str(values)
+    assert time.process_time() - began < 0.1
+    whole = file.getvalue()
+    for cut in range(whole.index(b"text") - 40, len(whole), 7):
+        with pytest.raises(Exception, match="ends early|well-formed|not a file"):
+            paddle.load(io.BytesIO(whole[:cut]))

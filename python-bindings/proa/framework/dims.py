@@ -79,6 +79,11 @@ def alike(a, b):
     return a is b or isinstance(a, Dim) and isinstance(b, Dim) and (a == b) is True
 
 
+def stretches(a, b):
+    """Whether length a is 1, and b may be another: a is broadcast along b."""
+    return known(a) and a == 1 and not (known(b) and b == 1)
+
+
 def known(*lengths):
     """Whether all of these lengths are Python numbers."""
     return all(isinstance(n, int) for n in lengths)

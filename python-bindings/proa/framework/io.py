@@ -277,6 +277,13 @@ def _is_saved_tensor(value):
     return type(value) is tuple and len(value) == 2 and type(value[0]) is str and isinstance(value[1], np.ndarray)
 
 
+def _parts(value):
+    """What a list, tuple or dict holds; nothing where that is numbers and text alone, as in long lists."""
+    from .unpickle import PLAIN
+    parts = value.values() if isinstance(value, dict) else value
+    return () if PLAIN.issuperset(map(type, parts)) else parts
+
+
 class _Converter:
     """Makes Tensors of what stands for them: (name, array) pairs, or every array if there is no such pair."""
 
@@ -290,7 +297,7 @@ class _Converter:
         if type(value) not in (dict, OrderedDict, list, tuple) or id(value) in seen:
             return False
         seen.add(id(value))
-        return any(self.holds_pair(v, seen) for v in (value.values() if isinstance(value, dict) else value))
+        return any(self.holds_pair(v, seen) for v in _parts(value))
 
     def run(self, value):
         self.pairs = self.holds_pair(value, set())
@@ -302,7 +309,7 @@ class _Converter:
             return self.tensor(value[1], value[0])
         if not self.pairs and isinstance(value, np.ndarray):
             return self.tensor(value)
-        if type(value) not in (dict, OrderedDict, defaultdict, list, tuple):
+        if type(value) not in (dict, OrderedDict, defaultdict, list, tuple) or not _parts(value):
             return value
         if id(value) in self.seen:
             return self.seen[id(value)][1]

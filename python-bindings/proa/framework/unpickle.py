@@ -12,6 +12,9 @@ SMALL = 2 ** 61 - 1     # integers below it have hashes of their own
 WORK = 10_000_000       # parts of keys and of arguments that any file may have handled; larger ones 8 a byte more
 MEMO = 1 << 24          # highest memo index
 LARGE = 1 << 20         # bytes that are read where they are wanted
+FEW = 16                # small values in a row, behind which more are looked for at once
+BATCH = 1 << 16         # bytes that are looked at then
+VALUES = frozenset((b"N", b"\x88", b"\x89", b"K", b"M", b"J", b"G"))
 
 
 class Refused(Exception):
@@ -331,10 +334,13 @@ class Unpickler:
 
     def load(self):
         self.stack, self.marks, self.memo = [], [], {}
-        read, dispatch = self.file.read, DISPATCH
+        read, dispatch, row = self.file.read, DISPATCH, 0
         try:
             while True:
                 code = read(1)
+                row = row + 1 if code in VALUES else 0
+                if row > FEW:
+                    code, row = self.values(code), 0
                 step = dispatch.get(code)
                 if step is None:
                     raise Malformed("it ends early" if not code else f"{code!r} is no pickle instruction")
@@ -346,6 +352,18 @@ class Unpickler:
         return Resolver().run(value)
 
     # stack and input
+
+    def values(self, code):
+        """Pushes the small values that follow from this code on; the code behind them."""
+        from .. import _core
+        while True:
+            start = self.file.tell()
+            data = code + self.file.read(BATCH)
+            used = _core.pickle_values(data, self.stack)
+            self.file.seek(start - 1 + used)
+            code = self.file.read(1)
+            if used == 0 or code not in VALUES:
+                return code
 
     def pop(self):
         if not self.stack or (self.marks and len(self.stack) <= self.marks[-1]):
@@ -591,6 +609,9 @@ DISPATCH = {
 }
 
 
+PLAIN = frozenset((str, bytes, int, float, bool, type(None), complex, bytearray, slice, range))
+
+
 class Resolver:
     """Puts finished arrays in the place of those being built. Lists and dicts stay the same objects."""
 
@@ -599,7 +620,7 @@ class Resolver:
 
     def run(self, value, depth=0):
         kind = type(value)
-        if kind in (str, bytes, int, float, bool, type(None), complex, bytearray, slice, range):
+        if kind in PLAIN:
             return value
         if kind is _Span:
             return _to_bytes(value)
@@ -619,7 +640,8 @@ class Resolver:
             self.seen[id(value)] = (value, value if same else tuple(parts))
         elif kind is list:
             self.seen[id(value)] = (value, value)
-            value[:] = [self.run(v, depth + 1) for v in value]
+            if not PLAIN.issuperset(map(type, value)):
+                value[:] = [self.run(v, depth + 1) for v in value]
         elif kind in (dict, OrderedDict, defaultdict):
             self.seen[id(value)] = (value, value)
             for key in value:

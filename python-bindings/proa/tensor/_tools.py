@@ -1,4 +1,6 @@
 """Argument forms, in-place writing, and in-place twins of compositions, for the tensor functions."""
+import operator
+
 from .. import _core
 from .._errors import of_kind
 from ..framework.dims import alike, number, runs_number
@@ -39,6 +41,13 @@ def whole(value):
     if not hasattr(type(value), "__index__"):
         raise of_kind(f"expected an int, got {type(value).__name__}")
     return value.__index__()
+
+
+def whole_number(who, what, value, expected="an int"):
+    """value as an int; a number that only the run knows is an error that says so."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{who}: {what} must be {expected}, got {type(value).__name__}")
+    return operator.index(value)
 
 
 def one_axis(axis, ndim, what):

@@ -1,6 +1,6 @@
 """paddle.einsum: Einstein's summation as transposes and batched matrix products."""
 from .. import _core
-from ..framework.dims import alike, differ, reshaped
+from ..framework.dims import alike, differ, reshaped, stretches
 from .manipulation import broadcast_shape
 
 __all__ = ["einsum"]
@@ -75,11 +75,11 @@ def _pair(a, la, b, lb, keep):
     b, lb = _summed(b, lb, set(la) | keep)
     na, nb = dict(zip(la, a.shape)), dict(zip(lb, b.shape))
     shared = [c for c in la if c in nb]
-    for c in [c for c in shared if c not in keep and differ(na[c], nb[c])]:  # a length of 1 stretches: sum the other first
-        if na[c] == 1:
-            b, lb = _core.sum(b, [lb.index(c)], None, True), lb
-        else:
-            a, la = _core.sum(a, [la.index(c)], None, True), la
+    for c in [c for c in shared if c not in keep]:
+        if stretches(na[c], nb[c]):
+            b = _core.sum(b, [lb.index(c)], None, True)
+        elif stretches(nb[c], na[c]):
+            a = _core.sum(a, [la.index(c)], None, True)
     na, nb = dict(zip(la, a.shape)), dict(zip(lb, b.shape))
     batch = [c for c in shared if c in keep]
     inner = [c for c in shared if c not in keep]

@@ -1,6 +1,8 @@
 """Linear algebra that is more than one op: norm, dist, cov, tensordot, pinv, multi_dot, cond, …"""
+import math
+
 from .. import _core
-from ..framework.dims import alike, differ, is_empty, known, least, reshaped
+from ..framework.dims import alike, differ, is_empty, known, least, reshaped, stretches
 from ._tools import Tensor, dtype_name, is_number, like, plain_ints, twin
 
 __all__ = ["cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
@@ -154,21 +156,17 @@ def tensordot(x, y, axes=2, name=None):
     ax, ay = [a % len(x.shape) for a in ax], [a % len(y.shape) for a in ay]
     for a, b in zip(ax, ay):
         p, q = x.shape[a], y.shape[b]
-        if not differ(p, q):
-            continue
-        if p == 1:
+        if stretches(p, q):
             y = _core.sum(y, [b], None, True)
-        elif q == 1:
+        elif stretches(q, p):
             x = _core.sum(x, [a], None, True)
-        else:
+        elif differ(p, q):
             raise AssertionError(f"tensordot: axis {a} of x has length {p}, axis {b} of y {q}")
     rx = [a for a in range(len(x.shape)) if a not in ax]
     ry = [b for b in range(len(y.shape)) if b not in ay]
-    k = 1
-    for a in ax:
-        k *= x.shape[a]
-    left = _core.reshape(_core.transpose(x, rx + ax), [-1, k])
-    right = _core.reshape(_core.transpose(y, ay + ry), [k, -1])
+    left, right = _core.transpose(x, rx + ax), _core.transpose(y, ay + ry)
+    left = _core.reshape(left, [-1, math.prod(x.shape[a] for a in ax)])
+    right = _core.reshape(right, [math.prod(y.shape[b] for b in ay), -1])
     return reshaped(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
 
 

@@ -2,7 +2,8 @@
 Functions that are one op come from C."""
 from .. import _core
 from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
-from ._tools import END, Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin
+from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin,
+                     whole_number)
 
 __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors",
            "cast_", "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
@@ -63,9 +64,7 @@ def split(x, num_or_sections, axis=0, name=None):
     axis = int(axis) if isinstance(axis, Tensor) else axis
     if isinstance(num_or_sections, (list, tuple)):
         return list(_core.split(x, bounds(num_or_sections), 0, axis))
-    if not isinstance(num_or_sections, int):
-        raise TypeError(f"split: num_or_sections must be an int, list or tuple, got {type(num_or_sections).__name__}")
-    return list(_core.split(x, [], num_or_sections, axis))
+    return list(_core.split(x, [], whole_number("split", "num_or_sections", num_or_sections, "an int, list or tuple"), axis))
 
 
 def chunk(x, chunks, axis=0, name=None):
@@ -74,9 +73,7 @@ def chunk(x, chunks, axis=0, name=None):
     >>> [part.tolist() for part in paddle.chunk(paddle.arange(4), 2)]
     [[0, 1], [2, 3]]
     """
-    if not isinstance(chunks, int):
-        raise TypeError(f"chunk: chunks must be an int, got {type(chunks).__name__}")
-    return split(x, chunks, axis)
+    return split(x, whole_number("chunk", "chunks", chunks), axis)
 
 
 def vsplit(x, num_or_sections, name=None):

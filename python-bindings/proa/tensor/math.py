@@ -1,7 +1,7 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
 from ..framework.dims import alike, differ, known, reshaped
-from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, overwrite, twin
+from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, overwrite, twin, whole_number
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
@@ -252,8 +252,7 @@ def multigammaln(x, p, name=None):
 
 def polygamma(x, n, name=None):
     """The n-th derivative of digamma."""
-    if not isinstance(n, int):
-        raise TypeError(f"polygamma: n must be an int, got {type(n).__name__}")
+    n = whole_number("polygamma", "n", n)
     if n < 0:
         raise ValueError(f"polygamma: n must not be negative, got {n}")
     return _core.digamma(x) if n == 0 else _core.polygamma(x, n)

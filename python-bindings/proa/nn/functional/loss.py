@@ -78,6 +78,8 @@ def _losses(input, label, soft_label, use_softmax, ignore_index, axis):
     plain = use_softmax and not soft_label and axis in (-1, input.ndim - 1)
     if plain and input.dtype in _WIDE and not (input.is_symbolic or label.is_symbolic):
         return _core.class_cross_entropy(input, label, ignore_index)[0]
+    if not soft_label and label.ndim == input.ndim - 1:  # Paddle's op wants the axis of classes
+        label = _core.unsqueeze(label, axis)
     return _core.softmax_with_cross_entropy(input, label, soft_label, use_softmax, ignore_index, axis)[1]
 
 

@@ -1,0 +1,36 @@
+"""Random programs of public functions: eagerly, under to_static, exported with fixed and unknown dims, in a predictor, and all
+of that against real Paddle. A few seeds here; PROA_RANDOM_SEEDS=FIRST:COUNT runs others."""
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import judge  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+ORACLE = ROOT / ".venv-oracle/bin/python"
+FIRST, COUNT = os.environ.get("PROA_RANDOM_SEEDS", "3000:8").split(":")
+RUN = pathlib.Path(__file__).parent / "run.py"
+
+
+def run(command, **env):
+    done = subprocess.run(command, env={**os.environ, "PYTHONWARNINGS": "ignore", "GLOG_minloglevel": "3", **env},
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", ["found", "float64", "float32", "mixed", "complex", "complex64", "float16", "bfloat16"])
+def test_random_programs(kind, tmp_path):
+    made, answers = tmp_path / "made", tmp_path / "answers"
+    run([sys.executable, "-m", "proa", RUN, "make", made, kind, FIRST, COUNT], PYTHONPATH=str(BUILD / "python"))
+    programs = pickle.loads(made.read_bytes())
+    if ORACLE.exists() and kind not in ("float16", "bfloat16"):  # Paddle has few kernels of halves for CPUs
+        run([ORACLE, RUN, "answer", made, answers])
+    against = pickle.loads(answers.read_bytes()) if answers.exists() else None
+    found = [f"{p['id']} {what}: {line}\n{p['source']}" for p in programs for what, line in judge.differences(p, against)]
+    assert not found, "\n".join(found)
