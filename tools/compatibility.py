@@ -134,12 +134,16 @@ def slower(rows):
 def reason_of(row):
     """Why a bad call ends otherwise than on Paddle, from what both raised."""
     theirs, ours = row[6], row[7]
+    if ours.startswith("crash"):
+        return "Proa ends the process"
+    if ours.startswith("unmade"):
+        return "Proa does not have the callable, or could not make its object"
+    if ours == "late":
+        return "Proa takes longer than the call's four seconds"
     if ours == "ok":
         return "Proa takes it: a dtype, rank or value that Paddle has no kernel for, or an argument that it does not read"
     if theirs == "ok":
         return "Proa refuses it: Paddle ignores, converts or misreads the argument"
-    if ours.startswith("crash"):
-        return "Proa ends the process"
     if theirs.partition("|")[0] == ours.partition("|")[0]:
         return "the same type; Paddle finds another mistake first, or says it in Python, without a category"
     if "|" in theirs and not theirs.partition("|")[2]:
