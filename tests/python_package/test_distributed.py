@@ -374,6 +374,20 @@ def test_one_process():
         paddle.distributed.spawn(print, unknown=1)
 
 
+def test_all_reduce_in_a_program(tmp_path):
+    passes(tmp_path, 2, """
+        paddle.enable_static()
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            y = paddle.static.data("x", [2, 3]) * 2
+            dist.all_reduce(y)
+            z = y + 1
+        assert "c_allreduce_sum" in [op.type for op in main.global_block().ops]
+        got = paddle.static.Executor().run(main, {"x": np.full((2, 3), rank + 1, "float32")}, [z])[0]
+        np.testing.assert_array_equal(got, np.full((2, 3), 7, "float32"))
+        """)
+
+
 def _spawned(base):
     import proa.distributed as dist
     dist.init_parallel_env()

@@ -104,7 +104,9 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, sync_op=True, use_calc_strea
     """The reduction of the ranks' tensors, in place on every rank."""
     group = group_of(group, "all_reduce")
     if not in_dynamic_mode():
-        return _core.all_reduce_(tensor, _op(op, "all_reduce"))
+        if group.id:
+            raise NotImplementedError("all_reduce: in programs, collectives are the world's; call it without a group")
+        return _core.all_reduce_(tensor, ("SUM", "MAX", "MIN", "PROD", "AVG")[_op(op, "all_reduce")])
     if _outsider(group, "all_reduce"):
         return None
     return _message(_ALL_REDUCE, group, out=tensor, op=_op(op, "all_reduce"), sync=_sync(sync_op, use_calc_stream))
