@@ -20,8 +20,13 @@ install(TARGETS paddle_inference_c EXPORT ProaTargets LIBRARY DESTINATION ${CMAK
 set_target_properties(paddle_inference_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 set(paddle "${PROJECT_SOURCE_DIR}/include/paddle")
 install(DIRECTORY "${paddle}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY "${paddle}/fluid/inference/capi_exp/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+foreach(flat IN ITEMS capi_exp api)
+    install(DIRECTORY "${paddle}/fluid/inference/${flat}/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+            FILES_MATCHING PATTERN "*.h")
+endforeach()
+# C++ programs link -lpaddle_inference.
+install(CODE "file(CREATE_LINK \"$<TARGET_FILE_NAME:proa>\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libpaddle_inference.so\" SYMBOLIC)")
 file(RELATIVE_PATH to_library "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(proa_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
 install(TARGETS proa_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

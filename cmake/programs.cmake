@@ -34,6 +34,14 @@ if(PROA_BUILD_TESTS)
                                  ENVIRONMENT "FLAGS_cpu_level=${level}")
         endforeach()
     endforeach()
+    if(CMAKE_CXX_COMPILER) # Paddle's C++ interface, as its users' programs call it
+        proa_program(test_paddle_infer "${PROJECT_SOURCE_DIR}/tests/c/test_paddle_infer.cc" tests proa)
+        target_link_libraries(test_paddle_infer PRIVATE Threads::Threads)
+        target_compile_options(test_paddle_infer PRIVATE -Wno-missing-field-initializers) # options structs
+        add_test(NAME test_paddle_infer COMMAND test_paddle_infer)
+        set_tests_properties(test_paddle_infer PROPERTIES LABELS c
+            ENVIRONMENT "PROA_TEST_TMP=${PROJECT_BINARY_DIR}/tests/tmp")
+    endif()
     # Programs that Python tests start (and kill); they see internals.
     file(GLOB started CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kill/*.c"
                                         "${PROJECT_SOURCE_DIR}/tests/oracle/*.c")

@@ -27,6 +27,7 @@
 
 #include <proa/dist.h>
 
+#include <proa/cipher.h>
 #include <proa/inference.h>
 
 #endif

@@ -25,7 +25,7 @@ typedef struct py_tensor {
 extern PyTypeObject *py_tensor_type;
 extern PyTypeObject py_writer_type;
 extern PyTypeObject py_op_type, py_dim_type, py_dtype_type, py_program_type, py_executor_type,
-    py_compiled_type, py_config_type, py_predictor_type, py_handle_type;
+    py_compiled_type, py_config_type, py_predictor_type, py_handle_type, py_cipher_type;
 
 static inline bool py_is_tensor(PyObject *obj)
 {
@@ -190,6 +190,7 @@ extern PyMethodDef py_append_functions[];
 extern PyMethodDef py_describe_functions[];  /* programs in Paddle's format, for static mode */
 extern PyMethodDef py_host_functions[];      /* ops that call Python */
 extern PyMethodDef py_device_functions[];    /* place.c */
+extern PyMethodDef py_cipher_functions[];    /* keys */
 extern PyMethodDef py_inference_functions[]; /* predictors' passes */
 extern PyMethodDef py_crash_functions[];     /* crash.c */
 /* Takes the fatal signals, unless the environment says PROA_CRASH_REPORT=0. */

@@ -3,6 +3,7 @@ from .. import _core
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, XPUPlace  # noqa: F401
 from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,  # noqa: F401
                       is_compiled_with_rocm, is_compiled_with_xpu)
+from ..framework.cipher import Cipher, CipherFactory, CipherUtils  # noqa: F401
 from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope  # noqa: F401
 from . import legacy_ops as ops
 from .op import OpProtoHolder

@@ -1,0 +1,47 @@
+/* Encrypted models: Paddle's ciphers, byte for byte. A model is decrypted to memory and given to
+ * proa_config_set_buffers. Needs libcrypto (OpenSSL 1.1 or 3) when it is used, not when Proa is built.
+ * Implemented by inference/. */
+#ifndef PROA_CIPHER_H
+#define PROA_CIPHER_H
+
+#include <proa/core.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct proa_cipher proa_cipher;
+
+/* A cipher by a configuration file with lines `key : value` and comments behind #: cipher_name
+ * (AES_CTR_NoPadding, AES_CBC_PKCSPadding, AES_ECB_PKCSPadding, AES_GCM_NoPadding), iv_size and tag_size
+ * in bits (both 128 by default). NULL or "": AES_CTR_NoPadding. NO_FILE, CORRUPT for what is none;
+ * UNAVAILABLE without libcrypto. */
+PROA_API proa_cipher *proa_cipher_new(const char *config_file);
+PROA_API void proa_cipher_free(proa_cipher *c); /* accepts NULL */
+
+/* Encrypts n bytes with a key of 16, 24 or 32 bytes. *out: IV, cipher text and tag, as the cipher has them,
+ * to be released with proa_cipher_release; the IV is random. INVALID_ARGUMENT for other lengths of keys. */
+PROA_API proa_status proa_cipher_encrypt(const proa_cipher *c, const void *text, size_t n, const void *key,
+                                         size_t key_bytes, void **out, size_t *out_bytes);
+/* The reverse. CORRUPT: the data are too short, or the key is another one (where padding or tag tell). */
+PROA_API proa_status proa_cipher_decrypt(const proa_cipher *c, const void *data, size_t n, const void *key,
+                                         size_t key_bytes, void **out, size_t *out_bytes);
+/* Wipes and frees what the two above made. Accepts NULL. */
+PROA_API void proa_cipher_release(void *out, size_t bytes);
+/* Fills a key with random bytes: 16, 24 or 32. */
+PROA_API proa_status proa_cipher_make_key(void *key, size_t key_bytes);
+
+/* The same from and to files, which are written whole or not at all. */
+PROA_API proa_status proa_cipher_encrypt_file(const proa_cipher *c, const void *text, size_t n,
+                                              const void *key, size_t key_bytes, const char *path);
+PROA_API proa_status proa_cipher_decrypt_file(const proa_cipher *c, const char *path, const void *key,
+                                              size_t key_bytes, void **out, size_t *out_bytes);
+/* A key and its file of raw bytes. */
+PROA_API proa_status proa_cipher_make_key_file(void *key, size_t key_bytes, const char *path);
+/* The key in a file: *key_bytes is its length, at most `room`. */
+PROA_API proa_status proa_cipher_read_key(const char *path, void *key, size_t room, size_t *key_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
