@@ -4,12 +4,14 @@
 
 #include <proa/inference.h>
 
-/* Raises this thread's error as Paddle's predictors do: what is not there is a RuntimeError. */
+/* Raises this thread's error as Paddle's predictors do: what is not there is a RuntimeError, another dtype a
+ * ValueError. */
 static PyObject *raise_error(void)
 {
     proa_status code = proa_error();
-    if (code != PROA_ERR_NO_FILE && code != PROA_ERR_NOT_FOUND && code != PROA_ERR_IO) return py_raise();
-    PyErr_SetString(PyExc_RuntimeError, proa_error_message());
+    bool absent = code == PROA_ERR_NO_FILE || code == PROA_ERR_NOT_FOUND || code == PROA_ERR_IO;
+    if (!absent && code != PROA_ERR_WRONG_TYPE) return py_raise();
+    PyErr_SetString(absent ? PyExc_RuntimeError : PyExc_ValueError, proa_error_message());
     proa_clear_error();
     return NULL;
 }

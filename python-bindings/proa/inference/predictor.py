@@ -130,10 +130,7 @@ class Predictor:
         """
         if inputs is not None:
             self._feed(inputs)
-        try:
-            self._core.run()
-        except TypeError as error:
-            raise ValueError(f"run: {error}") from None
+        self._core.run()
         if inputs is not None:
             return [self._core.output(name).tensor() for name in self._outputs]
         return None
