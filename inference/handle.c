@@ -22,7 +22,7 @@ static proa_status check_writable(const proa_handle *h, const char *who)
 
 /* ---- what a handle says ----------------------------------------------------------------- */
 
-const char *proa_handle_name(const proa_handle *h) { return h ? h->variable->name : NULL; }
+const char *proa_handle_name(const proa_handle *h) { return h ? h->name : NULL; }
 
 const proa_tensor *proa_handle_variable(const proa_handle *h) { return h ? h->variable : NULL; }
 

@@ -71,6 +71,18 @@ static proa_status yield_sequences(proa__model *m)
     return total == n ? PROA_OK : proa_program_set_outputs(p, (proa_tensors){total, all});
 }
 
+/* Names of the outputs, while they are the file's. */
+static proa_status name_outputs(proa__model *m)
+{
+    m->output_names = proa__calloc(((size_t)m->n_outputs + 1) * sizeof *m->output_names);
+    if (!m->output_names) return proa_error();
+    for (int32_t i = 0; i < m->n_outputs; i++) {
+        m->output_names[i] = proa__strdup(proa__root(m->program)->outputs[i]->name);
+        if (!m->output_names[i]) return proa_error();
+    }
+    return PROA_OK;
+}
+
 /* Which input of the program is which handle, or a level of one. */
 static proa_status list_ends(proa__model *m)
 {
@@ -142,6 +154,7 @@ static proa_status load(proa__model *m, const proa_config *c)
                          "create_predictor: the program has no outputs: save it for inference "
                          "(paddle.jit.save, paddle.static.save_inference_model)");
     PROA_TRY(yield_sequences(m));
+    PROA_TRY(name_outputs(m));
     PROA_TRY(optimise(m, c));
     PROA_TRY(list_ends(m));
     m->threads = (int)c->numbers[PROA_CONFIG_CPU_THREADS];
@@ -170,6 +183,8 @@ void proa__model_release(proa__model *m)
 {
     if (!m || atomic_fetch_sub(&m->refs, 1) != 1) return;
     proa_program_free(m->program);
+    for (int32_t i = 0; m->output_names && i < m->n_outputs; i++) proa__free(m->output_names[i]);
+    proa__free(m->output_names);
     proa__free(m->inputs);
     proa__free(m->outputs);
     proa__free(m->feeds);

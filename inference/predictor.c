@@ -19,6 +19,7 @@ static proa_handle *new_handles(proa_predictor *p, const proa_tensor **variables
     proa_handle *handles = proa__calloc(((size_t)n + 1) * sizeof *handles);
     for (int32_t i = 0; handles && i < n; i++) {
         handles[i].owner = p;
+        handles[i].name = are_inputs ? variables[i]->name : p->model->output_names[i];
         handles[i].variable = variables[i];
         handles[i].is_input = are_inputs;
         handles[i].wanted.ndim = -1;

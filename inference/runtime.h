@@ -36,6 +36,7 @@ typedef struct proa__model {
     atomic_int refs;
     proa_program *program;
     const proa_tensor **inputs, **outputs; /* symbolic, of the handles; borrowed from the program */
+    char **output_names; /* as the file fetches them: passes may compute an output under another name */
     int32_t n_inputs, n_outputs;
     proa__feed *feeds; /* one an input of the program */
     int32_t n_feeds;
@@ -58,6 +59,7 @@ typedef struct proa__lod {
 
 struct proa_handle {
     proa_predictor *owner; /* borrowed */
+    const char *name;      /* of the file; borrowed from the model */
     const proa_tensor *variable;
     proa_tensor *tensor; /* kept; NULL: none yet */
     proa_meta wanted;    /* the shape that was set, if ndim is not -1 */

@@ -333,6 +333,8 @@ class Stub:
         if isinstance(value, types.ModuleType):
             if not value.__name__.startswith("proa"):
                 return []
+            if not getattr(value, "__file__", None):  # made at run time: Paddle's name of a module that Proa has not
+                return [f"{name}: _Any"]
             parent, _, last = value.__name__.rpartition(".")
             return [f"from {parent} import {last} as {name}"] if parent else []
         if inspect.isclass(value) and value.__module__ == "builtins":
@@ -345,7 +347,8 @@ class Stub:
             return self.class_lines(name, value)
         if is_op(value) or inspect.isfunction(value) or inspect.isbuiltin(value):
             return function(name, value, "")
-        if callable(value) and not isinstance(value, types.SimpleNamespace) and hasattr(value, "__name__"):
+        own = type(value).__module__.startswith("proa.") and not inspect.isroutine(value)
+        if callable(value) and not own and not isinstance(value, types.SimpleNamespace) and hasattr(value, "__name__"):
             return function(name, value, "")
         where = self.reference(type(value))
         return [f"{name}: {where or '_Any'}"]

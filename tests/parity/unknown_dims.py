@@ -206,7 +206,10 @@ def apart(want, got, random):
 
 
 def text_of(error):
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    """An error's first line; of a conversion's, which begins with the user's lines, the whole text on one line."""
+    lines = str(error).splitlines() or [""]
+    told = " ".join(line.strip() for line in lines) if lines[0].startswith("In transformed code") else lines[0]
+    return f"{type(error).__name__}: {told}"
 
 
 def outcome(call, folder):

@@ -89,13 +89,13 @@ def test_roles_and_gradients(programs):
 
 
 def test_detached(programs):
-    """detach stops gradients in a program, too, and shows the same memory."""
+    """detach stops gradients in a program, too: a copy, since Paddle's executor may write over shared memory."""
     main, _ = programs
     x = static.data("x", [2])
     x.stop_gradient = False
     y = (x * 2.0).detach()
     g, = static.gradients([y * x], [x])
-    assert "share_data" in [op.type for op in main.global_block().ops]
+    assert "assign" in [op.type for op in main.global_block().ops]
     assert static.Executor().run(main, {"x": np.array([1, 3], "float32")}, [g])[0].tolist() == [2, 6]
 
 

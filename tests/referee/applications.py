@@ -40,7 +40,7 @@ def run(args, recipe, side, what, models):
     work = args.out / recipe.stem
     work.mkdir(parents=True, exist_ok=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment.update(OMP_NUM_THREADS="1", PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python", PYTHONDONTWRITEBYTECODE="1", GLOG_minloglevel="3", GOMP_SPINCOUNT="1000",
+    environment.update(OMP_NUM_THREADS="1", PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python", PYTHONDONTWRITEBYTECODE="1", GLOG_minloglevel="3",
                        HOME=str(args.out / "home"))
     (args.out / "home").mkdir(exist_ok=True)
     extra = [str(args.site)] if args.site else []
