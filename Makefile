@@ -67,6 +67,7 @@ tidy: build ## clang-tidy over all C files: bugs that the compiler does not see
 
 check: bootstrap ## layout, layering, sizes, lock file, headers
 	@clang-format --dry-run -Werror $(SOURCES) && echo "format: ok"
+	@.venv/bin/ruff check -q . && echo "ruff: ok"
 	@$(PYTHON_ENV) tools/check_layers.py
 	@$(PYTHON_ENV) tools/check_sizes.py
 	@$(PYTHON_ENV) tools/check_lock.py

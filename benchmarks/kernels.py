@@ -60,7 +60,7 @@ def matmul_rows(tiny):
 
 def linear_rows(tiny):
     rows, inputs, outputs = (4, 8, 8) if tiny else (2048, 512, 512)
-    f = lambda fw, x, w, b: fw.t.matmul(x, w) + b  # noqa: E731
+    f = lambda fw, x, w, b: fw.t.matmul(x, w) + b
     return [Row("linear f+b, 2048×512→512",
                 backward(f, normal(rows, inputs), normal(inputs, outputs), normal(outputs)),
                 6.0 * rows * inputs * outputs)]
@@ -75,7 +75,7 @@ def conv_rows(tiny):
         pad, out = k // 2, (side + 2 * (k // 2) - k) // stride + 1
         flops = 2.0 * n * o * out * out * (c // groups) * k * k
         moved = 4.0 * n * (c * side * side + o * out * out)
-        f = lambda fw, x, w: fw.F.conv2d(x, w, None, stride, pad, 1, groups)  # noqa: E731
+        f = lambda fw, x, w: fw.F.conv2d(x, w, None, stride, pad, 1, groups)
         arrays = normal(n, c, side, side), normal(o, c // groups, k, k)
         return [Row(title, forward(f, *arrays), flops, moved),
                 Row(title + " f+b", backward(f, *arrays), 3 * flops, 3 * moved)]
@@ -155,7 +155,7 @@ def attention_rows(tiny):
     qkv = (normal(b, n, h, d),) * 3
     rows = []
     for causal in (False, True):
-        f = lambda fw, q, k, v, causal=causal: fw.attention(q, k, v, causal)  # noqa: E731
+        f = lambda fw, q, k, v, causal=causal: fw.attention(q, k, v, causal)
         flops = 4.0 * b * h * n * n * d * (0.5 if causal else 1)
         name = f"attention{', causal' if causal else ''}, 2×1024×8×64"
         rows += [Row(name, forward(f, *qkv), flops), Row(name + " f+b", backward(f, *qkv), 3.5 * flops)]

@@ -103,9 +103,9 @@ def random_values(rng, shape, dtype, low, high):
         low = (0 if dtype == "U8" else -5) if low is None else low
         return rng.randint(int(low), max(int(low) + 1, int(6 if high is None else high)), shape)
     if low is not None:
-        draw = lambda: rng.uniform(low, high, shape)  # noqa: E731
+        draw = lambda: rng.uniform(low, high, shape)
     else:
-        draw = lambda: rng.standard_normal(shape)  # noqa: E731
+        draw = lambda: rng.standard_normal(shape)
     return draw() + 1j * draw() if dtype in ("C64", "C128") else draw()
 
 
@@ -250,7 +250,7 @@ def comparable(op, outputs, lib=np):
     return outputs if function is None or any(x is None for x in outputs) else function(list(outputs), lib)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def loaded(family, name):
     """ops/<family>/<name>.py as a module, None if there is none."""
     path = ROOT / "ops" / family / f"{name}.py"

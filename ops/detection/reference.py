@@ -7,7 +7,7 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
     n, _, h, w = x.shape
     pairs = np.array(anchors).reshape(-1, 2)
     count = len(pairs)
-    sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
     parts = x[:, count if iou_aware else 0:].reshape(n, count, 5 + class_num, h, w)
     sure = sigmoid(parts[:, :, 4])
     if iou_aware:

@@ -1,5 +1,4 @@
 """Dropout in real Paddle, where it is not random."""
-import paddle
 from paddle import _C_ops
 
 

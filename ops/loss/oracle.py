@@ -1,5 +1,4 @@
 """The losses in real Paddle."""
-import paddle
 from paddle import _C_ops
 
 

@@ -24,7 +24,7 @@ def _taps(n, out, step, mode, align_corners, align_mode):
     m = np.zeros((out, n))
     for i in range(out):
         edge, half = F(step) * F(i), F(F(step) * (F(i) + F(0.5))) - F(0.5)
-        put = lambda k, w: m.__setitem__((i, min(max(k, 0), n - 1)), m[i, min(max(k, 0), n - 1)] + float(w))  # noqa: E731
+        put = lambda k, w: m.__setitem__((i, min(max(k, 0), n - 1)), m[i, min(max(k, 0), n - 1)] + float(w))
         if mode == "nearest":
             put(int(edge + F(0.5) if align_corners else edge), 1)
         elif mode == "bicubic":
@@ -131,7 +131,7 @@ def grid_sample_grad(x, grid, d_out, mode, padding_mode, align_corners):
             d[i] = ((up - f()) * d_out).sum() / (2 * H)
             a[i] = v
         return d
-    run = lambda: grid_sample(x, grid, mode, padding_mode, align_corners)  # noqa: E731
+    run = lambda: grid_sample(x, grid, mode, padding_mode, align_corners)
     return slope(x, run), slope(grid, run)
 
 

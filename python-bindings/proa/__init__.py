@@ -3,18 +3,18 @@ changes. Importing loads no module from outside Proa; subpackages are loaded whe
 import sys
 
 from . import _core, _errors
-from ._core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, Tensor, XPUPlace,  # noqa: F401
+from ._core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, Tensor, XPUPlace,
                     dtype)
-from ._core import (bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16,  # noqa: F401
+from ._core import (bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16,
                     int32, int64, uint8)
-from .tensor import *  # noqa: F401,F403
+from .tensor import *
 from .tensor import to_string as _to_string
-from .autograd.guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
-from .framework import (ParamAttr, create_parameter, disable_static, enable_static, finfo, get_cuda_rng_state,  # noqa: F401
+from .autograd.guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .framework import (ParamAttr, create_parameter, disable_static, enable_static, finfo, get_cuda_rng_state,
                         get_default_dtype, get_rng_state, iinfo, in_dynamic_mode, seed, set_cuda_rng_state,
                         set_default_dtype, set_rng_state)
 
-from .version import commit as __git_commit__, full_version as __version__  # noqa: F401
+from .version import commit as __git_commit__, full_version as __version__
 
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """

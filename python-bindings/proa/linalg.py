@@ -1,5 +1,5 @@
 """paddle.linalg: the linear algebra functions under their own module's names."""
-from .tensor import *  # noqa: F403
+from .tensor import *
 from . import tensor as _tensor
 from . import _core
 

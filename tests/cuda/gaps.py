@@ -11,11 +11,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/python"))
-import conftest  # noqa: E402,F401 - finds the package
-import matrix  # noqa: E402
-import runner  # noqa: E402
-import test_devices  # noqa: E402
-from proa import _core  # noqa: E402
+import conftest  # noqa: F401 - finds the package
+import matrix
+import runner
+import test_devices
+from proa import _core
 
 FILE = ROOT / "tests/cuda/gaps.txt"
 HEAD = """# Ops and dtypes that gpu:0 has no kernel for: a typed error there. May only shrink (tests/cuda/gaps.py --write).

@@ -258,7 +258,7 @@ def match_with_tensor_conditions(x, way):
 @case(X)
 def lambda_defaults(x):
     n = 2
-    f = lambda y, k=n, *rest, z=n + 1: y * k + z + len(rest)  # noqa: E731
+    f = lambda y, k=n, *rest, z=n + 1: y * k + z + len(rest)
     n = 100
     return f(x), f(x, 1), f(x, 1, 2, 3, z=x), (lambda: n)()
 
@@ -509,7 +509,7 @@ def return_in_loop_else_in_try(x, n):
 
 @case(X)
 def global_functions_shadowed(x):
-    len = lambda v: 42  # noqa: E731
+    len = lambda v: 42
     range = [10, 20]
     print = []
     total = x
@@ -615,7 +615,7 @@ def names_of_the_function(x, n):
 
 @case(X)
 def names_in_a_lambda(x):
-    dir = lambda: 5  # noqa: E731
+    dir = lambda: 5
     return x, dir()
 
 

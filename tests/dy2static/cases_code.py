@@ -81,12 +81,12 @@ def nonlocal_in_branch(x):
 
 @case(X, NEGATIVE)
 def lambdas(x):
-    f = lambda y: y + 1 if y.sum() > 0 else y - 1  # noqa: E731
-    g = lambda y, k=2, *a, **b: f(y) * k  # noqa: E731
+    f = lambda y: y + 1 if y.sum() > 0 else y - 1
+    g = lambda y, k=2, *a, **b: f(y) * k
     return f(x), g(x), g(x, 3)
 
 
-pick = lambda y: y + 1 if y.sum() > 0 else y - 1  # noqa: E731
+pick = lambda y: y + 1 if y.sum() > 0 else y - 1
 
 
 @case(X, NEGATIVE)
@@ -590,9 +590,9 @@ def detached(x):
 
 
 @case(X)
-def annotated(x: "Tensor") -> "Tensor":  # noqa: F821
+def annotated(x: "Tensor") -> "Tensor":
     y: int = 3
-    z: "Tensor"  # noqa: F821
+    z: "Tensor"
     z = x * y
     return z
 
@@ -638,7 +638,7 @@ def local_import(x):
     import math
     from math import floor as down
     if x.shape[0] > 2:
-        import cmath  # noqa: F401
+        import cmath
     return x * math.ceil(1.5) + down(2.5)
 
 
@@ -666,9 +666,9 @@ def long_statements(x):
         x,
         x * 2 if x.sum() > 0
         else x * 3,
-    ]) ; z = y + 1  # noqa: E203,E702
+    ]) ; z = y + 1
     if (x.sum() > 0
-            and x.max() < 10): z = z * 2  # noqa: E701
+            and x.max() < 10): z = z * 2
     return z, \
         y
 
@@ -678,6 +678,6 @@ def del_and_pass(x, n):
     a, b = x, n
     if n > 2:
         pass
-    for _ in range(n): a = a + b  # noqa: E701
+    for _ in range(n): a = a + b
     del b
     return a

@@ -14,9 +14,9 @@ if SIDE == "proa":
     import proa
     proa.install_as_paddle()
 
-import numpy as np  # noqa: E402
-import paddle  # noqa: E402
-from paddle.static import InputSpec  # noqa: E402
+import numpy as np
+import paddle
+from paddle.static import InputSpec
 
 nn, models = paddle.nn, paddle.vision.models
 

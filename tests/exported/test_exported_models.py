@@ -75,7 +75,7 @@ def test_command(folder, tmp_path):
     if looked.returncode:  # a test of one op may save what only a part of a program is: it is fed arrays, for one
         assert looked.returncode == 2 and looked.stderr, source
         from proa import inference
-        with pytest.raises(Exception):  # noqa: B017 - the loader's own error, of whatever type
+        with pytest.raises(Exception):
             inference.create_predictor(inference.Config(*where))
         return
     seen = json.loads(looked.stdout)

@@ -4,7 +4,7 @@ environment. paddle_gradients.txt is the committed answer (test_gradients.py com
 import warnings
 
 warnings.filterwarnings("ignore")
-from paddle.base import core  # noqa: E402
+from paddle.base import core
 
 print("# Op types of Paddle 2.6.2 and whether it has a gradient of them: list_gradients.py writes this.")
 for name in sorted(core.get_all_op_names()):

@@ -8,7 +8,7 @@ import pytest
 import programs
 
 sys.path.insert(0, str(programs.ROOT / "tests"))
-import matrix  # noqa: E402
+import matrix
 
 ORACLE = programs.ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-import parity  # noqa: E402
+import parity
 
 
 def main():

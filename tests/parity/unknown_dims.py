@@ -16,9 +16,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-import numpy as np  # noqa: E402
-import paddle  # noqa: E402
-import parity  # noqa: E402
+import numpy as np
+import paddle
+import parity
 
 CALLS = 6       # of one function, that differ in more than values
 SIZES = 2       # other than the case's own

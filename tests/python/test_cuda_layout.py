@@ -6,7 +6,6 @@ import pytest
 
 import matrix
 import proa as paddle
-import runner
 import test_devices
 from proa import _core, nn
 from test_device_training import ResNet18

@@ -10,7 +10,6 @@ import pytest
 
 from conftest import ROOT  # finds the others
 import proa as paddle
-import test_devices
 from proa import _core
 
 pytestmark = pytest.mark.usefixtures("gpu")

@@ -154,7 +154,7 @@ def test_sparse_gradients(name, lazy):
     """Rows given twice are summed; rows that are not given move as the CPU moves them."""
     def step(device):
         _core.set_device(device)
-        on = lambda a: _core.to_device(_core.from_numpy(np.asarray(a, "float32")), device)  # noqa: E731
+        on = lambda a: _core.to_device(_core.from_numpy(np.asarray(a, "float32")), device)
         rng = np.random.RandomState(0)
         param, m, v = (on(np.abs(rng.standard_normal((6, 5)))) for _ in range(3))
         index = _core.from_numpy(np.array([4, 1, 4]))

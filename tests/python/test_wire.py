@@ -9,8 +9,8 @@ import pytest
 
 import matrix
 import runner
-from conftest import BUILD, ROOT
-from test_ops import CAPTURABLE, PRECISION, attempt, captured, cases, flatten, once
+from conftest import ROOT
+from test_ops import CAPTURABLE, PRECISION, attempt, captured, flatten, once
 
 WRITTEN = [op for op in CAPTURABLE if op["wires"] and "saved" not in (op["skip"] or {})]
 AXES = ("axis", "axes", "dim", "dims", "axis1", "axis2", "dim1", "dim2", "start_axis", "stop_axis", "begin_norm_axis", "perm",
@@ -48,7 +48,7 @@ def from_the_other_end(case):
     made.id += "/other end"
     try:
         return made if runner.difference(flatten(runner.call(made)), flatten(runner.call(case)), 0) is None else None
-    except Exception:  # noqa: BLE001 - it does not count axes from that end
+    except Exception:
         return None
 
 
@@ -87,7 +87,7 @@ def make(out):
         for case in exported_cases(op):
             try:
                 programs.append((case.id, *export(case, folder)))
-            except Exception as e:  # noqa: BLE001 - it is the test's finding
+            except Exception as e:
                 problems[case.id] = f"not exported: {type(e).__name__}: {e}"
             for part in folder.iterdir():
                 part.unlink()

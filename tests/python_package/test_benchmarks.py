@@ -8,8 +8,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import quiet  # noqa: E402
-import report  # noqa: E402
+import quiet
+import report
 
 LIMITS = [{"threads": 2, "clock_ghz": 3, "fma_gflops": 100, "read_gbs": 20, "copy_gbs": 10, "triad_gbs": 10, "adam_gbs": 10,
            "first_touch_gbs": 2, "malloc_ns": 9, "fork_join_us": 1, "radix_ms": 5}]

@@ -1,6 +1,5 @@
 """The parity cases as static programs: the same bits as eagerly, values and gradients (static/replay_cases.py)."""
 import collections
-import os
 import pathlib
 import subprocess
 import sys

@@ -15,7 +15,7 @@ import numpy as np
 import paddle
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import draw  # noqa: E402
+import draw
 
 
 def loaded(source, folder, name):

@@ -281,7 +281,6 @@ def wait(child, seconds):
 def main():
     folder, recipe_path, work, what, side, seconds, *names = sys.argv[1:]
     work = pathlib.Path(work).resolve()
-    import paddle  # noqa: F401: before the fork
     spec = importlib.util.spec_from_file_location("recipe", recipe_path)
     recipe = importlib.util.module_from_spec(spec)
     import stand_ins

@@ -12,7 +12,7 @@ from common import digits, say, seeded
 
 class Digits(paddle.io.Dataset):
     def __init__(self, mode="train", transform=None):
-        super(Digits, self).__init__()
+        super().__init__()
         x, y = digits(480)
         cut = 360
         self.x, self.y = (x[:cut], y[:cut]) if mode == "train" else (x[cut:], y[cut:])

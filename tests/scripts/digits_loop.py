@@ -22,7 +22,7 @@ class MyDataset(Dataset):
 
 class MLP(paddle.nn.Layer):
     def __init__(self):
-        super(MLP, self).__init__()
+        super().__init__()
         self.fc1 = paddle.nn.Linear(in_features=64, out_features=48)
         self.norm = paddle.nn.LayerNorm(48)
         self.fc2 = paddle.nn.Linear(48, 10, weight_attr=paddle.ParamAttr(learning_rate=0.5), bias_attr=False)

@@ -9,7 +9,7 @@ from common import digits, say, seeded
 
 class Generator(nn.Layer):
     def __init__(self):
-        super(Generator, self).__init__()
+        super().__init__()
         self.gen = nn.Sequential(
             nn.Conv2DTranspose(8, 16, 2, 1, 0, bias_attr=False),
             nn.BatchNorm2D(16),
@@ -26,7 +26,7 @@ class Generator(nn.Layer):
 
 class Discriminator(nn.Layer):
     def __init__(self):
-        super(Discriminator, self).__init__()
+        super().__init__()
         self.dis = nn.Sequential(
             nn.Conv2D(1, 8, 4, 2, 1, bias_attr=False),
             nn.LeakyReLU(0.2),

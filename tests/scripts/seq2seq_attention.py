@@ -19,7 +19,7 @@ def make_data(n, seed):
 
 class Encoder(nn.Layer):
     def __init__(self):
-        super(Encoder, self).__init__()
+        super().__init__()
         self.emb = nn.Embedding(VOCAB, EMBED)
         self.lstm = nn.LSTM(input_size=EMBED, hidden_size=HIDDEN, num_layers=1)
 
@@ -29,7 +29,7 @@ class Encoder(nn.Layer):
 
 class AttentionDecoder(nn.Layer):
     def __init__(self):
-        super(AttentionDecoder, self).__init__()
+        super().__init__()
         self.emb = nn.Embedding(VOCAB, EMBED)
         self.lstm = nn.LSTM(input_size=EMBED + HIDDEN, hidden_size=HIDDEN)
         self.attention_linear1 = nn.Linear(HIDDEN * 2, HIDDEN)

@@ -1,5 +1,4 @@
 """An image as the parameter: gram matrices of a fixed network, total variation, an optimiser over one tensor."""
-import numpy as np
 import paddle
 import paddle.nn as nn
 import paddle.nn.functional as F

@@ -1,8 +1,8 @@
 """paddle.amp: automatic mixed precision. On a CPU, as in Paddle, float16 has no effect unless allow_on_cpu("float16")
 was called; bfloat16 is honoured, which Paddle leaves to GPUs."""
 from .. import _core
-from .auto_cast import allow_on_cpu, amp_decorate, amp_guard, auto_cast, decorate  # noqa: F401
-from .grad_scaler import AmpScaler, GradScaler, OptimizerState  # noqa: F401
+from .auto_cast import allow_on_cpu, amp_decorate, amp_guard, auto_cast, decorate
+from .grad_scaler import AmpScaler, GradScaler, OptimizerState
 
 __all__ = ['auto_cast', 'GradScaler', 'decorate', 'is_float16_supported', 'is_bfloat16_supported']
 

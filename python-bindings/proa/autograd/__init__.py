@@ -1,7 +1,7 @@
 """paddle.autograd: switching recording, backward and grad, PyLayer, jacobian and hessian."""
-from .backward_mode import backward, grad  # noqa: F401
-from .guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
-from .py_layer import PyLayer, PyLayerContext  # noqa: F401
+from .backward_mode import backward, grad
+from .guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .py_layer import PyLayer, PyLayerContext
 
 __all__ = ['jacobian', 'hessian', 'backward', 'PyLayer', 'PyLayerContext']
 

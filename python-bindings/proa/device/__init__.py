@@ -1,7 +1,7 @@
 """paddle.device: where tensors are made, and what this build and machine have."""
 from .. import _core
-from .._core import XPUPlace  # noqa: F401
-from . import cuda  # noqa: F401
+from .._core import XPUPlace
+from . import cuda
 
 __all__ = ["set_device", "get_device", "get_cudnn_version", "get_all_device_type", "get_available_device",
            "get_all_custom_device_type", "get_available_custom_device",

@@ -6,7 +6,7 @@ from .distribution import Distribution, ExponentialFamily, Independent
 from .kl import kl_divergence, register_kl
 from .location import Cauchy, Gumbel, Laplace
 from .normal import LogNormal, Normal
-from .transform import *  # noqa: F401,F403
+from .transform import *
 from .transform import __all__ as _transforms
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform

@@ -1,11 +1,11 @@
 """paddle.fluid: the names of Paddle 1.x and 2.0 over what paddle has. Modules are loaded when they are first named."""
-from .. import regularizer as _regularizer  # noqa: F401
-from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace  # noqa: F401
-from ..framework.mode import enable_static as disable_dygraph, disable_static as enable_dygraph  # noqa: F401
+from .. import regularizer as _regularizer
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace
+from ..framework.mode import enable_static as disable_dygraph, disable_static as enable_dygraph
 
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
-from ..framework.param_attr import ParamAttr, WeightNormParamAttr  # noqa: F401
-from ..static.scope import ScopeTensor as LoDTensor  # noqa: F401
+from ..framework.param_attr import ParamAttr, WeightNormParamAttr
+from ..static.scope import ScopeTensor as LoDTensor
 
 Tensor = LoDTensor
 LoDTensorArray = list

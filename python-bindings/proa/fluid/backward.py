@@ -1,5 +1,5 @@
 """fluid.backward: gradients of programs."""
-from ..static.backward import append_backward, gradients  # noqa: F401
+from ..static.backward import append_backward, gradients
 
 __all__ = ["append_backward", "gradients"]
 

@@ -1,4 +1,4 @@
 """fluid.compiler: programs and how they are run."""
-from ..static.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor  # noqa: F401
+from ..static.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "ParallelExecutor"]

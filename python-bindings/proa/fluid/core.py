@@ -1,10 +1,10 @@
 """fluid.core: what programs take from Paddle's own extension module, as far as it has a meaning here."""
 from .. import _core
-from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, XPUPlace  # noqa: F401
-from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,  # noqa: F401
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, XPUPlace
+from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,
                       is_compiled_with_rocm, is_compiled_with_xpu)
-from ..framework.cipher import Cipher, CipherFactory, CipherUtils  # noqa: F401
-from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope  # noqa: F401
+from ..framework.cipher import Cipher, CipherFactory, CipherUtils
+from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope
 from . import legacy_ops as ops
 from .op import OpProtoHolder
 

@@ -1,8 +1,8 @@
 """fluid.executor: running programs."""
 import numpy
 
-from ..static.executor import Executor  # noqa: F401
-from ..static.scope import ScopeTensor, _switch_scope, global_scope, scope_guard  # noqa: F401
+from ..static.executor import Executor
+from ..static.scope import ScopeTensor, _switch_scope, global_scope, scope_guard
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 

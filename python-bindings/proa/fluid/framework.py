@@ -2,17 +2,17 @@
 import contextlib
 
 from .. import _core
-from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace  # noqa: F401
-from ..framework import mode, unique_name  # noqa: F401
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace
+from ..framework import mode, unique_name
 from ..framework.dtype import dtype_name, to_dtype
 from ..framework.mode import in_dynamic_mode
 from ..framework.parameter import Parameter
-from ..static.places import cpu_places, cuda_places, device_guard  # noqa: F401
-from ..static.program import (Block, Operator, Program, _switch, default_main_program,  # noqa: F401
+from ..static.places import cpu_places, cuda_places, device_guard
+from ..static.program import (Block, Operator, Program, _switch, default_main_program,
                               default_startup_program, name_scope, program_guard)
-from ..static.variable import Variable, data as _data  # noqa: F401
-from ..utils.flags import get_flags, set_flags  # noqa: F401
-from .op import OpProtoHolder, get_all_op_protos  # noqa: F401
+from ..static.variable import Variable, data as _data
+from ..utils.flags import get_flags, set_flags
+from .op import OpProtoHolder, get_all_op_protos
 from . import core
 
 __all__ = ["Program", "Variable", "cpu_places", "cuda_places", "default_main_program", "default_startup_program",

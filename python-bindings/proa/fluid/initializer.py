@@ -1,7 +1,7 @@
 """fluid.initializer: first values of parameters, under the names and signatures of 2.0."""
 from ..nn import initializer as init
-from ..nn.initializer import set_global_initializer  # noqa: F401
-from ..nn.initializer.initializer import Initializer  # noqa: F401
+from ..nn.initializer import set_global_initializer
+from ..nn.initializer.initializer import Initializer
 
 __all__ = ["Bilinear", "BilinearInitializer", "Constant", "ConstantInitializer", "MSRA", "MSRAInitializer", "Normal",
            "NormalInitializer", "NumpyArrayInitializer", "TruncatedNormal", "TruncatedNormalInitializer", "Uniform",

@@ -3,10 +3,10 @@ import os
 
 import numpy
 
-from .. import batch  # noqa: F401
+from .. import batch
 from ..framework.parameter import Parameter
-from .reader import DataLoader, PyReader  # noqa: F401
-from ..static.io import (load, load_program_state, save, set_program_state)  # noqa: F401
+from .reader import DataLoader, PyReader
+from ..static.io import (load, load_program_state, save, set_program_state)
 from ..static.program import Program, default_main_program
 from ..static.scope import global_scope
 from ..framework.io import load as _load, save as _save

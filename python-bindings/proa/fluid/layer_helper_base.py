@@ -1,2 +1,2 @@
 """fluid.layer_helper_base: the base of LayerHelper."""
-from .layer_helper import LayerHelper as LayerHelperBase  # noqa: F401
+from .layer_helper import LayerHelper as LayerHelperBase

@@ -32,7 +32,7 @@ class OpProto:
         self.attrs = [AttrProto(a) for a in attrs]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _protos():
     from .protos import TEXT
     found = {}

@@ -1,10 +1,10 @@
 """fluid.optimizer: the optimisers under the names and signatures of 2.0."""
 from .. import optimizer as _optimizer
 from ..optimizer.lr import LRScheduler
-from ..static.ema import ExponentialMovingAverage  # noqa: F401
+from ..static.ema import ExponentialMovingAverage
 from ..framework.mode import in_dynamic_mode
 from .layer_helper import LayerHelper
-from ..incubate.optimizer import LookAhead as LookaheadOptimizer, ModelAverage  # noqa: F401
+from ..incubate.optimizer import LookAhead as LookaheadOptimizer, ModelAverage
 
 __all__ = ["Adadelta", "AdadeltaOptimizer", "Adagrad", "AdagradOptimizer", "Adam", "AdamOptimizer", "Adamax", "AdamaxOptimizer",
            "DecayedAdagrad", "DecayedAdagradOptimizer", "Dpsgd", "DpsgdOptimizer", "ExponentialMovingAverage", "Ftrl", "FtrlOptimizer",

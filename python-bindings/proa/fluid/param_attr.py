@@ -1,4 +1,4 @@
 """fluid.param_attr: attributes of parameters."""
-from ..framework.param_attr import ParamAttr, WeightNormParamAttr  # noqa: F401
+from ..framework.param_attr import ParamAttr, WeightNormParamAttr
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]

@@ -1,5 +1,5 @@
 """core.AnalysisConfig and create_paddle_predictor: paddle.inference under the names of 2.0."""
-from ..inference import Config as AnalysisConfig, Predictor  # noqa: F401
+from ..inference import Config as AnalysisConfig, Predictor
 
 __all__ = ["AnalysisConfig", "AnalysisPredictor", "create_paddle_predictor"]
 

@@ -4,9 +4,9 @@ import queue
 
 import numpy
 
-from ..io import DataLoader  # noqa: F401
+from ..io import DataLoader
 from ..io.generator_loader import GeneratorLoader
-from ..io.worker import get_worker_info  # noqa: F401
+from ..io.worker import get_worker_info
 
 __all__ = ["DataLoader", "PyReader", "default_collate_fn"]
 

@@ -1,10 +1,10 @@
 """paddle.framework: dtypes, parameters and their attributes, random state, saving and loading."""
-from . import random, unique_name  # noqa: F401
-from .mode import disable_static, enable_static, in_dynamic_mode, in_static_mode  # noqa: F401
-from .dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype  # noqa: F401
-from .param_attr import ParamAttr, WeightNormParamAttr  # noqa: F401
-from .parameter import Parameter, create_parameter  # noqa: F401
-from .random import get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state  # noqa: F401
+from . import random, unique_name
+from .mode import disable_static, enable_static, in_dynamic_mode, in_static_mode
+from .dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
+from .param_attr import ParamAttr, WeightNormParamAttr
+from .parameter import Parameter, create_parameter
+from .random import get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state
 
 _ELSEWHERE = {"load": ".io", "save": ".io", "no_grad": "..autograd", "grad": "..autograd", "core": "..fluid",
               "LayerHelper": "..fluid.layer_helper", "_current_expected_place": "..fluid.framework"}

@@ -1,6 +1,6 @@
 """paddle's dtype objects, the default dtype, finfo and iinfo. The objects themselves are the core's."""
 from .. import _core
-from .._core import (bfloat16, bool, complex64, complex128, dtype, float16, float32, float64, int8, int16,  # noqa: A004
+from .._core import (bfloat16, bool, complex64, complex128, dtype, float16, float32, float64, int8, int16,
                      int32, int64, uint8)
 
 __all__ = ["bfloat16", "bool", "complex64", "complex128", "dtype", "finfo", "float16", "float32", "float64",

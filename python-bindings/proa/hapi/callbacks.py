@@ -472,7 +472,7 @@ class WandbCallback(_Recorder):
         self.wandb_args = {"project": project, "name": name, "entity": entity, "dir": dir, "mode": mode,
                            "job_type": job_type, **kwargs}
         self._run = None
-        self.run  # noqa: B018  (starts the run)
+        self.run
 
     @property
     def run(self):

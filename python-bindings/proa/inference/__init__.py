@@ -1,9 +1,9 @@
 """paddle.inference: loads a saved model, Paddle's or Proa's, and runs it. Config says which and how, a Predictor
 runs it, handles carry data in and out. Over _core's programs and executors."""
-from .config import Config, PassBuilder  # noqa: F401
-from .kinds import (DataType, PlaceType, PrecisionType, get_num_bytes_of_data_type,  # noqa: F401
+from .config import Config, PassBuilder
+from .kinds import (DataType, PlaceType, PrecisionType, get_num_bytes_of_data_type,
                     get_trt_compile_version, get_trt_runtime_version, get_version)
-from .predictor import Predictor, PredictorPool, Tensor, create_predictor  # noqa: F401
+from .predictor import Predictor, PredictorPool, Tensor, create_predictor
 
 __all__ = ["Config", "DataType", "PlaceType", "PrecisionType", "Tensor", "Predictor", "create_predictor", "get_version",
            "get_trt_compile_version", "get_trt_runtime_version", "get_num_bytes_of_data_type", "PredictorPool"]

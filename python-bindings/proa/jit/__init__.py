@@ -1,5 +1,5 @@
 """paddle.jit: functions and layers as programs, saved and loaded."""
-from .api import (ProgramTranslator, enable_to_static, ignore_module, not_to_static, set_code_level,  # noqa: F401
+from .api import (ProgramTranslator, enable_to_static, ignore_module, not_to_static, set_code_level,
                   set_verbosity, to_static)
 from .save import save
 from .traced_layer import TracedLayer

@@ -1,9 +1,9 @@
 """paddle.optimizer: optimisers whose step is one multi-tensor op, and the learning-rate schedulers."""
-from . import lr  # noqa: F401
-from .adagrad import Adadelta, Adagrad, RMSProp  # noqa: F401
-from .adam import Adam, Adamax, AdamW, Lamb  # noqa: F401
-from .optimizer import Optimizer  # noqa: F401
-from .sgd import SGD, Momentum  # noqa: F401
+from . import lr
+from .adagrad import Adadelta, Adagrad, RMSProp
+from .adam import Adam, Adamax, AdamW, Lamb
+from .optimizer import Optimizer
+from .sgd import SGD, Momentum
 
 __all__ = ['Optimizer', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'RMSProp', 'Adadelta', 'SGD', 'Momentum', 'Lamb',
            'LBFGS']

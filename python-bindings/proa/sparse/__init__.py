@@ -4,7 +4,7 @@ import math
 
 from .. import _core
 from ..tensor._tools import Tensor, dtype_name
-from .tensor import (SparseCooTensor, SparseCsrTensor, SparseTensor, coo, from_flat, host, like, need_sparse,  # noqa: F401
+from .tensor import (SparseCooTensor, SparseCsrTensor, SparseTensor, coo, from_flat, host, like, need_sparse,
                      summed)
 
 __all__ = ["abs", "add", "addmm", "asin", "asinh", "atan", "atanh", "cast", "coalesce", "deg2rad", "divide", "expm1",

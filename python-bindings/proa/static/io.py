@@ -3,7 +3,7 @@ import os
 
 from .. import _core
 from ..framework import mode
-from .params import (array_of, combined, load_program_state, load_vars, plain_pickle, put, save_vars,  # noqa: F401
+from .params import (array_of, combined, load_program_state, load_vars, plain_pickle, put, save_vars,
                      set_program_state, split, stem, value_of)
 from .program import Program, default_main_program
 from .scope import global_scope

@@ -3,7 +3,7 @@ from .. import _core
 
 globals().update(_core.api("paddle"))
 
-from . import (array, attribute, creation, einsum as _einsum, linalg, logic, manipulation, math,  # noqa: E402
+from . import (array, attribute, creation, einsum as _einsum, linalg, logic, manipulation, math,
                methods, random, search, stat, to_string)
 
 

@@ -6,7 +6,7 @@ from .deprecated import deprecated
 from .lazy_import import try_import
 
 __all__ = ["config", "deprecated", "dlpack", "flags", "require_version", "run_check", "try_import", "unique_name"]
-from .structure import assert_same_structure, flatten, map_structure, pack_sequence_as  # noqa: F401
+from .structure import assert_same_structure, flatten, map_structure, pack_sequence_as
 
 
 def __getattr__(name):

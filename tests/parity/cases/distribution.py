@@ -4,7 +4,7 @@ import paddle
 from paddle.distribution import (Bernoulli, Beta, Categorical, Cauchy, Dirichlet, Distribution, Geometric, Gumbel,
                                  Independent, Laplace, LogNormal, Multinomial, Normal, Uniform, kl_divergence)
 
-from parity import array, case, ints, raised, rand
+from parity import case, raised, rand
 
 D = "paddle.distribution."
 

@@ -5,7 +5,7 @@ from paddle import nn
 
 from parity import case, raised
 
-I = nn.initializer  # noqa: E741
+I = nn.initializer
 N = "paddle.nn.initializer."
 
 

@@ -1,5 +1,4 @@
 """paddle.vision.models: state names and shapes, and the outputs of the same weights."""
-import paddle
 from paddle.vision import models
 
 from parity import case, fill, rand

@@ -13,7 +13,7 @@ import paddle
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/parity"))
-import parity  # noqa: E402
+import parity
 
 static = paddle.static
 eager_leaf = parity._leaf

@@ -1,2 +1,2 @@
 """fluid.contrib: what 2.1 documents of it."""
-from ...static import amp as mixed_precision  # noqa: F401
+from ...static import amp as mixed_precision

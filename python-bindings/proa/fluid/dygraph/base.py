@@ -5,7 +5,7 @@ import functools
 import numpy
 
 from ... import _core
-from ...autograd import grad  # noqa: F401
+from ...autograd import grad
 from ...autograd.guards import no_grad as _no_grad
 from ...framework import mode, unique_name
 from ...framework.dtype import to_dtype

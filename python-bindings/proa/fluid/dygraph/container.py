@@ -1,4 +1,4 @@
 """fluid.dygraph.container: layers of layers."""
-from ...nn import LayerList, ParameterList, Sequential  # noqa: F401
+from ...nn import LayerList, ParameterList, Sequential
 
 __all__ = ["LayerList", "ParameterList", "Sequential"]

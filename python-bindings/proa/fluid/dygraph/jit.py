@@ -4,7 +4,7 @@ import warnings
 
 from ... import _core
 from ...framework import mode
-from ...jit import (ProgramTranslator, TracedLayer, TranslatedLayer, load, save, set_code_level, set_verbosity,  # noqa: F401
+from ...jit import (ProgramTranslator, TracedLayer, TranslatedLayer, load, save, set_code_level, set_verbosity,
                     to_static as declarative)
 
 

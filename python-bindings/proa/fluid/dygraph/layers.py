@@ -1,4 +1,4 @@
 """fluid.dygraph.layers: the base of layers."""
-from ...nn import Layer  # noqa: F401
+from ...nn import Layer
 
 __all__ = ["Layer"]

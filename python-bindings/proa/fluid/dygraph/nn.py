@@ -3,7 +3,7 @@ import math
 
 from ... import _core
 from ...framework.dtype import get_default_dtype
-from ...nn import BatchNorm, InstanceNorm2D, Layer, SpectralNorm  # noqa: F401
+from ...nn import BatchNorm, InstanceNorm2D, Layer, SpectralNorm
 from ...nn.initializer import Constant, Normal
 from .. import layers
 from ..layer_helper import one_op

@@ -1,7 +1,7 @@
 """Branches, loops and arrays."""
-from ...static.host import Print  # noqa: F401
-from ...static.nn import case, cond, switch_case, while_loop  # noqa: F401
-from ...tensor.array import array_length, array_read, array_write, create_array  # noqa: F401
+from ...static.host import Print
+from ...static.nn import case, cond, switch_case, while_loop
+from ...tensor.array import array_length, array_read, array_write, create_array
 from ..layer_helper import LayerHelper
 
 __all__ = ["Assert", "Print", "array_length", "array_read", "array_write", "case", "cond", "create_array", "is_empty",

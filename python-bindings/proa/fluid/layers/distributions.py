@@ -1,4 +1,4 @@
 """Probability distributions."""
-from ...distribution import Categorical, Normal, Uniform  # noqa: F401
+from ...distribution import Categorical, Normal, Uniform
 
 __all__ = ["Categorical", "Normal", "Uniform"]

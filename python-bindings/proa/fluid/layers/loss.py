@@ -1,6 +1,6 @@
 """Losses."""
 from ... import _core
-from ...static.nn import nce  # noqa: F401
+from ...static.nn import nce
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["bpr_loss", "center_loss", "cross_entropy", "cross_entropy2", "dice_loss", "edit_distance", "hsigmoid", "huber_loss",

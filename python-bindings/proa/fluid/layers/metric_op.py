@@ -1,4 +1,4 @@
 """Metrics as operators."""
-from ...static.metric import accuracy, auc  # noqa: F401
+from ...static.metric import accuracy, auc
 
 __all__ = ["accuracy", "auc"]

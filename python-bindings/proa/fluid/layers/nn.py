@@ -1,7 +1,7 @@
 """Layers with parameters, and products."""
 from ... import _core
 from ...static import nn as static_nn
-from ...static.host import py_func  # noqa: F401
+from ...static.host import py_func
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["add_position_encoding", "affine_channel", "autoincreased_step_counter", "batch_norm", "bilinear_tensor_product",

@@ -1,3 +1,3 @@
 """fluid.layers.ops: the elementwise functions, under the module in which 2.0 has them."""
-from .elementwise import *  # noqa: F401,F403
-from .elementwise import __all__  # noqa: F401
+from .elementwise import *
+from .elementwise import __all__

@@ -1,6 +1,6 @@
 """Recurrent layers."""
-from ...nn import (BeamSearchDecoder, GRUCell, LSTMCell, RNNCellBase as RNNCell, dynamic_decode)  # noqa: F401
-from ...nn.decode import Decoder  # noqa: F401
+from ...nn import (BeamSearchDecoder, GRUCell, LSTMCell, RNNCellBase as RNNCell, dynamic_decode)
+from ...nn.decode import Decoder
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["BeamSearchDecoder", "Decoder", "GRUCell", "LSTMCell", "RNNCell", "beam_search", "beam_search_decode",

@@ -4,7 +4,7 @@ import numpy
 from ... import _core
 from ...framework.dtype import dtype_name, to_dtype
 from ...framework.parameter import create_parameter as _create_parameter
-from ...static.variable import create_global_var  # noqa: F401
+from ...static.variable import create_global_var
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["argmax", "argmin", "argsort", "assign", "autoincreased_step_counter", "cast", "concat", "create_global_var",

@@ -1,5 +1,5 @@
 """fluid.layers.utils: nested structures."""
-from ...utils import flatten, map_structure, pack_sequence_as  # noqa: F401
+from ...utils import flatten, map_structure, pack_sequence_as
 
 
 def is_sequence(value):

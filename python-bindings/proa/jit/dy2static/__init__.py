@@ -1,11 +1,11 @@
 """dy2static: Python functions become functions that build programs. Beside what does it stand the modules under whose names
 Paddle's scripts find its parts."""
 from . import internals
-from .convert_call_func import convert_call  # noqa: F401
-from .convert_operators import *  # noqa: F401,F403
-from .errors import ConversionError, Dygraph2StaticException  # noqa: F401
-from .logging_utils import TranslatorLogger, set_code_level, set_verbosity  # noqa: F401
-from .utils import ast_to_source_code  # noqa: F401
+from .convert_call_func import convert_call
+from .convert_operators import *
+from .errors import ConversionError, Dygraph2StaticException
+from .logging_utils import TranslatorLogger, set_code_level, set_verbosity
+from .utils import ast_to_source_code
 
 internals.install(__name__, globals())
 _LATER = {"program_translator", "function_spec", "ConcreteProgram", "FunctionSpec", "ProgramTranslator", "StaticFunction", "convert_to_static"}

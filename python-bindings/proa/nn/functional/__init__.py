@@ -6,25 +6,25 @@ from ... import _core
 
 globals().update(_core.api("paddle.nn.functional"))
 
-from .activation import (celu, elu_, glu, gumbel_softmax, hardtanh_, leaky_relu_, log_softmax, prelu, rrelu,  # noqa: E402
+from .activation import (celu, elu_, glu, gumbel_softmax, hardtanh_, leaky_relu_, log_softmax, prelu, rrelu,
                          selu, softmax, softmax_, softshrink, thresholded_relu_)
-from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,  # noqa: E402
+from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,
                      fold, interpolate, label_smooth, linear, pad, unfold, upsample, zeropad2d)
-from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,  # noqa: E402
+from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,
                    conv3d_transpose)
-from .distance import pairwise_distance  # noqa: E402
-from .extension import gather_tree, sequence_mask  # noqa: E402
-from .flash_attention import scaled_dot_product_attention  # noqa: E402
-from .input import embedding, one_hot  # noqa: E402
-from .loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,  # noqa: E402
+from .distance import pairwise_distance
+from .extension import gather_tree, sequence_mask
+from .flash_attention import scaled_dot_product_attention
+from .input import embedding, one_hot
+from .loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,
                    ctc_loss, dice_loss, gaussian_nll_loss, hsigmoid_loss, kl_div, l1_loss, log_loss, mse_loss,
                    nll_loss, npair_loss, poisson_nll_loss, sigmoid_focal_loss, smooth_l1_loss,
                    softmax_with_cross_entropy, square_error_cost)
-from .margin_loss import (cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss,  # noqa: E402
+from .margin_loss import (cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss,
                           multi_label_soft_margin_loss, multi_margin_loss, soft_margin_loss, triplet_margin_loss,
                           triplet_margin_with_distance_loss)
-from .norm import (batch_norm, instance_norm, layer_norm, local_response_norm, normalize)  # noqa: E402
-from .pooling import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d,  # noqa: E402
+from .norm import (batch_norm, instance_norm, layer_norm, local_response_norm, normalize)
+from .pooling import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d,
                       adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d,
                       avg_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
-from .transducer import rnnt_loss  # noqa: E402
+from .transducer import rnnt_loss

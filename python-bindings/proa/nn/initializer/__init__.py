@@ -1,8 +1,8 @@
 """paddle.nn.initializer: how a new parameter gets its first values."""
-from .draw import (KaimingNormal, KaimingUniform, Normal, TruncatedNormal, Uniform, XavierNormal,  # noqa: F401
+from .draw import (KaimingNormal, KaimingUniform, Normal, TruncatedNormal, Uniform, XavierNormal,
                    XavierUniform, calculate_gain)
-from .exact import Assign, Bilinear, Constant, Dirac, Orthogonal  # noqa: F401
-from .initializer import Initializer  # noqa: F401
+from .exact import Assign, Bilinear, Constant, Dirac, Orthogonal
+from .initializer import Initializer
 
 __all__ = ["Assign", "Bilinear", "Constant", "Dirac", "KaimingNormal", "KaimingUniform", "Normal", "Orthogonal",
            "TruncatedNormal", "Uniform", "XavierNormal", "XavierUniform", "calculate_gain", "set_global_initializer"]

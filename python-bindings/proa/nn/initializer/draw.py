@@ -2,7 +2,7 @@
 import math
 
 from ... import _core
-from .initializer import Initializer, drawn, fans, store
+from .initializer import Initializer, drawn, store
 
 
 def calculate_gain(nonlinearity, param=None):

@@ -4,7 +4,7 @@ import math
 from ... import _core
 from ...framework.dtype import dtype_name, get_default_dtype, to_dtype
 from .. import functional as F
-from .. import initializer as I  # noqa: E741
+from .. import initializer as I
 from .container import LayerList
 from .layers import Layer
 

@@ -1,8 +1,8 @@
 """paddle.nn.utils: weights kept in other forms, parameters as one vector, gradients clipped in place."""
-from .clip_grad import clip_grad_norm_, clip_grad_value_  # noqa: F401
-from .spectral_norm_hook import spectral_norm  # noqa: F401
-from .transform_parameters import parameters_to_vector, vector_to_parameters  # noqa: F401
-from .weight_norm_hook import remove_weight_norm, weight_norm  # noqa: F401
+from .clip_grad import clip_grad_norm_, clip_grad_value_
+from .spectral_norm_hook import spectral_norm
+from .transform_parameters import parameters_to_vector, vector_to_parameters
+from .weight_norm_hook import remove_weight_norm, weight_norm
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "remove_weight_norm", "spectral_norm",
            "vector_to_parameters", "weight_norm"]

@@ -3,10 +3,10 @@ import importlib
 import sys
 
 from ....jit import dy2static
-from ....jit.dy2static import *  # noqa: F401,F403
-from ....jit.dy2static import (DygraphToStaticAst, NodeVarType, StaticAnalysisVisitor, convert_call, convert_operators,  # noqa: F401
+from ....jit.dy2static import *
+from ....jit.dy2static import (DygraphToStaticAst, NodeVarType, StaticAnalysisVisitor, convert_call, convert_operators,
                                program_translator)
-from ....jit.dy2static.program_translator import *  # noqa: F401,F403
+from ....jit.dy2static.program_translator import *
 
 for _name in ("convert_call_func", "convert_operators", "error", "function_spec", "logging_utils", "origin_info",
               "program_translator", "utils"):

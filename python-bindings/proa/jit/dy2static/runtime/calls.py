@@ -134,8 +134,8 @@ def print_(*values, **options):
 
     def show(tensors):
         shown = list(values)
-        for place, tensor in zip(places, tensors):
-            shown[place] = tensor
+        for place, value in zip(places, tensors):
+            shown[place] = value
         print(*shown, **options)
     effects.on_run(show, [values[i] for i in places])
 

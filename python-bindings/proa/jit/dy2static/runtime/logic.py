@@ -4,7 +4,7 @@ import operator
 from .... import _core
 from ..errors import refuse
 from . import effects
-from .numbers import Number, as_number, number
+from .numbers import as_number, number
 from .values import NUMBERS, Tensor, symbolic, truth, user_place
 
 _COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
