@@ -1,4 +1,4 @@
-/* O2: parameters themselves in low precision. The handles stay, so layers, optimisers and users keep seeing
+/* O2: parameters themselves in low precision. The handles stay, so layers, optimizers and users keep seeing
  * the same tensors. May use core, ops, autograd. */
 #include "core/internal.h"
 #include "core/tensor.h"

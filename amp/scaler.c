@@ -97,7 +97,7 @@ proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss)
     return scale_there(s, loss);
 }
 
-/* The gradients of an optimiser's parameters. The list ends with the scope. */
+/* The gradients of an optimizer's parameters. The list ends with the scope. */
 static proa_status gradients(proa_optimizer *opt, proa_tensors *list)
 {
     proa_tensors params = proa_optimizer_parameters(opt);
@@ -114,7 +114,7 @@ proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt)
 {
     PROA_TRY(proa_error());
     if (!s || !opt)
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "scaler_step: scaler and optimiser must be given");
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "scaler_step: scaler and optimizer must be given");
     PROA_SCOPED;
     PROA_NO_GRAD;
     proa_tensors grads;

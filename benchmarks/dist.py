@@ -12,12 +12,12 @@ import time
 SIZES = [1 << k for k in range(10, 29, 2)]
 
 
-def measure(call, synchronise, size):
+def measure(call, synchronize, size):
     repeat = max(3, min(200, (64 << 20) // size))
     call()
     times = []
     for _ in range(5):
-        synchronise()
+        synchronize()
         begin = time.perf_counter()
         for _ in range(repeat):
             call()

@@ -82,7 +82,7 @@ class Paddle:
     def lstm(self, inputs, hidden, layers):
         return self.nn.LSTM(inputs, hidden, layers)
 
-    # ---- optimisers
+    # ---- optimizers
     def optimizer(self, kind, parameters):
         o, parameters = self.t.optimizer, parameters and list(parameters)
         return {"sgd": lambda: o.SGD(0.001, parameters=parameters),
@@ -101,7 +101,7 @@ class Paddle:
         return self.t.jit.to_static(model)
 
     def program(self, loss_of, optimizer, *arrays):
-        """-> what trains on the arrays: loss_of(variables) and the optimiser as one program of static mode."""
+        """-> what trains on the arrays: loss_of(variables) and the optimizer as one program of static mode."""
         t, names = self.t, [f"input_{i}" for i in range(len(arrays))]
         t.enable_static()
         main, startup = t.static.Program(), t.static.Program()

@@ -86,7 +86,7 @@ def conv_rows(tiny):
             *rows("depthwise 3×3 stride 2", 16, 192, 192, 56, 3, 2, 192)]
 
 
-# ---- normalisation, activations ------------------------------------------------------------------------------------------
+# ---- normalization, activations ------------------------------------------------------------------------------------------
 
 def norm_rows(tiny):
     rows, width = (4, 8) if tiny else (16384, 1024)
@@ -187,7 +187,7 @@ def index_rows(tiny):
             Row("concat of two", forward(lambda fw, x: fw.concat([x, x], 1), x), bytes=1.5 * moved)]
 
 
-# ---- reductions, sorting, optimisers -------------------------------------------------------------------------------------
+# ---- reductions, sorting, optimizers -------------------------------------------------------------------------------------
 
 def reduce_rows(tiny):
     shape = (2, 3, 4) if tiny else (256, 256, 256)

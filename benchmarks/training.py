@@ -1,5 +1,5 @@
-"""Family `training`: a step of each network, forward, backward and optimiser, on one batch; and `compiled`, the same steps
-eagerly, with a compiled network (to_static, torch.compile), and as one program with its optimiser (static mode), each in a
+"""Family `training`: a step of each network, forward, backward and optimizer, on one batch; and `compiled`, the same steps
+eagerly, with a compiled network (to_static, torch.compile), and as one program with its optimizer (static mode), each in a
 process of its own. Over an adapter of frameworks.py."""
 from common import Row, Unit
 from frameworks import integers, random
@@ -7,7 +7,7 @@ import models
 
 
 def classify(fw, model, labels, compiled):
-    """A step: cross-entropy over the last axis, backward, optimiser."""
+    """A step: cross-entropy over the last axis, backward, optimizer."""
     opt = fw.optimizer("momentum", model.parameters())
     call, labels = fw.compile(model) if compiled else model, fw.tensor(labels)
 

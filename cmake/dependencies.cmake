@@ -39,10 +39,10 @@ if(CMAKE_CXX_COMPILER)
     enable_language(CXX)
 endif()
 
-# ---- OpenMP's simd pragmas, by which sums are vectorised. Threads are core/team.c's ----
+# ---- OpenMP's simd pragmas, by which sums are vectorized. Threads are core/team.c's ----
 target_compile_options(proa_outside INTERFACE -fopenmp)
 
-# ---- oneDNN 3: convolution, pooling, normalisation, matmul ----
+# ---- oneDNN 3: convolution, pooling, normalization, matmul ----
 if(PROA_WITH_ONEDNN)
     find_package(dnnl 3 QUIET CONFIG)
 endif()
@@ -56,7 +56,7 @@ if(TARGET DNNL::dnnl)
         set(PROA_ONEDNN_TO_COPY "${folder}/libdnnl.so.${dnnl_VERSION_MAJOR}")
     endif()
 else()
-    proa_missing("oneDNN 3: portable convolution, pooling and normalisation")
+    proa_missing("oneDNN 3: portable convolution, pooling and normalization")
 endif()
 
 # ---- OpenBLAS: second choice for matmul; the LAPACK that it carries for linear algebra. The OpenMP variant runs on

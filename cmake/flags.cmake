@@ -4,7 +4,7 @@ target_compile_definitions(proa_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT
 target_compile_options(proa_flags INTERFACE
     -Wall -Wextra -Wshadow -Wconversion
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
-    # errno and floating-point traps are never read, which frees the vectoriser; infinities, NaNs and the
+    # errno and floating-point traps are never read, which frees the vectorizer; infinities, NaNs and the
     # order of sums stay as written, so -ffast-math is out.
     -fno-math-errno -fno-trapping-math
     $<$<C_COMPILER_ID:GNU>:-fno-semantic-interposition>)
@@ -14,8 +14,8 @@ endif()
 if(CMAKE_C_COMPILER_ID MATCHES "Clang")
     # Converting an int to float and back is what kernels do; GCC's -Wconversion does not warn there.
     target_compile_options(proa_flags INTERFACE -Wno-implicit-int-float-conversion -Wno-sign-conversion)
-    # It does not know GCC's loop pragmas, warns where it does not vectorise a loop as asked, and of nested
-    # initialisers that leave fields out on purpose.
+    # It does not know GCC's loop pragmas, warns where it does not vectorize a loop as asked, and of nested
+    # initializers that leave fields out on purpose.
     target_compile_options(proa_flags INTERFACE -Wno-unknown-pragmas -Wno-pass-failed
                            -Wno-missing-field-initializers)
 endif()

@@ -1,5 +1,5 @@
 /* float16 and bfloat16 to and from float32: round to nearest even, NaN stays NaN (made quiet), branch-free
- * so that loops over them vectorise; F16C where the file is compiled for it. Needs no other header. */
+ * so that loops over them vectorize; F16C where the file is compiled for it. Needs no other header. */
 #ifndef PROA_CORE_HALF_H
 #define PROA_CORE_HALF_H
 

@@ -62,7 +62,7 @@ struct proa_tensor {
 };
 
 /* Handles come from a per-thread free list; fields are set to "dense, no owner but the scope". */
-/* New dense tensor of a meta, with uninitialised memory on the thread's device. */
+/* New dense tensor of a meta, with uninitialized memory on the thread's device. */
 proa_tensor *proa__tensor_new(const proa_meta *meta);
 /* New handle without memory: symbolic or meta (flags say which). */
 proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 
     proa_tensors all = {4, params}, none = {0, NULL};
     proa_tensors grads = proa_program_gradients(train, PROA_LIST(loss), all, none, none);
-    proa_program_set_role(train, 2); /* what follows is the optimiser's */
+    proa_program_set_role(train, 2); /* what follows is the optimizer's */
     proa_sgd_step(all, grads, proa_full(PROA_SHAPE(1), 0.5), none, PROA_NONE);
     proa_program_open(NULL); /* calls run again */
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
                 printf("step %5d  loss %.4f\n", step, proa_item(out.at[0]));
         }
 
-    proa_program *predict = proa_program_clone(train, true); /* without gradients and optimiser */
+    proa_program *predict = proa_program_clone(train, true); /* without gradients and optimizer */
     proa_program_set_inputs(predict, PROA_LIST(proa_program_find(predict, "points")));
     proa_program_set_outputs(predict, PROA_LIST(proa_program_find(predict, proa_name_of(answer))));
     proa_program_prune(predict);

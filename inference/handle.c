@@ -93,7 +93,7 @@ static bool is_own(const proa_handle *h)
            atomic_load(&t->storage->refs) == 1 && proa_is_contiguous(t);
 }
 
-/* An uninitialised tensor of that dtype and of the shape that was set, which is the handle's afterwards. */
+/* An uninitialized tensor of that dtype and of the shape that was set, which is the handle's afterwards. */
 static proa_tensor *make_capacity(proa_handle *h, const char *who, proa_dtype dtype)
 {
     PROA_SCOPED; /* what is made here is the handle's alone */

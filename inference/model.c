@@ -129,7 +129,7 @@ static proa_status choose_passes(const proa_config *c, const char **chosen)
     return PROA_OK;
 }
 
-static proa_status optimise(proa__model *m, const proa_config *c)
+static proa_status optimize(proa__model *m, const proa_config *c)
 {
     const char *passes;
     PROA_TRY(choose_passes(c, &passes));
@@ -155,7 +155,7 @@ static proa_status load(proa__model *m, const proa_config *c)
                          "(paddle.jit.save, paddle.static.save_inference_model)");
     PROA_TRY(yield_sequences(m));
     PROA_TRY(name_outputs(m));
-    PROA_TRY(optimise(m, c));
+    PROA_TRY(optimize(m, c));
     PROA_TRY(list_ends(m));
     m->threads = (int)c->numbers[PROA_CONFIG_CPU_THREADS];
     m->profile = c->numbers[PROA_CONFIG_PROFILE] != 0;

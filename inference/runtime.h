@@ -47,7 +47,7 @@ typedef struct proa__model {
     bool profile;
 } proa__model;
 
-/* Loads and optimises the model of a config. NULL on error. */
+/* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);
 void proa__model_release(proa__model *m); /* accepts NULL */
 

@@ -1,4 +1,4 @@
-/* Checkpoints of a training run: what a layer, an optimiser, a scaler and a loader hold, and the random
+/* Checkpoints of a training run: what a layer, an optimizer, a scaler and a loader hold, and the random
  * state, as one state file. May use core, nn, optim, amp and io. */
 #include "core/internal.h"
 #include "core/tensor.h"

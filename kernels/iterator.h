@@ -1,6 +1,6 @@
 /* The one way to run a scalar operation over tensors: broadcasting, strides, dtype staging, threads and
  * streaming stores are here, so that an op only writes a row — a loop over contiguous elements of one
- * dtype. Used by kernels compiled per CPU level (the functions are levelled). May use core only. */
+ * dtype. Used by kernels compiled per CPU level (the functions are leveled). May use core only. */
 #ifndef PROA_KERNELS_ITERATOR_H
 #define PROA_KERNELS_ITERATOR_H
 
@@ -47,9 +47,9 @@ typedef struct proa_map {
     const void *args;
 } proa_map;
 
-#define proa__map_run PROA_LEVELLED(proa__map_run_at)
-#define proa__map_rows PROA_LEVELLED(proa__map_rows_at)
-#define proa__convert PROA_LEVELLED(proa__convert_at)
+#define proa__map_run PROA_LEVELED(proa__map_run_at)
+#define proa__map_rows PROA_LEVELED(proa__map_rows_at)
+#define proa__convert PROA_LEVELED(proa__convert_at)
 
 /* Runs map->row over all elements of the output; inputs broadcast to its shape. */
 proa_status proa__map_run(const proa_map *map);

@@ -1,4 +1,4 @@
-/* Sixteen random bits an element, for dropout masks: a 128-bit Philox block serves eight neighbours, so
+/* Sixteen random bits an element, for dropout masks: a 128-bit Philox block serves eight neighbors, so
  * element i's bits depend on the stream and i alone. May use core; for kernel files. */
 #ifndef PROA_KERNELS_PHILOX16_H
 #define PROA_KERNELS_PHILOX16_H

@@ -221,8 +221,8 @@ typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const flo
 
 /* packed_tile of `rows` − 1 and a width, the right operand's rows side by side: compiled once
  * (ops/matmul/cpu/tiles.c). */
-extern const packed_tile_fn PROA_LEVELLED(packed_tile_table)[PACKED_MR][PACKED_WIDTHS];
-#define packed_tiles PROA_LEVELLED(packed_tile_table)
+extern const packed_tile_fn PROA_LEVELED(packed_tile_table)[PACKED_MR][PACKED_WIDTHS];
+#define packed_tiles PROA_LEVELED(packed_tile_table)
 
 /* ---- the right operand -------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Convolution layers of one to three spatial dims, plain and transposed, with Paddle's shapes of weights and
- * its initialiser (normal with std √(2 / (kernel elements · in)); transposed: Xavier). Uses nn/layer.h. */
+ * its initializer (normal with std √(2 / (kernel elements · in)); transposed: Xavier). Uses nn/layer.h. */
 #include "nn/layer.h"
 
 #include <math.h>

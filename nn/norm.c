@@ -1,4 +1,4 @@
-/* Batch, layer, group and instance normalisation layers with Paddle's parameters: weights of ones, biases of
+/* Batch, layer, group and instance normalization layers with Paddle's parameters: weights of ones, biases of
  * zeros; batch norm keeps running statistics as buffers. Uses nn/layer.h. */
 #include "nn/layer.h"
 

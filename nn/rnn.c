@@ -1,5 +1,5 @@
 /* LSTM, GRU and simple recurrent layers over whole sequences, with Paddle's parameters (weight_ih_l0,
- * weight_ih_l0_reverse, …) and initialiser: uniform within 1 / √hidden. Uses nn/layer.h. */
+ * weight_ih_l0_reverse, …) and initializer: uniform within 1 / √hidden. Uses nn/layer.h. */
 #include "nn/layer.h"
 
 #include <math.h>

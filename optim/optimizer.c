@@ -1,4 +1,4 @@
-/* Optimisers: parameters in groups, their accumulators, and the step, which gathers what has gradients into
+/* Optimizers: parameters in groups, their accumulators, and the step, which gathers what has gradients into
  * lists of one group and dtype and hands each to one multi-tensor op. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
@@ -179,7 +179,7 @@ void proa_optimizer_free(proa_optimizer *opt)
 
 /* ---- the step -------------------------------------------------------------------------- */
 
-/* Half parameters change in float32; a parameter may have become half after the optimiser was made. */
+/* Half parameters change in float32; a parameter may have become half after the optimizer was made. */
 static proa_status ensure_master(proa__entry *e)
 {
     if (e->master || !is_half(e->param)) return PROA_OK;
@@ -190,7 +190,7 @@ static proa_status ensure_master(proa__entry *e)
     return PROA_OK;
 }
 
-/* L2 regularisation: the gradient of weight_decay / 2 · |param|². */
+/* L2 regularization: the gradient of weight_decay / 2 · |param|². */
 static proa_tensor *decayed(proa_tensor *grad, const proa__entry *e, double weight_decay)
 {
     proa_tensor *p = e->master && grad->dtype == PROA_F32 ? e->master : e->param;
@@ -324,9 +324,9 @@ proa_status proa_set_lr(proa_optimizer *opt, double lr)
 {
     PROA_TRY(proa_error());
     if (!opt || !(lr >= 0))
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "set_lr: needs an optimiser and a rate ≥ 0, got %g", lr);
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "set_lr: needs an optimizer and a rate ≥ 0, got %g", lr);
     if (opt->opts.schedule)
-        return proa_fail(PROA_ERR_BAD_STATE, "set_lr: this optimiser's rate follows a schedule; step that");
+        return proa_fail(PROA_ERR_BAD_STATE, "set_lr: this optimizer's rate follows a schedule; step that");
     opt->opts.lr = lr;
     return PROA_OK;
 }

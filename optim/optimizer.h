@@ -9,9 +9,9 @@
 #include <proa/create.h>
 #include <proa/optim.h>
 
-enum { PROA__SLOTS = 5 }; /* most accumulators that an optimiser keeps for a parameter */
+enum { PROA__SLOTS = 5 }; /* most accumulators that an optimizer keeps for a parameter */
 
-/* A parameter and what its optimiser keeps beside it. All tensors are kept. */
+/* A parameter and what its optimizer keeps beside it. All tensors are kept. */
 typedef struct proa__entry {
     proa_tensor *param, *master;     /* master: float32 twin of a half parameter, made at first need */
     proa_tensor *slots[PROA__SLOTS]; /* in the order of the rule's */
@@ -31,7 +31,7 @@ typedef struct proa__slot {
     enum { PROA__ZEROS, PROA__INITIAL_VALUE, PROA__BETA1, PROA__BETA2 } start;
 } proa__slot;
 
-/* An optimiser's kind. */
+/* An optimizer's kind. */
 typedef struct proa__rule {
     const char *kind;
     proa__slot slots[PROA__SLOTS];

@@ -1,4 +1,4 @@
-/* The kinds of optimisers: their accumulators by Paddle's names, their defaults, and the multi-tensor op that
+/* The kinds of optimizers: their accumulators by Paddle's names, their defaults, and the multi-tensor op that
  * is their step. Formulas stand with the ops. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 

@@ -12,7 +12,7 @@ import sys
 from tree import ROOT, report
 
 C = ["-std=c11", "-pedantic-errors", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wconversion"]
-# Options are designated initialisers: what they leave out is zero on purpose.
+# Options are designated initializers: what they leave out is zero on purpose.
 CXX = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wno-missing-field-initializers"]
 
 

@@ -25,16 +25,16 @@ def emit_formulas(ops):
                 f"PROA_ROW_{shape}_{len(op.attrs)}({n}, {d}{attrs})" for d in dtypes]
         entries = ", ".join(f"[PROA_{d}] = {n}_row_{d}" for d in dtypes)
         fields = ", ".join(f.name for f in op.outs + op.ins)
-        out += [f"const proa_rows PROA_LEVELLED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}, "
+        out += [f"const proa_rows PROA_LEVELED({n}_rows) = {{{{{entries}}}, PROA_ROW_OUT_{shape}, "
                 f"{f'PROA_NONTEMPORAL({n})' if lanes else 'NULL'}, {op.entry.get('grain', 0)}}};",
                 f"PROA_MAP_{shape}({n}, {fields})", "#endif"]
         if shape in ("UNARY", "BINARY", "TERNARY", "FLAGGED", "FLAGGED2"):  # the result is of the inputs' dtype
             names.append(n)
     out += ["/* Those that may follow one another, by name, for kernels that run the rows of many ops. */",
             "#ifdef PROA_FORMULAS_ALL"]
-    out += [f"extern const proa_rows PROA_LEVELLED({n}_rows);" for n in names]
+    out += [f"extern const proa_rows PROA_LEVELED({n}_rows);" for n in names]
     out += ["static const struct {", "    const char *op;", "    const proa_rows *rows;", "} formula_rows[] = {"]
-    out += [f'    {{"{n}", &PROA_LEVELLED({n}_rows)}},' for n in sorted(names)] + ["};", "#endif"]
+    out += [f'    {{"{n}", &PROA_LEVELED({n}_rows)}},' for n in sorted(names)] + ["};", "#endif"]
     out += ["#ifdef PROA_FORMULAS_NAMES", "static const char *const formula_names[] = {"]
     out += [f'    "{n}",' for n in sorted(names)] + ["};", "#endif"]
     return banner("Ops that are a scalar formula: rows, their table and the kernel. See ops/elementwise/inner_loops.h.") + \

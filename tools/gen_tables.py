@@ -169,18 +169,18 @@ void proa__kernels_fill_v4(proa_kernel_row *rows);
             seen.add(k)
             family = k.rsplit("_", 1)[1]
             if family == "cpu":
-                source.append(f"extern const proa_kernel PROA_LEVELLED({k});")
+                source.append(f"extern const proa_kernel PROA_LEVELED({k});")
             elif family == "any":  # compiled once, and always there
                 source.append(f"extern const proa_kernel {k};")
             else:
                 source.append(f"#if {guards[family]}\nextern const proa_kernel {k};\n#endif")
-    source.append("\nvoid PROA_LEVELLED(proa__kernels_fill)(proa_kernel_row *rows)\n{\n    const proa_kernel **row;")
+    source.append("\nvoid PROA_LEVELED(proa__kernels_fill)(proa_kernel_row *rows)\n{\n    const proa_kernel **row;")
     for i, op in enumerate(ops):
         source.append(f"    row = rows[{i}]; /* {op.name} */")
         for k in op.kernels:
             family = k.rsplit("_", 1)[1]
             if family == "cpu":
-                source.append(f"    *row++ = &PROA_LEVELLED({k});")
+                source.append(f"    *row++ = &PROA_LEVELED({k});")
             elif family == "any":
                 source.append(f"    *row++ = &{k};")
             else:

@@ -1,5 +1,5 @@
 """The build backend that pyproject.toml names: scikit-build-core builds the wheel, then auditwheel puts the
-libraries that it needs from outside into it and names the oldest Linux it runs on. Their licences go along."""
+libraries that it needs from outside into it and names the oldest Linux it runs on. Their licenses go along."""
 import importlib.metadata
 import pathlib
 import re
@@ -46,14 +46,14 @@ def _shrink(wheel, to):
 
 
 def _prepare(wheel, folder, trimmed):
-    """What auditwheel is to find: licences of all libraries in dist-info, libraries aligned to small pages, and in
+    """What auditwheel is to find: licenses of all libraries in dist-info, libraries aligned to small pages, and in
     `trimmed` a smaller OpenBLAS."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    licences = next(folder.glob("*.dist-info")) / "licenses/bundled"
-    licences.mkdir(parents=True)
-    for name, text in _licences(folder).items():
-        (licences / f"{name}.txt").write_bytes(text)
+    licenses = next(folder.glob("*.dist-info")) / "licenses/bundled"
+    licenses.mkdir(parents=True)
+    for name, text in _licenses(folder).items():
+        (licenses / f"{name}.txt").write_bytes(text)
     _trim_openblas(folder / "proa/libs", trimmed)
     for library in folder.rglob("*.so*"):
         library.write_bytes(_small_pages(library.read_bytes()))
@@ -62,7 +62,7 @@ def _prepare(wheel, folder, trimmed):
             archive.write(path, path.relative_to(folder))
 
 
-def _licences(folder):
+def _licenses(folder):
     """{name: text} for the libraries that the wheel carries or is about to."""
     texts = {}
     for file in importlib.metadata.files("onednn-cpu-gomp") or [] if list(folder.rglob("libdnnl.so*")) else []:
@@ -71,7 +71,7 @@ def _licences(folder):
     for library in _outside(folder):
         package = _debian_package(library)
         if package is None:
-            print(f"wheel: no licence found for {library}: add it by hand before you give the wheel away",
+            print(f"wheel: no license found for {library}: add it by hand before you give the wheel away",
                   file=sys.stderr)
         else:
             where = pathlib.Path("/usr/share/doc", package).resolve()  # libgomp1's is gcc-12-base's

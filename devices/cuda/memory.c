@@ -1,4 +1,4 @@
-/* The caching allocator: segments from the driver are cut into blocks, neighbours that are free are
+/* The caching allocator: segments from the driver are cut into blocks, neighbors that are free are
  * joined. Sizes are PyTorch's: 512-byte steps; blocks up to 1 MiB come out of segments of 2 MiB, those
  * up to 10 MiB out of segments of 20 MiB, larger ones get a segment of their own, rounded up to 2 MiB. */
 #include "memory.h"
@@ -184,7 +184,7 @@ void *cuda_pool_take(cuda_pool *pool, size_t bytes, const char *owner)
     return p;
 }
 
-/* b takes over its right neighbour, which is in no list. */
+/* b takes over its right neighbor, which is in no list. */
 static void swallow(block *b)
 {
     block *right = b->after;

@@ -4,7 +4,7 @@
  *      (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
  *   b: rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
  *   c: rows g and g + 8, columns 2t, 2t + 1: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
- * So two neighbouring results c are, as halves, one operand a. The emulator has each lane put its words where
+ * So two neighboring results c are, as halves, one operand a. The emulator has each lane put its words where
  * the warp can see them. May use kernel.h. */
 #ifndef PROA_CUDA_MMA_H
 #define PROA_CUDA_MMA_H
@@ -24,7 +24,7 @@ struct mma_c {
 /* Whether the GPU has them. */
 static inline bool mma_can(const cuda_context *c) { return c->description.major >= 8; }
 
-/* Two neighbours in memory, aligned to a word; two numbers, rounded. */
+/* Two neighbors in memory, aligned to a word; two numbers, rounded. */
 template <class X> CUDA_FN uint32_t mma_word(const X *p) { return *(const uint32_t *)(const void *)p; }
 CUDA_FN uint16_t mma_round(float x, cuda_f16) { return cuda_to_f16(x).bits; }
 CUDA_FN uint16_t mma_round(float x, cuda_bf16) { return cuda_to_bf16(x).bits; }
@@ -32,7 +32,7 @@ template <class X> CUDA_FN uint32_t mma_pair(float low, float high)
 {
     return mma_round(low, X()) | (uint32_t)mma_round(high, X()) << 16;
 }
-/* Two results of neighbouring columns as an operand. */
+/* Two results of neighboring columns as an operand. */
 template <class X> CUDA_FN mma_a mma_again(const mma_c &left, const mma_c &right)
 {
     return {{mma_pair<X>(left.v[0], left.v[1]), mma_pair<X>(left.v[2], left.v[3]),

@@ -159,8 +159,8 @@ CUDA_FN void radix_rank(const K *key, const bool *real, int shift, unsigned (*co
     }
 }
 
-/* starts: the scanned counts. Keys are brought into order within the tile first, so that neighbours are
- * written to neighbouring places. from_place NULL: places are the items' own. */
+/* starts: the scanned counts. Keys are brought into order within the tile first, so that neighbors are
+ * written to neighboring places. from_place NULL: places are the items' own. */
 template <class K, class P>
 __global__ void radix_move_kernel(radix_pass r, const int64_t *starts, const K *from_key, K *to_key,
                                   const P *from_place, P *to_place)

@@ -58,7 +58,7 @@ PROA_API proa_scaler *proa_scaler_new_opt(proa_scaler_opts opts);
 PROA_API void proa_scaler_free(proa_scaler *s); /* accepts NULL */
 /* loss × scale. New. */
 PROA_API proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss);
-/* Divides the optimiser's gradients by the scale, steps unless one of them is not finite, and updates the
+/* Divides the optimizer's gradients by the scale, steps unless one of them is not finite, and updates the
  * scale. */
 PROA_API proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt);
 /* The scale as it is now. */
@@ -68,7 +68,7 @@ PROA_API bool proa_scaler_skipped(const proa_scaler *s);
 /* Its numbers as tensors, for checkpoints. The list ends with the scope, tensors are borrowed. */
 PROA_API proa_named_list proa_scaler_state(proa_scaler *s);
 
-/* O2: casts the floating parameters of a layer's list to dtype (their optimiser keeps float32 masters). */
+/* O2: casts the floating parameters of a layer's list to dtype (their optimizer keeps float32 masters). */
 PROA_API proa_status proa_amp_decorate(proa_tensors parameters, proa_dtype dtype);
 
 #ifdef __cplusplus

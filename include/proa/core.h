@@ -214,7 +214,7 @@ PROA_API proa_status proa_synchronize(void);
 PROA_API proa_tensor *proa_from_data(const void *data, proa_ints shape, proa_dtype dtype);
 /* t itself if it is on that device, otherwise a new copy there. Recorded: a gradient comes back. */
 PROA_API proa_tensor *proa_to_device(proa_tensor *t, const char *device);
-/* New uninitialised tensor. */
+/* New uninitialized tensor. */
 PROA_API proa_tensor *proa_empty(proa_ints shape, proa_dtype dtype);
 /* New tensor over foreign memory, not copied; `release(context)` runs when the last view is gone
  * (NULL: never). strides are in bytes, NULL means row-major. */
@@ -267,7 +267,7 @@ PROA_API void proa_print(const proa_tensor *t, FILE *to);
  * are given, the others being zero: the gradient of a large embedding. Its own shape and elements are
  * those of the given rows, [n, …]; entry i of its index says which row of the table they are, and a row
  * that is named more than once counts as the sum. Such a tensor has no gradient itself. Ops take it only
- * where their table entry says so (scale, multiply, divide, cast, assign, the optimisers' steps); the
+ * where their table entry says so (scale, multiply, divide, cast, assign, the optimizers' steps); the
  * others fail and name it. */
 
 /* New, on the memory of values (floating, [n, …]) and with a copy of index (int32 or int64, [n], each at

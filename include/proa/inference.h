@@ -18,11 +18,11 @@ typedef struct proa_config proa_config;
 
 /* X(NAME, default, meaning): numbers of a config. A switch is 0 or 1. */
 #define PROA_CONFIG_NUMBERS(X)                                                                  \
-    X(IR_OPTIM, 1, "optimising passes run; 0: results have the bits of eager execution")        \
+    X(IR_OPTIM, 1, "optimizing passes run; 0: results have the bits of eager execution")        \
     X(IR_DEBUG, 0, "the program is printed to stderr before the passes and after each")         \
     X(MEMORY_OPTIM, 0, "kept; temporaries always share one arena")                              \
     X(ONEDNN, 1, "oneDNN's kernels are used where they are the fastest")                        \
-    X(ONEDNN_INT8, 0, "quantised chains run on INT8 kernels")                                   \
+    X(ONEDNN_INT8, 0, "quantized chains run on INT8 kernels")                                   \
     X(ONEDNN_BFLOAT16, 0, "matrix products and convolutions run in bfloat16 where the CPU can") \
     X(ONEDNN_QUANTIZER, 0, "kept; see docs/limits.md")                                          \
     X(ONEDNN_CACHE_CAPACITY, 10, "kept; FLAGS_kept_plans bounds the plans of a predictor")      \
@@ -56,7 +56,7 @@ typedef enum proa_config_text {
 
 /* Lists of names of a config. */
 typedef enum proa_config_list {
-    PROA_CONFIG_PASSES,     /* of the optimising passes, those that run; names that are no pass are kept, and
+    PROA_CONFIG_PASSES,     /* of the optimizing passes, those that run; names that are no pass are kept, and
                          * ignored. The order is Proa's (docs/programs.md) */
     PROA_CONFIG_ONEDNN_OPS, /* kept */
     PROA_CONFIG_BFLOAT16_OPS,      /* op types that run in bfloat16; empty: all that can */
@@ -94,7 +94,7 @@ PROA_API proa_status proa_config_set_device(proa_config *c, const char *device);
 PROA_API const char *proa_config_device(const proa_config *c);
 /* A table of what is set, for people. */
 PROA_API proa_status proa_config_print(const proa_config *c, FILE *to);
-/* Name i of the optimising passes that there are; NULL behind the last. Borrowed, static. */
+/* Name i of the optimizing passes that there are; NULL behind the last. Borrowed, static. */
 PROA_API const char *proa_pass_name(int64_t i);
 
 /* ---- predictors ------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ typedef struct proa_predictor proa_predictor;
 /* An input or output of a predictor. Borrowed: it lives as long as its predictor. */
 typedef struct proa_handle proa_handle;
 
-/* Loads and optimises the model. The config stays the caller's, but serves for one predictor:
+/* Loads and optimizes the model. The config stays the caller's, but serves for one predictor:
  * INVALID_ARGUMENT afterwards, and for one that is not valid. NO_FILE, CORRUPT, UNSUPPORTED: those of
  * proa_program_load. */
 PROA_API proa_predictor *proa_predictor_new(proa_config *c);
@@ -115,7 +115,7 @@ PROA_API proa_predictor *proa_predictor_clone(const proa_predictor *p);
 PROA_API proa_predictor *proa_predictor_retain(proa_predictor *p);
 /* One owner fewer; the last one frees it. Accepts NULL. */
 PROA_API void proa_predictor_free(proa_predictor *p);
-/* The optimised program, which clones share. Borrowed. */
+/* The optimized program, which clones share. Borrowed. */
 PROA_API const proa_program *proa_predictor_program(const proa_predictor *p);
 
 /* How many inputs and outputs there are; 0 for NULL. */

@@ -95,7 +95,7 @@ PROA_API proa_status proa_program_append(proa_program *p, const proa_op_desc *op
 
 /* Calls the op of Paddle's format that op describes on tensors, at once and with its gradient recorded. The
  * names in op's slots stand for the tensors of `named` (borrowed); where an output slot has such a name too,
- * the op may read it (the running mean of a normalisation). On success each name of an output slot that the
+ * the op may read it (the running mean of a normalization). On success each name of an output slot that the
  * op makes is in `named` as the result, new in the current scope; a name that it does not make keeps its
  * tensor. UNSUPPORTED for types that no form reads and for ops with blocks. */
 typedef struct proa_named_tensor {

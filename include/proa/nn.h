@@ -1,4 +1,4 @@
-/* Layers for C programs: parameters with names, initialisers, and the usual layers. Implemented by nn/;
+/* Layers for C programs: parameters with names, initializers, and the usual layers. Implemented by nn/;
  * needs proa/core.h and proa/ops.h.
  * A layer is a plain struct with a forward function; a user's own layer starts with a proa_layer member.
  * Layers own their parameters and children: proa_layer_free frees all of them. */
@@ -45,7 +45,7 @@ PROA_API void proa_layer_free(proa_layer *layer);
  * does not contain it: either is INVALID_ARGUMENT, and leaves both as they are. */
 PROA_API proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child);
 
-/* ---- initialisers: Paddle's, with its defaults ---- */
+/* ---- initializers: Paddle's, with its defaults ---- */
 typedef enum proa_init_kind {
     PROA_INIT_DEFAULT = 0, /* Xavier uniform for weights, 0 for biases: Paddle's rule */
     PROA_INIT_CONSTANT,

@@ -235,7 +235,7 @@ static inline proa_tensors *proa_field_tensors(const proa_field *f, const void *
 #endif
 #define PROA_PASTE_(a, b) a##b
 #define PROA_PASTE(a, b) PROA_PASTE_(a, b)
-#define PROA_LEVELLED(name) PROA_PASTE(name, PROA_LEVEL)
+#define PROA_LEVELED(name) PROA_PASTE(name, PROA_LEVEL)
 
 /* PROA_KERNEL(relu_cpu, relu) { body }: defines kernel relu_cpu of op relu; the body sees
  * `const proa_relu_args *a` and `proa_run *run`, and returns a status. */
@@ -249,14 +249,14 @@ static inline proa_tensors *proa_field_tensors(const proa_field *f, const void *
 /* The same for a kernel that takes blocked operands. */
 #define PROA_KERNEL_BLOCKED(kernel, op, prepare_fn, release_fn, format_fn) \
     PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, format_fn)
-#define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere, format_fn)      \
-    static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);      \
-    static proa_status kernel##_run(const void *args, proa_run *run)                 \
-    {                                                                                \
-        return kernel##_body((const proa_##op##_args *)args, run);                   \
-    }                                                                                \
-    const proa_kernel PROA_LEVELLED(kernel) = {#kernel,      prepare_fn, release_fn, \
-                                               kernel##_run, anywhere,   format_fn}; \
+#define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere, format_fn)     \
+    static proa_status kernel##_body(const proa_##op##_args *a, proa_run *run);     \
+    static proa_status kernel##_run(const void *args, proa_run *run)                \
+    {                                                                               \
+        return kernel##_body((const proa_##op##_args *)args, run);                  \
+    }                                                                               \
+    const proa_kernel PROA_LEVELED(kernel) = {#kernel,      prepare_fn, release_fn, \
+                                              kernel##_run, anywhere,   format_fn}; \
     static proa_status kernel##_body(const proa_##op##_args *a, __attribute__((unused)) proa_run *run)
 
 #ifdef __cplusplus

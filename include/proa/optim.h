@@ -1,4 +1,4 @@
-/* Optimisers, learning-rate schedules, gradient clipping. Implemented by optim/; needs proa/nn.h.
+/* Optimizers, learning-rate schedules, gradient clipping. Implemented by optim/; needs proa/nn.h.
  * A step is one multi-tensor op per parameter group and dtype; float16/bfloat16 parameters get float32
  * masters. Formulas and defaults are Paddle 2.6.2's. */
 #ifndef PROA_OPTIM_H
@@ -24,7 +24,7 @@ typedef struct proa_clip {
     double max;
 } proa_clip;
 
-/* Options of all optimisers; each reads those it has. Zero: the default in its comment. */
+/* Options of all optimizers; each reads those it has. Zero: the default in its comment. */
 typedef struct proa_optimizer_opts {
     char _;
     double lr;           /* 0.001 */
@@ -42,7 +42,7 @@ typedef struct proa_optimizer_opts {
 } proa_optimizer_opts;
 
 /* kind: "sgd" or another name of the macros below. params (contiguous floating tensors, none twice) is read
- * once: the optimiser keeps the tensors. NULL on error. */
+ * once: the optimizer keeps the tensors. NULL on error. */
 PROA_API proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_optimizer_opts opts);
 #define PROA_X_optimizer_(kind, params, ...) \
     proa_optimizer_new(kind, (params), PROA_LITERAL(proa_optimizer_opts){._ = 0, __VA_ARGS__})
@@ -59,10 +59,10 @@ PROA_API void proa_optimizer_free(proa_optimizer *opt); /* accepts NULL */
 
 typedef struct proa_group_opts {
     char _;
-    double lr_scale;     /* of the optimiser's rate; 0: 1 */
-    double weight_decay; /* of this group; PROA_ZERO: none; 0: the optimiser's */
+    double lr_scale;     /* of the optimizer's rate; 0: 1 */
+    double weight_decay; /* of this group; PROA_ZERO: none; 0: the optimizer's */
 } proa_group_opts;
-/* A further parameter group; on error there is none, and the optimiser is as it was. */
+/* A further parameter group; on error there is none, and the optimizer is as it was. */
 PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_group_opts opts);
 #define proa_add_group(...) PROA_X_add_group_(__VA_ARGS__, )
 #define PROA_X_add_group_(opt, params, ...) \
@@ -112,7 +112,7 @@ PROA_API int64_t proa_schedule_epoch(const proa_schedule *s);
 PROA_API void proa_schedule_seek(proa_schedule *s, int64_t epoch);
 /* What was given as .schedule, to be stepped. Borrowed; NULL if there is none. */
 PROA_API proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt);
-/* Of one that no optimiser took over. Accepts NULL. */
+/* Of one that no optimizer took over. Accepts NULL. */
 PROA_API void proa_schedule_free(proa_schedule *s);
 
 #ifdef __cplusplus

@@ -106,7 +106,7 @@ PROA_API const char *proa_program_name_of(const proa_program *p, const proa_tens
 PROA_API proa_status proa_program_rename(proa_program *p, const char *name, const char *to);
 /* A variable so marked lets no gradient pass: see proa_program_gradients. */
 PROA_API proa_status proa_program_stop_gradient(proa_program *p, const proa_tensor *variable, bool stop);
-/* Whether a persistable variable is one of the model's parameters, as opposed to an optimiser's state. */
+/* Whether a persistable variable is one of the model's parameters, as opposed to an optimizer's state. */
 PROA_API proa_status proa_program_mark_parameter(proa_program *p, const char *name, bool parameter);
 /* What the outputs are: what runs, prune and save go by. Symbolic tensors of p. */
 PROA_API proa_status proa_program_set_outputs(proa_program *p, proa_tensors outputs);
@@ -197,10 +197,10 @@ typedef struct proa_executor_opts {
     bool frozen;        /* persistables that no op writes are constants: they are folded */
     const char *passes; /* passes to run on a private copy, "" none, NULL all that fit; names by comma */
 } proa_executor_opts;
-/* Runs optimising passes on p itself, as an executor does on its copy: to look at what they make of it. p can
+/* Runs optimizing passes on p itself, as an executor does on its copy: to look at what they make of it. p can
  * be run and printed afterwards, but not saved or differentiated: fused ops have no spelling in Paddle. */
 PROA_API proa_status proa_program_optimize(proa_program *p, const char *passes, bool frozen);
-/* An executor on a private, optimised copy of p as it is now. */
+/* An executor on a private, optimized copy of p as it is now. */
 PROA_API proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts);
 PROA_API void proa_executor_free(proa_executor *e); /* accepts NULL */
 /* inputs in the program's order; result: new tensors, in its output order. */

@@ -25,7 +25,7 @@ struct proa_var {
     bool persistable;      /* lives outside a run: parameter, buffer, constant */
     bool is_input;         /* fed */
     bool stop_gradient;    /* lets no gradient pass in append_backward */
-    bool is_parameter;     /* persistable, and of the model itself rather than of its optimiser */
+    bool is_parameter;     /* persistable, and of the model itself rather than of its optimizer */
     bool unmade;           /* declared, and no op makes it yet: none may read it */
     bool stale;            /* its memory was changed through another variable: no op may use it any more */
     bool is_lod;           /* is offsets of sequences, which are no variable in Paddle's files */

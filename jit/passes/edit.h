@@ -80,7 +80,7 @@ static inline bool proa__is_op(const proa_instr *instr, const char *name)
 {
     return instr->args && strcmp(instr->op->name, name) == 0;
 }
-/* True for an optimiser's step over lists of parameters, which it overwrites. */
+/* True for an optimizer's step over lists of parameters, which it overwrites. */
 bool proa__is_step(const proa_instr *instr);
 /* True for ops that passes may move, merge or drop: functions of their inputs alone, without sub-blocks. */
 bool proa__is_pure(const proa_op *op);

@@ -1,4 +1,4 @@
-/* Optimiser steps that follow one another and differ in their tensors alone become one, which updates many
+/* Optimizer steps that follow one another and differ in their tensors alone become one, which updates many
  * parameters in one sweep. May use core and ops. */
 #include "edit.h"
 

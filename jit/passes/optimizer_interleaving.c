@@ -8,7 +8,7 @@
 enum { OPTIMIZE = 2 };
 
 /* What moves: one parameter of a step, with the ops that only prepare its gradient (decay, clipping by its
- * own norm), or an op of the optimiser's that makes single numbers (a parameter's own rate). */
+ * own norm), or an op of the optimizer's that makes single numbers (a parameter's own rate). */
 typedef struct item {
     int32_t op;
     int32_t entry; /* of the step's lists; NOBODY: the op as a whole */
@@ -277,7 +277,7 @@ static proa_status ready_chain(work *w, const proa_instr *instr)
                                   w); /* what it makes is there for the item */
 }
 
-/* Any other op; numbers of the optimiser's own move up as far as they can. */
+/* Any other op; numbers of the optimizer's own move up as far as they can. */
 static proa_status ready_other(work *w, const proa_instr *instr)
 {
     int32_t at = w->at;

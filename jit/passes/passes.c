@@ -10,7 +10,7 @@ const proa__pass proa__pass_table[] = {
      "drops copies, casts to the same dtype, scalings by one, and reshapes and transposes that cancel", false,
      false, proa__pass_identity},
     {"cse", "computes equal things once", false, false, proa__pass_cse},
-    {"batch_norm", "puts normalisation with fixed statistics into the weights before it", true, false,
+    {"batch_norm", "puts normalization with fixed statistics into the weights before it", true, false,
      proa__pass_batch_norm},
     {"conv_relu_pool",
      "computes convolution, relu and max pooling that train in one op, and their gradients from the maxima",

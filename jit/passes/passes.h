@@ -1,4 +1,4 @@
-/* Optimising passes: each changes one block's ops so that it computes the same with less. They run on an
+/* Optimizing passes: each changes one block's ops so that it computes the same with less. They run on an
  * executor's private copy of a program, never on a user's. May use core and ops. */
 #ifndef PROA_JIT_PASSES_PASSES_H
 #define PROA_JIT_PASSES_PASSES_H

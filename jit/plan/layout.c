@@ -9,7 +9,7 @@
 
 /* ---- ops that take blocked operands ------------------------------------------------------ */
 
-/* Optimisers may move a convolution's parameter into another layout while they run. What reads it behind them
+/* Optimizers may move a convolution's parameter into another layout while they run. What reads it behind them
  * was planned for the old one. */
 static proa_status look_moved(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
@@ -142,7 +142,7 @@ static proa_tensor *row_of(const flat *c, unsigned dtype, int64_t n, proa__buffe
     return proa__plan_handle(c->p, &meta, 0, b, offset);
 }
 
-/* The row of a persistable: a guard watches its memory; it is not held, so that optimisers may move it. */
+/* The row of a persistable: a guard watches its memory; it is not held, so that optimizers may move it. */
 static proa_tensor *fixed_row(const flat *c, const proa_tensor *t, int64_t n, char *data)
 {
     proa_tensor *row = row_of(c, t->dtype, n, &proa__fixed_place, 0);

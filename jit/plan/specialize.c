@@ -1,4 +1,4 @@
-/* Executors on a private copy of a program: cut to what is fed and fetched, and optimised. May use core and
+/* Executors on a private copy of a program: cut to what is fed and fetched, and optimized. May use core and
  * ops. */
 #include "plan.h"
 
@@ -36,7 +36,7 @@ static proa_status select_ends(const proa_program *p, proa_program *copy, const 
     return proa__block_set_outputs(root, vars, (int32_t)opts->outputs.count);
 }
 
-static proa_status specialise(const proa_program *p, proa_program *copy, const proa__hash_map *map,
+static proa_status specialize(const proa_program *p, proa_program *copy, const proa__hash_map *map,
                               const proa_executor_opts *opts)
 {
     PROA_TRY(select_ends(p, copy, map, opts));
@@ -57,7 +57,7 @@ proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts
     proa_program *copy = proa__program_copy(p, &map);
     proa_executor *e = NULL;
     PROA_SCOPE {
-        if (copy && specialise(p, copy, &map, &opts) == PROA_OK)
+        if (copy && specialize(p, copy, &map, &opts) == PROA_OK)
             e = proa__executor_of(proa__root(copy), copy);
     }
     proa__hash_map_clear(&map);

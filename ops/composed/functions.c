@@ -1,4 +1,4 @@
-/* Functions of Paddle 1.x as compositions of ops: normalisation, similarity, recurrent cells. May use
+/* Functions of Paddle 1.x as compositions of ops: normalization, similarity, recurrent cells. May use
  * public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
 
@@ -74,7 +74,7 @@ proa_status affine_channel_read(proa_wire_reader *r)
         r, "Out", proa_add(proa_multiply(x, scale), by_channel(proa_wire_input(r, "Bias"), x, last)));
 }
 
-/* x / (k + α · Σ x² over n neighbouring channels)^β */
+/* x / (k + α · Σ x² over n neighboring channels)^β */
 proa_status lrn_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X");

@@ -22,7 +22,7 @@ typedef struct drop_work {
     const void *args;
 } drop_work;
 
-extern const proa_rows PROA_LEVELLED(gelu_rows), PROA_LEVELLED(gelu_grad_rows);
+extern const proa_rows PROA_LEVELED(gelu_rows), PROA_LEVELED(gelu_grad_rows);
 
 #define T float
 #include "cpu.inc"
@@ -229,7 +229,7 @@ PROA_KERNEL(gelu_dropout_cpu, gelu_dropout)
 {
     proa_gelu_args gelu = {.approximate = a->approximate};
     drop_work d = {.dtype = (proa_dtype)a->x->dtype, .x = a->x->data, .y = a->out->data, .args = &gelu};
-    d.gelu = PROA_LEVELLED(gelu_rows).at[d.dtype];
+    d.gelu = PROA_LEVELED(gelu_rows).at[d.dtype];
     const proa_dropout_args drop = dropout_in(a, a->x);
     return train(&d, &drop);
 }
@@ -255,8 +255,8 @@ static void gelu_drop_range(int64_t begin, int64_t end, void *context)
     const gelu_drop_work *g = context;
     const proa_gelu_args gelu = {.approximate = g->a->approximate};
     const proa_gelu_grad_args slope = {.approximate = g->a->approximate};
-    proa_row gelu_row = PROA_LEVELLED(gelu_rows).at[g->drop.dtype],
-             slope_row = PROA_LEVELLED(gelu_grad_rows).at[g->drop.dtype];
+    proa_row gelu_row = PROA_LEVELED(gelu_rows).at[g->drop.dtype],
+             slope_row = PROA_LEVELED(gelu_grad_rows).at[g->drop.dtype];
     enum { PIECE = 512 };
     _Alignas(64) char stage[PIECE * sizeof(double)];
     for (int64_t i = begin, n; i < end; i += n) {

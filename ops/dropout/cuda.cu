@@ -1,4 +1,4 @@
-/* Dropout on a GPU: element i has 16 bits of the Philox stream, the same as on the CPU. Eight neighbours,
+/* Dropout on a GPU: element i has 16 bits of the Philox stream, the same as on the CPU. Eight neighbors,
  * which share a block of 128 bits, are one thread's. */
 #include "ops/elementwise/cuda/elementwise.h"
 

@@ -153,23 +153,23 @@ typedef int64_t proa_real_I64;
 #define PROA_ROW_OUT_MODULUS PROA_ROW_OUT_REAL
 
 /* Kernels: the fields by name, the output first. */
-#define PROA_MAP_UNARY(op, o, x)                                   \
-    PROA_KERNEL(op##_cpu, op)                                      \
-    {                                                              \
-        proa_tensor *t[] = {a->o, a->x};                           \
-        return proa__map_rows(&PROA_LEVELLED(op##_rows), 2, t, a); \
+#define PROA_MAP_UNARY(op, o, x)                                  \
+    PROA_KERNEL(op##_cpu, op)                                     \
+    {                                                             \
+        proa_tensor *t[] = {a->o, a->x};                          \
+        return proa__map_rows(&PROA_LEVELED(op##_rows), 2, t, a); \
     }
-#define PROA_MAP_BINARY(op, o, x, y)                               \
-    PROA_KERNEL(op##_cpu, op)                                      \
-    {                                                              \
-        proa_tensor *t[] = {a->o, a->x, a->y};                     \
-        return proa__map_rows(&PROA_LEVELLED(op##_rows), 3, t, a); \
+#define PROA_MAP_BINARY(op, o, x, y)                              \
+    PROA_KERNEL(op##_cpu, op)                                     \
+    {                                                             \
+        proa_tensor *t[] = {a->o, a->x, a->y};                    \
+        return proa__map_rows(&PROA_LEVELED(op##_rows), 3, t, a); \
     }
-#define PROA_MAP_TERNARY(op, o, x, y, z)                           \
-    PROA_KERNEL(op##_cpu, op)                                      \
-    {                                                              \
-        proa_tensor *t[] = {a->o, a->x, a->y, a->z};               \
-        return proa__map_rows(&PROA_LEVELLED(op##_rows), 4, t, a); \
+#define PROA_MAP_TERNARY(op, o, x, y, z)                          \
+    PROA_KERNEL(op##_cpu, op)                                     \
+    {                                                             \
+        proa_tensor *t[] = {a->o, a->x, a->y, a->z};              \
+        return proa__map_rows(&PROA_LEVELED(op##_rows), 4, t, a); \
     }
 #define PROA_MAP_TEST PROA_MAP_UNARY
 #define PROA_MAP_FLAGGED PROA_MAP_UNARY

@@ -1,4 +1,4 @@
-/* Ops whose rows read two numbers, which tensors may supply: scale, clip and pow by a number. Levelled, for
+/* Ops whose rows read two numbers, which tensors may supply: scale, clip and pow by a number. Leveled, for
  * kernel files. May use core only. */
 #ifndef PROA_OPS_ELEMENTWISE_NUMBERS_H
 #define PROA_OPS_ELEMENTWISE_NUMBERS_H
@@ -12,12 +12,12 @@ typedef struct proa_numbers {
     bool flag;
 } proa_numbers;
 
-#define proa__scale_rows PROA_LEVELLED(proa__scale_rows_at)
-#define proa__clip_rows PROA_LEVELLED(proa__clip_rows_at)
-#define proa__power_rows PROA_LEVELLED(proa__power_rows_at)
-#define proa__scale_numbers PROA_LEVELLED(proa__scale_numbers_at)
-#define proa__clip_numbers PROA_LEVELLED(proa__clip_numbers_at)
-#define proa__power_numbers PROA_LEVELLED(proa__power_numbers_at)
+#define proa__scale_rows PROA_LEVELED(proa__scale_rows_at)
+#define proa__clip_rows PROA_LEVELED(proa__clip_rows_at)
+#define proa__power_rows PROA_LEVELED(proa__power_rows_at)
+#define proa__scale_numbers PROA_LEVELED(proa__scale_numbers_at)
+#define proa__clip_numbers PROA_LEVELED(proa__clip_numbers_at)
+#define proa__power_numbers PROA_LEVELED(proa__power_numbers_at)
 
 extern const proa_rows proa__scale_rows, proa__clip_rows, proa__power_rows;
 /* What the rows read; d is the dtype of x. */

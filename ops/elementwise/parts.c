@@ -27,7 +27,7 @@ proa_status as_complex_infer(const proa_as_complex_args *a, proa_as_complex_meta
     return PROA_OK;
 }
 
-/* A view where each pair is of neighbours. */
+/* A view where each pair is of neighbors. */
 proa_status as_complex_view(proa_as_complex_args *a, const proa_meta *m)
 {
     const proa_tensor *x = a->x;

@@ -1,4 +1,4 @@
-/* Factorisations through the LAPACK that OpenBLAS carries, in the matrices' own precision. LAPACK stores
+/* Factorizations through the LAPACK that OpenBLAS carries, in the matrices' own precision. LAPACK stores
  * columns: a row-major matrix is its transpose there. Batches of small matrices are spread over threads,
  * large matrices take all threads one after the other, and then round as those share them out: not with
  * FLAGS_deterministic. May use core only. */

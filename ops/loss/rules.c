@@ -128,7 +128,7 @@ proa_status bce_loss_vjp(const proa_bce_loss_args *a, proa_bce_loss_grads *g)
     return proa_error();
 }
 
-/* d/dx: [x > 0] − label + pos_weight · (σ(x) − [x > 0]), 0 where ignored, over the count if normalised. */
+/* d/dx: [x > 0] − label + pos_weight · (σ(x) − [x > 0]), 0 where ignored, over the count if normalized. */
 proa_status sigmoid_cross_entropy_with_logits_vjp(const proa_sigmoid_cross_entropy_with_logits_args *a,
                                                   proa_sigmoid_cross_entropy_with_logits_grads *g)
 {

@@ -16,7 +16,7 @@ typedef struct matmul_product {
     int64_t batches; /* their product */
     int64_t m, n, k;
     int64_t x_rs, x_cs, y_rs, y_cs;
-    int64_t out_rs; /* n, but where proa__product_swapped says otherwise; columns are neighbours */
+    int64_t out_rs; /* n, but where proa__product_swapped says otherwise; columns are neighbors */
     const char *x, *y;
     char *out;
     /* D, broadcast over the batches; NULL without one. */

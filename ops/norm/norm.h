@@ -27,7 +27,7 @@ static inline int64_t norm_start(const norm_rows *n, int64_t row)
 #define BATCH_NORM_FIXED(a) (((a)->is_test && !(a)->trainable_statistics) || (a)->use_global_stats)
 
 /* True when each channel of x has exactly one value and the statistics would be those of the batch: there is
- * nothing to normalise, so, as in Paddle, x passes unchanged and the running statistics stay. */
+ * nothing to normalize, so, as in Paddle, x passes unchanged and the running statistics stay. */
 #define BATCH_NORM_PASSES(a) \
     (!BATCH_NORM_FIXED(a) && proa__one_per_channel((a)->x, (proa_data_format)(a)->data_format))
 bool proa__one_per_channel(const proa_tensor *x, proa_data_format f);

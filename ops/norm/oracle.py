@@ -1,4 +1,4 @@
-"""Normalisations in real Paddle: only the outputs that its Python API shows."""
+"""Normalizations in real Paddle: only the outputs that its Python API shows."""
 import paddle
 from paddle.nn import functional as F
 

@@ -1,4 +1,4 @@
-/* Gradients of the normalisations: the fused backward ops, and these ops' own gradients composed from public
+/* Gradients of the normalizations: the fused backward ops, and these ops' own gradients composed from public
  * ops. With x̂ = (x − m)·r, g = weight·d_out, M the mean over a row: d_x = r·(g − Mg − x̂·M(g·x̂)), which is
  * linear and self-adjoint in g; differentiating it for x once more gives the formulas of `second`. May use
  * core and the ops. */
@@ -76,7 +76,7 @@ static proa_tensor *row_mean(const second_order *s, proa_tensor *t)
 static proa_tensor *plus(proa_tensor *a, proa_tensor *b) { return !a ? b : !b ? a : proa_add(a, b); }
 
 /* r·(t − Mt − x̂·M(t·x̂)): the first-order rule, for any t. */
-static proa_tensor *normalised(const second_order *s, proa_tensor *t, proa_tensor *x_hat)
+static proa_tensor *normalized(const second_order *s, proa_tensor *t, proa_tensor *x_hat)
 {
     if (!t) return NULL;
     if (s->fixed) return proa_multiply(s->r, t);
@@ -103,11 +103,11 @@ static proa_status second(const second_order *s, const bool *want, proa_tensor *
 {
     proa_tensor *x_hat = proa_multiply(proa_subtract(s->x, s->mean), s->r);
     proa_tensor *g = s->weight ? proa_multiply(s->d_out, s->weight) : s->d_out;
-    proa_tensor *d_g = normalised(s, s->v, x_hat);
+    proa_tensor *d_g = normalized(s, s->v, x_hat);
     if (want[0]) {
         proa_tensor *by_weight = s->v_weight ? proa_multiply(s->v_weight, s->d_out) : NULL;
         proa_tensor *d_x = s->v && !s->fixed ? through_statistics(s, g, x_hat) : NULL;
-        to[0] = plus(d_x, normalised(s, by_weight, x_hat));
+        to[0] = plus(d_x, normalized(s, by_weight, x_hat));
     }
     if (want[1] && s->weight && d_g)
         to[1] = proa_sum(proa_multiply(d_g, s->d_out), .axis = s->view->weight_axes, .keepdim = true);

@@ -1,4 +1,4 @@
-/* Normalisations whose wire form is more than slots: batch_norm in training needs a ReserveSpace, and
+/* Normalizations whose wire form is more than slots: batch_norm in training needs a ReserveSpace, and
  * group_norm_grad the forward output, which is made again. May use core and the ops. */
 #include "ops/norm/norm.h"
 

@@ -1,4 +1,4 @@
-/* The optimisers' formulas for one element, once for the CPU's kernels and the GPU's: p the parameter, g the
+/* The optimizers' formulas for one element, once for the CPU's kernels and the GPU's: p the parameter, g the
  * gradient, then the states; k: the step's numbers. Included with T, the type that is computed in, and
  * FN(name), the name for it; STEP_FORMULA qualifies the functions, STEP_ROOT is the square root in T. */
 

@@ -1,4 +1,4 @@
-"""NumPy references of the optimiser steps: each returns the updated lists, in the order of the outputs."""
+"""NumPy references of the optimizer steps: each returns the updated lists, in the order of the outputs."""
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-/* Paddle's fake quantisers, read from saved models as what they compute: elementwise ops over constant
+/* Paddle's fake quantizers, read from saved models as what they compute: elementwise ops over constant
  * scales. Float tensors hold the integers; n = 2^(bits - 1) - 1. May use core, proa/wire.h and public ops. */
 #include "core/internal.h"
 #include "core/tensor.h"
@@ -18,7 +18,7 @@ static proa_tensor *along(proa_tensor *scale, const proa_tensor *x, int64_t axis
     int64_t dims[PROA_MAX_DIMS];
     if (axis < 0) return proa_reshape(scale, PROA_SHAPE(1));
     if (axis >= x->ndim) {
-        proa_fail(PROA_ERR_CORRUPT, "a quantiser's axis is %lld, but its input is %s", (long long)axis,
+        proa_fail(PROA_ERR_CORRUPT, "a quantizer's axis is %lld, but its input is %s", (long long)axis,
                   proa__tensor_text(x));
         return NULL;
     }
@@ -66,7 +66,7 @@ static proa_tensor *largest(proa_tensor *x, int64_t axis)
 static proa_status check_bits(int64_t bits)
 {
     if (bits >= 2 && bits <= 16) return PROA_OK;
-    return proa_fail(PROA_ERR_CORRUPT, "a quantiser of %lld bits; expected 2 to 16", (long long)bits);
+    return proa_fail(PROA_ERR_CORRUPT, "a quantizer of %lld bits; expected 2 to 16", (long long)bits);
 }
 
 /* Binds what x becomes to `to`. missing: round_type where the program has none. */
@@ -98,7 +98,7 @@ static proa_status read_trained(proa_wire_reader *r, const char *slot, const cha
 {
     if (proa_wire_int(r, "is_test", is_test)) return read_fixed(r, slot, to, axis, restores, missing);
     return proa_fail(PROA_ERR_UNSUPPORTED,
-                     "a quantiser that still learns its scale (is_test false): save the model for inference "
+                     "a quantizer that still learns its scale (is_test false): save the model for inference "
                      "(save_quantized_model)");
 }
 
@@ -111,7 +111,7 @@ static proa_status read_dynamic(proa_wire_reader *r, int64_t axis, bool restores
     return proa_wire_result(r, "OutScale", proa_reshape(scale, PROA_SHAPE(-1)));
 }
 
-/* ---- readers: quantise ------------------------------------------------------------------ */
+/* ---- readers: quantize ------------------------------------------------------------------ */
 
 proa_status quantize_linear_read(proa_wire_reader *r)
 {
@@ -137,7 +137,7 @@ proa_status quantize_channels_read(proa_wire_reader *r)
     return read_dynamic(r, axis, false);
 }
 
-/* ---- readers: dequantise ---------------------------------------------------------------- */
+/* ---- readers: dequantize ---------------------------------------------------------------- */
 
 /* Integers that are stored as such become the scale's dtype. */
 static proa_tensor *as_floats(proa_tensor *x, const proa_tensor *scale)

@@ -29,7 +29,7 @@ typedef struct proa_cut {
         "strided_slice_grad", &(a)->axes, &(a)->starts, &(a)->ends, &(a)->strides, &(a)->decrease_axis \
     }
 
-/* Normalises and clamps; errors name the op. */
+/* Normalizes and clamps; errors name the op. */
 proa_status proa__cut(const proa_cut_spec *s, int ndim, const int64_t *shape, proa_cut *c);
 /* Narrows a window to the cut and drops its dropped axes. */
 void proa__cut_window(const proa_cut *c, proa_tensor *w);

@@ -1,5 +1,5 @@
 /* Softmax, its logarithm and their gradients: a warp or a block a row where the axis is the last, else a
- * thread a slice, so that neighbours read neighbours. The maximum and the sum come out of one walk (Milakov
+ * thread a slice, so that neighbors read neighbors. The maximum and the sum come out of one walk (Milakov
  * and Gimelshein, 2018). */
 #include "devices/cuda/kernel.h"
 

@@ -180,9 +180,9 @@ def _draw(who, row, colptr, input_nodes, size, eids, return_eids, weight=None):
 
 
 def sample_neighbors(row, colptr, input_nodes, sample_size=-1, eids=None, return_eids=False, perm_buffer=None, name=None):
-    """Up to sample_size neighbours (−1: all) of every input node, drawn without replacement, and how many each has.
+    """Up to sample_size neighbors (−1: all) of every input node, drawn without replacement, and how many each has.
 
-    row holds the neighbours of all nodes, colptr where each node's begin; eids the numbers of the edges.
+    row holds the neighbors of all nodes, colptr where each node's begin; eids the numbers of the edges.
 
     >>> t = paddle.to_tensor
     >>> out = paddle.geometric.sample_neighbors(t([3, 7, 0, 9]), t([0, 2, 4]), t([1]))
@@ -199,7 +199,7 @@ def weighted_sample_neighbors(row, colptr, edge_weight, input_nodes, sample_size
 
 
 def khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None, return_eids=False, name=None):
-    """Neighbours of neighbours, a hop an entry of sample_sizes: the edges' renumbered sources and destinations, the
+    """Neighbors of neighbors, a hop an entry of sample_sizes: the edges' renumbered sources and destinations, the
     nodes by their new number, the numbers of the input nodes, and with return_eids the edges' numbers.
 
     paddle.incubate.graph_khop_sampler.

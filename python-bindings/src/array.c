@@ -47,7 +47,7 @@ static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags)
         return -1;
     }
     PROA_SCOPED;
-    proa_tensor *share = proa_keep(proa_detach(t)); /* so that no optimiser moves t meanwhile */
+    proa_tensor *share = proa_keep(proa_detach(t)); /* so that no optimizer moves t meanwhile */
     if (!share) {
         py_raise();
         return -1;

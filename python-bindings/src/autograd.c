@@ -1,4 +1,4 @@
-/* Gradients for Python: grad, backward, hooks, PyLayer's node, the optimiser's view of gradients, autocast.
+/* Gradients for Python: grad, backward, hooks, PyLayer's node, the optimizer's view of gradients, autocast.
  * Python code called from backward gets the interpreter back, and what it raises arrives as it was raised.
  * Uses ext.h. */
 #include "ext.h"

@@ -475,7 +475,7 @@ static PyObject *predictor_shrink(PyObject *self, PyObject *unused)
     return proa_error() == PROA_OK ? PyLong_FromLongLong(bytes) : raise_error();
 }
 
-/* The ops of the optimised program's root block. */
+/* The ops of the optimized program's root block. */
 static PyObject *predictor_ops(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -530,6 +530,6 @@ static PyObject *pass_names(PyObject *module, PyObject *unused)
 
 PyMethodDef py_inference_functions[] = {
     {"pass_names", pass_names, METH_NOARGS,
-     "Names of the optimising passes, in the order in which they run."},
+     "Names of the optimizing passes, in the order in which they run."},
     {0},
 };

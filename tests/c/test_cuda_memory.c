@@ -82,7 +82,7 @@ START_TEST(large_blocks)
 }
 END_TEST
 
-START_TEST(neighbours_join)
+START_TEST(neighbors_join)
 {
     cuda_pool *pool = pool_of((size_t)1 << 30);
     char *part[4];
@@ -129,5 +129,5 @@ START_TEST(the_cache_is_given_back_before_it_fails)
 }
 END_TEST
 
-SUITE("cuda memory", small_blocks_share_a_segment, large_blocks, neighbours_join, out_of_memory,
+SUITE("cuda memory", small_blocks_share_a_segment, large_blocks, neighbors_join, out_of_memory,
       the_cache_is_given_back_before_it_fails)

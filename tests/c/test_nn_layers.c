@@ -1,4 +1,4 @@
-/* Layers: names, state, modes, initialisers' statistics, shapes and gradients of every layer, export. */
+/* Layers: names, state, modes, initializers' statistics, shapes and gradients of every layer, export. */
 #include "suite.h"
 
 #include <proa.h>

@@ -1,4 +1,4 @@
-/* Optimisers against their formulas written out here in double, schedules against known numbers, clipping,
+/* Optimizers against their formulas written out here in double, schedules against known numbers, clipping,
  * groups, float32 masters, the scaler, and training states that resume bit for bit. */
 #include "suite.h"
 
@@ -394,7 +394,7 @@ START_TEST(foreign_checkpoint_changes_nothing)
 }
 END_TEST
 
-START_TEST(bad_optimisers_are_errors)
+START_TEST(bad_optimizers_are_errors)
 {
     proa_tensor *p = parameter(START, 3), *ids = proa_from_data((int64_t[]){1}, PROA_SHAPE(1), PROA_I64);
     ck_assert_ptr_null(proa_optimizer_new("adm", PROA_LIST(p), (proa_optimizer_opts){0}));
@@ -415,4 +415,4 @@ END_TEST
 
 SUITE("optim", formulas, steps_do_not_depend_on_threads, schedules, clipping, groups,
       a_group_is_added_whole_or_not_at_all, masters, scaler, resumes_bit_for_bit,
-      foreign_checkpoint_changes_nothing, bad_optimisers_are_errors)
+      foreign_checkpoint_changes_nothing, bad_optimizers_are_errors)

@@ -1,4 +1,4 @@
-/* Optimising passes: each does what it is for (ops are counted), results stay within 1e-5 of their range,
+/* Optimizing passes: each does what it is for (ops are counted), results stay within 1e-5 of their range,
  * and where a pass only drops or moves work they stay the same bits. */
 #include "suite.h"
 
@@ -46,7 +46,7 @@ static proa_program *capture(function fn, void *context, const proa_input_spec *
     return p;
 }
 
-static proa_program *optimised(const proa_program *p, const char *names, bool frozen)
+static proa_program *optimized(const proa_program *p, const char *names, bool frozen)
 {
     proa_program *copy = proa__program_copy(p, NULL);
     ck_assert_msg(copy != NULL, "%s", proa_error_message());
@@ -101,13 +101,13 @@ static proa_tensors redundant(proa_tensors in, void *context)
 START_TEST(identities_and_copies_go)
 {
     proa_input_spec spec = {.shape = PROA_SHAPE(4, 6)};
-    proa_program *p = capture(redundant, NULL, &spec, 1), *q = optimised(p, "identity,cse,dead", false);
+    proa_program *p = capture(redundant, NULL, &spec, 1), *q = optimized(p, "identity,cse,dead", false);
     ck_assert_int_eq(count(p, "matmul"), 3);
     ck_assert_int_eq(count(q, "matmul"), 2);
     ck_assert_int_eq(count(q, "softmax"), 1);
     ck_assert_int_eq(q->blocks[0]->n_ops, 3);
     assert_equal(p, q, list_of(1, noise(PROA_SHAPE(4, 6), 0, 1), NULL), 0);
-    proa_program *again = optimised(q, "identity,cse,dead", false);
+    proa_program *again = optimized(q, "identity,cse,dead", false);
     ck_assert_int_eq(again->blocks[0]->n_ops, 3);
     proa_program_free(again);
     proa_program_free(q);
@@ -129,7 +129,7 @@ START_TEST(written_persistables_are_no_values)
 {
     proa_input_spec spec = {.shape = PROA_SHAPE(3)};
     proa_tensor *w = noise(PROA_SHAPE(3), 2, 1);
-    proa_program *p = capture(counting, w, &spec, 1), *q = optimised(p, "all", true);
+    proa_program *p = capture(counting, w, &spec, 1), *q = optimized(p, "all", true);
     ck_assert_int_eq(count(q, "multiply") + count(q, "fused_elementwise"), 2);
     proa_tensor *x = noise(PROA_SHAPE(3), 1, 0.5f);
     float before[3];
@@ -167,23 +167,23 @@ static network make_network(void)
                      .fc_bias = noise(PROA_SHAPE(10), 0, 0.5f)};
 }
 
-static proa_tensor *normalised(const network *n, proa_tensor *x)
+static proa_tensor *normalized(const network *n, proa_tensor *x)
 {
     return proa_batch_norm(x, n->mean, n->variance, n->gamma, n->beta, .is_test = true).out;
 }
 
-/* Residual block, depthwise block, normalisation that stands alone, pooling and a classifier. */
+/* Residual block, depthwise block, normalization that stands alone, pooling and a classifier. */
 static proa_tensors convolutional(proa_tensors in, void *context)
 {
     const network *n = context;
     proa_tensor *x =
-        proa_relu(normalised(n, proa_conv2d(in.at[0], n->w[0], PROA_NONE, .padding = PROA_INTS(1, 1))));
-    proa_tensor *h = normalised(n, proa_conv2d(x, n->w[1], n->bias, .padding = PROA_INTS(1, 1)));
+        proa_relu(normalized(n, proa_conv2d(in.at[0], n->w[0], PROA_NONE, .padding = PROA_INTS(1, 1))));
+    proa_tensor *h = normalized(n, proa_conv2d(x, n->w[1], n->bias, .padding = PROA_INTS(1, 1)));
     x = proa_relu(proa_add(h, x));
     h = proa_hardswish(
-        normalised(n, proa_conv2d(x, n->w[2], PROA_NONE, .padding = PROA_INTS(1, 1), .groups = 16)));
+        normalized(n, proa_conv2d(x, n->w[2], PROA_NONE, .padding = PROA_INTS(1, 1), .groups = 16)));
     x = proa_conv2d(proa_max_pool2d(h, PROA_INTS(2, 2)), n->w[3], PROA_NONE);
-    x = proa_relu(normalised(n, proa_relu(x)));
+    x = proa_relu(normalized(n, proa_relu(x)));
     x = proa_flatten(proa_adaptive_avg_pool2d(x, PROA_INTS(1, 1)), .start_axis = 1);
     return list_of(1, proa_softmax(proa_linear(x, n->fc, n->fc_bias)), NULL);
 }
@@ -192,7 +192,7 @@ START_TEST(convolutions_take_over)
 {
     network n = make_network();
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3, 12, 10)};
-    proa_program *p = capture(convolutional, &n, &spec, 1), *q = optimised(p, "all", true);
+    proa_program *p = capture(convolutional, &n, &spec, 1), *q = optimized(p, "all", true);
     ck_assert_int_eq(count(p, "batch_norm"), 4);
     ck_assert_int_eq(count(q, "batch_norm"), 0);
     ck_assert_int_eq(count(q, "conv2d_fused"), 4);
@@ -201,7 +201,7 @@ START_TEST(convolutions_take_over)
     ck_assert_int_eq(count(q, "relu"), 0);
     for (int64_t batch = 1; batch < 4; batch++)
         assert_equal(p, q, list_of(1, noise(PROA_SHAPE(batch, 3, 12, 10), 0, 1), NULL), 1e-5);
-    proa_program *plain = optimised(p, "-layout", true), *none = optimised(p, "", true);
+    proa_program *plain = optimized(p, "-layout", true), *none = optimized(p, "", true);
     ck_assert_int_eq(count(plain, "transpose"), 0);
     ck_assert_int_eq(none->blocks[0]->n_ops, p->blocks[0]->n_ops);
     assert_equal(p, plain, list_of(1, noise(PROA_SHAPE(2, 3, 12, 10), 0, 1), NULL), 1e-5);
@@ -244,8 +244,8 @@ START_TEST(widening_takes_one_op)
                         noise(PROA_SHAPE(96), 0, 0.5f),
                         noise(PROA_SHAPE(96), 0, 0.5f)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 41, 39, 24)};
-    proa_program *p = capture(widening, w, &spec, 1), *q = optimised(p, "all", true);
-    proa_program *three = optimised(p, "-inverted_residual", true);
+    proa_program *p = capture(widening, w, &spec, 1), *q = optimized(p, "all", true);
+    proa_program *three = optimized(p, "-inverted_residual", true);
     ck_assert_int_eq(count(q, "inverted_residual"), 3);
     ck_assert_int_eq(count(q, "conv2d_fused"), 0);
     ck_assert_int_eq(count(three, "conv2d_fused"), 8);
@@ -270,7 +270,7 @@ START_TEST(parameters_that_may_change_are_no_constants)
 {
     network n = make_network();
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3, 12, 10)};
-    proa_program *p = capture(convolutional, &n, &spec, 1), *q = optimised(p, "all", false);
+    proa_program *p = capture(convolutional, &n, &spec, 1), *q = optimized(p, "all", false);
     ck_assert_int_eq(count(q, "batch_norm"), 4);
     proa_tensors in = list_of(1, noise(PROA_SHAPE(2, 3, 12, 10), 0, 1), NULL);
     assert_equal(p, q, in, 1e-5);
@@ -298,7 +298,7 @@ START_TEST(chains_run_tile_by_tile)
 {
     proa_tensor *w[] = {noise(PROA_SHAPE(301), 1, 0.5f), noise(PROA_SHAPE(1), 0, 0.5f)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 301)};
-    proa_program *p = capture(chains, w, &spec, 1), *q = optimised(p, "all", false);
+    proa_program *p = capture(chains, w, &spec, 1), *q = optimized(p, "all", false);
     ck_assert_int_eq(count(q, "fused_elementwise"), 1);
     ck_assert_int_eq(q->blocks[0]->n_ops, 2);
     for (int64_t n = 1; n < 5000; n = n * 7 + 1)
@@ -320,7 +320,7 @@ static proa_tensors interleaved(proa_tensors in, void *context)
 START_TEST(groups_respect_who_reads)
 {
     proa_input_spec spec = {.shape = PROA_SHAPE(5, 7)};
-    proa_program *p = capture(interleaved, NULL, &spec, 1), *q = optimised(p, "elementwise", false);
+    proa_program *p = capture(interleaved, NULL, &spec, 1), *q = optimized(p, "elementwise", false);
     ck_assert_int_eq(count(q, "exp"), 1);
     ck_assert_int_eq(count(q, "fused_elementwise"), 1);
     assert_equal(p, q, list_of(1, noise(PROA_SHAPE(5, 7), 0, 1), NULL), 0);
@@ -354,7 +354,7 @@ START_TEST(backward_is_fused_too)
                                             (proa_tensors){0, NULL}, (proa_tensors){0, NULL});
     ck_assert_msg(g.count == 2, "%s", proa_error_message());
     ck_assert_msg(proa_program_set_outputs(p, g) == PROA_OK, "%s", proa_error_message());
-    proa_program *q = optimised(p, "cse,elementwise,dead", false);
+    proa_program *q = optimized(p, "cse,elementwise,dead", false);
     ck_assert_int_ge(count(q, "fused_elementwise"), 2);
     ck_assert_int_lt(q->blocks[0]->n_ops, p->blocks[0]->n_ops);
     assert_equal(p, q, list_of(1, noise(PROA_SHAPE(8, 20), 0, 1), NULL), 0);
@@ -381,7 +381,7 @@ START_TEST(steps_become_one)
 {
     layers l = {{noise(PROA_SHAPE(4), 1, 0.5f), noise(PROA_SHAPE(3, 3), 2, 0.5f)}, {NULL, NULL}};
     proa_input_spec spec = {.shape = PROA_SHAPE(2)};
-    proa_program *p = capture(stepping, &l, &spec, 1), *q = optimised(p, "all", false);
+    proa_program *p = capture(stepping, &l, &spec, 1), *q = optimized(p, "all", false);
     ck_assert_int_eq(count(p, "sgd_step"), 2);
     proa_program_free(q);
     proa_program_free(p);
@@ -431,7 +431,7 @@ START_TEST(steps_follow_their_gradients)
     float losses[2][3], *start[2];
     layers l = {{noise(PROA_SHAPE(300, 301), 0, 0.1f), noise(PROA_SHAPE(301, 300), 0, 0.1f)}, {NULL, NULL}};
     l.b[0] = proa_zeros(PROA_SHAPE(301), PROA_F32);
-    proa_program *p = training_step(&l), *q = optimised(p, "optimizer_interleaving", false);
+    proa_program *p = training_step(&l), *q = optimized(p, "optimizer_interleaving", false);
     int32_t n = q->blocks[0]->n_ops, backward = last_of(q, is_backward, n - 1);
     ck_assert_int_eq(count(p, "sgd_step"), 1);
     ck_assert_int_eq(count(q, "sgd_step"), 3); /* the weights as they come, and what is small */
@@ -471,7 +471,7 @@ START_TEST(steps_wait_for_one_another)
     proa_program *p = training_step(&l);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_int_eq(proa_set_flag("update_bytes", cases[i].bytes), PROA_OK);
-        proa_program *q = optimised(p, "optimizer_interleaving", false);
+        proa_program *q = optimized(p, "optimizer_interleaving", false);
         ck_assert_int_eq(count(q, "sgd_step"), cases[i].steps);
         proa_program_free(q);
     }
@@ -504,7 +504,7 @@ END_TEST
 static void fail_everywhere(const proa_program *p, bool frozen)
 {
     int64_t live = 0;
-    proa_program_free(optimised(p, "all", frozen)); /* what is made at first use is there */
+    proa_program_free(optimized(p, "all", frozen)); /* what is made at first use is there */
     for (int64_t at = 0;; at += 1 + at / 40) {
         proa_status status = PROA_OK;
         PROA_SCOPE {
@@ -586,7 +586,7 @@ START_TEST(long_programs_take_linear_time)
     double start = seconds();
     proa_program *p = capture(long_chain, &context, &spec, 1);
     double captured = seconds();
-    proa_program *q = optimised(p, "all", true);
+    proa_program *q = optimized(p, "all", true);
     double passed = seconds();
     ck_assert_int_eq(count(q, "assign"), 0);
     ck_assert_int_lt(q->blocks[0]->n_ops, p->blocks[0]->n_ops / 2 + 10);

@@ -1,5 +1,5 @@
 /* Tensors of kind rows: made, read, merged, densified; as gradients of embeddings, summed by the engine,
- * clipped, and taken by optimisers without the table ever being made. */
+ * clipped, and taken by optimizers without the table ever being made. */
 #include "suite.h"
 
 #include <proa.h>
@@ -171,7 +171,7 @@ static void compare_step(const char *kind, proa_optimizer_opts opts)
     for (int k = 0; k < 2; k++) proa_optimizer_free(opt[k]);
 }
 
-START_TEST(optimisers_take_rows)
+START_TEST(optimizers_take_rows)
 {
     static const char *const kinds[] = {"sgd",     "momentum", "adamw",  "adagrad",
                                         "rmsprop", "adadelta", "adamax", "lamb"};
@@ -260,5 +260,5 @@ START_TEST(a_large_table_costs_its_rows)
 END_TEST
 
 SUITE("rows", rows_are_made_and_read, bad_rows_are_refused, ops_that_do_not_know_rows_name_themselves,
-      gradients_add_up, optimisers_take_rows, adam_of_rows_is_paddles, every_allocation_may_fail,
+      gradients_add_up, optimizers_take_rows, adam_of_rows_is_paddles, every_allocation_may_fail,
       a_large_table_costs_its_rows)

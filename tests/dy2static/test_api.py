@@ -596,7 +596,7 @@ def test_text_of_a_variable_warns():
 
 
 class Scored(paddle.nn.Layer):
-    """Normalised, with dropout; the score's gradient is wanted again."""
+    """Normalized, with dropout; the score's gradient is wanted again."""
 
     def __init__(self):
         super().__init__()

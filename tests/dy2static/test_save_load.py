@@ -187,7 +187,7 @@ def test_refusals(prefix):
                         (lambda: paddle.jit.save(3, prefix), TypeError),
                         (lambda: paddle.jit.save(net, os.path.dirname(prefix) + "/"), ValueError),
                         (lambda: paddle.jit.save(net, prefix, input_spec=3), TypeError),
-                        (lambda: paddle.jit.save(net, prefix, [InputSpec([2, 2])], colour=1), ValueError),
+                        (lambda: paddle.jit.save(net, prefix, [InputSpec([2, 2])], color=1), ValueError),
                         (lambda: paddle.jit.load(prefix + "_none"), ValueError),
                         (lambda: paddle.jit.TranslatedLayer(3, {}), TypeError)):
         with pytest.raises(error):

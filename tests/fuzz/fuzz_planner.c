@@ -1,6 +1,6 @@
 /* Fuzzes capture, passes, planner and executor: bytes are a small program of ops on tiny tensors, which is
  * evaluated eagerly and as a program, without passes and with them, trained as a compiled function, or run
- * with an optimiser's steps in it. Values, gradients and parameters agree, to the bit without passes and
+ * with an optimizer's steps in it. Values, gradients and parameters agree, to the bit without passes and
  * where a pass only moves steps, or the program is refused with a typed error. Never a crash or a leak. */
 #include <proa/autograd.h>
 #include <proa/ops.h>

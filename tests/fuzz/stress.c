@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         (void)LLVMFuzzerTestOneInput(bytes, (size_t)n_bytes);
     }
     printf("stress_planner: %" PRId64 " executions, %" PRId64
-           " of them with an optimiser's steps, nothing found\n",
+           " of them with an optimizer's steps, nothing found\n",
            runs, fuzz_planner_stepped);
     return runs >= 10000 && !fuzz_planner_stepped;
 }

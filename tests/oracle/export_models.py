@@ -192,7 +192,7 @@ def models():
     yield "lstm", Rnn(), [InputSpec([None, 9, 6], "float32", "x")], [f(2, 9, 6)]
 
 
-def randomise(layer, seed):
+def randomize(layer, seed):
     """Weights that depend on nothing but the seed; running statistics that are not 0 and 1."""
     x = np.random.RandomState(seed)
     for name, p in sorted(layer.state_dict().items()):
@@ -211,7 +211,7 @@ def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     for name, layer, spec, inputs in models():
-        randomise(layer, 7)
+        randomize(layer, 7)
         layer.eval()
         paddle.jit.save(layer, str(out / name), input_spec=spec)
         results = paddle.jit.load(str(out / name))(*[paddle.to_tensor(v) for v in inputs])

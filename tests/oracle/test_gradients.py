@@ -18,7 +18,7 @@ HAS_GRADIENT = {name: answer == "yes" for name, answer in
                 (line.split() for line in LIST.splitlines() if not line.startswith("#"))}
 # Written under another op's type, whose gradient that other op carries.
 CARRIED = {"argsort": "sort"}
-# Optimising passes make these of ops whose gradients have been taken.
+# Optimizing passes make these of ops whose gradients have been taken.
 FUSED = dict.fromkeys(("conv2d_fused", "linear_fused", "linear_gelu", "linear_gelu_grad", "linear_weight_grad",
                        "fused_elementwise", "conv2d_pooled", "conv2d_pooled_grad_input",
                        "conv2d_pooled_grad_filter", "inverted_residual", "matmul_swapped",

@@ -64,9 +64,9 @@ def test_every_way_to_run_them(exported, name):
     for _ in range(2):
         got = loaded(*map(proa.to_tensor, inputs))
         agree([t.numpy() for t in (got if isinstance(got, (list, tuple)) else [got])], expected, 1e-4)
-    for optimised in (True, False):
+    for optimized in (True, False):
         config = inference.Config(f"{exported / name}.pdmodel", f"{exported / name}.pdiparams")
-        config.switch_ir_optim(optimised)
+        config.switch_ir_optim(optimized)
         outs = inference.create_predictor(config).run([proa.to_tensor(v) for v in inputs])
         agree([t.numpy() for t in outs], expected, 1e-4)
 

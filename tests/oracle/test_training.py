@@ -1,5 +1,5 @@
 """The first 20 training steps of an MLP, a CNN and a transformer block follow real Paddle's losses, for every
-optimiser, from the same weights. Needs the oracle's environment and the built tests."""
+optimizer, from the same weights. Needs the oracle's environment and the built tests."""
 import pathlib
 import subprocess
 
@@ -21,12 +21,12 @@ def recorded(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("optimiser", cases.RATES)
+@pytest.mark.parametrize("optimizer", cases.RATES)
 @pytest.mark.parametrize("model", cases.MODELS)
-def test_losses_follow_paddle(recorded, model, optimiser):
+def test_losses_follow_paddle(recorded, model, optimizer):
     program = cases.build_folder() / "tests/train_steps"
-    expected = [float(v) for v in (recorded / model / f"{optimiser}.txt").read_text().split()]
-    run = subprocess.run([program, recorded / model, model, optimiser, str(cases.RATES[optimiser]), str(cases.STEPS)],
+    expected = [float(v) for v in (recorded / model / f"{optimizer}.txt").read_text().split()]
+    run = subprocess.run([program, recorded / model, model, optimizer, str(cases.RATES[optimizer]), str(cases.STEPS)],
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     got = [float(v) for v in run.stdout.split()]

@@ -1,5 +1,5 @@
-/* The counterpart of train_steps.py: the same models, weights, data and optimisers; prints a loss a line.
- * Usage: train_steps FOLDER MODEL OPTIMISER RATE STEPS */
+/* The counterpart of train_steps.py: the same models, weights, data and optimizers; prints a loss a line.
+ * Usage: train_steps FOLDER MODEL OPTIMIZER RATE STEPS */
 #include <proa.h>
 
 #include <stdlib.h>

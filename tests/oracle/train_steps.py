@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains small models for 20 steps with real Paddle 2.6.2, for every optimiser.
+"""Trains small models for 20 steps with real Paddle 2.6.2, for every optimizer.
 
     train_steps.py OUT          (run with the oracle's Python)
 
 Writes OUT/<model>/x, y and one file a parameter by its path, in Paddle's binary tensor format, and
-OUT/<model>/<optimiser>.txt with a loss a line.
+OUT/<model>/<optimizer>.txt with a loss a line.
 """
 import os
 import pathlib
@@ -38,7 +38,7 @@ MODELS = {"mlp": (mlp, [32, 8], [32]), "cnn": (cnn, [16, 1, 8, 8], [16]),
           "transformer": (transformer, [4, 6, 16], [4, 6])}
 
 
-def optimiser(name, net):
+def optimizer(name, net):
     more = {} if name in ("adamw", "lamb") else {"weight_decay": 0.01}
     return getattr(paddle.optimizer, CLASSES[name])(
         learning_rate=RATES[name], parameters=net.parameters(),
@@ -60,7 +60,7 @@ def main():
             paddle.save(value, str(folder / name), use_binary_format=True)
         for name in RATES:
             net.set_state_dict({k: paddle.to_tensor(v) for k, v in start.items()})
-            opt, losses = optimiser(name, net), []
+            opt, losses = optimizer(name, net), []
             for _ in range(STEPS):
                 scores = net(x)
                 loss = nn.functional.cross_entropy(scores.reshape([-1, 4]), y.reshape([-1]))

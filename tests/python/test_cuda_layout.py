@@ -192,7 +192,7 @@ def test_float32_is_laid_where_tf32_is_allowed():
 
 
 def test_a_saved_state_is_plain():
-    """Filters that the optimiser has laid are saved and loaded as any."""
+    """Filters that the optimizer has laid are saved and loaded as any."""
     paddle.set_device("gpu:0")
     net = nn.Conv2D(3, 4, 3)
     opt = paddle.optimizer.SGD(0.1, parameters=net.parameters())

@@ -1,4 +1,4 @@
-"""Training on gpu:0 (emulated, unless PROA_GPU says that there is one): optimisers, loss scaling and mixed precision follow
+"""Training on gpu:0 (emulated, unless PROA_GPU says that there is one): optimizers, loss scaling and mixed precision follow
 the CPU, and a steady step neither waits for the device nor takes memory from its driver."""
 import os
 import subprocess
@@ -23,7 +23,7 @@ def counters():
 
 
 class Net(paddle.nn.Layer):
-    """Linear layers and a formula: what every optimiser is tried on."""
+    """Linear layers and a formula: what every optimizer is tried on."""
 
     def __init__(self, drop=0.0):
         super().__init__()

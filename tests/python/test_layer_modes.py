@@ -1,5 +1,5 @@
 """Every layer of paddle.nn in three modes, training and evaluating: eagerly, under to_static and in static mode the same
-bits, with optimising passes 1e-5 of the range; gradients of inputs and parameters, and buffers, too."""
+bits, with optimizing passes 1e-5 of the range; gradients of inputs and parameters, and buffers, too."""
 import contextlib
 import inspect
 

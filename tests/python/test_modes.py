@@ -1,5 +1,5 @@
 """Every op of the table in three modes, and every dtype of its samples: eagerly, under to_static and in static mode the
-same bits, with optimising passes 1e-5 of the range; gradients, and inputs that are written to, too. What does not hold yet
+same bits, with optimizing passes 1e-5 of the range; gradients, and inputs that are written to, too. What does not hold yet
 is a line of skips.txt (mode "modes") with its reason."""
 import matrix
 import modes

@@ -1,4 +1,4 @@
-"""Optimising passes on whole models: results within 1e-5 of their range of what eager execution gives, and as many
+"""Optimizing passes on whole models: results within 1e-5 of their range of what eager execution gives, and as many
 fused ops as the model has places for them, so that a pass that stops matching is seen. What the passes make of each
 model is printed and compared with tests/goldens (PROA_GOLDENS=write writes them anew)."""
 import collections
@@ -410,7 +410,7 @@ def test_heads_are_written_merged(shape, factor):
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_copies_that_an_op_overwrites_stay(frozen):
-    """An optimiser moves its copy of a power on; what reads the power behind it sees what was fed."""
+    """An optimizer moves its copy of a power on; what reads the power behind it sees what was fed."""
     def run(power, param):
         first, second = paddle.assign(power), paddle.assign(power)
         state = [paddle.assign(param) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Programs as text, compared with tests/goldens: what append_backward, the optimiser, clone(for_test), control flow and
+"""Programs as text, compared with tests/goldens: what append_backward, the optimizer, clone(for_test), control flow and
 the passes make of small models, so that a change's effect on programs is seen in review. PROA_GOLDENS=write writes them."""
 import contextlib
 import os
@@ -24,7 +24,7 @@ def building():
         paddle.disable_static()
 
 
-def optimised(program):
+def optimized(program):
     copy = program.clone()
     copy.optimize()
     return copy.text()
@@ -40,7 +40,7 @@ def training():
         paddle.optimizer.Momentum(rate, 0.9, weight_decay=1e-3, grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0)).minimize(loss)
         main._core.set_outputs([loss])
         return {"startup": startup._core.text(), "main": main._core.text(),
-                "for test": main.clone(for_test=True)._core.text(), "passes": optimised(main._core)}
+                "for test": main.clone(for_test=True)._core.text(), "passes": optimized(main._core)}
 
 
 def twice():
@@ -52,7 +52,7 @@ def twice():
         g, = static.gradients([y], [x])
         h, = static.gradients([(g * g).sum()], [x])
         main._core.set_outputs([h])
-        return {"main": main._core.text(), "passes": optimised(main._core)}
+        return {"main": main._core.text(), "passes": optimized(main._core)}
 
 
 def control():
@@ -70,7 +70,7 @@ def control():
                                                                          static.InputSpec([], "int64", name="n")])
     with paddle.utils.unique_name.guard(), paddle.no_grad():
         program = converted.concrete_program.core_program
-    return {"main": program.text(), "passes": optimised(program)}
+    return {"main": program.text(), "passes": optimized(program)}
 
 
 def branches():
@@ -84,7 +84,7 @@ def branches():
                                     [paddle.full([1], 0, "int64"), y])
         g, = static.gradients([z.sum()], [x])
         main._core.set_outputs([z, g])
-        return {"main": main._core.text(), "passes": optimised(main._core)}
+        return {"main": main._core.text(), "passes": optimized(main._core)}
 
 
 @pytest.mark.parametrize("make", [training, twice, control, branches], ids=lambda f: f.__name__)

@@ -383,7 +383,7 @@ def test_compiled_training_is_eager_training(passes):
 
 
 def test_a_program_that_steps_and_looks_at_its_parameters(passes):
-    """An optimiser inside a program moves parameters; a later op of the same program reads them nevertheless."""
+    """An optimizer inside a program moves parameters; a later op of the same program reads them nevertheless."""
     from proa import static
 
     def once(names):

@@ -1,4 +1,4 @@
-"""Habits of scripts of 2.0: loaders that generators feed, optimisers of fluid, flags, names inside dygraph.guard."""
+"""Habits of scripts of 2.0: loaders that generators feed, optimizers of fluid, flags, names inside dygraph.guard."""
 import numpy as np
 import pytest
 

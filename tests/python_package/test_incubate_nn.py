@@ -64,14 +64,14 @@ def test_norms():
 
 def test_rotary_positions_are_rotations():
     q = paddle.rand([1, 5, 2, 8])
-    for neighbours in (True, False):
-        out, none, same = F.fused_rotary_position_embedding(q, None, q, use_neox_rotary_style=neighbours)
+    for neighbors in (True, False):
+        out, none, same = F.fused_rotary_position_embedding(q, None, q, use_neox_rotary_style=neighbors)
         assert none is None
         close(out, same)
         close(out[:, :1], q[:, :1])
         close(out.norm(axis=-1), q.norm(axis=-1), 1e-5)
         moved = F.fused_rotary_position_embedding(q, position_ids=paddle.to_tensor([[4, 3, 2, 1, 0]]),
-                                                  use_neox_rotary_style=neighbours)[0]
+                                                  use_neox_rotary_style=neighbors)[0]
         close(moved[:, 2], out[:, 2])
     pair = np.array([[[[1.0, 0.0]]] * 2], "float32").reshape(1, 2, 1, 2)
     out = F.fused_rotary_position_embedding(paddle.to_tensor(pair))[0]

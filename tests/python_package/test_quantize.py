@@ -1,4 +1,4 @@
-"""Quantised models that real Paddle wrote (trained with quantisers, or calibrated; both file layouts) run here as its own
+"""Quantized models that real Paddle wrote (trained with quantizers, or calibrated; both file layouts) run here as its own
 predictor runs them without passes."""
 import os
 import pathlib
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """(folder, what quantize_models.py wrote)."""
-    folder = tmp_path_factory.mktemp("quantised")
+    folder = tmp_path_factory.mktemp("quantized")
     apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     apart.update(GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
     done = subprocess.run([ORACLE, str(HERE / "inference/quantize_models.py"), str(folder)], env=apart, text=True,
@@ -48,7 +48,7 @@ def test_equals_paddles_simulation(models, name, ir_optim):
 
 
 def test_weights_are_folded(models):
-    """With passes no quantiser of a constant is left."""
+    """With passes no quantizer of a constant is left."""
     prefix = str(models[0] / "mlp_qat_channel_wise_abs_max_old")
     config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")
     config.switch_ir_optim(False)

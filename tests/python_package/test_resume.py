@@ -1,4 +1,4 @@
-"""Training that is saved, and resumed in another process, ends with the bits of one that never stopped: optimisers, schedules,
+"""Training that is saved, and resumed in another process, ends with the bits of one that never stopped: optimizers, schedules,
 loss scaling, dropout's random numbers and the loader's position."""
 import os
 import pathlib

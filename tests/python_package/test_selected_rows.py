@@ -115,7 +115,7 @@ def test_padding_row_moves_alike_where_the_gradient_has_to_be_dense():
 
 
 @pytest.mark.parametrize("name", ["AdamW", "Adamax", "Adadelta"])
-def test_optimisers_beyond_paddles(name):
+def test_optimizers_beyond_paddles(name):
     """Paddle's own have no kernel for rows: here zeros elsewhere, as with the dense gradient."""
     tables = []
     for sparse in (True, False):

@@ -1,4 +1,4 @@
-"""The pass `update`: a whole training step as one program, whose optimiser's steps follow the gradients that they need.
+"""The pass `update`: a whole training step as one program, whose optimizer's steps follow the gradients that they need.
 Losses, parameters and fetched gradients are eager execution's, to the bit; where steps must wait for all gradients they do."""
 import contextlib
 
@@ -17,9 +17,9 @@ STEPS = 4
 
 
 class Net(nn.Layer):
-    def __init__(self, shared=False, rate=1.0, regulariser=None):
+    def __init__(self, shared=False, rate=1.0, regularizer=None):
         super().__init__()
-        attrs = [paddle.ParamAttr(initializer=nn.initializer.Assign(w), learning_rate=rate, regularizer=regulariser)
+        attrs = [paddle.ParamAttr(initializer=nn.initializer.Assign(w), learning_rate=rate, regularizer=regularizer)
                  for w in WEIGHTS]
         self.shared = shared
         self.a, self.b, self.c = (nn.Linear(*s, weight_attr=a) for s, a in zip(SIZES, attrs))
@@ -51,17 +51,17 @@ def passes(names):
         paddle.set_flags({"FLAGS_passes": "all"})
 
 
-def built(main, net, optimiser):
+def built(main, net, optimizer):
     x, y = static.data("x", [None, 64]), static.data("y", [None, 1], "int64")
     loss = net()(x, y)
-    opt = optimiser(None)
+    opt = optimizer(None)
     return loss, opt.minimize(loss)[1]
 
 
-def program(net, optimiser, names, fetch_gradients=False):
+def program(net, optimizer, names, fetch_gradients=False):
     """Losses, final parameters and (of the last step) gradients of a program; names: passes, None for none."""
     with building() as (main, startup), passes(names or "none"):
-        loss, pairs = built(main, net, optimiser)
+        loss, pairs = built(main, net, optimizer)
         exe = static.Executor()
         exe.run(startup)
         runs = static.CompiledProgram(main) if names else main
@@ -71,10 +71,10 @@ def program(net, optimiser, names, fetch_gradients=False):
         return [float(o[0]) for o in out], parameters, out[-1][1:]
 
 
-def eager(net, optimiser):
+def eager(net, optimizer):
     with paddle.utils.unique_name.guard():
         model, losses = net(), []
-        opt = optimiser(model.parameters())
+        opt = optimizer(model.parameters())
         for _ in range(STEPS):
             loss = model(paddle.to_tensor(X), paddle.to_tensor(Y))
             loss.backward()
@@ -84,10 +84,10 @@ def eager(net, optimiser):
         return losses, {p.name: p.numpy() for p in model.parameters()}
 
 
-def steps_before_backward_ends(net, optimiser, names="optimizer,optimizer_interleaving"):
-    """How many steps of the optimiser stand before the last op of the backward, of how many."""
+def steps_before_backward_ends(net, optimizer, names="optimizer,optimizer_interleaving"):
+    """How many steps of the optimizer stand before the last op of the backward, of how many."""
     with building() as (main, _):
-        loss, _ = built(main, net, optimiser)
+        loss, _ = built(main, net, optimizer)
         core = main._core.clone()
         core.set_outputs([core.find(loss.name)])
         core.optimize(names)
@@ -97,24 +97,24 @@ def steps_before_backward_ends(net, optimiser, names="optimizer,optimizer_interl
         return sum(i < last for i in steps), len(steps)
 
 
-def optimiser(kind, **options):
+def optimizer(kind, **options):
     return lambda parameters: getattr(paddle.optimizer, kind)(0.01, parameters=parameters, **options)
 
 
-CASES = {  # the net, the optimiser, whether steps can move
-    "sgd": (Net, optimiser("SGD"), True),
-    "momentum": (Net, optimiser("Momentum", momentum=0.9, use_nesterov=True), True),
-    "adam": (Net, optimiser("Adam"), True),
-    "adamw": (Net, optimiser("AdamW", weight_decay=0.1), True),
-    "lamb": (Net, optimiser("Lamb"), True),
-    "rmsprop, centred": (Net, optimiser("RMSProp", centered=True, momentum=0.5), True),
-    "decay": (Net, optimiser("Adam", weight_decay=0.02), True),
-    "decay of one's own": (lambda: Net(regulariser=paddle.regularizer.L1Decay(0.01)), optimiser("SGD"), True),
-    "rate of one's own": (lambda: Net(rate=0.5), optimiser("Momentum"), True),
-    "shared": (lambda: Net(shared=True), optimiser("Momentum"), True),
-    "clip by value": (Net, optimiser("Adam", grad_clip=nn.ClipGradByValue(0.001)), True),
-    "clip by norm": (Net, optimiser("SGD", grad_clip=nn.ClipGradByNorm(0.01)), True),
-    "clip by global norm": (Net, optimiser("SGD", grad_clip=nn.ClipGradByGlobalNorm(0.01)), False),
+CASES = {  # the net, the optimizer, whether steps can move
+    "sgd": (Net, optimizer("SGD"), True),
+    "momentum": (Net, optimizer("Momentum", momentum=0.9, use_nesterov=True), True),
+    "adam": (Net, optimizer("Adam"), True),
+    "adamw": (Net, optimizer("AdamW", weight_decay=0.1), True),
+    "lamb": (Net, optimizer("Lamb"), True),
+    "rmsprop, centred": (Net, optimizer("RMSProp", centered=True, momentum=0.5), True),
+    "decay": (Net, optimizer("Adam", weight_decay=0.02), True),
+    "decay of one's own": (lambda: Net(regularizer=paddle.regularizer.L1Decay(0.01)), optimizer("SGD"), True),
+    "rate of one's own": (lambda: Net(rate=0.5), optimizer("Momentum"), True),
+    "shared": (lambda: Net(shared=True), optimizer("Momentum"), True),
+    "clip by value": (Net, optimizer("Adam", grad_clip=nn.ClipGradByValue(0.001)), True),
+    "clip by norm": (Net, optimizer("SGD", grad_clip=nn.ClipGradByNorm(0.01)), True),
+    "clip by global norm": (Net, optimizer("SGD", grad_clip=nn.ClipGradByGlobalNorm(0.01)), False),
 }
 
 
@@ -149,7 +149,7 @@ def test_gradients_can_be_fetched(name):
 
 def test_a_shared_parameter_waits_for_its_last_reader():
     with building() as (main, _):
-        loss, _ = built(main, lambda: Net(shared=True), optimiser("SGD"))
+        loss, _ = built(main, lambda: Net(shared=True), optimizer("SGD"))
         core = main._core.clone()
         core.set_outputs([core.find(loss.name)])
         core.optimize("optimizer,optimizer_interleaving")

@@ -1,4 +1,4 @@
-"""Regression with every knob of the optimisers: parameter groups, clipping, decay, ParamAttr, averaged gradients."""
+"""Regression with every knob of the optimizers: parameter groups, clipping, decay, ParamAttr, averaged gradients."""
 import numpy as np
 import paddle
 import paddle.nn as nn

@@ -94,7 +94,7 @@ def main():
     loader = DataLoader(train, batch_sampler=BatchSampler(train, shuffle=True, batch_size=BATCH_SIZE, drop_last=True),
                         num_workers=2)
     for half in first_half, second_half:
-        with paddle.utils.unique_name.guard():  # names as in a new process: the optimiser's state goes by them
+        with paddle.utils.unique_name.guard():  # names as in a new process: the optimizer's state goes by them
             half(loader, test_loader)
 
 

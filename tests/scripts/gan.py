@@ -1,4 +1,4 @@
-"""A DCGAN on digits: transposed convolutions, batch norm, two optimisers, detach."""
+"""A DCGAN on digits: transposed convolutions, batch norm, two optimizers, detach."""
 import numpy as np
 import paddle
 import paddle.nn as nn

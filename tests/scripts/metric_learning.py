@@ -1,4 +1,4 @@
-"""Metric learning: a siamese network with contrastive loss, a triplet loss with hard mining, nearest neighbours."""
+"""Metric learning: a siamese network with contrastive loss, a triplet loss with hard mining, nearest neighbors."""
 import numpy as np
 import paddle
 import paddle.nn as nn

@@ -1,4 +1,4 @@
-"""ResNet-18 on small colour images: transforms, DataLoader, float32 and automatic mixed precision in bfloat16."""
+"""ResNet-18 on small color images: transforms, DataLoader, float32 and automatic mixed precision in bfloat16."""
 import numpy as np
 import paddle
 import paddle.vision.transforms as T
@@ -8,7 +8,7 @@ from common import say, seeded
 
 
 class Shapes(paddle.io.Dataset):
-    """24 × 24 images: filled squares (class 0), stripes (1), discs (2) in random colours."""
+    """24 × 24 images: filled squares (class 0), stripes (1), discs (2) in random colors."""
 
     def __init__(self, n, transform):
         rng = np.random.RandomState(0)
@@ -16,10 +16,10 @@ class Shapes(paddle.io.Dataset):
         self.items, self.transform = [], transform
         for i in range(n):
             image = rng.randint(0, 60, [24, 24, 3])
-            centre, colour = rng.randint(8, 16, 2), rng.randint(120, 256, 3)
+            centre, color = rng.randint(8, 16, 2), rng.randint(120, 256, 3)
             inside = [abs(grid - centre[:, None, None]).max(0) < 6, grid[0] // 3 % 2 == 0,
                       ((grid - centre[:, None, None]) ** 2).sum(0) < 40][i % 3]
-            image[inside] = colour
+            image[inside] = color
             self.items.append((image.astype("uint8"), np.int64(i % 3)))
 
     def __getitem__(self, i):

@@ -1,4 +1,4 @@
-"""One small network in static mode under many optimisers and learning-rate schedules: batch norm, dropout, a program for
+"""One small network in static mode under many optimizers and learning-rate schedules: batch norm, dropout, a program for
 testing that shares the parameters, and a model that is saved and loaded again."""
 import paddle
 import paddle.nn.functional as F

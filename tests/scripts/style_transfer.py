@@ -1,4 +1,4 @@
-"""An image as the parameter: gram matrices of a fixed network, total variation, an optimiser over one tensor."""
+"""An image as the parameter: gram matrices of a fixed network, total variation, an optimizer over one tensor."""
 import paddle
 import paddle.nn as nn
 import paddle.nn.functional as F

@@ -13,7 +13,7 @@ def main():
     state = paddle.load("backbone.pdparams")
     print("state", [(k, list(v.shape)) for k, v in sorted(state.items())])
     optimizer_state = paddle.load("backbone.pdopt")
-    print("optimiser", sorted(optimizer_state))
+    print("optimizer", sorted(optimizer_state))
     say("velocity", *(abs(v.numpy()).sum() for k, v in sorted(optimizer_state.items()) if "velocity" in k))
 
     x, y = digits(300)

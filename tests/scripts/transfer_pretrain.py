@@ -1,4 +1,4 @@
-"""Transfer learning, first half: trains a backbone on the digits 0-4 and saves layer and optimiser states."""
+"""Transfer learning, first half: trains a backbone on the digits 0-4 and saves layer and optimizer states."""
 import paddle
 import paddle.nn as nn
 

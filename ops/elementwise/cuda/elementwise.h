@@ -64,7 +64,7 @@ template <int N, class F> __global__ void map_kernel(cuda_map<N> m, F f)
     }
 }
 
-/* Eight neighbours of an operand, in two halves, and four of the result. What computes in float32 reads and
+/* Eight neighbors of an operand, in two halves, and four of the result. What computes in float32 reads and
  * writes halves, too, 16 bytes at once. */
 template <class T> struct cuda_map_access {
     static bool takes(proa_dtype d) { return (int)d == (int)cuda_dtype_of<T>::value; }
@@ -139,7 +139,7 @@ template <int N, class F> __global__ void map_plain_kernel(cuda_map<N> m, F f)
     cuda_store<R>(m.at[0].data + at[0], m.at[0].dtype, cuda_apply<N, F, T>::call(f, v));
 }
 
-/* Merges neighbouring dims that every operand walks as one. */
+/* Merges neighboring dims that every operand walks as one. */
 template <int N> static void cuda_map_merge(cuda_map<N> *m)
 {
     int n = 0;

@@ -89,7 +89,7 @@ proa_status prepare(const void *args, void **state)
     return status;
 }
 
-/* Outputs, then inputs, and their items; neighbouring dims that every operand walks as one become one. */
+/* Outputs, then inputs, and their items; neighboring dims that every operand walks as one become one. */
 int lay(const proa_fused_elementwise_args *a, fused_map *m, int64_t *item)
 {
     cuda_tensor to = cuda_look(a->out.at[0]), t[FUSED_OPERANDS];

@@ -157,7 +157,7 @@ static void take_lines(int64_t begin, int64_t end, void *context)
 {
     const line_job *j = context;
     bool plain = j->item == 4 && j->index->dtype == PROA_I64 && j->l.index_along == 1 &&
-                 j->l.data_along == 4 && j->l.value_along == 4; /* lines of neighbours */
+                 j->l.data_along == 4 && j->l.value_along == 4; /* lines of neighbors */
     for (int64_t i = begin; i < end; i++) {
         line at = line_at(&j->l, i);
         if (plain) {
@@ -290,7 +290,7 @@ static void put_lines(const line_job *j, proa_dtype dtype)
                 j->l.value_along == 4;
     for (int64_t i = 0; i < j->l.count; i++) {
         line at = line_at(&j->l, i);
-        if (sums) { /* lines of neighbours */
+        if (sums) { /* lines of neighbors */
             float *to = (float *)(void *)(j->acc->data + at.data);
             const float *from = (const float *)(const void *)(j->values + at.value);
             const int64_t *index = (const int64_t *)(const void *)j->index->data + at.index;

@@ -1,5 +1,5 @@
 /* Reading by index on a GPU, and writing where the order of writes does not show. A thread an item of 1 to
- * 16 bytes of the output, so that neighbours write neighbours. */
+ * 16 bytes of the output, so that neighbors write neighbors. */
 #include "ops/elementwise/cuda/elementwise.h"
 #include "ops/index/cuda/index.h"
 

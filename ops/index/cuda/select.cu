@@ -315,7 +315,7 @@ CUDA_KERNEL(repeat_interleave_grad, true)
 
 /* ---- unique ------------------------------------------------------------------------------ */
 
-/* Slices of x along an axis, in an order; equal neighbours are a group. */
+/* Slices of x along an axis, in an order; equal neighbors are a group. */
 struct unique_rows {
     const char *x;
     proa_dtype dtype;

@@ -141,7 +141,7 @@ static int64_t eigen(const proa_tensor *x, int64_t index, proa_tensor *values, p
              *w = turns + 2 * n;
     double norm = 0;
     load_z(h, x, index * size, size);
-    double unit = normalise_z(h, size);
+    double unit = normalize_z(h, size);
     if (isinf(unit)) return LINALG_NOT_FINITE;
     for (int64_t i = 0; i < size; i++) norm = hypot(norm, cabs(h[i]));
     hessenberg(h, vectors ? qt : NULL, turns, n);

@@ -96,7 +96,7 @@ static int64_t decompose(decomposition *d, const proa_tensor *x, int64_t index)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) d->w[j * m + i] = d->tall[i * n + j];
     }
-    double unit = normalise_d(d->w, m * n);
+    double unit = normalize_d(d->w, m * n);
     if (isinf(unit)) return -1;
     orthogonalise(d->w, d->v, d->low, d->high);
     for (int64_t j = 0; j < d->low; j++) {

@@ -222,7 +222,7 @@ static void fold_plain_rows(const reduce_job *j, int64_t begin, int64_t end)
         j->r->row(acc, x, j->plan.inner);
 }
 
-/* Up to CHUNK neighbouring results, from terms [begin, end) each. */
+/* Up to CHUNK neighboring results, from terms [begin, end) each. */
 static void fold_columns(const reduce_job *j, int64_t unit, int64_t begin, int64_t end, char *acc_of_slice)
 {
     const proa_reduce_plan *p = &j->plan;

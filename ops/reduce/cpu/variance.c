@@ -7,7 +7,7 @@
 #include "ops/reduce/plan.h"
 #include "ops_impl.h"
 
-/* Terms of a slice: of one result, or of up to COLUMNS neighbouring ones. */
+/* Terms of a slice: of one result, or of up to COLUMNS neighboring ones. */
 enum { ROW_SLICE = 1 << 15, COLUMN_SLICE = 128, COLUMNS = 512, PIECE = 512 };
 
 /* Of some terms: their mean, and the sum of squared distances from it. */
@@ -181,7 +181,7 @@ static void row_slice(const variance_job *j, int64_t output, int64_t begin, int6
                 sum[k] += (double)d, square[k] += (double)(d * d);                                          \
             }                                                                                               \
     }                                                                                                       \
-    /* Terms [begin, end) of w neighbouring results, the first of which is at element `at`. */              \
+    /* Terms [begin, end) of w neighboring results, the first of which is at element `at`. */               \
     static void columns_##T(const variance_job *j, int64_t at, int64_t w, int64_t begin, int64_t end,       \
                             moments *to)                                                                    \
     {                                                                                                       \

@@ -74,7 +74,7 @@ __global__ void reduce_rows_kernel(reduce_plan p, F f, reduce_slices s, typename
     }
 }
 
-/* Neighbouring outputs' terms are neighbours: a warp reads REDUCE_COLUMNS of them side by side. */
+/* Neighboring outputs' terms are neighbors: a warp reads REDUCE_COLUMNS of them side by side. */
 enum { REDUCE_COLUMNS = 32, REDUCE_LINES = CUDA_BLOCK / REDUCE_COLUMNS };
 template <class F, class Op>
 __global__ void reduce_columns_kernel(reduce_plan p, F f, reduce_slices s, typename F::A *parts)

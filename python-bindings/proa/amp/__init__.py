@@ -1,5 +1,5 @@
 """paddle.amp: automatic mixed precision. On a CPU, as in Paddle, float16 has no effect unless allow_on_cpu("float16")
-was called; bfloat16 is honoured, which Paddle leaves to GPUs."""
+was called; bfloat16 is honored, which Paddle leaves to GPUs."""
 from .. import _core
 from .auto_cast import allow_on_cpu, amp_decorate, amp_guard, auto_cast, decorate
 from .grad_scaler import AmpScaler, GradScaler, OptimizerState

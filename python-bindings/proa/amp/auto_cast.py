@@ -130,7 +130,7 @@ def _all_of(who, kind, value, plural):
 
 def amp_decorate(models, optimizers=None, level='O1', dtype='float16', master_weight=None, save_dtype=None,
                  master_grad=False, excluded_layers=None):
-    """For O2: casts the models to dtype, apart from norms and excluded_layers; their optimisers keep float32
+    """For O2: casts the models to dtype, apart from norms and excluded_layers; their optimizers keep float32
     masters unless master_weight is False. O1 changes nothing."""
     if level not in ('O1', 'O2'):
         raise ValueError(f"decorate: level must be 'O1' or 'O2', got {level!r}")

@@ -69,7 +69,7 @@ class AmpScaler:
         return (None, None) if result is None else result
 
     def _guarded(self, optimizer, call, *args, **kwargs):
-        """The call, told (or left out for optimisers that cannot be told) whether a gradient is infinite."""
+        """The call, told (or left out for optimizers that cannot be told) whether a gradient is infinite."""
         if hasattr(optimizer, "_set_auxiliary_var"):
             optimizer._set_auxiliary_var('found_inf', self._found_inf)
             result = call(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""fluid.optimizer: the optimisers under the names and signatures of 2.0."""
+"""fluid.optimizer: the optimizers under the names and signatures of 2.0."""
 from .. import optimizer as _optimizer
 from ..optimizer.lr import LRScheduler
 from ..static.ema import ExponentialMovingAverage
@@ -13,7 +13,7 @@ __all__ = ["Adadelta", "AdadeltaOptimizer", "Adagrad", "AdagradOptimizer", "Adam
 
 
 class _Fluid:
-    """What 2.0's optimisers do that those of paddle.optimizer spell otherwise."""
+    """What 2.0's optimizers do that those of paddle.optimizer spell otherwise."""
 
     def current_step_lr(self):
         """The learning rate of this step."""
@@ -115,7 +115,7 @@ class LambOptimizer(_Fluid, _optimizer.Lamb):
 
 
 class _ByOperator(_Fluid, _optimizer.Optimizer):
-    """An optimiser whose step is an operator of Paddle's format on each parameter: its type, the accumulators as
+    """An optimizer whose step is an operator of Paddle's format on each parameter: its type, the accumulators as
     {input slot: (name, first value)}, and the attributes."""
 
     _state = {}
@@ -202,7 +202,7 @@ def _needs_program(name):
 
 
 class RecomputeOptimizer(_Fluid):
-    """An optimiser whose backward may compute forward values anew between checkpoints: memory that plans share already."""
+    """An optimizer whose backward may compute forward values anew between checkpoints: memory that plans share already."""
 
     def __init__(self, optimizer):
         _needs_program("RecomputeOptimizer")

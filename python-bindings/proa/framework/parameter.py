@@ -1,4 +1,4 @@
-"""Parameter: a tensor that optimisers update, and the one place that makes parameters for layers."""
+"""Parameter: a tensor that optimizers update, and the one place that makes parameters for layers."""
 import copy
 import warnings
 

@@ -268,7 +268,7 @@ class ModelCheckpoint(Callback):
 
 
 class LRScheduler(Callback):
-    """Steps the optimiser's scheduler, after each batch or each epoch."""
+    """Steps the optimizer's scheduler, after each batch or each epoch."""
 
     def __init__(self, by_step=True, by_epoch=False):
         if by_step and by_epoch:
@@ -376,7 +376,7 @@ class ReduceLROnPlateau(Callback):
             return
         optimizer = self.model._optimizer
         if not isinstance(optimizer._learning_rate, float):
-            warnings.warn("ReduceLROnPlateau: the optimiser's learning rate must be a float, got "
+            warnings.warn("ReduceLROnPlateau: the optimizer's learning rate must be a float, got "
                           f"{type(optimizer._learning_rate).__name__}", stacklevel=2)
             return
         if self.in_cooldown():

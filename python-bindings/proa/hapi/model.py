@@ -161,7 +161,7 @@ class Model:
     # ---- setting up, saving, loading ----
 
     def prepare(self, optimizer=None, loss=None, metrics=None, amp_configs=None):
-        """Sets the optimiser, the loss, the metrics, and mixed precision: a level "O0", "O1", "O2" or a dict."""
+        """Sets the optimizer, the loss, the metrics, and mixed precision: a level "O0", "O1", "O2" or a dict."""
         if loss is not None and not callable(loss):
             raise TypeError(f"Model.prepare: loss must be a Layer or a callable, got {type(loss).__name__}")
         for m in _list(metrics):

@@ -1,4 +1,4 @@
-"""paddle.incubate: optimisers, functional automatic differentiation, the elder names of paddle.geometric, and softmax
+"""paddle.incubate: optimizers, functional automatic differentiation, the elder names of paddle.geometric, and softmax
 with a mask. Submodules are loaded when they are first named."""
 from .. import _core
 
@@ -75,7 +75,7 @@ def graph_sample_neighbors(row, colptr, input_nodes, eids=None, perm_buffer=None
 
 
 def graph_khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None, return_eids=False, name=None):
-    """Neighbours of neighbours, a hop an entry of sample_sizes (paddle.geometric.khop_sampler says what comes back)."""
+    """Neighbors of neighbors, a hop an entry of sample_sizes (paddle.geometric.khop_sampler says what comes back)."""
     from .. import geometric
     return geometric.khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids, return_eids)
 

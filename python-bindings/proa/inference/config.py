@@ -33,7 +33,7 @@ def _name(value, who):
 
 
 class PassBuilder:
-    """Which optimising passes run. Their names are Proa's (docs/programs.md), and so is their order."""
+    """Which optimizing passes run. Their names are Proa's (docs/programs.md), and so is their order."""
 
     def __init__(self, core=None):
         self._core = core or _core.InferenceConfig()
@@ -161,9 +161,9 @@ class Config:
 
     # ---- how it runs -----------------------------------------------------------------------------------------------
 
-    switch_ir_optim = _switch("IR_OPTIM", "Whether the optimising passes run; without them results have the bits of "
+    switch_ir_optim = _switch("IR_OPTIM", "Whether the optimizing passes run; without them results have the bits of "
                               "eager execution.")
-    ir_optim = _asked("IR_OPTIM", "Whether the optimising passes run.")
+    ir_optim = _asked("IR_OPTIM", "Whether the optimizing passes run.")
     switch_ir_debug = _switch("IR_DEBUG", "Whether the program is printed to stderr before the first pass and after each.")
 
     def pass_builder(self):
@@ -233,7 +233,7 @@ class Config:
     enable_xpu = _no("XPU")
     enable_tensorrt_engine = enable_tensorrt_dla = enable_tensorrt_oss = _no("TensorRT")
     exp_disable_tensorrt_ops = set_trt_dynamic_shape_info = _no("TensorRT")
-    enable_quantizer = quantizer_config = _no("quantiser", "models run in their own precision")
+    enable_quantizer = quantizer_config = _no("quantizer", "models run in their own precision")
     to_native_config = _no("NativeConfig", "create_predictor takes a Config")
     enable_lite_engine = _no("Paddle Lite")
     enable_dlnne = _no("DLNNE")

@@ -1,4 +1,4 @@
-"""Gradient clips that optimisers take as grad_clip."""
+"""Gradient clips that optimizers take as grad_clip."""
 from .. import _core
 from ..framework.selected_rows import on_merged_rows
 

@@ -1,4 +1,4 @@
-"""paddle.optimizer: optimisers whose step is one multi-tensor op, and the learning-rate schedulers."""
+"""paddle.optimizer: optimizers whose step is one multi-tensor op, and the learning-rate schedulers."""
 from . import lr
 from .adagrad import Adadelta, Adagrad, RMSProp
 from .adam import Adam, Adamax, AdamW, Lamb

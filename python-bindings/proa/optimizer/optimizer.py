@@ -29,7 +29,7 @@ class _Batch:
 
 
 class Optimizer:
-    """Base of the optimisers. Subclasses name their accumulators and call their op; one of a user's own may define
+    """Base of the optimizers. Subclasses name their accumulators and call their op; one of a user's own may define
     _create_accumulators(block, parameters) and _append_optimize_op(block, param_and_grad) instead, as in Paddle."""
 
     _options = ()  # names of the options that a parameter group may set
@@ -77,7 +77,7 @@ class Optimizer:
     # ---- for subclasses ----
 
     def _group_defaults(self):
-        """The optimiser's own value of every option that a group may set."""
+        """The optimizer's own value of every option that a group may set."""
         return {name: getattr(self, "_" + name) for name in self._options}
 
     def _slots(self, param):
@@ -139,7 +139,7 @@ class Optimizer:
         return self._learning_rate if isinstance(self._learning_rate, float) else self._learning_rate()
 
     def set_lr(self, value):
-        """Sets the learning rate of an optimiser that has no scheduler."""
+        """Sets the learning rate of an optimizer that has no scheduler."""
         if not isinstance(value, (int, float)):
             raise TypeError(f"set_lr: value must be a number, got {type(value).__name__}")
         if isinstance(self._learning_rate, LRScheduler):

@@ -36,7 +36,7 @@ def rate(opt, factor, dtype):
 
 
 def accumulator(opt, full_name, shape, dtype, fill_value):
-    """A persistable variable of an optimiser's state."""
+    """A persistable variable of an optimizer's state."""
     from ..static.variable import make_persistable
     return make_persistable(full_name, list(shape), dtype, float(fill_value))
 
@@ -55,7 +55,7 @@ def master_weight(param):
 
 
 def backward(opt, loss, startup_program=None, parameters=None, no_grad_set=None, callbacks=None):
-    """append_backward for the optimiser's parameters."""
+    """append_backward for the optimizer's parameters."""
     from ..static.backward import append_backward
     wanted = parameters or [p for params, _ in opt._groups() for p in params or ()] or None
     return append_backward(loss, wanted, no_grad_set, callbacks)

@@ -1,4 +1,4 @@
-"""CompiledProgram and the strategies. The switches that choose an optimising pass act; docs/python.md lists those
+"""CompiledProgram and the strategies. The switches that choose an optimizing pass act; docs/python.md lists those
 that Proa has no use for: they are kept and change nothing."""
 from .program import Program
 
@@ -59,7 +59,7 @@ class ExecutionStrategy(_Switches):
 
 
 class CompiledProgram:
-    """A program that runs with the optimising passes."""
+    """A program that runs with the optimizing passes."""
 
     def __init__(self, program_or_graph, build_strategy=None):
         if not isinstance(program_or_graph, Program):
@@ -82,7 +82,7 @@ class CompiledProgram:
 
 
 class ParallelExecutor:
-    """Runs a program with the optimising passes, on one device."""
+    """Runs a program with the optimizing passes, on one device."""
 
     def __init__(self, use_cuda=False, loss_name=None, main_program=None, share_vars_from=None, exec_strategy=None,
                  build_strategy=None, num_trainers=1, trainer_id=0, scope=None):

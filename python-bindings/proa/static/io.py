@@ -17,7 +17,7 @@ __all__ = ["deserialize_persistables", "deserialize_program", "load", "load_from
 # ---- for training --------------------------------------------------------------------------------------------------
 
 def save(program, model_path, protocol=4, **configs):
-    """Writes <model_path>.pdparams, .pdopt and .pdmodel: parameters, the optimiser's state and the program."""
+    """Writes <model_path>.pdparams, .pdopt and .pdmodel: parameters, the optimizer's state and the program."""
     from ..framework.io import save as save_pickle
     protocol = configs.pop("pickle_protocol", protocol)
     if configs:
@@ -49,7 +49,7 @@ def load(program, model_path, executor=None, var_list=None):
     others = [name for name in wanted if name not in program._parameters]
     if others:
         if not os.path.exists(prefix + ".pdopt"):
-            raise RuntimeError("static.load: the program has the state of an optimiser, but there is no "
+            raise RuntimeError("static.load: the program has the state of an optimizer, but there is no "
                                f"{prefix}.pdopt")
         state.update(plain_pickle(prefix + ".pdopt"))
     missing = [name for name in wanted if name not in state]

@@ -75,7 +75,7 @@ def _initialized(name, shape, dtype, make):
 
 
 def make_variable_parameter(name, shape, dtype, attr, make):
-    """The parameter `name` of the default main program, initialised by the startup program."""
+    """The parameter `name` of the default main program, initialized by the startup program."""
     from .program import default_main_program
     program = default_main_program()
     found = program._parameters.get(name)

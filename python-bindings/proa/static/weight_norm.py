@@ -15,7 +15,7 @@ def _norm(v, dim):
 
 
 def make_weight_norm(owner, attr, shape, dtype, make):
-    """weight = g · v / |v|: v is initialised as the weight would have been, g as |v|."""
+    """weight = g · v / |v|: v is initialized as the weight would have been, g as |v|."""
     base = attr.name or unique_name.generate(f"{owner}.w")
     dim = attr.dim
     plain = [1] * len(shape)

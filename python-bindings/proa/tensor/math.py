@@ -173,7 +173,7 @@ def lcm(x, y, name=None):
 
 
 def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
-    """Differences of neighbours along axis, n times over.
+    """Differences of neighbors along axis, n times over.
 
     >>> paddle.diff(paddle.to_tensor([1, 4, 9])).tolist()
     [3, 5]

@@ -195,7 +195,7 @@ def _dlpack_device(self):
 
 
 def get_strides(self):
-    """How many elements apart neighbours along each axis are."""
+    """How many elements apart neighbors along each axis are."""
     return self.strides
 
 

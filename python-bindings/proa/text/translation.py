@@ -111,7 +111,7 @@ class WMT16(_Pairs):
 
 
 class Conll05st(Dataset):
-    """Who does what to whom: the words of each sentence, the predicate and its neighbours, and a label a word."""
+    """Who does what to whom: the words of each sentence, the predicate and its neighbors, and a label a word."""
 
     def __init__(self, data_file=None, word_dict_file=None, verb_dict_file=None, target_dict_file=None, emb_file=None,
                  download=True):
@@ -167,7 +167,7 @@ class Conll05st(Dataset):
         sentence, labels = self.sentences[idx], self.labels[idx]
         n, verb = len(sentence), labels.index("B-V")
         mark = [int(abs(i - verb) <= 2) for i in range(n)]
-        # the predicate's neighbours, from two before it to two behind
+        # the predicate's neighbors, from two before it to two behind
         near = [sentence[i] if 0 <= i < n else "bos" if i < 0 else "eos" for i in range(verb - 2, verb + 3)]
 
         def number(word):

@@ -1,7 +1,7 @@
 """Does this installation work: paddle.utils.run_check, and the version that a script asks for."""
 import re
 
-# the release of Paddle whose behaviour Proa follows: what scripts mean when they ask for a version
+# the release of Paddle whose behavior Proa follows: what scripts mean when they ask for a version
 FOLLOWS = "2.6.2"
 
 
@@ -32,7 +32,7 @@ def _parts(text, what):
 
 
 def require_version(min_version, max_version=None):
-    """Exception unless the Paddle release whose behaviour Proa follows lies in [min_version, max_version]."""
+    """Exception unless the Paddle release whose behavior Proa follows lies in [min_version, max_version]."""
     lowest = _parts(min_version, "min_version")
     highest = _parts(max_version, "max_version") if max_version is not None else None
     own = _parts(FOLLOWS, "version")

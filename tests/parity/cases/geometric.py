@@ -56,7 +56,7 @@ def reindex():
 
 @case("paddle.geometric.sample_neighbors", "paddle.geometric.weighted_sample_neighbors",
       "paddle.incubate.graph_sample_neighbors", "paddle.incubate.graph_khop_sampler")
-def neighbours():
+def neighbors():
     row, column = paddle.to_tensor(ROW), paddle.to_tensor(COLUMN)
     nodes, eids = paddle.to_tensor([0, 8, 1, 2]), paddle.arange(13)
     one = paddle.geometric.sample_neighbors(row, column, nodes, 1)  # of −1, "all", Paddle's own kernel fails

@@ -1,4 +1,4 @@
-"""paddle.incubate's optimisers, paddle.hub on a local folder, Viterbi decoding."""
+"""paddle.incubate's optimizers, paddle.hub on a local folder, Viterbi decoding."""
 import os
 import tempfile
 

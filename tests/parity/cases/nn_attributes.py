@@ -68,7 +68,7 @@ def what_subclasses_look_at():
 @case("paddle.nn.initializer.Constant", "paddle.ParamAttr")
 def what_model_code_says_of_parameters():
     net = paddle.nn.Linear(2, 3)
-    paddle.nn.initializer.Constant(0.5)(net.weight, net.weight.block)      # as PaddleSeg initialises
+    paddle.nn.initializer.Constant(0.5)(net.weight, net.weight.block)      # as PaddleSeg initializes
     kept = paddle.ParamAttr(initializer=paddle.nn.initializer.KaimingNormal)   # the class, not one of it
     return [net.weight.detach(), net.weight.block.idx, paddle.ones([2]).block.idx, kept.trainable]
 

@@ -1,4 +1,4 @@
-"""Normalisations: functions and layers, training and evaluation, running statistics, layouts, state names."""
+"""Normalizations: functions and layers, training and evaluation, running statistics, layouts, state names."""
 import paddle
 import paddle.nn.functional as F
 from parity import case, fill, rand

@@ -1,4 +1,4 @@
-"""LBFGS, and the minimisers of functions."""
+"""LBFGS, and the minimizers of functions."""
 import numpy as np
 import paddle
 

@@ -1,4 +1,4 @@
-"""Ten steps of a small model by every optimiser and option: losses, parameters, names of the state."""
+"""Ten steps of a small model by every optimizer and option: losses, parameters, names of the state."""
 import paddle
 from parity import array, case, fill
 

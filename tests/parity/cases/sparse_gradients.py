@@ -1,4 +1,4 @@
-"""Gradients of embeddings that are SelectedRows: what they look like, how they add up, ten steps of every optimiser
+"""Gradients of embeddings that are SelectedRows: what they look like, how they add up, ten steps of every optimizer
 that takes them. Two faults of Paddle's are left out: its momentum and RMSProp lose rows of gradients whose rows do not
 ascend, and its Adam reads past the gradient's end for the table's last row where the gradient lacks it."""
 import numpy as np

@@ -44,7 +44,7 @@ def noise_contrastive():
 
 
 @case("paddle.static.nn.data_norm")
-def data_normalisation():
+def data_normalization():
     def build():
         x = static.data("x", [None, 3])
         x.stop_gradient = False

@@ -77,7 +77,7 @@ def convolutions():
 
 @case("paddle.static.nn.batch_norm", "paddle.static.nn.layer_norm", "paddle.static.nn.group_norm",
       "paddle.static.nn.instance_norm")
-def normalisations():
+def normalizations():
     def build():
         x = static.data("x", [3, 4, 5, 5])
         return [static.nn.batch_norm(x, act="relu"), static.nn.batch_norm(x, is_test=True, momentum=0.5),
@@ -190,7 +190,7 @@ def odds_and_ends():
 
 
 def trained(make, steps=4):
-    """Losses and parameters of a small training with this optimiser."""
+    """Losses and parameters of a small training with this optimizer."""
     a, b = given(5, 8), given(8, 1)
 
     def build():

@@ -27,13 +27,13 @@ def fifty(net, dtype, size):
 
 @case("paddle.vision.models.resnet18", grad=False, tol=TOL)
 def resnet_18():
-    """Images of 64: of 32 the last normalisations have four numbers a channel, and one relu's other side makes another training."""
+    """Images of 64: of 32 the last normalizations have four numbers a channel, and one relu's other side makes another training."""
     return fifty(fill(resnet18(num_classes=10), 0.1), "float32", 64)
 
 
 @case("paddle.vision.models.mobilenet_v2", "paddle.set_default_dtype", grad=False, tol=TOL)
 def mobilenet():
-    """In float64: fifty normalisations of four samples leave float32 gradients right to a tenth, in Paddle as here."""
+    """In float64: fifty normalizations of four samples leave float32 gradients right to a tenth, in Paddle as here."""
     was = paddle.get_default_dtype()
     paddle.set_default_dtype("float64")
     try:
@@ -41,7 +41,7 @@ def mobilenet():
         net.classifier[0].p = 0.0  # masks are drawn by other generators
         draw = np.random.RandomState(3)
         for _, p in sorted(net.state_dict().items()):
-            if len(p.shape) > 1:  # as He et al. begin; normalisations stay as they come
+            if len(p.shape) > 1:  # as He et al. begin; normalizations stay as they come
                 fan = np.prod(p.shape[1:]) if len(p.shape) > 2 else p.shape[0]
                 p.set_value(draw.standard_normal(p.shape) * (2.0 / fan) ** 0.5)
         return fifty(net, "float64", 64)

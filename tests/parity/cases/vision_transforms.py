@@ -62,7 +62,7 @@ def normalize():
 
 @case(P + "adjust_brightness", P + "adjust_contrast", P + "adjust_hue", P + "to_grayscale", P + "Grayscale",
       grad=False)
-def colours():
+def colors():
     return [plain(T.adjust_brightness(picture(), 1.3)), plain(T.adjust_contrast(picture(), 0.6)),
             plain(T.adjust_hue(picture(), 0.2)), plain(T.to_grayscale(picture())), plain(T.Grayscale(3)(picture())),
             T.adjust_brightness(rand(3, 4, 5, low=0, high=1), 1.3), T.adjust_contrast(rand(3, 4, 5, low=0, high=1), 0.6),

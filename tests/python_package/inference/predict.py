@@ -1,6 +1,6 @@
 """Runs exported models through paddle.inference, Paddle's or Proa's (python -m proa): predict.py MODELS OUT.npz NAME…
 
-With and without optimising passes, for several batch sizes with one predictor, from files and (the last batch) from
+With and without optimizing passes, for several batch sizes with one predictor, from files and (the last batch) from
 memory. Writes the outputs as <model>/<how>/<batch>/<output>, and the names of inputs and outputs.
 """
 import sys

@@ -1,5 +1,5 @@
-"""Writes quantised models with real Paddle, and what its predictor makes of them without passes: quantize_models.py FOLDER.
-Nets are trained for a few steps with quantisers in place, or calibrated; both file layouts."""
+"""Writes quantized models with real Paddle, and what its predictor makes of them without passes: quantize_models.py FOLDER.
+Nets are trained for a few steps with quantizers in place, or calibrated; both file layouts."""
 import os
 import sys
 
@@ -11,7 +11,7 @@ from paddle.static import InputSpec
 
 
 class ConvNet(nn.Layer):
-    """Convolutions, one of them depthwise, normalisation, pooling, a residual and a linear layer."""
+    """Convolutions, one of them depthwise, normalization, pooling, a residual and a linear layer."""
 
     def __init__(self):
         super().__init__()
@@ -57,10 +57,10 @@ def train(net):
 def trained(folder, name, make, **options):
     paddle.seed(5)
     net = make()
-    quantiser = ImperativeQuantAware(activation_quantize_type="moving_average_abs_max", **options)
-    quantiser.quantize(net)
+    quantizer = ImperativeQuantAware(activation_quantize_type="moving_average_abs_max", **options)
+    quantizer.quantize(net)
     train(net)
-    quantiser.save_quantized_model(net, os.path.join(folder, name),
+    quantizer.save_quantized_model(net, os.path.join(folder, name),
                                    input_spec=[InputSpec([None, 1, 12, 12], "float32", "x")])
     return name
 
@@ -86,12 +86,12 @@ def calibrated(folder, name, make, **options):
         executor, scope = paddle.static.Executor(place), paddle.static.global_scope()
         feed = paddle.static.data("x", [None, 1, 12, 12], "float32")
         loader = paddle.io.DataLoader(Samples(), feed_list=[feed], places=place, batch_size=4, return_list=False)
-        quantiser = PostTrainingQuantization(
+        quantizer = PostTrainingQuantization(
             executor=executor, scope=scope, model_dir=folder, model_filename=name + "_float.pdmodel",
             params_filename=name + "_float.pdiparams", data_loader=loader, batch_size=4, batch_nums=4,
             quantizable_op_type=["conv2d", "depthwise_conv2d", "mul", "matmul_v2", "matmul"], **options)
-        quantiser.quantize()
-        quantiser.save_quantized_model(os.path.join(folder, name), model_filename="model.pdmodel",
+        quantizer.quantize()
+        quantizer.save_quantized_model(os.path.join(folder, name), model_filename="model.pdmodel",
                                        params_filename="model.pdiparams")
     finally:
         paddle.disable_static()

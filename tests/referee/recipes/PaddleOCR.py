@@ -1,4 +1,4 @@
-"""PaddleOCR: detectors and recognisers."""
+"""PaddleOCR: detectors and recognizers."""
 import inputs
 
 ABSENT = """visualdl lmdb rapidfuzz skimage imgaug pyclipper shapely Polygon lanms albumentations attrdict openpyxl docx premailer

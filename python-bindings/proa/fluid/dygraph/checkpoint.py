@@ -7,7 +7,7 @@ __all__ = ["load_dygraph", "save_dygraph"]
 
 
 def save_dygraph(state_dict, model_path):
-    """Writes <model_path>.pdparams, or .pdopt if the state is an optimiser's."""
+    """Writes <model_path>.pdparams, or .pdopt if the state is an optimizer's."""
     if not state_dict:
         raise AssertionError("state_dict is empty, no need to save")
     if not os.path.basename(model_path):
@@ -20,7 +20,7 @@ def save_dygraph(state_dict, model_path):
 
 
 def load_dygraph(model_path, **configs):
-    """(the layers' state, the optimiser's) of <model_path>.pdparams and .pdopt; None for a file that is not there."""
+    """(the layers' state, the optimizer's) of <model_path>.pdparams and .pdopt; None for a file that is not there."""
     for ending in (".pdparams", ".pdopt"):
         if model_path.endswith(ending):
             model_path = model_path[:-len(ending)]

@@ -1,4 +1,4 @@
-"""fluid.dygraph.learning_rate_scheduler: rates that a step of the optimiser moves on."""
+"""fluid.dygraph.learning_rate_scheduler: rates that a step of the optimizer moves on."""
 import math
 
 from ...optimizer.lr import LRScheduler

@@ -164,7 +164,7 @@ class Embedding(Layer):
 
 
 class LayerNorm(Layer):
-    """Normalises over the last dims."""
+    """Normalizes over the last dims."""
 
     def __init__(self, normalized_shape, scale=True, shift=True, epsilon=1e-05, param_attr=None, bias_attr=None, act=None,
                  dtype="float32"):
@@ -185,7 +185,7 @@ class LayerNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """Normalises groups of channels."""
+    """Normalizes groups of channels."""
 
     def __init__(self, channels, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW",
                  dtype="float32"):
@@ -203,7 +203,7 @@ class GroupNorm(Layer):
 
 
 class InstanceNorm(Layer):
-    """Normalises each channel of each image."""
+    """Normalizes each channel of each image."""
 
     def __init__(self, num_channels, epsilon=1e-05, param_attr=None, bias_attr=None, dtype="float32"):
         super().__init__()

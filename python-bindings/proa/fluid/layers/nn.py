@@ -86,7 +86,7 @@ def cos_sim(X, Y):
 
 
 def lrn(input, n=5, k=1.0, alpha=1e-4, beta=0.75, name=None, data_format="NCHW"):
-    """Local response normalisation over n channels."""
+    """Local response normalization over n channels."""
     return one_op("lrn", {"X": input}, {"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format}, "Out",
                   "~MidOut", name=name)
 

@@ -21,9 +21,9 @@ def _single(who, ring_id):
         raise NotImplementedError(f"(Unimplemented) {who}: ring_id is {ring_id}; tensor parallel is not supported, leave it out")
 
 
-def _unquantised(who, scale):
+def _unquantized(who, scale):
     if scale > 0:
-        raise NotImplementedError(f"(Unimplemented) {who}: quant_scale is {scale}; quantised results are not supported")
+        raise NotImplementedError(f"(Unimplemented) {who}: quant_scale is {scale}; quantized results are not supported")
 
 
 def fused_matmul_bias(x, y, bias=None, transpose_x=False, transpose_y=False, name=None):
@@ -139,7 +139,7 @@ def fused_ec_moe(x, gate, bmm0_weight, bmm0_bias, bmm1_weight, bmm1_bias, act_ty
 # ---- positions ------------------------------------------------------------------------------------------------------
 
 def _rotated(x, by_pairs):
-    """x turned by a right angle: neighbours (−b, a), or halves."""
+    """x turned by a right angle: neighbors (−b, a), or halves."""
     if by_pairs:
         return _core.reshape(_core.stack([-x[..., 1::2], x[..., ::2]], -1), x.shape)
     half = x.shape[-1] // 2
@@ -156,7 +156,7 @@ def _angles(length, depth, by_pairs, dtype):
 
 def fused_rotary_position_embedding(q, k=None, v=None, sin=None, cos=None, position_ids=None,
                                     use_neox_rotary_style=True):
-    """(q, k, v) [B, S, heads, D] turned by their positions: x · cos + rotated(x) · sin, of neighbours, or with
+    """(q, k, v) [B, S, heads, D] turned by their positions: x · cos + rotated(x) · sin, of neighbors, or with
     use_neox_rotary_style=False of halves. sin and cos [S, D] or [1, S, 1, D]; position_ids [B, S] picks their rows."""
     length, depth = q.shape[1], q.shape[-1]
     if sin is None or cos is None:
@@ -193,7 +193,7 @@ def fused_rms_norm(x, norm_weight, norm_bias, epsilon, begin_norm_axis, bias=Non
                    quant_round_type=0, quant_max_bound=0, quant_min_bound=0):
     """(x' / sqrt(mean(x'²) + epsilon) · norm_weight + norm_bias, x') of x' = x + bias + residual, over the dims from
     begin_norm_axis."""
-    _unquantised("fused_rms_norm", quant_scale)
+    _unquantized("fused_rms_norm", quant_scale)
     whole = _plus(_plus(x, bias), residual)
     axes = list(range(begin_norm_axis % whole.ndim, whole.ndim))
     out = whole * _core.rsqrt(_core.mean(whole * whole, axes, True) + epsilon)
@@ -206,7 +206,7 @@ def fused_layer_norm(x, norm_weight, norm_bias, epsilon, residual_alpha=1.0, beg
                      quant_scale=-1, quant_round_type=0, quant_max_bound=0, quant_min_bound=0):
     """Layer norm of x + bias + residual_alpha · residual over the dims from begin_norm_axis; with a residual also that
     sum."""
-    _unquantised("fused_layer_norm", quant_scale)
+    _unquantized("fused_layer_norm", quant_scale)
     whole = _plus(_plus(x, bias), None if residual is None else residual * residual_alpha)
     shape = whole.shape[begin_norm_axis % whole.ndim:]
     weight, shift = (None if t is None else _core.reshape(t, shape) for t in (norm_weight, norm_bias))

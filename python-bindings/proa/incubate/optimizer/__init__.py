@@ -1,4 +1,4 @@
-"""Optimisers round others: LookAhead (Zhang et al., 2019) and averages of parameters over a window."""
+"""Optimizers round others: LookAhead (Zhang et al., 2019) and averages of parameters over a window."""
 import contextlib
 
 from ... import _core
@@ -31,7 +31,7 @@ class LookAhead(Optimizer):
 
     @no_grad()
     def step(self):
-        """A step of the inner optimiser; each k-th also moves the slow weights."""
+        """A step of the inner optimizer; each k-th also moves the slow weights."""
         self.inner_optimizer.step()
         self._follow()
 
@@ -50,7 +50,7 @@ class LookAhead(Optimizer):
 
     @no_grad()
     def minimize(self, loss, startup_program=None, parameters=None, no_grad_set=None):
-        """A step, after loss.backward(); returns what the inner optimiser's minimize returns."""
+        """A step, after loss.backward(); returns what the inner optimizer's minimize returns."""
         if not isinstance(loss, _core.Tensor):
             raise AssertionError(f"LookAhead.minimize: loss must be a Tensor, got {type(loss).__name__}")
         done = self.inner_optimizer.minimize(loss, startup_program, parameters, no_grad_set)
@@ -79,7 +79,7 @@ class ModelAverage(Optimizer):
 
     @no_grad()
     def step(self):
-        """Adds the parameters to their sums: call it after the training optimiser's step."""
+        """Adds the parameters to their sums: call it after the training optimizer's step."""
         self._create_accumulators(None, self._all_parameters())
         for param in self._all_parameters():
             if param.trainable and param.grad is not None:

@@ -1,4 +1,4 @@
-"""Minimisers of functions of one tensor: BFGS and L-BFGS with a line search for the strong Wolfe conditions."""
+"""Minimizers of functions of one tensor: BFGS and L-BFGS with a line search for the strong Wolfe conditions."""
 from ... import _core
 from ...autograd.backward_mode import grad
 from ...autograd.guards import enable_grad, no_grad
@@ -82,7 +82,7 @@ def _minimize(problem, x, direction, update, max_iters, tolerance_grad, toleranc
 def minimize_bfgs(objective_func, initial_position, max_iters=50, tolerance_grad=1e-7, tolerance_change=1e-9,
                   initial_inverse_hessian_estimate=None, line_search_fn="strong_wolfe", max_line_search_iters=50,
                   initial_step_length=1.0, dtype="float32", name=None):
-    """Minimises objective_func from initial_position with BFGS (Nocedal and Wright, algorithm 6.1): whether it converged,
+    """Minimizes objective_func from initial_position with BFGS (Nocedal and Wright, algorithm 6.1): whether it converged,
     how often it evaluated the function, position, value, gradient, and the estimate of the inverse Hessian.
 
     >>> f = lambda x: ((x - 2.0) ** 2).sum()
@@ -115,7 +115,7 @@ def minimize_bfgs(objective_func, initial_position, max_iters=50, tolerance_grad
 def minimize_lbfgs(objective_func, initial_position, history_size=100, max_iters=50, tolerance_grad=1e-8,
                    tolerance_change=1e-8, initial_inverse_hessian_estimate=None, line_search_fn="strong_wolfe",
                    max_line_search_iters=50, initial_step_length=1.0, dtype="float32", name=None):
-    """Minimises objective_func as minimize_bfgs does, from the last history_size steps instead of a matrix; returns all
+    """Minimizes objective_func as minimize_bfgs does, from the last history_size steps instead of a matrix; returns all
     but the matrix."""
     who = "minimize_lbfgs"
     _check(who, initial_position, line_search_fn, dtype)

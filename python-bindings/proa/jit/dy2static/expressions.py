@@ -1,5 +1,5 @@
 """Rewrites expressions: and/or/not, ternaries, comparison chains, calls, .shape; and the statements that are calls
-in disguise: assert, and assignment to an item. Python's own behaviour for concrete values is the runtime's affair."""
+in disguise: assert, and assignment to an item. Python's own behavior for concrete values is the runtime's affair."""
 import ast
 
 from . import make

@@ -19,7 +19,7 @@ def elu_(x, alpha=1.0, name=None):
 
 
 def selu(x, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717, name=None):
-    """scale * elu(x, alpha), self-normalising."""
+    """scale * elu(x, alpha), self-normalizing."""
     if scale <= 1.0:
         raise ValueError(f"selu: scale must be above 1.0, got {scale}")
     if alpha < 0:

@@ -52,7 +52,7 @@ def dropout3d(x, p=0.5, training=True, data_format="NCDHW", name=None):
 
 
 def alpha_dropout(x, p=0.5, training=True, name=None):
-    """Dropout that keeps mean and variance of self-normalising networks (Klambauer et al., 2017)."""
+    """Dropout that keeps mean and variance of self-normalizing networks (Klambauer et al., 2017)."""
     if not isinstance(p, (float, int)):
         raise TypeError(f"alpha_dropout: p must be a number, got {type(p).__name__}")
     if not 0 <= p <= 1:

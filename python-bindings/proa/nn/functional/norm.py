@@ -1,4 +1,4 @@
-"""Normalisations as functions of their statistics and weights."""
+"""Normalizations as functions of their statistics and weights."""
 from operator import index
 
 from ... import _core
@@ -22,7 +22,7 @@ def statistics_move(*statistics):
 
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.9, epsilon=1e-05,
                data_format="NCHW", use_global_stats=None, name=None):
-    """Batch normalisation; in training the running statistics move towards the batch's, in place."""
+    """Batch normalization; in training the running statistics move towards the batch's, in place."""
     if x.ndim < 2:
         raise AssertionError(f"batch_norm: x must have at least 2 axes, got shape {x.shape}")
     last = _CHANNELS_LAST.get(data_format)
@@ -39,7 +39,7 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
 
 
 def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=None):
-    """Layer normalisation over the last axes, whose sizes are normalized_shape."""
+    """Layer normalization over the last axes, whose sizes are normalized_shape."""
     if isinstance(normalized_shape, (list, tuple)):
         sizes = list(normalized_shape)
     else:
@@ -56,12 +56,12 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=
 
 def instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.9,
                   eps=1e-05, data_format="NCHW", name=None):
-    """Instance normalisation: each channel of each example with statistics of its own (channels second)."""
+    """Instance normalization: each channel of each example with statistics of its own (channels second)."""
     return _core.instance_norm(x, weight, bias, eps)[0]
 
 
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW", name=None):
-    """x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+    """x / (k + alpha * mean of the squares of `size` neighboring channels) ** beta."""
     if data_format not in _CHANNELS_LAST or data_format == "NC":
         raise ValueError(f"local_response_norm: data_format must be one of NCL, NCHW, NCDHW, NLC, NHWC, NDHWC, got "
                          f"{data_format!r}")

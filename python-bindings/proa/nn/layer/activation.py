@@ -290,7 +290,7 @@ class LogSoftmax(Layer):
 
 
 class Maxout(Layer):
-    """The largest of every `groups` neighbouring channels."""
+    """The largest of every `groups` neighboring channels."""
 
     def __init__(self, groups, axis=1, name=None):
         super().__init__()
@@ -306,7 +306,7 @@ class Maxout(Layer):
 
 
 class SELU(Layer):
-    """scale * elu(x, alpha), self-normalising."""
+    """scale * elu(x, alpha), self-normalizing."""
 
     def __init__(self, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717, name=None):
         super().__init__()

@@ -153,7 +153,7 @@ class Dropout3D(Layer):
 
 
 class AlphaDropout(Layer):
-    """Dropout that keeps mean and variance of self-normalising networks."""
+    """Dropout that keeps mean and variance of self-normalizing networks."""
 
     def __init__(self, p=0.5, name=None):
         super().__init__()

@@ -370,7 +370,7 @@ class Layer(_core.LayerBase):
         fn(self)
 
     def _move(self, device):
-        """Moves the tensors of this layer and those below: objects that others hold (an optimiser) move along."""
+        """Moves the tensors of this layer and those below: objects that others hold (an optimizer) move along."""
         for layer in self.sublayers(include_self=True):
             for tensor in list(layer._parameters.values()) + list(layer._buffers.values()):
                 if tensor is None:
@@ -418,7 +418,7 @@ class Layer(_core.LayerBase):
         return self.apply(lambda layer: type(layer) in excluded or layer._cast(dtype, floating_only=True))
 
     def _cast(self, dtype, floating_only):
-        """Casts this layer's own tensors in place: objects that others hold (an optimiser) see the new dtype."""
+        """Casts this layer's own tensors in place: objects that others hold (an optimizer) see the new dtype."""
         target = to_dtype(dtype)
         recording = _core.set_recording(False)
         try:

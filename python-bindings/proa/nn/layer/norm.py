@@ -1,4 +1,4 @@
-"""Normalisation layers. Running statistics are named _mean and _variance, as in Paddle's state dicts."""
+"""Normalization layers. Running statistics are named _mean and _variance, as in Paddle's state dicts."""
 from operator import index
 
 from ... import _core
@@ -20,7 +20,7 @@ def _statistics(layer, size, names, dtype, average=True):
 
 
 def _scales(layer, size, weight_attr, bias_attr, dtype=None):
-    """weight (ones) and bias (zeros) of a normalisation; None where its attribute is False."""
+    """weight (ones) and bias (zeros) of a normalization; None where its attribute is False."""
     layer.weight = None if weight_attr is False else \
         layer.create_parameter([size], weight_attr, dtype, False, Constant(1.0))
     layer.bias = None if bias_attr is False else layer.create_parameter([size], bias_attr, dtype, True)
@@ -33,7 +33,7 @@ def _check_rank(layer, input):
 
 
 class _BatchNormBase(Layer):
-    """Batch normalisation; a subclass says which ranks and data formats it takes."""
+    """Batch normalization; a subclass says which ranks and data formats it takes."""
 
     _ranks, _formats = (), {}
 
@@ -88,7 +88,7 @@ class _BatchNormBase(Layer):
 
 
 class BatchNorm1D(_BatchNormBase):
-    """Batch normalisation of [N, C] or [N, C, L]."""
+    """Batch normalization of [N, C] or [N, C, L]."""
 
     _ranks, _formats = (2, 3), {"NC": "NCHW", "NCL": "NCHW", "NCHW": "NCHW", "NLC": "NHWC", "NHWC": "NHWC"}
 
@@ -98,13 +98,13 @@ class BatchNorm1D(_BatchNormBase):
 
 
 class BatchNorm2D(_BatchNormBase):
-    """Batch normalisation of images."""
+    """Batch normalization of images."""
 
     _ranks, _formats = (4,), {"NCHW": "NCHW", "NHWC": "NHWC"}
 
 
 class BatchNorm3D(_BatchNormBase):
-    """Batch normalisation of volumes."""
+    """Batch normalization of volumes."""
 
     _ranks, _formats = (5,), {"NCDHW": "NCHW", "NCHW": "NCHW", "NDHWC": "NHWC", "NHWC": "NHWC"}
 
@@ -114,7 +114,7 @@ class BatchNorm3D(_BatchNormBase):
 
 
 def _over_ranks(layer, x):
-    """Batch normalisation over the ranks' batches, made of ops: gradients of sums over ranks are sums over ranks. A rank's
+    """Batch normalization over the ranks' batches, made of ops: gradients of sums over ranks are sums over ranks. A rank's
     sum of squares is about the mean of all."""
     last = layer._data_format == "NHWC"
     axes = [i for i in range(x.ndim) if i != (x.ndim - 1 if last else min(1, x.ndim - 1))]
@@ -137,7 +137,7 @@ def _over_ranks(layer, x):
 
 
 class SyncBatchNorm(_BatchNormBase):
-    """Batch normalisation whose statistics are those of all processes; in one process, BatchNorm."""
+    """Batch normalization whose statistics are those of all processes; in one process, BatchNorm."""
 
     _formats = {"NC": "NCHW", "NCL": "NCHW", "NCHW": "NCHW", "NCDHW": "NCHW", "NLC": "NHWC", "NHWC": "NHWC",
                 "NDHWC": "NHWC"}
@@ -184,7 +184,7 @@ def activated(x, act):
 
 
 class BatchNorm(Layer):
-    """Batch normalisation of any rank, with an activation: the form of Paddle 1."""
+    """Batch normalization of any rank, with an activation: the form of Paddle 1."""
 
     def __init__(self, num_channels, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None,
                  bias_attr=None, dtype="float32", data_layout="NCHW", in_place=False, moving_mean_name=None,
@@ -300,7 +300,7 @@ class GroupNorm(Layer):
 
 
 class LayerNorm(Layer):
-    """Normalisation over the last axes, whose sizes are normalized_shape."""
+    """Normalization over the last axes, whose sizes are normalized_shape."""
 
     def __init__(self, normalized_shape, epsilon=1e-05, weight_attr=None, bias_attr=None, name=None):
         super().__init__()
@@ -324,7 +324,7 @@ class LayerNorm(Layer):
 
 
 class LocalResponseNorm(Layer):
-    """x divided by a power of the squares of neighbouring channels."""
+    """x divided by a power of the squares of neighboring channels."""
 
     def __init__(self, size, alpha=0.0001, beta=0.75, k=1.0, data_format="NCHW", name=None):
         super().__init__()

@@ -149,7 +149,7 @@ class _Block(Layer):
         self.activation = getattr(F, activation)
 
     def _added(self, x, part, norm, dropout):
-        """x + dropout(part(x)), normalised before the part or after the sum; and what else the part returned."""
+        """x + dropout(part(x)), normalized before the part or after the sum; and what else the part returned."""
         y = part(norm(x) if self.normalize_before else x)
         y, rest = y if isinstance(y, tuple) else (y, None)
         x = _core.add(x, dropout(y))
@@ -160,7 +160,7 @@ class _Block(Layer):
 
 
 class TransformerEncoderLayer(_Block):
-    """Self-attention and a feed-forward part, each added to its input and normalised."""
+    """Self-attention and a feed-forward part, each added to its input and normalized."""
 
     def __init__(self, d_model, nhead, dim_feedforward, dropout=0.1, activation="relu", attn_dropout=None,
                  act_dropout=None, normalize_before=False, weight_attr=None, bias_attr=None):
@@ -212,7 +212,7 @@ class TransformerEncoder(Layer):
 
 
 class TransformerDecoderLayer(_Block):
-    """Self-attention, attention to the encoder's memory and a feed-forward part, each added and normalised."""
+    """Self-attention, attention to the encoder's memory and a feed-forward part, each added and normalized."""
 
     def __init__(self, d_model, nhead, dim_feedforward, dropout=0.1, activation="relu", attn_dropout=None,
                  act_dropout=None, normalize_before=False, weight_attr=None, bias_attr=None):

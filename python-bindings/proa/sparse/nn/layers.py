@@ -1,4 +1,4 @@
-"""Layers round the functions of paddle.sparse.nn.functional, and batch normalisation of points."""
+"""Layers round the functions of paddle.sparse.nn.functional, and batch normalization of points."""
 from ... import nn
 from ..tensor import need_sparse
 from . import functional as F
@@ -44,7 +44,7 @@ class Softmax(nn.Layer):
 
 
 class BatchNorm(nn.BatchNorm1D):
-    """Batch normalisation of the channels, the last dim, over the points that there are.
+    """Batch normalization of the channels, the last dim, over the points that there are.
 
     >>> x = paddle.sparse.sparse_coo_tensor([[0, 0], [0, 1]], [[1.0], [3.0]], [1, 2, 1])
     >>> [round(v, 2) for v in paddle.sparse.nn.BatchNorm(1)(x).values().flatten().tolist()]

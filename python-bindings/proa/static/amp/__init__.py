@@ -57,7 +57,7 @@ def cast_parameters_to_fp16(place, program, scope=None, to_fp16_var_names=None, 
 
 
 class _Decorated:
-    """An optimiser whose minimize converts the program and, for float16, scales the loss."""
+    """An optimizer whose minimize converts the program and, for float16, scales the loss."""
 
     def __init__(self, optimizer, lists, level, dtype, use_guard, scaling):
         self._optimizer, self._lists, self._level, self._dtype = optimizer, lists, level, dtype
@@ -122,7 +122,7 @@ class _Decorated:
 def decorate(optimizer, amp_lists=None, init_loss_scaling=2 ** 15, incr_every_n_steps=1000, decr_every_n_nan_or_inf=2,
              incr_ratio=2.0, decr_ratio=0.8, use_dynamic_loss_scaling=True, use_pure_fp16=False, use_fp16_guard=None,
              use_bf16=False, use_promote=False):
-    """An optimiser for mixed precision: float16 with a scaled loss, or bfloat16."""
+    """An optimizer for mixed precision: float16 with a scaled loss, or bfloat16."""
     scaling = {"init_loss_scaling": float(init_loss_scaling), "incr_every_n_steps": incr_every_n_steps,
                "decr_every_n_nan_or_inf": decr_every_n_nan_or_inf, "incr_ratio": incr_ratio, "decr_ratio": decr_ratio,
                "use_dynamic_loss_scaling": use_dynamic_loss_scaling}

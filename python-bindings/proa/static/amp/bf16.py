@@ -46,6 +46,6 @@ def convert_float_to_uint16(in_list):
 
 
 def decorate_bf16(optimizer, amp_lists=None, use_pure_bf16=False, use_bf16_guard=None):
-    """An optimiser whose minimize trains in bfloat16."""
+    """An optimizer whose minimize trains in bfloat16."""
     from . import decorate
     return decorate(optimizer, amp_lists, use_pure_fp16=use_pure_bf16, use_fp16_guard=use_bf16_guard, use_bf16=True)

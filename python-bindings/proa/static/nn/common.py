@@ -147,7 +147,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                data_layout="NCHW", in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
-    """Batch normalisation; the running statistics are persistable variables that every training run moves."""
+    """Batch normalization; the running statistics are persistable variables that every training run moves."""
     owner = _owner("batch_norm", name)
     shape = _need_variable(input, "batch_norm").shape
     size = [shape[1 if data_layout == "NCHW" else -1]]
@@ -166,7 +166,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
 
 def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
                act=None, name=None):
-    """Normalisation over the axes from begin_norm_axis on, with a scale and a shift an element."""
+    """Normalization over the axes from begin_norm_axis on, with a scale and a shift an element."""
     owner = _owner("layer_norm", name)
     shape = _need_variable(input, "layer_norm").shape
     size = [math.prod(shape[begin_norm_axis:])]
@@ -177,7 +177,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
 
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW",
                name=None):
-    """Normalisation over groups of channels."""
+    """Normalization over groups of channels."""
     owner = _owner("group_norm", name)
     if data_layout not in ("NCHW", "NHWC"):
         raise ValueError(f"group_norm: data_layout must be 'NCHW' or 'NHWC', got {data_layout!r}")
@@ -188,7 +188,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
 
 
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
-    """Normalisation of every channel of every sample."""
+    """Normalization of every channel of every sample."""
     owner = _owner("instance_norm", name)
     size = [_need_variable(input, "instance_norm").shape[1]]
     if (param_attr is False) != (bias_attr is False):

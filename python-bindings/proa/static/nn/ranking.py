@@ -13,7 +13,7 @@ __all__ = ["data_norm", "sparse_embedding"]
 def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW", in_place=False, name=None,
               moving_mean_name=None, moving_variance_name=None, do_model_average_for_mean_and_var=True, slot_dim=-1,
               sync_stats=False, summary_decay_rate=0.9999999, enable_scale_and_shift=False):
-    """Normalises each feature by three parameters, which gather how many rows there were (batch_size, 1e4 at first), their
+    """Normalizes each feature by three parameters, which gather how many rows there were (batch_size, 1e4 at first), their
     sum (0) and their sum of squares (1e4): param_attr may be a dict of these first values. Their gradients are what a batch
     adds to them."""
     owner = "dn" if name is None else name

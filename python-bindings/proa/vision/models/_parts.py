@@ -17,7 +17,7 @@ def rounded(channels, divisor=8, least=None):
 
 
 class ConvNormActivation(nn.Sequential):
-    """A convolution (its padding keeps the size at stride 1), a normalisation, an activation."""
+    """A convolution (its padding keeps the size at stride 1), a normalization, an activation."""
 
     def __init__(self, in_channels, out_channels, kernel_size=3, stride=1, padding=None, groups=1,
                  norm_layer=nn.BatchNorm2D, activation_layer=nn.ReLU, dilation=1, bias=None):

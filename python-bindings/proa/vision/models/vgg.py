@@ -1,4 +1,4 @@
-"""VGG (Simonyan and Zisserman, 2014): 3×3 convolutions between poolings, with or without normalisation."""
+"""VGG (Simonyan and Zisserman, 2014): 3×3 convolutions between poolings, with or without normalization."""
 from ... import nn
 from ...tensor import flatten
 from ._parts import pretrained_refused

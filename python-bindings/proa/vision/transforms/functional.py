@@ -225,7 +225,7 @@ def adjust_contrast(img, contrast_factor):
 
 
 def adjust_saturation(img, saturation_factor):
-    """More colour (factor > 1) or less; 0 is black and white. An array's factor is the range of a random one,
+    """More color (factor > 1) or less; 0 is black and white. An array's factor is the range of a random one,
     as Paddle's cv2 backend has it."""
     kind = _kind(img, "adjust_saturation")
     if kind == "pil":
@@ -242,7 +242,7 @@ def adjust_saturation(img, saturation_factor):
 
 
 def adjust_hue(img, hue_factor):
-    """Colours turned by hue_factor of the circle, in [-0.5, 0.5]."""
+    """Colors turned by hue_factor of the circle, in [-0.5, 0.5]."""
     kind = _kind(img, "adjust_hue")
     if not -0.5 <= hue_factor <= 0.5:
         raise ValueError(f"adjust_hue: hue_factor must lie in [-0.5, 0.5], got {hue_factor}")
@@ -291,7 +291,7 @@ def _rgb(h, s, v):
 
 
 def to_grayscale(img, num_output_channels=1):
-    """The image without colours, in 1 or 3 equal channels."""
+    """The image without colors, in 1 or 3 equal channels."""
     kind = _kind(img, "to_grayscale")
     if num_output_channels not in (1, 3):
         raise ValueError(f"to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
@@ -315,8 +315,8 @@ def rotate(img, angle, interpolation="nearest", expand=False, center=None, fill=
     kind = _kind(img, "rotate")
     if kind == "pil":
         bands = len(img.getbands())
-        colour = (fill,) * bands if isinstance(fill, int) and bands > 1 else fill
-        return img.rotate(angle, _PIL_FILTERS[interpolation], expand, center, fillcolor=colour)
+        color = (fill,) * bands if isinstance(fill, int) and bands > 1 else fill
+        return img.rotate(angle, _PIL_FILTERS[interpolation], expand, center, fillcolor=color)
     if kind == "tensor":
         from .warp import rotated_tensor
         return rotated_tensor(img, angle, interpolation, expand, center, fill)

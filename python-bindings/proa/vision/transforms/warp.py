@@ -48,10 +48,10 @@ def _sample(img, grid, mode, fill):
     out = grid_sample(concat([img, seen], axis=1), grid, mode=mode, padding_mode="zeros", align_corners=False)
     out, seen = out[:, :-1], out[:, -1:]
     values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
-    colour = _core.to_tensor([float(v) for v in values]).astype(out.dtype).reshape([1, len(values), 1, 1])
+    color = _core.to_tensor([float(v) for v in values]).astype(out.dtype).reshape([1, len(values), 1, 1])
     if mode == "nearest":
         seen = (seen >= 0.5).astype(out.dtype)
-    return (out * seen + (1.0 - seen) * colour).squeeze(0)
+    return (out * seen + (1.0 - seen) * color).squeeze(0)
 
 
 def _affine_grid(matrix, width, height, out_width, out_height):
@@ -111,8 +111,8 @@ def affine(img, angle, translate, scale, shear, interpolation="nearest", fill=0,
     matrix = np.stack([turn[0] + math.tan(math.radians(shear[1])) * turn[1],
                        turn[1] + math.tan(math.radians(shear[0])) * turn[0]])
     matrix[:, 2] = translate
-    colour = (fill,) * 3 if isinstance(fill, int) else fill
-    out = cv2.warpAffine(img, matrix, dsize=(width, height), flags=modes[interpolation], borderValue=colour)
+    color = (fill,) * 3 if isinstance(fill, int) else fill
+    out = cv2.warpAffine(img, matrix, dsize=(width, height), flags=modes[interpolation], borderValue=color)
     return _with_channel(out, img)
 
 

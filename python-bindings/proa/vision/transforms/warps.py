@@ -116,7 +116,7 @@ class RandomErasing(BaseTransform):
             raise ValueError(f"RandomErasing: value must have one number, or one a channel, got {value!r}")
         self.prob, self.scale, self.ratio, self.value, self.inplace = prob, scale, ratio, value, inplace
 
-    def _colour(self, img, kind, channels, h, w):
+    def _color(self, img, kind, channels, h, w):
         import numpy as np
         if self.value == "random":
             if kind == "tensor":
@@ -140,7 +140,7 @@ class RandomErasing(BaseTransform):
             h, w = int(round(math.sqrt(area * aspect))), int(round(math.sqrt(area / aspect)))
             if h >= height or w >= width:
                 continue
-            value = self._colour(img, kind, channels, h, w)
+            value = self._color(img, kind, channels, h, w)
             top = np.random.randint(0, height - h + 1)
             left = np.random.randint(0, width - w + 1)
             return erase(img, top, left, h, w, value, self.inplace)

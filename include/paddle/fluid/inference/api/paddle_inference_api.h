@@ -264,7 +264,7 @@ namespace paddle
 
 /* ---- passes ----------------------------------------------------------------------------- */
 
-/* Which optimising passes run; a view of a config. */
+/* Which optimizing passes run; a view of a config. */
 class PaddlePassBuilder
 {
   public:

@@ -34,7 +34,7 @@ PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetModelDir(__pd_keep PD_Config *
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetProgFile(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetParamsFile(__pd_keep PD_Config *config);
 
-/* Optimising passes. Without them results have the bits of eager execution. */
+/* Optimizing passes. Without them results have the bits of eager execution. */
 PADDLE_CAPI_EXPORT extern void PD_ConfigSwitchIrOptim(__pd_keep PD_Config *config, PD_Bool x);
 PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigIrOptim(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern void PD_ConfigSwitchIrDebug(__pd_keep PD_Config *config, PD_Bool x);

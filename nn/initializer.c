@@ -1,4 +1,4 @@
-/* Paddle's initialisers, drawn from the thread's generator through ops, so that a seed gives the
+/* Paddle's initializers, drawn from the thread's generator through ops, so that a seed gives the
  * same parameters everywhere. Fans as in Paddle: [in, out] matrices, [out, in, k…] convolutions.
  * Uses nn/layer.h. */
 #include "nn/layer.h"
@@ -35,13 +35,13 @@ static proa_tensor *normal(proa_ints shape, proa_dtype dtype, double mean, doubl
 static proa_tensor *assigned(proa_ints shape, proa_dtype dtype, proa_tensor *value)
 {
     if (!value || value == proa_none) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "initialiser: PROA_INIT_ASSIGN needs a value");
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "initializer: PROA_INIT_ASSIGN needs a value");
         return NULL;
     }
     bool same = value->ndim == shape.count;
     for (int64_t i = 0; same && i < shape.count; i++) same = value->shape[i] == shape.at[i];
     if (same) return value->dtype == dtype ? proa_assign(value) : proa_cast(value, dtype);
-    proa_fail(PROA_ERR_INVALID_ARGUMENT, "initialiser: the value is %s, the parameter %s",
+    proa_fail(PROA_ERR_INVALID_ARGUMENT, "initializer: the value is %s, the parameter %s",
               proa__tensor_text(value), proa__shape_text(shape.at, (int)shape.count));
     return NULL;
 }
