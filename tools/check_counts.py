@@ -13,7 +13,7 @@ CLAUSE = re.compile(r"(What|Where|Whoever|That which|How many|How|Which|Who) [a-
 # Names of before 0.2, and what they are called now (docs/glossary.md has the words that stayed).
 GONE = re.compile(r"\b(proa__copy_past\w*|proa__wide_\w+|proa__forget_file|proa__tail\w*|PROA__TAIL|TO_INPUT|TO_FILTER|proa__facts\w*"
                   r"|proa__walk\w*|proa__map_(?:find|put|clear)|proa__lift\w*|proa__steps\w*|proa__settle\w*|proa__pending"
-                  r"|proa__room|proa__later|packed_least|proa_program_optimize|proa_initialized|storm_planner)\b")
+                  r"|proa__room|proa__later|packed_least|storm_planner)\b")
 KIND = re.compile(r"kind [!=]= PROA_FIELD_TENSORS?\b|case PROA_FIELD_TENSORS?:")
 LONG_MACRO = 10
 # The measured hot loops may walk an args struct by themselves; args_visit is the walker.
