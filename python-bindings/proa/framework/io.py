@@ -6,6 +6,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 
 from .. import _core
+from .parameter import Parameter as EagerParamBase  # noqa: F401 - programs take it from here
 
 NAMES = "StructuredToParameterName@@"
 PIECES = "UnpackBigParamInfor@@"
