@@ -63,7 +63,7 @@ format: bootstrap ## lay out the C files
 
 tidy: build ## clang-tidy over all C files: bugs that the compiler does not see
 	@git ls-files '*.c' | grep -vE '^(tests|examples|benchmarks|devices)/|^gen/' | \
-		xargs -P$(JOBS) -n8 clang-tidy -p build --quiet 2>/dev/null && echo "tidy: ok"
+		xargs -P$(JOBS) -n8 clang-tidy -p build --quiet --extra-arg=-w 2>/dev/null && echo "tidy: ok"
 
 check: bootstrap ## layout, layering, sizes, lock file, headers
 	@clang-format --dry-run -Werror $(SOURCES) && echo "format: ok"
