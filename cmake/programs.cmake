@@ -34,7 +34,7 @@ if(PROA_BUILD_TESTS)
                                  ENVIRONMENT "FLAGS_cpu_level=${level}")
         endforeach()
     endforeach()
-    if(CMAKE_CXX_COMPILER) # Paddle's C++ interface, as its users' programs call it
+    if(CMAKE_CXX_COMPILER AND PROA_HAVE_PROTOBUF_C AND NOT CMAKE_CROSSCOMPILING) # Paddle's C++ interface, as users call it
         proa_program(test_paddle_infer "${PROJECT_SOURCE_DIR}/tests/c/test_paddle_infer.cc" tests proa)
         target_link_libraries(test_paddle_infer PRIVATE Threads::Threads)
         target_compile_options(test_paddle_infer PRIVATE -Wno-missing-field-initializers) # options structs
@@ -61,6 +61,9 @@ if(PROA_BUILD_TESTS)
     add_test(NAME stress_planner COMMAND stress_planner 5000 1)
     if(PROA_CHECK_LIBRARY AND PROA_CHECK_INCLUDE)
         file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/c/test_*.c")
+        if(NOT PROA_HAVE_PROTOBUF_C) # it loads models
+            list(FILTER tests EXCLUDE REGEX "test_capi")
+        endif()
         foreach(file IN LISTS tests)
             get_filename_component(name "${file}" NAME_WE)
             proa_program(${name} "${file}" tests proa_static)
