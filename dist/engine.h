@@ -56,7 +56,7 @@ static inline int proa__global_rank(const proa__ring *g, int rank)
 /* The rank within g of a rank of the world; −1: no member. */
 int proa__ring_rank_of(const proa__ring *g, int global);
 
-/* What an engine needs to connect the members of g, whose rank, size, ranks and id are set. */
+/* Facts by which an engine connects the members of g, whose rank, size, ranks and id are set. */
 typedef struct proa__engine_setup {
     proa__store *store;
     const char *prefix;    /* of keys: no other group of the job has it */

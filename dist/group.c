@@ -34,7 +34,7 @@ typedef struct member {
 
 static proa__ring *ring_of(const proa_group *g) { return g->context; }
 
-/* What ops call: in order with what was queued. */
+/* Collectives of ops: in order with what was queued. */
 #define IN_ORDER(g, call)                 \
     proa__ring *r = ring_of(g);           \
     proa__queues_enter(r->queues);        \

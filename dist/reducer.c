@@ -214,7 +214,7 @@ static proa_tensor *used_anywhere(proa_reducer *r)
     return proa_communicate(&m) == PROA_OK ? used : NULL;
 }
 
-/* What this rank did not use is zero, or what it had accumulated. */
+/* A parameter that this rank did not use gives zero, or the gradient it had accumulated. */
 static proa_status fill_missing(proa_reducer *r)
 {
     for (int64_t i = 0; i < r->count; i++) {

@@ -20,7 +20,7 @@ typedef struct proa__shm_counter {
     atomic_uint sleepers;
 } proa__shm_counter;
 
-/* What a rank says about its call, so that calls that do not match are errors. */
+/* A rank's description of its call, so that calls that do not match are errors. */
 typedef struct proa__shm_call {
     _Alignas(PROA__SHM_LINE) uint32_t kind, dtype, op;
     int32_t root;

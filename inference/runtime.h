@@ -25,7 +25,7 @@ struct proa_config {
     bool used;       /* a predictor was made from it */
 };
 
-/* Where an input of the program gets its tensor. */
+/* Source of the tensor of a program's input. */
 typedef struct proa__feed {
     int32_t input; /* index among the handles */
     int32_t level; /* of its sequences; -1: the handle's own tensor */

@@ -55,7 +55,7 @@ PROA_API void proa_group_end(proa_group *g);
 /* This process's rank in it; −1: it is no member. */
 PROA_API int proa_group_rank(const proa_group *g);
 PROA_API int proa_group_size(const proa_group *g);
-/* What ops take as `group`, and programs hold as ring_id. */
+/* The number that ops take as `group` and programs hold as ring_id. */
 PROA_API int proa_group_id(const proa_group *g);
 /* The world's rank of a member. */
 PROA_API int proa_group_global_rank(const proa_group *g, int rank);

@@ -118,7 +118,7 @@ PROA_API void proa_predictor_free(proa_predictor *p);
 /* The optimized program, which clones share. Borrowed. */
 PROA_API const proa_program *proa_predictor_program(const proa_predictor *p);
 
-/* How many inputs and outputs there are; 0 for NULL. */
+/* Numbers of inputs and outputs; 0 for NULL. */
 PROA_API int64_t proa_predictor_input_count(const proa_predictor *p);
 PROA_API int64_t proa_predictor_output_count(const proa_predictor *p);
 /* Input or output i, in the model's order; OUT_OF_RANGE beyond. */
@@ -178,7 +178,7 @@ PROA_API proa_tensor *proa_handle_tensor(const proa_handle *h);
 PROA_API proa_status proa_handle_set_tensor(proa_handle *h, proa_tensor *t);
 /* The offsets of the sequences that an input's rows form, from 0, a list a level (Paddle's LoD); copied. */
 PROA_API proa_status proa_handle_set_lod(proa_handle *h, const proa_ints *levels, int64_t n_levels);
-/* How many levels there are; level i (an empty list beyond). Borrowed until it is set again, or run. */
+/* Number of levels; level i (an empty list beyond). Borrowed until it is set again, or run. */
 PROA_API int64_t proa_handle_lod_levels(const proa_handle *h);
 PROA_API proa_ints proa_handle_lod(const proa_handle *h, int64_t level);
 

@@ -564,7 +564,7 @@ using PrecisionType = Config::Precision;
 
 /* ---- predictors ------------------------------------------------------------------------- */
 
-/* What an output hook sees of a tensor, for the length of the call. */
+/* An output hook's view of a tensor, for the length of the call. */
 class HookTensor
 {
   public:

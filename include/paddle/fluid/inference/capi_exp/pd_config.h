@@ -29,7 +29,7 @@ PADDLE_CAPI_EXPORT extern void PD_ConfigSetModelBuffer(__pd_keep PD_Config *conf
                                                        size_t params_buffer_size);
 PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigModelFromMemory(__pd_keep PD_Config *config);
 
-/* What was set; "" is nothing. Borrowed until it is set again. */
+/* The value that was set, "" if none. Borrowed until it is set again. */
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetModelDir(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetProgFile(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetParamsFile(__pd_keep PD_Config *config);
