@@ -117,7 +117,8 @@ def test_whichever_stream_is_late(late):
 import sys
 sys.path[:0] = [{str(ROOT / "tests/python")!r}]
 import test_cuda_streams as t
-t._core.load_devices(str(t.test_devices.plugin_of("gpu:0")))
+from test_devices import plugin_of
+t._core.load_devices(str(plugin_of("gpu:0")))
 t.every()
 """
     done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PROA_EMULATE_LATE": late},
