@@ -5,7 +5,7 @@
 
 #include <proa/amp.h>
 
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 /* Ops that a user moved to another class: one byte an op id; 0 = the table's. */
 typedef struct class_list {

@@ -8,7 +8,10 @@
 #include <proa/amp.h>
 #include <proa/autograd.h>
 
-#include "ops_impl.h"
+#include "impl/amp.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 #include "optim/optimizer.h"
 
 extern const proa_op proa__op_multiply;

@@ -7,7 +7,8 @@
 #include "core/args.h"
 #include "core/copy.h"
 
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 # The op table: runs tools/gen_ops.py over ops/*/*.yaml and jit's own (or takes the files a source archive ships in gen/),
+# which also compares the committed include/proa/ops.h and ops/ with it (`make lock` writes them),
 # and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
 file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
@@ -6,7 +7,7 @@ set(PROA_GENERATOR "${generator}") # and what it imports
 foreach(part schema headers tables formulas python)
     list(APPEND PROA_GENERATOR "${PROJECT_SOURCE_DIR}/tools/gen_${part}.py")
 endforeach()
-set(products proa/ops.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
+set(products impl/dtype_lists.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
 
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
 if(EXISTS "${PROJECT_SOURCE_DIR}/gen/ops_table.c")
@@ -18,16 +19,23 @@ else()
                             "build from a source archive, which ships the generated files.")
     endif()
     set(PROA_GEN "${PROJECT_BINARY_DIR}/gen")
+    foreach(table IN LISTS PROA_OP_TABLES)
+        get_filename_component(family "${table}" DIRECTORY)
+        get_filename_component(family "${family}" NAME)
+        list(APPEND products "impl/${family}.h")
+    endforeach()
+    list(REMOVE_DUPLICATES products)
     list(TRANSFORM products PREPEND "${PROA_GEN}/" OUTPUT_VARIABLE outputs)
     set(layout core.h op.h wire.h)
     list(TRANSFORM layout PREPEND "${PROJECT_SOURCE_DIR}/include/proa/")
+    file(GLOB committed CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/proa/ops.h" "${PROJECT_SOURCE_DIR}/include/proa/ops/*.h")
     # The generator leaves files that did not change alone; the stamp keeps the build from running it again.
     add_custom_command(
         OUTPUT "${PROA_GEN}/stamp" BYPRODUCTS ${outputs}
         COMMAND "${Python3_EXECUTABLE}" "${generator}" --table "${PROJECT_SOURCE_DIR}/ops/table.yaml"
                 --out "${PROA_GEN}" ${PROA_OP_TABLES}
         COMMAND "${CMAKE_COMMAND}" -E touch "${PROA_GEN}/stamp"
-        DEPENDS ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${layout}
+        DEPENDS ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${layout} ${committed}
         COMMENT "Generating the op table" VERBATIM)
     add_custom_target(proa_gen DEPENDS "${PROA_GEN}/stamp")
     set_source_files_properties(${outputs} PROPERTIES GENERATED TRUE)

@@ -41,19 +41,16 @@ foreach(module IN LISTS modules)
 endforeach()
 # What C code needs to use the same library: paddle.sysconfig.get_include() and get_lib().
 file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
-     "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h")
+     "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h"
+     "${PROJECT_SOURCE_DIR}/include/proa/ops/*.h")
 foreach(header IN LISTS headers)
     configure_file("${PROJECT_SOURCE_DIR}/include/${header}" "${package}/include/${header}" COPYONLY)
 endforeach()
-add_custom_command(OUTPUT "${package}/include/proa/ops.h"
-    COMMAND "${CMAKE_COMMAND}" -E copy "${PROA_GEN}/proa/ops.h" "${package}/include/proa/ops.h"
+# Type stubs, from the package as it was just built; py.typed says that they are all there.
+add_custom_command(OUTPUT "${package}/py.typed"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${package}/libs"
     COMMAND "${CMAKE_COMMAND}" -E create_symlink "../../../$<TARGET_SONAME_FILE_NAME:proa>"
             "${package}/libs/$<TARGET_SONAME_FILE_NAME:proa>"
-    DEPENDS proa_gen "${PROA_GEN}/proa/ops.h" VERBATIM)
-list(APPEND copies "${package}/include/proa/ops.h")
-# Type stubs, from the package as it was just built; py.typed says that they are all there.
-add_custom_command(OUTPUT "${package}/py.typed"
     COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/gen_stubs.py" "${PROJECT_BINARY_DIR}/python"
     DEPENDS ${copies} proa_core_ext "${PROJECT_SOURCE_DIR}/tools/gen_stubs.py"
     COMMENT "Writing type stubs" VERBATIM)

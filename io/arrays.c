@@ -4,7 +4,8 @@
 
 #include "io/program_write.h"
 
-#include "ops_impl.h"
+#include "impl/control.h"
+#include "impl/elementwise.h"
 
 typedef struct marking {
     proa__hash_map *arrays;

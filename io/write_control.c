@@ -4,7 +4,7 @@
 
 #include "io/program_write.h"
 
-#include "ops_impl.h"
+#include "impl/control.h"
 
 bool proa__is_control(const proa_op *op)
 {

@@ -5,7 +5,9 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
-#include "ops_impl.h"
+
+#include <proa/op.h>
+#include <proa/ops/types.h>
 
 typedef struct proa__epilogue {
     proa_tensor *residual; /* or proa_none */

@@ -3,6 +3,7 @@
 
 #include "core/run.h"
 #include "ops/broadcast.h"
+#include "impl/elementwise.h"
 
 proa_status proa__epilogue_meta(const char *op, const proa__epilogue *t, proa_meta *out)
 {

@@ -5,7 +5,7 @@
 
 #include "core/internal.h"
 
-#include <proa/ops.h>
+#include <proa/ops/types.h>
 
 static inline bool proa__channels_last(proa_data_format f)
 {

@@ -4,7 +4,7 @@
 
 #include "ops/ints.h"
 
-#include <proa/ops.h>
+#include <proa/ops/types.h>
 #include <proa/wire.h>
 
 /* Reshapes the operand of fewer dims to broadcast as attribute `axis` says; false on error. */

@@ -17,6 +17,8 @@ FREE = {"examples", "tests", "benchmarks", "devices", "tools"}
 
 def folder_of(path):
     """The folder whose rights a file has; None for files that may include anything."""
+    if path.parts[:3] == ("include", "proa", "ops"):
+        return "ops"
     if path.parts[0] == "include":
         return HEADERS.get(path.name, path.stem if path.stem in FOLDERS else "inference")
     return path.parts[0] if path.parts[0] in FOLDERS else None
@@ -25,6 +27,8 @@ def folder_of(path):
 def target_of(path, name):
     """The folder that an #include reaches; None for headers from outside."""
     parts = name.split("/")
+    if parts[0] == "impl" or parts[:2] == ["proa", "ops"]:
+        return "kernels"
     if name == "proa.h" or parts[0] == "proa":
         return HEADERS.get(parts[-1], parts[-1][:-2] if parts[-1][:-2] in FOLDERS else None)
     if name in GENERATED:

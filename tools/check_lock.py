@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ops/ops.lock lists the ops and their wire names; it must be what the op tables say now (`make lock`)."""
+"""ops/ops.lock (ops and their wire names) and include/proa/ops.h with ops/ must be what the op tables say now (`make lock`)."""
 import difflib
 import pathlib
 import subprocess
@@ -14,8 +14,10 @@ def main():
     lock = ROOT / "ops/ops.lock"
     with tempfile.TemporaryDirectory() as folder:
         fresh = pathlib.Path(folder) / "ops.lock"
-        subprocess.run([sys.executable, str(ROOT / "tools/gen_ops.py"), "--table", str(ROOT / "ops/table.yaml"),
-                        "--out", folder, "--lock", str(fresh), *tables], check=True)
+        done = subprocess.run([sys.executable, str(ROOT / "tools/gen_ops.py"), "--table", str(ROOT / "ops/table.yaml"),
+                               "--out", folder, "--lock", str(fresh), *tables], capture_output=True, text=True)
+        if done.returncode:
+            return report("lock", [done.stderr.strip()])
         new = fresh.read_text().splitlines()
     old = lock.read_text().splitlines() if lock.exists() else []
     diff = list(difflib.unified_diff(old, new, "ops/ops.lock", "the op tables", lineterm="", n=0))

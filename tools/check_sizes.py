@@ -11,6 +11,8 @@ WARN, FAIL, COLUMNS = 800, 1500, 110
 def main():
     problems, count = [], 0
     for path in files(".c", ".h", ".cc", ".cu", ".inc", ".py", ".yaml", ".cmake"):
+        if path.parts[:3] == ("include", "proa", "ops"):  # tables in C, written by gen_ops.py
+            continue
         lines = (ROOT / path).read_text().splitlines()
         count += 1
         if len(lines) > FAIL:

@@ -1,7 +1,9 @@
 """The C that people see: argument structs, options and public functions of every op, and what its author implements.
 
-Writes proa/ops.h, ops_impl.h and ops_calls.c for gen_ops.py.
+Writes for gen_ops.py: include/proa/ops.h and its families (committed), impl/ (not), ops_calls.c.
 """
+import textwrap
+
 from gen_schema import enum_name, option_name, option_value
 
 
@@ -68,37 +70,70 @@ def emit_public(op):
     return "\n".join(out)
 
 
-def emit_ops_h(ops, table, digest=None):
-    body = "\n\n".join(emit_public(op) for op in ops)
-    args = "\n\n".join(emit_args(op) for op in ops)
-    tail = "#include <proa/create.h>\n" if {"full", "full_like"} <= {op.name for op in ops} else ""
-    hash_line = (f'/* What a custom op is built against: see proa_register_op. */\n'
-                 f'#define PROA_TABLE_HASH "{digest}"\n') if digest else ""
-    return f"""{banner("Every op as a C function, with its args struct.")}#ifndef PROA_OPS_H
-#define PROA_OPS_H
+def folded(text, columns=110):
+    """The text with long comments, prototypes and macros continued on further lines."""
+    out, macro = [], False
+    for line in text.splitlines():
+        comment, macro = line.startswith(("/*", " *")), macro or line.startswith("#define")
+        if len(line) <= columns:
+            out.append(line)
+        else:
+            first = line.removesuffix("\\").rstrip()
+            parts = textwrap.wrap(first, columns - 2 * macro, subsequent_indent=" * " if comment else "    ",
+                                  break_long_words=False, break_on_hyphens=False)
+            out.append((" \\\n" if macro else "\n").join(parts) + (" \\" if line.endswith("\\") else ""))
+        macro = macro and line.endswith("\\")
+    return "\n".join(out) + "\n"
 
-#include <proa/core.h>
 
+def family_header(what, guard, includes, *parts):
+    """One header: guard, includes, C linkage."""
+    lines = "".join(f"#include <{name}>\n" for name in includes)
+    body = "\n\n".join(p for p in parts if p)
+    return f"""{banner(what)}#ifndef {guard}
+#define {guard}
+
+{lines}
 #ifdef __cplusplus
 extern "C" {{
 #endif
-
-{emit_enums(table)}
-
-struct proa_block;
-{hash_line}
-/* ---- args structs: the one form of an op call ---- */
-
-{args}
-
-/* ---- functions: required arguments by position, options as `.name = value` ---- */
 
 {body}
 
 #ifdef __cplusplus
 }}
 #endif
-{tail}#endif
+#endif
+"""
+
+
+def emit_types_h(table):
+    """Enums that ops' attributes name."""
+    return folded(family_header("Enums of ops' attributes.", "PROA_TABLE_TYPES_H", ["proa/core.h"], emit_enums(table),
+                         "struct proa_block;"))
+
+
+def emit_family_h(family, ops, includes=("proa/ops/types.h",), prefix="PROA_TABLE"):
+    """The ops of a family: args structs, then functions."""
+    return folded(family_header(
+        f"Ops of the family {family} as C functions, with their args structs.", f"{prefix}_{family.upper()}_H", includes,
+        "/* ---- args structs: the one form of an op call ---- */", *[emit_args(op) for op in ops],
+        "/* ---- functions: required arguments by position, options as `.name = value` ---- */", *[emit_public(op) for op in ops]))
+
+
+def emit_ops_h(families, digest):
+    """The umbrella over families, and what a custom op is built against."""
+    lines = "".join(f"#include <proa/ops/{family}.h>\n" for family in families)
+    return f"""{banner("Every op as a C function, with its args struct.")}#ifndef PROA_OPS_H
+#define PROA_OPS_H
+
+{lines}
+#include <proa/create.h>
+
+/* What a custom op is built against: see proa_register_op. */
+#define PROA_TABLE_HASH "{digest}"
+
+#endif
 """
 
 
@@ -127,9 +162,30 @@ def shared_infer(name, parts):
     return "" if text in parts else text
 
 
-def emit_impl_h(ops, table, plugin):
-    guard = f"PROA_{(plugin or 'ops').upper()}_IMPL_H"
-    public = f"{plugin}_ops.h" if plugin else "proa/ops.h"
+def emit_dtype_lists(table):
+    """X-macros over the table's dtype lists."""
+    return f"""{banner("Dtype lists as X-macros.")}#ifndef PROA_IMPL_DTYPE_LISTS_H
+#define PROA_IMPL_DTYPE_LISTS_H
+
+{emit_lists(table)}
+
+#endif
+"""
+
+
+def emit_impl_umbrella(families):
+    """All families' headers, for what works on any op: passes, tests."""
+    lines = "".join(f'#include "impl/{family}.h"\n' for family in families)
+    return f"""{banner("Metas, gradient structs and rules of every op.")}#ifndef PROA_OPS_IMPL_H
+#define PROA_OPS_IMPL_H
+
+{lines}
+#endif
+"""
+
+
+def emit_impl_h(ops, public, guard, lists=True):
+    """For the authors of ops: metas and gradient structs, prototypes of rules."""
     parts = []
     for op in ops:
         n = op.name
@@ -143,15 +199,13 @@ def emit_impl_h(ops, table, plugin):
             parts.append(f"proa_status {op.vjp}(const proa_{n}_args *a, proa_{n}_grads *g);")
         if op.view:
             parts.append(f"proa_status {op.view}(proa_{n}_args *a, const proa_meta *m);")
-    lists = "" if plugin else emit_lists(table)
+    include = '#include "impl/dtype_lists.h"\n' if lists else ""
     return f"""{banner("For the authors of ops: metas and gradient structs, prototypes of rules.")}#ifndef {guard}
 #define {guard}
 
 #include <proa/op.h>
 #include <{public}>
-
-{lists}
-
+{include}
 """ + "\n".join(p for p in parts if p) + "\n\n#endif\n"
 
 

@@ -17,7 +17,8 @@ import yaml
 
 import gen_python
 from gen_formulas import emit_cuda_formulas, emit_formulas
-from gen_headers import banner, emit_calls, emit_impl_h, emit_ops_h
+from gen_headers import (banner, emit_calls, emit_dtype_lists, emit_family_h, emit_impl_h, emit_impl_umbrella, emit_ops_h,
+                         emit_types_h)
 from gen_schema import cstr, Op, SchemaError
 from gen_tables import emit_composed, emit_kernels, emit_table
 
@@ -66,12 +67,53 @@ def write(path, text):
     path.write_text(text)
 
 
+def by_family(ops):
+    """Ops by their folder, in the order of names."""
+    families = {}
+    for op in ops:
+        families.setdefault(pathlib.Path(op.path).parent.name, []).append(op)
+    return dict(sorted(families.items()))
+
+
+def public_headers(table, families, digest):
+    """Names below include/proa and their texts: these are committed."""
+    texts = {f"ops/{family}.h": emit_family_h(family, members) for family, members in families.items()}
+    return texts | {"ops/types.h": emit_types_h(table), "ops.h": emit_ops_h(families, digest)}
+
+
+def committed(folder):
+    """What stands below include/proa of that kind."""
+    return {str(path.relative_to(folder)): path.read_text() for path in [*folder.glob("ops.h"), *folder.glob("ops/*.h")]}
+
+
+def write_public_headers(folder, fresh):
+    for name, text in fresh.items():
+        write(folder / name, text)
+    for name in committed(folder).keys() - fresh.keys():
+        (folder / name).unlink()
+
+
+def check_public_headers(folder, fresh):
+    old = committed(folder)
+    stale = sorted(name for name in old | fresh if old.get(name) != fresh.get(name))
+    if stale:
+        raise SchemaError(f"{folder}: {', '.join(stale)}: not what the op tables say: run `make lock`")
+
+
+def write_impl_headers(out, table, families):
+    write(out / "impl/dtype_lists.h", emit_dtype_lists(table))
+    for family, members in families.items():
+        write(out / f"impl/{family}.h", emit_impl_h(members, f"proa/ops/{family}.h", f"PROA_IMPL_{family.upper()}_H"))
+    write(out / "ops_impl.h", emit_impl_umbrella(families))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--table", required=True)
     p.add_argument("--out", required=True)
     p.add_argument("--include", default=str(pathlib.Path(__file__).parent.parent / "include"),
-                   help="folder of proa/op.h: its layout goes into the table's hash")
+                   help="folder of proa/: op.h, whose layout goes into the table's hash, and ops.h")
+    p.add_argument("--headers", help="folder to write ops.h and ops/ to; without it those of --include are compared")
     p.add_argument("--lock", help="lock file to write")
     p.add_argument("--plugin", help="name of an outside op set")
     p.add_argument("yaml", nargs="+")
@@ -94,14 +136,18 @@ def main():
     digest = hashlib.sha256("\n".join(layout + [op.signature() for op in ops]).encode()).hexdigest()
     if a.plugin:
         n = a.plugin
-        write(out / f"{n}_ops.h", emit_ops_h(ops, {"enums": {}}).replace("PROA_OPS_H", f"PROA_{n.upper()}_OPS_H")
-              .replace("#include <proa/core.h>", "#include <proa/ops.h>"))
-        write(out / f"{n}_ops_impl.h", emit_impl_h(ops, table, n))
+        write(out / f"{n}_ops.h", emit_family_h(n, ops, ["proa/ops.h"], "PROA_PLUGIN"))
+        write(out / f"{n}_ops_impl.h", emit_impl_h(ops, f"{n}_ops.h", f"PROA_{n.upper()}_IMPL_H", lists=False))
         calls = emit_calls(ops, f"{n}_ops.h", "plugin:").replace("plugin:", "&op_")
         write(out / f"{n}_ops.c", emit_table(ops, table, n, None) + calls)
         return 0
-    write(out / "proa/ops.h", emit_ops_h(ops, table, digest))
-    write(out / "ops_impl.h", emit_impl_h(ops, table, None))
+    families = by_family(ops)
+    fresh = public_headers(table, families, digest)
+    if a.headers:
+        write_public_headers(pathlib.Path(a.headers), fresh)
+    else:
+        check_public_headers(headers, fresh)
+    write_impl_headers(out, table, families)
     write(out / "ops_table.c", emit_table(ops, table, None, digest) + emit_composed(composed))
     ids = "\n".join(f"extern const proa_op proa__op_{op.name};" for op in ops)
     write(out / "ops_calls.c", emit_calls(ops, "proa/ops.h", "&proa__op_").replace(

@@ -1,8 +1,8 @@
-/* Short forms of creating ops: constants by shape. Included at the end of proa/ops.h; uses it only. */
+/* Short forms of creating ops: constants by shape. Included by proa/ops.h; uses proa/ops/create.h only. */
 #ifndef PROA_CREATE_H
 #define PROA_CREATE_H
 
-#include <proa/ops.h>
+#include <proa/ops/create.h>
 
 #ifdef __cplusplus
 extern "C" {

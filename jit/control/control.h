@@ -5,7 +5,7 @@
 
 #include "jit/ir/program.h"
 
-#include "ops_impl.h"
+#include "impl/control.h"
 
 extern const proa_op proa__op_branch, proa__op_loop, proa__op_loop_grad;
 

@@ -6,7 +6,10 @@
 #include "core/internal.h"
 #include "kernels/page_release.h"
 #include "ops/windows.h"
-#include "ops_impl.h"
+#include "impl/conv.h"
+#include "impl/elementwise.h"
+#include "impl/norm.h"
+#include "impl/shape.h"
 
 typedef struct folding {
     proa__uses uses;

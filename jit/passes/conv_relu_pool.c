@@ -5,7 +5,10 @@
 
 #include "core/internal.h"
 #include "ops/windows.h"
-#include "ops_impl.h"
+#include "impl/conv.h"
+#include "impl/elementwise.h"
+#include "impl/pool.h"
+#include "impl/reduce.h"
 
 /* Larger filters are left to convolutions in blocked layouts, which the work is enough for. */
 enum { LARGEST_FILTER = 1024 };

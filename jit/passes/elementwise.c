@@ -5,7 +5,7 @@
 
 #include "core/internal.h"
 #include "ops/elementwise/fused.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 #include <stdarg.h>
 

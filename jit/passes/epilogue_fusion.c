@@ -5,7 +5,10 @@
 
 #include "core/internal.h"
 #include "ops/windows.h"
-#include "ops_impl.h"
+#include "impl/conv.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/shape.h"
 
 /* A product and what was found behind it. */
 typedef struct chain {

@@ -4,7 +4,9 @@
 #include "edit.h"
 
 #include "core/internal.h"
-#include "ops_impl.h"
+#include "impl/dropout.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 /* The two shapes are the same in every run: at most one dim of equal sizes is unknown. */
 static bool surely_same(const proa_tensor *a, const proa_tensor *b)

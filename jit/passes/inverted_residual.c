@@ -4,7 +4,7 @@
 
 #include "core/internal.h"
 #include "ops/windows.h"
-#include "ops_impl.h"
+#include "impl/conv.h"
 
 /* Bytes of the widest tensor from which one op is faster than three, whose threads share no lines. */
 enum { MIN_BYTES = 592 << 10 };

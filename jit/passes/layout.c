@@ -5,7 +5,8 @@
 
 #include "core/internal.h"
 #include "ops/elementwise/fused.h"
-#include "ops_impl.h"
+#include "impl/conv.h"
+#include "impl/shape.h"
 
 typedef struct laying {
     proa__uses uses;

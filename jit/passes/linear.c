@@ -5,7 +5,10 @@
 #include "edit.h"
 
 #include "core/internal.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 typedef struct linears {
     proa__uses uses;

@@ -4,7 +4,8 @@
 
 #include "core/internal.h"
 #include "ops/windows.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/pool.h"
 
 /* Results that a blocked layout suits stay in it, which takes no places: those of at least so many channels,
  * which do not grow much when rounded up to 16. */

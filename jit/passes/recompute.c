@@ -6,7 +6,8 @@
 #include "edit.h"
 
 #include "core/internal.h"
-#include "ops_impl.h"
+#include "impl/dropout.h"
+#include "impl/elementwise.h"
 
 /* By variable: the args of the forward's op that makes it, whether the backward reads it, and what is read
  * there. */

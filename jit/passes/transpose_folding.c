@@ -4,7 +4,9 @@
 #include "edit.h"
 
 #include "core/internal.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/shape.h"
 
 /* Swaps the dims before the last. */
 static bool swaps_rows(const proa_ints *perm, int n)

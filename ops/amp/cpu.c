@@ -1,5 +1,5 @@
 /* Portable kernels of loss scaling. May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/amp.h"
 
 #include "kernels/rowwise.h"
 

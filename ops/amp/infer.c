@@ -1,5 +1,5 @@
 /* Checks of the loss-scaling ops. May use core and the generated op headers. */
-#include "ops_impl.h"
+#include "impl/amp.h"
 
 #include "kernels/rowwise.h"
 

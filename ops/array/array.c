@@ -2,7 +2,9 @@
  * in place. May use core and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/array.h"
+#include "impl/create.h"
+#include "impl/shape.h"
 
 #include <proa/wire.h>
 

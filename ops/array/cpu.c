@@ -4,7 +4,7 @@
 #include "core/device.h"
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/array.h"
 
 /* Items [from, from + n) of an array. */
 static proa_tensor items(const proa_tensor *array, int64_t from, int64_t n)

@@ -1,5 +1,5 @@
 /* Shapes and rule of attention. May use core and public ops. */
-#include "ops_impl.h"
+#include "impl/attention.h"
 
 #include "kernels/rowwise.h"
 

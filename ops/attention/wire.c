@@ -1,6 +1,6 @@
 /* Attention on the wire: read from flash_attn, written as the ops that Paddle's CPU kernels know.
  * May use core, proa/wire.h and public ops. */
-#include "ops_impl.h"
+#include "impl/attention.h"
 
 #include <proa/wire.h>
 

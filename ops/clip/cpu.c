@@ -1,6 +1,6 @@
 /* Portable kernels of clipping by norm. Squares are summed in double a chunk, the chunks in order, so that
  * sums do not depend on the thread count. May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/clip.h"
 
 #include "kernels/rowwise.h"
 

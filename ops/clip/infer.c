@@ -1,5 +1,7 @@
 /* Shapes and rules of clipping by norm. May use core and public ops. */
-#include "ops_impl.h"
+#include "impl/clip.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 #include "kernels/rowwise.h"
 

@@ -1,6 +1,6 @@
 /* Clipping by global norm on the wire, as the plain ops that Paddle's ClipGradByGlobalNorm writes.
  * May use core and proa/wire.h. */
-#include "ops_impl.h"
+#include "impl/clip.h"
 
 #include <proa/wire.h>
 

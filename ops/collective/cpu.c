@@ -2,7 +2,7 @@
  * May use core. */
 #include "core/copy.h"
 #include "core/device.h"
-#include "ops_impl.h"
+#include "impl/collective.h"
 
 #include "kernels/rowwise.h"
 

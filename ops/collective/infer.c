@@ -1,6 +1,7 @@
 /* Shapes and rules of the collectives. The gradient of a sum over ranks is the sum of the gradients over
  * ranks: every rank's result depends on every rank's input. May use core and public ops. */
-#include "ops_impl.h"
+#include "impl/collective.h"
+#include "impl/elementwise.h"
 
 #include "kernels/rowwise.h"
 

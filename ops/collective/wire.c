@@ -1,6 +1,6 @@
 /* Collectives on the wire: one op name a reduction; an average is a sum and a scale.
  * May use core, proa/wire.h and public ops. */
-#include "ops_impl.h"
+#include "impl/collective.h"
 
 #include <proa/wire.h>
 

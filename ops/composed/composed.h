@@ -5,6 +5,10 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/wire_util.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 #include <proa/wire.h>
 

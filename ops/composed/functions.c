@@ -1,6 +1,9 @@
 /* Functions of Paddle 1.x as compositions of ops: normalization, similarity, recurrent cells. May use
  * public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/shape.h"
 
 #include <string.h>
 

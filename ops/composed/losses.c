@@ -1,5 +1,10 @@
 /* Losses of Paddle 1.x as compositions of ops. May use public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/index.h"
+#include "impl/loss.h"
+#include "impl/shape.h"
 
 /* −log of the label's probability, or −Σ label · log x. */
 proa_status cross_entropy_read(proa_wire_reader *r)

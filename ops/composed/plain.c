@@ -1,5 +1,10 @@
 /* Forms of Paddle 1.x that make constants, ask questions, or compute with boxes. May use public ops. */
 #include "ops/composed/composed.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/random.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 proa_status empty_read(proa_wire_reader *r)
 {

@@ -1,5 +1,7 @@
 /* Optimizer steps of Paddle 1.x on one parameter, as compositions of ops. May use public ops. */
 #include "ops/composed/composed.h"
+#include "impl/elementwise.h"
+#include "impl/random.h"
 
 /* sign(p) · max(0, |p| − lr · l1) / (1 + lr · l2) */
 static proa_tensor *proximal(proa_wire_reader *r, proa_tensor *p, proa_tensor *rate)

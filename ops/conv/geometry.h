@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_CONV_GEOMETRY_H
 #define PROA_OPS_CONV_GEOMETRY_H
 
-#include "ops_impl.h"
+#include "impl/conv.h"
 
 #include "core/internal.h"
 #include "core/tensor.h"

@@ -1,6 +1,8 @@
 /* Gradients of convolutions. A convolution is linear in both operands, so every derivative of any order is a
  * convolution again, to the input, or to the filter. May use core and the ops. */
 #include "ops/conv/geometry.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 /* The bias gradient: d_out summed over batch and space. */
 static proa_tensor *sum_but_channels(proa_tensor *d_out, int dims, bool channels_last)

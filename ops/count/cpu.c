@@ -2,7 +2,7 @@
 #include "ops/ints.h"
 #include "kernels/iterator.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/count.h"
 
 #include <math.h>
 

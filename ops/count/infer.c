@@ -1,7 +1,7 @@
 /* Shape inference of the counting ops. May use core and ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/count.h"
 
 proa_status histogram_infer(const proa_histogram_args *a, proa_histogram_metas *m)
 {

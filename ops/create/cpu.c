@@ -5,7 +5,7 @@
 #include "ops/ints.h"
 #include "kernels/iterator.h"
 #include "ops/scalar.h"
-#include "ops_impl.h"
+#include "impl/create.h"
 
 /* ---- constants ---- */
 

@@ -5,7 +5,7 @@
 #include "core/tensor.h"
 #include "ops/create/range.h"
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/create.h"
 
 #include <math.h>
 

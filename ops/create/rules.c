@@ -1,6 +1,6 @@
 /* Gradients of creating ops that read a tensor. Public ops only. */
 #include "core/tensor.h"
-#include "ops_impl.h"
+#include "impl/create.h"
 
 proa_status tril_vjp(const proa_tril_args *a, proa_tril_grads *g)
 {

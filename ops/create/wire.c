@@ -4,7 +4,8 @@
 #include "core/tensor.h"
 #include "ops/shape_meta.h"
 #include "ops/wire_util.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/shape.h"
 
 #include <proa/wire.h>
 

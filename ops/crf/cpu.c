@@ -1,6 +1,6 @@
 /* Decoding and likelihood over chains of tags, on the CPU. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
-#include "ops_impl.h"
+#include "impl/crf.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/crf.h"
 
 static bool is_long(const proa_tensor *t) { return t->dtype == PROA_I64; }
 

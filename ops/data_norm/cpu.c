@@ -1,6 +1,6 @@
 /* data_norm on the CPU: rows go by columns of statistics. May use core and the helpers of ops/. */
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/data_norm.h"
 
 #include <math.h>
 

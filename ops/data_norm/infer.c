@@ -1,7 +1,7 @@
 /* Shapes and rule of data_norm. May use core and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/data_norm.h"
 
 static proa_status check_column(const char *op, const char *name, const proa_tensor *t, const proa_tensor *x)
 {

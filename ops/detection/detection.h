@@ -6,7 +6,7 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/detection/ratios.h"
-#include "ops_impl.h"
+#include "impl/detection.h"
 
 /* prior_box's aspect ratios: 1, and those given without repetitions, with their inverses if flipped. */
 proa_status proa__prior_ratios(const proa_prior_box_args *a, double *to, int64_t *count);

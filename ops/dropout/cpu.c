@@ -1,6 +1,7 @@
 /* Portable kernels of dropout and its backward: the mask is drawn, then applied piece by piece, to what gelu
  * makes of a piece where the op is both. May use core and the helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/dropout.h"
+#include "impl/elementwise.h"
 
 #include "core/copy.h"
 #include "kernels/iterator.h"

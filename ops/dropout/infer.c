@@ -1,6 +1,7 @@
 /* Shapes and rules of dropout. The mask has x's shape, or length 1 in the axes that are not listed.
  * May use core and public ops. */
-#include "ops_impl.h"
+#include "impl/dropout.h"
+#include "impl/elementwise.h"
 
 #include "kernels/rowwise.h"
 

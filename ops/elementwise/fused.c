@@ -4,7 +4,7 @@
 
 #include "core/run.h"
 #include "ops/elementwise/fused_read.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/windows.h"
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 bool proa__broadcast_into(proa_meta *m, const proa_tensor *t)
 {

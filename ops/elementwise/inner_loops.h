@@ -7,7 +7,7 @@
 #include "ops/elementwise/formulas.h"
 #include "kernels/iterator.h"
 #include "kernels/simd_activations.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 /* Results may overwrite an input in place (p[0] == p[1]): element i depends on element i alone. */
 #define PROA_ROW_LOOP _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)

@@ -4,7 +4,7 @@
 #define PROA_OPS_ELEMENTWISE_NUMBERS_H
 
 #include "kernels/iterator.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 /* The numbers in the type that the row computes in. */
 typedef struct proa_numbers {

@@ -4,7 +4,8 @@
 
 #include "core/tensor.h"
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
 
 static inline bool rule_is_complex(const proa_tensor *t)
 {

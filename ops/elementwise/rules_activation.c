@@ -1,6 +1,8 @@
 /* Gradients of activations, and of their fused gradients (for double backward). Public ops only. */
 #include "ops/elementwise/rules.h"
 #include "ops/windows.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 #define GREATER(t, v) proa_greater_than(t, number_of(t, v))
 #define LESS(t, v) proa_less_than(t, number_of(t, v))

@@ -4,7 +4,8 @@
 #include "core/tensor.h"
 #include "ops/broadcast.h"
 #include "ops/wire_util.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 #include <proa/wire.h>
 

@@ -3,7 +3,7 @@
  * May use core and the row helpers of ops/. */
 #include "kernels/nontemporal.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/embedding.h"
 
 typedef struct lookup {
     proa_dtype dtype, id_dtype;

@@ -1,5 +1,7 @@
 /* Shapes of embedding, its gradient and the old wire form. May use core and public ops. */
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/embedding.h"
+#include "impl/shape.h"
 
 #include <proa/wire.h>
 

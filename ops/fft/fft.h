@@ -4,7 +4,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
-#include "ops_impl.h"
+#include "impl/fft.h"
 
 /* axis counted from the front. */
 static inline int fft_axis(const proa_tensor *t, int64_t axis)

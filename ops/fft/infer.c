@@ -1,6 +1,9 @@
 /* Shapes and gradients of Fourier transforms and frames. May use core and public ops. */
 #include "ops/fft/fft.h"
 #include "kernels/rowwise.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 /* ---- transforms ------------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
  * */
 #include "kernels/iterator.h"
 #include "kernels/upcast.h"
-#include "ops_impl.h"
+#include "impl/graph.h"
 
 extern const proa_op proa__op_segment_pool;
 

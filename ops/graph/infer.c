@@ -2,7 +2,12 @@
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "ops/wire_util.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/graph.h"
+#include "impl/index.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 static proa_status check_index(const char *op, const char *name, const proa_tensor *t, int64_t count)
 {

@@ -1,7 +1,8 @@
 /* Paddle's graph_send_uv, which is a composition here. May use core, the ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/index.h"
 
 #include <proa/wire.h>
 

@@ -2,7 +2,8 @@
  * dtypes and shapes here. */
 #include "ops/ints.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/index.h"
+#include "impl/shape.h"
 
 #include "ops/index/index.h"
 

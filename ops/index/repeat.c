@@ -4,7 +4,10 @@
 #include "kernels/rowwise.h"
 #include "ops/shape/slice.h"
 #include "ops/wire_like.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/index.h"
+#include "impl/shape.h"
 
 /* ---- repeat_interleave ------------------------------------------------------------------- */
 

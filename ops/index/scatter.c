@@ -1,7 +1,9 @@
 /* Shape inference and rules of the ops that write by index, and of unique. */
 #include "ops/ints.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/index.h"
+#include "impl/shape.h"
 
 #include "ops/index/index.h"
 

@@ -1,7 +1,9 @@
 /* Irregular Paddle forms of the index ops. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/index.h"
+#include "impl/shape.h"
 
 /* ---- gather ----------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * makes zeros of that shape. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_like.h"
-#include "ops_impl.h"
+#include "impl/index.h"
 
 /* slots: the input, the places, the incoming gradient, the result. */
 static proa_status put_three(proa_wire_writer *w, const char *const slots[4], proa_tensor *x,

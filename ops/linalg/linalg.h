@@ -4,7 +4,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
-#include "ops_impl.h"
+#include "impl/linalg.h"
 
 static inline __attribute__((unused)) int64_t linalg_rows(const proa_tensor *x)
 {

@@ -5,6 +5,12 @@
 #include "ops/linalg/linalg.h"
 
 #include "ops/ints.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/linalg.h"
+#include "impl/matmul.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 static bool is_complex(const proa_tensor *t) { return t && (t->dtype == PROA_C64 || t->dtype == PROA_C128); }
 

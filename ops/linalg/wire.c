@@ -2,7 +2,9 @@
  * core, the ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/reduce.h"
 
 #include <proa/wire.h>
 

@@ -2,7 +2,8 @@
  * ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/lod.h"
 
 static proa_status check_offsets(const char *op, const char *name, const proa_tensor *offsets)
 {

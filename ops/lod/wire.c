@@ -1,5 +1,9 @@
 /* Irregular Paddle forms of the sequence ops. Uses proa/wire.h, proa/ops.h. */
 #include "ops/wire_util.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/lod.h"
+#include "impl/shape.h"
 
 /* Steps [N, T, D] and those ahead of them, each times its row of the filter [K, D]. */
 static proa_tensor *steps_ahead(proa_tensor *x, proa_tensor *filter, int64_t k)

@@ -1,5 +1,5 @@
 /* Shapes of the losses. May use core and the generated op headers. */
-#include "ops_impl.h"
+#include "impl/loss.h"
 
 #include "kernels/rowwise.h"
 

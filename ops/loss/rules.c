@@ -1,6 +1,11 @@
 /* Gradients of the losses, from public ops. d_out of a reduced loss is a scalar and broadcasts.
  * May use core and the public ops. */
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/loss.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
+#include "impl/softmax.h"
 
 #include "kernels/rowwise.h"
 

@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_MATMUL_PRODUCT_H
 #define PROA_OPS_MATMUL_PRODUCT_H
 
-#include "ops_impl.h"
+#include "impl/matmul.h"
 
 #include "core/internal.h"
 #include "core/tensor.h"

@@ -1,6 +1,8 @@
 /* Gradients of the matrix products, made of public ops: for C = A·B, dA = dC·Bᴴ and dB = Aᴴ·dC (Petersen and
  * Pedersen, The Matrix Cookbook, 2012, section 2). May use core and the ops. */
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/shape.h"
 
 #include "core/tensor.h"
 

@@ -1,6 +1,8 @@
 /* Paddle's older and fused spellings of the matrix products: matmul (1.x), mul, fc, and linear as it is
  * written. May use core and the ops. */
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/shape.h"
 
 #include "core/tensor.h"
 

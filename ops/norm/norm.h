@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_NORM_NORM_H
 #define PROA_OPS_NORM_NORM_H
 
-#include "ops_impl.h"
+#include "impl/norm.h"
 
 #include "core/internal.h"
 #include "core/tensor.h"

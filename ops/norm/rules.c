@@ -5,6 +5,9 @@
 #include "ops/norm/norm.h"
 
 #include "ops/ints.h"
+#include "impl/elementwise.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 /* ---- first order ---- */
 

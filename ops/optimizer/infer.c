@@ -1,6 +1,6 @@
 /* Checks of the optimizer steps. Every list is as long as params and entry i fits params[i]; what is updated
  * in place must be contiguous. May use core and the generated op headers. */
-#include "ops_impl.h"
+#include "impl/optimizer.h"
 
 #include "kernels/rowwise.h"
 

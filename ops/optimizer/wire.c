@@ -1,7 +1,8 @@
 /* Optimizer steps on the wire: one op a parameter, states in slots named <Slot> and <Slot>Out; the learning
  * rate is a tensor. A table says what each step has; one reader and one writer walk it. Reading makes a step
  * of one parameter. May use core, proa/wire.h and public ops. */
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/optimizer.h"
 
 #include "core/run.h"
 #include "core/tensor.h"

@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_POOL_GEOMETRY_H
 #define PROA_OPS_POOL_GEOMETRY_H
 
-#include "ops_impl.h"
+#include "impl/pool.h"
 
 #include "core/internal.h"
 #include "core/tensor.h"

@@ -1,6 +1,8 @@
 /* Gradients of pooling. Pooling is linear once the places of the maxima are known, so its gradient's gradient
  * picks (max) or averages (avg) again. A 1-D pooling is a 2-D one of one row. May use core and the ops. */
 #include "ops/pool/geometry.h"
+#include "impl/index.h"
+#include "impl/shape.h"
 
 /* Windows side by side are spelled out: Paddle's gradient ops have no default for strides. */
 #define WINDOWS(a)                                                                         \

@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_POOL_WINDOWS_H
 #define PROA_OPS_POOL_WINDOWS_H
 
-#include <proa/ops.h>
+#include <proa/ops/types.h>
 
 #ifndef POOL_FN
 #define POOL_FN static inline

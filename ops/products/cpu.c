@@ -3,7 +3,7 @@
 #include "ops/products/products.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"
-#include "ops_impl.h"
+#include "impl/products.h"
 
 #include <math.h>
 

@@ -2,7 +2,9 @@
 #include "ops/products/products.h"
 
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/products.h"
+#include "impl/reduce.h"
 
 proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)
 {

@@ -5,7 +5,7 @@
 #include "kernels/iterator.h"
 #include "kernels/simd_philox.h"
 #include "ops/scalar.h"
-#include "ops_impl.h"
+#include "impl/random.h"
 
 #include "ops/random/formulas.h"
 

@@ -2,7 +2,7 @@
  * threads. May use core and ops headers. */
 #include "ops/ints.h"
 #include "kernels/iterator.h"
-#include "ops_impl.h"
+#include "impl/random.h"
 
 #include "ops/random/formulas.h"
 

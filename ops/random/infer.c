@@ -3,7 +3,8 @@
 #include "core/tensor.h"
 #include "ops/ints.h"
 #include "ops/shape_meta.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/random.h"
 
 static const uint32_t FLOATING = 1u << PROA_F16 | 1u << PROA_BF16 | 1u << PROA_F32 | 1u << PROA_F64;
 static const uint32_t INDEX = 1u << PROA_I32 | 1u << PROA_I64;

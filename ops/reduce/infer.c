@@ -4,7 +4,7 @@
 #include "ops/ints.h"
 #include "ops/reduce/axes.h"
 #include "ops/shape_meta.h"
-#include "ops_impl.h"
+#include "impl/reduce.h"
 
 proa_status proa__reduce_mask(const char *who, const proa_ints *axis, int ndim, unsigned *mask)
 {

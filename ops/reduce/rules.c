@@ -4,7 +4,10 @@
 #include "ops/ints.h"
 #include "ops/reduce/axes.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 /* t with the reduced axes put back as ones, so that it broadcasts with x. */
 static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *who, const proa_ints *axis,

@@ -1,7 +1,8 @@
 /* Shape inference and rules of cummax, cummin and logcumsumexp. May use core and ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/index.h"
+#include "impl/reduce.h"
 
 static proa_status extreme_infer(const char *who, const proa_tensor *x, int64_t axis, proa_dtype dtype,
                                  proa_meta *out, proa_meta *indices)

@@ -3,7 +3,8 @@
 #include "core/tensor.h"
 #include "ops/reduce/axes.h"
 #include "ops/wire_util.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/reduce.h"
 
 /* Axes of a reduce_* op; none when it reduces all. AxisTensor and AxisTensorList win over the attribute. */
 static proa_ints read_axes(proa_wire_reader *r, const char *attr, int64_t *zeros)

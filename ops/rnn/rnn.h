@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_RNN_H
 #define PROA_OPS_RNN_H
 
-#include "ops_impl.h"
+#include "impl/rnn.h"
 
 #include "ops/rnn/sizes.h"
 #include "kernels/rowwise.h"

@@ -3,7 +3,7 @@
 #ifndef PROA_OPS_RNN_SIZES_H
 #define PROA_OPS_RNN_SIZES_H
 
-#include <proa/ops.h>
+#include <proa/ops/types.h>
 
 typedef struct rnn_sizes {
     int64_t steps, batch, input, hidden, layers, directions, gates; /* gates: 4, 3 or 1 times hidden */

@@ -1,7 +1,11 @@
 /* SelectedRows by ops: merging equal rows, adding, making dense. May use core and public ops. */
 #include "core/device.h"
 #include "ops/selected_rows/selected_rows.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/embedding.h"
+#include "impl/index.h"
+#include "impl/shape.h"
 
 static bool is_ascending(const proa_tensor *index)
 {

@@ -1,7 +1,7 @@
 /* gather_tree and sequence_mask on the CPU. May use core and the helpers of ops/. */
 #include "kernels/iterator.h"
 #include "ops/scalar.h"
-#include "ops_impl.h"
+#include "impl/sequence.h"
 
 #include "kernels/rowwise.h"
 

@@ -2,7 +2,7 @@
  * the backward one, where every node's row is summed in the order of x: the same bits whatever their
  * number. Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, 2005. May use core
  * and kernels/rowwise.h. */
-#include "ops_impl.h"
+#include "impl/sequence.h"
 
 #include "kernels/rowwise.h"
 

@@ -2,7 +2,7 @@
  * fused backward ops. May use core and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/sequence.h"
 
 static bool is_index(const proa_tensor *t) { return t->dtype == PROA_I32 || t->dtype == PROA_I64; }
 

@@ -3,7 +3,9 @@
 
 #include "ops/shape/slice.h"
 #include "ops/wire_like.h"
-#include "ops_impl.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 proa_status proa__diagonal(const char *who, int ndim, const int64_t *shape, int64_t offset, int64_t axis1,
                            int64_t axis2, shape_diagonal *d)

@@ -1,7 +1,7 @@
 /* Shape inference, views and rules of expand, broadcast_to and expand_as. Summing the gradient back to x's
  * shape is the engine's part. */
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 static proa_status expanded(const char *who, const proa_tensor *x, const proa_ints *shape, proa_meta *m)
 {

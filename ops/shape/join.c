@@ -1,6 +1,7 @@
 /* Shape inference and rules of concat, split, stack, unstack and unbind. */
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 /* ---- concat ----------------------------------------------------------------------------- */
 

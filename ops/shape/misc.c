@@ -1,6 +1,7 @@
 /* Shape inference and rules of shape, size, tile, flip, roll, one_hot and meshgrid. May use core and ops. */
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 #include "ops/shape/tile.h"
 

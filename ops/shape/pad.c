@@ -1,7 +1,7 @@
 /* Shape inference and rules of pad and pad3d. Limits of the modes are those of Paddle 2.6.2. */
 #include "ops/shape/pad.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 static proa_status read_paddings(const char *who, const proa_ints *paddings, int want, int64_t *to)
 {

@@ -5,7 +5,7 @@
 #include "ops/ints.h"
 #include "ops/windows.h"
 
-#include <proa/ops.h>
+#include <proa/ops/types.h>
 
 typedef struct proa_pad_plan {
     int ndim;

@@ -1,7 +1,7 @@
 /* Shape inference, views and rules of reshape, squeeze, unsqueeze, flatten and transpose.
  * Paddle's meaning of 0 and −1 in a shape, and its one-after-the-other unsqueeze, live here. */
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 /* ---- reshape ---------------------------------------------------------------------------- */
 

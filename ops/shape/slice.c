@@ -2,7 +2,7 @@
  * Clamping and the special end −1 follow Paddle 2.6.2; a start past the end is an error there, too. */
 #include "ops/shape/slice.h"
 
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 /* Step, first and last of one axis; *count stays −1 when the axis or a bound is unknown. */
 static inline proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, proa_cut *c)

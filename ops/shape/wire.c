@@ -2,7 +2,7 @@
  * May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 /* ---- flatten, expand -------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * makes zeros of that shape. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_like.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 static proa_ints read_list(proa_wire_reader *r, const char *attr, const char *tensor, const char *tensors)
 {

@@ -1,7 +1,7 @@
 /* pad3d and its gradient in Paddle's programs, where they take five axes and spell the modes: fewer axes get
  * unit ones before and lose them behind. Old programs have pad2d. May use core and ops. */
 #include "ops/wire_like.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 enum { AXES = 5, SIDES = 6 };
 

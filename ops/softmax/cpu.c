@@ -1,6 +1,6 @@
 /* Portable kernels of softmax, log_softmax and their backward ops: rows when the axis is the last, else
  * blocks of neighboring columns. May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/softmax.h"
 
 #include "kernels/nontemporal.h"
 #include "kernels/rowwise.h"

@@ -1,6 +1,6 @@
 /* Shapes of the softmax family: an output is like the input; axis must name one of its dims.
  * May use core and the generated op headers. */
-#include "ops_impl.h"
+#include "impl/softmax.h"
 
 #include "kernels/rowwise.h"
 

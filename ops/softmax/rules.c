@@ -1,6 +1,8 @@
 /* Gradients of the softmax family. With s = softmax(x): ds/dx · v = s · (v − Σ v·s), and the logarithm's is
  * v − s · Σ v. The fused backward ops' own rules are those formulas differentiated, from public ops. */
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/reduce.h"
+#include "impl/softmax.h"
 
 #include "kernels/rowwise.h"
 

@@ -2,7 +2,7 @@
  * keys. */
 #include "ops/ints.h"
 #include "ops/sort/packed.h"
-#include "ops_impl.h"
+#include "impl/sort.h"
 
 #include <stdatomic.h>
 #if defined(__AVX512F__)

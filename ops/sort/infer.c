@@ -1,6 +1,8 @@
 /* Shape inference and rules of the order ops. Their gradients put d_out back to where elements came from. */
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/index.h"
+#include "impl/shape.h"
+#include "impl/sort.h"
 
 static proa_meta places_of(const proa_meta *values)
 {

@@ -1,6 +1,6 @@
 /* Irregular Paddle forms of the order ops. May use core and ops. */
 #include "ops/ints.h"
-#include "ops_impl.h"
+#include "impl/sort.h"
 
 #include <proa/wire.h>
 

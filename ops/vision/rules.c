@@ -1,6 +1,12 @@
 /* Gradients of the image ops. Resampling, shuffling and windows are linear: their gradients are the ops that
  * put things back. May use public ops. */
 #include "ops/vision/vision.h"
+#include "impl/create.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
+#include "impl/vision.h"
 
 proa_status interpolate_vjp(const proa_interpolate_args *a, proa_interpolate_grads *g)
 {

@@ -5,7 +5,7 @@
 
 #include "ops/ints.h"
 #include "ops/windows.h"
-#include "ops_impl.h"
+#include "impl/vision.h"
 
 /* What interpolate and its gradient are told. */
 typedef struct vision_resize {

@@ -2,6 +2,8 @@
  * tensors. May use core and ops. */
 #include "ops/wire_like.h"
 #include "ops/vision/vision.h"
+#include "impl/elementwise.h"
+#include "impl/shape.h"
 
 static const char *const forward_types[] = {"nearest_interp_v2", "bilinear_interp_v2", "bicubic_interp_v2",
                                             "trilinear_interp_v2", "linear_interp_v2"};

@@ -1,7 +1,7 @@
 /* Portable attention: forward by (batch, head, part of the queries), backward by (batch, key head), each
  * worked through by one thread, so that sums do not depend on the thread count. May use core and helpers
  * of ops/. */
-#include "ops_impl.h"
+#include "impl/attention.h"
 
 #include "kernels/gemm.h"
 #include "kernels/philox16.h"

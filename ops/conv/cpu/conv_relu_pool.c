@@ -5,6 +5,9 @@
  * of ops/. */
 #include "ops/conv/conv_relu_pool.h"
 #include "kernels/gemm.h"
+#include "impl/elementwise.h"
+#include "impl/pool.h"
+#include "impl/reduce.h"
 
 #define LANES ((int64_t)(GEMM_VECTOR / 4))
 #if defined(__AVX512F__) || defined(__aarch64__)

@@ -4,7 +4,7 @@
 #include "core/half.h"
 #include "kernels/iterator.h"
 #include "kernels/nontemporal.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 /* Out-of-range numbers become the most negative integer, as the CPU's own conversion does; narrower
  * integers keep the low bits. */

@@ -3,7 +3,7 @@
 #include "ops/elementwise/fused.h"
 
 #include "ops/elementwise/numbers.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Kernels of complex numbers as pairs, and of comparisons up to a tolerance. May use core and ops headers. */
 #include "ops/broadcast.h"
 #include "kernels/iterator.h"
-#include "ops_impl.h"
+#include "impl/elementwise.h"
 
 #include <math.h>
 

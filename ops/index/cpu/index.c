@@ -3,7 +3,7 @@
 #include "ops/index/indices.h"
 #include "kernels/nontemporal.h"
 #include "ops/shape/accumulate.h"
-#include "ops_impl.h"
+#include "impl/index.h"
 
 /* ---- whole slices along an axis ---------------------------------------------------------- */
 

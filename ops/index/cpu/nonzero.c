@@ -3,7 +3,7 @@
  * threads. */
 #include "core/copy.h"
 #include "ops/index/indices.h"
-#include "ops_impl.h"
+#include "impl/index.h"
 
 enum { PIECE = 1 << 14 };
 

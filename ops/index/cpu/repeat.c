@@ -4,7 +4,7 @@
 #include "ops/index/indices.h"
 #include "ops/shape/accumulate.h"
 #include "ops/sort/keys.h"
-#include "ops_impl.h"
+#include "impl/index.h"
 
 extern const proa_op proa__op_repeat_interleave, proa__op_unique_consecutive;
 

@@ -5,7 +5,7 @@
 #include "ops/scalar.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/index.h"
 
 /* ---- rows -------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * The flat form is the case of rows of one key. */
 #include "ops/index/indices.h"
 #include "ops/sort/keys.h"
-#include "ops_impl.h"
+#include "impl/index.h"
 
 extern const proa_op proa__op_unique;
 

@@ -1,7 +1,7 @@
 /* Ops that move rows of sequences, on the CPU: each says which row of x a row of its result is, and backward
  * adds along the same list. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
-#include "ops_impl.h"
+#include "impl/lod.h"
 
 enum { PADDING = -1 };
 

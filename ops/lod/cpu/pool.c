@@ -1,6 +1,6 @@
 /* Pooling, softmax and convolution over sequences, on the CPU. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
-#include "ops_impl.h"
+#include "impl/lod.h"
 
 #include <math.h>
 

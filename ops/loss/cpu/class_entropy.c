@@ -1,6 +1,6 @@
 /* Portable kernels of class_cross_entropy and its backward: rows of logits are read once each, and no matrix
  * is written but the gradient. May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/loss.h"
 
 #include "kernels/nontemporal.h"
 #include "kernels/rowwise.h"

@@ -1,6 +1,6 @@
 /* Portable kernels of softmax_with_cross_entropy and its backward.
  * May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/loss.h"
 
 #include "kernels/nontemporal.h"
 #include "kernels/rowwise.h"

@@ -1,6 +1,6 @@
 /* Portable kernels of the losses other than softmax_with_cross_entropy.
  * May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/loss.h"
 
 #include "kernels/rowwise.h"
 

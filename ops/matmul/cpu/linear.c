@@ -1,6 +1,9 @@
 /* The composed kernels of what passes make of a linear layer, of its backward, and of products of heads: the
  * plain ops, one after the other, on whatever device. May use core only. */
-#include "ops_impl.h"
+#include "impl/elementwise.h"
+#include "impl/matmul.h"
+#include "impl/reduce.h"
+#include "impl/shape.h"
 
 #include "core/copy.h"
 #include "core/run.h"

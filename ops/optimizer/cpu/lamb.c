@@ -1,6 +1,6 @@
 /* Portable kernel of the Lamb step: a pass for the moments and norms, then one for the update.
  * May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/optimizer.h"
 
 #include "ops/selected_rows/merge.h"
 

@@ -1,7 +1,7 @@
 /* Portable kernels of the optimizer steps: one pass over memory, all parameters' pieces shared out among
  * threads together, so that many small parameters cost no more than one large one. Lamb needs norms first:
  * cpu_lamb.c. May use core and the row helpers of ops/. */
-#include "ops_impl.h"
+#include "impl/optimizer.h"
 
 #include "core/blocked.h"
 #include "ops/selected_rows/merge.h"

@@ -6,7 +6,7 @@
 #include "ops/reduce/simd_extremes.h"
 #include "ops/reduce/plan.h"
 #include "kernels/simd_math.h"
-#include "ops_impl.h"
+#include "impl/reduce.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"
-#include "ops_impl.h"
+#include "impl/reduce.h"
 
 #include <math.h>
 

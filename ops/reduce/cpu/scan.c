@@ -5,7 +5,7 @@
 #include "ops/reduce/axes.h"
 #include "ops/reduce/simd_extremes.h"
 #include "kernels/rowwise.h"
-#include "ops_impl.h"
+#include "impl/reduce.h"
 
 #include <math.h>
 #if defined(__AVX512F__)

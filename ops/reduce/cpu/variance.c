@@ -5,7 +5,7 @@
 #include "ops/reduce/axes.h"
 #include "ops/reduce/simd_extremes.h"
 #include "ops/reduce/plan.h"
-#include "ops_impl.h"
+#include "impl/reduce.h"
 
 /* Terms of a slice: of one result, or of up to COLUMNS neighboring ones. */
 enum { ROW_SLICE = 1 << 15, COLUMN_SLICE = 128, COLUMNS = 512, PIECE = 512 };

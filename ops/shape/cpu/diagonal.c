@@ -3,7 +3,7 @@
 #include "kernels/iterator.h"
 #include "ops/shape/diagonal.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 PROA_KERNEL_ANYWHERE(diag_cpu, diag)
 {

@@ -3,7 +3,7 @@
 #include "core/device.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/tile.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 PROA_KERNEL_ANYWHERE(shape_cpu, shape)
 {

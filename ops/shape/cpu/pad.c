@@ -3,7 +3,7 @@
 #include "ops/scalar.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/pad.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 /* The parts of out and x that hold the same elements when nothing is repeated. */
 static void inside(const proa_pad_plan *p, proa_tensor *out, proa_tensor *x)

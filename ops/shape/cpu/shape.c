@@ -3,7 +3,7 @@
 #include "core/copy.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/slice.h"
-#include "ops_impl.h"
+#include "impl/shape.h"
 
 /* x's elements, in row-major order of any strides, into out of another shape. Both sides are cut into axes
  * of x: out is contiguous, so it can be seen in x's shape. */
