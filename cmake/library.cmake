@@ -9,7 +9,7 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/build_info.h.in" "${PROJECT_BINARY_D
 set(PROA_FOLDERS core kernels ops autograd nn optim amp jit io dist inference)
 foreach(folder IN LISTS PROA_FOLDERS)
     if(folder STREQUAL "ops")
-        set(files ${PROA_OP_FILES} "${PROA_GEN}/ops_table.c" "${PROA_GEN}/ops_calls.c")
+        set(files ${PROA_OP_FILES} "${PROA_GEN}/ops_table.c" "${PROA_GEN}/ops_calls.c" "${PROA_GEN}/optimizers.c")
     else()
         file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.c")
         if(folder STREQUAL "jit") # in rooms; inference/capi/ is a library of its own

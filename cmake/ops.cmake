@@ -4,10 +4,10 @@
 file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*/*.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
 set(PROA_GENERATOR "${generator}") # and what it imports
-foreach(part schema headers tables formulas python)
+foreach(part schema headers tables formulas python optimizers)
     list(APPEND PROA_GENERATOR "${PROJECT_SOURCE_DIR}/tools/gen_${part}.py")
 endforeach()
-set(products impl/dtype_lists.h ops_impl.h ops_table.c ops_calls.c kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
+set(products impl/dtype_lists.h ops_impl.h ops_table.c ops_calls.c optimizers.c optimizer_table.py kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
 
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
 if(EXISTS "${PROJECT_SOURCE_DIR}/gen/ops_table.c")

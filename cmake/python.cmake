@@ -39,6 +39,10 @@ foreach(module IN LISTS modules)
         DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/proa/${module}" VERBATIM)
     list(APPEND copies "${package}/${module}")
 endforeach()
+add_custom_command(OUTPUT "${package}/optimizer/table.py"
+    COMMAND "${CMAKE_COMMAND}" -E copy "${PROA_GEN}/optimizer_table.py" "${package}/optimizer/table.py"
+    DEPENDS proa_gen "${PROA_GEN}/optimizer_table.py" VERBATIM)
+list(APPEND copies "${package}/optimizer/table.py")
 # What C code needs to use the same library: paddle.sysconfig.get_include() and get_lib().
 file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h"

@@ -3,7 +3,10 @@
 #include "optim/optimizer.h"
 
 #include "core/device.h"
+#include "ops/optimizer/kind.h"
 #include "ops/selected_rows/selected_rows.h"
+
+#include <proa/create.h>
 
 #include <math.h>
 
@@ -11,13 +14,29 @@ typedef struct group {
     double lr_scale, weight_decay;
 } group;
 
+/* A parameter and what its optimizer keeps beside it. All tensors are kept. */
+typedef struct entry {
+    proa_tensor *param, *master;         /* master: float32 twin of a half parameter, made at first need */
+    proa_tensor *slots[PROA__SLOTS_MAX]; /* in the order of the kind's */
+    int32_t group;
+} entry;
+
+/* What one multi-tensor op gets: lists of one length. They end with the scope. */
+typedef struct batch {
+    proa_tensors params, grads, masters, slots[PROA__SLOTS_MAX];
+    proa_tensor *lr, *skip; /* skip: a bool, or PROA_NONE */
+    double weight_decay;
+} batch;
+
 struct proa_optimizer {
-    const proa__rule *rule;
-    proa_optimizer_opts opts; /* resolved: no zero means default */
+    const proa__optimizer_kind *kind;
+    proa_optimizer_opts opts;          /* resolved: no zero means default */
+    double numbers[PROA__NUMBERS_MAX]; /* the kind's, of opts; weight decay is the group's */
+    int own_decay; /* the number that is weight decay; −1: the op has none, L2 is added to the gradient */
     int32_t n_groups;
     group *groups;
     int64_t count;
-    proa__entry *entries;
+    entry *entries;
     proa_tensor **params; /* entries' parameters once more, for proa_optimizer_parameters */
 };
 
@@ -25,16 +44,56 @@ struct proa_optimizer {
 
 static double option(double v, double fallback) { return v == 0 ? fallback : v == (double)PROA_ZERO ? 0 : v; }
 
-static proa_optimizer_opts resolve(const proa__rule *rule, proa_optimizer_opts o)
+static const proa__optimizer_kind *find_kind(const char *name)
 {
-    o.lr = option(o.lr, 0.001);
-    o.weight_decay = option(o.weight_decay, rule->weight_decay);
-    o.momentum = option(o.momentum, strcmp(rule->kind, "momentum") == 0 ? 0.9 : 0);
-    o.beta1 = option(o.beta1, 0.9);
-    o.beta2 = option(o.beta2, 0.999);
-    o.epsilon = option(o.epsilon, rule->epsilon);
-    o.rho = option(o.rho, 0.95);
-    return o;
+    for (const proa__optimizer_kind *const *k = proa__optimizer_kinds; name && *k; k++)
+        if (strcmp((*k)->name, name) == 0) return *k;
+    proa_fail(PROA_ERR_NOT_FOUND, "optimizer: there is no \"%s\"; there are %s", name ? name : "NULL",
+              proa__optimizer_names);
+    return NULL;
+}
+
+/* The options that steps know, by name. */
+static const struct {
+    const char *name;
+    size_t at;
+    bool is_switch;
+    double fallback; /* of a kind that does not have it: what checks see */
+} known[] = {
+    {"weight_decay", offsetof(proa_optimizer_opts, weight_decay), false, 0},
+    {"momentum", offsetof(proa_optimizer_opts, momentum), false, 0},
+    {"nesterov", offsetof(proa_optimizer_opts, nesterov), true, 0},
+    {"beta1", offsetof(proa_optimizer_opts, beta1), false, 0},
+    {"beta2", offsetof(proa_optimizer_opts, beta2), false, 0},
+    {"epsilon", offsetof(proa_optimizer_opts, epsilon), false, 0},
+    {"rho", offsetof(proa_optimizer_opts, rho), false, 0},
+    {"centered", offsetof(proa_optimizer_opts, centered), true, 0},
+    {"lazy_mode", offsetof(proa_optimizer_opts, lazy_mode), true, 0},
+};
+
+static const proa__optimizer_number *number_of(const proa__optimizer_kind *kind, const char *option_name)
+{
+    for (int i = 0; i < kind->n_numbers; i++)
+        if (kind->numbers[i].option && strcmp(kind->numbers[i].option, option_name) == 0)
+            return &kind->numbers[i];
+    return NULL;
+}
+
+/* Puts defaults in place of zeros, and what the kind's op takes into opt->numbers. */
+static void resolve(proa_optimizer *opt)
+{
+    const proa__optimizer_kind *kind = opt->kind;
+    opt->own_decay = -1;
+    opt->opts.lr = option(opt->opts.lr, 0.001);
+    for (int i = 0; i < kind->n_numbers; i++) opt->numbers[i] = kind->numbers[i].fallback;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const proa__optimizer_number *n = number_of(kind, known[i].name);
+        void *at = (char *)&opt->opts + known[i].at;
+        if (!known[i].is_switch) *(double *)at = option(*(double *)at, n ? n->fallback : known[i].fallback);
+        if (!n) continue;
+        opt->numbers[n - kind->numbers] = known[i].is_switch ? *(bool *)at : *(double *)at;
+        if (i == 0) opt->own_decay = (int)(n - kind->numbers);
+    }
 }
 
 static proa_status check(const char *kind, const proa_optimizer_opts *o)
@@ -55,27 +114,35 @@ static proa_status check(const char *kind, const proa_optimizer_opts *o)
 static bool is_half(const proa_tensor *t) { return t->dtype == PROA_F16 || t->dtype == PROA_BF16; }
 static bool is_float(const proa_tensor *t) { return t->dtype >= PROA_F16 && t->dtype <= PROA_F64; }
 
-static proa_tensor *new_slot(const proa_optimizer *opt, const proa__slot *slot, proa_tensor *param)
+static proa_tensor *new_slot(const proa_optimizer *opt, const proa__optimizer_slot *slot, proa_tensor *param)
 {
     const proa_optimizer_opts *o = &opt->opts;
     int device __attribute__((cleanup(proa__device_back), unused)) =
         proa_device_use(proa__device_id(param)); /* a parameter's state lies beside it */
+    proa_ints shape = {param->ndim, param->shape, NULL, NULL};
     proa_dtype dtype = is_half(param) ? PROA_F32 : (proa_dtype)param->dtype;
     switch (slot->start) {
-    case PROA__BETA1: return proa_full(PROA_SHAPE(1), o->beta1, .dtype = PROA_F32);
-    case PROA__BETA2: return proa_full(PROA_SHAPE(1), o->beta2, .dtype = PROA_F32);
-    default: {
-        proa_ints shape = {param->ndim, param->shape, NULL, NULL};
-        return proa_full(shape, slot->start == PROA__INITIAL_VALUE ? o->initial_value : 0.0, .dtype = dtype);
+    case PROA__START_BETA1: return proa_full(PROA_SHAPE(1), o->beta1, .dtype = PROA_F32);
+    case PROA__START_BETA2: return proa_full(PROA_SHAPE(1), o->beta2, .dtype = PROA_F32);
+    case PROA__START_INITIAL_VALUE: return proa_full(shape, o->initial_value, .dtype = dtype);
+    case PROA__START_ZERO: break;
     }
-    }
+    return proa_full(shape, 0.0, .dtype = dtype);
 }
 
-static proa_status fill_entry(proa_optimizer *opt, proa__entry *e)
+/* Whether the slot's switch, if it has one, is on. */
+static bool is_kept(const proa_optimizer *opt, const proa__optimizer_slot *slot)
 {
-    for (int i = 0; i < PROA__SLOTS && opt->rule->slots[i].name; i++) {
-        if (strcmp(opt->rule->slots[i].name, "mean_grad") == 0 && !opt->opts.centered) continue;
-        proa_tensor *t = new_slot(opt, &opt->rule->slots[i], e->param);
+    for (int i = 0; slot->when && i < opt->kind->n_numbers; i++)
+        if (opt->kind->numbers[i].at == slot->when) return opt->numbers[i] != 0;
+    return true;
+}
+
+static proa_status fill_entry(proa_optimizer *opt, entry *e)
+{
+    for (int i = 0; i < opt->kind->n_slots; i++) {
+        if (!is_kept(opt, &opt->kind->slots[i])) continue;
+        proa_tensor *t = new_slot(opt, &opt->kind->slots[i], e->param);
         if (!t) return proa_error();
         e->slots[i] = proa_keep(t);
     }
@@ -91,7 +158,7 @@ static bool is_listed(const proa_tensor *t, proa_tensor *const *list, int64_t n)
 
 static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
 {
-    const char *kind = opt->rule->kind;
+    const char *kind = opt->kind->name;
     if (params.count < 0 || (params.count && !params.at))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: params is no list", kind);
     for (int64_t i = 0; i < params.count; i++) {
@@ -113,8 +180,8 @@ static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
 static void drop_entries(proa_optimizer *opt, int64_t first)
 {
     while (opt->count > first) {
-        const proa__entry *e = &opt->entries[--opt->count];
-        for (int i = 0; i < PROA__SLOTS; i++) proa_release(e->slots[i]);
+        const entry *e = &opt->entries[--opt->count];
+        for (int i = 0; i < PROA__SLOTS_MAX; i++) proa_release(e->slots[i]);
         proa_release(e->master);
         proa_release(e->param);
     }
@@ -131,7 +198,7 @@ proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_gr
     group *g = proa__realloc(opt->groups, groups * sizeof *g);
     if (!g) return proa_error();
     opt->groups = g;
-    proa__entry *entries = proa__realloc(opt->entries, (n + 1) * sizeof *entries);
+    entry *entries = proa__realloc(opt->entries, (n + 1) * sizeof *entries);
     if (!entries) return proa_error();
     opt->entries = entries;
     proa_tensor **list = proa__realloc(opt->params, (n + 1) * sizeof *list);
@@ -140,8 +207,8 @@ proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_gr
     int64_t before = opt->count;
     g[opt->n_groups] = (group){option(opts.lr_scale, 1), option(opts.weight_decay, opt->opts.weight_decay)};
     for (int64_t i = 0; i < params.count; i++) {
-        proa__entry *e = &opt->entries[opt->count];
-        *e = (proa__entry){.param = proa_keep(params.at[i]), .group = opt->n_groups};
+        entry *e = &opt->entries[opt->count];
+        *e = (entry){.param = proa_keep(params.at[i]), .group = opt->n_groups};
         opt->params[opt->count++] = params.at[i];
         if (fill_entry(opt, e) == PROA_OK) continue;
         drop_entries(opt, before);
@@ -153,14 +220,15 @@ proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_gr
 
 proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_optimizer_opts opts)
 {
-    const proa__rule *rule = proa_error() ? NULL : proa__find_rule(kind);
-    proa_optimizer *opt = rule ? proa__calloc(sizeof *opt) : NULL;
+    const proa__optimizer_kind *found = proa_error() ? NULL : find_kind(kind);
+    proa_optimizer *opt = found ? proa__calloc(sizeof *opt) : NULL;
     if (!opt) {
         proa_schedule_free(opts.schedule);
         return NULL;
     }
-    opt->rule = rule;
-    opt->opts = resolve(rule, opts);
+    opt->kind = found;
+    opt->opts = opts;
+    resolve(opt);
     if (check(kind, &opt->opts) == PROA_OK && proa_add_group(opt, params) == PROA_OK) return opt;
     proa_optimizer_free(opt);
     return NULL;
@@ -180,7 +248,7 @@ void proa_optimizer_free(proa_optimizer *opt)
 /* ---- the step -------------------------------------------------------------------------- */
 
 /* Half parameters change in float32; a parameter may have become half after the optimizer was made. */
-static proa_status ensure_master(proa__entry *e)
+static proa_status ensure_master(entry *e)
 {
     if (e->master || !is_half(e->param)) return PROA_OK;
     PROA_SCOPED;
@@ -191,7 +259,7 @@ static proa_status ensure_master(proa__entry *e)
 }
 
 /* L2 regularization: the gradient of weight_decay / 2 · |param|². */
-static proa_tensor *decayed(proa_tensor *grad, const proa__entry *e, double weight_decay)
+static proa_tensor *decayed(proa_tensor *grad, const entry *e, double weight_decay)
 {
     proa_tensor *p = e->master && grad->dtype == PROA_F32 ? e->master : e->param;
     if (proa_is_rows(grad))
@@ -206,11 +274,11 @@ static proa_tensor *rate(double lr, proa_dtype dtype)
     return proa_from_data(&single, PROA_SHAPE(1), PROA_F32);
 }
 
-static proa_status new_lists(proa__step_batch *b, int64_t n)
+static proa_status new_lists(batch *b, int64_t n)
 {
-    proa_tensors *lists[PROA__SLOTS + 3] = {&b->params, &b->grads, &b->masters};
-    for (int i = 0; i < PROA__SLOTS; i++) lists[3 + i] = &b->slots[i];
-    for (int i = 0; i < PROA__SLOTS + 3; i++) {
+    proa_tensors *lists[PROA__SLOTS_MAX + 3] = {&b->params, &b->grads, &b->masters};
+    for (int i = 0; i < PROA__SLOTS_MAX; i++) lists[3 + i] = &b->slots[i];
+    for (int i = 0; i < PROA__SLOTS_MAX + 3; i++) {
         lists[i]->at = proa_scope_alloc((size_t)(n + 1) * sizeof(proa_tensor *));
         lists[i]->count = 0;
         if (!lists[i]->at) return proa_error();
@@ -221,14 +289,30 @@ static proa_status new_lists(proa__step_batch *b, int64_t n)
 /* What a step works on: the entries with gradients, and these (clipped). */
 typedef struct work {
     int64_t count;
-    proa__entry **entries;
+    entry **entries;
     proa_tensors grads;
     proa_tensor *skip;
 } work;
 
-static bool is_in_batch(const proa__entry *e, int32_t group_index, int dtype)
+static bool is_in_batch(const entry *e, int32_t group_index, int dtype)
 {
     return e->group == group_index && e->param->dtype == dtype;
+}
+
+/* Calls the kind's op. */
+static proa_status apply(const proa_optimizer *opt, const batch *b)
+{
+    const proa__optimizer_kind *kind = opt->kind;
+    _Alignas(16) char args[PROA__STEP_ARGS_MAX] = {0};
+    *proa__list_at(args, kind->params_at) = b->params;
+    *proa__list_at(args, kind->grads_at) = b->grads;
+    *proa__list_at(args, kind->masters_at) = b->masters;
+    *proa__tensor_at(args, kind->learning_rate_at) = b->lr;
+    *proa__tensor_at(args, kind->skip_update_at) = b->skip;
+    for (int i = 0; i < kind->n_slots; i++) *proa__list_at(args, kind->slots[i].at) = b->slots[i];
+    for (int i = 0; i < kind->n_numbers; i++)
+        proa__set_number(args, &kind->numbers[i], i == opt->own_decay ? b->weight_decay : opt->numbers[i]);
+    return proa_call_op(kind->op, args);
 }
 
 static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_index, int dtype)
@@ -239,11 +323,11 @@ static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_
     for (int64_t i = 0; i < w->count && !any; i++) any = is_in_batch(w->entries[i], group_index, dtype);
     if (!any) return PROA_OK;
     const group *g = &opt->groups[group_index];
-    bool adds_l2 = !opt->rule->own_decay && g->weight_decay != 0;
-    proa__step_batch b = {.weight_decay = g->weight_decay, .skip = w->skip};
+    bool adds_l2 = opt->own_decay < 0 && g->weight_decay != 0;
+    batch b = {.weight_decay = g->weight_decay, .skip = w->skip};
     PROA_TRY(new_lists(&b, w->count));
     for (int64_t i = 0; i < w->count; i++) {
-        proa__entry *e = w->entries[i];
+        entry *e = w->entries[i];
         if (!is_in_batch(e, group_index, dtype)) continue;
         proa_tensor *grad = w->grads.at[i];
         if (adds_l2) grad = decayed(grad, e, g->weight_decay);
@@ -251,11 +335,11 @@ static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_
         b.params.at[b.params.count++] = e->param;
         b.grads.at[b.grads.count++] = grad;
         if (e->master) b.masters.at[b.masters.count++] = e->master;
-        for (int j = 0; j < PROA__SLOTS; j++)
+        for (int j = 0; j < PROA__SLOTS_MAX; j++)
             if (e->slots[j]) b.slots[j].at[b.slots[j].count++] = e->slots[j];
     }
     b.lr = rate(proa_get_lr(opt) * g->lr_scale, (proa_dtype)dtype);
-    return b.lr ? opt->rule->apply(&opt->opts, &b) : proa_error();
+    return b.lr ? apply(opt, &b) : proa_error();
 }
 
 static proa_status gather(proa_optimizer *opt, work *w)
@@ -264,7 +348,7 @@ static proa_status gather(proa_optimizer *opt, work *w)
     w->grads.at = proa_scope_alloc((size_t)(opt->count + 1) * sizeof *w->grads.at);
     if (!w->entries || !w->grads.at) return proa_error();
     for (int64_t i = 0; i < opt->count; i++) {
-        proa__entry *e = &opt->entries[i];
+        entry *e = &opt->entries[i];
         proa_tensor *grad = proa_grad_of(e->param);
         if (!grad) return proa_error();
         if (grad == proa_none) continue;
@@ -331,7 +415,7 @@ proa_status proa_set_lr(proa_optimizer *opt, double lr)
     return PROA_OK;
 }
 
-static const char *state_name(const proa__entry *e, int64_t index, const char *slot)
+static const char *state_name(const entry *e, int64_t index, const char *slot)
 {
     char stem[32];
     snprintf(stem, sizeof stem, "param_%lld", (long long)index);
@@ -351,15 +435,16 @@ proa_named_list proa_optimizer_state(proa_optimizer *opt)
         return none;
     }
     PROA_NO_GRAD;
-    list.at = proa_scope_alloc((size_t)(opt->count * (PROA__SLOTS + 1) + 1) * sizeof *list.at);
+    list.at = proa_scope_alloc((size_t)(opt->count * (PROA__SLOTS_MAX + 1) + 1) * sizeof *list.at);
     if (!list.at) return none;
     for (int64_t i = 0; i < opt->count; i++) {
-        proa__entry *e = &opt->entries[i];
+        entry *e = &opt->entries[i];
         if (ensure_master(e) != PROA_OK) return none;
-        for (int j = 0; j <= PROA__SLOTS; j++) {
-            proa_tensor *t = j < PROA__SLOTS ? e->slots[j] : e->master;
+        for (int j = 0; j <= PROA__SLOTS_MAX; j++) {
+            proa_tensor *t = j < PROA__SLOTS_MAX ? e->slots[j] : e->master;
             if (!t) continue;
-            const char *name = state_name(e, i, j < PROA__SLOTS ? opt->rule->slots[j].name : "fp32_master");
+            const char *name =
+                state_name(e, i, j < PROA__SLOTS_MAX ? opt->kind->slots[j].state : "fp32_master");
             if (!name) return none;
             list.at[list.count++] = (proa_named){name, t, true};
         }

@@ -15,6 +15,7 @@ import sys
 
 import yaml
 
+import gen_optimizers
 import gen_python
 from gen_formulas import emit_cuda_formulas, emit_formulas
 from gen_headers import (banner, emit_calls, emit_dtype_lists, emit_family_h, emit_impl_h, emit_impl_umbrella, emit_ops_h,
@@ -75,10 +76,10 @@ def by_family(ops):
     return dict(sorted(families.items()))
 
 
-def public_headers(table, families, digest):
+def public_headers(table, families, digest, optimizers):
     """Names below include/proa and their texts: these are committed."""
     texts = {f"ops/{family}.h": emit_family_h(family, members) for family, members in families.items()}
-    return texts | {"ops/types.h": emit_types_h(table), "ops.h": emit_ops_h(families, digest)}
+    return texts | {"ops/types.h": emit_types_h(table), "ops/optimizers.h": gen_optimizers.emit_macros(optimizers), "ops.h": emit_ops_h(families, digest)}
 
 
 def committed(folder):
@@ -142,7 +143,8 @@ def main():
         write(out / f"{n}_ops.c", emit_table(ops, table, n, None) + calls)
         return 0
     families = by_family(ops)
-    fresh = public_headers(table, families, digest)
+    optimizers = gen_optimizers.kinds_of(ops)
+    fresh = public_headers(table, families, digest, optimizers)
     if a.headers:
         write_public_headers(pathlib.Path(a.headers), fresh)
     else:
@@ -150,6 +152,8 @@ def main():
     write_impl_headers(out, table, families)
     write(out / "ops_table.c", emit_table(ops, table, None, digest) + emit_composed(composed))
     ids = "\n".join(f"extern const proa_op proa__op_{op.name};" for op in ops)
+    write(out / "optimizers.c", gen_optimizers.emit_c(optimizers))
+    write(out / "optimizer_table.py", gen_optimizers.emit_python(optimizers))
     write(out / "ops_calls.c", emit_calls(ops, "proa/ops.h", "&proa__op_").replace(
         "#include <proa/op.h>\n", "#include <proa/op.h>\n\n" + ids + "\n", 1))
     header, source = emit_kernels(ops)

@@ -36,15 +36,29 @@ def emit_wires(op, index):
             decls.append(f"static const proa_wire_slot {base}_slots[] = {{{', '.join(slots)}}};")
         if attrs:
             decls.append(f"static const proa_wire_attr {base}_attrs[] = {{{', '.join(attrs)}}};")
+        forms = None
+        if "optimizer" in op.entry and set(w) == {"type"}:
+            forms = optimizer_form(op, base, w)
         for key, proto in (("read", "(proa_wire_reader *)"), ("write", "(const void *, proa_wire_writer *)")):
             if w.get(key):
                 decls.append(f"proa_status {w[key]}{proto};")
+        if forms:
+            decls.append(forms)
         rows.append(f"    {{{cstr(w['type'])}, {base + '_slots' if slots else 'NULL'}, "
                     f"{base + '_attrs' if attrs else 'NULL'}, {len(slots)}, {len(attrs)}, "
                     f"{w.get('read', 'NULL')}, {w.get('write', 'NULL')}, false}},")
     if rows:
         decls.append(f"static const proa_wire wires_{op.name}[] = {{\n" + "\n".join(rows) + "\n};")
     return "\n".join(decls)
+
+
+def optimizer_form(op, base, w):
+    """The reader and writer of a step, over what `optimizer:` says; names them in the form."""
+    kind = op.name.removesuffix("_step")
+    w |= {"read": f"{base}_read", "write": f"{base}_write"}
+    return (f"proa_status {base}_read(proa_wire_reader *r) {{ return proa__optimizer_read(&proa__optimizer_{kind}, r); }}\n"
+            f"proa_status {base}_write(const void *args, proa_wire_writer *w) "
+            f"{{ return proa__optimizer_write(&proa__optimizer_{kind}, args, w); }}")
 
 
 def wire_text(v):
@@ -85,7 +99,8 @@ def emit_table(ops, table, plugin, digest):
     include = f"{plugin}_ops_impl.h" if plugin else "ops_impl.h"
     out = [banner("Descriptors of every op."), f"#include \"{include}\"", "#include <proa/wire.h>\n"]
     if not plugin:
-        out.append('#include "kernels.h"\n')
+        out.append('#include "kernels.h"\n#include "ops/optimizer/kind.h"\n')
+        out += [f"extern const proa__optimizer_kind proa__optimizer_{op.name.removesuffix('_step')};" for op in ops if "optimizer" in op.entry]
     used = {f.enum for op in ops for f in op.fields if f.enum}
     for enum in [e for e in table["enums"] if e in used]:
         rows = ", ".join(cstr(v) for v in table["enums"][enum])

@@ -71,8 +71,8 @@ def run_program(page, name, program, *commands):
 
 def run_programs(page):
     """Runs the page's C programs and its Python program; returns how many lines of each."""
-    compiler = ["cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", f"-I{BUILD / 'gen'}",
-                "page.c", "-o", "page", f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lproa"]
+    compiler = ["cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", "page.c", "-o", "page",
+                f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lproa"]
     c = sum(run_program(page, "page.c", text, compiler, ["./page"])
             for info, text in blocks(page) if re.match(r"c\b.*\brun\b", info))
     program = python_program(page)
@@ -107,7 +107,7 @@ def run_blocks(page):
                 sys.exit(f"docs: {page.name}: a block fails with {done.returncode}:\n{text}")
             print("\n".join(done.stdout.rstrip().splitlines()[-2:]))
     folders = {pathlib.Path(w).parent.as_posix() for w in written}
-    if len(folders) > 1:
+    if page.name == "add-an-op.md" and len(folders) > 1:
         sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {sorted(folders)}")
     shutil.rmtree(COPY, ignore_errors=True)
     return written, ran

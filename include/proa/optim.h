@@ -24,37 +24,30 @@ typedef struct proa_clip {
     double max;
 } proa_clip;
 
-/* Options of all optimizers; each reads those it has. Zero: the default in its comment. */
+/* Options of all optimizers; each reads those it has. Zero: the kind's default, which stands with its
+ * macro in proa/ops/optimizers.h. */
 typedef struct proa_optimizer_opts {
     char _;
     double lr;           /* 0.001 */
-    double weight_decay; /* L2 added to the gradient; AdamW: decoupled, default 0.01 */
-    double momentum;     /* momentum 0.9; RMSProp 0 */
+    double weight_decay; /* L2 added to the gradient; AdamW, Lamb: decoupled */
+    double momentum;
     bool nesterov;
-    double beta1, beta2;  /* 0.9, 0.999 */
-    double epsilon;       /* 1e-8 (Adagrad, RMSProp, Adadelta: 1e-6) */
-    double rho;           /* RMSProp, Adadelta: 0.95 */
-    bool centered;        /* RMSProp */
-    double initial_value; /* Adagrad's accumulator: 0 */
+    double beta1, beta2;
+    double epsilon;
+    double rho;
+    bool centered;
+    double initial_value; /* of Adagrad's accumulator: 0 */
     bool lazy_mode;       /* Adam, AdamW: of a gradient of kind rows, update the given rows only */
     proa_clip clip;
     proa_schedule *schedule; /* instead of lr; taken over */
 } proa_optimizer_opts;
 
-/* kind: "sgd" or another name of the macros below. params (contiguous floating tensors, none twice) is read
+/* kind: "sgd" or another name of the macros. params (contiguous floating tensors, none twice) is read
  * once: the optimizer keeps the tensors. NULL on error. */
 PROA_API proa_optimizer *proa_optimizer_new(const char *kind, proa_tensors params, proa_optimizer_opts opts);
 #define PROA_X_optimizer_(kind, params, ...) \
     proa_optimizer_new(kind, (params), PROA_LITERAL(proa_optimizer_opts){._ = 0, __VA_ARGS__})
-#define proa_sgd(...) PROA_X_optimizer_("sgd", __VA_ARGS__, )
-#define proa_momentum(...) PROA_X_optimizer_("momentum", __VA_ARGS__, )
-#define proa_adam(...) PROA_X_optimizer_("adam", __VA_ARGS__, )
-#define proa_adamw(...) PROA_X_optimizer_("adamw", __VA_ARGS__, )
-#define proa_adagrad(...) PROA_X_optimizer_("adagrad", __VA_ARGS__, )
-#define proa_rmsprop(...) PROA_X_optimizer_("rmsprop", __VA_ARGS__, )
-#define proa_adadelta(...) PROA_X_optimizer_("adadelta", __VA_ARGS__, )
-#define proa_adamax(...) PROA_X_optimizer_("adamax", __VA_ARGS__, )
-#define proa_lamb(...) PROA_X_optimizer_("lamb", __VA_ARGS__, )
+#include <proa/ops/optimizers.h>                        /* proa_sgd(params, .lr = 0.1) and its like */
 PROA_API void proa_optimizer_free(proa_optimizer *opt); /* accepts NULL */
 
 typedef struct proa_group_opts {

@@ -1,6 +1,6 @@
 """Adam, AdamW, Adamax and Lamb."""
 from .. import _core
-from .optimizer import _HALF, Optimizer
+from .optimizer import Optimizer
 from .sgd import given
 
 
@@ -12,27 +12,7 @@ def _check(who, beta1, beta2, epsilon):
         raise ValueError(f"{who}: epsilon must not be negative, got {epsilon}")
 
 
-class _Moments(Optimizer):
-    """What Adam and its kin share: two moments and two powers a parameter, float32 beside halves."""
-
-    _moment1_acc_str = "moment1"
-    _moment2_acc_str = "moment2"
-    _beta1_pow_acc_str = "beta1_pow_acc"
-    _beta2_pow_acc_str = "beta2_pow_acc"
-
-    def _betas(self):
-        return float(self._beta1), float(self._beta2), float(self._epsilon)
-
-    def _slots(self, param):
-        dtype = _core.float32 if param.dtype in _HALF else param.dtype
-        # Paddle starts the powers of betas that are tensors at the defaults
-        beta1 = 0.9 if isinstance(self._beta1, _core.Tensor) else self._beta1
-        beta2 = 0.999 if isinstance(self._beta2, _core.Tensor) else self._beta2
-        return (("moment1", dtype, 0.0, None), ("moment2", dtype, 0.0, None),
-                ("beta1_pow_acc", dtype, beta1, [1]), ("beta2_pow_acc", dtype, beta2, [1]))
-
-
-class Adam(_Moments):
+class Adam(Optimizer, kind="adam"):
     """Moments of the gradient, corrected for their start: param − lr · m̂ / (√v̂ + epsilon).
 
     Of gradients that are SelectedRows, lazy_mode updates the rows that are given only.
@@ -46,18 +26,13 @@ class Adam(_Moments):
                  name=None):
         given("Adam", learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         _check("Adam", beta1, beta2, epsilon)
-        self.type = "adam"
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
         self._lazy_mode = lazy_mode
         self._multi_precision = multi_precision
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
-    def _apply(self, batch, grads, rate):
-        _core.adam_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, *self._betas(),
-                        bool(self._lazy_mode))
 
-
-class AdamW(_Moments):
+class AdamW(Optimizer, kind="adamw"):
     """Adam whose weight decay shrinks the parameter itself: by lr · weight_decay before the step."""
 
     _options = ("weight_decay", "beta1", "beta2", "epsilon", "lazy_mode")
@@ -71,7 +46,6 @@ class AdamW(_Moments):
             raise TypeError(f"AdamW: weight_decay must be a float or a Tensor, got {type(weight_decay).__name__}")
         if lr_ratio is not None and not callable(lr_ratio):
             raise TypeError(f"AdamW: lr_ratio must be a function of a parameter, got {type(lr_ratio).__name__}")
-        self.type = "adamw"
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
         self._weight_decay = weight_decay
         self._lr_ratio = lr_ratio
@@ -93,39 +67,25 @@ class AdamW(_Moments):
         fun = self._apply_decay_param_fun
         return ratio, fun is None or bool(fun(param.name))
 
-    def _apply(self, batch, grads, rate):
-        ratio, decays = batch.extra
-        _core.adamw_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, *self._betas(), ratio,
-                         float(self._weight_decay), decays, bool(self._lazy_mode))
+    def _numbers(self, batch):
+        return [float(self._beta1), float(self._beta2), float(self._epsilon), batch.extra[0], float(self._weight_decay),
+                batch.extra[1], bool(self._lazy_mode)]
 
 
-class Adamax(Optimizer):
+class Adamax(Optimizer, kind="adamax"):
     """Adam with the largest gradient so far, fading, instead of the second moment."""
 
-    _moment_acc_str = "moment"
-    _inf_norm_acc_str = "inf_norm"
-    _beta1_pow_acc_str = "beta1_pow_acc"
     _options = ("beta1", "beta2", "epsilon")
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameters=None,
                  weight_decay=None, grad_clip=None, name=None):
         given("Adamax", learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         _check("Adamax", beta1, beta2, epsilon)
-        self.type = "adamax"
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
-    def _slots(self, param):
-        dtype = _core.float32 if param.dtype in _HALF else param.dtype
-        return (("moment", dtype, 0.0, None), ("inf_norm", dtype, 0.0, None),
-                ("beta1_pow_acc", None, self._beta1, [1]))
 
-    def _apply(self, batch, grads, rate):
-        _core.adamax_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, self._beta1,
-                          self._beta2, self._epsilon)
-
-
-class Lamb(_Moments):
+class Lamb(Optimizer, kind="lamb"):
     """Adam's direction plus lamb_weight_decay · param, as long as the parameter itself."""
 
     _options = ("beta1", "beta2", "epsilon", "lamb_weight_decay", "exclude_from_weight_decay_fn")
@@ -134,7 +94,6 @@ class Lamb(_Moments):
                  parameters=None, grad_clip=None, exclude_from_weight_decay_fn=None, multi_precision=False,
                  always_adapt=False, name=None):
         given("Lamb", learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
-        self.type = "lamb"
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
         self._lamb_weight_decay = lamb_weight_decay
         self._exclude_from_weight_decay_fn = exclude_from_weight_decay_fn
@@ -146,6 +105,5 @@ class Lamb(_Moments):
         fun = self._exclude_from_weight_decay_fn
         return 0.0 if fun is not None and fun(param) else float(self._lamb_weight_decay)
 
-    def _apply(self, batch, grads, rate):
-        _core.lamb_step(batch.params, grads, rate, *batch.states, batch.masters, self._skip, batch.extra, *self._betas(),
-                        bool(self.always_adapt))
+    def _numbers(self, batch):
+        return [batch.extra, float(self._beta1), float(self._beta2), float(self._epsilon), bool(self.always_adapt)]

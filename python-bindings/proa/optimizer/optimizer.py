@@ -4,7 +4,9 @@ kept from step to step while nothing about the parameters changes."""
 from .. import _core
 from ..framework import mode, unique_name
 from ..regularizer import L2Decay
+from .kind import Kind
 from .lr import LRScheduler
+from .table import KINDS
 
 _HALF = (_core.float16, _core.bfloat16)
 # Methods that a user's subclass may write anew and Paddle calls in every step. Steps of many parameters at once
@@ -28,16 +30,28 @@ class _Batch:
         self.at, self.params, self.masters, self.states = [], [], [], []
 
 
+def _apply_kind(self, batch, grads, rate):
+    """Updates a batch by the kind's op."""
+    kind, states = self._kind, batch.states
+    kind.op(batch.params, grads, rate, *[states[i] for i in kind.order], batch.masters, self._skip, *self._numbers(batch))
+
+
 class Optimizer:
-    """Base of the optimizers. Subclasses name their accumulators and call their op; one of a user's own may define
+    """Base of the optimizers. Proa's own name their kind, which says what they keep and which op they call; one of a user's may define
     _create_accumulators(block, parameters) and _append_optimize_op(block, param_and_grad) instead, as in Paddle."""
 
+    _kind = Kind(None, (), (), ())
     _options = ()  # names of the options that a parameter group may set
     _own = frozenset()  # of _STEPS, those that the class has from a user
     _decays_rows = True  # whether weight decay goes with gradients that are SelectedRows
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, kind=None, **options):
         super().__init_subclass__(**options)
+        if kind is not None:
+            cls.type, cls._kind = kind, KINDS[kind]
+            cls._apply = _apply_kind
+            for slot in cls._kind.slots:
+                setattr(cls, f"_{slot.state.lstrip('_')}_acc_str", slot.state)
         cls._own = frozenset(name for name in _STEPS if _is_own(cls, name))
 
     def __init__(self, learning_rate, parameters=None, weight_decay=None, grad_clip=None, name=None):
@@ -82,7 +96,22 @@ class Optimizer:
 
     def _slots(self, param):
         """(name, dtype or None for the parameter's, fill value, shape or None) of each accumulator."""
-        return ()
+        wide = _core.float32 if param.dtype in _HALF else param.dtype
+        return tuple((slot.state, wide if slot.wide else None, self._start(slot.start), [1] if slot.single else None)
+                     for slot in self._kind.slots)
+
+    def _start(self, start):
+        """The first value of an accumulator."""
+        if start == "zero":
+            return 0.0
+        if start == "initial_value":
+            return self._initial_accumulator_value
+        beta = getattr(self, "_" + start)  # Paddle starts the powers of betas that are tensors at the defaults
+        return {"beta1": 0.9, "beta2": 0.999}[start] if isinstance(beta, _core.Tensor) else beta
+
+    def _numbers(self, batch):
+        """What the kind's op takes behind the lists, in its order."""
+        return [convert(getattr(self, "_" + name)) for name, convert in self._kind.numbers]
 
     def _extra(self, param):
         """What else must agree within a batch; handed to _apply."""

@@ -11,31 +11,25 @@ def given(who, **values):
             raise ValueError(f"{who}: {name} must be given, got None")
 
 
-class SGD(Optimizer):
+class SGD(Optimizer, kind="sgd"):
     """param − lr · grad."""
 
     def __init__(self, learning_rate=0.001, parameters=None, weight_decay=None, grad_clip=None,
                  multi_precision=False, name=None):
         given("SGD", learning_rate=learning_rate)
-        self.type = "sgd"
         self._multi_precision = multi_precision
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
-    def _apply(self, batch, grads, rate):
-        _core.sgd_step(batch.params, grads, rate, batch.masters, self._skip)
 
-
-class Momentum(Optimizer):
+class Momentum(Optimizer, kind="momentum"):
     """velocity = momentum · velocity + grad; param − lr · velocity, or with use_nesterov
     param − lr · (grad + momentum · velocity). L2 decay is part of the op."""
 
-    _velocity_acc_str = "velocity"
     _options = ("momentum", "use_nesterov", "rescale_grad", "regularization_coeff")
 
     def __init__(self, learning_rate=0.001, momentum=0.9, parameters=None, use_nesterov=False, weight_decay=None,
                  grad_clip=None, multi_precision=False, rescale_grad=1.0, use_multi_tensor=False, name=None):
         given("Momentum", learning_rate=learning_rate, momentum=momentum)
-        self.type = "momentum"
         self._momentum = momentum
         self._use_nesterov = bool(use_nesterov)
         self._rescale_grad = rescale_grad
@@ -57,9 +51,6 @@ class Momentum(Optimizer):
         group["regularization_coeff"], group["weight_decay"] = self._split(group.get("weight_decay", decay))
         return group
 
-    def _slots(self, param):
-        return (("velocity", None, 0.0, None),)
-
     def _extra(self, param):
         own = getattr(param, "regularizer", None)
         return self._regularization_coeff if own is None else own._coeff if isinstance(own, L2Decay) else 0.0
@@ -69,6 +60,5 @@ class Momentum(Optimizer):
             return grad
         return super()._create_regularization_of_grad(param, grad, regularization)
 
-    def _apply(self, batch, grads, rate):
-        _core.momentum_step(batch.params, grads, rate, batch.states[0], batch.masters, self._skip, self._momentum,
-                            self._use_nesterov, batch.extra, self._rescale_grad)
+    def _numbers(self, batch):
+        return [float(self._momentum), self._use_nesterov, batch.extra, float(self._rescale_grad)]
