@@ -84,12 +84,28 @@ PROA_API proa_named_list proa_optimizer_state(proa_optimizer *opt);
 PROA_API proa_schedule *proa_step_decay(double lr, int64_t step_size, double gamma);
 /* lr · gamma^(how many of the milestones, which ascend, are ≤ e) */
 PROA_API proa_schedule *proa_multi_step_decay(double lr, proa_ints milestones, double gamma);
+/* values[how many of the boundaries, which ascend, are ≤ e]: one value more than boundaries */
+PROA_API proa_schedule *proa_piecewise_decay(proa_ints boundaries, proa_floats values);
 /* lr · gamma^e */
 PROA_API proa_schedule *proa_exponential_decay(double lr, double gamma);
+/* lr · e^(−gamma · e) */
+PROA_API proa_schedule *proa_natural_exp_decay(double lr, double gamma);
+/* lr / (1 + gamma · e) */
+PROA_API proa_schedule *proa_inverse_time_decay(double lr, double gamma);
 /* (lr − end_lr) · (1 − min(e, n) / n)^power + end_lr, n = decay_steps */
 PROA_API proa_schedule *proa_polynomial_decay(double lr, int64_t decay_steps, double end_lr, double power);
 /* eta_min + (lr − eta_min) · (1 + cos(π · e / t_max)) / 2: rises again behind t_max */
 PROA_API proa_schedule *proa_cosine_decay(double lr, int64_t t_max, double eta_min);
+/* The same over t_0 epochs, again and again, t_mult times as long each time. */
+PROA_API proa_schedule *proa_cosine_restarts(double lr, int64_t t_0, int64_t t_mult, double eta_min);
+/* By half cosines: max_lr / divide_factor up to max_lr in phase_pct of the steps, then down to end_lr. */
+PROA_API proa_schedule *proa_one_cycle(double max_lr, int64_t total_steps, double divide_factor,
+                                       double end_lr, double phase_pct);
+/* By lines, again and again: from base_lr to max_lr in steps_up, back in steps_down. */
+PROA_API proa_schedule *proa_cyclic(double base_lr, double max_lr, int64_t steps_up, int64_t steps_down);
+/* lr · (start_factor + (end_factor − start_factor) · min(e, n) / n), n = total_steps */
+PROA_API proa_schedule *proa_linear_decay(double lr, int64_t total_steps, double start_factor,
+                                          double end_factor);
 /* lr · d_model^−½ · min(e^−½, e · warmup_steps^−1½) */
 PROA_API proa_schedule *proa_noam_decay(int64_t d_model, int64_t warmup_steps, double lr);
 /* Linear from start_lr to end_lr over the first steps, then `after` (taken over; NULL: end_lr). */

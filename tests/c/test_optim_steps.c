@@ -190,6 +190,26 @@ START_TEST(schedules)
           0.05);
     RATES(proa_linear_warmup(proa_step_decay(1, 1, 0.5), 2, 0, 1), 0, 0.5, 1, 0.5, 0.25);
     RATES(proa_linear_warmup(NULL, 2, 0.1, 0.3), 0.1, 0.2, 0.3, 0.3);
+    RATES(proa_natural_exp_decay(0.5, 0.1), 0.5, 0.452418709, 0.409365377, 0.37040911);
+    RATES(proa_inverse_time_decay(0.5, 0.1), 0.5, 0.454545455, 0.416666667, 0.384615385);
+    RATES(proa_piecewise_decay(PROA_INTS(3, 6), PROA_FLOATS(0.1, 0.05, 0.01)), 0.1, 0.1, 0.1, 0.05, 0.05,
+          0.05, 0.01);
+    RATES(proa_one_cycle(1, 20, 25, 1e-4, 0.3), 0.04, 0.131671843, 0.371671843, 0.668328157, 0.908328157, 1,
+          0.98746521, 0.950489386, 0.89092665, 0.811763726, 0.716970175, 0.611299341, 0.50005, 0.388800659,
+          0.283129825, 0.188336274, 0.10917335, 0.0496106145, 0.0126347903, 0.0001);
+    RATES(proa_cyclic(0.1, 1, 4, 6), 0.1, 0.325, 0.55, 0.775, 1, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.325);
+    RATES(proa_linear_decay(0.5, 10, 0.25, 1), 0.125, 0.1625, 0.2, 0.2375, 0.275, 0.3125, 0.35, 0.3875, 0.425,
+          0.4625, 0.5, 0.5);
+    RATES(proa_cosine_restarts(0.5, 4, 2, 0.01), 0.5, 0.428241161, 0.255, 0.0817588386, 0.5, 0.481350485,
+          0.428241161, 0.348757441, 0.255, 0.161242559, 0.0817588386, 0.0286495145, 0.5, 0.495292394);
+    RATES(proa_cosine_restarts(0.5, 2, 1, 0), 0.5, 0.25, 0.5, 0.25);
+    ck_assert_ptr_null(proa_piecewise_decay(PROA_INTS(3, 6), PROA_FLOATS(0.1, 0.05)));
+    ck_assert_int_eq(proa_error(), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    ck_assert_ptr_null(proa_cyclic(0.1, 1, 4, 0));
+    proa_clear_error();
+    ck_assert_ptr_null(proa_one_cycle(1, 20, 0, 0, 0.3));
+    proa_clear_error();
 }
 END_TEST
 
