@@ -143,7 +143,7 @@ static proa_status connect_by_folder(proa__job *job)
         if (f) fclose(f);
         if (colon) {
             *colon = 0;
-            int fd = proa__tcp_connect(line, atoi(colon + 1));
+            int fd = proa__tcp_connect(line, atoi(colon + 1), until);
             if (fd >= 0) {
                 close(fd);
                 here.store = proa__store_connect(line, atoi(colon + 1), job->token, job->rank, job->size,

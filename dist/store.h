@@ -79,9 +79,10 @@ const char *proa__store_address(const proa__store *s);
 /* Waits until `size` ranks have called it with this key, once a key. */
 proa_status proa__store_barrier(proa__store *s, const char *key, int size);
 
-/* Connects or listens: host and port by the system's resolver. Return a descriptor, or −1 with errno. */
+/* Listens, or connects before the monotonic clock says `until`; host and port by the system's resolver.
+ * Return a descriptor, or −1 with errno. */
 int proa__tcp_listen(const char *host, int port);
-int proa__tcp_connect(const char *host, int port);
+int proa__tcp_connect(const char *host, int port, double until);
 
 #ifdef __cplusplus
 }

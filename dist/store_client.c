@@ -303,7 +303,7 @@ static proa_status reach(proa__store *s, const char *host, int port)
 {
     double until = proa__monotonic() + s->timeout;
     for (;;) {
-        s->fd = proa__tcp_connect(host, port);
+        s->fd = proa__tcp_connect(host, port, until);
         if (s->fd >= 0) break;
         int why = errno;
         if (proa__monotonic() >= until)

@@ -291,7 +291,7 @@ static void read_client(proa__store_server *s, uint32_t at, double now)
     ssize_t n = recv(c->fd, buffer, sizeof buffer, 0);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) c->broken = true;
     if (n <= 0) return;
-    c->heard = now;
+    if (c->known) c->heard = now; /* a stranger's time runs from the beginning */
     if (!proa__bytes_add(&c->in, buffer, (size_t)n)) {
         proa_clear_error();
         c->broken = true;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -53,7 +54,34 @@ double proa__monotonic(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int open_socket(const char *host, int port, bool listening)
+/* Connects before the monotonic clock says `until`: a host that does not answer keeps nobody longer. */
+static bool connect_until(int fd, const struct addrinfo *a, double until)
+{
+    int flags = fcntl(fd, F_GETFL), one = 1, why = 0;
+    socklen_t bytes = sizeof why;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return false;
+    if (connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+        if (errno != EINPROGRESS) return false;
+        struct pollfd answer = {.fd = fd, .events = POLLOUT};
+        double left = until - proa__monotonic();
+        int n = poll(&answer, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
+        if (n == 0) errno = ETIMEDOUT;
+        if (n <= 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &bytes) != 0) return false;
+        errno = why;
+    }
+    return why == 0 && fcntl(fd, F_SETFL, flags) == 0;
+}
+
+static bool bind_and_listen(int fd, const struct addrinfo *a)
+{
+    int one = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    return bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 1024) == 0 &&
+           fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static int open_socket(const char *host, int port, bool listening, double until)
 {
     char service[16];
     snprintf(service, sizeof service, "%d", port);
@@ -63,20 +91,11 @@ static int open_socket(const char *host, int port, bool listening)
         errno = EADDRNOTAVAIL;
         return -1;
     }
-    int fd = -1, why = EADDRNOTAVAIL, one = 1;
+    int fd = -1, why = EADDRNOTAVAIL;
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
         if (fd < 0) continue;
-        bool done;
-        if (listening) {
-            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-            done = bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 1024) == 0 &&
-                   fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
-        } else {
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-            done = connect(fd, a->ai_addr, a->ai_addrlen) == 0;
-        }
-        if (done) break;
+        if (listening ? bind_and_listen(fd, a) : connect_until(fd, a, until)) break;
         why = errno;
         close(fd);
         fd = -1;
@@ -86,5 +105,8 @@ static int open_socket(const char *host, int port, bool listening)
     return fd;
 }
 
-int proa__tcp_listen(const char *host, int port) { return open_socket(host, port, true); }
-int proa__tcp_connect(const char *host, int port) { return open_socket(host, port, false); }
+int proa__tcp_listen(const char *host, int port) { return open_socket(host, port, true, 0); }
+int proa__tcp_connect(const char *host, int port, double until)
+{
+    return open_socket(host, port, false, until);
+}

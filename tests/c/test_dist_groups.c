@@ -10,6 +10,7 @@
 
 #include <proa.h>
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -107,6 +108,25 @@ START_TEST(store_keys)
 }
 END_TEST
 
+/* A host that never answers (a listener whose queue is full) keeps nobody beyond the time. */
+START_TEST(connecting_ends_in_time)
+{
+    int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), waiting[8];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    ck_assert_int_eq(bind(full, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(full, 0), 0);
+    ck_assert_int_eq(getsockname(full, (struct sockaddr *)&at, &bytes), 0);
+    double began = proa__monotonic();
+    for (int i = 0; i < 8; i++) waiting[i] = proa__tcp_connect("127.0.0.1", ntohs(at.sin_port), began + 0.3);
+    ck_assert_int_eq(waiting[7], -1);
+    ck_assert_double_lt(proa__monotonic() - began, 3);
+    for (int i = 0; i < 8; i++)
+        if (waiting[i] >= 0) close(waiting[i]);
+    close(full);
+}
+END_TEST
+
 /* Bytes that are no requests end the connection they came by, and nothing else. */
 START_TEST(store_survives_strangers)
 {
@@ -116,7 +136,7 @@ START_TEST(store_survives_strangers)
     uint64_t state = 9;
     for (int i = 0; i < 200; i++) {
         char noise[64];
-        int fd = proa__tcp_connect("127.0.0.1", port);
+        int fd = proa__tcp_connect("127.0.0.1", port, proa__monotonic() + 5);
         ck_assert_int_ge(fd, 0);
         for (size_t k = 0; k < sizeof noise; k++) {
             state = state * 6364136223846793005u + 1442695040888963407u;
@@ -414,6 +434,6 @@ END_TEST
 #define BY_GLOO
 #endif
 
-SUITE("dist_groups", store_keys, store_survives_strangers, reduces_two, reduces_three, moves_two, moves_four,
-      tensors_and_tasks, calls_that_differ, a_rank_that_leaves, a_rank_that_is_late, a_rank_that_is_killed,
-      a_rank_that_is_stopped BY_GLOO)
+SUITE("dist_groups", store_keys, connecting_ends_in_time, store_survives_strangers, reduces_two,
+      reduces_three, moves_two, moves_four, tensors_and_tasks, calls_that_differ, a_rank_that_leaves,
+      a_rank_that_is_late, a_rank_that_is_killed, a_rank_that_is_stopped BY_GLOO)
