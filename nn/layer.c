@@ -287,19 +287,18 @@ static bool named_before(proa_layer *const *layers, int64_t i)
     return false;
 }
 
-proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers)
+proa_layer *proa__layer_of(proa_layer *self, const char *who, int64_t n, proa_layer *const *layers)
 {
     if (!proa_error() && (n < 0 || (n && !layers)))
-        proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: `layers` is NULL, expected an array of %lld layers",
+        proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: `layers` is NULL, expected an array of %lld layers", who,
                   (long long)n);
-    proa_layer *self = proa_layer_new(sizeof *self, "sequential", sequential_forward);
-    bool made = self;
+    bool made = self && proa_error() == PROA_OK;
     for (int64_t i = 0; i < n && layers; i++) {
         char name[24];
         snprintf(name, sizeof name, "%lld", (long long)i);
         if (made && layers[i] && proa_layer_add(self, name, layers[i])) continue;
         if (!layers[i] && !proa_error())
-            proa_fail(PROA_ERR_INVALID_ARGUMENT, "sequential: layer %lld is NULL", (long long)i);
+            proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: layer %lld is NULL", who, (long long)i);
         /* what layer_add refuses is its owner's, or freed */
         if (!made && !named_before(layers, i)) proa_layer_free(layers[i]);
         made = false;
@@ -307,4 +306,10 @@ proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers)
     if (made) return self;
     proa_layer_free(self);
     return NULL;
+}
+
+proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers)
+{
+    proa_layer *self = proa_layer_new(sizeof *self, "sequential", sequential_forward);
+    return proa__layer_of(self, "sequential", n, layers);
 }

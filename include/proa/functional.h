@@ -1,5 +1,5 @@
-/* Losses that are compositions of ops, called like ops: required arguments by position, options as
- * `.name = value`. What is an op itself (proa_nll_loss, proa_huber_loss, …) stands in proa/ops.h.
+/* Losses and metrics that are compositions of ops, called like ops: required arguments by position, options
+ * as `.name = value`. What is an op itself (proa_nll_loss, proa_huber_loss, …) stands in proa/ops.h.
  * Labels and weights are not differentiated, except where said. */
 #ifndef PROA_FUNCTIONAL_H
 #define PROA_FUNCTIONAL_H
@@ -95,6 +95,10 @@ PROA_API proa_tensor *proa_binary_cross_entropy_with_logits_opt(
 #define PROA_X_binary_cross_entropy_with_logits_(logit, label, ...) \
     proa_binary_cross_entropy_with_logits_opt(                      \
         (logit), (label), PROA_LITERAL(proa_binary_cross_entropy_with_logits_opts){._ = 0, __VA_ARGS__})
+
+/* Share of rows of scores [N, C] whose label (integers [N] or [N, 1]) is among the k best, from 0 to 1; NaN
+ * after an error. */
+PROA_API double proa_top_accuracy(proa_tensor *scores, proa_tensor *label, int64_t k);
 
 #ifdef __cplusplus
 }

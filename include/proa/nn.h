@@ -102,6 +102,14 @@ PROA_API proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers);
     proa_sequential_of((int64_t)(sizeof((proa_layer *[]){__VA_ARGS__}) / sizeof(proa_layer *)), \
                        (proa_layer *[]){__VA_ARGS__})
 
+/* body(x) + shortcut(x), or body(x) + x without a shortcut (NULL). Takes both over. */
+PROA_API proa_layer *proa_residual_layer(proa_layer *body, proa_layer *shortcut);
+/* proa_branches_layer(1, a, b): what each child makes of x, side by side along an axis; takes them over. */
+PROA_API proa_layer *proa_branches_layer_of(int64_t axis, int64_t n, proa_layer *const *layers);
+#define proa_branches_layer(axis, ...)                                                                      \
+    proa_branches_layer_of((axis), (int64_t)(sizeof((proa_layer *[]){__VA_ARGS__}) / sizeof(proa_layer *)), \
+                           (proa_layer *[]){__VA_ARGS__})
+
 typedef struct proa_linear_layer_opts {
     char _;
     bool no_bias;

@@ -1,9 +1,11 @@
-/* The losses of proa/functional.h: compositions of public ops, as Paddle 2.6's Python functions compose them.
+/* Losses and metrics of proa/functional.h: compositions of public ops, as Paddle 2.6's functions are.
  * May use core and public ops. */
 #include <proa/functional.h>
 
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
+
+#include <math.h>
 
 /* A result that outlives this function's scope. */
 static proa_tensor *result(proa_tensor *t) { return t ? proa_return(t) : NULL; }
@@ -184,4 +186,15 @@ proa_tensor *proa_binary_cross_entropy_with_logits_opt(proa_tensor *logit, proa_
     proa_tensor *loss = proa_sigmoid_cross_entropy_with_logits(logit, label, positive);
     if (o.weight) loss = proa_multiply(loss, o.weight);
     return result(reduced(loss, o.reduction));
+}
+
+/* ---- metrics ---- */
+
+double proa_top_accuracy(proa_tensor *scores, proa_tensor *label, int64_t k)
+{
+    PROA_SCOPED;
+    if (label && label != proa_none && label->ndim == 1) label = proa_unsqueeze(label, PROA_INTS(1));
+    proa_topk_result best = proa_topk(scores, k);
+    proa_accuracy_result share = proa_accuracy(best.out, best.indices, label);
+    return proa_error() ? NAN : proa_item(share.accuracy);
 }

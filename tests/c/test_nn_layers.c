@@ -69,8 +69,44 @@ START_TEST(every_layer_runs)
     check_layer(proa_attention_layer(4, 2, .causal = true), sequences, PROA_SHAPE(2, 5, 4));
     check_layer(proa_transformer_layer(4, 2, 8, .norm_first = true, .dropout = 0.1), sequences,
                 PROA_SHAPE(2, 5, 4));
+    check_layer(proa_residual_layer(proa_linear_layer(4, 4), NULL), rows, PROA_SHAPE(3, 4));
+    check_layer(proa_residual_layer(proa_linear_layer(4, 2), proa_linear_layer(4, 2)), rows,
+                PROA_SHAPE(3, 2));
+    check_layer(proa_branches_layer(1, proa_linear_layer(4, 2), proa_linear_layer(4, 3)), rows,
+                PROA_SHAPE(3, 5));
+    check_layer(proa_branches_layer(0, proa_relu_layer(), proa_relu_layer()), rows, PROA_SHAPE(6, 4));
     proa_tensor *ids = proa_from_data((int64_t[]){0, 2, 1}, PROA_SHAPE(3), PROA_I64);
     check_layer(proa_embedding_layer(3, 5, 0), ids, PROA_SHAPE(3, 5));
+}
+END_TEST
+
+START_TEST(ways_are_added_and_joined)
+{
+    proa_tensor *x = proa_randn(PROA_SHAPE(3, 4), PROA_F32);
+    proa_layer *body = proa_linear_layer(4, 4), *net = proa_residual_layer(body, NULL);
+    proa_tensor *y = proa_forward(net, x), *z = proa_add(proa_forward(body, x), x);
+    ck_assert(memcmp(proa_data(y), proa_data(z), 12 * sizeof(float)) == 0);
+    proa_layer_free(net);
+    ck_assert_ptr_null(proa_residual_layer(NULL, proa_linear_layer(4, 4)));
+    ck_assert_int_eq(proa_error(), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    proa_layer *other = proa_branches_layer(0, proa_linear_layer(4, 2), proa_linear_layer(4, 3));
+    ck_assert_ptr_null(proa_forward(other, x)); /* 2 and 3 columns lie in no common axis 0 */
+    proa_clear_error();
+    proa_layer_free(other);
+}
+END_TEST
+
+START_TEST(accuracy_counts_the_best)
+{
+    proa_tensor *scores = proa_from_data((float[]){1, 2, 3, 9, 8, 7}, PROA_SHAPE(2, 3), PROA_F32);
+    proa_tensor *label = proa_from_data((int64_t[]){2, 1}, PROA_SHAPE(2), PROA_I64);
+    ck_assert_double_eq(proa_top_accuracy(scores, label, 1), 0.5);
+    ck_assert_double_eq(proa_top_accuracy(scores, proa_unsqueeze(label, PROA_INTS(1)), 2), 1);
+    ck_assert(isnan(proa_top_accuracy(scores, label, 4)));
+    proa_clear_error();
+    const float *u = proa_data(proa_rand(PROA_SHAPE(1000), PROA_F32));
+    for (int i = 0; i < 1000; i++) ck_assert(u[i] >= 0 && u[i] < 1);
 }
 END_TEST
 
@@ -289,6 +325,7 @@ START_TEST(exported_layer_predicts_the_same)
 }
 END_TEST
 
-SUITE("nn", every_layer_runs, names_are_paddles, defaults_spread_like_paddles, same_seed_same_parameters,
-      causal_attention_sees_no_later_step, batch_norm_learns_statistics, rnn_states, bad_layers_are_errors,
-      trees_stay_trees, exported_layer_predicts_the_same)
+SUITE("nn", every_layer_runs, ways_are_added_and_joined, accuracy_counts_the_best, names_are_paddles,
+      defaults_spread_like_paddles, same_seed_same_parameters, causal_attention_sees_no_later_step,
+      batch_norm_learns_statistics, rnn_states, bad_layers_are_errors, trees_stay_trees,
+      exported_layer_predicts_the_same)
