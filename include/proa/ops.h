@@ -29,6 +29,7 @@
 #include <proa/ops/optimizer.h>
 #include <proa/ops/pool.h>
 #include <proa/ops/products.h>
+#include <proa/ops/quantize.h>
 #include <proa/ops/random.h>
 #include <proa/ops/reduce.h>
 #include <proa/ops/rnn.h>
@@ -41,6 +42,6 @@
 #include <proa/create.h>
 
 /* What a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "2208a0fb76e020033e7a1e85c4b0e64bac8dd1dfb3ade284e99e0e6c74345281"
+#define PROA_TABLE_HASH "0819d6b47b2086ad04735f410b1164404ac229e8650acd4c1a104104eb54891a"
 
 #endif

@@ -1,190 +1,237 @@
-/* Paddle's fake quantizers, read from saved models as what they compute: elementwise ops over constant
- * scales. Float tensors hold the integers; n = 2^(bits - 1) - 1. May use core, proa/wire.h and public ops. */
-#include "core/internal.h"
-#include "core/tensor.h"
+/* Forms of quantizers whose slots are no fields: scales that are found in the variable of an output, zero
+ * points that are made. May use core, proa/wire.h and public ops. */
+#include "ops/wire_util.h"
 
-#include <proa/ops.h>
-#include <proa/wire.h>
+#include "kernels/rowwise.h"
+#include "impl/quantize.h"
 
-/* ---- formulas --------------------------------------------------------------------------- */
+/* ---- attributes --------------------------------------------------------------------------- */
 
-static double largest_integer(int64_t bits) { return (double)(((int64_t)1 << (bits - 1)) - 1); }
-
-static proa_tensor *times(proa_tensor *x, double v) { return proa_scale(x, .scale = PROA_SCALAR(v)); }
-
-/* scale, one or one an index along axis (-1: one), in a shape that broadcasts with x. */
-static proa_tensor *along(proa_tensor *scale, const proa_tensor *x, int64_t axis)
+static proa_status put_common(proa_wire_writer *w, int64_t bits, int64_t round_type)
 {
-    int64_t dims[PROA_MAX_DIMS];
-    if (axis < 0) return proa_reshape(scale, PROA_SHAPE(1));
-    if (axis >= x->ndim) {
-        proa_fail(PROA_ERR_CORRUPT, "a quantizer's axis is %lld, but its input is %s", (long long)axis,
-                  proa__tensor_text(x));
-        return NULL;
-    }
-    for (int d = 0; d < x->ndim; d++) dims[d] = d == axis ? -1 : 1;
-    proa_ints shape = {x->ndim, dims, NULL, NULL};
-    return proa_reshape(scale, shape);
+    PROA_TRY(proa_wire_put_int(w, "bit_length", PROA_WIRE_INT, bits));
+    return proa_wire_put_int(w, "round_type", PROA_WIRE_INT, round_type);
 }
 
-/* round(n / s · clip(x, −s, s)), halves away from zero; with `even` clip(round(n / s · x), −n − 1, n),
- * halves to even, which adding and subtracting 1.5 · 2^23 (float64: 2^52) does. A scale of 0 counts
- * as 1e-6. */
-static proa_tensor *quantize(proa_tensor *x, proa_tensor *scale, int64_t bits, bool even)
+static proa_status put_flag(proa_wire_writer *w, const char *name, bool v)
 {
-    const double n = largest_integer(bits), middle = x->dtype == PROA_F64 ? 0x1.8p52 : 0x1.8p23;
-    proa_tensor *tiny = proa_cast(proa_less_equal(scale, proa_full_like(scale, PROA_SCALAR(1e-30))),
-                                  (proa_dtype)scale->dtype);
-    proa_tensor *up = times(proa_reciprocal(proa_add(scale, times(tiny, 1e-6))), n);
-    if (even) {
-        proa_tensor *v = proa_multiply(x, up);
-        v = proa_clip(v, .min = PROA_SCALAR(-n - 1), .max = PROA_SCALAR(n)); /* before: the sum stays exact */
-        return proa_subtract(proa_add(v, proa_full_like(scale, PROA_SCALAR(middle))),
-                             proa_full_like(scale, PROA_SCALAR(middle)));
-    }
-    proa_tensor *inside = proa_maximum(proa_minimum(x, scale), times(scale, -1));
-    return proa_round(proa_multiply(inside, up));
+    return proa_wire_put_int(w, name, PROA_WIRE_BOOLEAN, v);
 }
 
-/* q · s / n. */
-static proa_tensor *dequantize(proa_tensor *q, proa_tensor *scale, double n)
+static proa_status put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
-    return proa_divide(proa_multiply(q, scale), proa_full_like(scale, PROA_SCALAR(n)));
+    return proa__absent(t) ? PROA_OK : proa_wire_put_input(w, slot, t);
 }
 
-/* The largest magnitude of x, or of each index along axis. */
-static proa_tensor *largest(proa_tensor *x, int64_t axis)
+static proa_status put_output(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
-    int64_t over[PROA_MAX_DIMS], n = 0;
-    for (int d = 0; d < x->ndim; d++)
-        if (d != axis) over[n++] = d;
-    return proa_max(proa_abs(x), .axis = {n, over, NULL, NULL}, .keepdim = true);
+    return proa__absent(t) ? PROA_OK : proa_wire_put_output(w, slot, t);
 }
 
-/* ---- attributes ------------------------------------------------------------------------- */
-
-static proa_status check_bits(int64_t bits)
+/* Under its new name, a variable that the op changes without naming it as an input holds what it was. */
+static proa_status put_changed(proa_wire_writer *w, proa_tensor *was, proa_tensor *is)
 {
-    if (bits >= 2 && bits <= 16) return PROA_OK;
-    return proa_fail(PROA_ERR_CORRUPT, "a quantizer of %lld bits; expected 2 to 16", (long long)bits);
+    if (proa__absent(was) || proa__absent(is) || was == is) return PROA_OK;
+    PROA_TRY(proa_wire_op(w, "assign"));
+    PROA_TRY(proa_wire_put_input(w, "X", was));
+    return proa_wire_put_output(w, "Out", is);
 }
 
-/* Binds what x becomes to `to`. missing: round_type where the program has none. */
-static proa_status finish(proa_wire_reader *r, const char *to, proa_tensor *x, proa_tensor *scale,
-                          bool restores, int64_t missing)
+/* ---- fake_channel_wise_quantize_abs_max: with is_test OutScale holds the scales ---------------------- */
+
+proa_status channel_wise_quantize_read(proa_wire_reader *r)
 {
-    int64_t bits = proa_wire_int(r, "bit_length", 8);
-    bool even = proa_wire_int(r, "round_type", missing) == 0;
+    bool is_test = proa_wire_int(r, "is_test", 0);
+    proa_tensor *x = proa_wire_input(r, "X");
+    proa_tensor *scale = is_test ? proa_wire_output_now(r, "OutScale") : PROA_NONE;
+    if (!x || !scale) return proa_error();
+    proa_fake_channel_wise_quantize_abs_max_result q = proa_fake_channel_wise_quantize_abs_max(
+        x, scale, .bit_length = proa_wire_int(r, "bit_length", 8),
+        .round_type = rows_option(proa_wire_int(r, "round_type", 1)),
+        .quant_axis = proa_wire_int(r, "quant_axis", 0), .is_test = is_test);
     PROA_TRY(proa_error());
-    PROA_TRY(check_bits(bits));
-    if (!x || !scale) return proa_error();
-    proa_tensor *q = quantize(x, scale, bits, even);
-    return proa_wire_result(r, to, restores ? dequantize(q, scale, largest_integer(bits)) : q);
+    if (!is_test) PROA_TRY(proa_wire_result(r, "OutScale", q.out_scale));
+    return proa_wire_result(r, "Out", q.out);
 }
 
-/* With a scale that the program holds. slot NULL: in the variable of its output OutScale. */
-static proa_status read_fixed(proa_wire_reader *r, const char *slot, const char *to, int64_t axis,
-                              bool restores, int64_t missing)
+proa_status channel_wise_quantize_write(const void *args, proa_wire_writer *w)
 {
-    proa_tensor *x = proa_wire_input(r, "X");
-    proa_tensor *scale = !x ? NULL : slot ? proa_wire_input(r, slot) : proa_wire_output_now(r, "OutScale");
-    if (!x || !scale) return proa_error();
-    return finish(r, to, x, along(scale, x, axis), restores, missing);
+    const proa_fake_channel_wise_quantize_abs_max_args *a = args;
+    PROA_TRY(proa_wire_op(w, "fake_channel_wise_quantize_abs_max"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_output(w, "OutScale", a->is_test ? a->scale : a->out_scale));
+    PROA_TRY(put_common(w, a->bit_length, a->round_type));
+    PROA_TRY(proa_wire_put_int(w, "quant_axis", PROA_WIRE_INT, a->quant_axis));
+    return put_flag(w, "is_test", a->is_test);
 }
 
-/* Moving averages and windows are fixed in what is saved for inference. */
-static proa_status read_trained(proa_wire_reader *r, const char *slot, const char *to, int64_t axis,
-                                bool restores, int64_t missing, int64_t is_test)
+/* ---- fake_quantize_range_abs_max: the window is an output alone ------------------------------------- */
+
+proa_status quantize_range_read(proa_wire_reader *r)
 {
-    if (proa_wire_int(r, "is_test", is_test)) return read_fixed(r, slot, to, axis, restores, missing);
-    return proa_fail(PROA_ERR_UNSUPPORTED,
-                     "a quantizer that still learns its scale (is_test false): save the model for inference "
-                     "(save_quantized_model)");
+    bool is_test = proa_wire_int(r, "is_test", 0);
+    proa_tensor *x = proa_wire_input(r, "X"), *scale = proa_wire_input(r, "InScale");
+    proa_tensor *iter = is_test ? PROA_NONE : proa_wire_input(r, "Iter");
+    proa_tensor *window = is_test ? PROA_NONE : proa_wire_output_now(r, "OutScales");
+    if (!x || !scale || !iter || !window) return proa_error();
+    proa_tensor *out = proa_fake_quantize_range_abs_max(
+        x, scale, iter, window, .window_size = proa_wire_int(r, "window_size", 10000),
+        .bit_length = proa_wire_int(r, "bit_length", 8),
+        .round_type = rows_option(proa_wire_int(r, "round_type", 1)), .is_test = is_test);
+    PROA_TRY(proa_error());
+    PROA_TRY(proa_wire_result(r, "OutScale", scale));
+    if (!is_test) PROA_TRY(proa_wire_result(r, "OutScales", window));
+    return proa_wire_result(r, "Out", out);
 }
 
-static proa_status read_dynamic(proa_wire_reader *r, int64_t axis, bool restores)
+proa_status quantize_range_write(const void *args, proa_wire_writer *w)
 {
-    proa_tensor *x = proa_wire_input(r, "X");
-    if (!x) return proa_error();
-    proa_tensor *scale = largest(x, axis);
-    PROA_TRY(finish(r, "Out", x, scale, restores, 1));
-    return proa_wire_result(r, "OutScale", proa_reshape(scale, PROA_SHAPE(-1)));
+    const proa_fake_quantize_range_abs_max_args *a = args;
+    PROA_TRY(put_changed(w, a->scales, a->out_scales));
+    PROA_TRY(proa_wire_op(w, "fake_quantize_range_abs_max"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_input(w, "InScale", a->in_scale));
+    PROA_TRY(put_input(w, "Iter", a->iter));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_output(w, "OutScale", a->out_scale));
+    PROA_TRY(put_output(w, "OutScales", a->out_scales));
+    PROA_TRY(put_common(w, a->bit_length, a->round_type));
+    PROA_TRY(proa_wire_put_int(w, "window_size", PROA_WIRE_INT, a->window_size));
+    return put_flag(w, "is_test", a->is_test);
 }
 
-/* ---- readers: quantize ------------------------------------------------------------------ */
+/* ---- moving_average_abs_max_scale: the scale is an output alone -------------------------------------- */
+
+proa_status moving_average_scale_read(proa_wire_reader *r)
+{
+    bool is_test = proa_wire_int(r, "is_test", 0);
+    proa_tensor *x = proa_wire_input(r, "X"), *scale = PROA_NONE, *accum = PROA_NONE, *state = PROA_NONE;
+    if (!is_test) {
+        scale = proa_wire_output_now(r, "OutScale");
+        accum = proa_wire_input(r, "InAccum");
+        state = proa_wire_input(r, "InState");
+    }
+    if (!x || !scale || !accum || !state) return proa_error();
+    proa_tensor *out = proa_moving_average_abs_max_scale(
+        x, scale, accum, state, .moving_rate = rows_option_float(proa_wire_float(r, "moving_rate", 0.9)),
+        .is_test = is_test);
+    PROA_TRY(proa_error());
+    if (!is_test) {
+        PROA_TRY(proa_wire_result(r, "OutScale", scale));
+        PROA_TRY(proa_wire_result(r, "OutAccum", accum));
+        PROA_TRY(proa_wire_result(r, "OutState", state));
+    }
+    return proa_wire_result(r, "Out", out);
+}
+
+proa_status moving_average_scale_write(const void *args, proa_wire_writer *w)
+{
+    const proa_moving_average_abs_max_scale_args *a = args;
+    proa_tensor *scale = a->out_scale;
+    if (proa__absent(scale)) { /* Paddle's op always names one */
+        proa_meta one = {.dtype = a->x->dtype, .ndim = 1, .shape = {1}};
+        scale = proa_wire_temporary(w, &one);
+        if (!scale) return proa_error();
+    }
+    PROA_TRY(put_changed(w, a->scale, a->out_scale));
+    PROA_TRY(proa_wire_op(w, "moving_average_abs_max_scale"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(put_input(w, "InAccum", a->in_accum));
+    PROA_TRY(put_input(w, "InState", a->in_state));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(proa_wire_put_output(w, "OutScale", scale));
+    PROA_TRY(put_output(w, "OutState", a->out_state));
+    PROA_TRY(put_output(w, "OutAccum", a->out_accum));
+    PROA_TRY(proa_wire_put_float(w, "moving_rate", a->moving_rate));
+    return put_flag(w, "is_test", a->is_test);
+}
+
+/* ---- quantize_linear, dequantize_linear: the zero point is asked for ----------------------------------- */
+
+/* A zero point of zeros where the op has none; NULL on error. */
+static proa_tensor *put_zero_point(proa_wire_writer *w, proa_tensor *zero_point, const proa_tensor *scale)
+{
+    if (proa__is_given(zero_point)) return zero_point;
+    proa_meta m = proa_meta_of(scale);
+    proa_tensor *zeros = proa_wire_temporary(w, &m);
+    if (!zeros || proa_wire_op(w, "fill_constant")) return NULL;
+    if (proa_wire_put_output(w, "Out", zeros) || proa_wire_put_float(w, "value", 0)) return NULL;
+    if (proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, (proa_ints){m.ndim, m.shape, NULL, NULL}))
+        return NULL;
+    return proa__wire_put_dtype(w, "dtype", (proa_dtype)m.dtype) ? NULL : zeros;
+}
 
 proa_status quantize_linear_read(proa_wire_reader *r)
 {
-    if (proa_wire_int(r, "only_observer", 0)) return proa_wire_result(r, "Y", proa_wire_input(r, "X"));
-    return read_trained(r, "Scale", "Y", proa_wire_int(r, "quant_axis", 0), false, 0, 1);
-}
-
-#define READ(name, call) \
-    proa_status name(proa_wire_reader *r) { return call; }
-READ(quantize_range_read, read_trained(r, "InScale", "Out", -1, false, 1, 0))
-READ(quantize_moving_average_read, read_trained(r, "InScale", "Out", -1, false, 1, 0))
-READ(quantize_dequantize_moving_average_read, read_trained(r, "InScale", "Out", -1, true, 1, 0))
-READ(quantize_abs_max_read, read_dynamic(r, -1, false))
-READ(quantize_dequantize_abs_max_read, read_dynamic(r, -1, true))
-READ(quantize_dequantize_channels_read, read_dynamic(r, proa_wire_int(r, "quant_axis", 0), true))
-READ(moving_average_scale_read, proa_wire_result(r, "Out", proa_wire_input(r, "X")))
-
-/* A saved program holds the scales in the variable of the output. */
-proa_status quantize_channels_read(proa_wire_reader *r)
-{
-    int64_t axis = proa_wire_int(r, "quant_axis", 0);
-    if (proa_wire_int(r, "is_test", 0)) return read_fixed(r, NULL, "Out", axis, false, 1);
-    return read_dynamic(r, axis, false);
-}
-
-/* ---- readers: dequantize ---------------------------------------------------------------- */
-
-/* Integers that are stored as such become the scale's dtype. */
-static proa_tensor *as_floats(proa_tensor *x, const proa_tensor *scale)
-{
-    return x && scale && x->dtype < PROA_F16 ? proa_cast(x, (proa_dtype)scale->dtype) : x;
-}
-
-proa_status dequantize_max_abs_read(proa_wire_reader *r)
-{
+    bool is_test = proa_wire_int(r, "is_test", 1);
     proa_tensor *x = proa_wire_input(r, "X"), *scale = proa_wire_input(r, "Scale");
-    x = as_floats(x, scale);
-    if (!x || !scale) return proa_error();
-    double range = proa_wire_float(r, "max_range", 127);
-    return proa_wire_result(r, "Out", dequantize(x, along(scale, x, -1), range));
+    proa_tensor *zero_point = proa_wire_input(r, "ZeroPoint");
+    proa_tensor *accum = is_test ? PROA_NONE : proa_wire_input(r, "InAccum");
+    proa_tensor *state = is_test ? PROA_NONE : proa_wire_input(r, "InState");
+    if (!x || !scale || !zero_point || !accum || !state) return proa_error();
+    proa_tensor *y = proa_quantize_linear(
+        x, scale, zero_point, accum, state, .quant_axis = proa_wire_int(r, "quant_axis", 0),
+        .bit_length = proa_wire_int(r, "bit_length", 8), .round_type = proa_wire_int(r, "round_type", 0),
+        .no_is_test = !is_test, .only_observer = proa_wire_int(r, "only_observer", 0),
+        .moving_rate = rows_option_float(proa_wire_float(r, "moving_rate", 0.9)));
+    PROA_TRY(proa_error());
+    PROA_TRY(proa_wire_result(r, "OutScale", scale));
+    if (!is_test) {
+        PROA_TRY(proa_wire_result(r, "OutAccum", accum));
+        PROA_TRY(proa_wire_result(r, "OutState", state));
+    }
+    return proa_wire_result(r, "Y", y);
 }
 
-proa_status dequantize_channels_read(proa_wire_reader *r)
+proa_status quantize_linear_write(const void *args, proa_wire_writer *w)
 {
-    proa_tensor *x = proa_wire_input(r, "X");
-    proa_tensors scales = proa_wire_inputs(r, "Scales");
-    proa_ints bits = proa_wire_ints(r, "quant_bits");
-    PROA_TRY(proa_error());
-    if (scales.count < 1 || scales.count > 2)
-        return proa_fail(PROA_ERR_CORRUPT,
-                         "fake_channel_wise_dequantize_max_abs: %lld scales; expected 1 or 2",
-                         (long long)scales.count);
-    double range = 1;
-    for (int64_t i = 0; i < scales.count; i++) {
-        int64_t b = i < bits.count ? bits.at[i] : 8;
-        PROA_TRY(check_bits(b));
-        range *= largest_integer(b);
+    const proa_quantize_linear_args *a = args;
+    proa_tensor *zero_point = put_zero_point(w, a->zero_point, a->scale);
+    if (!zero_point) return proa_error();
+    PROA_TRY(put_changed(w, a->scale, a->out_scale));
+    PROA_TRY(proa_wire_op(w, "quantize_linear"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_input(w, "Scale", a->scale));
+    PROA_TRY(proa_wire_put_input(w, "ZeroPoint", zero_point));
+    PROA_TRY(proa_wire_put_output(w, "Y", a->y));
+    if (!a->is_test) {
+        PROA_TRY(put_input(w, "InAccum", a->in_accum));
+        PROA_TRY(put_input(w, "InState", a->in_state));
+        PROA_TRY(put_output(w, "OutAccum", a->out_accum));
+        PROA_TRY(put_output(w, "OutState", a->out_state));
+        PROA_TRY(proa_wire_put_float(w, "moving_rate", a->moving_rate));
     }
-    bool two = scales.count == 2; /* behind an op: channels are axis 1, or what follows its columns */
-    int64_t axis = two ? proa_wire_int(r, "x_num_col_dims", 1) : proa_wire_int(r, "quant_axis", 0);
-    x = as_floats(x, scales.at[0]);
-    proa_tensor *scale = x ? along(scales.at[0], x, axis) : NULL;
-    if (scale && two) scale = proa_multiply(scale, proa_reshape(scales.at[1], PROA_SHAPE(1)));
-    return scale ? proa_wire_result(r, "Out", dequantize(x, scale, range)) : proa_error();
+    PROA_TRY(proa_wire_put_output(w, "OutScale", a->out_scale));
+    PROA_TRY(put_common(w, a->bit_length, a->round_type));
+    PROA_TRY(proa_wire_put_int(w, "quant_axis", PROA_WIRE_INT, a->quant_axis));
+    PROA_TRY(put_flag(w, "is_test", a->is_test));
+    return put_flag(w, "only_observer", a->only_observer);
 }
 
 proa_status dequantize_linear_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *scale = proa_wire_input(r, "Scale");
-    x = as_floats(x, scale);
-    if (!x || !scale) return proa_error();
-    if (proa_wire_int(r, "only_observer", 0)) return proa_wire_result(r, "Y", x);
-    int64_t bits = proa_wire_int(r, "bit_length", 8), axis = proa_wire_int(r, "quant_axis", 0);
-    PROA_TRY(check_bits(bits));
-    return proa_wire_result(r, "Y", dequantize(x, along(scale, x, axis), largest_integer(bits)));
+    proa_tensor *zero_point = proa_wire_input(r, "ZeroPoint");
+    if (!x || !scale || !zero_point) return proa_error();
+    return proa_wire_result(r, "Y",
+                            proa_dequantize_linear(x, scale, zero_point,
+                                                   .quant_axis = proa_wire_int(r, "quant_axis", 0),
+                                                   .bit_length = proa_wire_int(r, "bit_length", 8),
+                                                   .only_observer = proa_wire_int(r, "only_observer", 0)));
+}
+
+proa_status dequantize_linear_write(const void *args, proa_wire_writer *w)
+{
+    const proa_dequantize_linear_args *a = args;
+    proa_tensor *zero_point = put_zero_point(w, a->zero_point, a->scale);
+    if (!zero_point) return proa_error();
+    PROA_TRY(proa_wire_op(w, "dequantize_linear"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_input(w, "Scale", a->scale));
+    PROA_TRY(proa_wire_put_input(w, "ZeroPoint", zero_point));
+    PROA_TRY(proa_wire_put_output(w, "Y", a->y));
+    PROA_TRY(put_common(w, a->bit_length, 0));
+    PROA_TRY(proa_wire_put_int(w, "quant_axis", PROA_WIRE_INT, a->quant_axis));
+    return put_flag(w, "only_observer", a->only_observer);
 }
