@@ -20,6 +20,11 @@ def folder_of(path):
     return inside[0] if inside[0] in FOLDERS else None
 
 
+def source_of(path):
+    """The source that an object of a folder's target was made of: CMakeFiles/<target>.dir/<source>.o."""
+    return ROOT.joinpath(*path.parts[path.parts.index("CMakeFiles") + 2:]).with_suffix("")
+
+
 def symbols(objects):
     """(path, kind, name) of each external symbol of the objects."""
     names = subprocess.run(["nm", "-A", "-g", *map(str, objects)], capture_output=True, text=True, check=True).stdout
@@ -31,7 +36,7 @@ def symbols(objects):
 
 def main():
     build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
-    objects = [p for p in sorted(build.glob("CMakeFiles/proa_*.dir/**/*.o")) if folder_of(p)]
+    objects = [p for p in sorted(build.glob("CMakeFiles/proa_*.dir/**/*.o")) if folder_of(p) and source_of(p).is_file()]  # no stale ones
     if not objects:
         print(f"symbols: {build} has no objects: run make build")
         return 1
