@@ -1,5 +1,6 @@
 /* The convert door: type promotion, and autocast by the table's AMP classes. May use core, ops, autograd.
  * Casts are op calls that enter at the record door, so that they have gradients and are captured. */
+#include "core/args_visit.h"
 #include "core/internal.h"
 #include "core/tensor.h"
 
@@ -50,8 +51,8 @@ static proa_status promote_inputs(const proa_call *call, bool *changed)
     int dtype = PROA_NODTYPE;
     bool mixed = false;
     for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++) {
-        if (!(f->flags & PROA_FIELD_PROMOTE) || f->kind != PROA_FIELD_TENSOR) continue;
-        const proa_tensor *t = *proa_field_tensor(f, call->args);
+        proa_tensor **one = f->flags & PROA_FIELD_PROMOTE ? proa__field_one(f, call->args) : NULL;
+        const proa_tensor *t = one ? *one : proa_none;
         if (t == proa_none || t->dtype == dtype) continue;
         if (dtype == PROA_NODTYPE) {
             dtype = t->dtype;
@@ -63,23 +64,14 @@ static proa_status promote_inputs(const proa_call *call, bool *changed)
     }
     if (!mixed) return PROA_OK;
     *changed = true;
-    for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++)
-        if (f->flags & PROA_FIELD_PROMOTE && f->kind == PROA_FIELD_TENSOR)
-            PROA_TRY(cast_to(proa_field_tensor(f, call->args), (proa_dtype)dtype));
+    for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++) {
+        proa_tensor **one = f->flags & PROA_FIELD_PROMOTE ? proa__field_one(f, call->args) : NULL;
+        if (one) PROA_TRY(cast_to(one, (proa_dtype)dtype));
+    }
     return PROA_OK;
 }
 
 /* ---- autocast -------------------------------------------------------------------------- */
-
-static proa_tensor **items(const proa_field *f, const void *args, int64_t *count)
-{
-    if (f->kind == PROA_FIELD_TENSOR) {
-        *count = 1;
-        return proa_field_tensor(f, args);
-    }
-    *count = proa_field_tensors(f, args)->count;
-    return proa_field_tensors(f, args)->at;
-}
 
 /* The target of a call's float32 and half inputs; PROA_NODTYPE: leave them. */
 static proa_dtype target_dtype(const proa_call *call)
@@ -89,13 +81,13 @@ static proa_dtype target_dtype(const proa_call *call)
     int amp = lists && op->id < proa_op_count && lists->of[op->id] ? lists->of[op->id] : op->amp;
     bool single = false, half = false;
     for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
-        int64_t n;
-        proa_tensor **at = items(f, call->args, &n);
+        const proa_tensors all = proa__field_all(f, call->args);
         if (f->flags & PROA_FIELD_NO_GRAD) continue;
-        for (int64_t i = 0; i < n; i++) {
-            if (at[i]->dtype == PROA_F64 || is_complex(at[i]->dtype)) return PROA_NODTYPE;
-            single = single || at[i]->dtype == PROA_F32;
-            half = half || is_half(at[i]->dtype);
+        for (int64_t i = 0; i < all.count; i++) {
+            const proa_dtype dtype = (proa_dtype)all.at[i]->dtype;
+            if (dtype == PROA_F64 || is_complex(dtype)) return PROA_NODTYPE;
+            single = single || dtype == PROA_F32;
+            half = half || is_half(dtype);
         }
     }
     if (amp == PROA_AMP_F32) return PROA_F32;
@@ -104,9 +96,8 @@ static proa_dtype target_dtype(const proa_call *call)
 }
 
 /* The caller's list stays as it is: its casts go to a copy that ends with the scope. */
-static proa_status cast_list(const proa_field *f, const void *args, proa_dtype dtype)
+static proa_status cast_list(proa_tensors *list, proa_dtype dtype)
 {
-    proa_tensors *list = proa_field_tensors(f, args);
     proa_tensor **at = proa_scope_alloc((size_t)(list->count + 1) * sizeof *at);
     if (!at) return proa_error();
     for (int64_t i = 0; i < list->count; i++) {
@@ -127,12 +118,9 @@ static proa_status autocast(const proa_call *call, bool *changed)
     *changed = true;
     for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
         if (f->flags & PROA_FIELD_NO_GRAD) continue;
-        if (f->kind == PROA_FIELD_TENSORS) {
-            PROA_TRY(cast_list(f, call->args, dtype));
-            continue;
-        }
-        proa_tensor **at = proa_field_tensor(f, call->args);
-        if ((*at)->dtype == PROA_F32 || is_half((*at)->dtype)) PROA_TRY(cast_to(at, dtype));
+        proa_tensor **one = proa__field_one(f, call->args);
+        if (!one) PROA_TRY(cast_list(proa_field_tensors(f, call->args), dtype));
+        else if ((*one)->dtype == PROA_F32 || is_half((*one)->dtype)) PROA_TRY(cast_to(one, dtype));
     }
     return PROA_OK;
 }

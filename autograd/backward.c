@@ -2,6 +2,7 @@
  * there, and hands the results on. No recursion: chains may be any length. May use core and ops. */
 #include "autograd/backward.h"
 
+#include "core/args_visit.h"
 #include "core/device.h"
 #include "ops/selected_rows/selected_rows.h"
 
@@ -339,8 +340,8 @@ static proa_status reattach_outputs(const proa_node *n, void *args)
     uint32_t index = 0;
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        proa_tensor **at = proa_field_tensor(f, args);
-        if (f->kind != PROA_FIELD_TENSOR) {
+        proa_tensor **at = proa__field_one(f, args);
+        if (!at) {
             index += (uint32_t)(n->n_out - (op->n_out - 1));
             continue;
         }
@@ -355,14 +356,14 @@ static proa_status reattach_outputs(const proa_node *n, void *args)
     return PROA_OK;
 }
 
-static proa_status fill_given(const proa_node *n, char *grads)
+static proa_status fill_given(const proa_node *n, const void *args, char *grads)
 {
     const proa_op *op = n->op;
     int32_t index = 0;
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
         void *at = grads + f->grad_offset;
-        if (f->kind == PROA_FIELD_TENSOR) {
+        if (proa__field_one(f, args)) {
             proa_tensor *g = output_gradient(n, index++);
             if (!g) return proa_error();
             *(proa_tensor **)at = g;
@@ -385,12 +386,12 @@ static proa_status fill_wanted(const proa_node *n, const void *args, char *grads
     const proa_edge *e = n->edges;
     for (int i = 0; i < n->op->n_in; i++) {
         const proa_field *f = &n->op->fields[i];
-        int64_t count = f->kind == PROA_FIELD_TENSOR ? 1 : proa_field_tensors(f, args)->count;
+        const int64_t count = proa__field_all(f, args).count;
         bool want = false;
         for (int64_t k = 0; k < count; k++, e++) want = want || (e->node && e->node->needed);
         if (f->want_offset == 0xffff) continue;
         *(bool *)(grads + f->want_offset) = want;
-        if (f->kind == PROA_FIELD_TENSOR || !want) continue;
+        if (proa__field_one(f, args) || !want) continue;
         proa_tensors *list = (proa_tensors *)(void *)(grads + f->grad_offset);
         list->count = count;
         list->at = proa_scope_alloc((size_t)count * sizeof *list->at);
@@ -412,20 +413,20 @@ static proa_status run_rule(proa_node *n, bool create_graph)
         return proa__op_fail(PROA_ERR_INTERNAL, n->op, NULL, "has too large a grads struct");
     memcpy(args, n->args, n->op->args_size);
     if (create_graph) PROA_TRY(reattach_outputs(n, args));
-    PROA_TRY(fill_given(n, grads));
+    PROA_TRY(fill_given(n, args, grads));
     PROA_TRY(fill_wanted(n, args, grads));
     PROA_TRY(n->op->vjp(args, grads));
     PROA_TRY(proa_error());
     const proa_edge *e = n->edges;
     for (int i = 0; i < n->op->n_in; i++) {
         const proa_field *f = &n->op->fields[i];
-        int64_t count = f->kind == PROA_FIELD_TENSOR ? 1 : proa_field_tensors(f, args)->count;
+        const int64_t count = proa__field_all(f, args).count;
         if (f->grad_offset == 0xffff) {
             e += count;
             continue;
         }
         void *at = grads + f->grad_offset;
-        proa_tensor **made = f->kind == PROA_FIELD_TENSOR ? (proa_tensor **)at : ((proa_tensors *)at)->at;
+        proa_tensor **made = proa__field_one(f, args) ? (proa_tensor **)at : ((proa_tensors *)at)->at;
         for (int64_t k = 0; k < count; k++, e++)
             if (made) PROA_TRY(send(e, made[k], create_graph));
     }

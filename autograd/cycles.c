@@ -4,6 +4,7 @@
 #include "autograd/cycles.h"
 
 #include "autograd/backward.h"
+#include "core/args_visit.h"
 
 typedef struct walk {
     proa_node **at;
@@ -46,8 +47,8 @@ static void swap_all(const walk *w, proa_node *n)
     if (n->kind == PROA_NODE_FUNCTION) swap_list(w, n, &n->inputs);
     if (n->kind != PROA_NODE_OP || !n->args) return;
     for (const proa_field *f = n->op->fields, *end = f + n->op->n_fields; f < end; f++) {
-        if (f->kind == PROA_FIELD_TENSOR) swap(w, n, proa_field_tensor(f, n->args));
-        else if (f->kind == PROA_FIELD_TENSORS) swap_list(w, n, proa_field_tensors(f, n->args));
+        const proa_tensors all = proa__field_all(f, n->args);
+        swap_list(w, n, &all);
     }
 }
 

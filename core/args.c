@@ -1,6 +1,7 @@
 /* Args structs as data: copying one into a single block, freeing it, and the key that tells two calls
  * apart for kernels that prepare. Walks field descriptors; may use core only. */
 #include "core/args.h"
+#include "core/args_visit.h"
 #include "core/blocked.h"
 
 #include <stdalign.h>
@@ -77,9 +78,8 @@ size_t proa__args_bytes(const proa_op *op, const void *args)
 {
     size_t bytes = round8(op->args_size);
     if (op->flags & PROA_OP_FLAT) return bytes;
-    for (int i = 0; i < op->n_fields; i++)
-        if (op->fields[i].kind != PROA_FIELD_TENSOR)
-            bytes += payload(&op->fields[i], proa_field_at(&op->fields[i], args));
+    for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++)
+        if (!proa__field_one(f, args)) bytes += payload(f, proa_field_at(f, args));
     return bytes;
 }
 
@@ -89,12 +89,14 @@ void proa__args_copy_values(const proa_op *op, const void *args, void *to)
     char *room = (char *)to + round8(op->args_size);
     bool flat = op->flags & PROA_OP_FLAT;
     for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++) {
-        if (f->kind == PROA_FIELD_TENSOR) {
-            *proa_field_tensor(f, to) = NULL;
+        proa_tensor **one = proa__field_one(f, to);
+        proa_tensors *list = one || flat ? NULL : proa__field_list(f, to);
+        if (one) {
+            *one = NULL;
         } else if (flat) {
             continue; /* a plain value */
-        } else if (f->kind == PROA_FIELD_TENSORS) {
-            *proa_field_tensors(f, to) = (proa_tensors){0, (proa_tensor **)(void *)room};
+        } else if (list) {
+            *list = (proa_tensors){0, (proa_tensor **)(void *)room};
             room += payload(f, proa_field_at(f, args));
         } else {
             copy_attr(f, to, args, &room);
@@ -104,16 +106,12 @@ void proa__args_copy_values(const proa_op *op, const void *args, void *to)
 
 static void keep_all(const proa_op *op, const void *args, void *to)
 {
-    for (int i = 0; i < op->n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        if (f->kind == PROA_FIELD_TENSOR) {
-            *proa_field_tensor(f, to) = proa_retain(*proa_field_tensor(f, args));
-        } else if (f->kind == PROA_FIELD_TENSORS) {
-            const proa_tensors *list = proa_field_tensors(f, args);
-            proa_tensors *copy = proa_field_tensors(f, to);
-            for (; copy->count < list->count; copy->count++)
-                copy->at[copy->count] = proa_retain(list->at[copy->count]);
-        }
+    for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++) {
+        const proa_tensors all = proa__field_all(f, args);
+        proa_tensors *copy = proa__field_list(f, to);
+        if (copy) copy->count = all.count;
+        proa_tensor **at = proa__field_all(f, to).at;
+        for (int64_t i = 0; i < all.count; i++) at[i] = proa_retain(all.at[i]);
     }
 }
 
@@ -126,29 +124,25 @@ void *proa__args_copy(const proa_op *op, const void *args)
     return block;
 }
 
-static void drop_field(const proa_field *f, void *at)
+static void drop_field(const proa_field *f, void *args)
 {
-    if (f->kind == PROA_FIELD_TENSORS) {
-        proa_tensors *list = at;
-        for (int64_t k = 0; k < list->count; k++) proa_release(list->at[k]);
-    } else if (f->kind == PROA_FIELD_INTS) {
-        proa_ints *v = at;
+    const proa_tensors all = proa__field_all(f, args);
+    for (int64_t k = 0; k < all.count; k++) proa_release(all.at[k]);
+    if (f->kind == PROA_FIELD_INTS) {
+        proa_ints *v = proa_field_at(f, args);
         proa_release(v->tensor);
         for (int64_t k = 0; v->tensors && k < v->count; k++) proa_release(v->tensors[k]);
     } else if (f->kind == PROA_FIELD_SCALAR) {
-        proa_release(((proa_scalar *)at)->tensor);
+        proa_release(((proa_scalar *)proa_field_at(f, args))->tensor);
     }
 }
 
 void proa__args_drop(const proa_op *op, void *args)
 {
     for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++) {
-        if (f->kind != PROA_FIELD_TENSOR) {
-            if (!(op->flags & PROA_OP_FLAT)) drop_field(f, proa_field_at(f, args));
-            continue;
-        }
-        proa_tensor *t = *proa_field_tensor(f, args);
-        if (t) proa_release(t);
+        proa_tensor **one = proa__field_one(f, args);
+        if (one && *one) proa_release(*one);
+        else if (!one && !(op->flags & PROA_OP_FLAT)) drop_field(f, args);
     }
 }
 

@@ -1,4 +1,4 @@
-/* See walk.h. May use core. */
+/* See args_visit.h. May use core. */
 #include "args_visit.h"
 
 static proa_status walk_list(proa_tensor *const *at, int64_t count, const proa_field *f, proa__slot_fn fn,
@@ -48,13 +48,9 @@ proa_tensor **proa__out_slot(const proa_op *op, const void *args, int64_t k, con
 {
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
         if (field) *field = f;
-        if (f->kind != PROA_FIELD_TENSORS) {
-            if (k-- == 0) return proa_field_tensor(f, args);
-            continue;
-        }
-        const proa_tensors *list = proa_field_tensors(f, args);
-        if (k < list->count) return &list->at[k];
-        k -= list->count;
+        const proa_tensors all = proa__field_all(f, args);
+        if (k < all.count) return &all.at[k];
+        k -= all.count;
     }
     return NULL;
 }

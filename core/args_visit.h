@@ -1,9 +1,27 @@
-/* Visits every tensor slot of an args struct: single tensors, lists, and the tensors that supply an
- * attribute. May use core. */
+/* The tensors of an args struct: those of a field, single or in a list, and a visitor of every slot, which
+ * reaches the tensors that supply an attribute as well. May use core. */
 #ifndef PROA_CORE_ARGS_VISIT_H
 #define PROA_CORE_ARGS_VISIT_H
 
 #include "core/tensor.h"
+
+/* Where the tensor of a field that holds one is; NULL for lists and plain attributes. */
+static inline proa_tensor **proa__field_one(const proa_field *f, const void *args)
+{
+    return f->kind == PROA_FIELD_TENSOR ? proa_field_tensor(f, args) : NULL;
+}
+/* The list of a field that holds one; NULL for single tensors and plain attributes. */
+static inline proa_tensors *proa__field_list(const proa_field *f, const void *args)
+{
+    return f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, args) : NULL;
+}
+/* The tensors of a field, a single one as a list of one; none for a plain attribute. */
+static inline proa_tensors proa__field_all(const proa_field *f, const void *args)
+{
+    proa_tensor **one = proa__field_one(f, args);
+    const proa_tensors *list = one ? NULL : proa__field_list(f, args);
+    return list ? *list : (proa_tensors){one != NULL, one};
+}
 
 /* `slot` may hold NULL (no tensor there) or PROA_NONE; `index` is the place in a list, 0 otherwise. */
 typedef proa_status (*proa__slot_fn)(proa_tensor **slot, const proa_field *field, int64_t index,
@@ -27,6 +45,14 @@ static inline void proa__slot_set(proa_tensor **slot, proa_tensor *t)
     *slot = proa_retain(t);
     proa_release(old);
 }
+/* Releases what an output of an owned args block holds: NULL, or an empty list. */
+static inline void proa__output_clear(const proa_field *f, void *args)
+{
+    const proa_tensors all = proa__field_all(f, args);
+    proa_tensors *list = proa__field_list(f, args);
+    for (int64_t k = 0; k < all.count; k++) proa__slot_set(&all.at[k], NULL);
+    if (list) *list = (proa_tensors){0, NULL};
+}
 static inline bool proa__slot_empty(const proa_tensor *t) { return !t || proa__absent(t); }
 
 /* Steps through a metas struct: the meta, or list of metas, of each output in turn. */
@@ -35,11 +61,17 @@ typedef union proa__meta_ref {
     proa_metas *list;
     char *at;
 } proa__meta_ref;
+static inline bool proa__makes_list(const proa_field *out) { return out->kind == PROA_FIELD_TENSORS; }
 static inline proa__meta_ref proa__meta_first(void *metas) { return (proa__meta_ref){.at = metas}; }
 static inline proa__meta_ref proa__meta_next(proa__meta_ref m, const proa_field *field)
 {
-    m.at += field->kind == PROA_FIELD_TENSORS ? sizeof(proa_metas) : sizeof(proa_meta);
+    m.at += proa__makes_list(field) ? sizeof(proa_metas) : sizeof(proa_meta);
     return m;
+}
+/* The metas of one output, a single one as a list of one. */
+static inline proa_metas proa__metas_of(proa__meta_ref m, const proa_field *field)
+{
+    return proa__makes_list(field) ? *m.list : (proa_metas){1, m.one};
 }
 
 #endif

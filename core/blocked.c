@@ -1,4 +1,5 @@
 /* Blocked forms of storages: made, turned plain, dropped. Uses storage.c and the installed hooks. */
+#include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -350,11 +351,9 @@ bool proa__zero_padding(const proa_tensor *t)
 proa_status proa__plain_inputs(const proa_op *op, const void *args, bool lost)
 {
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
-        bool one = f->kind == PROA_FIELD_TENSOR;
-        int64_t n = one ? 1 : proa_field_tensors(f, args)->count;
-        proa_tensor *const *at = one ? proa_field_tensor(f, args) : proa_field_tensors(f, args)->at;
-        for (int64_t i = 0; i < n; i++)
-            if (!lost || !proa__format(at[i])) PROA_TRY(proa__plain(at[i]));
+        const proa_tensors all = proa__field_all(f, args);
+        for (int64_t i = 0; i < all.count; i++)
+            if (!lost || !proa__format(all.at[i])) PROA_TRY(proa__plain(all.at[i]));
     }
     return PROA_OK;
 }

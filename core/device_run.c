@@ -1,5 +1,6 @@
 /* Running an op on a device: which device a call belongs to, numbers that go there, attributes that tensors
  * supply, the kernel, and what happens where there is none. Uses run.c and the device table. */
+#include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -40,12 +41,9 @@ static proa_status mixed(const proa_op *op, const proa_field *f, const proa_tens
 /* The tensors of an input field. */
 static int64_t tensors_of(const proa_field *f, const void *args, proa_tensor *const **at)
 {
-    if (f->kind == PROA_FIELD_TENSOR) {
-        *at = proa_field_tensor(f, args);
-        return 1;
-    }
-    *at = proa_field_tensors(f, args)->at;
-    return proa_field_tensors(f, args)->count;
+    const proa_tensors all = proa__field_all(f, args);
+    *at = all.at;
+    return all.count;
 }
 
 /* The device of the inputs; `chosen` when there are none. */
@@ -91,6 +89,13 @@ static proa_tensor **own_list(proa_tensor *const *at, int64_t n)
     return own;
 }
 
+/* The args' own slots for the tensors of a field, which are the n at `at`. */
+static proa_tensor **own_slots(const proa_field *f, void *args, proa_tensor *const *at, int64_t n)
+{
+    proa_tensors *list = proa__field_list(f, args);
+    return !list ? proa_field_tensor(f, args) : (list->at = own_list(at, n));
+}
+
 static proa_status numbers_to(const proa_op *op, void *args, int device, temporaries *made)
 {
     proa_tensor *const *at;
@@ -100,12 +105,7 @@ static proa_status numbers_to(const proa_op *op, void *args, int device, tempora
             if (at[i] == proa_none || proa__device_id(at[i]) == device) continue;
             proa_tensor *there = remember(made, proa__copy_to(at[i], device));
             if (!there) return proa_error();
-            if (f->kind == PROA_FIELD_TENSOR) {
-                *proa_field_tensor(f, args) = there;
-                continue;
-            }
-            if (!own && !(own = own_list(at, n))) return proa_error();
-            proa_field_tensors(f, args)->at = own;
+            if (!own && !(own = own_slots(f, args, at, n))) return proa_error();
             own[i] = there;
         }
     }
@@ -165,9 +165,8 @@ static proa_status copies_here(const proa_op *op, const proa_field *f, const voi
     proa_tensor *const *at;
     int64_t n = tensors_of(f, args, &at);
     if (n == 0 || !at) return PROA_OK;
-    proa_tensor **own = f->kind == PROA_FIELD_TENSOR ? proa_field_tensor(f, shadow) : own_list(at, n);
+    proa_tensor **own = own_slots(f, shadow, at, n);
     if (!own) return proa_error();
-    if (f->kind == PROA_FIELD_TENSORS) proa_field_tensors(f, shadow)->at = own;
     for (int64_t i = 0; i < n; i++) {
         if (!at[i] || at[i] == proa_none) continue;
         if (f->role == PROA_OUT) {
@@ -218,10 +217,8 @@ static proa_status results_there(const proa_field *f, void *args, const void *sh
         if (there[i] && there[i] != proa_none) {
             proa__tensor_assign(there[i], made);
             proa_drop(made);
-        } else if (f->kind == PROA_FIELD_TENSOR) {
-            *proa_field_tensor(f, args) = made;
         } else {
-            proa_field_tensors(f, args)->at[i] = made;
+            proa__field_all(f, args).at[i] = made;
         }
     }
     return PROA_OK;
@@ -286,6 +283,16 @@ static proa_status launch_kernel(const proa_op *op, void *args, const proa_kerne
     return status;
 }
 
+/* Takes over the outputs of a call with other args. */
+static void outputs_of(const proa_op *op, void *args, const void *from)
+{
+    for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
+        proa_tensors *list = proa__field_list(f, args);
+        if (list) *list = *proa_field_tensors(f, from);
+        else *proa_field_tensor(f, args) = *proa_field_tensor(f, from);
+    }
+}
+
 proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
                              bool fresh)
 {
@@ -296,10 +303,7 @@ proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *k
     memcpy(shadow, args, op->args_size);
     proa_status status = attributes_to_host(op, shadow, &made);
     if (status == PROA_OK) status = launch_kernel(op, shadow, kernel, state, fresh);
-    for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
-        if (f->kind == PROA_FIELD_TENSOR) *proa_field_tensor(f, args) = *proa_field_tensor(f, shadow);
-        else *proa_field_tensors(f, args) = *proa_field_tensors(f, shadow);
-    }
+    outputs_of(op, args, shadow);
     drop_all(&made);
     return status;
 }
@@ -318,12 +322,7 @@ static proa_status run_there(proa_call *call, int device)
     if (status == PROA_OK) status = attributes_to_host(op, shadow, &made);
     if (status == PROA_OK)
         status = inner.any & PROA_T_BLOCKED ? proa__dispatch_blocked(&inner) : proa__dispatch_host(&inner);
-    if (status == PROA_OK)
-        for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {
-            if (f->kind == PROA_FIELD_TENSOR)
-                *proa_field_tensor(f, call->args) = *proa_field_tensor(f, shadow);
-            else *proa_field_tensors(f, call->args) = *proa_field_tensors(f, shadow);
-        }
+    if (status == PROA_OK) outputs_of(op, call->args, shadow);
     drop_all(&made);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Elementwise ops on blocked tensors: where all operands lie alike, the kernel runs over the memory as it
  * is, and the result lies so, too. The run door's part for ops with PROA_OP_ELEMENTWISE. Uses blocked.c. */
+#include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/device.h"
 #include "core/run.h"
@@ -26,8 +27,9 @@ static bool look(flat_call *c, const void *args)
     const proa_op *op = c->op;
     if (op->n_out != 1 || op->n_in > FLAT_MAX || op->flags & PROA_OP_MUTATES) return false;
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
-        if (f->kind != PROA_FIELD_TENSOR) return false;
-        const proa_tensor *t = *proa_field_tensor(f, args);
+        proa_tensor **one = proa__field_one(f, args);
+        if (!one) return false;
+        const proa_tensor *t = *one;
         if (!c->like && t != proa_none && proa__format(t)) c->like = t, c->format = proa__format(t);
     }
     if (!c->like) return false;

@@ -1,5 +1,6 @@
 /* Kernel selection: the first kernel in an op's list that takes the call. With FLAGS_verbose=1 it prints
  * which one that is, and why those before it declined. May use core only. */
+#include "core/args_visit.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"
 #include "core/run.h"
@@ -36,10 +37,13 @@ static void print_story(const proa_op *op, const void *args, const story *told)
     char inputs[256] = "";
     size_t used = 0;
     for (const proa_field *f = op->fields, *end = f + op->n_in; f < end && used < sizeof inputs; f++) {
-        if (f->kind != PROA_FIELD_TENSOR || *proa_field_tensor(f, args) == proa_none) continue;
-        int n = snprintf(inputs + used, sizeof inputs - used, "%s%s %s", used ? ", " : "", f->name,
-                         proa__tensor_text(*proa_field_tensor(f, args)));
-        used += n > 0 ? (size_t)n : 0;
+        const proa_tensors all = proa__field_all(f, args);
+        for (int64_t i = 0; i < all.count && used < sizeof inputs; i++) {
+            if (all.at[i] == proa_none) continue;
+            int n = snprintf(inputs + used, sizeof inputs - used, "%s%s %s", used ? ", " : "", f->name,
+                             proa__tensor_text(all.at[i]));
+            used += n > 0 ? (size_t)n : 0;
+        }
     }
     fprintf(stderr, "proa: %s(%s): %s\n", op->name, inputs, told->text);
 }

@@ -1,6 +1,7 @@
 /* The run door: infers outputs, makes inputs contiguous where the op asks for it, allocates, and calls
  * the first kernel that does not decline. May use core only. */
 #include "core/args.h"
+#include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -26,9 +27,8 @@ static __attribute__((noinline)) proa_status wrong_dtype(const proa_op *op, cons
 const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field)
 {
     for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
-        const proa_tensor *t = NULL;
-        if (f->kind == PROA_FIELD_TENSOR) t = *proa_field_tensor(f, args);
-        else if (proa_field_tensors(f, args)->count) t = proa_field_tensors(f, args)->at[0];
+        const proa_tensors all = proa__field_all(f, args);
+        const proa_tensor *t = all.count ? all.at[0] : NULL;
         if (!t || t == proa_none) continue;
         *field = f;
         return t;
@@ -40,7 +40,8 @@ const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const
 static inline proa_status check_first(const proa_op *op, const void *args, const proa_tensor **first)
 {
     const proa_field *f = op->fields;
-    const proa_tensor *t = op->n_in && f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, args) : NULL;
+    proa_tensor **one = op->n_in ? proa__field_one(f, args) : NULL;
+    const proa_tensor *t = one ? *one : NULL;
     if (!t || t == proa_none) t = proa__first_tensor(op, args, &f);
     *first = t;
     if (PROA__LIKELY(!t || op->dtypes >> t->dtype & 1)) return PROA_OK;
@@ -52,7 +53,8 @@ static proa_status check_equal(const proa_op *op, const void *args, const proa_t
 {
     for (int i = 0; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
-        const proa_tensor *t = f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, args) : NULL;
+        proa_tensor **one = proa__field_one(f, args);
+        const proa_tensor *t = one ? *one : NULL;
         if (!t || t == first || t == proa_none) continue;
         bool same = t->ndim == first->ndim;
         for (int d = 0; same && d < t->ndim; d++)
@@ -70,14 +72,14 @@ proa_status proa__infer_call(proa_call *call, void *metas)
     const proa_op *op = call->op;
     const proa_tensor *first;
     PROA_TRY(check_first(op, call->args, &first));
-    if (op->infer && op->n_out == 1 && op->fields[op->n_in + op->n_attr].kind == PROA_FIELD_TENSOR) {
+    if (op->infer && op->n_out == 1 && proa__field_one(&op->fields[op->n_in + op->n_attr], call->args)) {
         ((proa_meta *)metas)->ndim = -1;
         return op->infer(call->args, metas);
     }
     char *m = metas;
     for (int i = 0; i < op->n_out; i++) {
         const proa_field *out = &op->fields[op->n_in + op->n_attr + i];
-        if (out->kind == PROA_FIELD_TENSORS) {
+        if (proa__field_list(out, call->args)) {
             *(proa_metas *)(void *)m = (proa_metas){0, NULL};
             m += sizeof(proa_metas);
             continue;
@@ -128,13 +130,9 @@ static bool needs_staging(const proa_call *call, const proa_tensor *out)
     if (out->flags & PROA_T_STRIDED) return true;
     for (int i = 0; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind == PROA_FIELD_TENSOR) {
-            if (overlaps(out, *proa_field_tensor(f, call->args))) return true;
-            continue;
-        }
-        const proa_tensors *list = proa_field_tensors(f, call->args);
-        for (int64_t k = 0; k < list->count; k++)
-            if (overlaps(out, list->at[k])) return true;
+        const proa_tensors all = proa__field_all(f, call->args);
+        for (int64_t k = 0; k < all.count; k++)
+            if (overlaps(out, all.at[k])) return true;
     }
     return false;
 }
@@ -187,19 +185,19 @@ static proa_status stage_inputs(const proa_op *op, staging *s)
 {
     for (int i = 0; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
-        proa_tensor **one = f->kind == PROA_FIELD_TENSOR ? proa_field_tensor(f, s->args) : NULL;
-        int64_t count = one ? 1 : proa_field_tensors(f, s->args)->count;
-        proa_tensor **at = one ? one : proa_field_tensors(f, s->args)->at;
+        proa_tensors *list = proa__field_list(f, s->args);
+        int64_t count = list ? list->count : 1;
+        proa_tensor **at = list ? list->at : proa_field_tensor(f, s->args);
         proa_tensor **fresh = NULL;
         for (int64_t k = 0; k < count; k++) {
             if (at[k] == proa_none || !(at[k]->flags & PROA_T_STRIDED)) continue;
             proa_tensor *c = proa__contiguous(at[k]);
             if (!c) return proa_error();
-            if (!one && !fresh) { /* the caller's list stays as it is */
+            if (list && !fresh) { /* the caller's list stays as it is */
                 fresh = proa_scope_alloc((size_t)count * sizeof *fresh);
                 if (!fresh) return proa_error();
                 memcpy(fresh, at, (size_t)count * sizeof *fresh);
-                proa_field_tensors(f, s->args)->at = at = fresh;
+                list->at = at = fresh;
             }
             at[k] = c;
             if (s->n_copied < (int)(sizeof s->copied / sizeof *s->copied)) s->copied[s->n_copied++] = c;
@@ -251,15 +249,11 @@ static proa_status will_change(const proa_op *op, proa_tensor *t)
 
 static proa_status mutate(const proa_call *call, const proa_field *f)
 {
-    const proa_field *src = &call->op->fields[f->alias];
-    if (f->kind == PROA_FIELD_TENSOR) {
-        proa_tensor *t = *proa_field_tensor(src, call->args);
-        *proa_field_tensor(f, call->args) = t;
-        return will_change(call->op, t);
-    }
-    proa_tensors *list = proa_field_tensors(src, call->args);
-    *proa_field_tensors(f, call->args) = *list;
-    for (int64_t i = 0; i < list->count; i++) PROA_TRY(will_change(call->op, list->at[i]));
+    const proa_tensors all = proa__field_all(&call->op->fields[f->alias], call->args);
+    proa_tensors *list = proa__field_list(f, call->args);
+    if (list) *list = all;
+    else *proa_field_tensor(f, call->args) = all.at[0];
+    for (int64_t i = 0; i < all.count; i++) PROA_TRY(will_change(call->op, all.at[i]));
     return PROA_OK;
 }
 
@@ -270,7 +264,7 @@ static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **stag
     char *m = metas;
     for (int i = 0; i < op->n_out; i++) {
         const proa_field *f = &op->fields[op->n_in + op->n_attr + i];
-        if (f->kind == PROA_FIELD_TENSORS) {
+        if (proa__field_list(f, call->args)) {
             PROA_TRY(f->flags & PROA_FIELD_MUTATED ? mutate(call, f)
                                                    : make_list(call, f, (proa_metas *)(void *)m));
             m += sizeof(proa_metas);
@@ -308,11 +302,9 @@ static __attribute__((noinline)) proa_status unblock(const proa_op *op, void *ar
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
         if (!(f->flags & PROA_FIELD_MUTATED)) continue;
-        bool one = f->kind == PROA_FIELD_TENSOR;
-        int64_t n = one ? 1 : proa_field_tensors(f, args)->count;
-        proa_tensor *const *at = one ? proa_field_tensor(f, args) : proa_field_tensors(f, args)->at;
-        for (int64_t k = 0; k < n; k++)
-            if (at[k] != proa_none) PROA_TRY(proa__plain_to_write(at[k]));
+        const proa_tensors all = proa__field_all(f, args);
+        for (int64_t k = 0; k < all.count; k++)
+            if (all.at[k] != proa_none) PROA_TRY(proa__plain_to_write(all.at[k]));
     }
     return PROA_OK;
 }
@@ -364,8 +356,9 @@ static void undo_outputs(const proa_op *op, void *args, const void *given)
 {
     for (int i = 0; i < op->n_out; i++) {
         const proa_field *f = &op->fields[op->n_in + op->n_attr + i];
-        if (f->kind != PROA_FIELD_TENSOR || f->flags & PROA_FIELD_MUTATED) continue;
-        proa_tensor **out = proa_field_tensor(f, args), *before = *proa_field_tensor(f, given);
+        proa_tensor **out = proa__field_one(f, args);
+        if (!out || f->flags & PROA_FIELD_MUTATED) continue;
+        proa_tensor *before = *proa_field_tensor(f, given);
         if (*out && *out != before && *out != proa_none) proa_drop(*out);
         *out = before;
     }
@@ -377,9 +370,8 @@ static bool is_fresh(const proa_op *op, const void *given)
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
         if (f->flags & PROA_FIELD_MUTATED) continue;
-        if (f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, given)->at != NULL
-                                          : *proa_field_tensor(f, given) != NULL)
-            return false;
+        const proa_tensors *list = proa__field_list(f, given);
+        if (list ? list->at != NULL : *proa_field_tensor(f, given) != NULL) return false;
     }
     return true;
 }
@@ -390,9 +382,8 @@ static __attribute__((noinline)) proa_status stage_operands(proa_call *call, voi
     const proa_op *op = call->op;
     _Alignas(16) char given[PROA_ARGS_MAX], shadow[PROA_ARGS_MAX];
     const proa_field *first = &op->fields[op->n_in + op->n_attr];
-    if (first->kind == PROA_FIELD_TENSORS && first->flags & PROA_FIELD_VIEW &&
-        !proa_field_tensors(first, call->args)->at)
-        return op->view(call->args, metas);
+    const proa_tensors *parts = proa__field_list(first, call->args);
+    if (parts && first->flags & PROA_FIELD_VIEW && !parts->at) return op->view(call->args, metas);
     memcpy(given, call->args, op->args_size);
     proa_tensor *target = NULL;
     proa_status status = make_outputs(call, metas, &target);
@@ -416,8 +407,8 @@ static __attribute__((noinline)) proa_status stage_operands(proa_call *call, voi
     if (target) {
         const proa_field *f = &op->fields[op->n_in + op->n_attr];
         for (int i = 0; i < op->n_out; i++, f++) {
-            proa_tensor **out = proa_field_tensor(f, call->args);
-            if (f->kind != PROA_FIELD_TENSOR || *proa_field_tensor(f, given) != target) continue;
+            proa_tensor **out = proa__field_one(f, call->args);
+            if (!out || *proa_field_tensor(f, given) != target) continue;
             status = proa__copy(target, *out);
             proa_drop(*out);
             *out = target;
@@ -433,8 +424,8 @@ static inline bool is_plain(const proa_call *call)
     const proa_op *op = call->op;
     if (op->n_out != 1 || op->flags & (PROA_OP_DATA_SHAPE | PROA_OP_MUTATES)) return false;
     if (call->any & PROA_T_STRIDED && !(op->flags & PROA_OP_STRIDED)) return false;
-    const proa_field *f = &op->fields[op->n_in + op->n_attr];
-    return f->kind == PROA_FIELD_TENSOR && !*proa_field_tensor(f, call->args);
+    proa_tensor **out = proa__field_one(&op->fields[op->n_in + op->n_attr], call->args);
+    return out && !*out;
 }
 
 static inline proa_status launch_plain(proa_call *call, const proa_meta *meta)
@@ -502,11 +493,8 @@ static __attribute__((noinline)) proa_status dispatch_unusual(proa_call *call)
     }
     const proa_tensor *rows = NULL;
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
-        bool one = f->kind == PROA_FIELD_TENSOR;
-        int64_t n = one ? 1 : proa_field_tensors(f, call->args)->count;
-        proa_tensor *const *at =
-            one ? proa_field_tensor(f, call->args) : proa_field_tensors(f, call->args)->at;
-        for (int64_t i = 0; i < n; i++) PROA_TRY(check_rows(op, f, at[i], &rows));
+        const proa_tensors all = proa__field_all(f, call->args);
+        for (int64_t i = 0; i < all.count; i++) PROA_TRY(check_rows(op, f, all.at[i], &rows));
     }
     if (call->any & PROA_T_GRAD && op->flags & PROA_OP_ROWS && proa_door_is_open(PROA_DOOR_RECORD))
         return proa__op_fail(PROA_ERR_UNSUPPORTED, op, NULL, "is not differentiable in tensors of kind rows");

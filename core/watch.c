@@ -1,6 +1,7 @@
 /* The watch door: hands calls to an observer (the profiler) and looks at every op's outputs once they are
  * there: FLAGS_check_nan_inf=1 makes NaN or infinity an error that names the op. It is open on all threads as
  * long as there is something to do. May use core only. */
+#include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/device.h"
 #include "core/half.h"
@@ -80,12 +81,8 @@ static proa_status watch(proa_call *call)
     const proa_op *op = call->op;
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind == PROA_FIELD_TENSOR) {
-            PROA_TRY(check_output(op, f, *proa_field_tensor(f, call->args)));
-            continue;
-        }
-        const proa_tensors *list = proa_field_tensors(f, call->args);
-        for (int64_t k = 0; k < list->count; k++) PROA_TRY(check_output(op, f, list->at[k]));
+        const proa_tensors all = proa__field_all(f, call->args);
+        for (int64_t k = 0; k < all.count; k++) PROA_TRY(check_output(op, f, all.at[k]));
     }
     return PROA_OK;
 }

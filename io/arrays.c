@@ -4,6 +4,7 @@
 
 #include "io/program_write.h"
 
+#include "core/args_visit.h"
 #include "impl/control.h"
 #include "impl/elementwise.h"
 
@@ -70,7 +71,8 @@ static proa_status visit(marking *m, const proa_instr *instr)
         const proa_field *f = &instr->op->fields[i];
         bool array =
             strcmp(f->name, "array") == 0 || (f->role == PROA_OUT && strcmp(name, "array_write") == 0);
-        if (array && f->kind == PROA_FIELD_TENSOR) PROA_TRY(mark(m, *proa_field_tensor(f, instr->args)));
+        proa_tensor **one = array ? proa__field_one(f, instr->args) : NULL;
+        if (one) PROA_TRY(mark(m, *one));
     }
     return PROA_OK;
 }

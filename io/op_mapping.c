@@ -171,9 +171,7 @@ proa_status proa__field_from_text(const proa_field *f, void *args, const char *t
     }
     case PROA_FIELD_INTS:
     case PROA_FIELD_FLOATS: return numbers_from_text(f, at, text, arena);
-    case PROA_FIELD_TENSOR:
-    case PROA_FIELD_TENSORS:
-        return proa_fail(PROA_ERR_INTERNAL, "tensor field '%s' has no default text", f->name);
+    default: return proa_fail(PROA_ERR_INTERNAL, "tensor field '%s' has no default text", f->name);
     }
     return PROA_OK;
 }

@@ -173,9 +173,7 @@ proa_status proa__attr_to_field(proa_wire_reader *r, const proa_field *f, void *
         *(const char **)at = ok ? a->s : "";
         break;
     case PROA_FIELD_SCALAR: ok = attr_scalar(a, at); break;
-    case PROA_FIELD_BLOCK:
-    case PROA_FIELD_TENSOR:
-    case PROA_FIELD_TENSORS: return proa_fail(PROA_ERR_INTERNAL, "attribute %s fills a tensor", a->name);
+    default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s fills a tensor", a->name);
     }
     if (ok) return proa_error();
     return proa_fail(PROA_ERR_CORRUPT, "attribute %s of type number %d does not fit '%s'", a->name,

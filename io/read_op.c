@@ -5,6 +5,7 @@
 
 #include "io/program_read.h"
 
+#include "core/args_visit.h"
 #include "core/run.h"
 
 #include <proa/ops.h>
@@ -179,7 +180,8 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
                 (int)strlen(slot) - 4, slot);
         of.at[i] = offsets;
     }
-    if (f->kind == PROA_FIELD_TENSORS) *proa_field_tensors(f, args) = of;
+    proa_tensors *list = proa__field_list(f, args);
+    if (list) *list = of;
     else if (of.count) *proa_field_tensor(f, args) = of.at[0];
     return PROA_OK;
 }
@@ -189,19 +191,20 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
 static proa_status result_lod(const proa_wire_reader *r, const proa__form *form, const void *args)
 {
     const proa_op *op = form->op;
-    const proa_field *out = &op->fields[op->n_in + op->n_attr];
-    proa_tensor *result = out->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(out, args) : NULL;
-    const proa_tensor *x =
-        op->fields[0].kind == PROA_FIELD_TENSOR ? *proa_field_tensor(&op->fields[0], args) : NULL;
+    proa_tensor **out = proa__field_one(&op->fields[op->n_in + op->n_attr], args);
+    proa_tensor **in = proa__field_one(&op->fields[0], args);
+    proa_tensor *result = out ? *out : NULL;
+    const proa_tensor *x = in ? *in : NULL;
     bool takes = false;
     if (!result || proa__absent(result) || !proa_is_symbolic(result)) return PROA_OK;
     for (int i = 0; i < form->wire->n_slots; i++) {
         const proa_wire_slot *s = &form->wire->slots[i];
-        if (!proa__is_lod_slot(s->slot) || op->fields[s->field].kind != PROA_FIELD_TENSOR) continue;
+        proa_tensor **offsets =
+            proa__is_lod_slot(s->slot) ? proa__field_one(&op->fields[s->field], args) : NULL;
+        if (!offsets) continue;
         takes |= strcmp(s->slot, "X@LOD") == 0;
         if (!base_slot(r->desc->outputs, r->desc->n_outputs, s->slot)) continue;
-        proa_tensor *offsets = *proa_field_tensor(&op->fields[s->field], args);
-        return proa__absent(offsets) ? PROA_OK : proa_set_variable_lod(NULL, result, PROA_LIST(offsets));
+        return proa__absent(*offsets) ? PROA_OK : proa_set_variable_lod(NULL, result, PROA_LIST(*offsets));
     }
     if (!takes || op->flags & PROA_OP_LOD_SHARE || !x || !proa_is_symbolic(x)) return PROA_OK;
     proa_tensors levels = proa_variable_lod(NULL, x);
@@ -242,8 +245,9 @@ static proa_status fill_input(proa_wire_reader *r, const proa_field *f, void *ar
 {
     proa_tensors list;
     PROA_TRY(slot_tensors(r, s, &list));
-    if (f->kind == PROA_FIELD_TENSORS) {
-        *proa_field_tensors(f, args) = list;
+    proa_tensors *many = proa__field_list(f, args);
+    if (many) {
+        *many = list;
         return PROA_OK;
     }
     if (list.count > 1)
@@ -258,8 +262,9 @@ static proa_status fill_defaults(proa_wire_reader *r, const proa_op *op, void *a
 {
     for (int i = 0; i < op->n_in + op->n_attr; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind == PROA_FIELD_TENSOR) *proa_field_tensor(f, args) = PROA_NONE;
-        else if (f->kind != PROA_FIELD_TENSORS && f->fallback)
+        proa_tensor **one = proa__field_one(f, args);
+        if (one) *one = PROA_NONE;
+        else if (f->role == PROA_ATTR && f->fallback)
             PROA_TRY(proa__field_from_text(f, args, f->fallback, &r->load->arena));
     }
     return PROA_OK;
@@ -313,11 +318,11 @@ static proa_status fill_attr(proa_wire_reader *r, const proa__form *form, const 
 static proa_status bind_output(proa_wire_reader *r, const proa_field *f, const void *args, const pb_slot *s)
 {
     if (!s || s->n_arguments == 0) return PROA_OK;
-    if (f->kind == PROA_FIELD_TENSOR) {
+    const proa_tensors *list = proa__field_list(f, args);
+    if (!list) {
         proa_tensor *t = *proa_field_tensor(f, args);
         return t ? proa__name_bind(r, s->arguments[0], t) : PROA_OK;
     }
-    const proa_tensors *list = proa_field_tensors(f, args);
     if ((int64_t)s->n_arguments > list->count)
         return proa_fail(PROA_ERR_CORRUPT, "output %s names %zu variables, the op makes %lld", s->parameter,
                          s->n_arguments, (long long)list->count);
@@ -329,8 +334,8 @@ static proa_status check_required(const proa__form *form, const void *args)
 {
     for (int i = 0; i < form->op->n_in; i++) {
         const proa_field *f = &form->op->fields[i];
-        if (f->kind != PROA_FIELD_TENSOR || f->flags & PROA_FIELD_OPTIONAL) continue;
-        if (!proa__absent(*proa_field_tensor(f, args))) continue;
+        proa_tensor **one = proa__field_one(f, args);
+        if (!one || f->flags & PROA_FIELD_OPTIONAL || !proa__absent(*one)) continue;
         for (int k = 0; k < form->wire->n_slots; k++)
             if (form->wire->slots[k].field == i)
                 return proa_fail(PROA_ERR_CORRUPT, "input %s is missing", form->wire->slots[k].slot);

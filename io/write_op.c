@@ -3,6 +3,8 @@
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
+
+#include "core/args_visit.h"
 #include "ops/wire_util.h"
 
 #include <math.h>
@@ -513,10 +515,8 @@ static const proa_tensor *in_slot(const proa_op *op, const proa_wire *wire, cons
         const proa_wire_slot *s = &wire->slots[k];
         if (strncmp(s->slot, slot, length) != 0 || s->slot[length]) continue;
         const proa_field *f = &op->fields[s->field];
-        const proa_tensors *list = proa_field_tensors(f, args);
-        if (f->role != PROA_IN) return NULL;
-        if (f->kind == PROA_FIELD_TENSOR) return i == 0 ? *proa_field_tensor(f, args) : NULL;
-        return i < list->count ? list->at[i] : NULL;
+        const proa_tensors all = proa__field_all(f, args);
+        return f->role == PROA_IN && i < all.count ? all.at[i] : NULL;
     }
     return NULL;
 }
@@ -535,15 +535,14 @@ static proa_status check_lod(const proa_op *op, const proa_wire *wire, const voi
 {
     const proa_field *f = &op->fields[s->field];
     size_t length = strlen(s->slot) - 4;
-    int64_t level = -1, n = f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, args)->count : 1;
+    int64_t level = -1;
+    const proa_tensors all = proa__field_all(f, args);
     for (int i = 0; i < wire->n_attrs && s->slot[0] == 'Y'; i++)
         if (strcmp(wire->attrs[i].name, "ref_level") == 0)
             level = *(const int64_t *)proa_field_at(&op->fields[wire->attrs[i].field], args);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < all.count; i++) {
         const proa_tensor *of = in_slot(op, wire, args, s->slot, length, i);
-        const proa_tensor *offsets =
-            f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, args)->at[i] : *proa_field_tensor(f, args);
-        if (of && !is_level(of, offsets, level))
+        if (of && !is_level(of, all.at[i], level))
             return proa_fail(
                 PROA_ERR_UNSUPPORTED,
                 "the sequences of %.*s are not those that its variable carries, and Paddle's format "
@@ -569,10 +568,8 @@ static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, c
             if (f->role == PROA_IN) PROA_TRY(check_lod(op, wire, instr->args, &wire->slots[i]));
             continue;
         }
-        bool list = f->kind == PROA_FIELD_TENSORS;
-        const proa_tensors *many = proa_field_tensors(f, instr->args);
-        PROA_TRY(put_tensors(w, f->role == PROA_IN, wire->slots[i].slot,
-                             list ? many->at : proa_field_tensor(f, instr->args), list ? many->count : 1));
+        const proa_tensors all = proa__field_all(f, instr->args);
+        PROA_TRY(put_tensors(w, f->role == PROA_IN, wire->slots[i].slot, all.at, all.count));
     }
     for (int i = 0; i < wire->n_attrs; i++) {
         const proa_wire_attr *a = &wire->attrs[i];

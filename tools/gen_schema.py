@@ -23,8 +23,9 @@ WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", 
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "plan_view", "shape",
         "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
-        "formula", "lanes", "grain", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle",
+        "formula", "lanes", "grain", "flops", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle",
         "optimizer"}
+COUNTS = {"numel", "size", "taps", "matrices", "given"}  # terms of `flops:`: proa__count_* in core/call_cost.h
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}
 
 
@@ -173,6 +174,15 @@ class Op:
     @property
     def result_outs(self):
         return [f for f in self.outs if "MUTATED" not in f.flags]
+
+    def flops(self):
+        """C expression of `flops:` over the args struct `a`; None if the entry has none."""
+        def word(m):
+            if m[0] in COUNTS:
+                return f"proa__count_{m[0]}"
+            return f"a->{self.field(m[0], 'flops').name}"
+        text = self.entry.get("flops")
+        return None if text is None else re.sub(r"[a-z_]\w*", word, str(text))
 
     def signature(self):
         return f"{self.name}({', '.join(f'{f.role}:{f.kind}:{f.name}' for f in self.fields)})"

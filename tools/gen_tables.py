@@ -99,7 +99,7 @@ def emit_table(ops, table, plugin, digest):
     include = f"{plugin}_ops_impl.h" if plugin else "ops_impl.h"
     out = [banner("Descriptors of every op."), f"#include \"{include}\"", "#include <proa/wire.h>\n"]
     if not plugin:
-        out.append('#include "kernels.h"\n#include "ops/optimizer/kind.h"\n')
+        out.append('#include "core/call_cost.h"\n#include "kernels.h"\n#include "ops/optimizer/kind.h"\n')
         out += [f"extern const proa__optimizer_kind proa__optimizer_{op.name.removesuffix('_step')};" for op in ops if "optimizer" in op.entry]
     used = {f.enum for op in ops for f in op.fields if f.enum}
     for enum in [e for e in table["enums"] if e in used]:
@@ -118,6 +118,9 @@ def emit_table(ops, table, plugin, digest):
             out.append(f"static proa_status infer_{n}(const void *a, void *m) {{ return {call}; }}")
         if op.has_rule:
             out.append(f"static proa_status vjp_{n}(const void *a, void *g) {{ return {op.vjp}(a, g); }}")
+        if op.flops() and not plugin:
+            out.append(f"static double flops_{n}(const void *args)\n{{\n    const proa_{n}_args *a = args;\n"
+                       f"    return {op.flops()};\n}}")
         if op.view:
             out.append(f"static proa_status view_{n}(void *a, const proa_meta *m) "
                        f"{{ return {op.view}(a, m); }}")
@@ -152,6 +155,8 @@ def emit_table(ops, table, plugin, digest):
                    f"proa_kernel_row proa__kernels[{len(ops)}];")
         out.append(f"\nconst proa_op *const proa_op_table[] = {{\n{rows}\n}};")
         out.append(f"const uint32_t proa_op_count = {len(ops)};")
+        counts = "\n".join(f"    {f'flops_{op.name}' if op.flops() else 'NULL'}," for op in ops)
+        out.append(f"double (*const proa__op_flops[])(const void *args) = {{\n{counts}\n}};")
         out.append(f'const char proa_table_hash[] = "{digest}";')
     return "\n".join(out) + "\n"
 

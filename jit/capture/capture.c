@@ -163,7 +163,7 @@ static int64_t count_slots(const proa_call *call, void *metas)
     proa__meta_ref m = proa__meta_first(metas);
     int64_t n = 0;
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        if (f->kind != PROA_FIELD_TENSORS) n++;
+        if (!proa__makes_list(f)) n++;
         else if (f->flags & PROA_FIELD_MUTATED)
             n += proa_field_tensors(&op->fields[f->alias], call->args)->count;
         else n += m.list->count + proa_field_tensors(f, call->args)->count;
@@ -181,7 +181,7 @@ static proa_status plan_outputs(recording *r, void *metas)
     memset(r->results, 0, ((size_t)n + 1) * sizeof *r->results);
     proa__meta_ref m = proa__meta_first(metas);
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        PROA_TRY(f->kind == PROA_FIELD_TENSORS ? plan_list(r, f, m.list) : plan_tensor(r, f, m.one));
+        PROA_TRY(proa__makes_list(f) ? plan_list(r, f, m.list) : plan_tensor(r, f, m.one));
         m = proa__meta_next(m, f);
     }
     return PROA_OK;
@@ -228,10 +228,8 @@ static proa_status keep_lod(const proa_op *op, void *stored)
 {
     const proa_field *f = op->fields;
     if (!(op->flags & PROA_OP_LOD_SHARE) || op->n_in == 0) return PROA_OK;
-    const proa_tensors *list = proa_field_tensors(f, stored);
-    proa_tensor *first = f->kind == PROA_FIELD_TENSOR ? *proa_field_tensor(f, stored)
-                         : list->count                ? list->at[0]
-                                                      : NULL;
+    const proa_tensors all = proa__field_all(f, stored);
+    proa_tensor *first = all.count ? all.at[0] : NULL;
     const proa_var *v = proa__slot_var(first);
     return v && proa__lod_level(v, 0) ? proa__args_visit(op, stored, PROA_OUT, share_lod, first) : PROA_OK;
 }
@@ -268,7 +266,7 @@ static void commit(recording *r)
  * not of the run. */
 static void resolve_dtype(const proa_op *op, void *stored, void *metas)
 {
-    if (op->n_in || !op->n_out || op->fields[op->n_attr].kind != PROA_FIELD_TENSOR) return;
+    if (op->n_in || !op->n_out || proa__makes_list(&op->fields[op->n_attr])) return;
     for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {
         if (f->kind != PROA_FIELD_DTYPE) continue;
         proa_dtype *dtype = proa_field_at(f, stored);

@@ -71,9 +71,8 @@ static proa_status size_outputs(folding *fold, const proa_op *op, void *args)
     PROA_TRY(proa__infer_call(&call, metas));
     proa__meta_ref m = proa__meta_first(metas);
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        if (op->fields[i].kind != PROA_FIELD_TENSORS) add_meta(fold, m.one);
-        else
-            for (int64_t k = 0; k < m.list->count; k++) add_meta(fold, &m.list->at[k]);
+        const proa_metas all = proa__metas_of(m, &op->fields[i]);
+        for (int64_t k = 0; k < all.count; k++) add_meta(fold, &all.at[k]);
         m = proa__meta_next(m, &op->fields[i]);
     }
     if (fold->bytes_out > FOLD_FREE_BYTES && fold->bytes_out > 2 * fold->bytes_in) fold->possible = false;

@@ -169,15 +169,8 @@ static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t in
 
 static void clear_outputs(const proa_op *op, void *args)
 {
-    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        if (f->kind == PROA_FIELD_TENSOR) {
-            proa__slot_set(proa_field_tensor(f, args), NULL);
-            continue;
-        }
-        proa_tensors *list = proa_field_tensors(f, args);
-        for (int64_t k = 0; k < list->count; k++) proa_release(list->at[k]);
-        *list = (proa_tensors){0, NULL};
-    }
+    for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++)
+        proa__output_clear(f, args);
 }
 
 static proa_status inline_op(inlining *l, const proa_instr *instr)

@@ -122,18 +122,13 @@ static proa_status clear_outputs(replay *r, const proa_instr *instr, void *args)
     const proa_op *op = instr->op;
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind == PROA_FIELD_TENSORS) {
-            proa_tensors *list = proa_field_tensors(f, args);
-            for (int64_t k = 0; k < list->count; k++) proa_release(list->at[k]);
-            *list = (proa_tensors){0, NULL};
-            continue;
-        }
-        proa_tensor **slot = proa_field_tensor(f, args);
-        proa_var *v = proa__slot_var(*slot);
+        proa_tensor **slot = proa__field_one(f, args);
+        proa_var *v = slot ? proa__slot_var(*slot) : NULL;
         bool in_place = v && v->persistable && !(f->flags & PROA_FIELD_MUTATED);
         proa_tensor *given = in_place ? value_of(r, v) : NULL;
         if (in_place && !given) return proa_error();
-        proa__slot_set(slot, given);
+        if (in_place) proa__slot_set(slot, given);
+        else proa__output_clear(f, args);
     }
     return PROA_OK;
 }

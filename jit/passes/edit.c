@@ -49,13 +49,9 @@ static void note_overwritten(const proa__uses *u, const proa_instr *instr)
     if (!(op->flags & PROA_OP_MUTATES)) return;
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
         if (!(f->flags & PROA_FIELD_MUTATED)) continue;
-        const proa_field *in = &op->fields[f->alias];
-        bool list = in->kind == PROA_FIELD_TENSORS;
-        int64_t n = list ? proa_field_tensors(in, instr->args)->count : 1;
-        for (int64_t k = 0; k < n; k++) {
-            const proa_tensor *t =
-                list ? proa_field_tensors(in, instr->args)->at[k] : *proa_field_tensor(in, instr->args);
-            proa__use *use = proa__use_of(u, proa__slot_var(t));
+        const proa_tensors all = proa__field_all(&op->fields[f->alias], instr->args);
+        for (int64_t k = 0; k < all.count; k++) {
+            proa__use *use = proa__use_of(u, proa__slot_var(all.at[k]));
             if (use) use->overwritten = true;
         }
     }
@@ -197,7 +193,7 @@ bool proa__is_step(const proa_instr *instr)
 {
     size_t n = instr->args ? strlen(instr->op->name) : 0;
     return n > 5 && strcmp(instr->op->name + n - 5, "_step") == 0 && instr->op->flags & PROA_OP_MUTATES &&
-           instr->op->fields[0].kind == PROA_FIELD_TENSORS;
+           proa__field_list(&instr->op->fields[0], instr->args);
 }
 
 /* ---- changing -------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ static proa_status join(const proa_instr *ops, int32_t from, int32_t to, void *a
     memcpy(args, ops[from].args, op->args_size);
     for (int i = 0; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind != PROA_FIELD_TENSORS) continue;
+        if (!proa__field_list(f, args)) continue;
         proa_tensors all = {0, NULL};
         for (int32_t k = from; k < to; k++) all.count += proa_field_tensors(f, ops[k].args)->count;
         if (!all.count) continue;

@@ -60,8 +60,8 @@ static int32_t index_of(const work *w, const proa_tensor *t)
 static bool has_even_lists(const proa_instr *instr, int64_t count)
 {
     for (const proa_field *f = instr->op->fields; f < instr->op->fields + instr->op->n_fields; f++) {
-        bool list = f->kind == PROA_FIELD_TENSORS;
-        int64_t n = list ? proa_field_tensors(f, instr->args)->count : 0;
+        const proa_tensors *list = proa__field_list(f, instr->args);
+        int64_t n = list ? list->count : 0;
         if (n ? n != count : f->role == PROA_OUT && !list) return false;
     }
     return count > 0;
@@ -131,9 +131,7 @@ static proa_status add_step(work *w, const proa_instr *instr, int64_t count)
         const proa_tensor *param = proa_field_tensors(&op->fields[0], instr->args)->at[k];
         int64_t bytes = param->numel * (int64_t)proa_dtype_size((proa_dtype)param->dtype);
         for (int i = 0; i < op->n_in; i++) {
-            const proa_tensors *list = op->fields[i].kind == PROA_FIELD_TENSORS
-                                           ? proa_field_tensors(&op->fields[i], instr->args)
-                                           : NULL;
+            const proa_tensors *list = proa__field_list(&op->fields[i], instr->args);
             if (list && list->count) want(w, list->at[k], w->n_items);
         }
         PROA_TRY(add_item(w, (item){.op = w->at,
@@ -230,8 +228,9 @@ static proa_status note_write(proa_tensor **slot, const proa_field *f, int64_t i
 static void note_view(work *w, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
-    if (!(op->flags & PROA_OP_VIEW) || op->fields[0].kind != PROA_FIELD_TENSOR) return;
-    int32_t from = index_of(w, *proa_field_tensor(&op->fields[0], instr->args));
+    proa_tensor **in = op->flags & PROA_OP_VIEW ? proa__field_one(&op->fields[0], instr->args) : NULL;
+    if (!in) return;
+    int32_t from = index_of(w, *in);
     int32_t to = index_of(w, *proa__out_slot(op, instr->args, 0, NULL));
     if (from != PROA__NOBODY && to != PROA__NOBODY) w->origin[to] = w->origin[from];
 }
@@ -242,9 +241,10 @@ static proa_status ready_step(work *w, const proa_instr *instr)
     int32_t first = w->first_item[w->at];
     w->latest = w->barrier;
     w->who = PROA__NOBODY;
-    for (int i = 0; i < op->n_in + op->n_attr; i++)
-        if (op->fields[i].kind == PROA_FIELD_TENSOR)
-            PROA_TRY(read_late(proa_field_tensor(&op->fields[i], instr->args), NULL, 0, w));
+    for (int i = 0; i < op->n_in; i++) {
+        proa_tensor **one = proa__field_one(&op->fields[i], instr->args);
+        if (one) PROA_TRY(read_late(one, NULL, 0, w));
+    }
     int32_t common = w->latest;
     int64_t count = proa_field_tensors(&op->fields[0], instr->args)->count;
     for (int32_t k = 0; k < count; k++) {
@@ -252,9 +252,7 @@ static proa_status ready_step(work *w, const proa_instr *instr)
         w->who = first + k;
         w->latest = later(common, it->ready);
         for (int i = 0; i < op->n_in; i++) {
-            proa_tensors *list = op->fields[i].kind == PROA_FIELD_TENSORS
-                                     ? proa_field_tensors(&op->fields[i], instr->args)
-                                     : NULL;
+            proa_tensors *list = proa__field_list(&op->fields[i], instr->args);
             if (list && list->count) PROA_TRY(read_late((proa_tensor **)(uintptr_t)&list->at[k], NULL, 0, w));
         }
         it->ready = w->latest;
@@ -346,8 +344,8 @@ static proa_status pick(const work *w, const proa_instr *instr, int32_t group, v
     memcpy(args, instr->args, op->args_size);
     for (int i = 0; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind != PROA_FIELD_TENSORS) continue;
-        const proa_tensors *all = proa_field_tensors(f, instr->args);
+        const proa_tensors *all = proa__field_list(f, instr->args);
+        if (!all) continue;
         proa_tensors some = {0, NULL};
         if (all->count) some.at = proa_scope_alloc((size_t)n * sizeof(proa_tensor *));
         if (all->count && !some.at) return proa_error();

@@ -84,7 +84,7 @@ static bool same_meta(const proa_meta *m, const proa_tensor *t)
 
 static proa_tensor **nth_slot(const proa_field *f, const void *args, int64_t k)
 {
-    return f->kind == PROA_FIELD_TENSORS ? &proa_field_tensors(f, args)->at[k] : proa_field_tensor(f, args);
+    return &proa__field_all(f, args).at[k];
 }
 
 /* In place where the table allows it and the input dies here. */
@@ -94,8 +94,8 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
     const proa_op *op = p->instr->op;
     if (!proa__may_lie_over(f)) return false;
     const proa_field *src = &op->fields[f->alias];
-    if (src->kind != PROA_FIELD_TENSOR) return false;
-    const proa_var *in = proa__slot_var(*proa_field_tensor(src, p->instr->args));
+    proa_tensor **one = proa__field_one(src, p->instr->args);
+    const proa_var *in = one ? proa__slot_var(*one) : NULL;
     if (!in) return false;
     const proa__value *from = &p->s->values[in->index];
     if (!proa__plan_is_free(p, from) || from->handle != *proa_field_tensor(src, p->args)) return false;
@@ -197,11 +197,9 @@ proa_status proa__plan_outputs(planner *p, void *metas)
     const proa_op *op = p->instr->op;
     proa__meta_ref m = proa__meta_first(metas);
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        int64_t n = f->kind == PROA_FIELD_TENSORS ? proa_field_tensors(f, p->args)->count : 1;
-        for (int64_t k = 0; k < n; k++) {
-            const proa_meta *meta = f->kind != PROA_FIELD_TENSORS ? m.one
-                                    : k < m.list->count           ? &m.list->at[k]
-                                                                  : NULL;
+        const proa_metas metas_of = proa__metas_of(m, f);
+        for (int64_t k = 0, n = proa__field_all(f, p->args).count; k < n; k++) {
+            const proa_meta *meta = k < metas_of.count ? &metas_of.at[k] : NULL;
             PROA_TRY(place(p, f, k, meta, nth_slot(f, p->args, k)));
         }
         m = proa__meta_next(m, f);

@@ -69,7 +69,7 @@ static int64_t small_outputs(const proa_op *op, void *metas)
     int64_t bytes = 0;
     proa__meta_ref m = proa__meta_first(metas);
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        if (op->fields[i].kind == PROA_FIELD_TENSORS) return INT64_MAX;
+        if (proa__makes_list(&op->fields[i])) return INT64_MAX;
         int64_t n = (int64_t)proa_dtype_size(m.one->dtype);
         for (int d = 0; d < m.one->ndim; d++)
             if (m.one->shape[d] < 0 || __builtin_mul_overflow(n, m.one->shape[d], &n)) return INT64_MAX;

@@ -4,7 +4,7 @@
 
 #include "core/internal.h"
 #include "core/run.h"
-#include "ops/flops.h"
+#include "core/call_cost.h"
 #include "core/args_visit.h"
 
 /* Puts a handle of the same dtype and shape into the slot, whose unknown dims have the length *context. */
@@ -25,11 +25,10 @@ static proa_status fill_outputs(const proa_op *op, void *args, void *metas)
 {
     proa__meta_ref m = proa__meta_first(metas);
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        if (f->kind == PROA_FIELD_TENSOR) {
-            proa_tensor *t = m.one->ndim < 0 ? proa_none : proa__tensor_bare(m.one, PROA_T_SYMBOLIC);
-            if (!t) return proa_error();
-            proa__slot_set(proa_field_tensor(f, args), t);
-        }
+        proa_tensor **one = proa__field_one(f, args);
+        proa_tensor *t = !one || m.one->ndim < 0 ? proa_none : proa__tensor_bare(m.one, PROA_T_SYMBOLIC);
+        if (!t) return proa_error();
+        if (one) proa__slot_set(one, t);
         m = proa__meta_next(m, f);
     }
     return PROA_OK;

@@ -36,9 +36,9 @@ proa_status proa__check_dynamic_dims(const proa__segment *s, const proa_instr *i
     if (instr->role & 1 || !(op->flags & (PROA_OP_BROADCASTS | PROA_OP_BATCHES))) return PROA_OK;
     const proa_field *f = &op->fields[op->n_in + op->n_attr];
     proa__meta_ref m = proa__meta_first(metas);
-    bool list = f->kind == PROA_FIELD_TENSORS;
-    for (int64_t i = 0, n = list ? m.list->count : 1; i < n; i++) {
-        broadcast b = {s, op, list ? &m.list->at[i] : m.one};
+    const proa_metas all = proa__metas_of(m, f);
+    for (int64_t i = 0; i < all.count; i++) {
+        broadcast b = {s, op, &all.at[i]};
         PROA_TRY(proa__args_visit(op, instr->args, PROA_IN, look_input, &b));
     }
     return PROA_OK;

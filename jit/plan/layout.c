@@ -50,7 +50,7 @@ proa_status proa__plan_block(proa__planner *p, int format, bool *done)
     const proa_op *op = p->instr->op;
     const proa_field *f = &op->fields[op->n_in + op->n_attr];
     *done = false;
-    if (!format || f->kind != PROA_FIELD_TENSOR || f->flags & PROA_FIELD_MUTATED) return PROA_OK;
+    if (!format || proa__makes_list(f) || f->flags & PROA_FIELD_MUTATED) return PROA_OK;
     const proa_var *v = proa__slot_var(*proa_field_tensor(f, p->instr->args));
     if (!v || v->persistable) return PROA_OK;
     const proa__value *value = &p->s->values[v->index];
@@ -226,15 +226,12 @@ static proa_status each_output(flat *c, void *metas,
     void *stored = c->p->instr->args, *args = c->p->args;
     proa__meta_ref m = proa__meta_first(metas);
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
-        bool list = f->kind == PROA_FIELD_TENSORS;
-        int64_t n = list ? proa_field_tensors(f, stored)->count : 1;
-        for (int64_t k = 0; k < n; k++) {
-            proa_tensor **from = list ? &proa_field_tensors(f, stored)->at[k] : proa_field_tensor(f, stored);
-            proa_tensor **to = !args  ? NULL
-                               : list ? &proa_field_tensors(f, args)->at[k]
-                                      : proa_field_tensor(f, args);
-            const proa_meta *meta = list ? (k < m.list->count ? &m.list->at[k] : NULL) : m.one;
-            PROA_TRY(fn(c, f, meta, proa__slot_var(*from), to));
+        const proa_tensors from = proa__field_all(f, stored);
+        const proa_metas metas_of = proa__metas_of(m, f);
+        for (int64_t k = 0; k < from.count; k++) {
+            proa_tensor **to = args ? &proa__field_all(f, args).at[k] : NULL;
+            const proa_meta *meta = k < metas_of.count ? &metas_of.at[k] : NULL;
+            PROA_TRY(fn(c, f, meta, proa__slot_var(from.at[k]), to));
         }
         m = proa__meta_next(m, f);
     }

@@ -77,9 +77,8 @@ static proa_status fill_next_writes(proa__liveness *facts)
     for (int32_t i = 0; to.next && i < b->n_vars; i++) to.next[i] = INT32_MAX;
     for (to.at = b->n_ops - 1; to.at >= 0 && status == PROA_OK; to.at--) {
         const proa_op *op = b->ops[to.at].op;
-        bool one = op->n_in && op->fields->kind == PROA_FIELD_TENSOR;
-        const proa_var *first =
-            one ? proa__slot_var(*proa_field_tensor(op->fields, b->ops[to.at].args)) : NULL;
+        proa_tensor **one = op->n_in ? proa__field_one(op->fields, b->ops[to.at].args) : NULL;
+        const proa_var *first = one ? proa__slot_var(*one) : NULL;
         facts->next_write[to.at] = mine(facts, first) ? to.next[first->index] : INT32_MAX;
         status = proa__args_visit(op, b->ops[to.at].args, PROA_OUT, note_next, &to);
     }

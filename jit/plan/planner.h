@@ -3,6 +3,7 @@
 #ifndef PROA_JIT_PLAN_PLANNER_H
 #define PROA_JIT_PLAN_PLANNER_H
 
+#include "core/args_visit.h"
 #include "plan.h"
 
 typedef struct proa__planner {
@@ -44,8 +45,7 @@ proa__value *proa__plan_value(proa__planner *p, const proa_var *v);
 /* True if the table lets output f take the memory of the input that its alias names. */
 static inline bool proa__may_lie_over(const proa_field *f)
 {
-    return f->alias >= 0 && f->kind == PROA_FIELD_TENSOR &&
-           !(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_VIEW));
+    return f->alias >= 0 && !proa__makes_list(f) && !(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_VIEW));
 }
 
 /* The contiguous copy of a tensor that is strided or lies blocked, made once a segment unless an output has

@@ -51,7 +51,7 @@ proa_status proa__plan_view(planner *p, const proa_meta *meta, bool *viewed)
     const proa_op *op = p->instr->op;
     const proa_field *out = &op->fields[op->n_in + op->n_attr], *in = op->fields;
     *viewed = false;
-    if (out->kind != PROA_FIELD_TENSOR) return PROA_OK;
+    if (proa__makes_list(out)) return PROA_OK;
     const proa_var *v = proa__slot_var(*proa_field_tensor(out, p->instr->args));
     const proa_var *base_var = proa__slot_var(*proa_field_tensor(in, p->instr->args));
     if (!v || !base_var || v->persistable || meta->ndim < 0) return PROA_OK;

@@ -2,6 +2,7 @@
  * columns: a row-major matrix is its transpose there. Batches of small matrices are spread over threads,
  * large matrices take all threads one after the other, and then round as those share them out: not with
  * FLAGS_deterministic. May use core only. */
+#include "core/args_visit.h"
 #include "kernels/blas.h"
 #include "ops/linalg/linalg.h"
 
@@ -76,8 +77,9 @@ static proa_status run_part(const spread *s, int64_t begin, int64_t end)
     memcpy(args, s->args, s->op->args_size);
     for (int i = 0, n = 0; i < s->op->n_fields; i++) {
         const proa_field *f = &s->op->fields[i];
-        if (f->kind != PROA_FIELD_TENSOR) continue;
-        proa_tensor **at = proa_field_tensor(f, args), *w = &windows[n++];
+        proa_tensor **at = proa__field_one(f, args);
+        if (!at) continue;
+        proa_tensor *w = &windows[n++];
         if (proa__absent(*at) || (*at)->numel == 0) continue;
         *w = (proa_tensor){.dtype = (*at)->dtype, .ndim = (int8_t)((*at)->ndim - s->batch_dims + 1)};
         int64_t each = 1;

@@ -3,6 +3,8 @@
  * Uses ext.h and the generated py_api.inc. */
 #include "ext.h"
 
+#include "core/args_visit.h"
+
 #include <stddef.h>
 
 #include "py_api.inc"
@@ -38,8 +40,8 @@ static bool make_defaults(py_op *self)
     }
     for (int i = 0; i < op->n_in + op->n_attr; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->role == PROA_IN && f->kind == PROA_FIELD_TENSOR && f->flags & PROA_FIELD_OPTIONAL)
-            *proa_field_tensor(f, args) = proa_none;
+        proa_tensor **one = f->flags & PROA_FIELD_OPTIONAL ? proa__field_one(f, args) : NULL;
+        if (one) *one = proa_none;
         if (f->fallback && !py_default_field(self->name, f, f->fallback, args)) return false;
     }
     for (int i = 0; i < self->entry->n_params + self->entry->n_fixed; i++) {
@@ -165,8 +167,8 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
 
 static PyObject *one_result(const proa_field *f, const void *args)
 {
-    return f->kind == PROA_FIELD_TENSOR ? py_wrap_new(*proa_field_tensor(f, args))
-                                        : py_from_tensors(*proa_field_tensors(f, args));
+    proa_tensor **one = proa__field_one(f, args);
+    return one ? py_wrap_new(*one) : py_from_tensors(*proa_field_tensors(f, args));
 }
 
 static PyObject *results(const py_op *self, const void *args)
@@ -213,12 +215,8 @@ static bool is_long_work(const proa_op *op, const void *args)
 {
     for (int i = 0; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->kind == PROA_FIELD_TENSORS) {
-            const proa_tensors *list = proa_field_tensors(f, args);
-            if (list->count > 16 || (list->count && py_is_long(list->at[0]))) return true;
-        } else if (py_is_long(*proa_field_tensor(f, args))) {
-            return true;
-        }
+        const proa_tensors all = proa__field_all(f, args);
+        if (all.count > 16 || (all.count && py_is_long(all.at[0]))) return true;
     }
     return op->n_in == 0 && !makes_little(op, args);
 }
@@ -226,8 +224,10 @@ static bool is_long_work(const proa_op *op, const void *args)
 /* Another thread may give an object another tensor (_become) while this one computes. */
 static bool hold_inputs(const proa_op *op, const void *args)
 {
-    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++)
-        if (f->kind == PROA_FIELD_TENSOR && !proa_scope_hold(*proa_field_tensor(f, args))) return false;
+    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
+        proa_tensor **one = proa__field_one(f, args);
+        if (one && !proa_scope_hold(*one)) return false;
+    }
     return true;
 }
 
@@ -246,8 +246,8 @@ static void alias_outputs(const proa_op *op, void *args)
 {
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
         const proa_field *f = &op->fields[i];
-        if (f->alias >= 0 && f->kind == PROA_FIELD_TENSOR)
-            *proa_field_tensor(f, args) = *proa_field_tensor(&op->fields[f->alias], args);
+        proa_tensor **one = f->alias >= 0 ? proa__field_one(f, args) : NULL;
+        if (one) *one = *proa_field_tensor(&op->fields[f->alias], args);
     }
 }
 

@@ -1,6 +1,6 @@
-/* Events of the profiler's recording (ops/profile.c) for its report (io/profile_report.c). */
-#ifndef PROA_OPS_PROFILE_H
-#define PROA_OPS_PROFILE_H
+/* Events of the profiler's recording (profile/recorder.c) for its report (io/profile_report.c). */
+#ifndef PROA_PROFILE_RECORDER_H
+#define PROA_PROFILE_RECORDER_H
 
 #include <proa/profile.h>
 
