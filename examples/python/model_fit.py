@@ -69,20 +69,20 @@ def main():
     stop = paddle.callbacks.EarlyStopping("acc_top1", mode="max", patience=1, verbose=0, min_delta=0.2,
                                           baseline=None, save_best_model=True)
     log = Losses()
-    model.fit(train, test, epochs=5, batch_size=60, shuffle=True, verbose=0, save_dir="digits_fit_out", save_freq=2,
+    model.fit(train, test, epochs=5, batch_size=60, shuffle=True, verbose=0, save_dir="model_fit_out", save_freq=2,
               callbacks=[log, stop, paddle.callbacks.LRScheduler(by_step=True, by_epoch=False)])
     say("rate", optim.get_lr())
-    print("saved", sorted(os.listdir("digits_fit_out")))
+    print("saved", sorted(os.listdir("model_fit_out")))
 
     result = model.evaluate(test, batch_size=50, verbose=0)
     say("evaluate", result["loss"][0], result["acc_top1"], result["acc_top2"])
     outputs = model.predict(test, batch_size=32, stack_outputs=True, verbose=0)
     print("predict", len(outputs), outputs[0].shape, outputs[0].argmax(-1)[:20])
 
-    model.save("digits_fit_out/last")
+    model.save("model_fit_out/last")
     other = paddle.Model(Net())
     other.prepare(paddle.optimizer.Adam(parameters=other.parameters()), nn.CrossEntropyLoss(), Accuracy())
-    other.load("digits_fit_out/last", reset_optimizer=True)
+    other.load("model_fit_out/last", reset_optimizer=True)
     say("loaded", *other.predict_batch([test[0][0][None]])[0][0])
     loss, metrics = other.train_batch([np.stack([train[i][0] for i in range(8)])],
                                       [np.stack([train[i][1] for i in range(8)])])

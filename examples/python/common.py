@@ -1,5 +1,9 @@
-"""Weights and data of the scripts that do not depend on a framework's random numbers."""
+"""Weights and data that do not depend on a framework's random numbers."""
+import pathlib
+
 import numpy as np
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 
 
 def seeded(layer, seed=0, scale=0.5):
@@ -34,10 +38,9 @@ def fill(program, seed=0):
 
 
 def digits(size=None):
-    """The 8 × 8 digits as float32 in [0, 1], [n, 1, 8, 8], and int64 labels [n, 1], from a local file."""
-    data = np.load("digits.npz")
-    x = (data["images"] / 16.0).astype("float32")[:, None]
-    y = data["labels"].astype("int64")[:, None]
+    """The 8 × 8 digits as float32 in [0, 1], [n, 1, 8, 8], and int64 labels [n, 1]."""
+    rows = np.loadtxt(DATA / "digits_train.csv", dtype="float32", delimiter=",", skiprows=1)
+    x, y = (rows[:, :-1] / 16.0).reshape(-1, 1, 8, 8), rows[:, -1:].astype("int64")
     return (x, y) if size is None else (x[:size], y[:size])
 
 
