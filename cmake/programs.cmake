@@ -42,6 +42,15 @@ if(PROA_BUILD_TESTS)
         set_tests_properties(test_paddle_infer PROPERTIES LABELS c
             ENVIRONMENT "PROA_TEST_TMP=${PROJECT_BINARY_DIR}/tests/tmp")
     endif()
+    if(NOT CMAKE_CROSSCOMPILING) # the library as a plug-in: dlopen, dlclose
+        add_executable(test_unload "${PROJECT_SOURCE_DIR}/tests/c/unload/unload.c")
+        set_target_properties(test_unload PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+        target_link_libraries(test_unload PRIVATE proa_flags Threads::Threads ${CMAKE_DL_LIBS})
+        target_include_directories(test_unload PRIVATE $<TARGET_PROPERTY:proa,INTERFACE_INCLUDE_DIRECTORIES>)
+        add_dependencies(test_unload proa)
+        add_test(NAME test_unload COMMAND test_unload "$<TARGET_FILE:proa>")
+        set_tests_properties(test_unload PROPERTIES LABELS c)
+    endif()
     # Programs that Python tests start (and kill); they see internals.
     file(GLOB started CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kill/*.c"
                                         "${PROJECT_SOURCE_DIR}/tests/oracle/*.c")
@@ -62,7 +71,7 @@ if(PROA_BUILD_TESTS)
     if(PROA_CHECK_LIBRARY AND PROA_CHECK_INCLUDE)
         file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/c/test_*.c")
         if(NOT PROA_HAVE_PROTOBUF_C) # it loads models
-            list(FILTER tests EXCLUDE REGEX "test_capi")
+            list(FILTER tests EXCLUDE REGEX "test_(capi|predictor)")
         endif()
         foreach(file IN LISTS tests)
             get_filename_component(name "${file}" NAME_WE)

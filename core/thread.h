@@ -72,6 +72,8 @@ static inline proa__thread *proa__me(void)
     proa__thread *me = proa__thread_self;
     return PROA__LIKELY(me != NULL) ? me : proa__thread_make();
 }
+/* Sets this thread's number of threads (0: the process's default); returns the one before. */
+int proa__threads_own(int n);
 /* True in a child made by fork: it runs one thread from birth. */
 bool proa__forked(void);
 

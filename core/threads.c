@@ -40,6 +40,14 @@ void proa_set_threads(int n)
     me->threads = at_most(n);
 }
 
+int proa__threads_own(int n)
+{
+    proa__thread *me = proa__me();
+    int before = me ? me->threads : 0;
+    if (me) me->threads = at_most(n);
+    return before;
+}
+
 static const char *reason(void)
 {
     const proa__thread *me = proa__thread_self;
@@ -108,7 +116,8 @@ typedef struct region {
     proa_range_fn body;
     void *context;
     share share[SHARES];
-    /* the error of the lowest range that failed; under the lock */
+    /* the error of the lowest range that failed; under the lock, which no child made by fork finds taken */
+    pthread_mutex_t lock;
     int64_t failed_at;
     proa_status code;
     char message[PROA__MESSAGE];
@@ -117,14 +126,13 @@ typedef struct region {
 /* Errors belong to a thread: what was raised is carried over to the thread that asked, the lowest range's. */
 static void carry_error(region *r, int64_t begin)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&r->lock);
     if (r->failed_at < 0 || begin < r->failed_at) {
         r->failed_at = begin;
         r->code = proa_error();
         snprintf(r->message, sizeof r->message, "%s", proa_error_message());
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&r->lock);
     proa_clear_error();
 }
 
@@ -185,6 +193,7 @@ static __attribute__((noinline)) void run_region(int64_t n, int pieces, int thre
     r.n = n, r.pieces = pieces, r.body = body, r.context = context;
     r.threads = threads, r.shares = threads < SHARES ? threads : SHARES;
     r.least = (pieces / r.shares + TURNS - 1) / TURNS;
+    r.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     r.failed_at = -1;
     for (int i = 0; i < r.shares; i++) {
         unsigned from = (unsigned)((int64_t)pieces * i / r.shares),

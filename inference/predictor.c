@@ -3,6 +3,7 @@
 #include "runtime.h"
 
 #include "core/device.h"
+#include "core/thread.h"
 #include "jit/plan/executor.h"
 
 #include <proa/profile.h>
@@ -220,12 +221,11 @@ proa_status proa_predictor_run(proa_predictor *p)
 {
     PROA_TRY(proa_error());
     if (!p) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "run: the predictor is NULL");
-    int threads = proa_threads();
-    bool changes = p->model->threads >= 1 && p->model->threads != threads;
     proa_program *open = proa_program_open(NULL);
-    if (changes) proa_set_threads(p->model->threads);
+    bool fixed = p->model->threads >= 1;
+    int before = fixed ? proa__threads_own(p->model->threads) : 0;
     proa_status status = run(p);
-    if (changes) proa_set_threads(threads);
+    if (fixed) proa__threads_own(before);
     if (open) proa_program_open(open);
     return status;
 }

@@ -67,6 +67,20 @@ static inline bool conv_all_are(const int64_t *sizes, int64_t value)
 
 static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
+/* Multiply-adds. */
+static inline double conv_work(const conv_geometry *g)
+{
+    double work = (double)g->batch * (double)g->in_channels / (double)g->groups * (double)g->out_channels;
+    for (int i = 0; i < 3; i++) work *= (double)g->out[i] * (double)g->kernel[i];
+    return work;
+}
+
+/* How many of `items` equal parts are worth a thread: 2^16 multiply-adds, 1 to 2 µs of a core. */
+static inline int64_t conv_grain(const conv_geometry *g, int64_t items)
+{
+    return 1 + (int64_t)(65536.0 * (double)items / (conv_work(g) + 1));
+}
+
 /* The params of each kind of op, from its args. */
 #define CONV_COMMON(a, N)                                                                          \
     .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \

@@ -115,7 +115,7 @@ static proa_status low_output_forward(const conv_job *job)
     f.each = gemm_round_up(f.places, 16);
     f.work = proa_scratch((size_t)(f.chunks * f.each) * sizeof(float));
     if (!f.work) return proa_error();
-    proa__parallel(f.chunks, 1, low_output_forward_range, &f);
+    proa__parallel(f.chunks, conv_grain(f.g, f.chunks), low_output_forward_range, &f);
     proa_scratch_free(f.work);
     return PROA_OK;
 }
@@ -193,7 +193,7 @@ static proa_status low_output_filter(const conv_job *job)
     f.each = gemm_round_up(before + f.numbers * FEW_LANES, 16);
     f.work = proa_scratch((size_t)(f.chunks * f.each) * sizeof(float));
     if (!f.work) return proa_error();
-    proa__parallel(f.chunks, 1, low_output_filter_range, &f);
+    proa__parallel(f.chunks, conv_grain(g, f.chunks), low_output_filter_range, &f);
     for (int64_t i = 0; i < f.numbers; i++) {
         low_output_lane sum = {0};
         float total = 0;

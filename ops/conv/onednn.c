@@ -148,13 +148,6 @@ static bool suits(const conv_geometry *g, proa_dtype dtype)
     return true;
 }
 
-static double work_of(const conv_geometry *g)
-{
-    double work = (double)g->batch * (double)g->in_channels / (double)g->groups * (double)g->out_channels;
-    for (int i = 0; i < 3; i++) work *= (double)g->out[i] * (double)g->kernel[i];
-    return work;
-}
-
 /* sides: the tensors on the input's, the filter's and the output's side. */
 static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, bool bias,
                            void **state)
@@ -166,7 +159,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     if (kind != BACKWARD_DATA && sides[0]->dtype == PROA_F32 && proa__conv_has_low_output_channels(&g))
         return proa_decline("few channels: the portable kernel is faster");
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b, work_of(&g));
+    bool ok = proa__dnnl_begin(&b, conv_work(&g));
     conv_task t = {0};
     ok = ok && task_make(&t, &g, sides, bias && kind == FORWARD);
     ok = ok && (kind == FORWARD ? forward_desc(&t, dnnl_forward_training, b.attr, &b.desc)
@@ -280,7 +273,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     if (!plain || !suits(&g, dtype))
         return proa_decline("a dtype, size or epilogue that oneDNN does not take");
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b, work_of(&g));
+    bool ok = proa__dnnl_begin(&b, conv_work(&g));
     conv_task t = {0};
     proa_tensor *sides[] = {a->x, a->weight, a->out};
     ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));

@@ -166,7 +166,7 @@ PROA_KERNEL(ctc_loss_cpu, ctc_loss)
     PROA_TRY(check(&w));
     memset(a->gradient->data, 0,
            (size_t)a->gradient->numel * proa_dtype_size((proa_dtype)a->gradient->dtype));
-    proa__parallel(w.batch, 1, sequences, &w);
+    proa__parallel(w.batch, 1 + (1 << 14) / (w.times * w.classes + 1), sequences, &w); /* logits a thread */
     if (!atomic_load(&w.failed)) return PROA_OK;
     return proa_fail(PROA_ERR_OUT_OF_MEMORY, "ctc_loss: no memory for the forward variables");
 }

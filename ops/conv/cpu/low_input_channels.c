@@ -219,8 +219,9 @@ static proa_status run_input(low_input_job *j)
     j->line = (int32_t *)(void *)(j->filter + filter), j->column = j->line + g->in[1] * g->kernel[1];
     joined(g, 1, j->line), joined(g, 2, j->column);
     turn_filter(j);
-    proa__parallel(j->vectors * g->out[1], 1, pack_range, j);
-    proa__parallel((j->vectors + j->together - 1) / j->together * g->in[1], 1, input_range, j);
+    int64_t rows = j->vectors * g->out[1], lines = (j->vectors + j->together - 1) / j->together * g->in[1];
+    proa__parallel(rows, conv_grain(g, rows), pack_range, j);
+    proa__parallel(lines, conv_grain(g, lines), input_range, j);
     proa_scratch_free(j->packed);
     return PROA_OK;
 }
@@ -361,7 +362,7 @@ static proa_status run_filter(low_input_job *j)
     j->each = j->sums + j->padded + j->blocks;
     j->work = proa_scratch((size_t)(j->chunks * j->each) * sizeof(float));
     if (!j->work) return proa_error();
-    proa__parallel(j->chunks, 1, filter_range, j);
+    proa__parallel(j->chunks, conv_grain(g, j->chunks), filter_range, j);
     proa__parallel(j->sums / BLOCK, 256, add_range, j);
     proa_scratch_free(j->work);
     return PROA_OK;

@@ -192,8 +192,8 @@ static proa_status run_sums(small_spatial_job *j)
     j->packed = proa_scratch((size_t)(packed + items * j->to.places * TILE) * sizeof(float));
     if (!j->packed) return proa_error();
     j->sums = j->packed + packed;
-    proa__parallel(j->from.blocks, 1, pack_range, j);
-    proa__parallel(items, 1, sum_range, j);
+    proa__parallel(j->from.blocks, conv_grain(&j->s->g, j->from.blocks), pack_range, j);
+    proa__parallel(items, conv_grain(&j->s->g, items), sum_range, j);
     proa_scratch_free(j->packed);
     return PROA_OK;
 }
@@ -271,8 +271,9 @@ static proa_status run_filter(small_spatial_job *j)
     j->packed = proa_scratch((size_t)(first + j->with.blocks * j->with.places * line) * sizeof(float));
     if (!j->packed) return proa_error();
     j->packed_with = j->packed + first;
-    proa__parallel(j->from.blocks + j->with.blocks, 1, pack_both_range, j);
-    proa__parallel(j->from.blocks * j->with.blocks, 1, filter_range, j);
+    int64_t sides = j->from.blocks + j->with.blocks, items = j->from.blocks * j->with.blocks;
+    proa__parallel(sides, conv_grain(&j->s->g, sides), pack_both_range, j);
+    proa__parallel(items, conv_grain(&j->s->g, items), filter_range, j);
     proa_scratch_free(j->packed);
     return PROA_OK;
 }
