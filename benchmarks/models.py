@@ -20,7 +20,8 @@ def conv_bn(fw, inputs, outputs, kernel, stride=1, groups=1, activation=None):
     return fw.nn.Sequential(*layers, *([activation()] if activation else []))
 
 
-def resnet(fw, depth, classes=10, blocks=None, width=64):
+def resnet(fw, depth, classes=10, blocks=None, width=64, stem=(7, 2)):
+    """stem: the first kernel and its stride; max pooling follows where it strides."""
     nn, relu = fw.nn, fw.nn.ReLU
     expansion = 1 if depth < 50 else 4
 
@@ -42,7 +43,7 @@ def resnet(fw, depth, classes=10, blocks=None, width=64):
         def forward(self, x):
             return self.relu(self.body(x) + self.shortcut(x))
 
-    layers = [conv_bn(fw, 3, width, 7, 2, activation=relu), fw.max_pool(3, 2, 1)]
+    layers = [conv_bn(fw, 3, width, *stem, activation=relu), *([fw.max_pool(3, 2, 1)] if stem[1] > 1 else [])]
     inputs = width
     for stage, count in enumerate(blocks or {18: [2, 2, 2, 2], 50: [3, 4, 6, 3]}[depth]):
         for i in range(count):

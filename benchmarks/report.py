@@ -203,11 +203,11 @@ def write(folder, sections, limits, rounds, quiet, seconds):
     print(limits_text(limits))
 
 
-def into_page(page, tables):
-    """Puts the tables between the page's two marks, in place of what stands there."""
-    begin, end = "<!-- make bench ARGS=--docs writes from here -->\n", "<!-- to here -->"
+def into_page(page, tables, family=""):
+    """Puts the tables between two marks of the page, in place of what stands there; a family may have marks of its own."""
+    begin, end = f"<!-- make bench {f'FAMILY={family} ' if family else ''}ARGS=--docs writes from here -->\n", "<!-- to here -->"
     head, rest = page.read_text().split(begin)
-    page.write_text(head + begin + "\n" + tables.strip() + "\n\n" + end + rest.split(end)[1])
+    page.write_text(head + begin + "\n" + tables.strip() + "\n\n" + end + rest.split(end, 1)[1])
 
 
 def chart(path, sections):

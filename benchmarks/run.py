@@ -6,8 +6,8 @@ then tables, JSON, a page of Markdown and a chart, in build/bench/.
     benchmarks/run.py [FAMILY ...] [--rounds N] [--again N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch]
                       [--keep-memory] [--compile] [--docs]
 
-Families: overhead, kernels, training, inference, io (all, without being asked), compiled, and c (the programs of
-benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers with a glibc
+Families: overhead, kernels, training, inference, io (all, without being asked), compiled, busy (beside other work, against
+PyTorch; --rounds 1 takes three minutes), and c (the programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers with a glibc
 that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and the chart beside it. --quick: one round, small tensors: shows that everything works, and measures nothing."""
 import argparse
 import json
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 
+import busy
 import quiet
 import report
 
@@ -46,11 +47,22 @@ def installed(way):
     return found
 
 
-def environment(way, threads):
+def environment(way, threads, build=BUILD):
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), FLAGS_paddle_num_threads=str(threads), GLOG_minloglevel="3",
-               PYTHONPATH=os.pathsep.join([str(BUILD / "python"), str(BUILD / "benchmarks")]), PYTHONWARNINGS="ignore",
-               PROA_BENCHMARKS=str(BUILD / "benchmarks"))
+               PYTHONPATH=os.pathsep.join([str(build / "python"), str(build / "benchmarks")]), PYTHONWARNINGS="ignore",
+               PROA_BENCHMARKS=str(build / "benchmarks"))
     return {**env, **KEEP} if way.endswith("+keep") else env
+
+
+def ask(command, env, unit, limit=TIMEOUT):
+    """What a worker's process printed, or its error."""
+    try:
+        done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"error": f"took more than {limit} s"}
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:200]}
+    return json.loads(done.stdout.strip().splitlines()[-1]) if unit != "prepare" else {}
 
 
 class Runner:
@@ -62,18 +74,14 @@ class Runner:
         self.limits = []
         self.quiet = quiet.Quiet([str(BUILD / "benchmarks/limits"), "probe"], environment("", a.threads))
 
-    def worker(self, way, family, unit, *more):
+    def command(self, way, family, unit, *more):
         folder = self.out / "work" / f"{way.split('+')[0].replace('onnxruntime', 'torch')}{'-quick' if self.a.quick else ''}"
-        command = [python_of(way), str(HERE / "worker.py"), way.replace("+keep", ""), family, unit, "--folder", str(folder),
-                   "--threads", str(self.a.threads), *(["--tiny"] if self.a.quick else []), *more]
-        limit = COMPILES if family == "compiled" else TIMEOUT
-        try:
-            done = subprocess.run(command, env=environment(way, self.a.threads), text=True, capture_output=True, timeout=limit)
-        except subprocess.TimeoutExpired:
-            return {"error": f"took more than {limit} s"}
-        if done.returncode:
-            return {"error": (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:200]}
-        return json.loads(done.stdout.strip().splitlines()[-1]) if unit != "prepare" else {}
+        return [python_of(way), str(HERE / "worker.py"), way.replace("+keep", ""), family, unit, "--folder", str(folder),
+                "--threads", str(self.a.threads), *(["--tiny"] if self.a.quick else []), *more]
+
+    def worker(self, way, family, unit, *more):
+        return ask(self.command(way, family, unit, *more), environment(way, self.a.threads), unit,
+                   COMPILES if family == "compiled" else TIMEOUT)
 
     def ways_of(self, family, unit):
         ways = list(self.ways)
@@ -95,9 +103,9 @@ class Runner:
         if "error" in units:
             sys.exit(f"{name}: {units['error']}")
         units = [u for u in units if self.a.unit in u["name"]]
-        if name == "inference":
-            for way in self.ways:
-                problem = self.worker(way, name, "prepare").get("error")
+        if name in ("inference", "busy"):  # PyTorch runs beside other work as it is
+            for way in self.ways if name == "inference" else ["proa"]:
+                problem = self.worker(way, "inference", "prepare").get("error")
                 if problem:
                     print(f"{name}: {way} cannot export: {problem}")
         tries = {u["name"]: [] for u in units}  # of each unit, its rounds: what was found, how quiet it was
@@ -118,8 +126,11 @@ class Runner:
     def round_of(self, family, unit, turn):
         """(way -> what its process found, the machine's probes before, between and after)."""
         ways = self.ways_of(family, unit)
+        ways = ways[turn % len(ways):] + ways[:turn % len(ways)]
+        if family == "busy":
+            return self.machine.round_of(ways, unit["name"], lambda: [] if self.a.quick else [self.quiet.probe()])
         found, probes = {}, [] if self.a.quick else [self.quiet.probe()]
-        for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
+        for way in ways:
             found[way] = self.worker(way, family, unit["name"], "--only", self.a.only)
             if not self.a.quick:
                 probes.append(self.quiet.probe())
@@ -151,12 +162,26 @@ class Runner:
             print(f"== {name}", flush=True)
             subprocess.run([str(BUILD / "benchmarks" / name)], env=environment("", self.a.threads), check=True)
 
+    def beside_other_work(self):
+        self.machine = busy.Machine(lambda way, unit: self.command(way, "busy", unit, "--serve"),
+                                    lambda way: environment(way, self.a.threads), self.a.threads,
+                                    0.01 if self.a.quick else busy.SECONDS)
+        try:
+            section = busy.Tables(self.family("busy"), self.results, self.machine.titles())
+        finally:
+            self.machine.quota.close()
+        print(section.markdown(), flush=True)
+        return section
+
     def run(self):
         self.out.mkdir(parents=True, exist_ok=True)
         sections, began = [], time.time()
         for family in self.a.families or DEFAULT:
             if family == "c":
                 self.c_programs()
+                continue
+            if family == "busy":
+                sections.append(self.beside_other_work())
                 continue
             units = self.family(family)
             if family == "overhead" and not self.a.unit and not self.a.only:
@@ -169,13 +194,15 @@ class Runner:
             drawn = report.chart(self.out / "chart.png", sections)
             print(f"written: {self.out}/results.json, results.md" + (", chart.png" if drawn else ""))
             if self.a.docs:
-                report.into_page(ROOT / "docs/benchmarks.md", (self.out / "results.md").read_text())
-                report.chart(ROOT / "docs/benchmarks.png", sections)
+                alone = self.a.families == ["busy"]
+                report.into_page(ROOT / "docs/benchmarks.md", (self.out / "results.md").read_text(), "busy" if alone else "")
+                if not alone:
+                    report.chart(ROOT / "docs/benchmarks.png", sections)
 
 
 def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "c"]))
+    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "busy", "c"]))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--again", type=int, default=3, help="further rounds of a unit, at most, in place of disturbed ones")
     parser.add_argument("--quick", action="store_true")
@@ -188,7 +215,7 @@ def arguments(words):
     parser.add_argument("--keep-memory", action="store_true")
     parser.add_argument("--compile", action="store_true", help="inference: torch.compile, too")
     a = parser.parse_args(words)
-    unknown = set(a.families) - set(DEFAULT) - {"compiled", "c"}
+    unknown = set(a.families) - set(DEFAULT) - {"compiled", "busy", "c"}
     if unknown or a.rounds < 1 or "proa" not in a.ways.split(","):
         parser.error(f"unknown family {', '.join(unknown)}" if unknown else "--rounds is at least 1, and --ways has proa")
     return a

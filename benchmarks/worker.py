@@ -1,8 +1,9 @@
 """Measures one unit in one framework and prints a line of JSON: run.py starts it, once a round.
 
-    python benchmarks/worker.py WAY FAMILY UNIT [--tiny] [--threads N] [--folder F] [--only TEXT]
+    python benchmarks/worker.py WAY FAMILY UNIT [--tiny] [--threads N] [--folder F] [--only TEXT] [--serve]
 
-WAY: proa, proa+c, paddle, torch, onnxruntime, torch+compile. UNIT "prepare" exports what `inference` runs, "list" names the units."""
+WAY: proa, proa+c, paddle, torch, onnxruntime, torch+compile. UNIT "prepare" exports what `inference` runs, "list" names the units.
+--serve: prepares the unit, and measures it when standard input says so (busy.py)."""
 import argparse
 import json
 import os
@@ -11,13 +12,14 @@ import common
 
 
 def families():
+    import busy
     import files
     import inference
     import kernels
     import overhead
     import training
     return {"overhead": overhead.units, "kernels": kernels.units, "training": training.units,
-            "compiled": training.compiled_units, "inference": inference.units, "io": files.units}
+            "compiled": training.compiled_units, "inference": inference.units, "io": files.units, "busy": busy.units}
 
 
 def adapter(way, threads, folder):
@@ -68,6 +70,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--only", default="")
+    parser.add_argument("--serve", action="store_true")
     a = parser.parse_args()
     units = families()[a.family](a.tiny)
     if a.unit == "list":
@@ -79,6 +82,10 @@ def main():
     if a.unit == "prepare":
         import inference
         inference.prepare(fw, a.folder, a.tiny)
+        return
+    if a.serve:
+        import busy
+        busy.serve(fw, next(u for u in units if u.name == a.unit))
         return
     idle = common.memory()
     rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny, a.family in ("training", "compiled", "inference"))

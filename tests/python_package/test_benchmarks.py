@@ -4,10 +4,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import busy
 import quiet
 import report
 
@@ -40,6 +42,51 @@ def test_every_family_runs(tmp_path):
 def test_rows_can_be_picked(tmp_path):
     _, results = run(tmp_path, "kernels", "--unit", "elementwise", "--only", "softmax")
     assert [r["row"] for r in results["families"][0]["rows"]] == ["softmax", "softmax f+b"]
+
+
+def test_rows_run_beside_other_work(tmp_path):
+    text, results = run(tmp_path, "busy", "--unit", "LeNet")
+    rows = {(r["unit"], r["row"]): r for r in results["families"][0]["rows"]}
+    assert {load for _, load in rows} == set(busy.SHARES) and len({unit for unit, _ in rows}) == 2
+    assert [key for key, r in rows.items() if r["errors"] or not r["seconds"]["proa"][0] > 0] == []
+    assert text.count("#### ") == 3 and "of its fair share or more" in text
+
+
+def test_a_stopped_process_stands_in_for_a_quota(monkeypatch):
+    monkeypatch.setattr(busy, "group_folders", lambda: [])
+    quota = busy.Quota(1.5, 2)
+    assert quota.command(["x"]) == ["x"] and "stopped for 25%" in quota.title(1.5)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+    def state():
+        return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    with quota.over(process.pid):
+        end, seen = time.monotonic() + 60, set()
+        while not {"T", "S"} <= seen and time.monotonic() < end:
+            seen.add(state())
+            time.sleep(0.005)
+    assert {"T", "S"} <= seen and state() != "T"
+    process.kill()
+    process.wait()
+
+
+def test_kept_shares_and_ratios():
+    times = {"quiet": 1.0, "spinners": 2.5, "training": 1.6, "quota": 2.0}
+    results = {("busy", busy.RESIDUAL, way): [{"rows": {load: {"seconds": s * factor} for load, s in times.items()}}]
+               for way, factor in (("proa", 1), ("torch", 3))}
+    tables = busy.Tables([{"name": busy.RESIDUAL}], results, dict(zip(busy.SHARES, ["quiet", "a", "b", "c"])))
+    kept = [tables.kept(busy.RESIDUAL, load, "proa") for load in ("spinners", "training", "quota")]
+    assert [round(k, 3) for k in kept] == [0.8, 1.25, 0.667]
+    text = tables.markdown()
+    assert "takes 2.50 × its quiet time" in text and "1 of 1 rows. In the median row Proa is 3.00 × as fast as torch" in text
+    assert f"not in {busy.RESIDUAL} (0.67)" in text and "| 1 s | 2.5 s ±0% | 0.80 | 3 s | 7.5 s ±0% | 0.80 | 3.00 |" in text
+
+
+def test_two_builds_are_compared(tmp_path):
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks/before.py"), str(BUILD), "--families", "dispatch", "--rounds", "1",
+                           "--within", "10", "--environment", "FLAGS_verbose=0"], text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("dispatch: 3 rows, geometric mean of now ÷ before")
 
 
 def section(*rows, results):

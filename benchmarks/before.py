@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Did a change cost speed? Runs rows of the families on two builds of Proa, in processes that alternate, and prints the time now
+over the time before.
+
+    benchmarks/before.py BUILD [--families kernels,training,inference,dispatch] [--rounds N] [--unit TEXT] [--within 0.02]
+                         [--environment NAME=VALUE ...]
+
+BUILD: the build folder of the version before (PROA_BUILD, or build/, is the one now). --environment: for the processes of the
+build before. Workloads are this checkout's in both. Ends with status 1 where the geometric mean of a family is beyond --within."""
+import argparse
+import math
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import run
+import worker
+
+FAMILIES = "kernels,training,inference,dispatch"
+
+
+class Build:
+    def __init__(self, folder, threads, work, more=()):
+        self.folder = pathlib.Path(folder).resolve()
+        self.work, self.threads = work, str(threads)
+        self.env = {**run.environment("proa", threads, self.folder), **dict(pair.split("=", 1) for pair in more)}
+
+    def measure(self, family, unit):
+        """row -> seconds."""
+        if family == "dispatch":
+            done = subprocess.run([str(self.folder / "benchmarks/dispatch")], env=self.env, text=True, capture_output=True)
+            return {name.strip(): float(ns) * 1e-9 for name, ns in re.findall(r"^(\S.*?) {2,}([\d.]+) ns", done.stdout, re.M)}
+        rows = {}
+        for way in ("proa", "proa+c") if family == "inference" and not unit.startswith("decoding") else ("proa",):
+            found = run.ask([sys.executable, str(run.HERE / "worker.py"), way, family, unit, "--folder", self.work, "--threads",
+                             self.threads], self.env, unit)
+            for row, what in found.get("rows", {}).items():
+                rows[f"{row}{' from C' if way == 'proa+c' else ''}"] = what.get("seconds")
+            for problem in [found.get("error"), *(what.get("error") for what in found.get("rows", {}).values())]:
+                if problem:
+                    sys.exit(f"{self.folder}, {family}, {unit}: {problem}")
+        return rows
+
+
+def compare(builds, family, units, rounds):
+    """(unit, row) -> (median before, median now)."""
+    times = {}
+    for turn in range(rounds):
+        for unit in units:
+            order = [0, 1] if turn % 2 == 0 else [1, 0]
+            for which in order:
+                for row, seconds in builds[which].measure(family, unit).items():
+                    times.setdefault((unit, row), ([], []))[which].append(seconds)
+    return {key: tuple(map(statistics.median, both)) for key, both in times.items() if all(both)}
+
+
+def show(family, found, within):
+    """Prints a family's rows beyond the bound, and its mean. Returns whether that is within it."""
+    ratios = {key: now / before for key, (before, now) in found.items()}
+    mean = math.exp(statistics.fmean(math.log(r) for r in ratios.values()))
+    print(f"{family}: {len(ratios)} rows, geometric mean of now ÷ before {mean:.3f}, median {statistics.median(ratios.values()):.3f}; "
+          f"{sum(r <= 1 + within for r in ratios.values())} rows at most {1 + within:g}")
+    for (unit, row), r in sorted(ratios.items(), key=lambda item: -item[1]):
+        before, now = found[unit, row]
+        if r > 1 + within:
+            print(f"  {unit}: {row}: {run.report.seconds_text(before)} → {run.report.seconds_text(now)}, {r:.3f}")
+    return mean <= 1 + within
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--families", default=FAMILIES)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--unit", default="")
+    parser.add_argument("--within", type=float, default=0.02)
+    parser.add_argument("--environment", nargs="*", default=[])
+    a = parser.parse_args()
+    fine = True
+    with tempfile.TemporaryDirectory() as work:
+        builds = [Build(a.build, a.threads, work, a.environment), Build(run.BUILD, a.threads, work)]
+        if "inference" in a.families:
+            run.ask([sys.executable, str(run.HERE / "worker.py"), "proa", "inference", "prepare", "--folder", work], builds[0].env,
+                    "prepare")
+        for family in a.families.split(","):
+            units = ["add"] if family == "dispatch" else [u.name for u in worker.families()[family]() if a.unit in u.name]
+            fine &= show(family, compare(builds, family, units, a.rounds), a.within)
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    os.chdir(run.ROOT)
+    sys.exit(main())
