@@ -24,18 +24,20 @@
     X(proa_status, results, (proa_wire_reader * r, const char *slot, proa_tensors ts), (r, slot, ts))
 
 /* The same of writers. */
-#define PROA__WIRE_WRITER(X)                                                                             \
-    X(proa_status, op, (proa_wire_writer * w, const char *type), (w, type))                              \
-    X(proa_status, put_input, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t))    \
-    X(proa_status, put_number, (proa_wire_writer * w, const char *slot, int64_t v), (w, slot, v))        \
-    X(proa_status, put_output, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t))   \
-    X(proa_tensor *, temporary, (proa_wire_writer * w, const proa_meta *meta), (w, meta))                \
-    X(proa_status, put_int, (proa_wire_writer * w, const char *attr, proa_wire_type type, int64_t v),    \
-      (w, attr, type, v))                                                                                \
-    X(proa_status, put_float, (proa_wire_writer * w, const char *attr, double v), (w, attr, v))          \
-    X(proa_status, put_string, (proa_wire_writer * w, const char *attr, const char *v), (w, attr, v))    \
-    X(proa_status, put_ints, (proa_wire_writer * w, const char *attr, proa_wire_type type, proa_ints v), \
-      (w, attr, type, v))                                                                                \
+#define PROA__WIRE_WRITER(X)                                                                               \
+    X(proa_status, op, (proa_wire_writer * w, const char *type), (w, type))                                \
+    X(proa_status, put_input, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t))      \
+    X(proa_status, put_number, (proa_wire_writer * w, const char *slot, int64_t v), (w, slot, v))          \
+    X(proa_status, put_output, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t))     \
+    X(proa_status, put_output_raw, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t)) \
+    X(proa_tensor *, temporary, (proa_wire_writer * w, const proa_meta *meta), (w, meta))                  \
+    X(proa_status, put_int, (proa_wire_writer * w, const char *attr, proa_wire_type type, int64_t v),      \
+      (w, attr, type, v))                                                                                  \
+    X(proa_status, put_float, (proa_wire_writer * w, const char *attr, double v), (w, attr, v))            \
+    X(proa_status, put_string, (proa_wire_writer * w, const char *attr, const char *v), (w, attr, v))      \
+    X(proa_status, put_strings, (proa_wire_writer * w, const char *attr, const char *v), (w, attr, v))     \
+    X(proa_status, put_ints, (proa_wire_writer * w, const char *attr, proa_wire_type type, proa_ints v),   \
+      (w, attr, type, v))                                                                                  \
     X(proa_status, put_floats, (proa_wire_writer * w, const char *attr, proa_floats v), (w, attr, v))
 
 #define PROA__WIRE_SLOT(result, name, parameters, arguments) result(*name##_) parameters;

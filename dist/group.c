@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "dist/group.h"
 
-#include "core/internal.h"
+#include "core/group.h"
 #include "dist/job.h"
 #include "dist/task.h"
 
@@ -12,15 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GROUPS = 1024 };
-
 /* This process's place in its job. Joined and left by one thread; groups may be used by any. */
 static struct {
     proa__job job;
     proa__store *store;
     proa__store_server *server; /* of rank 0, unless a launcher serves */
     proa__ring *world;          /* before dist_start and in a job of one rank: made when somebody asks */
-    proa__ring *groups[GROUPS];
+    proa__ring *groups[PROA__GROUPS]; /* by id; 0: a ring of a program that is not the world */
     int next_id;
 } here;
 
@@ -29,37 +27,79 @@ static struct {
 /* A ring and what core and users hold of it. */
 typedef struct member {
     proa__ring ring;
-    proa_group group;
+    proa__comm comm;
 } member;
 
 static proa__ring *ring_of(const proa_group *g) { return g->context; }
 
 /* Collectives of ops: in order with what was queued. */
-#define IN_ORDER(g, call)                 \
-    proa__ring *r = ring_of(g);           \
-    proa__queues_enter(r->queues);        \
-    proa_status status = r->engine->call; \
-    proa__queues_leave(r->queues);        \
+#define IN_ORDER(g, lane, call)                              \
+    proa__ring *r = ring_of(g);                              \
+    struct proa__queue *queue = proa__queues_enter(r, lane); \
+    proa_status status = r->engine->call;                    \
+    proa__queue_leave(queue);                                \
     return status
 
 static proa_status core_all_reduce(proa_group *g, void *data, int64_t count, proa_dtype dtype, proa_reduce op)
 {
-    IN_ORDER(g, all_reduce(r, data, count, dtype, (proa_reduce_type)op));
+    IN_ORDER(g, PROA__COLLECTIVES, all_reduce(r, data, count, dtype, (proa_reduce_type)op));
+}
+
+static proa_status core_reduce(proa_group *g, void *data, int64_t count, proa_dtype dtype, proa_reduce op,
+                               int root)
+{
+    IN_ORDER(g, PROA__COLLECTIVES, reduce(r, data, count, dtype, (proa_reduce_type)op, root));
+}
+
+static proa_status core_reduce_scatter(proa_group *g, const void *in, void *out, int64_t count_each,
+                                       proa_dtype dtype, proa_reduce op)
+{
+    IN_ORDER(g, PROA__COLLECTIVES, reduce_scatter(r, in, out, count_each, dtype, (proa_reduce_type)op));
 }
 
 static proa_status core_broadcast(proa_group *g, void *data, size_t bytes, int root)
 {
-    IN_ORDER(g, broadcast(r, data, bytes, root));
+    IN_ORDER(g, PROA__COLLECTIVES, broadcast(r, data, bytes, root));
 }
 
 static proa_status core_all_gather(proa_group *g, const void *in, void *out, size_t bytes_each)
 {
-    IN_ORDER(g, all_gather(r, in, out, bytes_each));
+    IN_ORDER(g, PROA__COLLECTIVES, all_gather(r, in, out, bytes_each));
 }
 
-static proa_status core_barrier(proa_group *g) { IN_ORDER(g, barrier(r)); }
+static proa_status core_scatter(proa_group *g, const void *in, void *out, size_t bytes_each, int root)
+{
+    IN_ORDER(g, PROA__COLLECTIVES, scatter(r, in, out, bytes_each, root));
+}
+
+static proa_status core_all_to_all(proa_group *g, const void *in, const size_t *in_bytes, void *out,
+                                   const size_t *out_bytes)
+{
+    IN_ORDER(g, PROA__COLLECTIVES, all_to_all(r, in, in_bytes, out, out_bytes));
+}
+
+static proa_status core_send(proa_group *g, const void *data, size_t bytes, int peer)
+{
+    IN_ORDER(g, PROA__SENDS + peer, send(r, data, bytes, peer));
+}
+
+static proa_status core_recv(proa_group *g, void *data, size_t bytes, int peer)
+{
+    IN_ORDER(g, PROA__SENDS + r->size + peer, recv(r, data, bytes, peer));
+}
+
+static proa_status core_barrier(proa_group *g) { IN_ORDER(g, PROA__COLLECTIVES, barrier(r)); }
 
 static void core_close(proa_group *g) { proa__ring_close(ring_of(g)); }
+
+static const proa__group_calls calls = {
+    .reduce = core_reduce,
+    .reduce_scatter = core_reduce_scatter,
+    .scatter = core_scatter,
+    .all_to_all = core_all_to_all,
+    .send = core_send,
+    .recv = core_recv,
+};
 
 void proa__ring_close(proa__ring *g)
 {
@@ -95,9 +135,9 @@ proa__ring *proa__ring_connect(const proa__engine_setup *setup, int id, int rank
     member *m = proa__calloc(sizeof *m);
     if (!m) return NULL;
     proa__ring *g = &m->ring;
-    *g = (proa__ring){.rank = rank, .size = size, .id = id, .group = &m->group};
-    m->group = (proa_group){rank,         size,      g, core_all_reduce, core_broadcast, core_all_gather,
-                            core_barrier, core_close};
+    *g = (proa__ring){.rank = rank, .size = size, .id = id, .group = &m->comm.group};
+    m->comm = (proa__comm){
+        {rank, size, g, core_all_reduce, core_broadcast, core_all_gather, core_barrier, core_close}, &calls};
     g->queues = proa__queues_new(size);
     int *members = ranks ? proa__alloc((size_t)size * sizeof *members) : NULL;
     if (members) g->ranks = memcpy(members, ranks, (size_t)size * sizeof *members);
@@ -171,12 +211,17 @@ static proa_status meet(proa__job *job)
     return here.store ? PROA_OK : proa_error();
 }
 
+static proa__ring *open_at(const char *prefix, int id, int rank, int size, const int *ranks)
+{
+    proa__engine_setup setup = {here.store, prefix, here.job.interface, here.job.timeout};
+    return proa__ring_connect(&setup, id, rank, size, ranks);
+}
+
 static proa__ring *open_ring(int id, int rank, int size, const int *ranks)
 {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "group/%d", id);
-    proa__engine_setup setup = {here.store, prefix, here.job.interface, here.job.timeout};
-    return proa__ring_connect(&setup, id, rank, size, ranks);
+    return open_at(prefix, id, rank, size, ranks);
 }
 
 proa_status proa_dist_start_opt(proa_dist_opts opts)
@@ -207,7 +252,7 @@ static void forget_address(const proa__job *job)
 
 void proa_dist_stop(void)
 {
-    for (int i = 1; i < GROUPS; i++)
+    for (int i = 0; i < PROA__GROUPS; i++)
         if (here.groups[i]) proa_group_end(here.groups[i]->group);
     proa__set_default_group(NULL);
     proa__ring_close(here.world);
@@ -269,13 +314,20 @@ static proa_status check_ranks(const int *ranks, int64_t n)
     return PROA_OK;
 }
 
+static proa_group *enlist(int id, proa__ring *ring)
+{
+    here.groups[id] = ring;
+    proa__set_group(id, ring ? ring->group : NULL);
+    return ring ? ring->group : NULL;
+}
+
 proa_group *proa_new_group(proa_ints ranks)
 {
     if (proa_error()) return NULL;
-    int members[GROUPS], mine = -1, world = proa_dist_size(), id = here.next_id ? here.next_id : 1;
-    if (ranks.count < 1 || ranks.count > world || world > GROUPS || id >= GROUPS) {
+    int members[PROA__GROUPS], mine = -1, world = proa_dist_size(), id = here.next_id ? here.next_id : 1;
+    if (ranks.count < 1 || ranks.count > world || world > PROA__GROUPS || id >= PROA__GROUPS) {
         proa_fail(PROA_ERR_INVALID_ARGUMENT, "new_group: %lld ranks of %d make no group (of at most %d)",
-                  (long long)ranks.count, world, GROUPS);
+                  (long long)ranks.count, world, PROA__GROUPS);
         return NULL;
     }
     for (int64_t i = 0; i < ranks.count; i++) members[i] = (int)ranks.at[i];
@@ -284,8 +336,7 @@ proa_group *proa_new_group(proa_ints ranks)
     for (int i = 0; i < (int)ranks.count; i++)
         if (members[i] == proa_dist_rank()) mine = i;
     here.next_id = id + 1;
-    here.groups[id] = open_ring(id, mine, (int)ranks.count, members);
-    return here.groups[id] ? here.groups[id]->group : NULL;
+    return enlist(id, open_ring(id, mine, (int)ranks.count, members));
 }
 
 proa_group *proa_world_group(void)
@@ -296,10 +347,90 @@ proa_group *proa_world_group(void)
 
 void proa_group_end(proa_group *g)
 {
-    if (!g || ring_of(g)->id <= 0) return;
-    here.groups[ring_of(g)->id] = NULL;
-    proa__ring_close(ring_of(g));
+    proa__ring *r = g ? ring_of(g) : NULL;
+    if (!r || r == here.world) return;
+    enlist(r->id, NULL);
+    proa__ring_close(r);
 }
+
+/* ---- rings of programs ----------------------------------------------------------------- */
+
+/* The world's rank of the endpoint at the front of `text`, which ends at a comma; −1: no rank has it. */
+static int rank_at(const char *text, size_t n)
+{
+    const char *all = getenv("PADDLE_TRAINER_ENDPOINTS");
+    for (int rank = 0; all && *all; rank++) {
+        size_t length = strcspn(all, ",");
+        if (length == n && memcmp(all, text, n) == 0) return rank;
+        all += length + (all[length] == ',');
+    }
+    return -1;
+}
+
+/* The world's ranks of the members: all, or those at the endpoints. */
+static proa_status find_members(int64_t size, const char *endpoints, int *members)
+{
+    int world = proa_dist_size();
+    if (size == world)
+        for (int i = 0; i < world; i++) members[i] = i;
+    for (int64_t i = 0; size != world && i < size; i++) {
+        size_t n = strcspn(endpoints, ",");
+        members[i] = rank_at(endpoints, n);
+        if (members[i] < 0)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "init_ring: \"%.*s\", the endpoint of rank %lld of the ring, is none of "
+                             "PADDLE_TRAINER_ENDPOINTS",
+                             (int)n, endpoints, (long long)i);
+        endpoints += n + (endpoints[n] == ',');
+    }
+    return PROA_OK;
+}
+
+static bool has_members(const proa__ring *r, const int *members, int size)
+{
+    bool same = r->size == size;
+    for (int i = 0; same && i < size; i++) same = proa__global_rank(r, i) == members[i];
+    return same;
+}
+
+/* Programs of several ranks use one number for rings of different members, so that members are part of the
+ * key. */
+static proa__ring *open_members(int id, int mine, int size, const int *members)
+{
+    char prefix[64];
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (int i = 0; i < size; i++) hash = (hash ^ (uint64_t)members[i]) * 1099511628211u;
+    snprintf(prefix, sizeof prefix, "ring/%d/%d/%016llx", id, size, (unsigned long long)hash);
+    return open_at(prefix, id, mine, size, members);
+}
+
+static proa_status make_ring(int64_t id, int64_t rank, int64_t size, const char *endpoints)
+{
+    int members[PROA__GROUPS], world = proa_dist_size();
+    if (size == 0) {
+        size = world;
+        rank = proa_dist_rank();
+    }
+    if (id < 0 || id >= PROA__GROUPS || size > world)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "init_ring: ring %lld of %lld ranks in a job of %d; ids are below %d", (long long)id,
+                         (long long)size, world, PROA__GROUPS);
+    if (world == 1) return PROA_OK;
+    PROA_TRY(find_members(size, endpoints, members));
+    if (rank < 0 || rank >= size || members[rank] != proa_dist_rank())
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "init_ring: rank %lld of ring %lld is not this process, rank %d of the job",
+                         (long long)rank, (long long)id, proa_dist_rank());
+    const proa__ring *known = here.groups[id];
+    if ((!known && id == 0 && size == world) || (known && has_members(known, members, (int)size)))
+        return PROA_OK;
+    if (known)
+        return proa_fail(PROA_ERR_BAD_STATE, "init_ring: group %lld exists with other members",
+                         (long long)id);
+    return enlist((int)id, open_members((int)id, (int)rank, (int)size, members)) ? PROA_OK : proa_error();
+}
+
+__attribute__((constructor)) static void install(void) { proa__make_ring = make_ring; }
 
 int proa_group_rank(const proa_group *g) { return g->rank; }
 int proa_group_size(const proa_group *g) { return g->size; }

@@ -12,7 +12,7 @@
 struct proa_task {
     atomic_int refs; /* the caller's and the queue's */
     proa_task *next;
-    struct queue *queue;
+    struct proa__queue *queue;
     proa_message message; /* keeps its tensors until it is done */
     int64_t *counts;      /* copies of the message's */
     bool done;            /* under the queue's lock */
@@ -20,7 +20,7 @@ struct proa_task {
     char text[512];
 };
 
-typedef struct queue {
+typedef struct proa__queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
@@ -79,17 +79,24 @@ void proa__queues_free(proa__queues *q)
     proa__free(q);
 }
 
-static queue *queue_of(const proa_message *m)
+static queue *queue_at(const proa__ring *ring, int number)
 {
-    const proa__ring *ring = m->group->context;
     proa__queues *q = ring->queues;
-    if (m->kind != PROA_MESSAGE_SEND && m->kind != PROA_MESSAGE_RECV) return &q->calls;
-    int peer = proa__ring_rank_of(ring, m->peer);
-    queue *pair = &q->pairs[m->kind == PROA_MESSAGE_SEND ? peer : q->size + peer];
+    if (number == PROA__COLLECTIVES) return &q->calls;
+    queue *pair = &q->pairs[number - PROA__SENDS];
     pthread_mutex_lock(&q->calls.lock);
     make_ready(pair);
     pthread_mutex_unlock(&q->calls.lock);
     return pair;
+}
+
+static queue *queue_of(const proa_message *m)
+{
+    const proa__ring *ring = m->group->context;
+    if (m->kind != PROA_MESSAGE_SEND && m->kind != PROA_MESSAGE_RECV)
+        return queue_at(ring, PROA__COLLECTIVES);
+    int peer = proa__ring_rank_of(ring, m->peer);
+    return queue_at(ring, PROA__SENDS + (m->kind == PROA_MESSAGE_SEND ? peer : ring->size + peer));
 }
 
 static void hold(queue *q)
@@ -108,8 +115,14 @@ static void let_go(queue *q)
     pthread_mutex_unlock(&q->lock);
 }
 
-void proa__queues_enter(proa__queues *q) { hold(&q->calls); }
-void proa__queues_leave(proa__queues *q) { let_go(&q->calls); }
+struct proa__queue *proa__queues_enter(const proa__ring *ring, int number)
+{
+    queue *q = queue_at(ring, number);
+    hold(q);
+    return q;
+}
+
+void proa__queue_leave(struct proa__queue *q) { let_go(q); }
 
 /* ---- tasks ----------------------------------------------------------------------------- */
 

@@ -13,9 +13,11 @@ proa__queues *proa__queues_new(int size);
 /* Waits for what is under way and ends the threads. */
 void proa__queues_free(proa__queues *q);
 
-/* Waits until the queue of collectives is idle, and holds it: calls of the engine lie between the two. */
-void proa__queues_enter(proa__queues *q);
-void proa__queues_leave(proa__queues *q);
+/* A queue's number: the collectives' one, then sends to each rank of the group, then receives from each. */
+enum { PROA__COLLECTIVES, PROA__SENDS };
+/* Waits until the queue is idle, and holds it: calls of the engine are made between the two. */
+struct proa__queue *proa__queues_enter(const proa__ring *ring, int number);
+void proa__queue_leave(struct proa__queue *q);
 
 /* Runs `message` on the calling thread. */
 proa_status proa__message_run(const proa_message *message);

@@ -181,6 +181,22 @@ static proa_status writer_put_string(proa_wire_writer *w, const char *attr, cons
     return a->s ? PROA_OK : proa_error();
 }
 
+static proa_status writer_put_strings(proa_wire_writer *w, const char *attr, const char *v)
+{
+    pb_attr *a = new_attr(w, attr, PROA_WIRE_STRINGS);
+    size_t n = *v ? 1 : 0;
+    for (const char *c = v; *c; c++) n += *c == ',';
+    if (!a || !(a->strings = proa__arena_array(w->arena, n, sizeof *a->strings))) return proa_error();
+    for (const char *from = v; a->n_strings < n; a->n_strings++) {
+        int length = (int)strcspn(from, ",");
+        char *one = proa__arena_format(w->arena, "%.*s", length, from);
+        if (!one) return proa_error();
+        a->strings[a->n_strings] = one;
+        from += length + (from[length] == ',');
+    }
+    return PROA_OK;
+}
+
 static proa_status writer_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v)
 {
     pb_attr *a = new_attr(w, attr, type);
@@ -306,6 +322,18 @@ proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta
         for (int i = from; i < meta->ndim; i++) tensor->dims[i - from] = meta->shape[i];
     }
     return proa__list_add(&w->vars, w->arena, v);
+}
+
+static proa_status writer_put_output_raw(proa_wire_writer *w, const char *slot, proa_tensor *t)
+{
+    const char *name = proa__wire_name(w, t);
+    for (size_t i = 0; name && i < w->vars.count; i++) {
+        pb_var *v = w->vars.at[i];
+        if (strcmp(v->name, name) != 0) continue;
+        v->type->type = (Paddle__Framework__Proto__VarType__Type)PB_RAW;
+        v->type->lod_tensor = NULL;
+    }
+    return writer_put_output(w, slot, t);
 }
 
 static proa_tensor *writer_temporary(proa_wire_writer *w, const proa_meta *meta)

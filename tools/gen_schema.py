@@ -23,6 +23,7 @@ WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", 
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
 KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "plan_view", "shape",
         "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
+        "communicates",
         "formula", "lanes", "grain", "flops", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle",
         "optimizer"}
 COUNTS = {"numel", "size", "taps", "matrices", "given"}  # terms of `flops:`: proa__count_* in core/call_cost.h
@@ -148,6 +149,7 @@ class Op:
             self.outs[0].flags.add("VIEW")
             if self.outs[0].kind == "TENSORS":
                 self.flags.discard("VIEW")
+        self.communicates = bool(entry.get("communicates"))
         self.view = entry.get("view") or entry.get("plan_view")
         lists = table["dtype_lists"]
         self.dtypes = []

@@ -99,7 +99,7 @@ def emit_table(ops, table, plugin, digest):
     include = f"{plugin}_ops_impl.h" if plugin else "ops_impl.h"
     out = [banner("Descriptors of every op."), f"#include \"{include}\"", "#include <proa/wire.h>\n"]
     if not plugin:
-        out.append('#include "core/call_cost.h"\n#include "kernels.h"\n#include "ops/optimizer/kind.h"\n')
+        out.append('#include "core/call_cost.h"\n#include "core/group.h"\n#include "kernels.h"\n#include "ops/optimizer/kind.h"\n')
         out += [f"extern const proa__optimizer_kind proa__optimizer_{op.name.removesuffix('_step')};" for op in ops if "optimizer" in op.entry]
     used = {f.enum for op in ops for f in op.fields if f.enum}
     for enum in [e for e in table["enums"] if e in used]:
@@ -158,6 +158,9 @@ def emit_table(ops, table, plugin, digest):
         counts = "\n".join(f"    {f'flops_{op.name}' if op.flops() else 'NULL'}," for op in ops)
         out.append(f"double (*const proa__op_flops[])(const void *args) = {{\n{counts}\n}};")
         out.append(f'const char proa_table_hash[] = "{digest}";')
+        shared = "\n".join(f"    case {i}:" for i, op in enumerate(ops) if op.communicates)
+        out.append(f"\nbool proa__op_communicates(const proa_op *op)\n{{\n    switch (op->id) {{\n{shared} return true;\n"
+                   "    default: return false;\n    }\n}")
     return "\n".join(out) + "\n"
 
 

@@ -42,6 +42,6 @@
 #include <proa/create.h>
 
 /* What a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "0819d6b47b2086ad04735f410b1164404ac229e8650acd4c1a104104eb54891a"
+#define PROA_TABLE_HASH "7d1e5e4d176511ae7585c5ffe6ee7693d06de513f074ef13dbf9d36970feeac1"
 
 #endif

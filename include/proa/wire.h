@@ -104,12 +104,16 @@ PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, 
 /* An input that is one number: of a constant that is made before the op. */
 PROA_API proa_status proa_wire_put_number(proa_wire_writer *w, const char *slot, int64_t v);
 PROA_API proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t);
+/* An output that is no tensor in Paddle: its variable is of type RAW. */
+PROA_API proa_status proa_wire_put_output_raw(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* A fresh variable between two wire ops of one form. */
 PROA_API proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta);
 /* Attributes of the op; type says how an integer, or a list of them, is spelled. */
 PROA_API proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v);
 PROA_API proa_status proa_wire_put_float(proa_wire_writer *w, const char *attr, double v);
 PROA_API proa_status proa_wire_put_string(proa_wire_writer *w, const char *attr, const char *v);
+/* A list of strings, which commas separate in v. */
+PROA_API proa_status proa_wire_put_strings(proa_wire_writer *w, const char *attr, const char *v);
 PROA_API proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type,
                                         proa_ints v);
 PROA_API proa_status proa_wire_put_floats(proa_wire_writer *w, const char *attr, proa_floats v);

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "core/copy.h"
+#include "core/group.h"
 #include "core/internal.h"
 #include "core/run.h"
 #include "core/args_visit.h"
@@ -93,7 +94,8 @@ static proa_status fold_op(proa_block *block, const proa_instr *instr, void *arg
     folding *fold = context;
     const proa_op *op = instr->op;
     fold->possible = block->parent < 0 && op->n_out > 0 && !proa__has_block(op) &&
-                     !(op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES | PROA_OP_DATA_SHAPE));
+                     !(op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES | PROA_OP_DATA_SHAPE)) &&
+                     !proa__op_communicates(op);
     fold->bytes_in = fold->bytes_out = 0;
     if (fold->possible) {
         PROA_TRY(proa__args_visit_reads(op, args, look_read, fold));

@@ -1,7 +1,8 @@
-/* Dead-code elimination: what no output and, on request, no persistable variable needs goes away.
- * May use core and ops. */
+/* Dead-code elimination: what no output and, on request, no persistable variable and no other rank needs
+ * goes away. May use core and ops. */
 #include "program.h"
 
+#include "core/group.h"
 #include "core/internal.h"
 #include "core/args_visit.h"
 
@@ -53,7 +54,7 @@ static void prune_ops(pruning *p, proa_block *b)
 {
     for (int32_t i = b->n_ops - 1; i >= 0; i--) {
         proa_instr *instr = &b->ops[i];
-        p->live = !instr->op->n_out;
+        p->live = !instr->op->n_out || (p->keep_writes && proa__op_communicates(instr->op));
         proa__args_visit(instr->op, instr->args, PROA_OUT, look_output, p);
         if (p->live) {
             proa__args_visit_reads(instr->op, instr->args, mark_read, p);

@@ -1,6 +1,7 @@
 /* See edit.h. May use core and ops. */
 #include "edit.h"
 
+#include "core/group.h"
 #include "core/internal.h"
 
 /* ---- finding --------------------------------------------------------------------------- */
@@ -179,13 +180,10 @@ bool proa__same_shape(const proa_tensor *a, const proa_tensor *b)
 
 bool proa__is_pure(const proa_op *op)
 {
-    static const char *const collective[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
-                                             "barrier"};
     if (op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES) || !op->n_out) return false;
+    if (proa__op_communicates(op)) return false;
     for (int i = 0; i < op->n_fields; i++)
         if (op->fields[i].kind == PROA_FIELD_BLOCK) return false;
-    for (size_t i = 0; i < sizeof collective / sizeof *collective; i++)
-        if (strcmp(op->name, collective[i]) == 0) return false;
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include "planner.h"
 
 #include "core/copy.h"
+#include "core/group.h"
 #include "core/run.h"
 #include "core/args_visit.h"
 
@@ -56,6 +57,7 @@ bool proa__plan_worth_knowing(planner *p)
 {
     const proa_op *op = p->instr->op;
     if (op->flags & (PROA_OP_RANDOM | PROA_OP_MUTATES | PROA_OP_DATA_SHAPE)) return false;
+    if (proa__op_communicates(op)) return false;
     p->flag = true;
     p->count = 0;
     if (proa__args_visit(op, p->instr->args, PROA_OUT, look_feeds, p) != PROA_OK || !p->count || !p->flag)

@@ -1,10 +1,7 @@
-/* Collectives: the default process group moves the bytes, in host memory.
- * May use core. */
-#include "core/copy.h"
-#include "core/device.h"
+/* Collectives: a process group moves the bytes, in host memory. May use core. */
 #include "impl/collective.h"
 
-#include "kernels/rowwise.h"
+#include "ops/collective/group.h"
 
 /* The table's reductions and the group's are the same, in the same order. */
 _Static_assert((int)PROA_REDUCE_TYPE_SUM == (int)PROA_REDUCE_SUM &&
@@ -14,92 +11,181 @@ _Static_assert((int)PROA_REDUCE_TYPE_SUM == (int)PROA_REDUCE_SUM &&
                    (int)PROA_REDUCE_TYPE_AVG == (int)PROA_REDUCE_AVG,
                "reductions");
 
-static size_t bytes_of(const proa_tensor *t)
-{
-    return (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
-}
-
-/* The groups move host memory: tensors of a device pass through copies. */
-typedef struct passage {
-    proa_tensor *x, *out; /* on the host */
-    proa_tensor *there;   /* where the result belongs */
-} passage;
-
-static proa_status enter(passage *p, proa_tensor *x, proa_tensor *out)
-{
-    *p = (passage){x, out, out};
-    if (!proa__on_device(out)) return PROA_OK;
-    PROA__ON_CPU;
-    proa_meta meta = proa_meta_of(out);
-    p->x = proa__copy_to(x, PROA_CPU);
-    p->out = p->x ? proa__tensor_new(&meta) : NULL;
-    return p->out ? PROA_OK : proa_error();
-}
-
-static proa_status leave(passage *p, proa_status status)
-{
-    if (p->out == p->there) return status;
-    if (status == PROA_OK) status = proa__copy(p->there, p->out);
-    proa_drop(p->out);
-    proa_drop(p->x);
-    return status;
-}
-
 static void copy(proa_tensor *to, const proa_tensor *from)
 {
     if (to->data != from->data && from->numel) memcpy(to->data, from->data, bytes_of(from));
 }
 
+/* x on the host and host memory for out; false with an error. */
+static bool enter(proa_tensor *x, proa_tensor *out, proa_tensor **in, proa_tensor **result)
+{
+    *in = host_in(x);
+    *result = *in ? host_out(out) : NULL;
+    return *result;
+}
+
 PROA_KERNEL_ANYWHERE(all_reduce_cpu, all_reduce)
 {
-    proa_group *g = proa__default_group();
-    passage p;
-    PROA_TRY(enter(&p, a->x, a->out));
-    copy(p.out, p.x);
-    return leave(&p,
-                 g->all_reduce(g, p.out->data, p.out->numel, (proa_dtype)p.out->dtype, (proa_reduce)a->op));
+    PROA_SCOPED;
+    proa_group *g = proa__group("all_reduce", a->group);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    copy(out, x);
+    return host_back(a->out, out,
+                     g->all_reduce(g, out->data, out->numel, (proa_dtype)out->dtype, (proa_reduce)a->op));
+}
+
+PROA_KERNEL_ANYWHERE(mp_all_reduce_cpu, mp_all_reduce)
+{
+    PROA_SCOPED;
+    proa_group *g = proa__group("mp_all_reduce", a->group);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    copy(out, x);
+    return host_back(a->out, out,
+                     g->all_reduce(g, out->data, out->numel, (proa_dtype)out->dtype, PROA_REDUCE_SUM));
+}
+
+PROA_KERNEL_ANYWHERE(reduce_to_cpu, reduce_to)
+{
+    PROA_SCOPED;
+    proa_group *g = proa__group("reduce_to", a->group);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    copy(out, x);
+    return host_back(a->out, out,
+                     proa__calls_of(g)->reduce(g, out->data, out->numel, (proa_dtype)out->dtype,
+                                               (proa_reduce)a->op, (int)a->dst));
 }
 
 PROA_KERNEL_ANYWHERE(broadcast_cpu, broadcast)
 {
-    proa_group *g = proa__default_group();
-    passage p;
-    PROA_TRY(enter(&p, a->x, a->out));
-    copy(p.out, p.x);
-    return leave(&p, g->broadcast(g, p.out->data, bytes_of(p.out), (int)a->src));
+    PROA_SCOPED;
+    proa_group *g = proa__group("broadcast", a->group);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    copy(out, x);
+    return host_back(a->out, out, g->broadcast(g, out->data, bytes_of(out), (int)a->src));
 }
 
 PROA_KERNEL_ANYWHERE(all_gather_cpu, all_gather)
 {
-    proa_group *g = proa__default_group();
-    passage p;
-    PROA_TRY(enter(&p, a->x, a->out));
-    return leave(&p, g->all_gather(g, p.x->data, p.out->data, bytes_of(p.x)));
-}
-
-static proa_status scatter_sum(proa_group *g, const proa_tensor *x, proa_tensor *out, proa_reduce op)
-{
-    size_t bytes = bytes_of(x), each = bytes_of(out);
-    if (bytes == 0) return PROA_OK;
-    char *all = proa_scratch(bytes);
-    if (!all) return proa_error();
-    memcpy(all, x->data, bytes);
-    proa_status status = g->all_reduce(g, all, x->numel, (proa_dtype)x->dtype, op);
-    if (status == PROA_OK) memcpy(out->data, all + (size_t)g->rank * each, each);
-    proa_scratch_free(all);
-    return status;
+    PROA_SCOPED;
+    proa_group *g = group_as("all_gather", a->group, -1, a->nranks);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    return host_back(a->out, out, g->all_gather(g, x->data, out->data, bytes_of(x)));
 }
 
 PROA_KERNEL_ANYWHERE(reduce_scatter_cpu, reduce_scatter)
 {
-    passage p;
-    PROA_TRY(enter(&p, a->x, a->out));
-    return leave(&p, scatter_sum(proa__default_group(), p.x, p.out, (proa_reduce)a->op));
+    PROA_SCOPED;
+    proa_group *g = group_as("reduce_scatter", a->group, -1, a->nranks);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    return host_back(a->out, out,
+                     proa__calls_of(g)->reduce_scatter(g, x->data, out->data, out->numel,
+                                                       (proa_dtype)out->dtype, (proa_reduce)a->op));
+}
+
+PROA_KERNEL_ANYWHERE(scatter_from_cpu, scatter_from)
+{
+    PROA_SCOPED;
+    proa_group *g = group_as("scatter_from", a->group, -1, a->nranks);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    return host_back(a->out, out,
+                     proa__calls_of(g)->scatter(g, x->data, out->data, bytes_of(out), (int)a->src));
+}
+
+PROA_KERNEL_ANYWHERE(all_to_all_cpu, all_to_all)
+{
+    PROA_SCOPED;
+    proa_group *g = proa__group("all_to_all", a->group);
+    proa_tensor *x, *out;
+    if (!g || !enter(a->x, a->out, &x, &out)) return proa_error();
+    if (x->shape[0] % g->size)
+        return ROWS_FAIL(all_to_all, INVALID_ARGUMENT, "x", "is %s; axis 0 must split into %d equal parts",
+                         proa__tensor_text(x), g->size);
+    size_t *bytes = proa_scratch((size_t)g->size * sizeof *bytes);
+    if (!bytes) return proa_error();
+    for (int r = 0; r < g->size; r++) bytes[r] = bytes_of(x) / (size_t)g->size;
+    proa_status status = proa__calls_of(g)->all_to_all(g, x->data, bytes, out->data, bytes);
+    proa_scratch_free(bytes);
+    return host_back(a->out, out, status);
+}
+
+static proa_status check_peer(const proa_group *g, const char *op, int64_t peer)
+{
+    if (peer >= 0 && peer < g->size && peer != g->rank) return PROA_OK;
+    return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "peer",
+                         "is %lld; expected another rank of the group's %d than %d", (long long)peer, g->size,
+                         g->rank);
+}
+
+PROA_KERNEL_ANYWHERE(p2p_send_cpu, p2p_send)
+{
+    PROA_SCOPED;
+    proa_group *g = proa__group("p2p_send", a->group);
+    const proa_tensor *x = g ? host_in(a->x) : NULL;
+    if (!x) return proa_error();
+    PROA_TRY(check_peer(g, "p2p_send", a->peer));
+    return proa__calls_of(g)->send(g, x->data, bytes_of(x), (int)a->peer);
+}
+
+PROA_KERNEL_ANYWHERE(p2p_recv_cpu, p2p_recv)
+{
+    PROA_SCOPED;
+    proa_group *g = proa__group("p2p_recv", a->group);
+    proa_tensor *out = g ? host_out(a->out) : NULL;
+    if (!out) return proa_error();
+    PROA_TRY(check_peer(g, "p2p_recv", a->peer));
+    return host_back(a->out, out, proa__calls_of(g)->recv(g, out->data, bytes_of(out), (int)a->peer));
 }
 
 PROA_KERNEL_ANYWHERE(barrier_cpu, barrier)
 {
-    proa_group *g = proa__default_group();
+    proa_group *g = proa__group("barrier", a->group);
+    if (!g) return proa_error();
     PROA_TRY(proa__copy(a->out, a->x));
     return g->barrier(g);
+}
+
+/* ---- rings ----------------------------------------------------------------------------- */
+
+/* The ranks' endpoints in their order: one's own is number `rank`, the others keep theirs. */
+PROA_KERNEL_ANYWHERE(gen_ring_id_cpu, gen_ring_id)
+{
+    PROA_SCOPED;
+    proa_tensor *out = host_out(a->id);
+    if (!out) return proa_error();
+    char *to = out->data, *end = to + out->numel;
+    const char *others = a->other_endpoints;
+    for (int64_t r = 0; to < end; r++) {
+        bool own = r == a->rank || !*others;
+        const char *from = own ? a->endpoint : others;
+        size_t n = own ? strlen(from) : strcspn(from, ",");
+        if (!own) others += n + (others[n] == ',');
+        if (r) *to++ = ',';
+        if (n > (size_t)(end - to)) n = (size_t)(end - to);
+        memcpy(to, from, n);
+        to += n;
+    }
+    return host_back(a->id, out, PROA_OK);
+}
+
+PROA_KERNEL_ANYWHERE(init_ring_cpu, init_ring)
+{
+    PROA_SCOPED;
+    const proa_tensor *id = proa__absent(a->id) ? NULL : host_in(a->id);
+    PROA_TRY(proa_error());
+    char *text = proa_scope_alloc((id ? (size_t)id->numel : strlen(a->endpoints)) + 1);
+    if (!text) return proa_error();
+    if (id) {
+        memcpy(text, id->data, (size_t)id->numel);
+        text[id->numel] = 0;
+    } else {
+        memcpy(text, a->endpoints, strlen(a->endpoints) + 1);
+    }
+    return proa__make_ring(a->group, a->nranks > 0 ? a->rank : -1, a->nranks, text);
 }

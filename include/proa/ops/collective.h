@@ -14,38 +14,183 @@ extern "C" {
 typedef struct proa_all_reduce_args {
     proa_tensor *x;
     proa_reduce_type op;
+    int64_t group;
     proa_tensor *out;
 } proa_all_reduce_args;
+
+typedef struct proa_reduce_to_args {
+    proa_tensor *x;
+    int64_t dst;
+    proa_reduce_type op;
+    int64_t group;
+    proa_tensor *out;
+} proa_reduce_to_args;
 
 typedef struct proa_broadcast_args {
     proa_tensor *x;
     int64_t src;
+    int64_t group;
     proa_tensor *out;
 } proa_broadcast_args;
 
 typedef struct proa_all_gather_args {
     proa_tensor *x;
+    int64_t group;
+    int64_t nranks;
     proa_tensor *out;
 } proa_all_gather_args;
 
 typedef struct proa_reduce_scatter_args {
     proa_tensor *x;
     proa_reduce_type op;
+    int64_t group;
+    int64_t nranks;
     proa_tensor *out;
 } proa_reduce_scatter_args;
 
+typedef struct proa_scatter_from_args {
+    proa_tensor *x;
+    int64_t src;
+    int64_t group;
+    int64_t nranks;
+    proa_tensor *out;
+} proa_scatter_from_args;
+
+typedef struct proa_all_to_all_args {
+    proa_tensor *x;
+    int64_t group;
+    proa_tensor *out;
+} proa_all_to_all_args;
+
+typedef struct proa_global_scatter_args {
+    proa_tensor *x;
+    proa_tensor *local_count;
+    proa_tensor *global_count;
+    int64_t group;
+    proa_tensor *out;
+} proa_global_scatter_args;
+
+typedef struct proa_global_gather_args {
+    proa_tensor *x;
+    proa_tensor *local_count;
+    proa_tensor *global_count;
+    int64_t group;
+    proa_tensor *out;
+} proa_global_gather_args;
+
+typedef struct proa_p2p_send_args {
+    proa_tensor *x;
+    int64_t peer;
+    int64_t group;
+    proa_tensor *sent;
+} proa_p2p_send_args;
+
+typedef struct proa_p2p_recv_args {
+    int64_t peer;
+    proa_ints shape;
+    proa_dtype dtype;
+    int64_t group;
+    proa_tensor *out;
+} proa_p2p_recv_args;
+
 typedef struct proa_barrier_args {
     proa_tensor *x;
+    int64_t group;
     proa_tensor *out;
 } proa_barrier_args;
+
+typedef struct proa_gen_ring_id_args {
+    const char *endpoint;
+    const char *other_endpoints;
+    int64_t rank;
+    int64_t group;
+    proa_tensor *id;
+} proa_gen_ring_id_args;
+
+typedef struct proa_init_ring_args {
+    proa_tensor *id;
+    int64_t nranks;
+    int64_t rank;
+    int64_t group;
+    const char *endpoints;
+    proa_tensor *done;
+} proa_init_ring_args;
+
+typedef struct proa_mp_all_reduce_args {
+    proa_tensor *x;
+    int64_t group;
+    proa_tensor *out;
+} proa_mp_all_reduce_args;
+
+typedef struct proa_mp_identity_args {
+    proa_tensor *x;
+    int64_t group;
+    proa_tensor *out;
+} proa_mp_identity_args;
+
+typedef struct proa_mp_concat_args {
+    proa_tensor *x;
+    int64_t group;
+    int64_t rank;
+    int64_t nranks;
+    proa_tensor *out;
+} proa_mp_concat_args;
+
+typedef struct proa_mp_split_args {
+    proa_tensor *x;
+    int64_t group;
+    int64_t rank;
+    int64_t nranks;
+    proa_tensor *out;
+} proa_mp_split_args;
+
+typedef struct proa_mp_embedding_args {
+    proa_tensor *weight;
+    proa_tensor *x;
+    int64_t start_index;
+    int64_t vocab_size;
+    proa_tensor *out;
+} proa_mp_embedding_args;
+
+typedef struct proa_mp_embedding_grad_args {
+    proa_tensor *weight;
+    proa_tensor *x;
+    proa_tensor *d_out;
+    int64_t start_index;
+    int64_t vocab_size;
+    proa_tensor *d_weight;
+} proa_mp_embedding_grad_args;
+
+typedef struct proa_mp_cross_entropy_args {
+    proa_tensor *logits;
+    proa_tensor *label;
+    int64_t ignore_index;
+    int64_t group;
+    int64_t rank;
+    int64_t nranks;
+    proa_tensor *softmax;
+    proa_tensor *loss;
+} proa_mp_cross_entropy_args;
+
+typedef struct proa_mp_cross_entropy_grad_args {
+    proa_tensor *softmax;
+    proa_tensor *label;
+    proa_tensor *d_loss;
+    int64_t ignore_index;
+    int64_t group;
+    int64_t rank;
+    int64_t nranks;
+    proa_tensor *d_logits;
+} proa_mp_cross_entropy_grad_args;
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
 /* Element-wise sum (or max, min, product, average) over the ranks of the group; every rank gets it.
- * (Tensor x, reduce_type op = SUM) -> (Tensor out) */
+ * (Tensor x, reduce_type op = SUM, int group = 0) -> (Tensor out) */
 typedef struct proa_all_reduce_opts {
     char _;
     proa_reduce_type op; /* default SUM */
+    int64_t group; /* default 0 */
 } proa_all_reduce_opts;
 PROA_API proa_tensor *proa_all_reduce_opt(proa_tensor *x, proa_all_reduce_opts opts);
 #define proa_all_reduce(...) PROA_X_all_reduce_(__VA_ARGS__, )
@@ -56,11 +201,29 @@ PROA_API proa_tensor *proa_all_reduce_in_place(proa_tensor *x, proa_all_reduce_o
 #define PROA_X_all_reduce__(x, ...) \
     proa_all_reduce_in_place((x), PROA_LITERAL(proa_all_reduce_opts){._ = 0, __VA_ARGS__})
 
-/* x of rank src, on every rank; all ranks pass a tensor of the same shape.
- * (Tensor x, int src = 0) -> (Tensor out) */
+/* The reduction over the ranks of the group, on its rank dst; the others keep x.
+ * (Tensor x, int dst = 0, reduce_type op = SUM, int group = 0) -> (Tensor out) */
+typedef struct proa_reduce_to_opts {
+    char _;
+    int64_t dst; /* default 0 */
+    proa_reduce_type op; /* default SUM */
+    int64_t group; /* default 0 */
+} proa_reduce_to_opts;
+PROA_API proa_tensor *proa_reduce_to_opt(proa_tensor *x, proa_reduce_to_opts opts);
+#define proa_reduce_to(...) PROA_X_reduce_to_(__VA_ARGS__, )
+#define PROA_X_reduce_to_(x, ...) \
+    proa_reduce_to_opt((x), PROA_LITERAL(proa_reduce_to_opts){._ = 0, __VA_ARGS__})
+PROA_API proa_tensor *proa_reduce_to_in_place(proa_tensor *x, proa_reduce_to_opts opts);
+#define proa_reduce_to_(...) PROA_X_reduce_to__(__VA_ARGS__, )
+#define PROA_X_reduce_to__(x, ...) \
+    proa_reduce_to_in_place((x), PROA_LITERAL(proa_reduce_to_opts){._ = 0, __VA_ARGS__})
+
+/* x of the group's rank src, on every rank; all ranks pass a tensor of the same shape.
+ * (Tensor x, int src = 0, int group = 0) -> (Tensor out) */
 typedef struct proa_broadcast_opts {
     char _;
     int64_t src; /* default 0 */
+    int64_t group; /* default 0 */
 } proa_broadcast_opts;
 PROA_API proa_tensor *proa_broadcast_opt(proa_tensor *x, proa_broadcast_opts opts);
 #define proa_broadcast(...) PROA_X_broadcast_(__VA_ARGS__, )
@@ -72,27 +235,266 @@ PROA_API proa_tensor *proa_broadcast_in_place(proa_tensor *x, proa_broadcast_opt
     proa_broadcast_in_place((x), PROA_LITERAL(proa_broadcast_opts){._ = 0, __VA_ARGS__})
 
 /* The ranks' tensors, joined along axis 0 in the order of ranks.
- * (Tensor x) -> (Tensor out) */
-PROA_API proa_tensor *proa_all_gather_opt(proa_tensor *x);
-#define proa_all_gather(x) proa_all_gather_opt((x))
+ * (Tensor x, int group = 0, int nranks = 0) -> (Tensor out) */
+typedef struct proa_all_gather_opts {
+    char _;
+    int64_t group; /* default 0 */
+    int64_t nranks; /* default 0 */
+} proa_all_gather_opts;
+PROA_API proa_tensor *proa_all_gather_opt(proa_tensor *x, proa_all_gather_opts opts);
+#define proa_all_gather(...) PROA_X_all_gather_(__VA_ARGS__, )
+#define PROA_X_all_gather_(x, ...) \
+    proa_all_gather_opt((x), PROA_LITERAL(proa_all_gather_opts){._ = 0, __VA_ARGS__})
 
 /* Reduces over the ranks, and rank r keeps the r-th of equal parts of axis 0.
- * (Tensor x, reduce_type op = SUM) -> (Tensor out) */
+ * (Tensor x, reduce_type op = SUM, int group = 0, int nranks = 0) -> (Tensor out) */
 typedef struct proa_reduce_scatter_opts {
     char _;
     proa_reduce_type op; /* default SUM */
+    int64_t group; /* default 0 */
+    int64_t nranks; /* default 0 */
 } proa_reduce_scatter_opts;
 PROA_API proa_tensor *proa_reduce_scatter_opt(proa_tensor *x, proa_reduce_scatter_opts opts);
 #define proa_reduce_scatter(...) PROA_X_reduce_scatter_(__VA_ARGS__, )
 #define PROA_X_reduce_scatter_(x, ...) \
     proa_reduce_scatter_opt((x), PROA_LITERAL(proa_reduce_scatter_opts){._ = 0, __VA_ARGS__})
 
+/* The r-th of equal parts of axis 0 of the group's rank src, on rank r; all ranks pass a tensor of the same
+ * shape.
+ * (Tensor x, int src = 0, int group = 0, int nranks = 0) -> (Tensor out) */
+typedef struct proa_scatter_from_opts {
+    char _;
+    int64_t src; /* default 0 */
+    int64_t group; /* default 0 */
+    int64_t nranks; /* default 0 */
+} proa_scatter_from_opts;
+PROA_API proa_tensor *proa_scatter_from_opt(proa_tensor *x, proa_scatter_from_opts opts);
+#define proa_scatter_from(...) PROA_X_scatter_from_(__VA_ARGS__, )
+#define PROA_X_scatter_from_(x, ...) \
+    proa_scatter_from_opt((x), PROA_LITERAL(proa_scatter_from_opts){._ = 0, __VA_ARGS__})
+
+/* The r-th of equal parts of axis 0 goes to rank r; what came, joined along axis 0 in the order of ranks.
+ * (Tensor x, int group = 0) -> (Tensor out) */
+typedef struct proa_all_to_all_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_all_to_all_opts;
+PROA_API proa_tensor *proa_all_to_all_opt(proa_tensor *x, proa_all_to_all_opts opts);
+#define proa_all_to_all(...) PROA_X_all_to_all_(__VA_ARGS__, )
+#define PROA_X_all_to_all_(x, ...) \
+    proa_all_to_all_opt((x), PROA_LITERAL(proa_all_to_all_opts){._ = 0, __VA_ARGS__})
+
+/* Sends rows to the experts of a mixture: each rank has the same number n of experts, and local_count[r·n +
+ * e] rows of x, in this order, go to expert e of rank r. The result are the rows for this rank's experts, by
+ * expert and then by rank; global_count[r·n + e] come from rank r for expert e.
+ * (Tensor x, Tensor local_count, Tensor global_count, int group = 0) -> (Tensor out) */
+typedef struct proa_global_scatter_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_global_scatter_opts;
+PROA_API proa_tensor *proa_global_scatter_opt(proa_tensor *x, proa_tensor *local_count, proa_tensor
+    *global_count, proa_global_scatter_opts opts);
+#define proa_global_scatter(...) PROA_X_global_scatter_(__VA_ARGS__, )
+#define PROA_X_global_scatter_(x, local_count, global_count, ...) \
+    proa_global_scatter_opt((x), (local_count), (global_count), PROA_LITERAL(proa_global_scatter_opts){._ = \
+    0, __VA_ARGS__})
+
+/* Sends rows back from the experts, in the order in which global_scatter took them; the counts are the same.
+ * (Tensor x, Tensor local_count, Tensor global_count, int group = 0) -> (Tensor out) */
+typedef struct proa_global_gather_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_global_gather_opts;
+PROA_API proa_tensor *proa_global_gather_opt(proa_tensor *x, proa_tensor *local_count, proa_tensor
+    *global_count, proa_global_gather_opts opts);
+#define proa_global_gather(...) PROA_X_global_gather_(__VA_ARGS__, )
+#define PROA_X_global_gather_(x, local_count, global_count, ...) \
+    proa_global_gather_opt((x), (local_count), (global_count), PROA_LITERAL(proa_global_gather_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Sends x to the group's rank peer, which calls p2p_recv. The result is an empty tensor.
+ * (Tensor x, int peer, int group = 0) -> (Tensor sent) */
+typedef struct proa_p2p_send_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_p2p_send_opts;
+PROA_API proa_tensor *proa_p2p_send_opt(proa_tensor *x, int64_t peer, proa_p2p_send_opts opts);
+#define proa_p2p_send(...) PROA_X_p2p_send_(__VA_ARGS__, )
+#define PROA_X_p2p_send_(x, peer, ...) \
+    proa_p2p_send_opt((x), (peer), PROA_LITERAL(proa_p2p_send_opts){._ = 0, __VA_ARGS__})
+
+/* What the group's rank peer sends, of this shape and dtype.
+ * (int peer, ints shape, dtype dtype = F32, int group = 0) -> (Tensor out) */
+typedef struct proa_p2p_recv_opts {
+    char _;
+    proa_dtype dtype; /* default F32 */
+    int64_t group; /* default 0 */
+} proa_p2p_recv_opts;
+PROA_API proa_tensor *proa_p2p_recv_opt(int64_t peer, proa_ints shape, proa_p2p_recv_opts opts);
+#define proa_p2p_recv(...) PROA_X_p2p_recv_(__VA_ARGS__, )
+#define PROA_X_p2p_recv_(peer, shape, ...) \
+    proa_p2p_recv_opt((peer), (shape), PROA_LITERAL(proa_p2p_recv_opts){._ = 0, __VA_ARGS__})
+
 /* Returns x after every rank of the group has come here.
- * (Tensor x) -> (Tensor out) */
-PROA_API proa_tensor *proa_barrier_opt(proa_tensor *x);
-#define proa_barrier(x) proa_barrier_opt((x))
-PROA_API proa_tensor *proa_barrier_in_place(proa_tensor *x);
-#define proa_barrier_(x) proa_barrier_in_place((x))
+ * (Tensor x, int group = 0) -> (Tensor out) */
+typedef struct proa_barrier_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_barrier_opts;
+PROA_API proa_tensor *proa_barrier_opt(proa_tensor *x, proa_barrier_opts opts);
+#define proa_barrier(...) PROA_X_barrier_(__VA_ARGS__, )
+#define PROA_X_barrier_(x, ...) \
+    proa_barrier_opt((x), PROA_LITERAL(proa_barrier_opts){._ = 0, __VA_ARGS__})
+PROA_API proa_tensor *proa_barrier_in_place(proa_tensor *x, proa_barrier_opts opts);
+#define proa_barrier_(...) PROA_X_barrier__(__VA_ARGS__, )
+#define PROA_X_barrier__(x, ...) \
+    proa_barrier_in_place((x), PROA_LITERAL(proa_barrier_opts){._ = 0, __VA_ARGS__})
+
+/* The endpoints of a ring's ranks, in their order and joined by commas, as bytes, which init_ring takes.
+ * (string endpoint, string other_endpoints, int rank = 0, int group = 0) -> (Tensor id) */
+typedef struct proa_gen_ring_id_opts {
+    char _;
+    int64_t rank; /* default 0 */
+    int64_t group; /* default 0 */
+} proa_gen_ring_id_opts;
+PROA_API proa_tensor *proa_gen_ring_id_opt(const char *endpoint, const char *other_endpoints,
+    proa_gen_ring_id_opts opts);
+#define proa_gen_ring_id(...) PROA_X_gen_ring_id_(__VA_ARGS__, )
+#define PROA_X_gen_ring_id_(endpoint, other_endpoints, ...) \
+    proa_gen_ring_id_opt((endpoint), (other_endpoints), PROA_LITERAL(proa_gen_ring_id_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Makes group `group` of the ranks whose endpoints gen_ring_id gave (those of the launcher's
+ * PADDLE_TRAINER_ENDPOINTS), of which this process is `rank`; nranks 0: of all ranks. The ranks of the ring
+ * call it together. The result is an empty tensor.
+ * (Tensor? id, int nranks = 0, int rank = 0, int group = 0, string endpoints = "") -> (Tensor done) */
+typedef struct proa_init_ring_opts {
+    char _;
+    int64_t nranks; /* default 0 */
+    int64_t rank; /* default 0 */
+    int64_t group; /* default 0 */
+    const char *endpoints; /* default "" */
+} proa_init_ring_opts;
+PROA_API proa_tensor *proa_init_ring_opt(proa_tensor *id, proa_init_ring_opts opts);
+#define proa_init_ring(...) PROA_X_init_ring_(__VA_ARGS__, )
+#define PROA_X_init_ring_(id, ...) \
+    proa_init_ring_opt((id), PROA_LITERAL(proa_init_ring_opts){._ = 0, __VA_ARGS__})
+
+/* The sum of partial results over the ranks, which is replicated; the gradient is that of out as it is.
+ * (Tensor x, int group = 0) -> (Tensor out) */
+typedef struct proa_mp_all_reduce_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_mp_all_reduce_opts;
+PROA_API proa_tensor *proa_mp_all_reduce_opt(proa_tensor *x, proa_mp_all_reduce_opts opts);
+#define proa_mp_all_reduce(...) PROA_X_mp_all_reduce_(__VA_ARGS__, )
+#define PROA_X_mp_all_reduce_(x, ...) \
+    proa_mp_all_reduce_opt((x), PROA_LITERAL(proa_mp_all_reduce_opts){._ = 0, __VA_ARGS__})
+
+/* A replicated x on its way into each rank's slice; the gradient is the sum of the ranks' gradients.
+ * (Tensor x, int group = 0) -> (Tensor out) */
+typedef struct proa_mp_identity_opts {
+    char _;
+    int64_t group; /* default 0 */
+} proa_mp_identity_opts;
+PROA_API proa_tensor *proa_mp_identity_opt(proa_tensor *x, proa_mp_identity_opts opts);
+#define proa_mp_identity(...) PROA_X_mp_identity_(__VA_ARGS__, )
+#define PROA_X_mp_identity_(x, ...) \
+    proa_mp_identity_opt((x), PROA_LITERAL(proa_mp_identity_opts){._ = 0, __VA_ARGS__})
+
+/* The ranks' tensors, joined along the last axis; the gradient is the rank's own part. rank −1 and nranks 0
+ * are the group's.
+ * (Tensor x, int group = 0, int rank = -1, int nranks = 0) -> (Tensor out) */
+typedef struct proa_mp_concat_opts {
+    char _;
+    int64_t group; /* default 0 */
+    int64_t rank; /* default -1 */
+    int64_t nranks; /* default 0 */
+} proa_mp_concat_opts;
+PROA_API proa_tensor *proa_mp_concat_opt(proa_tensor *x, proa_mp_concat_opts opts);
+#define proa_mp_concat(...) PROA_X_mp_concat_(__VA_ARGS__, )
+#define PROA_X_mp_concat_(x, ...) \
+    proa_mp_concat_opt((x), PROA_LITERAL(proa_mp_concat_opts){._ = 0, __VA_ARGS__})
+
+/* The rank's part of a replicated x along the last axis; the gradient is all ranks' joined. rank −1 and
+ * nranks 0 are the group's.
+ * (Tensor x, int group = 0, int rank = -1, int nranks = 0) -> (Tensor out) */
+typedef struct proa_mp_split_opts {
+    char _;
+    int64_t group; /* default 0 */
+    int64_t rank; /* default -1 */
+    int64_t nranks; /* default 0 */
+} proa_mp_split_opts;
+PROA_API proa_tensor *proa_mp_split_opt(proa_tensor *x, proa_mp_split_opts opts);
+#define proa_mp_split(...) PROA_X_mp_split_(__VA_ARGS__, )
+#define PROA_X_mp_split_(x, ...) \
+    proa_mp_split_opt((x), PROA_LITERAL(proa_mp_split_opts){._ = 0, __VA_ARGS__})
+
+/* Row weight[x − start_index] for every entry of x, zeros where the table's slice has none; the sum over
+ * ranks is the look-up.
+ * (Tensor weight, Tensor x, int start_index = 0, int vocab_size = -1) -> (Tensor out) */
+typedef struct proa_mp_embedding_opts {
+    char _;
+    int64_t start_index; /* default 0 */
+    int64_t vocab_size; /* default -1 */
+} proa_mp_embedding_opts;
+PROA_API proa_tensor *proa_mp_embedding_opt(proa_tensor *weight, proa_tensor *x, proa_mp_embedding_opts opts);
+#define proa_mp_embedding(...) PROA_X_mp_embedding_(__VA_ARGS__, )
+#define PROA_X_mp_embedding_(weight, x, ...) \
+    proa_mp_embedding_opt((weight), (x), PROA_LITERAL(proa_mp_embedding_opts){._ = 0, __VA_ARGS__})
+
+/* Backward of mp_embedding; weight gives the shape. Rows are summed in the order of x.
+ * (Tensor weight, Tensor x, Tensor d_out, int start_index = 0, int vocab_size = -1) -> (Tensor d_weight) */
+typedef struct proa_mp_embedding_grad_opts {
+    char _;
+    int64_t start_index; /* default 0 */
+    int64_t vocab_size; /* default -1 */
+} proa_mp_embedding_grad_opts;
+PROA_API proa_tensor *proa_mp_embedding_grad_opt(proa_tensor *weight, proa_tensor *x, proa_tensor *d_out,
+    proa_mp_embedding_grad_opts opts);
+#define proa_mp_embedding_grad(...) PROA_X_mp_embedding_grad_(__VA_ARGS__, )
+#define PROA_X_mp_embedding_grad_(weight, x, d_out, ...) \
+    proa_mp_embedding_grad_opt((weight), (x), (d_out), PROA_LITERAL(proa_mp_embedding_grad_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Cross-entropy of class numbers and softmax(logits), whose classes are split over the ranks along the last
+ * axis: softmax is the rank's part, loss [..., 1] is replicated. Rows labeled ignore_index cost nothing.
+ * (Tensor logits, Tensor label, int ignore_index = -100, int group = 0, int rank = -1, int nranks = 0) ->
+ * (Tensor softmax, Tensor loss) */
+typedef struct proa_mp_cross_entropy_opts {
+    char _;
+    int64_t ignore_index; /* default -100 */
+    int64_t group; /* default 0 */
+    int64_t rank; /* default -1 */
+    int64_t nranks; /* default 0 */
+} proa_mp_cross_entropy_opts;
+typedef struct proa_mp_cross_entropy_result {
+    proa_tensor *softmax;
+    proa_tensor *loss;
+} proa_mp_cross_entropy_result;
+PROA_API proa_mp_cross_entropy_result proa_mp_cross_entropy_opt(proa_tensor *logits, proa_tensor *label,
+    proa_mp_cross_entropy_opts opts);
+#define proa_mp_cross_entropy(...) PROA_X_mp_cross_entropy_(__VA_ARGS__, )
+#define PROA_X_mp_cross_entropy_(logits, label, ...) \
+    proa_mp_cross_entropy_opt((logits), (label), PROA_LITERAL(proa_mp_cross_entropy_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Backward of mp_cross_entropy: (softmax − one-hot label) · d_loss for the rank's classes; 0 in ignored rows.
+ * (Tensor softmax, Tensor label, Tensor d_loss, int ignore_index = -100, int group = 0, int rank = -1, int
+ * nranks = 0) -> (Tensor d_logits) */
+typedef struct proa_mp_cross_entropy_grad_opts {
+    char _;
+    int64_t ignore_index; /* default -100 */
+    int64_t group; /* default 0 */
+    int64_t rank; /* default -1 */
+    int64_t nranks; /* default 0 */
+} proa_mp_cross_entropy_grad_opts;
+PROA_API proa_tensor *proa_mp_cross_entropy_grad_opt(proa_tensor *softmax, proa_tensor *label, proa_tensor
+    *d_loss, proa_mp_cross_entropy_grad_opts opts);
+#define proa_mp_cross_entropy_grad(...) PROA_X_mp_cross_entropy_grad_(__VA_ARGS__, )
+#define PROA_X_mp_cross_entropy_grad_(softmax, label, d_loss, ...) \
+    proa_mp_cross_entropy_grad_opt((softmax), (label), (d_loss), \
+    PROA_LITERAL(proa_mp_cross_entropy_grad_opts){._ = 0, __VA_ARGS__})
 
 #ifdef __cplusplus
 }

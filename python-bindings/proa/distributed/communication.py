@@ -1,9 +1,9 @@
 """Messages between processes. All work on tensors in place; with sync_op=False (use_calc_stream=False) they return a
-task at once."""
+task at once. Variables of programs get ops instead (recorded.py)."""
 import warnings
 
 from .. import _core
-from ..framework.mode import in_dynamic_mode
+from . import recorded
 from .group import group_of
 
 (_ALL_REDUCE, _REDUCE, _REDUCE_SCATTER, _BROADCAST, _ALL_GATHER, _SCATTER, _ALL_TO_ALL, _SEND, _RECV, _BARRIER) = range(10)
@@ -103,12 +103,10 @@ def _fill(tensor, flat):
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, sync_op=True, use_calc_stream=None):
     """The reduction of the ranks' tensors, in place on every rank."""
     group = group_of(group, "all_reduce")
-    if not in_dynamic_mode():
-        if group.id:
-            raise NotImplementedError("all_reduce: in programs, collectives are the world's; call it without a group")
-        return _core.all_reduce_(tensor, ("SUM", "MAX", "MIN", "PROD", "AVG")[_op(op, "all_reduce")])
     if _outsider(group, "all_reduce"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.all_reduce(tensor, _op(op, "all_reduce"), group)
     return _message(_ALL_REDUCE, group, out=tensor, op=_op(op, "all_reduce"), sync=_sync(sync_op, use_calc_stream))
 
 
@@ -117,6 +115,8 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None, sync_op=True, use_calc_stre
     group = group_of(group, "reduce")
     if _outsider(group, "reduce"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.reduce(tensor, _peer(group, dst, "reduce"), _op(op, "reduce"), group)
     return _message(_REDUCE, group, out=tensor, op=_op(op, "reduce"), peer=_peer(group, dst, "reduce"),
                     sync=_sync(sync_op, use_calc_stream))
 
@@ -126,6 +126,8 @@ def broadcast(tensor, src, group=None, sync_op=True, use_calc_stream=None):
     group = group_of(group, "broadcast")
     if _outsider(group, "broadcast"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.broadcast(tensor, _peer(group, src, "broadcast"), group)
     return _message(_BROADCAST, group, out=tensor, peer=_peer(group, src, "broadcast"),
                     sync=_sync(sync_op, use_calc_stream))
 
@@ -135,6 +137,8 @@ def all_gather(tensor_list, tensor, group=None, sync_op=True, use_calc_stream=No
     group = group_of(group, "all_gather")
     if _outsider(group, "all_gather"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.all_gather(tensor_list, tensor, group)
     if isinstance(tensor_list, _core.Tensor):
         return _message(_ALL_GATHER, group, tensor, tensor_list, sync=_sync(sync_op, use_calc_stream))
     flat = _like(tensor, group.nranks)
@@ -172,6 +176,8 @@ def scatter(tensor, tensor_list=None, src=0, group=None, sync_op=True, use_calc_
     group = group_of(group, "scatter")
     if _outsider(group, "scatter"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.scatter(tensor, tensor_list, _peer(group, src, "scatter"), group)
     mine = group.rank == group.get_group_rank(_peer(group, src, "scatter"))
     if isinstance(tensor_list, _core.Tensor):
         parts = tensor_list if mine else None
@@ -185,6 +191,8 @@ def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=None, sync_op=Tru
     group = group_of(group, "reduce_scatter")
     if _outsider(group, "reduce_scatter"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.reduce_scatter(tensor, tensor_list, _op(op, "reduce_scatter"), group)
     parts = tensor_list if isinstance(tensor_list, _core.Tensor) else _joined(tensor_list, "reduce_scatter")
     return _message(_REDUCE_SCATTER, group, parts, tensor, op=_op(op, "reduce_scatter"),
                     sync=_sync(sync_op, use_calc_stream))
@@ -195,6 +203,8 @@ def alltoall(in_tensor_list, out_tensor_list, group=None, sync_op=True, use_calc
     group = group_of(group, "alltoall")
     if _outsider(group, "alltoall"):
         return None
+    if recorded.wanted(in_tensor_list):
+        return recorded.alltoall(in_tensor_list, out_tensor_list, group)
     if isinstance(in_tensor_list, _core.Tensor):
         return _message(_ALL_TO_ALL, group, in_tensor_list, out_tensor_list, sync=_sync(sync_op, use_calc_stream))
     out = out_tensor_list or in_tensor_list
@@ -235,6 +245,8 @@ def send(tensor, dst=0, group=None, sync_op=True, use_calc_stream=None):
     group = group_of(group, "send")
     if _outsider(group, "send"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.send(tensor, _peer(group, dst, "send"), group)
     return _message(_SEND, group, tensor, peer=_peer(group, dst, "send"), sync=_sync(sync_op, use_calc_stream))
 
 
@@ -243,6 +255,8 @@ def recv(tensor, src=0, group=None, sync_op=True, use_calc_stream=None):
     group = group_of(group, "recv")
     if _outsider(group, "recv"):
         return None
+    if recorded.wanted(tensor):
+        return recorded.recv(tensor, _peer(group, src, "recv"), group)
     return _message(_RECV, group, out=tensor, peer=_peer(group, src, "recv"), sync=_sync(sync_op, use_calc_stream))
 
 
@@ -273,7 +287,11 @@ def batch_isend_irecv(p2p_op_list):
 def barrier(group=None):
     """Waits until every rank is here."""
     group = group_of(group, "barrier")
-    if not _outsider(group, "barrier"):
+    if _outsider(group, "barrier"):
+        return
+    if recorded.wanted(None):
+        recorded.barrier(group)
+    else:
         _message(_BARRIER, group)
 
 

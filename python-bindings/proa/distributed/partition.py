@@ -1,72 +1,6 @@
 """split: a linear layer or an embedding whose weight is divided among the ranks of the world."""
 from .. import _core
-from ..autograd import PyLayer
-from . import communication as _c
 from .group import world
-
-
-class _Identity(PyLayer):
-    """x where ranks go on differently: gradients are summed."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, dy):
-        dy = dy.clone()
-        _c.all_reduce(dy)
-        return dy
-
-
-class _Sum(PyLayer):
-    """The sum over ranks, with which all go on alike: the gradient is the own one."""
-
-    @staticmethod
-    def forward(ctx, x):
-        x = x.clone()
-        _c.all_reduce(x)
-        return x
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy
-
-
-def _own(x):
-    group = world()
-    part = x.shape[-1] // group.nranks
-    return x[..., group.rank * part:(group.rank + 1) * part]
-
-
-def _joined(x):
-    parts = []
-    _c.all_gather(parts, x.contiguous())
-    return _core.concat(parts, axis=-1)
-
-
-class _Own(PyLayer):
-    """The own part of the last axis."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return _own(x).clone()
-
-    @staticmethod
-    def backward(ctx, dy):
-        return _joined(dy)
-
-
-class _Join(PyLayer):
-    """The ranks' parts of the last axis."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return _joined(x)
-
-    @staticmethod
-    def backward(ctx, dy):
-        return _own(dy).clone()
 
 
 def _parameter(shape, attr, is_bias=False, shared=False):
@@ -96,20 +30,18 @@ def split(x, size, operation, axis=0, num_partitions=1, gather_out=True, weight_
             raise ValueError("split: an embedding is divided along axis 0")
         rows = _share(size[0], num_partitions, "the number of rows")
         table = _parameter([rows, size[1]], weight_attr)
-        local = x - group.rank * rows
-        inside = (local >= 0).logical_and(local < rows)
-        found = _core.embedding(local * inside.astype(local.dtype), table)
-        return _Sum.apply(found * inside.astype(found.dtype).unsqueeze(-1))
+        return _core.mp_all_reduce(_core.mp_embedding(table, x, start_index=group.rank * rows, vocab_size=size[0]))
+    place = {"rank": group.rank, "nranks": group.nranks}
     bias = None if bias_attr is False else bias_attr
     if axis == 0:
         weight = _parameter([_share(size[0], num_partitions, "the number of rows"), size[1]], weight_attr)
-        own = _Own.apply(x) if x.shape[-1] == size[0] else x
-        out = _Sum.apply(own.matmul(weight))
+        own = _core.mp_split(x, **place) if x.shape[-1] == size[0] else x
+        out = _core.mp_all_reduce(own.matmul(weight))
         return out if bias_attr is False else out + _parameter([size[1]], bias, True, shared=True)
     if axis != 1:
         raise ValueError(f"split: axis of a linear layer must be 0 or 1, got {axis!r}")
     columns = _share(size[1], num_partitions, "the number of columns")
-    out = _Identity.apply(x).matmul(_parameter([size[0], columns], weight_attr))
+    out = _core.mp_identity(x).matmul(_parameter([size[0], columns], weight_attr))
     if bias_attr is not False:
         out = out + _parameter([columns], bias, True)
-    return _Join.apply(out) if gather_out else out
+    return _core.mp_concat(out, **place) if gather_out else out

@@ -156,6 +156,8 @@ class Block:
         """A variable. Persistable ones and data have values at once, the others when an operator has made them."""
         if _runs_at_once():
             return _placeholder(name, stop_gradient, persistable)
+        if type == _core.dtype.RAW:  # a ring's id: bytes that startup programs hand from op to op
+            return self.program._variable(name) or _core.declare(self.program._core, name, [-1], to_dtype("uint8"))
         if type != _core.dtype.LOD_TENSOR:
             raise NotImplementedError(f"create_var: expected a dense variable (type 7), got type {int(type)}")
         core = self.program._core
