@@ -1,0 +1,3 @@
+module proa/paddle
+
+go 1.18
