@@ -6,6 +6,7 @@
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"
+#include "core/output_list.h"
 #include "core/run.h"
 #include "core/thread.h"
 
@@ -137,10 +138,8 @@ static bool needs_staging(const proa_call *call, const proa_tensor *out)
     return false;
 }
 
-proa_tensor *proa_output_resize(void *args, const proa_op *op, int index, const proa_meta *meta)
+static proa_tensor *resize(proa_tensor **out, const proa_meta *meta)
 {
-    const proa_field *f = &op->fields[op->n_in + op->n_attr + index];
-    proa_tensor **out = proa_field_tensor(f, args);
     if (*out && (*out)->data && same_shape(meta, *out)) return *out;
     proa_tensor *t = proa__tensor_new(meta);
     if (!t) return NULL;
@@ -151,6 +150,17 @@ proa_tensor *proa_output_resize(void *args, const proa_op *op, int index, const 
         *out = t;
     }
     return *out;
+}
+
+proa_tensor *proa_output_resize(void *args, const proa_op *op, int index, const proa_meta *meta)
+{
+    return resize(proa_field_tensor(&op->fields[op->n_in + op->n_attr + index], args), meta);
+}
+
+proa_tensor *proa__output_resize_at(void *args, const proa_op *op, int index, int64_t k,
+                                    const proa_meta *meta)
+{
+    return resize(&proa_field_tensors(&op->fields[op->n_in + op->n_attr + index], args)->at[k], meta);
 }
 
 proa_status proa_metas_resize(proa_metas *list, int64_t count)
@@ -206,6 +216,13 @@ static proa_status stage_inputs(const proa_op *op, staging *s)
     return PROA_OK;
 }
 
+static bool has_unknown(const proa_meta *m)
+{
+    for (int i = 0; i < m->ndim; i++)
+        if (m->shape[i] < 0) return true;
+    return false;
+}
+
 static proa_status make_list(const proa_call *call, const proa_field *f, const proa_metas *metas)
 {
     proa_tensors *list = proa_field_tensors(f, call->args);
@@ -219,6 +236,10 @@ static proa_status make_list(const proa_call *call, const proa_field *f, const p
     if (!list->at) return proa_error();
     for (; list->count < metas->count; list->count++) {
         const proa_meta *m = &metas->at[list->count];
+        if (has_unknown(m)) { /* sized by the kernel */
+            list->at[list->count] = NULL;
+            continue;
+        }
         list->at[list->count] = m->ndim < 0 ? proa_none : proa__tensor_new(m);
         if (!list->at[list->count]) return proa_error();
     }

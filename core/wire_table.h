@@ -26,6 +26,8 @@
 /* The same of writers. */
 #define PROA__WIRE_WRITER(X)                                                                               \
     X(proa_status, op, (proa_wire_writer * w, const char *type), (w, type))                                \
+    X(proa_status, put_form, (proa_wire_writer * w, const proa_op *op, int form, const void *args),        \
+      (w, op, form, args))                                                                                 \
     X(proa_status, put_input, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t))      \
     X(proa_status, put_number, (proa_wire_writer * w, const char *slot, int64_t v), (w, slot, v))          \
     X(proa_status, put_output, (proa_wire_writer * w, const char *slot, proa_tensor *t), (w, slot, t))     \

@@ -580,23 +580,22 @@ static proa_status check_lod(const proa_op *op, const proa_wire *wire, const voi
     return PROA_OK;
 }
 
-static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, const proa_wire *wire)
+static proa_status write_regular(proa_wire_writer *w, const proa_op *op, const void *args,
+                                 const proa_wire *wire)
 {
-    const proa_op *op = instr->op;
     supply *supplies = proa__arena_array(w->arena, (size_t)wire->n_attrs, sizeof *supplies);
     if (!supplies) return proa_error();
     for (int i = 0; i < wire->n_attrs; i++)
         if (wire->attrs[i].field >= 0)
-            PROA_TRY(find_supply(w, &wire->attrs[i], &op->fields[wire->attrs[i].field], instr->args,
-                                 &supplies[i]));
+            PROA_TRY(find_supply(w, &wire->attrs[i], &op->fields[wire->attrs[i].field], args, &supplies[i]));
     PROA_TRY(proa_wire_op(w, wire->type));
     for (int i = 0; i < wire->n_slots; i++) {
         const proa_field *f = &op->fields[wire->slots[i].field];
         if (proa__is_lod_slot(wire->slots[i].slot)) {
-            if (f->role == PROA_IN) PROA_TRY(check_lod(op, wire, instr->args, &wire->slots[i]));
+            if (f->role == PROA_IN) PROA_TRY(check_lod(op, wire, args, &wire->slots[i]));
             continue;
         }
-        const proa_tensors all = proa__field_all(f, instr->args);
+        const proa_tensors all = proa__field_all(f, args);
         PROA_TRY(put_tensors(w, f->role == PROA_IN, wire->slots[i].slot, all.at, all.count));
     }
     for (int i = 0; i < wire->n_attrs; i++) {
@@ -604,10 +603,14 @@ static proa_status write_regular(proa_wire_writer *w, const proa_instr *instr, c
         if (supplies[i].one) PROA_TRY(proa_wire_put_input(w, a->tensor, supplies[i].one));
         if (supplies[i].many.count)
             PROA_TRY(put_tensors(w, true, a->tensors, supplies[i].many.at, supplies[i].many.count));
-        PROA_TRY(a->field < 0 ? put_text(w, a, a->constant ? a->constant : "")
-                              : put_field(w, a, op, instr->args));
+        PROA_TRY(a->field < 0 ? put_text(w, a, a->constant ? a->constant : "") : put_field(w, a, op, args));
     }
     return PROA_OK;
+}
+
+static proa_status writer_put_form(proa_wire_writer *w, const proa_op *op, int form, const void *args)
+{
+    return write_regular(w, op, args, &op->wires[form]);
 }
 
 /* ---- gradient ops carry what their forward op has ------------------------------------------ */
@@ -666,7 +669,8 @@ proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
     for (int i = 0; i < op->n_wires; i++) {
         const proa_wire *wire = &op->wires[i];
         if (!wire->write && wire->read && wire->n_slots == 0) continue; /* an old spelling, only read */
-        proa_status status = wire->write ? wire->write(instr->args, w) : write_regular(w, instr, wire);
+        proa_status status =
+            wire->write ? wire->write(instr->args, w) : write_regular(w, op, instr->args, wire);
         proa__close_op(w);
         if (status == PROA_OK) status = proa_error();
         return status == PROA_OK && w->completes ? complete_gradients(w) : status;

@@ -32,6 +32,7 @@
 #include <proa/ops/quantize.h>
 #include <proa/ops/random.h>
 #include <proa/ops/reduce.h>
+#include <proa/ops/regions.h>
 #include <proa/ops/rnn.h>
 #include <proa/ops/sequence.h>
 #include <proa/ops/shape.h>
@@ -42,6 +43,6 @@
 #include <proa/create.h>
 
 /* What a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "7d1e5e4d176511ae7585c5ffe6ee7693d06de513f074ef13dbf9d36970feeac1"
+#define PROA_TABLE_HASH "d84da3779c32791d75f40d9167c4c73517403fd8ab58e1e6fd72149ae5246ab2"
 
 #endif

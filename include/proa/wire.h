@@ -99,6 +99,8 @@ PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, pr
 /* ---- writing ---- */
 /* Starts a wire op; what follows belongs to it until the next one. */
 PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
+/* A whole wire op: form number `form` of an op's forms, along its slots and attributes. */
+PROA_API proa_status proa_wire_put_form(proa_wire_writer *w, const proa_op *op, int form, const void *args);
 /* PROA_NONE writes an empty slot. */
 PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* An input that is one number: of a constant that is made before the op. */

@@ -1,29 +1,9 @@
 /* Kernels of nms and multiclass_nms: boxes that overlap better ones go. May use core only. */
 #include "ops/detection/detection.h"
+#include "ops/detection/suppress.h"
 #include "kernels/rowwise.h"
 
 extern const proa_op proa__op_nms, proa__op_multiclass_nms;
-
-/* One box with its score, to be sorted. */
-typedef struct candidate {
-    double score;
-    int64_t box;   /* its number */
-    int64_t label; /* its class */
-} candidate;
-
-/* Best first; of equal ones, those that came first (merge sort, `room` of n entries). */
-static void sort_best(candidate *c, candidate *room, int64_t n)
-{
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t low = 0; low < n; low += 2 * width) {
-            int64_t mid = low + width < n ? low + width : n, high = low + 2 * width < n ? low + 2 * width : n;
-            int64_t i = low, k = mid;
-            for (int64_t to = low; to < high; to++)
-                room[to] = i < mid && (k >= high || !(c[k].score > c[i].score)) ? c[i++] : c[k++];
-        }
-        memcpy(c, room, (size_t)n * sizeof *c);
-    }
-}
 
 /* Room for one image's candidates, twice, and for what is kept of all. */
 typedef struct detections {

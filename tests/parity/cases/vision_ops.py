@@ -83,9 +83,10 @@ def priors():
             ops.box_coder(targets, [0.1, 0.2, 0.3, 0.4], coded, "decode_center_size", axis=1)]
 
 
-@case(O + "roi_align", O + "RoIAlign", tol=1e-5, grad=False)  # means in another order; Paddle's gradient is another
+@case(O + "roi_align", O + "RoIAlign", tol=1e-5)  # means in another order
 def aligned():
-    x, b = rand(2, 3, 8, 8), paddle.to_tensor(boxes(5, 12.0))
+    # sides of a pixel and more: Paddle's gradient widens smaller ones, its forward does not
+    x, b = rand(2, 3, 8, 8), paddle.to_tensor(boxes(5, 24.0))
     number = paddle.to_tensor(np.array([2, 3], "int32"))
     return [ops.roi_align(x, b, number, 3), ops.roi_align(x, b, number, (2, 4), 0.5, 2, False),
             ops.roi_align(x, b, number, 2, spatial_scale=0.7, sampling_ratio=3), ops.RoIAlign(2, 0.5)(x, b, number)]
@@ -96,6 +97,41 @@ def pooled():
     x, b = rand(2, 3, 8, 8), paddle.to_tensor(boxes(5, 12.0))
     number = paddle.to_tensor(np.array([1, 4], "int32"))
     return [ops.roi_pool(x, b, number, 3), ops.roi_pool(x, b, number, (2, 4), 0.5), ops.RoIPool(2, 0.6)(x, b, number)]
+
+
+@case(O + "psroi_pool", O + "PSRoIPool", tol=1e-5)  # sums in another order
+def pooled_by_position():
+    x, b = rand(2, 12, 8, 8), paddle.to_tensor(boxes(5, 12.0))
+    number = paddle.to_tensor(np.array([3, 2], "int32"))
+    return [ops.psroi_pool(x, b, number, 2), ops.psroi_pool(x, b, number, (2, 3), 0.5), ops.PSRoIPool(2, 0.6)(x, b, number)]
+
+
+@case(O + "matrix_nms", grad=False)
+def matrix_suppression():
+    b, scores = paddle.to_tensor(np.stack([boxes(9), boxes(9)])), rand(2, 3, 9, low=0.0, high=1.0, grad=False)
+    return [*ops.matrix_nms(b, scores, 0.1, 0.0, 10, 10, return_index=True), *ops.matrix_nms(b, scores, 2.0, 0.0, 10, 10),
+            *ops.matrix_nms(b, scores, 0.2, 0.1, -1, 5, True, 1.5, -1, False, True)]
+
+
+@case(O + "generate_proposals", grad=False, tol=1e-5)  # another exponential
+def proposals():
+    scores, deltas = rand(2, 3, 4, 5, low=0.0, high=1.0, grad=False), rand(2, 12, 4, 5, low=-0.5, high=0.5, grad=False)
+    size = paddle.to_tensor(np.array([[40, 50], [35, 45]], "float32"))
+    anchors = paddle.to_tensor(boxes(60, 40.0).reshape(4, 5, 3, 4))
+    variances = paddle.to_tensor(array(4, 5, 3, 4, low=0.5, high=1.5).astype("float32"))
+    return [*ops.generate_proposals(scores, deltas, size, anchors, variances, return_rois_num=True),
+            *ops.generate_proposals(scores, deltas, size, anchors, variances, 0, 5, 0.7, 2.0, 0.9, True, True),
+            *ops.generate_proposals(scores, deltas, size, anchors, variances, min_size=99.0, return_rois_num=True)]
+
+
+@case(O + "distribute_fpn_proposals", grad=False)
+def levels():
+    b, number = paddle.to_tensor(boxes(9, 700.0)), paddle.to_tensor(np.array([4, 5], "int32"))
+    found = []
+    for more in ({}, {"pixel_offset": True}):
+        rois, restore, numbers = ops.distribute_fpn_proposals(b, 2, 5, 4, 224, rois_num=number, **more)
+        found += [*rois, restore, *numbers]
+    return found
 
 
 @case(O + "read_file", grad=False)

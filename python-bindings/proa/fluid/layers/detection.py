@@ -2,7 +2,7 @@
 from ..layer_helper import one_op
 
 __all__ = ["anchor_generator", "bipartite_match", "box_clip", "box_coder", "box_decoder_and_assign", "collect_fpn_proposals",
-           "density_prior_box", "distribute_fpn_proposals", "iou_similarity", "matrix_nms", "multiclass_nms",
+           "density_prior_box", "distribute_fpn_proposals", "generate_proposals", "iou_similarity", "matrix_nms", "multiclass_nms",
            "polygon_box_transform", "prior_box", "prroi_pool", "psroi_pool", "roi_align", "roi_pool", "sigmoid_focal_loss",
            "target_assign", "yolo_box", "yolov3_loss"]
 
@@ -156,15 +156,35 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
                      gt_score, use_label_smooth, None, scale_x_y)
 
 
+def spread_over_levels(rois, min_level, max_level, refer_level, refer_scale, pixel_offset, rois_num):
+    """What the operator makes: boxes by level, how to put them back, and with rois_num their numbers by level."""
+    levels = max_level - min_level + 1
+    made = ["MultiFpnRois", "RestoreIndex"] + (["MultiLevelRoIsNum"] if rois_num is not None else [])
+    return one_op("distribute_fpn_proposals", {"FpnRois": rois, "RoisNum": rois_num},
+                  {"min_level": min_level, "max_level": max_level, "refer_level": refer_level, "refer_scale": refer_scale,
+                   "pixel_offset": pixel_offset}, *made,
+                  counts={slot: levels for slot in ("MultiFpnRois", "MultiLevelRoIsNum") if slot in made})
+
+
 def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_scale, rois_num=None, name=None):
-    """(regions of each level, how to put them back)."""
-    from ...vision.ops import distribute_fpn_proposals as spread
-    return spread(fpn_rois, min_level, max_level, refer_level, refer_scale, rois_num=rois_num)
+    """(regions of each level, how to put them back), and with rois_num their numbers by level."""
+    return spread_over_levels(fpn_rois, min_level, max_level, refer_level, refer_scale, True, rois_num)
 
 
 def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_nms_top_n, rois_num_per_level=None,
                           name=None):
-    """The best regions of all levels."""
-    return one_op("collect_fpn_proposals", {"MultiLevelRois": multi_rois, "MultiLevelScores": multi_scores,
+    """The best regions of all levels, and with rois_num_per_level how many belong to each image."""
+    return one_op("collect_fpn_proposals", {"MultiLevelRois": multi_rois[:max_level - min_level + 1],
+                                            "MultiLevelScores": multi_scores[:max_level - min_level + 1],
                                             "MultiLevelRoIsNum": rois_num_per_level}, {"post_nms_topN": post_nms_top_n},
-                  "FpnRois", name=name)
+                  "FpnRois", *(["RoisNum"] if rois_num_per_level is not None else []), name=name)
+
+
+def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms_top_n=6000, post_nms_top_n=1000,
+                       nms_thresh=0.5, min_size=0.1, eta=1.0, return_rois_num=False, name=None):
+    """(regions, their scores) of a proposal network, and with return_rois_num how many belong to each image."""
+    return one_op("generate_proposals", {"Scores": scores, "BboxDeltas": bbox_deltas, "ImInfo": im_info, "Anchors": anchors,
+                                         "Variances": variances},
+                  {"pre_nms_topN": pre_nms_top_n, "post_nms_topN": post_nms_top_n, "nms_thresh": float(nms_thresh),
+                   "min_size": float(min_size), "eta": float(eta)}, "RpnRois", "RpnRoiProbs",
+                  *(["RpnRoisNum"] if return_rois_num else []), name=name)
