@@ -10,7 +10,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -vE '^(gen|include/proa/ops)/')
 
-.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz kill-test soak format tidy check lock clean bench-gpu
+.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz dist-test kill-test soak format tidy check lock clean bench-gpu
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ fuzz: build ## feed the file readers and the planner with adversarial bytes (lon
 	@tools/bootstrap --ci
 	@tools/build fuzz
 	@tools/fuzz
+
+dist-test: build ## data parallelism is one process, at 1 to 8 ranks; random collectives (long)
+	@tools/long_tests dist
 
 kill-test: build ## kill -9 a training program again and again; it must resume bit for bit (long)
 	@tools/long_tests kill

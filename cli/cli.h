@@ -113,5 +113,6 @@ enum { CLI_OK = 0, CLI_DIFFERENT = 1, CLI_FAILED = 2 };
 int cli_inspect(cli_args *a);
 int cli_run(cli_args *a);
 int cli_diff(cli_args *a);
+int cli_launch(cli_args *a);
 
 #endif

@@ -1,6 +1,6 @@
-/* The `proa` command: looks at, runs and compares saved models. Words of the command line, the command's
- * memory and files; the commands themselves are in inspect.c, run.c and diff.c. Uses Proa's public
- * headers. */
+/* The `proa` command: looks at, runs and compares saved models, launches ranks. Words of the command line,
+ * the command's memory and files; the commands themselves are in inspect.c, run.c, diff.c and launch.c.
+ * Uses Proa's public headers. */
 #include "cli.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const char help[] =
-    "proa looks at, runs and compares models in Paddle's format.\n"
+    "proa looks at, runs and compares models in Paddle's format, and launches jobs of several ranks.\n"
     "\n"
     "  proa inspect MODEL [--json | --dot] [--parameters] [--unknown N]\n"
     "      inputs, outputs, ops with shapes, parameters, floating-point operations\n"
@@ -24,6 +24,9 @@ static const char help[] =
     "      --profile: what each op took; --trace: each call, as a file that Chrome and Perfetto show\n"
     "  proa diff A B [--tolerance T]\n"
     "      two models, two .npy or two .npz files; exit status 1 when they differ\n"
+    "  proa launch [--ranks N] [--restarts N] [--log DIR] PROGRAM [ARGUMENT]…\n"
+    "      runs the program as N ranks of one job (default: one a core); when one fails, ends all, and\n"
+    "      starts them again up to --restarts times; --log: a file a rank instead of this output\n"
     "  proa --version, proa --help\n"
     "\n"
     "MODEL is a .pdmodel file, the prefix of one, or an old folder with __model__. --shape feeds random\n"
@@ -242,6 +245,7 @@ static int command(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     cli_args args = {.command = name, .at = argv, .count = argc, .next = 2};
+    if (strcmp(name, "launch") == 0 && argc > 2 && strcmp(argv[2], "--help") != 0) return cli_launch(&args);
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0) name = "--help";
     if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) return fputs(help, stdout), CLI_OK;
@@ -250,9 +254,10 @@ static int command(int argc, char **argv)
     if (strcmp(name, "inspect") == 0) return cli_inspect(&args);
     if (strcmp(name, "run") == 0) return cli_run(&args);
     if (strcmp(name, "diff") == 0) return cli_diff(&args);
+    if (strcmp(name, "launch") == 0) return cli_launch(&args);
     proa_fail(PROA_ERR_INVALID_ARGUMENT,
-              *name ? "unknown command '%s': expected inspect, run or diff"
-                    : "%sno command: expected inspect, run or diff (proa --help)",
+              *name ? "unknown command '%s': expected inspect, run, diff or launch"
+                    : "%sno command: expected inspect, run, diff or launch (proa --help)",
               name);
     return CLI_FAILED;
 }

@@ -229,6 +229,29 @@ static proa_status fill_missing(proa_reducer *r)
     return launch(r);
 }
 
+/* How many rows each rank has; −1: its gradient is dense, as those of captured programs are. In the scope. */
+static const int64_t *counts_of_rows(proa_reducer *r, const proa_tensor *g)
+{
+    int64_t have = g == proa_none ? 0 : proa_is_rows(g) ? proa_rows_index(g)->numel : -1;
+    proa_tensor *counts = proa_empty(PROA_SHAPE(proa_group_size(r->group)), PROA_I64);
+    proa_tensor *mine = proa_full(PROA_SHAPE(1), (double)have, .dtype = PROA_I64);
+    proa_message m = {PROA_MESSAGE_ALL_GATHER, r->group, .in = mine, .out = counts};
+    if (!counts || !mine || proa_communicate(&m) != PROA_OK) return NULL;
+    return (const int64_t *)(const void *)counts->data;
+}
+
+/* The average of whole tables, where some rank has no rows. */
+static proa_status exchange_dense(proa_reducer *r, const entry *e, proa_tensor *g)
+{
+    proa_tensor *whole = g == proa_none    ? proa_full_like(e->param, 0)
+                         : proa_is_rows(g) ? proa_rows_to_dense(g)
+                                           : proa_assign(g);
+    if (!whole) return proa_error();
+    PROA_TRY(proa_communicate(
+        &(proa_message){PROA_MESSAGE_ALL_REDUCE, r->group, .out = whole, .op = PROA_REDUCE_TYPE_AVG}));
+    return proa_set_grad(e->param, whole);
+}
+
 /* Joins the rows that the ranks have, and divides their values by the number of ranks. */
 static proa_status exchange_rows(proa_reducer *r, const entry *e)
 {
@@ -237,17 +260,12 @@ static proa_status exchange_rows(proa_reducer *r, const entry *e)
     int size = proa_group_size(r->group), rank = proa_group_rank(r->group);
     int64_t width = e->param->shape[0] ? e->param->numel / e->param->shape[0] : 0, total = 0;
     proa_tensor *g = proa_grad_of(e->param);
-    if (g != proa_none && !proa_is_rows(g))
-        return proa_fail(PROA_ERR_UNSUPPORTED,
-                         "reducer: a parameter that was declared sparse has a dense gradient; "
-                         "declare it dense on all ranks");
-    proa_tensor *counts = proa_empty(PROA_SHAPE(size), PROA_I64);
-    proa_tensor *mine =
-        proa_full(PROA_SHAPE(1), (double)(g == proa_none ? 0 : proa_rows_index(g)->numel), .dtype = PROA_I64);
-    if (!counts || !mine) return proa_error();
-    PROA_TRY(proa_communicate(&(proa_message){PROA_MESSAGE_ALL_GATHER, r->group, .in = mine, .out = counts}));
-    const int64_t *n = (const int64_t *)(const void *)counts->data;
-    for (int k = 0; k < size; k++) total += n[k];
+    const int64_t *n = counts_of_rows(r, g);
+    if (!n) return proa_error();
+    for (int k = 0; k < size; k++) {
+        if (n[k] < 0) return exchange_dense(r, e, g);
+        total += n[k];
+    }
     proa_tensor *index = proa_empty(PROA_SHAPE(total), PROA_I64);
     proa_tensor *values = proa_empty(PROA_SHAPE(total, width), (proa_dtype)e->param->dtype);
     if (!index || !values) return proa_error();

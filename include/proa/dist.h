@@ -5,6 +5,7 @@
 #define PROA_DIST_H
 
 #include <proa/optim.h>
+#include <proa/program.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -132,6 +133,12 @@ PROA_API void proa_reducer_free(proa_reducer *r);
 
 /* Gives every rank the parameters and buffers of rank 0. */
 PROA_API proa_status proa_sync_layer(proa_layer *layer);
+/* Lets a program average these variables (gradients that its root block makes) over the group, NULL: the
+ * world, where they are made: collectives in buckets of up to bucket_bytes (0: 32 MiB; 1: one a gradient),
+ * each behind the last of its gradients. The averages take over the gradients' names. What no op makes
+ * stays as it is. */
+PROA_API proa_status proa_program_average_gradients(proa_program *p, proa_tensors grads,
+                                                    const proa_group *group, int64_t bucket_bytes);
 /* Averages the optimizer's gradients over all ranks, in buckets of one dtype; between backward and step. */
 PROA_API proa_status proa_sync_gradients(proa_optimizer *opt);
 

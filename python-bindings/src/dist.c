@@ -97,6 +97,22 @@ static PyObject *group_end(PyObject *module, PyObject *handle)
     Py_RETURN_NONE;
 }
 
+/* average_gradients(program, gradients, group, bucket_bytes) */
+static PyObject *average_gradients(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PROA_SCOPED;
+    PyObject *program, *list, *handle;
+    Py_ssize_t bytes;
+    proa_tensors grads;
+    if (!PyArg_ParseTuple(args, "O!OOn:average_gradients", &py_program_type, &program, &list, &handle,
+                          &bytes))
+        return NULL;
+    const proa_group *g = PyCapsule_GetPointer(handle, group_name);
+    if (!g || !py_to_tensors(list, "gradients", false, &grads)) return NULL;
+    return py_none_or_raise(proa_program_average_gradients(py_program_of(program), grads, g, bytes));
+}
+
 /* ---- messages -------------------------------------------------------------------------- */
 
 static void free_task(PyObject *capsule) { proa_task_free(PyCapsule_GetPointer(capsule, task_name)); }
@@ -226,6 +242,8 @@ PyMethodDef py_dist_functions[] = {
     {"world_group", world_group, METH_NOARGS, "(handle, id, rank, engine) of the world."},
     {"new_group", new_group, METH_O, "The same of a new group of these ranks."},
     {"group_end", group_end, METH_O, "Ends a group."},
+    {"average_gradients", average_gradients, METH_VARARGS,
+     "average_gradients(program, gradients, group, bucket_bytes): where ops make them."},
     {"communicate", communicate, METH_VARARGS, "One call of a group."},
     {"task_wait", task_wait, METH_O, "Waits for a task."},
     {"task_done", task_done, METH_O, "Whether it is done."},

@@ -1,6 +1,7 @@
 """paddle.distributed with real processes on this host: messages against NumPy, data parallelism against one process, the
 launcher, ranks that end."""
 import os
+import pathlib
 import signal
 import time
 
@@ -351,6 +352,22 @@ def test_all_reduce_in_a_program(tmp_path):
         got = paddle.static.Executor().run(main, {"x": np.full((2, 3), rank + 1, "float32")}, [z])[0]
         np.testing.assert_array_equal(got, np.full((2, 3), 7, "float32"))
         """)
+
+
+@pytest.mark.parametrize("ranks,cases", [(2, ["lstm/eager/float32", "transformer/to_static/float32", "resnet/static/float32"]),
+                                         (4, ["transformer/static/bfloat16", "resnet/eager/float32", "lstm/static/float32"])])
+def test_training_is_that_of_one_process(tmp_path, ranks, cases):
+    """The others of tests/dist, and 8 ranks, are make dist-test's."""
+    script = (pathlib.Path(__file__).parents[1] / "dist/_training.py").read_text()
+    body = script.replace("options = parser.parse_args()", f"options = parser.parse_args({['--steps', '8', *cases]})")
+    assert body != script
+    passes(tmp_path, ranks, body)
+
+
+def test_random_collectives(tmp_path):
+    script = (pathlib.Path(__file__).parents[1] / "dist/_fuzz.py").read_text()
+    assert "CALLS = 10000" in script
+    passes(tmp_path, 4, script.replace("CALLS = 10000", "CALLS = 1500").replace("sys.argv", "['fuzz']"))
 
 
 def _spawned(base):

@@ -4,6 +4,7 @@ from operator import index
 from ... import _core
 from ...autograd.guards import no_grad
 from ...framework.dtype import get_default_dtype
+from ...framework.mode import in_dynamic_mode
 from ...framework.param_attr import ParamAttr
 from .. import functional as F
 from ..functional.norm import statistics_move
@@ -119,8 +120,11 @@ def _over_ranks(layer, x):
     last = layer._data_format == "NHWC"
     axes = [i for i in range(x.ndim) if i != (x.ndim - 1 if last else min(1, x.ndim - 1))]
     wide = x if x.dtype == _core.float64 else x.astype("float32")
-    sizes = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    here = _core.full([1], x.size // layer._num_features, dtype=wide.dtype)
+    sizes = [1 if i in axes else layer._num_features for i in range(x.ndim)]
+    if in_dynamic_mode():
+        here = _core.full([1], x.size // layer._num_features, dtype=wide.dtype)
+    else:  # the run tells how many there are
+        here = _core.size(x).astype(wide.dtype).reshape([1]) / layer._num_features
     total = _core.all_reduce(_core.concat([wide.sum(axes), here]))
     mean, count = total[:-1] / total[-1].detach(), total[-1].detach()
     centred = wide - mean.reshape(sizes)
@@ -130,9 +134,11 @@ def _over_ranks(layer, x):
         out = out * layer.weight.reshape(sizes)
     if layer.bias is not None:
         out = out + layer.bias.reshape(sizes)
+    if x.is_symbolic:
+        statistics_move(layer._mean, layer._variance)
     with no_grad():
         for kept, now in ((layer._mean, mean), (layer._variance, variance)):
-            kept.copy_(kept * layer._momentum + now.detach() * (1 - layer._momentum), True)
+            kept.scale_(layer._momentum).add_(now.detach() * (1 - layer._momentum))
     return out.astype(x.dtype)
 
 

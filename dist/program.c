@@ -1,0 +1,195 @@
+/* Data parallelism of programs: a replay that puts the average over ranks behind the op that makes a
+ * gradient. Gradients travel in buckets, each behind the last of its gradients. May use core, ops and jit. */
+#include "core/args_visit.h"
+#include "core/hash_map.h"
+#include "core/internal.h"
+#include "jit/ir/program.h"
+
+#include <proa/autograd.h>
+#include <proa/dist.h>
+
+typedef struct gradient {
+    proa_var *var;       /* of the program as it was */
+    proa_tensor *handle; /* stands for it in the program as it becomes */
+    proa_tensor **slot;  /* where the op that is sent on just now has it; else NULL */
+    int64_t bucket;
+    bool made;
+} gradient;
+
+typedef struct averaging {
+    int64_t group, ranks;
+    gradient *all;
+    int64_t count;
+    int64_t *waiting; /* gradients of each bucket that no op has made yet */
+    proa__hash_map by_var;
+} averaging;
+
+/* ---- buckets --------------------------------------------------------------------------- */
+
+static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    averaging *a = context;
+    (void)f, (void)index;
+    gradient *g = proa__hash_map_find(&a->by_var, proa__slot_var(*slot));
+    if (g && !g->made) {
+        g->made = true;
+        a->all[a->count++] = *g; /* in the order of the program; the entries of by_var are elsewhere */
+    }
+    return PROA_OK;
+}
+
+/* Sorts the gradients by the op that makes them and deals them out; by_var then finds the sorted entries. */
+static proa_status deal(averaging *a, const proa_block *b, int64_t bytes)
+{
+    for (int32_t i = 0; i < b->n_ops; i++)
+        PROA_TRY(proa__args_visit(b->ops[i].op, b->ops[i].args, PROA_OUT, note_made, a));
+    int64_t bucket = -1, used = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        const proa_tensor *t = a->all[i].var->handle;
+        int64_t size = t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+        bool joins = bucket >= 0 && t->dtype == a->all[i - 1].var->handle->dtype && used + size <= bytes;
+        bucket += !joins;
+        used = joins ? used + size : size;
+        a->all[i].bucket = bucket;
+        a->all[i].made = false;
+        a->waiting[bucket]++;
+        PROA_TRY(proa__hash_map_put(&a->by_var, a->all[i].var, &a->all[i]));
+    }
+    return PROA_OK;
+}
+
+/* ---- the replay ------------------------------------------------------------------------ */
+
+static proa_tensor *averaged(const averaging *a, proa_tensor *t)
+{
+    return proa_all_reduce(proa_scale(t, .scale = PROA_SCALAR(1.0 / (double)a->ranks)), .group = a->group);
+}
+
+/* The bucket's gradients as one vector, averaged, and cut again: their handles stand for the pieces from
+ * here on. */
+static proa_status exchange(averaging *a, int64_t bucket)
+{
+    proa_tensor **flat = proa_scope_alloc((size_t)a->count * sizeof(proa_tensor *));
+    int64_t *sizes = proa_scope_alloc((size_t)a->count * sizeof *sizes), n = 0, first = 0;
+    if (!flat || !sizes) return proa_error();
+    while (a->all[first].bucket != bucket) first++;
+    for (; first + n < a->count && a->all[first + n].bucket == bucket; n++) {
+        proa_tensor *t = a->all[first + n].handle;
+        sizes[n] = t->numel;
+        flat[n] = proa_reshape(t, PROA_INTS(-1));
+    }
+    proa_tensor *all = averaged(a, proa_concat(((proa_tensors){n, flat})));
+    proa_tensors parts = proa_split(all, .sections = ((proa_ints){n, sizes, NULL, NULL}));
+    for (int64_t i = 0; i < n && proa_error() == PROA_OK; i++) {
+        gradient *g = &a->all[first + i];
+        proa_tensor *t = g->handle;
+        proa_tensor *part = proa_reshape(parts.at[i], ((proa_ints){t->ndim, t->shape, NULL, NULL}));
+        if (part && !g->slot) {
+            proa__var_show(t, part->var);
+        } else if (part) {
+            *g->slot = part;
+            g->handle = NULL;
+        }
+    }
+    return proa_error();
+}
+
+/* An output of the op that was sent on: what it was before, and its slot now. */
+static proa_status note_output(averaging *a, const proa_var *before, proa_tensor **now)
+{
+    gradient *g = before ? proa__hash_map_find(&a->by_var, before) : NULL;
+    if (!g || g->made) return PROA_OK;
+    g->made = true;
+    g->handle = *now;
+    g->slot = now;
+    if (--a->waiting[g->bucket]) return PROA_OK;
+    bool alone = (g == a->all || g[-1].bucket != g->bucket) &&
+                 (g == a->all + a->count - 1 || g[1].bucket != g->bucket);
+    if (!alone) return exchange(a, g->bucket);
+    *now = averaged(a, *now);
+    g->handle = NULL;
+    return proa_error();
+}
+
+static proa_status send_on(proa_block *block, const proa_instr *instr, void *args, void *context)
+{
+    averaging *a = context;
+    (void)block;
+    PROA_TRY(proa_call_op(instr->op, args));
+    proa_tensor **before;
+    for (int64_t k = 0; (before = proa__out_slot(instr->op, instr->args, k, NULL)); k++)
+        PROA_TRY(note_output(a, proa__slot_var(*before), proa__out_slot(instr->op, args, k, NULL)));
+    for (int64_t k = 0; (before = proa__out_slot(instr->op, instr->args, k, NULL)); k++) {
+        gradient *g =
+            proa__slot_var(*before) ? proa__hash_map_find(&a->by_var, proa__slot_var(*before)) : NULL;
+        if (g) g->slot = NULL;
+    }
+    return PROA_OK;
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+/* The averages of buckets take over the gradients' names. */
+static proa_status rename_averages(const averaging *a, proa_block *b)
+{
+    for (int64_t i = 0; i < a->count; i++) {
+        gradient *g = &a->all[i];
+        proa_var *now = g->handle ? g->handle->var : NULL;
+        if (!now || now == g->var) continue;
+        size_t room = strlen(g->var->name) + 8;
+        char *name = proa_scope_alloc(room), *local = proa_scope_alloc(room);
+        if (!name || !local) return proa_error();
+        snprintf(name, room, "%s", g->var->name);
+        snprintf(local, room, "%s@LOCAL", name);
+        PROA_TRY(proa__var_rename(b, g->var, local));
+        PROA_TRY(proa__var_rename(b, now, name));
+    }
+    return PROA_OK;
+}
+
+/* ---- the call -------------------------------------------------------------------------- */
+
+static proa_status collect(averaging *a, const proa_program *p, proa_tensors grads, gradient *given)
+{
+    for (int64_t i = 0; i < grads.count; i++) {
+        proa_var *v = proa__var_behind(p, grads.at[i]);
+        if (!v)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "program_average_gradients: gradient %lld is no variable of the program",
+                             (long long)i);
+        given[i] = (gradient){.var = v};
+        PROA_TRY(proa__hash_map_put(&a->by_var, v, &given[i]));
+    }
+    return PROA_OK;
+}
+
+proa_status proa_program_average_gradients(proa_program *p, proa_tensors grads, const proa_group *group,
+                                           int64_t bucket_bytes)
+{
+    PROA_TRY(proa_error());
+    if (!p || bucket_bytes < 0)
+        return proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "program_average_gradients: needs a program, and bytes of a bucket that are not negative");
+    if (!group) group = proa_world_group();
+    if (!group) return proa_error();
+    if (grads.count == 0 || proa_group_size(group) == 1) return PROA_OK;
+    PROA_SCOPED;
+    PROA_NO_GRAD;
+    size_t n = (size_t)grads.count;
+    averaging a = {.group = proa_group_id(group), .ranks = proa_group_size(group)};
+    gradient *given = proa_scope_alloc(n * sizeof *given);
+    a.all = proa_scope_alloc(n * sizeof *a.all);
+    a.waiting = proa_scope_alloc(n * sizeof *a.waiting);
+    if (!given || !a.all || !a.waiting) return proa_error();
+    memset(a.waiting, 0, n * sizeof *a.waiting);
+    proa_status status = collect(&a, p, grads, given);
+    if (status == PROA_OK) status = deal(&a, proa__root(p), bucket_bytes ? bucket_bytes : 32 << 20);
+    proa__replay_hook hook = {send_on, &a};
+    int32_t role = p->role;
+    if (status == PROA_OK) status = proa__program_replay(p, &hook);
+    p->role = role;
+    if (status == PROA_OK) status = rename_averages(&a, proa__root(p));
+    proa__hash_map_clear(&a.by_var);
+    return status;
+}

@@ -1,0 +1,202 @@
+"""One rank of a training that must equal one process on the joined batch: losses and weights of all steps.
+
+    python -m proa.distributed.launch --nproc_per_node 4 tests/dist/_training.py [--steps 50] [CASE…]
+
+A case is model/mode/precision, as resnet/to_static/float32; without cases all run. Rank 0 trains alone on all rows first;
+then all ranks train on their rows. Prints the largest difference of each case; exits with 1 if one is too large.
+"""
+import argparse
+import contextlib
+import itertools
+import sys
+
+import numpy as np
+
+import proa as paddle
+import proa.distributed as dist
+from proa.nn import functional as F
+
+ROWS = 16
+# Relative to the largest weight. float32: the order of sums differs. bfloat16: gradients of a rank's rows are rounded to
+# eight bits before they are added.
+LIMIT = {"float32": 1e-5, "bfloat16": 4e-3}
+
+
+class Block(paddle.nn.Layer):
+    def __init__(self, inside, out, stride):
+        super().__init__()
+        self.a = paddle.nn.Conv2D(inside, out, 3, stride, 1, bias_attr=False)
+        self.b = paddle.nn.Conv2D(out, out, 3, 1, 1, bias_attr=False)
+        self.norm_a, self.norm_b = paddle.nn.BatchNorm2D(out), paddle.nn.BatchNorm2D(out)
+        self.short = paddle.nn.Conv2D(inside, out, 1, stride, bias_attr=False)
+
+    def forward(self, x):
+        return F.relu(self.norm_b(self.b(F.relu(self.norm_a(self.a(x))))) + self.short(x))
+
+
+class ResNet(paddle.nn.Layer):
+    """ResNet's blocks and batch normalization, at the size of a test."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = paddle.nn.Conv2D(3, 8, 3, 1, 1, bias_attr=False), paddle.nn.BatchNorm2D(8)
+        self.blocks = paddle.nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
+        self.out = paddle.nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.out(self.blocks(F.relu(self.norm(self.stem(x)))).mean([2, 3]))
+
+
+class Lstm(paddle.nn.Layer):
+    """A table whose gradients are rows, and an LSTM."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = paddle.nn.Embedding(30, 12, sparse=True)
+        self.lstm = paddle.nn.LSTM(12, 12)
+        self.out = paddle.nn.Linear(12, 10)
+
+    def forward(self, x):
+        return self.out(self.lstm(self.table(x))[0][:, -1])
+
+
+class Transformer(paddle.nn.Layer):
+    """The table is the output layer, too; one layer is never used."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = paddle.nn.Embedding(30, 16)
+        self.layer = paddle.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0)
+        self.unused = paddle.nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.layer(self.table(x))[:, 0].matmul(self.table.weight, transpose_y=True)
+
+
+MODELS = {"resnet": ResNet, "lstm": Lstm, "transformer": Transformer}
+
+
+def data(model, step):
+    rng = np.random.RandomState(1000 + step)
+    label = rng.randint(0, 10, (ROWS, 1))
+    if model == "resnet":
+        return rng.standard_normal((ROWS, 3, 12, 12)).astype("float32"), label
+    return rng.randint(0, 30, (ROWS, 6)), label
+
+
+def own(arrays, parallel):
+    if not parallel:
+        return arrays
+    n, rank = ROWS // dist.get_world_size(), dist.get_rank()
+    return [a[rank * n:(rank + 1) * n] for a in arrays]
+
+
+def precision_of(name):
+    return paddle.amp.auto_cast(dtype="bfloat16") if name == "bfloat16" else contextlib.nullcontext()
+
+
+def optimizer(parameters=None):
+    return paddle.optimizer.Momentum(0.02, 0.9, parameters=parameters)
+
+
+def make(model, parallel):
+    paddle.seed(5)
+    net = MODELS[model]()
+    return paddle.nn.SyncBatchNorm.convert_sync_batchnorm(net) if parallel and model == "resnet" else net
+
+
+def train_dygraph(model, mode, precision, parallel, steps):
+    net = make(model, parallel)
+    called = paddle.jit.to_static(net) if mode == "to_static" else net
+    if parallel:
+        called = paddle.DataParallel(called, find_unused_parameters=True, comm_buffer_size=0.01, last_comm_buffer_size=0.001)
+    opt, losses = optimizer(net.parameters()), []
+    for step in range(steps):
+        x, label = map(paddle.to_tensor, own(data(model, step), parallel))
+        with precision_of(precision):
+            loss = F.cross_entropy(called(x).astype("float32"), label)
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        losses.append(float(loss))
+    return losses, {n: p.numpy() for n, p in net.named_parameters()}
+
+
+def train_static(model, mode, precision, parallel, steps):
+    paddle.enable_static()
+    main, startup, losses = paddle.static.Program(), paddle.static.Program(), []
+    try:
+        with paddle.static.program_guard(main, startup), paddle.static.scope_guard(paddle.static.Scope()), \
+                paddle.utils.unique_name.guard():  # names are alike on all ranks, whatever was made before
+            x, label = (paddle.static.data(n, [None, *a.shape[1:]], str(a.dtype)) for n, a in zip("xy", data(model, 0)))
+            net = make(model, parallel)
+            with precision_of(precision):
+                loss = F.cross_entropy(net(x).astype("float32"), label)
+            optimizer().minimize(loss)
+            if parallel:
+                from proa.fluid.transpiler.collective import GradAllReduce
+                env = dist.ParallelEnv()
+                GradAllReduce(fuse_grad_size_in_MB=0.01).transpile(startup, main, env.rank, env.trainer_endpoints,
+                                                                   env.current_endpoint)
+            exe = paddle.static.Executor()
+            exe.run(startup)
+            for step in range(steps):
+                feed = dict(zip("xy", own(data(model, step), parallel)))
+                losses.append(float(exe.run(main, feed, [loss])[0]))
+            names = [(n, p.name) for n, p in net.named_parameters()]
+            return losses, {n: np.array(paddle.static.global_scope().find_var(v).get_tensor()) for n, v in names}
+    finally:
+        paddle.disable_static()
+
+
+def train(model, mode, precision, parallel, steps):
+    how = train_static if mode == "static" else train_dygraph
+    return how(model, mode, precision, parallel, steps)
+
+
+def averaged(losses):
+    total = paddle.to_tensor(np.array(losses, "float64"))
+    dist.all_reduce(total, dist.ReduceOp.AVG)
+    return total.numpy()
+
+
+def same_on_all(weights):
+    """Whether all ranks have the same bits."""
+    flat = np.concatenate([w.reshape(-1) for w in weights.values()]).view("int32")
+    parts = []
+    dist.all_gather(parts, paddle.to_tensor(flat))
+    return all((p.numpy() == flat).all() for p in parts)
+
+
+def difference(case, steps):
+    alone = train(*case, False, steps) if dist.get_rank() == 0 else None
+    dist.barrier()
+    losses, weights = train(*case, True, steps)
+    losses = averaged(losses)
+    if not same_on_all(weights):
+        return float("inf")
+    if alone is None:
+        return 0.0
+    assert np.isfinite(losses).all(), (case, losses)
+    largest = max(np.abs(w).max() for w in alone[1].values())
+    return max(np.abs(losses - alone[0]).max(), max(np.abs(weights[n] - w).max() for n, w in alone[1].items()) / largest)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--steps", type=int, default=50)
+    options = parser.parse_args()
+    dist.init_parallel_env()
+    every = itertools.product(MODELS, ("eager", "to_static", "static"), LIMIT)
+    cases = [tuple(c.split("/")) for c in options.cases] or list(every)
+    bad = 0
+    for case in cases:
+        off = difference(case, options.steps)
+        if dist.get_rank() == 0:
+            print("/".join(case), dist.get_world_size(), "ranks:", f"{off:.2e}", flush=True)
+        bad += not off <= LIMIT[case[2]]
+    sys.exit(bad > 0)
+
+
+main()

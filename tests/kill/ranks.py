@@ -1,0 +1,181 @@
+"""Ends a rank of a 4-rank training at a random moment (SIGKILL, SIGSTOP beyond the time-out, or its connections cut) and looks
+at the others: a typed error that names a rank, within the time-out and 5 s; no process, shared memory or file is left; the
+job, started again, ends with the bits of a run that nobody disturbed.
+
+    python tests/kill/ranks.py [TRIALS [SEED]]
+"""
+import os
+import pathlib
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS, TIMEOUT, SLACK = 4, 8.0, 5.0
+
+TRAINING = """
+import os, signal, socket, sys, time
+import numpy as np
+import proa as paddle
+import proa.distributed as dist
+
+STEPS, folder, rank = 40, sys.argv[1], os.environ["PADDLE_TRAINER_ID"]
+
+def cut(number, frame):
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(fd))) as s:
+                s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+signal.signal(signal.SIGUSR1, cut)
+try:
+    dist.init_parallel_env()
+    paddle.seed(3)
+    net = paddle.DataParallel(paddle.nn.Sequential(paddle.nn.Linear(32, 64), paddle.nn.Tanh(), paddle.nn.Linear(64, 4)))
+    opt = paddle.optimizer.Adam(0.01, parameters=net.parameters())
+    path, first = folder + "/checkpoint", 0
+    if os.path.exists(path):
+        saved = paddle.load(path)
+        first = saved["step"] + 1
+        net.set_state_dict(saved["net"])
+        opt.set_state_dict(saved["opt"])
+    open(f"{folder}/ready.{rank}", "w").close()
+    for step in range(first, STEPS):
+        rng = np.random.RandomState(step * 100 + int(rank))
+        loss = (net(paddle.to_tensor(rng.standard_normal((8, 32)).astype("float32"))) ** 2).mean()
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        if rank == "0":
+            paddle.save({"step": step, "net": net.state_dict(), "opt": opt.state_dict()}, path + ".part")
+            os.replace(path + ".part", path)
+        dist.barrier()
+        time.sleep(0.02)
+    if rank == "0":
+        np.save(folder + "/result.npy", np.concatenate([p.numpy().reshape(-1) for p in net.parameters()]))
+    dist.barrier()
+except (RuntimeError, TimeoutError, ValueError, OSError) as e:
+    with open(f"{folder}/error.{rank}", "w") as f:
+        f.write(f"{type(e).__name__}: {e}")
+    os._exit(3)
+"""
+
+
+def start(folder, script, incarnation, token, port):
+    ranks = []
+    for rank in range(RANKS):
+        env = {**os.environ, "PROA_STORE": f"tcp://127.0.0.1:{port}", "PROA_STORE_SERVED": "1", "PROA_TOKEN": token,
+               "PROA_INCARNATION": str(incarnation), "PADDLE_JOB_ID": "kills", "PADDLE_TRAINER_ID": str(rank),
+               "PADDLE_TRAINERS_NUM": str(RANKS), "PROA_TIMEOUT": str(TIMEOUT), "OMP_NUM_THREADS": "1",
+               "PADDLE_CURRENT_ENDPOINT": f"127.0.0.1:{7000 + rank}",
+               "PADDLE_TRAINER_ENDPOINTS": ",".join(f"127.0.0.1:{7000 + r}" for r in range(RANKS))}
+        with open(folder / f"log.{rank}", "ab") as log:
+            ranks.append(subprocess.Popen([sys.executable, str(script), str(folder)], env=env, stdout=log, stderr=log))
+    return ranks
+
+
+def serve(core, incarnation, token):
+    return core.store_serve("127.0.0.1", 0, f"kills/{incarnation}/{token}")
+
+
+def left_over(token, shared):
+    """Processes of the job, and shared memory that was not there before."""
+    found = [f"shared memory {name}" for name in set(os.listdir("/dev/shm")) - shared]
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if token.encode() in (process / "environ").read_bytes() and int(process.name) != os.getpid():
+                found.append(f"process {process.name}")
+        except OSError:
+            pass
+    return found
+
+
+def disturb(rng, ranks, ready):
+    """Waits for a random moment, then does something to a random rank; what, whom and when."""
+    kind, victim = rng.choice(["kill", "stop", "cut"]), rng.randrange(RANKS)
+    if rng.random() < 0.85:  # else while ranks still meet
+        until = time.monotonic() + 60
+        while not all(p.exists() for p in ready) and time.monotonic() < until:
+            time.sleep(0.01)
+    time.sleep(rng.uniform(0, 1.2))
+    if ranks[victim].poll() is None:
+        ranks[victim].send_signal({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "cut": signal.SIGUSR1}[kind])
+    return kind, victim, time.monotonic()
+
+
+def look_at_survivors(folder, ranks, kind, victim, since):
+    """Complaints about how the others end."""
+    problems = []
+    for rank, process in enumerate(ranks):
+        if rank == victim and kind != "cut":
+            continue
+        try:
+            code = process.wait(max(0.1, since + TIMEOUT + SLACK - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            problems.append(f"rank {rank} still waits after {TIMEOUT + SLACK} s")
+            continue
+        error = folder / f"error.{rank}"
+        said = error.read_text() if error.exists() else ""
+        if code and (code != 3 or "rank" not in said):
+            problems.append(f"rank {rank} ended with {code} and said {said!r}; log: {(folder / f'log.{rank}').read_text()[-400:]}")
+    return problems
+
+
+def trial(core, rng, script, reference, number):
+    token, shared = secrets.token_hex(16), set(os.listdir("/dev/shm"))
+    with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
+        folder = pathlib.Path(name)
+        ranks = start(folder, script, 0, token, serve(core, 0, token))
+        kind, victim, since = disturb(rng, ranks, [folder / f"ready.{r}" for r in range(RANKS)])
+        problems = look_at_survivors(folder, ranks, kind, victim, since)
+        took = time.monotonic() - since
+        for process in ranks:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        core.store_stop()
+        problems += left_over(token, shared)
+        if not problems:
+            ranks = start(folder, script, 1, token, serve(core, 1, token))
+            codes = [p.wait(120) for p in ranks]
+            core.store_stop()
+            if any(codes) or (folder / "result.npy").read_bytes() != reference:
+                problems.append(f"the restarted job ended with {codes}; its result is not that of an undisturbed run")
+            problems += left_over(token, shared)
+    print(f"{number}: {kind} of rank {victim}, the others ended after {took:.1f} s" + "".join(f"\n    {p}" for p in problems),
+          flush=True)
+    return problems
+
+
+def undisturbed(core, script):
+    token = secrets.token_hex(16)
+    with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
+        codes = [p.wait(120) for p in start(pathlib.Path(name), script, 0, token, serve(core, 0, token))]
+        core.store_stop()
+        logs = "".join(p.read_text() for p in pathlib.Path(name).glob("log.*"))
+        assert not any(codes), (codes, logs)
+        return (pathlib.Path(name) / "result.npy").read_bytes()
+
+
+def main():
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    print("seed", seed, flush=True)
+    from proa import _core
+    rng, bad = random.Random(seed), 0
+    with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
+        script = pathlib.Path(name) / "training.py"
+        script.write_text(TRAINING)
+        reference = undisturbed(_core, script)
+        for number in range(trials):
+            bad += bool(trial(_core, rng, script, reference, number))
+    print(f"{trials} trials, {bad} bad")
+    return bad > 0
+
+
+sys.exit(main())
