@@ -182,6 +182,12 @@ static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t firs
             for (int64_t k = 0; k < first; k++) held |= strcmp(named[k].name, named[at].name) == 0;
             if (PyList_Append(made, now == one->tensor ? Py_False : Py_True) < 0) return false;
             if (now == one->tensor) continue;
+            if (held && proa_is_symbolic(one->tensor) && !proa_is_symbolic(now)) {
+                PyErr_SetString(PyExc_ValueError,
+                                "call: an output is a program's variable, which an operator that runs at "
+                                "once cannot write; give it a tensor");
+                return false;
+            }
             if (held) {
                 proa_assign_args write = {.x = now, .out = one->tensor};
                 if (proa_call_op(proa_find_op("assign"), &write) != PROA_OK) return py_raise() != NULL;

@@ -116,6 +116,27 @@ static PyObject *numpy_function(const char *name, PyObject **found)
     return *found;
 }
 
+/* FLAGS_set_to_1d, Paddle's flag for scripts of before 2.5: numpy() of a tensor without dims has one dim. */
+static bool one_d_arrays(int value)
+{
+    static int on = -1;
+    if (on < 0 && value < 0) {
+        const char *text = getenv("FLAGS_set_to_1d");
+        value = text && *text && strcmp(text, "0") != 0 && strcasecmp(text, "false") != 0;
+    }
+    if (value >= 0) on = value;
+    return on != 0;
+}
+
+/* set_to_1d(value=None): the flag, after it was set to the value. */
+static PyObject *set_to_1d(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int value = -1;
+    if (!PyArg_ParseTuple(args, "|p:set_to_1d", &value)) return NULL;
+    return PyBool_FromLong(one_d_arrays(value));
+}
+
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
 {
     if (proa_is_symbolic(py_tensor_of(self)))
@@ -128,6 +149,8 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
     PyObject *copy = memory ? numpy_function("array", &found) : NULL;
     PyObject *array = copy ? PyObject_CallOneArg(copy, memory) : NULL;
     Py_XDECREF(memory);
+    if (array && py_tensor_of(self)->ndim == 0 && one_d_arrays(-1))
+        Py_SETREF(array, PyObject_CallMethod(array, "reshape", "i", 1));
     return array;
 }
 
@@ -549,6 +572,8 @@ PyMethodDef py_array_functions[] = {
     {"empty_bytes", empty_bytes, METH_O, "A uint8 tensor to fill."},
     {"feed", (PyCFunction)(void (*)(void))feed, METH_FASTCALL,
      "A tensor on a value's memory if it may stand for a variable as it lies, else None."},
+    {"set_to_1d", set_to_1d, METH_VARARGS,
+     "FLAGS_set_to_1d, after it was set to the argument, if one is given."},
     {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},
     {"memory", memory_of, METH_O, "What has the buffer protocol on a tensor's memory."},
     {"to_tensor", (PyCFunction)(void (*)(void))to_tensor, METH_VARARGS | METH_KEYWORDS,

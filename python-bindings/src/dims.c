@@ -15,7 +15,7 @@ static PyObject *ask(const char *function, PyObject *first, PyObject *second)
     return result;
 }
 
-PyObject *py_open_shape(PyObject *variable, PyObject *dims)
+PyObject *py_variable_shape(PyObject *variable, PyObject *dims)
 {
     PyObject *shape = dims ? ask("shape_of", variable, dims) : NULL;
     Py_XDECREF(dims);

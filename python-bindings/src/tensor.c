@@ -139,7 +139,7 @@ static PyObject *get_declared_shape(PyObject *self, void *closure)
 static PyObject *get_shape(PyObject *self, void *closure)
 {
     PyObject *dims = get_declared_shape(self, closure);
-    return py_tensor_of(self)->numel >= 0 ? dims : py_open_shape(self, dims);
+    return proa_is_symbolic(py_tensor_of(self)) ? py_variable_shape(self, dims) : dims;
 }
 
 static PyObject *get_strides(PyObject *self, void *closure)
@@ -306,7 +306,7 @@ static PyObject *get_transposed(PyObject *self, void *closure)
 }
 
 static PyGetSetDef tensor_getset[] = {
-    {"shape", get_shape, NULL, "List of ints; -1: unknown in a program.", NULL},
+    {"shape", get_shape, NULL, "List of ints; of a program's variable a tuple, with -1 where unknown.", NULL},
     {"declared_shape", get_declared_shape, NULL,
      "shape to describe a variable by: unknown dims are the int -1.", NULL},
     {"strides", get_strides, NULL, "List of ints, in elements.", NULL},

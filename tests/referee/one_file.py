@@ -8,6 +8,7 @@ imported; everything else is as it is for a user."""
 import importlib
 import json
 import os
+import re
 import sys
 import traceback
 import unittest
@@ -22,7 +23,9 @@ for old in ("bool", "int", "float", "complex", "object", "str"):
 def cause(error):
     """The last exception's type and first line."""
     lines = traceback.format_exception_only(error[0], error[1])
-    return (lines[-1] if issubclass(error[0], SyntaxError) else lines[0]).strip().split("\n")[0][:300]
+    text = (lines[-1] if issubclass(error[0], SyntaxError) else lines[0]).strip()
+    inner = re.search(r"^ {4}(\w+: .*)$", text, re.M) if "In transformed code:" in text else None
+    return inner[1][:300] if inner else text.split("\n")[0][:300]
 
 
 def place(error):

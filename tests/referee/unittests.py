@@ -51,7 +51,8 @@ def methods_of(path):
 def run_file(path, args):
     """Rows (test, outcome, place, cause) of a file."""
     imports = [ROOT / "build/python", path.parent, *(folder.resolve() for folder in args.folder)]
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, imports)), PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, imports)), PYTHONDONTWRITEBYTECODE="1",
+                       FLAGS_set_to_1d="1")  # Paddle's own flag for scripts of before 2.5, in which no tensor was 0-D
     with tempfile.TemporaryDirectory(prefix="referee-") as scratch:
         report = pathlib.Path(scratch, "report.jsonl")
         command = [args.python, "-m", "proa", str(HERE / "one_file.py"), str(path), str(report),

@@ -1,6 +1,7 @@
 """Unknown dims: what `shape` and `size` of a program's variable are while a program is made, for whoever asks. Proa's
 own modules get Dims, which are no ints: they compute as numbers of the program or raise, so that no -1 enters a
-calculation. A user's code in static mode gets Paddle's -1; under to_static it gets numbers of the program."""
+calculation. A user's code in static mode gets Paddle's tuple with -1; under to_static it gets a list with numbers of the
+program."""
 import sys
 
 from .. import _core
@@ -12,13 +13,12 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 def shape_of(variable, dims):
     """What `variable.shape` is for the caller of this function; dims: the list of ints, with -1. Called from C."""
-    if not _core.is_capturing():
-        return dims
+    capturing = _core.is_capturing()
     if sys._getframe(1).f_globals.get("__name__", "").startswith(_PACKAGE):
-        return [Dim(variable, i) if n < 0 else n for i, n in enumerate(dims)]
-    if mode.static_enabled():
-        return dims
-    return numbers(variable, dims)
+        return [Dim(variable, i) if n < 0 else n for i, n in enumerate(dims)] if capturing and -1 in dims else dims
+    if not capturing or mode.static_enabled():
+        return tuple(dims)
+    return numbers(variable, dims) if -1 in dims else dims
 
 
 def size_of(variable, _):

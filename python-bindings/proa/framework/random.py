@@ -1,7 +1,16 @@
 """Seeds and states of the random generator."""
+import sys
+
 from .. import _core
 
 __all__ = ["get_cuda_rng_state", "get_rng_state", "seed", "set_cuda_rng_state", "set_rng_state"]
+
+
+def program_seed(startup=False):
+    """The random_seed of the default program, which every random operator takes that is given no seed of its own, eagerly
+    too; startup: of the default startup program. 0 draws from the generator."""
+    module = sys.modules.get("proa.static.program")
+    return 0 if module is None else (module._startup if startup else module._main)._seed
 
 
 class Generator:

@@ -73,7 +73,8 @@ class Signature:
         try:
             given = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.function.__name__}() {error}") from None
+            unknown = self.specs is None and not set(kwargs) <= set(self.signature.parameters)
+            raise (TypeError if unknown else ValueError)(f"{self.function.__name__}() {error}") from None
         given.apply_defaults()
         return self._bound(given.arguments)
 

@@ -12,14 +12,15 @@ __all__ = ["Variable", "create_global_var", "create_parameter", "data"]
 
 class _VariableType(type):
     def __instancecheck__(cls, value):
-        return isinstance(value, _core.Tensor) and value.is_symbolic
+        return isinstance(value, _core.Tensor) and (value.is_symbolic or mode.in_dynamic_mode())
 
     def __getattr__(cls, name):
         return getattr(_core.Tensor, name)
 
 
 class Variable(metaclass=_VariableType):
-    """A program's variable: a Tensor that stands for a value of each run. Only for isinstance."""
+    """A program's variable: a Tensor that stands for a value of each run; as in Paddle, every tensor in dynamic mode. Only
+    for isinstance."""
 
 
 def _dims(shape):
@@ -122,6 +123,10 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     """
     if not isinstance(shape, (list, tuple)):
         raise TypeError(f"create_global_var: shape must be a list or tuple, got {type(shape).__name__}")
+    if not mode.by_name():
+        made = _core.full(list(shape), value, to_dtype(dtype))
+        made.name, made.persistable = name or unique_name.generate("global_var"), persistable
+        return made
     return make_persistable(name or unique_name.generate("global_var"), _dims(shape), to_dtype(dtype), value)
 
 

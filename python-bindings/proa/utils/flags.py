@@ -3,6 +3,10 @@ from .. import _core
 from .paddle_flags import KEPT
 
 
+# Paddle's flags about Python itself: each is a function that sets its argument, and returns what is set.
+_OF_PYTHON = {"set_to_1d": _core.set_to_1d}
+
+
 def _name(name, who):
     if not isinstance(name, str):
         raise TypeError(f"{who}: a flag's name must be a str, got {type(name).__name__}")
@@ -32,8 +36,12 @@ def set_flags(flags):
     for name, value in flags.items():
         if isinstance(value, bool):
             value = int(value)
+        own = _OF_PYTHON.get(_name(name, "set_flags").removeprefix("FLAGS_"))
+        if own is not None:
+            own(str(value) not in ("0", "", "false", "False"))
+            continue
         try:
-            _core.set_flag(_name(name, "set_flags"), str(value))
+            _core.set_flag(name, str(value))
         except (KeyError, LookupError, RuntimeError) as e:
             if _kept(name) is None:
                 raise ValueError(f"set_flags: {e.args[0] if e.args else e}") from None
@@ -48,8 +56,12 @@ def get_flags(flags):
         raise TypeError(f"get_flags: flags must be a str, list or tuple, got {type(flags).__name__}")
     found = {}
     for name in flags:
+        own = _OF_PYTHON.get(_name(name, "get_flags").removeprefix("FLAGS_"))
+        if own is not None:
+            found[name] = own()
+            continue
         try:
-            found[name] = _typed(_core.get_flag(_name(name, "get_flags")))
+            found[name] = _typed(_core.get_flag(name))
         except (KeyError, LookupError, RuntimeError) as e:
             if _kept(name) is None:
                 raise ValueError(f"get_flags: {e.args[0] if e.args else e}") from None

@@ -25,7 +25,7 @@ new_executor_static_build=0 new_executor_use_cuda_graph=0 new_executor_use_inpla
 npu_storage_format=0 paddle_num_threads=1 pe_profile_fname= pir_apply_inplace_pass=1 pir_subgraph_saving_dir=
 prim_enabled=0 print_allocator_trace_info=0 print_ir=0 print_sub_graph_dir= query_dest_rank_by_multi_node=0
 reader_queue_speed_test_mode=0 reallocate_gpu_memory_in_mb=0 rocksdb_path=database rpc_deadline=180000
-rpc_send_thread_num=12 run_kp_kernel=0 search_cache_max_number=1000000 selected_gpus= set_to_1d=0 sort_sum_gradient=0
+rpc_send_thread_num=12 run_kp_kernel=0 search_cache_max_number=1000000 selected_gpus= sort_sum_gradient=0
 static_executor_perfstat_filepath= sync_after_alloc=0 sync_nccl_allreduce=1 tensor_operants_mode=eager
 tracer_mkldnn_ops_off= tracer_mkldnn_ops_on= tracer_profile_fname=xxgperf trt_ibuilder_cache=0
 use_auto_growth_pinned_allocator=0 use_autotune=0 use_cuda_managed_memory=0 use_mkldnn=0 use_pinned_memory=1

@@ -12,3 +12,10 @@ from .nn import *
 from .parallel import *
 from . import base, jit, layers, learning_rate_scheduler, nn, parallel
 from ...framework.mode import disable_static as enable_dygraph, enable_static as disable_dygraph
+
+
+def __getattr__(name):
+    if name in ("amp", "checkpoint", "container", "dygraph_to_static", "io"):
+        import importlib
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'paddle.fluid.dygraph' has no attribute {name!r}")

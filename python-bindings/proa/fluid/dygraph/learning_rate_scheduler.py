@@ -1,6 +1,7 @@
 """fluid.dygraph.learning_rate_scheduler: rates that a step of the optimizer moves on."""
 import math
 
+from ..._core import Tensor
 from ...optimizer.lr import LRScheduler
 
 __all__ = ["CosineDecay", "ExponentialDecay", "InverseTimeDecay", "LambdaDecay", "LearningRateDecay", "LinearLrWarmup",
@@ -18,7 +19,7 @@ class LearningRateDecay(LRScheduler):
     def __call__(self):
         rate = self.step()
         self.step_num += self.step_size
-        return float(rate)
+        return rate if isinstance(rate, Tensor) else self.create_lr_var(rate)
 
     def step(self):
         raise NotImplementedError()

@@ -7,10 +7,11 @@ from .distributions import *
 from .elementwise import *
 from .images import *
 from .io import *
+from .learning_rate_scheduler import *
 from .loss import *
 from .metric_op import *
 from .nn import *
 from .rnn import *
 from .shape import *
 from .tensor import *
-from . import control_flow, detection, device, io, loss, metric_op, nn, ops, tensor, utils
+from . import control_flow, detection, device, io, learning_rate_scheduler, loss, metric_op, nn, ops, tensor, utils

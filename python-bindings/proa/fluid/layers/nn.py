@@ -1,5 +1,6 @@
 """Layers with parameters, and products."""
 from ... import _core
+from ...framework.random import program_seed
 from ...static import nn as static_nn
 from ...static.host import py_func
 from ..layer_helper import LayerHelper, one_op
@@ -49,6 +50,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
 
 def dropout(x, dropout_prob, is_test=None, seed=None, name=None, dropout_implementation="downgrade_in_infer"):
     """Elements set to zero at random while training."""
+    seed = seed or program_seed() or None
     return one_op("dropout", {"X": x}, {"dropout_prob": float(dropout_prob), "is_test": bool(is_test),
                                         "fix_seed": seed is not None, "seed": seed or 0,
                                         "dropout_implementation": dropout_implementation}, "Out", "~Mask", name=name)

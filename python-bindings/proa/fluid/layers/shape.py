@@ -1,5 +1,6 @@
 """Shapes, selection and order."""
 from ... import _core
+from ...tensor.array import TensorArray, tensor_array_to_tensor
 from ..layer_helper import one_op
 
 __all__ = ["crop", "crop_tensor", "expand", "expand_as", "flatten", "gather", "gather_nd", "gather_tree", "multiplex", "pad",
@@ -56,6 +57,8 @@ def split(input, num_or_sections, dim=-1, name=None):
 
 def stack(x, axis=0, name=None):
     """Tensors along a new axis."""
+    if isinstance(x, TensorArray):
+        return tensor_array_to_tensor(x, axis, use_stack=True)[0]
     return one_op("stack", {"X": x}, {"axis": axis}, "Y", name=name)
 
 

@@ -5,6 +5,7 @@ from ... import _core
 from ...framework.dtype import dtype_name, to_dtype
 from ...framework.parameter import create_parameter as _create_parameter
 from ...static.variable import create_global_var
+from ...tensor.array import TensorArray, tensor_array_to_tensor
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["argmax", "argmin", "argsort", "assign", "autoincreased_step_counter", "cast", "concat", "create_global_var",
@@ -37,6 +38,8 @@ def cast(x, dtype):
 
 def concat(input, axis=0, name=None):
     """Tensors joined along an axis."""
+    if isinstance(input, TensorArray):
+        return tensor_array_to_tensor(input, axis)[0]
     inputs = {"X": input}
     if isinstance(axis, _core.Tensor):
         inputs["AxisTensor"] = axis
@@ -243,14 +246,6 @@ def unique_with_counts(x, dtype="int32"):
     from ... import unique as found
     values, index, counts = found(x, return_inverse=True, return_counts=True, dtype=dtype)
     return values, index, counts
-
-
-def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
-    """(the items of an array joined or stacked along an axis, their sizes there)."""
-    from ... import concat as joined, stack, to_tensor
-    items = list(input)
-    sizes = to_tensor([one.shape[axis] for one in items], dtype="int32")
-    return (stack if use_stack else joined)(items, axis), sizes
 
 
 def autoincreased_step_counter(counter_name=None, begin=1, step=1):

@@ -77,13 +77,14 @@ def convert_shape_compare(left, *args):
     for i in range(0, len(args), 2):
         rest += _OPERATORS[args[i]], lambda value=args[i + 1]: _called(value)
     result = None
-    for i in range(0, len(rest), 2):
+    for i in range(0, len(rest), 2):  # an operator and its right side
         if result is not None and not symbolic(result) and not result:
             return result
         right = rest[i + 1]()
         here = logic.compare(left, rest[i], lambda: right)
         if symbolic(here) or symbolic(result):
-            here = _core.all(here) if symbolic(here) and here.ndim else here
+            whole = _core.any if args[i] == "!=" else _core.all
+            here = whole(here) if symbolic(here) and here.ndim else here
         result = here if result is None else logic.test_and(result, lambda: here)
         left = right
     return result
@@ -94,7 +95,9 @@ def choose_shape_attr_or_api(attr_shape, api_shape, idx=None):
     if api_shape is None:
         return attr_shape if idx is None else attr_shape[idx]
     if not isinstance(attr_shape, (list, tuple)):
-        return api_shape if attr_shape < 0 else attr_shape
+        if attr_shape >= 0:
+            return attr_shape
+        return api_shape if idx is None else api_shape[idx]
     unknown = any(n < 0 for n in attr_shape) if idx is None else attr_shape[idx] < 0
     chosen = api_shape if unknown else attr_shape
     return chosen if idx is None else chosen[idx]

@@ -2,6 +2,7 @@
 import math
 
 from ... import _core
+from ...framework.random import program_seed
 from .initializer import Initializer, drawn, store
 
 
@@ -30,6 +31,11 @@ def _need(name, **values):
             raise ValueError(f"{name}: {key} must not be None")
 
 
+def _seed(var):
+    """As in Paddle: with random_seed set, initializers of one kind and shape draw the same numbers."""
+    return program_seed(startup=var.is_symbolic)
+
+
 class Normal(Initializer):
     """Normal numbers."""
 
@@ -38,7 +44,8 @@ class Normal(Initializer):
         self._mean, self._std = mean, std
 
     def forward(self, var, block=None):
-        store(var, _core.gaussian(var.shape, mean=float(self._mean), std=float(self._std), dtype=drawn(var)))
+        store(var, _core.gaussian(var.shape, mean=float(self._mean), std=float(self._std), seed=_seed(var),
+                                  dtype=drawn(var)))
 
 
 class TruncatedNormal(Initializer):
@@ -50,15 +57,15 @@ class TruncatedNormal(Initializer):
 
     def forward(self, var, block=None):
         store(var, _core.truncated_gaussian_random(var.shape, mean=float(self._mean), std=float(self._std),
-                                                   dtype=drawn(var)))
+                                                   seed=_seed(var), dtype=drawn(var)))
 
 
 def _uniform(var, low, high):
-    store(var, _core.uniform(var.shape, dtype=drawn(var), min=float(low), max=float(high)))
+    store(var, _core.uniform(var.shape, dtype=drawn(var), min=float(low), max=float(high), seed=_seed(var)))
 
 
 def _normal(var, std):
-    store(var, _core.gaussian(var.shape, mean=0.0, std=std, dtype=drawn(var)))
+    store(var, _core.gaussian(var.shape, mean=0.0, std=std, seed=_seed(var), dtype=drawn(var)))
 
 
 class Uniform(Initializer):

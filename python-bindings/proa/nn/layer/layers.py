@@ -242,8 +242,10 @@ class Layer(_core.LayerBase):
                 seen.add(id(layer))
                 yield name, layer
 
-    def sublayers(self, include_self=False):
-        """All layers below this one, outermost first."""
+    def sublayers(self, include_self=False, include_sublayers=True):
+        """All layers below this one, outermost first; include_sublayers=False, of 2.0: only its own."""
+        if not include_sublayers:
+            return [self] * include_self + [layer for layer in self._sub_layers.values() if layer is not None]
         return [layer for _, layer in self.named_sublayers(include_self=include_self)]
 
     def named_sublayers(self, prefix="", include_self=False, layers_set=None):

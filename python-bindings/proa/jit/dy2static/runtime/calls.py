@@ -45,30 +45,39 @@ def len_(value):
 
 
 def _one(value):
-    if any(n not in (1, -1) for n in value.declared_shape):
-        raise TypeError(f"only a tensor of one element is a number, got one of shape {value.declared_shape}")
     return _core.reshape(value, []) if value.ndim else value
+
+
+def _has_one(args):
+    """Whether the only argument is a variable that a Python number can stand for; of more elements, a cast is meant."""
+    return len(args) == 1 and symbolic(args[0]) and (isinstance(args[0], Number) or
+                                                     all(n in (1, -1) for n in args[0].declared_shape))
+
+
+def _cast_all(args, plain, dtype):
+    """plain(*args); a variable of several elements becomes one of that dtype."""
+    return _core.cast(args[0], dtype) if len(args) == 1 and symbolic(args[0]) else plain(*args)
 
 
 def int_(*args):
     """int(value)"""
-    if len(args) == 1 and symbolic(args[0]):
+    if _has_one(args):
         return as_number(_core.cast(_one(args[0]), _core.int64))
-    return int(*args)
+    return _cast_all(args, int, _core.int32)
 
 
 def float_(*args):
     """float(value)"""
-    if len(args) == 1 and symbolic(args[0]):
+    if _has_one(args):
         return as_number(_core.cast(_one(args[0]), _core.float64))
-    return float(*args)
+    return _cast_all(args, float, _core.float32)
 
 
 def bool_(*args):
     """bool(value)"""
-    if len(args) == 1 and symbolic(args[0]):
+    if _has_one(args):
         return as_number(truth(args[0]))
-    return bool(*args)
+    return _cast_all(args, bool, _core.bool)
 
 
 def isinstance_(value, types):
@@ -189,6 +198,11 @@ _TWINS = {len: len_, int: int_, float: float_, bool: bool_, isinstance: isinstan
           min: _reduce("min", "minimum")}
 
 
+def _elements(variable):
+    """numpy() of a variable: what the array is used for is done by the program, on the variable."""
+    return _core.reshape(variable, [1]) if variable.ndim == 0 and _core.set_to_1d() else variable
+
+
 def concat_(x, axis=0, name=None):
     """paddle.concat, of a list that grew in a loop too"""
     if isinstance(x, TensorArray):
@@ -277,6 +291,8 @@ def call(function):
         owner = getattr(function, "__self__", None)
         if isinstance(owner, Tensor) and _overwrites(function.__name__):
             return _overwriting(function)
+        if isinstance(owner, Tensor) and function.__name__ == "numpy" and owner.is_symbolic:
+            return lambda: _elements(owner)
         return function
     if kind is type(_concat) and function in (_concat, _stack):
         return _OF_LISTS[function.__name__]

@@ -134,7 +134,7 @@ class Loop:
         self.extra = []    # keys beyond names
         self.dtypes = {}   # (key, leaf) -> dtype of a number that turned out to need another
         self.widest = {}   # (key, leaf) -> kinds that a number has before and after turns
-        self.tensors = set()  # (key, leaf) of numbers that a turn makes tensors
+        self.tensors = {}  # (key, leaf) of numbers that a turn makes tensors -> their rank; every dim is 1
         self.start = {}    # key -> tree, for what is unbound before the loop
         self.growing = []  # lists that the body makes longer: (names, items, dtype)
         self.bound = []    # names that a turn binds first, and that are read afterwards: there must be a turn
@@ -212,7 +212,9 @@ class Loop:
     def _first(self, key, i, leaf):
         if kind(leaf) is None:
             return leaf if symbolic(leaf) else _core.assign(leaf)
-        return in_dtype(leaf, self.dtypes.get((key, i)) or _dtype_of(leaf))
+        value = in_dtype(leaf, self.dtypes.get((key, i)) or _dtype_of(leaf))
+        rank = self.tensors.get((key, i))
+        return _core.reshape(value, [1] * rank) if rank else value
 
     def _is_number(self, place, leaf):
         return kind(leaf) is not None and place not in self.tensors
@@ -344,7 +346,7 @@ class Loop:
             if not fits(leaf, wanted):
                 raise self._changes(key, i, first, leaf)
             return in_dtype(leaf, wanted)
-        dims = first.declared_shape if isinstance(first, Tensor) else []
+        dims = first.declared_shape if isinstance(first, Tensor) else [1] * self.tensors.get((key, i), 0)
         if leaf.dtype != wanted or leaf.ndim != len(dims) and dims != [0]:
             raise self._changes(key, i, first, leaf)  # an array without items takes any shape
         return _core.Tensor(leaf) if symbolic(leaf) else _core.assign(leaf)
@@ -352,9 +354,9 @@ class Loop:
     def _number(self, key, i, first, leaf, wanted):
         """_result for what is a number before the loop: a tensor, or a number of a wider kind, makes it one, too."""
         if kind(leaf) is None:
-            if not fits(first, leaf.dtype):
+            if not fits(first, leaf.dtype) or any(n != 1 for n in leaf.declared_shape):
                 raise self._changes(key, i, first, leaf)
-            self.tensors.add((key, i))
+            self.tensors[key, i] = leaf.ndim
             self.dtypes[key, i] = leaf.dtype
             return None
         self.widest[key, i] = {kind(first), kind(leaf), *self.widest.get((key, i), ())}
