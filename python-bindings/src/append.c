@@ -194,6 +194,8 @@ static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t firs
                 continue;
             }
             proa_tensor *before = one->tensor;
+            const char *name = proa_name_of(before); /* a placeholder's, by which its maker finds it again */
+            if (name && !proa_name_of(now) && proa_set_name(now, name) != PROA_OK) return py_raise() != NULL;
             one->tensor = proa_keep(now);
             proa_release(before);
         }

@@ -42,7 +42,7 @@ def test_program_in_words(programs):
     op = block.ops[0]
     assert op.input_names == ["X", "Y"] and op.input("X") == ["x"] and op.input("Y") == ["fc_0.w_0"]
     assert op.output_arg_names == block.ops[1].input("X") and op.attr("trans_x") is False
-    assert y.name == block.ops[2].output("Out")[0] and y.shape == [-1, 2]
+    assert y.name == block.ops[2].output("Out")[0] and y.shape == (-1, 2)
     assert str(op).startswith("{Out=[") and "matmul_v2(inputs={X=['x'], Y=['fc_0.w_0']}" in str(op)
     assert "persist trainable param fc_0.w_0 : LOD_TENSOR.shape(3, 2).dtype(float32).stop_gradient(False)" in str(main)
     assert str(x) == "var x : LOD_TENSOR.shape(-1, 3).dtype(float32).stop_gradient(True)"
@@ -410,7 +410,7 @@ def test_no_gradient_for_data(programs):
     loss = paddle.mean(paddle.matmul(x, w))
     assert static.gradients(loss, [x, w])[0] is None
     x.stop_gradient = False
-    assert static.gradients(loss, [x, w])[0].shape == [-1, 3]
+    assert static.gradients(loss, [x, w])[0].shape == (-1, 3)
 
 
 def test_fed_arrays_stay_the_callers(programs):

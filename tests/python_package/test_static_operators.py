@@ -62,7 +62,7 @@ def test_no_grad_set_takes_names_that_there_are_not_and_refuses_strings():
     x.stop_gradient = False
     loss = fluid.layers.mean(x)
     (_, grad), = fluid.backward.append_backward(loss, parameter_list=["x"], no_grad_set={"l", "t"})
-    assert grad.shape == [2, 2]
+    assert grad.shape == (2, 2)
     for wrong in ({"parameter_list": "x"}, {"no_grad_set": "x"}):
         with pytest.raises(TypeError, match="must be a"):
             fluid.backward.append_backward(loss, **wrong)

@@ -68,9 +68,15 @@ def supports_bfloat16():
 supports_bfloat16_fast = supports_bfloat16
 
 
-# Types whose gradient is an operator of another type in Paddle: a cast's is a cast.
-_GRADIENT_IS_ANOTHER = frozenset("""assign cast conj fill_zeros_like2 flip increment reverse roll scale share_data sign split
-split_byref sum tile_like transfer_layout""".split())
+# Types without a gradient kernel of their own in Paddle: it is an operator of another type, as a cast's is a cast, or there is none.
+_GRADIENT_IS_ANOTHER = frozenset("""as_complex as_real assign bernoulli c_allgather c_allreduce_max c_allreduce_min
+c_allreduce_prod c_allreduce_sum c_broadcast c_reducescatter cast conj cross_entropy2 cumsum dequantize_linear diag_v2
+elementwise_mod exponential fake_channel_wise_dequantize_max_abs fake_channel_wise_quantize_abs_max
+fake_channel_wise_quantize_dequantize_abs_max fake_dequantize_max_abs fake_quantize_abs_max
+fake_quantize_dequantize_abs_max fake_quantize_dequantize_moving_average_abs_max fake_quantize_moving_average_abs_max
+fake_quantize_range_abs_max fc fill_zeros_like2 flip grad_add increment minus moving_average_abs_max_scale
+mp_allreduce_sum quantize_linear reverse roll scale sequence_reverse share_data sign split split_byref sum tile_like
+transfer_layout unbind view_dtype""".split())
 
 
 def _get_all_register_op_kernels(lib="all"):

@@ -1,4 +1,6 @@
 """Operators given by their type in Paddle's format: what Block.append_op, prepend_op and _insert_op do."""
+import collections
+
 from .. import _core
 from ..framework.dtype import to_dtype
 from .variable import true_name
@@ -40,10 +42,31 @@ def attribute(op_type, name, value):
                         f"such, got {type(value).__name__}") from None
 
 
+def described(program, block):
+    """For each of a block's ops, in the core's order, the operators that it is in Paddle's format. Where an op makes a
+    variable that only goes to a persistable one, as in startup programs, that is one operator, as in Paddle."""
+    wires = [list(wire) for wire in _core.describe(program, block)]
+    reads = collections.Counter(name for wire in wires for _, inputs, *_ in wire for names in inputs.values()
+                                for name in names)
+    for before, wire in zip(wires, wires[1:]):
+        if len(wire) != 1 or not before or wire[0][0] != "assign":
+            continue
+        (source,), (target,) = wire[0][1]["X"], wire[0][2]["Out"]
+        kind, inputs, outputs, *rest = before[-1]
+        if kind in _DRAWN and outputs == {"Out": [source]} and reads[source] == 1 and source not in inputs:
+            before[-1] = (kind, inputs, {"Out": [target]}, *rest)
+            wire.clear()
+    return wires
+
+
+# Operators that initializers make.
+_DRAWN = ("assign_value", "cast", "eye", "fill_constant", "gaussian_random", "truncated_gaussian_random", "uniform_random")
+
+
 def _place(program, index):
     """The core's number of the operator that stands at an index of Block.ops."""
     begin = 0
-    for i, wire in enumerate(_core.describe(program, 0)):
+    for i, wire in enumerate(described(program, 0)):
         if begin == index:
             return i
         begin += len(wire)

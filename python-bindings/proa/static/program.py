@@ -9,7 +9,7 @@ from ..framework.dtype import to_dtype
 from ..framework.parameter import Parameter
 from .params import value_of
 from .scope import ScopeVariable, global_scope
-from .append import append
+from .append import append, described
 from .variable import _dims, text_of
 
 __all__ = ["Program", "default_main_program", "default_startup_program", "name_scope", "program_guard"]
@@ -200,7 +200,7 @@ class Block:
         ...     out = block.create_var(name="doubled")
         ...     op = block.append_op(type="scale", inputs={"X": x}, outputs={"Out": out}, attrs={"scale": 2.0})
         ...     out.shape
-        [-1, 3]
+        (-1, 3)
         >>> paddle.disable_static()
         """
         if _runs_at_once():
@@ -255,7 +255,7 @@ class Program:
     ...     x = paddle.static.data("x", [None, 3])
     ...     y = paddle.static.nn.fc(x, 2)
     >>> [p.shape for p in main.all_parameters()]
-    [[3, 2], [2]]
+    [(3, 2), (2,)]
     >>> paddle.disable_static()
     """
 
@@ -328,7 +328,7 @@ class Program:
     def _operators(self, block):
         kept = self._ops.get(block)
         if kept is None or kept[0] != self._core.version:
-            made = [op for wire in _core.describe(self._core, block) for op in self._as_operators(wire, block)]
+            made = [op for wire in described(self._core, block) for op in self._as_operators(wire, block)]
             kept = self._ops[block] = (self._core.version, made)
         return kept[1]
 

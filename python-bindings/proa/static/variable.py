@@ -41,7 +41,7 @@ def data(name, shape, dtype=None, lod_level=0):
     >>> import proa as paddle
     >>> paddle.enable_static()
     >>> paddle.static.data("image", [None, 1, 8, 8], "float32").shape
-    [-1, 1, 8, 8]
+    (-1, 1, 8, 8)
     >>> paddle.disable_static()
     """
     if not isinstance(name, (str, bytes)):

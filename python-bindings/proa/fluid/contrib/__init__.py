@@ -1,2 +1,9 @@
 """fluid.contrib: what 2.1 documents of it."""
 from ...static import amp as mixed_precision
+
+
+def __getattr__(name):
+    import importlib
+    if name == "layers":
+        return importlib.import_module(".layers", __name__)
+    raise AttributeError(f"module 'paddle.fluid.contrib' has no attribute {name!r}")

@@ -4,7 +4,7 @@ from ...nn.decode import Decoder
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["BeamSearchDecoder", "Decoder", "GRUCell", "LSTMCell", "RNNCell", "beam_search", "beam_search_decode",
-           "dynamic_decode", "dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm_unit", "rnn"]
+           "dynamic_decode", "dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit", "rnn"]
 
 
 def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):
@@ -52,6 +52,18 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
     return one_op("gru", {"Input": input, "H0": h_0, "Weight": weight, "Bias": bias},
                   {"is_reverse": is_reverse, "gate_activation": gate_activation, "activation": candidate_activation,
                    "origin_mode": origin_mode}, "Hidden", "~BatchGate", "~BatchResetHiddenPrev", "~BatchHidden")
+
+
+def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0.0, is_bidirec=False, is_test=False,
+         name=None, default_initializer=None, seed=-1):
+    """(outputs, last hidden states, last cells) of LSTM layers over input, [steps, batch, features]."""
+    from ...nn import LSTM
+    from ..param_attr import ParamAttr
+    attr = None if default_initializer is None else ParamAttr(initializer=default_initializer)
+    layer = LSTM(int(input.shape[-1]), hidden_size, num_layers, "bidirect" if is_bidirec else "forward",
+                 time_major=True, dropout=0.0 if is_test else dropout_prob, weight_ih_attr=attr, weight_hh_attr=attr)
+    outputs, (hidden, cell) = layer(input, (init_h, init_c))
+    return outputs, hidden, cell
 
 
 _GATES = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
