@@ -78,8 +78,8 @@ PyObject *py_place_of(const proa_tensor *t);
 
 /* ---- lengths that only the run knows (dims.c) ------------------------------------------- */
 
-/* The shape of a program's variable (`dims`: the list of ints, which it takes) as whoever asks sees it; its number of
- * elements, where dims are unknown. New references. */
+/* The shape of a program's variable (`dims`: the list of ints, which it takes) as whoever asks sees it; its
+ * number of elements, where dims are unknown. New references. */
 PyObject *py_variable_shape(PyObject *variable, PyObject *dims);
 PyObject *py_open_size(PyObject *variable);
 bool py_is_dim(PyObject *obj);

@@ -185,7 +185,7 @@ def test_one_program_for_unknown_dims():
     for n in (1, 3, 8):
         assert np.array_equal(net(tensor(n, 4)).numpy(), twin(tensor(n, 4)).numpy())
     assert len(net.forward.program_cache) == 1
-    assert net.forward.inputs[0].name == "images" and net.forward.inputs[0].shape == [-1, 4]
+    assert net.forward.inputs[0].name == "images" and net.forward.inputs[0].shape == (-1, 4)
 
 
 def test_cache_key():
@@ -392,10 +392,37 @@ def test_half_bound_names_are_explained():
 
 
 def test_values_are_refused():
-    for f in (lambda x: x.numpy(), lambda x: x.tolist(), lambda x: [1, 2][x.astype("int64").sum()],
+    for f in (lambda x: x.tolist(), lambda x: [1, 2][x.astype("int64").sum()],
               lambda x: x.item()):
         with pytest.raises((RuntimeError, TypeError, ConversionError)):
             paddle.jit.to_static(f)(tensor(3))
+
+
+def test_numpy_of_a_variable_stands_for_it():
+    def f(x, n):
+        for i in range(n.numpy()[0]):
+            x = x + i
+        if x.numpy().mean() > 1:
+            x = x * 2
+        return float(x.numpy().sum())
+    for n in (1, 4):
+        assert paddle.jit.to_static(f)(tensor(2), paddle.to_tensor([n])) == f(tensor(2), paddle.to_tensor([n]))
+
+
+def test_a_number_may_become_a_tensor_of_one_element():
+    def f(n):
+        last = 4
+        for i in range(n):
+            last = paddle.full([1], 2.5) * i
+        return last
+    assert paddle.jit.to_static(f)(paddle.to_tensor(3)).tolist() == [5.0]
+    assert paddle.jit.to_static(f)(paddle.to_tensor(0)).tolist() == [4.0]
+
+
+def test_casts_of_several_elements():
+    x = paddle.to_tensor([0.5, 2.75])
+    assert paddle.jit.to_static(lambda x: int(x))(x).tolist() == [0, 2]
+    assert paddle.jit.to_static(lambda x: float(bool(x)))(x).tolist() == [1.0, 1.0]
 
 
 def test_generators_are_refused():
@@ -407,7 +434,7 @@ def test_generators_are_refused():
 
 def test_fall_back():
     def f(x):
-        return float(x.numpy().sum())
+        return float(sum(x.tolist()))
     with pytest.raises(RuntimeError):
         paddle.jit.to_static(f)(tensor(2))
     lenient = paddle.jit.to_static(f, full_graph=False)

@@ -23,6 +23,53 @@ def run(fetch, feed=None):
     return exe.run(feed=feed or {}, fetch_list=fetch)
 
 
+def test_one_dim_arrays():
+    paddle.set_flags({"FLAGS_set_to_1d": True})
+    try:
+        assert paddle.get_flags("FLAGS_set_to_1d") == {"FLAGS_set_to_1d": True}
+        assert paddle.to_tensor(3.0).numpy().shape == (1,) and paddle.to_tensor(3.0).shape == []
+    finally:
+        paddle.set_flags({"FLAGS_set_to_1d": False})
+    assert paddle.to_tensor(3.0).numpy().shape == ()
+
+
+def test_random_seed_of_the_default_program_fixes_initializers():
+    """As in Paddle, eagerly too."""
+    main = paddle.static.default_main_program()
+    main.random_seed = 7
+    try:
+        one, two = (paddle.nn.Linear(3, 4).weight.numpy() for _ in range(2))
+        assert (one == two).all()
+    finally:
+        main.random_seed = 0
+    assert (paddle.nn.Linear(3, 4).weight.numpy() != one).any()
+
+
+def test_schedules_in_programs_are_those_of_dynamic_mode():
+    layers = fluid.layers
+    makes = [lambda: layers.exponential_decay(0.1, 2, 0.5), lambda: layers.natural_exp_decay(0.1, 2, 0.5, True),
+             lambda: layers.inverse_time_decay(0.1, 2, 0.5), lambda: layers.polynomial_decay(0.1, 3, 0.01, 2.0),
+             lambda: layers.polynomial_decay(0.1, 3, 0.01, 1.0, True), lambda: layers.piecewise_decay([2, 4], [0.3, 0.2, 0.1]),
+             lambda: layers.cosine_decay(0.1, 2, 5), lambda: layers.noam_decay(4, 3),
+             lambda: layers.linear_lr_warmup(0.1, 4, 0.0, 0.1)]
+    for make in makes:
+        with fluid.dygraph.guard():
+            schedule = make()
+            expected = [float(schedule()) for _ in range(6)]
+        paddle.enable_static()
+        try:
+            main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+            with fluid.program_guard(main, startup), fluid.scope_guard(scope):
+                rate = make()
+                run = fluid.Executor()
+                run.run(startup)
+                found = [run.run(main, fetch_list=[rate])[0].item() for _ in range(6)]
+        finally:
+            paddle.disable_static()
+        start = 1 if make is makes[-1] else 0  # the warm-up of dynamic mode begins one step later
+        assert np.allclose(found[start:], expected[:len(found) - start], rtol=1e-5), (found, expected)
+
+
 def test_every_module_can_be_imported():
     import importlib
     import pkgutil
