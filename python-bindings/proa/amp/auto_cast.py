@@ -13,6 +13,7 @@ class _State:
     """What amp the innermost auto_cast asked for."""
     dtype = "float32"
     level = "O0"
+    lists = (None, None)  # names moved to the white and to the black list
     last = "float32"  # the dtype of the auto_cast that was entered last, which a scaler outside goes by, as in Paddle
 
 
@@ -53,14 +54,14 @@ def amp_guard(enable=True, custom_white_list=None, custom_black_list=None, level
     _check_lists(custom_white_list, custom_black_list)
     state.last = dtype
     asked = level if enable else "O0"
-    before = state.dtype, state.level
+    before = state.dtype, state.level, state.lists
     token = _core.autocast_enter(_LEVELS[asked], dtype if dtype in _on_cpu else "bfloat16",
                                  custom_white_list or None, custom_black_list or None)
-    state.dtype, state.level = (dtype if enable else "float32"), asked
+    state.dtype, state.level, state.lists = (dtype if enable else "float32"), asked, (custom_white_list, custom_black_list)
     try:
         yield
     finally:
-        state.dtype, state.level = before
+        state.dtype, state.level, state.lists = before
         _core.autocast_leave(token)
 
 

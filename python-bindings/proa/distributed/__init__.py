@@ -19,3 +19,10 @@ __all__ = ["CountFilterEntry", "DataParallel", "Group", "InMemoryDataset", "P2PO
            "get_world_size", "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "launch", "new_group",
            "recv", "reduce", "reduce_scatter", "scatter", "scatter_object_list", "send", "spawn",
            "split", "wait"]
+
+
+def __getattr__(name):
+    if name != "fleet":
+        raise AttributeError(f"module 'paddle.distributed' has no attribute {name!r}")
+    import importlib
+    return importlib.import_module(".fleet", __name__)

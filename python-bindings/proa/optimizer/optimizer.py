@@ -45,7 +45,8 @@ class Optimizer:
     _own = frozenset()  # of _STEPS, those that the class has from a user
     _decays_rows = True  # whether weight decay goes with gradients that are SelectedRows
 
-    def __init_subclass__(cls, kind=None, **options):
+    def __init_subclass__(cls, **options):
+        kind = options.pop("kind", None)  # of KINDS: what Proa's own keep and which op they call
         super().__init_subclass__(**options)
         if kind is not None:
             cls.type, cls._kind = kind, KINDS[kind]

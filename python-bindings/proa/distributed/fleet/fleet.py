@@ -1,0 +1,330 @@
+"""Fleet: one object through which a script joins a job and spreads a training over it."""
+import os
+
+from ... import _core
+from ...framework import mode
+from .. import communication as _c
+from ..group import get_rank, get_world_size, init_parallel_env, is_initialized
+from .base.distributed_strategy import DistributedStrategy
+from .base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
+from .base.topology import CommunicateTopology, HybridCommunicateGroup, ParallelMode
+from .base.util_factory import UtilBase
+
+_NAMES = {"dp": "data", "pp": "pipe", "sharding": "sharding", "sep": "sep", "mp": "model"}
+
+
+class Fleet:
+    """See the module's functions, which are the methods of its one object."""
+
+    def __init__(self):
+        self._role_maker, self._is_collective = None, False
+        self._user_defined_strategy = DistributedStrategy()
+        self._util, self._hcg, self._topology = UtilBase(), None, None
+        self.user_defined_optimizer = None
+
+    # ---- joining ----
+
+    def init(self, role_maker=None, is_collective=False, strategy=None, log_level="INFO"):
+        """Joins the job: role_maker says who this process is (None: the launcher's environment), is_collective that there
+        are no servers, strategy how the training is spread."""
+        if role_maker is None:
+            if not isinstance(is_collective, bool):
+                raise ValueError(f"`is_collective` should be instance of bool, but got {type(is_collective)}")
+            self._is_collective = is_collective
+            role_maker = PaddleCloudRoleMaker(is_collective=is_collective)
+        elif not isinstance(role_maker, RoleMakerBase):
+            raise ValueError(f"`role_maker` should be subclass of `RoleMakerBase`, but got {type(role_maker)}")
+        else:
+            self._is_collective = role_maker._is_collective
+        if strategy is not None and not isinstance(strategy, DistributedStrategy):
+            raise TypeError(f"fleet.init: strategy must be a DistributedStrategy, got {type(strategy).__name__}")
+        self._role_maker = role_maker
+        if strategy is not None:
+            self._user_defined_strategy = strategy
+        self._util._set_role_maker(role_maker)
+        if self._is_collective and not mode.building():
+            if not is_initialized() and get_world_size() > 1:
+                init_parallel_env()
+            self._make_groups()
+        return self
+
+    def _make_groups(self):
+        configs = self._user_defined_strategy.hybrid_configs
+        degrees = {name: configs[f"{name}_degree"] for name in _NAMES}
+        rest = 1
+        for name, degree in degrees.items():
+            if name != "dp":
+                if degree < 1:
+                    raise ValueError(f"fleet.init: {name}_degree is {degree}; expected 1 or more")
+                rest *= degree
+        world = get_world_size()
+        if degrees["dp"] < 1:
+            degrees["dp"] = world // rest
+        if rest * degrees["dp"] != world:
+            raise ValueError(f"fleet.init: the degrees {degrees} make {rest * degrees['dp']} processes, there are {world}; "
+                             "set hybrid_configs so that their product is that")
+        order = self._user_defined_strategy.hybrid_parallel_order
+        self._topology = CommunicateTopology([_NAMES[name] for name in order], [degrees[name] for name in order])
+        self._hcg = HybridCommunicateGroup(self._topology)
+
+    def _maker(self):
+        if self._role_maker is None:
+            self.init(is_collective=True)
+        return self._role_maker
+
+    # ---- who this process is ----
+
+    def is_first_worker(self):
+        """Whether this is worker 0."""
+        return self._maker()._is_first_worker()
+
+    def worker_index(self):
+        """This worker's number."""
+        return self._maker()._worker_index()
+
+    def worker_num(self):
+        """The number of workers."""
+        return self._maker()._worker_num()
+
+    def node_num(self):
+        """The number of machines."""
+        return self._maker()._node_num()
+
+    def local_rank(self):
+        """This process's number on its machine."""
+        return int(os.getenv("PADDLE_RANK_IN_NODE", "0"))
+
+    def local_device_ids(self):
+        """The launcher's devices on this machine."""
+        return _numbers("PADDLE_LOCAL_DEVICE_IDS")
+
+    def world_device_ids(self):
+        """The launcher's devices on all machines."""
+        return [[int(i) for i in node.split(",")] for node in os.getenv("PADDLE_WORLD_DEVICE_IDS", "").split(":") if node]
+
+    def is_worker(self):
+        """Whether this is a worker."""
+        return self._maker()._is_worker()
+
+    def is_server(self):
+        """Whether this is a server."""
+        return self._maker()._is_server()
+
+    def is_coordinator(self):
+        """Whether this is a coordinator: never."""
+        return False
+
+    def server_index(self):
+        """This server's number."""
+        return self._maker()._server_index()
+
+    def server_num(self):
+        """The number of servers."""
+        return self._maker()._server_num()
+
+    def worker_endpoints(self, to_string=False):
+        """The workers' addresses: a list, or one text."""
+        return _listed(self._maker()._get_trainer_endpoints(), to_string)
+
+    def server_endpoints(self, to_string=False):
+        """The servers' addresses."""
+        return _listed(self._maker()._get_pserver_endpoints(), to_string)
+
+    def get_hybrid_communicate_group(self):
+        """The groups along the axes of parallelism."""
+        if self._hcg is None:
+            self._make_groups()
+        return self._hcg
+
+    _get_hybrid_communicate_group = get_hybrid_communicate_group
+
+    def get_hybrid_parallel_topology(self):
+        """The grid of ranks."""
+        self.get_hybrid_communicate_group()
+        return self._topology
+
+    @property
+    def util(self):
+        """Messages of arrays, shards of file lists."""
+        return self._util
+
+    def barrier_worker(self):
+        """Waits for all workers."""
+        self._util.barrier("worker")
+
+    def all_reduce(self, input, mode="sum"):
+        """An array reduced over the workers."""
+        return self._util.all_reduce(input, mode)
+
+    # ---- training ----
+
+    def distributed_model(self, model):
+        """The model as its parallel mode asks for: over data, divided layers, divided states. With one process: itself."""
+        from .meta_parallel.wrappers import ShardingParallel, TensorParallel, data_parallel
+        hcg, strategy = self.get_hybrid_communicate_group(), self._user_defined_strategy
+        if hcg.nranks < 2:
+            return model
+        if strategy.sync_batch_norm:
+            from ...nn import SyncBatchNorm
+            model = SyncBatchNorm.convert_sync_batchnorm(model)
+        parallel = hcg.get_parallel_mode()
+        if parallel == ParallelMode.DATA_PARALLEL:
+            return data_parallel(model, strategy, hcg)
+        if parallel == ParallelMode.TENSOR_PARALLEL:
+            return TensorParallel(model, hcg, strategy)
+        if parallel == ParallelMode.SHARDING_PARALLEL:
+            return ShardingParallel(model, hcg, strategy)
+        raise NotImplementedError("distributed_model: pipelines (pp_degree > 1) and segments (sep_degree > 1) are not there yet; "
+                                  "set pp_degree and sep_degree to 1")
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer for the job: it averages gradients where the model does not, and clips over all ranks."""
+        from .meta_optimizers import HybridParallelOptimizer
+        self.user_defined_optimizer = optimizer
+        if strategy is not None:
+            self._user_defined_strategy = strategy
+        if mode.building():
+            return self
+        hcg = self.get_hybrid_communicate_group()
+        return HybridParallelOptimizer(optimizer, hcg, self._user_defined_strategy)
+
+    def distributed_scaler(self, scaler):
+        """The scaler, whose ranks skip steps together."""
+        from .meta_optimizers import distributed_scaler
+        return distributed_scaler(scaler, self.get_hybrid_communicate_group())
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds the optimizer to the loss's program; with several workers gradients are summed over them."""
+        if self.user_defined_optimizer is None:
+            raise ValueError("fleet.minimize: call distributed_optimizer first")
+        if get_world_size() > 1:
+            raise NotImplementedError("fleet.minimize: static programs over several processes are transformed by "
+                                      "paddle.fluid.transpiler.collective; train eagerly with distributed_model")
+        self._refuse_static_switches()
+        return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+
+    def _refuse_static_switches(self):
+        message = self._user_defined_strategy._message
+        given = [name for name in ("recompute", "localsgd", "adaptive_localsgd", "dgc", "gradient_merge", "lars", "lamb",
+                                   "pipeline", "sharding", "fp16_allreduce", "tensor_parallel", "amp", "qat") if message.get(name)]
+        if given:
+            raise NotImplementedError(f"fleet.minimize: {', '.join(given)} of the strategy do not transform static programs yet; "
+                                      "switch them off, or train eagerly")
+
+    def _optimizer(self):
+        if self.user_defined_optimizer is None:
+            raise ValueError("fleet: call distributed_optimizer first")
+        return self.user_defined_optimizer
+
+    def step(self):
+        """The optimizer's step."""
+        self._optimizer().step()
+
+    def clear_grad(self):
+        """Clears gradients."""
+        self._optimizer().clear_grad()
+
+    def get_lr(self):
+        """The learning rate."""
+        return self._optimizer().get_lr()
+
+    def set_lr(self, value):
+        """Sets the learning rate."""
+        self._optimizer().set_lr(value)
+
+    def state_dict(self):
+        """The optimizer's state."""
+        return self._optimizer().state_dict()
+
+    def set_state_dict(self, state_dict):
+        """Sets the optimizer's state."""
+        return self._optimizer().set_state_dict(state_dict)
+
+    def get_loss_scaling(self):
+        """The scale of losses, of an optimizer that has one."""
+        return self._optimizer().get_loss_scaling()
+
+    def amp_init(self, place, scope=None, test_program=None, use_fp16_test=False):
+        """Casts the parameters of a program of pure float16."""
+        return self._optimizer().amp_init(place, scope, test_program, use_fp16_test)
+
+    # ---- saving ----
+
+    def save_persistables(self, executor, dirname, main_program=None, mode=0):
+        """Saves a program's persistables, on the first worker."""
+        from ...fluid import io
+        if self.is_first_worker():
+            io.save_persistables(executor, dirname, main_program)
+
+    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
+                             export_for_deployment=True, mode=0):
+        """Saves an inference model in a folder, on the first worker."""
+        from ...fluid import io
+        if self.is_first_worker():
+            io.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program)
+
+    def save(self, dirname, feed=(), fetch=(), **configs):
+        """Saves an inference model if feeds and fetches are named, else persistables."""
+        from ...static import Executor, default_main_program
+        executor = configs.get("executor") or Executor(_core.CPUPlace())
+        if feed or fetch:
+            self.save_inference_model(executor, dirname, list(feed), list(fetch), configs.get("main_program"))
+        else:
+            self.save_persistables(executor, dirname, configs.get("main_program") or default_main_program())
+
+    # ---- links ----
+
+    def collective_perf(self, comm_type, round=50, size_and_time={}):
+        """Times a collective over growing sizes: {MB: seconds}, printed by worker 0."""
+        import time
+        calls = {"allreduce": lambda t: _c.all_reduce(t), "reduce": lambda t: _c.reduce(t, 0), "broadcast": lambda t: _c.broadcast(t, 0),
+                 "allgather": lambda t: _c.all_gather([], t),
+                 "reduce_scatter": lambda t: _c.reduce_scatter(_zeros(int(t.size) // get_world_size()), t)}
+        if comm_type not in calls:
+            raise ValueError(f"collective_perf: comm_type must be one of {sorted(calls)}, got {comm_type!r}")
+        measured = {}
+        for mb in size_and_time or {1: 0, 4: 0, 16: 0}:
+            tensor = _zeros(int(mb * (1 << 18)) // get_world_size() * get_world_size())
+            self.barrier_worker()
+            began = time.perf_counter()
+            for _ in range(round):
+                calls[comm_type](tensor)
+            measured[mb] = (time.perf_counter() - began) / round
+            if get_rank() == 0:
+                print(f"{comm_type} {mb} MB: {measured[mb] * 1e3:.3f} ms")
+        return measured
+
+    def allreduce_perf(self, *args, **kwargs):
+        """collective_perf of allreduce."""
+        return self.collective_perf("allreduce", *args, **kwargs)
+
+    def reduce_perf(self, *args, **kwargs):
+        """collective_perf of reduce."""
+        return self.collective_perf("reduce", *args, **kwargs)
+
+    def broadcast_perf(self, *args, **kwargs):
+        """collective_perf of broadcast."""
+        return self.collective_perf("broadcast", *args, **kwargs)
+
+    def allgather_perf(self, *args, **kwargs):
+        """collective_perf of allgather."""
+        return self.collective_perf("allgather", *args, **kwargs)
+
+    def reduce_scatter_perf(self, *args, **kwargs):
+        """collective_perf of reduce_scatter."""
+        return self.collective_perf("reduce_scatter", *args, **kwargs)
+
+
+def _zeros(n):
+    return _core.full([n], 0.0, _core.float32)
+
+
+def _numbers(name):
+    return [int(n) for n in os.getenv(name, "").split(",") if n]
+
+
+def _listed(endpoints, to_string):
+    return ",".join(endpoints) if to_string else endpoints
+
+
+fleet = Fleet()

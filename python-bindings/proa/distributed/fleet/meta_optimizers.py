@@ -1,0 +1,145 @@
+"""The optimizer and the scaler of a hybrid training: gradients averaged over data, norms over the model, states divided
+over the sharding group."""
+from ... import _core
+from ...nn.clip import ClipGradByGlobalNorm
+from .. import communication as _c
+
+
+class _HybridClip:
+    """ClipGradByGlobalNorm over all of a model's ranks: a replicated parameter counts once."""
+
+    def __init__(self, clip, hcg):
+        self._clip, self._hcg = clip, hcg
+
+    def __getattr__(self, name):
+        return getattr(self._clip, name)
+
+    def _sum(self, value, group):
+        if group.nranks > 1:
+            _c.all_reduce(value, group=group)
+        return value
+
+    def __call__(self, params_grads):
+        own, shared = [], []
+        for param, grad in params_grads:
+            if grad is not None and getattr(param, "need_clip", True):
+                (own if getattr(param, "is_distributed", False) else shared).append(grad)
+        divided = self._sum(self._squares(own), self._hcg.get_model_parallel_group())
+        total = self._sum(divided + self._squares(shared), self._hcg.get_sharding_parallel_group())
+        norm = _core.sqrt(total)
+        limit = _core.full_like(norm, self._clip.clip_norm)
+        factor = _core.divide(limit, _core.maximum(norm, limit))
+        return [(p, g) if g is None or not getattr(p, "need_clip", True) else (p, _core.multiply(g, _core.cast(factor, g.dtype)))
+                for p, g in params_grads]
+
+    @staticmethod
+    def _squares(grads):
+        total = _core.full([1], 0.0, _core.float32)
+        for dtype in {g.dtype for g in grads}:
+            part = _core.global_squared_norm([g for g in grads if g.dtype == dtype])
+            total = total + _core.cast(part, "float32").reshape([1])
+        return total
+
+
+class HybridParallelOptimizer:
+    """Another optimizer's steps on the hybrid groups."""
+
+    def __init__(self, optimizer, hcg, strategy):
+        self._inner_opt, self._hcg, self._strategy = optimizer, hcg, strategy
+        self._owner = None
+        if isinstance(optimizer._grad_clip, ClipGradByGlobalNorm) and hcg.get_check_parallel_group().nranks > 1:
+            optimizer._grad_clip = _HybridClip(optimizer._grad_clip, hcg)
+        if hcg.get_sharding_parallel_world_size() > 1:
+            self._deal_out()
+
+    def __getattr__(self, name):
+        return getattr(self._inner_opt, name)
+
+    def _deal_out(self):
+        """Gives each parameter to the rank of the sharding group that has the least so far; this one keeps its own."""
+        size = self._hcg.get_sharding_parallel_world_size()
+        loads, self._owner = [0] * size, {}
+        self._all = list(self._inner_opt._parameter_list)
+        if self._all and isinstance(self._all[0], dict):
+            raise ValueError("distributed_optimizer: sharding does not go with parameter groups")
+        for param in self._all:
+            rank = loads.index(min(loads))
+            loads[rank] += int(param.size)
+            self._owner[id(param)] = rank
+        rank = self._hcg.get_sharding_parallel_rank()
+        mine = [p for p in self._all if self._owner[id(p)] == rank]
+        self._inner_opt._parameter_list = self._inner_opt._param_groups = mine
+
+    def _average(self, group):
+        """Averages all parameters' gradients over a group, those of one dtype in one message."""
+        by_dtype = {}
+        for param in self._parameters():
+            grad = param.grad
+            if grad is not None and not param.stop_gradient:
+                by_dtype.setdefault(grad.dtype, []).append(grad)
+        for grads in by_dtype.values():
+            joined = _core.concat([g.reshape([-1]) for g in grads])
+            _c.all_reduce(joined, _c.ReduceOp.AVG, group)
+            at = 0
+            for grad in grads:
+                n = int(grad.size)
+                grad.set_value(joined[at:at + n].reshape(grad.shape))
+                at += n
+
+    def _parameters(self):
+        return self._all if self._owner is not None else self._inner_opt._all_parameters()
+
+    def _before_step(self):
+        recording = _core.set_recording(False)
+        try:
+            sharding, data = self._hcg.get_sharding_parallel_group(), self._hcg.get_data_parallel_group()
+            for group in (sharding, data) if self._needs_average() else ():
+                if group.nranks > 1:
+                    self._average(group)
+        finally:
+            _core.set_recording(recording)
+
+    def _needs_average(self):
+        """DataParallel has averaged already where only data are divided."""
+        from .base.topology import ParallelMode
+        return self._hcg.get_parallel_mode() != ParallelMode.DATA_PARALLEL
+
+    def step(self):
+        """Averages gradients, clips, updates; with sharding each rank updates its own parameters and sends them out."""
+        self._before_step()
+        self._inner_opt.step()
+        if self._owner is not None:
+            group = self._hcg.get_sharding_parallel_group()
+            for param in self._all:
+                _c.broadcast(param.detach(), group.ranks[self._owner[id(param)]], group)
+
+    def minimize(self, loss, startup_program=None, parameters=None, no_grad_set=None):
+        """A step with the gradients that loss.backward() made."""
+        self.step()
+        return [], [(p, p.grad) for p in self._parameters() if p.grad is not None]
+
+    def clear_grad(self, set_to_zero=True):
+        """Clears the gradients of all parameters, the others' as well."""
+        _core.clear_grads([p for p in self._parameters()], set_to_zero)
+
+    clear_gradients = clear_grad
+
+
+def distributed_scaler(scaler, hcg):
+    """The scaler, whose search for infinities looks at all ranks: all skip a step together."""
+    unscale, group = scaler._unscale, hcg.get_check_parallel_group() if hcg is not None else None
+    data = hcg.get_data_parallel_group() if hcg is not None else None
+
+    def together(optimizer):
+        unscale(optimizer)
+        found = getattr(scaler, "_found_inf", None)
+        if found is None:
+            return
+        flag = _core.cast(found, "int32")
+        for members in (group, data):
+            if members is not None and members.nranks > 1:
+                _c.all_reduce(flag, _c.ReduceOp.MAX, members)
+        scaler._found_inf = _core.cast(flag, "bool")
+
+    scaler._unscale = together
+    return scaler

@@ -1,0 +1,117 @@
+"""recompute: activations of a function are not kept; backward runs it again."""
+import contextlib
+import warnings
+
+from .... import _core
+from ....amp.auto_cast import amp_guard
+from ....amp.auto_cast import state as amp_state
+from ....autograd import PyLayer, backward
+
+
+@contextlib.contextmanager
+def _random_state(state):
+    """Inside, random numbers go on from this state; afterwards from where they were. None: as they are."""
+    if state is None:
+        yield
+        return
+    before = _core.get_rng_state()
+    _core.set_rng_state(state)
+    try:
+        yield
+    finally:
+        _core.set_rng_state(before)
+
+
+class _Recomputed(PyLayer):
+    @staticmethod
+    def forward(ctx, function, random_state, arguments, keywords, *tensors):
+        ctx.function, ctx.random_state, ctx.keywords = function, random_state, keywords
+        ctx.arguments = arguments  # places of tensors among them are None
+        ctx.amp = (amp_state.level, amp_state.dtype, amp_state.lists)
+        ctx.save_for_backward(*tensors)
+        return function(*_filled(arguments, tensors), **keywords)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        inputs = []
+        for tensor in ctx.saved_tensor():
+            again = tensor.detach()
+            again.stop_gradient = tensor.stop_gradient
+            inputs.append(again)
+        level, dtype, (white, black) = ctx.amp
+        recording = _core.set_recording(True)
+        try:
+            with _random_state(ctx.random_state), amp_guard(level != "O0", white, black, level if level != "O0" else "O1",
+                                                            dtype if level != "O0" else "bfloat16"):
+                outputs = ctx.function(*_filled(ctx.arguments, inputs), **ctx.keywords)
+            outputs = [outputs] if isinstance(outputs, _core.Tensor) else list(outputs)
+            wanted = [(out, grad) for out, grad in zip((o for o in outputs if isinstance(o, _core.Tensor)), grads)
+                      if not out.stop_gradient]
+            if not wanted:
+                raise RuntimeError("recompute: none of the outputs has requires_grad=True, this recompute() is not necessary")
+            backward([out for out, _ in wanted], [grad for _, grad in wanted])
+        finally:
+            _core.set_recording(recording)
+        found = [None if tensor.stop_gradient else tensor.grad for tensor in inputs]
+        return tuple(found) if len(found) != 1 else found[0]
+
+
+def _filled(arguments, tensors):
+    tensors = iter(tensors)
+    return [next(tensors) if given is _TENSOR else given for given in arguments]
+
+
+_TENSOR = object()
+
+
+def recompute(function, *args, **kwargs):
+    """function(*args) whose activations are not kept: backward runs it again, with the same random numbers
+    (preserve_rng_state) and precision. The result is the function's.
+
+    >>> import proa as paddle
+    >>> from proa.distributed.fleet.utils import recompute
+    >>> net, x = paddle.nn.Linear(2, 2), paddle.ones([1, 2])
+    >>> x.stop_gradient = False
+    >>> recompute(net, x).sum().backward()
+    >>> net.weight.grad.shape
+    [2, 2]
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    kwargs.pop("use_reentrant", None)  # both of Paddle's ways give the same
+    tensors = [a for a in args if isinstance(a, _core.Tensor)]
+    parameters = function.parameters() if hasattr(function, "parameters") else []
+    if not _core.is_recording() or not any(not t.stop_gradient for t in [*tensors, *parameters]):
+        if _core.is_recording():
+            warnings.warn("[Recompute]: None of the inputs to current recompute block need grad, therefore there is NO need to "
+                          "recompute this block in backward !")
+        return function(*args, **kwargs)
+    if not any(not t.stop_gradient for t in tensors):  # something must lead backward to the function
+        lead = _core.full([1], 0.0, _core.float32)
+        lead.stop_gradient = False
+        inner = function
+
+        def function(unused, *rest, **keywords):
+            return inner(*rest, **keywords)
+
+        args, tensors = (lead, *args), [lead, *tensors]
+    arguments = [_TENSOR if isinstance(a, _core.Tensor) else a for a in args]
+    return _Recomputed.apply(function, _core.get_rng_state() if preserve else None, arguments, kwargs, *tensors)
+
+
+def recompute_sequential(ctx, functions, *args, **kwargs):
+    """A sequence of layers in ctx["segments"] parts, each recomputed but the last, which Paddle recomputes too."""
+    segments, preserve = ctx.get("segments", 1), ctx.get("preserve_rng_state", True)
+    layers = list(functions)
+    size = max(len(layers) // segments, 1)
+
+    def run(begin, end):
+        def part(*inputs):
+            for layer in layers[begin:end]:
+                inputs = (layer(*inputs),)
+            return inputs[0]
+        return part
+
+    bounds = [*range(0, size * (segments - 1), size)]
+    for begin in bounds:
+        args = (recompute(run(begin, begin + size), *args, preserve_rng_state=preserve, **kwargs),)
+    return recompute(run(size * len(bounds), len(layers)), *args, preserve_rng_state=preserve, **kwargs)
