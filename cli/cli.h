@@ -114,5 +114,6 @@ int cli_inspect(cli_args *a);
 int cli_run(cli_args *a);
 int cli_diff(cli_args *a);
 int cli_launch(cli_args *a);
+int cli_quantize(cli_args *a);
 
 #endif

@@ -27,6 +27,9 @@ static const char help[] =
     "  proa launch [--ranks N] [--restarts N] [--log DIR] PROGRAM [ARGUMENT]…\n"
     "      runs the program as N ranks of one job (default: one a core); when one fails, ends all, and\n"
     "      starts them again up to --restarts times; --log: a file a rank instead of this output\n"
+    "  proa quantize MODEL --data FILE.npz… --output PREFIX [--algo abs_max|avg]\n"
+    "           [--weights channel|tensor] [--bits N] [--skip WEIGHT]\n"
+    "      runs it on samples and writes it with fake quantizers of the scales that were seen\n"
     "  proa --version, proa --help\n"
     "\n"
     "MODEL is a .pdmodel file, the prefix of one, or an old folder with __model__. --shape feeds random\n"
@@ -255,9 +258,10 @@ static int command(int argc, char **argv)
     if (strcmp(name, "run") == 0) return cli_run(&args);
     if (strcmp(name, "diff") == 0) return cli_diff(&args);
     if (strcmp(name, "launch") == 0) return cli_launch(&args);
+    if (strcmp(name, "quantize") == 0) return cli_quantize(&args);
     proa_fail(PROA_ERR_INVALID_ARGUMENT,
-              *name ? "unknown command '%s': expected inspect, run, diff or launch"
-                    : "%sno command: expected inspect, run, diff or launch (proa --help)",
+              *name ? "unknown command '%s': expected inspect, run, diff, launch or quantize"
+                    : "%sno command: expected inspect, run, diff, launch or quantize (proa --help)",
               name);
     return CLI_FAILED;
 }

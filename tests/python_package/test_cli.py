@@ -348,3 +348,45 @@ def test_damaged_bytes_never_crash(saved, tmp_path):
         (tmp_path / name).write_bytes(whole[:len(whole) // 2])
         assert command(*words, status=2, cwd=tmp_path)
         (tmp_path / name).write_bytes(whole)
+
+
+def quantize(*words):
+    return subprocess.run([PROA, "quantize", *map(str, words)], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("options, kept", [((), 2), (("--weights", "tensor", "--algo", "avg"), 2), (("--bits", "6"), 2)])
+def test_quantize(tmp_path, options, kept):
+    """A model with scales of samples answers as the float one does, but for the grid of its integers."""
+    from proa import inference
+    paddle.seed(3)
+    net = nn.Sequential(nn.Conv2D(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+    net.eval()
+    paddle.jit.save(net, str(tmp_path / "m"), input_spec=[InputSpec([None, 1, 8, 8], "float32", "x")])
+    x = np.random.RandomState(0).rand(16, 1, 8, 8).astype("float32")
+    for i in range(2):
+        np.savez(tmp_path / f"batch{i}.npz", x=x[8 * i:8 * i + 8])
+    data = [w for i in range(2) for w in ("--data", tmp_path / f"batch{i}.npz")]
+    done = quantize(tmp_path / "m.pdmodel", *data, "--output", tmp_path / "q", *options)
+    assert done.returncode == 0 and f"{kept} operators, 2 activations and 2 weights" in done.stdout, done.stdout + done.stderr
+    config = inference.Config(str(tmp_path / "q.pdmodel"), str(tmp_path / "q.pdiparams"))
+    predictor = inference.create_predictor(config)
+    predictor.get_input_handle("x").copy_from_cpu(x)
+    predictor.run()
+    have, want = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu(), net(paddle.to_tensor(x)).numpy()
+    assert 0 < np.abs(have - want).max() < (0.15 if "--bits" in options else 0.04) * np.abs(want).max()
+
+
+def test_quantize_says_what_is_wrong(tmp_path):
+    net = nn.Sequential(nn.Linear(4, 3))
+    paddle.jit.save(net, str(tmp_path / "m"), input_spec=[InputSpec([None, 4], "float32", "x")])
+    np.savez(tmp_path / "other.npz", y=np.zeros((2, 4), "float32"))
+    np.savez(tmp_path / "wide.npz", x=np.zeros((2, 7), "float32"))
+    model = tmp_path / "m.pdmodel"
+    for words, said in (((model,), "expected proa quantize"),
+                        ((model, "--data", tmp_path / "other.npz", "--output", tmp_path / "q"), "no array 'x'"),
+                        ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q"), "7"),
+                        ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q", "--algo", "KL"), "abs_max or avg"),
+                        ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q", "--bits", "40"), "2 to 16")):
+        done = quantize(*words)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert not (tmp_path / "q.pdmodel").exists()

@@ -7,6 +7,7 @@ from ..framework import mode, unique_name
 from ..framework.dtype import dtype_name, to_dtype
 from ..framework.mode import in_dynamic_mode
 from ..framework.parameter import Parameter
+from ..static.graph import IrGraph
 from ..static.places import cpu_places, cuda_places, device_guard
 from ..static.program import (Block, Operator, Program, _switch, default_main_program,
                               default_startup_program, name_scope, program_guard)

@@ -3,7 +3,8 @@ runs it, handles carry data in and out. Over _core's programs and executors."""
 from .config import Config, PassBuilder
 from .kinds import (DataType, PlaceType, PrecisionType, get_num_bytes_of_data_type,
                     get_trt_compile_version, get_trt_runtime_version, get_version)
+from .mixed_precision import convert_to_mixed_precision
 from .predictor import Predictor, PredictorPool, Tensor, create_predictor
 
 __all__ = ["Config", "DataType", "PlaceType", "PrecisionType", "Tensor", "Predictor", "create_predictor", "get_version",
-           "get_trt_compile_version", "get_trt_runtime_version", "get_num_bytes_of_data_type", "PredictorPool"]
+           "convert_to_mixed_precision", "get_trt_compile_version", "get_trt_runtime_version", "get_num_bytes_of_data_type", "PredictorPool"]

@@ -24,3 +24,10 @@ __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "Executor", 
            "load_vars", "name_scope", "nn", "normalize_program", "program_guard", "py_func", "save",
            "save_inference_model", "save_to_file", "save_vars", "scope_guard", "serialize_persistables",
            "serialize_program", "set_program_state", "xpu_places"]
+
+
+def __getattr__(name):
+    if name != "quantization":
+        raise AttributeError(f"module 'paddle.static' has no attribute {name!r}")
+    import importlib
+    return importlib.import_module(".quantization", __name__)

@@ -4,6 +4,6 @@ from ...static import amp as mixed_precision
 
 def __getattr__(name):
     import importlib
-    if name == "layers":
-        return importlib.import_module(".layers", __name__)
+    if name in ("layers", "slim"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'paddle.fluid.contrib' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Programs as descriptions that are quantized: thresholds from samples, edits, files."""

@@ -1,0 +1,76 @@
+"""Models that are quantized here run in real Paddle and the other way round, over four kinds of nets: they answer the same on
+both sides, and know digits as well as the nets in float."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+ORACLE = os.environ.get("PROA_ORACLE", str(ROOT / ".venv-oracle/bin/python"))
+SCRIPT = HERE / "inference/quantize_digits.py"
+
+pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
+
+
+def run(side, what, folder):
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    env.update(GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
+    command = [ORACLE] if side == "paddle" else [sys.executable, "-m", "proa"]
+    if side == "proa":
+        env["PYTHONPATH"] = str(BUILD / "python")
+    done = subprocess.run([*command, str(SCRIPT), what, str(folder), str(ROOT / "examples/data")], env=env, text=True,
+                          capture_output=True, timeout=1500)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+
+@pytest.mark.parametrize("maker, reader", [("proa", "paddle"), ("paddle", "proa")])
+def test_both_ways(tmp_path, maker, reader):
+    run(maker, "make", tmp_path)
+    run(reader, "predict", tmp_path)
+    made, read = np.load(tmp_path / "make.npz"), np.load(tmp_path / "predict.npz")
+    labels, names = made["labels"], [n for n in made.files if n != "labels"]
+    known = {n: 100 * (read[n].argmax(1) == labels).mean() for n in names}
+    wrong = []
+    for name in names:
+        away = np.abs(read[name] - made[name]) / np.abs(made[name]).max()
+        lost = known[name.partition("_")[0] + "_float"] - known[name]
+        print(f"{name:32} {known[name]:6.2f} % {-lost:+.2f}   apart {away.mean():.1e}, at most {away.max():.1e}")
+        # a value on a rounding edge moves what depends on it by a step
+        if not (away.mean() <= 2e-3 and lost <= 0.5):
+            wrong.append(name)
+    assert len(names) - 4 >= 28 and not wrong, wrong
+
+
+PREDICT = """
+import sys, numpy as np
+sys.path.insert(0, sys.argv[1])
+import quantize_digits
+made = np.load(sys.argv[2] + "/frozen.npz")
+np.save(sys.argv[2] + "/theirs.npy", quantize_digits.predict(sys.argv[2] + "/frozen", made["x"]))
+"""
+
+
+@pytest.mark.parametrize("weights, acts", [("abs_max", "moving_average_abs_max"), ("channel_wise_abs_max", "range_abs_max"),
+                                           ("channel_wise_abs_max", "moving_average_abs_max"), ("abs_max", "abs_max")])
+def test_programs_that_train(tmp_path, weights, acts):
+    """The passes: a program goes on training with quantizers, and what is frozen of it runs in real Paddle."""
+    env = dict(os.environ, PYTHONPATH=str(BUILD / "python"))
+    done = subprocess.run([sys.executable, "-m", "proa", str(HERE / "inference/quantize_program.py"), str(tmp_path),
+                           str(ROOT / "examples/data"), weights, acts], env=env, text=True, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["losses"][-1] < found["losses"][1] < 0.1 * found["losses"][0], found
+    assert min(found["simulated"], found["frozen"]) >= found["whole"] - 0.005, found
+    assert sum(op.startswith("fake_") and "dequantize" not in op for op in found["ops"]) == 3, found["ops"]
+    apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run([ORACLE, "-c", PREDICT, str(HERE / "inference"), str(tmp_path)], env=dict(apart, GLOG_minloglevel="3"),
+                          text=True, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    want, have = np.load(tmp_path / "theirs.npy"), np.load(tmp_path / "frozen.npz")["answers"]
+    assert np.abs(have - want).mean() <= 2e-3 * np.abs(want).max()
