@@ -28,11 +28,12 @@ static PyObject *on_host(PyObject *self)
  * versions and gradients. Only the package makes one of these. */
 typedef struct py_memory {
     PyObject_HEAD PyObject *tensor; /* on the host */
+    proa_tensor *share;             /* kept, so that no optimizer moves the tensor; NULL of a variable */
 } py_memory;
 
 static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
-    proa_tensor *t = py_tensor_of(((py_memory *)self)->tensor);
+    const proa_tensor *t = py_tensor_of(((py_memory *)self)->tensor);
     view->obj = NULL;
     if (proa_is_symbolic(t)) {
         PyErr_SetString(PyExc_BufferError, "a program's variable has no data while the program is built");
@@ -40,16 +41,6 @@ static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags)
     }
     if (t->flags & PROA_T_STRIDED && !(flags & PyBUF_STRIDES)) {
         PyErr_SetString(PyExc_BufferError, "the tensor is strided; ask for strides or copy it");
-        return -1;
-    }
-    if (proa__plain(t) != PROA_OK) {
-        py_raise();
-        return -1;
-    }
-    PROA_SCOPED;
-    proa_tensor *share = proa_keep(proa_detach(t)); /* so that no optimizer moves t meanwhile */
-    if (!share) {
-        py_raise();
         return -1;
     }
     _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are handed over as they are");
@@ -61,24 +52,18 @@ static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags)
                         .ndim = t->ndim,
                         .format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)formats[t->dtype] : NULL,
                         .shape = flags & PyBUF_ND ? (Py_ssize_t *)t->shape : NULL,
-                        .strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)t->strides : NULL,
-                        .internal = share};
+                        .strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)t->strides : NULL};
     return 0;
-}
-
-static void memory_releasebuffer(PyObject *self, Py_buffer *view)
-{
-    (void)self;
-    proa_release(view->internal);
 }
 
 static void memory_dealloc(PyObject *self)
 {
+    proa_release(((py_memory *)self)->share);
     Py_DECREF(((py_memory *)self)->tensor);
     PyObject_Free(self);
 }
 
-static PyBufferProcs memory_buffer = {memory_getbuffer, memory_releasebuffer};
+static PyBufferProcs memory_buffer = {.bf_getbuffer = memory_getbuffer};
 static PyTypeObject memory_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa._core.Memory",
     .tp_basicsize = sizeof(py_memory),
@@ -96,14 +81,22 @@ static PyObject *memory_of(PyObject *module, PyObject *obj)
     if (!py_is_tensor(obj))
         return PyErr_Format(PyExc_TypeError, "memory: expected a Tensor, got %s", Py_TYPE(obj)->tp_name);
     PyObject *host = PyType_Ready(&memory_type) == 0 ? on_host(obj) : NULL;
-    if (host && !proa_is_symbolic(py_tensor_of(host)) && proa__plain(py_tensor_of(host)) != PROA_OK) {
+    if (!host) return NULL;
+    PROA_SCOPED;
+    proa_tensor *t = py_tensor_of(host), *share = NULL;
+    if (!proa_is_symbolic(t) && (proa__plain(t) != PROA_OK || !(share = proa_keep(proa_detach(t))))) {
         Py_DECREF(host);
         return py_raise();
     }
-    py_memory *self = host ? PyObject_New(py_memory, &memory_type) : NULL;
-    if (self) self->tensor = host;
-    else Py_XDECREF(host);
-    return (PyObject *)self;
+    py_memory *self = PyObject_New(py_memory, &memory_type);
+    if (self) {
+        self->tensor = host;
+        self->share = share;
+        return (PyObject *)self;
+    }
+    proa_release(share);
+    Py_DECREF(host);
+    return NULL;
 }
 
 /* Borrowed: an attribute of the module numpy, which `found` keeps. */
