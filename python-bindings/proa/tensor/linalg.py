@@ -102,7 +102,8 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
         factor = _core.scale(total, 1, -float(ddof))
     factor = _core.clip(factor, 0.0)
     away = _core.subtract(rows, _core.unsqueeze(mean, [1]))
-    return _core.squeeze(_core.divide(_core.matmul(away, weighted, False, True), factor))
+    other = away if w is None else _core.multiply(away, w)
+    return _core.squeeze(_core.divide(_core.matmul(away, other, False, True), factor))
 
 
 def corrcoef(x, rowvar=True, name=None):

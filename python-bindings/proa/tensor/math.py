@@ -369,7 +369,7 @@ def vander(x, n=None, increasing=False, name=None):
         raise ValueError(f"vander: n must not be negative, got {n}")
     first = _core.equal(_core.arange(0, n, 1, "int64"), _core.full([], 0, "int64"))
     steps = _core.where(first, _core.full([], 1, x.dtype), _core.unsqueeze(x, [1]))
-    powers = _core.cumprod(steps, 1)
+    powers = steps if known(n) and n <= 2 else _core.cumprod(steps, 1)
     return powers if increasing else _core.flip(powers, [1])
 
 

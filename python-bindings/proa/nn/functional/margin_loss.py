@@ -15,7 +15,7 @@ def margin_ranking_loss(input, other, label, margin=0.0, reduction="mean", name=
 def hinge_embedding_loss(input, label, margin=1.0, reduction="mean", name=None):
     """input where label is 1, max(0, margin - input) where it is -1."""
     reduction_of(reduction, "hinge_embedding_loss")
-    zero = _core.full_like(input, 0.0)
+    zero = _core.full([1], 0.0, input.dtype)  # one axis at least, as Paddle's loss has
     loss = _core.where(label == 1.0, input, zero) + _core.where(label == -1.0, _core.relu(margin - input), zero)
     return reduced(loss, reduction, "hinge_embedding_loss")
 
