@@ -626,6 +626,25 @@ static proa_status add_missing(proa_wire_writer *w, proa__list *to, pb_slot *con
     return PROA_OK;
 }
 
+/* Paddle's kernels take a gradient slot for a promise that the forward op has the input: those of inputs that
+ * it lacks (a norm without bias) are left out. */
+static void drop_absent(pb_op *grad, const pb_op *of)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < grad->n_outputs; i++) {
+        const char *name = grad->outputs[i]->parameter;
+        bool absent = proa__ends_with(name, "@GRAD");
+        for (size_t k = 0; k < of->n_inputs; k++) {
+            const char *input = of->inputs[k]->parameter;
+            size_t n = strlen(input);
+            if (of->inputs[k]->n_arguments && !strncmp(name, input, n) && !strcmp(name + n, "@GRAD"))
+                absent = false;
+        }
+        if (!absent) grad->outputs[kept++] = grad->outputs[i];
+    }
+    grad->n_outputs = kept;
+}
+
 /* Paddle's gradient kernels ask for slots and attributes of the forward op that our rules do without. */
 static proa_status complete(proa_wire_writer *w, pb_op *grad, const pb_op *of)
 {
@@ -644,6 +663,7 @@ static proa_status complete(proa_wire_writer *w, pb_op *grad, const pb_op *of)
     grad->n_inputs = in.count;
     grad->attrs = (pb_attr **)(void *)attrs.at;
     grad->n_attrs = attrs.count;
+    drop_absent(grad, of);
     return PROA_OK;
 }
 

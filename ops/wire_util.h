@@ -10,6 +10,15 @@
 /* Reshapes the operand of fewer dims to broadcast as attribute `axis` says; false on error. */
 bool proa__wire_align(proa_wire_reader *r, proa_tensor **x, proa_tensor **y);
 
+/* Write what broadcasts t to a shape; *out is the new variable, or t where it has that shape.
+ * `expanded` knows all dims; `grown` adds zeros shaped like `like`, whose dims a run will tell;
+ * `broadcast` does either, for the shape of `to`. */
+proa_status proa__wire_put_expanded(proa_wire_writer *w, proa_tensor *t, const proa_meta *to,
+                                    proa_tensor **out);
+proa_status proa__wire_put_grown(proa_wire_writer *w, proa_tensor *t, proa_tensor *like, const proa_meta *to,
+                                 proa_tensor **out);
+proa_status proa__wire_put_broadcast(proa_wire_writer *w, proa_tensor *t, proa_tensor *to, proa_tensor **out);
+
 /* Paddle's number of a dtype; −1 for none. */
 static inline __attribute__((unused)) int64_t proa__wire_dtype_number(proa_dtype d)
 {
@@ -65,6 +74,24 @@ static inline __attribute__((unused)) proa_status proa__wire_put_axes(proa_wire_
     int64_t n = axes->count < PROA_MAX_DIMS ? axes->count : PROA_MAX_DIMS;
     for (int64_t i = 0; i < n; i++) at[i] = axes->at[i] < 0 ? axes->at[i] + ndim : axes->at[i];
     return proa_wire_put_ints(w, attr, type, (proa_ints){n, at, NULL, NULL});
+}
+
+/* x from starts to ends along axes, as `out`; an end may be negative, and INT32_MAX is the last. */
+static inline __attribute__((unused)) proa_status proa__wire_put_slice(proa_wire_writer *w, proa_tensor *x,
+                                                                       proa_tensor *out, proa_ints axes,
+                                                                       proa_ints starts, proa_ints ends)
+{
+    int64_t known[PROA_MAX_DIMS];
+    for (int64_t i = 0; i < axes.count; i++) known[i] = 1;
+    PROA_TRY(proa_wire_op(w, "slice"));
+    PROA_TRY(proa_wire_put_input(w, "Input", x));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, axes));
+    PROA_TRY(proa_wire_put_ints(w, "starts", PROA_WIRE_INTS, starts));
+    PROA_TRY(proa_wire_put_ints(w, "ends", PROA_WIRE_INTS, ends));
+    PROA_TRY(
+        proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, (proa_ints){axes.count, known, NULL, NULL}));
+    return proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, PROA_SCALAR_SHAPE);
 }
 
 /* A temporary: t with its dims in the order perm. NULL on error. */

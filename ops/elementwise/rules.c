@@ -167,8 +167,8 @@ proa_status real_vjp(const proa_real_args *a, proa_real_grads *g)
 
 proa_status imag_vjp(const proa_imag_args *a, proa_imag_grads *g)
 {
-    proa_tensor *d = proa_cast(g->d_out, (proa_dtype)a->x->dtype);
-    g->d_x = proa_scale(d, .scale = proa_scalar_complex(0, 1));
+    (void)a;
+    g->d_x = proa_complex(proa_full_like(g->d_out, 0), g->d_out);
     return proa_error();
 }
 

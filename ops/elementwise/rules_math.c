@@ -38,8 +38,8 @@ proa_status angle_vjp(const proa_angle_args *a, proa_angle_grads *g)
         g->d_x = SCALED(g->d_out, 0);
         return proa_error();
     }
-    proa_tensor *r = proa_cast(proa_divide(g->d_out, proa_square(proa_abs(a->x))), (proa_dtype)a->x->dtype);
-    g->d_x = proa_multiply(proa_scale(a->x, .scale = proa_scalar_complex(0, 1)), r);
+    proa_tensor *r = proa_divide(g->d_out, proa_square(proa_abs(a->x)));
+    g->d_x = proa_complex(proa_multiply(SCALED(proa_imag(a->x), -1), r), proa_multiply(proa_real(a->x), r));
     return proa_error();
 }
 

@@ -164,3 +164,59 @@ proa_status assign_read(proa_wire_reader *r)
     if (has_gradients && proa_wire_stops_gradient(r, "Out")) out = proa_share_data(out);
     return proa_wire_result(r, "Out", out);
 }
+
+/* x · x for complex numbers, of which Paddle's kernel knows no squares. */
+proa_status square_write(const void *args, proa_wire_writer *w)
+{
+    const proa_square_args *a = args;
+    bool product = a->x->dtype == PROA_C64 || a->x->dtype == PROA_C128;
+    PROA_TRY(proa_wire_op(w, product ? "elementwise_mul" : "square"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    if (product) PROA_TRY(proa_wire_put_input(w, "Y", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    return product ? proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1) : PROA_OK;
+}
+
+/* ---- ops that Paddle's kernels do not broadcast ------------------------------------------- */
+
+/* x brought to out's shape; where dims are unknown, by `other`, as out has the shape of both. */
+static proa_status put_operand(proa_wire_writer *w, proa_tensor *x, proa_tensor *other, proa_tensor *out,
+                               proa_tensor **made)
+{
+    proa_meta m = proa_meta_of(out);
+    for (int i = 0; i < m.ndim; i++)
+        if (m.shape[i] < 0) return proa__wire_put_grown(w, x, other, &m, made);
+    return proa__wire_put_expanded(w, x, &m, made);
+}
+
+static proa_status put_pair(proa_wire_writer *w, const char *type, const char *const slots[3], proa_tensor *x,
+                            proa_tensor *y, proa_tensor *out)
+{
+    proa_tensor *left, *right;
+    PROA_TRY(put_operand(w, x, y, out, &left));
+    PROA_TRY(put_operand(w, y, x, out, &right));
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, slots[0], left));
+    PROA_TRY(proa_wire_put_input(w, slots[1], right));
+    return proa_wire_put_output(w, slots[2], out);
+}
+
+proa_status heaviside_write(const void *args, proa_wire_writer *w)
+{
+    const proa_heaviside_args *a = args;
+    PROA_TRY(
+        put_pair(w, "elementwise_heaviside", (const char *const[3]){"X", "Y", "Out"}, a->x, a->y, a->out));
+    return proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1);
+}
+
+proa_status atan2_write(const void *args, proa_wire_writer *w)
+{
+    const proa_atan2_args *a = args;
+    return put_pair(w, "atan2", (const char *const[3]){"X1", "X2", "Out"}, a->x, a->y, a->out);
+}
+
+proa_status nextafter_write(const void *args, proa_wire_writer *w)
+{
+    const proa_nextafter_args *a = args;
+    return put_pair(w, "nextafter", (const char *const[3]){"x", "y", "out"}, a->x, a->y, a->out);
+}

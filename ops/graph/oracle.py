@@ -2,13 +2,13 @@
 import paddle
 
 
-def graph_send_recv(x, src_index, dst_index, reduce_op="SUM", out_size=()):
-    return paddle.geometric.send_u_recv(x, src_index, dst_index, reduce_op.lower(), list(out_size)[0] if out_size else None)
+def graph_send_recv(x, src_index, dst_index, reduce_op="SUM", out_size=(0,)):
+    return paddle.geometric.send_u_recv(x, src_index, dst_index, reduce_op.lower(), out_size[0] or None)
 
 
-def graph_send_ue_recv(x, y, src_index, dst_index, message_op="ADD", reduce_op="SUM", out_size=()):
+def graph_send_ue_recv(x, y, src_index, dst_index, message_op="ADD", reduce_op="SUM", out_size=(0,)):
     return paddle.geometric.send_ue_recv(x, y, src_index, dst_index, message_op.lower(), reduce_op.lower(),
-                                         list(out_size)[0] if out_size else None)
+                                         out_size[0] or None)
 
 
 def segment_pool(x, segment_ids, pooltype="SUM"):

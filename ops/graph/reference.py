@@ -13,13 +13,13 @@ def _reduced(messages, index, op, rows):
     return out, counts
 
 
-def graph_send_recv(x, src_index, dst_index, reduce_op="SUM", out_size=()):
-    out, counts = _reduced(x[src_index], dst_index, reduce_op, out_size[0] if len(out_size) else len(x))
+def graph_send_recv(x, src_index, dst_index, reduce_op="SUM", out_size=(0,)):
+    out, counts = _reduced(x[src_index], dst_index, reduce_op, out_size[0] or len(x))
     return (out, counts.astype("int32")) if reduce_op == "MEAN" else (out, None)
 
 
-def graph_send_ue_recv(x, y, src_index, dst_index, message_op="ADD", reduce_op="SUM", out_size=()):
-    rows, x = out_size[0] if len(out_size) else len(x), x[src_index]
+def graph_send_ue_recv(x, y, src_index, dst_index, message_op="ADD", reduce_op="SUM", out_size=(0,)):
+    rows, x = out_size[0] or len(x), x[src_index]
     ndim = max(x.ndim, y.ndim)
     x, y = (t.reshape(len(t), *[1] * (ndim - t.ndim), *t.shape[1:]) for t in (x, y))
     messages = x + y if message_op == "ADD" else x * y

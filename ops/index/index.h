@@ -14,5 +14,4 @@ proa_status proa__along_shape(const char *who, const proa_tensor *arr, const pro
                               int64_t axis, bool broadcast, proa_meta *m);
 /* m's shape broadcast with t's. */
 proa_status proa__broadcast_meta(const char *who, const char *arg, const proa_tensor *t, proa_meta *m);
-
 #endif

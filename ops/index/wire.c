@@ -31,44 +31,6 @@ proa_status gather_write(const void *args, proa_wire_writer *w)
 
 /* ---- along an axis ---------------------------------------------------------------------- */
 
-/* Paddle broadcasts in Python: the op in a program wants indices of the full shape on the other axes. */
-static proa_status put_expanded(proa_wire_writer *w, proa_tensor *t, const proa_meta *to, proa_tensor **out)
-{
-    proa_meta meta = *to;
-    meta.dtype = (proa_dtype)t->dtype;
-    *out = t;
-    bool same = t->ndim == to->ndim;
-    for (int i = 0; same && i < t->ndim; i++) same = t->shape[i] == to->shape[i];
-    if (same) return PROA_OK;
-    *out = proa_wire_temporary(w, &meta);
-    if (!*out) return proa_error();
-    PROA_TRY(proa_wire_op(w, "expand_v2"));
-    PROA_TRY(proa_wire_put_input(w, "X", t));
-    PROA_TRY(proa_wire_put_output(w, "Out", *out));
-    return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, (proa_ints){meta.ndim, meta.shape, NULL, NULL});
-}
-
-/* t, some of whose dims only running will tell, plus zeros shaped like `like`: broadcast there and then. */
-static proa_status put_grown(proa_wire_writer *w, proa_tensor *t, proa_tensor *like, const proa_meta *to,
-                             proa_tensor **out)
-{
-    proa_meta zeros = proa_meta_of(like), grown = *to;
-    zeros.dtype = grown.dtype = (proa_dtype)t->dtype;
-    proa_tensor *zero = proa_wire_temporary(w, &zeros);
-    *out = proa_wire_temporary(w, &grown);
-    if (!zero || !*out) return proa_error();
-    PROA_TRY(proa_wire_op(w, "fill_any_like"));
-    PROA_TRY(proa_wire_put_input(w, "X", like));
-    PROA_TRY(proa_wire_put_output(w, "Out", zero));
-    PROA_TRY(proa_wire_put_float(w, "value", 0));
-    PROA_TRY(proa__wire_put_dtype(w, "dtype", zeros.dtype));
-    PROA_TRY(proa_wire_op(w, "elementwise_add"));
-    PROA_TRY(proa_wire_put_input(w, "X", t));
-    PROA_TRY(proa_wire_put_input(w, "Y", zero));
-    PROA_TRY(proa_wire_put_output(w, "Out", *out));
-    return proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1);
-}
-
 static bool has_unknown(const proa_tensor *t, int64_t but)
 {
     for (int i = 0; i < t->ndim; i++)
@@ -80,20 +42,14 @@ static bool has_unknown(const proa_tensor *t, int64_t but)
 static proa_status put_indices(proa_wire_writer *w, proa_tensor *indices, proa_tensor *arr, int64_t axis,
                                const proa_meta *to, proa_tensor **out)
 {
-    if (!has_unknown(indices, axis) && !has_unknown(arr, axis)) return put_expanded(w, indices, to, out);
+    if (!has_unknown(indices, axis) && !has_unknown(arr, axis))
+        return proa__wire_put_expanded(w, indices, to, out);
     proa_meta m = proa_meta_of(arr);
     m.shape[axis] = 1;
     proa_tensor *first = proa_wire_temporary(w, &m);
     if (!first) return proa_error();
-    PROA_TRY(proa_wire_op(w, "slice"));
-    PROA_TRY(proa_wire_put_input(w, "Input", arr));
-    PROA_TRY(proa_wire_put_output(w, "Out", first));
-    PROA_TRY(proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis)));
-    PROA_TRY(proa_wire_put_ints(w, "starts", PROA_WIRE_INTS, PROA_INTS(0)));
-    PROA_TRY(proa_wire_put_ints(w, "ends", PROA_WIRE_INTS, PROA_INTS(1)));
-    PROA_TRY(proa_wire_put_ints(w, "infer_flags", PROA_WIRE_INTS, PROA_INTS(1)));
-    PROA_TRY(proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, PROA_SCALAR_SHAPE));
-    return put_grown(w, indices, first, to, out);
+    PROA_TRY(proa__wire_put_slice(w, arr, first, PROA_INTS(axis), PROA_INTS(0), PROA_INTS(1)));
+    return proa__wire_put_grown(w, indices, first, to, out);
 }
 
 proa_status take_along_axis_read(proa_wire_reader *r)
@@ -113,7 +69,7 @@ proa_status take_along_axis_write(const void *args, proa_wire_writer *w)
     if (a->broadcast) {
         PROA_TRY(put_indices(w, a->indices, arr, axis, &places, &index));
         if (!has_unknown(arr, axis) && !has_unknown(a->indices, axis))
-            PROA_TRY(put_expanded(w, arr, &full, &arr));
+            PROA_TRY(proa__wire_put_expanded(w, arr, &full, &arr));
     }
     PROA_TRY(proa_wire_op(w, "take_along_axis"));
     PROA_TRY(proa_wire_put_input(w, "Input", arr));
@@ -152,8 +108,8 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
     if (a->broadcast) PROA_TRY(put_indices(w, a->indices, a->arr, axis, &places, &index));
     else index = a->indices;
     if (has_unknown(a->values, -1) || has_unknown(index, -1))
-        PROA_TRY(put_grown(w, a->values, index, &places, &values));
-    else PROA_TRY(put_expanded(w, a->values, &places, &values));
+        PROA_TRY(proa__wire_put_grown(w, a->values, index, &places, &values));
+    else PROA_TRY(proa__wire_put_expanded(w, a->values, &places, &values));
     PROA_TRY(proa_wire_op(w, "put_along_axis"));
     PROA_TRY(proa_wire_put_input(w, "Input", a->arr));
     PROA_TRY(proa_wire_put_input(w, "Index", index));

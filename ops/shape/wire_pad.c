@@ -1,5 +1,5 @@
-/* pad3d and its gradient in Paddle's programs, where they take five axes and spell the modes: fewer axes get
- * unit ones before and lose them behind. Old programs have pad2d. May use core and ops. */
+/* pad, whose negative paddings are slices in Paddle's programs; pad3d and its gradient, which take five axes
+ * there: fewer get unit ones before and lose them behind. Old programs have pad2d. May use core and ops. */
 #include "ops/wire_like.h"
 #include "impl/shape.h"
 
@@ -54,7 +54,49 @@ proa_status pad3d_grad_read(proa_wire_reader *r)
     return proa_wire_result(r, "X@GRAD", d_x);
 }
 
-/* ---- writing ---------------------------------------------------------------------------- */
+/* ---- writing pad ------------------------------------------------------------------------ */
+
+static proa_status put_pad(proa_wire_writer *w, proa_tensor *x, proa_tensor *out, int n, const int64_t *sides,
+                           double value)
+{
+    PROA_TRY(proa_wire_op(w, "pad"));
+    PROA_TRY(proa_wire_put_input(w, "X", x));
+    PROA_TRY(proa_wire_put_output(w, "Out", out));
+    PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, (proa_ints){n, sides, NULL, NULL}));
+    return proa_wire_put_float(w, "pad_value", value);
+}
+
+/* Paddle's pad only adds: what negative paddings take away is sliced off first. */
+proa_status pad_write(const void *args, proa_wire_writer *w)
+{
+    const proa_pad_args *a = args;
+    int64_t sides[2 * PROA_MAX_DIMS], axes[PROA_MAX_DIMS], starts[PROA_MAX_DIMS], ends[PROA_MAX_DIMS];
+    int n = 0, cut = 0;
+    bool adds = false;
+    PROA_TRY(proa__ints_list("pad", "paddings", &a->paddings, 2 * PROA_MAX_DIMS, sides, &n));
+    proa_meta m = proa_meta_of(a->x);
+    for (int i = 0; i < n / 2; i++) {
+        int64_t *side = sides + (ptrdiff_t)2 * i, cuts[2] = {0};
+        for (int k = 0; k < 2; k++) {
+            if (side[k] == PROA_UNKNOWN)
+                return OP_FAIL("pad", UNSUPPORTED, "paddings",
+                               "come from a variable; a program needs numbers");
+            adds |= side[k] > 0;
+            if (side[k] < 0) cuts[k] = -side[k], side[k] = 0;
+        }
+        if (!cuts[0] && !cuts[1]) continue;
+        axes[cut] = i, starts[cut] = cuts[0], ends[cut++] = cuts[1] ? -cuts[1] : INT32_MAX;
+        if (m.shape[i] >= 0) m.shape[i] -= cuts[0] + cuts[1];
+    }
+    if (cut == 0) return put_pad(w, a->x, a->out, n, sides, a->pad_value);
+    proa_tensor *rest = adds ? proa_wire_temporary(w, &m) : a->out;
+    if (!rest) return proa_error();
+    PROA_TRY(proa__wire_put_slice(w, a->x, rest, (proa_ints){cut, axes, NULL, NULL},
+                                  (proa_ints){cut, starts, NULL, NULL}, (proa_ints){cut, ends, NULL, NULL}));
+    return adds ? put_pad(w, rest, a->out, n, sides, a->pad_value) : PROA_OK;
+}
+
+/* ---- writing pad3d ---------------------------------------------------------------------------- */
 
 /* What both ops write, and the unit axes that x lacks: `units` of them at axis `first`. */
 typedef struct padding {

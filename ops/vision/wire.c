@@ -1,5 +1,5 @@
 /* Interpolation in Paddle's programs: one op type a mode, sizes as separate numbers, a tensor or a list of
- * tensors. May use core and ops. */
+ * tensors; fold with paddings that differ. May use core and ops. */
 #include "ops/wire_like.h"
 #include "ops/vision/vision.h"
 #include "impl/elementwise.h"
@@ -151,4 +151,35 @@ proa_status interpolate_grad_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
     PROA_TRY(put_resize(w, &VISION_RESIZE("interpolate_grad", a), a->d_x->ndim));
     return proa_wire_put_output(w, "X@GRAD", a->d_x);
+}
+
+/* ---- fold ------------------------------------------------------------------------------- */
+
+static proa_status put_fold(const proa_fold_args *a, proa_tensor *out, proa_ints sizes, proa_ints paddings,
+                            proa_wire_writer *w)
+{
+    PROA_TRY(proa_wire_op(w, "fold"));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(proa_wire_put_output(w, "Y", out));
+    PROA_TRY(proa_wire_put_ints(w, "output_sizes", PROA_WIRE_INTS, sizes));
+    PROA_TRY(proa_wire_put_ints(w, "kernel_sizes", PROA_WIRE_INTS, a->kernel_sizes));
+    PROA_TRY(proa_wire_put_ints(w, "strides", PROA_WIRE_INTS, a->strides));
+    PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, paddings));
+    return proa_wire_put_ints(w, "dilations", PROA_WIRE_INTS, a->dilations);
+}
+
+/* Paddle's fold takes the paddings behind for those before: where they differ the padded image is folded, and
+ * its margin sliced off. */
+proa_status fold_write(const void *args, proa_wire_writer *w)
+{
+    const proa_fold_args *a = args;
+    const int64_t *p = a->paddings.at, *size = a->output_sizes.at;
+    if (p[0] == p[2] && p[1] == p[3]) return put_fold(a, a->out, a->output_sizes, a->paddings, w);
+    proa_meta m = proa_meta_of(a->out);
+    m.shape[2] = size[0] + p[0] + p[2], m.shape[3] = size[1] + p[1] + p[3];
+    proa_tensor *whole = proa_wire_temporary(w, &m);
+    if (!whole) return proa_error();
+    PROA_TRY(put_fold(a, whole, PROA_INTS(m.shape[2], m.shape[3]), PROA_INTS(0, 0, 0, 0), w));
+    return proa__wire_put_slice(w, whole, a->out, PROA_INTS(2, 3), PROA_INTS(p[0], p[1]),
+                                PROA_INTS(p[0] + size[0], p[1] + size[1]));
 }

@@ -261,7 +261,9 @@ def projected(rng, tensors):
     for t in tensors:
         if str(t.dtype).split(".")[-1] not in ("float64", "complex128"):
             continue
-        w = _core.from_numpy(direction(rng, tuple(t.shape), str(t.dtype).endswith("complex128")))
+        w = t  # where only a run knows how many weights there are to be
+        if not t.is_symbolic or -1 not in t.declared_shape:
+            w = _core.from_numpy(direction(rng, tuple(t.shape), str(t.dtype).endswith("complex128")))
         part = _core.sum(_core.multiply(t, w))
         part = _core.real(part) if str(t.dtype).endswith("complex128") else part
         total = part if total is None else _core.add(total, part)

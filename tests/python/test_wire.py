@@ -1,6 +1,7 @@
 """Every op of the table in Paddle's form, run by real Paddle: the table's samples are captured, saved, and run by Paddle 2.6.2
-in another process, gradient ops included; axes are counted from either end. What Paddle cannot run is a line of
-tests/oracle/wire.txt with its reason; one that is no longer true fails."""
+in another process, gradient ops included; axes are counted from either end. So are the programs that append_backward makes of
+them, in which a gradient op stands behind its forward op. What Paddle cannot run is a line of tests/oracle/wire.txt with its
+reason; one that is no longer true fails."""
 import pickle
 import subprocess
 
@@ -10,7 +11,8 @@ import pytest
 import matrix
 import runner
 from conftest import ROOT
-from test_ops import CAPTURABLE, PRECISION, attempt, captured, flatten, once
+from proa import _core
+from test_ops import CAPTURABLE, DIFFERENTIABLE, PRECISION, attempt, captured, flatten, float_inputs, gradient_cases, once, weighted
 
 WRITTEN = [op for op in CAPTURABLE if op["wires"] and "saved" not in (op["skip"] or {})]
 AXES = ("axis", "axes", "dim", "dims", "axis1", "axis2", "dim1", "dim2", "start_axis", "stop_axis", "begin_norm_axis", "perm",
@@ -68,29 +70,88 @@ def exported_cases(op):
             yield other
 
 
-def export(case, folder):
-    program, given = captured(case, runner.tensors(case), kept(case))
-    program.save(str(folder / "m"))
-    params = folder / "m.pdiparams"
-    return ((folder / "m.pdmodel").read_bytes(), params.read_bytes() if params.exists() else b"",
-            {f"x{i}": np.array(t.numpy()) for i, t in enumerate(given)})
+# ---- programs with a backward ----------------------------------------------------------------
+
+TRAINED = [op for op in WRITTEN if op in DIFFERENTIABLE and not op["name"].endswith("_grad") and op["name"] not in GAPS]
+
+
+def trained_cases(op):
+    for case in gradient_cases(op):
+        if case.sample.get("oracle", True) and not case.derived and any(float_inputs(case)):
+            yield case
+
+
+def trained(case):
+    """The program that computes gradients of a weighted sum of the case's outputs, and its tensors; None if there are none."""
+    values, flat, at = runner.tensors(case), [], {}
+    if weighted(case, values) is None:
+        return None
+    for name, v in values.items():
+        for i, t in enumerate(v if isinstance(v, list) else [v]):
+            if isinstance(t, _core.Tensor):
+                at[name, i if isinstance(v, list) else None] = len(flat)
+                flat.append(t)
+
+    def loss(*symbols):
+        def placed(name, i, t):
+            return symbols[at[name, i]] if isinstance(t, _core.Tensor) else t
+        return [weighted(case, {name: [placed(name, i, t) for i, t in enumerate(v)] if isinstance(v, list) else placed(name, None, v)
+                                for name, v in values.items()})]
+    program = _core.capture(loss, [(f"x{i}", list(t.shape), t.dtype) for i, t in enumerate(flat)])
+    inputs = [program.find(program.inputs[at[target]]) for target in float_inputs(case)]
+    for x in inputs:
+        program.stop_gradient(x, False)
+    made = [g for g in program.gradients([program.find(name) for name in program.outputs], inputs) if g is not None]
+    program.set_outputs(made)
+    return (program, flat) if made else None
+
+
+def gradients_problem(case, answer):
+    if isinstance(answer, str):
+        return answer
+    program, given = trained(case)
+    got = runner.to_numpy(program.run(given))
+    # of kernels that compute float64 in float32, and of attributes, which files hold in float32
+    return runner.difference(answer, got, max(1e-7, PRECISION.get((case.op["name"], case.dtype), 0)))
+
+
+def lacks_kernel(case, answer):
+    """Whether Paddle has no kernel of the dtype for the op itself: of complex numbers, or of float64."""
+    return isinstance(answer, str) and any(
+        f"registered in the {name} operator" in answer for wire in case.op["wires"] for name in (wire, wire + "_grad"))
 
 
 # ---- Paddle's answers ------------------------------------------------------------------------
+
+def saved(made, folder):
+    program, given = made
+    program.save(str(folder / "m"))
+    params = folder / "m.pdiparams"
+    parts = (folder / "m.pdmodel").read_bytes(), params.read_bytes() if params.exists() else b""
+    for part in folder.iterdir():
+        part.unlink()
+    return (*parts, {f"x{i}": np.array(t.numpy()) for i, t in enumerate(given)})
+
 
 def make(out):
     """Exports every case and has Paddle run all of them."""
     folder = out.parent / (out.name + ".programs")
     folder.mkdir()
     programs, problems = [], {}
+
+    def export(name, made):
+        try:
+            program = made()
+            if program is not None:
+                programs.append((name, *saved(program, folder)))
+        except Exception as e:
+            problems[name] = f"not exported: {type(e).__name__}: {e}"
     for op in WRITTEN:
         for case in exported_cases(op):
-            try:
-                programs.append((case.id, *export(case, folder)))
-            except Exception as e:
-                problems[case.id] = f"not exported: {type(e).__name__}: {e}"
-            for part in folder.iterdir():
-                part.unlink()
+            export(case.id, lambda: captured(case, runner.tensors(case), kept(case)))
+    for op in TRAINED:
+        for case in trained_cases(op):
+            export(case.id + "/gradient", lambda: trained(case))
     listed = out.with_suffix(".list")
     listed.write_bytes(pickle.dumps(programs))
     run = subprocess.run([ROOT / ".venv-oracle/bin/python", ROOT / "tests/oracle/run_wire.py", listed, out], capture_output=True,
@@ -125,15 +186,27 @@ def problem_of(case, answer):
     return runner.difference(*(matrix.comparable(case.op, outs) for outs in (got, answer)), allowed)
 
 
-@pytest.mark.parametrize("op", WRITTEN, ids=lambda op: op["name"])
-def test_wire(op, answers):
+def verdict(tried):
+    """tried: (problem, names under which wire.txt may have the case)."""
     problems, known = [], {}
-    for case in exported_cases(op):
-        problem = attempt(case, lambda: problem_of(case, answers[case.id]))
-        gap = next((g for g in (op["name"], f"{op['name']}/{case.index}") if g in GAPS), None)
+    for problem, names in tried:
+        gap = next((g for g in names if g in GAPS), None)
         if gap:
             known[gap] = known.get(gap) or problem
         elif problem:
             problems.append(problem)
     problems += [f"wire.txt has '{gap}', but real Paddle agrees now: remove the line" for gap, p in known.items() if not p]
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("op", WRITTEN, ids=lambda op: op["name"])
+def test_wire(op, answers):
+    verdict((attempt(case, lambda: problem_of(case, answers[case.id])), (op["name"], f"{op['name']}/{case.index}"))
+            for case in exported_cases(op))
+
+
+@pytest.mark.parametrize("op", TRAINED, ids=lambda op: op["name"])
+def test_backward(op, answers):
+    verdict((attempt(case, lambda: gradients_problem(case, answers[case.id + "/gradient"])),
+             (f"{op['name']}/gradient", f"{op['name']}/{case.index}/gradient", f"{op['name']}/{case.dtype}/gradient"))
+            for case in trained_cases(op) if case.id + "/gradient" in answers and not lacks_kernel(case, answers[case.id + "/gradient"]))

@@ -46,12 +46,12 @@ typedef struct proa_segment_pool_args {
 /* out[d] is the sum, mean, maximum or minimum of x[src_index[e]] over the edges e with dst_index[e] = d; zero
  * where there are none. out_size is the number of rows of out; 0, or nothing, stands for x's. dst_count:
  * edges a row, of a mean.
- * (Tensor x, Tensor src_index, Tensor dst_index, graph_reduce reduce_op = SUM, ints? out_size = []) ->
+ * (Tensor x, Tensor src_index, Tensor dst_index, graph_reduce reduce_op = SUM, ints? out_size = [0]) ->
  * (Tensor out, Tensor? dst_count) */
 typedef struct proa_graph_send_recv_opts {
     char _;
     proa_graph_reduce reduce_op; /* default SUM */
-    proa_ints out_size; /* default [] */
+    proa_ints out_size; /* default [0] */
 } proa_graph_send_recv_opts;
 typedef struct proa_graph_send_recv_result {
     proa_tensor *out;
@@ -67,12 +67,12 @@ PROA_API proa_graph_send_recv_result proa_graph_send_recv_opt(proa_tensor *x, pr
 /* graph_send_recv of x[src_index[e]] + y[e], or of their product; y has a row an edge, and the rows' shapes
  * broadcast.
  * (Tensor x, Tensor y, Tensor src_index, Tensor dst_index, graph_message message_op = ADD, graph_reduce
- * reduce_op = SUM, ints? out_size = []) -> (Tensor out, Tensor? dst_count) */
+ * reduce_op = SUM, ints? out_size = [0]) -> (Tensor out, Tensor? dst_count) */
 typedef struct proa_graph_send_ue_recv_opts {
     char _;
     proa_graph_message message_op; /* default ADD */
     proa_graph_reduce reduce_op; /* default SUM */
-    proa_ints out_size; /* default [] */
+    proa_ints out_size; /* default [0] */
 } proa_graph_send_ue_recv_opts;
 typedef struct proa_graph_send_ue_recv_result {
     proa_tensor *out;
