@@ -5,6 +5,9 @@ import pytest
 
 import proa as paddle
 from proa.distributed.fleet.base.message import Message
+from proa.distributed.fleet.meta_parallel import LayerDesc
+from proa.distributed.fleet.meta_parallel.pipeline_layer import segments
+from proa.distributed.fleet.meta_parallel.pipeline_schedule import SCHEDULES, most_alive
 from proa.distributed.fleet.utils import recompute
 from ranks import passes
 
@@ -105,6 +108,137 @@ def test_hybrid_training_is_one_process(tmp_path, ranks, degrees):
     logs = passes(tmp_path, ranks, TEST.replace("DEGREES", repr(degrees)),
                   environment={"PYTHONWARNINGS": "ignore"})
     assert logs.count("ok") == ranks
+
+
+PIPELINE = MODEL + """
+from proa.distributed.fleet.meta_parallel import LayerDesc, PipelineLayer, SharedLayerDesc
+
+class Table(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.weight = self.create_parameter([V, D])
+        self.weight.set_value(W["table"])
+    def forward(self, x):
+        return F.embedding(x, self.weight)
+
+class Block(nn.Layer):
+    def __init__(self, at):
+        super().__init__()
+        self.up, self.down, self.norm = nn.Linear(D, H), nn.Linear(H, D), nn.LayerNorm(D)
+        for p, n in ((self.up.weight, "up"), (self.up.bias, "upb"), (self.down.weight, "down"), (self.down.bias, "downb")):
+            p.set_value(W[n] * (1 + 0.1 * at))
+    def forward(self, x):
+        return self.norm(x + self.down(F.gelu(self.up(x))))
+
+def scores(table, x):
+    return paddle.matmul(x, table.weight, transpose_y=True)
+
+def loss_fn(logits, labels):
+    return F.cross_entropy(logits, labels.unsqueeze(-1))
+
+class Tied(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.table = Table()
+        self.blocks = nn.LayerList([Block(i) for i in range(6)])
+    def forward(self, x):
+        x = self.table(x)
+        for block in self.blocks:
+            x = block(x)
+        return scores(self.table, x)
+
+def make(net):
+    return paddle.optimizer.AdamW(0.01, parameters=net.parameters(), grad_clip=clip())
+
+net = Tied(); opt, want = make(net), []
+x, y = paddle.to_tensor(ids), paddle.to_tensor(labels)
+for _ in range(12):
+    loss = loss_fn(net(x), y); loss.backward(); opt.step(); opt.clear_grad(); want.append(float(loss))
+
+strategy = fleet.DistributedStrategy()
+strategy.hybrid_configs = DEGREES
+d = DEGREES.get("dp_degree", 1)
+strategy.pipeline_configs = {"accumulate_steps": 4, "micro_batch_size": 2 // d, "schedule_mode": "SCHEDULE"}
+fleet.init(is_collective=True, strategy=strategy)
+hcg = fleet.get_hybrid_communicate_group()
+descs = [SharedLayerDesc("table", Table), *[LayerDesc(Block, i) for i in range(6)],
+         SharedLayerDesc("table", Table, forward_func=scores)]
+layers = PipelineLayer(descs, topology=hcg.topology(), loss_fn=loss_fn, seg_method="layer:Block" if DEGREES["pp_degree"] < 4 else "uniform",
+                       recompute_interval=RECOMPUTE)
+model, opt = fleet.distributed_model(layers), fleet.distributed_optimizer(make(layers))
+part = lambda a: paddle.to_tensor(np.split(a, d)[hcg.get_data_parallel_rank()])
+got = []
+for _ in range(12):
+    loss = model.train_batch([part(ids), part(labels)], opt)
+    if d > 1:
+        dist.all_reduce(loss, dist.ReduceOp.AVG, hcg.get_data_parallel_group())
+    got.append(float(loss))
+np.testing.assert_allclose(got, want, rtol=3e-5)
+final = float(loss_fn(net(x), y))
+loss = model.eval_batch([part(ids), part(labels)], compute_loss=True)
+if d > 1:
+    dist.all_reduce(loss, dist.ReduceOp.AVG, hcg.get_data_parallel_group())
+np.testing.assert_allclose(float(loss), final, rtol=3e-5)
+if model.is_first or model.is_last:
+    try:
+        model.train_batch([part(ids)[:1], part(labels)[:1]], opt)
+    except AssertionError:
+        pass
+    else:
+        raise RuntimeError("a batch of another size was taken")
+print("ok", rank, len(layers.parameters()))
+"""
+
+
+@pytest.mark.parametrize("ranks, degrees, schedule, every", [(2, {"pp_degree": 2}, "1F1B", 0), (4, {"pp_degree": 4}, "1F1B", 0),
+                                                             (4, {"pp_degree": 2, "dp_degree": 2}, "F-then-B", 2)],
+                         ids=["pp2", "pp4", "dp2pp2-recompute"])
+def test_pipelines_are_one_process(tmp_path, ranks, degrees, schedule, every):
+    body = PIPELINE.replace("DEGREES", repr(degrees)).replace("SCHEDULE", schedule).replace("RECOMPUTE", str(every))
+    if ranks > degrees["pp_degree"] or degrees["pp_degree"] == 4:
+        body = body.replace("try:\n    model.train_batch", "try:\n    raise AssertionError\n    model.train_batch")
+    logs = passes(tmp_path, ranks, body, environment={"PYTHONWARNINGS": "ignore"})
+    assert logs.count("ok") == ranks
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4, 7])
+@pytest.mark.parametrize("micro", [1, 2, 5, 16])
+def test_schedules(stages, micro):
+    """Every micro-batch goes forward once and then backward once; 1F1B holds what it promises; no stage waits for ever."""
+    for name, schedule in SCHEDULES.items():
+        steps = [schedule(s, stages, micro) for s in range(stages)]
+        for s, mine in enumerate(steps):
+            assert sorted(mine) == sorted((k, i) for k in "BF" for i in range(micro))
+            assert all(mine.index(("F", i)) < mine.index(("B", i)) for i in range(micro))
+            if name == "1F1B":
+                assert most_alive(mine) == min(stages - s, micro)
+        done, at = set(), [0] * stages
+        moved = True
+        while moved:
+            moved = False
+            for s in range(stages):
+                while at[s] < len(steps[s]):
+                    kind, i = steps[s][at[s]]
+                    needs = ("F", i, s - 1) if kind == "F" and s else ("B", i, s + 1) if kind == "B" and s + 1 < stages else None
+                    if needs and needs not in done:
+                        break
+                    done.add((kind, i, s))
+                    at[s] += 1
+                    moved = True
+        assert len(done) == 2 * stages * micro
+
+
+def test_segments():
+    descs = [LayerDesc(paddle.nn.ReLU)] + [LayerDesc(paddle.nn.Linear, 2, 2) for _ in range(6)] + [LayerDesc(paddle.nn.ReLU)]
+    assert segments(descs, 4) == [0, 2, 4, 6, 8]
+    assert segments(descs[:7], 3) == [0, 2, 4, 7]
+    assert segments(descs, 2, "layer:Linear") == [0, 4, 8]
+    assert segments(descs, 2, [0, 3, 8]) == [0, 3, 8]
+    for wrong in ("layer:Conv", [0, 9, 8], "other"):
+        with pytest.raises((AssertionError, ValueError)):
+            segments(descs, 2, wrong)
+    with pytest.raises(TypeError):
+        LayerDesc(lambda: None)
 
 
 def test_degrees_that_do_not_fit(tmp_path):

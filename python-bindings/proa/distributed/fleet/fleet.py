@@ -160,6 +160,7 @@ class Fleet:
 
     def distributed_model(self, model):
         """The model as its parallel mode asks for: over data, divided layers, divided states. With one process: itself."""
+        from .meta_parallel.pipeline_parallel import PipelineParallel
         from .meta_parallel.wrappers import ShardingParallel, TensorParallel, data_parallel
         hcg, strategy = self.get_hybrid_communicate_group(), self._user_defined_strategy
         if hcg.nranks < 2:
@@ -174,8 +175,9 @@ class Fleet:
             return TensorParallel(model, hcg, strategy)
         if parallel == ParallelMode.SHARDING_PARALLEL:
             return ShardingParallel(model, hcg, strategy)
-        raise NotImplementedError("distributed_model: pipelines (pp_degree > 1) and segments (sep_degree > 1) are not there yet; "
-                                  "set pp_degree and sep_degree to 1")
+        if parallel == ParallelMode.PIPELINE_PARALLEL:
+            return PipelineParallel(model, hcg, strategy)
+        raise NotImplementedError("distributed_model: segments (sep_degree > 1) are not there; set sep_degree to 1")
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer for the job: it averages gradients where the model does not, and clips over all ranks."""

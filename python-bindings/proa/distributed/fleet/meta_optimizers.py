@@ -6,7 +6,7 @@ from .. import communication as _c
 
 
 class _HybridClip:
-    """ClipGradByGlobalNorm over all of a model's ranks: a replicated parameter counts once."""
+    """ClipGradByGlobalNorm over all of a model's ranks: what is replicated or shared counts once."""
 
     def __init__(self, clip, hcg):
         self._clip, self._hcg = clip, hcg
@@ -22,10 +22,12 @@ class _HybridClip:
     def __call__(self, params_grads):
         own, shared = [], []
         for param, grad in params_grads:
-            if grad is not None and getattr(param, "need_clip", True):
+            counts = getattr(param, "is_firstly_shared", True)  # a weight that stages share counts once
+            if grad is not None and getattr(param, "need_clip", True) and counts:
                 (own if getattr(param, "is_distributed", False) else shared).append(grad)
         divided = self._sum(self._squares(own), self._hcg.get_model_parallel_group())
-        total = self._sum(divided + self._squares(shared), self._hcg.get_sharding_parallel_group())
+        total = self._sum(divided + self._squares(shared), self._hcg.get_pipe_parallel_group())
+        total = self._sum(total, self._hcg.get_sharding_parallel_group())
         norm = _core.sqrt(total)
         limit = _core.full_like(norm, self._clip.clip_norm)
         factor = _core.divide(limit, _core.maximum(norm, limit))

@@ -1,0 +1,163 @@
+"""PipelineParallel: trains a PipelineLayer by a schedule of micro-batches."""
+from .... import _core
+from ....autograd import backward
+from ... import communication as _c
+from ...parallel import sync_params_buffers
+from .p2p import Neighbors
+from .pipeline_schedule import SCHEDULES
+from .wrappers import MetaParallelBase
+
+
+def _tensors(value):
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _as_input(tensors):
+    return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+
+class PipelineParallel(MetaParallelBase):
+    """A PipelineLayer on the hybrid groups; pipeline_configs of the strategy say micro_batch_size, accumulate_steps and the
+    schedule."""
+
+    def __init__(self, layers, hcg, strategy):
+        from .pipeline_layer import PipelineLayer
+        if not isinstance(layers, PipelineLayer):
+            raise TypeError("The Layer should be a derived class of PipelineLayer.")
+        super().__init__(layers, hcg, strategy)
+        configs = strategy.pipeline_configs
+        self.micro_batch_size, self.accumulate_steps = configs["micro_batch_size"], configs["accumulate_steps"]
+        if configs["schedule_mode"] not in SCHEDULES:
+            raise ValueError(f"PipelineParallel: schedule_mode must be one of {sorted(SCHEDULES)}, got {configs['schedule_mode']!r}")
+        self.num_stages, self.stage_id = layers._num_stages, hcg.get_stage_id()
+        self.steps = SCHEDULES[configs["schedule_mode"]](self.stage_id, self.num_stages, self.accumulate_steps)
+        self._neighbors = Neighbors(hcg)
+        self.total_loss = None
+
+    is_first = property(lambda self: self.stage_id == 0)
+    is_last = property(lambda self: self.stage_id == self.num_stages - 1)
+
+    def is_pipeline_first_stage(self):
+        """Whether this stage takes the inputs."""
+        return self.is_first
+
+    def is_pipeline_last_stage(self):
+        """Whether this stage has the loss."""
+        return self.is_last
+
+    def _prepare_for_model(self):
+        hcg = self._hcg
+        for group in (hcg.get_model_parallel_group(), hcg.get_sharding_parallel_group()):
+            if group.nranks > 1:
+                sync_params_buffers(self._layers, group, group.ranks[0])
+        data = hcg.get_data_parallel_group()
+        if data.nranks > 1:
+            for tensor in [*self._layers.parameters(), *self._layers.buffers()]:
+                _c.broadcast(tensor.detach(), data.ranks[0], data)
+
+    # ---- a batch ----
+
+    def _micro(self, batch, index):
+        """Rows of a micro-batch."""
+        begin = index * self.micro_batch_size
+        return _as_input([tensor[begin:begin + self.micro_batch_size] for tensor in _tensors(batch)])
+
+    def _check(self, data):
+        """What this stage takes of a batch has the rows that the settings say."""
+        n = self.micro_batch_size * self.accumulate_steps
+        for batch in [*([data[0]] if self.is_first else []), *([data[1]] if self.is_last else [])]:
+            for tensor in _tensors(batch):
+                if tensor.shape[0] != n:
+                    raise AssertionError(f"Batch size needs to be divisible by micro_batch_size: got {tensor.shape[0]} rows, "
+                                         f"expected micro_batch_size {self.micro_batch_size} · accumulate_steps "
+                                         f"{self.accumulate_steps} = {n}")
+
+    def _forward_step(self, data, index):
+        """(inputs, outputs) of a micro-batch; on the last stage the output is its loss over accumulate_steps."""
+        given = self._neighbors.recv_forward()
+        inputs = _tensors(self._micro(data[0], index)) if given is None else given
+        output = self._layers(_as_input(inputs))
+        if not self.is_last:
+            self._neighbors.send_forward(_tensors(output))
+            return given, _tensors(output)
+        if self._layers._loss_fn is None:
+            raise AssertionError("loss function should exist to compute loss")
+        loss = self._layers._loss_fn(output, self._micro(data[1], index))
+        if not isinstance(loss, _core.Tensor):
+            raise AssertionError("Currently, loss_fn should obtain Paddle.Tensor dtype")
+        part = loss / self.accumulate_steps
+        self.total_loss = part.detach() if self.total_loss is None else self.total_loss + part.detach()
+        return given, [part]
+
+    def _backward_step(self, inputs, outputs, scaler):
+        if self.is_last:
+            backward([scaler.scale(outputs[0]) if scaler else outputs[0]], [None])
+        else:
+            grads = self._neighbors.recv_backward()
+            backward([out for out in outputs if not out.stop_gradient], grads)
+        if inputs is not None:
+            wanted = [t for t in inputs if not t.stop_gradient]
+            self._neighbors.send_backward([_core.full_like(t, 0.0) if t.grad is None else t.grad for t in wanted])
+
+    def forward_backward_pipeline(self, data, scaler=None):
+        """Runs the schedule; returns the mean loss, on every stage."""
+        self._check(data)
+        self.total_loss, waiting = None, {}
+        for kind, index in self.steps:
+            if kind == "F":
+                waiting[index] = self._forward_step(data, index)
+            else:
+                self._backward_step(*waiting.pop(index), scaler)
+        self._neighbors.finish()
+        self._layers.allreduce_shared_weight_gradients()
+        return self._loss_for_all()
+
+    def _loss_for_all(self):
+        loss = self.total_loss if self.is_last else _core.full([], 0.0, _core.float32)
+        loss = _core.cast(loss.reshape([]), _core.float32)
+        group = self._hcg.get_pipe_parallel_group()
+        if group.nranks > 1:
+            _c.broadcast(loss, group.ranks[-1], group)
+        return loss
+
+    def train_batch(self, data, optimizer, lr_scheduler=None, scaler=None):
+        """A step on [inputs, labels] of micro_batch_size · accumulate_steps rows; returns the mean loss."""
+        if not self._layers.training:
+            self._layers.train()
+        loss = self.forward_backward_pipeline(data, scaler)
+        recording = _core.set_recording(False)
+        try:
+            if scaler is not None:
+                scaler.step(optimizer)
+                scaler.update()
+            else:
+                optimizer.step()
+        finally:
+            _core.set_recording(recording)
+        optimizer.clear_grad()
+        if lr_scheduler is not None:
+            lr_scheduler.step()
+        return loss
+
+    def eval_batch(self, data, compute_loss=False):
+        """Runs a batch without gradients: the mean loss on every stage, or on the last stage the outputs."""
+        self._layers.eval()
+        self._check(data if compute_loss or not self.is_last else [data[0], ()])
+        recording, outputs = _core.set_recording(False), []
+        self.total_loss = None
+        try:
+            for index in range(self.accumulate_steps):
+                given = self._neighbors.recv_forward()
+                inputs = _tensors(self._micro(data[0], index)) if given is None else given
+                output = self._layers(_as_input(inputs))
+                if not self.is_last:
+                    self._neighbors.send_forward(_tensors(output))
+                elif compute_loss:
+                    part = self._layers._loss_fn(output, self._micro(data[1], index)) / self.accumulate_steps
+                    self.total_loss = part if self.total_loss is None else self.total_loss + part
+                else:
+                    outputs.append(output)
+            self._neighbors.finish()
+            return self._loss_for_all() if compute_loss else outputs
+        finally:
+            _core.set_recording(recording)
