@@ -43,6 +43,6 @@
 #include <proa/create.h>
 
 /* What a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "d84da3779c32791d75f40d9167c4c73517403fd8ab58e1e6fd72149ae5246ab2"
+#define PROA_TABLE_HASH "e1e83bf891fa971abc21e7c7242845120f8dd1a9b465bdfb86e3962e2e0a9dd6"
 
 #endif

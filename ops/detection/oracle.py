@@ -28,3 +28,27 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
                    background_label):
     return paddle._C_ops.multiclass_nms3(bboxes, scores, None, score_threshold, nms_top_k, keep_top_k, nms_threshold,
                                          normalized, nms_eta, background_label)
+
+
+def legacy(op, *inputs, **attrs):
+    return getattr(paddle._legacy_C_ops, op)(*inputs, *[one for pair in attrs.items() for one in pair])
+
+
+def anchor_generator(input, **attrs):
+    return legacy("anchor_generator", input, **attrs)
+
+
+def density_prior_box(input, image, **attrs):
+    return legacy("density_prior_box", input, image, **attrs)
+
+
+def iou_similarity(x, y, **attrs):
+    return legacy("iou_similarity", x, y, **attrs)
+
+
+def bipartite_match(dist, offsets, **attrs):
+    return legacy("bipartite_match", dist, **attrs)
+
+
+def polygon_box_transform(input):
+    return legacy("polygon_box_transform", input)

@@ -103,3 +103,84 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         places += [[image * len(boxes) + i] for *_, i in found]
         counts.append(len(found))
     return (np.array(rows).reshape(-1, 6), np.array(places, "int32").reshape(-1, 1), np.array(counts, "int32"))
+
+
+def anchor_generator(input, anchor_sizes, aspect_ratios, variances, stride, offset):
+    h, w = input.shape[2:]
+    across, down = stride
+    x, y = np.arange(w) * across + offset * (across - 1), np.arange(h) * down + offset * (down - 1)
+    half = []
+    for ratio in aspect_ratios:
+        base = np.round(np.sqrt(across * down / ratio))
+        half += [[(size / across * base - 1) / 2, (size / down * np.round(base * ratio) - 1) / 2] for size in anchor_sizes]
+    half = np.array(half)
+    centre = np.stack(np.broadcast_arrays(x[None, :, None], y[:, None, None]), -1)
+    boxes = np.concatenate([centre - half, centre + half], -1)
+    return boxes, np.broadcast_to(np.array(variances), boxes.shape)
+
+
+def density_prior_box(input, image, densities, fixed_sizes, fixed_ratios, variances, clip, step_w, step_h, offset, flatten_to_2d):
+    (h, w), (tall, wide) = input.shape[2:], image.shape[2:]
+    if step_w == 0 or step_h == 0:
+        step_w, step_h = wide / w, tall / h
+    average, made = int((step_w + step_h) * 0.5), []
+    for size, density in zip(fixed_sizes, densities):
+        shift = average // density
+        for ratio in fixed_ratios:
+            half = np.array([size * ratio ** 0.5, size / ratio ** 0.5]) / 2
+            for k in range(density * density):
+                moved = np.array([k % density, k // density]) * shift - average / 2 + shift / 2
+                made.append(np.concatenate([moved - half, moved + half]))
+    centre = np.stack(np.broadcast_arrays(((np.arange(w) + offset) * step_w)[None], ((np.arange(h) + offset) * step_h)[:, None]), -1)
+    boxes = (np.concatenate([centre, centre], -1)[:, :, None] + np.array(made)) / [wide, tall, wide, tall]
+    boxes = np.concatenate([np.maximum(boxes[..., :2], 0), np.minimum(boxes[..., 2:], 1)], -1)
+    boxes = np.clip(boxes, 0, 1) if clip else boxes
+    boxes = boxes.reshape(-1, 4) if flatten_to_2d else boxes
+    return boxes, np.broadcast_to(np.array(variances), boxes.shape)
+
+
+def iou_similarity(x, y, box_normalized):
+    more = 0 if box_normalized else 1
+    sides = np.minimum(x[:, None, 2:], y[:, 2:]) - np.maximum(x[:, None, :2], y[:, :2]) + more
+    both = np.maximum(sides, 0).prod(-1)
+    area = [(b[:, 2:] - b[:, :2] + more).prod(-1) for b in (x, y)]
+    return both / (area[0][:, None] + area[1] - both + 1e-10)
+
+
+def bipartite_match(dist, offsets, match_type, dist_threshold):
+    left, columns = dist.copy(), dist.shape[1]
+    index, found = np.full(columns, -1, "int32"), np.zeros(columns)
+    while (left >= 1e-6).any():
+        row, column = np.unravel_index(left.argmax(), left.shape)
+        index[column], found[column] = row, left[row, column]
+        left[row], left[:, column] = 0, 0
+    for c in range(columns):
+        best = dist[:, c].argmax()
+        if match_type == "per_prediction" and index[c] < 0 and dist[best, c] >= max(dist_threshold, 1e-6):
+            index[c], found[c] = best, dist[best, c]
+    return index[None], found[None]
+
+
+def box_clip(input, im_info, offsets):
+    parts = []
+    for (height, width, scale), first, last in zip(im_info, offsets, offsets[1:]):
+        limit = np.round(np.array([width, height, width, height]) / scale) - 1
+        parts.append(np.clip(input[first:last], 0, limit))
+    return np.concatenate(parts)
+
+
+def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip):
+    rows, classes = box_score.shape
+    target = target_box.reshape(rows, classes, 4) * prior_box_var
+    sides = (prior_box[:, 2:] - prior_box[:, :2] + 1)[:, None]
+    middle = prior_box[:, None, :2] + sides / 2 + target[..., :2] * sides
+    half = np.exp(np.minimum(target[..., 2:], box_clip)) * sides / 2
+    boxes = np.concatenate([middle - half, middle + half - 1], -1)
+    best = 1 + box_score[:, 1:].argmax(1)
+    return boxes.reshape(rows, -1), boxes[np.arange(rows), best]
+
+
+def polygon_box_transform(input):
+    n, channels, h, w = input.shape
+    places = np.stack([np.broadcast_to(np.arange(w) * 4, (h, w)), np.broadcast_to(np.arange(h)[:, None] * 4, (h, w))])
+    return places[np.arange(channels) % 2] - input

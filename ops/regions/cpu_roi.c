@@ -186,8 +186,8 @@ PROA_KERNEL(roi_pool_cpu, roi_pool)
     pool_job job = POOL_JOB(a);
     job.from = a->x->data, job.to = a->out->data;
     job.arg_max = (int64_t *)(void *)a->arg_max->data;
-    return pool_run("roi_pool", a->boxes_num, a->offsets, &job, job.n * job.channels,
-                    job.rows * job.columns * 8,
+    return pool_run("roi_pool", a->boxes_num, a->offsets, &job,
+                    a->out->numel ? job.n * job.rows * job.columns : 0, job.channels * 8,
                     a->x->dtype == PROA_F64 ? pool_cells_double : pool_cells_float);
 }
 
@@ -212,8 +212,8 @@ PROA_KERNEL(psroi_pool_cpu, psroi_pool)
     roi_owners owners;
     pool_job job = POOL_JOB(a);
     job.from = a->x->data, job.to = a->out->data, job.out_channels = a->output_channels;
-    return pool_run("psroi_pool", a->boxes_num, a->offsets, &job, job.n * job.out_channels,
-                    job.rows * job.columns * 8,
+    return pool_run("psroi_pool", a->boxes_num, a->offsets, &job,
+                    a->out->numel ? job.n * job.rows * job.columns : 0, job.out_channels * 8,
                     a->x->dtype == PROA_F64 ? parts_cells_double : parts_cells_float);
 }
 

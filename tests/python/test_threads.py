@@ -22,7 +22,8 @@ LIBRARIES = {"conv1d", "conv2d", "conv3d", "conv1d_transpose", "conv2d_transpose
              "lu", "qr", "svd", "matrix_rank", "lstsq", "eigh", "eigvalsh", "eig", "eigvals"}
 # Ops that no grown sample is valid for: sizes stand in their attributes or in lists of offsets.
 SMALL = {
-    "affine_grid", "arange", "array_create", "as_strided_grad", "assign_value", "broadcast_to", "collect_fpn_proposals",
+    "affine_grid", "arange", "array_create", "as_strided_grad", "assign_value", "box_clip",
+    "box_decoder_and_assign", "broadcast_to", "collect_fpn_proposals",
     "conv3d_grad_filter", "conv3d_grad_input", "diag", "diagonal_grad", "distribute_fpn_proposals", "eye", "full", "gaussian",
     "interpolate_grad", "linspace", "masked_select_grad", "max_pool3d_with_index_grad", "pad3d_grad",
     "pool3d_grad", "randint", "randperm", "repeat_interleave_grad", "roi_pool_grad", "sequence_enumerate", "sequence_pool_grad",

@@ -11,6 +11,71 @@ extern "C" {
 
 /* ---- args structs: the one form of an op call ---- */
 
+typedef struct proa_anchor_generator_args {
+    proa_tensor *input;
+    proa_floats anchor_sizes;
+    proa_floats aspect_ratios;
+    proa_floats variances;
+    proa_floats stride;
+    double offset;
+    proa_tensor *anchors;
+    proa_tensor *variance;
+} proa_anchor_generator_args;
+
+typedef struct proa_density_prior_box_args {
+    proa_tensor *input;
+    proa_tensor *image;
+    proa_ints densities;
+    proa_floats fixed_sizes;
+    proa_floats fixed_ratios;
+    proa_floats variances;
+    bool clip;
+    double step_w;
+    double step_h;
+    double offset;
+    bool flatten_to_2d;
+    proa_tensor *boxes;
+    proa_tensor *variance;
+} proa_density_prior_box_args;
+
+typedef struct proa_iou_similarity_args {
+    proa_tensor *x;
+    proa_tensor *y;
+    bool box_normalized;
+    proa_tensor *out;
+} proa_iou_similarity_args;
+
+typedef struct proa_bipartite_match_args {
+    proa_tensor *dist;
+    proa_tensor *offsets;
+    const char *match_type;
+    double dist_threshold;
+    proa_tensor *match_indices;
+    proa_tensor *match_dist;
+} proa_bipartite_match_args;
+
+typedef struct proa_box_clip_args {
+    proa_tensor *input;
+    proa_tensor *im_info;
+    proa_tensor *offsets;
+    proa_tensor *out;
+} proa_box_clip_args;
+
+typedef struct proa_box_decoder_and_assign_args {
+    proa_tensor *prior_box;
+    proa_tensor *prior_box_var;
+    proa_tensor *target_box;
+    proa_tensor *box_score;
+    double box_clip;
+    proa_tensor *decode_box;
+    proa_tensor *assign_box;
+} proa_box_decoder_and_assign_args;
+
+typedef struct proa_polygon_box_transform_args {
+    proa_tensor *input;
+    proa_tensor *out;
+} proa_polygon_box_transform_args;
+
 typedef struct proa_yolo_box_args {
     proa_tensor *x;
     proa_tensor *img_size;
@@ -76,6 +141,118 @@ typedef struct proa_multiclass_nms_args {
 } proa_multiclass_nms_args;
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
+
+/* Anchors [H, W, A, 4] (x1, y1, x2, y2 in pixels) round the cells of input [N, C, H, W], and their variances
+ * in the same shape (Ren et al., 2015): for each aspect ratio (height by width) each size. A cell is stride
+ * (across, down) pixels wide; its anchors' centre lies offset · (stride − 1) behind its first pixel.
+ * (Tensor input, floats anchor_sizes, floats aspect_ratios, floats variances, floats stride, float offset =
+ * 0.5) -> (Tensor anchors, Tensor variance) */
+typedef struct proa_anchor_generator_opts {
+    char _;
+    double offset; /* default 0.5 */
+} proa_anchor_generator_opts;
+typedef struct proa_anchor_generator_result {
+    proa_tensor *anchors;
+    proa_tensor *variance;
+} proa_anchor_generator_result;
+PROA_API proa_anchor_generator_result proa_anchor_generator_opt(proa_tensor *input, proa_floats anchor_sizes,
+    proa_floats aspect_ratios, proa_floats variances, proa_floats stride, proa_anchor_generator_opts opts);
+#define proa_anchor_generator(...) PROA_X_anchor_generator_(__VA_ARGS__, )
+#define PROA_X_anchor_generator_(input, anchor_sizes, aspect_ratios, variances, stride, ...) \
+    proa_anchor_generator_opt((input), (anchor_sizes), (aspect_ratios), (variances), (stride), \
+    PROA_LITERAL(proa_anchor_generator_opts){._ = 0, __VA_ARGS__})
+
+/* Prior boxes [H, W, P, 4] as parts of image [N, C, IH, IW] round the cells of input [N, C, H, W], and their
+ * variances in the same shape ([H·W·P, 4] with flatten_to_2d): of each size a grid of density² boxes a ratio
+ * within the cell (Zhang et al., 2017). A step of 0 is image / input.
+ * (Tensor input, Tensor image, ints densities, floats fixed_sizes, floats fixed_ratios, floats variances,
+ * bool clip = false, float step_w = 0.0, float step_h = 0.0, float offset = 0.5, bool flatten_to_2d = false)
+ * -> (Tensor boxes, Tensor variance) */
+typedef struct proa_density_prior_box_opts {
+    char _;
+    bool clip; /* default false */
+    double step_w; /* default 0.0 */
+    double step_h; /* default 0.0 */
+    double offset; /* default 0.5 */
+    bool flatten_to_2d; /* default false */
+} proa_density_prior_box_opts;
+typedef struct proa_density_prior_box_result {
+    proa_tensor *boxes;
+    proa_tensor *variance;
+} proa_density_prior_box_result;
+PROA_API proa_density_prior_box_result proa_density_prior_box_opt(proa_tensor *input, proa_tensor *image,
+    proa_ints densities, proa_floats fixed_sizes, proa_floats fixed_ratios, proa_floats variances,
+    proa_density_prior_box_opts opts);
+#define proa_density_prior_box(...) PROA_X_density_prior_box_(__VA_ARGS__, )
+#define PROA_X_density_prior_box_(input, image, densities, fixed_sizes, fixed_ratios, variances, ...) \
+    proa_density_prior_box_opt((input), (image), (densities), (fixed_sizes), (fixed_ratios), (variances), \
+    PROA_LITERAL(proa_density_prior_box_opts){._ = 0, __VA_ARGS__})
+
+/* Intersection over union [N, M] of boxes x [N, 4] and y [M, 4]; not box_normalized, sides count their last
+ * pixel.
+ * (Tensor x, Tensor y, bool box_normalized = true) -> (Tensor out) */
+typedef struct proa_iou_similarity_opts {
+    char _;
+    bool no_box_normalized; /* default true */
+} proa_iou_similarity_opts;
+PROA_API proa_tensor *proa_iou_similarity_opt(proa_tensor *x, proa_tensor *y, proa_iou_similarity_opts opts);
+#define proa_iou_similarity(...) PROA_X_iou_similarity_(__VA_ARGS__, )
+#define PROA_X_iou_similarity_(x, y, ...) \
+    proa_iou_similarity_opt((x), (y), PROA_LITERAL(proa_iou_similarity_opts){._ = 0, __VA_ARGS__})
+
+/* Greedy matching of the rows and columns of dist [K, M]: the largest distance is a match, and its row and
+ * column are taken. match_indices [1, M] (int32): the row of each column, −1 for none; match_dist: its
+ * distance. offsets: rows of several sequences, a row of the results each. per_prediction: columns that are
+ * left get their best row from dist_threshold on.
+ * (Tensor dist, Tensor? offsets, string match_type = "bipartite", float dist_threshold = 0.5) -> (Tensor
+ * match_indices, Tensor match_dist) */
+typedef struct proa_bipartite_match_opts {
+    char _;
+    const char *match_type; /* default "bipartite" */
+    double dist_threshold; /* default 0.5 */
+} proa_bipartite_match_opts;
+typedef struct proa_bipartite_match_result {
+    proa_tensor *match_indices;
+    proa_tensor *match_dist;
+} proa_bipartite_match_result;
+PROA_API proa_bipartite_match_result proa_bipartite_match_opt(proa_tensor *dist, proa_tensor *offsets,
+    proa_bipartite_match_opts opts);
+#define proa_bipartite_match(...) PROA_X_bipartite_match_(__VA_ARGS__, )
+#define PROA_X_bipartite_match_(dist, offsets, ...) \
+    proa_bipartite_match_opt((dist), (offsets), PROA_LITERAL(proa_bipartite_match_opts){._ = 0, __VA_ARGS__})
+
+/* Boxes [K, 4] clipped to their images, whose height, width and scale im_info [N, 3] has; offsets [N + 1] say
+ * which box is whose.
+ * (Tensor input, Tensor im_info, Tensor offsets) -> (Tensor out) */
+PROA_API proa_tensor *proa_box_clip_opt(proa_tensor *input, proa_tensor *im_info, proa_tensor *offsets);
+#define proa_box_clip(input, im_info, offsets) proa_box_clip_opt((input), (im_info), (offsets))
+
+/* Boxes [R, C·4] from offsets target_box [R, C·4] of prior_box [R, 4], in units of its sides and of the four
+ * numbers of prior_box_var, with growth up to exp(box_clip); and of each row [R, 4] the box of the class with
+ * the best box_score [R, C], the first class, the background, left out.
+ * (Tensor prior_box, Tensor prior_box_var, Tensor target_box, Tensor box_score, float box_clip = 4.135) ->
+ * (Tensor decode_box, Tensor assign_box) */
+typedef struct proa_box_decoder_and_assign_opts {
+    char _;
+    double box_clip; /* default 4.135 */
+} proa_box_decoder_and_assign_opts;
+typedef struct proa_box_decoder_and_assign_result {
+    proa_tensor *decode_box;
+    proa_tensor *assign_box;
+} proa_box_decoder_and_assign_result;
+PROA_API proa_box_decoder_and_assign_result proa_box_decoder_and_assign_opt(proa_tensor *prior_box,
+    proa_tensor *prior_box_var, proa_tensor *target_box, proa_tensor *box_score,
+    proa_box_decoder_and_assign_opts opts);
+#define proa_box_decoder_and_assign(...) PROA_X_box_decoder_and_assign_(__VA_ARGS__, )
+#define PROA_X_box_decoder_and_assign_(prior_box, prior_box_var, target_box, box_score, ...) \
+    proa_box_decoder_and_assign_opt((prior_box), (prior_box_var), (target_box), (box_score), \
+    PROA_LITERAL(proa_box_decoder_and_assign_opts){._ = 0, __VA_ARGS__})
+
+/* Corners of polygons from their distances to cells of 4 × 4 pixels (Zhou et al., 2017): input [N, G, H, W],
+ * out = 4 · column − input in even channels, 4 · row − input in odd ones.
+ * (Tensor input) -> (Tensor out) */
+PROA_API proa_tensor *proa_polygon_box_transform_opt(proa_tensor *input);
+#define proa_polygon_box_transform(input) proa_polygon_box_transform_opt((input))
 
 /* Boxes [N, A·H·W, 4] in pixels of images of img_size [N, 2] (height, width; int32), and their scores [N,
  * A·H·W, class_num], of a YOLOv3 feature map x [N, A·(5 + class_num), H, W] (Redmon and Farhadi, 2018) with A

@@ -1,7 +1,7 @@
 """PaddleDetection: whole detectors from configurations that are made small, with their post-processing."""
 import inputs
 
-ABSENT = "pycocotools lap motmetrics visualdl paddleslim numba lapx sklearn xtcocotools terminaltables Cython pandas"
+ABSENT = "openpyxl paddle.distributed.fleet pycocotools lap motmetrics visualdl paddleslim numba lapx sklearn xtcocotools terminaltables Cython pandas"
 
 
 def load():
