@@ -61,4 +61,6 @@ def install(names):
             found = False
         if not found:
             absent.append(name)
+            if name.startswith("paddle."):  # the same module under Proa's own name
+                absent.append("proa." + name.partition(".")[2])
     sys.meta_path.append(_Finder(absent))
