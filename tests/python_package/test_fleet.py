@@ -110,6 +110,48 @@ def test_hybrid_training_is_one_process(tmp_path, ranks, degrees):
     assert logs.count("ok") == ranks
 
 
+SHARDED = MODEL + """
+from proa.distributed.sharding import group_sharded_parallel, save_group_sharded_model
+for level in ("os", "os_g"):
+    make = lambda net: paddle.optimizer.AdamW(0.01, parameters=net.parameters(), grad_clip=clip())
+    whole, want = alone(15, make)
+    net = Whole()
+    model, opt, _ = group_sharded_parallel(net, make(net), level)
+    x, y, got = paddle.to_tensor(np.split(ids, size)[rank]), paddle.to_tensor(np.split(labels, size)[rank]), []
+    for _ in range(15):
+        loss = model(x, y)
+        loss.backward(); opt.step()
+        if level == "os_g":
+            assert all((p.grad is None) == (owner != rank) for p, owner in zip(opt._all, opt._owners))
+        opt.clear_grad()
+        value = loss.detach().clone()
+        dist.all_reduce(value, dist.ReduceOp.AVG)
+        got.append(float(value))
+    np.testing.assert_allclose(got, want, rtol=2e-5)
+    for p, q in zip(net.parameters(), whole.parameters()):
+        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-4, atol=2e-5)
+    held = sum(int(t.size) for k, t in opt.state_dict().items() if "moment" in k)
+    total = 2 * sum(int(p.size) for p in net.parameters())
+    assert held < 0.75 * total, (held, total)
+    save_group_sharded_model(model, sys.argv[1] + "/saved", opt)
+    dist.barrier()
+    state = paddle.load(sys.argv[1] + "/saved/model.pdmodel")
+    np.testing.assert_array_equal(state["up.weight"].numpy(), net.up.weight.numpy())
+for wrong in ({"level": "p_g_os"}, {"level": "os", "offload": True}, {"level": "none"}):
+    try:
+        group_sharded_parallel(net, make(net), **wrong)
+    except (NotImplementedError, ValueError):
+        continue
+    raise AssertionError(wrong)
+print("ok", rank)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_divided_states_and_gradients(tmp_path, ranks):
+    assert passes(tmp_path, ranks, SHARDED, environment={"PYTHONWARNINGS": "ignore"}).count("ok") == ranks
+
+
 PIPELINE = MODEL + """
 from proa.distributed.fleet.meta_parallel import LayerDesc, PipelineLayer, SharedLayerDesc
 

@@ -22,7 +22,7 @@ __all__ = ["CountFilterEntry", "DataParallel", "Group", "InMemoryDataset", "P2PO
 
 
 def __getattr__(name):
-    if name != "fleet":
+    if name not in ("fleet", "sharding"):
         raise AttributeError(f"module 'paddle.distributed' has no attribute {name!r}")
     import importlib
-    return importlib.import_module(".fleet", __name__)
+    return importlib.import_module(f".{name}", __name__)

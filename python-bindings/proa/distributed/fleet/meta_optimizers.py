@@ -3,6 +3,7 @@ over the sharding group."""
 from ... import _core
 from ...nn.clip import ClipGradByGlobalNorm
 from .. import communication as _c
+from ..sharding.group_sharded import deal_out
 
 
 class _HybridClip:
@@ -59,15 +60,10 @@ class HybridParallelOptimizer:
 
     def _deal_out(self):
         """Gives each parameter to the rank of the sharding group that has the least so far; this one keeps its own."""
-        size = self._hcg.get_sharding_parallel_world_size()
-        loads, self._owner = [0] * size, {}
         self._all = list(self._inner_opt._parameter_list)
         if self._all and isinstance(self._all[0], dict):
             raise ValueError("distributed_optimizer: sharding does not go with parameter groups")
-        for param in self._all:
-            rank = loads.index(min(loads))
-            loads[rank] += int(param.size)
-            self._owner[id(param)] = rank
+        self._owner = dict(zip(map(id, self._all), deal_out(self._all, self._hcg.get_sharding_parallel_world_size())))
         rank = self._hcg.get_sharding_parallel_rank()
         mine = [p for p in self._all if self._owner[id(p)] == rank]
         self._inner_opt._parameter_list = self._inner_opt._param_groups = mine
