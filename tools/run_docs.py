@@ -11,8 +11,9 @@ A block is taken when its first fence line says so:
                                               and run in an empty folder that holds digits.csv
     ```python run                             a page's blocks are one program, run on the build's package in such a
                                               folder
-A page that writes files must stay in one folder of ops/: "adding an op touches one folder". The copy lies
-in build/docs-test and is removed afterwards, which undoes everything.
+docs/add-an-op.md must stay in one folder of ops/: "adding an op touches one folder". A page with the comment
+`<!-- at most 4 files -->` may touch that many, those that `make lock` writes not counted. The copy is made in
+build/docs-test and removed afterwards, which undoes everything; pages share what they build in its build-doc/.
 """
 import argparse
 import os
@@ -34,19 +35,50 @@ def blocks(page):
     return re.findall(r"^```([^\n]*)\n(.*?)^```\s*$", page.read_text(), re.M | re.S)
 
 
-def copy_project():
-    shutil.rmtree(COPY, ignore_errors=True)
+def project_names():
+    """The project's files, by their paths in it."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                             capture_output=True, text=True)
     names = listed.stdout.splitlines() if listed.returncode == 0 else \
         [str(p) for p in files(*{p.suffix for p in ROOT.rglob("*")})]
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+def own_files(folder):
+    """Paths below the copy that are neither built nor linked to."""
+    for path in folder.iterdir():
+        if path.is_symlink() or path.name in ("build-doc", "build", "trial", "__pycache__", ".pytest_cache"):
+            continue
+        if path.is_dir():
+            yield from own_files(path)
+        elif path.suffix != ".pyc":
+            yield path
+
+
+def copy_project():
+    """Makes the copy, or brings it back to the project's state; files that are as they were keep their times."""
+    names = project_names()
+    COPY.mkdir(parents=True, exist_ok=True)
+    for path in set(own_files(COPY)) - {COPY / name for name in names}:
+        path.unlink()
     for name in names:
-        if (ROOT / name).is_file():
-            (COPY / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, COPY / name)
+        to = COPY / name
+        if to.is_file() and to.read_bytes() == (ROOT / name).read_bytes():
+            continue
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, to)
     for venv in (".venv", ".venv-oracle"):
-        if (ROOT / venv).exists():
+        if (ROOT / venv).exists() and not (COPY / venv).exists():
             (COPY / venv).symlink_to(ROOT / venv)
+
+
+def touched():
+    """Files of the copy that the page added or changed, but for those that `make lock` writes."""
+    def is_lock(name):
+        return name in ("ops/ops.lock", "include/proa/ops.h") or name.startswith("include/proa/ops/")
+    names = sorted(str(path.relative_to(COPY)) for path in own_files(COPY))
+    return [name for name in names if not is_lock(name) and
+            not ((ROOT / name).is_file() and (ROOT / name).read_bytes() == (COPY / name).read_bytes())]
 
 
 def python_program(page):
@@ -84,7 +116,7 @@ def run_page(page):
     c, python = run_programs(page)
     copied = any("file=" in info or re.match(r"sh\b.*\brun\b", info) for info, _ in blocks(page))
     written, ran = run_blocks(page) if copied else ([], 0)
-    print(f"docs: {page.name}: ok, {len(written)} files written, {ran} blocks, {c} lines of C and {python} of Python run")
+    print(f"docs: {page.name}: ok, {len(written)} files touched, {ran} blocks, {c} lines of C and {python} of Python run")
 
 
 def run_blocks(page):
@@ -98,7 +130,7 @@ def run_blocks(page):
             path.write_text(text)
             written.append(file.group(1))
         elif re.match(r"sh\b.*\brun\b", info):
-            env = dict(os.environ, CCACHE_BASEDIR=str(COPY), JOBS=str(os.cpu_count()))
+            env = dict({"PROA_BUILD": str(BUILD)}, **os.environ, CCACHE_BASEDIR=str(COPY), JOBS=str(os.cpu_count()))
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=COPY, env=env, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             ran += 1
@@ -109,8 +141,10 @@ def run_blocks(page):
     folders = {pathlib.Path(w).parent.as_posix() for w in written}
     if page.name == "add-an-op.md" and len(folders) > 1:
         sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {sorted(folders)}")
-    shutil.rmtree(COPY, ignore_errors=True)
-    return written, ran
+    limit = re.search(r"<!-- at most (\d+) files -->", page.read_text())
+    if limit and len(touched()) > int(limit[1]):
+        sys.exit(f"docs: {page.name}: touches more than {limit[1]} files: {touched()}")
+    return touched(), ran
 
 
 def main():
@@ -125,6 +159,7 @@ def main():
     live = [p for p in pages if any("file=" in info or re.search(r"\brun\b", info) for info, _ in blocks(p))]
     for page in live:
         run_page(page)
+    shutil.rmtree(COPY, ignore_errors=True)
     if not live:
         sys.exit("docs: no page has blocks to run (docs/add-an-op.md should)")
 

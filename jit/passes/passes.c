@@ -4,41 +4,8 @@
 #include "core/device.h"
 #include "core/internal.h"
 
-const proa__pass proa__pass_table[] = {
-    {"fold", "folds ops whose inputs are constants", false, false, proa__pass_fold},
-    {"identity",
-     "removes copies, casts to the same dtype, scalings by one, and reshapes and transposes that cancel",
-     false, false, proa__pass_identity},
-    {"cse", "eliminates common subexpressions", false, false, proa__pass_cse},
-    {"batch_norm", "folds batch norm with fixed statistics into the weights before it", true, false,
-     proa__pass_batch_norm},
-    {"conv_relu_pool",
-     "fuses convolution + ReLU + max pooling in training; their gradients read the argmax alone", false, true,
-     proa__pass_conv_relu_pool},
-    {"max_pool_indices",
-     "saves argmax for the max-pool backward; moves the gradient of a ReLU to the pooled side", false, true,
-     proa__pass_max_pool_indices},
-    {"recompute", "recomputes dropout outputs in the backward instead of storing them", false, true,
-     proa__pass_recompute},
-    {"epilogue_fusion", "fuses bias, residual and activation into convolutions and linear layers", false,
-     false, proa__pass_epilogue_fusion},
-    {"linear", "on a device, fuses GELU, its gradient and bias sums into matrix products of training", false,
-     false, proa__pass_linear},
-    {"transpose_folding", "folds the transpose that merges attention heads into the product before it", false,
-     false, proa__pass_transpose_folding},
-    {"layout", "runs convolutions channels-last, so that no operand is reordered", true, false,
-     proa__pass_layout},
-    {"inverted_residual", "fuses inverted residual blocks: 1x1, depthwise and 1x1 convolutions", true, false,
-     proa__pass_inverted_residual},
-    {"elementwise", "fuses chains of elementwise ops and runs them tile by tile", false, false,
-     proa__pass_elementwise},
-    {"optimizer", "merges optimizer steps into one op over many parameters", false, false,
-     proa__pass_optimizer},
-    {"optimizer_interleaving", "moves optimizer steps up to their gradients, whose memory is then free",
-     false, false, proa__pass_optimizer_interleaving},
-    {"dead", "eliminates dead code", false, false, proa__pass_dead},
-    {NULL, NULL, false, false, NULL},
-};
+#define PASS_ROW(name, doc, frozen, whole) {#name, doc, frozen, whole, proa__pass_##name},
+const proa__pass proa__pass_table[] = {PROA__PASSES(PASS_ROW){NULL, NULL, false, false, NULL}};
 
 enum { MAX_PASSES = 32 };
 

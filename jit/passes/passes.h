@@ -18,7 +18,41 @@ typedef struct proa__pass {
     proa_status (*run)(proa_block *b, const proa__pass_context *context);
 } proa__pass;
 
-/* In the order in which they run; ends with a name of NULL. */
+/* X(name, description for users, frozen, whole) of each pass, in the order in which they run; its function is
+ * proa__pass_<name>. docs/add-a-pass.md adds one. */
+#define PROA__PASSES(X)                                                                                      \
+    X(fold, "folds ops whose inputs are constants", false, false)                                            \
+    X(identity,                                                                                              \
+      "removes copies, casts to the same dtype, scalings by one, and reshapes and transposes that cancel",   \
+      false, false)                                                                                          \
+    X(cse, "eliminates common subexpressions", false, false)                                                 \
+    X(batch_norm, "folds batch norm with fixed statistics into the weights before it", true, false)          \
+    X(conv_relu_pool,                                                                                        \
+      "fuses convolution + ReLU + max pooling in training; their gradients read the argmax alone", false,    \
+      true)                                                                                                  \
+    X(max_pool_indices,                                                                                      \
+      "saves argmax for the max-pool backward; moves the gradient of a ReLU to the pooled side", false,      \
+      true)                                                                                                  \
+    X(recompute, "recomputes dropout outputs in the backward instead of storing them", false, true)          \
+    X(epilogue_fusion, "fuses bias, residual and activation into convolutions and linear layers", false,     \
+      false)                                                                                                 \
+    X(linear, "on a device, fuses GELU, its gradient and bias sums into matrix products of training", false, \
+      false)                                                                                                 \
+    X(transpose_folding, "folds the transpose that merges attention heads into the product before it",       \
+      false, false)                                                                                          \
+    X(layout, "runs convolutions channels-last, so that no operand is reordered", true, false)               \
+    X(inverted_residual, "fuses inverted residual blocks: 1x1, depthwise and 1x1 convolutions", true, false) \
+    X(elementwise, "fuses chains of elementwise ops and runs them tile by tile", false, false)               \
+    X(optimizer, "merges optimizer steps into one op over many parameters", false, false)                    \
+    X(optimizer_interleaving, "moves optimizer steps up to their gradients, whose memory is then free",      \
+      false, false)                                                                                          \
+    X(dead, "eliminates dead code", false, false)
+
+#define PROA__PASS_FUNCTION(name, doc, frozen, whole) \
+    proa_status proa__pass_##name(proa_block *b, const proa__pass_context *context);
+PROA__PASSES(PROA__PASS_FUNCTION)
+
+/* The rows; ends with a name of NULL. */
 extern const proa__pass proa__pass_table[];
 
 /* Runs passes on every block. names: NULL or "all": all; "" or "none": none; otherwise names by comma,
@@ -30,22 +64,5 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
 
 /* The same, of passes that see forward and backward together; FLAGS_passes says which. */
 proa_status proa__passes_run_whole(proa_program *p);
-
-proa_status proa__pass_fold(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_identity(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_cse(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_batch_norm(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_conv_relu_pool(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_max_pool_indices(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_recompute(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_epilogue_fusion(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_linear(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_transpose_folding(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_layout(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_inverted_residual(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_elementwise(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_optimizer_interleaving(proa_block *b, const proa__pass_context *context);
-proa_status proa__pass_dead(proa_block *b, const proa__pass_context *context);
 
 #endif
