@@ -15,9 +15,14 @@ proa_status proa_decline(const char *why)
     return PROA_DECLINED;
 }
 
+/* Selections of this thread so far, and the one under way. */
+static PROA__TLS uint64_t selections, selecting;
+
+uint64_t proa__selection(void) { return selecting; }
+
 /* ---- FLAGS_verbose ---------------------------------------------------------------------- */
 
-/* What came of each kernel that was asked: "conv2d_cpu: not float32; conv2d_onednn: runs". */
+/* What came of each kernel that was asked: "conv_onednn: not float32; conv_cpu: runs". */
 typedef struct story {
     char text[768];
     size_t used;
@@ -100,7 +105,6 @@ static proa_status pick(const proa_op *op, const void *args, const proa_kernel *
                         story *told)
 {
     const proa__thread *me = proa__thread_self;
-    *state = NULL;
     if (PROA__UNLIKELY(me && me->stream.device != PROA_CPU))
         return pick_on_device(op, me->stream.device, args, kernel, state, told);
     PROA_TRY(pick_from(op->kernels, false, args, kernel, state, told));
@@ -111,9 +115,13 @@ static proa_status pick(const proa_op *op, const void *args, const proa_kernel *
 
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state)
 {
-    if (PROA__LIKELY(!proa__flag_int(PROA_FLAG_verbose))) return pick(op, args, kernel, state, NULL);
+    const uint64_t outer = selecting;
+    const bool verbose = proa__flag_int(PROA_FLAG_verbose);
     story told = {.used = 0};
-    proa_status status = pick(op, args, kernel, state, &told);
-    print_story(op, args, &told);
+    *state = NULL;
+    selecting = ++selections;
+    proa_status status = pick(op, args, kernel, state, verbose ? &told : NULL);
+    selecting = outer;
+    if (PROA__UNLIKELY(verbose)) print_story(op, args, &told);
     return status;
 }

@@ -3,9 +3,15 @@
 #ifndef PROA_OPS_WINDOWS_H
 #define PROA_OPS_WINDOWS_H
 
-#include "core/internal.h"
+#include "core/tensor.h"
 
 #include <proa/ops/types.h>
+
+/* The name of an op whose table entry has `ranks:`, from its text before and after the rank. */
+#define PROA__OF_RANK(rank, before, after) \
+    (((const char *const[]){before "1d" after, before "2d" after, before "3d" after})[(rank)-1])
+/* The number of spatial dims of images. */
+static inline int proa__spatial_rank(const proa_tensor *x) { return x->ndim - 2; }
 
 static inline bool proa__channels_last(proa_data_format f)
 {

@@ -19,7 +19,14 @@ def emit_enums(table):
     return "\n".join(out)
 
 
+def shared(op, suffix):
+    """The typedef of a struct that an op has in common with the lowest of its ranks; None for that one."""
+    return op.like and f"typedef proa_{op.like.name}_{suffix} proa_{op.name}_{suffix};"
+
+
 def emit_args(op):
+    if op.like:
+        return shared(op, "args")
     rows = "\n".join(f"    {f.ctype}{f.name};" for f in op.fields)
     return f"typedef struct proa_{op.name}_args {{\n{rows}\n}} proa_{op.name}_args;"
 
@@ -49,10 +56,10 @@ def emit_public(op):
     out = [f"/* {op.doc}\n * {op.entry['call']} */"]
     if op.options:
         rows = "\n".join(f"    {f.ctype}{option_name(f)}; /* default {f.default} */" for f in op.options)
-        out.append(f"typedef struct proa_{op.name}_opts {{\n    char _;\n{rows}\n}} proa_{op.name}_opts;")
+        out.append(shared(op, "opts") or f"typedef struct proa_{op.name}_opts {{\n    char _;\n{rows}\n}} proa_{op.name}_opts;")
     if len(op.result_outs) > 1:
         rows = "\n".join(f"    {f.ctype}{f.name};" for f in op.result_outs)
-        out.append(f"typedef struct proa_{op.name}_result {{\n{rows}\n}} proa_{op.name}_result;")
+        out.append(shared(op, "result") or f"typedef struct proa_{op.name}_result {{\n{rows}\n}} proa_{op.name}_result;")
     for suffix in ("", "_") if "INPLACE" in op.flags else ("",):
         fn = f"proa_{op.name}{suffix}"
         names = [f.name for f in op.required]
@@ -146,6 +153,8 @@ def emit_lists(table):
 
 
 def grads_struct(op):
+    if op.like:
+        return shared(op, "grads")
     rows = [f"    {f.ctype}d_{f.name}; /* given */" for f in op.outs]
     rows += [f"    {f.ctype}d_{f.name}; /* to make if want_{f.name} */" for f in grad_ins(op)]
     rows += [f"    bool want_{f.name};" for f in grad_ins(op)]
@@ -190,13 +199,14 @@ def emit_impl_h(ops, public, guard, lists=True):
     for op in ops:
         n = op.name
         metas = "\n".join(f"    proa_meta{'s' if f.kind == 'TENSORS' else ''} {f.name};" for f in op.outs)
-        parts.append(f"typedef struct proa_{n}_metas {{\n{metas or '    char _;'}\n}} proa_{n}_metas;")
-        if op.entry.get("infer"):
+        parts.append(shared(op, "metas") or f"typedef struct proa_{n}_metas {{\n{metas or '    char _;'}\n}} proa_{n}_metas;")
+        if op.entry.get("infer") and not op.like:
             parts.append(shared_infer(op.entry["infer"], parts) if op.entry["infer"].startswith("@") else
-                         f"proa_status {op.entry['infer']}(const proa_{n}_args *a, proa_{n}_metas *m);")
+                         f"proa_status {op.entry['infer']}({op.takes}const proa_{n}_args *a, proa_{n}_metas *m);")
         if op.has_rule:
             parts.append(grads_struct(op))
-            parts.append(f"proa_status {op.vjp}(const proa_{n}_args *a, proa_{n}_grads *g);")
+            if not op.like:
+                parts.append(f"proa_status {op.vjp}({op.takes}const proa_{n}_args *a, proa_{n}_grads *g);")
         if op.view:
             parts.append(f"proa_status {op.view}(proa_{n}_args *a, const proa_meta *m);")
     include = '#include "impl/dtype_lists.h"\n' if lists else ""

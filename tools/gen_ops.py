@@ -20,7 +20,7 @@ import gen_python
 from gen_formulas import emit_cuda_formulas, emit_formulas
 from gen_headers import (banner, emit_calls, emit_dtype_lists, emit_family_h, emit_impl_h, emit_impl_umbrella, emit_ops_h,
                          emit_types_h)
-from gen_schema import cstr, Op, SchemaError
+from gen_schema import cstr, ops_of, SchemaError
 from gen_tables import emit_composed, emit_kernels, emit_table
 
 
@@ -126,11 +126,11 @@ def main():
             if "composed" in entry:
                 composed.append(checked_form(entry, path))
                 continue
-            op = Op(entry, path, table)
-            if op.name in names:
-                op.bad("defined twice")
-            names.add(op.name)
-            ops.append(op)
+            for op in ops_of(entry, path, table):
+                if op.name in names:
+                    op.bad("defined twice")
+                names.add(op.name)
+                ops.append(op)
     out = pathlib.Path(a.out)
     headers = pathlib.Path(a.include) / "proa"
     layout = [(headers / h).read_text() for h in ("core.h", "op.h", "wire.h")] if not a.plugin else []

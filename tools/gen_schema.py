@@ -21,7 +21,7 @@ TYPES = {
 }
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
               "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"]
-KEYS = {"op", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "plan_view", "shape",
+KEYS = {"op", "ranks", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "plan_view", "shape",
         "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
         "communicates",
         "formula", "lanes", "grain", "flops", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "skip", "refuses", "oracle",
@@ -75,9 +75,35 @@ def split_args(text):
     return [p for p in parts if p.strip()]
 
 
+def of_rank(value, rank):
+    """A value of an entry with `ranks:`: <N> is the rank, `[v] * N` a list of that length, and a mapping from ranks
+    has the rank's own value."""
+    if isinstance(value, dict):
+        if value and all(isinstance(k, int) for k in value):
+            return of_rank(value.get(rank), rank)
+        return {of_rank(k, rank): of_rank(v, rank) for k, v in value.items()}
+    if isinstance(value, list):
+        return [of_rank(v, rank) for v in value]
+    if isinstance(value, str):
+        value = value.replace("<N>", str(rank))
+        return re.sub(r"\[(\d+)\] \* N", lambda m: "[" + ", ".join([m[1]] * rank) + "]", value)
+    return value
+
+
+def ops_of(entry, path, table):
+    """The ops that an entry stands for: one, or one for each of `ranks:`, which share their structs and functions."""
+    ops = []
+    for rank in entry.get("ranks", [None]):
+        one = entry if rank is None else of_rank({k: v for k, v in entry.items() if k != "ranks"}, rank)
+        ops.append(Op({k: v for k, v in one.items() if v is not None}, path, table, rank, ops[0] if ops else None))
+    return ops
+
+
 class Op:
-    def __init__(self, entry, path, table):
-        self.path = path
+    def __init__(self, entry, path, table, rank=None, like=None):
+        self.path, self.rank, self.like = path, rank, like
+        # the generated function passes the rank on to those that the entry names
+        self.given, self.takes = (f"{rank}, ", "int rank, ") if rank else ("", "")
         self.name = entry.get("op", "?")
         unknown = set(entry) - KEYS
         if unknown:

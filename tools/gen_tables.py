@@ -39,14 +39,18 @@ def emit_wires(op, index):
         forms = None
         if "optimizer" in op.entry and set(w) == {"type"}:
             forms = optimizer_form(op, base, w)
-        for key, proto in (("read", "(proa_wire_reader *)"), ("write", "(const void *, proa_wire_writer *)")):
+        functions = {"read": "NULL", "write": "NULL"}
+        for key, proto, call in (("read", "proa_wire_reader *r", "r"), ("write", "const void *args, proa_wire_writer *w", "args, w")):
             if w.get(key):
-                decls.append(f"proa_status {w[key]}{proto};")
+                functions[key] = f"{base}_{key}" if op.rank else w[key]
+                decls.append(f"proa_status {w[key]}({op.takes}{proto});")
+                if op.rank:
+                    decls.append(f"static proa_status {base}_{key}({proto}) {{ return {w[key]}({op.given}{call}); }}")
         if forms:
             decls.append(forms)
         rows.append(f"    {{{cstr(w['type'])}, {base + '_slots' if slots else 'NULL'}, "
                     f"{base + '_attrs' if attrs else 'NULL'}, {len(slots)}, {len(attrs)}, "
-                    f"{w.get('read', 'NULL')}, {w.get('write', 'NULL')}, false}},")
+                    f"{functions['read']}, {functions['write']}, false}},")
     if rows:
         decls.append(f"static const proa_wire wires_{op.name}[] = {{\n" + "\n".join(rows) + "\n};")
     return "\n".join(decls)
@@ -112,12 +116,12 @@ def emit_table(ops, table, plugin, digest):
                    "\n".join(field_row(op, f) for f in op.fields) + "\n};")
         infer = op.entry.get("infer")
         if infer:
-            call = f"{infer[1:]}(&{'op_' if plugin else 'proa__op_'}{n}, a, m)" if infer[0] == "@" else f"{infer}(a, m)"
+            call = f"{infer[1:]}(&{'op_' if plugin else 'proa__op_'}{n}, a, m)" if infer[0] == "@" else f"{infer}({op.given}a, m)"
             if infer[0] == "@":
                 out.append(f"{'static' if plugin else 'extern'} const proa_op {'op_' if plugin else 'proa__op_'}{n};")
             out.append(f"static proa_status infer_{n}(const void *a, void *m) {{ return {call}; }}")
         if op.has_rule:
-            out.append(f"static proa_status vjp_{n}(const void *a, void *g) {{ return {op.vjp}(a, g); }}")
+            out.append(f"static proa_status vjp_{n}(const void *a, void *g) {{ return {op.vjp}({op.given}a, g); }}")
         if op.flops() and not plugin:
             out.append(f"static double flops_{n}(const void *args)\n{{\n    const proa_{n}_args *a = args;\n"
                        f"    return {op.flops()};\n}}")

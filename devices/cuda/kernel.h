@@ -44,6 +44,11 @@ struct cuda_register {
                    run->fresh &&op##_cuda_format(a, NULL) ? cuda_host->lay_channels_last(a->result) \
                                                           : PROA_OK,                                \
                    op##_cuda_format)
+/* Registers the kernel of op `like` for op as well, whose args struct is the same (`ranks:` of the table). */
+#define CUDA_KERNEL_ALSO(op, like)                                                                    \
+    static const proa_kernel op##_cuda = {#op "_cuda",     like##_cuda.prepare,  NULL,                \
+                                          like##_cuda.run, like##_cuda.anywhere, like##_cuda.format}; \
+    static const cuda_register op##_cuda_registered(#op, &op##_cuda);
 /* The same for one that takes both layouts and changes or reads lists (lists.h): no such output. */
 #define CUDA_KERNEL_EITHER(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, cuda_lays_none)
 static inline int cuda_lays_none(const void *, const void *) { return 0; }

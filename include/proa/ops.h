@@ -43,6 +43,6 @@
 #include <proa/create.h>
 
 /* What a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "e1e83bf891fa971abc21e7c7242845120f8dd1a9b465bdfb86e3962e2e0a9dd6"
+#define PROA_TABLE_HASH "dc1ce4649d8fadc3f4cbce6afc56573a890d669df95838d71eb04e34c0d6a01b"
 
 #endif

@@ -31,7 +31,7 @@ typedef struct proa_profile_row {
     int64_t count;
     double total, self, least, most;
     double flops, bytes;
-    const char *kernel; /* static: "conv2d_onednn"; NULL for stretches, and for views, which run none */
+    const char *kernel; /* static: "conv_onednn"; NULL for stretches, and for views, which run none */
 } proa_profile_row;
 
 /* Copies at most `room` rows, in the order of first use; returns how many there are. */

@@ -2,6 +2,8 @@
  * convolution arithmetic for deep learning, 2016). May use core only. */
 #include "ops/conv/geometry.h"
 
+#include "core/kernel_cache.h"
+#include "core/thread.h"
 #include "ops/padding.h"
 
 #define FAIL(p, argument, ...) \
@@ -198,4 +200,17 @@ bool proa__conv_has_low_output_channels(const conv_geometry *g)
     bool taps = g->kernel[1] >= 1 && g->kernel[1] <= 5 && (g->kernel[2] == 3 || g->kernel[2] == 5);
     return taps && g->in_channels >= 1 && g->in_channels <= 4 && g->out_channels >= 1 &&
            g->out_channels <= 11 && g->out[1] >= 1 && g->out[2] >= 8;
+}
+
+proa_status proa__conv_geometry_once(const conv_params *p, conv_geometry *g)
+{
+    static PROA__TLS conv_geometry known;
+    static PROA__TLS uint64_t known_in;
+    const uint64_t selection = proa__selection();
+    if (selection == 0 || known_in != selection) {
+        PROA_TRY(proa__conv_geometry(p, &known));
+        known_in = selection;
+    }
+    *g = known;
+    return PROA_OK;
 }

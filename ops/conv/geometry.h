@@ -35,6 +35,8 @@ typedef struct conv_params {
 
 /* Checks everything and fills g; INVALID_ARGUMENT and the like name the op and the argument. */
 proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g);
+/* The same for prepare functions: computed once a selection, and handed to every algorithm that is asked. */
+proa_status proa__conv_geometry_once(const conv_params *p, conv_geometry *g);
 /* The op's input-side or output-side tensor's meta. */
 void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);

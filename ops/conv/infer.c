@@ -31,46 +31,44 @@ static proa_status check_d_out(const char *op, const proa_tensor *d_out, const c
                          proa__shape_text(m.shape, m.ndim), proa__tensor_text(d_out));
 }
 
-#define CONV_INFER(N)                                                                             \
-    proa_status conv##N##d_infer(const proa_conv##N##d_args *a, proa_conv##N##d_metas *m)         \
-    {                                                                                             \
-        conv_geometry g;                                                                          \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d"), &g));                     \
-        proa__conv_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);                                \
-        return check_bias("conv" #N "d", a->bias, a->x, g.out_channels);                          \
-    }                                                                                             \
-    proa_status conv##N##d_transpose_infer(const proa_conv##N##d_transpose_args *a,               \
-                                           proa_conv##N##d_transpose_metas *m)                    \
-    {                                                                                             \
-        conv_geometry g;                                                                          \
-        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g)); \
-        proa__conv_meta_in(&g, (proa_dtype)a->x->dtype, &m->out);                                 \
-        return check_bias("conv" #N "d_transpose", a->bias, a->x, g.in_channels);                 \
-    }
+proa_status conv_infer(int rank, const proa_conv1d_args *a, proa_conv1d_metas *m)
+{
+    const char *op = PROA__OF_RANK(rank, "conv", "");
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, rank, op), &g));
+    proa__conv_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);
+    return check_bias(op, a->bias, a->x, g.out_channels);
+}
 
-#define CONV_INFER_BACKWARD(N)                                                            \
-    proa_status conv##N##d_grad_input_infer(const proa_conv##N##d_grad_input_args *a,     \
-                                            proa_conv##N##d_grad_input_metas *m)          \
-    {                                                                                     \
-        conv_geometry g;                                                                  \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d_grad_input"), &g));  \
-        m->d_x = proa_meta_of(a->x);                                                      \
-        return check_d_out("conv" #N "d_grad_input", a->d_out, &g, a->x);                 \
-    }                                                                                     \
-    proa_status conv##N##d_grad_filter_infer(const proa_conv##N##d_grad_filter_args *a,   \
-                                             proa_conv##N##d_grad_filter_metas *m)        \
-    {                                                                                     \
-        conv_geometry g;                                                                  \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), &g)); \
-        m->d_weight = proa_meta_of(a->weight);                                            \
-        return check_d_out("conv" #N "d_grad_filter", a->d_out, &g, a->x);                \
-    }
+proa_status conv_transpose_infer(int rank, const proa_conv1d_transpose_args *a,
+                                 proa_conv1d_transpose_metas *m)
+{
+    const char *op = PROA__OF_RANK(rank, "conv", "_transpose");
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, rank, op), &g));
+    proa__conv_meta_in(&g, (proa_dtype)a->x->dtype, &m->out);
+    return check_bias(op, a->bias, a->x, g.in_channels);
+}
 
-CONV_INFER(1)
-CONV_INFER(2)
-CONV_INFER(3)
-CONV_INFER_BACKWARD(2)
-CONV_INFER_BACKWARD(3)
+proa_status conv_grad_input_infer(int rank, const proa_conv2d_grad_input_args *a,
+                                  proa_conv2d_grad_input_metas *m)
+{
+    const char *op = PROA__OF_RANK(rank, "conv", "_grad_input");
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, rank, op), &g));
+    m->d_x = proa_meta_of(a->x);
+    return check_d_out(op, a->d_out, &g, a->x);
+}
+
+proa_status conv_grad_filter_infer(int rank, const proa_conv2d_grad_filter_args *a,
+                                   proa_conv2d_grad_filter_metas *m)
+{
+    const char *op = PROA__OF_RANK(rank, "conv", "_grad_filter");
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, rank, op), &g));
+    m->d_weight = proa_meta_of(a->weight);
+    return check_d_out(op, a->d_out, &g, a->x);
+}
 
 proa_status conv2d_fused_infer(const proa_conv2d_fused_args *a, proa_conv2d_fused_metas *m)
 {

@@ -153,7 +153,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
                            void **state)
 {
     conv_geometry g;
-    PROA_TRY(proa__conv_geometry(p, &g));
+    PROA_TRY(proa__conv_geometry_once(p, &g));
     if (!suits(&g, (proa_dtype)sides[0]->dtype))
         return proa_decline("a dtype or size that oneDNN does not take");
     if (kind != BACKWARD_DATA && sides[0]->dtype == PROA_F32 && proa__conv_has_low_output_channels(&g))
@@ -186,65 +186,90 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
     }
 }
 
-/* prepare and kernel of one op. */
-#define DNNL_CONV(op, kind, make_params, N, bias, x_side, w_side, y_side, first, second, third)      \
-    static proa_status op##_prepare(const void *args, void **state)                                  \
-    {                                                                                                \
-        const proa_##op##_args *a = args;                                                            \
-        proa_tensor *sides[] = {x_side, w_side, y_side};                                             \
-        return prepare(kind, &make_params(a, N, #op), sides, !proa__absent(bias), state);            \
-    }                                                                                                \
-    PROA_KERNEL_BLOCKED(op##_onednn, op, op##_prepare, proa__dnnl_release, proa__dnnl_result_format) \
-    {                                                                                                \
-        proa_tensor *tensors[] = {first, second, third, bias};                                       \
-        return proa__dnnl_run_tensors(run, a, op##_prepare, tensors);                                \
-    }
+static proa_status conv_prepare(const void *args, void **state)
+{
+    const proa_conv1d_args *a = args;
+    const int rank = proa__spatial_rank(a->x);
+    proa_tensor *sides[] = {a->x, a->weight, a->out};
+    return prepare(FORWARD, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "")), sides,
+                   !proa__absent(a->bias), state);
+}
 
-#define DNNL_TRANSPOSE(N)                                                                                  \
-    static proa_status conv##N##d_transpose_prepare(const void *args, void **state)                        \
-    {                                                                                                      \
-        const proa_conv##N##d_transpose_args *a = args;                                                    \
-        if (!proa__absent(a->bias) && a->x->dtype != PROA_F32)                                             \
-            return proa_decline("a bias that is not float32");                                             \
-        proa_tensor *sides[] = {a->out, a->weight, a->x};                                                  \
-        return prepare(BACKWARD_DATA, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), sides, false, \
-                       state);                                                                             \
-    }                                                                                                      \
-    static int conv##N##d_transpose_format(const void *args, const void *state)                            \
-    {                                                                                                      \
-        const proa_conv##N##d_transpose_args *a = args;                                                    \
-        return proa__absent(a->bias) ? proa__dnnl_result_format(args, state) : 0;                          \
-    }                                                                                                      \
-    PROA_KERNEL_BLOCKED(conv##N##d_transpose_onednn, conv##N##d_transpose, conv##N##d_transpose_prepare,   \
-                        proa__dnnl_release, conv##N##d_transpose_format)                                   \
-    {                                                                                                      \
-        bool biased = !proa__absent(a->bias);                                                              \
-        proa_run same = {.state = run->state, .fresh = run->fresh && !biased};                             \
-        proa_tensor *tensors[] = {a->x, a->weight, a->out};                                                \
-        PROA_TRY(proa__dnnl_run_tensors(&same, a, conv##N##d_transpose_prepare, tensors));                 \
-        if (!biased) return PROA_OK;                                                                       \
-        conv_geometry g;                                                                                   \
-        PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), &g));          \
-        add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);                 \
-        return PROA_OK;                                                                                    \
-    }
+PROA_KERNEL_BLOCKED(conv_onednn, conv1d, conv_prepare, proa__dnnl_release, proa__dnnl_result_format)
+{
+    proa_tensor *tensors[] = {a->x, a->weight, a->out, a->bias};
+    return proa__dnnl_run_tensors(run, a, conv_prepare, tensors);
+}
 
-#define DNNL_FORWARD(N)                                                                               \
-    DNNL_CONV(conv##N##d, FORWARD, CONV_PARAMS, N, a->bias, a->x, a->weight, a->out, a->x, a->weight, \
-              a->out)                                                                                 \
-    DNNL_TRANSPOSE(N)
+static proa_status grad_input_prepare(const void *args, void **state)
+{
+    const proa_conv2d_grad_input_args *a = args;
+    const int rank = proa__spatial_rank(a->x);
+    proa_tensor *sides[] = {a->d_x, a->weight, a->d_out};
+    return prepare(BACKWARD_DATA, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input")), sides,
+                   false, state);
+}
 
-#define DNNL_BACKWARD(N)                                                                                    \
-    DNNL_CONV(conv##N##d_grad_input, BACKWARD_DATA, CONV_PARAMS, N, proa_none, a->d_x, a->weight, a->d_out, \
-              a->d_out, a->weight, a->d_x)                                                                  \
-    DNNL_CONV(conv##N##d_grad_filter, BACKWARD_WEIGHTS, CONV_PARAMS, N, proa_none, a->x, a->d_weight,       \
-              a->d_out, a->x, a->d_out, a->d_weight)
+PROA_KERNEL_BLOCKED(conv_grad_input_onednn, conv2d_grad_input, grad_input_prepare, proa__dnnl_release,
+                    proa__dnnl_result_format)
+{
+    proa_tensor *tensors[] = {a->d_out, a->weight, a->d_x, proa_none};
+    return proa__dnnl_run_tensors(run, a, grad_input_prepare, tensors);
+}
 
-DNNL_FORWARD(1)
-DNNL_FORWARD(2)
-DNNL_FORWARD(3)
-DNNL_BACKWARD(2)
-DNNL_BACKWARD(3)
+static proa_status grad_filter_prepare(const void *args, void **state)
+{
+    const proa_conv2d_grad_filter_args *a = args;
+    const int rank = proa__spatial_rank(a->x);
+    proa_tensor *sides[] = {a->x, a->d_weight, a->d_out};
+    return prepare(BACKWARD_WEIGHTS, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter")),
+                   sides, false, state);
+}
+
+PROA_KERNEL_BLOCKED(conv_grad_filter_onednn, conv2d_grad_filter, grad_filter_prepare, proa__dnnl_release,
+                    proa__dnnl_result_format)
+{
+    proa_tensor *tensors[] = {a->x, a->d_out, a->d_weight, proa_none};
+    return proa__dnnl_run_tensors(run, a, grad_filter_prepare, tensors);
+}
+
+/* ---- transposed: a dgrad, and a bias ---- */
+
+static conv_params transpose_params(const proa_conv1d_transpose_args *a)
+{
+    const int rank = proa__spatial_rank(a->x);
+    return CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose"));
+}
+
+static proa_status transpose_prepare(const void *args, void **state)
+{
+    const proa_conv1d_transpose_args *a = args;
+    if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return proa_decline("a bias that is not float32");
+    proa_tensor *sides[] = {a->out, a->weight, a->x};
+    const conv_params p = transpose_params(a);
+    return prepare(BACKWARD_DATA, &p, sides, false, state);
+}
+
+static int transpose_format(const void *args, const void *state)
+{
+    const proa_conv1d_transpose_args *a = args;
+    return proa__absent(a->bias) ? proa__dnnl_result_format(args, state) : 0;
+}
+
+PROA_KERNEL_BLOCKED(conv_transpose_onednn, conv1d_transpose, transpose_prepare, proa__dnnl_release,
+                    transpose_format)
+{
+    bool biased = !proa__absent(a->bias);
+    proa_run same = {.state = run->state, .fresh = run->fresh && !biased};
+    proa_tensor *tensors[] = {a->x, a->weight, a->out};
+    PROA_TRY(proa__dnnl_run_tensors(&same, a, transpose_prepare, tensors));
+    if (!biased) return PROA_OK;
+    const conv_params p = transpose_params(a);
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry(&p, &g));
+    add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);
+    return PROA_OK;
+}
 
 /* ---- with what follows it ---- */
 
@@ -267,7 +292,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
 {
     const proa_conv2d_fused_args *a = args;
     conv_geometry g;
-    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
+    PROA_TRY(proa__conv_geometry_once(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
     proa_dtype dtype = (proa_dtype)a->x->dtype;
     bool plain = proa__epilogue_is_plain(&PROA__EPILOGUE(a), a->out) && a->out->shape[0] == g.batch;
     if (!plain || !suits(&g, dtype))

@@ -47,7 +47,7 @@ static proa_tensor *without_rows(proa_tensor *t, int64_t axis)
     .dilation = PROA_INTS(1, dilations[0]), .groups = (a)->groups,                                   \
     .data_format = proa__channels_last((a)->data_format) ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW
 
-proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
+static proa_status row_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
 {
     int64_t axis = row_axis(a->data_format), paddings[2], dilations[1];
     PROA_TRY(explicit_lists(&CONV_PARAMS(a, 1, "conv1d"), paddings, dilations));
@@ -59,7 +59,7 @@ proa_status conv1d_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
     return proa_error();
 }
 
-proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1d_transpose_grads *g)
+static proa_status row_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1d_transpose_grads *g)
 {
     int64_t axis = row_axis(a->data_format), paddings[2], dilations[1];
     PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, 1, "conv1d_transpose"), paddings, dilations));
@@ -71,48 +71,69 @@ proa_status conv1d_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1
     return proa_error();
 }
 
-#define CONV_RULES(N)                                                                                     \
-    proa_status conv##N##d_vjp(const proa_conv##N##d_args *a, proa_conv##N##d_grads *g)                   \
-    {                                                                                                     \
-        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, a->weight, g->d_out, SAME_ATTRS(a));     \
-        if (g->want_weight)                                                                               \
-            g->d_weight = proa_conv##N##d_grad_filter(a->x, a->weight, g->d_out, SAME_ATTRS(a));          \
-        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, proa__channels_last(a->data_format)); \
-        return proa_error();                                                                              \
-    }                                                                                                     \
-    proa_status conv##N##d_grad_input_vjp(const proa_conv##N##d_grad_input_args *a,                       \
-                                          proa_conv##N##d_grad_input_grads *g)                            \
-    {                                                                                                     \
-        if (g->want_weight)                                                                               \
-            g->d_weight = proa_conv##N##d_grad_filter(g->d_d_x, a->weight, a->d_out, SAME_ATTRS(a));      \
-        if (g->want_d_out) g->d_d_out = proa_conv##N##d(g->d_d_x, a->weight, PROA_NONE, SAME_ATTRS(a));   \
-        return proa_error();                                                                              \
-    }                                                                                                     \
-    proa_status conv##N##d_grad_filter_vjp(const proa_conv##N##d_grad_filter_args *a,                     \
-                                           proa_conv##N##d_grad_filter_grads *g)                          \
-    {                                                                                                     \
-        if (g->want_x) g->d_x = proa_conv##N##d_grad_input(a->x, g->d_d_weight, a->d_out, SAME_ATTRS(a)); \
-        if (g->want_d_out) g->d_d_out = proa_conv##N##d(a->x, g->d_d_weight, PROA_NONE, SAME_ATTRS(a));   \
-        return proa_error();                                                                              \
-    }
+/* ---- 2-D and 3-D ---- */
 
-#define TRANSPOSE_RULES(N)                                                                                \
-    proa_status conv##N##d_transpose_vjp(const proa_conv##N##d_transpose_args *a,                         \
-                                         proa_conv##N##d_transpose_grads *g)                              \
-    {                                                                                                     \
-        int64_t padding_values[2 * N], dilation_values[N];                                                \
-        PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), padding_values,    \
-                                dilation_values));                                                        \
-        proa_ints paddings = {2 * N, padding_values, NULL, NULL},                                         \
-                  dilations = {N, dilation_values, NULL, NULL};                                           \
-        if (g->want_x) g->d_x = proa_conv##N##d(g->d_out, a->weight, PROA_NONE, EXPLICIT_ATTRS(a));       \
-        if (g->want_weight)                                                                               \
-            g->d_weight = proa_conv##N##d_grad_filter(g->d_out, a->weight, a->x, EXPLICIT_ATTRS(a));      \
-        if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, N, proa__channels_last(a->data_format)); \
-        return proa_error();                                                                              \
-    }
+static proa_tensor *conv(int rank, proa_tensor *x, proa_tensor *weight, proa_conv2d_opts options)
+{
+    return (rank == 3 ? proa_conv3d_opt : proa_conv2d_opt)(x, weight, PROA_NONE, options);
+}
 
-CONV_RULES(2)
-CONV_RULES(3)
-TRANSPOSE_RULES(2)
-TRANSPOSE_RULES(3)
+static proa_tensor *grad_input(int rank, proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
+                               proa_conv2d_grad_input_opts options)
+{
+    return (rank == 3 ? proa_conv3d_grad_input_opt : proa_conv2d_grad_input_opt)(x, weight, d_out, options);
+}
+
+static proa_tensor *grad_filter(int rank, proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
+                                proa_conv2d_grad_filter_opts options)
+{
+    return (rank == 3 ? proa_conv3d_grad_filter_opt : proa_conv2d_grad_filter_opt)(x, weight, d_out, options);
+}
+
+proa_status conv_vjp(int rank, const proa_conv1d_args *a, proa_conv1d_grads *g)
+{
+    if (rank == 1) return row_vjp(a, g);
+    if (g->want_x)
+        g->d_x = grad_input(rank, a->x, a->weight, g->d_out, (proa_conv2d_grad_input_opts){SAME_ATTRS(a)});
+    if (g->want_weight)
+        g->d_weight =
+            grad_filter(rank, a->x, a->weight, g->d_out, (proa_conv2d_grad_filter_opts){SAME_ATTRS(a)});
+    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, rank, proa__channels_last(a->data_format));
+    return proa_error();
+}
+
+proa_status conv_grad_input_vjp(int rank, const proa_conv2d_grad_input_args *a,
+                                proa_conv2d_grad_input_grads *g)
+{
+    if (g->want_weight)
+        g->d_weight =
+            grad_filter(rank, g->d_d_x, a->weight, a->d_out, (proa_conv2d_grad_filter_opts){SAME_ATTRS(a)});
+    if (g->want_d_out) g->d_d_out = conv(rank, g->d_d_x, a->weight, (proa_conv2d_opts){SAME_ATTRS(a)});
+    return proa_error();
+}
+
+proa_status conv_grad_filter_vjp(int rank, const proa_conv2d_grad_filter_args *a,
+                                 proa_conv2d_grad_filter_grads *g)
+{
+    if (g->want_x)
+        g->d_x =
+            grad_input(rank, a->x, g->d_d_weight, a->d_out, (proa_conv2d_grad_input_opts){SAME_ATTRS(a)});
+    if (g->want_d_out) g->d_d_out = conv(rank, a->x, g->d_d_weight, (proa_conv2d_opts){SAME_ATTRS(a)});
+    return proa_error();
+}
+
+proa_status conv_transpose_vjp(int rank, const proa_conv1d_transpose_args *a, proa_conv1d_transpose_grads *g)
+{
+    if (rank == 1) return row_transpose_vjp(a, g);
+    int64_t padding_values[6], dilation_values[3];
+    PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose")),
+                            padding_values, dilation_values));
+    proa_ints paddings = {2 * rank, padding_values, NULL, NULL},
+              dilations = {rank, dilation_values, NULL, NULL};
+    if (g->want_x) g->d_x = conv(rank, g->d_out, a->weight, (proa_conv2d_opts){EXPLICIT_ATTRS(a)});
+    if (g->want_weight)
+        g->d_weight =
+            grad_filter(rank, g->d_out, a->weight, a->x, (proa_conv2d_grad_filter_opts){EXPLICIT_ATTRS(a)});
+    if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, rank, proa__channels_last(a->data_format));
+    return proa_error();
+}

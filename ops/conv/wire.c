@@ -123,21 +123,18 @@ static proa_status write_conv(const conv_params *p, proa_tensor *bias, proa_tens
     return put_bias(&s, sum, out);
 }
 
-#define CONV_WRITE(N)                                                                                 \
-    proa_status conv##N##d_write(const void *args, proa_wire_writer *w)                               \
-    {                                                                                                 \
-        const proa_conv##N##d_args *a = args;                                                         \
-        return write_conv(&CONV_PARAMS(a, N, "conv" #N "d"), a->bias, a->out, w);                     \
-    }                                                                                                 \
-    proa_status conv##N##d_transpose_write(const void *args, proa_wire_writer *w)                     \
-    {                                                                                                 \
-        const proa_conv##N##d_transpose_args *a = args;                                               \
-        return write_conv(&CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), a->bias, a->out, w); \
-    }
+proa_status conv_write(int rank, const void *args, proa_wire_writer *w)
+{
+    const proa_conv1d_args *a = args;
+    return write_conv(&CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "")), a->bias, a->out, w);
+}
 
-CONV_WRITE(1)
-CONV_WRITE(2)
-CONV_WRITE(3)
+proa_status conv_transpose_write(int rank, const void *args, proa_wire_writer *w)
+{
+    const proa_conv1d_transpose_args *a = args;
+    return write_conv(&CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose")), a->bias,
+                      a->out, w);
+}
 
 /* ---- gradients: one wire op stands for two of ours ---- */
 
@@ -154,21 +151,19 @@ static proa_status write_grad(const conv_params *p, proa_tensor *d_out, const ch
         .w = w, .p = p, .wire_dims = p->dims, .g.channels_last = proa__channels_last(p->format)});
 }
 
-#define CONV_WRITE_GRAD(N)                                                                                  \
-    proa_status conv##N##d_grad_input_write(const void *args, proa_wire_writer *w)                          \
-    {                                                                                                       \
-        const proa_conv##N##d_grad_input_args *a = args;                                                    \
-        return write_grad(&CONV_PARAMS(a, N, "conv" #N "d_grad_input"), a->d_out, "Input@GRAD", a->d_x, w); \
-    }                                                                                                       \
-    proa_status conv##N##d_grad_filter_write(const void *args, proa_wire_writer *w)                         \
-    {                                                                                                       \
-        const proa_conv##N##d_grad_filter_args *a = args;                                                   \
-        return write_grad(&CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), a->d_out, "Filter@GRAD",           \
-                          a->d_weight, w);                                                                  \
-    }
+proa_status conv_grad_input_write(int rank, const void *args, proa_wire_writer *w)
+{
+    const proa_conv2d_grad_input_args *a = args;
+    return write_grad(&CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input")), a->d_out,
+                      "Input@GRAD", a->d_x, w);
+}
 
-CONV_WRITE_GRAD(2)
-CONV_WRITE_GRAD(3)
+proa_status conv_grad_filter_write(int rank, const void *args, proa_wire_writer *w)
+{
+    const proa_conv2d_grad_filter_args *a = args;
+    return write_grad(&CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter")), a->d_out,
+                      "Filter@GRAD", a->d_weight, w);
+}
 
 static proa_data_format read_format(proa_wire_reader *r)
 {
@@ -189,16 +184,14 @@ static proa_padding_algorithm read_algorithm(proa_wire_reader *r)
     .dilation = proa_wire_ints(r, "dilations"), .groups = proa_wire_int(r, "groups", 1), \
     .padding_algorithm = read_algorithm(r), .data_format = read_format(r)
 
-#define CONV_READ_GRAD(N)                                                                                    \
-    proa_status conv##N##d_read_grad(proa_wire_reader *r)                                                    \
-    {                                                                                                        \
-        proa_tensor *x = proa_wire_input(r, "Input"), *weight = proa_wire_input(r, "Filter");                \
-        proa_tensor *d_out = proa_wire_input(r, "Output@GRAD");                                              \
-        PROA_TRY(                                                                                            \
-            proa_wire_result(r, "Input@GRAD", proa_conv##N##d_grad_input(x, weight, d_out, READ_ATTRS(r)))); \
-        return proa_wire_result(r, "Filter@GRAD",                                                            \
-                                proa_conv##N##d_grad_filter(x, weight, d_out, READ_ATTRS(r)));               \
-    }
-
-CONV_READ_GRAD(2)
-CONV_READ_GRAD(3)
+proa_status conv_read_grad(int rank, proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "Input"), *weight = proa_wire_input(r, "Filter");
+    proa_tensor *d_out = proa_wire_input(r, "Output@GRAD");
+    proa_tensor *d_x = rank == 3 ? proa_conv3d_grad_input(x, weight, d_out, READ_ATTRS(r))
+                                 : proa_conv2d_grad_input(x, weight, d_out, READ_ATTRS(r));
+    PROA_TRY(proa_wire_result(r, "Input@GRAD", d_x));
+    proa_tensor *d_weight = rank == 3 ? proa_conv3d_grad_filter(x, weight, d_out, READ_ATTRS(r))
+                                      : proa_conv2d_grad_filter(x, weight, d_out, READ_ATTRS(r));
+    return proa_wire_result(r, "Filter@GRAD", d_weight);
+}

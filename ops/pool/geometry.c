@@ -122,61 +122,59 @@ static proa_status check_dtype(const pool_params *p, const char *name, const pro
                          proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)p->x->dtype));
 }
 
-#define POOL_INFER(N)                                                                                 \
-    proa_status max_pool##N##d_infer(const proa_max_pool##N##d_args *a, proa_max_pool##N##d_metas *m) \
-    {                                                                                                 \
-        return infer_out(&MAX_PARAMS(a, N, "max_pool" #N "d"), &m->out);                              \
-    }                                                                                                 \
-    proa_status avg_pool##N##d_infer(const proa_avg_pool##N##d_args *a, proa_avg_pool##N##d_metas *m) \
-    {                                                                                                 \
-        return infer_out(&AVG_PARAMS(a, N, "avg_pool" #N "d"), &m->out);                              \
-    }                                                                                                 \
-    proa_status adaptive_max_pool##N##d_infer(const proa_adaptive_max_pool##N##d_args *a,             \
-                                              proa_adaptive_max_pool##N##d_metas *m)                  \
-    {                                                                                                 \
-        return infer_out(&ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX),   \
-                         &m->out);                                                                    \
-    }                                                                                                 \
-    proa_status adaptive_avg_pool##N##d_infer(const proa_adaptive_avg_pool##N##d_args *a,             \
-                                              proa_adaptive_avg_pool##N##d_metas *m)                  \
-    {                                                                                                 \
-        return infer_out(&ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG),   \
-                         &m->out);                                                                    \
-    }
+proa_status max_pool_infer(int rank, const proa_max_pool1d_args *a, proa_max_pool1d_metas *m)
+{
+    return infer_out(&MAX_PARAMS(a, rank), &m->out);
+}
 
-#define POOL_GRAD_INFER(N)                                                                               \
-    proa_status pool##N##d_grad_infer(const proa_pool##N##d_grad_args *a, proa_pool##N##d_grad_metas *m) \
-    {                                                                                                    \
-        m->d_x = proa_meta_of(a->x);                                                                     \
-        PROA_TRY(check_dtype(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), "d_out", a->d_out));                \
-        return check_out(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), "d_out", a->d_out);                     \
-    }                                                                                                    \
-    proa_status pool##N##d_double_grad_infer(const proa_pool##N##d_double_grad_args *a,                  \
-                                             proa_pool##N##d_double_grad_metas *m)                       \
-    {                                                                                                    \
-        PROA_TRY(check_dtype(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), "v", a->v));                 \
-        return infer_out(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &m->out);                        \
-    }                                                                                                    \
-    proa_status max_pool##N##d_with_index_infer(const proa_max_pool##N##d_with_index_args *a,            \
-                                                proa_max_pool##N##d_with_index_metas *m)                 \
-    {                                                                                                    \
-        PROA_TRY(infer_out(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &m->out));                 \
-        m->mask = m->out;                                                                                \
-        m->mask.dtype = PROA_I32;                                                                        \
-        return PROA_OK;                                                                                  \
-    }                                                                                                    \
-    proa_status max_pool##N##d_with_index_grad_infer(const proa_max_pool##N##d_with_index_grad_args *a,  \
-                                                     proa_max_pool##N##d_with_index_grad_metas *m)       \
-    {                                                                                                    \
-        m->d_x = proa_meta_of(a->x);                                                                     \
-        const char *name = "max_pool" #N "d_with_index_grad";                                            \
-        PROA_TRY(check_out(&INDEX_PARAMS(a, N, name), "mask", a->mask));                                 \
-        PROA_TRY(check_dtype(&INDEX_PARAMS(a, N, name), "d_out", a->d_out));                             \
-        return check_out(&INDEX_PARAMS(a, N, name), "d_out", a->d_out);                                  \
-    }
+proa_status avg_pool_infer(int rank, const proa_avg_pool1d_args *a, proa_avg_pool1d_metas *m)
+{
+    return infer_out(&AVG_PARAMS(a, rank), &m->out);
+}
 
-POOL_INFER(1)
-POOL_INFER(2)
-POOL_INFER(3)
-POOL_GRAD_INFER(2)
-POOL_GRAD_INFER(3)
+proa_status adaptive_max_pool_infer(int rank, const proa_adaptive_max_pool1d_args *a,
+                                    proa_adaptive_max_pool1d_metas *m)
+{
+    return infer_out(&ADAPTIVE_MAX_PARAMS(a, rank), &m->out);
+}
+
+proa_status adaptive_avg_pool_infer(int rank, const proa_adaptive_avg_pool1d_args *a,
+                                    proa_adaptive_avg_pool1d_metas *m)
+{
+    return infer_out(&ADAPTIVE_AVG_PARAMS(a, rank), &m->out);
+}
+
+proa_status pool_grad_infer(int rank, const proa_pool2d_grad_args *a, proa_pool2d_grad_metas *m)
+{
+    const pool_params p = GRAD_PARAMS(a, rank, "_grad");
+    m->d_x = proa_meta_of(a->x);
+    PROA_TRY(check_dtype(&p, "d_out", a->d_out));
+    return check_out(&p, "d_out", a->d_out);
+}
+
+proa_status pool_double_grad_infer(int rank, const proa_pool2d_double_grad_args *a,
+                                   proa_pool2d_double_grad_metas *m)
+{
+    const pool_params p = GRAD_PARAMS(a, rank, "_double_grad");
+    PROA_TRY(check_dtype(&p, "v", a->v));
+    return infer_out(&p, &m->out);
+}
+
+proa_status max_pool_with_index_infer(int rank, const proa_max_pool2d_with_index_args *a,
+                                      proa_max_pool2d_with_index_metas *m)
+{
+    PROA_TRY(infer_out(&INDEX_PARAMS(a, rank, "_with_index"), &m->out));
+    m->mask = m->out;
+    m->mask.dtype = PROA_I32;
+    return PROA_OK;
+}
+
+proa_status max_pool_with_index_grad_infer(int rank, const proa_max_pool2d_with_index_grad_args *a,
+                                           proa_max_pool2d_with_index_grad_metas *m)
+{
+    const pool_params p = INDEX_PARAMS(a, rank, "_with_index_grad");
+    m->d_x = proa_meta_of(a->x);
+    PROA_TRY(check_out(&p, "mask", a->mask));
+    PROA_TRY(check_dtype(&p, "d_out", a->d_out));
+    return check_out(&p, "d_out", a->d_out);
+}

@@ -26,26 +26,25 @@ typedef struct pool_params {
 proa_status proa__pool_geometry(const pool_params *p, pool_geometry *g);
 void proa__pool_meta_out(const pool_geometry *g, proa_dtype dtype, proa_meta *m);
 
-#define POOL_COMMON(a, N, name) .op = name, .dims = N, .x = (a)->x, .format = (a)->data_format
+#define POOL_COMMON(a, rank, before, after) \
+    .op = PROA__OF_RANK(rank, before, after), .dims = rank, .x = (a)->x
 #define POOL_WINDOWS(a)                                                              \
     .kernel_size = (a)->kernel_size, .stride = (a)->stride, .padding = (a)->padding, \
-    .ceil_mode = (a)->ceil_mode, .algorithm = (a)->padding_algorithm
-#define MAX_PARAMS(a, N, name) ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a)})
-#define AVG_PARAMS(a, N, name)                                                              \
-    ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a), .type = PROA_POOLING_TYPE_AVG, \
+    .ceil_mode = (a)->ceil_mode, .algorithm = (a)->padding_algorithm, .format = (a)->data_format
+#define MAX_PARAMS(a, rank) ((pool_params){POOL_COMMON(a, rank, "max_pool", ""), POOL_WINDOWS(a)})
+#define AVG_PARAMS(a, rank)                                                                              \
+    ((pool_params){POOL_COMMON(a, rank, "avg_pool", ""), POOL_WINDOWS(a), .type = PROA_POOLING_TYPE_AVG, \
                    .exclusive = (a)->exclusive})
-#define ADAPTIVE_PARAMS(a, N, name, t) \
-    ((pool_params){POOL_COMMON(a, N, name), .kernel_size = (a)->output_size, .adaptive = true, .type = t})
-#define INDEX_PARAMS(a, N, name)                    \
-    ((pool_params){.op = name,                      \
-                   .dims = N,                       \
-                   .x = (a)->x,                     \
-                   .kernel_size = (a)->kernel_size, \
-                   .stride = (a)->stride,           \
-                   .padding = (a)->padding,         \
-                   .adaptive = (a)->adaptive})
-#define GRAD_PARAMS(a, N, name)                                                         \
-    ((pool_params){POOL_COMMON(a, N, name), POOL_WINDOWS(a), .type = (a)->pooling_type, \
+#define ADAPTIVE_PARAMS(a, rank, name, t)                                                        \
+    ((pool_params){POOL_COMMON(a, rank, name, ""), .format = (a)->data_format, .adaptive = true, \
+                   .kernel_size = (a)->output_size, .type = t})
+#define ADAPTIVE_MAX_PARAMS(a, rank) ADAPTIVE_PARAMS(a, rank, "adaptive_max_pool", PROA_POOLING_TYPE_MAX)
+#define ADAPTIVE_AVG_PARAMS(a, rank) ADAPTIVE_PARAMS(a, rank, "adaptive_avg_pool", PROA_POOLING_TYPE_AVG)
+#define INDEX_PARAMS(a, rank, after)                                                         \
+    ((pool_params){POOL_COMMON(a, rank, "max_pool", after), .kernel_size = (a)->kernel_size, \
+                   .stride = (a)->stride, .padding = (a)->padding, .adaptive = (a)->adaptive})
+#define GRAD_PARAMS(a, rank, after)                                                                 \
+    ((pool_params){POOL_COMMON(a, rank, "pool", after), POOL_WINDOWS(a), .type = (a)->pooling_type, \
                    .exclusive = (a)->exclusive, .adaptive = (a)->adaptive})
 
 #endif

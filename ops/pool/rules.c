@@ -10,72 +10,6 @@
     .ceil_mode = (a)->ceil_mode, .data_format = (a)->data_format,                          \
     .padding_algorithm = (a)->padding_algorithm
 
-/* exclusive's default is true, so its option is stored inverted. */
-#define POOL_RULES(N)                                                                                        \
-    proa_status max_pool##N##d_vjp(const proa_max_pool##N##d_args *a, proa_max_pool##N##d_grads *g)          \
-    {                                                                                                        \
-        if (g->want_x) g->d_x = proa_pool##N##d_grad(a->x, a->out, g->d_out, a->kernel_size, WINDOWS(a));    \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status avg_pool##N##d_vjp(const proa_avg_pool##N##d_args *a, proa_avg_pool##N##d_grads *g)          \
-    {                                                                                                        \
-        if (g->want_x)                                                                                       \
-            g->d_x =                                                                                         \
-                proa_pool##N##d_grad(a->x, a->out, g->d_out, a->kernel_size, WINDOWS(a),                     \
-                                     .no_exclusive = !a->exclusive, .pooling_type = PROA_POOLING_TYPE_AVG);  \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status adaptive_max_pool##N##d_vjp(const proa_adaptive_max_pool##N##d_args *a,                      \
-                                            proa_adaptive_max_pool##N##d_grads *g)                           \
-    {                                                                                                        \
-        if (g->want_x)                                                                                       \
-            g->d_x = proa_pool##N##d_grad(a->x, a->out, g->d_out, a->output_size, .adaptive = true,          \
-                                          .data_format = a->data_format);                                    \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status adaptive_avg_pool##N##d_vjp(const proa_adaptive_avg_pool##N##d_args *a,                      \
-                                            proa_adaptive_avg_pool##N##d_grads *g)                           \
-    {                                                                                                        \
-        if (g->want_x)                                                                                       \
-            g->d_x =                                                                                         \
-                proa_pool##N##d_grad(a->x, a->out, g->d_out, a->output_size, .adaptive = true,               \
-                                     .data_format = a->data_format, .pooling_type = PROA_POOLING_TYPE_AVG);  \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status pool##N##d_grad_vjp(const proa_pool##N##d_grad_args *a, proa_pool##N##d_grad_grads *g)       \
-    {                                                                                                        \
-        if (g->want_d_out)                                                                                   \
-            g->d_d_out = proa_pool##N##d_double_grad(a->x, g->d_d_x, a->kernel_size, WINDOWS(a),             \
-                                                     .no_exclusive = !a->exclusive, .adaptive = a->adaptive, \
-                                                     .pooling_type = a->pooling_type);                       \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status pool##N##d_double_grad_vjp(const proa_pool##N##d_double_grad_args *a,                        \
-                                           proa_pool##N##d_double_grad_grads *g)                             \
-    {                                                                                                        \
-        if (g->want_v)                                                                                       \
-            g->d_v = proa_pool##N##d_grad(a->x, g->d_out, g->d_out, a->kernel_size, WINDOWS(a),              \
-                                          .no_exclusive = !a->exclusive, .adaptive = a->adaptive,            \
-                                          .pooling_type = a->pooling_type);                                  \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status max_pool##N##d_with_index_vjp(const proa_max_pool##N##d_with_index_args *a,                  \
-                                              proa_max_pool##N##d_with_index_grads *g)                       \
-    {                                                                                                        \
-        if (g->want_x)                                                                                       \
-            g->d_x =                                                                                         \
-                proa_max_pool##N##d_with_index_grad(a->x, a->mask, g->d_out, a->kernel_size,                 \
-                                                    .stride = a->stride.count ? a->stride : a->kernel_size,  \
-                                                    .padding = a->padding, .adaptive = a->adaptive);         \
-        return proa_error();                                                                                 \
-    }                                                                                                        \
-    proa_status max_pool##N##d_with_index_grad_vjp(const proa_max_pool##N##d_with_index_grad_args *a,        \
-                                                   proa_max_pool##N##d_with_index_grad_grads *g)             \
-    {                                                                                                        \
-        if (g->want_d_out) g->d_d_out = picked(g->d_d_x, a->mask);                                           \
-        return proa_error();                                                                                 \
-    }
-
 /* v at the mask's places, both [image, channel, …]. */
 static proa_tensor *picked(proa_tensor *v, proa_tensor *mask)
 {
@@ -84,9 +18,6 @@ static proa_tensor *picked(proa_tensor *v, proa_tensor *mask)
                                              proa_reshape(mask, PROA_INTS(n, c, -1)), 2);
     return proa_reshape(flat, ((proa_ints){mask->ndim, mask->shape, NULL, NULL}));
 }
-
-POOL_RULES(2)
-POOL_RULES(3)
 
 /* ---- 1-D ---- */
 
@@ -119,14 +50,93 @@ static proa_tensor *row_grad(const pool_params *p, proa_tensor *x, proa_tensor *
     return without_rows(d_x, p->format);
 }
 
-#define ROW_RULE(name, params)                                                  \
-    proa_status name##_vjp(const proa_##name##_args *a, proa_##name##_grads *g) \
-    {                                                                           \
-        if (g->want_x) g->d_x = row_grad(&params, a->x, a->out, g->d_out);      \
-        return proa_error();                                                    \
-    }
+/* ---- the rules ---- */
 
-ROW_RULE(max_pool1d, MAX_PARAMS(a, 1, "max_pool1d"))
-ROW_RULE(avg_pool1d, AVG_PARAMS(a, 1, "avg_pool1d"))
-ROW_RULE(adaptive_max_pool1d, ADAPTIVE_PARAMS(a, 1, "adaptive_max_pool1d", PROA_POOLING_TYPE_MAX))
-ROW_RULE(adaptive_avg_pool1d, ADAPTIVE_PARAMS(a, 1, "adaptive_avg_pool1d", PROA_POOLING_TYPE_AVG))
+/* Adaptive pooling has no windows; exclusive is true by default, so its option is inverted. */
+static proa_pool2d_grad_opts grad_options(const pool_params *p)
+{
+    proa_pool2d_grad_opts o = {.pooling_type = p->type, .adaptive = p->adaptive, .data_format = p->format};
+    if (p->adaptive) return o;
+    o.stride = p->stride.count ? p->stride : p->kernel_size, o.padding = p->padding;
+    o.ceil_mode = p->ceil_mode, o.padding_algorithm = p->algorithm;
+    o.no_exclusive = p->type == PROA_POOLING_TYPE_AVG && !p->exclusive;
+    return o;
+}
+
+static proa_tensor *pool_grad(int rank, proa_tensor *x, proa_tensor *out, proa_tensor *d_out,
+                              proa_ints kernel_size, proa_pool2d_grad_opts options)
+{
+    return (rank == 3 ? proa_pool3d_grad_opt : proa_pool2d_grad_opt)(x, out, d_out, kernel_size, options);
+}
+
+/* The gradient of a pooling for x, if it is wanted. */
+static proa_status give(bool want, const pool_params *p, proa_tensor *x, proa_tensor *out, proa_tensor *d_out,
+                        proa_tensor **d_x)
+{
+    if (want)
+        *d_x = p->dims == 1 ? row_grad(p, x, out, d_out)
+                            : pool_grad(p->dims, x, out, d_out, p->kernel_size, grad_options(p));
+    return proa_error();
+}
+
+proa_status max_pool_vjp(int rank, const proa_max_pool1d_args *a, proa_max_pool1d_grads *g)
+{
+    return give(g->want_x, &MAX_PARAMS(a, rank), a->x, a->out, g->d_out, &g->d_x);
+}
+
+proa_status avg_pool_vjp(int rank, const proa_avg_pool1d_args *a, proa_avg_pool1d_grads *g)
+{
+    return give(g->want_x, &AVG_PARAMS(a, rank), a->x, a->out, g->d_out, &g->d_x);
+}
+
+proa_status adaptive_max_pool_vjp(int rank, const proa_adaptive_max_pool1d_args *a,
+                                  proa_adaptive_max_pool1d_grads *g)
+{
+    return give(g->want_x, &ADAPTIVE_MAX_PARAMS(a, rank), a->x, a->out, g->d_out, &g->d_x);
+}
+
+proa_status adaptive_avg_pool_vjp(int rank, const proa_adaptive_avg_pool1d_args *a,
+                                  proa_adaptive_avg_pool1d_grads *g)
+{
+    return give(g->want_x, &ADAPTIVE_AVG_PARAMS(a, rank), a->x, a->out, g->d_out, &g->d_x);
+}
+
+proa_status pool_grad_vjp(int rank, const proa_pool2d_grad_args *a, proa_pool2d_grad_grads *g)
+{
+    const proa_pool2d_double_grad_opts options = {WINDOWS(a), .no_exclusive = !a->exclusive,
+                                                  .adaptive = a->adaptive, .pooling_type = a->pooling_type};
+    if (g->want_d_out)
+        g->d_d_out = (rank == 3 ? proa_pool3d_double_grad_opt
+                                : proa_pool2d_double_grad_opt)(a->x, g->d_d_x, a->kernel_size, options);
+    return proa_error();
+}
+
+proa_status pool_double_grad_vjp(int rank, const proa_pool2d_double_grad_args *a,
+                                 proa_pool2d_double_grad_grads *g)
+{
+    const proa_pool2d_grad_opts options = {WINDOWS(a), .no_exclusive = !a->exclusive, .adaptive = a->adaptive,
+                                           .pooling_type = a->pooling_type};
+    if (g->want_v) g->d_v = pool_grad(rank, a->x, g->d_out, g->d_out, a->kernel_size, options);
+    return proa_error();
+}
+
+proa_status max_pool_with_index_vjp(int rank, const proa_max_pool2d_with_index_args *a,
+                                    proa_max_pool2d_with_index_grads *g)
+{
+    const proa_max_pool2d_with_index_grad_opts options = {.stride =
+                                                              a->stride.count ? a->stride : a->kernel_size,
+                                                          .padding = a->padding,
+                                                          .adaptive = a->adaptive};
+    if (g->want_x)
+        g->d_x = (rank == 3 ? proa_max_pool3d_with_index_grad_opt : proa_max_pool2d_with_index_grad_opt)(
+            a->x, a->mask, g->d_out, a->kernel_size, options);
+    return proa_error();
+}
+
+proa_status max_pool_with_index_grad_vjp(int rank, const proa_max_pool2d_with_index_grad_args *a,
+                                         proa_max_pool2d_with_index_grad_grads *g)
+{
+    (void)rank;
+    if (g->want_d_out) g->d_d_out = picked(g->d_d_x, a->mask);
+    return proa_error();
+}

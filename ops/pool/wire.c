@@ -147,34 +147,23 @@ static proa_status write_pool(const pool_params *p, proa_tensor *out, proa_wire_
     return proa__wire_put_axis(w, "squeeze2", pooled, out, axis);
 }
 
-#define POOL_WRITE(name, params)                                    \
-    proa_status name##_write(const void *args, proa_wire_writer *w) \
-    {                                                               \
-        const proa_##name##_args *a = args;                         \
-        return write_pool(&params, a->out, w);                      \
+#define POOL_WRITE(name, params)                                              \
+    proa_status name##_write(int rank, const void *args, proa_wire_writer *w) \
+    {                                                                         \
+        const proa_##name##1d_args *a = args;                                 \
+        return write_pool(&params(a, rank), a->out, w);                       \
     }
 
-#define POOL_WRITES(N)                                                                   \
-    POOL_WRITE(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
-    POOL_WRITE(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                      \
-    POOL_WRITE(adaptive_max_pool##N##d,                                                  \
-               ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX)) \
-    POOL_WRITE(adaptive_avg_pool##N##d,                                                  \
-               ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
+POOL_WRITE(max_pool, MAX_PARAMS)
+POOL_WRITE(avg_pool, AVG_PARAMS)
+POOL_WRITE(adaptive_max_pool, ADAPTIVE_MAX_PARAMS)
+POOL_WRITE(adaptive_avg_pool, ADAPTIVE_AVG_PARAMS)
 
-POOL_WRITES(1)
-POOL_WRITES(2)
-POOL_WRITES(3)
-
-#define INDEX_WRITE(N)                                                                                   \
-    proa_status max_pool##N##d_with_index_write(const void *args, proa_wire_writer *w)                   \
-    {                                                                                                    \
-        const proa_max_pool##N##d_with_index_args *a = args;                                             \
-        return write_index(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), a->x, a->out, a->mask, w); \
-    }
-
-INDEX_WRITE(2)
-INDEX_WRITE(3)
+proa_status max_pool_with_index_write(int rank, const void *args, proa_wire_writer *w)
+{
+    const proa_max_pool2d_with_index_args *a = args;
+    return write_index(&INDEX_PARAMS(a, rank, "_with_index"), a->x, a->out, a->mask, w);
+}
 
 /* ---- gradients ---------------------------------------------------------------------------- */
 
@@ -214,30 +203,27 @@ static proa_status write_grad(const pool_params *p, proa_tensor *out, proa_tenso
     return put_attrs(p, &g, p->dims, w);
 }
 
-#define GRAD_WRITE(N)                                                                           \
-    proa_status pool##N##d_grad_write(const void *args, proa_wire_writer *w)                    \
-    {                                                                                           \
-        const proa_pool##N##d_grad_args *a = args;                                              \
-        return write_grad(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), a->out, a->d_out, a->d_x, w); \
-    }
-
-GRAD_WRITE(2)
-GRAD_WRITE(3)
+proa_status pool_grad_write(int rank, const void *args, proa_wire_writer *w)
+{
+    const proa_pool2d_grad_args *a = args;
+    return write_grad(&GRAD_PARAMS(a, rank, "_grad"), a->out, a->d_out, a->d_x, w);
+}
 
 /* Global pooling is adaptive pooling to one value. */
-#define READ_GLOBAL(N, ...)                                                                                 \
-    proa_status pool##N##d_read_global(proa_wire_reader *r)                                                 \
-    {                                                                                                       \
-        const char *format = proa_wire_string(r, "data_format", "NCHW"), *type;                             \
-        type = proa_wire_string(r, "pooling_type", "");                                                     \
-        proa_data_format f =                                                                                \
-            format && format[0] == 'N' && format[1] != 'C' ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW; \
-        proa_tensor *x = proa_wire_input(r, "X"), *out;                                                     \
-        if (type && type[0] == 'm')                                                                         \
-            out = proa_adaptive_max_pool##N##d(x, PROA_INTS(__VA_ARGS__), .data_format = f);                \
-        else out = proa_adaptive_avg_pool##N##d(x, PROA_INTS(__VA_ARGS__), .data_format = f);               \
-        return proa_wire_result(r, "Out", out);                                                             \
-    }
-
-READ_GLOBAL(2, 1, 1)
-READ_GLOBAL(3, 1, 1, 1)
+proa_status pool_read_global(int rank, proa_wire_reader *r)
+{
+    static const int64_t ones[3] = {1, 1, 1};
+    const proa_ints size = {rank, ones, NULL, NULL};
+    const char *format = proa_wire_string(r, "data_format", "NCHW");
+    const char *type = proa_wire_string(r, "pooling_type", "");
+    bool last = format && format[0] == 'N' && format[1] != 'C';
+    proa_data_format f = last ? PROA_DATA_FORMAT_NHWC : PROA_DATA_FORMAT_NCHW;
+    proa_tensor *x = proa_wire_input(r, "X"), *out;
+    if (type && type[0] == 'm')
+        out = rank == 3 ? proa_adaptive_max_pool3d(x, size, .data_format = f)
+                        : proa_adaptive_max_pool2d(x, size, .data_format = f);
+    else
+        out = rank == 3 ? proa_adaptive_avg_pool3d(x, size, .data_format = f)
+                        : proa_adaptive_avg_pool2d(x, size, .data_format = f);
+    return proa_wire_result(r, "Out", out);
+}

@@ -1,11 +1,12 @@
 """Every op says which kernel ran: a line of FLAGS_verbose=1 for each new shape, and the kernel column of the profiler."""
+import re
 import threading
 
 import pytest
 
 import matrix
 import runner
-from conftest import BUILD
+from conftest import BUILD, ROOT
 from proa import _core
 
 TABLE = [op for op in matrix.load_table(BUILD) if not isinstance(op["skip"], str)]
@@ -54,3 +55,10 @@ def test_which_kernel_ran_and_why_not_the_others(op, capfd):
         assert [kernel for kernel, _ in story] == op["kernels"][:len(story)], "kernels are asked in the table's order"
         for kernel, why in story[:-1]:
             assert why not in ("declines", "runs"), f"{kernel} does not say why it declines"
+
+
+def test_the_list_of_convolution_algorithms_is_complete():
+    page = (ROOT / "docs/architecture.md").read_text()
+    listed = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    kernels = {kernel for op in TABLE if op["family"] == "conv" for kernel in op["kernels"]}
+    assert kernels and kernels <= listed, sorted(kernels - listed)

@@ -24,6 +24,40 @@ typedef struct proa_conv1d_args {
     proa_tensor *out;
 } proa_conv1d_args;
 
+typedef proa_conv1d_args proa_conv2d_args;
+
+typedef proa_conv1d_args proa_conv3d_args;
+
+typedef struct proa_conv2d_grad_input_args {
+    proa_tensor *x;
+    proa_tensor *weight;
+    proa_tensor *d_out;
+    proa_ints stride;
+    proa_ints padding;
+    proa_ints dilation;
+    int64_t groups;
+    proa_data_format data_format;
+    proa_padding_algorithm padding_algorithm;
+    proa_tensor *d_x;
+} proa_conv2d_grad_input_args;
+
+typedef proa_conv2d_grad_input_args proa_conv3d_grad_input_args;
+
+typedef struct proa_conv2d_grad_filter_args {
+    proa_tensor *x;
+    proa_tensor *weight;
+    proa_tensor *d_out;
+    proa_ints stride;
+    proa_ints padding;
+    proa_ints dilation;
+    int64_t groups;
+    proa_data_format data_format;
+    proa_padding_algorithm padding_algorithm;
+    proa_tensor *d_weight;
+} proa_conv2d_grad_filter_args;
+
+typedef proa_conv2d_grad_filter_args proa_conv3d_grad_filter_args;
+
 typedef struct proa_conv1d_transpose_args {
     proa_tensor *x;
     proa_tensor *weight;
@@ -39,113 +73,9 @@ typedef struct proa_conv1d_transpose_args {
     proa_tensor *out;
 } proa_conv1d_transpose_args;
 
-typedef struct proa_conv2d_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *bias;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints dilation;
-    int64_t groups;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_conv2d_args;
+typedef proa_conv1d_transpose_args proa_conv2d_transpose_args;
 
-typedef struct proa_conv2d_grad_input_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *d_out;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints dilation;
-    int64_t groups;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *d_x;
-} proa_conv2d_grad_input_args;
-
-typedef struct proa_conv2d_grad_filter_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *d_out;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints dilation;
-    int64_t groups;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *d_weight;
-} proa_conv2d_grad_filter_args;
-
-typedef struct proa_conv2d_transpose_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *bias;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints output_padding;
-    int64_t groups;
-    proa_ints dilation;
-    proa_ints output_size;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_conv2d_transpose_args;
-
-typedef struct proa_conv3d_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *bias;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints dilation;
-    int64_t groups;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_conv3d_args;
-
-typedef struct proa_conv3d_grad_input_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *d_out;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints dilation;
-    int64_t groups;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *d_x;
-} proa_conv3d_grad_input_args;
-
-typedef struct proa_conv3d_grad_filter_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *d_out;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints dilation;
-    int64_t groups;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *d_weight;
-} proa_conv3d_grad_filter_args;
-
-typedef struct proa_conv3d_transpose_args {
-    proa_tensor *x;
-    proa_tensor *weight;
-    proa_tensor *bias;
-    proa_ints stride;
-    proa_ints padding;
-    proa_ints output_padding;
-    int64_t groups;
-    proa_ints dilation;
-    proa_ints output_size;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_conv3d_transpose_args;
+typedef proa_conv1d_transpose_args proa_conv3d_transpose_args;
 
 typedef struct proa_conv2d_fused_args {
     proa_tensor *x;
@@ -217,8 +147,8 @@ typedef struct proa_inverted_residual_args {
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
-/* Convolution over 1 spatial dim: x [N, C, ...] (or channels last), weight [out, C / groups, ...], bias
- * [out]. With SAME, dilation is ignored, as in Paddle.
+/* 1-D convolution: x [N, C, ...] (or channels last), weight [out, C / groups, ...], bias [out]. With SAME,
+ * dilation is ignored, as in Paddle.
  * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1], ints padding = [0], ints dilation = [1], int
  * groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out)
  * */
@@ -236,6 +166,94 @@ PROA_API proa_tensor *proa_conv1d_opt(proa_tensor *x, proa_tensor *weight, proa_
 #define proa_conv1d(...) PROA_X_conv1d_(__VA_ARGS__, )
 #define PROA_X_conv1d_(x, weight, bias, ...) \
     proa_conv1d_opt((x), (weight), (bias), PROA_LITERAL(proa_conv1d_opts){._ = 0, __VA_ARGS__})
+
+/* 2-D convolution: x [N, C, ...] (or channels last), weight [out, C / groups, ...], bias [out]. With SAME,
+ * dilation is ignored, as in Paddle.
+ * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1, 1], ints padding = [0, 0], ints dilation = [1,
+ * 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
+ * (Tensor out) */
+typedef proa_conv1d_opts proa_conv2d_opts;
+PROA_API proa_tensor *proa_conv2d_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *bias, proa_conv2d_opts
+    opts);
+#define proa_conv2d(...) PROA_X_conv2d_(__VA_ARGS__, )
+#define PROA_X_conv2d_(x, weight, bias, ...) \
+    proa_conv2d_opt((x), (weight), (bias), PROA_LITERAL(proa_conv2d_opts){._ = 0, __VA_ARGS__})
+
+/* 3-D convolution: x [N, C, ...] (or channels last), weight [out, C / groups, ...], bias [out]. With SAME,
+ * dilation is ignored, as in Paddle.
+ * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints dilation =
+ * [1, 1, 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT)
+ * -> (Tensor out) */
+typedef proa_conv1d_opts proa_conv3d_opts;
+PROA_API proa_tensor *proa_conv3d_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *bias, proa_conv3d_opts
+    opts);
+#define proa_conv3d(...) PROA_X_conv3d_(__VA_ARGS__, )
+#define PROA_X_conv3d_(x, weight, bias, ...) \
+    proa_conv3d_opt((x), (weight), (bias), PROA_LITERAL(proa_conv3d_opts){._ = 0, __VA_ARGS__})
+
+/* Gradient of conv2d for x (of x only the shape is used).
+ * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1], ints padding = [0, 0], ints dilation = [1,
+ * 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
+ * (Tensor d_x) */
+typedef struct proa_conv2d_grad_input_opts {
+    char _;
+    proa_ints stride; /* default [1, 1] */
+    proa_ints padding; /* default [0, 0] */
+    proa_ints dilation; /* default [1, 1] */
+    int64_t groups; /* default 1 */
+    proa_data_format data_format; /* default NCHW */
+    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
+} proa_conv2d_grad_input_opts;
+PROA_API proa_tensor *proa_conv2d_grad_input_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
+    proa_conv2d_grad_input_opts opts);
+#define proa_conv2d_grad_input(...) PROA_X_conv2d_grad_input_(__VA_ARGS__, )
+#define PROA_X_conv2d_grad_input_(x, weight, d_out, ...) \
+    proa_conv2d_grad_input_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv2d_grad_input_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Gradient of conv3d for x (of x only the shape is used).
+ * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints dilation =
+ * [1, 1, 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT)
+ * -> (Tensor d_x) */
+typedef proa_conv2d_grad_input_opts proa_conv3d_grad_input_opts;
+PROA_API proa_tensor *proa_conv3d_grad_input_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
+    proa_conv3d_grad_input_opts opts);
+#define proa_conv3d_grad_input(...) PROA_X_conv3d_grad_input_(__VA_ARGS__, )
+#define PROA_X_conv3d_grad_input_(x, weight, d_out, ...) \
+    proa_conv3d_grad_input_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv3d_grad_input_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Gradient of conv2d for weight (of weight only the shape is used).
+ * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1], ints padding = [0, 0], ints dilation = [1,
+ * 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
+ * (Tensor d_weight) */
+typedef struct proa_conv2d_grad_filter_opts {
+    char _;
+    proa_ints stride; /* default [1, 1] */
+    proa_ints padding; /* default [0, 0] */
+    proa_ints dilation; /* default [1, 1] */
+    int64_t groups; /* default 1 */
+    proa_data_format data_format; /* default NCHW */
+    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
+} proa_conv2d_grad_filter_opts;
+PROA_API proa_tensor *proa_conv2d_grad_filter_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
+    proa_conv2d_grad_filter_opts opts);
+#define proa_conv2d_grad_filter(...) PROA_X_conv2d_grad_filter_(__VA_ARGS__, )
+#define PROA_X_conv2d_grad_filter_(x, weight, d_out, ...) \
+    proa_conv2d_grad_filter_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv2d_grad_filter_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Gradient of conv3d for weight (of weight only the shape is used).
+ * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints dilation =
+ * [1, 1, 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT)
+ * -> (Tensor d_weight) */
+typedef proa_conv2d_grad_filter_opts proa_conv3d_grad_filter_opts;
+PROA_API proa_tensor *proa_conv3d_grad_filter_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
+    proa_conv3d_grad_filter_opts opts);
+#define proa_conv3d_grad_filter(...) PROA_X_conv3d_grad_filter_(__VA_ARGS__, )
+#define PROA_X_conv3d_grad_filter_(x, weight, d_out, ...) \
+    proa_conv3d_grad_filter_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv3d_grad_filter_opts){._ = 0, \
+    __VA_ARGS__})
 
 /* Transposed convolution (the gradient of a convolution for its input): weight [in, out / groups, ...].
  * output_size or output_padding choose among the sizes that a stride leaves open.
@@ -260,82 +278,12 @@ PROA_API proa_tensor *proa_conv1d_transpose_opt(proa_tensor *x, proa_tensor *wei
     proa_conv1d_transpose_opt((x), (weight), (bias), PROA_LITERAL(proa_conv1d_transpose_opts){._ = 0, \
     __VA_ARGS__})
 
-/* Convolution over 2 spatial dims: x [N, C, ...] (or channels last), weight [out, C / groups, ...], bias
- * [out]. With SAME, dilation is ignored, as in Paddle.
- * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1, 1], ints padding = [0, 0], ints dilation = [1,
- * 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
- * (Tensor out) */
-typedef struct proa_conv2d_opts {
-    char _;
-    proa_ints stride; /* default [1, 1] */
-    proa_ints padding; /* default [0, 0] */
-    proa_ints dilation; /* default [1, 1] */
-    int64_t groups; /* default 1 */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv2d_opts;
-PROA_API proa_tensor *proa_conv2d_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *bias, proa_conv2d_opts
-    opts);
-#define proa_conv2d(...) PROA_X_conv2d_(__VA_ARGS__, )
-#define PROA_X_conv2d_(x, weight, bias, ...) \
-    proa_conv2d_opt((x), (weight), (bias), PROA_LITERAL(proa_conv2d_opts){._ = 0, __VA_ARGS__})
-
-/* Gradient of conv2d for x (of x only the shape is used).
- * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1], ints padding = [0, 0], ints dilation = [1,
- * 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
- * (Tensor d_x) */
-typedef struct proa_conv2d_grad_input_opts {
-    char _;
-    proa_ints stride; /* default [1, 1] */
-    proa_ints padding; /* default [0, 0] */
-    proa_ints dilation; /* default [1, 1] */
-    int64_t groups; /* default 1 */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv2d_grad_input_opts;
-PROA_API proa_tensor *proa_conv2d_grad_input_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
-    proa_conv2d_grad_input_opts opts);
-#define proa_conv2d_grad_input(...) PROA_X_conv2d_grad_input_(__VA_ARGS__, )
-#define PROA_X_conv2d_grad_input_(x, weight, d_out, ...) \
-    proa_conv2d_grad_input_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv2d_grad_input_opts){._ = 0, \
-    __VA_ARGS__})
-
-/* Gradient of conv2d for weight (of weight only the shape is used).
- * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1], ints padding = [0, 0], ints dilation = [1,
- * 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
- * (Tensor d_weight) */
-typedef struct proa_conv2d_grad_filter_opts {
-    char _;
-    proa_ints stride; /* default [1, 1] */
-    proa_ints padding; /* default [0, 0] */
-    proa_ints dilation; /* default [1, 1] */
-    int64_t groups; /* default 1 */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv2d_grad_filter_opts;
-PROA_API proa_tensor *proa_conv2d_grad_filter_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
-    proa_conv2d_grad_filter_opts opts);
-#define proa_conv2d_grad_filter(...) PROA_X_conv2d_grad_filter_(__VA_ARGS__, )
-#define PROA_X_conv2d_grad_filter_(x, weight, d_out, ...) \
-    proa_conv2d_grad_filter_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv2d_grad_filter_opts){._ = 0, \
-    __VA_ARGS__})
-
 /* Transposed convolution (the gradient of a convolution for its input): weight [in, out / groups, ...].
  * output_size or output_padding choose among the sizes that a stride leaves open.
  * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1, 1], ints padding = [0, 0], ints output_padding =
  * [], int groups = 1, ints dilation = [1, 1], ints output_size = [], data_format data_format = NCHW,
  * padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
-typedef struct proa_conv2d_transpose_opts {
-    char _;
-    proa_ints stride; /* default [1, 1] */
-    proa_ints padding; /* default [0, 0] */
-    proa_ints output_padding; /* default [] */
-    int64_t groups; /* default 1 */
-    proa_ints dilation; /* default [1, 1] */
-    proa_ints output_size; /* default [] */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv2d_transpose_opts;
+typedef proa_conv1d_transpose_opts proa_conv2d_transpose_opts;
 PROA_API proa_tensor *proa_conv2d_transpose_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *bias,
     proa_conv2d_transpose_opts opts);
 #define proa_conv2d_transpose(...) PROA_X_conv2d_transpose_(__VA_ARGS__, )
@@ -343,82 +291,12 @@ PROA_API proa_tensor *proa_conv2d_transpose_opt(proa_tensor *x, proa_tensor *wei
     proa_conv2d_transpose_opt((x), (weight), (bias), PROA_LITERAL(proa_conv2d_transpose_opts){._ = 0, \
     __VA_ARGS__})
 
-/* Convolution over 3 spatial dims: x [N, C, ...] (or channels last), weight [out, C / groups, ...], bias
- * [out]. With SAME, dilation is ignored, as in Paddle.
- * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints dilation =
- * [1, 1, 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT)
- * -> (Tensor out) */
-typedef struct proa_conv3d_opts {
-    char _;
-    proa_ints stride; /* default [1, 1, 1] */
-    proa_ints padding; /* default [0, 0, 0] */
-    proa_ints dilation; /* default [1, 1, 1] */
-    int64_t groups; /* default 1 */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv3d_opts;
-PROA_API proa_tensor *proa_conv3d_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *bias, proa_conv3d_opts
-    opts);
-#define proa_conv3d(...) PROA_X_conv3d_(__VA_ARGS__, )
-#define PROA_X_conv3d_(x, weight, bias, ...) \
-    proa_conv3d_opt((x), (weight), (bias), PROA_LITERAL(proa_conv3d_opts){._ = 0, __VA_ARGS__})
-
-/* Gradient of conv3d for x (of x only the shape is used).
- * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints dilation =
- * [1, 1, 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT)
- * -> (Tensor d_x) */
-typedef struct proa_conv3d_grad_input_opts {
-    char _;
-    proa_ints stride; /* default [1, 1, 1] */
-    proa_ints padding; /* default [0, 0, 0] */
-    proa_ints dilation; /* default [1, 1, 1] */
-    int64_t groups; /* default 1 */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv3d_grad_input_opts;
-PROA_API proa_tensor *proa_conv3d_grad_input_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
-    proa_conv3d_grad_input_opts opts);
-#define proa_conv3d_grad_input(...) PROA_X_conv3d_grad_input_(__VA_ARGS__, )
-#define PROA_X_conv3d_grad_input_(x, weight, d_out, ...) \
-    proa_conv3d_grad_input_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv3d_grad_input_opts){._ = 0, \
-    __VA_ARGS__})
-
-/* Gradient of conv3d for weight (of weight only the shape is used).
- * (Tensor x, Tensor weight, Tensor d_out, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints dilation =
- * [1, 1, 1], int groups = 1, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT)
- * -> (Tensor d_weight) */
-typedef struct proa_conv3d_grad_filter_opts {
-    char _;
-    proa_ints stride; /* default [1, 1, 1] */
-    proa_ints padding; /* default [0, 0, 0] */
-    proa_ints dilation; /* default [1, 1, 1] */
-    int64_t groups; /* default 1 */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv3d_grad_filter_opts;
-PROA_API proa_tensor *proa_conv3d_grad_filter_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *d_out,
-    proa_conv3d_grad_filter_opts opts);
-#define proa_conv3d_grad_filter(...) PROA_X_conv3d_grad_filter_(__VA_ARGS__, )
-#define PROA_X_conv3d_grad_filter_(x, weight, d_out, ...) \
-    proa_conv3d_grad_filter_opt((x), (weight), (d_out), PROA_LITERAL(proa_conv3d_grad_filter_opts){._ = 0, \
-    __VA_ARGS__})
-
 /* Transposed convolution (the gradient of a convolution for its input): weight [in, out / groups, ...].
  * output_size or output_padding choose among the sizes that a stride leaves open.
  * (Tensor x, Tensor weight, Tensor? bias, ints stride = [1, 1, 1], ints padding = [0, 0, 0], ints
  * output_padding = [], int groups = 1, ints dilation = [1, 1, 1], ints output_size = [], data_format
  * data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
-typedef struct proa_conv3d_transpose_opts {
-    char _;
-    proa_ints stride; /* default [1, 1, 1] */
-    proa_ints padding; /* default [0, 0, 0] */
-    proa_ints output_padding; /* default [] */
-    int64_t groups; /* default 1 */
-    proa_ints dilation; /* default [1, 1, 1] */
-    proa_ints output_size; /* default [] */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_conv3d_transpose_opts;
+typedef proa_conv1d_transpose_opts proa_conv3d_transpose_opts;
 PROA_API proa_tensor *proa_conv3d_transpose_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *bias,
     proa_conv3d_transpose_opts opts);
 #define proa_conv3d_transpose(...) PROA_X_conv3d_transpose_(__VA_ARGS__, )

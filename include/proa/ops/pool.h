@@ -22,6 +22,10 @@ typedef struct proa_max_pool1d_args {
     proa_tensor *out;
 } proa_max_pool1d_args;
 
+typedef proa_max_pool1d_args proa_max_pool2d_args;
+
+typedef proa_max_pool1d_args proa_max_pool3d_args;
+
 typedef struct proa_avg_pool1d_args {
     proa_tensor *x;
     proa_ints kernel_size;
@@ -34,12 +38,20 @@ typedef struct proa_avg_pool1d_args {
     proa_tensor *out;
 } proa_avg_pool1d_args;
 
+typedef proa_avg_pool1d_args proa_avg_pool2d_args;
+
+typedef proa_avg_pool1d_args proa_avg_pool3d_args;
+
 typedef struct proa_adaptive_max_pool1d_args {
     proa_tensor *x;
     proa_ints output_size;
     proa_data_format data_format;
     proa_tensor *out;
 } proa_adaptive_max_pool1d_args;
+
+typedef proa_adaptive_max_pool1d_args proa_adaptive_max_pool2d_args;
+
+typedef proa_adaptive_max_pool1d_args proa_adaptive_max_pool3d_args;
 
 typedef struct proa_adaptive_avg_pool1d_args {
     proa_tensor *x;
@@ -48,42 +60,9 @@ typedef struct proa_adaptive_avg_pool1d_args {
     proa_tensor *out;
 } proa_adaptive_avg_pool1d_args;
 
-typedef struct proa_max_pool2d_args {
-    proa_tensor *x;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool ceil_mode;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_max_pool2d_args;
+typedef proa_adaptive_avg_pool1d_args proa_adaptive_avg_pool2d_args;
 
-typedef struct proa_avg_pool2d_args {
-    proa_tensor *x;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool ceil_mode;
-    bool exclusive;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_avg_pool2d_args;
-
-typedef struct proa_adaptive_max_pool2d_args {
-    proa_tensor *x;
-    proa_ints output_size;
-    proa_data_format data_format;
-    proa_tensor *out;
-} proa_adaptive_max_pool2d_args;
-
-typedef struct proa_adaptive_avg_pool2d_args {
-    proa_tensor *x;
-    proa_ints output_size;
-    proa_data_format data_format;
-    proa_tensor *out;
-} proa_adaptive_avg_pool2d_args;
+typedef proa_adaptive_avg_pool1d_args proa_adaptive_avg_pool3d_args;
 
 typedef struct proa_pool2d_grad_args {
     proa_tensor *x;
@@ -101,6 +80,8 @@ typedef struct proa_pool2d_grad_args {
     proa_tensor *d_x;
 } proa_pool2d_grad_args;
 
+typedef proa_pool2d_grad_args proa_pool3d_grad_args;
+
 typedef struct proa_pool2d_double_grad_args {
     proa_tensor *x;
     proa_tensor *v;
@@ -116,6 +97,8 @@ typedef struct proa_pool2d_double_grad_args {
     proa_tensor *out;
 } proa_pool2d_double_grad_args;
 
+typedef proa_pool2d_double_grad_args proa_pool3d_double_grad_args;
+
 typedef struct proa_max_pool2d_with_index_args {
     proa_tensor *x;
     proa_ints kernel_size;
@@ -125,6 +108,8 @@ typedef struct proa_max_pool2d_with_index_args {
     proa_tensor *out;
     proa_tensor *mask;
 } proa_max_pool2d_with_index_args;
+
+typedef proa_max_pool2d_with_index_args proa_max_pool3d_with_index_args;
 
 typedef struct proa_max_pool2d_with_index_grad_args {
     proa_tensor *x;
@@ -137,94 +122,7 @@ typedef struct proa_max_pool2d_with_index_grad_args {
     proa_tensor *d_x;
 } proa_max_pool2d_with_index_grad_args;
 
-typedef struct proa_max_pool3d_args {
-    proa_tensor *x;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool ceil_mode;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_max_pool3d_args;
-
-typedef struct proa_avg_pool3d_args {
-    proa_tensor *x;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool ceil_mode;
-    bool exclusive;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_avg_pool3d_args;
-
-typedef struct proa_adaptive_max_pool3d_args {
-    proa_tensor *x;
-    proa_ints output_size;
-    proa_data_format data_format;
-    proa_tensor *out;
-} proa_adaptive_max_pool3d_args;
-
-typedef struct proa_adaptive_avg_pool3d_args {
-    proa_tensor *x;
-    proa_ints output_size;
-    proa_data_format data_format;
-    proa_tensor *out;
-} proa_adaptive_avg_pool3d_args;
-
-typedef struct proa_pool3d_grad_args {
-    proa_tensor *x;
-    proa_tensor *out;
-    proa_tensor *d_out;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool ceil_mode;
-    bool exclusive;
-    bool adaptive;
-    proa_pooling_type pooling_type;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *d_x;
-} proa_pool3d_grad_args;
-
-typedef struct proa_pool3d_double_grad_args {
-    proa_tensor *x;
-    proa_tensor *v;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool ceil_mode;
-    bool exclusive;
-    bool adaptive;
-    proa_pooling_type pooling_type;
-    proa_data_format data_format;
-    proa_padding_algorithm padding_algorithm;
-    proa_tensor *out;
-} proa_pool3d_double_grad_args;
-
-typedef struct proa_max_pool3d_with_index_args {
-    proa_tensor *x;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool adaptive;
-    proa_tensor *out;
-    proa_tensor *mask;
-} proa_max_pool3d_with_index_args;
-
-typedef struct proa_max_pool3d_with_index_grad_args {
-    proa_tensor *x;
-    proa_tensor *mask;
-    proa_tensor *d_out;
-    proa_ints kernel_size;
-    proa_ints stride;
-    proa_ints padding;
-    bool adaptive;
-    proa_tensor *d_x;
-} proa_max_pool3d_with_index_grad_args;
+typedef proa_max_pool2d_with_index_grad_args proa_max_pool3d_with_index_grad_args;
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
@@ -244,6 +142,24 @@ PROA_API proa_tensor *proa_max_pool1d_opt(proa_tensor *x, proa_ints kernel_size,
 #define PROA_X_max_pool1d_(x, kernel_size, ...) \
     proa_max_pool1d_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool1d_opts){._ = 0, __VA_ARGS__})
 
+/* The largest value of each window; no stride means windows side by side.
+ * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, data_format
+ * data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
+typedef proa_max_pool1d_opts proa_max_pool2d_opts;
+PROA_API proa_tensor *proa_max_pool2d_opt(proa_tensor *x, proa_ints kernel_size, proa_max_pool2d_opts opts);
+#define proa_max_pool2d(...) PROA_X_max_pool2d_(__VA_ARGS__, )
+#define PROA_X_max_pool2d_(x, kernel_size, ...) \
+    proa_max_pool2d_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool2d_opts){._ = 0, __VA_ARGS__})
+
+/* The largest value of each window; no stride means windows side by side.
+ * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool ceil_mode = false,
+ * data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
+typedef proa_max_pool1d_opts proa_max_pool3d_opts;
+PROA_API proa_tensor *proa_max_pool3d_opt(proa_tensor *x, proa_ints kernel_size, proa_max_pool3d_opts opts);
+#define proa_max_pool3d(...) PROA_X_max_pool3d_(__VA_ARGS__, )
+#define PROA_X_max_pool3d_(x, kernel_size, ...) \
+    proa_max_pool3d_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool3d_opts){._ = 0, __VA_ARGS__})
+
 /* The mean of each window; exclusive leaves padding out of the count.
  * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0], bool ceil_mode = false, bool exclusive =
  * true, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
@@ -261,6 +177,26 @@ PROA_API proa_tensor *proa_avg_pool1d_opt(proa_tensor *x, proa_ints kernel_size,
 #define PROA_X_avg_pool1d_(x, kernel_size, ...) \
     proa_avg_pool1d_opt((x), (kernel_size), PROA_LITERAL(proa_avg_pool1d_opts){._ = 0, __VA_ARGS__})
 
+/* The mean of each window; exclusive leaves padding out of the count.
+ * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, bool
+ * exclusive = true, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
+ * (Tensor out) */
+typedef proa_avg_pool1d_opts proa_avg_pool2d_opts;
+PROA_API proa_tensor *proa_avg_pool2d_opt(proa_tensor *x, proa_ints kernel_size, proa_avg_pool2d_opts opts);
+#define proa_avg_pool2d(...) PROA_X_avg_pool2d_(__VA_ARGS__, )
+#define PROA_X_avg_pool2d_(x, kernel_size, ...) \
+    proa_avg_pool2d_opt((x), (kernel_size), PROA_LITERAL(proa_avg_pool2d_opts){._ = 0, __VA_ARGS__})
+
+/* The mean of each window; exclusive leaves padding out of the count.
+ * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool ceil_mode = false, bool
+ * exclusive = true, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
+ * (Tensor out) */
+typedef proa_avg_pool1d_opts proa_avg_pool3d_opts;
+PROA_API proa_tensor *proa_avg_pool3d_opt(proa_tensor *x, proa_ints kernel_size, proa_avg_pool3d_opts opts);
+#define proa_avg_pool3d(...) PROA_X_avg_pool3d_(__VA_ARGS__, )
+#define PROA_X_avg_pool3d_(x, kernel_size, ...) \
+    proa_avg_pool3d_opt((x), (kernel_size), PROA_LITERAL(proa_avg_pool3d_opts){._ = 0, __VA_ARGS__})
+
 /* The largest value of windows placed so that output_size values come out.
  * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
 typedef struct proa_adaptive_max_pool1d_opts {
@@ -272,6 +208,26 @@ PROA_API proa_tensor *proa_adaptive_max_pool1d_opt(proa_tensor *x, proa_ints out
 #define proa_adaptive_max_pool1d(...) PROA_X_adaptive_max_pool1d_(__VA_ARGS__, )
 #define PROA_X_adaptive_max_pool1d_(x, output_size, ...) \
     proa_adaptive_max_pool1d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_max_pool1d_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* The largest value of windows placed so that output_size values come out.
+ * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
+typedef proa_adaptive_max_pool1d_opts proa_adaptive_max_pool2d_opts;
+PROA_API proa_tensor *proa_adaptive_max_pool2d_opt(proa_tensor *x, proa_ints output_size,
+    proa_adaptive_max_pool2d_opts opts);
+#define proa_adaptive_max_pool2d(...) PROA_X_adaptive_max_pool2d_(__VA_ARGS__, )
+#define PROA_X_adaptive_max_pool2d_(x, output_size, ...) \
+    proa_adaptive_max_pool2d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_max_pool2d_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* The largest value of windows placed so that output_size values come out.
+ * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
+typedef proa_adaptive_max_pool1d_opts proa_adaptive_max_pool3d_opts;
+PROA_API proa_tensor *proa_adaptive_max_pool3d_opt(proa_tensor *x, proa_ints output_size,
+    proa_adaptive_max_pool3d_opts opts);
+#define proa_adaptive_max_pool3d(...) PROA_X_adaptive_max_pool3d_(__VA_ARGS__, )
+#define PROA_X_adaptive_max_pool3d_(x, output_size, ...) \
+    proa_adaptive_max_pool3d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_max_pool3d_opts){._ = 0, \
     __VA_ARGS__})
 
 /* The mean of windows placed so that output_size values come out.
@@ -287,64 +243,24 @@ PROA_API proa_tensor *proa_adaptive_avg_pool1d_opt(proa_tensor *x, proa_ints out
     proa_adaptive_avg_pool1d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_avg_pool1d_opts){._ = 0, \
     __VA_ARGS__})
 
-/* The largest value of each window; no stride means windows side by side.
- * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, data_format
- * data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
-typedef struct proa_max_pool2d_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0] */
-    bool ceil_mode; /* default false */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_max_pool2d_opts;
-PROA_API proa_tensor *proa_max_pool2d_opt(proa_tensor *x, proa_ints kernel_size, proa_max_pool2d_opts opts);
-#define proa_max_pool2d(...) PROA_X_max_pool2d_(__VA_ARGS__, )
-#define PROA_X_max_pool2d_(x, kernel_size, ...) \
-    proa_max_pool2d_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool2d_opts){._ = 0, __VA_ARGS__})
-
-/* The mean of each window; exclusive leaves padding out of the count.
- * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, bool
- * exclusive = true, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
- * (Tensor out) */
-typedef struct proa_avg_pool2d_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0] */
-    bool ceil_mode; /* default false */
-    bool no_exclusive; /* default true */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_avg_pool2d_opts;
-PROA_API proa_tensor *proa_avg_pool2d_opt(proa_tensor *x, proa_ints kernel_size, proa_avg_pool2d_opts opts);
-#define proa_avg_pool2d(...) PROA_X_avg_pool2d_(__VA_ARGS__, )
-#define PROA_X_avg_pool2d_(x, kernel_size, ...) \
-    proa_avg_pool2d_opt((x), (kernel_size), PROA_LITERAL(proa_avg_pool2d_opts){._ = 0, __VA_ARGS__})
-
-/* The largest value of windows placed so that output_size values come out.
- * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
-typedef struct proa_adaptive_max_pool2d_opts {
-    char _;
-    proa_data_format data_format; /* default NCHW */
-} proa_adaptive_max_pool2d_opts;
-PROA_API proa_tensor *proa_adaptive_max_pool2d_opt(proa_tensor *x, proa_ints output_size,
-    proa_adaptive_max_pool2d_opts opts);
-#define proa_adaptive_max_pool2d(...) PROA_X_adaptive_max_pool2d_(__VA_ARGS__, )
-#define PROA_X_adaptive_max_pool2d_(x, output_size, ...) \
-    proa_adaptive_max_pool2d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_max_pool2d_opts){._ = 0, \
-    __VA_ARGS__})
-
 /* The mean of windows placed so that output_size values come out.
  * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
-typedef struct proa_adaptive_avg_pool2d_opts {
-    char _;
-    proa_data_format data_format; /* default NCHW */
-} proa_adaptive_avg_pool2d_opts;
+typedef proa_adaptive_avg_pool1d_opts proa_adaptive_avg_pool2d_opts;
 PROA_API proa_tensor *proa_adaptive_avg_pool2d_opt(proa_tensor *x, proa_ints output_size,
     proa_adaptive_avg_pool2d_opts opts);
 #define proa_adaptive_avg_pool2d(...) PROA_X_adaptive_avg_pool2d_(__VA_ARGS__, )
 #define PROA_X_adaptive_avg_pool2d_(x, output_size, ...) \
     proa_adaptive_avg_pool2d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_avg_pool2d_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* The mean of windows placed so that output_size values come out.
+ * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
+typedef proa_adaptive_avg_pool1d_opts proa_adaptive_avg_pool3d_opts;
+PROA_API proa_tensor *proa_adaptive_avg_pool3d_opt(proa_tensor *x, proa_ints output_size,
+    proa_adaptive_avg_pool3d_opts opts);
+#define proa_adaptive_avg_pool3d(...) PROA_X_adaptive_avg_pool3d_(__VA_ARGS__, )
+#define PROA_X_adaptive_avg_pool3d_(x, output_size, ...) \
+    proa_adaptive_avg_pool3d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_avg_pool3d_opts){._ = 0, \
     __VA_ARGS__})
 
 /* Gradient of max, mean and adaptive pooling; kernel_size is the output's size when adaptive.
@@ -369,6 +285,18 @@ PROA_API proa_tensor *proa_pool2d_grad_opt(proa_tensor *x, proa_tensor *out, pro
     proa_pool2d_grad_opt((x), (out), (d_out), (kernel_size), PROA_LITERAL(proa_pool2d_grad_opts){._ = 0, \
     __VA_ARGS__})
 
+/* Gradient of max, mean and adaptive pooling; kernel_size is the output's size when adaptive.
+ * (Tensor x, Tensor out, Tensor d_out, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool
+ * ceil_mode = false, bool exclusive = true, bool adaptive = false, pooling_type pooling_type = max,
+ * data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor d_x) */
+typedef proa_pool2d_grad_opts proa_pool3d_grad_opts;
+PROA_API proa_tensor *proa_pool3d_grad_opt(proa_tensor *x, proa_tensor *out, proa_tensor *d_out, proa_ints
+    kernel_size, proa_pool3d_grad_opts opts);
+#define proa_pool3d_grad(...) PROA_X_pool3d_grad_(__VA_ARGS__, )
+#define PROA_X_pool3d_grad_(x, out, d_out, kernel_size, ...) \
+    proa_pool3d_grad_opt((x), (out), (d_out), (kernel_size), PROA_LITERAL(proa_pool3d_grad_opts){._ = 0, \
+    __VA_ARGS__})
+
 /* v pooled at the places where x has its maxima, or averaged: the gradient of the pooling gradient.
  * (Tensor x, Tensor v, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false,
  * bool exclusive = true, bool adaptive = false, pooling_type pooling_type = max, data_format data_format =
@@ -391,6 +319,18 @@ PROA_API proa_tensor *proa_pool2d_double_grad_opt(proa_tensor *x, proa_tensor *v
     proa_pool2d_double_grad_opt((x), (v), (kernel_size), PROA_LITERAL(proa_pool2d_double_grad_opts){._ = 0, \
     __VA_ARGS__})
 
+/* v pooled at the places where x has its maxima, or averaged: the gradient of the pooling gradient.
+ * (Tensor x, Tensor v, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool ceil_mode = false,
+ * bool exclusive = true, bool adaptive = false, pooling_type pooling_type = max, data_format data_format =
+ * NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
+typedef proa_pool2d_double_grad_opts proa_pool3d_double_grad_opts;
+PROA_API proa_tensor *proa_pool3d_double_grad_opt(proa_tensor *x, proa_tensor *v, proa_ints kernel_size,
+    proa_pool3d_double_grad_opts opts);
+#define proa_pool3d_double_grad(...) PROA_X_pool3d_double_grad_(__VA_ARGS__, )
+#define PROA_X_pool3d_double_grad_(x, v, kernel_size, ...) \
+    proa_pool3d_double_grad_opt((x), (v), (kernel_size), PROA_LITERAL(proa_pool3d_double_grad_opts){._ = 0, \
+    __VA_ARGS__})
+
 /* Max pooling (channels first) and the place of each maximum in its plane, counted row by row.
  * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool adaptive = false) -> (Tensor
  * out, Tensor mask) */
@@ -411,6 +351,18 @@ PROA_API proa_max_pool2d_with_index_result proa_max_pool2d_with_index_opt(proa_t
     proa_max_pool2d_with_index_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool2d_with_index_opts){._ = 0, \
     __VA_ARGS__})
 
+/* Max pooling (channels first) and the place of each maximum in its plane, counted row by row.
+ * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool adaptive = false) -> (Tensor
+ * out, Tensor mask) */
+typedef proa_max_pool2d_with_index_opts proa_max_pool3d_with_index_opts;
+typedef proa_max_pool2d_with_index_result proa_max_pool3d_with_index_result;
+PROA_API proa_max_pool3d_with_index_result proa_max_pool3d_with_index_opt(proa_tensor *x, proa_ints
+    kernel_size, proa_max_pool3d_with_index_opts opts);
+#define proa_max_pool3d_with_index(...) PROA_X_max_pool3d_with_index_(__VA_ARGS__, )
+#define PROA_X_max_pool3d_with_index_(x, kernel_size, ...) \
+    proa_max_pool3d_with_index_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool3d_with_index_opts){._ = 0, \
+    __VA_ARGS__})
+
 /* Gradient of max pooling whose mask says where each maximum was.
  * (Tensor x, Tensor mask, Tensor d_out, ints kernel_size, ints stride = [], ints padding = [0, 0], bool
  * adaptive = false) -> (Tensor d_x) */
@@ -427,139 +379,10 @@ PROA_API proa_tensor *proa_max_pool2d_with_index_grad_opt(proa_tensor *x, proa_t
     proa_max_pool2d_with_index_grad_opt((x), (mask), (d_out), (kernel_size), \
     PROA_LITERAL(proa_max_pool2d_with_index_grad_opts){._ = 0, __VA_ARGS__})
 
-/* The largest value of each window; no stride means windows side by side.
- * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool ceil_mode = false,
- * data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
-typedef struct proa_max_pool3d_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0, 0] */
-    bool ceil_mode; /* default false */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_max_pool3d_opts;
-PROA_API proa_tensor *proa_max_pool3d_opt(proa_tensor *x, proa_ints kernel_size, proa_max_pool3d_opts opts);
-#define proa_max_pool3d(...) PROA_X_max_pool3d_(__VA_ARGS__, )
-#define PROA_X_max_pool3d_(x, kernel_size, ...) \
-    proa_max_pool3d_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool3d_opts){._ = 0, __VA_ARGS__})
-
-/* The mean of each window; exclusive leaves padding out of the count.
- * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool ceil_mode = false, bool
- * exclusive = true, data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) ->
- * (Tensor out) */
-typedef struct proa_avg_pool3d_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0, 0] */
-    bool ceil_mode; /* default false */
-    bool no_exclusive; /* default true */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_avg_pool3d_opts;
-PROA_API proa_tensor *proa_avg_pool3d_opt(proa_tensor *x, proa_ints kernel_size, proa_avg_pool3d_opts opts);
-#define proa_avg_pool3d(...) PROA_X_avg_pool3d_(__VA_ARGS__, )
-#define PROA_X_avg_pool3d_(x, kernel_size, ...) \
-    proa_avg_pool3d_opt((x), (kernel_size), PROA_LITERAL(proa_avg_pool3d_opts){._ = 0, __VA_ARGS__})
-
-/* The largest value of windows placed so that output_size values come out.
- * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
-typedef struct proa_adaptive_max_pool3d_opts {
-    char _;
-    proa_data_format data_format; /* default NCHW */
-} proa_adaptive_max_pool3d_opts;
-PROA_API proa_tensor *proa_adaptive_max_pool3d_opt(proa_tensor *x, proa_ints output_size,
-    proa_adaptive_max_pool3d_opts opts);
-#define proa_adaptive_max_pool3d(...) PROA_X_adaptive_max_pool3d_(__VA_ARGS__, )
-#define PROA_X_adaptive_max_pool3d_(x, output_size, ...) \
-    proa_adaptive_max_pool3d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_max_pool3d_opts){._ = 0, \
-    __VA_ARGS__})
-
-/* The mean of windows placed so that output_size values come out.
- * (Tensor x, ints output_size, data_format data_format = NCHW) -> (Tensor out) */
-typedef struct proa_adaptive_avg_pool3d_opts {
-    char _;
-    proa_data_format data_format; /* default NCHW */
-} proa_adaptive_avg_pool3d_opts;
-PROA_API proa_tensor *proa_adaptive_avg_pool3d_opt(proa_tensor *x, proa_ints output_size,
-    proa_adaptive_avg_pool3d_opts opts);
-#define proa_adaptive_avg_pool3d(...) PROA_X_adaptive_avg_pool3d_(__VA_ARGS__, )
-#define PROA_X_adaptive_avg_pool3d_(x, output_size, ...) \
-    proa_adaptive_avg_pool3d_opt((x), (output_size), PROA_LITERAL(proa_adaptive_avg_pool3d_opts){._ = 0, \
-    __VA_ARGS__})
-
-/* Gradient of max, mean and adaptive pooling; kernel_size is the output's size when adaptive.
- * (Tensor x, Tensor out, Tensor d_out, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool
- * ceil_mode = false, bool exclusive = true, bool adaptive = false, pooling_type pooling_type = max,
- * data_format data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor d_x) */
-typedef struct proa_pool3d_grad_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0, 0] */
-    bool ceil_mode; /* default false */
-    bool no_exclusive; /* default true */
-    bool adaptive; /* default false */
-    proa_pooling_type pooling_type; /* default max */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_pool3d_grad_opts;
-PROA_API proa_tensor *proa_pool3d_grad_opt(proa_tensor *x, proa_tensor *out, proa_tensor *d_out, proa_ints
-    kernel_size, proa_pool3d_grad_opts opts);
-#define proa_pool3d_grad(...) PROA_X_pool3d_grad_(__VA_ARGS__, )
-#define PROA_X_pool3d_grad_(x, out, d_out, kernel_size, ...) \
-    proa_pool3d_grad_opt((x), (out), (d_out), (kernel_size), PROA_LITERAL(proa_pool3d_grad_opts){._ = 0, \
-    __VA_ARGS__})
-
-/* v pooled at the places where x has its maxima, or averaged: the gradient of the pooling gradient.
- * (Tensor x, Tensor v, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool ceil_mode = false,
- * bool exclusive = true, bool adaptive = false, pooling_type pooling_type = max, data_format data_format =
- * NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
-typedef struct proa_pool3d_double_grad_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0, 0] */
-    bool ceil_mode; /* default false */
-    bool no_exclusive; /* default true */
-    bool adaptive; /* default false */
-    proa_pooling_type pooling_type; /* default max */
-    proa_data_format data_format; /* default NCHW */
-    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
-} proa_pool3d_double_grad_opts;
-PROA_API proa_tensor *proa_pool3d_double_grad_opt(proa_tensor *x, proa_tensor *v, proa_ints kernel_size,
-    proa_pool3d_double_grad_opts opts);
-#define proa_pool3d_double_grad(...) PROA_X_pool3d_double_grad_(__VA_ARGS__, )
-#define PROA_X_pool3d_double_grad_(x, v, kernel_size, ...) \
-    proa_pool3d_double_grad_opt((x), (v), (kernel_size), PROA_LITERAL(proa_pool3d_double_grad_opts){._ = 0, \
-    __VA_ARGS__})
-
-/* Max pooling (channels first) and the place of each maximum in its plane, counted row by row.
- * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool adaptive = false) -> (Tensor
- * out, Tensor mask) */
-typedef struct proa_max_pool3d_with_index_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0, 0] */
-    bool adaptive; /* default false */
-} proa_max_pool3d_with_index_opts;
-typedef struct proa_max_pool3d_with_index_result {
-    proa_tensor *out;
-    proa_tensor *mask;
-} proa_max_pool3d_with_index_result;
-PROA_API proa_max_pool3d_with_index_result proa_max_pool3d_with_index_opt(proa_tensor *x, proa_ints
-    kernel_size, proa_max_pool3d_with_index_opts opts);
-#define proa_max_pool3d_with_index(...) PROA_X_max_pool3d_with_index_(__VA_ARGS__, )
-#define PROA_X_max_pool3d_with_index_(x, kernel_size, ...) \
-    proa_max_pool3d_with_index_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool3d_with_index_opts){._ = 0, \
-    __VA_ARGS__})
-
 /* Gradient of max pooling whose mask says where each maximum was.
  * (Tensor x, Tensor mask, Tensor d_out, ints kernel_size, ints stride = [], ints padding = [0, 0, 0], bool
  * adaptive = false) -> (Tensor d_x) */
-typedef struct proa_max_pool3d_with_index_grad_opts {
-    char _;
-    proa_ints stride; /* default [] */
-    proa_ints padding; /* default [0, 0, 0] */
-    bool adaptive; /* default false */
-} proa_max_pool3d_with_index_grad_opts;
+typedef proa_max_pool2d_with_index_grad_opts proa_max_pool3d_with_index_grad_opts;
 PROA_API proa_tensor *proa_max_pool3d_with_index_grad_opt(proa_tensor *x, proa_tensor *mask, proa_tensor
     *d_out, proa_ints kernel_size, proa_max_pool3d_with_index_grad_opts opts);
 #define proa_max_pool3d_with_index_grad(...) PROA_X_max_pool3d_with_index_grad_(__VA_ARGS__, )

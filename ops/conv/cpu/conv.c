@@ -130,34 +130,33 @@ static proa_status conv_run(conv_kind kind, const conv_params *p, const proa_ten
     return run_kind(kind, result->dtype == PROA_F64, &job);
 }
 
-#define CONV_KERNELS(N)                                                                                      \
-    PROA_KERNEL(conv##N##d_cpu, conv##N##d)                                                                  \
-    {                                                                                                        \
-        return conv_run(FORWARD, &CONV_PARAMS(a, N, "conv" #N "d"), a->x, a->weight, NULL, a->bias, a->out); \
-    }                                                                                                        \
-    PROA_KERNEL(conv##N##d_transpose_cpu, conv##N##d_transpose)                                              \
-    {                                                                                                        \
-        return conv_run(BACKWARD_DATA, &CONV_TRANSPOSE_PARAMS(a, N, "conv" #N "d_transpose"), NULL,          \
-                        a->weight, a->x, a->bias, a->out);                                                   \
-    }
+PROA_KERNEL(conv_cpu, conv1d)
+{
+    const int rank = proa__spatial_rank(a->x);
+    const conv_params p = CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", ""));
+    return conv_run(FORWARD, &p, a->x, a->weight, NULL, a->bias, a->out);
+}
 
-#define CONV_KERNELS_BACKWARD(N)                                                                      \
-    PROA_KERNEL(conv##N##d_grad_input_cpu, conv##N##d_grad_input)                                     \
-    {                                                                                                 \
-        return conv_run(BACKWARD_DATA, &CONV_PARAMS(a, N, "conv" #N "d_grad_input"), NULL, a->weight, \
-                        a->d_out, NULL, a->d_x);                                                      \
-    }                                                                                                 \
-    PROA_KERNEL(conv##N##d_grad_filter_cpu, conv##N##d_grad_filter)                                   \
-    {                                                                                                 \
-        return conv_run(BACKWARD_WEIGHTS, &CONV_PARAMS(a, N, "conv" #N "d_grad_filter"), a->x, NULL,  \
-                        a->d_out, NULL, a->d_weight);                                                 \
-    }
+PROA_KERNEL(conv_transpose_cpu, conv1d_transpose)
+{
+    const int rank = proa__spatial_rank(a->x);
+    const conv_params p = CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose"));
+    return conv_run(BACKWARD_DATA, &p, NULL, a->weight, a->x, a->bias, a->out);
+}
 
-CONV_KERNELS(1)
-CONV_KERNELS(2)
-CONV_KERNELS(3)
-CONV_KERNELS_BACKWARD(2)
-CONV_KERNELS_BACKWARD(3)
+PROA_KERNEL(conv_grad_input_cpu, conv2d_grad_input)
+{
+    const int rank = proa__spatial_rank(a->x);
+    const conv_params p = CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input"));
+    return conv_run(BACKWARD_DATA, &p, NULL, a->weight, a->d_out, NULL, a->d_x);
+}
+
+PROA_KERNEL(conv_grad_filter_cpu, conv2d_grad_filter)
+{
+    const int rank = proa__spatial_rank(a->x);
+    const conv_params p = CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter"));
+    return conv_run(BACKWARD_WEIGHTS, &p, a->x, NULL, a->d_out, NULL, a->d_weight);
+}
 
 PROA_KERNEL_ANYWHERE(conv2d_fused_cpu, conv2d_fused)
 {

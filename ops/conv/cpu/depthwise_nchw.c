@@ -341,7 +341,7 @@ static proa_status run_strips(planes *w, const proa_tensor *x, const proa_tensor
     {                                                                                             \
         const proa_##op##_args *a = args;                                                         \
         conv_geometry g;                                                                          \
-        PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, name), &g));                              \
+        PROA_TRY(proa__conv_geometry_once(&CONV_PARAMS(a, 2, name), &g));                         \
         *state = NULL;                                                                            \
         return takes(&g, one, other, to_input) ? PROA_OK : proa_decline("not depthwise float32"); \
     }                                                                                             \

@@ -403,7 +403,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
 {
     if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
     conv_geometry g;
-    PROA_TRY(proa__conv_geometry(p, &g));
+    PROA_TRY(proa__conv_geometry_once(p, &g));
     if (!takes(kind, &g, sides)) return proa_decline("not float32 with few input channels");
     *state = NULL;
     return PROA_OK;
@@ -418,8 +418,8 @@ static int stays_plain(const void *args, const void *state)
 CONV_PREPARE(conv2d_grad_input, BACKWARD_DATA, a->d_x, a->weight, a->d_out)
 CONV_PREPARE(conv2d_grad_filter, BACKWARD_WEIGHTS, a->x, a->d_weight, a->d_out)
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
-                    NULL, stays_plain)
+PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_avx512_cpu, conv2d_grad_input,
+                    conv2d_grad_input_prepare, NULL, stays_plain)
 {
     low_input_job j = {.weight = (const float *)(const void *)a->weight->data,
                        .result = (float *)(void *)a->d_x->data};
@@ -428,8 +428,8 @@ PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_cpu, conv2d_grad_input,
     return run_input(&j);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_filter_low_input_channels_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
-                    NULL, stays_plain)
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_low_input_channels_avx512_cpu, conv2d_grad_filter,
+                    conv2d_grad_filter_prepare, NULL, stays_plain)
 {
     low_input_job j = {.x = (const float *)(const void *)a->x->data,
                        .result = (float *)(void *)a->d_weight->data};

@@ -133,7 +133,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     const proa__epilogue tail = PROA__EPILOGUE(a);
     conv_geometry g;
     if (!a->constant_weight || a->x->dtype != PROA_F32) return proa_decline("needs constant float32 weights");
-    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
+    PROA_TRY(proa__conv_geometry_once(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
     if (!g.channels_last || !proa__epilogue_is_plain(&tail, a->out))
         return proa_decline("not channels-last, or the epilogue broadcasts");
     if (a->out->shape[0] != g.batch || a->out->numel == 0 || a->weight->numel == 0)

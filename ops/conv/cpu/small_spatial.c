@@ -81,7 +81,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
     if (kind == BACKWARD_WEIGHTS && proa__channel_block(sides[0]) != BLOCK)
         return proa_decline("the images are not in blocked layout");
     small_spatial_state s = {0};
-    PROA_TRY(proa__conv_geometry(p, &s.g));
+    PROA_TRY(proa__conv_geometry_once(p, &s.g));
     const conv_geometry *g = &s.g;
     bool suits = g->groups == 1 && !g->channels_last && g->batch > 0 && g->in_channels % BLOCK == 0 &&
                  g->out_channels % BLOCK == 0 && g->in_channels > 0 && g->out_channels > 0 &&
@@ -282,7 +282,7 @@ static proa_status run_filter(small_spatial_job *j)
 
 CONV_PREPARE_ALL
 
-PROA_KERNEL_BLOCKED(conv2d_small_spatial_cpu, conv2d, conv2d_prepare, small_spatial_release,
+PROA_KERNEL_BLOCKED(conv2d_small_spatial_avx512_cpu, conv2d, conv2d_prepare, small_spatial_release,
                     conv_image_format)
 {
     const small_spatial_state *s = run->state;
@@ -296,7 +296,7 @@ PROA_KERNEL_BLOCKED(conv2d_small_spatial_cpu, conv2d, conv2d_prepare, small_spat
     return run_sums(&j);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
+PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_avx512_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
                     small_spatial_release, conv_image_format)
 {
     const small_spatial_state *s = run->state;
@@ -309,8 +309,8 @@ PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_cpu, conv2d_grad_input, conv
     return run_sums(&j);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_filter_small_spatial_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
-                    small_spatial_release, conv_filter_format)
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_small_spatial_avx512_cpu, conv2d_grad_filter,
+                    conv2d_grad_filter_prepare, small_spatial_release, conv_filter_format)
 {
     const small_spatial_state *s = run->state;
     if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));

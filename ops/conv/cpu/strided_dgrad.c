@@ -100,7 +100,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
         proa__format(sides[1]) != format || !gather_lies_right(sides[2]))
         return proa_decline("needs AVX-512 and float32 operands in blocked layout");
     strided_state s = {.columns = 0};
-    PROA_TRY(proa__conv_geometry(p, &s.g));
+    PROA_TRY(proa__conv_geometry_once(p, &s.g));
     const conv_geometry *g = &s.g;
     if (!takes(g) || !look_at_side(&s.side[0], g, 1) || !look_at_side(&s.side[1], g, 2))
         return proa_decline("not a strided or 1x1 convolution of suitable size");
@@ -276,7 +276,7 @@ static proa_status run_strided(strided_job *j)
 
 CONV_PREPARE(conv2d_grad_input, BACKWARD_DATA, a->d_x, a->weight, a->d_out)
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_strided_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
+PROA_KERNEL_BLOCKED(conv2d_grad_input_strided_avx512_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
                     strided_release, conv_image_format)
 {
     const strided_state *s = run->state;

@@ -38,7 +38,7 @@ static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *co
                  (kind == BACKWARD_WEIGHTS || lies_right(sides[1], filters)) &&
                  (kind == FORWARD || lies_right(sides[2], images));
     conv_geometry g;
-    PROA_TRY(proa__conv_geometry(p, &g));
+    PROA_TRY(proa__conv_geometry_once(p, &g));
     bool pads = g.before[1] <= 2 && g.before[2] <= 2 && g.after[1] <= 2 && g.after[2] <= 2;
     if (!right || !pads || g.channels_last || !winograd_takes(&g, 1, MIN_TILES))
         return proa_decline("not 3x3 with stride 1 over enough tiles, or FLAGS_winograd=0");
@@ -416,20 +416,20 @@ static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, cons
 
 CONV_PREPARE_ALL
 
-PROA_KERNEL_BLOCKED(conv2d_winograd_cpu, conv2d, conv2d_prepare, winograd_release, conv_image_format)
+PROA_KERNEL_BLOCKED(conv2d_winograd_avx512_cpu, conv2d, conv2d_prepare, winograd_release, conv_image_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
     return run_between(FORWARD, run->state, a->x, a->weight, a->bias, a->out);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
+PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_avx512_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
                     winograd_release, conv_image_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
     return run_between(BACKWARD_DATA, run->state, a->d_out, a->weight, proa_none, a->d_x);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_avx512_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
                     winograd_release, conv_filter_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));

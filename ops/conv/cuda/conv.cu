@@ -291,35 +291,34 @@ static bool conv_lies_last(const proa_tensor *x, const proa_tensor *other, proa_
     return t.dtype == PROA_F16 || t.dtype == PROA_BF16 || (t.dtype == PROA_F32 && cuda_flag("allow_tf32"));
 }
 
-#define CONV_KERNELS(N)                                                                              \
-    CUDA_KERNEL_LAID(conv##N##d, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->data_format)) \
-    {                                                                                                \
-        conv_attributes v = CONV_ATTRIBUTES(a, N, false);                                            \
-        return conv_run(c, CUDA_CONV_TO_OUT, &v, a->x, a->weight, a->out, a->bias);                  \
-    }                                                                                                \
-    CUDA_KERNEL_LAID(conv##N##d_transpose, CAN_CONVOLVE, out,                                        \
-                     conv_lies_last(a->x, a->weight, a->data_format))                                \
-    {                                                                                                \
-        conv_attributes v = CONV_ATTRIBUTES(a, N, true);                                             \
-        return conv_run(c, CUDA_CONV_TO_IN, &v, a->out, a->weight, a->x, a->bias);                   \
-    }
+static int rank_of(const proa_tensor *x) { return cuda_look(x).ndim - 2; }
 
-#define CONV_GRADIENTS(N)                                                                      \
-    CUDA_KERNEL_LAID(conv##N##d_grad_input, CAN_CONVOLVE, d_x,                                 \
-                     conv_lies_last(a->d_out, a->weight, a->data_format))                      \
-    {                                                                                          \
-        conv_attributes v = CONV_ATTRIBUTES(a, N, false);                                      \
-        return conv_run(c, CUDA_CONV_TO_IN, &v, a->d_x, a->weight, a->d_out, NULL);            \
-    }                                                                                          \
-    CUDA_KERNEL_LAID(conv##N##d_grad_filter, CAN_CONVOLVE, d_weight,                           \
-                     conv_lies_last(a->x, a->d_out, a->data_format))                           \
-    {                                                                                          \
-        conv_attributes v = CONV_ATTRIBUTES(a, N, false);                                      \
-        return conv_run(c, CUDA_CONV_BACKWARD_WEIGHTS, &v, a->x, a->d_weight, a->d_out, NULL); \
-    }
+CUDA_KERNEL_LAID(conv1d, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->data_format))
+{
+    conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), false);
+    return conv_run(c, CUDA_CONV_TO_OUT, &v, a->x, a->weight, a->out, a->bias);
+}
+CUDA_KERNEL_ALSO(conv2d, conv1d)
+CUDA_KERNEL_ALSO(conv3d, conv1d)
 
-CONV_KERNELS(1)
-CONV_KERNELS(2)
-CONV_KERNELS(3)
-CONV_GRADIENTS(2)
-CONV_GRADIENTS(3)
+CUDA_KERNEL_LAID(conv1d_transpose, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->data_format))
+{
+    conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), true);
+    return conv_run(c, CUDA_CONV_TO_IN, &v, a->out, a->weight, a->x, a->bias);
+}
+CUDA_KERNEL_ALSO(conv2d_transpose, conv1d_transpose)
+CUDA_KERNEL_ALSO(conv3d_transpose, conv1d_transpose)
+
+CUDA_KERNEL_LAID(conv2d_grad_input, CAN_CONVOLVE, d_x, conv_lies_last(a->d_out, a->weight, a->data_format))
+{
+    conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), false);
+    return conv_run(c, CUDA_CONV_TO_IN, &v, a->d_x, a->weight, a->d_out, NULL);
+}
+CUDA_KERNEL_ALSO(conv3d_grad_input, conv2d_grad_input)
+
+CUDA_KERNEL_LAID(conv2d_grad_filter, CAN_CONVOLVE, d_weight, conv_lies_last(a->x, a->d_out, a->data_format))
+{
+    conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), false);
+    return conv_run(c, CUDA_CONV_BACKWARD_WEIGHTS, &v, a->x, a->d_weight, a->d_out, NULL);
+}
+CUDA_KERNEL_ALSO(conv3d_grad_filter, conv2d_grad_filter)

@@ -167,63 +167,60 @@ static proa_status pool_backward(const pool_params *p, const proa_tensor *x, con
     return status;
 }
 
-#define POOL_FORMAT(name)                                         \
+#define POOL_FORMAT(name, op)                                     \
     static int name##_format(const void *args, const void *state) \
     {                                                             \
-        const proa_##name##_args *a = args;                       \
+        const proa_##op##_args *a = args;                         \
         (void)state;                                              \
         return pool_format(a->x, a->data_format);                 \
     }
 
-#define POOL_KERNEL(name, params)                                    \
-    POOL_FORMAT(name)                                                \
-    PROA_KERNEL_BLOCKED(name##_cpu, name, NULL, NULL, name##_format) \
-    {                                                                \
-        return pool_forward(&params, a->x, a->out, run);             \
+#define POOL_KERNEL(name, op, params)                              \
+    POOL_FORMAT(name, op)                                          \
+    PROA_KERNEL_BLOCKED(name##_cpu, op, NULL, NULL, name##_format) \
+    {                                                              \
+        const pool_params p = params(a, proa__spatial_rank(a->x)); \
+        return pool_forward(&p, a->x, a->out, run);                \
     }
 
-#define POOL_KERNELS(N)                                                                   \
-    POOL_KERNEL(max_pool##N##d, MAX_PARAMS(a, N, "max_pool" #N "d"))                      \
-    POOL_KERNEL(avg_pool##N##d, AVG_PARAMS(a, N, "avg_pool" #N "d"))                      \
-    POOL_KERNEL(adaptive_max_pool##N##d,                                                  \
-                ADAPTIVE_PARAMS(a, N, "adaptive_max_pool" #N "d", PROA_POOLING_TYPE_MAX)) \
-    POOL_KERNEL(adaptive_avg_pool##N##d,                                                  \
-                ADAPTIVE_PARAMS(a, N, "adaptive_avg_pool" #N "d", PROA_POOLING_TYPE_AVG))
+POOL_KERNEL(max_pool, max_pool1d, MAX_PARAMS)
+POOL_KERNEL(avg_pool, avg_pool1d, AVG_PARAMS)
+POOL_KERNEL(adaptive_max_pool, adaptive_max_pool1d, ADAPTIVE_MAX_PARAMS)
+POOL_KERNEL(adaptive_avg_pool, adaptive_avg_pool1d, ADAPTIVE_AVG_PARAMS)
 
-#define POOL_GRAD_KERNELS(N)                                                                              \
-    POOL_FORMAT(pool##N##d_grad)                                                                          \
-    PROA_KERNEL_BLOCKED(pool##N##d_grad_cpu, pool##N##d_grad, NULL, NULL, pool##N##d_grad_format)         \
-    {                                                                                                     \
-        return pool_backward(&GRAD_PARAMS(a, N, "pool" #N "d_grad"), a->x, a->d_out, a->d_x, run);        \
-    }                                                                                                     \
-    PROA_KERNEL(pool##N##d_double_grad_cpu, pool##N##d_double_grad)                                       \
-    {                                                                                                     \
-        pool_job job = {.task = POOL_PICK, .x = a->x->data, .other = a->v->data, .result = a->out->data}; \
-        return pool_run(&GRAD_PARAMS(a, N, "pool" #N "d_double_grad"), &job);                             \
-    }                                                                                                     \
-    PROA_KERNEL(max_pool##N##d_with_index_cpu, max_pool##N##d_with_index)                                 \
-    {                                                                                                     \
-        pool_job job = {.task = POOL_FORWARD,                                                             \
-                        .x = a->x->data,                                                                  \
-                        .result = a->out->data,                                                           \
-                        .mask = (int32_t *)(void *)a->mask->data};                                        \
-        if (a->x->numel / (a->x->shape[0] * a->x->shape[1] + 1) > INT32_MAX)                              \
-            return proa__op_fail(PROA_ERR_OVERFLOW, proa_find_op("max_pool" #N "d_with_index"), "x",      \
-                                 "has planes of more than 2^31 elements, too many for an int32 mask");    \
-        return pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index"), &job);                         \
-    }                                                                                                     \
-    PROA_KERNEL(max_pool##N##d_with_index_grad_cpu, max_pool##N##d_with_index_grad)                       \
-    {                                                                                                     \
-        pool_job job = {.task = POOL_SCATTER,                                                             \
-                        .other = a->d_out->data,                                                          \
-                        .result = a->d_x->data,                                                           \
-                        .mask = (int32_t *)(void *)a->mask->data};                                        \
-        PROA_TRY(pool_run(&INDEX_PARAMS(a, N, "max_pool" #N "d_with_index_grad"), &job));                 \
-        return PROA_OK;                                                                                   \
-    }
+POOL_FORMAT(pool_grad, pool2d_grad)
+PROA_KERNEL_BLOCKED(pool_grad_cpu, pool2d_grad, NULL, NULL, pool_grad_format)
+{
+    const pool_params p = GRAD_PARAMS(a, proa__spatial_rank(a->x), "_grad");
+    return pool_backward(&p, a->x, a->d_out, a->d_x, run);
+}
 
-POOL_KERNELS(1)
-POOL_KERNELS(2)
-POOL_KERNELS(3)
-POOL_GRAD_KERNELS(2)
-POOL_GRAD_KERNELS(3)
+PROA_KERNEL(pool_double_grad_cpu, pool2d_double_grad)
+{
+    const pool_params p = GRAD_PARAMS(a, proa__spatial_rank(a->x), "_double_grad");
+    pool_job job = {.task = POOL_PICK, .x = a->x->data, .other = a->v->data, .result = a->out->data};
+    return pool_run(&p, &job);
+}
+
+PROA_KERNEL(max_pool_with_index_cpu, max_pool2d_with_index)
+{
+    const pool_params p = INDEX_PARAMS(a, proa__spatial_rank(a->x), "_with_index");
+    pool_job job = {.task = POOL_FORWARD,
+                    .x = a->x->data,
+                    .result = a->out->data,
+                    .mask = (int32_t *)(void *)a->mask->data};
+    if (a->x->numel / (a->x->shape[0] * a->x->shape[1] + 1) > INT32_MAX)
+        return proa__op_fail(PROA_ERR_OVERFLOW, proa_find_op(p.op), "x",
+                             "has planes of more than 2^31 elements, too many for an int32 mask");
+    return pool_run(&p, &job);
+}
+
+PROA_KERNEL(max_pool_with_index_grad_cpu, max_pool2d_with_index_grad)
+{
+    const pool_params p = INDEX_PARAMS(a, proa__spatial_rank(a->x), "_with_index_grad");
+    pool_job job = {.task = POOL_SCATTER,
+                    .other = a->d_out->data,
+                    .result = a->d_x->data,
+                    .mask = (int32_t *)(void *)a->mask->data};
+    return pool_run(&p, &job);
+}

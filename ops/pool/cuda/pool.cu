@@ -317,113 +317,89 @@ static proa_status pool_scatter(cuda_context *c, const proa_tensor *mask, const 
 
 #define CAN_POOL CUDA_IS(a->x, CUDA_FLOATS)
 #define POOL_LIES pool_lies_last(a->x, a->data_format)
-#define POOL_WINDOWS &a->kernel_size, &a->stride, &a->padding
+static int rank_of(const proa_tensor *x) { return cuda_look(x).ndim - 2; }
 
-#define POOL_KERNELS(N)                                                 \
-    CUDA_KERNEL_LAID(max_pool##N##d, CAN_POOL, out, POOL_LIES)          \
-    {                                                                   \
-        pool_attributes v = {N,                                         \
-                             a->x,                                      \
-                             a->out,                                    \
-                             POOL_WINDOWS,                              \
-                             false,                                     \
-                             false,                                     \
-                             PROA_POOLING_TYPE_MAX,                     \
-                             a->data_format,                            \
-                             a->padding_algorithm};                     \
-        return pool_forward(c, v, a->x, a->out, NULL);                  \
-    }                                                                   \
-    CUDA_KERNEL_LAID(avg_pool##N##d, CAN_POOL, out, POOL_LIES)          \
-    {                                                                   \
-        pool_attributes v = {N,                                         \
-                             a->x,                                      \
-                             a->out,                                    \
-                             POOL_WINDOWS,                              \
-                             a->exclusive,                              \
-                             false,                                     \
-                             PROA_POOLING_TYPE_AVG,                     \
-                             a->data_format,                            \
-                             a->padding_algorithm};                     \
-        return pool_forward(c, v, a->x, a->out, NULL);                  \
-    }                                                                   \
-    CUDA_KERNEL_LAID(adaptive_max_pool##N##d, CAN_POOL, out, POOL_LIES) \
-    {                                                                   \
-        pool_attributes v = {N,                                         \
-                             a->x,                                      \
-                             a->out,                                    \
-                             &a->output_size,                           \
-                             NULL,                                      \
-                             NULL,                                      \
-                             true,                                      \
-                             true,                                      \
-                             PROA_POOLING_TYPE_MAX,                     \
-                             a->data_format,                            \
-                             PROA_PADDING_ALGORITHM_VALID};             \
-        return pool_forward(c, v, a->x, a->out, NULL);                  \
-    }                                                                   \
-    CUDA_KERNEL_LAID(adaptive_avg_pool##N##d, CAN_POOL, out, POOL_LIES) \
-    {                                                                   \
-        pool_attributes v = {N,                                         \
-                             a->x,                                      \
-                             a->out,                                    \
-                             &a->output_size,                           \
-                             NULL,                                      \
-                             NULL,                                      \
-                             true,                                      \
-                             true,                                      \
-                             PROA_POOLING_TYPE_AVG,                     \
-                             a->data_format,                            \
-                             PROA_PADDING_ALGORITHM_VALID};             \
-        return pool_forward(c, v, a->x, a->out, NULL);                  \
-    }
+/* Attributes of an op with windows of a size, and of one with windows for a number of outputs. */
+template <class A>
+static pool_attributes windows_of(const A *a, const proa_tensor *out, bool exclusive, bool adaptive,
+                                  proa_pooling_type type)
+{
+    return {rank_of(a->x), a->x,     out,  &a->kernel_size, &a->stride,          &a->padding,
+            exclusive,     adaptive, type, a->data_format,  a->padding_algorithm};
+}
+template <class A> static pool_attributes adaptive_of(const A *a, proa_pooling_type type)
+{
+    return {rank_of(a->x),
+            a->x,
+            a->out,
+            &a->output_size,
+            NULL,
+            NULL,
+            true,
+            true,
+            type,
+            a->data_format,
+            PROA_PADDING_ALGORITHM_VALID};
+}
 
-#define POOL_GRADIENTS(N)                                              \
-    CUDA_KERNEL_LAID(pool##N##d_grad, CAN_POOL, d_x, POOL_LIES)        \
-    {                                                                  \
-        pool_attributes v = {N,                                        \
-                             a->x,                                     \
-                             a->d_out,                                 \
-                             POOL_WINDOWS,                             \
-                             a->exclusive,                             \
-                             a->adaptive,                              \
-                             a->pooling_type,                          \
-                             a->data_format,                           \
-                             a->padding_algorithm};                    \
-        return pool_backward(c, v, a->d_x);                            \
-    }                                                                  \
-    CUDA_KERNEL_LAID(pool##N##d_double_grad, CAN_POOL, out, POOL_LIES) \
-    {                                                                  \
-        pool_attributes v = {N,                                        \
-                             a->x,                                     \
-                             a->out,                                   \
-                             POOL_WINDOWS,                             \
-                             a->exclusive,                             \
-                             a->adaptive,                              \
-                             a->pooling_type,                          \
-                             a->data_format,                           \
-                             a->padding_algorithm};                    \
-        return pool_forward(c, v, a->v, a->out, NULL);                 \
-    }                                                                  \
-    CUDA_KERNEL(max_pool##N##d_with_index, CAN_POOL)                   \
-    {                                                                  \
-        pool_attributes v = {N,                                        \
-                             a->x,                                     \
-                             a->out,                                   \
-                             POOL_WINDOWS,                             \
-                             false,                                    \
-                             a->adaptive,                              \
-                             PROA_POOLING_TYPE_MAX,                    \
-                             PROA_DATA_FORMAT_NCHW,                    \
-                             PROA_PADDING_ALGORITHM_EXPLICIT};         \
-        return pool_forward(c, v, a->x, a->out, a->mask);              \
-    }                                                                  \
-    CUDA_KERNEL(max_pool##N##d_with_index_grad, CAN_POOL)              \
-    {                                                                  \
-        return pool_scatter(c, a->mask, a->d_out, a->d_x);             \
-    }
+CUDA_KERNEL_LAID(max_pool1d, CAN_POOL, out, POOL_LIES)
+{
+    return pool_forward(c, windows_of(a, a->out, false, false, PROA_POOLING_TYPE_MAX), a->x, a->out, NULL);
+}
+CUDA_KERNEL_ALSO(max_pool2d, max_pool1d)
+CUDA_KERNEL_ALSO(max_pool3d, max_pool1d)
 
-POOL_KERNELS(1)
-POOL_KERNELS(2)
-POOL_KERNELS(3)
-POOL_GRADIENTS(2)
-POOL_GRADIENTS(3)
+CUDA_KERNEL_LAID(avg_pool1d, CAN_POOL, out, POOL_LIES)
+{
+    pool_attributes v = windows_of(a, a->out, a->exclusive, false, PROA_POOLING_TYPE_AVG);
+    return pool_forward(c, v, a->x, a->out, NULL);
+}
+CUDA_KERNEL_ALSO(avg_pool2d, avg_pool1d)
+CUDA_KERNEL_ALSO(avg_pool3d, avg_pool1d)
+
+CUDA_KERNEL_LAID(adaptive_max_pool1d, CAN_POOL, out, POOL_LIES)
+{
+    return pool_forward(c, adaptive_of(a, PROA_POOLING_TYPE_MAX), a->x, a->out, NULL);
+}
+CUDA_KERNEL_ALSO(adaptive_max_pool2d, adaptive_max_pool1d)
+CUDA_KERNEL_ALSO(adaptive_max_pool3d, adaptive_max_pool1d)
+
+CUDA_KERNEL_LAID(adaptive_avg_pool1d, CAN_POOL, out, POOL_LIES)
+{
+    return pool_forward(c, adaptive_of(a, PROA_POOLING_TYPE_AVG), a->x, a->out, NULL);
+}
+CUDA_KERNEL_ALSO(adaptive_avg_pool2d, adaptive_avg_pool1d)
+CUDA_KERNEL_ALSO(adaptive_avg_pool3d, adaptive_avg_pool1d)
+
+CUDA_KERNEL_LAID(pool2d_grad, CAN_POOL, d_x, POOL_LIES)
+{
+    return pool_backward(c, windows_of(a, a->d_out, a->exclusive, a->adaptive, a->pooling_type), a->d_x);
+}
+CUDA_KERNEL_ALSO(pool3d_grad, pool2d_grad)
+
+CUDA_KERNEL_LAID(pool2d_double_grad, CAN_POOL, out, POOL_LIES)
+{
+    pool_attributes v = windows_of(a, a->out, a->exclusive, a->adaptive, a->pooling_type);
+    return pool_forward(c, v, a->v, a->out, NULL);
+}
+CUDA_KERNEL_ALSO(pool3d_double_grad, pool2d_double_grad)
+
+CUDA_KERNEL(max_pool2d_with_index, CAN_POOL)
+{
+    pool_attributes v = {rank_of(a->x),
+                         a->x,
+                         a->out,
+                         &a->kernel_size,
+                         &a->stride,
+                         &a->padding,
+                         false,
+                         a->adaptive,
+                         PROA_POOLING_TYPE_MAX,
+                         PROA_DATA_FORMAT_NCHW,
+                         PROA_PADDING_ALGORITHM_EXPLICIT};
+    return pool_forward(c, v, a->x, a->out, a->mask);
+}
+CUDA_KERNEL_ALSO(max_pool3d_with_index, max_pool2d_with_index)
+
+CUDA_KERNEL(max_pool2d_with_index_grad, CAN_POOL) { return pool_scatter(c, a->mask, a->d_out, a->d_x); }
+CUDA_KERNEL_ALSO(max_pool3d_with_index_grad, max_pool2d_with_index_grad)
