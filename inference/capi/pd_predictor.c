@@ -122,30 +122,35 @@ static PD_IOInfos *new_infos(PD_Predictor *p, size_t n, proa_handle *(*at)(const
 
 /* X(function's word, word) */
 #define ENDS(X) X(Input, input) X(Output, output)
-#define PD_X(W, w)                                                                                     \
+#define PD_NAMES(W, w)                                                                                 \
     PD_OneDimArrayCstr *PD_PredictorGet##W##Names(PD_Predictor *predictor)                             \
     {                                                                                                  \
         if (!pd_begin("PD_PredictorGet" #W "Names", predictor)) return NULL;                           \
         PD_OneDimArrayCstr *names = pd_names(count_##w##s(predictor), w##_name, predictor->predictor); \
         pd_end(predictor->quiet);                                                                      \
         return names;                                                                                  \
-    }                                                                                                  \
-    size_t PD_PredictorGet##W##Num(PD_Predictor *predictor)                                            \
-    {                                                                                                  \
-        return pd_begin("PD_PredictorGet" #W "Num", predictor) ? count_##w##s(predictor) : 0;          \
-    }                                                                                                  \
-    PD_IOInfos *PD_PredictorGet##W##Infos(PD_Predictor *predictor)                                     \
-    {                                                                                                  \
-        if (!pd_begin("PD_PredictorGet" #W "Infos", predictor)) return NULL;                           \
-        return new_infos(predictor, count_##w##s(predictor), proa_predictor_##w);                      \
-    }                                                                                                  \
-    PD_Tensor *PD_PredictorGet##W##Handle(PD_Predictor *predictor, const char *name)                   \
-    {                                                                                                  \
-        if (!pd_begin("PD_PredictorGet" #W "Handle", predictor)) return NULL;                          \
-        return new_handle(predictor, proa_predictor_find_##w(predictor->predictor, name));             \
     }
-ENDS(PD_X)
-#undef PD_X
+ENDS(PD_NAMES)
+#define PD_COUNT(W, w)                                                                        \
+    size_t PD_PredictorGet##W##Num(PD_Predictor *predictor)                                   \
+    {                                                                                         \
+        return pd_begin("PD_PredictorGet" #W "Num", predictor) ? count_##w##s(predictor) : 0; \
+    }
+ENDS(PD_COUNT)
+#define PD_INFOS(W, w)                                                            \
+    PD_IOInfos *PD_PredictorGet##W##Infos(PD_Predictor *predictor)                \
+    {                                                                             \
+        if (!pd_begin("PD_PredictorGet" #W "Infos", predictor)) return NULL;      \
+        return new_infos(predictor, count_##w##s(predictor), proa_predictor_##w); \
+    }
+ENDS(PD_INFOS)
+#define PD_HANDLE(W, w)                                                                    \
+    PD_Tensor *PD_PredictorGet##W##Handle(PD_Predictor *predictor, const char *name)       \
+    {                                                                                      \
+        if (!pd_begin("PD_PredictorGet" #W "Handle", predictor)) return NULL;              \
+        return new_handle(predictor, proa_predictor_find_##w(predictor->predictor, name)); \
+    }
+ENDS(PD_HANDLE)
 
 const char *PD_GetVersion(void)
 {

@@ -75,7 +75,7 @@ static void copy_out(const char *who, PD_Tensor *t, void *to, proa_dtype dtype)
     X(Int32, int32_t, PROA_I32, INT32) \
     X(Uint8, uint8_t, PROA_U8, UINT8)  \
     X(Int8, int8_t, PROA_I8, INT8)
-#define PD_X(W, T, dtype, NAME)                                                \
+#define PD_ACCESS(W, T, dtype, NAME)                                           \
     T *PD_TensorMutableData##W(PD_Tensor *tensor, PD_PlaceType place)          \
     {                                                                          \
         (void)place; /* the predictor's */                                     \
@@ -84,17 +84,18 @@ static void copy_out(const char *who, PD_Tensor *t, void *to, proa_dtype dtype)
     T *PD_TensorData##W(PD_Tensor *tensor, PD_PlaceType *place, int32_t *size) \
     {                                                                          \
         return data("PD_TensorData" #W, tensor, dtype, place, size);           \
-    }                                                                          \
-    void PD_TensorCopyFromCpu##W(PD_Tensor *tensor, const T *from)             \
-    {                                                                          \
-        copy_in("PD_TensorCopyFromCpu" #W, tensor, from, dtype);               \
-    }                                                                          \
-    void PD_TensorCopyToCpu##W(PD_Tensor *tensor, T *to)                       \
-    {                                                                          \
-        copy_out("PD_TensorCopyToCpu" #W, tensor, to, dtype);                  \
     }
-DTYPES(PD_X)
-#undef PD_X
+DTYPES(PD_ACCESS)
+#define PD_COPY(W, T, dtype, NAME)                                 \
+    void PD_TensorCopyFromCpu##W(PD_Tensor *tensor, const T *from) \
+    {                                                              \
+        copy_in("PD_TensorCopyFromCpu" #W, tensor, from, dtype);   \
+    }                                                              \
+    void PD_TensorCopyToCpu##W(PD_Tensor *tensor, T *to)           \
+    {                                                              \
+        copy_out("PD_TensorCopyToCpu" #W, tensor, to, dtype);      \
+    }
+DTYPES(PD_COPY)
 
 PD_DataType pd_data_type(proa_dtype dtype)
 {

@@ -11,26 +11,12 @@ typedef struct unscale {
     atomic_bool bad;
 } unscale;
 
-/* x·0 is 0 only for finite x, so a sum of them tells without a branch. */
-#define UNSCALE(T)                                                                      \
-    static bool unscale_##T(const proa_tensor *t, int64_t begin, int64_t end, T factor) \
-    {                                                                                   \
-        T buffer[ROWS_PIECE], probe = 0;                                                \
-        proa_dtype dtype = (proa_dtype)t->dtype;                                        \
-        for (int64_t i = begin, w; i < end; i += w) {                                   \
-            w = end - i < ROWS_PIECE ? end - i : ROWS_PIECE;                            \
-            const T *x = rows_load_##T(dtype, t->data, i, w, buffer);                   \
-            T *y = rows_place_##T(dtype, t->data, i, buffer);                           \
-            for (int64_t k = 0; k < w; k++) {                                           \
-                probe += x[k] * 0;                                                      \
-                y[k] = x[k] * factor;                                                   \
-            }                                                                           \
-            rows_store_##T(dtype, t->data, i, w, y);                                    \
-        }                                                                               \
-        return probe == 0;                                                              \
-    }
-UNSCALE(float)
-UNSCALE(double)
+#define T float
+#include "unscale.inc"
+#undef T
+#define T double
+#include "unscale.inc"
+#undef T
 
 static void range(int64_t begin, int64_t end, void *context)
 {

@@ -101,17 +101,12 @@ static void clear(proa_tensor *t)
     memset(t->data, 0, (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype));
 }
 
-#define LIKELIHOOD(T)                                                                           \
-    do {                                                                                        \
-        const T *x = (const void *)a->emission->data, *w = (const void *)a->transition->data;   \
-        T *we = (void *)a->transition_exps->data, *ll = (void *)a->log_likelihood->data;        \
-        T *alpha = (void *)a->alpha->data, *xe = (void *)a->emission_exps->data;                \
-        for (int64_t i = 0; i < a->transition->numel; i++) we[i] = exp_of_##T(w[i]);            \
-        for (int64_t i = 0; i < c.n; i++) {                                                     \
-            int64_t n, first = chain_at(&c, i, &n), at = first * tags;                          \
-            ll[i] = likelihood_##T(x + at, w, we, label + first, n, tags, alpha + at, xe + at); \
-        }                                                                                       \
-    } while (0)
+#define T float
+#include "likelihoods.inc"
+#undef T
+#define T double
+#include "likelihoods.inc"
+#undef T
 
 PROA_KERNEL(linear_chain_crf_cpu, linear_chain_crf)
 {
@@ -122,22 +117,9 @@ PROA_KERNEL(linear_chain_crf_cpu, linear_chain_crf)
     PROA_TRY(check_tags("linear_chain_crf", &c, a->label, tags));
     clear(a->alpha);
     clear(a->emission_exps);
-    if (a->emission->dtype == PROA_F64) LIKELIHOOD(double);
-    else LIKELIHOOD(float);
+    (a->emission->dtype == PROA_F64 ? likelihoods_double : likelihoods_float)(a, &c, label, tags);
     return PROA_OK;
 }
-
-#define LIKELIHOOD_BACK(T)                                                                                  \
-    do {                                                                                                    \
-        const T *alpha = (const void *)a->alpha->data, *xe = (const void *)a->emission_exps->data;          \
-        const T *we = (const void *)a->transition_exps->data, *d = (const void *)a->d_log_likelihood->data; \
-        T *dx = (void *)a->d_emission->data, *dw = (void *)a->d_transition->data;                           \
-        for (int64_t i = 0; i < c.n; i++) {                                                                 \
-            int64_t n, first = chain_at(&c, i, &n), at = first * tags;                                      \
-            likelihood_back_##T(alpha + at, xe + at, we, label + first, n, tags, d[i], (void *)room,        \
-                                dx + at, dw);                                                               \
-        }                                                                                                   \
-    } while (0)
 
 PROA_KERNEL(linear_chain_crf_grad_cpu, linear_chain_crf_grad)
 {
@@ -150,8 +132,8 @@ PROA_KERNEL(linear_chain_crf_grad_cpu, linear_chain_crf_grad)
     if (!room) return proa_error();
     clear(a->d_emission);
     clear(a->d_transition);
-    if (a->emission_exps->dtype == PROA_F64) LIKELIHOOD_BACK(double);
-    else LIKELIHOOD_BACK(float);
+    (a->emission_exps->dtype == PROA_F64 ? likelihoods_back_double : likelihoods_back_float)(a, &c, label,
+                                                                                             tags, room);
     proa_scratch_free(room);
     return PROA_OK;
 }

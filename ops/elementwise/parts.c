@@ -126,7 +126,18 @@ static proa_status put_tolerance(proa_wire_writer *w, const char *attr, double v
     return proa_wire_put_string(w, attr, text);
 }
 
-#define CLOSE_WIRE(op)                                                                                    \
+static proa_status write_close(proa_wire_writer *w, const char *type, const proa_isclose_args *a)
+{
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, "Input", a->x));
+    PROA_TRY(proa_wire_put_input(w, "Other", a->y));
+    PROA_TRY(proa_wire_put_output(w, "Out", a->out));
+    PROA_TRY(put_tolerance(w, "rtol", a->rtol));
+    PROA_TRY(put_tolerance(w, "atol", a->atol));
+    return proa_wire_put_int(w, "equal_nan", PROA_WIRE_BOOLEAN, a->equal_nan);
+}
+
+#define CLOSE_READ(op)                                                                                    \
     proa_status op##_read(proa_wire_reader *r)                                                            \
     {                                                                                                     \
         double rtol = read_tolerance(r, "Rtol", "rtol", "1e-5");                                          \
@@ -134,20 +145,23 @@ static proa_status put_tolerance(proa_wire_writer *w, const char *attr, double v
         bool nan = proa_wire_int(r, "equal_nan", 0) != 0;                                                 \
         proa_tensor *x = proa_wire_input(r, "Input"), *y = proa_wire_input(r, "Other");                   \
         return proa_wire_result(r, "Out", proa_##op(x, y, .rtol = rtol, .atol = atol, .equal_nan = nan)); \
-    }                                                                                                     \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                         \
-    {                                                                                                     \
-        const proa_##op##_args *a = args;                                                                 \
-        PROA_TRY(proa_wire_op(w, #op));                                                                   \
-        PROA_TRY(proa_wire_put_input(w, "Input", a->x));                                                  \
-        PROA_TRY(proa_wire_put_input(w, "Other", a->y));                                                  \
-        PROA_TRY(proa_wire_put_output(w, "Out", a->out));                                                 \
-        PROA_TRY(put_tolerance(w, "rtol", a->rtol));                                                      \
-        PROA_TRY(put_tolerance(w, "atol", a->atol));                                                      \
-        return proa_wire_put_int(w, "equal_nan", PROA_WIRE_BOOLEAN, a->equal_nan);                        \
     }
-CLOSE_WIRE(isclose)
-CLOSE_WIRE(allclose)
+CLOSE_READ(isclose)
+CLOSE_READ(allclose)
+
+proa_status isclose_write(const void *args, proa_wire_writer *w) { return write_close(w, "isclose", args); }
+
+proa_status allclose_write(const void *args, proa_wire_writer *w)
+{
+    const proa_allclose_args *a = args;
+    return write_close(w, "allclose",
+                       &(proa_isclose_args){.x = a->x,
+                                            .y = a->y,
+                                            .out = a->out,
+                                            .rtol = a->rtol,
+                                            .atol = a->atol,
+                                            .equal_nan = a->equal_nan});
+}
 
 proa_status polygamma_infer(const proa_polygamma_args *a, proa_polygamma_metas *m)
 {

@@ -30,50 +30,18 @@ typedef struct graph_job {
         for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE) < to[i] ? (VALUE) : to[i];    \
     }
 
-#define GRAPH(T)                                                                                 \
-    static void graph_range_##T(int64_t begin, int64_t end, void *context)                       \
-    {                                                                                            \
-        const graph_job *j = context;                                                            \
-        T *out = (T *)(void *)j->out;                                                            \
-        for (int64_t i = begin * j->length; i < end * j->length; i++) out[i] = 0;                \
-        for (int64_t e = 0; e < j->edges; e++) {                                                 \
-            int64_t d = j->dst[e];                                                               \
-            if (d < begin || d >= end) continue;                                                 \
-            bool first = j->count[d]++ == 0;                                                     \
-            const T *x = (const T *)(const void *)j->x + (j->src ? j->src[e] : e) * j->x_length; \
-            const T *y = (const T *)(const void *)j->y + (j->y ? e * j->y_length : 0);           \
-            T *to = out + d * j->length;                                                         \
-            const int64_t *p = j->x_at, *q = j->y_at;                                            \
-            if (!j->y) {                                                                         \
-                GRAPH_ROW(x[i])                                                                  \
-            } else if (j->y_length == 1 && j->x_length == j->length) {                           \
-                T factor = y[0];                                                                 \
-                if (j->product) {                                                                \
-                    GRAPH_ROW(x[i] * factor)                                                     \
-                } else {                                                                         \
-                    GRAPH_ROW(x[i] + factor)                                                     \
-                }                                                                                \
-            } else if (p) {                                                                      \
-                if (j->product) {                                                                \
-                    GRAPH_ROW(x[p[i]] * y[q[i]])                                                 \
-                } else {                                                                         \
-                    GRAPH_ROW(x[p[i]] + y[q[i]])                                                 \
-                }                                                                                \
-            } else if (j->product) {                                                             \
-                GRAPH_ROW(x[i] * y[i])                                                           \
-            } else {                                                                             \
-                GRAPH_ROW(x[i] + y[i])                                                           \
-            }                                                                                    \
-        }                                                                                        \
-        if (j->reduce != PROA_GRAPH_REDUCE_MEAN) return;                                         \
-        for (int64_t d = begin; d < end; d++)                                                    \
-            for (int64_t i = 0; j->count[d] > 1 && i < j->length; i++)                           \
-                out[d * j->length + i] /= (T)j->count[d];                                        \
-    }
-GRAPH(int32_t)
-GRAPH(int64_t)
-GRAPH(float)
-GRAPH(double)
+#define T int32_t
+#include "range.inc"
+#undef T
+#define T int64_t
+#include "range.inc"
+#undef T
+#define T float
+#include "range.inc"
+#undef T
+#define T double
+#include "range.inc"
+#undef T
 
 static proa_status graph_run(graph_job *j, proa_dtype dtype)
 {

@@ -191,24 +191,22 @@ static proa_status stopped_at(const char *op, blasint info, int64_t index)
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
+#define WHOLE(op, RUN)                              \
+    static proa_status op##_whole(const void *args) \
+    {                                               \
+        const proa_##op##_args *a = args;           \
+        RUN(op)                                     \
+    }
 #define SPREAD_KERNEL(op, least, condition, RUN)                   \
     PREPARE(op, least, condition)                                  \
-    static proa_status op##_whole(const void *args)                \
-    {                                                              \
-        const proa_##op##_args *a = args;                          \
-        RUN(op)                                                    \
-    }                                                              \
+    WHOLE(op, RUN)                                                 \
     PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)    \
     {                                                              \
         return run_spread(proa_find_op(#op), a, a->x, op##_whole); \
     }
 #define PLAIN_KERNEL(op, RUN)                                        \
     PREPARE(op, SMALL, true)                                         \
-    static proa_status op##_whole(const void *args)                  \
-    {                                                                \
-        const proa_##op##_args *a = args;                            \
-        RUN(op)                                                      \
-    }                                                                \
+    WHOLE(op, RUN)                                                   \
     PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)      \
     {                                                                \
         int64_t elements = linalg_rows(a->x) * linalg_columns(a->x); \

@@ -187,28 +187,51 @@ static void restore_statistics(second_order *s, double epsilon)
     s->r = proa_rsqrt(proa_scale(variance, .bias = epsilon));
 }
 
-/* Fills a second_order from a gradient op's args `a` and gradients `g`, and hands the results back. */
-#define SECOND_ORDER(a, g, view_, fixed_, mean_, r_)                           \
-    do {                                                                       \
-        second_order s = {.view = &(view_),                                    \
-                          .fixed = fixed_,                                     \
-                          .x = shaped((a)->x, (view_).x),                      \
-                          .weight = shaped((a)->weight, (view_).weight),       \
-                          .mean = shaped(mean_, (view_).statistics),           \
-                          .r = shaped(r_, (view_).statistics),                 \
-                          .d_out = shaped((a)->d_out, (view_).x),              \
-                          .v = shaped((g)->d_d_x, (view_).x),                  \
-                          .v_weight = shaped((g)->d_d_weight, (view_).weight), \
-                          .v_bias = shaped((g)->d_d_bias, (view_).weight)};    \
-        restore_statistics(&s, (a)->epsilon);                                  \
-        if (proa_error()) return proa_error();                                 \
-        proa_tensor *to[3] = {NULL, NULL, NULL};                               \
-        const bool want[3] = {(g)->want_x, (g)->want_weight, (g)->want_d_out}; \
-        PROA_TRY(second(&s, want, to));                                        \
-        (g)->d_x = back(to[0], (a)->x);                                        \
-        (g)->d_weight = back(to[1], (a)->weight);                              \
-        (g)->d_d_out = back(to[2], (a)->x);                                    \
-        return proa_error();                                                   \
+/* What the second-order rules of all normalizations read and make. */
+typedef struct norm_operands {
+    proa_tensor *x, *weight, *d_out, *d_d_x, *d_d_weight, *d_d_bias;
+    bool want[3]; /* d_x, d_weight, d_d_out */
+    double epsilon;
+    proa_tensor *made[3];
+} norm_operands;
+
+static proa_status second_rule(norm_operands *o, const norm_view *view, bool fixed, proa_tensor *mean,
+                               proa_tensor *r)
+{
+    second_order s = {.view = view,
+                      .fixed = fixed,
+                      .x = shaped(o->x, view->x),
+                      .weight = shaped(o->weight, view->weight),
+                      .mean = shaped(mean, view->statistics),
+                      .r = shaped(r, view->statistics),
+                      .d_out = shaped(o->d_out, view->x),
+                      .v = shaped(o->d_d_x, view->x),
+                      .v_weight = shaped(o->d_d_weight, view->weight),
+                      .v_bias = shaped(o->d_d_bias, view->weight)};
+    restore_statistics(&s, o->epsilon);
+    if (proa_error()) return proa_error();
+    PROA_TRY(second(&s, o->want, o->made));
+    o->made[0] = back(o->made[0], o->x);
+    o->made[1] = back(o->made[1], o->weight);
+    o->made[2] = back(o->made[2], o->x);
+    return proa_error();
+}
+
+/* From a gradient op's args `a` and gradients `g`, and back to these. */
+#define SECOND_ORDER(a, g, view, fixed, mean, r)                                   \
+    do {                                                                           \
+        norm_operands o = {(a)->x,                                                 \
+                           (a)->weight,                                            \
+                           (a)->d_out,                                             \
+                           (g)->d_d_x,                                             \
+                           (g)->d_d_weight,                                        \
+                           (g)->d_d_bias,                                          \
+                           {(g)->want_x, (g)->want_weight, (g)->want_d_out},       \
+                           (a)->epsilon,                                           \
+                           {NULL, NULL, NULL}};                                    \
+        PROA_TRY(second_rule(&o, &(view), fixed, mean, r));                        \
+        (g)->d_x = o.made[0], (g)->d_weight = o.made[1], (g)->d_d_out = o.made[2]; \
+        return PROA_OK;                                                            \
     } while (0)
 
 static proa_tensor *inverse_deviation(proa_tensor *variance, double epsilon)

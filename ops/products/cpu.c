@@ -15,21 +15,21 @@ static proa_dtype product_dtype(const proa_tensor *t)
 
 /* ---- cross ------------------------------------------------------------------------------ */
 
-#define CROSS(name, T)                                                                   \
-    static void name(char *to, const char *x_, const char *y_, int64_t outer, int64_t n) \
-    {                                                                                    \
-        T *out = (T *)(void *)to;                                                        \
-        const T *x = (const T *)(const void *)x_, *y = (const T *)(const void *)y_;      \
-        for (int64_t o = 0; o < outer; o++, out += 3 * n, x += 3 * n, y += 3 * n)        \
-            for (int64_t i = 0; i < n; i++) {                                            \
-                out[i] = x[n + i] * y[2 * n + i] - x[2 * n + i] * y[n + i];              \
-                out[n + i] = x[2 * n + i] * y[i] - x[i] * y[2 * n + i];                  \
-                out[2 * n + i] = x[i] * y[n + i] - x[n + i] * y[i];                      \
-            }                                                                            \
-    }
-CROSS(cross_integers, uint64_t)
-CROSS(cross_doubles, double)
-CROSS(cross_complex, double _Complex)
+#define NAME cross_integers
+#define T uint64_t
+#include "cross.inc"
+#undef NAME
+#undef T
+#define NAME cross_doubles
+#define T double
+#include "cross.inc"
+#undef NAME
+#undef T
+#define NAME cross_complex
+#define T double _Complex
+#include "cross.inc"
+#undef NAME
+#undef T
 
 PROA_KERNEL(cross_cpu, cross)
 {
@@ -83,21 +83,21 @@ static int64_t kron_row(const kron_job *j, int64_t row, int64_t other)
     return to;
 }
 
-#define KRON(name, T)                                                                                 \
-    static void name(int64_t begin, int64_t end, void *context)                                       \
-    {                                                                                                 \
-        const kron_job *j = context;                                                                  \
-        for (int64_t r = begin; r < end; r++) {                                                       \
-            const T *x = (const T *)(void *)j->x + r / j->y_rows * j->x_length;                       \
-            const T *y = (const T *)(void *)j->y + r % j->y_rows * j->y_length;                       \
-            T *out = (T *)(void *)j->out + kron_row(j, r / j->y_rows, r % j->y_rows) * j->out_length; \
-            for (int64_t i = 0; i < j->x_length; i++)                                                 \
-                for (int64_t k = 0; k < j->y_length; k++) out[i * j->y_length + k] = x[i] * y[k];     \
-        }                                                                                             \
-    }
-KRON(kron_integers, uint64_t)
-KRON(kron_doubles, double)
-KRON(kron_complex, double _Complex)
+#define NAME kron_integers
+#define T uint64_t
+#include "kron.inc"
+#undef NAME
+#undef T
+#define NAME kron_doubles
+#define T double
+#include "kron.inc"
+#undef NAME
+#undef T
+#define NAME kron_complex
+#define T double _Complex
+#include "kron.inc"
+#undef NAME
+#undef T
 
 PROA_KERNEL(kron_cpu, kron)
 {
@@ -124,24 +124,20 @@ PROA_KERNEL(kron_cpu, kron)
 
 #define SAME(v) (v)
 #define CONJUGATE(v) (__builtin_conj(v))
-#define KRON_GRAD(name, T, CONJ)                                                                       \
-    static void name(const kron_job *j)                                                                \
-    {                                                                                                  \
-        for (int64_t r = 0; r < j->x_rows * j->y_rows; r++) {                                          \
-            int64_t row = r / j->y_rows * j->x_length, other = r % j->y_rows * j->y_length;            \
-            const T *x = (const T *)(void *)j->x + row, *y = (const T *)(void *)j->y + other;          \
-            T *d_x = (T *)(void *)j->d_x + row, *d_y = (T *)(void *)j->d_y + other;                    \
-            const T *d =                                                                               \
-                (const T *)(void *)j->out + kron_row(j, r / j->y_rows, r % j->y_rows) * j->out_length; \
-            for (int64_t i = 0; i < j->x_length; i++, d += j->y_length)                                \
-                for (int64_t k = 0; k < j->y_length; k++) {                                            \
-                    d_x[i] += d[k] * CONJ(y[k]);                                                       \
-                    d_y[k] += d[k] * CONJ(x[i]);                                                       \
-                }                                                                                      \
-        }                                                                                              \
-    }
-KRON_GRAD(kron_grad_doubles, double, SAME)
-KRON_GRAD(kron_grad_complex, double _Complex, CONJUGATE)
+#define NAME kron_grad_doubles
+#define T double
+#define CONJ SAME
+#include "kron_grad.inc"
+#undef NAME
+#undef T
+#undef CONJ
+#define NAME kron_grad_complex
+#define T double _Complex
+#define CONJ CONJUGATE
+#include "kron_grad.inc"
+#undef NAME
+#undef T
+#undef CONJ
 
 PROA_KERNEL(kron_grad_cpu, kron_grad)
 {

@@ -56,40 +56,43 @@ static proa_status write_reduce(proa_wire_writer *w, const char *who, const char
     return proa_wire_put_output(w, "Out", out);
 }
 
-#define REDUCE_WIRE(op, type, list)                                                                     \
-    proa_status op##_read(proa_wire_reader *r)                                                          \
-    {                                                                                                   \
-        int64_t zeros[PROA_MAX_DIMS] = {0};                                                             \
-        proa_ints axis = read_axes(r, "dim", zeros);                                                    \
-        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                               \
-        return proa_wire_result(r, "Out",                                                               \
-                                proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep));     \
-    }                                                                                                   \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                       \
-    {                                                                                                   \
-        const proa_##op##_args *a = args;                                                               \
-        return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, PROA_NODTYPE, PROA_NODTYPE, \
-                            a->out);                                                                    \
+/* Without a result dtype. */
+static proa_status write_plain(proa_wire_writer *w, const char *who, const char *type, proa_wire_type list,
+                               proa_tensor *x, const proa_ints *axis, bool keepdim, proa_tensor *out)
+{
+    return write_reduce(w, who, type, list, x, axis, keepdim, PROA_NODTYPE, PROA_NODTYPE, out);
+}
+
+/* With one. in_dtype, which Paddle converts to first, is the input's own. */
+static proa_status write_typed(proa_wire_writer *w, const char *who, const char *type, proa_wire_type list,
+                               proa_tensor *x, const proa_ints *axis, bool keepdim, proa_tensor *out)
+{
+    proa_dtype in = (proa_dtype)x->dtype, d = (proa_dtype)out->dtype;
+    if (in == d) in = d = PROA_NODTYPE;
+    return write_reduce(w, who, type, list, x, axis, keepdim, in, d, out);
+}
+
+/* `...`: a further option, with a comma behind it. */
+#define REDUCE_READ(op, ...)                                                                       \
+    proa_status op##_read(proa_wire_reader *r)                                                     \
+    {                                                                                              \
+        int64_t zeros[PROA_MAX_DIMS] = {0};                                                        \
+        proa_tensor *x = proa_wire_input(r, "X");                                                  \
+        proa_ints axis = read_axes(r, "dim", zeros);                                               \
+        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                          \
+        return proa_wire_result(r, "Out", proa_##op(x, __VA_ARGS__.axis = axis, .keepdim = keep)); \
     }
-/* The same with a result dtype. in_dtype, which Paddle converts to first, is the input's own. */
-#define TYPED_REDUCE_WIRE(op, type, list)                                                             \
-    proa_status op##_read(proa_wire_reader *r)                                                        \
-    {                                                                                                 \
-        int64_t zeros[PROA_MAX_DIMS] = {0};                                                           \
-        proa_ints axis = read_axes(r, "dim", zeros);                                                  \
-        bool keep = proa_wire_int(r, "keep_dim", 0) != 0;                                             \
-        proa_dtype d = proa_wire_dtype(r, "out_dtype", PROA_NODTYPE);                                 \
-        return proa_wire_result(                                                                      \
-            r, "Out", proa_##op(proa_wire_input(r, "X"), .axis = axis, .keepdim = keep, .dtype = d)); \
-    }                                                                                                 \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                     \
-    {                                                                                                 \
-        const proa_##op##_args *a = args;                                                             \
-        proa_dtype in = (proa_dtype)a->x->dtype, d = (proa_dtype)a->out->dtype;                       \
-        bool same = in == d;                                                                          \
-        return write_reduce(w, #op, type, list, a->x, &a->axis, a->keepdim, same ? PROA_NODTYPE : in, \
-                            same ? PROA_NODTYPE : d, a->out);                                         \
+#define REDUCE_WRITE(op, type, list, write)                                   \
+    proa_status op##_write(const void *args, proa_wire_writer *w)             \
+    {                                                                         \
+        const proa_##op##_args *a = args;                                     \
+        return write(w, #op, type, list, a->x, &a->axis, a->keepdim, a->out); \
     }
+#define REDUCE_WIRE(op, type, list) REDUCE_READ(op, ) REDUCE_WRITE(op, type, list, write_plain)
+#define TYPED_REDUCE_WIRE(op, type, list)                                     \
+    REDUCE_READ(op, .dtype = proa_wire_dtype(r, "out_dtype", PROA_NODTYPE), ) \
+    REDUCE_WRITE(op, type, list, write_typed)
+
 TYPED_REDUCE_WIRE(sum, "reduce_sum", PROA_WIRE_INTS)
 TYPED_REDUCE_WIRE(prod, "reduce_prod", PROA_WIRE_INTS)
 REDUCE_WIRE(mean, "reduce_mean", PROA_WIRE_INTS)
@@ -214,27 +217,48 @@ static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_s
     return proa_wire_put_int(w, "flatten", PROA_WIRE_BOOLEAN, flat || flatten);
 }
 
-#define ARG_WIRE(op, type)                                                                            \
-    proa_status op##_read(proa_wire_reader *r)                                                        \
-    {                                                                                                 \
-        proa_dtype d = proa_wire_dtype(r, "dtype", PROA_I64);                                         \
-        bool keep = proa_wire_int(r, "keepdims", 0) != 0;                                             \
-        proa_tensor *x = proa_wire_input(r, "X");                                                     \
-        return proa_wire_result(r, "Out",                                                             \
-                                proa_##op(x, .axis = read_axis(r, -1), .keepdim = keep, .dtype = d)); \
-    }                                                                                                 \
-    proa_status op##_write(const void *args, proa_wire_writer *w)                                     \
-    {                                                                                                 \
-        const proa_##op##_args *a = args;                                                             \
-        PROA_TRY(proa_wire_op(w, type));                                                              \
-        PROA_TRY(proa_wire_put_input(w, "X", a->x));                                                  \
-        PROA_TRY(write_axis(w, #op, &a->axis, a->x, PROA_WIRE_LONG, false));                          \
-        PROA_TRY(proa_wire_put_int(w, "keepdims", PROA_WIRE_BOOLEAN, a->keepdim));                    \
-        PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->out->dtype));                        \
-        return proa_wire_put_output(w, "Out", a->out);                                                \
-    }
-ARG_WIRE(argmax, "arg_max")
-ARG_WIRE(argmin, "arg_min")
+static proa_status write_arg(proa_wire_writer *w, const char *who, const char *type,
+                             const proa_argmax_args *a)
+{
+    PROA_TRY(proa_wire_op(w, type));
+    PROA_TRY(proa_wire_put_input(w, "X", a->x));
+    PROA_TRY(write_axis(w, who, &a->axis, a->x, PROA_WIRE_LONG, false));
+    PROA_TRY(proa_wire_put_int(w, "keepdims", PROA_WIRE_BOOLEAN, a->keepdim));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->out->dtype));
+    return proa_wire_put_output(w, "Out", a->out);
+}
+
+static proa_argmax_opts read_arg(proa_wire_reader *r)
+{
+    return (proa_argmax_opts){.axis = read_axis(r, -1),
+                              .keepdim = proa_wire_int(r, "keepdims", 0) != 0,
+                              .dtype = proa_wire_dtype(r, "dtype", PROA_I64)};
+}
+
+proa_status argmax_read(proa_wire_reader *r)
+{
+    return proa_wire_result(r, "Out", proa_argmax_opt(proa_wire_input(r, "X"), read_arg(r)));
+}
+
+proa_status argmax_write(const void *args, proa_wire_writer *w)
+{
+    return write_arg(w, "argmax", "arg_max", args);
+}
+
+proa_status argmin_read(proa_wire_reader *r)
+{
+    const proa_argmax_opts o = read_arg(r);
+    return proa_wire_result(
+        r, "Out",
+        proa_argmin(proa_wire_input(r, "X"), .axis = o.axis, .keepdim = o.keepdim, .dtype = o.dtype));
+}
+
+proa_status argmin_write(const void *args, proa_wire_writer *w)
+{
+    const proa_argmin_args *a = args;
+    return write_arg(w, "argmin", "arg_min",
+                     &(proa_argmax_args){.x = a->x, .axis = a->axis, .keepdim = a->keepdim, .out = a->out});
+}
 
 proa_status cumsum_read(proa_wire_reader *r)
 {

@@ -85,24 +85,24 @@ static proa_status read_backward(proa_wire_reader *r, proa_interp_method mode)
                                                   .align_mode = f.align_mode, .data_format = f.format));
 }
 
-#define READERS(name, NAME)                                       \
-    proa_status interpolate_read_##name(proa_wire_reader *r)      \
-    {                                                             \
-        return read_forward(r, PROA_INTERP_METHOD_##NAME, false); \
-    }                                                             \
-    proa_status interpolate_read_old_##name(proa_wire_reader *r)  \
-    {                                                             \
-        return read_forward(r, PROA_INTERP_METHOD_##NAME, true);  \
-    }                                                             \
-    proa_status interpolate_grad_read_##name(proa_wire_reader *r) \
-    {                                                             \
-        return read_backward(r, PROA_INTERP_METHOD_##NAME);       \
-    }
-READERS(nearest, NEAREST)
-READERS(bilinear, BILINEAR)
-READERS(bicubic, BICUBIC)
-READERS(trilinear, TRILINEAR)
-READERS(linear, LINEAR)
+/* Readers of a form of each method: Paddle's, its older one, and its gradient. */
+#define READER(name, read) \
+    proa_status interpolate_##name(proa_wire_reader *r) { return read; }
+READER(read_nearest, read_forward(r, PROA_INTERP_METHOD_NEAREST, false))
+READER(read_old_nearest, read_forward(r, PROA_INTERP_METHOD_NEAREST, true))
+READER(grad_read_nearest, read_backward(r, PROA_INTERP_METHOD_NEAREST))
+READER(read_bilinear, read_forward(r, PROA_INTERP_METHOD_BILINEAR, false))
+READER(read_old_bilinear, read_forward(r, PROA_INTERP_METHOD_BILINEAR, true))
+READER(grad_read_bilinear, read_backward(r, PROA_INTERP_METHOD_BILINEAR))
+READER(read_bicubic, read_forward(r, PROA_INTERP_METHOD_BICUBIC, false))
+READER(read_old_bicubic, read_forward(r, PROA_INTERP_METHOD_BICUBIC, true))
+READER(grad_read_bicubic, read_backward(r, PROA_INTERP_METHOD_BICUBIC))
+READER(read_trilinear, read_forward(r, PROA_INTERP_METHOD_TRILINEAR, false))
+READER(read_old_trilinear, read_forward(r, PROA_INTERP_METHOD_TRILINEAR, true))
+READER(grad_read_trilinear, read_backward(r, PROA_INTERP_METHOD_TRILINEAR))
+READER(read_linear, read_forward(r, PROA_INTERP_METHOD_LINEAR, false))
+READER(read_old_linear, read_forward(r, PROA_INTERP_METHOD_LINEAR, true))
+READER(grad_read_linear, read_backward(r, PROA_INTERP_METHOD_LINEAR))
 
 static proa_status put_resize(proa_wire_writer *w, const vision_resize *r, int ndim)
 {
