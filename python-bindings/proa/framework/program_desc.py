@@ -236,7 +236,7 @@ class BlockDesc:
     """A list of operators, and variables by name."""
 
     def __init__(self):
-        self.ops, self.vars, self._rest = [], OrderedDict(), b""
+        self.ops, self.vars, self._head, self._rest = [], OrderedDict(), b"", b""
 
     @classmethod
     def parse(cls, data):
@@ -247,13 +247,15 @@ class BlockDesc:
                 block.vars[var.name] = var
             elif number == 4:
                 block.ops.append(OpDesc.parse(value))
+            elif number < 3:
+                block._head += _field(number, value)
             else:
                 block._rest += _field(number, value)
         return block
 
     def serialize(self):
-        out = self._rest + b"".join(_field(3, v.serialize()) for v in self.vars.values())
-        return out + b"".join(_field(4, op.serialize()) for op in self.ops)
+        out = self._head + b"".join(_field(3, v.serialize()) for v in self.vars.values())
+        return out + b"".join(_field(4, op.serialize()) for op in self.ops) + self._rest
 
     def add_var(self, var):
         self.vars[var.name] = var
