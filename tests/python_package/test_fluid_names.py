@@ -166,3 +166,40 @@ def test_predictor_of_2_0(program, tmp_path):
     predictor.zero_copy_run()
     got = predictor.get_output_tensor(predictor.get_output_names()[0]).copy_to_cpu()
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def test_basic_units():
+    from proa.fluid.contrib.layers import BasicGRUUnit, BasicLSTMUnit
+    rng = np.random.default_rng(0)
+    x, h, c = (rng.standard_normal([2, n]).astype("float32") for n in (3, 4, 4))
+    with fluid.dygraph.guard():
+        unit = BasicLSTMUnit("lstm", 4)
+        hidden, cell = unit(*map(fluid.dygraph.to_variable, (x, h, c)))
+        i, j, f, o = np.split(np.concatenate([x, h], 1) @ unit._weight.numpy() + unit._bias.numpy(), 4, 1)
+        new = c * sigmoid(f + 1) + sigmoid(i) * np.tanh(j)
+        np.testing.assert_allclose(cell.numpy(), new, rtol=1e-5)
+        np.testing.assert_allclose(hidden.numpy(), np.tanh(new) * sigmoid(o), rtol=1e-5)
+        unit = BasicGRUUnit("gru", 4)
+        out = unit(fluid.dygraph.to_variable(x), fluid.dygraph.to_variable(h))
+        r, u = np.split(sigmoid(np.concatenate([x, h], 1) @ unit._gate_weight.numpy()), 2, 1)
+        new = np.tanh(np.concatenate([x, r * h], 1) @ unit._candidate_weight.numpy())
+        np.testing.assert_allclose(out.numpy(), u * h + (1 - u) * new, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layers,ways", [(1, 1), (2, 2)])
+def test_basic_layers_and_lstm(program, layers, ways):
+    from proa.fluid.contrib.layers import basic_gru, basic_lstm
+    x = fluid.data("x", [2, 5, 3])
+    first = fluid.layers.fill_constant([layers * ways, 2, 4], "float32", 0.0)
+    gru = basic_gru(x, None, 4, layers, bidirectional=ways == 2)
+    lstm = basic_lstm(x, first, first, 4, layers, bidirectional=ways == 2)
+    plain = fluid.layers.lstm(fluid.layers.transpose(x, [1, 0, 2]), first, first, 5, 4, layers, is_bidirec=ways == 2)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    shapes = [one.shape for one in exe.run(feed={"x": np.ones([2, 5, 3], "float32")}, fetch_list=[*gru, *lstm, *plain])]
+    state = (layers * ways, 2, 4)
+    assert shapes == [(2, 5, 4 * ways), state, (2, 5, 4 * ways), state, state, (5, 2, 4 * ways), state, state]

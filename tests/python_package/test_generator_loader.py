@@ -20,6 +20,12 @@ def test_eager_lists():
     assert [batch[0].shape for batch in loader()] == [[2, 2], [2, 2], [1, 2]]
 
 
+def test_an_array_is_a_sample_of_its_rows():
+    loader = paddle.io.DataLoader.from_generator(capacity=2, return_list=True)
+    loader.set_sample_list_generator(paddle.batch(lambda: iter([np.ones([3, 4]), np.zeros([3, 4])]), 2))
+    assert [[t.shape for t in batch] for batch in loader] == [[[2, 4]] * 3]
+
+
 @pytest.fixture
 def static():
     paddle.enable_static()

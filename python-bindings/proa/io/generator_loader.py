@@ -29,12 +29,12 @@ class GeneratorLoader:
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
     def set_sample_list_generator(self, reader, places=None):
-        """reader() yields lists of samples."""
+        """reader() yields lists of samples: tuples of one array a variable, or one array whose rows those are."""
         import numpy as np
 
         def batches():
             for samples in reader():
-                rows = [s if isinstance(s, (list, tuple)) else (s,) for s in samples]
+                rows = [s if isinstance(s, (list, tuple)) or getattr(s, "ndim", 0) else (s,) for s in samples]
                 yield [self._shaped(i, np.stack([np.asarray(v) for v in column])) for i, column in enumerate(zip(*rows))]
         return self.set_batch_generator(batches, places)
 

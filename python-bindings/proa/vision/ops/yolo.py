@@ -76,6 +76,8 @@ def yolo_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thres
         if best not in list(anchor_mask):
             continue
         k, row, column = list(anchor_mask).index(best), int(box[1] * height), int(box[0] * width)
+        if not (0 <= row < height and 0 <= column < width):
+            continue  # the box's middle lies outside of the image
         where.append((i, k, row, column))
         targets.append([box[0] * width - column, box[1] * height - row, np.log(box[2] * input_size / pairs[best][0]),
                         np.log(box[3] * input_size / pairs[best][1])])
