@@ -83,6 +83,9 @@ static inline int64_t conv_grain(const conv_geometry *g, int64_t items)
     return 1 + (int64_t)(65536.0 * (double)items / (conv_work(g) + 1));
 }
 
+/* How many threads the whole convolution is worth, by the same measure. */
+static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(conv_work(g) / 65536.0); }
+
 /* The params of each kind of op, from its args. */
 #define CONV_COMMON(a, N)                                                                          \
     .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \
