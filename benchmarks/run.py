@@ -162,6 +162,12 @@ class Runner:
             print(f"== {name}", flush=True)
             subprocess.run([str(BUILD / "benchmarks" / name)], env=environment("", self.a.threads), check=True)
 
+    def several_processes(self):
+        """Collectives; it prints for itself."""
+        peer = ["--torch", python_of("torch")] if "torch" in self.ways else []
+        subprocess.run([sys.executable, str(HERE / "dist.py"), *peer, *(["--largest", "65536"] if self.a.quick else [])],
+                       env=environment("proa", self.a.threads), check=True)
+
     def beside_other_work(self):
         self.machine = busy.Machine(lambda way, unit: self.command(way, "busy", unit, "--serve"),
                                     lambda way: environment(way, self.a.threads), self.a.threads,
@@ -179,6 +185,9 @@ class Runner:
         for family in self.a.families or DEFAULT:
             if family == "c":
                 self.c_programs()
+                continue
+            if family == "dist":
+                self.several_processes()
                 continue
             if family == "busy":
                 sections.append(self.beside_other_work())
@@ -202,7 +211,7 @@ class Runner:
 
 def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "busy", "c"]))
+    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "busy", "c", "dist"]))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--again", type=int, default=3, help="further rounds of a unit, at most, in place of disturbed ones")
     parser.add_argument("--quick", action="store_true")

@@ -94,6 +94,94 @@ START_TEST(two_ranks_train_like_one)
 }
 END_TEST
 
+/* ---- collectives as ops ---------------------------------------------------------------- */
+
+/* [4, 2]: 10 · rank + 0, 1, … */
+static proa_tensor *own(int rank)
+{
+    float v[8];
+    for (int i = 0; i < 8; i++) v[i] = (float)(10 * rank + i);
+    return proa_from_data(v, PROA_SHAPE(4, 2), PROA_F32);
+}
+
+/* 0, or a message: t has these elements. */
+static int differs(const char *what, proa_tensor *t, const float *want, int64_t n)
+{
+    for (int64_t i = 0; t && i < n; i++) {
+        double got = ((const float *)proa_data(t))[i];
+        if (fabs(got - (double)want[i]) > 1e-5)
+            return fprintf(stderr, "%s: element %lld is %g, expected %g\n", what, (long long)i, got,
+                           (double)want[i]);
+    }
+    return t && proa_numel(t) == n ? 0 : fprintf(stderr, "%s: %s\n", what, t ? "size" : proa_error_message());
+}
+
+#define SAME(what, t, ...) \
+    bad |=                 \
+        differs(what, t, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
+
+static int call_ops(int rank)
+{
+    int bad = 0;
+    proa_tensor *x = own(rank), *all = proa_all_gather(x);
+    SAME("all_gather", proa_slice(all, PROA_INTS(0), PROA_INTS(3), PROA_INTS(5)), 6, 7, 10, 11);
+    SAME("mp_concat", proa_slice(proa_mp_concat(x), PROA_INTS(0), PROA_INTS(1), PROA_INTS(2)), 2, 3, 12, 13);
+    if (rank) SAME("reduce_to", proa_reduce_to(x, .dst = 1), 10, 12, 14, 16, 18, 20, 22, 24);
+    else SAME("reduce_to", proa_reduce_to(x, .dst = 1), 0, 1, 2, 3, 4, 5, 6, 7);
+    if (rank) SAME("scatter_from", proa_scatter_from(x), 4, 5, 6, 7);
+    else SAME("scatter_from", proa_scatter_from(x), 0, 1, 2, 3);
+    if (rank) SAME("all_to_all", proa_all_to_all(x), 4, 5, 6, 7, 14, 15, 16, 17);
+    else SAME("all_to_all", proa_all_to_all(x), 0, 1, 2, 3, 10, 11, 12, 13);
+    if (rank) SAME("mp_split", proa_mp_split(x), 11, 13, 15, 17);
+    else SAME("mp_split", proa_mp_split(x), 0, 2, 4, 6);
+    if (rank) proa_p2p_send(x, 0);
+    else SAME("p2p_recv", proa_p2p_recv(1, PROA_SHAPE(4, 2)), 10, 11, 12, 13, 14, 15, 16, 17);
+    return bad;
+}
+
+/* Four classes on two ranks; the loss of equal logits is log 4, its gradient 1/4, or −3/4 at the label. */
+static int split_classes(int rank)
+{
+    int bad = 0;
+    int64_t labels[2] = {2, 0};
+    proa_tensor *logits = proa_zeros(PROA_SHAPE(2, 2), PROA_F32),
+                *label = proa_from_data(labels, PROA_SHAPE(2, 1), PROA_I64);
+    proa_set_stop_gradient(logits, false);
+    proa_tensor *loss = proa_mp_cross_entropy(logits, label).loss;
+    SAME("mp_cross_entropy", loss, 1.3862944f, 1.3862944f);
+    proa_backward(proa_sum(loss));
+    if (rank) SAME("its gradient", proa_grad_of(logits), -0.75f, 0.25f, 0.25f, 0.25f);
+    else SAME("its gradient", proa_grad_of(logits), 0.25f, 0.25f, -0.75f, 0.25f);
+    return bad;
+}
+
+static pid_t start_ops(int rank, const char *store)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        proa_set_threads(1);
+        proa_status begun = proa_dist_start(.store = store, .rank = rank, .size = 2, .timeout = 60);
+        int bad = begun != PROA_OK || call_ops(rank) || split_classes(rank);
+        proa_dist_stop();
+        _exit(proa_finish(stderr) || bad);
+    }
+    ck_assert_int_gt(child, 0);
+    return child;
+}
+
+START_TEST(collectives_are_ops)
+{
+    const char *folder = getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : "/tmp";
+    char store[4096];
+    snprintf(store, sizeof store, "%s/dist_XXXXXX", folder);
+    ck_assert_ptr_nonnull(mkdtemp(store));
+    pid_t first = start_ops(0, store), second = start_ops(1, store);
+    finish(first);
+    finish(second);
+    rmdir(store);
+}
+END_TEST
+
 START_TEST(one_rank_needs_no_group)
 {
     ck_assert_int_eq(proa_dist_start(.size = 1), PROA_OK);
@@ -103,4 +191,4 @@ START_TEST(one_rank_needs_no_group)
 }
 END_TEST
 
-SUITE("dist", two_ranks_train_like_one, one_rank_needs_no_group)
+SUITE("dist", two_ranks_train_like_one, collectives_are_ops, one_rank_needs_no_group)

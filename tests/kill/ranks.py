@@ -33,6 +33,7 @@ def cut(number, frame):
             pass
 
 signal.signal(signal.SIGUSR1, cut)
+open(f"{folder}/joins.{rank}", "w").close()
 try:
     dist.init_parallel_env()
     paddle.seed(3)
@@ -95,17 +96,23 @@ def left_over(token, shared):
     return found
 
 
-def disturb(rng, ranks, ready):
+def wait_for(folder, what, ranks=range(RANKS)):
+    until = time.monotonic() + 120
+    while not all((folder / f"{what}.{r}").exists() for r in ranks) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def disturb(rng, folder, ranks):
     """Waits for a random moment, then does something to a random rank; what, whom and when."""
     kind, victim = rng.choice(["kill", "stop", "cut"]), rng.randrange(RANKS)
-    if rng.random() < 0.85:  # else while ranks still meet
-        until = time.monotonic() + 60
-        while not all(p.exists() for p in ready) and time.monotonic() < until:
-            time.sleep(0.01)
-    time.sleep(rng.uniform(0, 1.2))
+    early = rng.random() < 0.15  # while ranks still meet
+    wait_for(folder, *(("joins", [victim]) if early else ("ready",)))
+    time.sleep(rng.uniform(0, 0.3 if early else 1.2))
     if ranks[victim].poll() is None:
         ranks[victim].send_signal({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "cut": signal.SIGUSR1}[kind])
-    return kind, victim, time.monotonic()
+    since = time.monotonic()
+    wait_for(folder, "joins")  # nobody waits for a rank before that
+    return kind, victim, max(since, time.monotonic() if early else 0)
 
 
 def look_at_survivors(folder, ranks, kind, victim, since):
@@ -131,7 +138,7 @@ def trial(core, rng, script, reference, number):
     with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
         folder = pathlib.Path(name)
         ranks = start(folder, script, 0, token, serve(core, 0, token))
-        kind, victim, since = disturb(rng, ranks, [folder / f"ready.{r}" for r in range(RANKS)])
+        kind, victim, since = disturb(rng, folder, ranks)
         problems = look_at_survivors(folder, ranks, kind, victim, since)
         took = time.monotonic() - since
         for process in ranks:
