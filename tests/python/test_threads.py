@@ -25,7 +25,7 @@ SMALL = {
     "affine_grid", "arange", "array_create", "as_strided_grad", "assign_value", "box_clip",
     "box_decoder_and_assign", "broadcast_to", "collect_fpn_proposals",
     "conv3d_grad_filter", "conv3d_grad_input", "diag", "diagonal_grad", "distribute_fpn_proposals", "eye", "full", "gaussian",
-    "interpolate_grad", "linspace", "masked_select_grad", "max_pool3d_with_index_grad", "pad3d_grad",
+    "gen_ring_id", "interpolate_grad", "linspace", "masked_select_grad", "max_pool3d_with_index_grad", "pad3d_grad",
     "pool3d_grad", "randint", "randperm", "repeat_interleave_grad", "roi_pool_grad", "sequence_enumerate", "sequence_pool_grad",
     "sequence_reshape_grad", "sequence_scatter", "sequence_scatter_grad", "sequence_slice", "sequence_slice_grad",
     "sequence_softmax", "sequence_softmax_grad", "strided_slice_grad", "tile_grad", "tril_indices", "triu_indices",
