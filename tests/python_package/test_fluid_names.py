@@ -203,3 +203,13 @@ def test_basic_layers_and_lstm(program, layers, ways):
     shapes = [one.shape for one in exe.run(feed={"x": np.ones([2, 5, 3], "float32")}, fetch_list=[*gru, *lstm, *plain])]
     state = (layers * ways, 2, 4)
     assert shapes == [(2, 5, 4 * ways), state, (2, 5, 4 * ways), state, state, (5, 2, 4 * ways), state, state]
+
+
+def test_operands_of_other_kinds_are_type_errors(program):
+    x, y, short = fluid.data("x", [2], "int32"), fluid.data("y", [2], "int32"), fluid.data("s", [2], "int16")
+    layers = fluid.layers
+    for call in (lambda: layers.less_than(x, short), lambda: layers.equal(short, y), lambda: layers.less_than(x, y, force_cpu=1),
+                 lambda: layers.greater_than(x, y, cond=1), lambda: layers.relu(x), lambda: layers.reduce_all(x),
+                 lambda: layers.reduce_sum(short), lambda: layers.elementwise_add(x, np.ones(2))):
+        with pytest.raises(TypeError, match="must be"):
+            call()

@@ -119,3 +119,24 @@ def test_gradients_flow_to_made_variables_that_are_fed(dtype):
     a = np.arange(6).reshape(2, 3).astype(dtype) * (1 + 2j if dtype == "complex128" else 1)
     found, = fluid.Executor(core.CPUPlace()).run(program, feed={"x": a, "y": a + 1, "stopped": a}, fetch_list=[of_x])
     np.testing.assert_allclose(found, np.conj(a + 1))
+
+
+def test_an_operand_is_converted_as_paddles_run_does():
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main, paddle.static.Program()):
+            a, b, c = (paddle.static.data(name, [2], dtype) for name, dtype in
+                       (("a", "int32"), ("b", "int64"), ("c", "complex64")))
+            x = paddle.static.data("x", [2])
+            block, found = main.global_block(), []
+            for kind, left, right in (("less_than", a, b), ("elementwise_mul", x, c), ("elementwise_sub", c, x)):
+                found.append(block.create_var(name=kind, dtype="bool" if kind == "less_than" else "complex64"))
+                block.append_op(type=kind, inputs={"X": left, "Y": right}, outputs={"Out": found[-1]}, attrs={"axis": -1})
+            feed = {"a": np.array([1, 5], "int32"), "b": np.array([3, 3]), "x": np.array([2, 3], "float32"),
+                    "c": np.array([1j, 1 + 1j], "complex64")}
+            less, product, difference = paddle.static.Executor().run(main, feed=feed, fetch_list=found)
+    finally:
+        paddle.disable_static()
+    assert less.tolist() == [True, False]
+    assert product.tolist() == [2j, 3 + 3j] and difference.tolist() == [-2 + 1j, -2 + 1j]

@@ -1,5 +1,6 @@
 """fluid.framework: programs, variables and modes."""
 import contextlib
+import functools
 
 from .. import _core
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace
@@ -42,6 +43,27 @@ def convert_np_dtype_to_dtype_(np_dtype):
 
 def dtype_is_floating(dtype):
     return dtype_name(to_dtype(dtype)) in ("float16", "bfloat16", "float32", "float64")
+
+
+def dygraph_not_support(func):
+    """The function, which asserts that a program is built."""
+    @functools.wraps(func)
+    def inner(*args, **kwargs):
+        if in_dynamic_mode():
+            raise AssertionError(f"We don't support {func.__name__} in dynamic graph mode")
+        return func(*args, **kwargs)
+    return inner
+
+
+def dygraph_only(func):
+    """The function, which asserts that operators run at once."""
+    @functools.wraps(func)
+    def inner(*args, **kwargs):
+        if not in_dynamic_mode():
+            raise AssertionError(f"We only support '{func.__name__}()' in dynamic graph mode, please call "
+                                 "'paddle.disable_static()' to enter dynamic graph mode.")
+        return func(*args, **kwargs)
+    return inner
 
 
 def switch_main_program(program):

@@ -161,18 +161,18 @@ class Auc(MetricBase):
     def __init__(self, name, curve="ROC", num_thresholds=4095):
         super().__init__(name)
         self._count = num_thresholds
-        self._positive, self._negative = (numpy.zeros(num_thresholds + 1, "int64") for _ in "ab")
+        self._stat_pos, self._stat_neg = ([0] * (num_thresholds + 1) for _ in "ab")
 
     def update(self, preds, labels):
         preds, labels = _array(preds, "predictions"), _array(labels, "labels").reshape(-1)
         bins = (preds[:, 1] * self._count).astype("int64")
         if bins.size and (bins.min() < 0 or bins.max() > self._count):
             raise ValueError("Auc: predictions must be in [0, 1]")
-        numpy.add.at(self._positive, bins[labels != 0], 1)
-        numpy.add.at(self._negative, bins[labels == 0], 1)
+        for counts, found in ((self._stat_pos, bins[labels != 0]), (self._stat_neg, bins[labels == 0])):
+            counts[:] = (numpy.array(counts) + numpy.bincount(found, minlength=len(counts))).tolist()
 
     def eval(self):
-        positive, negative = (numpy.cumsum(v[::-1]) for v in (self._positive, self._negative))
+        positive, negative = (numpy.cumsum(v[::-1]) for v in (self._stat_pos, self._stat_neg))
         x, y = numpy.concatenate([[0], negative]), numpy.concatenate([[0], positive])
         area = float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2.0).sum())
         total = float(positive[-1]) * float(negative[-1])

@@ -2,6 +2,7 @@
 import collections
 
 from .. import _core
+from ..framework import unique_name
 from ..framework.dtype import to_dtype
 from .variable import true_name
 
@@ -90,6 +91,30 @@ def _feed_declared(block, names):
                 program.data_lod(made, levels)
 
 
+_COMPARISONS = ("equal", "greater_equal", "greater_than", "less_equal", "less_than", "not_equal")
+_COMPLEX = ("elementwise_add", "elementwise_div", "elementwise_mul", "elementwise_sub", "kron", "matmul_v2")
+
+
+def _of_one_dtype(program, type, sources):
+    """The names of an operator's inputs, with a cast in front where Paddle's run converts one of the two: a comparison's
+    second to the dtype of the first, a real number beside a complex one."""
+    if type not in _COMPARISONS and type not in _COMPLEX or any(len(sources.get(slot, ())) != 1 for slot in "XY"):
+        return sources
+    x, y = (program.find(sources[slot][0]) for slot in "XY")
+    if x is None or y is None or x.dtype == y.dtype:
+        return sources
+    if type in _COMPARISONS:
+        slot, dtype = "Y", x.dtype
+    elif x.is_complex() != y.is_complex():
+        slot, dtype = ("Y", x.dtype) if x.is_complex() else ("X", y.dtype)
+    else:
+        return sources
+    name, source = unique_name.generate("cast"), program.find(sources[slot][0])
+    _core.append(program, "cast", {"X": sources[slot]}, {"Out": [name]},
+                 {"in_dtype": source.dtype.value, "out_dtype": dtype.value}, -1)
+    return {**sources, slot: [name]}
+
+
 def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None):
     """Appends an operator, or puts it in front of operator `index`; returns the Operator."""
     from .program import Operator
@@ -99,6 +124,8 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
     sources, results = _names(program, type, inputs), _names(program, type, outputs)
     for names in sources.values():
         _feed_declared(block, names)
+    if index is None:
+        sources = _of_one_dtype(program, type, sources)
     values = {name: attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
     role = values.pop("op_role", None)
     before = program.set_role(role) if isinstance(role, int) else None

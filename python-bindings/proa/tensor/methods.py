@@ -236,7 +236,12 @@ def _block(self):
     return block_of(self)
 
 
-METHODS = {"get_strides": get_strides, "detach_": detach_, "data": property(_same), "grad_": property(_grad),
+def grad_ivar(x):
+    """The gradient as a tensor, or None: its name of 2.0."""
+    return x.grad
+
+
+METHODS = {"get_strides": get_strides, "_grad_ivar": grad_ivar, "detach_": detach_, "data": property(_same), "grad_": property(_grad),
            "layout": property(_layout), "type": property(_type), "offset": property(_zero), **dict.fromkeys(_DISTRIBUTED, property(_nothing)),
            "logsigmoid": logsigmoid, "sums": sums, "unique_with_counts": unique_with_counts,
            "dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,

@@ -1,5 +1,8 @@
 """Operators on each element."""
 from ... import _core
+from ...framework import mode
+from ...static.variable import Variable
+from ..data_feeder import check_type, check_variable_and_dtype
 from ..layer_helper import LayerHelper, one_op
 
 _UNARY = """abs acos asin atan ceil cos cosh erf exp floor log log1p logsigmoid reciprocal relu round rsqrt sigmoid sign sin
@@ -16,14 +19,29 @@ __all__ = [*_UNARY, *_BINARY, *_COMPARISONS, *_REDUCTIONS, *_LOGICAL, "brelu", "
            "sums", "swish", "thresholded_relu"]
 
 
+_FLOATING = ("float16", "bfloat16", "float32", "float64")
+_NUMBERS = (*_FLOATING, "int32", "int64")
+
+
+def _check(op_type, dtypes, **inputs):
+    """TypeError for what 2.0 refuses while a program is built: no variable, or of another dtype."""
+    if mode.by_name():
+        for name, value in inputs.items():
+            check_variable_and_dtype(value, name, dtypes, op_type)
+
+
 def _unary(op_type):
+    dtypes = (*_NUMBERS, "complex64", "complex128") if op_type in ("abs", "exp", "sign", "square") else _FLOATING
+
     def op(x, name=None):
+        _check(op_type, dtypes, x=x)
         return one_op(op_type, {"X": x}, {}, "Out", name=name)
     return op
 
 
 def _binary(op_type):
     def op(x, y, axis=-1, act=None, name=None):
+        _check(op_type, (*_NUMBERS, "bool", "complex64", "complex128"), x=x, y=y)
         return one_op(op_type, {"X": x, "Y": y}, {"axis": axis}, "Out", act=act, name=name)
     return op
 
@@ -38,6 +56,11 @@ def _into(op_type, inputs, dtype, out, attrs=None):
 
 def _comparison(op_type):
     def op(x, y, cond=None, name=None, force_cpu=None):
+        _check(op_type, (*_NUMBERS, "bool"), x=x, y=y)
+        if cond is not None:
+            check_type(cond, "cond", Variable, op_type)
+        if force_cpu is not None:
+            check_type(force_cpu, "force_cpu", bool, op_type)
         return _into(op_type, {"X": x, "Y": y}, "bool", cond)
     return op
 
@@ -45,6 +68,7 @@ def _comparison(op_type):
 def _reduction(op_type):
     def op(input, dim=None, keep_dim=False, name=None):
         dims = [] if dim is None else list(dim) if isinstance(dim, (list, tuple)) else [dim]
+        _check(op_type, ("bool",) if op_type in ("reduce_all", "reduce_any") else _NUMBERS, input=input)
         everything = not dims or len(dims) == len(input.shape)
         return one_op(op_type, {"X": input}, {"dim": dims or [0], "keep_dim": keep_dim, "reduce_all": everything}, "Out",
                       name=name)
@@ -53,6 +77,9 @@ def _reduction(op_type):
 
 def _logical(op_type):
     def op(x, y, out=None, name=None):
+        _check(op_type, (*_NUMBERS, "bool", "int8", "int16"), x=x, y=y)
+        if out is not None:
+            check_type(out, "out", Variable, op_type)
         return _into(op_type, {"X": x, "Y": y}, "bool", out)
     return op
 
