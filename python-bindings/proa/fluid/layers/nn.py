@@ -7,7 +7,7 @@ from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["add_position_encoding", "affine_channel", "autoincreased_step_counter", "batch_norm", "bilinear_tensor_product",
            "chunk_eval", "continuous_value_model", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "cos_sim",
-           "crf_decoding", "ctc_greedy_decoder", "data_norm", "dropout", "embedding", "fc", "filter_by_instag",
+           "crf_decoding", "ctc_greedy_decoder", "data_norm", "deformable_conv", "dropout", "embedding", "fc", "filter_by_instag",
            "fsp_matrix", "get_tensor_from_selected_rows", "group_norm", "hash", "im2sequence", "inplace_abn",
            "instance_norm", "l2_normalize", "label_smooth", "layer_norm", "linear_chain_crf", "lod_append", "lod_reset",
            "lrn", "matmul", "mean_iou", "merge_selected_rows", "mul", "one_hot", "py_func", "random_crop", "row_conv",
@@ -20,6 +20,13 @@ batch_norm, layer_norm, group_norm, instance_norm = (static_nn.batch_norm, stati
 spectral_norm, row_conv, bilinear_tensor_product = (static_nn.spectral_norm, static_nn.row_conv,
                                                     static_nn.bilinear_tensor_product)
 data_norm, crf_decoding = static_nn.data_norm, static_nn.crf_decoding
+
+
+def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
+                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True, name=None):
+    """Convolution whose sampling points offset moves and, if modulated, mask weights."""
+    return static_nn.deform_conv2d(input, offset, mask if modulated else None, num_filters, filter_size, stride, padding, dilation,
+                                   groups or 1, deformable_groups or 1, im2col_step or 1, param_attr, bias_attr, name)
 
 
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
