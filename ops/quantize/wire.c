@@ -3,6 +3,7 @@
 #include "ops/wire_util.h"
 
 #include "kernels/rowwise.h"
+#include "impl/create.h"
 #include "impl/quantize.h"
 
 /* ---- attributes --------------------------------------------------------------------------- */
@@ -35,6 +36,14 @@ static proa_status put_changed(proa_wire_writer *w, proa_tensor *was, proa_tenso
     PROA_TRY(proa_wire_op(w, "assign"));
     PROA_TRY(proa_wire_put_input(w, "X", was));
     return proa_wire_put_output(w, "Out", is);
+}
+
+/* What an output's variable holds before the op; zeros where it holds nothing of that size yet. */
+static proa_tensor *held(proa_wire_reader *r, const char *slot, int64_t count, proa_dtype dtype)
+{
+    proa_tensor *t = proa_wire_output_now(r, slot);
+    if (!t || (!proa__absent(t) && (t->numel < 0 || t->numel == count))) return t;
+    return proa_full(PROA_SHAPE(count), 0, .dtype = dtype);
 }
 
 /* ---- fake_channel_wise_quantize_abs_max: with is_test OutScale holds the scales ---------------------- */
@@ -73,11 +82,12 @@ proa_status quantize_range_read(proa_wire_reader *r)
     bool is_test = proa_wire_int(r, "is_test", 0);
     proa_tensor *x = proa_wire_input(r, "X"), *scale = proa_wire_input(r, "InScale");
     proa_tensor *iter = is_test ? PROA_NONE : proa_wire_input(r, "Iter");
-    proa_tensor *window = is_test ? PROA_NONE : proa_wire_output_now(r, "OutScales");
-    if (!x || !scale || !iter || !window) return proa_error();
+    int64_t size = proa_wire_int(r, "window_size", 10000);
+    if (!x || !scale || !iter) return proa_error();
+    proa_tensor *window = is_test ? PROA_NONE : held(r, "OutScales", size, (proa_dtype)x->dtype);
+    if (!window) return proa_error();
     proa_tensor *out = proa_fake_quantize_range_abs_max(
-        x, scale, iter, window, .window_size = proa_wire_int(r, "window_size", 10000),
-        .bit_length = proa_wire_int(r, "bit_length", 8),
+        x, scale, iter, window, .window_size = size, .bit_length = proa_wire_int(r, "bit_length", 8),
         .round_type = rows_option(proa_wire_int(r, "round_type", 1)), .is_test = is_test);
     PROA_TRY(proa_error());
     PROA_TRY(proa_wire_result(r, "OutScale", scale));
@@ -107,8 +117,8 @@ proa_status moving_average_scale_read(proa_wire_reader *r)
 {
     bool is_test = proa_wire_int(r, "is_test", 0);
     proa_tensor *x = proa_wire_input(r, "X"), *scale = PROA_NONE, *accum = PROA_NONE, *state = PROA_NONE;
-    if (!is_test) {
-        scale = proa_wire_output_now(r, "OutScale");
+    if (x && !is_test) {
+        scale = held(r, "OutScale", 1, (proa_dtype)x->dtype);
         accum = proa_wire_input(r, "InAccum");
         state = proa_wire_input(r, "InState");
     }
