@@ -85,6 +85,8 @@ def unit_tests(path, title):
 
 def all_unit_tests(path):
     lines = unit_tests(path, "Paddle's own unit tests")
+    lines += ["", "With `FLAGS_set_to_1d=1`, Paddle's own flag for scripts of before 2.5, in which no tensor was 0-D. A file counts by its "
+              "last run; checks that a class makes after its methods count as one."]
     lines += ["", "Left out, by the pattern of a file's name (`tests/referee/exceptions.txt`):", ""]
     lines += [f"- {reason}: {', '.join(f'`{p}`' for p in patterns)}" for reason, patterns in exceptions().items()]
     return lines

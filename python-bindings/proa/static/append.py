@@ -50,7 +50,7 @@ def described(program, block):
     reads = collections.Counter(name for wire in wires for _, inputs, *_ in wire for names in inputs.values()
                                 for name in names)
     for before, wire in zip(wires, wires[1:]):
-        if len(wire) != 1 or not before or wire[0][0] != "assign":
+        if len(wire) != 1 or not before or wire[0][0] != "assign" or len(wire[0][1].get("X", ())) != 1:
             continue
         (source,), (target,) = wire[0][1]["X"], wire[0][2]["Out"]
         kind, inputs, outputs, *rest = before[-1]
