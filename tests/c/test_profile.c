@@ -81,6 +81,8 @@ START_TEST(steps_of_programs)
     proa_profile_stop();
     ck_assert_int_eq(row_of("matmul").count, 3);
     ck_assert_int_eq(row_of("exp").count, 3);
+    ck_assert_str_eq(row_of("exp").kernel, "exp_cpu");
+    ck_assert_int_eq(strncmp(row_of("matmul").kernel, "matmul_", 7), 0);
     proa_executor_free(e);
     proa_program_free(p);
 }
@@ -102,7 +104,8 @@ START_TEST(table_and_trace)
     FILE *to = fmemopen(text, sizeof text, "w");
     ck_assert_int_eq(proa_profile_print(to, PROA_PROFILE_BY_TOTAL, "us"), PROA_OK);
     fclose(to);
-    ck_assert_msg(strstr(text, "total us") && strstr(text, "\nmatmul "), "%s", text);
+    ck_assert_msg(strstr(text, "total us") && strstr(text, "\nmatmul ") && strstr(text, " exp_cpu "), "%s",
+                  text);
     ck_assert_int_eq(proa_profile_print(stdout, PROA_PROFILE_BY_TOTAL, "h"), PROA_ERR_INVALID_ARGUMENT);
     expect(PROA_ERR_INVALID_ARGUMENT, "'h'");
     ck_assert_int_eq(proa_profile_write_trace(path), PROA_OK);
