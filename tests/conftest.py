@@ -35,6 +35,6 @@ def pytest_sessionfinish(session):
             folder.mkdir(parents=True)
         except FileExistsError:  # another test or worker has it
             continue
-        (folder / "from.txt").write_text(f"{model.relative_to(base)}\n")
+        (folder / "from.txt").write_text(f"{model.relative_to(base)}\n", errors="surrogateescape")
         for source, name in parts_of(model):
             keep(source, folder / name)

@@ -147,13 +147,14 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
     return array;
 }
 
+/* NumPy's unsigned 16-bit integers are bfloat16, of which numpy() gives the bits so, as in Paddle. */
 static proa_dtype dtype_of_format(const char *format, Py_ssize_t item)
 {
     if (!format) return PROA_U8;
     if (strchr("@=<", *format)) format++;
     if (!strcmp(format, "l") || !strcmp(format, "q")) return item == 8 ? PROA_I64 : PROA_I32;
     for (int d = 1; d < PROA_DTYPE_COUNT; d++)
-        if (d != PROA_BF16 && !strcmp(format, formats[d])) return (proa_dtype)d;
+        if (!strcmp(format, formats[d])) return (proa_dtype)d;
     return PROA_NODTYPE;
 }
 
@@ -181,7 +182,7 @@ static proa_tensor *share(PyObject *array, bool bits)
         bits && view->itemsize == 2 ? PROA_BF16 : dtype_of_format(view->format, view->itemsize);
     proa_tensor *t = NULL;
     if (dtype == PROA_NODTYPE)
-        PyErr_Format(PyExc_TypeError, "arrays of format '%s' have no dtype here; convert them first",
+        PyErr_Format(PyExc_ValueError, "arrays of format '%s' have no dtype here; convert them first",
                      view->format ? view->format : "");
     else if (view->ndim > PROA_MAX_DIMS)
         PyErr_Format(PyExc_ValueError, "a tensor has at most %d axes, the array has %d", PROA_MAX_DIMS,
@@ -387,7 +388,8 @@ static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
         bool floats = !own && (shared->dtype == PROA_F64); /* lists and scalars: the default dtype */
         proa_dtype wanted = dtype ? dtype : floats ? proa_default_dtype() : (proa_dtype)shared->dtype;
         t = wanted == (proa_dtype)shared->dtype ? proa_assign(shared) : proa_cast(shared, wanted);
-    } else if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
+    } else if (PyErr_ExceptionMatches(PyExc_BufferError) ||
+               (!own && PyErr_ExceptionMatches(PyExc_ValueError))) {
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError,
                      "to_tensor: the data is no array of numbers: rows of different lengths, or "

@@ -69,7 +69,7 @@ def test_enough_were_exported():
 
 @pytest.mark.parametrize("folder", MODELS, ids=lambda one: one.name)
 def test_command(folder, tmp_path):
-    source = (folder / "from.txt").read_text()
+    source = (folder / "from.txt").read_text(errors="surrogateescape")
     path, where = paths(folder)
     looked = command("inspect", path, "--json")
     if looked.returncode:  # a test of one op may save what only a part of a program is: it is fed arrays, for one

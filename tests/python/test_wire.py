@@ -195,7 +195,8 @@ def verdict(tried):
             known[gap] = known.get(gap) or problem
         elif problem:
             problems.append(problem)
-    problems += [f"wire.txt has '{gap}', but real Paddle agrees now: remove the line" for gap, p in known.items() if not p]
+    problems += [f"wire.txt has '{gap}', but real Paddle agrees now: remove the line" for gap, p in known.items()
+                 if not p and not GAPS[gap].startswith("at times")]
     assert not problems, "\n".join(problems)
 
 

@@ -17,13 +17,15 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ORACLE = os.environ.get("PROA_ORACLE", str(ROOT / ".venv-oracle/bin/python"))
 oracle = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not here (PROA_ORACLE)")
-DTYPES = ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool", "complex64"]
+DTYPES = ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool", "complex64", "bfloat16"]
 
 COMMON = textwrap.dedent("""
     import sys, collections, numpy as np, paddle
     folder = sys.argv[1]
     def tensor(dtype):
-        t = paddle.to_tensor((np.arange(6).reshape(2, 3) %% 5).astype(dtype)); t.name = "n_" + dtype; return t
+        values = np.arange(6).reshape(2, 3) %% 5
+        t = paddle.to_tensor(values.astype("float32")).astype(dtype) if dtype == "bfloat16" else paddle.to_tensor(values.astype(dtype))
+        t.name = "n_" + dtype; return t
     DTYPES = %r
     def nested():
         return {"epoch": 3, "lr": 0.5, "list": [tensor("float32"), (tensor("int64"), "text")], "none": None,
