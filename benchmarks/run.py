@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -169,6 +170,7 @@ class Runner:
                        env=environment("proa", self.a.threads), check=True)
 
     def beside_other_work(self):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # loads and cgroups are taken down
         self.machine = busy.Machine(lambda way, unit: self.command(way, "busy", unit, "--serve"),
                                     lambda way: environment(way, self.a.threads), self.a.threads,
                                     0.01 if self.a.quick else busy.SECONDS)
