@@ -32,7 +32,8 @@ def share(part, whole):
 
 
 def general(cause):
-    """A cause without its names and numbers, so that its kin are counted together."""
+    """A cause without its names, numbers and files, so that its kin are counted together."""
+    cause = re.sub(r" \(/[^)]*\)?", "", cause)
     named = "attribute" in cause or "import" in cause
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'", lambda m: m[0] if named else "'…'", cause)).strip()[:140]
 
