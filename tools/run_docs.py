@@ -55,10 +55,17 @@ def own_files(folder):
             yield path
 
 
+def state():
+    """The copy's files and what is in them."""
+    return {str(path.relative_to(COPY)): path.read_bytes() for path in own_files(COPY)}
+
+
 def copy_project():
-    """Makes the copy, or brings it back to the project's state; files that are as they were keep their times."""
+    """Makes the copy, or brings it back to the project's state, and returns that; files that are as they were keep their
+    times."""
     names = project_names()
     COPY.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(COPY / "trial", ignore_errors=True)
     for path in set(own_files(COPY)) - {COPY / name for name in names}:
         path.unlink()
     for name in names:
@@ -70,15 +77,14 @@ def copy_project():
     for venv in (".venv", ".venv-oracle"):
         if (ROOT / venv).exists() and not (COPY / venv).exists():
             (COPY / venv).symlink_to(ROOT / venv)
+    return state()
 
 
-def touched():
+def touched(before):
     """Files of the copy that the page added or changed, but for those that `make lock` writes."""
     def is_lock(name):
         return name in ("ops/ops.lock", "include/proa/ops.h") or name.startswith("include/proa/ops/")
-    names = sorted(str(path.relative_to(COPY)) for path in own_files(COPY))
-    return [name for name in names if not is_lock(name) and
-            not ((ROOT / name).is_file() and (ROOT / name).read_bytes() == (COPY / name).read_bytes())]
+    return sorted(name for name, text in state().items() if not is_lock(name) and before.get(name) != text)
 
 
 def python_program(page):
@@ -120,7 +126,7 @@ def run_page(page):
 
 
 def run_blocks(page):
-    copy_project()
+    before = copy_project()
     written, ran = [], 0
     for info, text in blocks(page):
         file = re.search(r"\bfile=(\S+)", info)
@@ -142,9 +148,10 @@ def run_blocks(page):
     if page.name == "add-an-op.md" and len(folders) > 1:
         sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {sorted(folders)}")
     limit = re.search(r"<!-- at most (\d+) files -->", page.read_text())
-    if limit and len(touched()) > int(limit[1]):
-        sys.exit(f"docs: {page.name}: touches more than {limit[1]} files: {touched()}")
-    return touched(), ran
+    changed = touched(before)
+    if limit and len(changed) > int(limit[1]):
+        sys.exit(f"docs: {page.name}: touches more than {limit[1]} files: {changed}")
+    return changed, ran
 
 
 def main():
