@@ -20,7 +20,30 @@ def sync_params_buffers(model, comm_group=None, src_rank=0, is_model_parallel=Fa
             _c.broadcast(tensor.detach(), src_rank, comm_group)
 
 
-class DataParallel(Layer):
+class WrappedLayer(Layer):
+    """A layer that runs another, whose state it has under the other's names."""
+
+    def __init__(self, layers, suffix):
+        super().__init__(layers.full_name() + suffix)
+        self._layers = layers
+
+    def forward(self, *inputs, **kwargs):
+        return self._layers(*inputs, **kwargs)
+
+    def state_dict(self, destination=None, include_sublayers=True, structured_name_prefix="",
+                   use_hook=True):
+        """The wrapped layer's state, under its own names."""
+        return self._layers.state_dict(destination=destination, include_sublayers=include_sublayers,
+                                       structured_name_prefix=structured_name_prefix, use_hook=use_hook)
+
+    def set_state_dict(self, state_dict, use_structured_name=True):
+        """Sets the wrapped layer's state."""
+        return self._layers.set_state_dict(state_dict, use_structured_name=use_structured_name)
+
+    set_dict = load_dict = set_state_dict
+
+
+class DataParallel(WrappedLayer):
     """A layer whose parameters start equal on all ranks and whose gradients are averaged over them. comm_buffer_size and
     last_comm_buffer_size are MB of gradients that travel together; which parameters a backward does not use is found
     out, whatever find_unused_parameters says.
@@ -33,8 +56,7 @@ class DataParallel(Layer):
 
     def __init__(self, layers, strategy=None, comm_buffer_size=25, last_comm_buffer_size=1,
                  find_unused_parameters=False, group=None):
-        super().__init__(layers.full_name() + "_data_parallel")
-        self._layers = layers
+        super().__init__(layers, "_data_parallel")
         self.find_unused_parameters = find_unused_parameters
         self.group = group_of(group, "DataParallel")
         self.comm_buffer_size, self.last_comm_buffer_size = comm_buffer_size, last_comm_buffer_size
@@ -64,9 +86,6 @@ class DataParallel(Layer):
         self._reducer = _core.reducer_new(trained, self.group._handle, int(self.comm_buffer_size * (1 << 20)),
                                           int(self.last_comm_buffer_size * (1 << 20)), [int(id(p) in sparse) for p in trained])
 
-    def forward(self, *inputs, **kwargs):
-        return self._layers(*inputs, **kwargs)
-
     @contextlib.contextmanager
     def no_sync(self):
         """Gradients only accumulate within the block; the next backward outside averages all of it."""
@@ -85,15 +104,3 @@ class DataParallel(Layer):
 
     def apply_collective_grads(self):
         """Gradients are averaged in backward already."""
-
-    def state_dict(self, destination=None, include_sublayers=True, structured_name_prefix="",
-                   use_hook=True):
-        """The wrapped layer's state, under its own names."""
-        return self._layers.state_dict(destination=destination, include_sublayers=include_sublayers,
-                                       structured_name_prefix=structured_name_prefix, use_hook=use_hook)
-
-    def set_state_dict(self, state_dict, use_structured_name=True):
-        """Sets the wrapped layer's state."""
-        return self._layers.set_state_dict(state_dict, use_structured_name=use_structured_name)
-
-    set_dict = load_dict = set_state_dict

@@ -3,45 +3,26 @@ over the sharding group."""
 from ... import _core
 from ...nn.clip import ClipGradByGlobalNorm
 from .. import communication as _c
-from ..sharding.group_sharded import deal_out
+from ..sharding.group_sharded import ClipOverRanks, deal_out, squares
 
 
-class _HybridClip:
-    """ClipGradByGlobalNorm over all of a model's ranks: what is replicated or shared counts once."""
+def _total_over(hcg):
+    """The sum of squares over all of a model's ranks: what is replicated or shared counts once."""
 
-    def __init__(self, clip, hcg):
-        self._clip, self._hcg = clip, hcg
-
-    def __getattr__(self, name):
-        return getattr(self._clip, name)
-
-    def _sum(self, value, group):
+    def summed(value, group):
         if group.nranks > 1:
             _c.all_reduce(value, group=group)
         return value
 
-    def __call__(self, params_grads):
-        own, shared = [], []
+    def total(params_grads):
+        own, alike = [], []
         for param, grad in params_grads:
-            counts = getattr(param, "is_firstly_shared", True)  # a weight that stages share counts once
-            if grad is not None and getattr(param, "need_clip", True) and counts:
-                (own if getattr(param, "is_distributed", False) else shared).append(grad)
-        divided = self._sum(self._squares(own), self._hcg.get_model_parallel_group())
-        total = self._sum(divided + self._squares(shared), self._hcg.get_pipe_parallel_group())
-        total = self._sum(total, self._hcg.get_sharding_parallel_group())
-        norm = _core.sqrt(total)
-        limit = _core.full_like(norm, self._clip.clip_norm)
-        factor = _core.divide(limit, _core.maximum(norm, limit))
-        return [(p, g) if g is None or not getattr(p, "need_clip", True) else (p, _core.multiply(g, _core.cast(factor, g.dtype)))
-                for p, g in params_grads]
+            if getattr(param, "is_firstly_shared", True):  # a weight that stages share counts once
+                (own if getattr(param, "is_distributed", False) else alike).append(grad)
+        whole = summed(squares(own), hcg.get_model_parallel_group()) + squares(alike)
+        return summed(summed(whole, hcg.get_pipe_parallel_group()), hcg.get_sharding_parallel_group())
 
-    @staticmethod
-    def _squares(grads):
-        total = _core.full([1], 0.0, _core.float32)
-        for dtype in {g.dtype for g in grads}:
-            part = _core.global_squared_norm([g for g in grads if g.dtype == dtype])
-            total = total + _core.cast(part, "float32").reshape([1])
-        return total
+    return total
 
 
 class HybridParallelOptimizer:
@@ -51,7 +32,7 @@ class HybridParallelOptimizer:
         self._inner_opt, self._hcg, self._strategy = optimizer, hcg, strategy
         self._owner = None
         if isinstance(optimizer._grad_clip, ClipGradByGlobalNorm) and hcg.get_check_parallel_group().nranks > 1:
-            optimizer._grad_clip = _HybridClip(optimizer._grad_clip, hcg)
+            optimizer._grad_clip = ClipOverRanks(optimizer._grad_clip, _total_over(hcg))
         if hcg.get_sharding_parallel_world_size() > 1:
             self._deal_out()
 

@@ -6,7 +6,7 @@ from ...nn.clip import ClipGradByGlobalNorm
 from ...nn.layer.layers import Layer
 from .. import communication as _c
 from ..group import group_of
-from ..parallel import sync_params_buffers
+from ..parallel import WrappedLayer, sync_params_buffers
 
 LEVELS = ("os", "os_g", "p_g_os")
 
@@ -21,49 +21,40 @@ def deal_out(parameters, ranks):
     return owners
 
 
-class GroupSharded(Layer):
-    """A layer whose parameters start equal; gradients are averaged by the optimizer's step."""
-
-    def __init__(self, layer, group):
-        super().__init__(layer.full_name() + "_group_sharded")
-        self._layers, self._group = layer, group
-        sync_params_buffers(layer, group, group.ranks[0])
-
-    def forward(self, *inputs, **kwargs):
-        return self._layers(*inputs, **kwargs)
-
-    def state_dict(self, *args, **kwargs):
-        """The wrapped layer's state, under its own names."""
-        return self._layers.state_dict(*args, **kwargs)
-
-    def set_state_dict(self, state_dict, use_structured_name=True):
-        """Sets the wrapped layer's state."""
-        return self._layers.set_state_dict(state_dict, use_structured_name=use_structured_name)
-
-    set_dict = load_dict = set_state_dict
+def squares(grads):
+    """The sum of squares of gradients of any floating dtypes: float32[1]."""
+    total = _core.full([1], 0.0, _core.float32)
+    for dtype in {g.dtype for g in grads}:
+        same = _core.global_squared_norm([g for g in grads if g.dtype == dtype])
+        total = total + _core.cast(same, _core.float32).reshape([1])
+    return total
 
 
-class _ClipOverGroup:
-    """ClipGradByGlobalNorm where each rank has the gradients of its own parameters."""
+class ClipOverRanks:
+    """ClipGradByGlobalNorm whose norm is over several ranks: total_of(params_grads) gives the sum of squares."""
 
-    def __init__(self, clip, group):
-        self._clip, self._group = clip, group
+    def __init__(self, clip, total_of):
+        self._clip, self._total_of = clip, total_of
 
     def __getattr__(self, name):
         return getattr(self._clip, name)
 
     def __call__(self, params_grads):
-        grads = [g for p, g in params_grads if g is not None and getattr(p, "need_clip", True)]
-        total = _core.full([1], 0.0, _core.float32)
-        for dtype in {g.dtype for g in grads}:
-            same = _core.global_squared_norm([g for g in grads if g.dtype == dtype])
-            total = total + _core.cast(same, _core.float32).reshape([1])
-        _c.all_reduce(total, group=self._group)
-        norm = _core.sqrt(total)
+        clipped = [(p, g) for p, g in params_grads if g is not None and getattr(p, "need_clip", True)]
+        norm = _core.sqrt(self._total_of(clipped))
         limit = _core.full_like(norm, self._clip.clip_norm)
         factor = _core.divide(limit, _core.maximum(norm, limit))
-        return [(p, _core.multiply(g, _core.cast(factor, g.dtype)) if g is not None and getattr(p, "need_clip", True) else g)
-                for p, g in params_grads]
+        scaled = {id(p): _core.multiply(g, _core.cast(factor, g.dtype)) for p, g in clipped}
+        return [(p, scaled.get(id(p), g)) for p, g in params_grads]
+
+
+class GroupSharded(WrappedLayer):
+    """A layer whose parameters start equal; gradients are averaged by the optimizer's step."""
+
+    def __init__(self, layer, group):
+        super().__init__(layer, "_group_sharded")
+        self._group = group
+        sync_params_buffers(layer, group, group.ranks[0])
 
 
 class GroupShardedOptimizer:
@@ -79,10 +70,15 @@ class GroupShardedOptimizer:
         mine = [p for p, owner in zip(self._all, self._owners) if owner == group.rank]
         optimizer._parameter_list = optimizer._param_groups = mine
         if isinstance(optimizer._grad_clip, ClipGradByGlobalNorm):
-            optimizer._grad_clip = _ClipOverGroup(optimizer._grad_clip, group)
+            optimizer._grad_clip = ClipOverRanks(optimizer._grad_clip, self._total)
 
     def __getattr__(self, name):
         return getattr(self._inner_opt, name)
+
+    def _total(self, params_grads):
+        total = squares([g for _, g in params_grads])
+        _c.all_reduce(total, group=self._group)
+        return total
 
     def _exchange(self):
         """Averages gradients: on every rank, or on their owners'."""

@@ -2,7 +2,6 @@
 from .... import _core
 from ....autograd import backward
 from ... import communication as _c
-from ...parallel import sync_params_buffers
 from .p2p import Neighbors
 from .pipeline_schedule import SCHEDULES
 from .wrappers import MetaParallelBase
@@ -44,16 +43,6 @@ class PipelineParallel(MetaParallelBase):
     def is_pipeline_last_stage(self):
         """Whether this stage has the loss."""
         return self.is_last
-
-    def _prepare_for_model(self):
-        hcg = self._hcg
-        for group in (hcg.get_model_parallel_group(), hcg.get_sharding_parallel_group()):
-            if group.nranks > 1:
-                sync_params_buffers(self._layers, group, group.ranks[0])
-        data = hcg.get_data_parallel_group()
-        if data.nranks > 1:
-            for tensor in [*self._layers.parameters(), *self._layers.buffers()]:
-                _c.broadcast(tensor.detach(), data.ranks[0], data)
 
     # ---- a batch ----
 

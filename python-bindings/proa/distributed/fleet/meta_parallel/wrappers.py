@@ -1,67 +1,45 @@
 """Models spread over processes: what distributed_model makes of a layer."""
-from ....nn.layer.layers import Layer
+from .... import _core
 from ... import communication as _c
-from ...parallel import DataParallel, sync_params_buffers
+from ...parallel import DataParallel, WrappedLayer, sync_params_buffers
 
 
-class MetaParallelBase(Layer):
+def start_alike(layers, hcg):
+    """Gives the ranks of a model, and of a sharding group, their first rank's parameters and buffers but for divided ones; and
+    the ranks of a data group all of their first rank's."""
+    for group in (hcg.get_model_parallel_group(), hcg.get_sharding_parallel_group()):
+        if group.nranks > 1:
+            sync_params_buffers(layers, group, group.ranks[0])
+    data = hcg.get_data_parallel_group()
+    if data.nranks > 1:
+        for tensor in [*layers.parameters(), *layers.buffers()]:
+            _c.broadcast(tensor.detach(), data.ranks[0], data)
+
+
+class MetaParallelBase(WrappedLayer):
     """A layer that runs another on the hybrid groups."""
 
     def __init__(self, layers, hcg, strategy):
-        super().__init__(layers.full_name() + "_meta_parallel_base")
-        self._layers, self._hcg, self._strategy = layers, hcg, strategy
-        self._prepare_for_model()
-
-    def _prepare_for_model(self):
-        """For subclasses: makes parameters that are shared equal."""
-
-    def _pre_forward(self, *inputs, **kwargs):
-        """For subclasses: makes inputs that are shared equal."""
-
-    def forward(self, *inputs, **kwargs):
-        self._pre_forward(*inputs, **kwargs)
-        return self._layers(*inputs, **kwargs)
-
-    def state_dict(self, *args, **kwargs):
-        """The wrapped layer's state, under its own names."""
-        return self._layers.state_dict(*args, **kwargs)
-
-    def set_state_dict(self, state_dict, use_structured_name=True):
-        """Sets the wrapped layer's state."""
-        return self._layers.set_state_dict(state_dict, use_structured_name=use_structured_name)
-
-    set_dict = load_dict = set_state_dict
+        super().__init__(layers, "_meta_parallel_base")
+        self._hcg, self._strategy = hcg, strategy
+        start_alike(layers, hcg)
 
 
 class TensorParallel(MetaParallelBase):
     """A model of divided layers: parameters that are not divided, and every forward's inputs, are those of the model's
     first rank."""
 
-    def _prepare_for_model(self):
-        for group in (self._hcg.get_model_parallel_group(), self._hcg.get_sharding_parallel_group()):
-            if group.nranks > 1:
-                sync_params_buffers(self._layers, group, group.ranks[0])
-        data = self._hcg.get_data_parallel_group()
-        if data.nranks > 1:
-            for tensor in [*self._layers.parameters(), *self._layers.buffers()]:
-                _c.broadcast(tensor.detach(), data.ranks[0], data)
-
-    def _pre_forward(self, *inputs, **kwargs):
-        from .... import _core
+    def forward(self, *inputs, **kwargs):
         group = self._hcg.get_model_parallel_group()
         if group.nranks > 1:
             for given in [*inputs, *kwargs.values()]:
                 if isinstance(given, _core.Tensor):
                     _c.broadcast(given.detach(), group.ranks[0], group)
+        return self._layers(*inputs, **kwargs)
 
 
 class ShardingParallel(MetaParallelBase):
     """A model whose optimizer states are divided: parameters are those of the first rank."""
-
-    def _prepare_for_model(self):
-        for group in (self._hcg.get_sharding_parallel_group(), self._hcg.get_data_parallel_group()):
-            if group.nranks > 1:
-                sync_params_buffers(self._layers, group, group.ranks[0])
 
 
 def data_parallel(model, strategy, hcg):
