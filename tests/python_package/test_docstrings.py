@@ -20,7 +20,7 @@ def test_examples(file):
     parts = file.relative_to(ROOT).with_suffix("").parts
     module = importlib.import_module(".".join(["proa", *(p for p in parts if p != "__init__")]))
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
-    for test in finder.find(module, extraglobs={"paddle": paddle}):
+    for test in finder.find(module, extraglobs={"paddle": paddle, "__name__": "__main__"}):  # examples are a user's code
         runner.run(test)
     tried, failed = runner.tries, runner.failures
     assert tried and not failed, f"{failed} of {tried} examples fail"
