@@ -24,6 +24,8 @@ if(PROA_ONEDNN_TO_COPY)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python-bindings/proa/" DESTINATION proa COMPONENT python
         FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+install(FILES "${PROA_GEN}/optimizer_table.py" DESTINATION proa/optimizer RENAME table.py COMPONENT python)
 install(DIRECTORY "${PROJECT_BINARY_DIR}/python/proa/" DESTINATION proa COMPONENT python
         FILES_MATCHING PATTERN "*.pyi" PATTERN "py.typed" PATTERN "include/*.h" PATTERN "include/proa/*.h"
+        PATTERN "include/proa/ops/*.h"
         PATTERN "libs" EXCLUDE PATTERN "__pycache__" EXCLUDE)
