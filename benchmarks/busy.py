@@ -123,7 +123,7 @@ class Quota:
 
     @contextlib.contextmanager
     def over(self, pid):
-        """Where there is no group: stops the process a part of the time."""
+        """A stand-in where there is no group: stops the process a part of the time."""
         if self.group:
             yield
             return

@@ -56,7 +56,7 @@ def environment(way, threads, build=BUILD):
 
 
 def ask(command, env, unit, limit=TIMEOUT):
-    """What a worker's process printed, or its error."""
+    """The output of a worker's process, or its error."""
     try:
         done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:

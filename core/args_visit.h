@@ -5,7 +5,7 @@
 
 #include "core/tensor.h"
 
-/* Where the tensor of a field that holds one is; NULL for lists and plain attributes. */
+/* The address of a field's tensor, if it holds one; NULL for lists and plain attributes. */
 static inline proa_tensor **proa__field_one(const proa_field *f, const void *args)
 {
     return f->kind == PROA_FIELD_TENSOR ? proa_field_tensor(f, args) : NULL;

@@ -22,7 +22,7 @@ uint64_t proa__selection(void) { return selecting; }
 
 /* ---- FLAGS_verbose ---------------------------------------------------------------------- */
 
-/* What came of each kernel that was asked: "conv_onednn: not float32; conv_cpu: runs". */
+/* The answer of each kernel that was asked: "conv_onednn: not float32; conv_cpu: runs". */
 typedef struct story {
     char text[768];
     size_t used;

@@ -229,7 +229,7 @@ static proa_status fill_missing(proa_reducer *r)
     return launch(r);
 }
 
-/* How many rows each rank has; −1: its gradient is dense, as those of captured programs are. In the scope. */
+/* The rows of each rank; −1: its gradient is dense, as those of captured programs are. In the scope. */
 static const int64_t *counts_of_rows(proa_reducer *r, const proa_tensor *g)
 {
     int64_t have = g == proa_none ? 0 : proa_is_rows(g) ? proa_rows_index(g)->numel : -1;

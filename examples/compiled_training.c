@@ -11,7 +11,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What is captured: the loss of a batch (x, y). Called once; afterwards its program runs. */
+/* The captured function: the loss of a batch (x, y). Called once; afterwards its program runs. */
 static proa_tensors loss_of(proa_tensors inputs, void *context)
 {
     proa_tensors out = {1, proa_scope_alloc(sizeof(proa_tensor *))};

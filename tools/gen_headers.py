@@ -137,7 +137,7 @@ def emit_ops_h(families, digest):
 {lines}
 #include <proa/create.h>
 
-/* What a custom op is built against: see proa_register_op. */
+/* The table that a custom op is built against: see proa_register_op. */
 #define PROA_TABLE_HASH "{digest}"
 
 #endif

@@ -42,7 +42,7 @@
 
 #include <proa/create.h>
 
-/* What a custom op is built against: see proa_register_op. */
+/* The table that a custom op is built against: see proa_register_op. */
 #define PROA_TABLE_HASH "dc1ce4649d8fadc3f4cbce6afc56573a890d669df95838d71eb04e34c0d6a01b"
 
 #endif

@@ -1,7 +1,7 @@
 """The slots and attributes of the operators of Paddle 2.6.2, from its own registry, and below of those that 2.0 had beside
 them: a line is
 `type: inputs -> outputs | attributes`. Behind a slot, * means several variables, ? that it may be left out, ~ that it is
-intermediate."""
+intermediate. One table, long because the operators are many."""
 
 TEXT = """
 abs: X -> Out

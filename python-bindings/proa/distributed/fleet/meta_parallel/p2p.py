@@ -35,7 +35,7 @@ class Neighbors:
             head[3:3 + tensor.ndim] = tensor.shape
             told = _core.to_tensor(head)
             self._queue(_c.isend(told, rank, group), told)
-            data = _core.contiguous(tensor.detach()) if hasattr(_core, "contiguous") else tensor.detach()
+            data = tensor.detach()
             self._queue(_c.isend(data, rank, group), data)
 
     def _queue(self, task, tensor):
