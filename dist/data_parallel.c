@@ -2,13 +2,23 @@
  * buckets of one dtype, through the collective ops, so that a small layer costs no round trip of its own.
  * May use core, ops, autograd, nn and optim. */
 #include "core/device.h"
+#include "core/internal.h"
 #include "core/tensor.h"
+#include "dist/task.h"
 
 #include <proa/autograd.h>
 #include <proa/dist.h>
 
 /* Bytes of one bucket: large enough that latency vanishes, small enough to stay in the last cache. */
 enum { BUCKET_BYTES = 4 << 20 };
+
+/* The error of a call that follows `before` others, which the other ranks have made, too. */
+static proa_status left_out(int64_t before)
+{
+    const proa_group *world = proa__default_group();
+    if (before > 0 && world->size > 1) proa__ring_part(world->context);
+    return proa_error();
+}
 
 proa_status proa_sync_layer(proa_layer *layer)
 {
@@ -19,7 +29,7 @@ proa_status proa_sync_layer(proa_layer *layer)
     proa_named_list state = proa_layer_state(layer);
     PROA_TRY(proa_error());
     for (int64_t i = 0; i < state.count; i++)
-        if (!proa_broadcast_(state.at[i].tensor)) return proa_error();
+        if (!proa_broadcast_(state.at[i].tensor)) return left_out(i);
     return PROA_OK;
 }
 
@@ -86,7 +96,7 @@ proa_status proa_sync_gradients(proa_optimizer *opt)
         while (last < params.count && params.at[last]->dtype == params.at[first]->dtype &&
                (elements == 0 || elements + params.at[last]->numel <= limit))
             elements += params.at[last++]->numel;
-        PROA_TRY(reduce_bucket(params.at, first, last, elements));
+        if (reduce_bucket(params.at, first, last, elements) != PROA_OK) return left_out(first);
         first = last;
     }
     return PROA_OK;

@@ -35,10 +35,11 @@ static proa__ring *ring_of(const proa_group *g) { return g->context; }
 /* Collectives of ops: in order with what was queued. */
 #define IN_ORDER(g, lane, call)                              \
     proa__ring *r = ring_of(g);                              \
+    PROA_TRY(proa__ring_check(r));                           \
     struct proa__queue *queue = proa__queues_enter(r, lane); \
     proa_status status = r->engine->call;                    \
     proa__queue_leave(queue);                                \
-    return status
+    return proa__ring_note(r, status)
 
 static proa_status core_all_reduce(proa_group *g, void *data, int64_t count, proa_dtype dtype, proa_reduce op)
 {

@@ -147,7 +147,7 @@ static proa_status call_engine(const proa_message *m, const proa_tensor *in, pro
     }
 }
 
-proa_status proa__message_run(const proa_message *m)
+static proa_status run(const proa_message *m)
 {
     PROA_SCOPED;
     proa_tensor *in = on_host(m->in), *out = on_host(m->out);
@@ -155,4 +155,11 @@ proa_status proa__message_run(const proa_message *m)
     if (m->out) proa__bump_version(m->out);
     PROA_TRY(call_engine(m, in, out));
     return out == m->out ? PROA_OK : proa__copy(m->out, out);
+}
+
+proa_status proa__message_run(const proa_message *m)
+{
+    const proa__ring *ring = m->group->context;
+    PROA_TRY(proa__ring_check(ring));
+    return proa__ring_note(ring, run(m));
 }

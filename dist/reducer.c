@@ -4,6 +4,7 @@
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
+#include "dist/task.h"
 
 #include <proa/dist.h>
 
@@ -116,7 +117,8 @@ static proa_status make_buckets(proa_reducer *r, const int64_t *order)
     r->buckets = proa__calloc((size_t)(r->count ? r->count : 1) * sizeof *r->buckets);
     if (!r->buckets) return proa_error();
     deal(r, order);
-    return make_views(r, order);
+    if (make_views(r, order) != PROA_OK) drop_buckets(r);
+    return proa_error();
 }
 
 /* All ranks take the order of rank 0's first backward. */
@@ -134,7 +136,8 @@ static proa_status reorder(proa_reducer *r)
                                               .out = order,
                                               .peer = proa_group_global_rank(r->group, 0)}));
     r->ordered = true;
-    return make_buckets(r, (const int64_t *)(const void *)order->data);
+    memcpy(r->arrival, order->data, (size_t)r->count * sizeof *r->arrival);
+    return make_buckets(r, r->arrival);
 }
 
 /* ---- one backward ---------------------------------------------------------------------- */
@@ -170,6 +173,7 @@ static proa_status finish_pass(void *context, proa_status status);
 
 static proa_status begin_pass(proa_reducer *r)
 {
+    if (!r->buckets) PROA_TRY(make_buckets(r, r->arrival)); /* there was no memory for the last order */
     r->in_pass = true;
     r->next = r->arrived = 0;
     for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].waiting = r->buckets[i].params;
@@ -328,7 +332,9 @@ static proa_status exchange(proa_reducer *r)
 static proa_status finish_pass(void *context, proa_status status)
 {
     proa_reducer *r = context;
+    bool sent = r->next > 0 || status == PROA_OK;
     if (status == PROA_OK) status = exchange(r);
+    if (status != PROA_OK && sent) proa__ring_part(r->group->context);
     for (int64_t i = 0; i < r->n_buckets; i++) {
         proa_task_free(r->buckets[i].task);
         r->buckets[i].task = NULL;

@@ -12,14 +12,6 @@ static proa__shm *shm_of(const proa__ring *g) { return g->context; }
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* The slots of all ranks in the current round, from `offset` on. */
-static void slots_at(const proa__shm *s, size_t offset, const void **in)
-{
-    for (int r = 0; r < s->size; r++) in[r] = proa__shm_slot(s, r, s->step) + offset;
-}
-
-static const void **pointers(const proa__shm *s) { return proa_scratch((size_t)s->size * sizeof(void *)); }
-
 static char *next_slot(const proa__shm *s) { return proa__shm_slot(s, s->rank, s->step + 1); }
 
 /* ---- reductions ------------------------------------------------------------------------ */
@@ -27,16 +19,17 @@ static char *next_slot(const proa__shm *s) { return proa__shm_slot(s, s->rank, s
 typedef struct reduction {
     proa__shm *s;
     const char *what;
-    const void **in;
     proa_dtype dtype;
     proa_reduce_type op;
     size_t item;
 } reduction;
 
+/* Reduces the slots of all ranks in the current round, from `offset` on. */
 static void reduce_slots(const reduction *w, void *out, size_t offset, size_t count)
 {
-    slots_at(w->s, offset, w->in);
-    proa__reduce_buffers(out, w->in, w->s->size, count, w->dtype, w->op, w->s->size);
+    proa__shm *s = w->s;
+    for (int r = 0; r < s->size; r++) s->in[r] = proa__shm_slot(s, r, s->step) + offset;
+    proa__reduce_buffers(out, s->in, s->size, count, w->dtype, w->op, s->size);
 }
 
 /* A chunk whose slots are shown: each rank reduces a part of it, shows that, and takes the others' parts. */
@@ -77,9 +70,7 @@ static proa_status all_reduce_chunks(const reduction *w, char *data, size_t coun
 static proa_status start(reduction *w, proa__ring *g, const char *what, proa_dtype dtype, proa_reduce_type op)
 {
     *w = (reduction){.s = shm_of(g), .what = what, .dtype = dtype, .op = op, .item = proa_dtype_size(dtype)};
-    PROA_TRY(proa__reduce_check(what, dtype, op));
-    w->in = pointers(w->s);
-    return w->in ? PROA_OK : proa_error();
+    return proa__reduce_check(what, dtype, op);
 }
 
 static proa_status shm_all_reduce(proa__ring *g, void *data, int64_t count, proa_dtype dtype,
@@ -87,9 +78,7 @@ static proa_status shm_all_reduce(proa__ring *g, void *data, int64_t count, proa
 {
     reduction w;
     PROA_TRY(start(&w, g, "all_reduce", dtype, op));
-    proa_status status = all_reduce_chunks(&w, data, (size_t)count);
-    proa_scratch_free(w.in);
-    return status;
+    return all_reduce_chunks(&w, data, (size_t)count);
 }
 
 static proa_status reduce_chunks(const reduction *w, char *data, size_t count, int root)
@@ -115,9 +104,7 @@ static proa_status shm_reduce(proa__ring *g, void *data, int64_t count, proa_dty
 {
     reduction w;
     PROA_TRY(start(&w, g, "reduce", dtype, op));
-    proa_status status = reduce_chunks(&w, data, (size_t)count, root);
-    proa_scratch_free(w.in);
-    return status;
+    return reduce_chunks(&w, data, (size_t)count, root);
 }
 
 /* A slot holds as many elements of every rank's part as fit. */
@@ -146,9 +133,7 @@ static proa_status shm_reduce_scatter(proa__ring *g, const void *in, void *out, 
 {
     reduction w;
     PROA_TRY(start(&w, g, "reduce_scatter", dtype, op));
-    proa_status status = reduce_scatter_chunks(&w, in, out, (size_t)count_each);
-    proa_scratch_free(w.in);
-    return status;
+    return reduce_scatter_chunks(&w, in, out, (size_t)count_each);
 }
 
 /* ---- moving ---------------------------------------------------------------------------- */

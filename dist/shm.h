@@ -40,7 +40,8 @@ typedef struct proa__shm {
     const int *ranks;
     char *base;
     size_t bytes;
-    uint32_t step; /* rounds that this rank has begun */
+    const void **in; /* where reductions read: one a rank */
+    uint32_t step;   /* rounds that this rank has begun */
     /* parts of the segment */
     proa__shm_counter *steps; /* one a rank */
     proa__shm_call *calls;    /* two a rank, by parity of the round */

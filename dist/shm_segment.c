@@ -241,8 +241,9 @@ proa__shm *proa__shm_attach(proa__ring *g, const proa__engine_setup *setup)
                      .ranks = g->ranks,
                      .spins = g->size <= cores ? 2000 : 20,
                      .bytes = segment_bytes(g->size)};
+    s->in = proa__alloc((size_t)g->size * sizeof *s->in);
     bool all = false;
-    if (agree(s, setup, &all) == PROA_OK && all) return s;
+    if (s->in && agree(s, setup, &all) == PROA_OK && all) return s;
     proa__shm_detach(s);
     return NULL;
 }
@@ -250,5 +251,6 @@ proa__shm *proa__shm_attach(proa__ring *g, const proa__engine_setup *setup)
 void proa__shm_detach(proa__shm *s)
 {
     if (s->base) munmap(s->base, s->bytes);
+    proa__free(s->in);
     proa__free(s);
 }

@@ -119,7 +119,7 @@ static void *read_answers(void *context)
     proa__bytes in = {0};
     char buffer[65536];
     double pinged = proa__monotonic();
-    bool fine = true;
+    bool fine = true, no_memory = false;
     while (fine && !atomic_load(&s->closing)) {
         struct pollfd polls[2] = {{.fd = s->fd, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
         if (poll(polls, 2, PING_MILLISECONDS) < 0 && errno != EINTR) break;
@@ -132,14 +132,16 @@ static void *read_answers(void *context)
         if (!(polls[0].revents & (POLLIN | POLLHUP | POLLERR))) continue;
         ssize_t n = recv(s->fd, buffer, sizeof buffer, 0);
         if (n < 0 && errno == EINTR) continue;
-        fine = fine && n > 0 && proa__bytes_add(&in, buffer, (size_t)n) && understand(s, &in);
+        if (fine && n > 0 && !proa__bytes_add(&in, buffer, (size_t)n)) no_memory = true;
+        fine = fine && n > 0 && !no_memory && understand(s, &in);
     }
     proa_clear_error();
     proa__free(in.at);
     pthread_mutex_lock(&s->lock);
     s->lost = true;
+    s->no_memory = no_memory;
     /* rank 0 serves the store, or the launcher, whose end is that of every rank */
-    if (!atomic_load(&s->closing) && atomic_load(&s->lives[0]) == PROA__LIFE_HERE)
+    if (!atomic_load(&s->closing) && !no_memory && atomic_load(&s->lives[0]) == PROA__LIFE_HERE)
         atomic_store(&s->lives[0], PROA__LIFE_DIED);
     pthread_cond_broadcast(&s->answered);
     pthread_mutex_unlock(&s->lock);
@@ -150,6 +152,10 @@ static void *read_answers(void *context)
 
 static proa_status lost(const proa__store *s, const char *key)
 {
+    if (s->no_memory)
+        return proa_fail(PROA_ERR_OUT_OF_MEMORY,
+                         "store: no memory for the answers to rank %d; its connection has ended (key \"%s\")",
+                         s->rank, key);
     return proa_fail(
         PROA_ERR_UNAVAILABLE,
         "store: the connection of rank %d to the process that serves the store is gone (key \"%s\"): "

@@ -54,6 +54,7 @@ struct proa__store_server {
     entry *buckets[BUCKETS];
     waiter *waiters;
     client *clients;
+    struct pollfd *polls; /* of the clients, of listening and of wake */
     uint32_t n_clients, capacity, next_number;
     int first_death; /* rank that died first; −1: none */
 };
@@ -69,12 +70,19 @@ static entry **find(proa__store_server *s, const char *key, size_t n)
     return at;
 }
 
-static entry *find_or_add(proa__store_server *s, const char *key, size_t n)
+/* Without memory the old value stays, or the key is not set. */
+static entry *set_value(proa__store_server *s, const char *key, size_t n, const void *value, size_t bytes)
 {
-    entry **at = find(s, key, n);
-    if (*at) return *at;
-    entry *e = proa__calloc(sizeof *e + n);
-    if (!e) return NULL;
+    entry **at = find(s, key, n), *e = *at;
+    proa__bytes made = {0};
+    if (!proa__bytes_add(&made, value, bytes)) return NULL;
+    if (!e) e = proa__calloc(sizeof *e + n);
+    if (!e) {
+        proa__free(made.at);
+        return NULL;
+    }
+    proa__free(e->value.at);
+    e->value = made;
     e->key_bytes = n;
     memcpy(e->key, key, n);
     return *at = e;
@@ -198,9 +206,8 @@ static void handle(proa__store_server *s, client *c, const char *m, size_t lengt
     switch (request) {
     case PROA__STORE_HELLO: hello(s, c, id, key, n, value, bytes); break;
     case PROA__STORE_SET:
-        e = find_or_add(s, key, n);
-        if (e) e->value.count = 0;
-        if (!e || !proa__bytes_add(&e->value, value, bytes)) {
+        e = set_value(s, key, n, value, bytes);
+        if (!e) {
             c->broken = true;
             break;
         }
@@ -214,16 +221,14 @@ static void handle(proa__store_server *s, client *c, const char *m, size_t lengt
         break;
     case PROA__STORE_ADD: {
         int64_t by = 0, sum = 0;
-        e = bytes == sizeof by ? find_or_add(s, key, n) : NULL;
+        if (bytes == sizeof by) memcpy(&by, value, sizeof by);
+        if (e && e->value.count == sizeof sum) memcpy(&sum, e->value.at, sizeof sum);
+        sum = (int64_t)((uint64_t)sum + (uint64_t)by);
+        e = bytes == sizeof by ? set_value(s, key, n, &sum, sizeof sum) : NULL;
         if (!e) {
             c->broken = true;
             break;
         }
-        memcpy(&by, value, sizeof by);
-        if (e->value.count == sizeof sum) memcpy(&sum, e->value.at, sizeof sum);
-        sum = (int64_t)((uint64_t)sum + (uint64_t)by);
-        e->value.count = 0;
-        if (!proa__bytes_add(&e->value, &sum, sizeof sum)) c->broken = true;
         reply(c, PROA__STORE_OK, id, &sum, sizeof sum);
         answer_waiters(s, e, now);
         break;
@@ -265,21 +270,29 @@ static void end_client(proa__store_server *s, uint32_t i, double now)
     answer_waiters(s, NULL, now);
 }
 
+/* Room for another connection and for what poll is asked about it. */
+static bool make_room(proa__store_server *s)
+{
+    if (s->n_clients < s->capacity) return true;
+    uint32_t capacity = s->capacity ? 2 * s->capacity : 16;
+    client *clients = proa__realloc(s->clients, capacity * sizeof *clients);
+    if (clients) s->clients = clients;
+    struct pollfd *polls = clients ? proa__realloc(s->polls, (capacity + 2) * sizeof *polls) : NULL;
+    if (!polls) return false;
+    s->polls = polls;
+    s->capacity = capacity;
+    return true;
+}
+
 static void accept_client(proa__store_server *s, double now)
 {
     int fd = accept4(s->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
     if (fd < 0) return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (s->n_clients == s->capacity) {
-        uint32_t capacity = s->capacity ? 2 * s->capacity : 16;
-        client *more = proa__realloc(s->clients, capacity * sizeof *more);
-        if (!more) {
-            proa_clear_error();
-            close(fd);
-            return;
-        }
-        s->clients = more;
-        s->capacity = capacity;
+    if (!make_room(s)) {
+        proa_clear_error();
+        close(fd);
+        return;
     }
     s->clients[s->n_clients++] = (client){.fd = fd, .number = s->next_number++, .rank = -1, .heard = now};
 }
@@ -324,12 +337,9 @@ static bool finished(const proa__store_server *s, double now)
 static void *serve(void *context)
 {
     proa__store_server *s = context;
-    struct pollfd *polls = NULL;
     for (double now = proa__monotonic(); !finished(s, now); now = proa__monotonic()) {
         uint32_t n = s->n_clients;
-        struct pollfd *more = proa__realloc(polls, (n + 2) * sizeof *polls);
-        if (!more) break;
-        polls = more;
+        struct pollfd *polls = s->polls;
         polls[n] = (struct pollfd){.fd = s->listening, .events = POLLIN};
         polls[n + 1] = (struct pollfd){.fd = s->wake, .events = POLLIN};
         for (uint32_t i = 0; i < n; i++)
@@ -348,11 +358,10 @@ static void *serve(void *context)
             if (c->broken || stranger || (c->leaving && !c->out.count)) end_client(s, i, now);
         }
         if (s->waiters) answer_waiters(s, NULL, now);
-        if (polls[n].revents & POLLIN) accept_client(s, now);
         uint64_t woken;
         if (polls[n + 1].revents & POLLIN && read(s->wake, &woken, sizeof woken) < 0) break;
+        if (polls[n].revents & POLLIN) accept_client(s, now); /* may move the polls */
     }
-    proa__free(polls);
     proa_clear_error();
     return NULL;
 }
@@ -376,6 +385,7 @@ static void release(proa__store_server *s)
     if (s->listening >= 0) close(s->listening);
     if (s->wake >= 0) close(s->wake);
     proa__free(s->clients);
+    proa__free(s->polls);
     proa__free(s->token);
     proa__free(s);
 }
@@ -403,7 +413,7 @@ proa__store_server *proa__store_serve(const char *host, int port, const char *to
     s->listening = s->wake = -1;
     s->first_death = -1;
     s->token = proa__strdup(token);
-    if (!s->token || listen_on(s, host, port) != PROA_OK) {
+    if (!s->token || !make_room(s) || listen_on(s, host, port) != PROA_OK) {
         release(s);
         return NULL;
     }

@@ -30,6 +30,7 @@ typedef struct proa__queue {
 
 struct proa__queues {
     int size;
+    atomic_bool parted;
     queue calls;
     queue *pairs; /* sends to each rank, then receives from each; made ready at first use, under calls.lock */
 };
@@ -123,6 +124,29 @@ struct proa__queue *proa__queues_enter(const proa__ring *ring, int number)
 }
 
 void proa__queue_leave(struct proa__queue *q) { let_go(q); }
+
+/* ---- ranks that are apart -------------------------------------------------------------- */
+
+void proa__ring_part(const proa__ring *ring)
+{
+    if (ring->size > 1) atomic_store(&ring->queues->parted, true);
+}
+
+proa_status proa__ring_check(const proa__ring *ring)
+{
+    if (!atomic_load(&ring->queues->parted)) return PROA_OK;
+    return proa_fail(
+        PROA_ERR_BAD_STATE,
+        "group %d cannot be used any more: an earlier error made rank %d leave out calls that the "
+        "others make; end the job and resume from a checkpoint",
+        ring->id, proa__global_rank(ring, ring->rank));
+}
+
+proa_status proa__ring_note(const proa__ring *ring, proa_status status)
+{
+    if (status == PROA_ERR_OUT_OF_MEMORY) proa__ring_part(ring);
+    return status;
+}
 
 /* ---- tasks ----------------------------------------------------------------------------- */
 
@@ -220,7 +244,9 @@ proa_task *proa_communicate_later(const proa_message *message)
 {
     proa_message m = *message;
     if (proa_error() || proa__message_check(&m) != PROA_OK) return NULL;
-    return put(queue_of(&m), &m);
+    proa_task *t = put(queue_of(&m), &m);
+    if (!t) proa__ring_part(m.group->context);
+    return t;
 }
 
 proa_status proa_communicate(const proa_message *message)

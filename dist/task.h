@@ -19,6 +19,14 @@ enum { PROA__COLLECTIVES, PROA__SENDS };
 struct proa__queue *proa__queues_enter(const proa__ring *ring, int number);
 void proa__queue_leave(struct proa__queue *q);
 
+/* This rank has left out a call that the others make: their calls would pair up with its later ones, so that
+ * each of these fails. */
+void proa__ring_part(const proa__ring *ring);
+/* BAD_STATE after proa__ring_part. */
+proa_status proa__ring_check(const proa__ring *ring);
+/* Parts from the others if `status`, a call's, says that there was no memory for it. Returns it. */
+proa_status proa__ring_note(const proa__ring *ring, proa_status status);
+
 /* Runs `message` on the calling thread. */
 proa_status proa__message_run(const proa_message *message);
 /* Fails if the message does not fit its group. Fills in the world's group. */

@@ -425,7 +425,9 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
                             ? py_tensor_of(value)
                             : py_to_new_tensor(value, PROA_NODTYPE, proa_device_of(py_tensor_of(self)));
     if (!from) return PyErr_Occurred() ? NULL : py_raise();
-    bool same = from->ndim == t->ndim && !memcmp(from->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim);
+    bool same = from->ndim == t->ndim;
+    for (int i = 0; same && i < t->ndim; i++)
+        same = from->shape[i] == t->shape[i] || (proa_is_symbolic(from) && from->shape[i] < 0);
     if (!same)
         return PyErr_Format(PyExc_ValueError, "%s: expected a value of shape %s, got %s", who,
                             py_shape_text(t), py_shape_text(from));
@@ -436,7 +438,7 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
     from = proa_to_device(from, proa_device_of(t));
     if (from) from = proa_assign(from); /* contiguous, and apart from t's memory */
     if (!from) return py_raise();
-    if (proa_is_contiguous(t) && !proa__on_device(t)) {
+    if (proa_is_contiguous(t) && !proa__on_device(t) && !proa_is_symbolic(from)) {
         size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
         if (proa__plain(from) != PROA_OK || proa_copy_in(t, from->data, bytes) != PROA_OK) return py_raise();
     } else {

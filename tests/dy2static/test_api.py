@@ -794,3 +794,19 @@ def test_containers_of_tensors_stay_in_attributes(tmp_path):
     x, scale = paddle.ones([4, 3]), paddle.to_tensor([2.0])
     loaded = paddle.jit.load(str(tmp_path / "m"))(scale, x)
     assert np.array_equal(loaded.numpy(), (net.fc(x) * scale + 1).numpy())
+
+
+def test_values_set_inside_are_written_by_every_call():
+    """Buffers that a hook sets to what it computed (spectral_norm's vectors), as eagerly."""
+    def outputs(static):
+        paddle.seed(3)
+        net = nn.utils.spectral_norm(nn.Linear(4, 3))
+        run = paddle.jit.to_static(lambda x: net(x)) if static else net
+        seen = []
+        for i in range(3):
+            y = run(tensor(2, 4, seed=i))
+            y.sum().backward()
+            seen += [y.detach(), net.weight_u, net.weight_v]
+        return [one.numpy() for one in [*seen, net.weight_orig.grad]]
+    for have, want in zip(outputs(True), outputs(False)):
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)

@@ -15,7 +15,7 @@ OPTIMIZERS = {
 }
 SCHEDULES = {
     "StepDecay": (0.05, 2), "CosineAnnealingDecay": (0.05, 5), "LinearWarmup": (0.05, 4, 0.0, 0.05), "OneCycleLR": (0.05, 10),
-    "ReduceOnPlateau": (0.05, "min", 0.5, 1), "CyclicLR": (0.01, 0.05, 2), "NoamDecay": (16, 3), "PiecewiseDecay": ([2, 5], [.1, .05, .01])}
+    "CosineAnnealingWarmRestarts": (0.05, 1, 2), "ReduceOnPlateau": (0.05, "min", 0.5, 1), "CyclicLR": (0.01, 0.05, 2), "NoamDecay": (16, 3), "PiecewiseDecay": ([2, 5], [.1, .05, .01])}
 
 
 class Training:

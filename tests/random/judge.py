@@ -108,6 +108,29 @@ def differences(program, answers):
     return found + [("Paddle: " + mode, line) for mode, line in from_paddle(program, answers)] if answers else found
 
 
+def configuration(dtype, modes, paddles):
+    """(mode, what differs) of a training configuration. Paddle holds hyperparameters in float32; in float32 the parameters of
+    which the loss is independent go where rounding sends them, so that losses alone are compared."""
+    eager, limit = modes["eager"], {"float64": 1e-5, "float32": 1e-3}[dtype]
+    line = apart(eager, modes["resumed"], 0)
+    if line:
+        yield "resumed", line
+    if isinstance(eager, str):
+        if paddles is None or not isinstance(paddles, str):
+            yield "eager", eager
+        return
+    line = apart(eager, modes["compiled"], limit / 10)
+    if line:
+        yield "compiled", line
+    if paddles is None or isinstance(paddles, str):  # Paddle refuses more
+        return
+    losses = [i for i, array in enumerate(eager) if array.ndim == 0] if dtype == "float32" else range(len(eager))
+    line = apart([paddles[i] for i in losses], [eager[i] for i in losses], limit) if len(paddles) == len(eager) else \
+        f"{len(paddles)} arrays | {len(eager)}"
+    if line:
+        yield "Paddle", line
+
+
 def main():
     programs = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
     answers = pickle.loads(pathlib.Path(sys.argv[2]).read_bytes()) if len(sys.argv) > 2 else None

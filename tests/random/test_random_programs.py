@@ -1,5 +1,5 @@
 """Random programs of public functions: eagerly, under to_static, exported with fixed and unknown dims, in a predictor, and all
-of that against real Paddle. A few seeds here; PROA_RANDOM_SEEDS=FIRST:COUNT runs others."""
+of that against real Paddle; and random training configurations. A few seeds here; PROA_RANDOM_SEEDS=FIRST:COUNT runs others."""
 import os
 import pathlib
 import pickle
@@ -16,6 +16,7 @@ BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 ORACLE = ROOT / ".venv-oracle/bin/python"
 FIRST, COUNT = os.environ.get("PROA_RANDOM_SEEDS", "3000:8").split(":")
 RUN = pathlib.Path(__file__).parent / "run.py"
+CONFIGURATIONS = pathlib.Path(__file__).parent / "configurations.py"
 
 
 def run(command, **env):
@@ -33,4 +34,22 @@ def test_random_programs(kind, tmp_path):
         run([ORACLE, RUN, "answer", made, answers])
     against = pickle.loads(answers.read_bytes()) if answers.exists() else None
     found = [f"{p['id']} {what}: {line}\n{p['source']}" for p in programs for what, line in judge.differences(p, against)]
+    assert not found, "\n".join(found)
+
+
+def test_random_configurations(tmp_path):
+    """Compiled, resumed (bit for bit) and, where Paddle takes the configuration, as Paddle trains."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    run([sys.executable, "-m", "proa", CONFIGURATIONS, ours, FIRST, COUNT], PYTHONPATH=str(BUILD / "python"))
+    made = pickle.loads(ours.read_bytes())
+    if ORACLE.exists():
+        run([ORACLE, CONFIGURATIONS, theirs, FIRST, COUNT])
+    paddles = pickle.loads(theirs.read_bytes()) if theirs.exists() else {}
+    found = []
+    for seed, (text, dtype, modes) in made.items():
+        answer = paddles.get(seed)
+        if isinstance(answer, tuple):  # a text: the configuration ends Paddle's process
+            assert text == answer[0]
+            answer = answer[2]["eager"]
+        found += [f"{text}\n  {what}: {line}" for what, line in judge.configuration(dtype, modes, answer)]
     assert not found, "\n".join(found)

@@ -490,6 +490,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(learning_rate, last_epoch, verbose)
 
+    def set_state_dict(self, state_dict):
+        super().set_state_dict(state_dict)
+        self.T_i, self.T_cur = self.T_0, self.last_epoch  # Paddle's files do not hold them
+        while self.T_cur >= self.T_i:
+            self.T_cur -= self.T_i
+            self.T_i *= self.T_mult
+
     def get_lr(self):
         return (self.eta_min
                 + (self.base_lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2)
