@@ -47,7 +47,7 @@ static proa_status copy_names(proa__names *to, const proa__names *from)
 const char *proa_pass_name(int64_t i)
 {
     for (int64_t k = 0; proa__pass_table[k].name; k++)
-        if (k == i) return proa__pass_table[k].name;
+        if (!proa__pass_table[k].asked && i-- == 0) return proa__pass_table[k].name;
     return NULL;
 }
 

@@ -108,12 +108,28 @@ static proa_status list_ends(proa__model *m)
 
 /* ---- passes ----------------------------------------------------------------------------- */
 
+/* Adds the pass that the config's own switch asks for. */
+static proa_status add_int8(const proa_config *c, const char **chosen)
+{
+    if (!c->numbers[PROA_CONFIG_ONEDNN_INT8]) return PROA_OK;
+    const char *names = *chosen ? *chosen : proa_get_flag("passes");
+    size_t bytes = names ? strlen(names) + sizeof ",int8" : 0;
+    char *text = names ? proa_scope_alloc(bytes) : NULL;
+    if (!text) return proa_error();
+    snprintf(text, bytes, "%s,int8", *names ? names : "none");
+    *chosen = text;
+    return PROA_OK;
+}
+
 /* The passes of the config by comma, as executors take them; NULL with no error: FLAGS_passes says. */
 static proa_status choose_passes(const proa_config *c, const char **chosen)
 {
     *chosen = NULL;
-    if (!c->numbers[PROA_CONFIG_IR_OPTIM]) *chosen = "fold"; /* constants, so that clones share them */
-    if (*chosen || !c->passes_set) return PROA_OK;
+    if (!c->numbers[PROA_CONFIG_IR_OPTIM]) { /* constants, so that clones share them */
+        *chosen = "fold";
+        return PROA_OK;
+    }
+    if (!c->passes_set) return add_int8(c, chosen);
     const proa__names *list = &c->lists[PROA_CONFIG_PASSES];
     size_t bytes = 16;
     for (int64_t i = 0; i < list->count; i++) bytes += strlen(list->at[i]) + 1;
@@ -126,7 +142,7 @@ static proa_status choose_passes(const proa_config *c, const char **chosen)
         if (name) strcat(strcat(text, ","), name); /* others, Paddle's names, mean nothing here */
     }
     *chosen = text;
-    return PROA_OK;
+    return add_int8(c, chosen);
 }
 
 static proa_status optimize(proa__model *m, const proa_config *c)

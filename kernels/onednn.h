@@ -83,10 +83,22 @@ bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double grow
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
 
+/* What an integer result is made of, behind bias and epilogue: y · outer, from low to high. */
+typedef struct proa__dnnl_requantize {
+    double outer;
+    int64_t low, high;
+    bool bounded; /* low or high is not the dtype's own */
+} proa__dnnl_requantize;
+
+/* The implementation is oneDNN's reference: correct, and slow. */
+bool proa__dnnl_is_reference(const proa__dnnl_build *b);
+/* Whether this CPU sums products of signed bytes in 32 bits; others saturate at 16, or halve the weights. */
+bool proa__dnnl_sums_bytes(void);
+
 /* Post-ops for a tail, before the desc is made. A residual becomes an operand, the last one added: in its
- * blocked form if it has one, else as dims and strides (NULL: row-major) say. */
+ * blocked form if it has one, else as dims and strides (NULL: row-major) say. after: NULL for floats. */
 bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim, const int64_t *dims,
-                         const int64_t *strides, proa_dtype dtype);
+                         const int64_t *strides, const proa__dnnl_requantize *after);
 
 /* Runs the primitive; data[i] is the memory of args[i]. `prepare` makes a state anew when the thread count
  * is not the one that `state` was made for. */

@@ -42,6 +42,8 @@ bool proa__dnnl_dtype(proa_dtype dtype, dnnl_data_type_t *to)
     case PROA_F16: *to = dnnl_f16; return true;
     case PROA_BF16: *to = dnnl_bf16; return true;
     case PROA_I32: *to = dnnl_s32; return true;
+    case PROA_I8: *to = dnnl_s8; return true;
+    case PROA_U8: *to = dnnl_u8; return true;
     default: return false;
     }
 }
@@ -136,9 +138,11 @@ static void release_arg(proa__dnnl_arg *arg)
     *arg = (proa__dnnl_arg){0};
 }
 
-/* What the primitive wants of one operand; a reorder when that is not what the caller has. */
+/* What the primitive wants of one operand; a reorder when that is not what the caller has. Scales are taken
+ * as they are. */
 static bool resolve_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
 {
+    if (arg->index & DNNL_ARG_ATTR_SCALES) return true;
     const_dnnl_memory_desc_t want = dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, arg->index);
     if (!want) return false;
     arg->bytes = dnnl_memory_desc_get_size(want);
@@ -183,9 +187,10 @@ static bool append_activation(dnnl_post_ops_t ops, const proa__epilogue *t)
 }
 
 static bool append_residual(proa__dnnl_build *b, dnnl_post_ops_t ops, const proa_tensor *residual, int ndim,
-                            const int64_t *dims, const int64_t *strides, proa_dtype dtype)
+                            const int64_t *dims, const int64_t *strides)
 {
-    dnnl_memory_desc_t any = proa__dnnl_md_any(ndim, dims, dtype); /* in the layout of the result */
+    /* in the layout of the result */
+    dnnl_memory_desc_t any = proa__dnnl_md_any(ndim, dims, (proa_dtype)residual->dtype);
     if (!any) return false;
     bool ok = dnnl_post_ops_append_binary(ops, dnnl_binary_add, any) == dnnl_success;
     dnnl_memory_desc_destroy(any);
@@ -193,15 +198,42 @@ static bool append_residual(proa__dnnl_build *b, dnnl_post_ops_t ops, const proa
                                 proa__dnnl_md_of(residual, ndim, dims, strides));
 }
 
+/* Without `after`, or where it changes nothing, none. */
+static bool append_requantize(dnnl_post_ops_t ops, const proa__dnnl_requantize *after)
+{
+    if (after && after->outer != 1 &&
+        dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_linear, (float)after->outer, 0) != dnnl_success)
+        return false;
+    return !after || !after->bounded ||
+           dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_clip, (float)after->low, (float)after->high) ==
+               dnnl_success;
+}
+
 bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim, const int64_t *dims,
-                         const int64_t *strides, proa_dtype dtype)
+                         const int64_t *strides, const proa__dnnl_requantize *after)
 {
     dnnl_post_ops_t ops = NULL;
     if (dnnl_post_ops_create(&ops) != dnnl_success) return false;
-    bool ok = proa__absent(t->residual) || append_residual(b, ops, t->residual, ndim, dims, strides, dtype);
-    ok = ok && append_activation(ops, t) && dnnl_primitive_attr_set_post_ops(b->attr, ops) == dnnl_success;
+    bool ok = proa__absent(t->residual) || append_residual(b, ops, t->residual, ndim, dims, strides);
+    ok = ok && append_activation(ops, t) && append_requantize(ops, after) &&
+         dnnl_primitive_attr_set_post_ops(b->attr, ops) == dnnl_success;
     dnnl_post_ops_destroy(ops);
     return ok;
+}
+
+bool proa__dnnl_is_reference(const proa__dnnl_build *b)
+{
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(b->desc, dnnl_query_impl_info_str, 0, (void *)&name) == dnnl_success &&
+           name && strstr(name, "ref");
+}
+
+bool proa__dnnl_sums_bytes(void)
+{
+    /* Bits of isa that VNNI has above AVX2 and AVX-512. */
+    const unsigned isa = proa__dnnl_usable() ? (unsigned)dnnl_get_effective_cpu_isa() : 0;
+    const unsigned vnni[] = {dnnl_cpu_isa_avx2_vnni, dnnl_cpu_isa_avx512_core_vnni};
+    return (isa & vnni[0]) == vnni[0] || (isa & vnni[1]) == vnni[1];
 }
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -456,7 +488,7 @@ proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
 {
     proa__dnnl_state *s = run->state;
     const proa_tensor *constant = tensors[arg];
-    if (s->threads != proa_threads() || !s->args[arg].reorder || !constant->storage)
+    if (s->made_for != proa_threads() || !s->args[arg].reorder || !constant->storage)
         return proa__dnnl_run_tensors(run, args, prepare, tensors);
     if (!is_packed(&s->packed, constant) && !pack(s, arg, constant)) {
         if (proa_error() != PROA_OK) return proa_error();

@@ -21,6 +21,7 @@
 #include <proa/ops/fft.h>
 #include <proa/ops/graph.h>
 #include <proa/ops/index.h>
+#include <proa/ops/int8.h>
 #include <proa/ops/linalg.h>
 #include <proa/ops/lod.h>
 #include <proa/ops/loss.h>
@@ -43,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "dc1ce4649d8fadc3f4cbce6afc56573a890d669df95838d71eb04e34c0d6a01b"
+#define PROA_TABLE_HASH "2ce2eae77e4bf5284e0cc9f58c59e488f8bbaa781f8e923d03b62db411accd5b"
 
 #endif

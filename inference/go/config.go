@@ -86,7 +86,7 @@ func (config *Config) EnableMKLDNN() { C.PD_ConfigEnableMKLDNN(config.c) }
 // EnableMkldnnBfloat16 is kept.
 func (config *Config) EnableMkldnnBfloat16() { C.PD_ConfigEnableMkldnnBfloat16(config.c) }
 
-// EnableMkldnnInt8 is kept.
+// EnableMkldnnInt8 runs products of a quantized model on integers.
 func (config *Config) EnableMkldnnInt8() { C.PD_ConfigEnableMkldnnInt8(config.c) }
 
 // EnableMkldnnQuantizer is kept.

@@ -1,7 +1,7 @@
 /* Epilogue fusion: convolutions and linear layers take over the bias, residual and activation that follow
  * (conv2d_fused, linear_fused). With constant weights they become these ops anyway, which keep weights in
  * their kernel's layout. May use core and ops. */
-#include "edit.h"
+#include "epilogue.h"
 
 #include "core/internal.h"
 #include "ops/windows.h"
@@ -15,49 +15,53 @@ typedef struct chain {
     proa__uses *uses;
     int32_t first, last; /* ops */
     proa_tensor *x, *weight, *bias, *residual, *out;
-    proa_fused_activation activation;
-    double alpha, beta;
+    proa__activation activation;
     bool is_conv, channels_last, constant;
 } chain;
 
 /* ---- what may follow ----------------------------------------------------------------------- */
 
-static bool activation_of(const proa_instr *instr, chain *c)
+bool proa__activation_of(const proa_instr *instr, proa__activation *to)
 {
     static const struct {
         const char *op;
-        proa_fused_activation activation;
+        proa_fused_activation kind;
     } plain[] = {{"relu", PROA_FUSED_ACTIVATION_RELU},          {"relu6", PROA_FUSED_ACTIVATION_RELU6},
                  {"sigmoid", PROA_FUSED_ACTIVATION_SIGMOID},    {"tanh", PROA_FUSED_ACTIVATION_TANH},
                  {"silu", PROA_FUSED_ACTIVATION_SILU},          {"swish", PROA_FUSED_ACTIVATION_SILU},
                  {"hardswish", PROA_FUSED_ACTIVATION_HARDSWISH}};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (proa__is_op(instr, plain[i].op)) return c->activation = plain[i].activation, true;
+        if (proa__is_op(instr, plain[i].op)) return to->kind = plain[i].kind, true;
     if (proa__is_op(instr, "gelu")) {
         bool tanh = ((const proa_gelu_args *)instr->args)->approximate;
-        c->activation = tanh ? PROA_FUSED_ACTIVATION_GELU_TANH : PROA_FUSED_ACTIVATION_GELU;
+        to->kind = tanh ? PROA_FUSED_ACTIVATION_GELU_TANH : PROA_FUSED_ACTIVATION_GELU;
     } else if (proa__is_op(instr, "leaky_relu")) {
-        c->activation = PROA_FUSED_ACTIVATION_LEAKY_RELU;
-        c->alpha = ((const proa_leaky_relu_args *)instr->args)->negative_slope;
+        to->kind = PROA_FUSED_ACTIVATION_LEAKY_RELU;
+        to->alpha = ((const proa_leaky_relu_args *)instr->args)->negative_slope;
     } else if (proa__is_op(instr, "elu")) {
-        c->activation = PROA_FUSED_ACTIVATION_ELU;
-        c->alpha = ((const proa_elu_args *)instr->args)->alpha;
+        to->kind = PROA_FUSED_ACTIVATION_ELU;
+        to->alpha = ((const proa_elu_args *)instr->args)->alpha;
     } else if (proa__is_op(instr, "hardsigmoid")) {
-        c->activation = PROA_FUSED_ACTIVATION_HARDSIGMOID;
-        c->alpha = ((const proa_hardsigmoid_args *)instr->args)->slope;
-        c->beta = ((const proa_hardsigmoid_args *)instr->args)->offset;
+        to->kind = PROA_FUSED_ACTIVATION_HARDSIGMOID;
+        to->alpha = ((const proa_hardsigmoid_args *)instr->args)->slope;
+        to->beta = ((const proa_hardsigmoid_args *)instr->args)->offset;
     } else {
         return false;
     }
     return true;
 }
 
+bool proa__runs_along(const proa_tensor *t, const proa_tensor *out, int axis)
+{
+    int own = axis - (out->ndim - t->ndim);
+    int64_t channels = out->shape[axis];
+    return own >= 0 && channels >= 1 && t->numel == channels && t->shape[own] == channels;
+}
+
 /* A sum's operand as the product's bias [channels]; NULL if it is none. */
 static proa_tensor *bias_of(const chain *c, proa_tensor *t)
 {
-    int axis = c->is_conv && !c->channels_last ? 1 : c->out->ndim - 1, own = axis - (c->out->ndim - t->ndim);
-    int64_t channels = c->out->shape[axis];
-    if (own < 0 || channels < 1 || t->numel != channels || t->shape[own] != channels) return NULL;
+    if (!proa__runs_along(t, c->out, c->is_conv && !c->channels_last ? 1 : c->out->ndim - 1)) return NULL;
     if (t->ndim == 1) return t;
     proa_tensor *value = proa__constant_of(c->uses, t);
     return value ? proa__new_constant(c->uses->block, proa_reshape(value, PROA_SHAPE(-1))) : NULL;
@@ -67,7 +71,7 @@ static proa_tensor *bias_of(const chain *c, proa_tensor *t)
 static bool take(chain *c, int32_t at)
 {
     const proa_instr *instr = &c->uses->block->ops[at];
-    if (activation_of(instr, c)) return true;
+    if (proa__activation_of(instr, &c->activation)) return true;
     if (!proa__is_op(instr, "add")) return false;
     const proa_add_args *a = instr->args;
     proa_tensor *other = proa__slot_var(a->x) == proa__slot_var(c->out) ? a->y : a->x;
@@ -92,7 +96,7 @@ static bool may_move(const chain *c, int32_t to)
 
 static void follow(chain *c)
 {
-    while (c->activation == PROA_FUSED_ACTIVATION_NONE) {
+    while (c->activation.kind == PROA_FUSED_ACTIVATION_NONE) {
         int32_t at = proa__only_reader(c->uses, proa__slot_var(c->out));
         if (at == PROA__NOBODY || !may_move(c, at)) return;
         proa_instr *instr = &c->uses->block->ops[at];
@@ -150,9 +154,9 @@ static proa_status write_conv(const chain *c, proa_instr *to, const proa_conv2d_
                                     .groups = a->groups,
                                     .data_format = a->data_format,
                                     .padding_algorithm = a->padding_algorithm,
-                                    .activation = c->activation,
-                                    .alpha = c->alpha,
-                                    .beta = c->beta,
+                                    .activation = c->activation.kind,
+                                    .alpha = c->activation.alpha,
+                                    .beta = c->activation.beta,
                                     .constant_weight = c->constant,
                                     .out = c->out};
     return proa__instr_become(to, proa_find_op("conv2d_fused"), &fused);
@@ -164,9 +168,9 @@ static proa_status write_linear(const chain *c, proa_instr *to)
                                     .weight = c->weight,
                                     .bias = c->bias,
                                     .residual = c->residual,
-                                    .activation = c->activation,
-                                    .alpha = c->alpha,
-                                    .beta = c->beta,
+                                    .activation = c->activation.kind,
+                                    .alpha = c->activation.alpha,
+                                    .beta = c->activation.beta,
                                     .constant_weight = c->constant,
                                     .out = c->out};
     return proa__instr_become(to, proa_find_op("linear_fused"), &fused);

@@ -1,11 +1,12 @@
 /* Ops that change nothing: copies, casts to the dtype that is there, scalings by one, dropout outside
- * training, reshapes and transposes that cancel. What reads their result reads their input. May use core and
- * ops. */
+ * training, quantizers that only observe, reshapes and transposes that cancel. Readers of their result
+ * read their input. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
 #include "impl/dropout.h"
 #include "impl/elementwise.h"
+#include "impl/quantize.h"
 #include "impl/shape.h"
 
 /* The two shapes are the same in every run: at most one dim of equal sizes is unknown. */
@@ -89,6 +90,22 @@ static bool keeps_order(const proa_ints *perm)
     return true;
 }
 
+/* What quantizers that only observe pass on; NULL: the op is none, or learns. */
+static proa_tensor *observed(const proa_instr *instr)
+{
+    if (proa__is_op(instr, "quantize_linear")) {
+        const proa_quantize_linear_args *a = instr->args;
+        return a->only_observer && a->is_test ? a->x : NULL;
+    }
+    if (proa__is_op(instr, "dequantize_linear")) {
+        const proa_dequantize_linear_args *a = instr->args;
+        return a->only_observer ? a->x : NULL;
+    }
+    if (!proa__is_op(instr, "moving_average_abs_max_scale")) return NULL;
+    const proa_moving_average_abs_max_scale_args *a = instr->args;
+    return a->is_test ? a->x : NULL;
+}
+
 /* The tensor that the op's (first) result is equal to; NULL if there is none. */
 static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
 {
@@ -114,7 +131,7 @@ static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
         const proa_transpose_args *a = instr->args;
         return keeps_order(&a->perm) ? a->x : NULL;
     }
-    return NULL;
+    return observed(instr);
 }
 
 static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)

@@ -4,8 +4,8 @@
 #include "core/device.h"
 #include "core/internal.h"
 
-#define PASS_ROW(name, doc, frozen, whole) {#name, doc, frozen, whole, proa__pass_##name},
-const proa__pass proa__pass_table[] = {PROA__PASSES(PASS_ROW){NULL, NULL, false, false, NULL}};
+#define PASS_ROW(name, doc, frozen, whole, asked) {#name, doc, frozen, whole, asked, proa__pass_##name},
+const proa__pass proa__pass_table[] = {PROA__PASSES(PASS_ROW){NULL, NULL, false, false, false, NULL}};
 
 enum { MAX_PASSES = 32 };
 
@@ -32,7 +32,7 @@ static proa_status unknown(const char *name, size_t n)
 
 static void set_all(bool *wanted, bool to)
 {
-    for (int i = 0; proa__pass_table[i].name; i++) wanted[i] = to;
+    for (int i = 0; proa__pass_table[i].name; i++) wanted[i] = to && !proa__pass_table[i].asked;
 }
 
 /* A list that starts with a name to leave out starts from all. */

@@ -15,51 +15,55 @@ typedef struct proa__pass {
     const char *name, *doc;
     bool frozen; /* for programs whose parameters never change only */
     bool whole;  /* sees forward and backward together: runs before a program is cut in two */
+    bool asked;  /* runs only where it is named: results differ by more than rounding in float32 */
     proa_status (*run)(proa_block *b, const proa__pass_context *context);
 } proa__pass;
 
-/* X(name, description for users, frozen, whole) of each pass, in the order in which they run; its function is
- * proa__pass_<name>. docs/add-a-pass.md adds one. */
+/* X(name, description for users, frozen, whole, asked) of each pass, in the order in which they run; its
+ * function is proa__pass_<name>. docs/add-a-pass.md adds one. */
 #define PROA__PASSES(X)                                                                                      \
-    X(fold, "folds ops whose inputs are constants", false, false)                                            \
+    X(int8, "runs quantized products as INT8 kernels; adds, pooling and reshapes between them on integers",  \
+      true, false, true)                                                                                     \
+    X(fold, "folds ops whose inputs are constants", false, false, false)                                     \
     X(identity,                                                                                              \
       "removes copies, casts to the same dtype, scalings by one, and reshapes and transposes that cancel",   \
-      false, false)                                                                                          \
-    X(cse, "eliminates common subexpressions", false, false)                                                 \
-    X(batch_norm, "folds batch norm with fixed statistics into the weights before it", true, false)          \
+      false, false, false)                                                                                   \
+    X(cse, "eliminates common subexpressions", false, false, false)                                          \
+    X(batch_norm, "folds batch norm with fixed statistics into the weights before it", true, false, false)   \
     X(conv_relu_pool,                                                                                        \
       "fuses convolution + ReLU + max pooling in training; their gradients read the argmax alone", false,    \
-      true)                                                                                                  \
+      true, false)                                                                                           \
     X(max_pool_indices,                                                                                      \
       "saves argmax for the max-pool backward; moves the gradient of a ReLU to the pooled side", false,      \
-      true)                                                                                                  \
-    X(recompute, "recomputes dropout outputs in the backward instead of storing them", false, true)          \
+      true, false)                                                                                           \
+    X(recompute, "recomputes dropout outputs in the backward instead of storing them", false, true, false)   \
     X(epilogue_fusion, "fuses bias, residual and activation into convolutions and linear layers", false,     \
-      false)                                                                                                 \
+      false, false)                                                                                          \
     X(linear, "on a device, fuses GELU, its gradient and bias sums into matrix products of training", false, \
-      false)                                                                                                 \
+      false, false)                                                                                          \
     X(transpose_folding, "folds the transpose that merges attention heads into the product before it",       \
-      false, false)                                                                                          \
-    X(layout, "runs convolutions channels-last, so that no operand is reordered", true, false)               \
-    X(inverted_residual, "fuses inverted residual blocks: 1x1, depthwise and 1x1 convolutions", true, false) \
-    X(elementwise, "fuses chains of elementwise ops and runs them tile by tile", false, false)               \
-    X(optimizer, "merges optimizer steps into one op over many parameters", false, false)                    \
+      false, false, false)                                                                                   \
+    X(layout, "runs convolutions channels-last, so that no operand is reordered", true, false, false)        \
+    X(inverted_residual, "fuses inverted residual blocks: 1x1, depthwise and 1x1 convolutions", true, false, \
+      false)                                                                                                 \
+    X(elementwise, "fuses chains of elementwise ops and runs them tile by tile", false, false, false)        \
+    X(optimizer, "merges optimizer steps into one op over many parameters", false, false, false)             \
     X(optimizer_interleaving, "moves optimizer steps up to their gradients, whose memory is then free",      \
-      false, false)                                                                                          \
-    X(dead, "eliminates dead code", false, false)
+      false, false, false)                                                                                   \
+    X(dead, "eliminates dead code", false, false, false)
 
-#define PROA__PASS_FUNCTION(name, doc, frozen, whole) \
+#define PROA__PASS_FUNCTION(name, doc, frozen, whole, asked) \
     proa_status proa__pass_##name(proa_block *b, const proa__pass_context *context);
 PROA__PASSES(PROA__PASS_FUNCTION)
 
 /* The rows; ends with a name of NULL. */
 extern const proa__pass proa__pass_table[];
 
-/* Runs passes on every block. names: NULL or "all": all; "" or "none": none; otherwise names by comma,
- * where "-name" leaves one out ("-cse,-layout": all but these). FLAGS_passes, in the same form, is
- * asked where names is NULL. An unknown name is an error that lists those there are. With
- * FLAGS_dump_passes, prints the program to stderr before the first pass and after each that changed
- * it. */
+/* Runs passes on every block. names: NULL or "all": all but those that run only where they are named; "" or
+ * "none": none; otherwise names by comma, where "-name" leaves one out ("-cse,-layout": all but these).
+ * FLAGS_passes, in the same form, is asked where names is NULL. An unknown name is an error that lists those
+ * there are. With FLAGS_dump_passes, prints the program to stderr before the first pass and after each that
+ * changed it. */
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
 
 /* The same, of passes that see forward and backward together; FLAGS_passes says which. */

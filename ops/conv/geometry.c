@@ -105,7 +105,7 @@ static proa_status check_tensors(const conv_params *p)
                     proa__tensor_text(p->x));
     if (p->weight->ndim != rank)
         return FAIL(p, "weight", "must have %d dims, got %s", rank, proa__tensor_text(p->weight));
-    if (p->weight->dtype != p->x->dtype)
+    if (!p->mixed && p->weight->dtype != p->x->dtype)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(p->op), "weight",
                              "is %s, but x is %s; convert one with proa_cast",
                              proa_dtype_name((proa_dtype)p->weight->dtype),

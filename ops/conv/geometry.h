@@ -25,7 +25,7 @@ typedef struct conv_geometry {
 typedef struct conv_params {
     const char *op;
     int dims;
-    bool transposed;
+    bool transposed, mixed; /* mixed: x and weight may differ in dtype */
     const proa_tensor *x, *weight;
     proa_ints stride, padding, dilation, output_padding, output_size;
     int64_t groups;
@@ -92,6 +92,8 @@ static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(
     .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,         \
     .format = (a)->data_format
 #define CONV_PARAMS(a, N, name) ((conv_params){.op = name, CONV_COMMON(a, N)})
+/* Of ops whose weights have a dtype of their own. */
+#define CONV_PARAMS_MIXED(a, N, name) ((conv_params){.op = name, .mixed = true, CONV_COMMON(a, N)})
 #define CONV_TRANSPOSE_PARAMS(a, N, name)                 \
     ((conv_params){.op = name,                            \
                    .transposed = true,                    \

@@ -1,36 +1,7 @@
 /* Convolutions through oneDNN, in all three directions: the primitive chooses its layouts, operands are
  * reordered around it where those differ from the caller's. May use core only. */
 #include "kernels/onednn.h"
-#include "ops/conv/geometry.h"
-
-/* Dims and strides as oneDNN wants them: batch, channels, then the op's own spatial dims. */
-typedef struct conv_layout {
-    int n;
-    int64_t dims[6], strides[6];
-} conv_layout;
-
-static conv_layout activation(const conv_geometry *g, int64_t n_channels, const int64_t *size)
-{
-    conv_strides s = conv_strides_of(g, n_channels, size);
-    conv_layout l = {.n = g->dims + 2, .dims = {g->batch, n_channels}, .strides = {s.n, s.c}};
-    for (int i = 0; i < g->dims; i++) {
-        l.dims[2 + i] = size[3 - g->dims + i];
-        l.strides[2 + i] = s.s[3 - g->dims + i];
-    }
-    return l;
-}
-
-static conv_layout filter(const conv_geometry *g)
-{
-    conv_layout l = {0};
-    if (g->groups > 1) l.dims[l.n++] = g->groups;
-    l.dims[l.n++] = g->out_channels / g->groups;
-    l.dims[l.n++] = g->in_channels / g->groups;
-    for (int i = 0; i < g->dims; i++) l.dims[l.n++] = g->kernel[3 - g->dims + i];
-    int64_t step = 1;
-    for (int i = l.n - 1; i >= 0; step *= l.dims[i], i--) l.strides[i] = step;
-    return l;
-}
+#include "ops/conv/onednn_layout.h"
 
 /* Everything the three descriptors need, with layouts left open. */
 typedef struct conv_task {
@@ -51,9 +22,9 @@ static bool task_make(conv_task *t, const conv_geometry *g, proa_tensor *const *
                      .x = sides[0],
                      .weight = sides[1],
                      .y = sides[2],
-                     .in = activation(g, g->in_channels, g->in),
-                     .filter = filter(g),
-                     .out = activation(g, g->out_channels, g->out)};
+                     .in = conv_layout_of_images(g, g->in_channels, g->in),
+                     .filter = conv_layout_of_filter(g),
+                     .out = conv_layout_of_images(g, g->out_channels, g->out)};
     for (int i = 0; i < g->dims; i++) {
         int from = 3 - g->dims + i;
         t->stride[i] = g->stride[from], t->dilation[i] = g->dilation[from] - 1;
@@ -302,7 +273,7 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     conv_task t = {0};
     proa_tensor *sides[] = {a->x, a->weight, a->out};
     ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));
-    ok = ok && proa__dnnl_post_ops(&b, &PROA__EPILOGUE(a), t.out.n, t.out.dims, t.out.strides, dtype);
+    ok = ok && proa__dnnl_post_ops(&b, &PROA__EPILOGUE(a), t.out.n, t.out.dims, t.out.strides, NULL);
     ok = ok && fused_desc(&t, &b) && operands(FORWARD, &b, &t);
     task_release(&t);
     return proa__dnnl_finish(&b, ok, state);

@@ -48,7 +48,7 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
     dims[2][n - 2] = p->m, dims[2][n - 1] = p->n, strides[2][n - 2] = p->out_rs;
     strides[2][n - 1] = 1;
     bias_dims[n - 1] = p->n, bias_strides[n - 1] = 1;
-    bool ok = !tail || proa__dnnl_post_ops(b, tail, n, dims[2], strides[2], p->dtype);
+    bool ok = !tail || proa__dnnl_post_ops(b, tail, n, dims[2], strides[2], NULL);
     int first = b->n_args;
     ok = ok && proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
          proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&

@@ -185,6 +185,13 @@ class Config:
     enable_mkldnn = _said("ONEDNN", 1, "Accepted: oneDNN's kernels are taken wherever they are the best.")
     disable_mkldnn = _said("ONEDNN", 0, "Accepted; FLAGS_backends is what leaves oneDNN out.")
     mkldnn_enabled = _asked("ONEDNN", "What enable_mkldnn or disable_mkldnn said last.")
+
+    def enable_mkldnn_int8(self, mkldnn_int8_enabled_op_types=frozenset()):
+        """Quantized products of the model run on integers, and so does what is between them. Needs ir_optim; all types of ops
+        that can take part do, whatever the set says."""
+        self._core.set("ONEDNN_INT8", 1)
+
+    mkldnn_int8_enabled = _asked("ONEDNN_INT8", "Whether enable_mkldnn_int8 was called.")
     enable_mkldnn_bfloat16 = _said("ONEDNN_BFLOAT16", 1, "Accepted: it allows bfloat16, and Proa goes on in the model's "
                                    "own precision.")
 

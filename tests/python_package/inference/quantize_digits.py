@@ -1,6 +1,7 @@
 """Quantizes small nets that know digits, and predicts with such models, on whichever `paddle` there is:
-quantize_digits.py make|predict FOLDER DIGITS. make trains and writes models, models.json (accuracy in float, by net) and what
-they answer (make.npz); predict answers with models that the other side wrote (predict.npz). Both run them without passes."""
+quantize_digits.py make|predict|int8 FOLDER DIGITS. make trains and writes models, models.json (accuracy in float, by net) and what
+they answer (make.npz); predict answers with models that the other side wrote (predict.npz). Both run them without passes; int8
+runs them on integers (int8.npz), which Proa alone does."""
 import json
 import os
 import pathlib
@@ -220,11 +221,24 @@ def make(folder, kind, x, y):
     return made
 
 
-def predict(prefix, x):
+def runs_on_integers(prefix, predictor):
+    """A quantized model's products are all INT8 ops."""
+    ops = predictor._core.ops()
+    products = [op for op in ops if op.startswith(("conv2d", "linear"))]
+    plain = prefix.endswith("_float") or "_weights" in prefix
+    assert plain or all(op in ("conv2d_int8", "linear_int8") for op in products), (prefix, ops)
+
+
+def predict(prefix, x, int8=False):
     config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")
-    config.switch_ir_optim(False)
+    config.switch_ir_optim(int8)
+    if int8:
+        config.enable_mkldnn()
+        config.enable_mkldnn_int8()
     config.disable_glog_info()
     predictor = inference.create_predictor(config)
+    if int8:
+        runs_on_integers(prefix, predictor)
     predictor.get_input_handle(predictor.get_input_names()[0]).copy_from_cpu(x)
     predictor.run()
     return predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
@@ -235,7 +249,8 @@ def main(what, folder, data):
     listed = pathlib.Path(folder, "models.json")
     if what == "make":
         listed.write_text(json.dumps([name for kind in NETS for name in make(folder, kind, x, y)]))
-    answers = {name.replace("/", ":"): predict(os.path.join(folder, name), images) for name in json.loads(listed.read_text())}
+    answers = {name.replace("/", ":"): predict(os.path.join(folder, name), images, what == "int8")
+               for name in json.loads(listed.read_text())}
     np.savez(os.path.join(folder, what + ".npz"), labels=labels, **answers)
 
 

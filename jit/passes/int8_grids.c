@@ -1,0 +1,177 @@
+/* The grids of quantizers and dequantizers, in every form that Paddle writes. May use core and ops. */
+#include "int8.h"
+
+#include "core/internal.h"
+#include "impl/elementwise.h"
+#include "impl/quantize.h"
+
+/* A positive constant number; 0: it is none. */
+static double number_of(const int8_pass *p, const proa_tensor *slot)
+{
+    const proa_tensor *t = proa__int8_constant(p, slot);
+    if (!t || t->numel != 1 || (t->dtype != PROA_F32 && t->dtype != PROA_F64)) return 0;
+    double v = t->dtype == PROA_F32 ? (double)*(const float *)(const void *)t->data
+                                    : *(const double *)(const void *)t->data;
+    return v > 1e-30 && v < 1e30 ? v : 0;
+}
+
+static void set(int8_pass *p, const proa_tensor *out, const grid *g)
+{
+    const proa_var *v = proa__slot_var(out);
+    if (proa__use_of(&p->uses, v)) p->grids[v->index] = *g;
+}
+
+static int64_t low_of(int64_t round_type) { return round_type == 0 ? -128 : -127; }
+
+/* ---- weights ------------------------------------------------------------------------------------------- */
+
+/* Floats that hold integers of eight bits, as I8; NULL (no error) if they do not. */
+static proa_tensor *as_integers(proa_tensor *t)
+{
+    if (t->dtype == PROA_I8) return t;
+    if (t->dtype != PROA_F32 || !t->data) return NULL;
+    const float *v = (const float *)(const void *)t->data;
+    if (t->flags & PROA_T_STRIDED) return NULL;
+    for (int64_t i = 0; i < t->numel; i++)
+        if (!(v[i] >= -128 && v[i] <= 127 && v[i] == (float)(int)v[i])) return NULL;
+    return proa_cast(t, PROA_I8);
+}
+
+static proa_status set_weight(int8_pass *p, const proa_tensor *out, proa_tensor *integers,
+                              proa_tensor *largest, int64_t axis, bool as_floats)
+{
+    proa_tensor *weight = integers ? as_integers(integers) : NULL;
+    PROA_TRY(proa_error());
+    if (!weight || (largest && largest->dtype != PROA_F32)) return PROA_OK;
+    set(p, out,
+        &(grid){.kind = GRID_WEIGHT,
+                .integers = as_floats,
+                .weight = weight,
+                .weight_largest = largest,
+                .axis = axis < 0 ? 0 : (int)axis});
+    return PROA_OK;
+}
+
+/* Quantizers of one number a tensor. */
+#define WEIGHT_OF_ONE(op_name, floats)                                                              \
+    static proa_status op_name##_grid(int8_pass *p, const proa_##op_name##_args *a)                 \
+    {                                                                                               \
+        proa_tensor *x = proa__int8_constant(p, a->x);                                              \
+        if (!x || a->bit_length != 8) return PROA_OK;                                               \
+        proa_fake_quantize_abs_max_result q =                                                       \
+            proa_fake_quantize_abs_max(x, .round_type = a->round_type ? a->round_type : PROA_ZERO); \
+        return proa_error() ? proa_error() : set_weight(p, a->out, q.out, q.out_scale, 0, floats);  \
+    }
+WEIGHT_OF_ONE(fake_quantize_abs_max, true)
+WEIGHT_OF_ONE(fake_quantize_dequantize_abs_max, false)
+
+static proa_status by_channel(int8_pass *p, proa_tensor *slot, proa_tensor *given, proa_tensor *out,
+                              int64_t bits, int64_t round_type, int64_t axis, bool floats)
+{
+    proa_tensor *x = proa__int8_constant(p, slot);
+    proa_tensor *scale = given ? proa__int8_constant(p, given) : PROA_NONE;
+    if (!x || !scale || bits != 8) return PROA_OK;
+    proa_fake_channel_wise_quantize_abs_max_result q =
+        proa_fake_channel_wise_quantize_abs_max(x, scale, .round_type = round_type ? round_type : PROA_ZERO,
+                                                .quant_axis = axis, .is_test = given != NULL);
+    PROA_TRY(proa_error());
+    return set_weight(p, out, q.out, given ? scale : q.out_scale, axis, floats);
+}
+
+/* ---- activations --------------------------------------------------------------------------- */
+
+static void set_activation(int8_pass *p, const proa_tensor *x, const proa_tensor *scale,
+                           const proa_tensor *out, int64_t round_type, bool integers)
+{
+    proa_var *from = proa__slot_var(x);
+    double largest = number_of(p, scale);
+    if (largest == 0 || !proa__use_of(&p->uses, from) || x->dtype != PROA_F32 ||
+        !proa__is_value(&p->uses, from))
+        return;
+    set(p, out,
+        &(grid){.kind = GRID_ACTIVATION,
+                .integers = integers,
+                .from = from,
+                .largest = largest,
+                .low = low_of(round_type)});
+}
+
+#define ACTIVATION(a, holds_integers)                                                          \
+    ((a)->is_test && (a)->bit_length == 8                                                      \
+         ? set_activation(p, (a)->x, (a)->in_scale, (a)->out, (a)->round_type, holds_integers) \
+         : (void)0)
+
+/* ---- quantize_linear, dequantize_linear ---------------------------------------------------- */
+
+static proa_status quantize_linear_grid(int8_pass *p, const proa_quantize_linear_args *a)
+{
+    proa_tensor *x = proa__int8_constant(p, a->x), *scale = proa__int8_constant(p, a->scale);
+    if (!scale || !a->is_test || a->only_observer || a->bit_length != 8) return PROA_OK;
+    if (!x) {
+        if (scale->numel == 1) set_activation(p, a->x, a->scale, a->y, a->round_type, true);
+        return PROA_OK;
+    }
+    proa_tensor *y = proa_quantize_linear(x, scale, PROA_NONE, PROA_NONE, PROA_NONE,
+                                          .quant_axis = a->quant_axis, .round_type = a->round_type);
+    return set_weight(p, a->y, y, scale, a->quant_axis, true);
+}
+
+static proa_status dequantize_linear_grid(int8_pass *p, const proa_dequantize_linear_args *a)
+{
+    proa_tensor *x = proa__int8_constant(p, a->x), *scale = proa__int8_constant(p, a->scale);
+    if (!scale || a->only_observer || a->bit_length != 8) return PROA_OK;
+    if (x) return set_weight(p, a->y, x, scale, a->quant_axis, false);
+    const grid *g = proa__int8_grid_of(p, a->x);
+    if (!g || !g->integers) return PROA_OK;
+    if (g->kind == GRID_WEIGHT) return set_weight(p, a->y, g->weight, scale, a->quant_axis, false);
+    if (number_of(p, a->scale) != g->largest) return PROA_OK;
+    grid same = *g;
+    same.integers = false;
+    set(p, a->y, &same);
+    return PROA_OK;
+}
+
+/* A dequantizer of a weight before its op; the other kind, behind an op, is the product's affair. */
+static proa_status dequantized_grid(int8_pass *p, proa_tensor *slot, proa_tensor *scale, proa_tensor *out,
+                                    int64_t axis)
+{
+    const grid *g = proa__int8_grid_of(p, slot);
+    proa_tensor *x = g && g->kind == GRID_WEIGHT && g->integers ? g->weight : proa__int8_constant(p, slot);
+    proa_tensor *largest = proa__int8_constant(p, scale);
+    return x && largest ? set_weight(p, out, x, largest, axis, false) : PROA_OK;
+}
+
+proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr)
+{
+    const void *args = instr->args;
+    if (proa__is_op(instr, "fake_quantize_dequantize_moving_average_abs_max")) {
+        ACTIVATION((const proa_fake_quantize_dequantize_moving_average_abs_max_args *)args, false);
+    } else if (proa__is_op(instr, "fake_quantize_moving_average_abs_max")) {
+        ACTIVATION((const proa_fake_quantize_moving_average_abs_max_args *)args, true);
+    } else if (proa__is_op(instr, "fake_quantize_range_abs_max")) {
+        ACTIVATION((const proa_fake_quantize_range_abs_max_args *)args, true);
+    } else if (proa__is_op(instr, "fake_quantize_abs_max")) {
+        return fake_quantize_abs_max_grid(p, args);
+    } else if (proa__is_op(instr, "fake_quantize_dequantize_abs_max")) {
+        return fake_quantize_dequantize_abs_max_grid(p, args);
+    } else if (proa__is_op(instr, "fake_channel_wise_quantize_abs_max")) {
+        const proa_fake_channel_wise_quantize_abs_max_args *a = args;
+        return by_channel(p, a->x, a->is_test ? a->scale : NULL, a->out, a->bit_length, a->round_type,
+                          a->quant_axis, true);
+    } else if (proa__is_op(instr, "fake_channel_wise_quantize_dequantize_abs_max")) {
+        const proa_fake_channel_wise_quantize_dequantize_abs_max_args *a = args;
+        return by_channel(p, a->x, NULL, a->out, a->bit_length, a->round_type, a->quant_axis, false);
+    } else if (proa__is_op(instr, "quantize_linear")) {
+        return quantize_linear_grid(p, args);
+    } else if (proa__is_op(instr, "dequantize_linear")) {
+        return dequantize_linear_grid(p, args);
+    } else if (proa__is_op(instr, "fake_channel_wise_dequantize_max_abs")) {
+        const proa_fake_channel_wise_dequantize_max_abs_args *a = args;
+        if (a->scales.count == 1 && (a->quant_bits.count == 0 || a->quant_bits.at[0] == 8))
+            return dequantized_grid(p, a->x, a->scales.at[0], a->out, a->quant_axis);
+    } else if (proa__is_op(instr, "fake_dequantize_max_abs")) {
+        const proa_fake_dequantize_max_abs_args *a = args;
+        if (a->max_range == INT8_RANGE) return dequantized_grid(p, a->x, a->scale, a->out, 0);
+    }
+    return PROA_OK;
+}

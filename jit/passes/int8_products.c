@@ -1,0 +1,340 @@
+/* Products of operands on grids, with their epilogues. Sums of integers are multiplied by a factor a channel,
+ * into which dequantizers and batch norm are folded. May use core and ops. */
+#include "int8.h"
+
+#include "core/internal.h"
+#include "ops/windows.h"
+#include "impl/conv.h"
+#include "impl/elementwise.h"
+#include "impl/int8.h"
+#include "impl/matmul.h"
+#include "impl/quantize.h"
+#include "impl/shape.h"
+
+/* A product and what was found behind it. */
+typedef struct chain {
+    int8_pass *pass;
+    int32_t first, last; /* ops */
+    const grid *x, *weight;
+    proa_tensor *integers; /* of the weight, as the op takes them */
+    proa_tensor *bias_slot, *residual, *out;
+    proa_tensor *factor, *bias; /* float64 [channels], of the sums of integers; bias: or NULL */
+    proa__activation activation;
+    double largest; /* what the activation's results end at; 0: nothing */
+    bool is_conv, channels_last;
+} chain;
+
+static proa_instr *op_at(const chain *c, int32_t at) { return &c->pass->block->ops[at]; }
+
+static int channel_axis(const chain *c) { return c->is_conv && !c->channels_last ? 1 : c->out->ndim - 1; }
+
+static int64_t channels_of(const chain *c) { return c->integers->shape[c->is_conv ? 0 : 1]; }
+
+/* As float64 [n]. */
+static proa_tensor *wide(proa_tensor *t) { return proa_reshape(proa_cast(t, PROA_F64), PROA_SHAPE(-1)); }
+
+static proa_tensor *times(proa_tensor *t, double by) { return proa_scale(t, .scale = PROA_SCALAR(by)); }
+
+/* One factor for each of n channels. */
+static proa_tensor *spread(proa_tensor *t, int64_t n)
+{
+    return t->numel == n ? t : proa_expand(t, PROA_SHAPE(n));
+}
+
+/* ---- where a chain starts --------------------------------------------------------------------------- */
+
+static bool is_product(chain *c, proa_tensor **x, proa_tensor **weight)
+{
+    const proa_instr *instr = op_at(c, c->first);
+    if (proa__is_op(instr, "conv2d")) {
+        const proa_conv2d_args *a = instr->args;
+        *x = a->x, *weight = a->weight, c->bias_slot = a->bias, c->out = a->out;
+        c->is_conv = true;
+        c->channels_last = proa__channels_last(a->data_format);
+    } else if (proa__is_op(instr, "linear")) {
+        const proa_linear_args *a = instr->args;
+        *x = a->x, *weight = a->weight, c->bias_slot = a->bias, c->out = a->out;
+    } else if (proa__is_op(instr, "matmul")) {
+        const proa_matmul_args *a = instr->args;
+        if (a->transpose_x || a->transpose_y || a->x->ndim < 2 || a->y->ndim != 2) return false;
+        *x = a->x, *weight = a->y, c->out = a->out;
+    } else {
+        return false;
+    }
+    const proa_var *out = proa__slot_var(c->out);
+    return proa__use_of(&c->pass->uses, out) && !out->persistable && c->out->dtype == PROA_F32;
+}
+
+/* A weight that is integers in the file, before an op whose other operand is quantized. */
+static bool plain_integers(const int8_pass *p, const proa_tensor *slot, grid *to)
+{
+    proa_tensor *t = proa__int8_constant(p, slot);
+    const float *v = t && t->dtype == PROA_F32 && !(t->flags & PROA_T_STRIDED)
+                         ? (const float *)(const void *)t->data
+                         : NULL;
+    for (int64_t i = 0; v && i < t->numel; i++)
+        if (!(v[i] >= -128 && v[i] <= 127 && v[i] == (float)(int)v[i])) return false;
+    if (v) *to = (grid){.kind = GRID_WEIGHT, .integers = true, .weight = proa_cast(t, PROA_I8)};
+    return v && to->weight;
+}
+
+/* Factors of operands that are dequantized already. */
+static bool step_factor(chain *c)
+{
+    proa_tensor *largest = c->weight->weight_largest;
+    int64_t n = channels_of(c);
+    bool along =
+        largest && (largest->numel == 1 || (largest->numel == n && c->weight->axis == (c->is_conv ? 0 : 1)));
+    if (!along) return false;
+    c->factor = spread(times(wide(largest), c->x->largest / ((double)INT8_RANGE * INT8_RANGE)), n);
+    return true;
+}
+
+/* The dequantizer behind a product of integers, which alone reads it; false: there is none. */
+static bool take_dequantizer(chain *c)
+{
+    const int8_pass *p = c->pass;
+    int32_t at = proa__only_reader(&p->uses, proa__slot_var(c->out));
+    if (at == PROA__NOBODY || !proa__absent(c->bias_slot)) return false;
+    const proa_instr *instr = op_at(c, at);
+    int64_t n = channels_of(c);
+    if (proa__is_op(instr, "fake_channel_wise_dequantize_max_abs")) {
+        const proa_fake_channel_wise_dequantize_max_abs_args *a = instr->args;
+        if (a->scales.count != 2 || proa__slot_var(a->x) != proa__slot_var(c->out)) return false;
+        proa_tensor *by = proa__int8_constant(p, a->scales.at[0]),
+                    *of = proa__int8_constant(p, a->scales.at[1]);
+        int64_t axis = c->is_conv ? 1 : a->x_num_col_dims;
+        if (!by || !of || of->numel != 1 || axis != channel_axis(c) || (by->numel != n && by->numel != 1))
+            return false;
+        for (int64_t i = 0; i < a->quant_bits.count; i++)
+            if (a->quant_bits.at[i] != 8) return false;
+        proa_tensor *step = times(proa_multiply(wide(by), wide(of)), 1 / ((double)INT8_RANGE * INT8_RANGE));
+        c->factor = step ? spread(step, n) : NULL;
+        c->out = a->out;
+    } else if (proa__is_op(instr, "fake_dequantize_max_abs")) {
+        const proa_fake_dequantize_max_abs_args *a = instr->args;
+        proa_tensor *scale = proa__int8_constant(p, a->scale);
+        if (!scale || scale->numel != 1 || proa__slot_var(a->x) != proa__slot_var(c->out)) return false;
+        c->factor = spread(times(wide(scale), 1 / a->max_range), n);
+        c->out = a->out;
+    } else {
+        return false;
+    }
+    c->last = at;
+    return true;
+}
+
+static bool begins(int8_pass *p, int32_t at, chain *c, grid *plain)
+{
+    proa_tensor *x = NULL, *weight = NULL;
+    *c = (chain){.pass = p, .first = at, .last = at, .bias_slot = proa_none, .residual = proa_none};
+    if (!is_product(c, &x, &weight)) return false;
+    c->x = proa__int8_grid_of(p, x);
+    if (!c->x || c->x->kind != GRID_ACTIVATION) return false;
+    c->weight = proa__int8_grid_of(p, weight);
+    if (!c->weight && c->x->integers && plain_integers(p, weight, plain)) c->weight = plain;
+    if (!c->weight || c->weight->kind != GRID_WEIGHT || c->weight->integers != c->x->integers) return false;
+    c->integers = c->weight->weight;
+    if (c->integers->ndim != (c->is_conv ? 4 : 2)) return false;
+    if (!(c->x->integers ? take_dequantizer(c) : step_factor(c))) return false;
+    if (!proa__absent(c->bias_slot)) {
+        proa_tensor *bias = proa__int8_constant(p, c->bias_slot);
+        if (!bias || bias->numel != channels_of(c)) return false;
+        c->bias = wide(bias);
+    }
+    return c->factor && proa_error() == PROA_OK;
+}
+
+/* ---- what may follow ----------------------------------------------------------------------- */
+
+/* The operand beside the chain's result, as float64 [channels]; NULL if it is none of constant channels. */
+static proa_tensor *channels_beside(const chain *c, proa_tensor *t)
+{
+    proa_tensor *value = proa__int8_constant(c->pass, t);
+    if (!value || value->dtype != PROA_F32 || !proa__runs_along(value, c->out, channel_axis(c))) return NULL;
+    return wide(value);
+}
+
+static proa_tensor *beside(const chain *c, proa_tensor *x, proa_tensor *y)
+{
+    return proa__slot_var(x) == proa__slot_var(c->out) ? y : x;
+}
+
+static bool take_sum(chain *c, const proa_add_args *a)
+{
+    proa_tensor *other = beside(c, a->x, a->y);
+    if (other->dtype != PROA_F32 || !proa__same_shape(a->out, c->out) || !proa__absent(c->residual))
+        return false;
+    proa_tensor *bias = channels_beside(c, other);
+    if (bias) {
+        c->bias = c->bias ? proa_add(c->bias, bias) : bias;
+        return true;
+    }
+    if (!proa__same_shape(other, c->out) || proa__slot_var(other) == proa__slot_var(c->out)) return false;
+    c->residual = other;
+    return true;
+}
+
+static bool take_factor(chain *c, const proa_multiply_args *a)
+{
+    proa_tensor *by = proa__absent(c->residual) && proa__same_shape(a->out, c->out)
+                          ? channels_beside(c, beside(c, a->x, a->y))
+                          : NULL;
+    if (!by) return false;
+    c->factor = proa_multiply(c->factor, by);
+    if (c->bias) c->bias = proa_multiply(c->bias, by);
+    return true;
+}
+
+/* Takes over the op at `at`, which reads the chain's result; false: it is none of those that may follow. */
+static bool take(chain *c, int32_t at)
+{
+    const proa_instr *instr = op_at(c, at);
+    if (proa__is_op(instr, "add")) return take_sum(c, instr->args);
+    if (proa__is_op(instr, "multiply")) return take_factor(c, instr->args);
+    return proa__activation_of(instr, &c->activation);
+}
+
+/* A quantizer and its dequantizer between the result and a ReLU: the ReLU takes over their bound, and values
+ * are rounded once. Returns the ReLU's index, or NOBODY. */
+static int32_t take_bounded_relu(chain *c, int32_t at)
+{
+    const proa__uses *u = &c->pass->uses;
+    double largest = 0;
+    for (int i = 0; i < 2; i++) {
+        const proa_instr *instr = op_at(c, at);
+        proa_tensor **out = instr->args ? proa__out_slot(instr->op, instr->args, 0, NULL) : NULL;
+        const grid *g = out ? proa__int8_grid_of(c->pass, *out) : NULL;
+        if (!g || g->kind != GRID_ACTIVATION || g->from != proa__slot_var(c->out)) break;
+        largest = g->largest;
+        at = proa__only_reader(u, proa__slot_var(*out));
+        if (at == PROA__NOBODY || !op_at(c, at)->args) return PROA__NOBODY;
+        if (!g->integers) break;
+    }
+    const proa_instr *instr = op_at(c, at);
+    bool six = proa__is_op(instr, "relu6");
+    if (largest == 0 || !proa__absent(c->residual) || (!six && !proa__is_op(instr, "relu")))
+        return PROA__NOBODY;
+    c->activation.kind = PROA_FUSED_ACTIVATION_RELU6;
+    c->largest = six && largest > 6 ? 6 : largest;
+    return at;
+}
+
+static bool may_move(const chain *c, int32_t to)
+{
+    const proa_var *residual = proa__slot_var(c->residual);
+    return !residual || proa__may_move(&c->pass->uses, residual, c->first, to);
+}
+
+static void follow(chain *c)
+{
+    while (c->activation.kind == PROA_FUSED_ACTIVATION_NONE) {
+        int32_t at = proa__only_reader(&c->pass->uses, proa__slot_var(c->out));
+        if (at == PROA__NOBODY) return;
+        const proa_instr *instr = op_at(c, at);
+        if (!instr->args) return;
+        chain before = *c;
+        int32_t relu = take_bounded_relu(c, at);
+        if (relu != PROA__NOBODY) at = relu;
+        else if (!take(c, at)) return;
+        instr = op_at(c, at);
+        proa_tensor *out = *proa__out_slot(instr->op, instr->args, 0, NULL);
+        if (!proa__slot_var(out) || proa__slot_var(out)->persistable || !may_move(c, at)) {
+            *c = before;
+            return;
+        }
+        c->out = out;
+        c->last = at;
+    }
+}
+
+/* ---- writing it ---------------------------------------------------------------------------- */
+
+static proa_tensor *constant(const chain *c, proa_tensor *t)
+{
+    return t ? proa__new_constant(c->pass->block, proa_cast(t, PROA_F32)) : NULL;
+}
+
+/* A ReLU that ends elsewhere than at six is ReLU6 of sums in other units, which `outer` brings back. */
+static double bounded_unit(chain *c)
+{
+    if (c->largest == 0) return 1;
+    double unit = c->largest / 6;
+    c->factor = times(c->factor, 1 / unit);
+    if (c->bias) c->bias = times(c->bias, 1 / unit);
+    return unit;
+}
+
+static proa_status write(chain *c, proa_instr *to)
+{
+    double outer = bounded_unit(c);
+    const wanted *x = proa__int8_want(c->pass, c->x->from, c->x->largest, c->x->low);
+    proa_tensor *input = x ? x->handle : NULL;
+    proa_tensor *weight = input ? proa__new_constant(c->pass->block, c->integers) : NULL;
+    proa_tensor *scale = weight ? constant(c, c->factor) : NULL;
+    proa_tensor *bias = c->bias ? constant(c, c->bias) : PROA_NONE;
+    if (!scale || !bias) return proa_error();
+    if (!c->is_conv) {
+        proa_linear_int8_args linear = {.x = input,
+                                        .weight = weight,
+                                        .scale = scale,
+                                        .bias = bias,
+                                        .residual = c->residual,
+                                        .activation = c->activation.kind,
+                                        .alpha = c->activation.alpha,
+                                        .beta = c->activation.beta,
+                                        .outer = outer,
+                                        .high = INT8_RANGE,
+                                        .dtype = PROA_F32,
+                                        .out = c->out};
+        return proa__instr_become(to, proa_find_op("linear_int8"), &linear);
+    }
+    const proa_conv2d_args *a = op_at(c, c->first)->args;
+    proa_conv2d_int8_args conv = {.x = input,
+                                  .weight = weight,
+                                  .scale = scale,
+                                  .bias = bias,
+                                  .residual = c->residual,
+                                  .stride = a->stride,
+                                  .padding = a->padding,
+                                  .dilation = a->dilation,
+                                  .groups = a->groups,
+                                  .data_format = a->data_format,
+                                  .padding_algorithm = a->padding_algorithm,
+                                  .activation = c->activation.kind,
+                                  .alpha = c->activation.alpha,
+                                  .beta = c->activation.beta,
+                                  .outer = outer,
+                                  .high = INT8_RANGE,
+                                  .dtype = PROA_F32,
+                                  .out = c->out};
+    return proa__instr_become(to, proa_find_op("conv2d_int8"), &conv);
+}
+
+/* The last op becomes the INT8 one; those before it go. */
+static proa_status write_chain(chain *c)
+{
+    proa_instr *ops = c->pass->block->ops, made = {.role = ops[c->first].role, .marks = ops[c->first].marks};
+    PROA_TRY(write(c, &made));
+    int32_t at = c->first;
+    while (at != c->last) {
+        int32_t next = proa__only_reader(&c->pass->uses,
+                                         proa__slot_var(*proa__out_slot(ops[at].op, ops[at].args, 0, NULL)));
+        proa__instr_clear(&ops[at]);
+        at = next;
+    }
+    proa__instr_clear(&ops[at]);
+    ops[at] = made;
+    c->pass->n_products++;
+    return PROA_OK;
+}
+
+proa_status proa__int8_product(int8_pass *p, int32_t at)
+{
+    chain c;
+    grid plain;
+    if (!begins(p, at, &c, &plain)) return proa_error();
+    follow(&c);
+    PROA_TRY(proa_error());
+    return write_chain(&c);
+}

@@ -1,0 +1,290 @@
+/* Requantization: products round their own results, reshapes, transposes, concatenation and max pooling pass
+ * integers on, and quantize_int8 follows everything else. The block is written anew, from its end. May use
+ * core and ops. */
+#include "int8.h"
+
+#include "core/internal.h"
+#include "impl/elementwise.h"
+#include "impl/int8.h"
+#include "impl/pool.h"
+#include "impl/shape.h"
+
+typedef struct writing {
+    int8_pass *p;
+    proa_instr *made; /* the ops so far, last first */
+    int32_t n, capacity;
+    int32_t *reads; /* of each variable, by ops that are written */
+} writing;
+
+/* ---- both products through one view ------------------------------------------------------------------- */
+
+typedef struct product {
+    proa_tensor **scale, **bias, **residual, **out;
+    proa_fused_activation *activation;
+    double *outer;
+    int64_t *high;
+    proa_dtype *dtype;
+} product;
+
+#define PRODUCT_OF(a)                                                                             \
+    ((product){&(a)->scale, &(a)->bias, &(a)->residual, &(a)->out, &(a)->activation, &(a)->outer, \
+               &(a)->high, &(a)->dtype})
+
+static bool is_product(const proa_instr *instr, product *to)
+{
+    if (proa__is_op(instr, "conv2d_int8")) *to = PRODUCT_OF((proa_conv2d_int8_args *)instr->args);
+    else if (proa__is_op(instr, "linear_int8")) *to = PRODUCT_OF((proa_linear_int8_args *)instr->args);
+    else return false;
+    return true;
+}
+
+static proa_status scale_constant(const writing *w, proa_tensor **slot, double by)
+{
+    if (proa__absent(*slot)) return PROA_OK;
+    proa_tensor *value = proa__slot_var(*slot)->value;
+    proa_tensor *scaled =
+        proa_cast(proa_scale(proa_cast(value, PROA_F64), .scale = PROA_SCALAR(by)), PROA_F32);
+    proa_tensor *handle = scaled ? proa__new_constant(w->p->block, scaled) : NULL;
+    if (!handle) return proa_error();
+    proa__slot_set(slot, handle);
+    return PROA_OK;
+}
+
+static proa_status scale_sums(const writing *w, const product *r, double by)
+{
+    PROA_TRY(scale_constant(w, r->scale, by));
+    return scale_constant(w, r->bias, by);
+}
+
+/* f(c·x) = c·f(x) for every c > 0. */
+static bool is_homogeneous(proa_fused_activation f)
+{
+    return f == PROA_FUSED_ACTIVATION_NONE || f == PROA_FUSED_ACTIVATION_RELU ||
+           f == PROA_FUSED_ACTIVATION_LEAKY_RELU;
+}
+
+/* The result becomes the integers `to`. What ends at zero anyway needs no ReLU. */
+static void round_result(const product *r, const wanted *to)
+{
+    double step = to->largest / INT8_RANGE;
+    *r->dtype = (proa_dtype)to->handle->dtype;
+    *r->outer /= step;
+    if (*r->dtype == PROA_U8 && *r->activation == PROA_FUSED_ACTIVATION_RELU) {
+        *r->activation = PROA_FUSED_ACTIVATION_NONE;
+    } else if (*r->dtype == PROA_U8 && *r->activation == PROA_FUSED_ACTIVATION_RELU6) {
+        double six = 6 * *r->outer;
+        *r->activation = PROA_FUSED_ACTIVATION_NONE;
+        if (six < INT8_RANGE) *r->high = (int64_t)(six + 0.5);
+    }
+    proa__slot_set(r->out, to->handle);
+}
+
+/* The integers of a residual, where somebody wants them or it was rounded to them anyway; NULL (perhaps an
+ * error) otherwise. */
+static const wanted *integers_of(const writing *w, const proa_tensor *residual)
+{
+    const grid *g = proa__int8_grid_of(w->p, residual);
+    if (g && g->kind == GRID_ACTIVATION && !g->integers)
+        return proa__int8_want(w->p, g->from, g->largest, g->low);
+    return proa__int8_wanted_of(w->p, proa__slot_var(residual));
+}
+
+/* Sums are in steps of the residual then, if it has any, or of the result. */
+static proa_status choose_unit(const writing *w, const product *r)
+{
+    if (!is_homogeneous(*r->activation)) return PROA_OK;
+    if (proa__absent(*r->residual)) {
+        if (*r->outer == 1) return PROA_OK;
+        PROA_TRY(scale_sums(w, r, *r->outer));
+        *r->outer = 1;
+        return PROA_OK;
+    }
+    const wanted *from = integers_of(w, *r->residual);
+    if (!from) return proa_error();
+    double step = from->largest / INT8_RANGE;
+    proa__slot_set(r->residual, from->handle);
+    PROA_TRY(scale_sums(w, r, 1 / step));
+    *r->outer *= step;
+    return PROA_OK;
+}
+
+/* ---- ops that pass integers on ------------------------------------------------------------- */
+
+static bool passes_on(const proa_instr *instr)
+{
+    static const char *const names[] = {"reshape",   "transpose", "flatten",   "squeeze",
+                                        "unsqueeze", "concat",    "max_pool2d"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (proa__is_op(instr, names[i])) return true;
+    return false;
+}
+
+typedef struct passing {
+    writing *w;
+    const wanted *to;
+    bool fits;
+} passing;
+
+static proa_status look_input(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    passing *s = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    bool known = proa__use_of(&s->w->p->uses, v) && !v->persistable;
+    bool unsigned_too = known && s->w->p->positive[v->index] == (s->to->handle->dtype == PROA_U8);
+    s->fits = s->fits && unsigned_too && proa__is_value(&s->w->p->uses, v);
+    return PROA_OK;
+}
+
+static proa_status turn_input(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    passing *s = context;
+    (void)f, (void)index;
+    const wanted *of = proa__int8_want(s->w->p, proa__slot_var(*slot), s->to->largest, s->to->low);
+    if (!of) return proa_error();
+    proa__slot_set(slot, of->handle);
+    return PROA_OK;
+}
+
+static proa_status pool_integers(proa_instr *instr)
+{
+    const proa_max_pool2d_args *a = instr->args;
+    proa_max_pool2d_int8_args pool = {.x = a->x,
+                                      .kernel_size = a->kernel_size,
+                                      .stride = a->stride,
+                                      .padding = a->padding,
+                                      .ceil_mode = a->ceil_mode,
+                                      .data_format = a->data_format,
+                                      .padding_algorithm = a->padding_algorithm,
+                                      .out = a->out};
+    return proa__instr_become(instr, proa_find_op("max_pool2d_int8"), &pool);
+}
+
+/* The op reads and makes integers, if it can; *done says so. */
+static proa_status pass_on(writing *w, proa_instr *instr, const wanted *want, bool *done)
+{
+    wanted to = *want; /* the array may move */
+    passing s = {w, &to, true};
+    *done = false;
+    if (!passes_on(instr)) return PROA_OK;
+    proa__args_visit(instr->op, instr->args, PROA_IN, look_input, &s);
+    if (!s.fits) return PROA_OK;
+    PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_IN, turn_input, &s));
+    proa__slot_set(proa__out_slot(instr->op, instr->args, 0, NULL), to.handle);
+    *done = true;
+    return proa__is_op(instr, "max_pool2d") ? pool_integers(instr) : PROA_OK;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static proa_status count_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    writing *w = context;
+    (void)f, (void)index;
+    const proa_var *v = proa__slot_var(*slot);
+    if (proa__use_of(&w->p->uses, v)) w->reads[v->index]++;
+    return PROA_OK;
+}
+
+static proa_status put(writing *w, proa_instr *instr)
+{
+    proa_status status = proa__reserve(&w->made, w->n, &w->capacity, sizeof *w->made);
+    if (status != PROA_OK) return status;
+    proa__args_visit_reads(instr->op, instr->args, count_read, w);
+    w->made[w->n++] = *instr;
+    instr->args = NULL;
+    return PROA_OK;
+}
+
+/* quantize_int8 for all that is wanted of v and no op makes. */
+static proa_status put_quantizers(writing *w, const proa_var *v, const proa_instr *like)
+{
+    if (!proa__use_of(&w->p->uses, v)) return PROA_OK;
+    for (int32_t i = w->p->first_wanted[v->index]; i >= 0; i = w->p->wanted[i].next) {
+        const wanted *to = &w->p->wanted[i];
+        if (to->made) continue;
+        proa_quantize_int8_args a = {.x = v->handle,
+                                     .scale = INT8_RANGE / to->largest,
+                                     .low = to->handle->dtype == PROA_U8 ? 0 : to->low,
+                                     .high = INT8_RANGE,
+                                     .dtype = (proa_dtype)to->handle->dtype,
+                                     .out = to->handle};
+        proa_instr made = {.role = like ? like->role : 0, .marks = like ? like->marks : 0};
+        PROA_TRY(proa__instr_become(&made, proa_find_op("quantize_int8"), &a));
+        PROA_TRY(put(w, &made));
+        w->p->wanted[i].made = true;
+    }
+    return PROA_OK;
+}
+
+/* The op makes what alone is wanted of its result; true: it did. */
+static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *out)
+{
+    int8_pass *p = w->p;
+    wanted *want = proa__int8_wanted_of(p, out);
+    const proa__use *use = proa__use_of(&p->uses, out);
+    product r;
+    if (!want || want->next >= 0 || use->kept || w->reads[out->index] || instr->op->n_out != 1)
+        return PROA_OK;
+    int32_t at = p->first_wanted[out->index];
+    bool done = is_product(instr, &r);
+    if (done) round_result(&r, want);
+    else PROA_TRY(pass_on(w, instr, want, &done));
+    p->wanted[at].made = done;
+    return PROA_OK;
+}
+
+/* Quantizers and dequantizers of grids go where nobody reads what they made. Persistables they leave as they
+ * are. */
+static bool is_done_with(const writing *w, const proa_instr *instr)
+{
+    proa_tensor **slot = proa__out_slot(instr->op, instr->args, 0, NULL);
+    if (!slot || !proa__int8_grid_of(w->p, *slot)) return false;
+    for (int64_t k = 0; (slot = proa__out_slot(instr->op, instr->args, k, NULL)); k++) {
+        const proa_var *v = proa__slot_var(*slot);
+        const proa__use *use = proa__use_of(&w->p->uses, v);
+        if (use && !v->persistable && (w->reads[v->index] || use->kept)) return false;
+    }
+    return true;
+}
+
+static proa_status write_op(writing *w, proa_instr *instr)
+{
+    if (is_done_with(w, instr)) {
+        proa__instr_clear(instr);
+        return PROA_OK;
+    }
+    product r;
+    proa_tensor **slot;
+    for (int64_t k = 0; (slot = proa__out_slot(instr->op, instr->args, k, NULL)); k++) {
+        const proa_var *v = proa__slot_var(*slot);
+        if (!v) continue;
+        if (k == 0) PROA_TRY(make_integers(w, instr, v));
+        PROA_TRY(put_quantizers(w, v, instr));
+    }
+    if (is_product(instr, &r)) PROA_TRY(choose_unit(w, &r));
+    return put(w, instr);
+}
+
+/* Inputs and persistables are there before the first op. */
+static proa_status write_inputs(writing *w)
+{
+    for (int32_t i = 0; i < w->p->uses.n_vars; i++) PROA_TRY(put_quantizers(w, w->p->block->vars[i], NULL));
+    return PROA_OK;
+}
+
+proa_status proa__int8_requantize(int8_pass *p)
+{
+    writing w = {.p = p, .reads = proa__calloc(((size_t)p->uses.n_vars + 1) * sizeof *w.reads)};
+    int32_t n = 0, i;
+    proa_instr *old = proa__take_ops(p->block, &n);
+    proa_status status = w.reads ? PROA_OK : proa_error();
+    for (i = n - 1; i >= 0 && status == PROA_OK; i--)
+        if (old[i].args) status = write_op(&w, &old[i]);
+    if (status == PROA_OK) status = write_inputs(&w);
+    for (i = w.n - 1; i >= 0 && status == PROA_OK; i--) status = proa__emit_old(p->block, &w.made[i]);
+    proa__drop_ops(w.made, 0, w.n);
+    proa__drop_ops(old, 0, n);
+    proa__free(w.reads);
+    return status;
+}

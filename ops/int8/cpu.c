@@ -1,0 +1,207 @@
+/* INT8 ops on the CPU. Products are the float32 ops of converted integers, whose sums are exact up to 2^24.
+ * Compiled once per CPU level; static functions and the kernels only. */
+#include "kernels/iterator.h"
+#include "ops/conv/geometry.h"
+#include "core/run.h"
+#include "impl/elementwise.h"
+#include "impl/int8.h"
+#include "impl/matmul.h"
+#include "impl/shape.h"
+
+#include <math.h>
+
+/* ---- rounding ------------------------------------------------------------------------------- */
+
+typedef struct rounding {
+    float scale, low, high;
+} rounding;
+
+/* A NaN becomes `low`. */
+static inline int32_t rounded(float x, rounding r)
+{
+    float v = x * r.scale;
+    v = v > r.low ? v : r.low;
+    return (int32_t)rintf(v < r.high ? v : r.high);
+}
+
+#define ROUNDING_ROW(T)                                               \
+    static void to_##T(char *const *p, int64_t n, const void *args)   \
+    {                                                                 \
+        const rounding r = *(const rounding *)args;                   \
+        const float *x = (const float *)(const void *)p[1];           \
+        T *out = (T *)(void *)p[0];                                   \
+        for (int64_t i = 0; i < n; i++) out[i] = (T)rounded(x[i], r); \
+    }
+ROUNDING_ROW(int8_t)
+ROUNDING_ROW(uint8_t)
+
+static void to_float(char *const *p, int64_t n, const void *args)
+{
+    const float scale = ((const rounding *)args)->scale, *x = (const float *)(const void *)p[1];
+    float *out = (float *)(void *)p[0];
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale;
+}
+
+static proa_status round_into(proa_tensor *out, proa_tensor *x, double scale, int64_t low, int64_t high)
+{
+    proa_dtype d = (proa_dtype)out->dtype;
+    rounding r = {(float)scale, (float)(d == PROA_U8 && low < 0 ? 0 : low), (float)high};
+    proa_map map = {.row = d == PROA_I8   ? to_int8_t
+                           : d == PROA_U8 ? to_uint8_t
+                                          : to_float,
+                    .n = 2,
+                    .tensor = {out, x},
+                    .as = {d, PROA_F32},
+                    .args = &r};
+    return proa__map_run(&map);
+}
+
+PROA_KERNEL(quantize_int8_cpu, quantize_int8) { return round_into(a->out, a->x, a->scale, a->low, a->high); }
+
+/* ---- products in float ------------------------------------------------------------------------ */
+
+/* The float32 kernel that serves an INT8 op, and the weights as it reads them. */
+typedef struct stand_in {
+    const proa_kernel *kernel;
+    void *state;
+    proa_tensor *weight;   /* weight · scale; kept */
+    proa_storage *from[2]; /* of weight and scale; kept, so that no other can have its address */
+    const char *data[2];
+    uint32_t version[2];
+} stand_in;
+
+static void forget(stand_in *s)
+{
+    proa_release(s->weight);
+    s->weight = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (s->from[i]) proa__storage_release(s->from[i]);
+        s->from[i] = NULL;
+    }
+}
+
+static void stand_in_release(void *state)
+{
+    stand_in *s = state;
+    if (!s) return;
+    forget(s);
+    if (s->kernel && s->kernel->release && s->state) s->kernel->release(s->state);
+    proa__free(s);
+}
+
+static proa_status stand_in_prepare(const void *args, void **state)
+{
+    (void)args;
+    *state = proa__calloc(sizeof(stand_in));
+    return *state ? PROA_OK : proa_error();
+}
+
+static proa_status call(const char *op, void *args)
+{
+    return proa_call_from(PROA_DOOR_RUN, proa_find_op(op), args);
+}
+
+/* A new float32 tensor of t's values; NULL on failure. */
+static proa_tensor *widened(proa_tensor *t)
+{
+    if (proa__absent(t) || t->dtype == PROA_F32) return t;
+    proa_cast_args cast = {.x = t, .dtype = PROA_F32};
+    return call("cast", &cast) == PROA_OK ? cast.out : NULL;
+}
+
+static bool is_of(const stand_in *s, const proa_tensor *t, int i)
+{
+    return s->weight && s->from[i] == t->storage && s->data[i] == t->data &&
+           s->version[i] == proa__version(t);
+}
+
+/* weight · scale, one scale an index of `axis`. */
+static proa_status scale_weight(stand_in *s, proa_tensor *weight, proa_tensor *scale, int axis)
+{
+    proa_tensor *const of[] = {weight, scale};
+    if (is_of(s, weight, 0) && is_of(s, scale, 1)) return PROA_OK;
+    forget(s);
+    PROA_SCOPED;
+    proa_tensor *wide = widened(weight);
+    int64_t shape[] = {1, 1, 1, 1};
+    shape[axis] = scale->numel;
+    proa_reshape_args column = {.x = scale, .shape = {.count = weight->ndim, .at = shape}};
+    if (!wide) return proa_error();
+    PROA_TRY(call("reshape", &column));
+    proa_multiply_args scaled = {.x = wide, .y = column.out};
+    PROA_TRY(call("multiply", &scaled));
+    s->weight = proa_retain(scaled.out);
+    for (int i = 0; i < 2; i++) {
+        s->from[i] = of[i]->storage;
+        if (s->from[i]) atomic_fetch_add_explicit(&s->from[i]->refs, 1, memory_order_relaxed);
+        s->data[i] = of[i]->data;
+        s->version[i] = proa__version(of[i]);
+    }
+    return PROA_OK;
+}
+
+static proa_status run_stand_in(stand_in *s, const char *name, void *args)
+{
+    const proa_op *op = proa_find_op(name);
+    if (!s->kernel) PROA_TRY(proa__pick_kernel(op, args, &s->kernel, &s->state));
+    proa_run run = {.state = s->state};
+    return s->kernel->run(args, &run);
+}
+
+static bool is_finished(const proa_tensor *out, double outer) { return out->dtype == PROA_F32 && outer == 1; }
+
+/* What the stand-in writes: the result, where it needs no rounding. */
+static proa_tensor *float_result(proa_tensor *out, double outer)
+{
+    if (is_finished(out, outer)) return out;
+    return proa_empty((proa_ints){.count = out->ndim, .at = out->shape}, PROA_F32);
+}
+
+static proa_status finish(proa_tensor *out, proa_tensor *y, double outer, int64_t high)
+{
+    return is_finished(out, outer) ? PROA_OK : round_into(out, y, outer, -128, high);
+}
+
+PROA_KERNEL_PREPARED(conv2d_int8_cpu, conv2d_int8, stand_in_prepare, stand_in_release)
+{
+    stand_in *s = run->state;
+    PROA_TRY(scale_weight(s, a->weight, a->scale, 0));
+    PROA_SCOPED;
+    proa_conv2d_fused_args conv = {.x = widened(a->x),
+                                   .weight = s->weight,
+                                   .bias = a->bias,
+                                   .residual = widened(a->residual),
+                                   .stride = a->stride,
+                                   .padding = a->padding,
+                                   .dilation = a->dilation,
+                                   .groups = a->groups,
+                                   .data_format = a->data_format,
+                                   .padding_algorithm = a->padding_algorithm,
+                                   .activation = a->activation,
+                                   .alpha = a->alpha,
+                                   .beta = a->beta,
+                                   .constant_weight = true,
+                                   .out = float_result(a->out, a->outer)};
+    if (!conv.x || !conv.residual || !conv.out) return proa_error();
+    PROA_TRY(run_stand_in(s, "conv2d_fused", &conv));
+    return finish(a->out, conv.out, a->outer, a->high);
+}
+
+PROA_KERNEL_PREPARED(linear_int8_cpu, linear_int8, stand_in_prepare, stand_in_release)
+{
+    stand_in *s = run->state;
+    PROA_TRY(scale_weight(s, a->weight, a->scale, 1));
+    PROA_SCOPED;
+    proa_linear_fused_args linear = {.x = widened(a->x),
+                                     .weight = s->weight,
+                                     .bias = a->bias,
+                                     .residual = widened(a->residual),
+                                     .activation = a->activation,
+                                     .alpha = a->alpha,
+                                     .beta = a->beta,
+                                     .constant_weight = true,
+                                     .out = float_result(a->out, a->outer)};
+    if (!linear.x || !linear.residual || !linear.out) return proa_error();
+    PROA_TRY(run_stand_in(s, "linear_fused", &linear));
+    return finish(a->out, linear.out, a->outer, a->high);
+}

@@ -1,0 +1,96 @@
+/* Shapes and dtypes of INT8 ops. May use core only. */
+#include "ops/conv/geometry.h"
+#include "ops/pool/geometry.h"
+#include "impl/int8.h"
+
+#define FAIL(op, argument, ...) \
+    proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument, __VA_ARGS__)
+
+static bool is_integer(const proa_tensor *t) { return t->dtype == PROA_I8 || t->dtype == PROA_U8; }
+
+static proa_status check_result(const char *op, proa_dtype dtype, int64_t high)
+{
+    if (dtype != PROA_F32 && dtype != PROA_I8 && dtype != PROA_U8)
+        return FAIL(op, "dtype", "is %s; expected F32, I8 or U8", proa_dtype_name(dtype));
+    if (high >= 0 && high <= 127) return PROA_OK;
+    return FAIL(op, "high", "is %lld; expected 0 to 127", (long long)high);
+}
+
+proa_status quantize_int8_infer(const proa_quantize_int8_args *a, proa_quantize_int8_metas *m)
+{
+    PROA_TRY(check_result("quantize_int8", a->dtype, a->high));
+    int64_t least = a->dtype == PROA_U8 ? 0 : -128;
+    if (a->dtype == PROA_F32) return FAIL("quantize_int8", "dtype", "is F32; expected I8 or U8");
+    if (a->low > a->high || (a->low < least && a->dtype == PROA_I8))
+        return FAIL("quantize_int8", "low", "is %lld; expected -128 to %lld", (long long)a->low,
+                    (long long)a->high);
+    m->out = proa_meta_of(a->x);
+    m->out.dtype = a->dtype;
+    return PROA_OK;
+}
+
+/* A float32 number for each of n channels. */
+static proa_status check_channels(const char *op, const char *argument, const proa_tensor *t, int64_t n)
+{
+    if (t->dtype == PROA_F32 && t->ndim == 1 && (t->shape[0] == n || n < 0 || t->shape[0] < 0))
+        return PROA_OK;
+    return FAIL(op, argument, "must be float32 [%lld], one number a channel of the result, got %s",
+                (long long)n, proa__tensor_text(t));
+}
+
+static proa_status check_residual(const char *op, const proa_tensor *r, const proa_meta *out)
+{
+    if (proa__absent(r)) return PROA_OK;
+    bool same = r->ndim == out->ndim && (r->dtype == PROA_F32 || is_integer(r));
+    for (int i = 0; same && i < r->ndim; i++)
+        same = r->shape[i] == out->shape[i] || r->shape[i] < 0 || out->shape[i] < 0;
+    if (same) return PROA_OK;
+    return FAIL(op, "residual", "must be F32, I8 or U8 %s, as the result is; got %s",
+                proa__shape_text(out->shape, out->ndim), proa__tensor_text(r));
+}
+
+static proa_status check_weight(const char *op, const proa_tensor *w)
+{
+    return w->dtype == PROA_I8 ? PROA_OK : FAIL(op, "weight", "must be I8, got %s", proa__tensor_text(w));
+}
+
+proa_status conv2d_int8_infer(const proa_conv2d_int8_args *a, proa_conv2d_int8_metas *m)
+{
+    const char *op = "conv2d_int8";
+    conv_geometry g;
+    PROA_TRY(check_weight(op, a->weight));
+    PROA_TRY(check_result(op, a->dtype, a->high));
+    PROA_TRY(proa__conv_geometry(&CONV_PARAMS_MIXED(a, 2, op), &g));
+    proa__conv_meta_out(&g, a->dtype, &m->out);
+    PROA_TRY(check_channels(op, "scale", a->scale, g.out_channels));
+    if (!proa__absent(a->bias)) PROA_TRY(check_channels(op, "bias", a->bias, g.out_channels));
+    return check_residual(op, a->residual, &m->out);
+}
+
+proa_status linear_int8_infer(const proa_linear_int8_args *a, proa_linear_int8_metas *m)
+{
+    const char *op = "linear_int8";
+    PROA_TRY(check_weight(op, a->weight));
+    PROA_TRY(check_result(op, a->dtype, a->high));
+    if (a->weight->ndim != 2)
+        return FAIL(op, "weight", "must have 2 dims, got %s", proa__tensor_text(a->weight));
+    if (a->x->ndim < 1) return FAIL(op, "x", "must have a dim, got %s", proa__tensor_text(a->x));
+    int64_t k = a->x->shape[a->x->ndim - 1], rows = a->weight->shape[0];
+    if (k != rows && k >= 0 && rows >= 0)
+        return FAIL(op, "weight", "must have %lld rows, as x has columns; got %s", (long long)k,
+                    proa__tensor_text(a->weight));
+    m->out = proa_meta_of(a->x);
+    m->out.dtype = a->dtype;
+    m->out.shape[m->out.ndim - 1] = a->weight->shape[1];
+    PROA_TRY(check_channels(op, "scale", a->scale, a->weight->shape[1]));
+    if (!proa__absent(a->bias)) PROA_TRY(check_channels(op, "bias", a->bias, a->weight->shape[1]));
+    return check_residual(op, a->residual, &m->out);
+}
+
+proa_status max_pool2d_int8_infer(const proa_max_pool2d_int8_args *a, proa_max_pool2d_int8_metas *m)
+{
+    pool_geometry g;
+    PROA_TRY(proa__pool_geometry(&MAX_INT8_PARAMS(a), &g));
+    proa__pool_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);
+    return PROA_OK;
+}

@@ -1,0 +1,133 @@
+"""INT8 execution: which ops the pass makes of quantized nets, and that they answer as the simulation does."""
+import collections
+
+import numpy as np
+import pytest
+
+import proa as paddle
+from proa import inference, nn
+from proa.quantization import HistQuantizer, ImperativePTQ, PerChannelAbsmaxQuantizer, PTQConfig
+from proa.static import InputSpec
+
+
+class Chain(nn.Layer):
+    """Pooling and reshaping between quantized products."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2D(3, 8, 3, padding=1), nn.BatchNorm2D(8), nn.ReLU(), nn.MaxPool2D(2),
+                                  nn.Conv2D(8, 8, 3, padding=1, groups=8), nn.ReLU6(), nn.Conv2D(8, 4, 1), nn.Hardswish())
+        self.out = nn.Linear(64, 5)
+
+    def forward(self, x):
+        return self.out(paddle.flatten(self.body(x), 1))
+
+
+class Residual(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.first, self.one, self.two = (nn.Conv2D(i, 8, 3, padding=1) for i in (3, 8, 8))
+        self.norm, self.last = nn.BatchNorm2D(8), nn.Conv2D(8, 6, 1)
+
+    def forward(self, x):
+        x = nn.functional.relu(self.first(x))
+        x = nn.functional.relu(x + self.norm(self.two(nn.functional.relu(self.one(x)))))
+        return self.last(x)
+
+
+class Joined(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.last = nn.Conv2D(3, 8, 1), nn.Conv2D(3, 4, 3, padding=1), nn.Conv2D(12, 6, 1)
+
+    def forward(self, x):
+        return self.last(paddle.concat([nn.functional.relu(self.one(x)), nn.functional.relu(self.two(x))], 1))
+
+
+NETS = {
+    "chain": (Chain, {"quantize_int8": 1, "conv2d_int8": 3, "max_pool2d_int8": 1, "linear_int8": 1, "flatten": 1}),
+    "residual": (Residual, {"quantize_int8": 1, "conv2d_int8": 4}),
+    "joined": (Joined, {"quantize_int8": 1, "conv2d_int8": 3, "concat": 1}),
+}
+
+
+def saved(folder, make):
+    """A calibrated net, and an input."""
+    paddle.seed(3)
+    net = make()
+    net.eval()
+    ptq = ImperativePTQ(PTQConfig(HistQuantizer(), PerChannelAbsmaxQuantizer()))
+    net = ptq.quantize(net)
+    random = np.random.RandomState(1)
+    batches = [random.randn(4, 3, 8, 8).astype("float32") for _ in range(3)]
+    for x in batches:
+        net(paddle.to_tensor(x))
+    ptq.save_quantized_model(net, str(folder / "net"), input_spec=[InputSpec([None, 3, 8, 8], "float32", "x")])
+    return str(folder / "net"), batches[0]
+
+
+def predicted(prefix, x, int8, **options):
+    config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")
+    config.switch_ir_optim(options.get("ir_optim", int8))
+    for name in options.get("without", ()):
+        config.delete_pass(name)
+    if int8:
+        config.enable_mkldnn_int8()
+        assert config.mkldnn_int8_enabled()
+    predictor = inference.create_predictor(config)
+    predictor.get_input_handle("x").copy_from_cpu(x)
+    predictor.run()
+    return predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu(), predictor._core.ops()
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_answers_as_the_simulation(tmp_path, name):
+    make, made = NETS[name]
+    prefix, x = saved(tmp_path, make)
+    want, _ = predicted(prefix, x, False)
+    have, ops = predicted(prefix, x, True)
+    counts = collections.Counter(ops)
+    assert {op: counts[op] for op in made} == made, counts
+    assert not [op for op in ops if op.startswith("fake_") or op in ("conv2d_fused", "linear_fused")], ops
+    away = np.abs(have - want) / np.abs(want).max()
+    assert away.mean() <= 3e-3 and away.max() <= 0.02, (away.mean(), away.max())
+
+
+def test_is_asked_for(tmp_path):
+    """Without the switch, and without passes, the model stays a simulation; a pass that is left out stays out."""
+    prefix, x = saved(tmp_path, Chain)
+    simulated, ops = predicted(prefix, x, False)
+    assert not [op for op in ops if op.endswith("_int8")]
+    same, ops = predicted(prefix, x, True, ir_optim=False)
+    assert not [op for op in ops if op.endswith("_int8")]
+    np.testing.assert_array_equal(same, simulated)
+    plain, ops = predicted(prefix, x, False, ir_optim=True)
+    assert not [op for op in ops if op.endswith("_int8")]
+    _, ops = predicted(prefix, x, True, without=["layout"])
+    assert "conv2d_int8" in ops and "transpose" not in ops
+
+
+def test_changes_no_float_model(tmp_path):
+    paddle.seed(3)
+    net = Chain()
+    net.eval()
+    paddle.jit.save(net, str(tmp_path / "net"), input_spec=[InputSpec([None, 3, 8, 8], "float32", "x")])
+    x = np.random.RandomState(0).randn(2, 3, 8, 8).astype("float32")
+    want, ops = predicted(str(tmp_path / "net"), x, False, ir_optim=True)
+    have, again = predicted(str(tmp_path / "net"), x, True)
+    assert ops == again
+    np.testing.assert_array_equal(have, want)
+
+
+def test_batches_of_other_sizes(tmp_path):
+    prefix, x = saved(tmp_path, Residual)
+    config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")
+    config.enable_mkldnn_int8()
+    predictor = inference.create_predictor(config)
+    whole = None
+    for rows in (4, 1, 3, 4):
+        predictor.get_input_handle("x").copy_from_cpu(x[:rows])
+        predictor.run()
+        have = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+        whole = have if whole is None else whole
+        np.testing.assert_allclose(have, whole[:rows], rtol=0, atol=0.02 * np.abs(whole).max())
