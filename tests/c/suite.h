@@ -6,6 +6,13 @@
 #include <check.h>
 #include <stdlib.h>
 
+/* Where a test may write: the build's folder under ctest, /tmp for a program started by hand. */
+static inline const char *test_folder(void)
+{
+    const char *given = getenv("PROA_TEST_TMP");
+    return given ? given : "/tmp";
+}
+
 static inline int suite_run(const char *name, const TTest *const *tests, size_t count)
 {
     Suite *suite = suite_create(name);

@@ -9,12 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *folder(void)
-{
-    const char *given = getenv("PROA_TEST_TMP");
-    return given ? given : "/tmp";
-}
-
 /* relu(x · w + b) with x [-1, 3], and x [-1, 3] itself. */
 static proa_tensors forward(proa_tensors in, void *context)
 {
@@ -31,7 +25,7 @@ static const float weights[12] = {1, 0, -1, 2, 0, 1, 1, -2, 3, 0, 0, 1}, biases[
 /* Saves the model; prefix: [256]. */
 static void save_model(char *prefix, const char *name)
 {
-    snprintf(prefix, 256, "%s/%d_%s", folder(), (int)getpid(), name);
+    snprintf(prefix, 256, "%s/%d_%s", test_folder(), (int)getpid(), name);
     PROA_SCOPE {
         proa_tensor *parameters[2] = {proa_from_data(weights, PROA_SHAPE(3, 4), PROA_F32),
                                       proa_from_data(biases, PROA_SHAPE(4), PROA_F32)};

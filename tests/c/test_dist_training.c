@@ -78,7 +78,7 @@ static double largest_difference(const char *a, const char *b)
 
 START_TEST(two_ranks_train_like_one)
 {
-    const char *folder = getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : "/tmp";
+    const char *folder = test_folder();
     char store[4096], one[4200], two[4200], other[4200];
     snprintf(store, sizeof store, "%s/dist_XXXXXX", folder);
     ck_assert_ptr_nonnull(mkdtemp(store));
@@ -171,7 +171,7 @@ static pid_t start_ops(int rank, const char *store)
 
 START_TEST(collectives_are_ops)
 {
-    const char *folder = getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : "/tmp";
+    const char *folder = test_folder();
     char store[4096];
     snprintf(store, sizeof store, "%s/dist_XXXXXX", folder);
     ck_assert_ptr_nonnull(mkdtemp(store));

@@ -19,9 +19,8 @@ static int path_next;
 /* A path in the tests' folder, with the process's number in it. */
 static const char *tmp(const char *name)
 {
-    const char *folder = getenv("PROA_TEST_TMP");
     char *to = path_text[path_next++ & 7];
-    snprintf(to, sizeof path_text[0], "%s/%d_%s", folder ? folder : "/tmp", (int)getpid(), name);
+    snprintf(to, sizeof path_text[0], "%s/%d_%s", test_folder(), (int)getpid(), name);
     return to;
 }
 

@@ -296,7 +296,7 @@ END_TEST
 START_TEST(exported_layer_predicts_the_same)
 {
     char prefix[4096];
-    snprintf(prefix, sizeof prefix, "%s/exported", getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : ".");
+    snprintf(prefix, sizeof prefix, "%s/exported", test_folder());
     proa_layer *l = proa_sequential(proa_conv2d_layer(1, 4, 3, .padding = 1), proa_batch_norm_layer(4),
                                     proa_relu_layer(), proa_max_pool2d_layer(2), proa_flatten_layer(),
                                     proa_dropout_layer(0.5), proa_linear_layer(64, 3));

@@ -375,7 +375,7 @@ static void finish(run *r)
 START_TEST(resumes_bit_for_bit)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/resume.ckpt", getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : ".");
+    snprintf(path, sizeof path, "%s/resume.ckpt", test_folder());
     run a = start(5);
     advance(&a, 17, path, 8);
     run b = start(5);
@@ -399,7 +399,7 @@ END_TEST
 START_TEST(foreign_checkpoint_changes_nothing)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/foreign.ckpt", getenv("PROA_TEST_TMP") ? getenv("PROA_TEST_TMP") : ".");
+    snprintf(path, sizeof path, "%s/foreign.ckpt", test_folder());
     proa_layer *a = proa_sequential(proa_linear_layer(2, 2), proa_linear_layer(2, 4));
     proa_layer *b = proa_sequential(proa_linear_layer(2, 2), proa_linear_layer(2, 3));
     ck_assert_int_eq(proa_checkpoint_save(path, a, NULL), PROA_OK);

@@ -21,8 +21,7 @@ static float input[ROWS * WIDTH];
 
 static void save_model(char prefix[256])
 {
-    const char *folder = getenv("PROA_TEST_TMP");
-    snprintf(prefix, 256, "%s/%d_threads", folder ? folder : "/tmp", (int)getpid());
+    snprintf(prefix, 256, "%s/%d_threads", test_folder(), (int)getpid());
     for (int i = 0; i < ROWS * WIDTH; i++) input[i] = (float)(i * 37 % 101) / 50 - 1;
     PROA_SCOPE {
         proa_tensor *weight = proa_from_data(input, PROA_SHAPE(WIDTH, WIDTH), PROA_F32);

@@ -198,8 +198,7 @@ static void write_file(const char *folder, const char *name, const char *text)
 START_TEST(quotas_and_the_environment_decide)
 {
     char root[300];
-    const char *tmp = getenv("PROA_TEST_TMP");
-    snprintf(root, sizeof root, "%s/cgroup-XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(root, sizeof root, "%s/cgroup-XXXXXX", test_folder());
     ck_assert_ptr_nonnull(mkdtemp(root));
     unsetenv("PROA_NUM_THREADS"), unsetenv("OMP_NUM_THREADS");
     proa__cores none = proa__cores_look(root);
