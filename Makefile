@@ -10,7 +10,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CMAKE_C_COMPILER_LAUNCHER)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.inc' '*.cc' '*.cu' | grep -vE '^(gen|include/proa/ops)/')
 
-.PHONY: help bootstrap build demo test test-gpu bench wheel coverage fuzz dist-test kill-test soak format tidy check lock clean bench-gpu
+.PHONY: help bootstrap build demo test test-gpu docs bench wheel coverage fuzz dist-test kill-test soak format tidy check lock clean bench-gpu
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,11 @@ coverage: build ## compare with real Paddle, raise the floor of covered names, w
 	@tools/bootstrap --oracle
 	@$(PYTHON_ENV) -m pytest -q -n 2 tests/parity
 	@$(PYTHON_ENV) tools/api_coverage.py --raise-floor
+
+docs: build ## the reference site: build/docs/html; its links, search and pages are tried
+	@tools/bootstrap --docs
+	@.venv-docs/bin/python docs/site/build.py
+	@.venv-docs/bin/python docs/site/check.py
 
 bench: build ## against Paddle, PyTorch and the machine (half an hour; FAMILY=kernels ROUNDS=3 ARGS="--only softmax")
 	@tools/bootstrap --bench
