@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Counts what the house keeps small, each against a bound that may only shrink: relative clauses as the subject of a
-file's header, names that gave way to the field's, long macros, and hand-written walks over args structs.
+"""Counts that the house keeps small, each against a bound that may only shrink: relative clauses as the subject of a
+file's header or of another comment, names that gave way to the field's, long macros, hand-written walks over args structs.
 
     check_counts.py [--list]        also says where"""
 import re
@@ -9,7 +9,8 @@ import sys
 from tree import ROOT, files, report
 
 SOURCES = (".c", ".h", ".cc", ".cu", ".inc")
-CLAUSE = re.compile(r"(What|Where|Whoever|That which|How many|How|Which|Who) [a-z]")
+CLAUSE = re.compile(r"(What|Whatever|Where|Whoever|That which|How|Which|Who) [a-z]")
+COMMENT = {True: re.compile(r"/\*+\s*(.{0,90})"), False: re.compile(r'(?:^|(?<=\s))#\s+(.{0,90})|"""(.{0,90})', re.M)}  # C's; others'
 # Names of before 0.2, and what they are called now (docs/glossary.md has the words that stayed).
 GONE = re.compile(r"\b(proa__copy_past\w*|proa__wide_\w+|proa__forget_file|proa__tail\w*|PROA__TAIL|TO_INPUT|TO_FILTER|proa__facts\w*"
                   r"|proa__walk\w*|proa__map_(?:find|put|clear)|proa__lift\w*|proa__steps\w*|proa__settle\w*|proa__pending"
@@ -24,6 +25,14 @@ def header(text):
     """The first comment's first words."""
     match = re.match(r'(?:#![^\n]*\n)?(?:/\*+\s*|"""|#\s*)(.{0,80})', text)
     return match[1] if match else ""
+
+
+def clauses(path, text):
+    """Comments, the header's too, that begin with a relative clause."""
+    for match in COMMENT[path.suffix in SOURCES].finditer(text):
+        words = next(group for group in match.groups() if group is not None)
+        if CLAUSE.match(words):
+            yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {words}"
 
 
 def long_macros(lines):
@@ -41,13 +50,15 @@ def long_macros(lines):
 
 
 def main():
-    found = {"headers that begin with a relative clause": [], "names that are gone": [], "macros over ten lines": [],
+    found = {"headers that begin with a relative clause": [], "comments that begin with a relative clause": [],
+             "names that are gone": [], "macros over ten lines": [],
              "hand-written tests of a field's kind": []}
-    headers, names, macros, kinds = found.values()
-    for path in files(*SOURCES, ".py"):
+    headers, comments, names, macros, kinds = found.values()
+    for path in files(*SOURCES, ".py", ".yaml"):
         text = (ROOT / path).read_text()
         if CLAUSE.match(header(text)):
             headers.append(f"{path}:1: {header(text)}")
+        comments += clauses(path, text)
         if path.name != "check_counts.py":
             names += [f"{path}: {m[0]}" for m in GONE.finditer(text)]
         if path.suffix in SOURCES:
