@@ -127,13 +127,25 @@ class Paddle:
         """-> what runs the exported model on an array (predictor() opens it again)."""
         self.t.jit.save(model, path, input_spec=[self.t.static.InputSpec(list(shape), dtype)])
 
-    def predictor(self, path, threads):
+    def quantize(self, make, batches, path, to):
+        """Calibrates what make() builds on the batches and saves it as `to`; `path` is the exported model in float."""
+        q = self.t.quantization
+        ptq = q.ImperativePTQ(q.PTQConfig(q.AbsmaxQuantizer(), q.PerChannelAbsmaxQuantizer()))
+        model = ptq.quantize(make(), inplace=True)
+        for x in batches:
+            model(self.t.to_tensor(x))
+        spec = self.t.static.InputSpec(list(batches[0].shape), str(batches[0].dtype))
+        ptq.save_quantized_model(model, to, input_spec=[spec])
+
+    def predictor(self, path, threads, int8=False):
         infer = importlib.import_module(self.name + ".inference")
         config = infer.Config(path + ".pdmodel", path + ".pdiparams")
         config.set_cpu_math_library_num_threads(threads)
         config.disable_glog_info()
         if self.name == "paddle":
             config.enable_mkldnn()
+        if int8:
+            config.enable_mkldnn_int8()
         p = infer.create_predictor(config)
         into, out = p.get_input_handle(p.get_input_names()[0]), p.get_output_handle(p.get_output_names()[0])
 
@@ -242,6 +254,20 @@ class Torch:
         self.t.onnx.export(model, (example,), path + ".onnx", input_names=["x"], dynamo=False)
 
 
+    def quantize(self, make, batches, path, to):
+        """ONNX Runtime's own tool, on the exported model."""
+        from onnxruntime import quantization as q
+
+        class Batches(q.CalibrationDataReader):
+            def __init__(self):
+                self.left = list(batches)
+
+            def get_next(self):
+                return {"x": self.left.pop()} if self.left else None
+        q.quantize_static(path + ".onnx", to + ".onnx", Batches(), quant_format=q.QuantFormat.QDQ, per_channel=True,
+                          activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QInt8)
+
+
 class OnnxRuntime:
     """Runs files that Torch exported, and nothing else."""
     name = "onnxruntime"
@@ -249,7 +275,7 @@ class OnnxRuntime:
     def __init__(self):
         self.t = importlib.import_module("onnxruntime")
 
-    def predictor(self, path, threads):
+    def predictor(self, path, threads, int8=False):
         options = self.t.SessionOptions()
         options.intra_op_num_threads = threads
         session = self.t.InferenceSession(path + ".onnx", options, providers=["CPUExecutionProvider"])

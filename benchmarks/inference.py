@@ -1,6 +1,7 @@
 """Family `inference`: batch 1, float32. Proa and Paddle run models that they exported, through their predictors, and Proa
 also from C (predict.c); ONNX Runtime runs what PyTorch exported; PyTorch runs eagerly. Decoding makes one token after the
-other with a cache of keys and values, eagerly. Over an adapter of frameworks.py."""
+other with a cache of keys and values, eagerly. INT8 rows: what ImperativePTQ calibrated beside what ONNX Runtime's quantize_static did
+(QDQ, unsigned activations, weights by channel). Over an adapter of frameworks.py."""
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from frameworks import integers, random
 import models
 
 PROMPT, NEW = 64, 32
+INT8, CALIBRATION = "_int8", 8  # of file names; batches
 
 
 def networks(tiny):
@@ -32,12 +34,15 @@ def example(shape, dtype):
 
 
 def prepare(fw, folder, tiny):
-    """Exports every network; what is there stays."""
+    """Exports every network, and calibrates it where the framework can; what is there stays."""
     for name, build, shape, dtype in networks(tiny).values():
         path = os.path.join(folder, name)
         if not os.path.exists(path + ".done"):
             fw.export(fw.evaluate(build(fw)), shape, dtype, path)
             open(path + ".done", "w").close()
+        if name != "lenet" and fw.name != "paddle" and not os.path.exists(path + INT8 + ".done"):
+            fw.quantize(lambda: fw.evaluate(build(fw)), [example(shape, dtype) for _ in range(CALIBRATION)], path, path + INT8)
+            open(path + INT8 + ".done", "w").close()
 
 
 class Predict:
@@ -74,6 +79,13 @@ def run_row(file_name, build, shape, dtype):
     return Row("run", make)
 
 
+def int8_row(file_name, shape, dtype):
+    def make(fw):
+        run, x = fw.predictor(os.path.join(fw.folder, file_name + INT8), fw.threads, int8=True), example(shape, dtype)
+        return lambda: run(x)
+    return Row("run", make)
+
+
 def decode_row(tiny):
     settings = {"vocabulary": 65, "width": 16, "layers": 1, "heads": 2} if tiny else {"vocabulary": 65}
     prompt, new = (4, 4) if tiny else (PROMPT, NEW)
@@ -101,4 +113,6 @@ def check(fw, folder, tiny):
 
 def units(tiny=False):
     found = [Unit(name, (run_row(*parts),), 0.3) for name, parts in networks(tiny).items()]
+    found += [Unit(f"{name}, INT8", (int8_row(parts[0], *parts[2:]),), 0.3, skip=("paddle", "torch", "torch+compile", "proa+c"))
+              for name, parts in networks(tiny).items() if parts[0] != "lenet"]
     return found + [Unit("decoding, 6×384, a token", (decode_row(tiny),), 0.3, skip=("onnxruntime", "proa+c"))]

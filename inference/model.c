@@ -171,6 +171,7 @@ static proa_status load(proa__model *m, const proa_config *c)
                          "(paddle.jit.save, paddle.static.save_inference_model)");
     PROA_TRY(yield_sequences(m));
     PROA_TRY(name_outputs(m));
+    PROA_TRY(proa__model_to_bfloat16(m->program, c));
     PROA_TRY(optimize(m, c));
     PROA_TRY(list_ends(m));
     m->threads = (int)c->numbers[PROA_CONFIG_CPU_THREADS];

@@ -1,4 +1,4 @@
-/* Shared parts of config.c, model.c, predictor.c and handle.c. May use core, ops, jit and io. */
+/* Shared parts of config.c, model.c, bfloat16.c, predictor.c and handle.c. May use core, ops, jit and io. */
 #ifndef PROA_INFERENCE_RUNTIME_H
 #define PROA_INFERENCE_RUNTIME_H
 
@@ -47,6 +47,8 @@ typedef struct proa__model {
     bool profile;
 } proa__model;
 
+/* Where the config asks for it and the CPU can: products of a program in bfloat16. Otherwise says so, once. */
+proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c);
 /* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);
 void proa__model_release(proa__model *m); /* accepts NULL */

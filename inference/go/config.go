@@ -83,7 +83,7 @@ func (config *Config) EnableCudnn() { C.PD_ConfigEnableCudnn(config.c) }
 // EnableMKLDNN is kept.
 func (config *Config) EnableMKLDNN() { C.PD_ConfigEnableMKLDNN(config.c) }
 
-// EnableMkldnnBfloat16 is kept.
+// EnableMkldnnBfloat16 runs products in bfloat16 where the CPU can.
 func (config *Config) EnableMkldnnBfloat16() { C.PD_ConfigEnableMkldnnBfloat16(config.c) }
 
 // EnableMkldnnInt8 runs products of a quantized model on integers.
@@ -279,7 +279,7 @@ func (config *Config) SetMKLDNNOp(ops []string) {
 	withTexts(ops, func(n C.size_t, list **C.char) { C.PD_ConfigSetMkldnnOp(config.c, n, list) })
 }
 
-// SetBfloat16Op is kept.
+// SetBfloat16Op names the types of ops that run in bfloat16.
 func (config *Config) SetBfloat16Op(ops []string) {
 	withTexts(ops, func(n C.size_t, list **C.char) { C.PD_ConfigSetBfloat16Op(config.c, n, list) })
 }

@@ -131,3 +131,26 @@ def test_batches_of_other_sizes(tmp_path):
         have = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
         whole = have if whole is None else whole
         np.testing.assert_allclose(have, whole[:rows], rtol=0, atol=0.02 * np.abs(whole).max())
+
+
+def test_bfloat16(tmp_path, capfd):
+    """On CPUs that multiply bfloat16 numbers, results are near; on others the same. Outputs stay float32."""
+    paddle.seed(3)
+    net = Chain()
+    net.eval()
+    paddle.jit.save(net, str(tmp_path / "net"), input_spec=[InputSpec([None, 3, 8, 8], "float32", "x")])
+    x = np.random.RandomState(0).randn(2, 3, 8, 8).astype("float32")
+    want, ops = predicted(str(tmp_path / "net"), x, False, ir_optim=True)
+    has = "avx512_bf16" in open("/proc/cpuinfo").read()
+    for types in (set(), {"fc"}):
+        config = inference.Config(str(tmp_path / "net.pdmodel"), str(tmp_path / "net.pdiparams"))
+        config.enable_mkldnn_bfloat16()
+        config.set_bfloat16_op(types)
+        predictor = inference.create_predictor(config)
+        predictor.get_input_handle("x").copy_from_cpu(x)
+        predictor.run()
+        have = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+        assert have.dtype == np.float32
+        assert np.abs(have - want).max() <= (0.03 if has else 0) * np.abs(want).max()
+        assert has or predictor._core.ops() == ops
+    assert capfd.readouterr().err.count("does not multiply bfloat16") == (0 if has else 1)

@@ -192,15 +192,15 @@ class Config:
         self._core.set("ONEDNN_INT8", 1)
 
     mkldnn_int8_enabled = _asked("ONEDNN_INT8", "Whether enable_mkldnn_int8 was called.")
-    enable_mkldnn_bfloat16 = _said("ONEDNN_BFLOAT16", 1, "Accepted: it allows bfloat16, and Proa goes on in the model's "
-                                   "own precision.")
+    enable_mkldnn_bfloat16 = _said("ONEDNN_BFLOAT16", 1, "Convolutions and products run in bfloat16, if the CPU multiplies such "
+                                   "numbers; another is named once on stderr. Inputs and outputs stay float32.")
 
     def set_mkldnn_op(self, ops):
         """Accepted: each op takes its best kernel."""
         self._core.set_names("ONEDNN_OPS", ops)
 
     def set_bfloat16_op(self, ops):
-        """Accepted: see enable_mkldnn_bfloat16."""
+        """The types of ops that enable_mkldnn_bfloat16 is for; none: all that can."""
         self._core.set_names("BFLOAT16_OPS", ops)
 
     def set_mkldnn_cache_capacity(self, capacity=0):

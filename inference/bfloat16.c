@@ -1,0 +1,99 @@
+/* Convolutions and products of a loaded model in bfloat16, by a replay under autocast. May use core, amp and
+ * jit. */
+#include "runtime.h"
+
+#include <proa/amp.h>
+#include <proa/ops/elementwise.h>
+
+/* Whether the CPU multiplies bfloat16 numbers. */
+static bool multiplies_bfloat16(void)
+{
+#if defined(__x86_64__)
+    return proa__cpu_level() >= 2 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+static void say_once(const proa_config *c)
+{
+    static atomic_bool said;
+    if (c->numbers[PROA_CONFIG_LOG] && !atomic_exchange(&said, true))
+        fprintf(stderr,
+                "proa: bfloat16: this CPU does not multiply bfloat16 numbers; the model runs in its own "
+                "precision\n");
+}
+
+/* Whether a list of Paddle's types asks for an op; an empty one asks for all. */
+static bool is_asked(const proa__names *types, const char *op)
+{
+    static const struct {
+        const char *type, *op;
+    } other[] = {{"depthwise_conv2d", "conv2d"},
+                 {"fused_conv2d", "conv2d"},
+                 {"matmul_v2", "matmul"},
+                 {"mul", "matmul"},
+                 {"fc", "linear"},
+                 {"fc", "matmul"},
+                 {"fused_matmul", "matmul"},
+                 {"fusion_lstm", "rnn"},
+                 {"fusion_gru", "rnn"}};
+    for (int64_t i = 0; i < types->count; i++) {
+        if (strcmp(types->at[i], op) == 0) return true;
+        for (size_t k = 0; k < sizeof other / sizeof *other; k++)
+            if (strcmp(types->at[i], other[k].type) == 0 && strcmp(op, other[k].op) == 0) return true;
+    }
+    return types->count == 0;
+}
+
+/* Ops of low precision that the list does not ask for, by comma; NULL on error. */
+static const char *kept_in_float(const proa__names *types)
+{
+    size_t bytes = 1;
+    for (uint32_t i = 0; i < proa_op_count; i++) bytes += strlen(proa_op_table[i]->name) + 1;
+    char *text = proa_scope_alloc(bytes);
+    if (!text) return NULL;
+    *text = '\0';
+    for (uint32_t i = 0; i < proa_op_count; i++) {
+        const proa_op *op = proa_op_table[i];
+        if (op->amp != PROA_AMP_LOW || is_asked(types, op->name)) continue;
+        strcat(strcat(text, *text ? "," : ""), op->name);
+    }
+    return text;
+}
+
+/* Outputs stay what the file says they are. */
+static proa_status restore_outputs(proa_program *p, const proa_dtype *was)
+{
+    int64_t n = proa_program_output_count(p);
+    proa_tensor **all = proa_scope_alloc(((size_t)n + 1) * sizeof *all);
+    if (!all) return proa_error();
+    proa_program *open = proa_program_open(p);
+    for (int64_t i = 0; i < n; i++) {
+        all[i] = (proa_tensor *)(uintptr_t)proa_program_output(p, i);
+        if ((proa_dtype)all[i]->dtype != was[i]) all[i] = proa_cast(all[i], was[i]);
+    }
+    proa_program_open(open);
+    PROA_TRY(proa_error());
+    return proa_program_set_outputs(p, (proa_tensors){n, all});
+}
+
+proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c)
+{
+    if (!c->numbers[PROA_CONFIG_ONEDNN_BFLOAT16] || !c->numbers[PROA_CONFIG_IR_OPTIM]) return PROA_OK;
+    if (!multiplies_bfloat16()) {
+        say_once(c);
+        return PROA_OK;
+    }
+    int64_t n = proa_program_output_count(p);
+    proa_dtype *was = proa_scope_alloc(((size_t)n + 1) * sizeof *was);
+    const char *in_float = kept_in_float(&c->lists[PROA_CONFIG_BFLOAT16_OPS]);
+    if (!was || !in_float) return proa_error();
+    for (int64_t i = 0; i < n; i++) was[i] = (proa_dtype)proa_program_output(p, i)->dtype;
+    proa_status status = PROA_OK;
+    PROA_AUTOCAST(PROA_AMP_O1, .dtype = PROA_BF16, .custom_f32 = *in_float ? in_float : NULL)
+    {
+        status = proa_program_recast(p, false);
+    }
+    return status == PROA_OK ? restore_outputs(p, was) : status;
+}
