@@ -47,7 +47,7 @@ typedef struct proa__model {
     bool profile;
 } proa__model;
 
-/* Where the config asks for it and the CPU can: products of a program in bfloat16. Otherwise says so, once. */
+/* Products of a program in bfloat16, if the config asks for it; says once on stderr where the CPU cannot. */
 proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c);
 /* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);
