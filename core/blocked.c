@@ -9,8 +9,9 @@
 
 static const proa__blocked_hooks *hooks;
 
-/* One thread at a time makes a plain form; it happens at the edges of a net, seldom. */
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+/* One thread at a time makes a plain form; it happens at the edges of a net, seldom. Reads of deferred
+ * elements, which may wait for other processes, keep none of the others waiting. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER, reading = PTHREAD_MUTEX_INITIALIZER;
 
 void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
 
@@ -163,19 +164,32 @@ static void free_plain(void *plain) { proa__free(plain); }
 
 /* ---- elements that come later --------------------------------------------------------------- */
 
+typedef struct deferred {
+    proa__deferred source;
+    void *plain;      /* of a source that is read again: the elements */
+    uint32_t version; /* the storage's when they were the source's */
+} deferred;
+
 static void deferred_release(void *context)
 {
-    proa__deferred *d = context;
-    d->release(d->context);
+    deferred *d = context;
+    d->source.release(d->source.context);
+    proa__free(d->plain);
     proa__free(d);
+}
+
+static deferred *deferred_of(const proa_tensor *t)
+{
+    const proa_storage *s = t->storage;
+    return s && s->release == deferred_release ? s->context : NULL;
 }
 
 proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source)
 {
     static char nowhere;
-    proa__deferred *d = proa__alloc(sizeof *d);
+    deferred *d = proa__alloc(sizeof *d);
     if (!d) return NULL;
-    *d = source;
+    *d = (deferred){.source = source};
     proa_tensor *t = proa_from_foreign(&nowhere, shape, NULL, dtype, deferred_release, d);
     if (!t) {
         proa__free(d);
@@ -186,22 +200,65 @@ proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferre
     return t;
 }
 
+static uint32_t storage_version(const proa_storage *s)
+{
+    return atomic_load_explicit(&s->version, memory_order_relaxed);
+}
+
 /* Under the lock. A failed read leaves the storage as it was: the next may succeed. */
 static proa_status add_deferred(proa_storage *s)
 {
-    proa__deferred *d = s->context;
-    char *plain = proa__alloc(s->bytes);
+    deferred *d = s->context;
+    char *plain = proa__alloc(s->bytes + d->source.spare);
+    if (!plain && d->source.write) d->source.read(d->source.context, NULL, s->bytes);
     if (!plain) return proa_error();
-    proa_status status = d->read(d->context, plain, s->bytes);
+    proa_status status = d->source.read(d->source.context, plain, s->bytes);
     if (status != PROA_OK) {
         proa__free(plain);
         return status;
     }
-    deferred_release(d);
-    s->context = plain;
-    s->release = free_plain;
+    if (d->source.write) {
+        d->plain = plain;
+        d->version = storage_version(s);
+    } else {
+        deferred_release(d);
+        s->context = plain;
+        s->release = free_plain;
+    }
     s->data = plain;
     return PROA_OK;
+}
+
+bool proa__deferred_is(const proa_tensor *t, const void *context)
+{
+    const deferred *d = deferred_of(t);
+    return d && d->source.context == context;
+}
+
+proa_status proa__deferred_evict(proa_tensor *t, bool *gone)
+{
+    deferred *d = deferred_of(t);
+    proa_storage *s = t->storage;
+    *gone = d && !d->plain;
+    if (!d || !d->plain) return PROA_OK;
+    if (d->version != storage_version(s)) {
+        PROA_TRY(d->source.write(d->source.context, d->plain, s->bytes));
+        d->version = storage_version(s);
+    }
+    if (atomic_load_explicit(&s->refs, memory_order_acquire) != 1) return PROA_OK;
+    if (atomic_load_explicit(&s->pinned, memory_order_relaxed)) return PROA_OK;
+    proa__free(d->plain);
+    d->plain = s->data = NULL;
+    __atomic_store_n(&t->data, NULL, __ATOMIC_RELEASE);
+    *gone = true;
+    return PROA_OK;
+}
+
+void proa__deferred_changed(proa_tensor *t)
+{
+    deferred *d = deferred_of(t);
+    proa__bump_version(t);
+    if (d) d->version = storage_version(t->storage);
 }
 
 /* Under the lock. */
@@ -228,11 +285,12 @@ static proa_status add_plain(const proa_tensor *t)
 
 proa_status proa_make_plain(const proa_tensor *t)
 {
-    pthread_mutex_lock(&making);
+    pthread_mutex_t *lock = proa__format(t) ? &making : &reading;
+    pthread_mutex_lock(lock);
     proa_status status = t->storage->data ? PROA_OK : add_plain(t);
     if (status == PROA_OK && !t->data)
         __atomic_store_n(&((proa_tensor *)(uintptr_t)t)->data, t->storage->data, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&making);
+    pthread_mutex_unlock(lock);
     return status;
 }
 

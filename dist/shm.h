@@ -40,6 +40,7 @@ typedef struct proa__shm {
     const int *ranks;
     char *base;
     size_t bytes;
+    bool shares;     /* its mapping is one of several threads that are ranks */
     const void **in; /* where reductions read: one a rank */
     uint32_t step;   /* rounds that this rank has begun */
     /* parts of the segment */

@@ -134,6 +134,16 @@ proa_status proa__shm_begin(proa__shm *s, const char *what, const proa__shm_call
 
 /* ---- making and mapping ---------------------------------------------------------------- */
 
+/* The segment's first line. */
+typedef struct head {
+    uint64_t cookie;
+    char *base;          /* where the process that made it has mapped it */
+    _Atomic int sharers; /* ranks of that process, which are its threads */
+} head;
+_Static_assert(sizeof(head) <= PROA__SHM_LINE, "the head is one line");
+
+static head *head_of(const proa__shm *s) { return (head *)(void *)s->base; }
+
 static size_t segment_bytes(int size)
 {
     size_t n = (size_t)size;
@@ -144,7 +154,7 @@ static size_t segment_bytes(int size)
 static void set_parts(proa__shm *s)
 {
     size_t n = (size_t)s->size;
-    char *at = s->base + PROA__SHM_LINE; /* the first line holds the cookie */
+    char *at = s->base + PROA__SHM_LINE;
     s->steps = (proa__shm_counter *)(void *)at;
     at += n * sizeof *s->steps;
     s->calls = (proa__shm_call *)(void *)at;
@@ -178,9 +188,29 @@ static int make(proa__shm *s, char *text, size_t n)
         close(fd);
         return -1;
     }
-    memcpy(s->base, &cookie, sizeof cookie);
+    head *h = head_of(s);
+    h->cookie = cookie;
+    h->base = s->base;
+    atomic_init(&h->sharers, 1);
+    s->shares = true;
     snprintf(text, n, "%ld %d %llu", (long)getpid(), fd, (unsigned long long)cookie);
     return fd;
+}
+
+/* A rank that is a thread of the maker's process has the maker's mapping, too: then tools that look for data
+ * races see one memory. */
+static void share(proa__shm *s)
+{
+    head *h = head_of(s);
+    int sharers = atomic_load(&h->sharers);
+    while (sharers > 0 && !atomic_compare_exchange_weak(&h->sharers, &sharers, sharers + 1)) {
+    }
+    if (sharers <= 0) return; /* the maker has gone again */
+    char *base = h->base;
+    munmap(s->base, s->bytes);
+    s->base = base;
+    s->shares = true;
+    set_parts(s);
 }
 
 static bool open_made(proa__shm *s, const char *text)
@@ -193,8 +223,9 @@ static bool open_made(proa__shm *s, const char *text)
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", pid, number);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return false;
-    bool done = map(s, fd) && memcmp(s->base, &cookie, sizeof cookie) == 0; /* otherwise another host's */
+    bool done = map(s, fd) && head_of(s)->cookie == cookie; /* otherwise another host's */
     close(fd);
+    if (done && pid == (long)getpid()) share(s);
     return done;
 }
 
@@ -250,7 +281,7 @@ proa__shm *proa__shm_attach(proa__ring *g, const proa__engine_setup *setup)
 
 void proa__shm_detach(proa__shm *s)
 {
-    if (s->base) munmap(s->base, s->bytes);
+    if (s->base && (!s->shares || atomic_fetch_sub(&head_of(s)->sharers, 1) == 1)) munmap(s->base, s->bytes);
     proa__free(s->in);
     proa__free(s);
 }

@@ -2,8 +2,7 @@
  * use core. */
 #include "dist/task.h"
 
-#include "core/internal.h"
-#include "core/tensor.h"
+#include "core/blocked.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -244,7 +243,9 @@ proa_task *proa_communicate_later(const proa_message *message)
 {
     proa_message m = *message;
     if (proa_error() || proa__message_check(&m) != PROA_OK) return NULL;
-    proa_task *t = put(queue_of(&m), &m);
+    proa_task *t = NULL;
+    /* here, not on the group's thread: elements that come later may be other calls' of this group */
+    if (!(m.in && proa__plain(m.in)) && !(m.out && proa__plain(m.out))) t = put(queue_of(&m), &m);
     if (!t) proa__ring_part(m.group->context);
     return t;
 }

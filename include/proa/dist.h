@@ -131,6 +131,27 @@ PROA_API void proa_reducer_set_sync(proa_reducer *r, bool on);
 /* Gradients stay what they are. */
 PROA_API void proa_reducer_free(proa_reducer *r);
 
+/* ---- parameters that are divided ------------------------------------------------------- */
+
+/* A parameter of which each rank of a group keeps one slice. The first op that reads it gathers the whole,
+ * which stays until proa_shard_release, or until backward has stored its gradient: that is averaged, and each
+ * rank has its part of it as the slice's gradient; the parameter has none. All ranks read divided parameters
+ * in the same order. A view of the parameter that somebody holds keeps the whole alive. */
+typedef struct proa_shard proa_shard;
+/* param: a dense leaf in the host's memory, with the same values on all ranks. group NULL: the world. NULL
+ * after an error. */
+PROA_API proa_shard *proa_shard_new(proa_tensor *param, proa_group *group);
+/* This rank's slice, for an optimizer: 1-D, a leaf, ⌈elements / ranks⌉ long on all ranks, filled up with
+ * zeros. Borrowed. */
+PROA_API proa_tensor *proa_shard_slice(proa_shard *s);
+/* Frees the whole; slices take over what was written to it, which must be the same on all ranks. *gone
+ * (may be NULL): whether it is freed. */
+PROA_API proa_status proa_shard_release(proa_shard *s, bool *gone);
+/* After slices have changed: the parameter has their values. All ranks call it. */
+PROA_API proa_status proa_shard_update(proa_shard *s);
+/* The parameter stays divided, but its gradients are its own again. */
+PROA_API void proa_shard_free(proa_shard *s);
+
 /* Gives every rank the parameters and buffers of rank 0. */
 PROA_API proa_status proa_sync_layer(proa_layer *layer);
 /* Lets a program average these variables (gradients that its root block makes) over the group, NULL: the

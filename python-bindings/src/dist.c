@@ -4,7 +4,8 @@
 
 #include <proa/dist.h>
 
-static const char group_name[] = "proa.group", task_name[] = "proa.task", reducer_name[] = "proa.reducer";
+static const char group_name[] = "proa.group", task_name[] = "proa.task", reducer_name[] = "proa.reducer",
+                  shard_name[] = "proa.shard";
 
 /* ---- joining --------------------------------------------------------------------------- */
 
@@ -233,6 +234,50 @@ static PyObject *reducer_sync(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- divided parameters ------------------------------------------------------------------ */
+
+static void free_shard(PyObject *capsule) { proa_shard_free(PyCapsule_GetPointer(capsule, shard_name)); }
+
+/* shard_new(parameter, group): (shard, slice) */
+static PyObject *shard_new(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *parameter, *handle;
+    if (!PyArg_ParseTuple(args, "O!O:shard_new", py_tensor_type, &parameter, &handle)) return NULL;
+    proa_group *g = PyCapsule_GetPointer(handle, group_name);
+    if (!g) return NULL;
+    proa_shard *s = proa_shard_new(py_tensor_of(parameter), g);
+    if (!s) return py_raise();
+    PyObject *capsule = PyCapsule_New(s, shard_name, free_shard);
+    if (!capsule) {
+        proa_shard_free(s);
+        return NULL;
+    }
+    PyObject *slice = py_wrap(proa_shard_slice(s));
+    return slice ? Py_BuildValue("NN", capsule, slice) : (Py_DECREF(capsule), NULL);
+}
+
+/* shard_release(shard): whether the whole parameter is freed */
+static PyObject *shard_release(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    bool gone = false;
+    proa_shard *s = PyCapsule_GetPointer(capsule, shard_name);
+    if (!s) return NULL;
+    return proa_shard_release(s, &gone) == PROA_OK ? PyBool_FromLong(gone) : py_raise();
+}
+
+static PyObject *shard_update(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    proa_shard *s = PyCapsule_GetPointer(capsule, shard_name);
+    if (!s) return NULL;
+    PyThreadState *state = PyEval_SaveThread();
+    proa_status status = proa_shard_update(s);
+    PyEval_RestoreThread(state);
+    return py_none_or_raise(status);
+}
+
 PyMethodDef py_dist_functions[] = {
     {"dist_start", dist_start, METH_VARARGS, "Joins a job."},
     {"dist_stop", dist_stop, METH_NOARGS, "Leaves it."},
@@ -249,5 +294,8 @@ PyMethodDef py_dist_functions[] = {
     {"task_done", task_done, METH_O, "Whether it is done."},
     {"reducer_new", reducer_new, METH_VARARGS, "Averages gradients over ranks from now on."},
     {"reducer_sync", reducer_sync, METH_VARARGS, "Whether backward does so."},
+    {"shard_new", shard_new, METH_VARARGS, "(shard, slice) of a parameter that is divided from now on."},
+    {"shard_release", shard_release, METH_O, "Frees the whole parameter; whether it is freed."},
+    {"shard_update", shard_update, METH_O, "Gives the whole parameter its slices' values."},
     {0},
 };

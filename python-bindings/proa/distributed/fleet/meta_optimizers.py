@@ -3,7 +3,9 @@ over the sharding group."""
 from ... import _core
 from ...nn.clip import ClipGradByGlobalNorm
 from .. import communication as _c
-from ..sharding.group_sharded import ClipOverRanks, deal_out, squares
+from ..sharding.clip import ClipOverRanks, squares
+from ..sharding.group_sharded import deal_out, scaled_together
+from ..sharding.whole_states import joined, only_of
 
 
 def _total_over(hcg):
@@ -68,6 +70,18 @@ class HybridParallelOptimizer:
     def _parameters(self):
         return self._all if self._owner is not None else self._inner_opt._all_parameters()
 
+    _all_parameters = _parameters  # a scaler unscales before gradients are averaged
+
+    def whole_state_dict(self):
+        """The states of all ranks of the sharding group, as one of them would have them. All ranks call it."""
+        return joined(self._inner_opt.state_dict(), self._hcg.get_sharding_parallel_group())
+
+    def set_state_dict(self, state_dict):
+        """Takes over what this rank has of a state, which any number of ranks may have saved."""
+        if self._owner is not None:
+            state_dict = only_of(state_dict, {p.name for p in self._inner_opt._parameter_list})
+        self._inner_opt.set_state_dict(state_dict)
+
     def _before_step(self):
         recording = _core.set_recording(False)
         try:
@@ -106,19 +120,4 @@ class HybridParallelOptimizer:
 
 def distributed_scaler(scaler, hcg):
     """The scaler, whose search for infinities looks at all ranks: all skip a step together."""
-    unscale, group = scaler._unscale, hcg.get_check_parallel_group() if hcg is not None else None
-    data = hcg.get_data_parallel_group() if hcg is not None else None
-
-    def together(optimizer):
-        unscale(optimizer)
-        found = getattr(scaler, "_found_inf", None)
-        if found is None:
-            return
-        flag = _core.cast(found, "int32")
-        for members in (group, data):
-            if members is not None and members.nranks > 1:
-                _c.all_reduce(flag, _c.ReduceOp.MAX, members)
-        scaler._found_inf = _core.cast(flag, "bool")
-
-    scaler._unscale = together
-    return scaler
+    return scaled_together(scaler, [hcg.get_check_parallel_group(), hcg.get_data_parallel_group()])

@@ -1,4 +1,4 @@
-"""group_sharded_parallel: stage 1 divides optimizer states, stage 2 gradients as well."""
+"""group_sharded_parallel: stage 1 divides optimizer states, stage 2 gradients as well, stage 3 parameters, too."""
 import os
 
 from ... import _core
@@ -7,6 +7,9 @@ from ...nn.layer.layers import Layer
 from .. import communication as _c
 from ..group import group_of
 from ..parallel import WrappedLayer, sync_params_buffers
+from .clip import ClipOverRanks, squares
+from .divided_parameters import DividedOptimizer, DividedParameters
+from .whole_states import joined, only_of
 
 LEVELS = ("os", "os_g", "p_g_os")
 
@@ -19,33 +22,6 @@ def deal_out(parameters, ranks):
         loads[owner] += int(param.size)
         owners.append(owner)
     return owners
-
-
-def squares(grads):
-    """The sum of squares of gradients of any floating dtypes: float32[1]."""
-    total = _core.full([1], 0.0, _core.float32)
-    for dtype in {g.dtype for g in grads}:
-        same = _core.global_squared_norm([g for g in grads if g.dtype == dtype])
-        total = total + _core.cast(same, _core.float32).reshape([1])
-    return total
-
-
-class ClipOverRanks:
-    """ClipGradByGlobalNorm whose norm is over several ranks: total_of(params_grads) gives the sum of squares."""
-
-    def __init__(self, clip, total_of):
-        self._clip, self._total_of = clip, total_of
-
-    def __getattr__(self, name):
-        return getattr(self._clip, name)
-
-    def __call__(self, params_grads):
-        clipped = [(p, g) for p, g in params_grads if g is not None and getattr(p, "need_clip", True)]
-        norm = _core.sqrt(self._total_of(clipped))
-        limit = _core.full_like(norm, self._clip.clip_norm)
-        factor = _core.divide(limit, _core.maximum(norm, limit))
-        scaled = {id(p): _core.multiply(g, _core.cast(factor, g.dtype)) for p, g in clipped}
-        return [(p, scaled.get(id(p), g)) for p, g in params_grads]
 
 
 class GroupSharded(WrappedLayer):
@@ -111,31 +87,78 @@ class GroupShardedOptimizer:
 
     clear_gradients = clear_grad
 
+    def _all_parameters(self):
+        """All parameters: a scaler unscales before gradients are averaged."""
+        return self._all
+
+    def whole_state_dict(self):
+        """The states of all ranks, as one process has them. All ranks call it."""
+        return joined(self._inner_opt.state_dict(), self._group)
+
+    def set_state_dict(self, state_dict):
+        """Takes over what it has of a state, which any number of ranks may have saved."""
+        self._inner_opt.set_state_dict(only_of(state_dict, {p.name for p in self._inner_opt._parameter_list}))
+
+    set_dict = set_state_dict
+
 
 def group_sharded_parallel(model, optimizer, level, scaler=None, group=None, offload=False, sync_buffers=False,
                            buffer_max_size=2 ** 23, segment_size=2 ** 20, sync_comm=False, dp_group=None, exclude_layer=None):
-    """(model, optimizer, scaler) of a training whose optimizer states ("os"), and gradients ("os_g"), are divided among the
-    group's processes. Dividing parameters ("p_g_os") and offload are not there."""
+    """(model, optimizer, scaler) of a training whose optimizer states ("os"), gradients ("os_g") and parameters of more than
+    segment_size elements ("p_g_os") are divided among the group's processes. Layers of exclude_layer (class names or ids) keep
+    theirs whole. offload moves optimizer states to the host's memory, where those of a CPU are already. Sizes of buffers and
+    sync_comm change nothing here."""
     if level not in LEVELS:
         raise ValueError(f"group_sharded_parallel: level must be one of {LEVELS}, got {level!r}")
-    if level == "p_g_os" or offload:
-        raise NotImplementedError("group_sharded_parallel: parameters stay whole and on their device; use level 'os' or 'os_g', "
-                                  "offload=False")
     if not isinstance(model, Layer):
         raise TypeError(f"group_sharded_parallel: model must be a Layer, got {type(model).__name__}")
+    if dp_group is not None and dp_group.nranks > 1:
+        raise NotImplementedError("group_sharded_parallel: a group of copies (dp_group) is not there; use fleet's sharding_degree "
+                                  "and dp_degree")
     group = group_of(group, "group_sharded_parallel")
     if group.nranks < 2:
         return model, optimizer, scaler
+    if scaler is not None:
+        scaler = scaled_together(scaler, [group])
+    if level == "p_g_os":
+        model = DividedParameters(model, group, segment_size, exclude_layer, sync_buffers)
+        return model, DividedOptimizer(optimizer, model), scaler
     return GroupSharded(model, group), GroupShardedOptimizer(optimizer, group, level == "os_g"), scaler
 
 
+def scaled_together(scaler, groups):
+    """The scaler, whose search for infinities looks at all ranks of these groups: all skip a step together."""
+    unscale = scaler._unscale
+
+    def together(optimizer):
+        unscale(optimizer)
+        found = getattr(scaler, "_found_inf", None)
+        if found is None:
+            return
+        flag = _core.cast(found, "int32")
+        for group in groups:
+            if group.nranks > 1:
+                _c.all_reduce(flag, _c.ReduceOp.MAX, group)
+        scaler._found_inf = _core.cast(flag, "bool")
+
+    scaler._unscale = together
+    return scaler
+
+
 def save_group_sharded_model(model, output, optimizer=None):
-    """Saves model.pdmodel, and this rank's model.pdopt, in a folder."""
+    """Saves model.pdmodel and model.pdopt in a folder, as one process would have them: any number of ranks, and real Paddle,
+    reads them. All ranks call it; rank 0 writes."""
     from ...framework import io
+    if os.path.isfile(output):
+        raise ValueError(f"save_group_sharded_model: output must be a folder, {output} is a file")
     os.makedirs(output, exist_ok=True)
-    layers = model._layers if isinstance(model, GroupSharded) else model
-    rank = model._group.rank if isinstance(model, GroupSharded) else 0
-    if rank == 0:
-        io.save(layers.state_dict(), os.path.join(output, "model.pdmodel"))
+    state = model.state_dict()
+    writes = not isinstance(model, (GroupSharded, DividedParameters)) or model._group.rank == 0
+    if writes:
+        io.save(state, os.path.join(output, "model.pdmodel"))
+    if isinstance(model, DividedParameters):
+        model.release_parameters()
     if optimizer is not None:
-        io.save(optimizer.state_dict(), os.path.join(output, "model.pdopt" if rank == 0 else f"model.pdopt.{rank}"))
+        state = optimizer.whole_state_dict() if hasattr(optimizer, "whole_state_dict") else optimizer.state_dict()
+        if writes:
+            io.save(state, os.path.join(output, "model.pdopt"))

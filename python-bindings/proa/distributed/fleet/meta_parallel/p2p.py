@@ -1,5 +1,5 @@
-"""Tensors between neighboring stages: each is told of by shape and dtype first. Activations and gradients travel in groups of
-their own, so that neither waits for the other."""
+"""Tensors between neighboring stages, which are a ring: each is told of by shape and dtype first. Activations and gradients
+travel in groups of their own, so that neither waits for the other."""
 import numpy as np
 
 from .... import _core
@@ -22,8 +22,7 @@ class Neighbors:
                     mine.append(group)
         self._forward, self._backward = mine
         stage, ranks = hcg.get_stage_id(), self._forward.ranks
-        self._before = ranks[stage - 1] if stage > 0 else None
-        self._after = ranks[stage + 1] if stage + 1 < len(ranks) else None
+        self._before, self._after = ranks[stage - 1], ranks[(stage + 1) % len(ranks)]
         self._under_way = []
 
     def _send(self, tensors, rank, group):
@@ -59,21 +58,19 @@ class Neighbors:
 
     def send_forward(self, tensors):
         """To the stage after."""
-        if self._after is not None:
-            self._send(tensors, self._after, self._forward)
+        self._send(tensors, self._after, self._forward)
 
     def recv_forward(self):
-        """From the stage before; None on the first."""
-        return None if self._before is None else self._recv(self._before, self._forward)
+        """From the stage before."""
+        return self._recv(self._before, self._forward)
 
     def send_backward(self, tensors):
         """To the stage before."""
-        if self._before is not None:
-            self._send(tensors, self._before, self._backward)
+        self._send(tensors, self._before, self._backward)
 
     def recv_backward(self):
-        """From the stage after; None on the last."""
-        return None if self._after is None else self._recv(self._after, self._backward)
+        """From the stage after."""
+        return self._recv(self._after, self._backward)
 
     def finish(self):
         """Waits until all that was sent has gone."""

@@ -1,4 +1,4 @@
-"""A model as a list of layers, cut into the stages of a pipeline; a process builds its own stage alone."""
+"""A model as a list of layers, cut into the parts of a pipeline; a process builds those of its own stage alone."""
 import re
 
 from .... import _core
@@ -66,15 +66,16 @@ def segments(descs, stages, method="uniform"):
 
 class PipelineLayer(Layer):
     """Layers, LayerDescs and functions, of which this process has its stage's. With recompute_interval n > 0 groups of n are
-    recomputed in backward."""
+    recomputed in backward. With num_virtual_pipeline_stages v a stage has v chunks: every stages-th part of stages · v."""
 
     def __init__(self, layers, num_stages=None, topology=None, loss_fn=None, seg_method="uniform", recompute_interval=0,
                  recompute_ctx=None, num_virtual_pipeline_stages=None):
         super().__init__()
         if num_stages is None and topology is None:
             raise ValueError("should provide num_stages or topology")
-        if num_virtual_pipeline_stages not in (None, 1):
-            raise NotImplementedError("PipelineLayer: interleaved stages (num_virtual_pipeline_stages > 1) are not there; leave it 1")
+        self._chunks = 1 if num_virtual_pipeline_stages is None else num_virtual_pipeline_stages
+        if not isinstance(self._chunks, int) or self._chunks < 1:
+            raise ValueError(f"PipelineLayer: num_virtual_pipeline_stages must be a positive int, got {num_virtual_pipeline_stages!r}")
         self._topo = topology if topology is not None else _default_topology(num_stages)
         self._num_stages = self._topo.get_dim("pipe")
         if num_stages is not None and num_stages != self._num_stages:
@@ -82,12 +83,16 @@ class PipelineLayer(Layer):
         self.layers, self._loss_fn, self._interval = list(layers), loss_fn, recompute_interval
         self.global_rank = get_rank()
         self._stage_id = self._topo.get_coord(self.global_rank).pipe
-        self.segment_parts = segments(self.layers, self._num_stages, seg_method)
-        self.run_function, self.shared_layers = [], {}
-        self._build(self.segment_parts[self._stage_id], self.segment_parts[self._stage_id + 1])
+        self.segment_parts = segments(self.layers, self._num_stages * self._chunks, seg_method)
+        self.shared_layers = {}
+        parts = range(self._stage_id, self._num_stages * self._chunks, self._num_stages)
+        self._functions = [self._build(self.segment_parts[part], self.segment_parts[part + 1]) for part in parts]
+        self.run_function = [function for chunk in self._functions for function in chunk]
         self._shared_groups = self._share()
 
     def _build(self, begin, end):
+        """The functions of a part."""
+        functions = []
         for index in range(begin, end):
             item = self.layers[index]
             if isinstance(item, SharedLayerDesc):
@@ -95,22 +100,24 @@ class PipelineLayer(Layer):
                     self.shared_layers[item.layer_name] = item.build_layer()
                     self.add_sublayer(str(index), self.shared_layers[item.layer_name])
                 layer = self.shared_layers[item.layer_name]
-                self.run_function.append(_using(item.forward_func, layer) if item.forward_func else layer)
+                functions.append(_using(item.forward_func, layer) if item.forward_func else layer)
                 continue
             made = item.build_layer() if isinstance(item, LayerDesc) else item
             if isinstance(made, Layer):
                 self.add_sublayer(str(index), made)
             elif not callable(made):
                 raise TypeError(f"PipelineLayer: layer {index} must be a Layer, a LayerDesc or a function, got {made!r}")
-            self.run_function.append(made)
+            functions.append(made)
+        return functions
 
     def get_stage_from_index(self, layer_idx):
         """The stage that has a layer."""
-        return next(s for s in range(self._num_stages) if layer_idx < self.segment_parts[s + 1])
+        parts = len(self.segment_parts) - 1
+        return next(p for p in range(parts) if layer_idx < self.segment_parts[p + 1]) % self._num_stages
 
     def get_num_virtual_stages(self):
-        """Parts of a stage: 1."""
-        return 1
+        """Chunks of a stage."""
+        return self._chunks
 
     def _share(self):
         """Groups of the stages that share a weight: {key: (group, weight's name)}; weights become those of the first."""
@@ -141,11 +148,15 @@ class PipelineLayer(Layer):
                 weight.grad = _core.full_like(weight, 0.0)
             _c.all_reduce(weight.grad, group=group)
 
-    def forward(self, input):
+    def forward(self, input, chunk_id=None):
+        """A chunk's layers; chunk_id may be None where there is one."""
+        if chunk_id is None and self._chunks > 1:
+            raise ValueError(f"PipelineLayer: chunk_id must say which of the {self._chunks} chunks of this stage runs")
+        functions = self._functions[chunk_id or 0]
         if not self._interval or not self.training:
-            return _run(self.run_function, input)
-        for begin in range(0, len(self.run_function), self._interval):
-            part = self.run_function[begin:begin + self._interval]
+            return _run(functions, input)
+        for begin in range(0, len(functions), self._interval):
+            part = functions[begin:begin + self._interval]
             given = input if isinstance(input, tuple) else (input,)
             input = recompute(_part(part), *given)
         return input

@@ -29,7 +29,8 @@ class PipelineParallel(MetaParallelBase):
         if configs["schedule_mode"] not in SCHEDULES:
             raise ValueError(f"PipelineParallel: schedule_mode must be one of {sorted(SCHEDULES)}, got {configs['schedule_mode']!r}")
         self.num_stages, self.stage_id = layers._num_stages, hcg.get_stage_id()
-        self.steps = SCHEDULES[configs["schedule_mode"]](self.stage_id, self.num_stages, self.accumulate_steps)
+        self._chunks = layers.get_num_virtual_stages()
+        self.steps = SCHEDULES[configs["schedule_mode"]](self.stage_id, self.num_stages, self.accumulate_steps, self._chunks)
         self._neighbors = Neighbors(hcg)
         self.total_loss = None
 
@@ -43,6 +44,14 @@ class PipelineParallel(MetaParallelBase):
     def is_pipeline_last_stage(self):
         """Whether this stage has the loss."""
         return self.is_last
+
+    def _begins(self, chunk):
+        """Whether a chunk is the model's first part."""
+        return self.is_first and chunk == 0
+
+    def _ends(self, chunk):
+        """Whether a chunk is the model's last part."""
+        return self.is_last and chunk == self._chunks - 1
 
     # ---- a batch ----
 
@@ -61,12 +70,16 @@ class PipelineParallel(MetaParallelBase):
                                          f"expected micro_batch_size {self.micro_batch_size} · accumulate_steps "
                                          f"{self.accumulate_steps} = {n}")
 
-    def _forward_step(self, data, index):
-        """(inputs, outputs) of a micro-batch; on the last stage the output is its loss over accumulate_steps."""
-        given = self._neighbors.recv_forward()
+    def _run_chunk(self, data, index, chunk):
+        """(what came from the stage before, or None; the chunk's output)."""
+        given = None if self._begins(chunk) else self._neighbors.recv_forward()
         inputs = _tensors(self._micro(data[0], index)) if given is None else given
-        output = self._layers(_as_input(inputs))
-        if not self.is_last:
+        return given, self._layers(_as_input(inputs), chunk_id=chunk)
+
+    def _forward_step(self, data, index, chunk):
+        """(inputs, outputs) of a micro-batch; of the last part the output is its loss over accumulate_steps."""
+        given, output = self._run_chunk(data, index, chunk)
+        if not self._ends(chunk):
             self._neighbors.send_forward(_tensors(output))
             return given, _tensors(output)
         if self._layers._loss_fn is None:
@@ -78,8 +91,8 @@ class PipelineParallel(MetaParallelBase):
         self.total_loss = part.detach() if self.total_loss is None else self.total_loss + part.detach()
         return given, [part]
 
-    def _backward_step(self, inputs, outputs, scaler):
-        if self.is_last:
+    def _backward_step(self, inputs, outputs, scaler, chunk):
+        if self._ends(chunk):
             backward([scaler.scale(outputs[0]) if scaler else outputs[0]], [None])
         else:
             grads = self._neighbors.recv_backward()
@@ -92,11 +105,11 @@ class PipelineParallel(MetaParallelBase):
         """Runs the schedule; returns the mean loss, on every stage."""
         self._check(data)
         self.total_loss, waiting = None, {}
-        for kind, index in self.steps:
+        for kind, index, chunk in self.steps:
             if kind == "F":
-                waiting[index] = self._forward_step(data, index)
+                waiting[index, chunk] = self._forward_step(data, index, chunk)
             else:
-                self._backward_step(*waiting.pop(index), scaler)
+                self._backward_step(*waiting.pop((index, chunk)), scaler, chunk)
         self._neighbors.finish()
         self._layers.allreduce_shared_weight_gradients()
         return self._loss_for_all()
@@ -135,11 +148,9 @@ class PipelineParallel(MetaParallelBase):
         recording, outputs = _core.set_recording(False), []
         self.total_loss = None
         try:
-            for index in range(self.accumulate_steps):
-                given = self._neighbors.recv_forward()
-                inputs = _tensors(self._micro(data[0], index)) if given is None else given
-                output = self._layers(_as_input(inputs))
-                if not self.is_last:
+            for index, chunk in [at for kind, *at in self.steps if kind == "F"]:
+                output = self._run_chunk(data, index, chunk)[1]
+                if not self._ends(chunk):
                     self._neighbors.send_forward(_tensors(output))
                 elif compute_loss:
                     part = self._layers._loss_fn(output, self._micro(data[1], index)) / self.accumulate_steps
