@@ -65,7 +65,8 @@ proa_status ftrl_read(proa_wire_reader *r)
 
 static proa_tensor *norm(proa_tensor *x) { return proa_sqrt(proa_sum(proa_square(x))); }
 
-/* You et al., "Large batch training of convolutional networks", 2017: LARS. */
+/* You et al., "Large batch training of convolutional networks", 2017: LARS. As in Paddle, a parameter without decay, and one
+ * of zeros or without a gradient, has the plain rate. */
 proa_status lars_momentum_read(proa_wire_reader *r)
 {
     proa_tensor *param = proa_wire_input(r, "Param"), *grad = proa_wire_input(r, "Grad");
@@ -75,7 +76,9 @@ proa_status lars_momentum_read(proa_wire_reader *r)
     proa_tensor *p = norm(param), *g = norm(grad);
     proa_tensor *local = proa_divide(proa__times(p, proa_wire_float(r, "lars_coeff", 0.001), 0),
                                      proa__times(proa_add(g, proa__times(p, decay, 0)), 1, eps));
-    local = proa_multiply(rate, local);
+    proa_tensor *zero = proa__constant(p, 0);
+    proa_tensor *both = proa_logical_and(proa_greater_than(p, zero), proa_greater_than(g, zero));
+    local = decay > 0 ? proa_where(both, proa_multiply(rate, local), rate) : rate;
     proa_tensor *direction = proa_add(grad, proa__times(param, decay, 0));
     proa_tensor *next =
         proa_add(proa__times(velocity, proa_wire_float(r, "mu", 0), 0), proa_multiply(local, direction));

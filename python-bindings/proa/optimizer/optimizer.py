@@ -392,7 +392,10 @@ class Optimizer:
             params, grads = [p for p, _ in pairs], [g for _, g in pairs]
         found = self._auxiliary_vars.get('found_inf')
         self._skip = None
-        if isinstance(found, _core.Tensor) and not one_by_one and not found.place.is_cpu_place():
+        if isinstance(found, _core.Tensor) and (found.is_symbolic or not one_by_one and not found.place.is_cpu_place()):
+            if one_by_one or self._kind.op is None:
+                raise NotImplementedError(f"{type(self).__name__}: its steps cannot be left out in a program; use one of "
+                                          "paddle.optimizer")
             self._skip, found = found, None
         if found is not None:
             self._auxiliary_vars['found_inf'] = found = bool(found)

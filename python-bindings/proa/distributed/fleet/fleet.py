@@ -20,7 +20,7 @@ class Fleet:
         self._role_maker, self._is_collective = None, False
         self._user_defined_strategy = DistributedStrategy()
         self._util, self._hcg, self._topology = UtilBase(), None, None
-        self.user_defined_optimizer = None
+        self.user_defined_optimizer = self._static_optimizer = None
 
     # ---- joining ----
 
@@ -182,7 +182,7 @@ class Fleet:
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer for the job: it averages gradients where the model does not, and clips over all ranks."""
         from .meta_optimizers import HybridParallelOptimizer
-        self.user_defined_optimizer = optimizer
+        self.user_defined_optimizer, self._static_optimizer = optimizer, None
         if strategy is not None:
             self._user_defined_strategy = strategy
         if mode.building():
@@ -196,27 +196,27 @@ class Fleet:
         return distributed_scaler(scaler, self.get_hybrid_communicate_group())
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds the optimizer to the loss's program; with several workers gradients are summed over them."""
+        """Adds the optimizer, as the strategy's switches transform it, to the loss's program; with several workers gradients
+        are averaged over them."""
+        from ...static.program import default_startup_program
+        from ...static.variable import program_of
+        from .static_optimizers import average_over_ranks, transformed
         if self.user_defined_optimizer is None:
             raise ValueError("fleet.minimize: call distributed_optimizer first")
+        if not isinstance(loss, _core.Tensor) or not loss.is_symbolic:
+            return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        self._static_optimizer = transformed(self.user_defined_optimizer, self._user_defined_strategy)
+        result = self._static_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         if get_world_size() > 1:
-            raise NotImplementedError("fleet.minimize: static programs over several processes are transformed by "
-                                      "paddle.fluid.transpiler.collective; train eagerly with distributed_model")
-        self._refuse_static_switches()
-        return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-
-    def _refuse_static_switches(self):
-        message = self._user_defined_strategy._message
-        given = [name for name in ("recompute", "localsgd", "adaptive_localsgd", "dgc", "gradient_merge", "lars", "lamb",
-                                   "pipeline", "sharding", "fp16_allreduce", "tensor_parallel", "amp", "qat") if message.get(name)]
-        if given:
-            raise NotImplementedError(f"fleet.minimize: {', '.join(given)} of the strategy do not transform static programs yet; "
-                                      "switch them off, or train eagerly")
+            if not is_initialized():
+                init_parallel_env()
+            average_over_ranks(program_of(loss), startup_program or default_startup_program(), self._user_defined_strategy)
+        return result
 
     def _optimizer(self):
         if self.user_defined_optimizer is None:
             raise ValueError("fleet: call distributed_optimizer first")
-        return self.user_defined_optimizer
+        return self._static_optimizer or self.user_defined_optimizer
 
     def step(self):
         """The optimizer's step."""

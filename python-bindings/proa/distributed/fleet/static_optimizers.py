@@ -1,0 +1,120 @@
+"""What the strategy's switches make of an optimizer of static programs, in Paddle's order: LARS or LAMB instead of it, recompute,
+mixed precision, gradient merge around those, and averages over the ranks."""
+from ... import _core
+from ...framework import mode, unique_name
+from ..group import get_world_size
+
+_MISSING = ("dgc", "localsgd", "adaptive_localsgd", "fp16_allreduce", "sharding", "pipeline", "tensor_parallel", "qat")
+_ALONE = ("dgc", "localsgd", "adaptive_localsgd", "fp16_allreduce", "sharding")  # without effect in a job of one process
+
+
+def _is(optimizer, name):
+    return any(cls.__name__ in (name, name + "Optimizer") for cls in type(optimizer).__mro__)
+
+
+def _excluded(words):
+    return lambda param: param.name.endswith(tuple(words))
+
+
+def _lars(optimizer, configs):
+    from ...fluid.optimizer import LarsMomentumOptimizer
+    return LarsMomentumOptimizer(optimizer._learning_rate, optimizer._momentum, configs["lars_coeff"], configs["lars_weight_decay"],
+                                 optimizer._parameter_list or None, optimizer.regularization, optimizer._grad_clip, optimizer._name,
+                                 configs["exclude_from_weight_decay"], configs["epsilon"])
+
+
+def _lamb(optimizer, configs):
+    from ...optimizer import Lamb
+    return Lamb(optimizer._learning_rate, configs["lamb_weight_decay"], optimizer._beta1, optimizer._beta2, optimizer._epsilon,
+                optimizer._parameter_list or None, optimizer._grad_clip, _excluded(configs["exclude_from_weight_decay"]),
+                name=optimizer._name)
+
+
+def _amp(optimizer, configs):
+    from ...static import amp
+    lists = amp.AutoMixedPrecisionLists(configs["custom_white_list"] or None, configs["custom_black_list"] or None,
+                                        configs["custom_black_varnames"] or None)
+    names = ("init_loss_scaling", "incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio",
+             "use_dynamic_loss_scaling", "use_pure_fp16", "use_fp16_guard")
+    return amp.decorate(optimizer, lists, **{name: configs[name] for name in names})
+
+
+def _recompute(optimizer, configs):
+    from ...fluid.optimizer import RecomputeOptimizer
+    wrapped = RecomputeOptimizer(optimizer)
+    wrapped._set_checkpoints(list(configs["checkpoints"]))
+    return wrapped
+
+
+class GradientMerge:
+    """Another optimizer, of which every k-th run of the program makes a step, with the sum (avg: the average) of k runs'
+    gradients. Sums are persistable variables <parameter>@GRAD@GradientMerge."""
+
+    def __init__(self, optimizer, base, k_steps, avg):
+        self._optimizer, self._base, self._k_steps, self._avg = optimizer, base, k_steps, avg
+
+    def __getattr__(self, name):
+        return getattr(self._optimizer, name)
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds backward, sums and the step to the program; returns (operators, [(parameter, gradient)])."""
+        from ...static.program import default_startup_program, program_guard
+        from ...static.variable import program_of
+        with program_guard(program_of(loss), startup_program or default_startup_program()):
+            pairs = self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set)
+            return self.apply_gradients(pairs), pairs
+
+    def apply_gradients(self, pairs):
+        """The sums, and the step, which but for every k-th run changes nothing."""
+        from ...static.variable import make_persistable, program_of
+        core, sums = program_of(pairs[0][0])._core, []
+        with mode.opened(core, 2):
+            step = make_persistable(unique_name.generate("gradient_merge_step"), [1], _core.int32, 0)
+            now = _core.remainder(_core.scale(step, 1.0, 1.0), _core.full([1], self._k_steps, _core.int32))
+            _core.assign_to(now, step)
+            waits = _core.not_equal(now, _core.full([1], 0, _core.int32))
+            for param, grad in pairs:
+                total = make_persistable(f"{param.name}@GRAD@GradientMerge", param.shape, grad.dtype, 0.0)
+                sums.append((total, _core.add(total, grad)))
+            merged = [(param, _core.scale(summed, 1.0 / self._k_steps if self._avg else 1.0))
+                      for (param, _), (_, summed) in zip(pairs, sums)]
+        self._base._set_auxiliary_var("found_inf", waits)
+        try:
+            operators = self._optimizer.apply_gradients(merged)
+        finally:
+            self._base._set_auxiliary_var("found_inf", None)
+        with mode.opened(core, 2):
+            for total, summed in sums:
+                _core.assign_to(_core.multiply(summed, _core.cast(waits, summed.dtype)), total)
+        return operators
+
+
+def transformed(optimizer, strategy):
+    """The optimizer that the strategy's switches make of another."""
+    message, alone = strategy._message, get_world_size() < 2
+    missing = [name for name in _MISSING if message.get(name) and not (alone and name in _ALONE)]
+    if missing:
+        raise NotImplementedError(f"fleet.minimize: {', '.join(missing)} of the strategy do not transform static programs; switch "
+                                  "them off, or train eagerly")
+    if message.get("lars") and _is(optimizer, "Momentum") and not _is(optimizer, "LarsMomentum"):
+        optimizer = _lars(optimizer, strategy.lars_configs)
+    elif message.get("lamb") and _is(optimizer, "Adam"):
+        optimizer = _lamb(optimizer, strategy.lamb_configs)
+    base = optimizer
+    if message.get("recompute") and strategy.recompute_configs["checkpoints"]:
+        optimizer = _recompute(optimizer, strategy.recompute_configs)
+    if message.get("amp"):
+        optimizer = _amp(optimizer, strategy.amp_configs)
+    merge = strategy.gradient_merge_configs
+    if message.get("gradient_merge") and merge["k_steps"] > 1:
+        optimizer = GradientMerge(optimizer, base, merge["k_steps"], merge["avg"])
+    return optimizer
+
+
+def average_over_ranks(program, startup, strategy):
+    """Gradients of the program become averages over the ranks; its startup program gives all rank 0's parameters."""
+    from ...fluid.transpiler.collective import GradAllReduce
+    from ..group import ParallelEnv
+    env = ParallelEnv()
+    GradAllReduce(fuse_grad_size_in_MB=strategy._message.get("fuse_grad_size_in_MB")).transpile(
+        startup, program, env.rank, env.trainer_endpoints, env.current_endpoint)

@@ -1,0 +1,57 @@
+"""fleet on static programs, in a process that has not joined a job eagerly: what the strategy's switches make of an optimizer."""
+import numpy as np
+import paddle
+import paddle.distributed.fleet as fleet
+from parity import array, case
+
+F = "paddle.distributed.fleet."
+
+
+def trained(strategy, make, steps=6):
+    """Weights and losses of a static training through fleet."""
+    paddle.enable_static()
+    try:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.static.scope_guard(paddle.static.Scope()), \
+                paddle.utils.unique_name.guard():
+            fleet.init(is_collective=True)
+            x = paddle.static.data("x", [4, 3])
+            hidden = paddle.tanh(paddle.static.nn.fc(x, 5, weight_attr=constant(1), bias_attr=constant(2, "excluded")))
+            out = paddle.static.nn.fc(hidden, 2, weight_attr=constant(3), bias_attr=constant(4))
+            loss = paddle.mean(out * out)
+            strategy.recompute_configs = {"checkpoints": [hidden.name]}
+            fleet.distributed_optimizer(make(), strategy)
+            fleet.minimize(loss)
+            exe = paddle.static.Executor(paddle.CPUPlace())
+            exe.run(startup)
+            losses = [exe.run(main, {"x": array(4, 3).astype("float32") * (1 + step)}, [loss])[0] for step in range(steps)]
+            found = [np.array(paddle.static.global_scope().find_var(p.name).get_tensor()) for p in sorted(main.all_parameters(), key=lambda p: p.name)]
+            return [float(np.ravel(v)[0]) for v in losses], found
+    finally:
+        paddle.disable_static()
+
+
+def constant(seed, name=None):
+    return paddle.ParamAttr(name=name and f"{name}_{seed}", initializer=paddle.nn.initializer.Constant(seed / 7))
+
+
+@case(*(F + n for n in ("distributed_optimizer", "minimize", "Fleet.distributed_optimizer", "Fleet.minimize")))
+def static_switches():
+    """LARS, LAMB, recompute and gradient merge; switches that one process switches off."""
+    opt, results = paddle.optimizer, []
+    for switches, make in (
+            ({}, lambda: opt.SGD(0.1)),
+            ({"lars": True, "lars_configs": {"lars_coeff": 0.3, "exclude_from_weight_decay": ["excluded"]}},
+             lambda: opt.Momentum(0.1, 0.9)),
+            ({"lamb": True, "lamb_configs": {"lamb_weight_decay": 0.02, "exclude_from_weight_decay": ["excluded", "ed_2"]}},
+             lambda: opt.Adam(0.05)),
+            ({"recompute": True}, lambda: opt.Momentum(0.05, 0.9, use_nesterov=True)),
+            ({"gradient_merge": True, "gradient_merge_configs": {"k_steps": 2, "avg": True}}, lambda: opt.Momentum(0.1, 0.9)),
+            ({"gradient_merge": True, "gradient_merge_configs": {"k_steps": 3, "avg": False}, "recompute": True},
+             lambda: opt.SGD(0.05)),
+            ({"dgc": True, "localsgd": True, "sharding": True}, lambda: opt.Momentum(0.1, 0.9))):
+        strategy = fleet.DistributedStrategy()
+        for name, value in switches.items():
+            setattr(strategy, name, value)
+        results.append(trained(strategy, make))
+    return results
