@@ -57,8 +57,8 @@ fuzz: build ## feed the file readers and the planner with adversarial bytes (lon
 	@tools/build fuzz
 	@tools/fuzz
 
-dist-test: build ## data parallelism is one process, at 1 to 8 ranks; random collectives (long)
-	@tools/long_tests dist
+dist-test: build ## data parallelism is one process, at 1 to 8 ranks; random collectives: a sample (ARGS=--all: every case, long)
+	@tools/long_tests dist $(ARGS)
 
 kill-test: build ## kill -9 a training program again and again; it must resume bit for bit (long)
 	@tools/long_tests kill
