@@ -1,6 +1,5 @@
-/* Trainings whose ranks share gradients and parameters: the reducer between two threads that are ranks, so that
- * ThreadSanitizer sees both, with a parameter that not every step uses; divided parameters, and a peer that is killed
- * within backward, between processes. */
+/* Trainings whose ranks share gradients and parameters. Ranks of the reducer's test are threads, so that
+ * ThreadSanitizer sees both; divided parameters, and a peer that is killed within backward, need processes. */
 #define _GNU_SOURCE
 #include "dist_ranks.h"
 
@@ -134,8 +133,8 @@ static void with_processes(rank_body body, void *shared, int last_status)
     rmdir(folder);
 }
 
-/* Divides all parameters but the one that not every rank uses, and leaves that out. Looks for the memory of whole
- * parameters between steps: there is none. */
+/* Divides all parameters but the one that not every rank uses, and leaves that out. No whole parameter has
+ * memory between steps. */
 static int divide(int rank, void *shared)
 {
     PROA_SCOPED;
@@ -183,7 +182,7 @@ START_TEST(divided_parameters_train_alike)
 }
 END_TEST
 
-/* What was written to a whole parameter is what slices have; a view keeps the whole; a leaf is asked for. */
+/* Slices take over what was written to a whole parameter; a view keeps the whole; only leaves are divided. */
 static int write_whole(int rank, void *shared)
 {
     (void)shared;

@@ -1,5 +1,5 @@
-"""What the strategy's switches make of an optimizer of static programs, in Paddle's order: LARS or LAMB instead of it, recompute,
-mixed precision, gradient merge around those, and averages over the ranks."""
+"""Meta-optimizers of static programs, which the strategy's switches wrap around an optimizer in Paddle's order: LARS or LAMB instead
+of it, recompute, mixed precision, gradient merge, and averages over the ranks."""
 from ... import _core
 from ...framework import mode, unique_name
 from ..group import get_world_size
@@ -90,7 +90,7 @@ class GradientMerge:
 
 
 def transformed(optimizer, strategy):
-    """The optimizer that the strategy's switches make of another."""
+    """An optimizer with the meta-optimizers of the strategy's switches around it."""
     message, alone = strategy._message, get_world_size() < 2
     missing = [name for name in _MISSING if message.get(name) and not (alone and name in _ALONE)]
     if missing:
