@@ -72,15 +72,15 @@ typedef struct proa__deferred {
     proa_status (*read)(void *context, void *to, size_t bytes);
     void (*release)(void *context);
     void *context;
-    /* Not NULL: the elements may be evicted and read again. Called before they go, if they were written to. Then
-     * `read` with `to` NULL means that there is no memory for them, which is the thread's error. */
+    /* Not NULL: the elements may be evicted and read again. Called before they go, if they were written to.
+     * Then `read` with `to` NULL means that there is no memory for them, which is the thread's error. */
     proa_status (*write)(void *context, const void *from, size_t bytes);
     size_t spare; /* bytes that `read` may write beyond the elements */
 } proa__deferred;
 proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source);
 /* Hands elements of a deferred t that were written to back to its source, then frees them, unless another
- * handle shows them or somebody holds their address; *gone says whether they are nowhere now. No other thread
- * may use t meanwhile. A t of another storage stays as it is, and *gone is false. */
+ * handle shows them or somebody holds their address; *gone says whether they are nowhere now. No other
+ * thread may use t meanwhile. A t of another storage stays as it is, and *gone is false. */
 proa_status proa__deferred_evict(proa_tensor *t, bool *gone);
 /* Whether t's storage is a deferred one of this context. */
 bool proa__deferred_is(const proa_tensor *t, const void *context);

@@ -205,7 +205,8 @@ static proa_tensor *take(proa__source *s, proa__backing *b, proa_ints shape, pro
     later *l = proa__alloc(sizeof *l);
     if (!l) return NULL;
     *l = (later){retain(b), s->at};
-    proa_tensor *t = proa__deferred_new(shape, dtype, (proa__deferred){.read = read_later, .release = release_later, .context = l});
+    proa__deferred source = {.read = read_later, .release = release_later, .context = l};
+    proa_tensor *t = proa__deferred_new(shape, dtype, source);
     if (!t) release_later(l);
     return t;
 }

@@ -65,8 +65,8 @@ proa_status ftrl_read(proa_wire_reader *r)
 
 static proa_tensor *norm(proa_tensor *x) { return proa_sqrt(proa_sum(proa_square(x))); }
 
-/* You et al., "Large batch training of convolutional networks", 2017: LARS. As in Paddle, a parameter without decay, and one
- * of zeros or without a gradient, has the plain rate. */
+/* You et al., "Large batch training of convolutional networks", 2017: LARS. As in Paddle, a parameter without
+ * decay, and one of zeros or without a gradient, has the plain rate. */
 proa_status lars_momentum_read(proa_wire_reader *r)
 {
     proa_tensor *param = proa_wire_input(r, "Param"), *grad = proa_wire_input(r, "Grad");

@@ -1,5 +1,5 @@
 /* Trainings whose ranks share gradients and parameters. Ranks of the reducer's test are threads, so that
- * ThreadSanitizer sees both; divided parameters, and a peer that is killed within backward, need processes. */
+ * ThreadSanitizer sees both; divided parameters, and a peer killed within backward, need processes. */
 #define _GNU_SOURCE
 #include "dist_ranks.h"
 
