@@ -24,7 +24,7 @@ static inline bool proa__ints_plain(const proa_ints *v)
     return v->at && !v->tensors && !proa__is_given(v->tensor);
 }
 
-/* What the next two do where tensors supply the list or some of its entries. */
+/* Slow paths of the next two, for lists that tensors supply or that have entries from tensors. */
 proa_status proa__ints_count_given(const char *who, const char *arg, const proa_ints *v, int64_t *count);
 int64_t proa__ints_at_given(const proa_ints *v, int64_t i);
 

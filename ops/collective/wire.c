@@ -121,7 +121,7 @@ static proa_status put_rank(proa_wire_writer *w, const char *op, int64_t group, 
     return put_nranks(w, op, group, nranks);
 }
 
-/* Where the sum of an average goes, whose division follows: a temporary like out; out itself otherwise. */
+/* Destination of an average's sum, before its division: a temporary like out; otherwise out itself. */
 static proa_tensor *sum_of(proa_wire_writer *w, proa_tensor *out, proa_reduce_type op)
 {
     proa_meta meta = proa_meta_of(out);

@@ -164,7 +164,7 @@ proa_status assign_value_infer(const proa_assign_value_args *a, proa_assign_valu
                    (long long)given, proa__shape_text(m->out.shape, m->out.ndim), (long long)n);
 }
 
-/* How many of the elements lie on or below the diagonal `offset` above the main one. */
+/* Number of elements on or below the diagonal that is `offset` above the main one. */
 static int64_t below_diagonal(int64_t rows, int64_t columns, int64_t offset)
 {
     if (offset >= columns) return rows * columns;

@@ -84,7 +84,7 @@ static proa_status put_value(proa_wire_writer *w, const proa_scalar *s)
     return proa_wire_put_string(w, "str_value", text);
 }
 
-/* What all of fill_constant's attributes but its shape say, and its output. */
+/* Writes fill_constant's attributes, all but its shape, and its output. */
 static proa_status put_fill(proa_wire_writer *w, proa_dtype d, const proa_scalar *value, proa_tensor *out)
 {
     PROA_TRY(proa__wire_put_dtype(w, "dtype", d));

@@ -44,7 +44,7 @@ static proa_status chains_of(const char *op, const proa_tensor *x, const proa_te
     return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "transition", "has no tags");
 }
 
-/* Where chain i begins; *n: its steps. */
+/* Offset of chain i's first step; *n: the number of its steps. */
 static int64_t chain_at(const chains *c, int64_t i, int64_t *n)
 {
     *n = c->length ? c->length[i] : c->of.at[i + 1] - c->of.at[i];

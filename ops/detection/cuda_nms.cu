@@ -134,7 +134,7 @@ __global__ void detect_keep_kernel(cuda_order o, detect_plan p, const T *boxes, 
     }
 }
 
-/* How many of an image's boxes come before one of this score, which is number `at` of line `mine`. */
+/* Rank in its image of a box of this score, which is number `at` of line `mine`: boxes that precede it. */
 template <class T>
 CUDA_FN int64_t detect_rank(const detect_plan &p, const T *scores, int64_t image, int64_t mine, int64_t at,
                             T score)

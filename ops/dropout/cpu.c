@@ -149,7 +149,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 }
 #endif
 
-/* What is left from element `from` on: all, or less than a group. */
+/* Runs `body` on the elements from `from` on: all of them, or a remainder of less than a group. */
 static void rest(drop_work *d, int64_t from, int64_t n, proa_range_fn body)
 {
     if (from) body(from, n, d);
@@ -174,7 +174,7 @@ static double kept_scale(double p, proa_dropout_mode mode)
     return p < 1 ? 1 / (1 - p) : 0;
 }
 
-/* What d->x becomes in training. */
+/* Forward in training: draws the mask and applies it to d->x. */
 static proa_status train(drop_work *d, const proa_dropout_args *a)
 {
     d->mask = (uint8_t *)a->mask->data;

@@ -55,8 +55,8 @@ PROA_FORMULA T F(atanh)(T x) { return C(catanh)(x); }
 PROA_FORMULA T F(sigmoid)(T x) { return 1 / (1 + C(cexp)(-x)); }
 PROA_FORMULA T F(silu)(T x) { return x / (1 + C(cexp)(-x)); }
 
-/* What the next two have in common, for z = a + ib and e = e^−|a|, which cannot overflow:
- * log(1 + e^−|a| e^±ib) = log1p(e (2 cos b + e)) / 2 ± i atan2(e sin b, 1 + e cos b). */
+/* Terms that the next two share, for z = a + ib and e = e^−|a|, which cannot overflow: log(1 + e^−|a| e^±ib)
+ * = log1p(e (2 cos b + e)) / 2 ± i atan2(e sin b, 1 + e cos b). */
 PROA_FORMULA R F(m_log_modulus)(R e, R b) { return C(log1p)(e * (2 * C(cos)(b) + e)) / 2; }
 PROA_FORMULA R F(m_log_argument)(R e, R b) { return C(atan2)(e * C(sin)(b), 1 + e * C(cos)(b)); }
 /* As in Paddle: x − log(1 + e^x) left of the imaginary axis, −log(1 + e^−x) elsewhere. */

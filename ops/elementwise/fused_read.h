@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a reader asks of its caller: the op of a name, NULL if it may not stand in a chain; and what it
- * returns when something is wrong at a word. */
+/* Callbacks of a reader: `find` gives the op of a name, NULL if it may not be in a chain; `fail` gives the
+ * status for an error at a word. */
 typedef struct proa__fused_caller {
     const proa_op *(*find)(const char *name);
     proa_status (*fail)(int step, const char *word, const char *what);

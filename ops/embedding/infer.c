@@ -56,8 +56,8 @@ static proa_tensor *rows_gradient(const proa_embedding_args *a, proa_tensor *d_o
     return proa_rows_new(index, values, a->weight->shape[0]);
 }
 
-/* Where the gradient is itself recorded or captured it is dense: rows have no gradient, and no place in a
- * program. */
+/* Whether the gradient is of kind rows. It is dense where it is itself recorded or captured: rows have no
+ * gradient, and no place in a program. */
 static bool is_sparse(const proa_embedding_args *a)
 {
     return a->sparse && !proa_door_is_open(PROA_DOOR_RECORD) && !proa_door_is_open(PROA_DOOR_CAPTURE);

@@ -105,8 +105,8 @@ PROA_KERNEL(graph_send_recv_cpu, graph_send_recv)
     return send("graph_send_recv", &j, a->x, a->src_index, a->dst_index, a->out, given(a->dst_count));
 }
 
-/* Which element of a row of t, whose dims behind the first broadcast to out's, each element of out's row
- * is. */
+/* Index in a row of t for each element of a row of out; the dims of t behind the first broadcast to those of
+ * out. */
 static void broadcast_map(const proa_tensor *t, const proa_tensor *out, int64_t length, int64_t *at)
 {
     int lead = out->ndim - t->ndim;

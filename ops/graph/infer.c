@@ -27,7 +27,7 @@ static proa_status check_rows(const char *op, const char *name, const proa_tenso
                          "is 0-D; expected rows along its first dim");
 }
 
-/* How many rows the result has: as told, or as many as x. */
+/* Number of rows of the result: out_size if it is given, or as many as x has. */
 static proa_status out_rows(const char *op, const proa_ints *size, const proa_tensor *x, int64_t *rows)
 {
     *rows = x->shape[0];
@@ -120,7 +120,7 @@ static proa_tensor *per_row(proa_tensor *count, const proa_tensor *t)
     return proa_maximum(c, proa_full(PROA_SCALAR_SHAPE, PROA_SCALAR(1.0), .dtype = (proa_dtype)t->dtype));
 }
 
-/* What of d_out each message gets: a share of a mean; of an extreme, where the message is it. */
+/* Gradient of each message: d_out, over count for a mean; for an extreme, where the message equals it. */
 static proa_tensor *to_messages(proa_tensor *d_out, proa_tensor *out, proa_tensor *count,
                                 proa_tensor *message, proa_tensor *index, int reduce)
 {

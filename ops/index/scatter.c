@@ -120,7 +120,7 @@ static proa_tensor *is_result(proa_tensor *t, proa_tensor *result)
     return proa_cast(proa_equal(t, result), (proa_dtype)t->dtype);
 }
 
-/* How many elements every place of out was made of. */
+/* Number of elements that were combined into each element of out. */
 static proa_tensor *share_count(const proa_put_along_axis_args *a)
 {
     proa_tensor *one =

@@ -150,7 +150,7 @@ static proa_status run_stand_in(stand_in *s, const char *name, void *args)
 
 static bool is_finished(const proa_tensor *out, double outer) { return out->dtype == PROA_F32 && outer == 1; }
 
-/* What the stand-in writes: the result, where it needs no rounding. */
+/* Output of the stand-in: the result, where it needs no rounding; otherwise a temporary. */
 static proa_tensor *float_result(proa_tensor *out, double outer)
 {
     if (is_finished(out, outer)) return out;

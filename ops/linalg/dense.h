@@ -79,8 +79,8 @@ static LINALG_UNUSED bool linalg_complex(const proa_tensor *t)
     return t->dtype == PROA_C64 || t->dtype == PROA_C128;
 }
 
-/* What an iteration returned: 1 for a matrix with NaN or infinity, otherwise the eigenvalue it stopped at,
- * from 2. */
+/* Code of a failed iteration: 1 for a matrix with NaN or infinity, otherwise the eigenvalue that it stopped
+ * at, counted from 2. */
 enum { LINALG_NOT_FINITE = 1 };
 
 static LINALG_UNUSED proa_status linalg_stopped(const char *op, const linalg_slot *failed)

@@ -38,7 +38,7 @@ static inline __attribute__((unused)) int64_t linalg_count(const proa_tensor *t,
     return n;
 }
 
-/* Which of t's matrices belongs to matrix `index` of out; batch dims broadcast. */
+/* Index of t's matrix for matrix `index` of out; batch dims broadcast. */
 static inline __attribute__((unused)) int64_t linalg_at(const proa_tensor *t, int core,
                                                         const proa_tensor *out, int out_core, int64_t index)
 {

@@ -133,7 +133,7 @@ static proa_status failed_at(const char *op, const char *what, int64_t index)
                          (long long)index);
 }
 
-/* What an iteration said; LAPACK prints where it is given NaN or infinity, so it is not. */
+/* Info of a matrix with NaN or infinity, which is not passed to LAPACK because LAPACK would print. */
 enum { NOT_FINITE = -100 };
 
 static proa_status stopped_at(const char *op, blasint info, int64_t index)

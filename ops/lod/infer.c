@@ -46,7 +46,7 @@ static proa_meta offsets_meta(int64_t n)
     return (proa_meta){.dtype = PROA_I64, .ndim = 1, .shape = {n < 0 ? -1 : n + 1}};
 }
 
-/* What backward of an op that moves rows makes. */
+/* Shape of the gradient of an op that moves rows. */
 static proa_status grad_infer(const char *op, const proa_tensor *x, const proa_tensor *d_out, proa_meta *m)
 {
     PROA_TRY(check_x(op, x, 1));

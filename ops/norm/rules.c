@@ -187,7 +187,7 @@ static void restore_statistics(second_order *s, double epsilon)
     s->r = proa_rsqrt(proa_scale(variance, .bias = epsilon));
 }
 
-/* What the second-order rules of all normalizations read and make. */
+/* Operands and results of the second-order rules of all normalizations. */
 typedef struct norm_operands {
     proa_tensor *x, *weight, *d_out, *d_d_x, *d_d_weight, *d_d_bias;
     bool want[3]; /* d_x, d_weight, d_d_out */

@@ -4,7 +4,7 @@
 
 #include "kernels/rowwise.h"
 
-/* What a list is to its parameters. */
+/* Roles of a list, by what each shares with the parameters. */
 typedef enum fit {
     GRAD,   /* same shape; the parameter's dtype, or float32 for halves */
     STATE,  /* the same, and updated in place */

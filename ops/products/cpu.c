@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* What values are multiplied in: integers wrap as they do in their own dtype. */
+/* Dtype that values are multiplied in: integers wrap as they do in their own dtype. */
 static proa_dtype product_dtype(const proa_tensor *t)
 {
     return t->dtype <= PROA_I64 ? PROA_I64 : t->dtype <= PROA_F64 ? PROA_F64 : PROA_C128;

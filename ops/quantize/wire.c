@@ -38,7 +38,7 @@ static proa_status put_changed(proa_wire_writer *w, proa_tensor *was, proa_tenso
     return proa_wire_put_output(w, "Out", is);
 }
 
-/* What an output's variable holds before the op; zeros where it holds nothing of that size yet. */
+/* Value of an output's variable before the op; zeros where it has none of that size yet. */
 static proa_tensor *held(proa_wire_reader *r, const char *slot, int64_t count, proa_dtype dtype)
 {
     proa_tensor *t = proa_wire_output_now(r, slot);

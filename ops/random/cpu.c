@@ -96,7 +96,7 @@ static void double_steps(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Where the numbers start: reserved from the thread's generator, or the beginning of the given seed's. */
+/* Start of the numbers: reserved from the thread's generator, or the beginning of the given seed's. */
 static proa_rng_state reserve(int64_t seed, uint64_t blocks)
 {
     if (seed) return (proa_rng_state){(uint64_t)seed, 0};

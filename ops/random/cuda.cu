@@ -5,7 +5,7 @@
 
 #include "ops/random/formulas.h"
 
-/* Where the numbers start: reserved from the thread's generator, or the beginning of the given seed's. */
+/* Start of the numbers: reserved from the thread's generator, or the beginning of the given seed's. */
 static proa_status random_start(cuda_context *c, int64_t seed, uint64_t blocks, cuda_draws *at)
 {
     *at = cuda_draws{{(uint64_t)seed, 0}, NULL};

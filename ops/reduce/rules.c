@@ -36,7 +36,7 @@ static proa_tensor *spread(proa_tensor *t, proa_tensor *x)
     return proa__tensor_view(t, w.ndim, w.shape, w.strides, 0);
 }
 
-/* How many elements make one result, as a number; 0 when only running the program tells. */
+/* Number of elements that make one result; −1 when only running the program tells, 0 on an error. */
 static int64_t term_count(const proa_tensor *x, const char *who, const proa_ints *axis)
 {
     unsigned mask;
@@ -85,7 +85,7 @@ proa_status variance_vjp(const proa_variance_args *a, proa_variance_grads *g)
     return proa_error();
 }
 
-/* Where x is the chosen value. */
+/* Mask of the elements of x that equal the result. */
 #define CHOSEN(op)                                                         \
     proa_tensor *out = with_axes(a->out, a->x, #op, &a->axis, a->keepdim); \
     proa_tensor *d = with_axes(g->d_out, a->x, #op, &a->axis, a->keepdim); \

@@ -56,7 +56,7 @@ static int32_t *resize_counts(void *args, const proa_op *op, int index, int64_t 
 
 /* ---- matrix_nms --------------------------------------------------------------------------- */
 
-/* What is kept of all images. */
+/* Boxes that are kept, of all images. */
 typedef struct kept_list {
     candidate *at;
     int64_t n, capacity;

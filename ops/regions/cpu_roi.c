@@ -10,7 +10,7 @@
 /* Largest number of samples of a cell along one axis: far beyond any image's pixels. */
 enum { ROI_SAMPLES_MAX = 1 << 16, ROI_SLOTS = 64 };
 
-/* Which boxes are whose. */
+/* Boxes by image, and the image of each box. */
 typedef struct roi_owners {
     int64_t *first; /* of each image, and where the last ends */
     int64_t *image; /* of each box */
@@ -54,7 +54,7 @@ typedef struct roi_axis {
     int64_t at, each;
 } roi_axis;
 
-/* What roi_align and its gradient share; x is read forwards, result written. */
+/* Job of roi_align and of its gradient; x is read forwards, result written. */
 typedef struct align_job {
     const char *op;
     const void *boxes, *from;

@@ -10,7 +10,7 @@ static bool is_count(const proa_tensor *t)
 
 /* ---- regions ---------------------------------------------------------------------------- */
 
-/* What the three poolings have in common. */
+/* Arguments that the three poolings share. */
 typedef struct pooled {
     const char *op;
     const proa_tensor *x, *boxes, *boxes_num, *offsets;

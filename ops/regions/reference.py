@@ -20,7 +20,7 @@ def taps(v, n):
 
 
 def mixtures(box, shape, rows, columns, scale, ratio, aligned):
-    """What each row and each column of cells takes of the image's rows and columns."""
+    """Weights of the image's rows and columns in each row and each column of cells."""
     shift = 0.5 if aligned else 0.0
     made = []
     for low, high, cells, n in ((box[1], box[3], rows, shape[0]), (box[0], box[2], columns, shape[1])):

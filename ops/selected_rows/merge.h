@@ -5,8 +5,8 @@
 
 #include "kernels/rowwise.h"
 
-/* Which entries give which row: order[start[j]] … order[start[j + 1] − 1] give row[j], in the order in
- * which they stand, so that sums have the same bits every time. row ascends. */
+/* Entries by row: order[start[j]] … order[start[j + 1] − 1] give row[j], in ascending position, so that sums
+ * have the same bits every time. row ascends. */
 typedef struct rows_merge {
     const proa_tensor *t;  /* NULL: an ordinary gradient */
     int64_t count, length; /* rows, elements of each */

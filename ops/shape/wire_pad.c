@@ -98,7 +98,7 @@ proa_status pad_write(const void *args, proa_wire_writer *w)
 
 /* ---- writing pad3d ---------------------------------------------------------------------------- */
 
-/* What both ops write, and the unit axes that x lacks: `units` of them at axis `first`. */
+/* Attributes that both ops write, and the unit axes that x lacks: `units` of them at axis `first`. */
 typedef struct padding {
     const char *op;
     int64_t sides[SIDES];

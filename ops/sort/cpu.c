@@ -21,7 +21,7 @@ typedef struct line_sort {
 
 enum { SELECT_BLOCK = 64, SELECT_SPARE = 32, SELECT_ORDERED = 32 };
 
-/* Which of n ≤ 64 keys are below `below`, a bit each. */
+/* Bit mask of those of n ≤ 64 keys that are below `below`. */
 static uint64_t keys_below(const uint32_t *keys, int64_t n, uint32_t below)
 {
     uint64_t hits = 0;
@@ -121,7 +121,7 @@ static void select_few(sort_pair *p, int64_t room, const line_sort *s, const cha
     sort_pairs(p, p + room, count, key_bits(dtype));
 }
 
-/* Where the longest run of equal keys ends: the most frequent value, at its last place. */
+/* Last index of the longest run of equal keys: the most frequent value, at its last place. */
 static int64_t longest_run(const sort_pair *p, int64_t n)
 {
     int64_t best = 0, longest = 0;

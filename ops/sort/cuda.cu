@@ -47,7 +47,7 @@ static proa_status sort_all(cuda_context *c, const sort_lines &s, cuda_order *o)
     return status == PROA_OK ? cuda_sort(c, o) : status;
 }
 
-/* What is taken of each sorted line: `take` elements from `skip` on, as [outer][take][inner]. */
+/* Part of each sorted line that is written: `take` elements from `skip` on, as [outer][take][inner]. */
 struct sort_result {
     char *values; /* NULL: not wanted */
     int64_t *places;

@@ -53,7 +53,7 @@ static inline int key_bits(proa_dtype dtype)
     return size == 8 ? 64 : size == 4 || dtype == PROA_F16 || dtype == PROA_BF16 ? 32 : (int)size * 8;
 }
 
-/* What turns the order of keys round, if asked. */
+/* XOR mask that reverses the order of keys, if asked; otherwise 0. */
 static inline uint64_t flip_of(proa_dtype dtype, bool descending)
 {
     if (!descending) return 0;

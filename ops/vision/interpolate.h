@@ -23,8 +23,8 @@ typedef struct resize_job {
     const void *from;
 } resize_job;
 
-/* What r says about images of `ndim` axes, `exact` for float64 ones; shapes `in` → `out`. To be ended, unless
- * it fails. */
+/* Begins the job of r for images of `ndim` axes, `exact` for float64 ones; shapes `in` → `out`. To be ended,
+ * unless it fails. */
 proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, int ndim, const int64_t *in,
                                const int64_t *out);
 void proa__resize_end(resize_job *j);

@@ -201,7 +201,7 @@ def maxout_grad(x, out, d_out, groups, axis):
 
 
 def _windows(size, kernel_sizes, strides, paddings, dilations):
-    """Where each kernel place and window reads the padded image: [kh, kw, oh, ow] rows and columns."""
+    """Rows and columns of the padded image that each kernel place and window reads: [kh, kw, oh, ow]."""
     at = []
     for d in range(2):
         padded = size[d] + paddings[d] + paddings[d + 2]

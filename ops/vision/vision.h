@@ -7,7 +7,7 @@
 #include "ops/windows.h"
 #include "impl/vision.h"
 
-/* What interpolate and its gradient are told. */
+/* Arguments of interpolate and its gradient. */
 typedef struct vision_resize {
     const char *who;
     const proa_ints *size;

@@ -13,7 +13,7 @@ static const char *const backward_types[] = {"nearest_interp_v2_grad", "bilinear
 static const char *const method_names[] = {"nearest", "bilinear", "bicubic", "trilinear", "linear"};
 static const char *const size_names[] = {"out_d", "out_h", "out_w"};
 
-/* What a program says of a resize, gathered from whichever slots and attributes it uses. */
+/* A program's resize, gathered from whichever slots and attributes it uses. */
 typedef struct resize_read {
     int64_t at[3];
     double factors[3];

@@ -93,7 +93,7 @@ PROA_API proa_tensor *proa_array_read_opt(proa_tensor *array, proa_tensor *index
 PROA_API proa_tensor *proa_array_read_grad_opt(proa_tensor *array, proa_tensor *index, proa_tensor *d_out);
 #define proa_array_read_grad(array, index, d_out) proa_array_read_grad_opt((array), (index), (d_out))
 
-/* How many items an array has: int64 [1].
+/* Number of items in an array: int64 [1].
  * (Tensor array) -> (Tensor out) */
 PROA_API proa_tensor *proa_array_length_opt(proa_tensor *array);
 #define proa_array_length(array) proa_array_length_opt((array))

@@ -323,7 +323,7 @@ PROA_API proa_tensor *proa_p2p_send_opt(proa_tensor *x, int64_t peer, proa_p2p_s
 #define PROA_X_p2p_send_(x, peer, ...) \
     proa_p2p_send_opt((x), (peer), PROA_LITERAL(proa_p2p_send_opts){._ = 0, __VA_ARGS__})
 
-/* What the group's rank peer sends, of this shape and dtype.
+/* Tensor of this shape and dtype that the group's rank peer sends.
  * (int peer, ints shape, dtype dtype = F32, int group = 0) -> (Tensor out) */
 typedef struct proa_p2p_recv_opts {
     char _;

@@ -28,8 +28,8 @@ typedef struct proa_bincount_args {
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
-/* How many elements lie in each of `bins` equal intervals from min to max, the last with its end; where min
- * and max are equal, from the least to the greatest element. int64.
+/* Number of elements in each of `bins` equal intervals from min to max, the last with its end; where min and
+ * max are equal, from the least to the greatest element. int64.
  * (Tensor input, int bins = 100, int min = 0, int max = 0) -> (Tensor out) */
 typedef struct proa_histogram_opts {
     char _;
@@ -42,8 +42,8 @@ PROA_API proa_tensor *proa_histogram_opt(proa_tensor *input, proa_histogram_opts
 #define PROA_X_histogram_(input, ...) \
     proa_histogram_opt((input), PROA_LITERAL(proa_histogram_opts){._ = 0, __VA_ARGS__})
 
-/* How often each number from 0 to the greatest comes in the 1-D x (int64), or the sums of the weights that
- * stand beside it (float32 of float32, otherwise float64); at least minlength of them.
+/* Frequency of each number from 0 to the greatest in the 1-D x (int64), or the sums of the weights that stand
+ * beside it (float32 of float32, otherwise float64); at least minlength of them.
  * (Tensor x, Tensor? weights, int minlength = 0) -> (Tensor out) */
 typedef struct proa_bincount_opts {
     char _;

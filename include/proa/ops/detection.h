@@ -343,11 +343,11 @@ PROA_API proa_tensor *proa_nms_opt(proa_tensor *boxes, proa_nms_opts opts);
 #define PROA_X_nms_(boxes, ...) \
     proa_nms_opt((boxes), PROA_LITERAL(proa_nms_opts){._ = 0, __VA_ARGS__})
 
-/* What is kept of boxes [N, M, 4] with scores [N, C, M]: for each image and class but the background, those
- * above score_threshold, at most nms_top_k, without those that overlap a better one; at most keep_top_k an
- * image. out [K, 6] is class, score and box, by image and class; index [K, 1] (int32) says which of the N·M
- * boxes, rois_num [N] (int32) how many belong to each image. nms_eta below 1 lowers the threshold, down to
- * 0.5, with each box kept.
+/* Selection of boxes [N, M, 4] by scores [N, C, M]: for each image and class but the background, those above
+ * score_threshold, at most nms_top_k, without those that overlap a better one; at most keep_top_k an image.
+ * out [K, 6] is class, score and box, by image and class; index [K, 1] (int32) says which of the N·M boxes,
+ * rois_num [N] (int32) how many belong to each image. nms_eta below 1 lowers the threshold, down to 0.5, with
+ * each box kept.
  * (Tensor bboxes, Tensor scores, float score_threshold, int nms_top_k, int keep_top_k, float nms_threshold =
  * 0.3, bool normalized = true, float nms_eta = 1.0, int background_label = 0) -> (Tensor out, Tensor index,
  * Tensor rois_num) */

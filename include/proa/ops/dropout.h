@@ -97,7 +97,7 @@ PROA_API proa_tensor *proa_dropout_grad_opt(proa_tensor *mask, proa_tensor *d_ou
 #define PROA_X_dropout_grad_(mask, d_out, ...) \
     proa_dropout_grad_opt((mask), (d_out), PROA_LITERAL(proa_dropout_grad_opts){._ = 0, __VA_ARGS__})
 
-/* What passes make of gelu and dropout in training, one pass over memory.
+/* Fused gelu and dropout in training, one pass over memory; passes make it.
  * (Tensor x, bool approximate = false, float p = 0.5, dropout_mode mode = upscale_in_train, int seed = 0,
  * bool fix_seed = false) -> (Tensor out, Tensor mask) */
 typedef struct proa_gelu_dropout_opts {

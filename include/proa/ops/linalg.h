@@ -225,7 +225,7 @@ PROA_API proa_lu_result proa_lu_opt(proa_tensor *x, proa_lu_opts opts);
 #define PROA_X_lu_(x, ...) \
     proa_lu_opt((x), PROA_LITERAL(proa_lu_opts){._ = 0, __VA_ARGS__})
 
-/* What lu made, as matrices P, L and U. What is not asked for has shape [0].
+/* Result of lu as matrices P, L and U. Those that are not asked for have shape [0].
  * (Tensor x, Tensor y, bool unpack_ludata = true, bool unpack_pivots = true) -> (Tensor p, Tensor l, Tensor
  * u) */
 typedef struct proa_lu_unpack_opts {
@@ -321,7 +321,7 @@ PROA_API proa_eig_result proa_eig_opt(proa_tensor *x);
 PROA_API proa_tensor *proa_eigvals_opt(proa_tensor *x);
 #define proa_eigvals(x) proa_eigvals_opt((x))
 
-/* How many singular values (hermitian: absolute eigenvalues) exceed tol (int32), by default the largest one ·
+/* Number of singular values (hermitian: absolute eigenvalues) above tol (int32), by default the largest one ·
  * max(m, n) · eps. tol_tensor broadcasts against the batch.
  * (Tensor x, Tensor? tol_tensor, float tol = 0.0, bool hermitian = false, bool use_default_tol = true) ->
  * (Tensor out) */

@@ -177,11 +177,11 @@ typedef struct proa_deformable_conv_grad_args {
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
-/* What is kept of boxes [N, M, 4] with scores [N, C, M]: for each image and class but the background, those
- * above score_threshold, at most nms_top_k, with scores lowered by their overlaps with better ones (Wang et
- * al., 2020); those that stay above post_threshold, at most keep_top_k an image, best first. out [K, 6] is
- * class, lowered score and box; index [K, 1] (int32) says which of the N·M boxes, rois_num [N] (int32) how
- * many belong to each image.
+/* Selection of boxes [N, M, 4] by scores [N, C, M]: for each image and class but the background, those above
+ * score_threshold, at most nms_top_k, with scores lowered by their overlaps with better ones (Wang et al.,
+ * 2020); those that stay above post_threshold, at most keep_top_k an image, best first. out [K, 6] is class,
+ * lowered score and box; index [K, 1] (int32) says which of the N·M boxes, rois_num [N] (int32) how many
+ * belong to each image.
  * (Tensor bboxes, Tensor scores, float score_threshold, int nms_top_k, int keep_top_k, float post_threshold =
  * 0.0, bool use_gaussian = false, float gaussian_sigma = 2.0, int background_label = 0, bool normalized =
  * true) -> (Tensor out, Tensor index, Tensor rois_num) */

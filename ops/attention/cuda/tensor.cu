@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
 
 /* ---- backward ------------------------------------------------------------------------- */
 
-/* What backward keeps of a query: its lse in units of ln 2, and its delta. */
+/* Statistics of a query for backward: its lse in units of ln 2, and its delta. */
 struct tensor_query {
     float lse, delta;
 };

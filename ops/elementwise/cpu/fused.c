@@ -12,8 +12,8 @@
 
 enum { TILE_BYTES = 4096, SLOTS = 8, NOWHERE = -1 };
 
-/* Where a step's result goes: an operand of the map (an output), or a slot; what is rounded to a half type is
- * kept in a slot in float32, and stored from there. */
+/* Destination of a step's result: an operand of the map (an output), or a slot. A result that is rounded to a
+ * half type is kept in a slot in float32, and stored from there. */
 typedef struct tile_step {
     proa_row row;
     const void *args;

@@ -33,7 +33,7 @@ enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
  * may round otherwise, is the tensor's end alone, however many they are. */
 enum { SHARED = 64 };
 
-/* Where the next chunk of each plain input begins: asked for while this chunk's output is written, so that
+/* Start of the next chunk of each plain input: prefetched while this chunk's output is written, so that
  * reading and writing overlap. */
 typedef struct ahead {
     int n;

@@ -14,7 +14,7 @@ enum { CUDA_COMPLEX = 1 << PROA_C64 | 1 << PROA_C128 };
 
 template <class F> using number = library::complex<F>;
 template <class F> CUDA_FN number<F> number_of(cuda_complex<F> v) { return number<F>(v.re, v.im); }
-/* What an element is stored as. */
+/* Conversion of a value to the type that it is stored in. */
 template <class F> CUDA_FN cuda_complex<F> stored(number<F> v) { return {v.real(), v.imag()}; }
 CUDA_FN float stored(float v) { return v; }
 CUDA_FN double stored(double v) { return v; }

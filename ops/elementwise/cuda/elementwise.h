@@ -40,7 +40,7 @@ template <class F, class T> struct cuda_apply<3, F, T> {
     }
 };
 
-/* Where element i of the walk is in each operand. */
+/* Offset of element i of the walk in each operand. */
 template <int N> CUDA_FN void cuda_map_walk(const cuda_map<N> &m, int64_t i, int64_t *at)
 {
     for (int o = 0; o <= N; o++) at[o] = 0;

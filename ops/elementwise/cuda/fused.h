@@ -60,7 +60,7 @@ template <> struct fused_type<cuda_bf16> {
 
 /* ---- the walks ----------------------------------------------------------------------- */
 
-/* What a chain's `each` asks of who reads or writes its operands, outputs first: V neighbors of each. */
+/* V neighbors of each operand, in registers. A chain's `each` visits all operands, outputs first. */
 template <class C, int V> struct fused_values {
     typename C::T x[C::INPUTS][V], y[C::OUTPUTS][V];
 };

@@ -10,7 +10,7 @@ extern const proa_op proa__op_repeat_interleave, proa__op_unique_consecutive;
 
 /* ---- repeat_interleave ------------------------------------------------------------------- */
 
-/* How often slice i is repeated. */
+/* Number of times that slice i is repeated. */
 static int64_t times_of(const proa_tensor *each, int64_t repeats, int64_t i)
 {
     return each == proa_none ? repeats : index_at(each, each->numel == 1 ? 0 : i);

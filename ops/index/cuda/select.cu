@@ -35,7 +35,7 @@ template <class H, class P> __global__ void select_put_kernel(H h, P p, int64_t 
     }
 }
 
-/* Where each tile's hits go, and in the last entry how many there are; scratch, NULL on failure. */
+/* Offset of each tile's hits, and in the last entry the number of all hits; scratch, NULL on failure. */
 template <class H> static int64_t *select_count(cuda_context *c, H h, int64_t n, int64_t *tiles)
 {
     *tiles = (n + SELECT_TILE - 1) / SELECT_TILE;
@@ -202,7 +202,7 @@ CUDA_KERNEL(masked_select_grad, true)
 
 /* ---- repeat_interleave ------------------------------------------------------------------ */
 
-/* How often each slice is repeated, scanned: slice i is at starts[i] to starts[i + 1]. */
+/* Repeat count of each slice. After a scan slice i is at starts[i] to starts[i + 1]. */
 __global__ void repeat_counts_kernel(cuda_indices times, bool one, int64_t repeats, int64_t length,
                                      int64_t *counts)
 {
@@ -449,7 +449,7 @@ __global__ void unique_move_kernel(unique_rows u, const int64_t *heads, int64_t 
     }
 }
 
-/* Which outputs of the op the lists are; −1: it has none such, or it is not wanted. */
+/* Arguments of unique, and the output index of each list; −1: the op has none such, or it is not wanted. */
 struct unique_wanted {
     const void *args;
     const proa_tensor *x;

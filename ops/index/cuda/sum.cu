@@ -26,7 +26,7 @@ template <class A> CUDA_FN A sum_terms(const sum_plan &p, int64_t column, int64_
     return sum;
 }
 
-/* Where the row that term `at` belongs to ends, looked for up to `limit`. */
+/* End of the row that term `at` belongs to, searched for up to `limit`. */
 CUDA_FN int64_t sum_row_end(const cuda_order &o, int64_t at, int64_t limit)
 {
     uint64_t row = o.key(at);

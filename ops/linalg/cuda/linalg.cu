@@ -7,7 +7,7 @@ namespace
 
 enum { LINALG_BLOCKS = 512 }; // matrices under way at once
 
-/* Which matrix failed first, and at which place from 1; of the device. */
+/* First matrix that failed, and the position in it from 1; on the device. */
 struct linalg_failure {
     unsigned long long first; // matrix, place: one number, so that the least is the first
     CUDA_MEMBER void say(int64_t index, int64_t place)

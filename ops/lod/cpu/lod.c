@@ -5,7 +5,7 @@
 
 enum { PADDING = -1 };
 
-/* Which row of x (or PADDING) each row of the result is. */
+/* Source row in x (or PADDING) of each row of the result. */
 typedef struct rows_map {
     int64_t *at;
     int64_t n;

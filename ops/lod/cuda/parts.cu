@@ -71,7 +71,7 @@ __global__ void parts_count_kernel(parts_source from, int64_t *begin)
     }
 }
 
-/* Where the result's sequences begin: n + 1 numbers of scratch. */
+/* Offsets of the result's sequences: n + 1 numbers of scratch. */
 static proa_status parts_begin(cuda_context *c, const parts_source &from, int64_t **begin)
 {
     *begin = (int64_t *)cuda_scratch(c, (size_t)(from.of.n + 1) * sizeof **begin);
@@ -233,7 +233,7 @@ static proa_status expand_source(cuda_context *c, const char *op, const cuda_ten
                      (long long)times.shape[0] - 1, (long long)to->of.n);
 }
 
-/* Where the copies begin, `copies` + 1 numbers. */
+/* Offsets of the copies, `copies` + 1 numbers. */
 __global__ void expand_offsets_kernel(parts_source from, const int64_t *begin, int64_t copies, int64_t *to)
 {
     lod_offsets times = {from.times, from.of.n, copies};

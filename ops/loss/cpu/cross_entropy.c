@@ -26,7 +26,7 @@ typedef struct ce_work {
 #include "cross_entropy.inc"
 #undef T
 
-/* Where the exponentials of a row wait: NULL where they need not, or cannot. */
+/* Buffer for the exponentials of a row: NULL where none is needed, or there is no memory. */
 static void *waiting_capacity(const ce_work *c)
 {
     if (!c->past || c->d_x || c->soft || !c->use_softmax || c->r.inner != 1) return NULL;

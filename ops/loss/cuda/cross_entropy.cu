@@ -29,7 +29,7 @@ template <class A> CUDA_FN A ce_finite_log(A p)
     return v == (A)-INFINITY ? (A)-1e20 : v == (A)INFINITY ? (A)1e20 : v;
 }
 
-/* What a class of probability 1 would cost. */
+/* Loss of a class whose target probability is 1. */
 template <class A> CUDA_FN A ce_cost(const ce_problem &p, A x, A top, A log_sum)
 {
     return p.use_softmax ? log_sum + top - x : -ce_finite_log(x);

@@ -150,7 +150,7 @@ static void put_panel(const matmul_product *p, const float *x, float *out, int64
     }
 }
 
-/* What one thread does. */
+/* Body of one thread: computes slots until none is left. */
 static void direct_slots(int64_t begin, int64_t end, void *context)
 {
     direct_job *job = context;

@@ -7,7 +7,7 @@
 
 #include "core/copy.h"
 
-/* What one range of tiles needs beside the product. */
+/* Tiling and scratch of a product, for ranges of its tiles. */
 typedef struct tile_job {
     const matmul_product *p;
     char *work;

@@ -73,7 +73,7 @@ static const void *operand(norm_memory *m, const proa_tensor *t)
     return to;
 }
 
-/* Where to write t: its own memory, or a float32 block that `put` narrows afterwards. */
+/* Destination of t: its own memory, or a float32 block that `put` narrows afterwards. */
 static void *place(norm_memory *m, const proa_tensor *t)
 {
     return is_half(t) ? take(m, (size_t)t->numel * sizeof(float)) : t->data;

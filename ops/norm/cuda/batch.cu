@@ -24,7 +24,7 @@ __global__ void batch_moments_kernel(norm_channels s, norm_slices p, const X *x,
     }
 }
 
-/* What becomes of a channel's statistics. */
+/* Running statistics before and after a step, and the batch's own that are saved for backward. */
 struct batch_running {
     norm_place mean_in, variance_in, mean_out, variance_out, saved_mean, saved_inverse;
     double momentum, epsilon;

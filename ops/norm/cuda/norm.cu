@@ -235,7 +235,7 @@ static proa_status forward(cuda_context *c, const norm_shape &n, const proa_tens
     })
 }
 
-/* What a gradient's kernel is given. */
+/* Operands of a gradient's kernel. */
 struct norm_backward {
     const proa_tensor *x, *weight, *mean, *deviation, *d_out, *d_x, *d_weight, *d_bias;
     double epsilon;

@@ -26,7 +26,7 @@ static norm_parameter<X, A> norm_parameter_of(const proa_tensor *t, proa_dtype x
     return p;
 }
 
-/* Where a gradient or a statistic goes: element i is `step` bytes after element i − 1. */
+/* Memory of a gradient or a statistic: element i is `step` bytes after element i − 1. */
 struct norm_place {
     char *data;
     proa_dtype dtype;

@@ -27,7 +27,7 @@ typedef struct step {
     int64_t small;    /* elements of the parameters that are not split */
 } step;
 
-/* Where the elements of one of parameter i's tensors lie: all as the parameter does. */
+/* Data of one of parameter i's tensors: blocked where the parameter is. */
 static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
 {
     return proa__format(w->params.at[i]) ? proa__blocked_data(t) : t->data;
@@ -46,7 +46,7 @@ static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
 #undef T
 #undef STEP_ROOT
 
-/* How many elements of a parameter the step visits: all, or those of the given rows. */
+/* Number of elements of a parameter that the step visits: all, or those of the given rows. */
 static bool visits_rows(const step *w, int64_t index) { return w->touched && w->rows && w->rows[index].t; }
 
 static int64_t extent(const step *w, int64_t index)

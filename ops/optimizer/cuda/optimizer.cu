@@ -3,7 +3,7 @@
  * Lamb is in cuda_lamb.cu. */
 #include "ops/optimizer/cuda/optimizer.h"
 
-/* Which entries of a step's lists are which. */
+/* Indices of a step's lists. */
 enum { PARAM, GRAD, MASTER, STATE0, STATE1, STATE2, POW1, POW2, LISTS };
 
 struct step_common {

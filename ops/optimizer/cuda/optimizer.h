@@ -90,7 +90,7 @@ static inline bool step_is_rows(const proa_tensor *t)
     return f.rows != NULL;
 }
 
-/* Which entries give which row is sorted on the host, which has the index, and copied. */
+/* Groups the entries of grad by row, on the host, which has the index; copies the result to the device. */
 static proa_status step_rows_begin(cuda_context *c, const proa_tensor *grad, step_rows *r)
 {
     proa_tensor_facts f;

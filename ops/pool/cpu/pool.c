@@ -4,7 +4,7 @@
 #include "ops/pool/geometry.h"
 #include "kernels/rowwise.h"
 
-/* What runs over every plane. */
+/* Tasks that run over every plane. */
 typedef enum pool_task { POOL_FORWARD, POOL_BACKWARD, POOL_PICK, POOL_SCATTER } pool_task;
 
 typedef struct pool_job {

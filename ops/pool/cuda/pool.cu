@@ -42,7 +42,7 @@ CUDA_FN pool_box pool_box_of(const pool_geometry &g, const int64_t *out)
     return b;
 }
 
-/* What an average divides by; a window all in the padding is empty: its average is 0. */
+/* Divisor of an average; a window all in the padding is empty: its average is 0. */
 CUDA_FN int64_t pool_area(const pool_geometry &g, const pool_box &b)
 {
     int64_t area = b.full;
@@ -153,7 +153,7 @@ template <class S, class T> __global__ void pool_narrow_kernel(const T *from, S 
 
 static int64_t pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
-/* What an op of the family has; what it does not have is NULL or zero. Inference has checked it all. */
+/* Attributes of an op of the family; those that it lacks are NULL or zero. Inference has checked them. */
 struct pool_attributes {
     int dims;
     const proa_tensor *in, *out;

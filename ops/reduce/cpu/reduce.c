@@ -21,7 +21,7 @@ typedef struct reducer {
     _Alignas(16) char start[16];
 } reducer;
 
-/* What happens to terms before, and to results after the folding. */
+/* One reduction, with functions applied to terms before and to results after the folding. */
 typedef struct reduce_job {
     const reducer *r;
     proa_reduce_plan plan;

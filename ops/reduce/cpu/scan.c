@@ -73,7 +73,7 @@ ARG_ROW(arg_row_i64, int64_t)
 ARG_LINE(arg_line_f64, double)
 ARG_LINE(arg_line_i64, int64_t)
 
-/* Where the first element equal to v lies (v NaN: the first NaN); there is one. */
+/* Index of the first element equal to v (v NaN: of the first NaN); there is one. */
 static int64_t place_of(const float *x, int64_t n, float v)
 {
     int64_t i = 0;

@@ -186,7 +186,7 @@ CUDA_KERNEL(logsumexp, CUDA_IS(a->x, CUDA_FLOATS))
 
 /* ---- variance ------------------------------------------------------------------------------ */
 
-/* How many terms there were, their mean, and the sum of their squared distances from it. */
+/* Number of terms, their mean, and the sum of their squared distances from it. */
 struct reduce_moments {
     double n, mean, squares;
 };

@@ -413,7 +413,7 @@ template <class A> CUDA_FN void arg_put(const arg_plan &p, int64_t line, cuda_in
     if (p.to == PROA_I32) ((int32_t *)(void *)p.out)[line] = (int32_t)best.index;
     else ((int64_t *)(void *)p.out)[line] = best.index;
 }
-/* What comes after everything. */
+/* Neutral element of a search: it follows every other in the order. */
 template <class A, class Order> CUDA_FN cuda_indexed<A> arg_last()
 {
     A low = arg_limit<A>::low(), high = arg_limit<A>::high();

@@ -196,7 +196,7 @@ static const proa_tensor *given_state(const rnn *r, int64_t i)
     return i < r->d_state.count && cuda_given(r->d_state.at[i]) ? r->d_state.at[i] : NULL;
 }
 
-/* What stood before each step: the step before's value, or the given one. */
+/* State before each step: the previous step's, or the given one. */
 template <class T> static proa_status shift(const rnn *r, int64_t d, const T *values, const T *first, T *to)
 {
     int64_t step = r->s.batch * r->s.hidden, rest = (r->s.steps - 1) * step, item = (int64_t)sizeof(T);

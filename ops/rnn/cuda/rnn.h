@@ -25,7 +25,7 @@ CUDA_FN bool rnn_active(const rnn_step &s, int64_t b)
            s.t < cuda_load<int64_t>(s.lengths + b * (s.lengths_type == PROA_I32 ? 4 : 8), s.lengths_type);
 }
 
-/* What a step reads and writes, from its first row on: gates come as W·x + b, u is U·h. */
+/* Operands of a step, from its first row on: gates come as W·x + b, u is U·h. */
 template <class T> struct rnn_forward_step {
     const T *u, *bias, *h, *c; /* h, c: before the step */
     T *gates, *states, *extra, *y;

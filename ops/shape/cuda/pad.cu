@@ -8,7 +8,7 @@ struct pad_plan {
     int64_t batch, chunk, in[3], to[3], before[3];
 };
 
-/* Where place i of the padded axis comes from; -1: from nowhere. */
+/* Source index of index i of the padded axis; -1: none. */
 CUDA_FN int64_t pad_source(proa_pad_mode mode, int64_t i, int64_t n)
 {
     if (mode == PROA_PAD_MODE_CONSTANT) return i < 0 || i >= n ? -1 : i;

@@ -136,7 +136,7 @@ template <class S> __global__ void resize_nearest_kernel(resize_plan_of<S> p, co
     }
 }
 
-/* What output `o` takes of input `place` along an axis. */
+/* Weight of input `place` in output `o` along an axis. */
 template <class W> CUDA_FN W resize_share(const resize_axis<W> &x, int64_t o, int64_t place)
 {
     W sum = 0;
