@@ -151,11 +151,31 @@ static const pb_slot *base_slot(pb_slot *const *slots, size_t n, const char *lod
     return NULL;
 }
 
-/* The offsets of t's level (−1: the innermost), or PROA_NONE. */
-static proa_tensor *level_of(const proa_tensor *t, int64_t level)
+enum { NAMED_LEVEL = 64 }; /* bytes: a tensor's name in a call at once is its address */
+
+static void name_level(char *to, const char *name, int64_t level)
 {
-    if (!proa_is_symbolic(t)) return PROA_NONE;
-    proa_tensors levels = proa_variable_lod(NULL, t);
+    snprintf(to, NAMED_LEVEL, "%.40s@LOD_%d", name, (int)level);
+}
+
+/* In a call at once the offsets of a tensor are named beside it. */
+static proa_tensors named_levels(const proa_wire_reader *r, const char *name)
+{
+    proa_tensors levels = {0, NULL};
+    char key[NAMED_LEVEL];
+    proa_tensor *found;
+    levels.at = proa_scope_alloc(PROA__LOD_MAX * sizeof *levels.at);
+    for (; levels.at && levels.count < PROA__LOD_MAX; levels.at[levels.count++] = found) {
+        name_level(key, name, levels.count);
+        if (!(found = proa__hash_map_find(&r->level->names, key))) break;
+    }
+    return levels;
+}
+
+/* The offsets of t's level (−1: the innermost), or PROA_NONE. */
+static proa_tensor *level_of(const proa_wire_reader *r, const proa_tensor *t, const char *name, int64_t level)
+{
+    proa_tensors levels = proa_is_symbolic(t) ? proa_variable_lod(NULL, t) : named_levels(r, name);
     if (level < 0) level += levels.count;
     return level >= 0 && level < levels.count ? levels.at[level] : PROA_NONE;
 }
@@ -168,9 +188,10 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
     const pb_attr *ref = slot[0] == 'Y' ? proa__attr_find(r->desc, "ref_level") : NULL;
     int64_t level = -1;
     if (ref && !proa__attr_int(ref, &level)) level = -1;
-    PROA_TRY(slot_tensors(r, base_slot(r->desc->inputs, r->desc->n_inputs, slot), &of));
+    const pb_slot *base = base_slot(r->desc->inputs, r->desc->n_inputs, slot);
+    PROA_TRY(slot_tensors(r, base, &of));
     for (int64_t i = 0; i < of.count; i++) {
-        proa_tensor *offsets = level_of(of.at[i], level);
+        proa_tensor *offsets = level_of(r, of.at[i], base->arguments[i], level);
         if (!offsets) return proa_error();
         if (proa__absent(offsets) && !(f->flags & PROA_FIELD_OPTIONAL))
             return proa_fail(
@@ -186,8 +207,34 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
     return PROA_OK;
 }
 
+/* The name of the only variable in the slot of a field; NULL if there is none. */
+static const char *argument_of(const proa__form *form, pb_slot *const *slots, size_t n, int field)
+{
+    for (int i = 0; i < form->wire->n_slots; i++) {
+        const proa_wire_slot *s = &form->wire->slots[i];
+        const pb_slot *found = s->field == field ? proa__slot_find(slots, n, s->slot) : NULL;
+        if (found && found->n_arguments) return found->arguments[0];
+    }
+    return NULL;
+}
+
+static proa_status give_levels(const proa_wire_reader *r, const proa__form *form, proa_tensor *result,
+                               proa_tensors levels)
+{
+    const proa_op *op = form->op;
+    if (proa_is_symbolic(result)) return proa_set_variable_lod(NULL, result, levels);
+    const char *name = argument_of(form, r->desc->outputs, r->desc->n_outputs, op->n_in + op->n_attr);
+    for (int64_t i = 0; name && i < levels.count; i++) {
+        char *key = proa__arena_array(&r->load->arena, NAMED_LEVEL, 1);
+        if (!key) return proa_error();
+        name_level(key, name, i);
+        PROA_TRY(proa__hash_map_put(&r->level->names, key, levels.at[i]));
+    }
+    return PROA_OK;
+}
+
 /* After the call: the sequences of its results. An op that takes the innermost level away keeps the
- * others. */
+ * others; in a program the capture door hands on those of ops that keep all. */
 static proa_status result_lod(const proa_wire_reader *r, const proa__form *form, const void *args)
 {
     const proa_op *op = form->op;
@@ -195,8 +242,8 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
     proa_tensor **in = proa__field_one(&op->fields[0], args);
     proa_tensor *result = out ? *out : NULL;
     const proa_tensor *x = in ? *in : NULL;
-    bool takes = false;
-    if (!result || proa__absent(result) || !proa_is_symbolic(result)) return PROA_OK;
+    bool takes = false, shares = op->flags & PROA_OP_LOD_SHARE;
+    if (!result || proa__absent(result)) return PROA_OK;
     for (int i = 0; i < form->wire->n_slots; i++) {
         const proa_wire_slot *s = &form->wire->slots[i];
         proa_tensor **offsets =
@@ -204,12 +251,14 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
         if (!offsets) continue;
         takes |= strcmp(s->slot, "X@LOD") == 0;
         if (!base_slot(r->desc->outputs, r->desc->n_outputs, s->slot)) continue;
-        return proa__absent(*offsets) ? PROA_OK : proa_set_variable_lod(NULL, result, PROA_LIST(*offsets));
+        return proa__absent(*offsets) ? PROA_OK : give_levels(r, form, result, PROA_LIST(*offsets));
     }
-    if (!takes || op->flags & PROA_OP_LOD_SHARE || !x || !proa_is_symbolic(x)) return PROA_OK;
-    proa_tensors levels = proa_variable_lod(NULL, x);
-    if (levels.count > 0) levels.count--;
-    return proa_error() == PROA_OK ? proa_set_variable_lod(NULL, result, levels) : proa_error();
+    if (!x || proa__absent(x) || (shares ? proa_is_symbolic(x) : !takes)) return PROA_OK;
+    const char *name = argument_of(form, r->desc->inputs, r->desc->n_inputs, 0);
+    proa_tensors levels =
+        proa_is_symbolic(x) ? proa_variable_lod(NULL, x) : named_levels(r, name ? name : "");
+    if (levels.count > 0 && !shares) levels.count--;
+    return proa_error() == PROA_OK ? give_levels(r, form, result, levels) : proa_error();
 }
 
 /* Paddle's flattening products keep the sequences of their rows, which our matmul knows nothing of. */
@@ -403,12 +452,12 @@ proa_status proa__read_op(proa_wire_reader *r)
 static proa_tensor *reader_input(proa_wire_reader *r, const char *slot)
 {
     bool offsets = proa__is_lod_slot(slot); /* which no file names */
+    const pb_slot *base = offsets ? base_slot(r->desc->inputs, r->desc->n_inputs, slot) : NULL;
     proa_tensors list = {0, NULL};
     if (!offsets) list = proa_wire_inputs(r, slot);
-    else if (slot_tensors(r, base_slot(r->desc->inputs, r->desc->n_inputs, slot), &list) != PROA_OK)
-        return NULL;
+    else if (slot_tensors(r, base, &list) != PROA_OK) return NULL;
     if (proa_error() != PROA_OK) return NULL;
-    if (offsets) return list.count ? level_of(list.at[0], -1) : PROA_NONE;
+    if (offsets) return list.count ? level_of(r, list.at[0], base->arguments[0], -1) : PROA_NONE;
     if (list.count > 1) {
         proa_fail(PROA_ERR_CORRUPT, "input %s has %lld variables, expected one", slot, (long long)list.count);
         return NULL;

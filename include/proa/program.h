@@ -66,6 +66,9 @@ PROA_API proa_status proa_program_recast(proa_program *p, bool marked_only);
 PROA_API bool proa_program_mark(proa_program *p, bool mark);
 /* A fed variable (static.data): the next input. New symbolic tensor. */
 PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec);
+/* Gives an input another shape, also one of another rank, and sends all ops through the doors again, so that
+ * what they make follows. On an error (an op that cannot take it) the program stays as it was. */
+PROA_API proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape);
 /* Says that the rows of an input form sequences (Paddle's LoD): makes one more input a level,
  * "<name>@LOD_<level>", int64 [sequences + 1], for their offsets. In Paddle's files these have no name. */
 PROA_API proa_status proa_program_data_lod(proa_program *p, const proa_tensor *data, int32_t levels);

@@ -355,6 +355,39 @@ proa_status proa_program_recast(proa_program *p, bool marked_only)
     return proa__program_replay(p, &(proa__replay_hook){recast_op, &marked_only});
 }
 
+/* ---- inputs of another shape ------------------------------------------------------------ */
+
+static void take_shape(proa_tensor *handle, const proa_tensor *like)
+{
+    handle->ndim = like->ndim;
+    handle->numel = like->numel;
+    memcpy(handle->shape, like->shape, sizeof handle->shape);
+    memcpy(handle->strides, like->strides, sizeof handle->strides);
+}
+
+proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape)
+{
+    PROA_TRY(proa_error());
+    proa_var *v = p && input ? proa__var_behind(p, input) : NULL;
+    if (!v || !v->is_input || shape.count < 0 || shape.count > PROA_MAX_DIMS)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "program_reshape_input: needs an input of the program and at most %d dims",
+                         PROA_MAX_DIMS);
+    PROA_SCOPED;
+    proa_meta before = proa_meta_of(v->handle), meta = {.dtype = before.dtype, .ndim = (int8_t)shape.count};
+    for (int i = 0; i < meta.ndim; i++) meta.shape[i] = shape.at[i];
+    const proa_tensor *was = proa__tensor_bare(&before, PROA_T_SYMBOLIC);
+    const proa_tensor *now = was ? proa__tensor_bare(&meta, PROA_T_SYMBOLIC) : NULL;
+    if (!now) return proa_error();
+    take_shape(v->handle, now);
+    p->version++;
+    proa_status status = proa__program_replay(p, NULL);
+    if (status != PROA_OK) take_shape(v->handle, was);
+    return status;
+}
+
+/* ---- marks ------------------------------------------------------------------------------- */
+
 bool proa_program_mark(proa_program *p, bool mark)
 {
     bool was = p && p->marks & 1;

@@ -317,25 +317,52 @@ proa_status view_dtype_vjp(const proa_view_dtype_args *a, proa_view_dtype_grads 
 
 /* ---- older spellings, as compositions -------------------------------------------------------- */
 
-/* crop and crop_tensor: a box of `shape` (−1: up to the end) at `offsets`, in attributes. */
+/* A list that a tensor, or one tensor an entry, may supply; an empty list where nothing does. */
+static proa_ints list_or_tensor(proa_wire_reader *r, const char *attr, const char *one, const char *each)
+{
+    proa_tensor *tensor = proa_wire_input(r, one);
+    if (proa__is_given(tensor)) return (proa_ints){.tensor = tensor};
+    proa_tensors all = proa_wire_inputs(r, each);
+    proa_ints list = proa_wire_ints(r, attr);
+    if (!all.count) return list;
+    proa_tensor **at = proa_scope_alloc((size_t)all.count * sizeof *at);
+    if (at) memcpy(at, all.at, (size_t)all.count * sizeof *at);
+    return (proa_ints){all.count, NULL, NULL, at};
+}
+
+/* The entries of such a list for a tensor of ndim axes; *n is 0 where there is none. */
+static proa_status crop_list(const char *arg, proa_ints list, int ndim, int64_t *to, int *n)
+{
+    *n = 0;
+    if (!list.count && !proa__is_given(list.tensor)) return PROA_OK;
+    PROA_TRY(proa__ints_list("slice", arg, &list, PROA_MAX_DIMS, to, n));
+    if (*n != ndim)
+        return OP_FAIL("slice", INVALID_ARGUMENT, arg, "of a crop has %d entries for a tensor of %d axes", *n,
+                       ndim);
+    for (int i = 0; i < *n; i++)
+        if (to[i] == PROA_UNKNOWN)
+            return OP_FAIL("slice", UNSUPPORTED, arg,
+                           "comes from a variable; in a program a crop is by numbers");
+    return PROA_OK;
+}
+
+/* crop and crop_tensor: a box of `shape` (−1: up to the end) at `offsets`; crop's Y has the box's shape. */
 proa_status slice_read_crop(proa_wire_reader *r)
 {
-    static const char *const tensors[] = {"Shape", "ShapeTensor", "Offsets", "OffsetsTensor", "Y"};
-    proa_tensor *x = proa_wire_input(r, "X");
+    proa_tensor *x = proa_wire_input(r, "X"), *like = proa_wire_input(r, "Y");
     if (!x) return proa_error();
-    for (int i = 0; i < 5; i++)
-        if (proa_wire_inputs(r, tensors[i]).count)
-            return OP_FAIL("slice", UNSUPPORTED, "input",
-                           "is cropped to what tensor %s says; expected attributes", tensors[i]);
-    proa_ints shape = proa_wire_ints(r, "shape"), offsets = proa_wire_ints(r, "offsets");
-    if ((shape.count && shape.count != x->ndim) || (offsets.count && offsets.count != x->ndim))
-        return OP_FAIL("slice", INVALID_ARGUMENT, "input", "is %s, cropped by lists of %lld and %lld entries",
-                       proa__tensor_text(x), (long long)shape.count, (long long)offsets.count);
+    int64_t shape[PROA_MAX_DIMS], offsets[PROA_MAX_DIMS];
+    int n_shape, n_offsets;
+    proa_ints sizes = proa__is_given(like) ? (proa_ints){like->ndim, like->shape, NULL, NULL}
+                                           : list_or_tensor(r, "shape", "Shape", "ShapeTensor");
+    PROA_TRY(crop_list("shape", sizes, x->ndim, shape, &n_shape));
+    PROA_TRY(crop_list("offsets", list_or_tensor(r, "offsets", "Offsets", "OffsetsTensor"), x->ndim, offsets,
+                       &n_offsets));
     int64_t axes[PROA_MAX_DIMS], from[PROA_MAX_DIMS], to[PROA_MAX_DIMS];
     for (int i = 0; i < x->ndim; i++) {
         axes[i] = i;
-        from[i] = offsets.count ? offsets.at[i] : 0;
-        to[i] = !shape.count || shape.at[i] < 0 ? INT32_MAX : from[i] + shape.at[i];
+        from[i] = n_offsets ? offsets[i] : 0;
+        to[i] = !n_shape || shape[i] < 0 ? INT32_MAX : from[i] + shape[i];
     }
     return proa_wire_result(r, "Out",
                             proa_slice(x, ((proa_ints){x->ndim, axes, NULL, NULL}),

@@ -24,9 +24,11 @@ proa_status pad3d_read_2d(proa_wire_reader *r)
     int n = 0;
     if (!mode || !format) return proa_error();
     PROA_TRY(proa__ints_list("pad3d", "paddings", &in, 4, v, &n));
-    if (n != 4 || v[0] == PROA_UNKNOWN)
+    if (v[0] == PROA_UNKNOWN)
         return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
-                       "of pad2d must be four numbers known when the program is read");
+                       "of pad2d comes from a variable; in a program they must be numbers");
+    if (n != 4)
+        return OP_FAIL("pad3d", INVALID_ARGUMENT, "paddings", "of pad2d are %d numbers; expected 4", n);
     proa_pad_mode m = !strcmp(mode, "reflect") ? PROA_PAD_MODE_REFLECT
                       : !strcmp(mode, "edge")  ? PROA_PAD_MODE_REPLICATE
                                                : PROA_PAD_MODE_CONSTANT;

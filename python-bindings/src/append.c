@@ -202,25 +202,86 @@ static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t firs
     return true;
 }
 
-/* call(type, {slot: [Tensor]}, {slot: [Tensor]}, {attribute: value}) → for each output tensor whether the op
- * made it */
+enum { LOD_LEVELS = 4 };
+
+/* Offsets of the levels of a tensor's sequences, named "<tensor>@LOD_<level>"; with offsets NULL the names of
+ * what is to be made. */
+static bool name_levels(const char *tensor, PyObject *offsets, proa_named_tensor *named, int64_t *n_named)
+{
+    Py_ssize_t n = offsets ? PyTuple_GET_SIZE(offsets) : LOD_LEVELS;
+    for (Py_ssize_t i = 0; i < n && i < LOD_LEVELS; i++) {
+        char *name = room(48, 1);
+        if (!name) return false;
+        snprintf(name, 48, "%s@LOD_%d", tensor, (int)i);
+        PyObject *level = offsets ? PyTuple_GET_ITEM(offsets, i) : NULL;
+        named[(*n_named)++] = (proa_named_tensor){name, level ? py_tensor_of(level) : NULL};
+    }
+    return true;
+}
+
+/* {tensor's place among the inputs: (offsets, …)}: names them; and the sequences of what is made. */
+static bool name_lods(PyObject *lods, int64_t first, int64_t last, proa_named_tensor *named, int64_t *n_named)
+{
+    PyObject *key, *offsets;
+    Py_ssize_t place = 0;
+    while (PyDict_Next(lods, &place, &key, &offsets)) {
+        Py_ssize_t of = PyLong_AsSsize_t(key);
+        if (of < 0 || of >= first || !PyTuple_Check(offsets)) {
+            PyErr_SetString(PyExc_TypeError, "call: sequences are {number of an input: (offsets, …)}");
+            return false;
+        }
+        if (!name_levels(named[of].name, offsets, named, n_named)) return false;
+    }
+    for (int64_t i = first; i < last; i++)
+        if (!name_levels(named[i].name, NULL, named, n_named)) return false;
+    return true;
+}
+
+/* Puts the sequences of what was made into the dict: {number of an output: (offsets, …)}. */
+static bool lods_made(PyObject *lods, int64_t n_out, const proa_named_tensor *levels)
+{
+    PyDict_Clear(lods);
+    for (int64_t i = 0; i < n_out; i++, levels += LOD_LEVELS) {
+        Py_ssize_t n = 0;
+        while (n < LOD_LEVELS && levels[n].tensor) n++;
+        if (!n) continue;
+        PyObject *key = PyLong_FromLongLong(i), *all = PyTuple_New(n);
+        bool good = key && all;
+        for (Py_ssize_t k = 0; good && k < n; k++) {
+            PyObject *level = py_wrap_new(levels[k].tensor);
+            if (level) PyTuple_SET_ITEM(all, k, level);
+            else good = false;
+        }
+        good = good && PyDict_SetItem(lods, key, all) == 0;
+        Py_XDECREF(key);
+        Py_XDECREF(all);
+        if (!good) return false;
+    }
+    return true;
+}
+
+/* call(type, {slot: [Tensor]}, {slot: [Tensor]}, {attribute: value}, {input's number: (offsets, …)}) → for
+ * each output tensor whether the op made it. The last, if given, becomes {output's number: (offsets, …)}. */
 static PyObject *call(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *in, *out, *attrs;
+    PyObject *in, *out, *attrs, *lods = NULL;
     proa_op_desc op = {0};
-    if (!PyArg_ParseTuple(args, "sO!O!O!:call", &op.type, &PyDict_Type, &in, &PyDict_Type, &out, &PyDict_Type,
-                          &attrs))
+    if (!PyArg_ParseTuple(args, "sO!O!O!|O!:call", &op.type, &PyDict_Type, &in, &PyDict_Type, &out,
+                          &PyDict_Type, &attrs, &PyDict_Type, &lods))
         return NULL;
     PROA_SCOPED;
     Py_ssize_t n_in = count_tensors(in), n_out = count_tensors(out);
     if (n_in < 0 || n_out < 0) return NULL;
-    proa_named_tensor *named = room(n_in + n_out, sizeof *named);
+    proa_named_tensor *named = room((n_in + n_out) * (1 + LOD_LEVELS), sizeof *named);
     int64_t n = 0, first;
     if (!named || !name_tensors(in, &op.inputs, &op.n_inputs, named, &n)) return NULL;
     first = n;
     if (!name_tensors(out, &op.outputs, &op.n_outputs, named, &n) || !to_attrs(attrs, &op)) return NULL;
+    int64_t last = n;
+    if (lods && !name_lods(lods, first, last, named, &n)) return NULL;
     if (proa_op_call(&op, named, n) != PROA_OK) return py_raise();
+    if (lods && !lods_made(lods, last - first, &named[n - (last - first) * LOD_LEVELS])) return NULL;
     PyObject *made = PyList_New(0);
     if (made && !hand_out(out, named, first, made)) Py_CLEAR(made);
     return made;

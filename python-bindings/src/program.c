@@ -304,6 +304,16 @@ static PyObject *program_find(PyObject *self, PyObject *arg)
     return t || proa_error() != PROA_OK ? py_wrap(t) : Py_NewRef(Py_None);
 }
 
+static PyObject *program_reshape_input(PyObject *self, PyObject *args)
+{
+    PyObject *input, *shape;
+    proa_ints ints;
+    if (!PyArg_ParseTuple(args, "O!O", py_tensor_type, &input, &shape)) return NULL;
+    PROA_SCOPED;
+    if (!py_to_ints(shape, "shape is a list of ints", &ints)) return NULL;
+    return py_none_or_raise(proa_program_reshape_input(self_of(self), py_tensor_of(input), ints));
+}
+
 static PyObject *program_rename(PyObject *self, PyObject *args)
 {
     const char *name, *to;
@@ -510,6 +520,8 @@ static PyMethodDef program_methods[] = {
     {"run", program_run, METH_O, "Runs the program on a list of tensors."},
     {"clone", (PyCFunction)(void (*)(void))program_clone, METH_VARARGS | METH_KEYWORDS, "A deep copy."},
     {"data", program_data, METH_VARARGS, "data(name, shape, dtype=None): a fed variable."},
+    {"reshape_input", program_reshape_input, METH_VARARGS,
+     "reshape_input(variable, shape): another shape, which what ops make of it follows."},
     {"data_lod", program_data_lod, METH_VARARGS,
      "data_lod(data, levels): inputs <name>@LOD_<level> for the offsets of its sequences."},
     {"persistable", program_persistable, METH_VARARGS,

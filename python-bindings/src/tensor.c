@@ -256,12 +256,23 @@ static PyObject *get_persistable(PyObject *self, void *closure)
     return PyBool_FromLong(((py_tensor *)self)->persistable);
 }
 
+/* Of a program's variable: its value stays in the scope after a run. */
+static int keep_in_scope(PyObject *self)
+{
+    PyObject *module = PyImport_ImportModule("proa.static.variable");
+    PyObject *done = module ? PyObject_CallMethod(module, "keep_in_scope", "O", self) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 static int set_persistable(PyObject *self, PyObject *value, void *closure)
 {
     (void)closure;
     int on = value ? PyObject_IsTrue(value) : -1;
-    if (on >= 0) ((py_tensor *)self)->persistable = on;
-    return on < 0 ? -1 : 0;
+    if (on < 0) return -1;
+    ((py_tensor *)self)->persistable = on;
+    return on && proa_is_symbolic(py_tensor_of(self)) ? keep_in_scope(self) : 0;
 }
 
 /* x.data is x; x.data = value overwrites its elements. */

@@ -3,8 +3,10 @@
     python -m proa one_file.py TEST_FILE REPORT static|dynamic
 
 The file runs as Paddle's own runner of that time ran it: in a scope and default programs of its own, in static mode if it is
-on the list of such files. Names that NumPy has dropped since the tests were written (np.bool, np.int, …) are given back before the file is
-imported; everything else is as it is for a user."""
+on the list of such files. Names that NumPy (np.bool, np.int, …) and Python (collections.Sequence, …) have dropped since the
+tests were written are given back before the file is imported; everything else is as it is for a user."""
+import collections
+import collections.abc
 import importlib
 import json
 import os
@@ -18,6 +20,9 @@ import numpy
 for old in ("bool", "int", "float", "complex", "object", "str"):
     if old not in vars(numpy):
         setattr(numpy, old, __builtins__[old] if isinstance(__builtins__, dict) else getattr(__builtins__, old))
+for old in collections.abc.__all__:
+    if old not in vars(collections):
+        setattr(collections, old, getattr(collections.abc, old))
 
 
 def cause(error):

@@ -5,6 +5,7 @@ import re
 from .. import _core
 from ..framework.mode import eager
 from ..static.append import attribute
+from ..static.host_ops import HOST
 from ..static.scope import ScopeTensor
 
 
@@ -75,8 +76,24 @@ class OpProtoHolder:
 
 def run_eagerly(op_type, inputs, outputs, attrs):
     """Calls an operator on {slot: [Tensor]}; the tensors in outputs become what it made. Returns for each of them
-    whether it did."""
-    return _core.call(op_type, inputs, outputs, _attributes(op_type, attrs))
+    whether it did. Sequences (LoD) that an input carries come along."""
+    attrs = _attributes(op_type, attrs)
+    if op_type in HOST:
+        made = HOST[op_type](inputs, outputs, attrs)
+        for slot, tensors in outputs.items():
+            for one, value in zip(tensors, made[slot]):
+                one._become(value)
+                one._lod = value._lod
+        return [True for tensors in outputs.values() for _ in tensors]
+    lods = {i: tuple(_core.to_tensor(level, dtype="int64") for level in one._lod)
+            for i, one in enumerate(t for tensors in inputs.values() for t in tensors) if one._lod}
+    if not lods:
+        return _core.call(op_type, inputs, outputs, attrs)
+    made = _core.call(op_type, inputs, outputs, attrs, lods)
+    for i, one in enumerate(t for tensors in outputs.values() for t in tensors):
+        if i in lods:
+            one._lod = [level.tolist() for level in lods[i]]
+    return made
 
 
 def _attributes(op_type, attrs):
@@ -109,15 +126,17 @@ class ScopeOperator:
             found = scope.find_var(name)
             if found is None or found.value is None:
                 raise RuntimeError(f"{self._type}: the scope has no value of {name!r}")
+            found.value._lod = found.lod
             return found.value
         with eager():
             given = {slot: [value(name) for name in names] for slot, names in self._inputs.items()}
             made = {slot: [_core.Tensor() for _ in names] for slot, names in self._outputs.items()}
-            done = iter(_core.call(self._type, given, made, self._attrs))
+            done = iter(run_eagerly(self._type, given, made, self._attrs))
             for slot, names in self._outputs.items():
                 for name, tensor in zip(names, made[slot]):
                     if next(done):
                         scope.var(name).hold(tensor.detach())
+                        scope.var(name).lod = tensor._lod or []
 
 
 def _names(value):

@@ -491,6 +491,8 @@ lookup_table_v2: Ids W -> Out | padding_idx
 lrn: X -> Out MidOut | n k alpha beta data_format
 lstm: Input H0? C0? Weight Bias -> Hidden Cell BatchGate~ BatchCellPreAct~ | use_peepholes is_reverse is_test
   gate_activation cell_activation candidate_activation
+lstmp: Input H0? C0? Weight ProjWeight Bias -> Projection Cell BatchGate~ BatchCellPreAct~ BatchHidden~ | use_peepholes
+  is_reverse cell_clip proj_clip gate_activation cell_activation candidate_activation proj_activation
 lstsq: X Y -> Solution Residuals? Rank SingularValues | rcond driver
 lu: X -> Out Pivots Infos | pivots
 lu_unpack: X Pivots -> Pmat L U | unpack_ludata unpack_pivots

@@ -1,9 +1,12 @@
 """Operators given by their type in Paddle's format: what Block.append_op, prepend_op and _insert_op do."""
 import collections
+import re
 
 from .. import _core
 from ..framework import unique_name
 from ..framework.dtype import to_dtype
+from .host_ops import LATE
+from .late import core_name, late_of, needs_a_value
 from .variable import true_name
 
 
@@ -91,6 +94,7 @@ def _feed_declared(block, names):
                 program.data_lod(made, levels)
 
 
+_FED = re.compile(r"output \w+ names '(.+?)', which is fed")
 _COMPARISONS = ("equal", "greater_equal", "greater_than", "less_equal", "less_than", "not_equal")
 _COMPLEX = ("elementwise_add", "elementwise_div", "elementwise_mul", "elementwise_sub", "kron", "matmul_v2")
 
@@ -122,22 +126,55 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
         raise TypeError(f"append_op: type must be a string, got {type.__class__.__name__}")
     program = block.program._core
     sources, results = _names(program, type, inputs), _names(program, type, outputs)
+    late = late_of(block.program) if type in LATE else block.program._late
     for names in sources.values():
         _feed_declared(block, names)
     if index is None:
         sources = _of_one_dtype(program, type, sources)
     values = {name: attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
     role = values.pop("op_role", None)
+    operator = Operator(block, (type, sources, results, values, role or 0))
+    if type in LATE:
+        late.append(block, type, sources, results, values)
+        return operator
+    written = [(program.find(name), name) for names in results.values() for name in names] if late is not None else ()
     before = program.set_role(role) if isinstance(role, int) else None
     try:
-        _core.append(program, type, sources, results, values, -1 if index is None else _place(program, index))
+        _append_fed(block.program, type, sources, results, values, -1 if index is None else _place(program, index))
+    except (NotImplementedError, RuntimeError) as error:
+        if index is not None or not needs_a_value(error):
+            raise
+        late_of(block.program).append(block, type, sources, results, values)
+        return operator
     finally:
         if before is not None:
             program.set_role(before)
     for slot, names in results.items():
         for one, name in zip([v for v in _items(outputs[slot]) if v is not None], names):
             _renew(program, one, name, stop_gradient)
-    return Operator(block, (type, sources, results, values, role or 0))
+    for old, name in written:
+        if old is not None and core_name(program, old) != name:
+            late.rewritten(old, name)
+    return operator
+
+
+def _append_fed(owner, type, sources, results, values, place):
+    """Appends to the core. What is fed keeps its name: the variable that an operator makes of it has another one, by which
+    the program finds it from now on."""
+    program = owner._core
+    now = owner._rewritten
+    sources = {slot: [now.get(name, name) for name in names] for slot, names in sources.items()} if now else sources
+    while True:
+        try:
+            return _core.append(program, type, sources, results, values, place)
+        except NotImplementedError as error:
+            fed = _FED.search(str(error))
+            if fed is None:
+                raise
+            fresh = unique_name.generate(fed[1] + ".now")
+            for names in results.values():
+                names[:] = [fresh if name == fed[1] else name for name in names]
+            now[fed[1]] = fresh
 
 
 def _renew(program, one, name, stop_gradient):

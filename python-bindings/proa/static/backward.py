@@ -33,6 +33,25 @@ def _without(variables, stops):
     return [v for v in variables if v.name not in names]
 
 
+def gradient_of(program, name):
+    """The gradient of the program's loss by its name, "x@GRAD": append_backward makes those of parameters, and the others are
+    made when they are asked for. None where there is none."""
+    var = program._variable(name.removesuffix("@GRAD")) if name.endswith("@GRAD") else None
+    if var is None or program._loss is None or not var.is_floating_point():
+        return None
+    if name.removesuffix("@GRAD") in program._core.inputs:
+        var.stop_gradient = False
+    if var.stop_gradient:
+        return None
+    return _gradients(program, [program._loss], [var], None, None)[0]
+
+
+def _gradients(program, targets, inputs, seeds, stops):
+    if program._late is not None:
+        return program._late.gradients(program, targets, inputs, seeds, stops)
+    return program._core.gradients(targets, inputs, seeds or None, stops or None)
+
+
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None,
                     distop_context=None):
     """Adds the backward of loss (one element); returns [(parameter, gradient)].
@@ -44,6 +63,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     if [n for n in loss.declared_shape if n != 1]:
         raise ValueError(f"append_backward: loss must have one element, got shape {loss.shape}; take its mean")
     program = program_of(loss)
+    program._loss = loss
     if parameter_list is not None and not isinstance(parameter_list, (list, tuple, set)):
         raise TypeError(f"append_backward: parameter_list must be a list, tuple or set, got {type(parameter_list).__name__}")
     params = _variables(program, _as_list(parameter_list)) if parameter_list is not None else \
@@ -52,7 +72,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     params = _without(params, stops)
     if not params:
         return []
-    grads = program._core.gradients([loss], params, None, stops or None)
+    grads = _gradients(program, [loss], params, None, stops)
     return [(p, g) for p, g in zip(params, grads) if g is not None]
 
 
@@ -69,8 +89,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     program = program_of(targets[0])
     stops = _stops(program, "gradients", no_grad_set)
     wanted = [x for x in _without(inputs, stops) if not x.stop_gradient]
-    found = dict(zip((x.name for x in wanted), program._core.gradients(targets, wanted, seeds or None, stops or None)
-                     if wanted else ()))
+    found = dict(zip((x.name for x in wanted), _gradients(program, targets, wanted, seeds, stops) if wanted else ()))
     grads = [found.get(x.name) for x in inputs]
     for x, grad in zip(inputs, grads):
         levels = _core.variable_lod(x, program._core)

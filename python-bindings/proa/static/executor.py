@@ -7,6 +7,8 @@ from collections import OrderedDict
 from .. import _core
 from ..framework.dtype import dtype_name
 from . import scope as _scope
+from .backward import gradient_of
+from .late import LatePlan
 from .places import set_device
 from .program import Program, default_main_program
 from .scope import ScopeTensor
@@ -34,6 +36,12 @@ def core_ops(core):
         yield from _core.describe(core, block)
 
 
+def _is_made(core, name):
+    """Whether an operator makes a variable of that name, which is none of the persistables."""
+    return core.find(name) is not None and not _core.is_declared(core, name) and name not in core.inputs and \
+        all(name != entry[0] or not entry[2] for entry in core.vars(0))
+
+
 def _results_of_calls(core):
     """What operators that call Python make: fetched, so that those are never left out."""
     if all(name != "host_call" for name, _ in core.ops(0)):
@@ -45,9 +53,11 @@ def _results_of_calls(core):
 class _Plan:
     """One program version with its feeds and fetches, bound to one scope."""
 
-    def __init__(self, program, feeds, lods, fetches, scope, prune, passes):
+    def __init__(self, program, feeds, lods, shapes, fetches, scope, prune, passes):
         self.program, self.scope = program, scope
         core = self.core = program._core.clone()
+        for name, shape in shapes.items():
+            core.reshape_input(core.find(name), shape)
         self.feeds = [_Feed(name, core.find(name)) for name in feeds]
         # a fed tensor's sequences are inputs of their own, and so are those of what is fetched
         self.fed_lods = [(name, level, var) for name, var in ((f.name, f.var) for f in self.feeds) if lods.get(name)
@@ -62,6 +72,8 @@ class _Plan:
                              for name in self.outputs if core.find(name) is not None}
         self.outputs += dict.fromkeys(lod for lods in self.fetched_lods.values() for lod in lods
                                       if lod not in self.outputs)
+        self.kept = [name for name in sorted(program._kept) if name not in feeds and _is_made(core, name)]
+        self.outputs += [name for name in self.kept if name not in self.outputs]
         found = [(name, core.find(name)) for name in self.outputs]
         for name, var in found:
             if var is None:
@@ -118,6 +130,8 @@ class _Plan:
         inputs = [f.take(feed[f.name]) for f in self.feeds]
         inputs += [_core.to_tensor(feed[name].lod()[level], dtype="int64") for name, level, _ in self.fed_lods]
         made = self.executor.run(inputs)
+        for name in self.kept:
+            self.scope.var(name).hold(made[self.outputs.index(name)])
         if self.places is not None and return_numpy:
             return [made[i].numpy() for i in self.places]
         results = dict(zip(self.outputs, made))
@@ -211,6 +225,18 @@ def _levels(program, name, value):
     return found
 
 
+def _other_shape(var, value):
+    """[the shape] of a fed value that is not of the variable's."""
+    if isinstance(value, ScopeTensor):
+        value = value._value()
+    if not hasattr(value, "shape"):
+        import numpy
+        value = numpy.asarray(value)
+    found, declared = tuple(value.shape), var.declared_shape
+    same = len(found) == len(declared) and all(a < 0 or a == b for a, b in zip(declared, found))
+    return [] if same else [found]
+
+
 def _as_array(result):
     if result.lod():
         raise RuntimeError("Executor.run: a fetched tensor has sequences (lod), which an array cannot hold: call run "
@@ -281,8 +307,12 @@ class Executor:
         program, passes = _unwrapped(given)
         simple = _Again.can(given, feed, fetch_list) and not program._loaders
         feed = {**_one_feed(feed), **program._next_feed()}
+        feed = _with_kept(program, feed, scope)
+        if program._late is not None:
+            self._last = None
+            return LatePlan(program, self._fetch_names(program, fetch_list), scope), feed
         plan = self._plan(program, feed, self._fetch_names(program, fetch_list), scope, use_prune, passes)
-        known = simple and len(feed) == len(plan.feeds) and not plan.fed_lods
+        known = simple and not program._any_shape and len(feed) == len(plan.feeds) and not plan.fed_lods
         self._last = _Again(given, feed, list(fetch_list), scope, use_prune, plan) if known else None
         return plan, feed
 
@@ -332,13 +362,15 @@ class Executor:
                 warnings.warn(f"The variable {name} is not found in program. It is not declared or is pruned.",
                               stacklevel=4)
         lods = {name: _levels(program, name, feed[name]) for name in names}
-        key = (id(program), program._core.version, tuple(lods.items()),
+        shapes = {name: shape for name in names if name in program._any_shape
+                  for shape in _other_shape(program._core.find(name), feed[name])}
+        key = (id(program), program._core.version, tuple(lods.items()), tuple(shapes.items()), len(program._kept),
                tuple(f if isinstance(f, str) else id(f) for f in fetches), id(scope), prune, passes)
         plan = self._plans.get(key)
         if plan is None or plan.program is not program or plan.scope is not scope or not plan.fits():
             for done in [k for k, p in self._plans.items() if p.is_done()]:
                 del self._plans[done]  # the memory that it worked in is free
-            plan = self._plans[key] = _Plan(program, names, lods, fetches, scope, prune, passes)
+            plan = self._plans[key] = _Plan(program, names, lods, shapes, fetches, scope, prune, passes)
             while len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(key)
@@ -354,7 +386,10 @@ class Executor:
         for item in fetch_list:
             names += Executor._fetch_names(program, item) if isinstance(item, (list, tuple)) else \
                 [item if Executor._is_plain(program, item) else true_name(program._core, item)]
-        return names
+        for name in names:
+            if isinstance(name, str) and name.endswith("@GRAD") and program._core.find(name) is None:
+                gradient_of(program, name)
+        return [program._rewritten.get(name, name) if isinstance(name, str) else name for name in names]
 
     @staticmethod
     def _is_plain(program, item):
@@ -373,6 +408,25 @@ def _unwrapped(program):
     if not isinstance(program, Program):
         raise TypeError(f"Executor.run: program must be a Program or a CompiledProgram, got {type(program).__name__}")
     return program, ""
+
+
+def _with_kept(program, feed, scope):
+    """The feed of a run. A fed variable that is marked persistable stays in the scope, from where later runs take it; one
+    that is persistable in the program is written there."""
+    persistable, inputs = program._persistables(), program._core.inputs
+    kept = {}
+    for name, value in feed.items():
+        if name in persistable or name in program._kept:
+            held = ScopeTensor(owner=scope.var(name))
+            held.set(value)
+            held.set_lod(value.lod() if isinstance(value, ScopeTensor) else [])
+            kept[name] = value
+    feed = {name: value for name, value in feed.items() if name not in kept}
+    for name in inputs:
+        if name not in feed and name not in persistable and (held := scope.find_var(name)) is not None and \
+                held.value is not None:
+            feed[name] = ScopeTensor(owner=held)
+    return feed
 
 
 def _one_feed(feed):

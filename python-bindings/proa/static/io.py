@@ -32,7 +32,7 @@ def save(program, model_path, protocol=4, **configs):
     save_pickle(params, model_path + ".pdparams", protocol)
     save_pickle(others, model_path + ".pdopt", protocol)
     with _core.FileWriter(model_path + ".pdmodel") as f:
-        f.write(_core.encode(program._core, True))
+        f.write(_core.encode(program._planned("static.save"), True))
 
 
 def load(program, model_path, executor=None, var_list=None):
@@ -80,6 +80,7 @@ def normalize_program(program, feed_vars, fetch_vars, **kwargs):
     """A copy for prediction: only what computes fetch_vars from feed_vars."""
     if not isinstance(program, Program):
         raise TypeError(f"normalize_program: program must be a Program, got {type(program).__name__}")
+    program._planned("normalize_program")
     feeds, fetches = _checked(feed_vars, fetch_vars, "normalize_program")
     copy = program.clone(for_test=True)
     found = []
@@ -197,7 +198,7 @@ def serialize_program(feed_vars, fetch_vars, **kwargs):
     """The bytes of a .pdmodel: what computes fetch_vars from feed_vars."""
     feeds, fetches = _checked(feed_vars, fetch_vars, "serialize_program")
     program = normalize_program(_source(kwargs, fetches), feeds, fetches)
-    return _core.encode(program._core, False)
+    return _core.encode(program._planned("serialize_program"), False)
 
 
 def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs):

@@ -140,6 +140,9 @@ class Block:
             found = self.program._variable(name)
         else:
             found = self.vars.get(name)
+        if found is None and self.idx == 0:
+            from .backward import gradient_of
+            found = gradient_of(self.program, name)
         if found is None:
             raise ValueError(f"var {name} not in this block")
         return found
@@ -273,6 +276,11 @@ class Program:
         self._declared_lod = {}  # levels of sequences of variables that no operator has made
         self._optimizer = None
         self._loaders = []  # what DataLoader.from_generator(iterable=False) feeds to every run
+        self._any_shape = set()  # variables of fluid.layers.data, which take values of another rank
+        self._loss = None  # of append_backward
+        self._kept = set()  # variables whose values stay in the scope
+        self._late = None  # steps, where one of them needs a value that only a run has
+        self._rewritten = {}  # fed variable → what an operator has made of it
         _living.add(self)
 
     def _next_feed(self):
@@ -383,6 +391,8 @@ class Program:
         copy._wanting, copy._fed_wanting = set(self._wanting), set(self._fed_wanting)
         copy._seed = self._seed
         copy.lr_scheduler, copy.lr_var_name = self.lr_scheduler, self.lr_var_name
+        copy._late, copy._any_shape = self._late and self._late.copy_for(copy), set(self._any_shape)
+        copy._rewritten, copy._kept = dict(self._rewritten), set(self._kept)
         return copy
 
     def _take_parameters(self, other):
@@ -408,7 +418,16 @@ class Program:
         """A copy with the operators that targets need."""
         return self._prune_with_input([], targets)
 
+    def _planned(self, who):
+        """The core's program, which says all; an error for a program that is run operator by operator."""
+        if self._late is not None:
+            raise NotImplementedError(f"(Unimplemented) {who}: the program has control flow of Paddle 1.x, or an operator "
+                                      "whose attribute is fed: it can be run, not saved or pruned. Build it with "
+                                      "static.nn.cond and while_loop, and with numbers as attributes")
+        return self._core
+
     def _prune_with_input(self, feeded_var_names, targets):
+        self._planned("prune")
         copy = self.clone()
         targets = targets if isinstance(targets, (list, tuple)) else [targets]
         from .variable import true_name
@@ -500,7 +519,7 @@ class _Desc:
         self._program = program
 
     def serialize_to_string(self):
-        return _core.encode(self._program._core, True)
+        return _core.encode(self._program._planned("serialize_to_string"), True)
 
 
 # ---- the default programs ------------------------------------------------------------------------------------------

@@ -114,12 +114,13 @@ class ScopeTensor:
 
     def set_recursive_sequence_lengths(self, lengths):
         """Sets the offsets by lengths."""
-        self._lod = []
+        lod = []
         for level in lengths:
             offsets = [0]
             for n in level:
                 offsets.append(offsets[-1] + n)
-            self._lod.append(offsets)
+            lod.append(offsets)
+        self._lod = lod
 
     def __len__(self):
         return self.shape()[0]
@@ -170,6 +171,11 @@ class ScopeVariable:
 
     def get_lod_tensor_array(self):
         """The value, if it is a list of tensors."""
+        return [ScopeTensor(one.detach(), lod=one._lod) if isinstance(one, _core.Tensor) else one
+                for one in self.value]
+
+    def get_lod_rank_table(self):
+        """The value, if it is what lod_rank_table makes."""
         return self.value
 
     def get_selected_rows(self):

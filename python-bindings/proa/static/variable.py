@@ -164,6 +164,17 @@ def get_value(self, scope=None):
     return ScopeTensor(owner=found)
 
 
+def keep_in_scope(var):
+    """Variable.persistable = True: what a run feeds it, or makes of it, stays in the scope."""
+    from .program import default_main_program, living
+    for program in (default_main_program(), *living()):
+        name = _core.variable_name(program._core, var)
+        if name is not None:
+            if name not in program._persistables():
+                program._kept.add(name)
+            return
+
+
 def set_in_scope(var, value, scope=None):
     """Variable.set_value: the value that the program's next run finds."""
     with mode.eager():

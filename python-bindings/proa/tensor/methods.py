@@ -35,6 +35,52 @@ def _same(self, *args, **kwargs):
     return self
 
 
+_lods = {}  # id of a tensor → (weak reference that ends the entry, offsets)
+
+
+def _get_lod(self):
+    """The offsets of the levels of sequences that the rows form (Paddle's LoD), or None."""
+    entry = _lods.get(id(self))
+    return entry[1] if entry else None
+
+
+def _set_lod(self, lod):
+    import weakref
+    place = id(self)
+    if lod:
+        _lods[place] = weakref.ref(self, lambda _: _lods.pop(place, None)), [list(level) for level in lod]
+    else:
+        _lods.pop(place, None)
+
+
+class _Held:
+    """A tensor as what a scope's variable holds: its elements, and the sequences (LoD) of its rows."""
+
+    def __init__(self, tensor):
+        self.value = tensor
+
+    @property
+    def lod(self):
+        return self.value._lod or []
+
+    @lod.setter
+    def lod(self, lod):
+        self.value._lod = lod
+
+    def assign(self, tensor):
+        """Takes over a tensor's elements, shape and dtype."""
+        if self.value.shape == tensor.shape and self.value.dtype == tensor.dtype:
+            self.value.set_value(tensor)
+        else:
+            self.value._become(tensor)
+
+
+def get_tensor(self):
+    """The tensor as Paddle's DenseTensor: what can be set(), and has sequences (LoD)."""
+    from ..static.scope import ScopeTensor
+    return ScopeTensor(owner=_Held(self))
+
+
 def cpu(self):
     """The tensor in the CPU's memory: itself, or a copy."""
     return _core.to_device(self, "cpu")
@@ -246,7 +292,7 @@ METHODS = {"get_strides": get_strides, "_grad_ivar": grad_ivar, "detach_": detac
            "logsigmoid": logsigmoid, "sums": sums, "unique_with_counts": unique_with_counts,
            "dim": dim, "ndimension": dim, "cpu": cpu, "cuda": cuda,
            "reconstruct_from_": reconstruct_from_,
-           "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": _same,
+           "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": get_tensor, "_lod": property(_get_lod, _set_lod),
            **SPARSE, "to_sparse_coo": to_sparse_coo, "to_sparse_csr": to_sparse_csr, "to_dense": _same,
            "is_same_shape": is_same_shape, "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
            "stft": stft, "istft": istft, "_md5sum": md5sum, **selected_rows.METHODS,

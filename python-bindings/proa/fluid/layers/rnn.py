@@ -1,6 +1,8 @@
 """Recurrent layers."""
 from ...nn import (BeamSearchDecoder, GRUCell, LSTMCell, RNNCellBase as RNNCell, dynamic_decode)
 from ...nn.decode import Decoder
+from ...framework import mode
+from ..data_feeder import check_variable_and_dtype
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["BeamSearchDecoder", "Decoder", "GRUCell", "LSTMCell", "RNNCell", "beam_search", "beam_search_decode",
@@ -13,10 +15,19 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
     return RNN(cell, is_reverse, time_major)(inputs, initial_states, sequence_length, **kwargs)
 
 
+def _check_states(who, input, **states):
+    if mode.by_name():
+        check_variable_and_dtype(input, "input", ["float32", "float64"], who)
+        for name, state in states.items():
+            if state is not None:
+                check_variable_and_dtype(state, name, ["float32", "float64"], who)
+
+
 def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=None, use_peepholes=True, is_reverse=False,
                  gate_activation="sigmoid", cell_activation="tanh", candidate_activation="tanh", dtype="float32",
                  name=None):
     """(hidden, cell) of an LSTM over sequences of size / 4 cells."""
+    _check_states("fluid.layers.dynamic_lstm", input, h_0=h_0, c_0=c_0)
     helper = LayerHelper("lstm", param_attr=param_attr, bias_attr=bias_attr, name=name)
     width = size // 4
     weight = helper.create_parameter(helper.param_attr, [width, 4 * width], dtype)
@@ -31,6 +42,7 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
                   gate_activation="sigmoid", cell_activation="tanh", candidate_activation="tanh", proj_activation="tanh",
                   dtype="float32", name=None, h_0=None, c_0=None, cell_clip=None, proj_clip=None):
     """(projection, cell) of an LSTM with a projection over sequences."""
+    _check_states("fluid.layers.dynamic_lstmp", input, h_0=h_0, c_0=c_0)
     helper = LayerHelper("lstmp", param_attr=param_attr, bias_attr=bias_attr, name=name)
     width = size // 4
     weight = helper.create_parameter(helper.param_attr, [proj_size, 4 * width], dtype)
@@ -46,6 +58,7 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation="sigmoid",
                 candidate_activation="tanh", h_0=None, origin_mode=False):
     """The hidden states of a GRU over sequences."""
+    _check_states("fluid.layers.dynamic_gru", input, h_0=h_0)
     helper = LayerHelper("gru", param_attr=param_attr, bias_attr=bias_attr)
     weight = helper.create_parameter(helper.param_attr, [size, 3 * size], input.dtype)
     bias = helper.create_parameter(helper.bias_attr, [1, 3 * size], input.dtype, is_bias=True)
