@@ -46,11 +46,12 @@ static proa_status output_size(const pool_params *p, pool_geometry *g, int i)
         return PROA_OK;
     }
     int64_t span = g->in[i] + g->before[i] + g->after[i] - g->kernel[i];
+    if (p->ceil_mode) span += g->stride[i] - 1; /* a last window may reach beyond the input */
     if (span < 0 || g->in[i] == 0)
         return FAIL(p, "kernel_size", "has value %lld, more than x's size %lld with padding %lld + %lld",
                     (long long)g->kernel[i], (long long)g->in[i], (long long)g->before[i],
                     (long long)g->after[i]);
-    g->out[i] = (p->ceil_mode ? span + g->stride[i] - 1 : span) / g->stride[i] + 1;
+    g->out[i] = span / g->stride[i] + 1;
     return PROA_OK;
 }
 

@@ -361,6 +361,8 @@ def _shown(t, shape):
 def _along(arr, indices, axis, what):
     if len(arr.shape) != len(indices.shape):
         raise ValueError(f"{what}: arr and indices must have equally many axes, got {arr.shape}, {indices.shape}")
+    if not arr.shape:
+        raise IndexError(f"{what}: arr has no axes, so none to index along (axis {axis})")
     axis = one_axis(axis, len(arr.shape), what)
     shape = list(arr.shape)
     shape[axis] = indices.shape[axis]
