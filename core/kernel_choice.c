@@ -1,5 +1,5 @@
 /* Kernel selection: the first kernel in an op's list that takes the call. With FLAGS_verbose=1 it prints
- * which one that is, and why those before it declined. May use core only. */
+ * which one that is, and why the others did not run. May use core only. */
 #include "core/args_visit.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"
@@ -24,7 +24,7 @@ uint64_t proa__selection(void) { return selecting; }
 
 /* The answer of each kernel that was asked: "conv_onednn: not float32; conv_cpu: runs". */
 typedef struct story {
-    char text[768];
+    char text[1024];
     size_t used;
 } story;
 
@@ -70,6 +70,7 @@ static proa_status pick_from(const proa_kernel *const *list, bool anywhere, cons
         proa_status status = (*k)->prepare ? (*k)->prepare(args, state) : PROA_OK;
         if (status != PROA_DECLINED) {
             tell(told, (*k)->name, status == PROA_OK ? "runs" : "fails");
+            while (told && *++k) tell(told, (*k)->name, "not needed");
             return status;
         }
         tell(told, (*k)->name, declined_because ? declined_because : "declines");

@@ -244,12 +244,6 @@ static inline void depthwise_range(int64_t begin, int64_t end, void *context)
         packed_activate(w->out + (begin - w->first_row) * size, 0, 1, (end - begin) * size, &w->tail);
 }
 
-static inline bool depthwise_takes(const conv_geometry *g)
-{
-    return g->groups == g->in_channels && g->in_channels == g->out_channels &&
-           g->out_channels >= PACKED_LANES;
-}
-
 /* The filter [channel, 1, tap] as [tap][channel]; NULL: no memory. */
 static inline const float *depthwise_taps(packed_state *s, const proa_tensor *weight, const conv_geometry *g)
 {

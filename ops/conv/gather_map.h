@@ -70,12 +70,6 @@ static inline gather_map gather_map_of(const proa_tensor *t, int64_t places)
     return m;
 }
 
-static inline bool gather_lies_right(const proa_tensor *t)
-{
-    int64_t block = proa__channel_block(t);
-    return block == PAIRS_BLOCK || (!(t->flags & PROA_T_BLOCKED) && t->shape[1] % PAIRS_BLOCK == 0);
-}
-
 /* Asks for `bytes` of memory that are wanted soon. */
 static inline void gather_ask_ahead(const void *at, size_t bytes, const int to_write)
 {

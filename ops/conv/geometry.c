@@ -214,3 +214,10 @@ proa_status proa__conv_geometry_once(const conv_params *p, conv_geometry *g)
     *g = known;
     return PROA_OK;
 }
+
+proa_status proa__conv_dear(double cost)
+{
+    static PROA__TLS char why[48];
+    snprintf(why, sizeof why, "costs %.2f times what those behind it do", cost);
+    return proa_decline(why);
+}

@@ -37,6 +37,8 @@ typedef struct conv_params {
 proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g);
 /* The same for prepare functions: computed once a selection, and handed to every algorithm that is asked. */
 proa_status proa__conv_geometry_once(const conv_params *p, conv_geometry *g);
+/* Declines because of what the algorithm would cost, in units of what those behind it do. */
+proa_status proa__conv_dear(double cost);
 /* The op's input-side or output-side tensor's meta. */
 void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
@@ -68,6 +70,12 @@ static inline bool conv_all_are(const int64_t *sizes, int64_t value)
 }
 
 static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
+
+/* Tiles of side × side results, of all images. */
+static inline int64_t conv_tiles(const conv_geometry *g, int64_t side)
+{
+    return g->batch * ((g->out[1] + side - 1) / side) * ((g->out[2] + side - 1) / side);
+}
 
 /* Multiply-adds. */
 static inline double conv_work(const conv_geometry *g)

@@ -1,6 +1,7 @@
 /* Convolutions through oneDNN, in all three directions: the primitive chooses its layouts, operands are
  * reordered around it where those differ from the caller's. May use core only. */
 #include "kernels/onednn.h"
+#include "ops/conv/algorithms.h"
 #include "ops/conv/onednn_layout.h"
 
 /* Everything the three descriptors need, with layouts left open. */
@@ -108,31 +109,17 @@ static bool operands(conv_kind kind, proa__dnnl_build *b, const conv_task *t)
     }
 }
 
-static bool suits(const conv_geometry *g, proa_dtype dtype)
-{
-    if (dtype != PROA_F32 && dtype != PROA_BF16 && dtype != PROA_F16) return false;
-    if (g->batch < 1) return false;
-    for (int i = 0; i < 3; i++) {
-        int64_t span = g->in[i] + g->before[i] + g->after[i] - g->dilation[i] * (g->kernel[i] - 1) - 1;
-        if (g->in[i] < 1 || g->out[i] < 1 || span < 0 || span / g->stride[i] + 1 != g->out[i]) return false;
-    }
-    return true;
-}
-
 /* sides: the tensors on the input's, the filter's and the output's side. */
-static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, bool bias,
-                           void **state)
+static proa_status prepare(conv_algorithm_id id, const conv_params *params, proa_tensor *const *sides,
+                           bool bias, void **state)
 {
-    conv_geometry g;
-    PROA_TRY(proa__conv_geometry_once(p, &g));
-    if (!suits(&g, (proa_dtype)sides[0]->dtype))
-        return proa_decline("a dtype or size that oneDNN does not take");
-    if (kind != BACKWARD_DATA && sides[0]->dtype == PROA_F32 && proa__conv_has_low_output_channels(&g))
-        return proa_decline("few channels: the portable kernel is faster");
+    conv_problem p = {.sides = {sides[0], sides[1], sides[2]}, .plain = true};
+    PROA_TRY(conv_ask(id, params, &p));
+    const conv_kind kind = p.direction;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b, conv_work(&g));
+    bool ok = proa__dnnl_begin(&b, conv_work(&p.g));
     conv_task t = {0};
-    ok = ok && task_make(&t, &g, sides, bias && kind == FORWARD);
+    ok = ok && task_make(&t, &p.g, sides, bias && kind == FORWARD);
     ok = ok && (kind == FORWARD ? forward_desc(&t, dnnl_forward_training, b.attr, &b.desc)
                                 : backward_desc(kind, &t, b.attr, &b.desc));
     ok = ok && operands(kind, &b, &t);
@@ -162,7 +149,7 @@ static proa_status conv_prepare(const void *args, void **state)
     const proa_conv1d_args *a = args;
     const int rank = proa__spatial_rank(a->x);
     proa_tensor *sides[] = {a->x, a->weight, a->out};
-    return prepare(FORWARD, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "")), sides,
+    return prepare(CONV_ALGORITHM_conv_onednn, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "")), sides,
                    !proa__absent(a->bias), state);
 }
 
@@ -177,8 +164,8 @@ static proa_status grad_input_prepare(const void *args, void **state)
     const proa_conv2d_grad_input_args *a = args;
     const int rank = proa__spatial_rank(a->x);
     proa_tensor *sides[] = {a->d_x, a->weight, a->d_out};
-    return prepare(BACKWARD_DATA, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input")), sides,
-                   false, state);
+    return prepare(CONV_ALGORITHM_conv_grad_input_onednn,
+                   &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input")), sides, false, state);
 }
 
 PROA_KERNEL_BLOCKED(conv_grad_input_onednn, conv2d_grad_input, grad_input_prepare, proa__dnnl_release,
@@ -193,8 +180,8 @@ static proa_status grad_filter_prepare(const void *args, void **state)
     const proa_conv2d_grad_filter_args *a = args;
     const int rank = proa__spatial_rank(a->x);
     proa_tensor *sides[] = {a->x, a->d_weight, a->d_out};
-    return prepare(BACKWARD_WEIGHTS, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter")),
-                   sides, false, state);
+    return prepare(CONV_ALGORITHM_conv_grad_filter_onednn,
+                   &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter")), sides, false, state);
 }
 
 PROA_KERNEL_BLOCKED(conv_grad_filter_onednn, conv2d_grad_filter, grad_filter_prepare, proa__dnnl_release,
@@ -218,7 +205,7 @@ static proa_status transpose_prepare(const void *args, void **state)
     if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return proa_decline("a bias that is not float32");
     proa_tensor *sides[] = {a->out, a->weight, a->x};
     const conv_params p = transpose_params(a);
-    return prepare(BACKWARD_DATA, &p, sides, false, state);
+    return prepare(CONV_ALGORITHM_conv_transpose_onednn, &p, sides, false, state);
 }
 
 static int transpose_format(const void *args, const void *state)
@@ -262,17 +249,13 @@ static bool fused_desc(const conv_task *t, proa__dnnl_build *b)
 static proa_status conv2d_fused_prepare(const void *args, void **state)
 {
     const proa_conv2d_fused_args *a = args;
-    conv_geometry g;
-    PROA_TRY(proa__conv_geometry_once(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
-    proa_dtype dtype = (proa_dtype)a->x->dtype;
-    bool plain = proa__epilogue_is_plain(&PROA__EPILOGUE(a), a->out) && a->out->shape[0] == g.batch;
-    if (!plain || !suits(&g, dtype))
-        return proa_decline("a dtype, size or epilogue that oneDNN does not take");
+    conv_problem p = CONV_FUSED_PROBLEM(a);
+    PROA_TRY(conv_ask(CONV_ALGORITHM_conv2d_fused_onednn, &CONV_PARAMS(a, 2, "conv2d_fused"), &p));
+    const proa_dtype dtype = (proa_dtype)a->x->dtype;
     proa__dnnl_build b;
-    bool ok = proa__dnnl_begin(&b, conv_work(&g));
+    bool ok = proa__dnnl_begin(&b, conv_work(&p.g));
     conv_task t = {0};
-    proa_tensor *sides[] = {a->x, a->weight, a->out};
-    ok = ok && task_make(&t, &g, sides, !proa__absent(a->bias));
+    ok = ok && task_make(&t, &p.g, p.sides, !proa__absent(a->bias));
     ok = ok && proa__dnnl_post_ops(&b, &PROA__EPILOGUE(a), t.out.n, t.out.dims, t.out.strides, NULL);
     ok = ok && fused_desc(&t, &b) && operands(FORWARD, &b, &t);
     task_release(&t);

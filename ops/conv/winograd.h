@@ -16,7 +16,6 @@ enum {
     WINOGRAD_MAX_SIDE = 6, /* of winograd_f4x4.h */
     WINOGRAD_MAX_POINTS = 36,
     WINOGRAD_BLOCK = 16,
-    WINOGRAD_MIN_SIDE = 4, /* of a map: below, direct sums over pairs of places are fewer */
 };
 
 /* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
@@ -91,24 +90,6 @@ static inline void winograd_tiles(winograd *w)
     int side = w->kind->side;
     w->down = (w->to.height + side - 1) / side, w->across = (w->to.width + side - 1) / side;
     w->tiles = w->batch * w->down * w->across;
-}
-
-/* Tiles of side × side results. */
-static inline int64_t winograd_tiles_of(const conv_geometry *g, int64_t side)
-{
-    return g->batch * ((g->out[1] + side - 1) / side) * ((g->out[2] + side - 1) / side);
-}
-
-/* True if a convolution of two dims is of this kind, its maps are not so small that tiles are mostly padding,
- * and tiles are enough for the larger filter to cost little. */
-static inline bool winograd_takes(const conv_geometry *g, int64_t stride, int64_t min_tiles)
-{
-    return proa__flag_int(PROA_FLAG_winograd) && g->dims == 2 && g->groups == 1 &&
-           conv_all_are(g->kernel, 3) && conv_all_are(g->stride, stride) && conv_all_are(g->dilation, 1) &&
-           winograd_tiles_of(g, 2) >= min_tiles && g->in_channels % WINOGRAD_BLOCK == 0 &&
-           g->out_channels % WINOGRAD_BLOCK == 0 && g->in_channels >= 32 &&
-           g->out_channels >= WINOGRAD_BLOCK && g->out[1] >= WINOGRAD_MIN_SIDE &&
-           g->out[2] >= WINOGRAD_MIN_SIDE;
 }
 
 /* Points that are written side by side must not meet in the same lines of a cache: an odd number of lines. */

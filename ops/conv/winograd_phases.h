@@ -12,7 +12,7 @@
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 
-enum { PHASES_RESULTS = 3, PHASES_TAPS = 4, PHASES_MAX_CHANNELS = 4, PHASES_MIN_TILES = 16 };
+enum { PHASES_RESULTS = 3, PHASES_TAPS = 4 };
 
 /* Tap t of 4×4 of one channel of one phase: channels are [line's phase][column's phase][channel]. */
 static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_t t)
@@ -134,28 +134,11 @@ static const winograd_kind winograd_phases = {
     .lay = phases_lay,
     .results = phases_results};
 
-static inline bool phases_taps_fit(int64_t taps) { return (taps + 1) / 2 == PHASES_TAPS; }
-
-/* The kind, where it serves: by tiles that are not mostly padding. */
-static inline const winograd_kind *phases_kind(const conv_geometry *g)
-{
-    int64_t tiles = winograd_tiles_of(g, PHASES_RESULTS),
-            products = tiles * winograd_phases.phases * LARGE_POINTS;
-    int64_t direct = g->batch * g->out[1] * g->out[2] * g->kernel[1] * g->kernel[2];
-    bool takes = g->dims == 2 && g->groups == 1 && g->in_channels <= PHASES_MAX_CHANNELS &&
-                 g->out_channels % PACKED_LANES == 0 && conv_all_are(g->stride, 2) &&
-                 conv_all_are(g->dilation, 1) && phases_taps_fit(g->kernel[1]) &&
-                 phases_taps_fit(g->kernel[2]) && tiles >= PHASES_MIN_TILES && 2 * products <= direct;
-    return takes ? &winograd_phases : NULL;
-}
+static const winograd_kind *const phases_kind = &winograd_phases;
 
 #else
 
-static inline const winograd_kind *phases_kind(const conv_geometry *g)
-{
-    (void)g;
-    return NULL;
-}
+static const winograd_kind *const phases_kind = NULL; /* never chosen: it needs AVX-512 */
 
 #endif
 

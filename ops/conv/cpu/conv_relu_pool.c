@@ -3,6 +3,7 @@
  * over these alone, as vectors along the filter's row and the input's channels. Images are worked on in
  * chunks, which do not depend on the number of threads; each has memory of its own. May use core and helpers
  * of ops/. */
+#include "ops/conv/algorithms.h"
 #include "ops/conv/conv_relu_pool.h"
 #include "kernels/gemm.h"
 #include "impl/elementwise.h"
@@ -63,13 +64,13 @@ static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void 
     return PROA_OK;
 }
 
-/* float32 alone; what is wider is composed of other ops. */
-#define POOLED_PREPARE(op)                                                                           \
-    static proa_status op##_prepare(const void *args, void **state)                                  \
-    {                                                                                                \
-        *state = NULL;                                                                               \
-        return ((const proa_##op##_args *)args)->x->dtype == PROA_F32 ? PROA_OK                      \
-                                                                      : proa_decline("not float32"); \
+/* What is wider than float32 is composed of other ops. */
+#define POOLED_PREPARE(op)                                                 \
+    static proa_status op##_prepare(const void *args, void **state)        \
+    {                                                                      \
+        conv_problem p = {.sides = {((const proa_##op##_args *)args)->x}}; \
+        *state = NULL;                                                     \
+        return conv_ask(CONV_ALGORITHM_##op##_cpu, NULL, &p);              \
     }
 POOLED_PREPARE(conv2d_pooled)
 POOLED_PREPARE(conv2d_pooled_grad_input)

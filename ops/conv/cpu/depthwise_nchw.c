@@ -1,13 +1,13 @@
 /* Depthwise convolutions of plain images, channels first, in all three directions: a strip of one channel's
  * plane is laid with its padding into scratch, a phase of a stride beside the other, and every tap is then a
  * shift. Each plane is read and written once. May use core and helpers of ops/. */
-#include "ops/conv/geometry.h"
+#include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/nontemporal.h"
 #include "ops/reduce/simd_extremes.h"
 
 /* TAPS: of a 3 × 3 filter; taken at a time. COLUMNS: results of a row made together. */
-enum { TAPS = 9, ROWS = 4, MAX_SIDE = 11, COLUMNS = 4, STRIP_BYTES = 64 << 10, MIN = 1 << 15 };
+enum { TAPS = 9, ROWS = 4, COLUMNS = 4, STRIP_BYTES = 64 << 10, MIN = 1 << 15 };
 
 /* One direction's job. A strip: `rows` rows of the result, or for the filter of what comes from above. */
 typedef struct planes {
@@ -17,8 +17,9 @@ typedef struct planes {
     int64_t batch, channels, height, width; /* of x */
     int64_t above, left, spread; /* where x starts in its padding; 1 + zeros between its elements */
     int64_t out_height, out_width, side[2], stride[2];
-    int64_t rows, strips, pitch;              /* pitch: floats of a row in scratch, whole vectors */
-    int64_t shift[MAX_SIDE * MAX_SIDE], area; /* of each tap in scratch; floats of scratch */
+    int64_t rows, strips, pitch; /* pitch: floats of a row in scratch, whole vectors */
+    int64_t shift[CONV_DEPTHWISE_SIDE_MAX * CONV_DEPTHWISE_SIDE_MAX],
+        area; /* of each tap in scratch; floats of scratch */
     bool flipped, past;
 } planes;
 
@@ -167,7 +168,7 @@ static void strips_range(int64_t begin, int64_t end, void *context)
     float *scratch = proa_scratch((size_t)(w->area + 2 * w->rows * across) * sizeof(float));
     if (!scratch) return;
     float *apart = scratch + w->area, *made = across == width ? apart : apart + w->rows * across;
-    float tap[MAX_SIDE * MAX_SIDE];
+    float tap[CONV_DEPTHWISE_SIDE_MAX * CONV_DEPTHWISE_SIDE_MAX];
     memset(scratch, 0, (size_t)w->area * sizeof *scratch);
     for (int64_t i = begin; i < end; i++) {
         int64_t plane = i / w->strips, channel = plane % w->channels, y = i % w->strips * w->rows;
@@ -214,7 +215,7 @@ static inline __attribute__((always_inline)) void square_dots(const planes *w, c
     }
     for (int t = 0; t < TAPS; t++) {
         f32_lanes v = part[t];
-        sum[t] += (double)simd_fold(&v, simd_add);
+        sum[t] += (double)simd_fold(&v, lanes_add);
     }
 }
 
@@ -233,7 +234,7 @@ static inline __attribute__((always_inline)) void dots(const planes *w, const fl
         }
     for (int t = 0; t < n; t++) {
         f32_lanes v = part[t];
-        sum[t] += (double)simd_fold(&v, simd_add);
+        sum[t] += (double)simd_fold(&v, lanes_add);
     }
 }
 
@@ -248,7 +249,7 @@ static void filters_range(int64_t begin, int64_t end, void *context)
     float *d = scratch + w->area;
     memset(scratch, 0, floats * sizeof *d); /* columns beyond the image stay 0, and rows below it */
     for (int64_t channel = begin; channel < end; channel++) {
-        double sum[MAX_SIDE * MAX_SIDE] = {0};
+        double sum[CONV_DEPTHWISE_SIDE_MAX * CONV_DEPTHWISE_SIDE_MAX] = {0};
         for (int64_t i = 0; i < w->batch * w->strips; i++) {
             int64_t plane = i / w->strips * w->channels + channel, y = i % w->strips * w->rows, t = 0;
             int64_t n = w->out_height - y < w->rows ? w->out_height - y : w->rows;
@@ -288,22 +289,6 @@ static void cut(planes *w)
         }
 }
 
-/* Geometry that all three take; backwards to the input, images are the output's and strides are spread. */
-static bool takes(const conv_geometry *g, const proa_tensor *a, const proa_tensor *b, bool to_input)
-{
-    const proa_tensor *both[] = {a, b};
-    for (int i = 0; i < 2; i++)
-        if (both[i]->dtype != PROA_F32 || both[i]->flags & PROA_T_BLOCKED || both[i]->numel <= 0)
-            return false;
-    if (g->channels_last || g->groups != g->in_channels || g->groups != g->out_channels) return false;
-    for (int i = 1; i < 3; i++) {
-        if (g->dilation[i] != 1 || g->kernel[i] > MAX_SIDE || g->before[i] < 0) return false;
-        if (to_input && (g->before[i] > g->kernel[i] - 1 || g->stride[1] != g->stride[2])) return false;
-        if (g->stride[i] > 4) return false;
-    }
-    return g->batch > 0 && g->groups > 1 && g->in[1] > 0 && g->in[2] > 0 && g->out[1] > 0 && g->out[2] > 0;
-}
-
 static planes describe(const conv_geometry *g, bool to_input)
 {
     const int64_t *in = to_input ? g->out : g->in, *out = to_input ? g->in : g->out;
@@ -329,25 +314,17 @@ static proa_status run_strips(planes *w, const proa_tensor *x, const proa_tensor
     w->weight = (const float *)(const void *)weight->data;
     w->bias = bias && !proa__absent(bias) ? (const float *)(const void *)bias->data : NULL;
     w->out = (float *)(void *)out->data;
-    w->past = past_caches(out->numel * (int64_t)sizeof(float), w->out_height * w->out_width * 4);
+    w->past = nontemporal_pays(out->numel * (int64_t)sizeof(float), w->out_height * w->out_width * 4);
     int64_t each = w->rows * w->out_width * w->side[0] * w->side[1];
     proa__parallel(w->batch * w->channels * w->strips, 1 + MIN / each, strips_range, w);
     return proa_error();
 }
 
-/* A kernel of one direction, which is asked before oneDNN's. */
-#define PLANES(op, name, to_input, one, other)                                                    \
-    static proa_status op##_depthwise_nchw_prepare(const void *args, void **state)                \
-    {                                                                                             \
-        const proa_##op##_args *a = args;                                                         \
-        conv_geometry g;                                                                          \
-        PROA_TRY(proa__conv_geometry_once(&CONV_PARAMS(a, 2, name), &g));                         \
-        *state = NULL;                                                                            \
-        return takes(&g, one, other, to_input) ? PROA_OK : proa_decline("not depthwise float32"); \
-    }                                                                                             \
-    PROA_KERNEL_PREPARED(op##_depthwise_nchw_cpu, op, op##_depthwise_nchw_prepare, NULL)
+CONV_PREPARE_FORWARD(conv2d_depthwise_nchw_cpu, conv_keep_nothing)
+CONV_PREPARE_DATA(conv2d_grad_input_depthwise_nchw_cpu, conv_keep_nothing)
+CONV_PREPARE_WEIGHTS(conv2d_grad_filter_depthwise_nchw_cpu, conv_keep_nothing)
 
-PLANES(conv2d, "conv2d", false, a->x, a->weight)
+PROA_KERNEL_PREPARED(conv2d_depthwise_nchw_cpu, conv2d, conv2d_depthwise_nchw_cpu_prepare, NULL)
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d"), &g));
@@ -355,7 +332,8 @@ PLANES(conv2d, "conv2d", false, a->x, a->weight)
     return run_strips(&w, a->x, a->weight, a->bias, a->out);
 }
 
-PLANES(conv2d_grad_input, "conv2d_grad_input", true, a->d_out, a->weight)
+PROA_KERNEL_PREPARED(conv2d_grad_input_depthwise_nchw_cpu, conv2d_grad_input,
+                     conv2d_grad_input_depthwise_nchw_cpu_prepare, NULL)
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_grad_input"), &g));
@@ -363,7 +341,8 @@ PLANES(conv2d_grad_input, "conv2d_grad_input", true, a->d_out, a->weight)
     return run_strips(&w, a->d_out, a->weight, NULL, a->d_x);
 }
 
-PLANES(conv2d_grad_filter, "conv2d_grad_filter", false, a->x, a->d_out)
+PROA_KERNEL_PREPARED(conv2d_grad_filter_depthwise_nchw_cpu, conv2d_grad_filter,
+                     conv2d_grad_filter_depthwise_nchw_cpu_prepare, NULL)
 {
     conv_geometry g;
     PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_grad_filter"), &g));

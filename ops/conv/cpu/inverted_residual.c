@@ -2,6 +2,7 @@
  * convolutions, so that the wide lines between them stay in the second-level cache. Lines that two strips of
  * a thread share are kept. Every number is computed as depthwise.h and packed.h do it for one convolution, so
  * strips and threads change no bit. May use core and helpers of ops/. */
+#include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/inverted_residual.h"
 
@@ -140,12 +141,14 @@ static proa_status inverted_residual_prepare(const void *args, void **state)
 {
     const proa_inverted_residual_args *a = args;
     inverted_geometry g;
-    if (!a->constant_weight || a->x->dtype != PROA_F32) return proa_decline("needs constant float32 weights");
     PROA_TRY(proa__inverted_geometry(a, &g));
-    bool plain = proa__epilogue_is_plain(&(proa__epilogue){.residual = a->residual}, a->out);
-    if (!plain || a->out->shape[0] != g.depthwise.batch || a->out->numel <= 0 || a->x->numel <= 0 ||
-        !depthwise_takes(&g.depthwise))
-        return proa_decline("its depthwise convolution or epilogue is of another form");
+    const proa__epilogue tail = {.residual = a->residual};
+    conv_problem p = {.g = g.depthwise,
+                      .sides = {a->x, a->depthwise, a->out},
+                      .plain =
+                          proa__epilogue_is_plain(&tail, a->out) && a->out->shape[0] == g.depthwise.batch,
+                      .constant = a->constant_weight};
+    PROA_TRY(conv_ask(CONV_ALGORITHM_inverted_residual_packed_cpu, NULL, &p));
     *state = proa__calloc(sizeof(inverted_state));
     return *state ? PROA_OK : proa_error();
 }

@@ -1,15 +1,13 @@
 /* Gradients of convolutions over plain images of few channels, in float32, where blocks of 16 channels would
  * be mostly zeros. To the input: vectors of 16 images, over the pairs of places that a tap joins. To the
  * filter: vectors of 16 output channels, a few rows of taps at a time. May use core and helpers of ops/. */
-#include "core/blocked.h"
-#include "ops/conv/blocks.h"
+#include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
 
 /* CHANNELS: of the input that are summed together; SUMS: of a filter, likewise.
  * CHUNKS: of images, whose sums for a filter are added in turn, whatever the number of threads. */
 enum { BLOCK = 16, CHANNELS = 8, SUMS = 25, CHUNKS = 16 };
-enum { MAX_SIDE = 1 << 20, MAX_PADDING = 64 };
 
 typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -370,56 +368,17 @@ static proa_status run_filter(low_input_job *j)
 
 /* ---- the kernels ---------------------------------------------------------------------------------- */
 
-/* True where vectors (of images, of output channels) are full enough, and blocks of input channels not. */
-static bool pays(conv_kind kind, const conv_geometry *g)
-{
-    int64_t ic = g->in_channels, vectors = kind == BACKWARD_WEIGHTS ? g->out_channels : g->batch;
-    bool full = conv_pixels(g->kernel) > BLOCK / 2 && vectors * 10 >= gemm_round_up(vectors, BLOCK) * 6;
-    return full && ic * 10 <= gemm_round_up(ic, BLOCK) * 8;
-}
-
-/* A d_out that lies by 16 channels is taken as it is, all else plain. */
-static bool lies_right(const proa_tensor *t)
-{
-    return !(t->flags & PROA_T_BLOCKED) || proa__format(t) == proa__conv_image_format();
-}
-
-static bool takes(conv_kind kind, const conv_geometry *g, proa_tensor *const *sides)
-{
-    for (int i = 0; i < 2; i++)
-        if (sides[i]->flags & PROA_T_BLOCKED) return false;
-    if (sides[0]->dtype != PROA_F32 || !lies_right(sides[2])) return false;
-    if (g->groups != 1 || g->channels_last || g->batch < 1 || g->in_channels < 1) return false;
-    for (int i = 1; i < 3; i++)
-        if (g->in[i] < 1 || g->out[i] < 1 || g->in[i] > MAX_SIDE / g->kernel[i] ||
-            g->before[i] > MAX_PADDING || g->after[i] > MAX_PADDING)
-            return false;
-    bool rows = g->kernel[2] == 3 || g->kernel[2] == 5 || g->kernel[2] == 7;
-    if (kind == BACKWARD_WEIGHTS && (!rows || !conv_all_are(g->dilation, 1))) return false;
-    return pays(kind, g);
-}
-
-static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
-{
-    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
-    conv_geometry g;
-    PROA_TRY(proa__conv_geometry_once(p, &g));
-    if (!takes(kind, &g, sides)) return proa_decline("not float32 with few input channels");
-    *state = NULL;
-    return PROA_OK;
-}
-
 static int stays_plain(const void *args, const void *state)
 {
     (void)args, (void)state;
     return 0;
 }
 
-CONV_PREPARE(conv2d_grad_input, BACKWARD_DATA, a->d_x, a->weight, a->d_out)
-CONV_PREPARE(conv2d_grad_filter, BACKWARD_WEIGHTS, a->x, a->d_weight, a->d_out)
+CONV_PREPARE_DATA(conv2d_grad_input_low_input_channels_avx512_cpu, conv_keep_nothing)
+CONV_PREPARE_WEIGHTS(conv2d_grad_filter_low_input_channels_avx512_cpu, conv_keep_nothing)
 
 PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_avx512_cpu, conv2d_grad_input,
-                    conv2d_grad_input_prepare, NULL, stays_plain)
+                    conv2d_grad_input_low_input_channels_avx512_cpu_prepare, NULL, stays_plain)
 {
     low_input_job j = {.weight = (const float *)(const void *)a->weight->data,
                        .result = (float *)(void *)a->d_x->data};
@@ -429,7 +388,7 @@ PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_avx512_cpu, conv2d_grad
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_filter_low_input_channels_avx512_cpu, conv2d_grad_filter,
-                    conv2d_grad_filter_prepare, NULL, stays_plain)
+                    conv2d_grad_filter_low_input_channels_avx512_cpu_prepare, NULL, stays_plain)
 {
     low_input_job j = {.x = (const float *)(const void *)a->x->data,
                        .result = (float *)(void *)a->d_weight->data};

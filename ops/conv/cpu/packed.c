@@ -1,6 +1,7 @@
 /* Channels-last convolutions with a constant filter: depthwise ones (depthwise.h), 1×1 as prepacked GEMM
  * (kernels/prepacked_gemm.h), and Winograd for 3×3 and for 7 or 8 taps a side over few channels
  * (winograd*.h). May use core and kernels. */
+#include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_f4x4.h"
 #include "ops/conv/winograd_f3x3.h"
@@ -30,9 +31,6 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
 }
 
 /* ---- by tiles ------------------------------------------------------------------------------------ */
-
-/* Where filters are read for fewer tiles, that takes longer than to multiply. */
-enum { MIN_TILES = 16, MIN_STRIDED_TILES = 40 };
 
 typedef struct frozen_filter {
     const winograd *w;
@@ -68,31 +66,10 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         }
 }
 
-/* What tiles of a kind cost: a product a point; or reading the filter's points, which takes as long as some
- * tiles do. */
-static int64_t cost_of(const conv_geometry *g, const winograd_kind *kind)
+static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s,
+                                const winograd_kind *kind)
 {
-    enum { READING = 16 };
-    int64_t tiles = winograd_tiles_of(g, kind->side);
-    return kind->points * (tiles > READING ? tiles : READING);
-}
-
-/* Larger tiles where they cost less by a tenth: maps are not mostly padding to them then. */
-static const winograd_kind *kind_for(const conv_geometry *g)
-{
-    static const winograd_kind *const larger[] = {&winograd_f3x3, &winograd_f4x4};
-    const winograd_kind *best = phases_kind(g);
-    if (best) return best;
-    if (g->stride[1] != 1) return &winograd_strided;
-    best = &winograd_plain;
-    for (int i = 0; i < 2; i++)
-        if (cost_of(g, larger[i]) * 10 < cost_of(g, best) * 9) best = larger[i];
-    return best;
-}
-
-static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geometry *g, packed_state *s)
-{
-    winograd w = {.kind = kind_for(g),
+    winograd w = {.kind = kind,
                   .from = winograd_map_of(a->x->data, g->in, g->in_channels, false),
                   .to = winograd_map_of(a->out->data, g->out, g->out_channels, false),
                   .batch = g->batch,
@@ -113,39 +90,34 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
     return winograd_run(&w);
 }
 
-/* ---- which ------------------------------------------------------------------------------------- */
+/* ---- the kernels --------------------------------------------------------------------------------- */
 
-static bool is_pointwise(const conv_geometry *g)
+static proa_status prepare(conv_algorithm_id id, const proa_conv2d_fused_args *a, void **state)
 {
-    return conv_all_are(g->kernel, 1) && conv_all_are(g->before, 0) && conv_all_are(g->after, 0);
+    conv_problem p = CONV_FUSED_PROBLEM(a);
+    PROA_TRY(conv_ask(id, &CONV_PARAMS(a, 2, "conv2d_fused"), &p));
+    return packed_prepare(state);
 }
 
-static bool takes_winograd(const conv_geometry *g)
+static proa_status geometry_of(const proa_conv2d_fused_args *a, conv_geometry *g)
 {
-    return g->in_channels <= PACKED_KC &&
-           (winograd_takes(g, 1, MIN_TILES) || winograd_takes(g, 2, MIN_STRIDED_TILES) ||
-            (proa__flag_int(PROA_FLAG_winograd) && phases_kind(g)));
+    return proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), g);
 }
 
-static proa_status conv2d_fused_prepare(const void *args, void **state)
-{
-    const proa_conv2d_fused_args *a = args;
-    const proa__epilogue tail = PROA__EPILOGUE(a);
-    conv_geometry g;
-    if (!a->constant_weight || a->x->dtype != PROA_F32) return proa_decline("needs constant float32 weights");
-    PROA_TRY(proa__conv_geometry_once(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
-    if (!g.channels_last || !proa__epilogue_is_plain(&tail, a->out))
-        return proa_decline("not channels-last, or the epilogue broadcasts");
-    if (a->out->shape[0] != g.batch || a->out->numel == 0 || a->weight->numel == 0)
-        return proa_decline("empty, or the batch is broadcast");
-    bool takes = g.groups == 1 ? is_pointwise(&g) || takes_winograd(&g) : depthwise_takes(&g);
-    return takes ? packed_prepare(state) : proa_decline("neither 1x1, depthwise nor a Winograd shape");
-}
-
-PROA_KERNEL_PREPARED(conv2d_fused_packed_cpu, conv2d_fused, conv2d_fused_prepare, packed_release)
-{
-    conv_geometry g;
-    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_fused"), &g));
-    if (g.groups > 1) return depthwise_run(a, &g, run->state);
-    return is_pointwise(&g) ? run_pointwise(a, &g, run->state) : run_winograd(a, &g, run->state);
-}
+#define FROZEN_KERNEL(kernel, run_call)                                          \
+    static proa_status kernel##_prepare(const void *args, void **state)          \
+    {                                                                            \
+        return prepare(CONV_ALGORITHM_##kernel, args, state);                    \
+    }                                                                            \
+    PROA_KERNEL_PREPARED(kernel, conv2d_fused, kernel##_prepare, packed_release) \
+    {                                                                            \
+        conv_geometry g;                                                         \
+        return geometry_of(a, &g) ? proa_error() : run_call;                     \
+    }
+FROZEN_KERNEL(conv2d_fused_depthwise_nhwc_cpu, depthwise_run(a, &g, run->state))
+FROZEN_KERNEL(conv2d_fused_pointwise_cpu, run_pointwise(a, &g, run->state))
+FROZEN_KERNEL(conv2d_fused_winograd_phases_avx512_cpu, run_winograd(a, &g, run->state, phases_kind))
+FROZEN_KERNEL(conv2d_fused_winograd_strided_cpu, run_winograd(a, &g, run->state, &winograd_strided))
+FROZEN_KERNEL(conv2d_fused_winograd_f4x4_cpu, run_winograd(a, &g, run->state, &winograd_f4x4))
+FROZEN_KERNEL(conv2d_fused_winograd_f3x3_cpu, run_winograd(a, &g, run->state, &winograd_f3x3))
+FROZEN_KERNEL(conv2d_fused_winograd_f2x2_cpu, run_winograd(a, &g, run->state, &winograd_plain))

@@ -2,9 +2,10 @@
  * the pairs of places that a tap of the filter joins, and over nothing else (a 3×3 filter joins 16 pairs in
  * a map of 2×2, where it spans 36). Vectors of 16 images forwards and to the input, of 16 output channels to
  * the filter. In channels by 16 and the filter's blocked layout alone. May use core and helpers of ops/. */
+#include "ops/conv/algorithms.h"
 #include "ops/conv/gather_map.h"
 
-enum { BLOCK = PAIRS_BLOCK, TILE = PAIRS_TILE, PAIRS_MAX = 1 << 14, SUMMED_MAX = 4096 };
+enum { BLOCK = PAIRS_BLOCK, TILE = PAIRS_TILE };
 
 typedef gather_lane lane;
 
@@ -33,8 +34,8 @@ static int64_t place_under(const conv_geometry *g, int64_t y, int64_t x, int64_t
     return inside ? line * g->in[2] + column : -1;
 }
 
-/* Writes down each pair (list NULL: none), in a fixed order; how many there are. */
-static int64_t each_pair(const small_spatial_state *s, conv_pair *list)
+/* Writes down each pair, in a fixed order. */
+static void each_pair(const small_spatial_state *s, conv_pair *list)
 {
     const conv_geometry *g = &s->g;
     int64_t n = 0;
@@ -42,14 +43,13 @@ static int64_t each_pair(const small_spatial_state *s, conv_pair *list)
         for (int64_t t = 0; t < s->of.taps; t++) {
             int64_t in = place_under(g, o / g->out[2], o % g->out[2], t / g->kernel[2], t % g->kernel[2]);
             if (in < 0) continue;
-            if (list) list[n] = (conv_pair){(int32_t)in, (int32_t)o, (int32_t)t};
-            n++;
+            list[n++] = (conv_pair){(int32_t)in, (int32_t)o, (int32_t)t};
         }
-    return n;
 }
 
-static proa_status sort_pairs(small_spatial_state *s, int64_t n, conv_kind kind)
+static proa_status sort_pairs(small_spatial_state *s, conv_kind kind)
 {
+    const int64_t n = conv_pairs_along(&s->g, 1) * conv_pairs_along(&s->g, 2);
     conv_pair *list = proa_scratch((size_t)n * sizeof *list);
     if (!list) return proa_error();
     each_pair(s, list);
@@ -59,44 +59,15 @@ static proa_status sort_pairs(small_spatial_state *s, int64_t n, conv_kind kind)
     return status;
 }
 
-/* True where the work that is left, and that of vectors which batches do not fill, is so much less that it
- * pays for what is laid out anew. A filter's gradient, whose vectors are full, gains wherever there is some
- * padding, but one sum takes few numbers. */
-static bool pays(const small_spatial_state *s, int64_t pairs, conv_kind kind)
+static proa_status keep(const conv_problem *p, void **state)
 {
-    const conv_geometry *g = &s->g;
-    int64_t spans = s->places_out * s->of.taps;
-    if (kind == BACKWARD_WEIGHTS) return pairs * 100 <= spans * 93 && s->places_out * g->batch <= SUMMED_MAX;
-    if (kind == BACKWARD_DATA) spans *= g->stride[1] * g->stride[2]; /* what lies between counts, too */
-    return pairs * gemm_round_up(g->batch, BLOCK) * 10 <= spans * g->batch * 8;
-}
-
-static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
-{
-    int format = proa__conv_filter_format();
-    if (GEMM_VECTOR != 4 * BLOCK || !format || !proa__blocking() || sides[0]->dtype != PROA_F32)
-        return proa_decline("needs AVX-512 and float32");
-    if (kind != BACKWARD_WEIGHTS && proa__format(sides[1]) != format)
-        return proa_decline("the filter is not in blocked layout");
-    if (kind == BACKWARD_WEIGHTS && proa__channel_block(sides[0]) != BLOCK)
-        return proa_decline("the images are not in blocked layout");
-    small_spatial_state s = {0};
-    PROA_TRY(proa__conv_geometry_once(p, &s.g));
-    const conv_geometry *g = &s.g;
-    bool suits = g->groups == 1 && !g->channels_last && g->batch > 0 && g->in_channels % BLOCK == 0 &&
-                 g->out_channels % BLOCK == 0 && g->in_channels > 0 && g->out_channels > 0 &&
-                 (kind == BACKWARD_DATA || gather_lies_right(sides[0])) &&
-                 (kind == FORWARD || gather_lies_right(sides[2]));
-    s.places_in = conv_pixels(g->in), s.places_out = conv_pixels(g->out), s.of.taps = conv_pixels(g->kernel);
-    if (!suits || s.places_in > PAIRS_MAX || s.of.taps > PAIRS_MAX ||
-        s.places_out > PAIRS_MAX / (s.of.taps + !s.of.taps))
-        return proa_decline("the maps are too large");
-    int64_t pairs = each_pair(&s, NULL);
-    if (!pairs || !pays(&s, pairs, kind)) return proa_decline("estimated slower for this shape");
     small_spatial_state *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
-    *made = s;
-    proa_status status = sort_pairs(made, pairs, kind);
+    *made = (small_spatial_state){.g = p->g,
+                                  .places_in = conv_pixels(p->g.in),
+                                  .places_out = conv_pixels(p->g.out),
+                                  .of.taps = conv_pixels(p->g.kernel)};
+    proa_status status = sort_pairs(made, p->direction);
     if (status == PROA_OK) *state = made;
     else small_spatial_release(made);
     return status;
@@ -280,10 +251,12 @@ static proa_status run_filter(small_spatial_job *j)
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-CONV_PREPARE_ALL
+CONV_PREPARE_FORWARD(conv2d_small_spatial_avx512_cpu, keep)
+CONV_PREPARE_DATA(conv2d_grad_input_small_spatial_avx512_cpu, keep)
+CONV_PREPARE_WEIGHTS(conv2d_grad_filter_small_spatial_avx512_cpu, keep)
 
-PROA_KERNEL_BLOCKED(conv2d_small_spatial_avx512_cpu, conv2d, conv2d_prepare, small_spatial_release,
-                    conv_image_format)
+PROA_KERNEL_BLOCKED(conv2d_small_spatial_avx512_cpu, conv2d, conv2d_small_spatial_avx512_cpu_prepare,
+                    small_spatial_release, conv_image_format)
 {
     const small_spatial_state *s = run->state;
     if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
@@ -296,8 +269,9 @@ PROA_KERNEL_BLOCKED(conv2d_small_spatial_avx512_cpu, conv2d, conv2d_prepare, sma
     return run_sums(&j);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_avx512_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
-                    small_spatial_release, conv_image_format)
+PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_avx512_cpu, conv2d_grad_input,
+                    conv2d_grad_input_small_spatial_avx512_cpu_prepare, small_spatial_release,
+                    conv_image_format)
 {
     const small_spatial_state *s = run->state;
     if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
@@ -310,7 +284,8 @@ PROA_KERNEL_BLOCKED(conv2d_grad_input_small_spatial_avx512_cpu, conv2d_grad_inpu
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_filter_small_spatial_avx512_cpu, conv2d_grad_filter,
-                    conv2d_grad_filter_prepare, small_spatial_release, conv_filter_format)
+                    conv2d_grad_filter_small_spatial_avx512_cpu_prepare, small_spatial_release,
+                    conv_filter_format)
 {
     const small_spatial_state *s = run->state;
     if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));

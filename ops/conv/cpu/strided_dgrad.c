@@ -3,16 +3,12 @@
  * convolution with stride 1 by some of the taps; all phases of one place of the smaller map are summed
  * together. Columns are such places, of all images, 16 a vector: neither the filter nor what lies between the
  * strides is laid out. May use core and helpers of ops/. */
+#include "ops/conv/algorithms.h"
 #include "ops/conv/gather_map.h"
-#include "kernels/prepacked_gemm.h"
 
 enum {
     BLOCK = PAIRS_BLOCK,
     TILE = PAIRS_TILE,
-    PHASES_MAX = 16,
-    SHIFTS_MAX = 16,
-    TAPS_MAX = 64,
-    FEW_COLUMNS = 128,
     CHUNK_BYTES = 512 << 10, /* of columns that are laid out at once: half of a second-level cache */
     TURNS = 4,               /* a thread, at least: one that is held up leaves them to the others */
 };
@@ -21,7 +17,7 @@ enum {
 typedef struct strided_side {
     int64_t columns; /* of the side */
     int64_t least, shifts;
-    int8_t phase[TAPS_MAX], shift[TAPS_MAX];
+    int8_t phase[CONV_STRIDED_TAPS_MAX], shift[CONV_STRIDED_TAPS_MAX];
 } strided_side;
 
 typedef struct strided_state {
@@ -43,21 +39,18 @@ static void strided_release(void *state)
 }
 
 /* Tap r brings place y of the output to y·stride − before + r·dilation of the input. */
-static bool look_at_side(strided_side *side, const conv_geometry *g, int i)
+static void look_at_side(strided_side *side, const conv_geometry *g, int i)
 {
     int64_t stride = g->stride[i], taps = g->kernel[i], most = INT8_MIN;
-    if (g->before[i] > INT8_MAX || g->dilation[i] > INT8_MAX) return false;
     side->least = INT8_MAX;
     for (int64_t r = 0; r < taps; r++) {
         int64_t at = r * g->dilation[i] - g->before[i], phase = (at % stride + stride) % stride;
         int64_t shift = (phase - at) / stride;
-        if (shift < INT8_MIN || shift > INT8_MAX) return false;
         side->phase[r] = (int8_t)phase, side->shift[r] = (int8_t)shift;
         side->least = gemm_min(side->least, shift), most = shift > most ? shift : most;
     }
     side->shifts = most - side->least + 1;
     side->columns = (g->in[i] + stride - 1) / stride;
-    return true;
 }
 
 static proa_status sort_pairs(strided_state *s)
@@ -65,7 +58,7 @@ static proa_status sort_pairs(strided_state *s)
     const conv_geometry *g = &s->g;
     const strided_side *down = &s->side[0], *across = &s->side[1];
     s->of.taps = g->kernel[1] * g->kernel[2], s->of.groups = g->stride[1] * g->stride[2];
-    conv_pair list[TAPS_MAX];
+    conv_pair list[CONV_STRIDED_TAPS_MAX];
     for (int64_t t = 0; t < s->of.taps; t++) {
         int64_t r = t / g->kernel[2], c = t % g->kernel[2];
         int64_t out = (down->shift[r] - down->least) * across->shifts + across->shift[c] - across->least;
@@ -75,47 +68,18 @@ static proa_status sort_pairs(strided_state *s)
     return gather_sort(&s->of, list, s->of.taps, BACKWARD_DATA);
 }
 
-/* Others lay the filter out anew, which costs less the more columns share it; where a stride leaves out most
- * of the input, they gain nothing by it. */
-static bool pays(const conv_geometry *g, int64_t columns)
+static proa_status keep(const conv_problem *p, void **state)
 {
-    bool one_tap = g->kernel[1] * g->kernel[2] == 1, strides = g->stride[1] * g->stride[2] > 1;
-    if (one_tap) return strides || columns <= FEW_COLUMNS;
-    return strides && columns <= g->in_channels;
-}
-
-static bool takes(const conv_geometry *g)
-{
-    return g->dims == 2 && g->groups == 1 && !g->channels_last && g->batch > 0 &&
-           g->in_channels % BLOCK == 0 && g->out_channels % BLOCK == 0 && g->in_channels > 0 &&
-           g->out_channels > 0 && g->stride[1] * g->stride[2] <= PHASES_MAX &&
-           g->kernel[1] * g->kernel[2] <= TAPS_MAX;
-}
-
-static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
-{
-    (void)kind; /* to the input, always */
-    int format = proa__conv_filter_format();
-    if (GEMM_VECTOR != 4 * BLOCK || !format || !proa__blocking() || sides[0]->dtype != PROA_F32 ||
-        proa__format(sides[1]) != format || !gather_lies_right(sides[2]))
-        return proa_decline("needs AVX-512 and float32 operands in blocked layout");
-    strided_state s = {.columns = 0};
-    PROA_TRY(proa__conv_geometry_once(p, &s.g));
-    const conv_geometry *g = &s.g;
-    if (!takes(g) || !look_at_side(&s.side[0], g, 1) || !look_at_side(&s.side[1], g, 2))
-        return proa_decline("not a strided or 1x1 convolution of suitable size");
-    s.shifts = s.side[0].shifts * s.side[1].shifts;
-    s.columns = g->batch * s.side[0].columns * s.side[1].columns;
-    s.vectors = (s.columns + BLOCK - 1) / BLOCK;
-    bool full = s.columns * 10 >= s.vectors * BLOCK * 8;
-    if (!full || s.shifts > SHIFTS_MAX || !pays(g, s.columns))
-        return proa_decline("estimated slower for this shape");
-    strided_state *made = proa__alloc(sizeof *made);
-    if (!made) return proa_error();
-    *made = s;
-    proa_status status = sort_pairs(made);
-    if (status == PROA_OK) *state = made;
-    else strided_release(made);
+    strided_state *s = proa__calloc(sizeof *s);
+    if (!s) return proa_error();
+    s->g = p->g;
+    for (int i = 0; i < 2; i++) look_at_side(&s->side[i], &s->g, 1 + i);
+    s->shifts = s->side[0].shifts * s->side[1].shifts;
+    s->columns = s->g.batch * s->side[0].columns * s->side[1].columns;
+    s->vectors = (s->columns + BLOCK - 1) / BLOCK;
+    proa_status status = sort_pairs(s);
+    if (status == PROA_OK) *state = s;
+    else strided_release(s);
     return status;
 }
 
@@ -217,7 +181,7 @@ static void sum_tap(const gather_operands *o, gather_lane *to)
 static void sum_vector(const strided_job *j, int64_t vector, int64_t block, const float *from)
 {
     const conv_gather_map *of = &j->s->of;
-    gather_lane sums[PHASES_MAX * BLOCK];
+    gather_lane sums[CONV_STRIDED_PHASES_MAX * BLOCK];
     for (int64_t i = 0; i < of->groups * BLOCK; i++) sums[i] = (gather_lane){0};
     gather_operands o = {.w = j->filter + block * of->taps * TILE,
                          .from = from,
@@ -274,10 +238,10 @@ static proa_status run_strided(strided_job *j)
 
 /* ---- the kernel --------------------------------------------------------------------------------- */
 
-CONV_PREPARE(conv2d_grad_input, BACKWARD_DATA, a->d_x, a->weight, a->d_out)
+CONV_PREPARE_DATA(conv2d_grad_input_strided_avx512_cpu, keep)
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_strided_avx512_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
-                    strided_release, conv_image_format)
+PROA_KERNEL_BLOCKED(conv2d_grad_input_strided_avx512_cpu, conv2d_grad_input,
+                    conv2d_grad_input_strided_avx512_cpu_prepare, strided_release, conv_image_format)
 {
     const strided_state *s = run->state;
     if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));

@@ -4,15 +4,13 @@
  * points are made in each call, as it changes with each step. May use core and helpers of ops/. */
 #include "ops/conv/winograd.h"
 
-#include "core/blocked.h"
-#include "ops/conv/blocks.h"
+#include "ops/conv/algorithms.h"
 
 enum {
     BLOCK = WINOGRAD_BLOCK,
     TILE = BLOCK * BLOCK,
     TAPS = WINOGRAD_TAPS,
     POINTS = WINOGRAD_POINTS,
-    MIN_TILES = 64,
     /* To the filter: bytes of the points of tiles that are summed at once, and how few these may be; panels
      * that a row of the input's points is made for. */
     SUMMED_BYTES = 1 << 20,
@@ -24,29 +22,11 @@ enum {
 
 static void winograd_release(void *state) { proa__free(state); }
 
-static bool lies_right(const proa_tensor *t, int format)
+static proa_status keep(const conv_problem *p, void **state)
 {
-    return !proa__format(t) || proa__format(t) == format;
-}
-
-static proa_status prepare(conv_kind kind, const conv_params *p, proa_tensor *const *sides, void **state)
-{
-    int images = proa__conv_image_format(), filters = proa__conv_filter_format();
-    if (GEMM_VECTOR != 4 * BLOCK || !images || !proa__blocking() || sides[0]->dtype != PROA_F32)
-        return proa_decline("needs AVX-512, float32 and blocked layouts");
-    bool right = (kind == BACKWARD_DATA || lies_right(sides[0], images)) &&
-                 (kind == BACKWARD_WEIGHTS || lies_right(sides[1], filters)) &&
-                 (kind == FORWARD || lies_right(sides[2], images));
-    conv_geometry g;
-    PROA_TRY(proa__conv_geometry_once(p, &g));
-    bool pads = g.before[1] <= 2 && g.before[2] <= 2 && g.after[1] <= 2 && g.after[2] <= 2;
-    if (!right || !pads || g.channels_last || !winograd_takes(&g, 1, MIN_TILES))
-        return proa_decline("not 3x3 with stride 1 over enough tiles, or FLAGS_winograd=0");
-    if (g.out_channels < 32 || g.in_channels > PACKED_KC || g.out_channels > PACKED_KC)
-        return proa_decline("too few or too many channels");
     conv_geometry *made = proa__alloc(sizeof *made);
     if (!made) return proa_error();
-    *made = g;
+    *made = p->g;
     *state = made;
     return PROA_OK;
 }
@@ -414,23 +394,26 @@ static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, cons
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-CONV_PREPARE_ALL
+CONV_PREPARE_FORWARD(conv2d_winograd_avx512_cpu, keep)
+CONV_PREPARE_DATA(conv2d_grad_input_winograd_avx512_cpu, keep)
+CONV_PREPARE_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, keep)
 
-PROA_KERNEL_BLOCKED(conv2d_winograd_avx512_cpu, conv2d, conv2d_prepare, winograd_release, conv_image_format)
+PROA_KERNEL_BLOCKED(conv2d_winograd_avx512_cpu, conv2d, conv2d_winograd_avx512_cpu_prepare, winograd_release,
+                    conv_image_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
     return run_between(FORWARD, run->state, a->x, a->weight, a->bias, a->out);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_avx512_cpu, conv2d_grad_input, conv2d_grad_input_prepare,
-                    winograd_release, conv_image_format)
+PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_avx512_cpu, conv2d_grad_input,
+                    conv2d_grad_input_winograd_avx512_cpu_prepare, winograd_release, conv_image_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
     return run_between(BACKWARD_DATA, run->state, a->d_out, a->weight, proa_none, a->d_x);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_avx512_cpu, conv2d_grad_filter, conv2d_grad_filter_prepare,
-                    winograd_release, conv_filter_format)
+PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_avx512_cpu, conv2d_grad_filter,
+                    conv2d_grad_filter_winograd_avx512_cpu_prepare, winograd_release, conv_filter_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
     return run_filter(run->state, a->x, a->d_out, a->d_weight);

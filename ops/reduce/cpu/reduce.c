@@ -86,7 +86,7 @@ static void sum_f32_row(void *acc, const void *x, int64_t n)
     f64_lanes low = {0}, high = {0};
     int64_t i = 0;
     for (; i + EIGHT * LANES <= n; i += EIGHT * LANES) {
-        LANES_TREE(v, from + i, LANES, simd_add);
+        LANES_TREE(v, from + i, LANES, lanes_add);
         *(f32_lanes *)(void *)part = v;
         low += __builtin_convertvector(HALF_AT(part), f64_lanes);
         high += __builtin_convertvector(HALF_AT(part + LANES / 2), f64_lanes);
@@ -107,7 +107,7 @@ static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
     const int64_t rows = n == step ? LANES : step, lines = n == step ? EIGHT : 1; /* in the order of memory */
     for (; i + LANES <= n; i += LANES) {
         for (int k = 0; k < EIGHT; k++) __builtin_prefetch(from + EIGHT * step + i * lines + k * rows);
-        LANES_TREE(v, from + i, step, simd_add);
+        LANES_TREE(v, from + i, step, lanes_add);
         *(f32_lanes *)(void *)(part + i) = v;
     }
     for (; i < n; i++) {
