@@ -4,6 +4,9 @@ An entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": public nam
 (Tensor: the method of the same name), the parameters if they differ from the call's own (`mat2: y` fills
 field y; `out: -` is accepted and must be None), and the one output that is returned if not all are. Behind
 a semicolon stand fields that callers do not see: "paddle.zeros (shape, dtype=None; fill_value=0)".
+
+`checks: {celu: "alpha != 0 or ZeroDivisionError"}` says what a public function of the op asks of its numbers, and
+what it raises otherwise: `!=`, `>` or `>=`, a list where there are several. Names end in _ where they work in place.
 Used by gen_ops.py alone.
 """
 import re
@@ -100,6 +103,23 @@ def entries(op):
     return found
 
 
+CHECK = re.compile(r"(\w+) (!=|>=|>) (-?[\d.]+) or (\w+Error)")
+
+
+def checks(op, name):
+    """Initializers of py_check for the public function `name`."""
+    wanted = (op.entry.get("checks") or {}).get(name) or []
+    rows = []
+    for text in [wanted] if isinstance(wanted, str) else wanted:
+        m = CHECK.fullmatch(text) or op.bad(f"checks: cannot read {text!r}")
+        f = op.field(m[1], "checks")
+        if f.kind != "FLOAT":
+            op.bad(f"checks: {m[1]} is no float")
+        kind = {"!=": "PY_NOT", ">=": "PY_AT_LEAST", ">": "PY_ABOVE"}[m[2]]
+        rows.append(f"{{{op.fields.index(f)}, {kind}, {float(m[3])}, &PyExc_{m[4]}}}")
+    return rows
+
+
 def emit(ops, cstr):
     """py_api.inc: rows of PY_ENTRY in python-bindings/src/ops.c."""
     out, rows = [], []
@@ -116,7 +136,10 @@ def emit(ops, cstr):
                 names = ", ".join(cstr(n + twin) for n in e.names)
                 label = base + ("_in_place" if twin else "")
                 out.append(f"static const char *const py_names_{label}[] = {{{names}, NULL}};")
+                asked = checks(op, e.names[0].rpartition(".")[2] + twin) if k else []
+                if asked:
+                    out.append(f"static const py_check py_checks_{label}[] = {{{', '.join(asked)}}};")
                 rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if params else 'NULL'}, "
                             f"{cstr(e.signature)}, {index}, {len(e.params)}, {len(fixed)}, {result}, "
-                            f"{'true' if twin else 'false'}}},")
+                            f"{'true' if twin else 'false'}, {len(asked)}, {f'py_checks_{label}' if asked else 'NULL'}}},")
     return "\n".join(out) + "\nstatic const py_entry py_entries[] = {\n" + "\n".join(rows) + "\n};\n"

@@ -350,6 +350,6 @@ PyMethodDef py_append_functions[] = {
     {"is_declared", is_declared, METH_VARARGS,
      "is_declared(program, name): no op makes the variable yet; None: of the open program."},
     {"define", define, METH_VARARGS, "What an op made takes a declared variable's name."},
-    {"follow", follow, METH_VARARGS, "Makes a tensor stand for the variable that has the name now."},
+    {"follow", follow, METH_VARARGS, "Makes a tensor denote the variable that has the name now."},
     {0},
 };

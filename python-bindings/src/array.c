@@ -566,7 +566,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *obj)
 PyMethodDef py_array_functions[] = {
     {"empty_bytes", empty_bytes, METH_O, "A uint8 tensor to fill."},
     {"feed", (PyCFunction)(void (*)(void))feed, METH_FASTCALL,
-     "A tensor on a value's memory if it may stand for a variable as it lies, else None."},
+     "A tensor on a value's memory if it may be a variable's value as it is, else None."},
     {"set_to_1d", set_to_1d, METH_VARARGS,
      "FLAGS_set_to_1d, after it was set to the argument, if one is given."},
     {"from_numpy", from_numpy, METH_VARARGS, "A tensor on an array's memory."},

@@ -137,6 +137,14 @@ typedef struct py_param {
     bool required;
 } py_param;
 
+/* What a function asks of a number, and raises otherwise (`checks:` of the op table). */
+typedef struct py_check {
+    int8_t field; /* a float */
+    enum { PY_NOT, PY_AT_LEAST, PY_ABOVE } kind;
+    double bound;
+    PyObject *const *raises;
+} py_check;
+
 typedef struct py_entry {
     const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
     const py_param *params;   /* n_params, then n_fixed that callers do not see: their fallback stands */
@@ -145,6 +153,8 @@ typedef struct py_entry {
     uint8_t n_params, n_fixed;
     int8_t result; /* field index of the one output that is returned; −1: all that are new */
     bool in_place; /* output 0 is input 0's memory */
+    uint8_t n_checks;
+    const py_check *checks;
 } py_entry;
 
 /* New reference: what help() shows. */

@@ -163,6 +163,26 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
     return true;
 }
 
+static bool numbers_pass(const py_op *self, const void *args)
+{
+    static const char *const words[] = {"not be", "be at least", "be above"};
+    for (const py_check *c = self->entry->checks, *end = c + self->entry->n_checks; c < end; c++) {
+        const proa_field *f = &self->op->fields[c->field];
+        const double v = *(const double *)proa_field_at(f, args);
+        if (c->kind == PY_NOT ? v != c->bound : c->kind == PY_AT_LEAST ? v >= c->bound : v > c->bound)
+            continue;
+        char text[160];
+        int n = snprintf(text, sizeof text, "%s: %s must %s %g, got %g", self->name, f->name, words[c->kind],
+                         c->bound, v);
+        if (self->entry->in_place && n < (int)sizeof text) /* elu_: elu may take it */
+            snprintf(text + n, sizeof text - (size_t)n, "; use %.*s", (int)strlen(self->name) - 1,
+                     self->name);
+        PyErr_SetString(*c->raises, text);
+        return false;
+    }
+    return true;
+}
+
 /* ---- results --------------------------------------------------------------------------- */
 
 static PyObject *one_result(const proa_field *f, const void *args)
@@ -265,6 +285,7 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
         proa_clear_error();
         return NULL;
     }
+    if (self->entry->n_checks && !numbers_pass(self, args)) return NULL;
     if (self->entry->in_place) alias_outputs(op, args);
     if (run(op, args) != PROA_OK) return py_raise();
     if (self->entry->in_place && n > 0 && py_is_tensor(values[0])) return Py_NewRef(values[0]);
@@ -440,7 +461,7 @@ static py_op *new_op(PyObject *module, const py_entry *entry)
     self->op = proa_op_table[entry->op];
     if (!name_op(self)) return NULL;
     if (self->op->args_size <= ARGS_MAX && entry->n_params <= 63) return self;
-    PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension has room for", self->op->name);
+    PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension's capacity", self->op->name);
     return NULL;
 }
 

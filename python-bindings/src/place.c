@@ -140,7 +140,7 @@ static PyTypeObject place_type = {
     .tp_richcompare = place_compare,
     .tp_hash = place_hash,
     .tp_methods = place_methods,
-    .tp_doc = "Where a tensor lies.",
+    .tp_doc = "The device of a tensor's memory.",
 };
 #define PLACE(variable, label, make, text)                                                  \
     static PyTypeObject variable = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "proa." label, \

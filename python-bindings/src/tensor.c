@@ -324,7 +324,7 @@ static PyGetSetDef tensor_getset[] = {
     {"dtype", get_dtype, NULL, "The element type: paddle.float32, …", NULL},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
     {"size", get_size, NULL, "Number of elements.", NULL},
-    {"place", get_place, NULL, "Where it lies: Place(cpu), …", NULL},
+    {"place", get_place, NULL, "The device of its memory: Place(cpu), …", NULL},
     {"grad", get_grad, set_grad, "The accumulated gradient, or None.", NULL},
     {"stop_gradient", get_stop_gradient, set_stop_gradient, "False: a gradient is wanted.", NULL},
     {"is_leaf", get_is_leaf, NULL, "True if no recorded op made it.", NULL},

@@ -126,3 +126,18 @@ def test_no_frame_between():
     assert "call" not in frames
     with pytest.raises(TypeError):
         type(paddle.abs)(paddle.abs.__code__, {})
+
+
+@pytest.mark.parametrize("call, error, says", [
+    (lambda x: F.celu(x, 0.0), ZeroDivisionError, "celu: alpha must not be 0, got 0"),
+    (lambda x: F.elu_(x, alpha=-0.5), AssertionError, "elu_: alpha must be at least 0, got -0.5; use elu"),
+    (lambda x: F.selu(x, scale=1.0), ValueError, "selu: scale must be above 1, got 1"),
+    (lambda x: F.selu(x, alpha=-1), ValueError, "selu: alpha must be at least 0, got -1"),
+    (lambda x: F.softshrink(x, -2), ValueError, "softshrink: threshold must be at least 0, got -2"),
+], ids=["celu", "elu_", "selu-scale", "selu-alpha", "softshrink"])
+def test_functions_of_the_op_table_check_their_numbers(call, error, says):
+    x = paddle.to_tensor([-1.0, 2.0])
+    with pytest.raises(error) as caught:
+        call(x)
+    assert str(caught.value) == says and x.tolist() == [-1.0, 2.0]
+    assert F.elu(x, -0.5).tolist() != [-1.0, 2.0] and F.celu(x, -1.0).shape == [2], "out of place, or of another sign"

@@ -6,8 +6,8 @@ from ... import _core
 
 globals().update(_core.api("paddle.nn.functional"))
 
-from .activation import (celu, elu_, glu, gumbel_softmax, hardtanh_, leaky_relu_, log_softmax, prelu, rrelu,
-                         selu, softmax, softmax_, softshrink, thresholded_relu_)
+from .activation import (glu, gumbel_softmax, hardtanh_, leaky_relu_, log_softmax, prelu, rrelu, softmax, softmax_,
+                         thresholded_relu_)
 from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,
                      fold, interpolate, label_smooth, linear, pad, unfold, upsample, zeropad2d)
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,

@@ -1,37 +1,7 @@
-"""Activations that check or prepare their arguments; those that are one op come from the op table."""
+"""Activations that prepare their arguments; those that are one op come from the op table, with what they check."""
 from ... import _core
 from ...framework.dims import alike, differ, known
 from ...tensor._tools import overwrite
-
-
-def celu(x, alpha=1.0, name=None):
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0); alpha must not be 0."""
-    if alpha == 0:
-        raise ZeroDivisionError("celu: alpha must not be 0")
-    return _core.celu(x, alpha)
-
-
-def elu_(x, alpha=1.0, name=None):
-    """elu in place, for alpha >= 0 (the gradient is taken from the output)."""
-    if alpha < 0:
-        raise AssertionError(f"elu_: alpha must be at least 0, got {alpha}; use elu")
-    return _core.elu_(x, alpha)
-
-
-def selu(x, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717, name=None):
-    """scale * elu(x, alpha), self-normalizing."""
-    if scale <= 1.0:
-        raise ValueError(f"selu: scale must be above 1.0, got {scale}")
-    if alpha < 0:
-        raise ValueError(f"selu: alpha must be at least 0, got {alpha}")
-    return _core.selu(x, scale, alpha)
-
-
-def softshrink(x, threshold=0.5, name=None):
-    """x moved towards 0 by threshold, 0 where |x| <= threshold."""
-    if threshold < 0:
-        raise ValueError(f"softshrink: threshold must be at least 0, got {threshold}")
-    return _core.softshrink(x, threshold)
 
 
 def prelu(x, weight, data_format="NCHW", name=None):

@@ -66,17 +66,8 @@ class PReLU(Layer):
         return text + (f", name={self._name}" if self._name else "")
 
 
-class RReLU(Layer):
+class RReLU(stored(__name__, "RReLU", F.rrelu, "lower", "upper")):
     """x where positive, else x times a slope drawn from [lower, upper) (their mean outside training)."""
-
-    def __init__(self, lower=1.0 / 8.0, upper=1.0 / 3.0, name=None):
-        super().__init__()
-        self._lower = lower
-        self._upper = upper
-        self._name = name
-
-    def forward(self, x):
-        return F.rrelu(x, self._lower, self._upper, self.training)
 
     def extra_repr(self):
         text = f"lower={self._lower}, upper={self._upper}, training={self.training}, dtype={self._dtype}"

@@ -3,6 +3,11 @@ from ... import _core
 from ...framework.dtype import get_default_dtype
 from .. import functional as F
 from .layers import Layer
+from .stored import stored
+
+
+def _stored(name, function, *settings, **options):
+    globals()[name] = stored(__name__, name, function, *settings, **{"prefix": "", **options})
 
 
 def _named(text, name):
@@ -103,68 +108,10 @@ class Embedding(Layer):
 
 # ---- dropout -----------------------------------------------------------------------------------------------------
 
-class Dropout(Layer):
-    """Zeros with probability p in training."""
-
-    def __init__(self, p=0.5, axis=None, mode="upscale_in_train", name=None):
-        super().__init__()
-        self.p = p
-        self.axis = axis
-        self.mode = mode
-        self.name = name
-
-    def forward(self, input):
-        return F.dropout(input, self.p, self.axis, self.training, self.mode)
-
-    def extra_repr(self):
-        return _named(f"p={self.p}, axis={self.axis}, mode={self.mode}", self.name)
-
-
-class Dropout2D(Layer):
-    """Dropout of whole channels of images."""
-
-    def __init__(self, p=0.5, data_format="NCHW", name=None):
-        super().__init__()
-        self.p = p
-        self.data_format = data_format
-        self.name = name
-
-    def forward(self, input):
-        return F.dropout2d(input, self.p, self.training, self.data_format)
-
-    def extra_repr(self):
-        return _named(f"p={self.p}, data_format={self.data_format}", self.name)
-
-
-class Dropout3D(Layer):
-    """Dropout of whole channels of volumes."""
-
-    def __init__(self, p=0.5, data_format="NCDHW", name=None):
-        super().__init__()
-        self.p = p
-        self.data_format = data_format
-        self.name = name
-
-    def forward(self, input):
-        return F.dropout3d(input, self.p, self.training, self.data_format)
-
-    def extra_repr(self):
-        return _named(f"p={self.p}, data_format={self.data_format}", self.name)
-
-
-class AlphaDropout(Layer):
-    """Dropout that keeps mean and variance of self-normalizing networks."""
-
-    def __init__(self, p=0.5, name=None):
-        super().__init__()
-        self.p = p
-        self.name = name
-
-    def forward(self, input):
-        return F.alpha_dropout(input, self.p, self.training)
-
-    def extra_repr(self):
-        return _named(f"p={self.p}", self.name)
+_stored("Dropout", F.dropout, "p", "axis", "mode", inputs=("input",))
+_stored("Dropout2D", F.dropout2d, "p", "data_format", inputs=("input",))
+_stored("Dropout3D", F.dropout3d, "p", "data_format", inputs=("input",))
+_stored("AlphaDropout", F.alpha_dropout, "p", inputs=("input",))
 
 
 # ---- padding -----------------------------------------------------------------------------------------------------
@@ -299,16 +246,7 @@ class Fold(Unfold):
         return F.fold(input, self.output_sizes, self.kernel_sizes, self.strides, self.paddings, self.dilations)
 
 
-class Flatten(Layer):
-    """Axes start_axis to stop_axis as one."""
-
-    def __init__(self, start_axis=1, stop_axis=-1):
-        super().__init__()
-        self.start_axis = start_axis
-        self.stop_axis = stop_axis
-
-    def forward(self, input):
-        return _core.flatten(input, self.start_axis, self.stop_axis)
+_stored("Flatten", _core.flatten, "start_axis", "stop_axis", inputs=("input",), shows=(), named=False, start_axis=1)
 
 
 class Unflatten(Layer):
@@ -329,16 +267,4 @@ class Unflatten(Layer):
         return _named(f"axis={self.axis}, shape={self.shape}", self.name)
 
 
-class CosineSimilarity(Layer):
-    """The cosine of the angle between x1 and x2 along an axis."""
-
-    def __init__(self, axis=1, eps=1e-8):
-        super().__init__()
-        self._axis = axis
-        self._eps = eps
-
-    def forward(self, x1, x2):
-        return F.cosine_similarity(x1, x2, self._axis, self._eps)
-
-    def extra_repr(self):
-        return f"axis={self._axis}, eps={self._eps}"
+_stored("CosineSimilarity", F.cosine_similarity, "axis", "eps", prefix="_", named=False)

@@ -1,20 +1,10 @@
 """Distances between rows, as layers."""
 from .. import functional as F
-from .layers import Layer
+from .stored import stored
 
 
-class PairwiseDistance(Layer):
+class PairwiseDistance(stored(__name__, "PairwiseDistance", F.pairwise_distance, "p", "epsilon", "keepdim", prefix="")):
     """The p-norm of x - y + epsilon along the last axis."""
-
-    def __init__(self, p=2.0, epsilon=1e-6, keepdim=False, name=None):
-        super().__init__()
-        self.p = p
-        self.epsilon = epsilon
-        self.keepdim = keepdim
-        self.name = name
-
-    def forward(self, x, y):
-        return F.pairwise_distance(x, y, self.p, self.epsilon, self.keepdim)
 
     def extra_repr(self):
         text = f"p={self.p}"
