@@ -73,10 +73,11 @@ tidy: build ## clang-tidy over all C files: bugs that the compiler does not see
 	@git ls-files '*.c' | grep -vE '^(tests|examples|benchmarks|devices|inference/java)/|^gen/' | \
 		xargs -P$(JOBS) -n8 clang-tidy -p build --quiet --extra-arg=-w 2>/dev/null && echo "tidy: ok"
 
-check: bootstrap ## layout, layering, sizes, lock file, headers
+check: bootstrap ## layout, layering by includes and symbols, sizes, lock file, headers
 	@clang-format --dry-run -Werror $(SOURCES) && echo "format: ok"
 	@.venv/bin/ruff check -q . && echo "ruff: ok"
 	@$(PYTHON_ENV) tools/check_layers.py
+	@if [ -d build/CMakeFiles ]; then $(PYTHON_ENV) tools/check_symbols.py build; else echo "symbols: nothing is built"; fi
 	@$(PYTHON_ENV) tools/check_sizes.py
 	@$(PYTHON_ENV) tools/check_lock.py
 	@$(PYTHON_ENV) tools/check_counts.py

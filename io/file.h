@@ -1,8 +1,9 @@
-/* Files as io's readers and writers see them: atomic writing, bounded reading, checksums, and an arena for
- * what lives as long as one load or save. May use core and the system. */
+/* Files as io's readers and writers see them: atomic writing, bounded reading, checksums. May use core and
+ * the system. */
 #ifndef PROA_IO_FILE_H
 #define PROA_IO_FILE_H
 
+#include "core/arena.h"
 #include "core/internal.h"
 
 #include <proa/io.h>
@@ -11,19 +12,6 @@
 /* Paddle's number (VarType.Type) of a dtype, −1 for none, and back: PROA_NODTYPE if it names none of ours. */
 int proa__dtype_to_wire(proa_dtype dtype);
 proa_dtype proa__dtype_from_wire(int64_t number);
-
-/* ---- arena: many small zeroed blocks, freed at once ------------------------------------ */
-typedef struct proa__arena {
-    struct proa__arena_block *last;
-} proa__arena;
-
-/* Zeroed memory that ends with the arena; NULL sets OUT_OF_MEMORY. */
-void *proa__arena_alloc(proa__arena *a, size_t bytes);
-/* The same for count items, overflow checked. */
-void *proa__arena_array(proa__arena *a, size_t count, size_t item);
-char *proa__arena_text(proa__arena *a, const char *text);
-char *proa__arena_format(proa__arena *a, const char *format, ...) PROA_PRINTF(2, 3);
-void proa__arena_free(proa__arena *a);
 
 /* ---- writing: all or nothing; see proa_writer in proa/io.h ----------------------------- */
 /* What a temporary's name has behind that of its file; a number follows when several are there. */

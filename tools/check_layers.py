@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the line core <- kernels <- ops <- autograd <- ... <- cli: no file includes a header of a folder to its right."""
+"""Holds the line core <- kernels <- ops <- autograd <- ... <- cli: no file includes a header of a folder to its right, and kernels
+are in kernels/ and in folders of an op table, in families of many lines in cpu/ and cuda/."""
 import re
 import sys
 
@@ -11,6 +12,10 @@ HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "
            "proa.h": "inference"}
 GENERATED = {"ops_impl.h": "kernels", "kernels.h": "core", "formulas.inc": "ops", "build_info.h": "core",
              "framework.pb-c.h": "io"}
+# What defines a kernel; and the two that compute nothing: a device's fallback to the CPU, and calls of Python's functions.
+KERNEL = re.compile(r"^(?:PROA|CUDA)_KERNEL\w*\(|^(?:static )?const proa_kernel \w+ =", re.M)
+NO_FAMILY = {"core/device_run.c", "python-bindings/src/host.c"}
+LARGE_FAMILY = 1500  # lines from which a family's kernels have folders of their own
 # Outside every folder of the line: they may use all of it.
 FREE = {"examples", "tests", "benchmarks", "devices", "tools"}
 
@@ -38,8 +43,23 @@ def target_of(path, name):
     return parts[0] if len(parts) > 1 and parts[0] in FOLDERS else None
 
 
+def misplaced_kernels(paths):
+    """Kernels outside families, and beside the other files of a large one."""
+    tables = {p.parent for p in files(".yaml") if p.parts[0] in ("ops", "jit") and len(p.parts) == 3}
+    sizes = {table: sum(len((ROOT / p).read_text().splitlines()) for p in paths if table in p.parents) for table in tables}
+    for path in paths:
+        if path.parts[0] in FREE or not KERNEL.search((ROOT / path).read_text()) or str(path) in NO_FAMILY:
+            continue
+        family = next((table for table in tables if table in path.parents), None)
+        if family is None:
+            if path.parts[0] != "kernels":
+                yield f"{path}: defines a kernel, but is in no folder of an op table"
+        elif path.parent == family and path.name.startswith(("cpu", "cuda")) and sizes[family] > LARGE_FAMILY:
+            yield f"{path}: belongs into {family}/cpu or cuda: the family has {sizes[family]} lines"
+
+
 def main():
-    problems, count = [], 0
+    problems, count = list(misplaced_kernels(files(".c", ".cc", ".cu", ".h", ".inc"))), 0
     for path in files(".c", ".h", ".cc", ".cu", ".inc"):
         here = folder_of(path)
         if here is None:

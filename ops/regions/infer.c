@@ -212,10 +212,10 @@ proa_status proa__deformable_geometry(const deformable_params *p, deformable_geo
     g->out_height = out_size(g->height, g->kh, g->stride[0], g->padding[0], g->dilation[0]);
     g->out_width = out_size(g->width, g->kw, g->stride[1], g->padding[1], g->dilation[1]);
     if (g->out_height == 0 || g->out_width == 0)
-        return OP_FAIL(p->op, INVALID_ARGUMENT, "weight",
-                       "is %s, larger than x %s with padding [%lld, %lld]; expected room for one window",
-                       proa__tensor_text(w), proa__tensor_text(x), (long long)g->padding[0],
-                       (long long)g->padding[1]);
+        return OP_FAIL(
+            p->op, INVALID_ARGUMENT, "weight",
+            "is %s, larger than x %s with padding [%lld, %lld]; expected a size that one window fits into",
+            proa__tensor_text(w), proa__tensor_text(x), (long long)g->padding[0], (long long)g->padding[1]);
     bool offset = !follows(g, p->offset, x, 2), mask = !proa__absent(p->mask) && !follows(g, p->mask, x, 1);
     if (!offset && !mask) return PROA_OK;
     return OP_FAIL(

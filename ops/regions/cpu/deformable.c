@@ -42,14 +42,14 @@ static int64_t run_end(const deformable_geometry *g, int64_t c)
 #define T float
 #define FLOOR floorf
 #define G(name) name##_f32
-#include "ops/regions/cpu_deformable.inc"
+#include "ops/regions/cpu/deformable.inc"
 #undef T
 #undef FLOOR
 #undef G
 #define T double
 #define FLOOR floor
 #define G(name) name##_f64
-#include "ops/regions/cpu_deformable.inc"
+#include "ops/regions/cpu/deformable.inc"
 
 static bool empty(const deformable_geometry *g)
 {

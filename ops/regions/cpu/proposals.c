@@ -34,7 +34,7 @@ typedef struct proposals {
 #define SQRT sqrtf
 #define LOG2 log2f
 #define FLOOR floorf
-#include "ops/regions/cpu_proposals.inc"
+#include "ops/regions/cpu/proposals.inc"
 #undef T
 #undef EXP
 #undef SQRT
@@ -45,7 +45,7 @@ typedef struct proposals {
 #define SQRT sqrt
 #define LOG2 log2
 #define FLOOR floor
-#include "ops/regions/cpu_proposals.inc"
+#include "ops/regions/cpu/proposals.inc"
 
 static int32_t *resize_counts(void *args, const proa_op *op, int index, int64_t images)
 {

@@ -1,5 +1,5 @@
 /* The arena: blocks of proa__alloc memory, handed out from the front, freed together. Core only. */
-#include "io/file.h"
+#include "core/arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@ enum { BLOCK = 16384, ALIGN = 16 };
 
 struct proa__arena_block {
     struct proa__arena_block *before;
-    size_t used, room;
+    size_t used, capacity;
     _Alignas(ALIGN) char data[];
 };
 
@@ -20,14 +20,14 @@ void *proa__arena_alloc(proa__arena *a, size_t bytes)
     }
     bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     struct proa__arena_block *b = a->last;
-    if (!b || b->room - b->used < bytes) {
-        size_t room = bytes > BLOCK / 4 ? bytes : BLOCK;
-        b = proa__alloc(sizeof *b + room);
+    if (!b || b->capacity - b->used < bytes) {
+        size_t capacity = bytes > BLOCK / 4 ? bytes : BLOCK;
+        b = proa__alloc(sizeof *b + capacity);
         if (!b) return NULL;
         b->used = 0;
-        b->room = room;
-        if (a->last && room == bytes &&
-            room != BLOCK) { /* large ones go behind, so that the small one fills */
+        b->capacity = capacity;
+        if (a->last && capacity == bytes &&
+            capacity != BLOCK) { /* large ones go behind, so that the small one fills */
             b->before = a->last->before;
             a->last->before = b;
         } else {

@@ -88,7 +88,7 @@ static const double largest_double = DBL_MAX;
 #define CEIL ceilf
 #define FLOOR floorf
 #define ROUND roundf
-#include "ops/regions/cpu_roi.inc"
+#include "ops/regions/cpu/roi.inc"
 #undef T
 #undef CEIL
 #undef FLOOR
@@ -97,7 +97,7 @@ static const double largest_double = DBL_MAX;
 #define CEIL ceil
 #define FLOOR floor
 #define ROUND round
-#include "ops/regions/cpu_roi.inc"
+#include "ops/regions/cpu/roi.inc"
 
 /* ---- roi_align -------------------------------------------------------------------------- */
 
