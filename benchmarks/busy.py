@@ -25,7 +25,7 @@ SECOND = "training: ResNet-18, 16×3×64×64"  # the second training is Proa's, 
 PERIOD = 0.1  # seconds: a cgroup's usual period
 SECONDS = 0.8  # of a measurement; some 200 time slices of Linux's scheduler
 RESIDUAL = "training: small residual net, 32×3×32×32"
-LEAST_KEPT = 0.8  # of the fair share
+MIN_KEPT = 0.8  # of the fair share
 SLOWEST_RESIDUAL = 2.6  # of its quiet time, beside the spinners
 
 
@@ -280,15 +280,15 @@ class Tables:
 
     def summary(self, load):
         kept = sorted((k, unit) for unit in self.units if (k := self.kept(unit, load, "proa")))
-        low = [f"{unit} ({k:.2f})" for k, unit in kept if k < LEAST_KEPT]
-        text = f"Proa keeps {LEAST_KEPT} of its fair share or more in {len(kept) - len(low)} of {len(kept)} rows"
+        low = [f"{unit} ({k:.2f})" for k, unit in kept if k < MIN_KEPT]
+        text = f"Proa keeps {MIN_KEPT} of its fair share or more in {len(kept) - len(low)} of {len(kept)} rows"
         text += f"; not in {', '.join(low)}." if low else "."
         for way in self.peers:
             ratios = [r for unit in self.units if (r := self.found[unit][load].ratio(way))]
             keeps = [k for unit in self.units if (k := self.kept(unit, load, way))]
             if ratios:
                 text += (f" In the median row Proa is {statistics.median(ratios):.2f} × as fast as {way}, which keeps "
-                         f"{LEAST_KEPT} in {sum(k >= LEAST_KEPT for k in keeps)} of {len(keeps)}.")
+                         f"{MIN_KEPT} in {sum(k >= MIN_KEPT for k in keeps)} of {len(keeps)}.")
         net = self.kept(RESIDUAL, load, "proa") if load == "spinners" and RESIDUAL in self.units else None
         if net:
             text += (f" The small residual net takes {1 / SHARES[load] / net:.2f} × its quiet time (at most "

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    MOST_RANKS = 1024, /* as many as a group may have */
-    GRACE = 10         /* seconds from SIGTERM to SIGKILL */
+    MAX_RANKS = 1024, /* as many as a group may have */
+    GRACE = 10        /* seconds from SIGTERM to SIGKILL */
 };
 
 typedef struct job {
@@ -25,7 +25,7 @@ typedef struct job {
     const char *logs; /* folder; NULL: the command's own output */
     char **program;   /* NULL-terminated */
     char token[33];
-    pid_t children[MOST_RANKS]; /* 0: ended */
+    pid_t children[MAX_RANKS]; /* 0: ended */
     sigset_t watched, before;
     int signal; /* that the command got; 0: none */
 } job;
@@ -190,9 +190,9 @@ static proa_status read_options(cli_args *a, job *j)
     }
     if (kind == CLI_END)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "launch: expected a program: proa --help shows the form");
-    if (j->ranks > MOST_RANKS)
+    if (j->ranks > MAX_RANKS)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "--ranks: %lld; at most %d are possible",
-                         (long long)j->ranks, MOST_RANKS);
+                         (long long)j->ranks, MAX_RANKS);
     if (j->logs && mkdir(j->logs, 0777) != 0 && errno != EEXIST)
         return proa_fail(PROA_ERR_IO, "--log: cannot make '%s': %s", j->logs, strerror(errno));
     j->program = a->at + a->next - 1;

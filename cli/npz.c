@@ -73,7 +73,7 @@ static proa_status find_directory(archive *z)
         z->directory = get(z->at + where + 48, 8);
     }
     if (z->directory > z->bytes || z->directory_bytes > z->bytes - z->directory)
-        return damaged(z, "its directory lies outside");
+        return damaged(z, "its directory is outside");
     if (z->entries > z->directory_bytes / CENTRAL) return damaged(z, "its directory is too short");
     return PROA_OK;
 }
@@ -133,7 +133,7 @@ static proa_tensor *read_member(const archive *z, const member *m)
     }
     uint64_t start = m->local + LOCAL + get(p + 26, 2) + get(p + 28, 2);
     if (m->packed != m->size || start > z->bytes || m->size > z->bytes - start) {
-        damaged(z, "an entry reaches past its end");
+        damaged(z, "an entry extends beyond its end");
         return NULL;
     }
     if (crc32(0, z->at + start, (size_t)m->size) != m->crc) {

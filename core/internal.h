@@ -67,7 +67,8 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
       "plans that an executor keeps, one a set of input shapes; the least recently used goes")             \
     X(kept_programs, "32", "programs that a function under to_static keeps; the least recently used goes") \
     X(nontemporal_bytes, "0",                                                                              \
-      "outputs from so many bytes on go past the caches; 0: a quarter of the shared one")                  \
+      "outputs from so many bytes on are written with non-temporal stores; 0: a quarter of the shared "    \
+      "cache")                                                                                             \
     X(verbose, "0", "1: which kernel an op takes for new shapes, and why others declined, goes to stderr") \
     X(call_stack_level, "1", "2: errors show where in the library they were raised")
 typedef enum proa_flag {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH = 64, EPOCHS = 6, MOST_RANKS = 16 };
+enum { BATCH = 64, EPOCHS = 6, MAX_RANKS = 16 };
 
 static int train(const char *data, const char *checkpoint)
 {
@@ -63,11 +63,11 @@ int main(int argc, char **argv)
 
     int ranks = argc > 2 ? atoi(argv[2]) : 2;
     char store[] = "/tmp/data_parallel_XXXXXX", rank[16];
-    if (ranks < 1 || ranks > MOST_RANKS || !mkdtemp(store)) return 1;
+    if (ranks < 1 || ranks > MAX_RANKS || !mkdtemp(store)) return 1;
     snprintf(rank, sizeof rank, "%d", ranks);
     setenv("PROA_STORE", store, 1);
     setenv("PROA_SIZE", rank, 1);
-    pid_t children[MOST_RANKS];
+    pid_t children[MAX_RANKS];
     for (int i = 0; i < ranks; i++) {
         snprintf(rank, sizeof rank, "%d", i);
         setenv("PROA_RANK", rank, 1);

@@ -274,7 +274,7 @@ proa_status proa_cipher_make_key_file(void *key, size_t key_bytes, const char *p
     return write_file(path, key, key_bytes);
 }
 
-proa_status proa_cipher_read_key(const char *path, void *key, size_t room, size_t *key_bytes)
+proa_status proa_cipher_read_key(const char *path, void *key, size_t capacity, size_t *key_bytes)
 {
     PROA_TRY(proa_error());
     if (!path || !key || !key_bytes)
@@ -283,7 +283,7 @@ proa_status proa_cipher_read_key(const char *path, void *key, size_t room, size_
     char *data = proa__read_whole(path, &n);
     if (!data) return proa_error();
     proa_status status = PROA_OK;
-    if (n > room)
+    if (n > capacity)
         status = proa_fail(PROA_ERR_CORRUPT, "cipher: '%s' holds %zu bytes, more than a key", path, n);
     else memcpy(key, data, *key_bytes = n);
     proa_cipher_release(data, n);

@@ -429,7 +429,7 @@ proa_status proa__read_op(proa_wire_reader *r)
     if (proa__reads_control(r->desc->type)) return proa__read_control(r);
     if (proa__has_forward(r, &at)) return proa__read_grad(r, at);
     if (!proa__forms_next(&r->load->forms, NULL, r->desc->type))
-        return proa_fail(PROA_ERR_UNSUPPORTED, "the op whose gradient this is does not stand before it");
+        return proa_fail(PROA_ERR_UNSUPPORTED, "the op whose gradient this is does not come before it");
     while ((form = proa__forms_next(&r->load->forms, form, r->desc->type)) != NULL) {
         if (form->wire->write && !form->wire->read && form->wire->n_slots == 0) continue; /* only written */
         if (!form_fits(form, r->desc, &why)) continue;

@@ -58,12 +58,12 @@ static proa_state_item *take_item(proa_state *s, const char *name)
         clear_item(item);
         return item;
     }
-    if (s->count == s->room) {
-        int64_t room = s->room ? s->room * 2 : 16;
-        proa_state_item *grown = proa__realloc(s->items, (size_t)room * sizeof *grown);
+    if (s->count == s->capacity) {
+        int64_t capacity = s->capacity ? s->capacity * 2 : 16;
+        proa_state_item *grown = proa__realloc(s->items, (size_t)capacity * sizeof *grown);
         if (!grown) return NULL;
         s->items = grown;
-        s->room = room;
+        s->capacity = capacity;
     }
     item = &s->items[s->count];
     *item = (proa_state_item){.name = proa__strdup(name)};

@@ -13,7 +13,7 @@
 enum { NONTEMPORAL_TILE = 512 };
 
 /* True for outputs of that many bytes in rows of so many. */
-static inline __attribute__((unused)) bool past_caches(int64_t bytes, int64_t row_bytes)
+static inline __attribute__((unused)) bool nontemporal_pays(int64_t bytes, int64_t row_bytes)
 {
     return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
 }

@@ -211,11 +211,11 @@ double proa_profile_seconds(void)
     return (double)ns * 1e-9;
 }
 
-int64_t proa_profile_rows(proa_profile_row *to, int64_t room)
+int64_t proa_profile_rows(proa_profile_row *to, int64_t capacity)
 {
     pthread_mutex_lock(&lock);
     int64_t n = n_rows;
-    if (to && room > 0 && n > 0) memcpy(to, rows, (size_t)(room < n ? room : n) * sizeof *to);
+    if (to && capacity > 0 && n > 0) memcpy(to, rows, (size_t)(capacity < n ? capacity : n) * sizeof *to);
     pthread_mutex_unlock(&lock);
     return n;
 }

@@ -55,7 +55,8 @@ proa_status proa_profile_roofline(double *gflops, double *gbs)
     if (proa_profile_is_on())
         return proa_fail(PROA_ERR_BAD_STATE, "profile_roofline: the profiler is on; stop it first");
     if (!gflops || !gbs)
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "profile_roofline: needs room for both numbers");
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "profile_roofline: an output is NULL; expected pointers to two numbers");
     pthread_mutex_lock(&lock);
     int at = 0;
     while (at < n_known && known[at].threads != proa_threads()) at++;

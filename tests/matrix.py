@@ -267,7 +267,7 @@ def family_module(op, name):
     return loaded(op["family"], name)
 
 
-def fused_tail(out, residual, activation, alpha, beta):
+def epilogue(out, residual, activation, alpha, beta):
     """What the fused ops do to a product: add a residual, apply an activation of the table's fused_activation."""
     elementwise = family_module({"family": "elementwise"}, "reference")
     out = out if residual is None else out + residual

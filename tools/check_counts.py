@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Counts that the house keeps small, each against a bound that may only shrink: relative clauses as the subject of a
-file's header or of another comment, names that gave way to the field's, long macros, hand-written walks over args structs.
+file's header or of another comment, names and words that gave way to the field's, long macros, hand-written walks over args structs.
 
     check_counts.py [--list]        also says where"""
 import re
@@ -11,10 +11,18 @@ from tree import ROOT, files, report
 SOURCES = (".c", ".h", ".cc", ".cu", ".inc")
 CLAUSE = re.compile(r"(What|Whatever|Where|Whoever|That which|How|Which|Who) [a-z]")
 COMMENT = {True: re.compile(r"/\*+\s*(.{0,90})"), False: re.compile(r'(?:^|(?<=\s))#\s+(.{0,90})|"""(.{0,90})', re.M)}  # C's; others'
-# Names of before 0.2, and what they are called now (docs/glossary.md has the words that stayed).
-GONE = re.compile(r"\b(proa__copy_past\w*|proa__wide_\w+|proa__forget_file|proa__tail\w*|PROA__TAIL|TO_INPUT|TO_FILTER|proa__facts\w*"
-                  r"|proa__walk\w*|proa__map_(?:find|put|clear)|proa__lift\w*|proa__steps\w*|proa__settle\w*|proa__pending"
-                  r"|proa__room|proa__later|packed_least|storm_planner)\b")
+# Names of before 0.2, and what they are called now (docs/glossary.md has the words that stayed): identifiers, files.
+GONE = re.compile(r"\b(proa__copy_past\w*|past_caches|FLAGS_past_bytes|proa__wide_\w+|proa__forget_file|proa__tail\w*|PROA__TAIL"
+                  r"|fused_tail\w*|TO_INPUT|TO_FILTER|proa__facts\w*|proa__walk\w*|proa__map_(?:find|put|clear)|proa__lift\w*"
+                  r"|proa__steps\w*|proa__settle\w*|proa__pending|proa__room|proa__later|packed_least|storm_planner|LEAST_\w+"
+                  r"|MOST_\w+|winograd_(?:middle|large)|proa_program_optimise\w*|proa_initialised)\b")
+FILES = re.compile(r"^(past|wide|lanes|vmath|vexp_row|forget|fused_tail|facts|known|unknown|lift|place|pack|recorded|split|few|narrow"
+                   r"|columns|planes|pairs|winograd_(middle|large)|settle|forms|storm)\.(h|c|inc|cu)$|hostile|update_pass")
+FOLDERS = ("core", "kernels", "ops", "jit", "io")  # whose files the names were of
+# The same in what strangers read first: README, docs, public headers, messages.
+WORDS = re.compile(r"\b(past the caches?|room|to the filter|hostile|storms?|settled?|fused tail|LEAST|MOST|optimise\w*|initialise\w*"
+                   r"|lies|lying|stands (?:in|at|beside|before|behind)|lie (?:in|at|beside|behind|side))\b")
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 KIND = re.compile(r"kind [!=]= PROA_FIELD_TENSORS?\b|case PROA_FIELD_TENSORS?:")
 LONG_MACRO = 10
 # The measured hot loops may walk an args struct by themselves; args_visit is the walker.
@@ -49,16 +57,30 @@ def long_macros(lines):
         number += 1
 
 
+def gone_words():
+    """Lines of README, docs, public headers and messages that say a word which gave way."""
+    for path in files(".md", *SOURCES):
+        prose = path.suffix == ".md" and (path.parts[0] == "docs" or len(path.parts) == 1) or path.parts[0] == "include"
+        if path.parts[0] in ("tests", "examples", "benchmarks", "shared") or path.name in ("CHANGELOG.md", "glossary.md"):
+            continue
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+            said = [line] if prose else [text for text in STRING.findall(line) if " " in text]
+            yield from (f"{path}:{number}: {m[0]}" for text in said for m in WORDS.finditer(text))
+
+
 def main():
     found = {"headers that begin with a relative clause": [], "comments that begin with a relative clause": [],
-             "names that are gone": [], "macros over ten lines": [],
+             "names that are gone": [], "words that are gone": [], "macros over ten lines": [],
              "hand-written tests of a field's kind": []}
-    headers, comments, names, macros, kinds = found.values()
+    headers, comments, names, words, macros, kinds = found.values()
+    words += gone_words()
     for path in files(*SOURCES, ".py", ".yaml"):
         text = (ROOT / path).read_text()
         if CLAUSE.match(header(text)):
             headers.append(f"{path}:1: {header(text)}")
         comments += clauses(path, text)
+        if FILES.search(path.name) and path.parts[0] in FOLDERS:
+            names.append(str(path))
         if path.name != "check_counts.py":
             names += [f"{path}: {m[0]}" for m in GONE.finditer(text)]
         if path.suffix in SOURCES:

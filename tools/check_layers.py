@@ -12,7 +12,7 @@ HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "
            "proa.h": "inference"}
 GENERATED = {"ops_impl.h": "kernels", "kernels.h": "core", "formulas.inc": "ops", "build_info.h": "core",
              "framework.pb-c.h": "io"}
-# What defines a kernel; and the two that compute nothing: a device's fallback to the CPU, and calls of Python's functions.
+# Definitions of kernels; and the two that compute nothing: a device's fallback to the CPU, and calls of Python's functions.
 KERNEL = re.compile(r"^(?:PROA|CUDA)_KERNEL\w*\(|^(?:static )?const proa_kernel \w+ =", re.M)
 NO_FAMILY = {"core/device_run.c", "python-bindings/src/host.c"}
 LARGE_FAMILY = 1500  # lines from which a family's kernels have folders of their own

@@ -201,7 +201,7 @@ def parity():
     return ["## Names", "",
             f"Of the {sum(names.values())} public names of Paddle 2.0 and 2.1, {total} without `fleet` and `onnx`: "
             f"{sums['present']} are there ({share(sums['present'], total)}), {sums['shown']} are shown to agree by a case that "
-            f"runs on both ({share(sums['shown'], total)}). The table by area stands in [migration.md](migration.md)."]
+            f"runs on both ({share(sums['shown'], total)}). [migration.md](migration.md) has the table by area."]
 
 
 SECTIONS = [("unittests/results.tsv", all_unit_tests), ("dygraph_to_static/results.tsv", dygraph_to_static),

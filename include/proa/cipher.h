@@ -38,8 +38,8 @@ PROA_API proa_status proa_cipher_decrypt_file(const proa_cipher *c, const char *
                                               size_t key_bytes, void **out, size_t *out_bytes);
 /* A key and its file of raw bytes. */
 PROA_API proa_status proa_cipher_make_key_file(void *key, size_t key_bytes, const char *path);
-/* The key in a file: *key_bytes is its length, at most `room`. */
-PROA_API proa_status proa_cipher_read_key(const char *path, void *key, size_t room, size_t *key_bytes);
+/* The key in a file: *key_bytes is its length, at most `capacity`. */
+PROA_API proa_status proa_cipher_read_key(const char *path, void *key, size_t capacity, size_t *key_bytes);
 
 #ifdef __cplusplus
 }

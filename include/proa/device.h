@@ -28,8 +28,8 @@ typedef struct proa_device_memory {
     int64_t total_bytes;                          /* of the device; 0: unknown */
 } proa_device_memory;
 
-/* The blocked form that devices have (proa_kernel.format): the channels, axis 1 of at least three, lie beside
- * each other in memory, behind them the images' places; no padding. */
+/* The blocked form that devices have (proa_kernel.format): the channels, axis 1 of at least three, are stored
+ * beside each other in memory, behind them the images' pixels; no padding. */
 #define PROA_CHANNELS_LAST 0x7fff
 
 /* One device. Functions get `context` as it stands here; any thread may call them. Those that return a status
@@ -119,7 +119,7 @@ typedef struct proa_host_api {
     proa_status (*lay_channels_last)(proa_tensor *output);
     /* Before the n tensors are overwritten from their own values: afterwards all of them lie channels last as
      * `like` does, and nowhere else, or all are plain, and `like` has a plain form, too. Without `may_move`
-     * only what lies right already stays so. */
+     * only what is stored so already stays. */
     proa_status (*lay_alike)(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 } proa_host_api;
 

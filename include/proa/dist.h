@@ -107,8 +107,8 @@ PROA_API void proa_task_free(proa_task *t);
 
 /* ---- data parallelism ------------------------------------------------------------------ */
 
-/* Averages gradients over a group while backward still runs: parameters' gradients lie in buckets, and a
- * bucket is sent when the last of its gradients is there. The order of buckets is that in which rank 0's
+/* Averages gradients over a group while backward still runs: parameters' gradients are stored in buckets, and
+ * a bucket is sent when the last of its gradients is there. The order of buckets is that in which rank 0's
  * first backward brought gradients. When proa_backward returns, all gradients are there; a parameter that
  * some ranks did not use has the average with their zeros, one that no rank used is left as it was. What was
  * accumulated (without synchronization, or by earlier backwards) is averaged, too. */

@@ -1,5 +1,5 @@
 /* Losses and metrics that are compositions of ops, called like ops: required arguments by position, options
- * as `.name = value`. What is an op itself (proa_nll_loss, proa_huber_loss, …) stands in proa/ops.h.
+ * as `.name = value`. What is an op itself (proa_nll_loss, proa_huber_loss, …) is in proa/ops.h.
  * Labels and weights are not differentiated, except where said. */
 #ifndef PROA_FUNCTIONAL_H
 #define PROA_FUNCTIONAL_H

@@ -133,7 +133,7 @@ typedef struct proa_state_item {
 
 /* What a checkpoint holds. Names are unique; order is kept. */
 typedef struct proa_state {
-    int64_t count, room;
+    int64_t count, capacity;
     proa_state_item *items;
     struct proa__hash_map *index; /* from names to places in items */
 } proa_state;

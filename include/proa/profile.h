@@ -34,8 +34,8 @@ typedef struct proa_profile_row {
     const char *kernel; /* static: "conv_onednn"; NULL for stretches, and for views, which run none */
 } proa_profile_row;
 
-/* Copies at most `room` rows, in the order of first use; returns how many there are. */
-PROA_API int64_t proa_profile_rows(proa_profile_row *rows, int64_t room);
+/* Copies at most `capacity` rows, in the order of first use; returns how many there are. */
+PROA_API int64_t proa_profile_rows(proa_profile_row *rows, int64_t capacity);
 /* Seconds recorded: until stop, or until now. */
 PROA_API double proa_profile_seconds(void);
 

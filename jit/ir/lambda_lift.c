@@ -64,7 +64,7 @@ static proa_status refuse_write(proa_tensor **slot, const proa_field *f, int64_t
     if (!v || v->block == l->block->index) return PROA_OK;
     return proa__op_fail(
         PROA_ERR_UNSUPPORTED, l->op, f->name,
-        "writes %s, which lies outside this branch or loop body; return the new value instead "
+        "writes %s, which is defined outside this branch or loop body; return the new value instead "
         "(batch norm: use it in evaluation mode there)",
         v->name);
 }

@@ -421,7 +421,7 @@ static proa_status set_list(proa_block *b, bool input, proa_var *const *vars, in
         if (vars[i]->block != b->index && !(vars[i]->persistable && !input))
             return proa_fail(
                 PROA_ERR_INVALID_ARGUMENT,
-                "program: %s %d (%s) lies in block %d, a branch's or a loop's body; expected one of "
+                "program: %s %d (%s) is in block %d, a branch's or a loop's body; expected one of "
                 "block %d",
                 what, i, vars[i]->name, vars[i]->block, b->index);
         for (int32_t k = 0; input && k < i; k++)

@@ -114,7 +114,7 @@ CONV_FN proa_status conv_ask(conv_algorithm_id id, const conv_params *params, co
 #define CONV_PREPARE_WEIGHTS(kernel, keep) \
     CONV_PREPARE(kernel, conv2d_grad_filter, a->x, a->d_weight, a->d_out, keep)
 
-/* What fused convolutions are asked about, from their args. */
+/* The problem of a fused convolution, from its args. */
 #define CONV_FUSED_PROBLEM(a)                                                         \
     ((conv_problem){.sides = {(a)->x, (a)->weight, (a)->out},                         \
                     .plain = proa__epilogue_is_plain(&PROA__EPILOGUE(a), (a)->out) && \

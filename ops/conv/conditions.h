@@ -9,7 +9,7 @@
 
 #define CONV_FN static inline __attribute__((unused))
 
-/* What a kernel is chosen for: the geometry, computed once a selection, and the tensors on the input's, the
+/* The call that a kernel is chosen for: the geometry, computed once a selection, and the tensors on the input's, the
  * filter's and the output's side, of which one is the result. */
 typedef struct conv_problem {
     conv_geometry g;
@@ -45,7 +45,7 @@ CONV_FN const char *conv_float32(const conv_problem *p)
     return p->sides[0]->dtype == PROA_F32 ? NULL : "not float32";
 }
 
-/* What the kernels on blocked tensors have in common. */
+/* Needs of all kernels on blocked tensors. */
 CONV_FN const char *conv_blocked_float32(const conv_problem *p)
 {
     if (GEMM_VECTOR != 4 * CONV_BLOCK) return "needs AVX-512";
@@ -162,7 +162,7 @@ CONV_FN const char *conv_small_spatial(const conv_problem *p)
     return conv_pairs_along(g, 1) && conv_pairs_along(g, 2) ? NULL : "no tap meets the input";
 }
 
-/* What is left of the work, and of vectors that batches fill, must pay for laying images out anew; vectors of
+/* The work that is left, in vectors that batches fill, must pay for laying images out anew; vectors of
  * a wgrad are full, but one sum takes few numbers. */
 CONV_FN double conv_small_spatial_cost(const conv_problem *p)
 {
@@ -180,7 +180,7 @@ CONV_FN double conv_small_spatial_cost(const conv_problem *p)
 
 CONV_FN int64_t conv_floor(int64_t a, int64_t by) { return a / by - (a % by < 0); }
 
-/* How many pixels apart along dim i the taps of one phase read; 0: too far. */
+/* Pixels along dim i that the taps of one phase read; 0: too far apart. */
 CONV_FN int64_t conv_strided_shifts(const conv_geometry *g, int i)
 {
     if (g->before[i] > INT8_MAX || g->dilation[i] > INT8_MAX) return 0;
@@ -331,7 +331,7 @@ CONV_FN const char *conv_frozen_phases(const conv_problem *p)
 #endif
 }
 
-/* Where filters are read for fewer tiles, that takes longer than to multiply: 16 tiles, with strides 40. */
+/* Reading a filter takes longer than multiplying fewer than 16 tiles, with strides 40. */
 CONV_FN double conv_f2x2_cost(const conv_problem *p) { return conv_share(16, conv_tiles(&p->g, 2)); }
 CONV_FN double conv_frozen_strided_cost(const conv_problem *p)
 {
@@ -346,7 +346,7 @@ CONV_FN double conv_frozen_phases_cost(const conv_problem *p)
     return conv_larger(conv_share(16, tiles), conv_share(2 * tiles * 4 * 36, direct));
 }
 
-/* What tiles of side × side results cost: a product a point; or reading the filter's points, which takes as
+/* Cost of tiles of side × side results: a product a point; or reading the filter's points, which takes as
  * long as 16 tiles do. */
 CONV_FN int64_t conv_products(const conv_geometry *g, int64_t side)
 {

@@ -251,7 +251,6 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
     const proa_conv2d_fused_args *a = args;
     conv_problem p = CONV_FUSED_PROBLEM(a);
     PROA_TRY(conv_ask(CONV_ALGORITHM_conv2d_fused_onednn, &CONV_PARAMS(a, 2, "conv2d_fused"), &p));
-    const proa_dtype dtype = (proa_dtype)a->x->dtype;
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, conv_work(&p.g));
     conv_task t = {0};

@@ -108,7 +108,7 @@ def conv2d_fused(x, weight, bias=None, residual=None, stride=(1, 1), padding=(0,
                  data_format="NCHW", padding_algorithm="EXPLICIT", activation="none", alpha=0.0, beta=0.0,
                  constant_weight=False):
     out = conv2d(x, weight, bias, stride, padding, dilation, groups, data_format, padding_algorithm)
-    return matrix.fused_tail(out, residual, activation, alpha, beta)
+    return matrix.epilogue(out, residual, activation, alpha, beta)
 
 
 def _windows(y, kernel_size):

@@ -75,7 +75,7 @@ static proa_status infer_steps(const proa_fused_elementwise_args *a, proa__fused
         const proa_meta *m = (const proa_meta *)(const void *)metas;
         if ((m->dtype == PROA_F64) != (a->x.at[0]->dtype == PROA_F64))
             return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("fused_elementwise"), "steps",
-                                 "step %d makes %s of %s; float64 stands alone in a chain", i,
+                                 "step %d makes %s of %s; a chain has float64 alone", i,
                                  proa_dtype_name(m->dtype), proa_dtype_name((proa_dtype)a->x.at[0]->dtype));
         if (step->out) out->at[k++] = *m;
         made[i] = proa__tensor_bare(m, PROA_T_META | (any & PROA_T_SYMBOLIC));

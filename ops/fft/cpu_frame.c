@@ -60,29 +60,18 @@ PROA_KERNEL(frame_cpu, frame)
 }
 
 /* Each range of outer signals, or of positions within a window's row, is summed window after window. */
-#define OVERLAP(name, T)                                                                             \
-    static void name(int64_t begin, int64_t end, void *context)                                      \
-    {                                                                                                \
-        const frame_job *j = context;                                                                \
-        const fft_frames *f = &j->f;                                                                 \
-        const T *x = (const T *)(const void *)j->x;                                                  \
-        T *out = (T *)(void *)j->out;                                                                \
-        if (f->last) {                                                                               \
-            for (int64_t o = begin; o < end; o++)                                                    \
-                for (int64_t s = 0; s < f->size; s++)                                                \
-                    for (int64_t k = 0; k < f->frames; k++)                                          \
-                        out[o * f->length + k * f->hop + s] += x[(o * f->size + s) * f->frames + k]; \
-            return;                                                                                  \
-        }                                                                                            \
-        for (int64_t k = 0; k < f->frames; k++)                                                      \
-            for (int64_t s = 0; s < f->size; s++)                                                    \
-                for (int64_t i = begin; i < end; i++)                                                \
-                    out[(k * f->hop + s) * f->inner + i] += x[(k * f->size + s) * f->inner + i];     \
-    }
-OVERLAP(overlap_integers, uint64_t)
-OVERLAP(overlap_floats, float)
-OVERLAP(overlap_doubles, double)
-OVERLAP(overlap_complex, double _Complex)
+#define NAME overlap_integers
+#define T uint64_t
+#include "ops/fft/overlap.inc"
+#define NAME overlap_floats
+#define T float
+#include "ops/fft/overlap.inc"
+#define NAME overlap_doubles
+#define T double
+#include "ops/fft/overlap.inc"
+#define NAME overlap_complex
+#define T double _Complex
+#include "ops/fft/overlap.inc"
 
 PROA_KERNEL(overlap_add_cpu, overlap_add)
 {

@@ -18,16 +18,15 @@ typedef struct graph_job {
     bool product;
 } graph_job;
 
-#define GRAPH_ROW(VALUE)                                                                      \
-    if (first || j->reduce == PROA_GRAPH_REDUCE_SUM || j->reduce == PROA_GRAPH_REDUCE_MEAN) { \
-        if (first)                                                                            \
-            for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE);                          \
-        else                                                                                  \
-            for (int64_t i = 0; i < j->length; i++) to[i] += (VALUE);                         \
-    } else if (j->reduce == PROA_GRAPH_REDUCE_MAX) {                                          \
-        for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE) > to[i] ? (VALUE) : to[i];    \
-    } else {                                                                                  \
-        for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE) < to[i] ? (VALUE) : to[i];    \
+#define GRAPH_ROW(VALUE)                                                                    \
+    if (first) {                                                                            \
+        for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE);                            \
+    } else if (j->reduce == PROA_GRAPH_REDUCE_SUM || j->reduce == PROA_GRAPH_REDUCE_MEAN) { \
+        for (int64_t i = 0; i < j->length; i++) to[i] += (VALUE);                           \
+    } else if (j->reduce == PROA_GRAPH_REDUCE_MAX) {                                        \
+        for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE) > to[i] ? (VALUE) : to[i];  \
+    } else {                                                                                \
+        for (int64_t i = 0; i < j->length; i++) to[i] = (VALUE) < to[i] ? (VALUE) : to[i];  \
     }
 
 #define T int32_t

@@ -76,11 +76,7 @@ static proa_status prepare(const matmul_product *p, void **state)
 
 /* The kernel of one op: `make` turns its args into a product. */
 #define DNNL_PRODUCT(op, make)                                                                            \
-    static proa_status op##_prepare(const void *args, void **state)                                       \
-    {                                                                                                     \
-        matmul_product p = make((const proa_##op##_args *)args);                                          \
-        return prepare(&p, state);                                                                        \
-    }                                                                                                     \
+    PRODUCT_PREPARE(op, make, prepare)                                                                    \
     PROA_KERNEL_PREPARED(op##_onednn, op, op##_prepare, proa__dnnl_release)                               \
     {                                                                                                     \
         matmul_product p = make(a);                                                                       \

@@ -150,16 +150,12 @@ static proa_status product_run(const matmul_product *p)
     return PROA_OK;
 }
 
-#define BLAS_PRODUCT(op, make)                                      \
-    static proa_status op##_prepare(const void *args, void **state) \
-    {                                                               \
-        matmul_product p = make((const proa_##op##_args *)args);    \
-        return prepare(&p, state);                                  \
-    }                                                               \
-    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL)     \
-    {                                                               \
-        matmul_product p = make(a);                                 \
-        return product_run(&p);                                     \
+#define BLAS_PRODUCT(op, make)                                  \
+    PRODUCT_PREPARE(op, make, prepare)                          \
+    PROA_KERNEL_PREPARED(op##_openblas, op, op##_prepare, NULL) \
+    {                                                           \
+        matmul_product p = make(a);                             \
+        return product_run(&p);                                 \
     }
 
 BLAS_PRODUCT(matmul, PRODUCT_MATMUL)

@@ -59,6 +59,14 @@ static inline matmul_product product_addmm(const proa_addmm_args *a)
     return p;
 }
 
+/* Defines op##_prepare, which hands the product that `make` makes of the args to `prepare`. */
+#define PRODUCT_PREPARE(op, make, prepare)                          \
+    static proa_status op##_prepare(const void *args, void **state) \
+    {                                                               \
+        matmul_product p = make((const proa_##op##_args *)args);    \
+        return prepare(&p, state);                                  \
+    }
+
 /* Multiply-adds of a product, as a double: only compared with thresholds. */
 static inline double product_work(const matmul_product *p)
 {

@@ -36,12 +36,12 @@ def linear(x, weight, bias):
 
 
 def linear_fused(x, weight, bias, residual, activation, alpha, beta, constant_weight):
-    return matrix.fused_tail(linear(x, weight, bias), residual, activation, alpha, beta)
+    return matrix.epilogue(linear(x, weight, bias), residual, activation, alpha, beta)
 
 
 def linear_gelu(x, weight, bias):
     pre = linear(x, weight, bias)
-    return matrix.fused_tail(pre, None, "gelu_tanh", 0, 0), pre
+    return matrix.epilogue(pre, None, "gelu_tanh", 0, 0), pre
 
 
 def linear_gelu_grad(d_out, weight, pre):

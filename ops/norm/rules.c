@@ -217,18 +217,17 @@ static proa_status second_rule(norm_operands *o, const norm_view *view, bool fix
     return proa_error();
 }
 
-/* From a gradient op's args `a` and gradients `g`, and back to these. */
+/* The operands that a gradient op's args `a` and gradients `g` hold. */
+#define NORM_OPERANDS(a, g)                                                                \
+    {                                                                                      \
+        .x = (a)->x, .weight = (a)->weight, .d_out = (a)->d_out, .d_d_x = (g)->d_d_x,      \
+        .d_d_weight = (g)->d_d_weight, .d_d_bias = (g)->d_d_bias, .epsilon = (a)->epsilon, \
+        .want = {(g)->want_x, (g)->want_weight, (g)->want_d_out},                          \
+    }
+
 #define SECOND_ORDER(a, g, view, fixed, mean, r)                                   \
     do {                                                                           \
-        norm_operands o = {(a)->x,                                                 \
-                           (a)->weight,                                            \
-                           (a)->d_out,                                             \
-                           (g)->d_d_x,                                             \
-                           (g)->d_d_weight,                                        \
-                           (g)->d_d_bias,                                          \
-                           {(g)->want_x, (g)->want_weight, (g)->want_d_out},       \
-                           (a)->epsilon,                                           \
-                           {NULL, NULL, NULL}};                                    \
+        norm_operands o = NORM_OPERANDS(a, g);                                     \
         PROA_TRY(second_rule(&o, &(view), fixed, mean, r));                        \
         (g)->d_x = o.made[0], (g)->d_weight = o.made[1], (g)->d_d_out = o.made[2]; \
         return PROA_OK;                                                            \

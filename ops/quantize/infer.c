@@ -132,10 +132,8 @@ proa_status fake_quantize_range_abs_max_infer(const proa_fake_quantize_range_abs
     {                                                                                                        \
         PROA_TRY(check_bits(#name, a->bit_length, a->round_type));                                           \
         PROA_TRY(check_average(#name, a->x, a->in_scale, "in_scale", a->in_accum, a->in_state, a->is_test)); \
-        m->out = proa_meta_of(a->x);                                                                         \
-        m->out_scale = proa_meta_of(a->in_scale);                                                            \
-        m->out_state = optional(a->in_state);                                                                \
-        m->out_accum = optional(a->in_accum);                                                                \
+        m->out = proa_meta_of(a->x), m->out_scale = proa_meta_of(a->in_scale);                               \
+        m->out_state = optional(a->in_state), m->out_accum = optional(a->in_accum);                          \
         return PROA_OK;                                                                                      \
     }
 BY_AVERAGE(fake_quantize_moving_average_abs_max)

@@ -81,32 +81,9 @@ static inline int64_t rows_merge_find(const rows_merge *m, int64_t row)
 
 /* rows_merge_load_T(m, at, n, to): elements [at, at + n) of the table into `to`, zeros where no row is
  * given. */
-#define ROWS_MERGE_LOAD(T)                                                                               \
-    static inline void rows_merge_add_##T(const rows_merge *m, int64_t place, int64_t column, int64_t n, \
-                                          T *to)                                                         \
-    {                                                                                                    \
-        proa_dtype dtype = (proa_dtype)m->t->dtype;                                                      \
-        for (int64_t i = m->start[place]; i < m->start[place + 1]; i++)                                  \
-            for (int64_t k = 0, w; k < n; k += w) {                                                      \
-                T buffer[ROWS_PIECE];                                                                    \
-                w = n - k < ROWS_PIECE ? n - k : ROWS_PIECE;                                             \
-                const T *from =                                                                          \
-                    rows_load_##T(dtype, m->t->data, m->order[i] * m->length + column + k, w, buffer);   \
-                for (int64_t j = 0; j < w; j++) to[k + j] += from[j];                                    \
-            }                                                                                            \
-    }                                                                                                    \
-    static inline void rows_merge_load_##T(const rows_merge *m, int64_t at, int64_t n, T *to)            \
-    {                                                                                                    \
-        memset(to, 0, (size_t)n * sizeof *to);                                                           \
-        if (m->count == 0 || m->length == 0) return;                                                     \
-        int64_t last = (at + n - 1) / m->length;                                                         \
-        for (int64_t j = rows_merge_find(m, at / m->length); j < m->count && m->row[j] <= last; j++) {   \
-            int64_t begin = m->row[j] * m->length, end = begin + m->length;                              \
-            int64_t from = begin > at ? begin : at, stop = end < at + n ? end : at + n;                  \
-            rows_merge_add_##T(m, j, from - begin, stop - from, to + (from - at));                       \
-        }                                                                                                \
-    }
-ROWS_MERGE_LOAD(float)
-ROWS_MERGE_LOAD(double)
+#define T float
+#include "ops/selected_rows/merge_load.inc"
+#define T double
+#include "ops/selected_rows/merge_load.inc"
 
 #endif

@@ -22,7 +22,7 @@ static inline proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, p
     bool crossed = step > 0 ? from > to && from < dim : from < to && to < dim;
     if (crossed)
         return OP_FAIL(s->who, INVALID_ARGUMENT, "starts",
-                       "%lld lies past ends %lld on axis %d of length %lld", (long long)from, (long long)to,
+                       "%lld is beyond ends %lld on axis %d of length %lld", (long long)from, (long long)to,
                        axis, (long long)dim);
     if (from > high) from = high;
     int64_t span = step > 0 ? to - from : from - to, size = step > 0 ? step : -(step + 1) + 1;

@@ -66,8 +66,8 @@ static proa_status run_work(work *w, const proa_tensor *like, int64_t axis)
     w->r = rows_split(like, axis);
     if (like->numel == 0) return PROA_OK;
     int64_t item = (int64_t)proa_dtype_size(w->dtype);
-    w->past = rows_in_place(w->dtype) && past_caches(like->numel * item, w->r.n * item) && w->y != w->x &&
-              w->y != w->d;
+    w->past = rows_in_place(w->dtype) && nontemporal_pays(like->numel * item, w->r.n * item) &&
+              w->y != w->x && w->y != w->d;
     w->blocks = (w->r.inner + COLUMNS - 1) / COLUMNS;
     int64_t columns = w->r.inner < COLUMNS ? w->r.inner : COLUMNS;
     proa__parallel(w->r.outer * w->blocks, rows_grain(ROWS_COSTLY * w->r.n * columns), range, w);

@@ -16,24 +16,14 @@ enum { TAPS_MAX = 4 };
 
 /* In arithmetic T: in / out of an axis, where `factor` is what `scale` says of it, 0 if a size was given; and
  * Keys' cubic at distance t from the second of four taps. */
-#define TAPS_ARITHMETIC(T, step, cubic)                                   \
-    TAPS_FN T step(int64_t in, int64_t out, bool align_corners, T factor) \
-    {                                                                     \
-        if (out <= 1) return 0;                                           \
-        if (align_corners) return (T)(in - 1) / (T)(out - 1);             \
-        return factor > 0 ? 1 / factor : (T)in / (T)out;                  \
-    }                                                                     \
-    TAPS_FN void cubic(T t, T *w)                                         \
-    {                                                                     \
-        const T a = (T)-0.75;                                             \
-        T far = t + 1, near = 1 - t, beyond = 2 - t;                      \
-        w[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;           \
-        w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;                       \
-        w[2] = ((a + 2) * near - (a + 3)) * near * near + 1;              \
-        w[3] = ((a * beyond - 5 * a) * beyond + 8 * a) * beyond - 4 * a;  \
-    }
-TAPS_ARITHMETIC(float, taps_step, taps_cubic)
-TAPS_ARITHMETIC(double, taps_step_exact, taps_cubic_exact)
+#define T float
+#define STEP taps_step
+#define CUBIC taps_cubic
+#include "ops/vision/taps.inc"
+#define T double
+#define STEP taps_step_exact
+#define CUBIC taps_cubic_exact
+#include "ops/vision/taps.inc"
 
 TAPS_FN int64_t taps_clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
 

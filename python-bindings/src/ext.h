@@ -137,7 +137,7 @@ typedef struct py_param {
     bool required;
 } py_param;
 
-/* What a function asks of a number, and raises otherwise (`checks:` of the op table). */
+/* A condition on a number, and the error otherwise (`checks:` of the op table). */
 typedef struct py_check {
     int8_t field; /* a float */
     enum { PY_NOT, PY_AT_LEAST, PY_ABOVE } kind;

@@ -144,7 +144,7 @@ typedef struct proa_multiclass_nms_args {
 
 /* Anchors [H, W, A, 4] (x1, y1, x2, y2 in pixels) round the cells of input [N, C, H, W], and their variances
  * in the same shape (Ren et al., 2015): for each aspect ratio (height by width) each size. A cell is stride
- * (across, down) pixels wide; its anchors' centre lies offset · (stride − 1) behind its first pixel.
+ * (across, down) pixels wide; its anchors' centre is offset · (stride − 1) behind its first pixel.
  * (Tensor input, floats anchor_sizes, floats aspect_ratios, floats variances, floats stride, float offset =
  * 0.5) -> (Tensor anchors, Tensor variance) */
 typedef struct proa_anchor_generator_opts {
@@ -256,7 +256,7 @@ PROA_API proa_tensor *proa_polygon_box_transform_opt(proa_tensor *input);
 
 /* Boxes [N, A·H·W, 4] in pixels of images of img_size [N, 2] (height, width; int32), and their scores [N,
  * A·H·W, class_num], of a YOLOv3 feature map x [N, A·(5 + class_num), H, W] (Redmon and Farhadi, 2018) with A
- * anchors (width, height). Both are 0 where the confidence lies below conf_thresh. iou_aware: A more channels
+ * anchors (width, height). Both are 0 where the confidence is below conf_thresh. iou_aware: A more channels
  * come first, the expected overlaps, and confidence is c^(1 − f) · overlap^f.
  * (Tensor x, Tensor img_size, ints anchors, int class_num, float conf_thresh = 0.01, int downsample_ratio =
  * 32, bool clip_bbox = true, float scale_x_y = 1.0, bool iou_aware = false, float iou_aware_factor = 0.5) ->

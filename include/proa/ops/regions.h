@@ -318,8 +318,8 @@ PROA_API proa_tensor *proa_roi_align_grad_opt(proa_tensor *x, proa_tensor *boxes
     PROA_LITERAL(proa_roi_align_grad_opts){._ = 0, __VA_ARGS__})
 
 /* Regions of x [N, C, H, W] as [boxes, C, pooled_height, pooled_width]: boxes times spatial_scale are rounded
- * to pixels and cut into cells that may overlap; a cell is its maximum, 0 if it lies outside (Girshick,
- * 2015). arg_max (int64) says at which element of its plane the maximum was, −1 for none.
+ * to pixels and cut into cells that may overlap; a cell is its maximum, 0 if it is outside (Girshick, 2015).
+ * arg_max (int64) says at which element of its plane the maximum was, −1 for none.
  * (Tensor x, Tensor boxes, Tensor? boxes_num, Tensor? offsets, int pooled_height = 1, int pooled_width = 1,
  * float spatial_scale = 1.0) -> (Tensor out, Tensor arg_max) */
 typedef struct proa_roi_pool_opts {

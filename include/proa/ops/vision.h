@@ -174,7 +174,7 @@ PROA_API proa_tensor *proa_interpolate_grad_opt(proa_tensor *d_out, proa_ints sh
 
 /* x ([N, C, H, W] or [N, C, D, H, W]) at the positions of grid ([N, …, 2 or 3]; x first, −1 and 1 are the
  * image's ends: the outermost pixels' centres with align_corners, else their outer edges), between pixels or
- * the nearest one. What lies outside is zero, the border, or mirrored.
+ * the nearest one. Pixels outside are zero, the border, or mirrored.
  * (Tensor x, Tensor grid, sample_mode mode = bilinear, sample_padding padding_mode = zeros, bool
  * align_corners = true) -> (Tensor out) */
 typedef struct proa_grid_sample_opts {

@@ -64,7 +64,7 @@ static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void 
     return PROA_OK;
 }
 
-/* What is wider than float32 is composed of other ops. */
+/* Wider dtypes are composed of other ops. */
 #define POOLED_PREPARE(op)                                                 \
     static proa_status op##_prepare(const void *args, void **state)        \
     {                                                                      \

@@ -62,16 +62,18 @@ typedef void (*convert_fn)(void *out, const void *in, int64_t n);
         proa_c_##TO *to = out;                                                                \
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = TO_##TO##_##class(x[i]); \
     }
-#define CONVERT_FROM(FROM, class) \
-    CONVERT(FROM, class, BOOL)    \
-    CONVERT(FROM, class, U8)      \
-    CONVERT(FROM, class, I8)      \
-    CONVERT(FROM, class, I16)     \
-    CONVERT(FROM, class, I32)     \
-    CONVERT(FROM, class, I64)     \
-    CONVERT(FROM, class, F32)     \
-    CONVERT(FROM, class, F64)     \
-    CONVERT(FROM, class, C64)     \
+#define CONVERT_TO_INTEGERS(FROM, class) \
+    CONVERT(FROM, class, BOOL)           \
+    CONVERT(FROM, class, U8)             \
+    CONVERT(FROM, class, I8)             \
+    CONVERT(FROM, class, I16)            \
+    CONVERT(FROM, class, I32)            \
+    CONVERT(FROM, class, I64)
+#define CONVERT_FROM(FROM, class)    \
+    CONVERT_TO_INTEGERS(FROM, class) \
+    CONVERT(FROM, class, F32)        \
+    CONVERT(FROM, class, F64)        \
+    CONVERT(FROM, class, C64)        \
     CONVERT(FROM, class, C128)
 #define SOURCES(X) \
     X(U8, WHOLE)   \

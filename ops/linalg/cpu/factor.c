@@ -79,39 +79,12 @@ PROA_KERNEL(triangular_solve_cpu, triangular_solve)
 
 /* ---- inverse and solve -------------------------------------------------------------------- */
 
-#define INVERSE_AND_SOLVE(T, t)                                                       \
-    static int64_t inverse_one_##t(const void *args, int64_t index, char *work)       \
-    {                                                                                 \
-        const proa_inverse_args *a = args;                                            \
-        int64_t n = linalg_rows(a->x);                                                \
-        T *m = (T *)(void *)work, *b = m + n * n;                                     \
-        int64_t *pivot = (int64_t *)(void *)(b + n * n);                              \
-        load_##t(m, a->x, index *n *n, n *n);                                         \
-        int64_t info = lu_##t(m, n, n, pivot);                                        \
-        if (info) return info;                                                        \
-        identity_##t(b, n, n);                                                        \
-        lu_solve_##t(m, pivot, b, n, n);                                              \
-        store_##t(a->out, index *n *n, b, n *n);                                      \
-        return 0;                                                                     \
-    }                                                                                 \
-    static int64_t solve_one_##t(const void *args, int64_t index, char *work)         \
-    {                                                                                 \
-        const proa_solve_args *a = args;                                              \
-        bool vector = linalg_is_vector(a->x, a->y);                                   \
-        int core = vector ? 1 : 2;                                                    \
-        int64_t n = linalg_rows(a->x), r = vector ? 1 : linalg_columns(a->y);         \
-        T *m = (T *)(void *)work, *b = m + n * n;                                     \
-        int64_t *pivot = (int64_t *)(void *)(b + n * r);                              \
-        load_##t(m, a->x, linalg_at(a->x, 2, a->out, core, index) * n * n, n * n);    \
-        load_##t(b, a->y, linalg_at(a->y, core, a->out, core, index) * n * r, n * r); \
-        int64_t info = lu_##t(m, n, n, pivot);                                        \
-        if (info) return info;                                                        \
-        lu_solve_##t(m, pivot, b, n, r);                                              \
-        store_##t(a->out, index *n *r, b, n *r);                                      \
-        return 0;                                                                     \
-    }
-INVERSE_AND_SOLVE(double, d)
-INVERSE_AND_SOLVE(linalg_z, z)
+#define T double
+#define SUFFIX d
+#include "ops/linalg/cpu/solve.inc"
+#define T linalg_z
+#define SUFFIX z
+#include "ops/linalg/cpu/solve.inc"
 
 PROA_KERNEL(inverse_cpu, inverse)
 {

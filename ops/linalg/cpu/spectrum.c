@@ -200,37 +200,15 @@ PROA_KERNEL(lstsq_cpu, lstsq)
 /* ---- eigenvalues of Hermitian matrices ------------------------------------------------------- */
 
 /* Makes the triangle that is not read the mirror of the other. */
-#define MIRROR(T, t, CONJUGATE)                                                                   \
-    static void mirror_##t(T *a, int64_t n, bool upper)                                           \
-    {                                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                         \
-            a[i * n + i] = (a[i * n + i] + CONJUGATE(a[i * n + i])) / 2;                          \
-            for (int64_t j = 0; j < i; j++) {                                                     \
-                if (upper) a[i * n + j] = CONJUGATE(a[j * n + i]);                                \
-                else a[j * n + i] = CONJUGATE(a[i * n + j]);                                      \
-            }                                                                                     \
-        }                                                                                         \
-    }                                                                                             \
-    static int64_t eigh_##t(const proa_tensor *x, bool upper, int64_t index, proa_tensor *values, \
-                            proa_tensor *vectors, char *work)                                     \
-    {                                                                                             \
-        int64_t n = linalg_rows(x), *order = (int64_t *)(void *)work;                             \
-        double *w = (double *)(void *)(order + n);                                                \
-        T *m = (T *)(void *)(w + n), *v = m + n * n;                                              \
-        load_##t(m, x, index *(n * n), n *n);                                                     \
-        mirror_##t(m, n, upper);                                                                  \
-        int64_t code = jacobi_##t(m, vectors ? v : NULL, w, order, n);                            \
-        if (code) return code;                                                                    \
-        store_d(values, index *(n), w, n);                                                        \
-        for (int64_t i = 0; i < n && vectors; i++) {                                              \
-            for (int64_t j = 0; j < n; j++) m[j] = v[order[j] * n + i];                           \
-            store_##t(vectors, (index * n + i) * n, m, n);                                        \
-        }                                                                                         \
-        return 0;                                                                                 \
-    }
 #define SAME(x) (x)
-MIRROR(double, d, SAME)
-MIRROR(linalg_z, z, conj)
+#define T double
+#define SUFFIX d
+#define CONJUGATE SAME
+#include "ops/linalg/cpu/eigh.inc"
+#define T linalg_z
+#define SUFFIX z
+#define CONJUGATE conj
+#include "ops/linalg/cpu/eigh.inc"
 
 static double eigh_capacity(const proa_tensor *x)
 {

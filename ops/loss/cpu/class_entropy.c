@@ -50,7 +50,8 @@ static proa_status run_work(class_work *c, const proa_tensor *x, const proa_tens
                                  (long long)at, (long long)r.n - 1, (long long)c->ignore);
     }
     int64_t item = (int64_t)proa_dtype_size(c->dtype);
-    c->past = c->d_x && c->d_x != c->x && rows_in_place(c->dtype) && past_caches(x->numel * item, r.n * item);
+    c->past =
+        c->d_x && c->d_x != c->x && rows_in_place(c->dtype) && nontemporal_pays(x->numel * item, r.n * item);
     proa__parallel(r.outer, rows_grain(ROWS_COSTLY * r.n), range, c);
     return PROA_OK;
 }

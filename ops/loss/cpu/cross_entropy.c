@@ -83,7 +83,8 @@ static proa_status run_work(ce_work *c, const proa_tensor *like, const proa_tens
     PROA_TRY(check_labels(c, proa_find_op(op)));
     int64_t item = (int64_t)proa_dtype_size(c->dtype);
     const void *out = c->d_x ? c->d_x : c->softmax;
-    c->past = rows_in_place(c->dtype) && past_caches(like->numel * item, c->r.n * item) && out != like->data;
+    c->past =
+        rows_in_place(c->dtype) && nontemporal_pays(like->numel * item, c->r.n * item) && out != like->data;
     c->blocks = (c->r.inner + COLUMNS - 1) / COLUMNS;
     int64_t columns = c->r.inner < COLUMNS ? c->r.inner : COLUMNS;
     proa__parallel(c->r.outer * c->blocks, rows_grain(ROWS_COSTLY * c->r.n * columns), range, c);

@@ -209,16 +209,12 @@ static proa_status direct_prepare(const matmul_product *p, void **state)
     return PROA_OK;
 }
 
-#define DIRECT_PRODUCT(op, make)                                    \
-    static proa_status op##_prepare(const void *args, void **state) \
-    {                                                               \
-        matmul_product p = make((const proa_##op##_args *)args);    \
-        return direct_prepare(&p, state);                           \
-    }                                                               \
-    PROA_KERNEL_PREPARED(op##_direct_cpu, op, op##_prepare, NULL)   \
-    {                                                               \
-        matmul_product p = make(a);                                 \
-        return direct_run(&p);                                      \
+#define DIRECT_PRODUCT(op, make)                                  \
+    PRODUCT_PREPARE(op, make, direct_prepare)                     \
+    PROA_KERNEL_PREPARED(op##_direct_cpu, op, op##_prepare, NULL) \
+    {                                                             \
+        matmul_product p = make(a);                               \
+        return direct_run(&p);                                    \
     }
 
 DIRECT_PRODUCT(matmul, PRODUCT_MATMUL)

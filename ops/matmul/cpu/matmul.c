@@ -57,6 +57,13 @@ typedef struct tile_job {
 #define STORE(v) (v)
 #include "ops/matmul/cpu/body.inc"
 
+#define NAME c32
+#define REAL f32
+#define T float
+#include "ops/matmul/cpu/complex.inc"
+#define NAME c64
+#define REAL f64
+#define T double
 #include "ops/matmul/cpu/complex.inc"
 
 /* One sum a row, each in the same four chains whatever the threads. */

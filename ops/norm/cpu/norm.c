@@ -87,7 +87,7 @@ static void put(const proa_tensor *t, const void *from)
 static bool is_nontemporal(const norm_rows *n, const proa_tensor *t)
 {
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
-    return !is_half(t) && past_caches(t->numel * item, n->length * item);
+    return !is_half(t) && nontemporal_pays(t->numel * item, n->length * item);
 }
 
 static proa_status forward(norm_job *job, const proa_tensor *x, const proa_tensor *weight,

@@ -15,34 +15,41 @@ typedef struct extreme_job {
     bool largest;
 } extreme_job;
 
+#define IS_NAN(v) ((v) != (v)) /* integers never are */
+
 /* Blocks [begin, end): row i of each from row i − 1, element by element. */
-#define EXTREME(name, T, I)                                                  \
-    static void name(int64_t begin, int64_t end, void *context)              \
-    {                                                                        \
-        const extreme_job *j = context;                                      \
-        const int64_t w = j->shape.inner, block = j->shape.n * w;            \
-        for (int64_t b = begin; b < end; b++)                                \
-            for (int64_t k = 0; k < j->shape.n; k++) {                       \
-                const T *x = (const T *)j->x + b * block + k * w;            \
-                T *out = (T *)j->out + b * block + k * w;                    \
-                I *at = (I *)j->indices + b * block + k * w;                 \
-                for (int64_t i = 0; i < w; i++) {                            \
-                    T v = x[i], best = k ? out[i - w] : v;                   \
-                    bool better = j->largest ? v >= best : v <= best;        \
-                    better = k == 0 || (best == best && (better || v != v)); \
-                    out[i] = better ? v : best;                              \
-                    at[i] = better ? (I)k : at[i - w];                       \
-                }                                                            \
-            }                                                                \
-    }
-EXTREME(extreme_int_32, int32_t, int32_t)
-EXTREME(extreme_int_64, int32_t, int64_t)
-EXTREME(extreme_long_32, int64_t, int32_t)
-EXTREME(extreme_long_64, int64_t, int64_t)
-EXTREME(extreme_float_32, float, int32_t)
-EXTREME(extreme_float_64, float, int64_t)
-EXTREME(extreme_double_32, double, int32_t)
-EXTREME(extreme_double_64, double, int64_t)
+#define NAME extreme_int_32
+#define T int32_t
+#define I int32_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_int_64
+#define T int32_t
+#define I int64_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_long_32
+#define T int64_t
+#define I int32_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_long_64
+#define T int64_t
+#define I int64_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_float_32
+#define T float
+#define I int32_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_float_64
+#define T float
+#define I int64_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_double_32
+#define T double
+#define I int32_t
+#include "ops/reduce/cpu/running_extreme.inc"
+#define NAME extreme_double_64
+#define T double
+#define I int64_t
+#include "ops/reduce/cpu/running_extreme.inc"
 
 static proa_status extreme(const char *who, proa_tensor *out, proa_tensor *indices, const proa_tensor *x,
                            int64_t axis, bool largest)

@@ -64,10 +64,8 @@ ARG_ROW(arg_row_i64, int64_t)
     {                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                      \
             bool better = largest ? x[i] > *best : x[i] < *best;                               \
-            if (at + i == 0 || ((better || x[i] != x[i]) && *best == *best)) {                 \
-                *best = x[i];                                                                  \
-                *index = at + i;                                                               \
-            }                                                                                  \
+            better = at + i == 0 || ((better || x[i] != x[i]) && *best == *best);              \
+            if (better) *best = x[i], *index = at + i;                                         \
         }                                                                                      \
     }
 ARG_LINE(arg_line_f64, double)
@@ -387,30 +385,16 @@ PROA_KERNEL(cumprod_cpu, cumprod)
 
 /* With the first zero of a line at z: left of it dx_i = Σ_{i≤j<z} out_j d_j / x_i; at it, Σ_{j≥z} d_j times
  * the product of all x up to j but x_z; right of it nothing arrives. */
-#define CUMPROD_GRAD(name, T, CONJ)                                                        \
-    static void name(T *dx, const T *x, const T *out, const T *d, int64_t n, int64_t step) \
-    {                                                                                      \
-        int64_t z = 0;                                                                     \
-        while (z < n && x[z * step] != 0) z++;                                             \
-        T sum = 0;                                                                         \
-        for (int64_t i = z - 1; i >= 0; i--) {                                             \
-            sum += CONJ(out[i * step]) * d[i * step];                                      \
-            dx[i * step] = sum / CONJ(x[i * step]);                                        \
-        }                                                                                  \
-        if (z == n) return;                                                                \
-        T product = z ? CONJ(out[(z - 1) * step]) : 1;                                     \
-        sum = product * d[z * step];                                                       \
-        for (int64_t i = z + 1; i < n; i++) {                                              \
-            product *= CONJ(x[i * step]);                                                  \
-            sum += product * d[i * step];                                                  \
-            dx[i * step] = 0;                                                              \
-        }                                                                                  \
-        dx[z * step] = sum;                                                                \
-    }
 #define SAME(v) (v)
 #define CONJUGATE(v) (__builtin_conj(v))
-CUMPROD_GRAD(cumprod_grad_f64, double, SAME)
-CUMPROD_GRAD(cumprod_grad_c128, double _Complex, CONJUGATE)
+#define NAME cumprod_grad_f64
+#define T double
+#define CONJ SAME
+#include "ops/reduce/cpu/cumprod_grad.inc"
+#define NAME cumprod_grad_c128
+#define T double _Complex
+#define CONJ CONJUGATE
+#include "ops/reduce/cpu/cumprod_grad.inc"
 
 /* All four tensors as one wide dtype: three inputs are converted, the result converted back. */
 PROA_KERNEL(cumprod_grad_cpu, cumprod_grad)

@@ -2,6 +2,7 @@
  * in a cache, and slices are joined in order, so the bits do not depend on the number of threads. May use
  * core and ops/. */
 #include "kernels/iterator.h"
+#include "kernels/rowwise.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/simd_extremes.h"
 #include "ops/reduce/plan.h"
@@ -70,7 +71,7 @@ static double sum_float(const float *x, int64_t n)
     f64_lanes low = {0}, high = {0};
     int64_t i = 0;
     for (; i + EIGHT * LANES <= n; i += EIGHT * LANES) {
-        LANES_TREE(v, x + i, LANES, simd_add);
+        LANES_TREE(v, x + i, LANES, lanes_add);
         widen(&v, &low, &high);
     }
     double sum = folded(&low, &high);
@@ -162,47 +163,10 @@ static void row_slice(const variance_job *j, int64_t output, int64_t begin, int6
 }
 
 /* sum[k], square[k] take EIGHT terms' distances from mean[k]: added up in T first. */
-#define COLUMN_DISTANCES(T)                                                                                 \
-    static void column_##T(const T *const *x, int terms, int64_t w, const T *restrict mean,                 \
-                           double *restrict sum, double *restrict square)                                   \
-    {                                                                                                       \
-        if (terms == EIGHT) {                                                                               \
-            for (int64_t k = 0; k < w; k++) {                                                               \
-                T d = 0, q = 0;                                                                             \
-                for (int r = 0; r < EIGHT; r++) d += x[r][k] - mean[k];                                     \
-                for (int r = 0; r < EIGHT; r++) q += (x[r][k] - mean[k]) * (x[r][k] - mean[k]);             \
-                sum[k] += (double)d, square[k] += (double)q;                                                \
-            }                                                                                               \
-            return;                                                                                         \
-        }                                                                                                   \
-        for (int r = 0; r < terms; r++)                                                                     \
-            for (int64_t k = 0; k < w; k++) {                                                               \
-                T d = x[r][k] - mean[k];                                                                    \
-                sum[k] += (double)d, square[k] += (double)(d * d);                                          \
-            }                                                                                               \
-    }                                                                                                       \
-    /* Terms [begin, end) of w neighboring results, the first of which is at element `at`. */               \
-    static void columns_##T(const variance_job *j, int64_t at, int64_t w, int64_t begin, int64_t end,       \
-                            moments *to)                                                                    \
-    {                                                                                                       \
-        _Alignas(64) T buffer[EIGHT][COLUMNS], mean[COLUMNS] = {0};                                         \
-        double sum[2][COLUMNS], square[COLUMNS];                                                            \
-        for (int pass = 0; pass < 2; pass++) { /* the first finds the mean: distances from 0 */             \
-            memset(sum[pass], 0, sizeof sum[pass]), memset(square, 0, sizeof square);                       \
-            for (int64_t t = begin; t < end; t += EIGHT) {                                                  \
-                int n = end - t < EIGHT ? (int)(end - t) : EIGHT;                                           \
-                const T *x[EIGHT];                                                                          \
-                for (int r = 0; r < n; r++)                                                                 \
-                    x[r] = terms(j, j->as, at + proa__group_offset(&j->plan.reduced, t + r), w, buffer[r]); \
-                column_##T(x, n, w, mean, sum[pass], square);                                               \
-            }                                                                                               \
-            for (int64_t k = 0; k < w && !pass; k++) mean[k] = (T)(sum[0][k] / (double)(end - begin));      \
-        }                                                                                                   \
-        for (int64_t k = 0; k < w; k++)                                                                     \
-            to[k] = joined((double)mean[k], (double[2]){sum[1][k], square[k]}, end - begin);                \
-    }
-COLUMN_DISTANCES(float)
-COLUMN_DISTANCES(double)
+#define T float
+#include "ops/reduce/cpu/column_distances.inc"
+#define T double
+#include "ops/reduce/cpu/column_distances.inc"
 
 static void slices(int64_t begin, int64_t end, void *context)
 {

@@ -33,36 +33,22 @@ static const proa_tensor *rnn_given(const rnn *r, int64_t i)
     return r->d_state.at[i];
 }
 
-/* The packing and the register tile of gemm.h under the names that the bodies use. */
-#define GEMM_NAMES(T, type)                                                                \
-    static inline void pack_a_##T(int64_t m, int64_t k, const T *a, gemm_strides s, T *to) \
-    {                                                                                      \
-        gemm_pack_a_##type(m, k, a, s, false, to);                                         \
-    }                                                                                      \
-    static inline void pack_b_##T(int64_t k, int64_t n, const T *b, gemm_strides s, T *to) \
-    {                                                                                      \
-        gemm_pack_b_##type(k, n, b, s, to);                                                \
-    }                                                                                      \
-    typedef gemm_ends_##type ends_##T;                                                     \
-    static void micro_##T(int64_t rows, int64_t k, const T *a, const T *b, ends_##T e)     \
-    {                                                                                      \
-        gemm_micro_##type(rows, k, a, b, e);                                               \
-    }
-GEMM_NAMES(float, f32)
-GEMM_NAMES(double, f64)
-
 /* Columns of a register tile. */
 #define WIDTH (GEMM_NV * GEMM_VECTOR / (int64_t)sizeof(T))
 
 #define T float
+#define GEMM(name) gemm_##name##_f32
 #include "product.inc"
 #include "rnn.inc"
 #undef T
+#undef GEMM
 #undef RNN_LANES
 #define T double
+#define GEMM(name) gemm_##name##_f64
 #include "product.inc"
 #include "rnn.inc"
 #undef T
+#undef GEMM
 
 static size_t bytes_of(const proa_tensor *t)
 {

@@ -178,34 +178,10 @@ typedef struct maxout_job {
     void *out, *d_x;
 } maxout_job;
 
-#define MAXOUT(T)                                                                                      \
-    static void maxout_##T(int64_t begin, int64_t end, void *context)                                  \
-    {                                                                                                  \
-        const maxout_job *j = context;                                                                 \
-        for (int64_t i = begin; i < end; i++) {                                                        \
-            const T *x = (const T *)j->x + (i / j->r.inner * j->groups) * j->r.inner + i % j->r.inner; \
-            T best = x[0];                                                                             \
-            for (int64_t k = 1; k < j->groups; k++)                                                    \
-                if (x[k * j->r.inner] > best || x[k * j->r.inner] != x[k * j->r.inner])                \
-                    best = best == best ? x[k * j->r.inner] : best;                                    \
-            ((T *)j->out)[i] = best;                                                                   \
-        }                                                                                              \
-    }                                                                                                  \
-    static void maxout_back_##T(int64_t begin, int64_t end, void *context)                             \
-    {                                                                                                  \
-        const maxout_job *j = context;                                                                 \
-        for (int64_t i = begin; i < end; i++) {                                                        \
-            int64_t at = (i / j->r.inner * j->groups) * j->r.inner + i % j->r.inner;                   \
-            bool found = false;                                                                        \
-            for (int64_t k = 0; k < j->groups; k++, at += j->r.inner) {                                \
-                bool is = !found && ((const T *)j->x)[at] == ((const T *)j->out_in)[i];                \
-                ((T *)j->d_x)[at] = is ? ((const T *)j->d_out)[i] : 0;                                 \
-                found = found || is;                                                                   \
-            }                                                                                          \
-        }                                                                                              \
-    }
-MAXOUT(float)
-MAXOUT(double)
+#define T float
+#include "ops/vision/cpu/maxout.inc"
+#define T double
+#include "ops/vision/cpu/maxout.inc"
 
 PROA_KERNEL(maxout_cpu, maxout)
 {
