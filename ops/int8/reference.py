@@ -7,7 +7,7 @@ import matrix
 def _finished(y, scale, bias, residual, activation, alpha, beta, outer, high, dtype):
     """Of products whose channels come last."""
     y = y * scale if bias is None else y * scale + bias
-    y = outer * matrix.fused_tail(y, residual, activation or "none", alpha, beta)
+    y = outer * matrix.epilogue(y, residual, activation or "none", alpha, beta)
     if dtype == "F32":
         return y.astype(np.float32)
     return np.clip(np.rint(y), 0 if dtype == "U8" else -128, high).astype(matrix.NUMPY[dtype])
