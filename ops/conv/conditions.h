@@ -9,8 +9,8 @@
 
 #define CONV_FN static inline __attribute__((unused))
 
-/* The call that a kernel is chosen for: the geometry, computed once a selection, and the tensors on the input's, the
- * filter's and the output's side, of which one is the result. */
+/* The call that a kernel is chosen for: the geometry, computed once a selection, and the tensors on the
+ * input's, the filter's and the output's side, of which one is the result. */
 typedef struct conv_problem {
     conv_geometry g;
     conv_kind direction;
