@@ -23,8 +23,8 @@ static inline __attribute__((always_inline)) void GEMM_FN(gemm_step)(const int r
         for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
 }
 
-/* What a register tile is added to and where the sums go (the same, or else apart); what is fetched
- * meanwhile, `ahead_step` elements a row of b. */
+/* Source that is added to a register tile and destination of the sums (the same, or disjoint); `ahead` is
+ * prefetched meanwhile, `ahead_step` elements a row of b. */
 typedef struct GEMM_FN(gemm_ends) {
     const GEMM_T *from;
     GEMM_T *to;

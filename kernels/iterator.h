@@ -22,7 +22,7 @@ typedef double _Complex proa_c_C128;
 /* One row: p[0] gets n results, p[1…] are the inputs, all contiguous; p[0] may equal an input. */
 typedef void (*proa_row)(char *const *p, int64_t n, const void *args);
 
-/* What a row writes, given the dtype it computes in. */
+/* Dtype that a row writes, relative to the dtype it computes in. */
 typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_REAL } proa_row_out;
 
 /* The rows of an op by the dtype they compute in. A dtype without a row is widened: half → F32, small

@@ -19,8 +19,8 @@ dnnl_memory_desc_t proa__dnnl_md(int ndim, const int64_t *dims, const int64_t *s
 /* The same with the layout left to the primitive. */
 dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype dtype);
 
-/* How t lies: its blocked form if it has one, else dims and element strides (NULL: row-major). With a blocked
- * form dims must be t's own shape. */
+/* Layout of t: its blocked form if it has one, else dims and element strides (NULL: row-major). With a
+ * blocked form dims must be t's own shape. */
 dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_t *dims,
                                     const int64_t *strides);
 
@@ -47,8 +47,8 @@ typedef struct proa__dnnl_packed {
     uint32_t version;
 } proa__dnnl_packed;
 
-/* What prepare hands to run; immutable but for `idle`, which a run takes while it lasts, and `packed`: a
- * state with one belongs to one thread at a time. */
+/* State that prepare hands to run; immutable but for `idle`, which a run takes while it lasts, and `packed`:
+ * a state with one belongs to one thread at a time. */
 typedef struct proa__dnnl_state {
     proa__dnnl_packed packed;
     _Atomic(struct proa__dnnl_operands *) idle; /* oneDNN's objects for the operands, from the last run */
@@ -83,7 +83,7 @@ bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double grow
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
 
-/* What an integer result is made of, behind bias and epilogue: y · outer, from low to high. */
+/* Requantization of an integer result, after bias and epilogue: y · outer, from low to high. */
 typedef struct proa__dnnl_requantize {
     double outer;
     int64_t low, high;

@@ -138,8 +138,8 @@ static void release_arg(proa__dnnl_arg *arg)
     *arg = (proa__dnnl_arg){0};
 }
 
-/* What the primitive wants of one operand; a reorder when that is not what the caller has. Scales are taken
- * as they are. */
+/* Finds the layout that the primitive wants of one operand, and makes a reorder where the caller has another.
+ * Scales are taken as they are. */
 static bool resolve_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
 {
     if (arg->index & DNNL_ARG_ATTR_SCALES) return true;

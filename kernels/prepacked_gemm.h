@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) packed_half packed_half_clamp(packe
     return (packed_half)((kept & (packed_half_mask)v) | (above & (packed_half_mask)high));
 }
 
-/* What a register tile is added to, and what is done to it in the end. */
+/* Epilogue of a register tile: bias, a matrix that is added, a clamp. */
 typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
     const float *add;  /* a matrix; NULL: none */
@@ -360,8 +360,8 @@ static inline void packed_activate(float *x, int64_t ld, int64_t rows, int64_t n
 #undef PACKED_EACH
 }
 
-/* What a register tile of less than whole vectors is added to and what is done to it, while it goes from
- * `edge` to c. */
+/* Applies the epilogue to a register tile whose columns do not fill whole vectors, on its way from `edge`
+ * to c. */
 static inline void packed_put_edge(const packed_product *w, const packed_ends *e, int64_t rows,
                                    int64_t columns, const float *edge, float *c)
 {
@@ -503,7 +503,7 @@ static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, 
     }
 }
 
-/* What one thread does. */
+/* Body of one thread: computes slots until none is left. */
 static inline void packed_slots(int64_t begin, int64_t end, void *context)
 {
     const packed_product *w = context;

@@ -40,7 +40,7 @@ static inline const double *rows_load_double(proa_dtype dtype, const void *p, in
     return (const double *)p + at;
 }
 
-/* Where to write elements [at, …): the place itself, or buffer, which rows_store_* then converts. */
+/* Destination of elements [at, …): their memory, or buffer, which rows_store_* then converts. */
 static inline float *rows_place_float(proa_dtype dtype, void *p, int64_t at, float *buffer)
 {
     return dtype == PROA_F32 ? (float *)p + at : buffer;

@@ -93,7 +93,7 @@ PROA_FORMULA float m_split(float x, float *e)
     return m_float((u & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
 }
 
-/* What log gives outside the positive finite numbers. */
+/* Result of log outside the positive finite numbers. */
 PROA_FORMULA float m_log_edges(float x, float y)
 {
     y = x == 0.0f ? -INFINITY : y;

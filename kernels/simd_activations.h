@@ -166,7 +166,7 @@ static inline __m512 simd_gelu_grad_on(__m512 x, __m512 g)
     return _mm512_mul_ps(_mm512_mul_ps(g, _mm512_set1_ps(0.5f)), slope);
 }
 
-/* What needs no mathematics, but is to go past the caches without a detour. */
+/* Ops without transcendental functions, for non-temporal stores from registers. */
 static inline __m512 simd_add(__m512 x, __m512 y) { return _mm512_add_ps(x, y); }
 static inline __m512 simd_multiply(__m512 x, __m512 y) { return _mm512_mul_ps(x, y); }
 static inline __m512 simd_relu(__m512 x)

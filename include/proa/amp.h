@@ -16,7 +16,7 @@ typedef enum proa_amp_level {
     PROA_AMP_O2  /* low precision for everything but class float32; see proa_amp_decorate */
 } proa_amp_level;
 
-/* What autocast does on this thread. custom_low and custom_f32 are comma-separated op names on top of the
+/* Options of autocast on this thread. custom_low and custom_f32 are comma-separated op names on top of the
  * table's classes (NULL: none). */
 typedef struct proa_autocast_opts {
     char _;

@@ -277,7 +277,7 @@ PROA_API proa_tensor *proa_rows_new(proa_tensor *index, proa_tensor *values, int
 PROA_API bool proa_is_rows(const proa_tensor *t);
 /* int64 [n]. Borrowed; do not write to it. NULL and an error if t is not of this kind; so below. */
 PROA_API proa_tensor *proa_rows_index(const proa_tensor *t);
-/* How many rows the table has; -1 with the error. */
+/* Number of rows of the table; -1 with the error. */
 PROA_API int64_t proa_rows_height(const proa_tensor *t);
 /* New dense tensor [n, …] on the same memory. */
 PROA_API proa_tensor *proa_rows_values(proa_tensor *t);

@@ -31,7 +31,7 @@ typedef struct proa_dataset proa_dataset;
 /* A dataset of one's own. It is freed by proa_dataset_free, or by the loader that was given it. */
 PROA_API proa_dataset *proa_dataset_new(const proa_dataset_desc *desc); /* INVALID_ARGUMENT: incomplete */
 PROA_API void proa_dataset_free(proa_dataset *d);                       /* accepts NULL */
-/* How many samples it has. */
+/* Number of samples. */
 PROA_API int64_t proa_dataset_count(const proa_dataset *d);
 /* The samples of these indices as one batch; result: `fields` new tensors. */
 PROA_API proa_tensors proa_dataset_batch(proa_dataset *d, const int64_t *indices, int64_t n);
@@ -78,7 +78,7 @@ typedef struct proa_batch {
     proa_loader *loader;
 } proa_batch;
 
-/* Where a loader stands: what a checkpoint keeps. `next` is the batch that comes next. */
+/* Position of a loader, for checkpoints. `next` is the batch that comes next. */
 typedef struct proa_position {
     uint64_t seed;
     int64_t epoch, next;

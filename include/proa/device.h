@@ -92,7 +92,7 @@ typedef struct proa_tensor_facts {
     void *last; /* element 0 of the channels-last form; NULL in prepare and format */
 } proa_tensor_facts;
 
-/* What the library gives to a plug-in. */
+/* Functions and data that the library gives to a plug-in. */
 typedef struct proa_host_api {
     uint32_t abi; /* PROA_DEVICE_ABI of the library */
     const char *table_hash;

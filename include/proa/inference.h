@@ -13,7 +13,7 @@ extern "C" {
 
 /* ---- configuration ---------------------------------------------------------------------- */
 
-/* Which model is loaded and how it runs. */
+/* Settings of a predictor: the model and how it runs. */
 typedef struct proa_config proa_config;
 
 /* X(NAME, default, meaning): numbers of a config. A switch is 0 or 1. */

@@ -131,7 +131,7 @@ typedef struct proa_state_item {
     size_t n_bytes;
 } proa_state_item;
 
-/* What a checkpoint holds. Names are unique; order is kept. */
+/* Contents of a checkpoint. Names are unique; order is kept. */
 typedef struct proa_state {
     int64_t count, capacity;
     proa_state_item *items;
@@ -166,7 +166,7 @@ PROA_API proa_state *proa_state_load_memory(const void *data, size_t bytes);
 
 /* ---- training states ------------------------------------------------------------------- */
 
-/* What else belongs to a run. */
+/* Optional parts of a checkpoint. */
 typedef struct proa_checkpoint_opts {
     char _;
     proa_scaler *scaler;

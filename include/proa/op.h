@@ -57,7 +57,7 @@ typedef struct proa_field {
 
 /* ---- shape inference ------------------------------------------------------------------- */
 
-/* What an output will be. Dims may be −1 (unknown) only when an input is symbolic. */
+/* Dtype and shape of an output. Dims may be −1 (unknown) only when an input is symbolic. */
 typedef struct proa_meta {
     proa_dtype dtype;
     int8_t ndim; /* −1: output absent in this call */
@@ -78,7 +78,7 @@ PROA_API proa_meta proa_meta_of(const proa_tensor *t);
 
 typedef struct proa_stream proa_stream;
 
-/* What a kernel sees beside its args. */
+/* Arguments of a kernel beside its args. */
 typedef struct proa_run {
     void *state; /* what prepare made; NULL without prepare */
     proa_stream *stream;

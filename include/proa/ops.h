@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "2ce2eae77e4bf5284e0cc9f58c59e488f8bbaa781f8e923d03b62db411accd5b"
+#define PROA_TABLE_HASH "5a1750bbec0c0d4b439f7259448ce20921fa0a91d80ef9962ad2575ba6d6d066"
 
 #endif

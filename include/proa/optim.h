@@ -119,7 +119,7 @@ PROA_API double proa_schedule_lr(const proa_schedule *s);
 PROA_API int64_t proa_schedule_epoch(const proa_schedule *s);
 /* Sets e, to resume; INVALID_ARGUMENT below 0. */
 PROA_API void proa_schedule_seek(proa_schedule *s, int64_t epoch);
-/* What was given as .schedule, to be stepped. Borrowed; NULL if there is none. */
+/* The schedule that was given as .schedule, to be stepped. Borrowed; NULL if there is none. */
 PROA_API proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt);
 /* Of one that no optimizer took over. Accepts NULL. */
 PROA_API void proa_schedule_free(proa_schedule *s);

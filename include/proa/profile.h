@@ -21,10 +21,10 @@ PROA_API bool proa_profile_is_on(void);
 PROA_API int64_t proa_profile_begin(void);
 PROA_API proa_status proa_profile_end(const char *name, int64_t began);
 
-/* What is known of one op on one kernel, or of the user's stretches of one name. Times are in seconds,
- * from the op's inference to its result; `self` leaves out the ops that a call made in turn (a loop's
- * body). Arithmetic is counted for products, convolutions, attention and recurrent layers, a multiply-add
- * as two; bytes are those of all inputs and outputs once, and none for views. */
+/* Statistics of one op on one kernel, or of the user's stretches of one name. Times are in seconds, from the
+ * op's inference to its result; `self` leaves out the ops that a call made in turn (a loop's body).
+ * Arithmetic is counted for products, convolutions, attention and recurrent layers, a multiply-add as two;
+ * bytes are those of all inputs and outputs once, and none for views. */
 typedef struct proa_profile_row {
     const char *name; /* borrowed until the next start */
     bool is_op;
@@ -39,8 +39,8 @@ PROA_API int64_t proa_profile_rows(proa_profile_row *rows, int64_t capacity);
 /* Seconds recorded: until stop, or until now. */
 PROA_API double proa_profile_seconds(void);
 
-/* What this machine reaches with this thread's number of threads, measured when it is first asked for (some
- * tenths of a second): a large matmul and a large addition of Proa's own. BAD_STATE while recording. */
+/* Peak rates of this machine with this thread's number of threads, measured when first asked for (some tenths
+ * of a second): a large matmul and a large addition of Proa's own. BAD_STATE while recording. */
 PROA_API proa_status proa_profile_roofline(double *gflops, double *gbs);
 
 typedef enum proa_profile_order {

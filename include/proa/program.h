@@ -33,7 +33,7 @@ PROA_API proa_status proa_program_prune(proa_program *p);
 PROA_API proa_status proa_program_trim(proa_program *p);
 /* One line an op, for people. */
 PROA_API proa_status proa_program_print(const proa_program *p, FILE *to);
-/* How many inputs and outputs there are; 0 for NULL. */
+/* Numbers of inputs and of outputs; 0 for NULL. */
 PROA_API int64_t proa_program_input_count(const proa_program *p);
 PROA_API int64_t proa_program_output_count(const proa_program *p);
 /* The symbolic tensor (name, dtype, shape with −1) of an input or output. Borrowed. */
@@ -53,10 +53,10 @@ PROA_API proa_program *proa_program_clone(const proa_program *p, bool for_test);
 PROA_API proa_program *proa_program_clone_to_train(const proa_program *p);
 /* Opens p for this thread and returns what was open before (NULL: nothing); p NULL: ops run eagerly. */
 PROA_API proa_program *proa_program_open(proa_program *p);
-/* What is open on this thread; NULL: ops run eagerly. */
+/* The program that is open on this thread; NULL: ops run eagerly. */
 PROA_API proa_program *proa_program_current(void);
-/* What ops appended from now on are for, as Paddle's op_role: 0 forward, 1 backward, 2 optimize,
- * 16 learning-rate schedule. Returns what it was. */
+/* Role of ops appended from now on, as Paddle's op_role: 0 forward, 1 backward, 2 optimize, 16 learning-rate
+ * schedule. Returns the role before. */
 PROA_API int32_t proa_program_set_role(proa_program *p, int32_t role);
 /* Sends every op through the doors once more: inside PROA_AUTOCAST what it converts is converted, and
  * variables keep name and identity (static mixed precision, before gradients are added). marked_only: only
@@ -87,8 +87,8 @@ PROA_API proa_tensor *proa_program_persistable(proa_program *p, const char *name
  * symbolic tensor; reading it before is an error. */
 PROA_API proa_tensor *proa_program_declare(proa_program *p, const proa_input_spec *spec);
 PROA_API bool proa_program_is_declared(const proa_program *p, const char *name);
-/* What an op of the root block made takes the declared variable's name and place. Tensors of the declared one
- * are good for proa_program_follow alone afterwards. */
+/* Gives the declared variable's name and place to `made`, which an op of the root block made. Tensors of the
+ * declared one are good for proa_program_follow alone afterwards. */
 PROA_API proa_status proa_program_define(proa_program *p, const char *name, const proa_tensor *made);
 /* Makes a symbolic tensor stand for the variable that has the name now. */
 PROA_API proa_status proa_program_follow(const proa_program *p, proa_tensor *t, const char *name);
@@ -111,9 +111,9 @@ PROA_API proa_status proa_program_rename(proa_program *p, const char *name, cons
 PROA_API proa_status proa_program_stop_gradient(proa_program *p, const proa_tensor *variable, bool stop);
 /* Whether a persistable variable is one of the model's parameters, as opposed to an optimizer's state. */
 PROA_API proa_status proa_program_mark_parameter(proa_program *p, const char *name, bool parameter);
-/* What the outputs are: what runs, prune and save go by. Symbolic tensors of p. */
+/* Sets the outputs, which runs, prune and save go by. Symbolic tensors of p. */
 PROA_API proa_status proa_program_set_outputs(proa_program *p, proa_tensors outputs);
-/* What is fed, in order: as above, of the root block. */
+/* Sets the inputs, in order: symbolic tensors of the root block of p. */
 PROA_API proa_status proa_program_set_inputs(proa_program *p, proa_tensors inputs);
 /* Grows with every change: what was made from p is to be made anew when it has. */
 PROA_API uint64_t proa_program_version(const proa_program *p);
@@ -124,7 +124,7 @@ typedef struct proa_var_info {
     const proa_tensor *tensor; /* its symbolic tensor (dtype, shape with −1); borrowed */
     bool persistable, is_input, has_value, stop_gradient, is_parameter;
 } proa_var_info;
-/* How many there are; the root is one. */
+/* Number of blocks; the root is one. */
 PROA_API int64_t proa_program_block_count(const proa_program *p);
 PROA_API int64_t proa_program_block_parent(const proa_program *p, int64_t block); /* −1: none */
 PROA_API int64_t proa_program_var_count(const proa_program *p, int64_t block);

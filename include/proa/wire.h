@@ -88,7 +88,7 @@ PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
 /* dtype attribute (INT, a VarType number) as a proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
-/* What the name in an output slot stands for before the op: of ops that write a variable in place. */
+/* The variable in an output slot as it is before the op, for ops that write a variable in place. */
 PROA_API proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot);
 /* Whether the file says that no gradient passes through the variable that an output slot names. */
 PROA_API bool proa_wire_stops_gradient(proa_wire_reader *r, const char *slot);

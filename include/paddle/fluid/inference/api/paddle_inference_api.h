@@ -264,7 +264,7 @@ namespace paddle
 
 /* ---- passes ----------------------------------------------------------------------------- */
 
-/* Which optimizing passes run; a view of a config. */
+/* Optimizing passes that run; a view of a config. */
 class PaddlePassBuilder
 {
   public:
@@ -314,7 +314,7 @@ class PaddlePassBuilder
 
 /* ---- configs ---------------------------------------------------------------------------- */
 
-/* Which model is loaded and how it runs; docs/inference.md says which switches change a run. */
+/* Settings of a predictor: the model and how it runs. docs/inference.md says which switches change a run. */
 class AnalysisConfig
 {
   public:

@@ -12,7 +12,7 @@
 #define PADDLE_CAPI_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* Who owns a pointer: the caller gets it, the callee takes it, or it stays whose it is. */
+/* Ownership of a pointer: the caller gets it, the callee takes it, or it stays whose it is. */
 #ifndef __pd_give
 #define __pd_give
 #endif

@@ -18,7 +18,7 @@ typedef struct PD_Config PD_Config;
 PADDLE_CAPI_EXPORT extern __pd_give PD_Config *PD_ConfigCreate(void);
 PADDLE_CAPI_EXPORT extern void PD_ConfigDestroy(__pd_take PD_Config *config);
 
-/* Which model: two files, a folder with __model__ and one file a variable, or buffers, which are copied. */
+/* Model: two files, a folder with __model__ and one file a variable, or buffers, which are copied. */
 PADDLE_CAPI_EXPORT extern void PD_ConfigSetModel(__pd_keep PD_Config *config, const char *prog_file_path,
                                                  const char *params_file_path);
 PADDLE_CAPI_EXPORT extern void PD_ConfigSetModelDir(__pd_keep PD_Config *config, const char *path);
@@ -39,7 +39,7 @@ PADDLE_CAPI_EXPORT extern void PD_ConfigSwitchIrOptim(__pd_keep PD_Config *confi
 PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigIrOptim(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern void PD_ConfigSwitchIrDebug(__pd_keep PD_Config *config, PD_Bool x);
 
-/* Which passes run, by Proa's names; other names are kept and ignored. */
+/* Passes that run, by Proa's names; other names are kept and ignored. */
 PADDLE_CAPI_EXPORT extern void PD_ConfigDeletePass(__pd_keep PD_Config *config, const char *pass);
 PADDLE_CAPI_EXPORT extern void PD_ConfigInsertPass(__pd_keep PD_Config *config, size_t idx, const char *pass);
 PADDLE_CAPI_EXPORT extern void PD_ConfigAppendPass(__pd_keep PD_Config *config, const char *pass);
