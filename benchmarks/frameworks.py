@@ -33,7 +33,7 @@ class Paddle:
         return self.t.concat(parts, axis)
 
     def thirds(self, width):
-        """What split takes beside the tensor to make three parts of [.., 3 · width]; the axis follows."""
+        """Arguments of split beside the tensor that make three parts of [.., 3 · width]; the axis follows."""
         return (3,)
 
     def gather(self, x, index):

@@ -51,7 +51,7 @@ class Gpu:
         self.t.cuda.synchronize() if self.torch else self.t.device.cuda.synchronize()
 
     def quiet(self, step):
-        """What a step of Proa in the steady state does not do: waits for the GPU, and allocations of the driver."""
+        """Numbers of waits for the GPU and of driver allocations in a step; none in Proa's steady state."""
         names = {"waits": "waits", "allocations": "driver_allocations"}
         before = {k: self.t._core.device_property("gpu:0", of) for k, of in names.items()}
         step()
@@ -225,7 +225,7 @@ def environment(way):
 
 
 def lines_of(text):
-    """What a process said, as far as it came: other libraries print, too, and a line may be cut off."""
+    """Results that a process printed: other libraries print, too, and a line may be cut off."""
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
             said = json.loads(line)

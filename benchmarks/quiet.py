@@ -19,11 +19,11 @@ class Quiet:
         return self.probes[-1]
 
     def usual(self, key):
-        """What a loop reaches in a good tenth of the run."""
+        """Usual speed of a loop: a good tenth of the run reaches it."""
         return sorted(p[key] for p in self.probes)[int(0.9 * (len(self.probes) - 1))]
 
     def score(self, probes):
-        """How much of their usual speed the loops had, on average."""
+        """Share of their usual speed that the loops had, on average."""
         usual = {key: self.usual(key) for key in probes[0]} if probes else {}
         return statistics.mean(min(1, p[key] / usual[key]) for p in probes for key in p) if probes else 1
 

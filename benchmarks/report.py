@@ -47,7 +47,7 @@ class Line:
         return (high - low) / 2 / statistics.median(t)
 
     def ratio(self, way):
-        """How many times longer `way` takes than Proa."""
+        """Time of `way` over Proa's."""
         ours, theirs = self.median("proa"), self.median(way)
         return theirs / ours if ours and theirs else None
 
@@ -142,7 +142,7 @@ class Section:
         return out + [""]
 
     def over_eager(self):
-        """What compiling does to time, the whole process's peak memory and the first step, by framework."""
+        """Effect of compiling on time, the whole process's peak memory and the first step, by framework."""
         if self.family != "compiled":
             return []
         ways = ["proa"] + self.ways

@@ -39,7 +39,7 @@ static inline double median(double *values, size_t n)
     return values[n / 2];
 }
 
-/* What the machine can do when nothing else disturbs it. */
+/* The least time, which is the machine's when nothing else disturbs it. */
 static inline double fastest(const double *values, size_t n)
 {
     double best = values[0];

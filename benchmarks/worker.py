@@ -30,7 +30,7 @@ def adapter(way, threads, folder):
 
 
 def flops_of(call):
-    """What one call computes, as Proa's profiler counts it."""
+    """Floating-point operations of one call, as Proa's profiler counts them."""
     from proa import profiler
     with profiler.Profiler(on_trace_ready=lambda p: None) as p:
         call()

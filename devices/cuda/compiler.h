@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What it is ("NVRTC 13.0"), which is part of what its results depend on. NULL: there is none, and *why
+/* Name of the compiler ("NVRTC 13.0"), a part of what its results depend on. NULL: there is none, and *why
  * (unless NULL) says so. Any thread may ask. */
 const char *cuda_compiler(const char **why);
 

@@ -24,7 +24,7 @@ constexpr size_t most_workspace = size_t(512) << 20;
 constexpr int cached = 128;
 constexpr int64_t most_elements = INT32_MAX; /* of one operand: cuDNN's descriptors take no more */
 
-/* What an algorithm depends on; all of it, and zeros between. */
+/* Key of an algorithm: all that it depends on, and zeros between. */
 struct problem {
     int64_t direction, dtype, dims, channels_last, tf32, batch, groups, in_channels, out_channels;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];

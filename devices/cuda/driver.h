@@ -38,8 +38,8 @@ typedef struct cuda_driver {
     int (*event_query)(void *event);
     int (*event_sync)(void *event);
     int (*copy)(void *to, const void *from, size_t bytes, cuda_direction direction, void *stream);
-    /* What the stream is given from graph_begin to graph_end is kept, not run. An error of either, or of what
-     * was given, ends the recording and leaves nothing behind. */
+    /* Work that the stream is given from graph_begin to graph_end is kept, not run. An error of either, or of
+     * the work, ends the recording and leaves nothing behind. */
     int (*graph_begin)(void *stream);
     int (*graph_end)(void *stream, void **graph);
     int (*graph_launch)(void *graph, void *stream);

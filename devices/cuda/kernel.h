@@ -589,7 +589,7 @@ template <int V, class A, class X> CUDA_FN void cuda_put(X *p, const A *from)
     for (int k = 0; k < V; k++) out.at[k] = cuda_cast<X>(from[k]);
     *(cuda_pack<X, V> *)(void *)p = out;
 }
-/* How many elements of X a thread takes at once from a row of n, where all rows begin aligned to them. */
+/* Whether rows of n elements of X may be accessed 16 bytes at a time: all of them begin aligned. */
 template <class X> static inline bool cuda_packs(int64_t n, const void *a, const void *b, const void *d)
 {
     return n % (int64_t)(16 / sizeof(X)) == 0 && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)d) % 16 == 0;

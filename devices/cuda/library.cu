@@ -10,7 +10,7 @@ namespace
 
 constexpr size_t workspace_bytes = size_t(32) << 20;
 
-/* What descriptors and algorithm depend on; compared as bytes. */
+/* Key of descriptors and algorithm; compared as bytes. */
 struct gemm_key {
     int64_t m, n, k, ldx, ldy, batches, x_step, y_step, out_step;
     int dtype, transpose_x, transpose_y, epilogue, biased, has_aux, tf32, adds, align_x, align_y, align_out;

@@ -6,8 +6,8 @@
 
 #include "devices/cuda/kernel.h"
 
-/* What a product does to its result before it is stored: an activation; gelu's gradient, the result times the
- * slope at `aux`; or nothing, while y's rows are summed. */
+/* Epilogue of a product, before its result is stored: an activation; gelu's gradient, the result times the
+ * slope at `aux`; or none, while y's rows are summed. */
 enum cuda_epilogue { CUDA_KEEP, CUDA_RELU, CUDA_GELU_TANH, CUDA_GELU_TANH_GRAD, CUDA_SUM_Y };
 
 /* out[b] = epilogue(alpha · x[b] · y[b] + beta · out[b] + bias): x is m × k, y is k × n, out m × n, all
@@ -32,8 +32,8 @@ struct cuda_gemm {
 };
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g);
 
-/* What the library asks of an epilogue's addresses, which its heuristic does not look at: 16 bytes, and of
- * aux rows of 8 elements. */
+/* Alignment that an epilogue's addresses need, which the library's heuristic does not check: 16 bytes, and
+ * for aux rows of a multiple of 8 elements. */
 static inline bool cuda_epilogue_aligned(const cuda_gemm *g)
 {
     return ((uintptr_t)g->bias | (uintptr_t)g->aux | (uintptr_t)g->sums) % 16 == 0 && !(g->aux && g->n % 8);

@@ -20,7 +20,7 @@ template <int N> struct cuda_list {
     __host__ __device__ int64_t chunks() const { return chunk_of[count]; }
 };
 
-/* Which tensor a chunk is of, and which of its elements. */
+/* Tensor of a chunk, and the range of its elements. */
 template <int N> struct cuda_piece {
     int i;
     int64_t begin, end;

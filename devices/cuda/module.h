@@ -32,7 +32,7 @@ void cuda_module_give(cuda_module *m);
 /* "", or why the last source has no kernels. */
 const char *cuda_module_why_not(void);
 
-/* How often so far, for tests. */
+/* Numbers of modules compiled, read from disk and refused so far, for tests. */
 typedef struct cuda_module_counts {
     int64_t compiled, read, refused;
 } cuda_module_counts;

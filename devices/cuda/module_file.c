@@ -132,7 +132,7 @@ static void make_capacity(const char *path)
     if (n > MAX_FILES) unlink(oldest);
 }
 
-/* Whatever goes wrong: the kernels are compiled again the next time. */
+/* Failures are ignored: the kernels are compiled again the next time. */
 void cuda_module_write(const char *key, const void *image, size_t bytes)
 {
     char path[4096], made[4096 + 16];

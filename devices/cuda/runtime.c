@@ -105,7 +105,7 @@ static void *take(cuda_context *c, size_t bytes, cuda_pool *pool)
     return NULL;
 }
 
-/* What a recording has taken is its own. */
+/* Gives p back to where it came from: the recording's pool, the transfers, or the context's pool. */
 static void give(cuda_context *c, void *p)
 {
     HOLD(c);
@@ -113,7 +113,7 @@ static void give(cuda_context *c, void *p)
     if (!cuda_transfer_give(c, p)) cuda_pool_give(c->pool, p);
 }
 
-/* What is asked for while a recording is under way is the recording's. */
+/* Takes memory from the recording's pool while there is a recording. */
 static void *take_now(cuda_context *c, size_t bytes)
 {
     HOLD(c);

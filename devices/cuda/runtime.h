@@ -17,7 +17,7 @@ extern "C" {
 
 enum { CUDA_LAST_OPS = 8 };
 
-/* What a kernel finds wrong with elements (an index out of range): the first thread that finds one writes it
+/* An invalid element that a kernel found (an index out of range): the first thread that finds one writes it
  * into pinned memory (cuda_raise), and it becomes an error where the host next waits. */
 typedef struct cuda_fault {
     int raised; /* 0: nothing is wrong */
@@ -25,7 +25,7 @@ typedef struct cuda_fault {
     int64_t entry, value, first, last; /* element `entry` is `value`; expected first to last */
 } cuda_fault;
 
-/* What a thread has queued between record_begin and record_end (record.c). */
+/* Work that a thread queued between record_begin and record_end (record.c). */
 typedef struct cuda_recording {
     void *graph;
     cuda_pool *pool; /* what kernels took for themselves meanwhile: nobody else's until the recording goes */
@@ -35,8 +35,8 @@ typedef struct cuda_recording {
     uint64_t blocks; /* of them a replay takes */
 } cuda_recording;
 
-/* Where a kernel's random numbers start: `at`; or, in a recording, so many blocks behind what `base`, on the
- * GPU, holds when it is replayed (cuda_drawn, kernel.h). */
+/* Start of a kernel's random numbers: `at`; or, in a recording, that many blocks behind the value of `base`,
+ * on the GPU, when it is replayed (cuda_drawn, kernel.h). */
 typedef struct cuda_draws {
     proa_rng_state at;
     const proa_rng_state *base; /* NULL: none */
@@ -61,7 +61,7 @@ typedef struct cuda_context {
     cuda_description description;
     pthread_mutex_t lock;      /* recursive: who queues work or waits holds it, a recording all the while */
     cuda_recording *recording; /* NULL: what is queued runs */
-    /* How often the host waited; kernels launched; recordings replayed; copies with strides, layouts' too. */
+    /* Numbers of host waits, kernels launched, recordings replayed, copies with strides (layouts' too). */
     int64_t waits, launches, replays, strided_copies;
     char name[16], text[256];
 } cuda_context;

@@ -13,13 +13,13 @@ typedef struct cuda_transfers cuda_transfers;
 /* Memory of the GPU into which the bytes are on their way, `from` free to be overwritten; NULL without an
  * error: not now, they are to be copied the ordinary way. */
 void *cuda_transfer_send(cuda_context *c, const void *from, size_t bytes);
-/* What is queued from now on finds the bytes there; 0 or the driver's code. */
+/* Makes work that is queued from now on wait for the copy; 0 or the driver's code. */
 int cuda_transfer_arrive(cuda_context *c, const void *at);
 /* Lets it go; false: it is none of these. */
 bool cuda_transfer_give(cuda_context *c, const void *at);
 /* Gives back what nobody owns. */
 void cuda_transfers_trim(cuda_context *c);
-/* How many copies were made ahead so far. */
+/* Number of copies that were made ahead so far. */
 int64_t cuda_transfer_count(const cuda_context *c);
 
 #endif

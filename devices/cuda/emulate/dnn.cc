@@ -327,7 +327,7 @@ int run(direction to, const void *alpha, const void *beta, cuda_dnn_tensor in_d,
     return CUDA_DNN_OK;
 }
 
-/* What a call only reads comes const. */
+/* Removes const from a pointer that a call only reads. */
 void *some(const void *p) { return const_cast<void *>(p); }
 
 int forward(cuda_dnn_handle, const void *alpha, cuda_dnn_tensor in_d, const void *in,

@@ -165,7 +165,7 @@ void run_block(grid_state *s)
 
 void emulate_barrier(unsigned line) { wait_here(AT_BARRIER, line); }
 
-/* What a lane that is gone, or never was, gives is anything: NaN, or nonsense. */
+/* The value of a lane that is gone, or never was, is arbitrary: NaN, or nonsense. */
 uint64_t emulate_exchange(uint64_t value, unsigned lane, unsigned line)
 {
     grid_state *s = state;
@@ -191,7 +191,7 @@ unsigned emulate_match(uint64_t value, unsigned line)
     return same;
 }
 
-/* Which order the launch with this number runs in: a bit of its hash. */
+/* Order that the launch with this number runs in: a bit of its hash. */
 static bool goes_backward(uint64_t launch)
 {
     static const char *const order = getenv("PROA_EMULATE_ORDER");
