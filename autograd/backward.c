@@ -88,7 +88,7 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
 
 /* ---- ordering -------------------------------------------------------------------------- */
 
-/* What a node was for a backward that waits while a rule of its runs this one. */
+/* Saved state of a node that an outer backward is using: one of its rules runs this backward. */
 typedef struct held_node {
     proa_node *node;
     proa_tensor **grads;
@@ -193,8 +193,8 @@ static proa_status grads_capacity(proa_node *n)
     return n->grads ? PROA_OK : proa_error();
 }
 
-/* What a hook returned may stand for the gradient it got; of kind rows may become dense, and dims may be
- * unknown. */
+/* A hook's result must have the dtype and shape of the gradient it got; rows may become dense, and dims may
+ * be unknown. */
 static proa_status check_hooked(const proa_tensor *next, const proa_tensor *g)
 {
     bool fits = next != proa_none && next->dtype == g->dtype;
@@ -499,7 +499,7 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
     return run_function(n, call->create_graph, call->retain_graph);
 }
 
-/* What a target tensor got, before its node's gradients are dropped. */
+/* Keeps the gradients of target tensors before their node's gradients are dropped. */
 static void collect_targets(const proa__backward_call *call, const proa_node *n)
 {
     for (int64_t i = 0; i < call->n_targets; i++)

@@ -37,7 +37,7 @@ bool proa__backward_retains(void);
 
 /* Runs fn whenever a backward has added to the leaf's gradient; one a leaf, NULL ends it. */
 proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context);
-/* What runs once when the outermost backward of this thread ends, with its status; the caller's memory. */
+/* Callback at the end of this thread's outermost backward, with its status; the caller's memory. */
 typedef struct proa__backward_end {
     proa_status (*fn)(void *context, proa_status status);
     void *context;

@@ -267,8 +267,8 @@ static void list_alone(job *j, int64_t index, const cli_block *b, int64_t from, 
                whose);
 }
 
-/* Where the numbers of ops differ, those that one model has alone are looked for between what both have at
- * the beginning and at the end. */
+/* If the numbers of ops differ, ops that one model has alone are sought between the common ops at the
+ * beginning and at the end. */
 static void compare_blocks(job *j, int64_t index)
 {
     const cli_block *a = &j->a.blocks[index], *b = &j->b.blocks[index];

@@ -27,7 +27,7 @@ static proa_status damaged(const char *name, const char *what)
     return proa_fail(PROA_ERR_CORRUPT, "'%s' is not a whole .npy file: %s", name, what);
 }
 
-/* What stands behind 'key': in the header; NULL if the key is not there. */
+/* The value of 'key' in the header; NULL if the key is missing. */
 static const char *entry(const char *text, const char *key)
 {
     size_t n = strlen(key);

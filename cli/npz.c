@@ -165,7 +165,7 @@ proa_status cli_npz_load(const char *path, cli_named **items, int64_t *n)
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* What the local header and the directory say alike, from "version needed" on; the date is 1 January 1980. */
+/* Fields of both the local header and the directory, from "version needed" on; the date is 1 January 1980. */
 static unsigned char *put_common(unsigned char *p, uint32_t crc, uint64_t size, size_t name)
 {
     p = put(p, 20, 2);    /* version */

@@ -5,7 +5,7 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 
-/* What a copy keeps of a tensor field. */
+/* Modes of keeping a tensor field in a copied args struct. */
 enum { PROA_KEEP_NOTHING, PROA_KEEP_VALUE, PROA_KEEP_META };
 
 /* A copy in memory of the caller's, of proa__args_bytes bytes, in two steps: copy_values, which cannot fail,

@@ -30,7 +30,7 @@ typedef proa_status (*proa__slot_fn)(proa_tensor **slot, const proa_field *field
 /* Slots of the fields of `role`, in the order of the fields; stops at the first failure. PROA_ATTR visits
  * the tensors behind attributes, so IN and ATTR together are what an op reads. */
 proa_status proa__args_visit(const proa_op *op, void *args, proa_role role, proa__slot_fn fn, void *context);
-/* What an op reads: IN, then ATTR. */
+/* Slots that an op reads: IN, then ATTR. */
 proa_status proa__args_visit_reads(const proa_op *op, void *args, proa__slot_fn fn, void *context);
 
 /* True for control flow: some attribute is a block. */

@@ -15,14 +15,14 @@
 
 #include <proa/device.h>
 
-/* What a kernel library says of its formats; installed once. */
+/* Hooks through which a kernel library describes its formats; installed once. */
 typedef struct proa__blocked_hooks {
     /* Bytes of a tensor of t's shape and this dtype in `format`; 0: there is no such form. */
     size_t (*bytes)(const proa_tensor *t, proa_dtype dtype, int format);
     /* Copies t's elements from one form to another; format 0 is row-major. */
     proa_status (*convert)(const proa_tensor *t, int from_format, const void *from, int to_format, void *to);
-    /* How many channels (axis 1) lie beside each other before the next place's: images, blocks of so many
-     * channels, places, channels of the block. 0: the format is of another kind. */
+    /* Channels (axis 1) per block: memory is ordered by image, block of channels, pixel, channel of the
+     * block. 0: the format is of another kind. */
     int64_t (*channel_block)(const proa_tensor *t, int format);
 } proa__blocked_hooks;
 void proa__blocked_install(const proa__blocked_hooks *hooks);

@@ -14,8 +14,8 @@
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
 /* The same copy in the form that devices take, dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
-/* What no cache will hold until it is read again is written past the caches: outputs from this size on
- * (FLAGS_nontemporal_bytes, or by the processor's shared cache). */
+/* Size in bytes from which outputs are written by non-temporal stores, as no cache would hold them until
+ * they are read again (FLAGS_nontemporal_bytes, or by the processor's shared cache). */
 extern atomic_llong proa__nontemporal_from;
 static inline int64_t proa__nontemporal_bytes(void)
 {

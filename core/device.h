@@ -58,7 +58,7 @@ proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *k
                              bool fresh);
 /* Copies of the tensors of a device that supply attributes take their place in `shadow`, a copy of args. */
 proa_status proa__attributes_to_host(const proa_op *op, void *shadow);
-/* What stands for "on the CPU, with copies" (FLAGS_device_fallback) where a kernel was picked. */
+/* Sentinel in place of a kernel: the op runs on the CPU, with copies (FLAGS_device_fallback). */
 extern const proa_kernel proa__fallback_kernel;
 
 #endif

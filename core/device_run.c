@@ -8,7 +8,7 @@
 #include "core/run.h"
 #include "core/thread.h"
 
-/* What a call made for itself: dropped when it ends, so that a long-lived scope does not collect it. */
+/* Tensors made for one call: dropped when it ends, so that a long-lived scope does not collect them. */
 typedef struct temporaries {
     proa_tensor *at[32];
     int n;

@@ -10,7 +10,7 @@ static unsigned installed;
 /* A bit of open_doors beyond the doors: convert concerns every op, not only those that promote. */
 #define CONVERTS_ALL (1u << PROA_DOOR_COUNT)
 
-/* Which doors this thread has open. */
+/* Bit mask of the doors that this thread has open. */
 static _Thread_local unsigned open_doors __attribute__((tls_model("initial-exec"))) =
     1u << PROA_DOOR_CONVERT | 1u << PROA_DOOR_RECORD;
 

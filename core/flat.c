@@ -21,7 +21,7 @@ static bool same_shape(const proa_tensor *a, const proa_tensor *b)
     return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
 }
 
-/* Which format the result will have; false: this call is not of the kind. */
+/* Determines the format of the result; false: the call is not eligible. */
 static bool look(flat_call *c, const void *args)
 {
     const proa_op *op = c->op;

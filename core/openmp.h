@@ -10,8 +10,8 @@
 bool proa__openmp_serve(void (*function)(void));
 /* Makes sure that this thread's regions can have so many threads; returns how many they can. */
 int proa__openmp_reserve(int threads);
-/* How many threads the OpenMP regions of this thread have until the next call, at most; 0: proa_threads().
- * Returns the number before. */
+/* Limits the threads of this thread's OpenMP regions until the next call; 0: proa_threads(). Returns the
+ * limit before. */
 int proa__openmp_limit(int threads);
 
 #endif

@@ -184,7 +184,7 @@ proa_meta proa_meta_of(const proa_tensor *t)
 
 /* ---- one call -------------------------------------------------------------------------- */
 
-/* What must be undone or finished round the kernel. */
+/* State around a kernel call that must be undone or finished afterwards. */
 typedef struct staging {
     void *args;              /* the struct the kernel sees */
     proa_tensor *copied[16]; /* contiguous copies of inputs, dropped afterwards */

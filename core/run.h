@@ -27,8 +27,8 @@ bool proa__takes_blocked(const proa_op *op);
 /* A call with blocked inputs of an op with PROA_OP_ELEMENTWISE; !*done: it must run on plain ones. */
 proa_status proa__run_flat(proa_call *call, const proa_meta *meta, bool *done);
 
-/* Where this thread notes the op whose kernel it is in (NULL between kernels); NULL if it has run nothing
- * yet. The place is good as long as the thread. For signal handlers: it only reads. */
+/* The slot in which this thread notes the op whose kernel it is in (NULL between kernels); NULL if it has run
+ * nothing yet. Valid as long as the thread. For signal handlers: it only reads. */
 PROA_API const proa_op *const volatile *proa_running_op(void);
 
 #endif

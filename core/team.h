@@ -30,8 +30,8 @@ void proa__team_release(proa__team *team);
 /* In a child made by fork, which has none of the workers. */
 void proa__team_forget(void);
 
-/* Since the process started. */
-/* Where this thread is among the members of a job. */
+/* Position of this thread among the members of a job and in the OpenMP regions around it, as OpenMP's
+ * functions give it. */
 typedef struct proa__position {
     bool inside;                     /* a job: what starts another runs it alone */
     int member, members;             /* as OpenMP's functions give them; 0 members: 1 */
@@ -43,7 +43,7 @@ typedef struct proa__position {
 } proa__position;
 
 extern PROA__TLS proa__position proa__position_self;
-
+/* Counts since the process started. */
 typedef struct proa__team_counts {
     atomic_int workers;
     atomic_llong worker_sleeps, caller_sleeps;

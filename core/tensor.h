@@ -23,7 +23,7 @@ typedef struct proa_storage {
 
 typedef enum proa_kind { PROA_DENSE, PROA_ROWS, PROA_ARRAY, PROA_RECORD } proa_kind;
 
-/* What a handle of kind rows has beside its values, which lie in the handle as if it were dense. Shared by
+/* The part of a rows handle beside its values, which the handle stores as if it were dense. Shared by
  * handles, never changed. */
 typedef struct proa__rows {
     atomic_int refs;

@@ -207,7 +207,7 @@ static proa_status gradient_stored(void *context)
     return launch(r);
 }
 
-/* Which parameters any rank used, as one byte each. */
+/* Byte mask of the parameters that any rank used. */
 static proa_tensor *used_anywhere(proa_reducer *r)
 {
     proa_tensor *used = proa_empty(PROA_SHAPE(r->count), PROA_U8);

@@ -83,7 +83,7 @@ static proa_status name_outputs(proa__model *m)
     return PROA_OK;
 }
 
-/* Which input of the program is which handle, or a level of one. */
+/* Lists inputs and outputs; maps each input of the program to a handle, or to a sequence level of one. */
 static proa_status list_ends(proa__model *m)
 {
     const proa_block *root = proa__root(m->program);

@@ -176,7 +176,7 @@ static proa_status gather(proa_predictor *p)
     return PROA_OK;
 }
 
-/* Which outputs may be written where the last run's, or the caller's memory, is. */
+/* Offers the caller's memory, or the last outputs' where nothing else holds it, to the next run. */
 static void offer_memory(proa_predictor *p)
 {
     for (int32_t i = 0; i < p->model->n_outputs; i++) {

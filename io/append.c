@@ -113,7 +113,7 @@ proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* What the op reads, and what its outputs are called so far: irregular forms look at both. */
+/* Enters the names of a slot's variables into the level: irregular forms look up inputs and outputs. */
 static proa_status know(appending *at, const pb_slot *slot, bool input)
 {
     for (size_t i = 0; i < slot->n_arguments; i++) {
@@ -256,7 +256,7 @@ static proa_status read(appending *at, const proa_op_desc *desc, int64_t before)
     return before < 0 ? PROA_OK : move(at, (int32_t)before);
 }
 
-/* What a failed op has left: its ops; variables that none makes go with the next pruning. */
+/* Removes the ops of a failed append; variables that none makes go with the next pruning. */
 static proa_status undo(const appending *at, const char *type)
 {
     char text[1500];

@@ -21,7 +21,7 @@ static proa_status mark(marking *m, const proa_tensor *t)
     return proa__hash_map_put(m->arrays, v, v);
 }
 
-/* What is passed on from one variable to another is an array on both sides. */
+/* Marks both of two variables that pass on one value as arrays if one of them is. */
 static proa_status tie(marking *m, const proa_tensor *a, const proa_tensor *b)
 {
     const proa_var *v = proa__slot_var(a), *w = proa__slot_var(b);

@@ -32,7 +32,7 @@ static uint64_t get64(const unsigned char *p) { return get32(p) | (uint64_t)get3
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* What of an item goes to the file: `copy` is set when the data had to be gathered first. */
+/* The bytes of an item that go to the file: `copy` is set when the data had to be gathered first. */
 typedef struct payload {
     const void *data;
     void *copy;

@@ -198,7 +198,7 @@ static proa_status check_fields(proa_tensor *const *fields, int n)
     return PROA_OK;
 }
 
-/* What a sample's field 0 looks like: the file's shape, or the one asked for. */
+/* Shape and dtype of a sample's field 0: the file's, or those asked for. */
 static proa_status first_meta(const proa_tensor *t, proa_ints shape, proa_dtype dtype, proa_meta *meta)
 {
     *meta = proa_meta_of(t);

@@ -14,7 +14,7 @@ int proa__dtype_to_wire(proa_dtype dtype);
 proa_dtype proa__dtype_from_wire(int64_t number);
 
 /* ---- writing: all or nothing; see proa_writer in proa/io.h ----------------------------- */
-/* What a temporary's name has behind that of its file; a number follows when several are there. */
+/* Suffix of a temporary, behind the name of its file; a number follows when several are there. */
 #define PROA__TEMPORARY ".proa-part"
 /* `bytes` zero bytes, at most 4096. */
 proa_status proa__writer_zeros(proa_writer *w, size_t bytes);
@@ -28,7 +28,7 @@ typedef enum proa__write_stage { PROA__WROTE, PROA__SYNCED, PROA__RENAMED } proa
 extern void (*proa__write_hook)(proa__write_stage stage);
 
 /* ---- reading: never past the end ------------------------------------------------------- */
-/* What tells that a file was written to: its size and when that last happened. */
+/* Size and modification time of a file, which tell that it was written to. */
 typedef struct proa__file_state {
     uint64_t size;
     int64_t seconds, nanoseconds;

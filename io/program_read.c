@@ -225,7 +225,7 @@ static proa_status set_inputs(proa__load *l, proa_var **vars, int32_t n)
     return PROA_OK;
 }
 
-/* What is fed: the outputs of feed ops; in a program without them, what is marked as data. */
+/* Inputs of a program: the outputs of feed ops; in a program without them, variables marked as data. */
 static proa_status read_data(proa__load *l)
 {
     const pb_block *b = l->pb->blocks[0];
@@ -394,7 +394,7 @@ static proa_status apply_names(proa__load *l)
 
 /* ---- a whole program ------------------------------------------------------------------- */
 
-/* Where the parameters are: one source, or a folder with one file each. */
+/* Location of the parameters: one source, or a folder with one file each. */
 typedef struct params {
     proa__source *source;
     const char *folder;

@@ -81,7 +81,7 @@ bool proa__has_forward(proa_wire_reader *r, size_t *at);
 proa_status proa__read_grad(proa_wire_reader *r, size_t at);
 /* Reads a level's ops into its block, which must be open for capture. */
 proa_status proa__read_ops(proa__load *l, proa__level *level);
-/* How deep sub-blocks may nest. */
+/* Maximum nesting depth of sub-blocks. */
 enum { PROA__DEPTH_MAX = 32 };
 /* conditional_block, select_input and while. */
 bool proa__reads_control(const char *type);

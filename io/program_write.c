@@ -63,7 +63,7 @@ static int by_var_name(const void *a, const void *b)
     return strcmp((*(pb_var *const *)a)->name, (*(pb_var *const *)b)->name);
 }
 
-/* What building a program further needs to know of a variable. */
+/* Writes the flags of a variable that are needed to build the program further. */
 static void mark_var(pb_var *to, const proa_var *v)
 {
     to->has_is_parameter = to->is_parameter = v->is_parameter;

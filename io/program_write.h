@@ -51,7 +51,7 @@ static inline bool proa__is_array(const proa_wire_writer *w, const proa_var *v)
 bool proa__is_lod_slot(const char *slot);
 /* Writes one op of the IR as one or more wire ops. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr);
-/* What a variable is called in the block being written. */
+/* The variable's name in the block being written. */
 const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t);
 /* Branches and loops: Paddle's blocks are no functions, but write outer variables by name. */
 bool proa__is_control(const proa_op *op);

@@ -320,7 +320,7 @@ static bool matters(const proa_wire_reader *r, const pb_block *body, const char 
     return true;
 }
 
-/* What the body changes, and was there before. */
+/* Finds the variables that the body changes and that exist before the loop. */
 static proa_status find_changed(looping *lp, proa_tensors *vars)
 {
     proa_wire_reader *r = lp->reader;

@@ -20,7 +20,7 @@ typedef struct csv {
     int64_t rows, rows_capacity;
 } csv;
 
-/* Where the line ends. */
+/* The end of the current line: its newline, or the end of the text. */
 static const char *line_end(const csv *c)
 {
     const char *e = c->at < c->end ? memchr(c->at, '\n', (size_t)(c->end - c->at)) : NULL;

@@ -503,7 +503,7 @@ static proa_status writer_put_number(proa_wire_writer *w, const char *slot, int6
     return proa_wire_put_input(w, slot, t);
 }
 
-/* What supplies an attribute, beside its value: filled before the op itself is begun. */
+/* Tensors that supply an attribute, beside its value: found before the op itself is begun. */
 typedef struct supply {
     proa_tensor *one;
     proa_tensors many;

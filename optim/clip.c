@@ -2,7 +2,7 @@
  * backward left them. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
-/* What a norm is of: the gradients' elements; of kind rows, those of the merged rows. */
+/* Elements that a norm is taken of: the gradients'; of kind rows, those of the merged rows. */
 static proa_status merge(proa_tensors grads, proa_tensors *elements)
 {
     elements->at = proa_scope_alloc((size_t)grads.count * sizeof *elements->at);

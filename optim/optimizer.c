@@ -21,7 +21,7 @@ typedef struct entry {
     int32_t group;
 } entry;
 
-/* What one multi-tensor op gets: lists of one length. They end with the scope. */
+/* Arguments of one multi-tensor op: lists of one length. They end with the scope. */
 typedef struct batch {
     proa_tensors params, grads, masters, slots[PROA__SLOTS_MAX];
     proa_tensor *lr, *skip; /* skip: a bool, or PROA_NONE */
@@ -286,7 +286,7 @@ static proa_status new_lists(batch *b, int64_t n)
     return PROA_OK;
 }
 
-/* What a step works on: the entries with gradients, and these (clipped). */
+/* Operands of a step: the entries with gradients, and these (clipped). */
 typedef struct work {
     int64_t count;
     entry **entries;

@@ -49,7 +49,7 @@ static double half_cosine(double from, double to, double part)
     return to + (from - to) * (1 + cos(acos(-1.0) * part)) / 2;
 }
 
-/* How many of the places are ≤ e. */
+/* Number of boundaries that are ≤ e. */
 static int64_t passed(const proa_schedule *s, double e)
 {
     int64_t n = 0;

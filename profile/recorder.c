@@ -37,7 +37,7 @@ static int64_t clock_ns(void)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* What a row is about: kernel is NULL for a stretch and for an op that ran none (a view). */
+/* Subject of a row: kernel is NULL for a stretch and for an op that ran none (a view). */
 typedef struct subject {
     const char *name;
     bool is_op;

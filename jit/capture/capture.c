@@ -19,7 +19,7 @@ proa_block *proa__capture_into(proa_block *b)
     return was;
 }
 
-/* What an output slot becomes. */
+/* Recorded counterpart of an output slot. */
 typedef struct result {
     proa_var *var;         /* in the stored args; NULL: absent */
     proa_tensor *handle;   /* in the caller's args */
@@ -156,7 +156,7 @@ static proa_status plan_list(recording *r, const proa_field *f, const proa_metas
     return PROA_OK;
 }
 
-/* How many output slots the call can have at most. */
+/* Upper bound of the call's output slots. */
 static int64_t count_slots(const proa_call *call, void *metas)
 {
     const proa_op *op = call->op;

@@ -169,8 +169,8 @@ static proa_status check_saved(const call_record *r)
     return PROA_OK;
 }
 
-/* Where two unknown dims meet in capture they are taken as equal. If one is 1 in a run, values are right,
- * since kernels broadcast, but no sum was captured for the gradient. */
+/* Capture assumes that two dynamic dims are equal. A run in which one of them is 1 would need a reduction
+ * that the captured backward lacks, so its backward is rejected. */
 static proa_status check_shape(const proa_tensor *grad, const proa_meta *want)
 {
     bool same = grad->ndim == want->ndim;
@@ -183,7 +183,7 @@ static proa_status check_shape(const proa_tensor *grad, const proa_meta *want)
         proa__shape_text(want->shape, want->ndim), proa__tensor_text(grad));
 }
 
-/* What the backward program is fed: saved values, then gradients of the floating outputs. */
+/* Inputs of the backward program: saved values, then gradients of the floating outputs. */
 static proa_status backward_inputs(const call_record *r, proa_tensors grads, proa_tensors *to)
 {
     to->at = proa_scope_alloc((size_t)(r->saved.count + grads.count + 1) * sizeof *to->at);
@@ -251,7 +251,7 @@ static proa_status check_read(proa_tensor **slot, const proa_field *f, int64_t i
         p->instr->op->name, p->read->name);
 }
 
-/* What stands for persistables: aliases of parameters that want gradients, copies of what is written. */
+/* Substitutes for persistables: aliases of parameters that want gradients, copies of those written. */
 static proa_status stand_ins(replayed *p, proa_tensors *xs)
 {
     const proa__variant *v = p->r->variant;

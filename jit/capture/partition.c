@@ -274,7 +274,7 @@ static proa_status find_views(cutting *c)
     return status;
 }
 
-/* What backward reads: views are made again, so that their bases are read. */
+/* Finds the values that backward reads: views are made again, so that their bases are read. */
 static proa_status find_saved(cutting *c)
 {
     const proa_block *b = proa__root(c->j->program);

@@ -9,7 +9,7 @@
 
 /* ---- inference ------------------------------------------------------------------------- */
 
-/* What either of two results may be: dims that differ are unknown. */
+/* Common metadata of two results: dims that differ are unknown. */
 static proa_status merge(const proa_op *op, int64_t i, const proa_tensor *a, const proa_tensor *b,
                          proa_meta *meta)
 {

@@ -58,7 +58,7 @@ static proa_status copy_op(cloning *c, proa_block *b, const proa_instr *instr)
     return status;
 }
 
-/* What a block is fed and yields, in the copy. */
+/* Copies the inputs or outputs of a block. */
 static proa_status copy_list(const cloning *c, proa_block *b, proa_var *const *vars, int32_t n,
                              proa_status (*set)(proa_block *, proa_var *const *, int32_t))
 {

@@ -103,7 +103,7 @@ proa_tensor *proa__var_tensor(const proa_var *var);
 proa_status proa__block_append(proa_block *b, const proa_op *op, const void *args);
 /* Appends args itself, already made of variables' handles; frees it on failure. */
 proa_status proa__block_take(proa_block *b, const proa_op *op, void *args);
-/* What a block is fed and yields: variables of it, or (outputs) persistables. */
+/* Inputs and outputs of a block: variables of it, or (outputs) persistables. */
 proa_status proa__block_set_inputs(proa_block *b, proa_var *const *vars, int32_t n);
 proa_status proa__block_set_outputs(proa_block *b, proa_var *const *vars, int32_t n);
 static inline proa_block *proa__root(const proa_program *p) { return p->blocks[0]; }

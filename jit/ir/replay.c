@@ -76,7 +76,7 @@ static void undo(replay *r)
 
 /* ---- one op ---------------------------------------------------------------------------- */
 
-/* What stands for an old variable: what its op returned; data, or a handle, of what stays. */
+/* The new value of an old variable: its op's result; data, or a handle, of inputs and persistables. */
 static proa_tensor *value_of(replay *r, proa_var *v)
 {
     proa_tensor *t = proa__hash_map_find(&r->values, v);

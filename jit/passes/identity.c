@@ -90,7 +90,7 @@ static bool keeps_order(const proa_ints *perm)
     return true;
 }
 
-/* What quantizers that only observe pass on; NULL: the op is none, or learns. */
+/* The input that a quantizer passes on if it only observes; NULL: the op is none, or learns. */
 static proa_tensor *observed(const proa_instr *instr)
 {
     if (proa__is_op(instr, "quantize_linear")) {

@@ -7,8 +7,8 @@
 
 enum { OPTIMIZE = 2 };
 
-/* What moves: one parameter of a step, with the ops that only prepare its gradient (decay, clipping by its
- * own norm), or an op of the optimizer's that makes single numbers (a parameter's own rate). */
+/* A movable unit: one parameter of a step, with the ops that only prepare its gradient (decay, clipping by
+ * its own norm), or an op of the optimizer's that makes single numbers (a parameter's own rate). */
 typedef struct item {
     int32_t op;
     int32_t entry; /* of the step's lists; NOBODY: the op as a whole */
@@ -100,7 +100,7 @@ static bool splits(work *w, const proa_instr *instr, int64_t *count)
     return w->fits;
 }
 
-/* What the item's op reads there, or the whole op, is wanted by it alone. */
+/* Notes that item `who` wants t, if the current op is the only reader of t. */
 static void want(work *w, const proa_tensor *t, int32_t who)
 {
     int32_t v = index_of(w, t);
@@ -323,7 +323,7 @@ static void fill_buckets(work *w)
         }
 }
 
-/* What came last is a group's first: turns that round. */
+/* Reverses a group's list, which begins with the item added last. */
 static int32_t in_order(work *w, int32_t group)
 {
     int32_t turned = PROA__NOBODY;
@@ -377,7 +377,7 @@ static proa_status emit_group(work *w, int32_t step)
     return status;
 }
 
-/* What is ready behind op `at`: groups that are large enough do not wait for more. */
+/* Emits the items that are ready behind op `at`; steps wait until their group is large enough. */
 static proa_status emit_ready(work *w, int32_t at)
 {
     proa_instr *ops = (proa_instr *)(uintptr_t)w->ops;

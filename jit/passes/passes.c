@@ -68,7 +68,7 @@ static void dump(const proa_program *p, const char *when, const char *pass)
     proa_program_print(p, stderr);
 }
 
-/* Where the thread computes, or where parameters are. */
+/* True if the thread's device, or that of a parameter, is another than the CPU. */
 static bool is_on_device(const proa_program *p)
 {
     bool on = proa__stream()->device != PROA_CPU;

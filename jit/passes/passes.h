@@ -5,7 +5,7 @@
 
 #include "jit/ir/program.h"
 
-/* What a pass is told beside the block. */
+/* Arguments of a pass beside the block. */
 typedef struct proa__pass_context {
     bool frozen;    /* persistables that no op writes never change */
     bool on_device; /* it is to run on another device than the CPU, as far as can be told by now */

@@ -49,7 +49,7 @@ static proa_status place_fresh(planner *p, const proa_var *v, const proa_meta *m
     return PROA_OK;
 }
 
-/* How many of the op's inputs lie in buffer b. */
+/* Counter of the op's inputs that are in `buffer`. */
 typedef struct sharing {
     planner *p;
     const proa__buffer *buffer;

@@ -114,7 +114,7 @@ static proa_status put_meta(proa_executor *e, const proa_tensor *t, int format, 
     return strided ? put(e, t->strides, (size_t)t->ndim * sizeof *t->strides) : PROA_OK;
 }
 
-/* What input i is: t, which lies in that format. */
+/* Records the metadata of input i, which is t in `format`, and adds it to the key. */
 static proa_status note_input(proa_executor *e, int32_t i, const proa_tensor *t, int format, bool strided)
 {
     e->fed.metas[i] = proa_meta_of(t);
@@ -133,7 +133,7 @@ static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *
     return !proa__must_be_dense(&e->facts, e->block->inputs[i]);
 }
 
-/* What kernels are chosen by, beside the inputs. */
+/* Begins the key with the settings that kernels are chosen by, beside the inputs. */
 static proa_status start_key(proa_executor *e, bool inside)
 {
     int64_t settings[5] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
@@ -429,7 +429,7 @@ static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *b
     return proa_error();
 }
 
-/* What the first arena of a run must hold. That `next` cannot be planned is no error of this run. */
+/* Bytes that the first arena of a run must hold. That `next` cannot be planned is no error of this run. */
 static int64_t capacity_of(proa_executor *e, const proa__executor_plan *p)
 {
     int64_t bytes = 0;
@@ -499,7 +499,7 @@ static proa_status run(proa_executor *e, proa_tensors inputs)
     }
 }
 
-/* Where it runs: where its inputs are, else its parameters; the thread's device when it has neither. */
+/* Device of a run: its inputs', else its parameters'; the thread's when it has neither. */
 static int device_of_run(const proa_executor *e, proa_tensors inputs)
 {
     int device = -1;

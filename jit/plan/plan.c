@@ -354,7 +354,7 @@ static proa_status add_inputs(planner *p, const proa__inputs *inputs)
     return inputs->inside ? proa__share_pinned(p->s->buffers, p->s->n_buffers) : PROA_OK;
 }
 
-/* What the op before the cut made: its slots, in order, become variables with the shapes they have now. */
+/* Outputs of the op before the cut become variables with the shapes they have now, in the slots' order. */
 static proa_status add_dynamic(planner *p)
 {
     const proa__segment *parent = p->s->parent;

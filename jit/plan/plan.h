@@ -107,7 +107,7 @@ enum { PROA__OUTCOMES = 8 };
 
 typedef struct proa__segment proa__segment;
 
-/* What a device keeps of a segment's steps, to run them as one (recorded.c). */
+/* Recordings that a device keeps of a segment's steps, to run them as one (device_graph.c). */
 enum { PROA__RECORDINGS = 4 };
 typedef struct proa__recordings {
     const struct proa_device_table *device;
@@ -151,7 +151,7 @@ struct proa__segment {
     proa__recordings recordings;
 };
 
-/* What a plan is fed, by input. */
+/* Inputs of a plan: arrays with one entry an input. */
 typedef struct proa__inputs {
     proa_meta *metas;
     int *formats;                      /* how it lies; 0: row-major */

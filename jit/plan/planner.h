@@ -19,7 +19,7 @@ typedef struct proa__planner {
     bool unblocked;     /* a persistable has been made plain: what was planned before knows it blocked */
 } proa__planner;
 
-/* Where persistables live: never packed, never free. */
+/* The buffer of persistables: never packed, never free. */
 extern proa__buffer proa__fixed_place;
 
 proa__buffer *proa__plan_buffer(proa__planner *p, proa__assign_buffers place, int32_t index, int64_t bytes,

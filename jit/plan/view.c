@@ -9,7 +9,7 @@ typedef proa__planner planner;
 /* Views need an address to start from; one that no kernel ever sees. */
 static char anywhere[64];
 
-/* Where a view starts: a handle, and what it lies in. */
+/* Origin of a view: a handle, and the buffer that it is in. */
 typedef struct origin {
     proa_tensor *from;
     proa__buffer *buffer;
