@@ -47,7 +47,7 @@ def floor_division(x, y):
 
 
 def get_exception_message(exc):
-    """What an exception says."""
+    """The message of an exception."""
     if exc is None:
         raise AssertionError("exc should not be None")
     return str(exc)

@@ -47,7 +47,7 @@ def help(repo_dir, model, source="github", force_reload=False):
 
 
 def load(repo_dir, model, source="github", force_reload=False, **kwargs):
-    """What the function in hubconf.py returns for these arguments."""
+    """The result of the function in hubconf.py for these arguments."""
     module = _hubconf("load", repo_dir, source)
     wanted = getattr(module, "dependencies", None) or ()
     missing = builtins.list(filter(lambda n: importlib.util.find_spec(n) is None, wanted))

@@ -181,7 +181,7 @@ static PyObject *retain_grads(PyObject *module, PyObject *obj)
 
 /* ---- PyLayer ----------------------------------------------------------------------------- */
 
-/* What a PyLayer's node owns; during apply also the outputs that its forward made. */
+/* State that a PyLayer's node owns; during apply also the outputs that its forward made. */
 typedef struct layer {
     PyObject *backward;
     proa_tensors outputs;

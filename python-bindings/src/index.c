@@ -291,7 +291,7 @@ static proa_tensor *basic(proa_tensor *x, const py_key *k)
 
 /* ---- arrays ---------------------------------------------------------------------------- */
 
-/* How the arrays lie: the axes they index first, the others after; and where their shape goes. */
+/* Permutation of axes: those that the arrays index first, the others after; the position of the result's. */
 typedef struct py_gather {
     int64_t perm[PROA_MAX_DIMS];
     int n, first;       /* arrays; position of their axes in the result */

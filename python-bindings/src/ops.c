@@ -345,7 +345,7 @@ static PyObject *make_twin(py_op *self)
     return self->twin;
 }
 
-/* What only a function of Python's own has: asked of the twin. */
+/* An attribute that only functions of Python's own have: asked of the twin. */
 static PyObject *op_get(PyObject *obj, void *name)
 {
     py_op *self = (py_op *)obj;
@@ -357,7 +357,7 @@ static PyObject *op_call_twin(PyObject *callable, PyObject *const *values, size_
     return PyObject_Vectorcall(((py_op *)callable)->twin, values, flagged, keywords);
 }
 
-/* Whoever replaces code or defaults gets them: calls go through the twin from now on. */
+/* Replaces code, defaults and the like on the twin: calls go through it from now on. */
 static int op_set(PyObject *obj, PyObject *value, void *name)
 {
     py_op *self = (py_op *)obj;
@@ -433,7 +433,7 @@ static bool add_names(PyObject *module, const py_op *self)
     return true;
 }
 
-/* Where pickle finds it: module "proa.nn.functional", "relu"; module "proa", "Tensor.item". */
+/* Names for pickle: module "proa.nn.functional", "relu"; module "proa", "Tensor.item". */
 static bool name_op(py_op *self)
 {
     const char *full = self->entry->names[0], *dot = strrchr(full, '.');

@@ -10,7 +10,7 @@ _on_cpu = {"float16": False, "bfloat16": True}
 
 
 class _State:
-    """What amp the innermost auto_cast asked for."""
+    """AMP settings of the innermost auto_cast."""
     dtype = "float32"
     level = "O0"
     lists = (None, None)  # names moved to the white and to the black list

@@ -3,7 +3,7 @@ from .. import _core
 
 
 class TensorHookRemoveHelper:
-    """What register_hook returns."""
+    """The handle that register_hook returns."""
 
     def __init__(self, tensor, hook_id):
         self._tensor, self._id = tensor, hook_id

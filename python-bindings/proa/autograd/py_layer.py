@@ -5,7 +5,7 @@ __all__ = []
 
 
 class PyLayerContext:
-    """What forward leaves for backward."""
+    """State that forward leaves for backward."""
 
     def __init__(self):
         self.container = ()
@@ -19,7 +19,7 @@ class PyLayerContext:
         self.container = tensors
 
     def saved_tensor(self):
-        """What save_for_backward got."""
+        """The tensors given to save_for_backward."""
         return self.container
 
     def mark_not_inplace(self, *args):

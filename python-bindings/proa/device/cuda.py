@@ -60,7 +60,7 @@ def synchronize(device=None):
 
 
 def get_device_name(device=None):
-    """What a GPU calls itself."""
+    """The name of a GPU."""
     return _core.device_describe(_name("get_device_name", device)).partition(",")[0]
 
 

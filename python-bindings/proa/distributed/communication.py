@@ -10,7 +10,7 @@ from .group import group_of
 
 
 class ReduceOp:
-    """What is computed of the ranks' elements."""
+    """Reductions over the ranks' elements."""
 
     SUM, MAX, MIN, PROD, AVG = range(5)
 
@@ -251,7 +251,7 @@ def send(tensor, dst=0, group=None, sync_op=True, use_calc_stream=None):
 
 
 def recv(tensor, src=0, group=None, sync_op=True, use_calc_stream=None):
-    """What rank src sends, in place of tensor."""
+    """Receives the message of rank src into tensor."""
     group = group_of(group, "recv")
     if _outsider(group, "recv"):
         return None

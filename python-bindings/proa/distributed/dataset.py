@@ -195,11 +195,11 @@ class InMemoryDataset(_Dataset):
         self._memory, self._shuffled = None, 0
 
     def get_memory_data_size(self, fleet=None):
-        """How many samples were read."""
+        """The number of samples that were read."""
         return _number(len(self._memory or ()))
 
     def get_shuffle_data_size(self, fleet=None):
-        """How many samples there are after global_shuffle."""
+        """The number of samples after global_shuffle."""
         return _number(self._shuffled)
 
     def _samples(self):

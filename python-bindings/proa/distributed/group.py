@@ -13,7 +13,7 @@ class _State:
 
 
 class ParallelEnv:
-    """What the launcher told this process through its environment."""
+    """The launcher's settings for this process, from its environment."""
 
     def __init__(self):
         self._rank = int(os.getenv("PADDLE_TRAINER_ID", "0"))

@@ -81,7 +81,7 @@ class MultiprocessContext:
         self._raise(failed)
 
     def _first_to_blame(self, failed):
-        """Who ended by a signal made others fail."""
+        """The first process that ended by a signal, as it made others fail; `failed` if none did."""
         for i, process in enumerate(self.processes):
             if (process.exitcode or 0) < 0:
                 return i

@@ -52,7 +52,7 @@ class Categorical(Distribution):
 
 
 class Multinomial(Distribution):
-    """How often each category comes in total_count draws with these probabilities."""
+    """Counts of each category in total_count draws with these probabilities."""
 
     def __init__(self, total_count, probs):
         if not isinstance(total_count, int) or total_count < 1:

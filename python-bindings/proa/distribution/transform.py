@@ -14,7 +14,7 @@ __all__ = ["Transform", "AbsTransform", "AffineTransform", "ChainTransform", "Ex
 
 
 class Type(enum.Enum):
-    """What kind of function a transform is."""
+    """Kinds of transforms, as functions."""
     BIJECTION = "bijection"
     INJECTION = "injection"
     SURJECTION = "surjection"
@@ -22,7 +22,7 @@ class Type(enum.Enum):
 
 
 class Space:
-    """Where values lie: how many of the last dims are one event, and between which numbers."""
+    """A space of values: the number of last dims that are one event, and the bounds."""
 
     def __init__(self, event_rank=0, low=-math.inf, high=math.inf, is_discrete=False):
         self.event_rank, self.low, self.high, self.is_discrete = event_rank, low, high, is_discrete
@@ -77,7 +77,7 @@ class Transform:
         return self._forward(x)
 
     def inverse(self, y):
-        """What the transform makes y of."""
+        """The preimage of y."""
         self._check("y", y, self._codomain)
         return self._inverse(y)
 

@@ -42,7 +42,7 @@ class op_proto_and_checker_maker:
 
 
 def grad_var_suffix():
-    """What the name of a gradient ends with."""
+    """The suffix of gradients' names."""
     return "@GRAD"
 
 

@@ -88,7 +88,7 @@ def _current_expected_place():
 
 
 class _Tracer:
-    """What runs operators at once."""
+    """Runs operators at once."""
 
     _enable_program_desc_tracing = False
 

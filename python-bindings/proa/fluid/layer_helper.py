@@ -139,7 +139,7 @@ class LayerObjectHelper(LayerHelper):
     set_default_dtype = staticmethod(set_default_dtype)
 
     def append_activation(self, input_var, act=None, use_cudnn=None):
-        """What the operator of that name makes of a tensor; the tensor itself without a name."""
+        """The operator of that name, applied to a tensor; the tensor itself without a name."""
         return input_var if act is None else one_op(act, {"X": input_var}, {}, "Out")
 
 
@@ -148,8 +148,8 @@ def _tensors(value):
 
 
 def one_op(op_type, inputs, attrs, *outputs, dtype=None, act=None, name=None, counts=None):
-    """What one operator makes of {slot: tensor, list of tensors, or None}: its first output. With several names that do
-    not begin with ~, a tuple of those; counts[slot] is how many variables a slot has."""
+    """Applies one operator to {slot: tensor, list of tensors, or None}: returns its first output. With several names that do
+    not begin with ~, a tuple of those; counts[slot] is the number of a slot's variables."""
     helper = LayerHelper(op_type, act=act, name=name)
     given = {slot: _tensors(value) for slot, value in inputs.items() if value is not None}
     first = next((one for tensors in given.values() for one in tensors), None)

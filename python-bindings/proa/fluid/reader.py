@@ -41,7 +41,7 @@ def default_collate_fn(batch):
 
 
 class DataLoaderBase:
-    """What every loader has."""
+    """Base of data loaders."""
 
     def __init__(self):
         self._places = None

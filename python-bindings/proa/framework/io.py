@@ -79,7 +79,7 @@ class _Raw:
 
 
 def _reduce_large(array, protocol):
-    """What array.__reduce__ gives, without the copy of its bytes; NotImplemented: its own will do."""
+    """The result of array.__reduce__, without the copy of its bytes; NotImplemented: its own will do."""
     import numpy as np
     fits = 1 << 16 <= array.nbytes <= 0xffffffff or array.nbytes > 0xffffffff and protocol >= 4
     plain = type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.kind in "biufc"
@@ -177,7 +177,7 @@ class _FileObject:
 
 
 def _target(path):
-    """Where a save goes: a file object, or a path whose file is replaced when all is written."""
+    """Target of a save: a file object, or a path whose file is replaced when all is written."""
     if hasattr(path, "write"):
         return _FileObject(path)
     if not isinstance(path, (str, os.PathLike)):
@@ -278,7 +278,7 @@ def _is_saved_tensor(value):
 
 
 def _parts(value):
-    """What a list, tuple or dict holds; nothing where that is numbers and text alone, as in long lists."""
+    """Members of a list, tuple or dict; none if they are numbers and text alone, as in long lists."""
     from .unpickle import PLAIN
     parts = value.values() if isinstance(value, dict) else value
     return () if PLAIN.issuperset(map(type, parts)) else parts

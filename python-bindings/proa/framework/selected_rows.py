@@ -14,7 +14,7 @@ class SelectedRows:
         return _core.rows_index(self._tensor).tolist()
 
     def height(self):
-        """How many rows the table has."""
+        """The number of the table's rows."""
         return _core.rows_height(self._tensor)
 
     def get_tensor(self):

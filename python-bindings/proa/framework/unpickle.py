@@ -272,7 +272,7 @@ def canonical(module, name):
 
 
 class _Work:
-    """What a file may cost: keys whose hashes collide make dicts slow, and a short file may ask for long copies."""
+    """Work budget of a file: keys whose hashes collide make dicts slow, and a short file may ask for long copies."""
 
     def __init__(self, size):
         self.left, self.counts, self.calls = WORK + 8 * size, {}, 0

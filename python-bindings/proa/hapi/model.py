@@ -39,7 +39,7 @@ def _flat(value):
 
 
 def _all_gather(x):
-    """What every process has, one behind the other along dim 0."""
+    """The x of all processes, concatenated along dim 0."""
     if rank_and_size()[1] == 1:
         return x
     from .. import distributed

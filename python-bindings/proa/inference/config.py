@@ -33,7 +33,7 @@ def _name(value, who):
 
 
 class PassBuilder:
-    """Which optimizing passes run. Their names are Proa's (docs/programs.md), and so is their order."""
+    """The optimizing passes that run. Their names are Proa's (docs/programs.md), and so is their order."""
 
     def __init__(self, core=None):
         self._core = core or _core.InferenceConfig()
@@ -104,7 +104,7 @@ def _said(name, value, doc):
 
 
 class Config:
-    """Which model is loaded, and how it runs.
+    """The model to load, and how it runs.
 
     Config(model_file, params_file); Config(folder) with __model__ and a file for each parameter; Config(prefix) for
     prefix.pdmodel and prefix.pdiparams; Config(other) copies; Config() with set_model or set_model_buffer later. A
@@ -167,7 +167,7 @@ class Config:
     switch_ir_debug = _switch("IR_DEBUG", "Whether the program is printed to stderr before the first pass and after each.")
 
     def pass_builder(self):
-        """Which passes run: a PassBuilder."""
+        """A PassBuilder of the passes that run."""
         return PassBuilder(self._core)
 
     def delete_pass(self, name):

@@ -24,7 +24,7 @@ _CALLED = {"DataType": "PaddleDType", "PlaceType": "PaddlePlace", "PrecisionType
 
 
 class DataType(_Shown, enum.IntEnum):
-    """What a handle's elements are."""
+    """Dtypes of a handle's elements."""
     FLOAT64 = 7
     FLOAT32 = 0
     FLOAT16 = 5
@@ -36,7 +36,7 @@ class DataType(_Shown, enum.IntEnum):
 
 
 class PlaceType(_Shown, enum.Enum):
-    """Where a tensor is."""
+    """Places of a tensor."""
     UNK = -1
     CPU = 0
     GPU = 1
@@ -45,7 +45,7 @@ class PlaceType(_Shown, enum.Enum):
 
 
 class PrecisionType(_Shown, enum.Enum):
-    """What a model computes in. Proa computes in what the model says."""
+    """Precisions of a model. Proa computes in what the model says."""
     Float32 = 0
     Int8 = 1
     Half = 2

@@ -321,7 +321,7 @@ class DataLoader:
         return len(self.batch_sampler if self.auto_collate_batch else self.dataset)
 
     def _device(self):
-        """Where batches are brought ahead of their use; None: nowhere."""
+        """The device to which batches are prefetched; None: there is no prefetch."""
         place = (self.places or [None])[0] if isinstance(self.places, (list, tuple)) else self.places
         device = _core.get_device() if place is None else place if isinstance(place, str) else place._device_name()
         return device if self.use_buffer_reader and device != "cpu" else None

@@ -11,7 +11,7 @@ _info = None
 
 
 class WorkerInfo:
-    """What get_worker_info gives: id, num_workers, dataset, seed. Cannot be changed."""
+    """The result of get_worker_info: id, num_workers, dataset, seed. Cannot be changed."""
 
     def __init__(self, **fields):
         self.__dict__.update(fields)

@@ -12,8 +12,8 @@ from .dy2static.runtime.values import Tensor, symbolic
 from .dy2static.transform import lines_of
 
 class LayerState:
-    """What the capture of a layer's forward may leave behind in the layers: buffers that it assigned, and attributes
-    with tensors inside lists and dicts, become results; everything else is put back."""
+    """State of the layers that the capture of a forward may change: buffers that it assigned, and attributes with tensors
+    inside lists and dicts, become results; everything else is put back."""
 
     def __init__(self, layers):
         self.layers = layers
@@ -120,7 +120,7 @@ class Concrete:
         self._compiled = self._program = None
 
     def _run(self, *variables):
-        """What the capture calls: the function on variables; its tensors, and the buffers that it assigned."""
+        """The captured function: runs the user's on variables; gives its tensors, and the buffers that it assigned."""
         state = LayerState(self.layers)
         for variable, feed in zip(variables, self.feeds):
             if feed.stop_gradient or "float" in str(variable.dtype) and self.training:

@@ -285,8 +285,8 @@ class StaticFunction:
         return self._programs
 
     def cache_info(self):
-        """How many programs there are, may be (FLAGS_kept_programs), were made and have gone; their plans, and the bytes
-        of their memory between runs."""
+        """Numbers of programs that exist, may be kept (FLAGS_kept_programs), were made and have gone; their plans, and the
+        bytes of their memory between runs."""
         stats = [one.compiled.stats() for one in self._programs.values()]
         return CacheInfo(len(stats), max(1, int(_core.get_flag("kept_programs"))), self._made, self._made - len(stats),
                          sum(one["plans"] for one in stats), sum(one["arena_bytes"] for one in stats))
@@ -315,14 +315,14 @@ class StaticFunction:
 
 
 def _parts(layers):
-    """What identifies the layers' sublayers, parameters and buffers."""
+    """Identities of the layers' sublayers, parameters and buffers."""
     tensors = [one for layer in layers for one in (*layer._parameters.values(), *layer._buffers.values())]
     return ([id(one) for layer in layers for one in layer._sub_layers.values()], [id(one) for one in tensors],
             [getattr(one, "dtype", None) for one in tensors])  # a cast leaves the object
 
 
 def _quick_key(args):
-    """What a call of tensors alone depends on, besides the layers; None if there are other arguments."""
+    """The key of a call of tensors alone, besides the layers; None if there are other arguments."""
     key = [_is_recording(), amp_state.level, amp_state.dtype, _core.get_default_dtype()]
     for one in args:
         if type(one) is not _core.Tensor:

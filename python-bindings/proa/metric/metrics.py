@@ -37,7 +37,7 @@ class Metric(metaclass=abc.ABCMeta):
         """The metric's name or names."""
 
     def compute(self, *args):
-        """What update gets; by default the arguments themselves."""
+        """The arguments of update; by default those of compute."""
         return args
 
 

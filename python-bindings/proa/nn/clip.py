@@ -23,7 +23,7 @@ class ClipGradBase:
         return self._dygraph_clip(params_grads)
 
     def _dygraph_clip(self, params_grads):
-        """What a call does: for subclasses to change."""
+        """Does what a call does: for subclasses to override."""
         pairs = [(p, g) for p, g in params_grads if g is not None]
         wanted = [i for i, (p, _) in enumerate(pairs) if getattr(p, "need_clip", True)]
         recording = _core.set_recording(False)

@@ -27,7 +27,7 @@ def _first(structure):
 
 
 class Decoder:
-    """What dynamic_decode runs: initialize gives the first inputs, states and which entries are finished; step goes on
+    """Interface for dynamic_decode: initialize gives the first inputs, states and which entries are finished; step goes on
     from them; finalize, where there is one, makes the result of all steps' outputs."""
 
     def initialize(self, inits):

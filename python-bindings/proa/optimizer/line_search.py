@@ -46,7 +46,7 @@ def _bracket(evaluate, start, step, c1, c2, most):
 
 
 def _inside(low, high, stuck):
-    """Where to look between two points: the cubic's minimum, but not twice within a tenth of an end."""
+    """The next step to try between two points: the cubic's minimum, but not twice within a tenth of an end."""
     left, right = sorted((low.step, high.step))
     at, near = _cubic(low, high), 0.1 * (right - left)
     if min(right - at, at - left) >= near:

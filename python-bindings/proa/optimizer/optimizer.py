@@ -111,11 +111,11 @@ class Optimizer:
         return {"beta1": 0.9, "beta2": 0.999}[start] if isinstance(beta, _core.Tensor) else beta
 
     def _numbers(self, batch):
-        """What the kind's op takes behind the lists, in its order."""
+        """Arguments of the kind's op behind the lists, in its order."""
         return [convert(getattr(self, "_" + name)) for name, convert in self._kind.numbers]
 
     def _extra(self, param):
-        """What else must agree within a batch; handed to _apply."""
+        """A further value that must agree within a batch; handed to _apply."""
         return None
 
     _apply = None  # (batch, grads, rate): updates a batch
@@ -336,7 +336,7 @@ class Optimizer:
         return self.regularization is not None or any(getattr(p, 'regularizer', None) is not None for p in params)
 
     def _signature(self, params):
-        """What the batches depend on, beside which parameters have gradients."""
+        """The key of the batches, beside the set of parameters with gradients."""
         return [((getattr(p, 'optimize_attr', None) or {}).get('learning_rate', 1.0), p.dtype,
                  getattr(p, 'regularizer', None)) for p in params]
 

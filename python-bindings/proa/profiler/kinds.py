@@ -3,7 +3,7 @@ import enum
 
 
 class ProfilerState(enum.Enum):
-    """What the profiler does in a step: nothing, get ready, record, record the last step of a period."""
+    """States of the profiler in a step: nothing, get ready, record, record the last step of a period."""
     CLOSED = 0
     READY = 1
     RECORD = 2
@@ -44,7 +44,7 @@ class SortedKeys(enum.Enum):
 
 
 class TracerEventType(enum.Enum):
-    """What a RecordEvent stands for."""
+    """Kinds of RecordEvent."""
     Operator = 0
     Dataloader = 1
     ProfileStep = 2

@@ -5,7 +5,7 @@ from .. import _core
 
 
 class ProfilerResult:
-    """What one period recorded. rows: (name, is_op, count, total, self, least, most, flops, bytes, kernel) for each op and
+    """Records of one period. rows: (name, is_op, count, total, self, least, most, flops, bytes, kernel) for each op and
     kernel and each name, in seconds; events: Chrome's, where they were read from a file."""
 
     def __init__(self, rows=(), events=()):

@@ -39,7 +39,7 @@ def _indented(text, by=2):
 
 
 class QuantConfig:
-    """Which quanters the layers of a model get: `activation` and `weight` for all of them, others by type, name or layer,
+    """Quanters of a model's layers: `activation` and `weight` for all of them, others by type, name or layer,
     where the last of these goes before those ahead of it.
 
     >>> import proa as paddle
@@ -95,12 +95,12 @@ class QuantConfig:
 
     @property
     def qat_layer_mappings(self):
-        """What layers become, by type."""
+        """The type of layer that replaces each type."""
         return self._qat_layer_mapping
 
     @property
     def default_qat_layer_mapping(self):
-        """What layers become unless add_qat_layer_mapping says otherwise."""
+        """The type of layer that replaces each type unless add_qat_layer_mapping says otherwise."""
         return DEFAULT_QAT_LAYER_MAPPINGS
 
     @property

@@ -92,7 +92,7 @@ class SparseTensor(Tensor):
         return self._values
 
     def nnz(self):
-        """How many elements, or rows of dense dims, are stored."""
+        """The number of stored elements, or of stored rows of dense dims."""
         return self._values.shape[0]
 
     def backward(self, grad_tensor=None, retain_graph=False):
@@ -265,7 +265,7 @@ class SparseCsrTensor(SparseTensor):
         return True
 
     def crows(self):
-        """Where the rows' entries begin; as many and one more than there are rows, of each matrix."""
+        """Row pointers: the offset of each row's first entry and, last, the number of entries; of each matrix."""
         return _core.to_tensor(self._crows)
 
     def cols(self):

@@ -26,7 +26,7 @@ class _Switches:
 
 
 class BuildStrategy(_Switches):
-    """What is done to a program before it runs."""
+    """Switches of a program's transformation before it runs."""
 
     class ReduceStrategy:
         AllReduce, Reduce, _NoReduce = 0, 1, 2
@@ -52,7 +52,7 @@ class BuildStrategy(_Switches):
 
 
 class ExecutionStrategy(_Switches):
-    """How a program is run. Threads are set by paddle.set_num_threads or OMP_NUM_THREADS."""
+    """Settings of a program's execution. Threads are set by paddle.set_num_threads or OMP_NUM_THREADS."""
 
     _defaults = {"num_threads": 0, "num_iteration_per_drop_scope": 100, "num_iteration_per_run": 1,
                  "allow_op_delay": False, "use_thread_barrier": False, "use_experimental_executor": True}

@@ -43,7 +43,7 @@ def _is_made(core, name):
 
 
 def _results_of_calls(core):
-    """What operators that call Python make: fetched, so that those are never left out."""
+    """Results of operators that call Python: fetched, so that those are never left out."""
     if all(name != "host_call" for name, _ in core.ops(0)):
         return []
     return [name for wire in _core.describe(core, 0) for kind, _, outputs, *_ in wire if kind == "host_call"
@@ -212,7 +212,7 @@ class _Again:
 
 
 def _levels(program, name, value):
-    """How many levels of sequences a fed value carries: none, or as many as the variable has."""
+    """The number of sequence levels of a fed value: none, or as many as the variable has."""
     found = len(value.lod()) if isinstance(value, ScopeTensor) else 0
     wanted = len(_core.variable_lod(program._core.find(name), program._core))
     if not wanted:

@@ -14,7 +14,7 @@ def _list(value):
 
 
 def _called(fn, like):
-    """What the core calls: lists of tensors in, tensors of the dtypes of `like` out."""
+    """The function that the core calls: lists of tensors in, tensors of the dtypes of `like` out."""
     def run(tensors):
         with mode.eager():
             made = fn(*[ScopeTensor(t) for t in tensors])

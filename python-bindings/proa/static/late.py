@@ -7,8 +7,8 @@ from .. import _core
 from ..framework import mode, unique_name
 from .scope import ScopeTensor
 
-# How the core says that an operator needs a value, which only a run has.
 _OF_BATCH = ("BatchGate", "BatchCellPreAct", "BatchHidden", "BatchResetHiddenPrev")  # in the order of steps
+# Errors of the core for operators that need a value, which only a run has.
 _NEEDS_A_VALUE = re.compile(r"comes from a variable|has no elements in memory")
 
 
@@ -88,7 +88,7 @@ class Late:
 
     @contextlib.contextmanager
     def block(self):
-        """What is built inside is a Block of its own, which the caller makes a step of."""
+        """Operators that are built inside are a Block of their own, which the caller makes a step of."""
         self._sync()
         block = Block(self)
         self._open.append(block)
@@ -100,7 +100,7 @@ class Late:
 
     @contextlib.contextmanager
     def outside(self):
-        """What is built inside comes before the innermost open block."""
+        """Operators that are built inside come before the innermost open block."""
         self._sync()
         block = self._open.pop()
         try:
@@ -301,7 +301,7 @@ class LatePlan:
             self._pass_by(block.carried())
 
     def _pass_by(self, carried):
-        """What a block would have written is what it was."""
+        """Variables that a block would have written keep their values."""
         for before, name in carried.items():
             if before != name and (before in self.values or self.scope.find_var(before) is not None):
                 self.values[name] = self.value(before)

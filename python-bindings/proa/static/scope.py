@@ -209,7 +209,7 @@ class ScopeRows:
                 self._variable.hold(_core.rows_new(index, self.value, self._height))
 
     def set_height(self, height):
-        """How many rows the table has."""
+        """Sets the number of the table's rows."""
         self._height = int(height)
         self._keep()
 

@@ -184,7 +184,7 @@ def array_read(array, i):
 
 
 def array_length(array):
-    """How many items array has: a Tensor of one int64 in a program, else an int."""
+    """The number of items of array: a Tensor of one int64 in a program, else an int."""
     if isinstance(array, TensorArray):
         return _core.array_length(array._value)
     if not isinstance(array, list):

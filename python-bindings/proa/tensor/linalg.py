@@ -300,7 +300,7 @@ def eigvalsh(x, UPLO="L", name=None):
 
 
 def matrix_rank(x, tol=None, hermitian=False, name=None):
-    """How many singular values (absolute eigenvalues if hermitian) exceed tol."""
+    """The number of singular values (absolute eigenvalues if hermitian) that exceed tol."""
     if isinstance(tol, Tensor):
         tol = tol if dtype_name(tol.dtype) == dtype_name(x.dtype) else _core.cast(tol, x.dtype)
         return _core.matrix_rank(x, tol, hermitian=hermitian, use_default_tol=False)

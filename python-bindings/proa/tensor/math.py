@@ -289,7 +289,7 @@ def nanmean(x, axis=None, keepdim=False, name=None):
 
 
 def count_nonzero(x, axis=None, keepdim=False, name=None):
-    """How many elements are not zero.
+    """The number of elements that are not zero.
 
     >>> paddle.count_nonzero(paddle.to_tensor([0, 3, 4])).item()
     2

@@ -241,7 +241,7 @@ def _dlpack_device(self):
 
 
 def get_strides(self):
-    """How many elements apart neighbors along each axis are."""
+    """Strides in elements, one for each axis."""
     return self.strides
 
 
@@ -252,7 +252,7 @@ def detach_(self):
     return self
 
 
-# What only tensors of several processes have.
+# Attributes that only tensors of several processes have.
 _DISTRIBUTED = ("dist_attr", "num_shard", "placements", "process_mesh")
 
 

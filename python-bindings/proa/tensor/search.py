@@ -63,7 +63,7 @@ def sort(x, axis=-1, descending=False, name=None):
 
 
 def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
-    """Which of the intervals between the rising values of sorted_sequence each element of x lies in."""
+    """Indices of the intervals between the rising values of sorted_sequence that the elements of x are in."""
     if len(sorted_sequence.shape) != 1:
         raise ValueError(f"bucketize: sorted_sequence must have one axis, got {len(sorted_sequence.shape)}")
     return _core.searchsorted(sorted_sequence, x, out_int32, right)

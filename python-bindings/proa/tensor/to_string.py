@@ -29,7 +29,7 @@ def _item(value):
 
 
 def _ends(array):
-    """What a summary shows of array, as a smaller array."""
+    """The part of array that a summary shows, as a smaller array."""
     import numpy as np
     edge = _options["edgeitems"]
     for axis, n in enumerate(array.shape):
@@ -65,7 +65,7 @@ def _rows(array, summary, indent, width, signed):
 
 
 def tensor_to_string(tensor, prefix="Tensor"):
-    """What repr(tensor) and print(tensor) show."""
+    """The text that repr(tensor) and print(tensor) show."""
     if tensor.is_symbolic:
         from ..jit.dy2static.runtime.values import text_is_asked
         from ..static.variable import text_of

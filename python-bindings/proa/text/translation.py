@@ -111,7 +111,7 @@ class WMT16(_Pairs):
 
 
 class Conll05st(Dataset):
-    """Who does what to whom: the words of each sentence, the predicate and its neighbors, and a label a word."""
+    """Semantic role labels: the words of each sentence, the predicate and its neighbors, and a label a word."""
 
     def __init__(self, data_file=None, word_dict_file=None, verb_dict_file=None, target_dict_file=None, emb_file=None,
                  download=True):

@@ -3,7 +3,7 @@ from .. import _core
 
 
 def threads_line(info):
-    """How many threads this thread's kernels use, why, and how they have waited since the process started."""
+    """Number of threads that this thread's kernels use, the reason, and their waits since the process started."""
     return (f"threads: {info['threads']} ({info['reason']}), {info['workers']} workers started; slept: workers "
             f"{info['worker_sleeps']} times, callers {info['caller_sleeps']}; parts taken over: {info['stolen']}; "
             f"cores are {'contended' if info['contended'] else 'free'}")

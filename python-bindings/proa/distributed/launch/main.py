@@ -126,7 +126,7 @@ class _Ranks:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tell(self, i):
-        """What the failing rank said last."""
+        """Prints the failing rank's exit code and the end of its log."""
         code = self.processes[i].returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         print(f"ABORT!!! Out of all {len(self.processes)} trainers, the trainer process with rank=[{self.first + i}] was "

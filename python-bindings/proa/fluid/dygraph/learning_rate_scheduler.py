@@ -35,7 +35,7 @@ class LearningRateDecay(LRScheduler):
         self.keys = ["step_num"]
 
     def state_dict(self):
-        """What the schedule goes on from."""
+        """The state that the schedule resumes from."""
         self._state_keys()
         return {key: self.__dict__[key] for key in self.keys if key in self.__dict__}
 

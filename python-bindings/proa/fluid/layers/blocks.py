@@ -63,7 +63,7 @@ class While:
 
     @contextlib.contextmanager
     def block(self):
-        """What is built inside is the loop's body."""
+        """Operators that are built inside are the loop's body."""
         late, condition = _late(), _now(self._cond)
         with _block(late) as block:
             yield
@@ -80,7 +80,7 @@ class ConditionalBlock:
 
     @contextlib.contextmanager
     def block(self):
-        """What is built inside is the block."""
+        """Operators that are built inside are the block."""
         late = _late()
         where = [_now(one) for one in self._inputs] if self._scalar else []
         with _block(late) as block:
@@ -111,7 +111,7 @@ class Switch:
 
     @contextlib.contextmanager
     def case(self, condition):
-        """What is built inside runs where condition holds, and none before did."""
+        """Operators that are built inside run where condition holds, and none before did."""
         if not self._inside:
             raise ValueError("case should be called inside with")
         check_variable_and_dtype(condition, "condition", ["bool"], "the member function case of fluid.layers.Switch")
@@ -122,7 +122,7 @@ class Switch:
 
     @contextlib.contextmanager
     def default(self):
-        """What is built inside runs where no condition holds."""
+        """Operators that are built inside run where no condition holds."""
         if not self._before:
             raise ValueError("there should be at least one condition")
         with self._chosen([]):
@@ -219,7 +219,7 @@ class _Recurrent:
         return inside
 
     def update_memory(self, mem, var):
-        """What a memory is in the next step."""
+        """Sets the value of a memory in the next step."""
         self._inside("update_memory")
         for what, one in (("mem", mem), ("var", var)):
             check_type(one, what, Variable, f"{type(self).__name__}.update_memory")
@@ -260,7 +260,7 @@ class StaticRNN(_Recurrent):
     """A block that runs once for each first index of its step inputs."""
 
     def step(self):
-        """What is built inside is a step."""
+        """Operators that are built inside are a step."""
         return self._built("recurrent")
 
     def memory(self, init=None, shape=None, batch_ref=None, init_value=0.0, init_batch_dim_idx=0, ref_batch_dim_idx=1):
@@ -313,7 +313,7 @@ class DynamicRNN(_Recurrent):
         self._fixed = []
 
     def block(self):
-        """What is built inside is a step."""
+        """Operators that are built inside are a step."""
         return self._built("dynamic")
 
     def step_input(self, x, level=0):

@@ -157,7 +157,7 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
 
 
 def spread_over_levels(rois, min_level, max_level, refer_level, refer_scale, pixel_offset, rois_num):
-    """What the operator makes: boxes by level, how to put them back, and with rois_num their numbers by level."""
+    """Outputs of the operator: boxes by level, indices that restore their order, with rois_num their numbers by level."""
     levels = max_level - min_level + 1
     made = ["MultiFpnRois", "RestoreIndex"] + (["MultiLevelRoIsNum"] if rois_num is not None else [])
     return one_op("distribute_fpn_proposals", {"FpnRois": rois, "RoisNum": rois_num},

@@ -13,7 +13,7 @@ __all__ = ["array_length", "array_read", "array_to_lod_tensor", "lod_rank_table"
 
 
 def _step(op_type, inputs, attrs, *outputs, like, dtype=None, shape=None, levels=None):
-    """What one operator of the host makes: variables like another."""
+    """Results of one operator of the host: variables like another."""
     program = default_main_program()
     late = late_of(program)
     like = like._value if isinstance(like, TensorArray) else like
@@ -37,7 +37,7 @@ def array_read(array, i):
 
 
 def array_length(array):
-    """How many items array has."""
+    """The number of array's items."""
     if not _is_late(array):
         return _arrays.array_length(array)
     return _step("lod_array_length", {"X": array}, {}, "Out", like=array, dtype=_int64(), shape=[1], levels=0)

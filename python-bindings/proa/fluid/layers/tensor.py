@@ -158,12 +158,12 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype="float32"):
 
 
 def argmax(x, axis=0):
-    """Where the largest along an axis is."""
+    """Indices of the largest elements along an axis."""
     return one_op("arg_max", {"X": x}, {"axis": axis}, "Out", dtype="int64")
 
 
 def argmin(x, axis=0):
-    """Where the smallest along an axis is."""
+    """Indices of the smallest elements along an axis."""
     return one_op("arg_min", {"X": x}, {"axis": axis}, "Out", dtype="int64")
 
 

@@ -41,7 +41,7 @@ SIMPLIFY_ERROR_ENV_NAME, DEFAULT_SIMPLIFY_NEW_ERROR = "TRANSLATOR_SIMPLIFY_NEW_E
 
 
 class ErrorData:
-    """What an error that left a converted function carries: its type, and the user's lines that led to it."""
+    """Data of an error that left a converted function: its type, and the user's lines that led to it."""
 
     def __init__(self, error, lines):
         self.error_type, self.error_value, self.lines = type(error), str(error), lines

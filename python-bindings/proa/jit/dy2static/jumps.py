@@ -12,7 +12,7 @@ _NONE = frozenset()
 
 
 def escapes(node):
-    """Which jumps may leave this statement: a set of "return", "break", "continue"."""
+    """The jumps that may leave this statement: a set of "return", "break", "continue"."""
     kind = _JUMPS.get(type(node))
     if kind:
         return frozenset((kind,))
@@ -61,7 +61,7 @@ def _blocks(node):
 
 
 class _Place:
-    """What jumps do where a statement stands. stop: the flag that ends the loop around; skip: the one that ends
+    """Context of a statement for its jumps. stop: the flag that ends the loop around; skip: the one that ends
     its turn; native: a return may stay one."""
 
     def __init__(self, native=False, stop=None, skip=None):
@@ -145,7 +145,7 @@ class Jumps:
         return self._guard(node, rest, place, kinds, new)
 
     def _guard(self, node, rest, place, kinds, new, left=False):
-        """What follows a statement that may have set flags; left: its end is never reached."""
+        """Appends the rest behind a statement that may have set flags; left: its end is never reached."""
         if place.native and left:
             new.append(make.at(ast.Return(make.load(self._value())), node))
             return True

@@ -106,7 +106,7 @@ log_transformed_code = _TRANSLATOR_LOGGER.log_transformed_code
 
 
 def set_verbosity(level=0, also_to_stdout=False):
-    """How much conversion tells: 0 nothing, 3 or more the converted source; None: what TRANSLATOR_VERBOSITY says."""
+    """Sets the verbosity of conversion: 0 nothing, 3 or more the converted source; None: what TRANSLATOR_VERBOSITY says."""
     _TRANSLATOR_LOGGER.verbosity_level = level
     _TRANSLATOR_LOGGER.need_to_echo_log_to_stdout = also_to_stdout
     if also_to_stdout:

@@ -128,7 +128,7 @@ def _mentions(node, name, context):
 
 
 def _either(parts):
-    """What alternatives do together: read if one reads, bound if all bind."""
+    """Combined effect of alternatives: read if one reads, bound if all bind."""
     parts = list(parts)
     return True if True in parts else False if parts and all(part is False for part in parts) else None
 

@@ -20,7 +20,7 @@ _origins = {}  # code made here -> (its outermost user's code)
 
 
 class Converted:
-    """What one user's function became."""
+    """The conversion of one user's function."""
 
     def __init__(self, user, code, tree):
         self.user, self.code, self.tree = user, code, tree
@@ -241,6 +241,6 @@ def lines_of(code):
 
 
 def _log(converted):
-    """What set_code_level and set_verbosity show."""
+    """Logs the converted source if set_code_level or set_verbosity ask for it."""
     if LOGGER.has_code_level(LOG_AllTransformer) or LOGGER.has_verbosity(3):
         LOGGER.log_transformed_code(LOG_AllTransformer, converted.text, converted.user.__qualname__)

@@ -27,5 +27,5 @@ def set_global_initializer(weight_init, bias_init=None):
 
 
 def global_initializer(is_bias):
-    """What set_global_initializer set for weights or biases, or None."""
+    """The initializer of weights or biases that set_global_initializer set, or None."""
     return _global[bool(is_bias)]

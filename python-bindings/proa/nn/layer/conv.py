@@ -11,7 +11,7 @@ _FORMATS = ("NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC")
 
 
 class _ConvNd(Layer):
-    """What all convolutions share; a subclass says _dims, _op and _transposed."""
+    """Base of all convolutions; a subclass says _dims, _op and _transposed."""
 
     _dims, _op, _transposed = 2, None, False
 

@@ -29,7 +29,7 @@ def _indented(text):
 
 
 class HookRemoveHelper:
-    """What registering a hook returns: remove() takes the hook out again."""
+    """The handle that registering a hook returns: remove() takes the hook out again."""
 
     next_hook_id = 0
 
@@ -100,7 +100,7 @@ class Layer(_core.LayerBase):
         """Runs before forward, for a subclass to make what depends on the inputs; does nothing here."""
 
     def forward(self, *inputs, **kwargs):
-        """What the layer computes: every subclass writes its own."""
+        """Computes the layer's outputs: every subclass writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def backward(self, *inputs):
@@ -521,7 +521,7 @@ class Layer(_core.LayerBase):
     # printing
 
     def extra_repr(self):
-        """What stands between the parentheses of the layer's repr: subclasses write their own."""
+        """The text between the parentheses of the layer's repr: subclasses write their own."""
         return ""
 
     def __repr__(self):

@@ -124,7 +124,7 @@ class MultiHeadAttention(Layer):
 
 
 class _Block(Layer):
-    """What encoder and decoder layers share: the feed-forward part, and how a part is added to its input."""
+    """Base of encoder and decoder layers: the feed-forward part, and the addition of a part to its input."""
 
     def _build(self, d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout,
                normalize_before, weight_attr, bias_attr, attentions):

@@ -170,7 +170,7 @@ class _Arrays:
             a._value = value
 
     def end(self):
-        """What the arrays are when a block ends."""
+        """The values of the arrays at the end of a block."""
         now = [self._shaped(a) for a in self.known]
         fresh = [a for a, _ in self.outer.arrays if not any(a is k for k in (*self.known, *self.given))]
         for a in fresh:

@@ -20,7 +20,7 @@ def _one_of(who, name, value, allowed):
 
 
 class _Statistics:
-    """What an algorithm keeps of a variable's values."""
+    """Statistics of a variable's values, as an algorithm needs them."""
 
     def __init__(self, algo, bits, symmetric):
         self.low, self.high, self.means = float("inf"), -float("inf"), []

@@ -13,5 +13,5 @@ class _Unpickler(pickle.Unpickler):
 
 
 def load(file):
-    """What a pickle holds, with its texts as bytes."""
+    """The contents of a pickle, with its texts as bytes."""
     return _Unpickler(file, encoding="bytes").load()

@@ -10,7 +10,7 @@ from .functional import _PIL_FILTERS, _kind
 
 
 def _matrix(center, angle, translate, scale, shear):
-    """Where a pixel of the result comes from: two rows of three numbers."""
+    """Affine map from pixels of the result to pixels of the source: two rows of three numbers."""
     turn, sx, sy = (math.radians(v) for v in (angle, *shear))
     a = math.cos(turn - sy) / math.cos(sy)
     b = -a * math.tan(sx) - math.sin(turn)

@@ -52,7 +52,7 @@ def _outside(field, make):
 
 
 class DistributedStrategy:
-    """How a training is spread over processes: switches (amp, recompute, …) and their settings (amp_configs, …).
+    """Strategy of distributed training: switches (amp, recompute, …) and their settings (amp_configs, …).
 
     >>> from proa.distributed import fleet
     >>> strategy = fleet.DistributedStrategy()

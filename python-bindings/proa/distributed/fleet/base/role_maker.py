@@ -5,7 +5,7 @@ from ...group import ParallelEnv
 
 
 class Role:
-    """What a process is."""
+    """Roles of a process."""
 
     WORKER, SERVER, HETER_WORKER, ALL, COORDINATOR = 1, 2, 3, 4, 5
 
@@ -15,7 +15,7 @@ def _endpoints(name):
 
 
 class RoleMakerBase:
-    """What a role maker knows."""
+    """Base of role makers: a process's role, index and endpoints."""
 
     def __init__(self, is_collective=False, **kwargs):
         self._is_collective = is_collective

@@ -6,7 +6,7 @@ from ...group import get_rank, new_group
 
 
 class ParallelMode:
-    """What divides a model."""
+    """Kinds of parallelism."""
 
     DATA_PARALLEL, TENSOR_PARALLEL, PIPELINE_PARALLEL, SHARDING_PARALLEL, SEGMENT_PARALLEL = range(5)
 

@@ -7,7 +7,7 @@ from ...group import get_rank, get_world_size, world
 
 
 class UtilBase:
-    """What scripts ask beside training."""
+    """Collectives and shards of file lists for scripts, beside training."""
 
     def __init__(self):
         self.role_maker = None
@@ -36,7 +36,7 @@ class UtilBase:
         return tensor.numpy().reshape(array.shape)
 
     def all_gather(self, input, comm_world="worker"):
-        """What each process gave, in the order of ranks."""
+        """The inputs of all processes, in the order of ranks."""
         self._world_of(comm_world)
         from ...objects import all_gather_object
         if get_world_size() < 2:

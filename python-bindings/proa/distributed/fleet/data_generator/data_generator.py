@@ -11,7 +11,7 @@ class DataGenerator:
         self._proto_info = None
 
     def set_batch(self, batch_size):
-        """How many samples generate_batch sees."""
+        """Sets the number of samples that generate_batch sees."""
         self.batch_size_ = batch_size
 
     def _samples(self, lines):

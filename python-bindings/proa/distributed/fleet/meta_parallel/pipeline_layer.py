@@ -34,7 +34,7 @@ class SharedLayerDesc(LayerDesc):
 
 
 def segments(descs, stages, method="uniform"):
-    """Where stages begin: stages + 1 numbers. "uniform": equal counts, the last stages have one more; "layer:Regex": equal
+    """Stage boundaries: stages + 1 numbers. "uniform": equal counts, the last stages have one more; "layer:Regex": equal
     counts of the layers whose class name matches; or the numbers themselves."""
     if isinstance(method, (list, tuple)):
         bounds = list(method)

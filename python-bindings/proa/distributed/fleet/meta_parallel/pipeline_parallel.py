@@ -61,7 +61,7 @@ class PipelineParallel(MetaParallelBase):
         return _as_input([tensor[begin:begin + self.micro_batch_size] for tensor in _tensors(batch)])
 
     def _check(self, data):
-        """What this stage takes of a batch has the rows that the settings say."""
+        """Checks that this stage's part of a batch has the number of rows that the settings say."""
         n = self.micro_batch_size * self.accumulate_steps
         for batch in [*([data[0]] if self.is_first else []), *([data[1]] if self.is_last else [])]:
             for tensor in _tensors(batch):

@@ -26,7 +26,7 @@ class FSShellCmdAborted(ExecuteError):
 
 
 class FS:
-    """What file systems have in common."""
+    """Base of file systems."""
 
     def need_upload_download(self):
         """Whether files must be brought to this machine to be read."""

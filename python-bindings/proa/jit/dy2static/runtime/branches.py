@@ -43,7 +43,7 @@ class _Raises(Exception):
 
 
 class _Left:
-    """What a block left: key -> (structure, leaves); keys are ("name", n), ("contents", id), ("tensor", id), RESULT."""
+    """Results of a block: key -> (structure, leaves); keys are ("name", n), ("contents", id), ("tensor", id), RESULT."""
 
     def __init__(self):
         self.trees = {}
@@ -99,7 +99,7 @@ class Branch:
     # running the blocks
 
     def _block(self, which):
-        """What a block leaves; the state is as before."""
+        """Runs a block and returns its results; the state is as before."""
         left = _Left()
         with Changes(self.state.tensors, self.state.iterators) as changes:
             try:
@@ -155,7 +155,7 @@ class Branch:
         return [self._output(second, first, *one) for one in self.wanted]
 
     def _tree(self, left, key):
-        """What a block left under key: what was there before if it did not touch it."""
+        """Structure and leaves under key after a block: those from before if it did not touch it."""
         if key in left.trees:
             return left.trees[key]
         value = (self.state.before[key[1]] if key[0] == "name" else

@@ -225,7 +225,7 @@ CONVERSION_OPTIONS = "An attribute for a function that indicates conversion flag
 
 
 class ConversionOptions:
-    """How a function is converted."""
+    """Options of a function's conversion."""
 
     def __init__(self, not_convert=False):
         self.not_convert = not_convert
@@ -268,7 +268,7 @@ def converted(function):
 
 
 def call(function):
-    """What to call in place of function."""
+    """The callable that is called in place of function."""
     kind = type(function)
     if kind is types.FunctionType:
         return converted(function)

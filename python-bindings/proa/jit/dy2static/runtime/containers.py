@@ -69,7 +69,7 @@ def shape(value):
 
 
 def items(value):
-    """What a comprehension iterates over."""
+    """The iterable of a comprehension."""
     from .sequences import Sequence, as_sequence
     if isinstance(value, Sequence):
         raise value.refusal("a list")

@@ -137,7 +137,7 @@ def assert_(test, message=None):
 
 
 def raised(error):
-    """What a raise statement raises; marked, so that a block that raises is known from one that fails."""
+    """The exception of a raise statement; marked, so that a block that raises is known from one that fails."""
     if isinstance(error, type) and issubclass(error, BaseException):
         error = error()
     try:

@@ -176,7 +176,7 @@ class State:
                 self._follow(one, depth + 1)
 
     def name_of(self, key):
-        """How the user calls a container."""
+        """The user's name of a container."""
         container = self.containers[key][0] if key in self.containers else None
         for name, value in self.before.items():
             if value is container:

@@ -11,7 +11,7 @@ def symbolic(value):
 
 
 def dtype_of_number(value):
-    """What a Python number becomes in a program."""
+    """The dtype of a Python number in a program."""
     if isinstance(value, bool):
         return _core.bool
     return _core.int64 if isinstance(value, int) else _core.float64
