@@ -268,7 +268,7 @@ def family_module(op, name):
 
 
 def epilogue(out, residual, activation, alpha, beta):
-    """What the fused ops do to a product: add a residual, apply an activation of the table's fused_activation."""
+    """Epilogue of the fused ops: adds a residual, applies an activation of the table's fused_activation."""
     elementwise = family_module({"family": "elementwise"}, "reference")
     out = out if residual is None else out + residual
     numbers = {"leaky_relu": [alpha], "elu": [alpha], "hardsigmoid": [alpha, beta], "gelu": [False], "gelu_tanh": [True]}

@@ -188,7 +188,7 @@ def read_floor(path):
 
 
 def drops(counts, floor):
-    """What lies below the floor: lines `area column count`."""
+    """Counts below the floor, whose lines are `area column count`."""
     below = []
     for area, column, least in read_floor(floor):
         if counts[area][column] < int(least):

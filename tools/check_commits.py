@@ -18,7 +18,7 @@ GENERATED = re.compile(r"(Merge|Revert|fixup!|squash!) ")
 
 
 def faults(message):
-    """What is wrong with a message."""
+    """Faults of a message."""
     subject, _, rest = message.partition("\n")
     if GENERATED.match(subject):
         return []

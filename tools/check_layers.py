@@ -6,7 +6,7 @@ import sys
 
 from tree import FOLDERS, ROOT, files, report
 
-# Where a public or generated header belongs (the op table's structs and enums stand below all its families); include/proa/<folder>.h belongs to that folder.
+# Folders of public and generated headers (the op table's structs and enums stand below all its families); include/proa/<folder>.h belongs to that folder.
 HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "create.h": "ops",
            "functional.h": "ops", "program.h": "jit", "data.h": "io", "cipher.h": "inference",
            "proa.h": "inference"}

@@ -83,7 +83,7 @@ def public_headers(table, families, digest, optimizers):
 
 
 def committed(folder):
-    """What stands below include/proa of that kind."""
+    """Texts of the op headers below `folder`, by path."""
     return {str(path.relative_to(folder)): path.read_text() for path in [*folder.glob("ops.h"), *folder.glob("ops/*.h")]}
 
 

@@ -38,7 +38,7 @@ def python_text(f):
 
 
 def table_text(op, f, text):
-    """What a Python default means in the table's words; None if it is the field's own default."""
+    """A Python default in the table's words; None if it is the field's own default."""
     text = text.strip()
     if text == "None" or f is None:
         return None

@@ -25,7 +25,7 @@ from typing import Any as _Any, Literal as _Literal
 '''
 BORROWED = "from proa._core import Tensor as _Tensor, dtype as _dtype\n"
 
-# What doc.c says of a parameter -> its type.
+# Python's type of a parameter by doc.c's words for it.
 KINDS = {
     "Tensor": "_Tensor", "list of Tensor": "_Sequence[_Tensor]", "bool": "_b.bool", "int": "_b.int",
     "float": "_b.float", "dtype or str": "_dtype | _b.str", "int, list of int, or Tensor":
@@ -260,7 +260,7 @@ class Stub:
         self.imports, self.lines = {}, []
 
     def reference(self, cls):
-        """How the stub writes a class: its name here, or an import of it; None if nobody can import it."""
+        """The stub's reference to a class: its name here, or an import of it; None if nobody can import it."""
         home = home_of(cls)
         if home in ("builtins", self.name):
             return f"_b.{cls.__name__}" if home == "builtins" else cls.__name__
@@ -367,7 +367,7 @@ class Stub:
 
 
 def public_names(module):
-    """What a user may write after `module.`: no underscore, and nothing that the module imports from outside."""
+    """Names that a user may write after `module.`: no underscore, and nothing that the module imports from outside."""
     names = []
     for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ()))):
         if name.startswith("_") and name != "__version__" or keyword.iskeyword(name):

@@ -15,7 +15,7 @@ from scikit_build_core.build import (build_editable, build_sdist, get_requires_f
                                      get_requires_for_build_sdist, get_requires_for_build_wheel,
                                      prepare_metadata_for_build_wheel)
 
-# What every Linux of a manylinux tag has, by PEP 600: the wheel does not carry it.
+# Libraries that every Linux of a manylinux tag has, by PEP 600: the wheel does not carry them.
 EVERYWHERE = re.compile(r"(ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|linux-vdso)\.so")
 
 
@@ -46,7 +46,7 @@ def _shrink(wheel, to):
 
 
 def _prepare(wheel, folder, trimmed):
-    """What auditwheel is to find: licenses of all libraries in dist-info, libraries aligned to small pages, and in
+    """Prepares a wheel for auditwheel: licenses of all libraries in dist-info, libraries aligned to small pages, and in
     `trimmed` a smaller OpenBLAS."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

@@ -6,7 +6,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-/* Where a test may write: the build's folder under ctest, /tmp for a program started by hand. */
+/* The folder that a test may write to: the build's under ctest, /tmp for a program started by hand. */
 static inline const char *test_folder(void)
 {
     const char *given = getenv("PROA_TEST_TMP");

@@ -482,7 +482,7 @@ START_TEST(in_place_moves_on)
 }
 END_TEST
 
-/* What is added saved the very handle that is written, which then owns a node before that one. */
+/* The addend's node saved the very handle that is written, which then owns a node before that one. */
 START_TEST(in_place_on_what_was_saved)
 {
     for (int view = 0; view < 2; view++) {

@@ -42,7 +42,7 @@ static void check_file(const char *path, const char *wanted)
     proa__free(text);
 }
 
-/* Where a save of path collects its bytes. */
+/* The temporary in which a save of path collects its bytes. */
 static const char *partial_of(const char *path)
 {
     return tmp(strcat(strcpy((char[256]){0}, strchr(strrchr(path, '/'), '_') + 1), PROA__TEMPORARY));

@@ -190,7 +190,7 @@ START_TEST(ends_are_variables_of_the_root_block)
 }
 END_TEST
 
-/* What an op makes may be fed as well: a transform keeps both. */
+/* The result of an op may be fed as well: a transform keeps both. */
 START_TEST(a_fed_result_survives_transforms)
 {
     proa_input_spec spec = {.name = "x", .shape = PROA_SHAPE(2)};

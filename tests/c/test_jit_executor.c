@@ -138,7 +138,7 @@ START_TEST(shapes_as_tensors)
 }
 END_TEST
 
-/* Which entries are positive is known in the run only: the plan is cut there. */
+/* The number of positive entries is known in the run only: the plan is cut there. */
 static proa_tensors data_shapes(proa_tensors in, void *context)
 {
     (void)context;

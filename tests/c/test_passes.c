@@ -459,7 +459,7 @@ START_TEST(steps_follow_their_gradients)
 }
 END_TEST
 
-/* How many steps there are, by how many bytes of parameters wait for one another: two weights and a bias. */
+/* Number of steps, by the bytes of parameters that wait for one another: two weights and a bias. */
 START_TEST(steps_wait_for_one_another)
 {
     static const struct {

@@ -96,7 +96,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Whoever has item 0 gets no further until three quarters of all are done. */
+/* The thread that has item 0 gets no further until three quarters of all are done. */
 static void stuck(int64_t begin, int64_t end, void *context)
 {
     atomic_int *done = context;

@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-/* What a kernel does between a write to shared memory and a read of what another thread wrote. */
+/* Synchronization between a write to shared memory and a read of what another thread wrote. */
 enum wrong_wait { WRONG_BARRIER, WRONG_NONE };
 
 /* Launches, of 32, that have other numbers than a GPU's where nobody is early: threads read what thread
@@ -14,7 +14,7 @@ enum wrong_wait { WRONG_BARRIER, WRONG_NONE };
 int wrong_reads(enum wrong_wait wait, int from);
 /* The same of a loop that overwrites what slower threads may not have read yet. */
 int wrong_reuse(enum wrong_wait wait);
-/* What a lane gets from one that has returned. */
+/* The value that a lane gets from one that has returned. */
 float wrong_gone_lane(void);
 
 /* These end the process. */

@@ -62,7 +62,7 @@ def arguments(paddle, call):
 
 
 def outcome(function, args):
-    """What a call gives: ("value", v) or ("error", type, text)."""
+    """The outcome of a call: ("value", v) or ("error", type, text)."""
     try:
         return "value", function(*args)
     except Exception as error:

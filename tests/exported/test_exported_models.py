@@ -22,7 +22,7 @@ def command(*words):
 
 
 def paths(folder):
-    """What the command is given, and what Config is."""
+    """Arguments of the command, and of Config."""
     if (folder / "__model__").exists():
         whole = folder / "__params__"
         return folder, ([str(folder / "__model__"), str(whole)] if whole.exists() else [str(folder)])
@@ -45,7 +45,7 @@ def feed_of(inputs):
 
 
 def predicted(where, feed):
-    """What the predictor answers, or its refusal."""
+    """The predictor's answer, or its refusal."""
     from proa import inference
     try:
         predictor = inference.create_predictor(inference.Config(*where))

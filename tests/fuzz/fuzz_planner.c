@@ -13,8 +13,8 @@
 
 enum { STEPS = 14, REGS = 4 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4, OPS = 43 };
 
-/* What the bytes say. Steps that fail when the script is first played are skipped from then on, so that eager
- * and captured execution make the same choices. */
+/* Script that the bytes encode. Steps that fail when it is first played are skipped from then on, so that
+ * eager and captured execution make the same choices. */
 typedef struct script {
     uint8_t bytes[3 * STEPS];
     int n_steps, layout;
@@ -239,7 +239,7 @@ static proa_tensor *ramp(proa_ints shape, int64_t n, float start)
     return proa_from_data(data, shape, PROA_F32);
 }
 
-/* How the matrix that a program is fed lies: dense, column by column, or part of a larger one. */
+/* Layouts of the matrix that a program is fed: row-major, column-major, or part of a larger one. */
 enum { DENSE, TURNED, PART, LAYOUTS };
 
 static proa_tensor *matrix(int64_t rows, int layout)
@@ -278,7 +278,7 @@ static void fail(const char *what)
     abort();
 }
 
-/* How far the two are apart, relative to the range of `want`; negative where that is beyond comparing. */
+/* Distance of the two, relative to the range of `want`; negative where that is beyond comparing. */
 static double distance(const proa_tensor *got, const proa_tensor *want)
 {
     static float a[1 << 16], b[1 << 16];
@@ -417,7 +417,7 @@ static void train(script *s, bool twice)
 
 enum { PARAMETERS = 2, ROUNDS = 3 };
 
-/* What a step is made of: bits of the first byte. */
+/* Features of a step: bits of the first byte. */
 enum { MOMENTUM = 16, DECAYS = 32, CLIPS = 64, APART = 128 };
 
 int64_t fuzz_planner_stepped; /* programs that stepped all parameters: stress.c wants some */

@@ -113,7 +113,7 @@ def prepared(name, base):
 
 
 def kill_loop(name, base, kills, rng):
-    """How many kills struck while a temporary was there."""
+    """The number of kills that struck while a temporary was there."""
     folder, at, known = prepared(name, base)
     inside = 0
     for i in range(kills):
@@ -134,7 +134,7 @@ def kill_loop(name, base, kills, rng):
 
 
 def fault_loop(name, base, most):
-    """How many injected failures a save has met: each is an OSError, and harmless."""
+    """The number of injected failures that a save has met: each is an OSError, and harmless."""
     folder, at, known = prepared(name, base)
     before, met = read(name, at), 0
     for call, error in (("write", "ENOSPC"), ("write", "EIO"), ("fsync", "EIO"), ("rename", "EIO"), ("write", "EINTR"),

@@ -46,7 +46,7 @@ class Call:
         return {key: self._taken(one) for key, one in value.items()} if isinstance(value, dict) else value
 
     def kind(self):
-        """What tells calls apart that are worth trying both."""
+        """The key of a call: calls whose keys differ are worth trying both."""
         return repr((self.args, self.kwargs, [(str(t.dtype), t.ndim) for t in self.tensors]))
 
     def __call__(self, tensors):
@@ -56,7 +56,7 @@ class Call:
 
 
 class Place:
-    """Where a call's tensor number i stands."""
+    """Placeholder of a call's tensor number i."""
 
     def __init__(self, i):
         self.i = i

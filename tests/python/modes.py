@@ -27,7 +27,7 @@ def flat(value):
 
 
 def values(tensors):
-    """What tensors hold, as arrays with the dtype's name; None stays None. Rows become dense."""
+    """Values of tensors, as arrays with the dtype's name; None stays None. Rows become dense."""
     found = []
     for t in tensors:
         if t is None:

@@ -61,8 +61,8 @@ DTYPES = {v: k for k, v in matrix.NAMES.items()}
 
 
 def derive(case, values):
-    """What the sample takes from its forward op, as tensors: the op is called on `values` where it shares inputs
-    with the case, recording if they do."""
+    """Inputs that the sample takes from its forward op, as tensors: the op is called on `values` where it shares
+    inputs with the case, recording if they do."""
     forward = case.forward
     given = {k: to_tensor(v) if k in case.sample["forward"] else values[k] for k, v in forward.inputs.items()}
     _core.seed(1)

@@ -117,7 +117,7 @@ def test_a_steady_run_neither_waits_nor_takes_memory(saved):
 
 
 def test_constants_are_folded_beside_the_weights(tmp_path):
-    """Whatever device the thread has chosen while the predictor is made."""
+    """The weights' device decides, whatever device the thread has chosen while the predictor is made."""
     class Positions(nn.Layer):
         def __init__(self):
             super().__init__()

@@ -43,7 +43,7 @@ def is_laid(x):
 
 
 def lay_all(values):
-    """What is brought to the GPU lies channels last there."""
+    """Brings values to the GPU, stored channels last."""
     if isinstance(values, dict):
         return {k: lay_all(v) for k, v in values.items()}
     if isinstance(values, list):

@@ -45,7 +45,7 @@ def trained(device, passes="all", compiled=True, wide=24, approximate=True, bias
 
 
 def dumped(capfd, run):
-    """How many ops of each name the passes left, forward and backward together."""
+    """The number of ops of each name that the passes left, forward and backward together."""
     _core.set_flag("dump_passes", "1")
     capfd.readouterr()
     try:

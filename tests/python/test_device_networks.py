@@ -276,7 +276,7 @@ def test_char_transformer_follows_the_cpu():
 
 
 def test_compiled_char_transformer_on_the_device():
-    """What passes make of a program (fused products, chains of elementwise ops) runs there, too."""
+    """Ops that passes make (fused products, chains of elementwise ops) run on the device, too."""
     paddle.set_device("gpu:0")
     net = Decoder()
     net.eval()

@@ -34,7 +34,7 @@ def observe(call):
 
 
 def stories(text, name):
-    """What each kernel that was asked said, for each choice of the op's."""
+    """The answers of the kernels that were asked, for each choice of the op's."""
     lines = [line for line in text.splitlines() if line.startswith(f"proa: {name}(")]
     return [[part.split(": ", 1) for part in line[line.index("): ") + 3:].split("; ")] for line in lines]
 

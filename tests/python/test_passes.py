@@ -316,7 +316,7 @@ def test_convolution_pooled_in_training(channels, kernel, padding, window, fits,
 
 
 def test_dropout_is_recomputed(capfd):
-    """What dropout gave, after an activation or not, is no more stored for the backward; the same bits."""
+    """Outputs of dropout, after an activation or not, are no more stored for the backward; the same bits."""
     net = nn.Sequential(nn.Linear(6, 9), nn.GELU(), nn.Dropout(0.4), nn.Linear(9, 5), nn.Softmax(), nn.Dropout(0.3),
                         nn.Linear(5, 2))
     x = np.random.RandomState(5).standard_normal((7, 6)).astype("float32")
@@ -376,7 +376,7 @@ def test_gradients_lie_over_what_dies():
 
 
 def test_heads_are_merged_once(capfd):
-    """What a reshape copies, because the op before it left gaps, another reshape sees and does not copy again."""
+    """A copy that a reshape makes, because the op before it left gaps, serves another reshape, which does not copy again."""
     def run(x):
         merged = paddle.transpose(x, [0, 2, 1, 3]).reshape([2, 5, 12])
         return merged * 2.0, merged.reshape([10, 12]) + 1.0

@@ -27,7 +27,7 @@ for line in (ROOT / "tests/oracle/wire.txt").read_text().splitlines():
 # ---- the cases -------------------------------------------------------------------------------
 
 def kept(case):
-    """Which outputs are compared: Paddle fetches nothing that is empty."""
+    """Mask of the outputs that are compared: Paddle fetches nothing that is empty."""
     return [v.size > 0 for v in flatten(runner.call(case))]
 
 

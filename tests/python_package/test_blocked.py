@@ -19,7 +19,7 @@ def flag():
 
 
 def both(fn):
-    """What fn() returns with blocked layouts and without."""
+    """The results of fn() with blocked layouts and without."""
     results = []
     for on in (1, 0):
         paddle.set_flags({"FLAGS_blocked": on})
@@ -412,7 +412,7 @@ def test_a_program_that_steps_and_looks_at_its_parameters(passes):
 
 
 def test_compiled_features_go_on_eagerly():
-    """What a compiled function hands out may lie blocked, and so may what it is fed."""
+    """Outputs of a compiled function may be blocked, and so may its inputs."""
     def once():
         body, head = paddle.jit.to_static(net(20)[1]), net(20)[2]
         again = paddle.jit.to_static(net(20)[2])
@@ -509,7 +509,7 @@ def test_gradients_in_columns(x, kernel, outputs, stride, padding, dilation, lie
 
 @pytest.mark.parametrize("x, kernel, outputs, stride, padding, dilation", COLUMNS[:3])
 def test_columns_do_not_depend_on_threads(x, kernel, outputs, stride, padding, dilation):
-    """Where there is no AVX-512, oneDNN has these gradients, whose bits may depend on the team unless a flag says no."""
+    """Without AVX-512, oneDNN has these gradients, whose bits may depend on the team unless a flag says no."""
     results = []
     with open("/proc/cpuinfo") as info:
         own = " avx512vl" in info.read() and int(paddle.get_flags("FLAGS_cpu_level")["FLAGS_cpu_level"]) > 1

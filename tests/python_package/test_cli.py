@@ -66,7 +66,7 @@ MODELS = {
 
 
 def command(*words, status=0, cwd=None):
-    """What it prints on stdout; on stderr where it is to fail."""
+    """The command's output on stdout; on stderr where it is to fail."""
     done = subprocess.run([str(PROA), *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cwd,
                           env=dict(os.environ, FLAGS_num_threads="1"))
     assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"

@@ -215,7 +215,7 @@ def test_report_switched_off(how):
 
 @pytest.mark.parametrize("first", [True, False])
 def test_faulthandler_is_heard_too(first):
-    """Whoever came first: both report, and the process ends by the signal."""
+    """Both handlers report, in either order of installation, and the process ends by the signal."""
     options = ["-X", "faulthandler"] if first else []
     call = "" if first else "import faulthandler; faulthandler.enable()\n"
     code, _, error = ended(start(FAULT + call + "users_function()", *options))

@@ -106,7 +106,7 @@ def test_a_network_of_the_time_learns_at_once():
 
 
 def both(make, *arrays):
-    """What make gives of arrays at once, and in a program."""
+    """The result of make on arrays at once, and in a program."""
     with fluid.dygraph.guard():
         at_once = make(*[fluid.dygraph.to_variable(a) for a in arrays]).numpy()
     paddle.enable_static()

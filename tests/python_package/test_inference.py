@@ -26,7 +26,7 @@ NEEDS_PADDLE = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddl
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """What predict.py wrote under each, for all models."""
+    """The files that predict.py wrote under each, for all models."""
     folder = tmp_path_factory.mktemp("models")
     apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     apart.update(GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
@@ -194,7 +194,7 @@ def test_run_on_tensors(saved):
 
 
 def test_copies(saved):
-    """What goes in and out are copies."""
+    """Inputs and outputs are copies."""
     predictor = inference.create_predictor(config_of(saved))
     x, shift = sample(2)
     given = x.copy()
@@ -283,7 +283,7 @@ def test_hooks_see_every_op(saved):
 
 
 def test_whole_numbers(tmp_path):
-    """Where a model takes int64, int32 will do, and the reverse."""
+    """A model that takes int64 takes int32 as well, and the reverse."""
     class Pick(paddle.nn.Layer):
         def __init__(self):
             super().__init__()

@@ -60,7 +60,7 @@ def test_singular_systems_are_refused_and_name_the_matrix(n):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_repeated_values_have_finite_gradients(n):
-    """Where a function does not see which vectors belong to equal values, its gradient is there."""
+    """A function that does not see which vectors belong to equal values has a gradient there."""
     x = paddle.to_tensor(np.eye(n), stop_gradient=False)
     w, v = la.eigh(x)
     paddle.matmul(v * w, v, transpose_y=True).sum().backward()

@@ -85,7 +85,7 @@ def eager(net, optimizer):
 
 
 def steps_before_backward_ends(net, optimizer, names="optimizer,optimizer_interleaving"):
-    """How many steps of the optimizer stand before the last op of the backward, of how many."""
+    """The number of the optimizer's steps before the last op of the backward, and the number of all."""
     with building() as (main, _):
         loss, _ = built(main, net, optimizer)
         core = main._core.clone()

@@ -12,7 +12,7 @@ BATCHES = [(12, 64, 32, 64), (7, 49, 32, 49), (3, 200, 150, 130), (100, 10, 20, 
 
 @pytest.fixture(autouse=True)
 def threads():
-    """Where there is no AVX-512, oneDNN has some of these products, whose bits may depend on the team unless a flag says no."""
+    """Without AVX-512, oneDNN has some of these products, whose bits may depend on the team unless a flag says no."""
     with open("/proc/cpuinfo") as info:
         own = " avx512vl" in info.read() and int(paddle.get_flags("FLAGS_cpu_level")["FLAGS_cpu_level"]) > 1
     paddle.set_flags({"FLAGS_deterministic": not own})

@@ -156,7 +156,7 @@ def test_refused(saved):
 
 
 def test_descriptions_are_kept(saved):
-    """What is not edited is written back byte for byte; attributes of every kind are read as they were set."""
+    """Unedited parts are written back byte for byte; attributes of every kind are read as they were set."""
     data = (saved[0] / "m.pdmodel").read_bytes()
     assert ProgramDesc.parse(data).serialize() == data
     op = OpDesc("x", {"X": ["a", "b"]}, {"Out": ["c"]})

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PACKAGE = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve() / "python"
-# What stubtest may say: matters of style, and what Python's type system cannot express of C types.
+# Accepted messages of stubtest: matters of style, and what Python's type system cannot express of C types.
 ACCEPTED = re.compile(r'stub parameter "self" differs from runtime parameter|should be positional-only'
                       r"|isn't marked with @(final|disjoint_base)|metaclass differs"
                       r"|runtime method is abstract|__array_(ufunc|priority)__|__(dir|init|new)__ is ")

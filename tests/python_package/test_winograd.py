@@ -75,7 +75,7 @@ def test_threads_change_no_bit():
 
 
 def test_small_maps_stay_direct():
-    """Where tiles are mostly padding, pairs of places are fewer."""
+    """Winograd's tiles would be mostly padding: the direct way multiplies fewer pairs of pixels."""
     for side in (1, 2, 3):
         fast = step(70, 32, 32, side, side, 1, False)
         paddle.set_flags({"FLAGS_winograd": 0})

@@ -8,7 +8,7 @@ import numpy as np
 
 # of the largest value of an array: programs amplify what a line rounds, and Paddle's kernels hold attributes in float32
 TOLERANCE = {"float64": 1e-6, "complex": 1e-6, "float32": 3e-4, "mixed": 3e-4, "complex64": 3e-4, "float16": 3e-2, "bfloat16": 0.2}
-# What programs cannot do, and say: docs/limits.md, tests/parity/unknown_dims.txt.
+# Refusals of programs, which are no differences: docs/limits.md, tests/parity/unknown_dims.txt.
 REFUSALS = ("shares memory with a tensor that was changed in place", "a length that is unknown while the program is made",
             "the number of parts must be known", "is a view that was taken before its base was changed in place",
             "a leaf that wants a gradient cannot be changed in place", "Paddle has no slot for a tensor that supplies it",

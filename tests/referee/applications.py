@@ -25,7 +25,7 @@ TOLERANCE = {"forward": 1e-3, "gradients": 1e-2, "steps": 1e-2, "own": 1e-3, "th
 # Paddle's own change under weights larger by 1e-6 is noise of some float32 roundings; another order of sums makes more of them.
 AMPLIFIED = 4
 STAGES = ["build", "forward", "gradients", "steps", "export", "own", "theirs", "ours"]
-# What a stage's numbers are compared with: files of Paddle's side and of Proa's.
+# Files that a stage compares: of Paddle's side and of Proa's.
 PAIRS = {"forward": ("paddle.forward", "proa.forward"), "gradients": ("paddle.gradients", "proa.gradients"),
          "steps": ("paddle.steps", "proa.steps"), "own": ("paddle.forward", "proa.own"),
          "theirs": ("paddle.own", "proa.theirs"), "ours": ("proa.own", "paddle.ours")}

@@ -147,7 +147,7 @@ def method_jobs(options, done, methods, first):
 
 
 def planned(options):
-    """What real Paddle answers: read from OUT/plan.jsonl if --again says so, else asked for and written there."""
+    """Answers of real Paddle: read from OUT/plan.jsonl if --again says so, else asked for and written there."""
     plan = options.out / "plan.jsonl"
     if options.again:
         done = [json.loads(line) for line in plan.read_text().splitlines()]

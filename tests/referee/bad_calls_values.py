@@ -16,13 +16,13 @@ WHOLE = ["tensor", [2, 3], "int64"]
 SHAPE = ["list", 2, 3]
 LINEAR = ["layer", 3, 3]
 
-# What a required parameter of unknown kind may want, the likely first.
+# Candidates for a required parameter of unknown kind, the likely first.
 POOL = [TENSOR, SQUARE, IMAGE, WHOLE, 2, SHAPE, INDEX, SERIES, ["list", TENSOR, TENSOR], VOLUME, MASK, 0.5, "float32",
         ["tensor", [3], "float32"], ["tensor", [2, 3, 3], "float32"], ["tensor", [2, 3], "complex64"], LINEAR,
         ["tensor", [2, 1], "int64"], ["list", 1, 0], ["parameters"], ["array", [4, 4, 3], "uint8"], ["function"],
         ["tensor", [1], "float32"], ["list", 1], True]
 
-# What a parameter of this name usually is.
+# Usual values of parameters by name.
 NAMED = {
     "x": TENSOR, "y": TENSOR, "input": TENSOR, "other": TENSOR, "label": TENSOR, "value": TENSOR, "axis": 0, "dim": 0,
     "shape": SHAPE, "dtype": "float32", "index": INDEX, "num_classes": 3, "kernel_size": 2, "in_channels": 4,

@@ -171,7 +171,7 @@ class Case:
         return first, {**moved, "losses": np.array(losses, "float32")}
 
     def train(self):
-        """What two steps do. Paddle's side also notes how much its own numbers change with weights that are one part in a
+        """Runs two steps. Paddle's side also notes how much its own numbers change with weights that are one part in a
         million larger: what Proa's may be off where a model amplifies the last bits."""
         if self.side == "paddle":
             self.restore(1 + 1e-6)

@@ -44,7 +44,7 @@ def static_files(args):
 
 
 def methods_of(path):
-    """How many test methods a file that cannot be imported holds."""
+    """The number of test methods of a file that cannot be imported."""
     return max(1, len(re.findall(r"^\s+def test\w*\(", path.read_text(errors="replace"), re.M)))
 
 

@@ -56,7 +56,7 @@ class MeanError(paddle.metric.Metric):
 
 
 class Order(paddle.callbacks.Callback):
-    """Which calls come, and in which order."""
+    """The callback's calls in their order."""
 
     def __init__(self):
         super().__init__()

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle 
 
 
 def run(who, name, folder):
-    """What the script printed; fails the test if it failed."""
+    """The script's output; fails the test if the script failed."""
     folder.mkdir(parents=True, exist_ok=True)
     env = dict(os.environ, FLAGS_paddle_num_threads="1", GLOG_minloglevel="2", PYTHONDONTWRITEBYTECODE="1",
                PYTHONWARNINGS="ignore", PYTHONPATH=f"{EXAMPLES}:{BUILD / 'python'}" if who == "proa" else str(EXAMPLES))

@@ -153,7 +153,7 @@ _group("nothing_to_do", {
 
 @case("paddle.Tensor", "paddle.to_tensor", "paddle.utils.dlpack.to_dlpack", "paddle.utils.dlpack.from_dlpack", grad=False)
 def arrays():
-    """What is written to an array that a tensor gave does not reach the tensor; nor the other way round."""
+    """A write to an array that a tensor gave does not reach the tensor; nor the other way round."""
     from paddle.utils.dlpack import from_dlpack, to_dlpack
     out = []
     for give in (np.asarray, np.array, lambda t: t.numpy(), lambda t: t.__array__(), lambda t: np.asarray(t.detach()),

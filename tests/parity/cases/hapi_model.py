@@ -43,7 +43,7 @@ def plain(value):
 
 
 def printed(fn):
-    """What fn prints, without times (and the blanks that follow them), and two digits of four."""
+    """The text that fn prints, without times (and the blanks that follow them), and two digits of four."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         fn()

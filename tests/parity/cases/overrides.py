@@ -45,7 +45,7 @@ def spied(cls, log):
 
 
 class Calls:
-    """What was called in each phase, by name of the phase."""
+    """The calls in each phase, by name of the phase."""
 
     def __init__(self, cls):
         self.log, self.phases = set(), {}

@@ -13,7 +13,7 @@ def matrix(low=-2.0, high=2.0):
 
 
 def parts(t):
-    """What a sparse tensor is made of."""
+    """The parts of a sparse tensor."""
     own = (t.indices(),) if t.is_sparse_coo() else (t.crows(), t.cols())
     return [list(t.shape), str(t.dtype), *own, t.values(), t.nnz()]
 

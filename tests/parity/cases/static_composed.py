@@ -27,7 +27,7 @@ def in_static(fn):
 
 
 def program_of(op_type, inputs, outputs, attrs=None, gradients_of=()):
-    """What one operator makes of arrays, and the gradients of the mean of its first output."""
+    """Results of one operator on arrays, and the gradients of the mean of its first output."""
     main = static.Program()
     with static.program_guard(main, static.Program()):
         block, feed, given = main.global_block(), {}, {}

@@ -9,7 +9,7 @@ from parity import array, case
 
 
 def built(build, feed=None, steps=1, **run):
-    """What build() returns (names are not compared), fetched after startup; constants come from initializers."""
+    """The results of build() (names are not compared), fetched after startup; constants come from initializers."""
     paddle.enable_static()
     try:
         main, startup = static.Program(), static.Program()

@@ -17,7 +17,7 @@ RUN = "num_iteration_per_drop_scope num_iteration_per_run num_threads use_experi
 
 @case(*(f"paddle.static.BuildStrategy.{name}" for name in BUILD), "paddle.static.BuildStrategy")
 def build_switches():
-    """What they are at first, and that they can be set."""
+    """Defaults of the switches, and that they can be set."""
     one, two = static.BuildStrategy(), static.BuildStrategy()
     before = {name: getattr(one, name) for name in BUILD}
     after = {}
@@ -166,7 +166,7 @@ def the_rest():
 
 @case("paddle.static.append_backward", "paddle.static.gradients", grad=False)
 def where_gradients_stop():
-    """What no_grad_set names has no gradient itself, and no step changes it."""
+    """A variable of no_grad_set has no gradient itself, and no step changes it."""
     paddle.enable_static()
     try:
         main, startup = static.Program(), static.Program()

@@ -11,7 +11,7 @@ nn = static.nn
 
 
 def lod_tensor(values, *lengths):
-    """What is fed to a variable with lod_level."""
+    """A value that is fed to a variable with lod_level."""
     t = static.Scope().var("fed").get_tensor()
     t.set(np.asarray(values), paddle.CPUPlace())
     t.set_recursive_sequence_lengths([list(level) for level in lengths])
@@ -32,7 +32,7 @@ def weights(shape, scale=1.0):
 
 
 def built(build, feed, grad_lods=True):
-    """What build() returns; then the gradients of a weighted sum of it for the inputs it marks and the parameters.
+    """The results of build(); then the gradients of a weighted sum of them for the inputs it marks and the parameters.
     Everything once more from the saved model, but for gradients."""
     paddle.enable_static()
     try:

@@ -155,7 +155,7 @@ def corners():
 
 
 def about(x, mean=None):
-    """What two streams of random numbers share: shape, dtype, and roughly the mean."""
+    """Properties that two streams of random numbers share: shape, dtype, and roughly the mean."""
     out = [str(x.dtype), list(x.shape)]
     return out if mean is None else out + [bool(abs(float(x.astype("float64").mean()) - mean) < 0.1 * (1 + mean))]
 

@@ -20,7 +20,7 @@ eager_leaf = parity._leaf
 
 
 def as_program(one):
-    """What parity.run gives, from a static program."""
+    """The result of parity.run, from a static program."""
     import zlib
     parity._state["rng"], parity._state["leaves"] = np.random.default_rng(zlib.crc32(one.id.encode())), []
     feed, leaves = {}, []
