@@ -30,7 +30,7 @@ typedef struct depthwise_window {
     int64_t pixel;  /* of the first result */
 } depthwise_window;
 
-/* What the innermost loop reads, all of it in registers: stores of vectors may alias anything in memory. */
+/* Operands of the innermost loop, all in registers: stores of vectors may alias anything in memory. */
 typedef struct depthwise_steps {
     const float *x, *taps, *bias, *residual;
     float *out;
@@ -218,7 +218,7 @@ static inline void depthwise_lines(const depthwise *w, int64_t row, int64_t line
     }
 }
 
-/* How many lines of results go together from `row` on. */
+/* Number of lines of results, from `row` on, that are computed together. */
 static inline int64_t depthwise_together(const conv_geometry *g, int64_t row, int64_t end)
 {
     int64_t at = row % g->out[1], y = at - g->before[1];
@@ -256,7 +256,7 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
     return to;
 }
 
-/* What follows from the sizes. */
+/* Margins and channel blocks, from the sizes. */
 static inline void depthwise_cut(depthwise *w, const conv_geometry *g)
 {
     enum { LINES_BYTES = 24 << 10, MIN_BLOCK = 128 }; /* of the input */

@@ -50,7 +50,7 @@ static inline proa_status gather_sort(conv_gather_map *p, const conv_pair *list,
     return PROA_OK;
 }
 
-/* How a tensor of images with channels by 16, or a plain one, lies; in floats. */
+/* Layout of a tensor of images, with channels in blocks of 16 or plain; in floats. */
 typedef struct gather_map {
     float *data;
     int64_t image, block, place, channel, places, blocks;
@@ -116,8 +116,8 @@ static inline __attribute__((always_inline)) void gather_transpose(gather_lane *
 #undef PAIRS_SWAP
 }
 
-/* What one vector of columns adds up: of the other side's blocks of 16 channels, of which `blocks` are left,
- * the b-th lies at from + b · from_step as [place][channel][row], and its filter at w + b · step. */
+/* Operands of one vector of columns: of the other side's blocks of 16 channels, of which `blocks` are left,
+ * the b-th is stored at from + b · from_step as [place][channel][row], and its filter at w + b · step. */
 typedef struct gather_operands {
     const float *w, *from;
     int64_t step, from_step, row, blocks;

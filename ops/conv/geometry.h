@@ -9,7 +9,7 @@
 #include "core/tensor.h"
 #include "ops/windows.h"
 
-/* Which way one runs. */
+/* Direction of a convolution. */
 typedef enum conv_kind { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } conv_kind;
 
 /* Sizes are as the convolution sees them: for a transposed one, `in` is the op's output. Spatial sizes
@@ -85,13 +85,13 @@ static inline double conv_work(const conv_geometry *g)
     return work;
 }
 
-/* How many of `items` equal parts are worth a thread: 2^16 multiply-adds, 1 to 2 µs of a core. */
+/* Number of the `items` equal parts that is worth a thread: 2^16 multiply-adds, 1 to 2 µs of a core. */
 static inline int64_t conv_grain(const conv_geometry *g, int64_t items)
 {
     return 1 + (int64_t)(65536.0 * (double)items / (conv_work(g) + 1));
 }
 
-/* How many threads the whole convolution is worth, by the same measure. */
+/* Number of threads that the whole convolution is worth, by the same measure. */
 static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(conv_work(g) / 65536.0); }
 
 /* The params of each kind of op, from its args. */

@@ -18,7 +18,7 @@ enum {
     WINOGRAD_BLOCK = 16,
 };
 
-/* How images lie: channel c of a pixel stands at c % 16 in block c / 16. Steps are in floats. */
+/* Layout of images: channel c of a pixel is at c % 16 in block c / 16. Steps are in floats. */
 typedef struct winograd_map {
     float *data;
     int64_t height, width, channels;
@@ -39,18 +39,18 @@ static inline winograd_map winograd_map_of(void *data, const int64_t *size, int6
 
 typedef struct winograd winograd;
 
-/* Where a tile stands: its image, and the place of its first result. */
+/* Position of a tile: its image, and the pixel of its first result. */
 typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
 
-/* How tiles become points, sums of products and these results, `side` by `side`. A tile has `points`, and
- * so has the filter (from its taps, one a lane); all channels of point i are the place_of[i]-th part of
- * sum sum_of[i], which is depths[] such parts deep, `piece` numbers summed up at once (shorter sums are
- * more precise). Points of tiles that go together take about chunk_bytes, at most twice that. Summed channels
- * are those of so many `phases` of the image; `tap` says where the t-th of `taps` of one stands in a filter
- * (−1: it is zero), `lay` writes a tile's points as row `row` of all sums, `results` adds up a vector of
- * channels, from c on; m: those of sum 0. */
+/* Transforms of a Winograd algorithm, for tiles of `side` by `side` results. A tile has `points`, and so has
+ * the filter (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum
+ * sum_of[i], which is depths[] such parts deep, `piece` numbers summed up at once (shorter sums are more
+ * precise). Points of tiles that go together take about chunk_bytes, at most twice that. Summed channels are
+ * those of so many `phases` of the image; `tap` gives the index in a filter of the t-th of `taps` of one (−1:
+ * it is zero), `lay` writes a tile's points as row `row` of all sums, `results` adds up a vector of channels,
+ * from c on; m: those of sum 0. */
 typedef struct winograd_kind {
     int side, taps, phases, points, sums, chunk_bytes, piece;
     int8_t sum_of[WINOGRAD_MAX_POINTS], place_of[WINOGRAD_MAX_POINTS], depths[WINOGRAD_MAX_POINTS];
@@ -184,7 +184,7 @@ static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
     return (winograd_place){tile / per_image, at / w->across * side, at % w->across * side};
 }
 
-/* Where side × side pixels from (y0, x0) on start, and how far their next blocks of channels are: zeros
+/* Addresses of side × side pixels from (y0, x0) on, and distances to their next blocks of channels; zeros
  * outside the map. */
 static inline void winograd_window(const winograd_map *m, int64_t image, int64_t y0, int64_t x0, int side,
                                    const float **from, int64_t *block)
@@ -198,7 +198,7 @@ static inline void winograd_window(const winograd_map *m, int64_t image, int64_t
     }
 }
 
-/* What makes rows [first, end) of a tile's points, `step` floats apart, of a vector of channels of its
+/* Computes rows [first, end) of a tile's points, `step` floats apart, of a vector of channels of its
  * pixels. */
 typedef void (*winograd_points)(packed_vector *d, const int first, const int end, float *v, int64_t step);
 
@@ -373,7 +373,7 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
     }
 }
 
-/* What one thread does. */
+/* Body of one thread: computes parts of chunks until none is left. */
 static inline void winograd_thread(int64_t begin, int64_t end, void *context)
 {
     winograd *w = context;

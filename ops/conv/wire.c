@@ -5,7 +5,7 @@
 
 #include <proa/wire.h>
 
-/* What the writers share: one wire convolution of `dims` spatial dims and its bias. */
+/* State that the writers share: one wire convolution of `dims` spatial dims and its bias. */
 typedef struct conv_writing {
     proa_wire_writer *w;
     const conv_params *p;

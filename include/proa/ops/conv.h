@@ -385,10 +385,10 @@ PROA_API proa_conv2d_pooled_grad_filter_result proa_conv2d_pooled_grad_filter_op
     proa_conv2d_pooled_grad_filter_opt((x), (weight), (out), (place), (d_out), \
     PROA_LITERAL(proa_conv2d_pooled_grad_filter_opts){._ = 0, __VA_ARGS__})
 
-/* What passes make of three channels-last convolutions that follow one another (Sandler et al., MobileNetV2:
- * Inverted Residuals and Linear Bottlenecks, 2018): conv2d_fused with expand [wide, channels, 1, 1] (none: x
- * is wide) and expand_activation, with depthwise [wide, 1, ...], stride, padding and activation, and with
- * project [out, wide, 1, 1] and residual. constant_weight: as for conv2d_fused.
+/* Fusion, by passes, of three channels-last convolutions in a row (Sandler et al., MobileNetV2: Inverted
+ * Residuals and Linear Bottlenecks, 2018): conv2d_fused with expand [wide, channels, 1, 1] (none: x is wide)
+ * and expand_activation, with depthwise [wide, 1, ...], stride, padding and activation, and with project
+ * [out, wide, 1, 1] and residual. constant_weight: as for conv2d_fused.
  * (Tensor x, Tensor? expand, Tensor? expand_bias, Tensor depthwise, Tensor? depthwise_bias, Tensor project,
  * Tensor? project_bias, Tensor? residual, ints stride = [1, 1], ints padding = [0, 0], fused_activation
  * expand_activation = none, fused_activation activation = none, bool constant_weight = false) -> (Tensor out)

@@ -413,8 +413,8 @@ PROA_KERNEL_PREPARED(conv2d_pooled_grad_filter_cpu, conv2d_pooled_grad_filter,
 
 /* ---- gradient of the input ---------------------------------------------------------------------- */
 
-/* What lies at `at` += value · w[rows × vecs vectors], for all places: WAYS of them in turn that are far
- * from one another, since what was just written is slow to read. */
+/* Adds value · w[rows × vecs vectors] at each offset `at`: WAYS of them in turn that are far from one
+ * another, since memory that was just written is slow to read. */
 static inline __attribute__((always_inline)) void input_tile(const int rows, const int vecs, const given *v,
                                                              const float *w, int64_t w_pitch, float *x,
                                                              int64_t pitch)

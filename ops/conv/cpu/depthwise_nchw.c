@@ -31,7 +31,7 @@ static bool is_square(const planes *w)
 
 static int64_t simd_up(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
-/* What phase `phase` of one row of scratch sees of `from`; the padding around it is zero already. */
+/* Copies phase `phase` of the row `from` to a row of scratch; the padding around it is zero already. */
 static void fill_row(const planes *w, const float *from, int64_t phase, float *to)
 {
     int64_t step = w->stride[1], at = phase - w->left; /* where x would start, without `spread` */
@@ -271,7 +271,7 @@ static void filters_range(int64_t begin, int64_t end, void *context)
     proa_scratch_free(scratch);
 }
 
-/* Where taps lie in scratch, and how many rows make a strip. */
+/* Offsets of taps in scratch, and number of rows of a strip. */
 static void cut(planes *w)
 {
     int64_t more = (w->side[0] - 1) / w->stride[0], phases = w->stride[0] * w->stride[1];

@@ -23,7 +23,7 @@ typedef struct inverted {
     packed_turns turns;
 } inverted;
 
-/* What a thread holds: lines [from, to) of an image, expanded. */
+/* Expanded lines [from, to) of an image, in the memory of one thread. */
 typedef struct inverted_lines {
     int64_t image, from, to;
     float *wide, *narrow, *copy;

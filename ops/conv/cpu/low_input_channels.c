@@ -181,7 +181,7 @@ static void input_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Which place of the output tap k of the filter joins with place x of the input, along one side. */
+/* Output index that tap k of the filter joins with input index x, along one side; −1: none. */
 static void joined(const conv_geometry *g, int side, int32_t *to)
 {
     for (int64_t x = 0; x < g->in[side]; x++)

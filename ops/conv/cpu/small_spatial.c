@@ -25,7 +25,7 @@ static void small_spatial_release(void *state)
     proa__free(s);
 }
 
-/* Where tap (r, c) of the filter at output place (y, x) lies in the input; −1: in the padding. */
+/* Input pixel under tap (r, c) of the filter at output pixel (y, x); −1: in the padding. */
 static int64_t place_under(const conv_geometry *g, int64_t y, int64_t x, int64_t r, int64_t c)
 {
     int64_t line = y * g->stride[1] - g->before[1] + r * g->dilation[1];

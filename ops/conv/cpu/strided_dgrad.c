@@ -114,7 +114,7 @@ static void next_column(const strided_state *s, strided_place *at)
     at->y = 0, at->image++;
 }
 
-/* What one shift brings to the columns of a vector, for all channels; zeros from outside the map. */
+/* Operands of one shift for the columns of a vector, all channels; zeros outside the map. */
 static void lay_shift(const strided_job *j, int64_t vector, int64_t shift, float *to)
 {
     const strided_state *s = j->s;
@@ -197,7 +197,7 @@ static void sum_vector(const strided_job *j, int64_t vector, int64_t block, cons
     for (int64_t phase = 0; phase < of->groups; phase++) store(j, vector, block, phase, sums + phase * BLOCK);
 }
 
-/* What one thread does. */
+/* Body of one thread: computes parts of chunks until none is left. */
 static void columns_thread(int64_t begin, int64_t end, void *context)
 {
     strided_job *j = context;

@@ -278,7 +278,7 @@ static void sum_row(const sum_job *j, const sum_part *part)
     }
 }
 
-/* What one thread does. */
+/* Body of one thread: sums items until none is left. */
 static void sum_thread(int64_t begin, int64_t end, void *context)
 {
     sum_job *j = context;

@@ -4,7 +4,7 @@
 
 #include "devices/cuda/library.h"
 
-/* What the ops of the family are told; inference has checked it. */
+/* Attributes of the ops of the family; inference has checked them. */
 struct conv_attributes {
     int dims;
     bool transposed;
