@@ -61,7 +61,7 @@ class Case:
         self.id = f"{op['name']}/{index}/{dtype or '-'}"
 
     def fields(self, convert):
-        """What references and oracles get: every input (absent ones as None or []) through `convert`, every
+        """Arguments of references and oracles: every input (absent ones as None or []) through `convert`, every
         attribute with its default; dtypes by their names in the table."""
         given = {}
         for f in tensor_fields(self.op):
@@ -76,7 +76,7 @@ class Case:
         return self.fields(lambda v: wide(v) if isinstance(v, Array) else v)
 
     def tolerance(self, at_least=0.0):
-        """What an output may be off, as a part of its range. Integer inputs may have floating outputs."""
+        """Error bound of an output, as a part of its range. Integer inputs may have floating outputs."""
         of = dict(TOLERANCE, **{k: float(v) for k, v in (self.op.get("tolerance") or {}).items()})
         dtypes = {self.dtype, self.sample.get("dtype")}  # a dtype attribute is what the output is rounded to
         if self.dtype not in TOLERANCE:
@@ -244,7 +244,7 @@ def load_table(build_dir):
 
 
 def comparable(op, outputs, lib=np):
-    """What of an op's outputs is determined, where not all is (the signs of eigenvectors): INVARIANTS of the family's
+    """The determined part of an op's outputs, where not all is (the signs of eigenvectors): INVARIANTS of the family's
     reference.py has a function for such an op, on arrays (lib: numpy) or on tensors (proa._core)."""
     function = getattr(family_module(op, "reference"), "INVARIANTS", {}).get(op["name"])
     return outputs if function is None or any(x is None for x in outputs) else function(list(outputs), lib)
