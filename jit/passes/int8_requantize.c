@@ -79,14 +79,14 @@ static void round_result(const product *r, const wanted *to)
     proa__slot_set(r->out, to->handle);
 }
 
-/* The integers of a residual, where somebody wants them or it was rounded to them anyway; NULL (perhaps an
- * error) otherwise. */
-static const wanted *integers_of(const writing *w, const proa_tensor *residual)
+/* The integers of a residual: it was rounded to them anyway, or others want them and the result is integers,
+ * too. NULL (perhaps an error) otherwise. */
+static const wanted *integers_of(const writing *w, const product *r)
 {
-    const grid *g = proa__int8_grid_of(w->p, residual);
+    const grid *g = proa__int8_grid_of(w->p, *r->residual);
     if (g && g->kind == GRID_ACTIVATION && !g->integers)
         return proa__int8_want(w->p, g->from, g->largest, g->low);
-    return proa__int8_wanted_of(w->p, proa__slot_var(residual));
+    return *r->dtype == PROA_F32 ? NULL : proa__int8_wanted_of(w->p, proa__slot_var(*r->residual));
 }
 
 /* Sums are in steps of the residual then, if it has any, or of the result. */
@@ -99,7 +99,7 @@ static proa_status choose_unit(const writing *w, const product *r)
         *r->outer = 1;
         return PROA_OK;
     }
-    const wanted *from = integers_of(w, *r->residual);
+    const wanted *from = integers_of(w, r);
     if (!from) return proa_error();
     double step = from->largest / INT8_RANGE;
     proa__slot_set(r->residual, from->handle);
