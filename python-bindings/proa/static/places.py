@@ -37,7 +37,7 @@ def xpu_places(device_ids=None):
 
 @contextlib.contextmanager
 def device_guard(device=None):
-    """The device of the operators inside. With one device there is nothing to choose: the name is checked."""
+    """Checks the name of a device, and changes nothing: a run has one device for all of its operators."""
     name, _, index = ("cpu" if device is None else device).partition(":")
     if name not in ("cpu", "gpu", "xpu", "npu", "all"):
         raise ValueError(f"device_guard: device must be 'cpu', 'gpu' or None, got {device!r}")
