@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import pathlib
+import re
 import sys
 
 import yaml
@@ -108,6 +109,11 @@ def write_impl_headers(out, table, families):
     write(out / "ops_impl.h", emit_impl_umbrella(families))
 
 
+def code_of(header):
+    """A header's text without comments and layout: what decides whether a plug-in fits."""
+    return " ".join(re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S).split())
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--table", required=True)
@@ -133,7 +139,7 @@ def main():
                 ops.append(op)
     out = pathlib.Path(a.out)
     headers = pathlib.Path(a.include) / "proa"
-    layout = [(headers / h).read_text() for h in ("core.h", "op.h", "wire.h")] if not a.plugin else []
+    layout = [code_of(headers / h) for h in ("core.h", "op.h", "wire.h")] if not a.plugin else []
     digest = hashlib.sha256("\n".join(layout + [op.signature() for op in ops]).encode()).hexdigest()
     if a.plugin:
         n = a.plugin

@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "5a1750bbec0c0d4b439f7259448ce20921fa0a91d80ef9962ad2575ba6d6d066"
+#define PROA_TABLE_HASH "77ff8f97ddf4e4b7f555f6bbfe4e9f99cdc2f7028dc37d8ee87bc125d3710506"
 
 #endif
