@@ -17,9 +17,12 @@ import proa.distributed as dist
 from proa.nn import functional as F
 
 ROWS = 16
-# Relative to the largest weight. float32: the order of sums differs. bfloat16: gradients of a rank's rows are rounded to
-# eight bits before they are added.
-LIMIT = {"float32": 1e-5, "bfloat16": 4e-3}
+# Relative to the largest weight. Under bfloat16 gradients of a rank's rows are rounded to eight bits before they are added, so that
+# one process takes the rows of each rank by themselves, too: then the order of sums alone differs. Statistics of batch normalization
+# are sums over all rows, which may round an activation to another of eight bits: ranks may be twice as far from one process as that
+# is from itself with all rows at once.
+LIMIT = 1e-5
+PRECISIONS = ("float32", "bfloat16")
 
 
 class Block(paddle.nn.Layer):
@@ -85,10 +88,18 @@ def data(model, step):
 
 
 def own(arrays, parallel):
-    if not parallel:
-        return arrays
-    n, rank = ROWS // dist.get_world_size(), dist.get_rank()
+    return part(arrays, dist.get_rank(), dist.get_world_size()) if parallel else arrays
+
+
+def part(arrays, rank, size):
+    """The rows of a rank."""
+    n = len(arrays[0]) // size
     return [a[rank * n:(rank + 1) * n] for a in arrays]
+
+
+def parts_of(model, precision, parallel):
+    """In how many parts a process takes its rows."""
+    return dist.get_world_size() if precision == "bfloat16" and model != "resnet" and not parallel else 1
 
 
 def precision_of(name):
@@ -99,26 +110,40 @@ def optimizer(parameters=None):
     return paddle.optimizer.Momentum(0.02, 0.9, parameters=parameters)
 
 
-def make(model, parallel):
+def make(model, precision, parallel, parted=True):
     paddle.seed(5)
     net = MODELS[model]()
+    if model == "resnet" and precision == "bfloat16" and not parallel and parted:
+        for layer in net.sublayers():
+            if isinstance(layer, (paddle.nn.Conv2D, paddle.nn.Linear)):
+                layer.forward = by_parts(layer.forward)
     return paddle.nn.SyncBatchNorm.convert_sync_batchnorm(net) if parallel and model == "resnet" else net
 
 
-def train_dygraph(model, mode, precision, parallel, steps):
-    net = make(model, parallel)
+def by_parts(forward):
+    """A layer's forward that takes the rows of each rank by themselves: its weight's gradient is rounded as often."""
+    def run(x):
+        return paddle.concat([forward(rows) for rows in paddle.split(x, dist.get_world_size())])
+    return run
+
+
+def train_dygraph(model, mode, precision, parallel, steps, parted=True):
+    net = make(model, precision, parallel, parted)
     called = paddle.jit.to_static(net) if mode == "to_static" else net
     if parallel:
         called = paddle.DataParallel(called, find_unused_parameters=True, comm_buffer_size=0.01, last_comm_buffer_size=0.001)
-    opt, losses = optimizer(net.parameters()), []
+    opt, losses, parts = optimizer(net.parameters()), [], parts_of(model, precision, parallel)
     for step in range(steps):
-        x, label = map(paddle.to_tensor, own(data(model, step), parallel))
-        with precision_of(precision):
-            loss = F.cross_entropy(called(x).astype("float32"), label)
-        loss.backward()
+        mean = 0.0
+        for i in range(parts):
+            x, label = map(paddle.to_tensor, part(own(data(model, step), parallel), i, parts))
+            with precision_of(precision):
+                loss = F.cross_entropy(called(x).astype("float32"), label) / parts
+            loss.backward()
+            mean += float(loss)
         opt.step()
         opt.clear_grad()
-        losses.append(float(loss))
+        losses.append(mean)
     return losses, {n: p.numpy() for n, p in net.named_parameters()}
 
 
@@ -129,9 +154,12 @@ def train_static(model, mode, precision, parallel, steps):
         with paddle.static.program_guard(main, startup), paddle.static.scope_guard(paddle.static.Scope()), \
                 paddle.utils.unique_name.guard():  # names are alike on all ranks, whatever was made before
             x, label = (paddle.static.data(n, [None, *a.shape[1:]], str(a.dtype)) for n, a in zip("xy", data(model, 0)))
-            net = make(model, parallel)
-            with precision_of(precision):
-                loss = F.cross_entropy(net(x).astype("float32"), label)
+            net, parts = make(model, precision, parallel), parts_of(model, precision, parallel)
+            pieces = zip(paddle.split(x, parts), paddle.split(label, parts)) if parts > 1 else [(x, label)]
+            loss = 0.0
+            for rows, labels in pieces:
+                with precision_of(precision):
+                    loss = F.cross_entropy(net(rows).astype("float32"), labels) / parts + loss
             optimizer().minimize(loss)
             if parallel:
                 from proa.fluid.transpiler.collective import GradAllReduce
@@ -168,18 +196,28 @@ def same_on_all(weights):
     return all((p.numpy() == flat).all() for p in parts)
 
 
+def apart(one, other):
+    """The largest difference of losses, and of weights relative to the largest."""
+    largest = max(np.abs(w).max() for w in one[1].values())
+    return max(np.abs(np.array(one[0]) - other[0]).max(), max(np.abs(other[1][n] - w).max() for n, w in one[1].items()) / largest)
+
+
 def difference(case, steps):
+    """(how far the ranks are from one process, how far they may be)."""
+    model, _, precision = case
     alone = train(*case, False, steps) if dist.get_rank() == 0 else None
+    limit = LIMIT
+    if alone is not None and model == "resnet" and precision == "bfloat16":
+        limit = max(LIMIT, 2 * apart(alone, train_dygraph(model, "eager", precision, False, steps, parted=False)))
     dist.barrier()
     losses, weights = train(*case, True, steps)
     losses = averaged(losses)
     if not same_on_all(weights):
-        return float("inf")
+        return float("inf"), limit
     if alone is None:
-        return 0.0
+        return 0.0, limit
     assert np.isfinite(losses).all(), (case, losses)
-    largest = max(np.abs(w).max() for w in alone[1].values())
-    return max(np.abs(losses - alone[0]).max(), max(np.abs(weights[n] - w).max() for n, w in alone[1].items()) / largest)
+    return apart(alone, (losses, weights)), limit
 
 
 def main():
@@ -188,14 +226,14 @@ def main():
     parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
     dist.init_parallel_env()
-    every = itertools.product(MODELS, ("eager", "to_static", "static"), LIMIT)
+    every = itertools.product(MODELS, ("eager", "to_static", "static"), PRECISIONS)
     cases = [tuple(c.split("/")) for c in options.cases] or list(every)
     bad = 0
     for case in cases:
-        off = difference(case, options.steps)
+        off, limit = difference(case, options.steps)
         if dist.get_rank() == 0:
-            print("/".join(case), dist.get_world_size(), "ranks:", f"{off:.2e}", flush=True)
-        bad += not off <= LIMIT[case[2]]
+            print("/".join(case), dist.get_world_size(), "ranks:", f"{off:.2e}, limit {limit:.0e}", flush=True)
+        bad += not off <= limit
     sys.exit(bad > 0)
 
 
