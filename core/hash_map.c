@@ -1,4 +1,4 @@
-/* Open addressing with linear probing; see map.h. May use core. */
+/* Open addressing with linear probing; see hash_map.h. May use core. */
 #include "hash_map.h"
 
 #include "core/internal.h"

@@ -1,4 +1,5 @@
-/* Gives back pages of mapped files; see forget.h. Linux alone says which pages these are. C library only. */
+/* Gives back pages of mapped files; see page_release.h. Linux alone says which pages these are. C library
+ * only. */
 #include "kernels/page_release.h"
 
 #if defined(__linux__)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Counts that the house keeps small, each against a bound that may only shrink: relative clauses as the subject of a
-file's header or of another comment, names and words that gave way to the field's, long macros, hand-written walks over args structs.
+file's header or of another comment, names and words that gave way to the field's, long macros, hand-written walks over args structs,
+files that comments name and the tree lacks.
 
     check_counts.py [--list]        also says where"""
 import re
@@ -43,6 +44,19 @@ def clauses(path, text):
             yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {words}"
 
 
+# Files that comments name and the tree lacks: of the system, and generated ones.
+ELSEWHERE = {"jni.h", "math.h", "formulas.inc", "py_api.inc", "ops_calls.c"}
+FILE = re.compile(r"(?<![\w/.<{*%-])(?:[\w-]+/)*([\w-]+\.(?:c|h|cc|cu|inc|py|yaml))\b")
+
+
+def missing_files(path, text, names):
+    """Names of files in C comments, or in backquotes on a page about the tree, that no file has."""
+    for comment in re.finditer(r"/\*.*?\*/" if path.suffix in SOURCES else r"`[^`\n]+`", text, re.S):
+        for match in FILE.finditer(comment[0]):
+            if match[1] not in names | ELSEWHERE:
+                yield f"{path}:{text.count(chr(10), 0, comment.start()) + 1}: {match[1]}"
+
+
 def long_macros(lines):
     """Line numbers of #defines that go over more than LONG_MACRO lines, but for tables of X(row)."""
     number = 0
@@ -71,9 +85,12 @@ def gone_words():
 def main():
     found = {"headers that begin with a relative clause": [], "comments that begin with a relative clause": [],
              "names that are gone": [], "words that are gone": [], "macros over ten lines": [],
-             "hand-written tests of a field's kind": []}
-    headers, comments, names, words, macros, kinds = found.values()
+             "hand-written tests of a field's kind": [], "comments that name a file that is gone": []}
+    headers, comments, names, words, macros, kinds, missing = found.values()
     words += gone_words()
+    there = {path.name for path in files(*SOURCES, ".py", ".yaml")}
+    for page in ("docs/architecture.md", "docs/programs.md"):
+        missing += missing_files(ROOT / page, (ROOT / page).read_text(), there)
     for path in files(*SOURCES, ".py", ".yaml"):
         text = (ROOT / path).read_text()
         if CLAUSE.match(header(text)):
@@ -86,6 +103,7 @@ def main():
         if path.suffix in SOURCES:
             lines = text.splitlines()
             macros += [f"{path}:{n}" for n in long_macros(lines)]
+            missing += missing_files(path, text, there) if path.parts[0] != "tests" else ()
             if str(path) not in WALKERS and path.parts[0] not in ("tests", "examples", "benchmarks"):
                 kinds += [f"{path}:{n}" for n, line in enumerate(lines, 1) for _ in KIND.finditer(line)]
     bounds = dict(line.rsplit(maxsplit=1) for line in (ROOT / "tools/counts.txt").read_text().splitlines()

@@ -1,5 +1,5 @@
-/* Between plan.c, place.c, view.c, known.c and layout.c: the planner of one segment, and what they add to it.
- * May use core and ops. */
+/* The planner of one segment, and the parts that plan.c, buffer_assignment.c, view.c, constant_shapes.c and
+ * layout.c add to it. May use core and ops. */
 #ifndef PROA_JIT_PLAN_PLANNER_H
 #define PROA_JIT_PLAN_PLANNER_H
 
@@ -76,7 +76,7 @@ bool proa__plan_is_free(proa__planner *p, const proa__value *in);
  * !*viewed: it becomes a copy. */
 proa_status proa__plan_view(proa__planner *p, const proa_meta *meta, bool *viewed);
 
-/* ---- known.c --------------------------------------------------------------------------------- */
+/* ---- constant_shapes.c ----------------------------------------------------------------------- */
 
 /* True if the results of the op at hand feed attributes and depend on nothing that a run brings. */
 bool proa__plan_worth_knowing(proa__planner *p);

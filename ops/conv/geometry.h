@@ -42,8 +42,8 @@ proa_status proa__conv_dear(double cost);
 /* The op's input-side or output-side tensor's meta. */
 void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
-/* True where the portable kernel's vectors of places (few.h) beat vectors of channels, which the result would
- * not fill. */
+/* True where the portable kernel's vectors of places (low_output_channels.h) beat vectors of channels,
+ * which the result would not fill. */
 bool proa__conv_has_low_output_channels(const conv_geometry *g);
 /* The resolved paddings as 2·dims explicit ones; false when an unknown size hides them. */
 bool proa__conv_paddings(const conv_geometry *g, int64_t *to);

@@ -1,4 +1,5 @@
-/* Sizes of the three convolutions of an inverted residual. May use core only. Implemented in inverted.c. */
+/* Sizes of the three convolutions of an inverted residual. Implemented in inverted_residual.c.
+ * May use core only. */
 #ifndef PROA_OPS_CONV_INVERTED_RESIDUAL_H
 #define PROA_OPS_CONV_INVERTED_RESIDUAL_H
 

@@ -1,4 +1,4 @@
-/* Attention forward in tiles, without tensor cores (cuda_tensor.cu has the others): a block has some queries
+/* Attention forward in tiles, without tensor cores (tensor.cu has the others): a block has some queries
  * of one head and walks over the keys with a running maximum and sum (Milakov and Gimelshein, 2018; Dao et
  * al., 2022). Nothing of queries × keys is stored. */
 #include "ops/attention/cuda/tensor.h"

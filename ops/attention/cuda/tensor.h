@@ -130,7 +130,7 @@ static inline bool tensor_fits(const cuda_context *c, const attention_problem &w
     return CUDA_HALVES >> w.dtype & 1 && w.size <= TENSOR_MAX && w.value_size <= TENSOR_MAX && mma_can(c);
 }
 
-/* cuda_tensor.cu: PROA_OK, or an error. delta: Σ d_out · out of every query and head. */
+/* tensor.cu: PROA_OK, or an error. delta: Σ d_out · out of every query and head. */
 proa_status attention_tensor(cuda_context *c, const attention_problem &w, const proa_tensor *out,
                              const proa_tensor *lse);
 proa_status attention_tensor_grad(cuda_context *c, const attention_problem &w,

@@ -13,7 +13,7 @@ typedef struct lamb {
     double *norms; /* two a chunk, added up in order: the same bits whatever the thread count */
 } lamb;
 
-/* As in cpu.c: cpu_lamb.inc once for each type T. */
+/* As in optimizer.c: lamb.inc once for each type T. */
 #define STEP_FORMULA static inline __attribute__((unused))
 #define T float
 #define STEP_ROOT sqrtf
