@@ -231,3 +231,45 @@ def test_a_late_program_is_not_saved(program, tmp_path):
         paddle.static.save_inference_model(str(tmp_path / "m"), [], [i], fluid.Executor())
     with pytest.raises(NotImplementedError, match="Paddle 1.x"):
         paddle.static.save(program, str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize("make", [layers.GRUCell, layers.LSTMCell])
+def test_cells_of_fluid_run_over_sequences(make):
+    x = layers.data("x", [5, 3])
+    cell = make(4)
+    assert cell.state_shape == ([4] if make is layers.GRUCell else [[4], [4]])
+    out, _ = layers.rnn(cell, x)
+    value = np.random.default_rng(2).standard_normal((2, 5, 3)).astype("float32")
+    found = run({"x": value}, [out])[0]
+    assert found.shape == (2, 5, 4) and np.abs(found).max() < 1
+    with pytest.raises(TypeError):
+        make(4, dtype="int32")
+
+
+def test_basic_decoder_takes_inputs_from_its_helper():
+    value = np.random.default_rng(3).standard_normal((2, 3, 4)).astype("float32")
+    with fluid.dygraph.guard():
+        x, length = paddle.to_tensor(value), paddle.to_tensor([3, 2])
+        cell = layers.GRUCell(4)
+        decoder = layers.BasicDecoder(cell, layers.TrainingHelper(x, length))
+        outputs, _ = layers.dynamic_decode(decoder, inits=cell.get_initial_states(x))
+        assert outputs.cell_outputs.shape == [2, 3, 4]
+        alone, _ = layers.rnn(cell, x)
+        assert np.allclose(outputs.cell_outputs.numpy()[0], alone.numpy()[0], atol=1e-6)
+        assert (outputs.sample_ids.numpy()[0] == alone.numpy()[0].argmax(-1)).all()
+
+
+def test_layers_of_fluid_have_their_parameters_as_properties():
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(3, 2, bias_attr=False)
+        assert isinstance(fluid.dygraph.Linear.weight, property) and layer.bias is None
+        assert layer.weight is dict(layer.named_parameters())["weight"] and len(layer.parameters()) == 1
+
+
+def test_im2sequence_makes_a_sequence_of_each_image():
+    x = layers.data("x", [2, 3, 4])
+    out = layers.im2sequence(x, filter_size=[2, 2], stride=[1, 2])
+    value = np.arange(48, dtype="float32").reshape(2, 2, 3, 4)
+    found = run({"x": value}, [out], return_numpy=False)[0]
+    expected = [value[n, :, i:i + 2, j:j + 2].reshape(-1) for n in range(2) for i in range(2) for j in (0, 2)]
+    assert found.recursive_sequence_lengths() == [[4, 4]] and np.allclose(np.array(found), expected)

@@ -135,7 +135,7 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
     role = values.pop("op_role", None)
     operator = Operator(block, (type, sources, results, values, role or 0))
     if type in LATE:
-        late.append(block, type, sources, results, values)
+        late.append(type, sources, results, values)
         return operator
     written = [(program.find(name), name) for names in results.values() for name in names] if late is not None else ()
     before = program.set_role(role) if isinstance(role, int) else None
@@ -144,7 +144,7 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
     except (NotImplementedError, RuntimeError) as error:
         if index is not None or not needs_a_value(error):
             raise
-        late_of(block.program).append(block, type, sources, results, values)
+        late_of(block.program).append(type, sources, results, values)
         return operator
     finally:
         if before is not None:

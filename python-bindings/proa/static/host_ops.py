@@ -136,6 +136,19 @@ def merge(mask, yes, no, level=0):
     return out
 
 
+def im2sequence(given, outputs, attrs):
+    """The windows of each image as a sequence of rows, channel by channel."""
+    from ..nn.functional import unfold
+    if given.get("Y"):
+        raise NotImplementedError("(Unimplemented) im2sequence: images of several sizes (Y) in a batch")
+    x, size = given["X"][0], attrs["kernels"]
+    columns = unfold(x, size, attrs.get("strides", [1, 1]), attrs.get("paddings", [0, 0, 0, 0]))
+    count = columns.shape[2]
+    out = _core.reshape(_core.transpose(columns, [0, 2, 1]), [-1, columns.shape[1]])
+    out._lod = [[count * n for n in range(x.shape[0] + 1)]]
+    return {"Out": [out]}
+
+
 def _number(x):
     return int(x.numpy().reshape(-1)[0])
 
@@ -173,7 +186,7 @@ HOST = {
     "write_to_array": _write,
     "read_from_array": lambda g, o, a: {"Out": [g["X"][0][_number(g["I"][0])]]},
     "lod_array_length": lambda g, o, a: {"Out": [_core.to_tensor([len(g["X"][0])], dtype="int64")]},
-    "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru,
+    "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru, "im2sequence": im2sequence,
 }
 HOST["merge_lod_tensor_infer"] = HOST["merge_lod_tensor"]
 LATE = frozenset(HOST) - {"write_to_array", "read_from_array", "lod_array_length"}  # which make a program late

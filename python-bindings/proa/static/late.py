@@ -54,27 +54,22 @@ class Late:
         self._sync()
         return self.steps
 
-    def append(self, block, kind, inputs, outputs, attrs):
+    def append(self, kind, inputs, outputs, attrs):
         """One more operator in Paddle's format, on names."""
         names = [name for names in outputs.values() for name in names]
         self.made.update(names)
-        levels = 0
+        levels = 1 if kind == "im2sequence" else 0
         if kind in ("lstm", "lstmp", "gru"):  # whose results are as their input
             levels = len(_core.variable_lod(self._core.find(inputs["Input"][0]), self._core))
-        for name in names:
+        for slot, name in ((slot, name) for slot, names in outputs.items() for name in names):
             if _core.is_declared(self._core, name):  # for functions, a variable that is there
                 declared = self._core.find(name)
                 made = self._core.data(name, list(declared.shape), declared.dtype)
-                if levels and not any(name in outputs.get(slot, ()) for slot in _OF_BATCH):
+                if levels and slot not in _OF_BATCH:
                     self._core.data_lod(made, levels)
         inputs, outputs = ({slot: [self._core.find(name) for name in names] for slot, names in slots.items()}
                            for slots in (inputs, outputs))
         self._sync().append(("operator", (kind, inputs, outputs, attrs)))
-
-    def call(self, function, inputs, outputs, **settings):
-        """A function of the run: outputs = function(*inputs, **settings). Inputs and outputs are variables, or lists of
-        variables."""
-        self._sync().append(("function", (function, _handles(self._core, inputs), _handles(self._core, outputs), settings)))
 
     def variable(self, like=None, shape=None, dtype=None, name=None, levels=None):
         """A variable that a step makes, with as many levels of sequences as another, if they are not given."""
@@ -131,12 +126,6 @@ class Late:
         self.wanted.difference_update(s.name for s in stops or ())
         self.made.update(g.name for g in found)
         return found
-
-
-def _handles(core, variables):
-    """Variables that keep standing for what they stand for now, though an operator writes their names later."""
-    return [[core.find(core_name(core, v)) for v in one] if isinstance(one, (list, tuple))
-            else core.find(core_name(core, one)) for one in variables]
 
 
 def core_name(core, var):
@@ -264,14 +253,6 @@ class LatePlan:
         if name in self.values:
             return isinstance(self.values[name], list)
         return self.scope.find_var(name) is None and self.core.value(name) is None
-
-    def _function(self, function, inputs, outputs, settings):
-        def of(one):
-            return [self.value(v) for v in one] if isinstance(one, list) else self.value(one)
-        made = function(*map(of, inputs), **settings)
-        for var, value in zip(outputs, made if len(outputs) > 1 else [made]):
-            for v, one in zip(var, value) if isinstance(var, list) else [(var, value)]:
-                self.set(v, one)
 
     def _gradients(self, targets, inputs, results, seeds):
         from ..autograd import grad

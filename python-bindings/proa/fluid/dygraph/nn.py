@@ -312,3 +312,18 @@ class Flatten(Layer):
 
     def forward(self, input):
         return _core.flatten(input, *self._axes)
+
+
+def _parameter(name):
+    """The property of a layer's parameter, which its class has as well."""
+    def get(self):
+        return self._parameters.get(name)
+
+    def put(self, value):
+        self._parameters[name] = value
+    return property(get, put, doc=f"The layer's {name}.")
+
+
+for _layer in (Conv2D, Conv3D, Conv2DTranspose, Conv3DTranspose, Linear, GRUUnit, NCE, BilinearTensorProduct):
+    _layer.weight, _layer.bias = _parameter("weight"), _parameter("bias")
+PRelu.weight = _parameter("weight")

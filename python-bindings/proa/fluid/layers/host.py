@@ -20,7 +20,7 @@ def _step(op_type, inputs, attrs, *outputs, like, dtype=None, shape=None, levels
     made = [late.variable(like, shape, dtype, op_type, levels) for _ in outputs]
     given = {k: [core_name(program._core, one._value if isinstance(one, TensorArray) else one)
                  for one in (v if isinstance(v, list) else [v])] for k, v in inputs.items()}
-    late.append(None, op_type, given, {slot: [one.name] for slot, one in zip(outputs, made)}, attrs)
+    late.append(op_type, given, {slot: [one.name] for slot, one in zip(outputs, made)}, attrs)
     return made[0] if len(made) == 1 else tuple(made)
 
 

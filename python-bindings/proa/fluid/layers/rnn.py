@@ -1,11 +1,14 @@
 """Recurrent layers."""
-from ...nn import (BeamSearchDecoder, GRUCell, LSTMCell, RNNCellBase as RNNCell, dynamic_decode)
+from ...nn import BeamSearchDecoder, dynamic_decode
 from ...nn.decode import Decoder
+from .cells import (BasicDecoder, DecodeHelper, GRUCell, GreedyEmbeddingHelper, LSTMCell, RNNCell, SampleEmbeddingHelper,
+                    TrainingHelper)
 from ...framework import mode
 from ..data_feeder import check_variable_and_dtype
 from ..layer_helper import LayerHelper, one_op
 
-__all__ = ["BeamSearchDecoder", "Decoder", "GRUCell", "LSTMCell", "RNNCell", "beam_search", "beam_search_decode",
+__all__ = ["BasicDecoder", "BeamSearchDecoder", "DecodeHelper", "Decoder", "GRUCell", "GreedyEmbeddingHelper", "LSTMCell",
+           "RNNCell", "SampleEmbeddingHelper", "TrainingHelper", "beam_search", "beam_search_decode", "birnn",
            "dynamic_decode", "dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit", "rnn"]
 
 
@@ -13,6 +16,12 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
     """(outputs, states) of a cell over a sequence."""
     from ...nn import RNN
     return RNN(cell, is_reverse, time_major)(inputs, initial_states, sequence_length, **kwargs)
+
+
+def birnn(cell_fw, cell_bw, inputs, initial_states=None, sequence_length=None, time_major=False, **kwargs):
+    """(outputs side by side, states) of two cells, the second of which runs from the end."""
+    from ...nn import BiRNN
+    return BiRNN(cell_fw, cell_bw, time_major)(inputs, initial_states, sequence_length, **kwargs)
 
 
 def _check_states(who, input, **states):
