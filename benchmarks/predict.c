@@ -1,6 +1,6 @@
-/* Cost of running an exported model from C: loads and optimizes it once, runs it on one input repeatedly,
- * and prints a line of JSON. Started by inference.py beside the frameworks' predictors. Usage: predict
- * PREFIX THREADS SECONDS float32|int64 DIM... */
+/* Time and memory of running an exported model from C: loads and optimizes it once, runs it on one input
+ * repeatedly, and prints a line of JSON. Started by inference.py beside the frameworks' predictors. Usage:
+ * predict PREFIX THREADS SECONDS float32|int64 DIM... */
 #include "timing.h"
 
 #include <proa.h>

@@ -1,5 +1,6 @@
-/* Running an op on a device: which device a call belongs to, numbers that go there, attributes that tensors
- * supply, the kernel, and what happens where there is none. Uses run.c and the device table. */
+/* Running an op on a device: which device a call belongs to, one-element CPU tensors copied to it,
+ * attributes that tensors supply, the kernel, and what happens where there is none. Uses run.c and the
+ * device table. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"

@@ -1,5 +1,5 @@
-/* Writes into the global offset table of a loaded library, as the dynamic linker does, and in no other
- * library's. Uses the dynamic linker's list of objects (ELF, 64-bit: Linux). */
+/* Writes into the global offset table of one loaded library, as the dynamic linker does, and of no other.
+ * Uses the dynamic linker's list of objects (ELF, 64-bit: Linux). */
 #define _GNU_SOURCE
 #include "core/relink.h"
 

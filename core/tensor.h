@@ -1,5 +1,5 @@
-/* The tensor handle and its storage, as Proa's own folders see them. May use proa/core.h only.
- * Everything hot is inline and reads one cache line or two. */
+/* The tensor handle and its storage, as Proa's own folders see them. May use proa/op.h only. The fields
+ * that every op call reads lie in a handle's first cache lines; functions that read them are inline. */
 #ifndef PROA_CORE_TENSOR_H
 #define PROA_CORE_TENSOR_H
 

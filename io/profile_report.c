@@ -1,5 +1,5 @@
 /* The profiler's table, and its trace in Chrome's format (an object with the list traceEvents, whose complete
- * events "X" have microseconds). May use core, the recording and io's writer. */
+ * events "X" have microseconds). May use core, profile, the recording and io's writer. */
 #include "core/internal.h"
 #include "io/file.h"
 #include "profile/recorder.h"

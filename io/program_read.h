@@ -8,8 +8,9 @@
 
 #include <proa/io.h>
 
-/* A block of the file: its names in scope, and the IR block that stands for it once it was reached. */
 typedef struct proa__deferred proa__deferred;
+/* A block of the file: the tensors that its names mean now, and the IR block that its ops are read into, set
+ * when reading enters it. */
 typedef struct proa__level {
     proa__deferred *pending; /* conditional_blocks that wait for their select_input */
     const pb_block *pb;

@@ -1,5 +1,5 @@
 /* One op of the IR as wire ops: the regular walk over the first form's slots and attributes, and what
- * irregular forms write through (proa/wire.h). May use jit, core and io's own headers. */
+ * irregular forms write through (proa/wire.h). May use ops, jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"

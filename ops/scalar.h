@@ -1,4 +1,5 @@
-/* Values of scalar attributes, which one-element tensors may supply, for kernel files. May use core only. */
+/* Values of scalar attributes, which one-element tensors may supply, for kernel files. May use core and
+ * kernels only. */
 #ifndef PROA_OPS_SCALAR_H
 #define PROA_OPS_SCALAR_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Holds the line core <- kernels <- ops <- autograd <- ... <- cli: no file includes a header of a folder to its right, and kernels
-are in kernels/ and in folders of an op table, in families of many lines in cpu/ and cuda/."""
+are in kernels/ and in folders of an op table, in families of many lines in cpu/ and cuda/. A file's header names every folder that it includes."""
 import re
 import sys
 
@@ -58,6 +58,18 @@ def misplaced_kernels(paths):
             yield f"{path}: belongs into {family}/cpu or cuda: the family has {sizes[family]} lines"
 
 
+def unsaid(path, text):
+    """Folders of the line that a file includes and its header's "May use …" does not name."""
+    header = re.match(r"/\*(.*?)\*/", text, re.S)
+    words = " ".join(line.strip().lstrip("*").strip() for line in header[1].splitlines()) if header else ""
+    said = re.search(r"May use ([^.]*)\.", words)
+    if said and path.parts[0] in FOLDERS:
+        used = {name.split("/")[0] for name in re.findall(r'#include "([^"]+/[^"]+)"', text)} - {path.parts[0]}
+        for folder in sorted(used & set(FOLDERS)):
+            if folder not in said[1]:
+                yield f"{path}: its header says that it may use {said[1]}; it includes {folder}/"
+
+
 def main():
     problems, count = list(misplaced_kernels(files(".c", ".cc", ".cu", ".h", ".inc"))), 0
     for path in files(".c", ".h", ".cc", ".cu", ".inc"):
@@ -66,7 +78,9 @@ def main():
             if path.parts[0] not in FREE:
                 problems.append(f"{path}: stands in no folder of the line")
             continue
-        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        text = (ROOT / path).read_text()
+        problems += unsaid(path, text)
+        for number, line in enumerate(text.splitlines(), 1):
             m = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
             there = target_of(path, m.group(1)) if m else None
             count += bool(there)

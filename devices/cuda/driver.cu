@@ -94,7 +94,7 @@ static int module_kernel(void *module, const char *name, void **kernel)
 {
     return (int)cudaLibraryGetKernel((cudaKernel_t *)kernel, (cudaLibrary_t)module, name);
 }
-/* Its kernels may be running. */
+/* Waits for the device first: kernels of the module may be running. */
 static int module_unload(void *module)
 {
     cudaError_t code = cudaDeviceSynchronize();

@@ -147,8 +147,8 @@ static proa_status loop(looping *l)
     }
     for (int64_t i = 0; i < l->vars.count; i++) {
         proa_tensor *t = l->vars.at[i];
-        proa_tensor *out =
-            never ? proa_assign(t) : proa__tensor_alias(t); /* inputs' memory is not ours to hand out */
+        /* Without a single step the variables are the op's inputs, whose memory belongs to others: a copy. */
+        proa_tensor *out = never ? proa_assign(t) : proa__tensor_alias(t);
         if (!out) return proa_error();
         give(&l->a->out, i, (proa_tensors){1, &out});
     }

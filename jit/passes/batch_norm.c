@@ -1,6 +1,6 @@
 /* Batch normalization with fixed statistics is x · s + t a channel. Behind a convolution or linear layer with
  * constant weights it goes into these; elsewhere it becomes a product and a sum, which other passes fuse.
- * May use core and ops. */
+ * May use core, kernels and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -1,4 +1,4 @@
-/* Portable kernels of loss scaling. May use core and the row helpers of ops/. */
+/* Portable kernels of loss scaling. May use core, kernels and ops. */
 #include "impl/amp.h"
 
 #include "kernels/rowwise.h"

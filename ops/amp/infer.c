@@ -1,4 +1,4 @@
-/* Checks of the loss-scaling ops. May use core and the generated op headers. */
+/* Checks of the loss-scaling ops. May use core, kernels and the generated op headers. */
 #include "impl/amp.h"
 
 #include "kernels/rowwise.h"

@@ -1,5 +1,4 @@
-/* Tensor arrays on any device: items are moved whole, by core's copies. May use core and the helpers of
- * ops/. */
+/* Tensor arrays on any device: items are moved whole, by core's copies. May use core, kernels and ops. */
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/ints.h"

@@ -1,4 +1,4 @@
-/* Shapes and rule of attention. May use core and public ops. */
+/* Shapes and rule of attention. May use core, kernels and public ops. */
 #include "impl/attention.h"
 
 #include "kernels/rowwise.h"

@@ -1,5 +1,5 @@
 /* Attention on the wire: read from flash_attn, written as the ops that Paddle's CPU kernels know.
- * May use core, proa/wire.h and public ops. */
+ * May use core, kernels, proa/wire.h and public ops. */
 #include "impl/attention.h"
 
 #include <proa/wire.h>

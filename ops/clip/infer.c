@@ -1,4 +1,4 @@
-/* Shapes and rules of clipping by norm. May use core and public ops. */
+/* Shapes and rules of clipping by norm. May use core, kernels and public ops. */
 #include "impl/clip.h"
 #include "impl/elementwise.h"
 #include "impl/shape.h"

@@ -1,5 +1,5 @@
 /* Clipping by global norm on the wire, as the plain ops that Paddle's ClipGradByGlobalNorm writes.
- * May use core and proa/wire.h. */
+ * May use core, kernels and proa/wire.h. */
 #include "impl/clip.h"
 
 #include <proa/wire.h>

@@ -1,5 +1,5 @@
 /* Helpers that the collectives share: the group of a call, and operands in host memory, which is what
- * groups move. May use core. */
+ * groups move. May use core and kernels. */
 #ifndef PROA_OPS_COLLECTIVE_GROUP_H
 #define PROA_OPS_COLLECTIVE_GROUP_H
 

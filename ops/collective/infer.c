@@ -1,5 +1,5 @@
-/* Shapes of the collectives. Where they depend on the number of ranks, a program may say it for itself.
- * May use core. */
+/* Shapes of the collectives. Where they depend on the number of ranks, that is the call's `nranks`, or
+ * the group's size if that is 0. May use core. */
 #include "impl/collective.h"
 
 #include "ops/collective/group.h"

@@ -6,7 +6,7 @@
 #include "impl/loss.h"
 #include "impl/shape.h"
 
-/* −log of the label's probability, or −Σ label · log x. */
+/* Cross entropy of probabilities x: −log x[label], or with soft_label −Σ label · log x. */
 proa_status cross_entropy_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *label = proa_wire_input(r, "Label");

@@ -1,6 +1,6 @@
 /* Channels-last convolutions of each channel by itself, the filter laid as [tap][channel]: a vector of
  * channels at a time, a few neighboring results of a row together. For kernel files (compiled once per CPU
- * level). May use core and helpers of ops/; everything is static. */
+ * level). May use core, kernels and ops; everything is static. */
 #ifndef PROA_OPS_CONV_DEPTHWISE_H
 #define PROA_OPS_CONV_DEPTHWISE_H
 

@@ -1,4 +1,4 @@
-/* Kernels of histogram and bincount. May use core and ops headers. */
+/* Kernels of histogram and bincount. May use core, kernels and ops headers. */
 #include "ops/ints.h"
 #include "kernels/iterator.h"
 #include "kernels/rowwise.h"

@@ -1,4 +1,4 @@
-/* Shape inference of the counting ops. May use core and ops. */
+/* Shape inference of the counting ops. May use core, kernels and ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/count.h"

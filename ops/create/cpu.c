@@ -1,4 +1,4 @@
-/* Portable kernels of creating ops. May use core only. */
+/* Portable kernels of creating ops. May use core and kernels only. */
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/create/range.h"

@@ -1,5 +1,5 @@
 /* Paddle's forms of creating ops: values as text, and numbers that travel as one-element tensors.
- * May use public ops and proa/wire.h. */
+ * May use core, public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/shape_meta.h"

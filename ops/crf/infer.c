@@ -1,5 +1,5 @@
-/* Shapes of decoding and likelihood over chains of tags, and the latter's rule. May use core and public
- * ops. */
+/* Shapes of decoding and likelihood over chains of tags, and the latter's rule. May use core, kernels and
+ * public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/crf.h"

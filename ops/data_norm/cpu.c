@@ -1,4 +1,4 @@
-/* data_norm on the CPU: rows go by columns of statistics. May use core and the helpers of ops/. */
+/* data_norm on the CPU: rows go by columns of statistics. May use core, kernels and ops. */
 #include "kernels/rowwise.h"
 #include "impl/data_norm.h"
 

@@ -1,4 +1,4 @@
-/* Shapes and rule of data_norm. May use core and public ops. */
+/* Shapes and rule of data_norm. May use core, kernels and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/data_norm.h"

@@ -1,4 +1,4 @@
-/* Kernels of yolo_box, prior_box and box_coder. May use core only. */
+/* Kernels of yolo_box, prior_box and box_coder. May use core and kernels only. */
 #include "ops/detection/detection.h"
 #include "kernels/rowwise.h"
 

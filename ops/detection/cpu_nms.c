@@ -1,4 +1,4 @@
-/* Kernels of nms and multiclass_nms: boxes that overlap better ones go. May use core only. */
+/* Kernels of nms and multiclass_nms: boxes that overlap better ones go. May use core and kernels only. */
 #include "ops/detection/detection.h"
 #include "ops/detection/suppress.h"
 #include "kernels/rowwise.h"

@@ -1,4 +1,4 @@
-/* Shapes of anchors and of matching. May use core and ops. */
+/* Shapes of anchors and of matching. May use core, kernels and ops. */
 #include "ops/detection/detection.h"
 
 #include "kernels/rowwise.h"

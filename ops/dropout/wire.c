@@ -1,5 +1,5 @@
 /* Dropout on the wire: is_test is the opposite of training, downscale_in_infer is called downgrade_in_infer,
- * and with axis the op is dropout_nd. May use core, proa/wire.h and public ops. */
+ * and with axis the op is dropout_nd. May use core, kernels, proa/wire.h and public ops. */
 #include "impl/dropout.h"
 
 #include "core/tensor.h"

@@ -1,5 +1,5 @@
 /* The steps of fused_elementwise, read from their text, for its kernels and for the pass that writes them.
- * May use core only. */
+ * May use core, and fused_steps.h. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_H
 #define PROA_OPS_ELEMENTWISE_FUSED_H
 
@@ -9,7 +9,8 @@
 
 /* Reads `steps`; what is wrong with it is an error of fused_elementwise. */
 proa_status proa__fused_read(const char *steps, int64_t n_inputs, proa__fused_steps *to);
-/* True for ops that have a row whose result is of the inputs' dtype, and for cast. */
+/* True for ops that may be a step: those with a formula (`formula:` in the op table) whose result has the
+ * inputs' dtype, and cast, clip, pow and scale; of at most three inputs and one output. */
 bool proa__fused_takes(const proa_op *op);
 
 #endif

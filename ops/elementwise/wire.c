@@ -1,5 +1,5 @@
 /* Irregular Paddle forms of elementwise ops: operands aligned at an axis, negation, limits and conversions.
- * May use public ops and proa/wire.h. */
+ * May use core, public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/broadcast.h"
@@ -75,7 +75,7 @@ proa_status neg_write(const void *args, proa_wire_writer *w)
     return proa_wire_put_output(w, "Out", a->out);
 }
 
-/* A limit that is not given is written as float32's largest number. */
+/* A limit of clip: a tensor as input `slot`; one that is not given as `end`, ± float32's largest number. */
 static proa_status put_limit(proa_wire_writer *w, const char *attr, const char *slot, const proa_scalar *s,
                              double end)
 {

@@ -1,4 +1,4 @@
-/* Shapes of embedding, its gradient and the old wire form. May use core and public ops. */
+/* Shapes of embedding, its gradient and the old wire form. May use core, kernels and public ops. */
 #include "impl/elementwise.h"
 #include "impl/embedding.h"
 #include "impl/shape.h"

@@ -1,4 +1,4 @@
-/* Shapes and gradients of Fourier transforms and frames. May use core and public ops. */
+/* Shapes and gradients of Fourier transforms and frames. May use core, kernels and public ops. */
 #include "ops/fft/fft.h"
 #include "kernels/rowwise.h"
 #include "impl/create.h"

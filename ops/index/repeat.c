@@ -1,5 +1,5 @@
 /* Shape inference, rules and wire forms of repeat_interleave, unique_consecutive, multiplex and shard_index.
- * May use core, ops and proa/wire.h. */
+ * May use core, kernels, ops and proa/wire.h. */
 #include "ops/index/index.h"
 #include "kernels/rowwise.h"
 #include "ops/shape/slice.h"

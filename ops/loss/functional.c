@@ -1,5 +1,5 @@
 /* Losses and metrics of proa/functional.h: compositions of public ops, as Paddle 2.6's functions are.
- * May use core and public ops. */
+ * May use core, kernels and public ops. */
 #include <proa/functional.h>
 
 #include "ops/ints.h"

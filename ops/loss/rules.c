@@ -1,5 +1,5 @@
 /* Gradients of the losses, from public ops. d_out of a reduced loss is a scalar and broadcasts.
- * May use core and the public ops. */
+ * May use core, kernels and the public ops. */
 #include "impl/create.h"
 #include "impl/elementwise.h"
 #include "impl/loss.h"

@@ -1,5 +1,5 @@
 /* class_cross_entropy on the wire: written as Paddle's softmax_with_cross_entropy, whose probabilities nobody
- * reads, and its gradient as that op's over a softmax. May use proa/wire.h and the op headers. */
+ * reads, and its gradient as that op's over a softmax. May use core and proa/wire.h and the op headers. */
 #include "impl/loss.h"
 
 #include "core/tensor.h"

@@ -1,5 +1,5 @@
 /* Matrix products through oneDNN's matmul primitive: float32, bfloat16 and float16 where the CPU has them,
- * operands read in place through their strides. May use core only. */
+ * operands read in place through their strides. May use core and kernels only. */
 #include "kernels/onednn.h"
 #include "ops/matmul/product.h"
 

@@ -1,6 +1,7 @@
-/* Matrix products through OpenBLAS: float32, float64 and complex, operands read in place when rows or columns
- * are contiguous; not where OpenBLAS does not know the CPU. Cut into tiles by size alone, one single-threaded
- * library call each, so that results do not depend on the number of threads. May use core only. */
+/* Matrix products through OpenBLAS: float32, float64 and complex, operands read in place when rows or
+ * columns are contiguous; not where OpenBLAS does not know the CPU. Cut into tiles by size alone, one
+ * single-threaded library call each, so that results do not depend on the number of threads. May use core
+ * and kernels only. */
 #include "kernels/blas.h"
 #include "ops/matmul/product.h"
 

@@ -1,5 +1,5 @@
 /* Checks of the optimizer steps. Every list is as long as params and entry i fits params[i]; what is updated
- * in place must be contiguous. May use core and ops/optimizer/kind.h. */
+ * in place must be contiguous. May use core, kernels and ops/optimizer/kind.h. */
 #include "ops/optimizer/kind.h"
 
 #include "kernels/rowwise.h"

@@ -1,5 +1,5 @@
 /* Kernels of cross and kron, in int64, double or complex double whatever the dtype: elements pass through
- * wide copies. May use core and ops headers. */
+ * wide copies. May use core, kernels and ops headers. */
 #include "ops/products/products.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"

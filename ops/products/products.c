@@ -1,4 +1,4 @@
-/* Shape inference and rules of cross and kron. May use core and ops. */
+/* Shape inference and rules of cross and kron. May use core, kernels and ops. */
 #include "ops/products/products.h"
 
 #include "kernels/rowwise.h"

@@ -1,4 +1,5 @@
-/* Shapes, checks and straight-through rules of simulated quantization. May use core and public ops. */
+/* Shapes, checks and straight-through rules of simulated quantization. May use core, kernels and public
+ * ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "ops/quantize/quantize.h"

@@ -1,5 +1,5 @@
 /* Forms of quantizers whose slots are no fields: scales that are found in the variable of an output, zero
- * points that are made. May use core, proa/wire.h and public ops. */
+ * points that are made. May use core, kernels, proa/wire.h and public ops. */
 #include "ops/wire_util.h"
 
 #include "kernels/rowwise.h"

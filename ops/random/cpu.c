@@ -1,5 +1,5 @@
 /* Portable kernels of random creation. Element i of a tensor always uses the same bits of the same Philox
- * block after the reservation, whatever the threads. May use core only. */
+ * block after the reservation, whatever the threads. May use core, kernels and elementwise formulas. */
 #include "core/copy.h"
 #include "ops/elementwise/formulas.h"
 #include "kernels/iterator.h"

@@ -1,5 +1,5 @@
 /* Kernels of multinomial and poisson. Every draw has bits of its own in the Philox stream, whatever the
- * threads. May use core and ops headers. */
+ * threads. May use core, kernels and ops headers. */
 #include "ops/ints.h"
 #include "kernels/iterator.h"
 #include "impl/random.h"

@@ -1,4 +1,4 @@
-/* Shape inference and rules of cummax, cummin and logcumsumexp. May use core and ops. */
+/* Shape inference and rules of cummax, cummin and logcumsumexp. May use core, kernels and ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/index.h"

@@ -1,4 +1,4 @@
-/* Paddle's forms of reductions: dim, keep_dim, reduce_all. May use public ops and proa/wire.h. */
+/* Paddle's forms of reductions: dim, keep_dim, reduce_all. May use core, public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/reduce/axes.h"

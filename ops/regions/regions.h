@@ -1,4 +1,4 @@
-/* Regions as inference, rules and kernels of this family share them. May use core and ops.
+/* Regions as inference, rules and kernels of this family share them. May use core, kernels and ops.
  * Implemented in infer.c. */
 #ifndef PROA_OPS_REGIONS_H
 #define PROA_OPS_REGIONS_H

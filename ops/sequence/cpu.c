@@ -1,4 +1,4 @@
-/* gather_tree and sequence_mask on the CPU. May use core and the helpers of ops/. */
+/* gather_tree and sequence_mask on the CPU. May use core, kernels and ops. */
 #include "kernels/iterator.h"
 #include "ops/scalar.h"
 #include "impl/sequence.h"

@@ -1,5 +1,5 @@
 /* ctc_loss on the CPU: forward and backward variables in logarithms, in double, one sequence at a time.
- * Graves et al., Connectionist Temporal Classification, 2006. May use core and the row helpers of ops/. */
+ * Graves et al., Connectionist Temporal Classification, 2006. May use core, kernels and ops. */
 #include "impl/sequence.h"
 
 #include "kernels/rowwise.h"

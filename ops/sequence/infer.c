@@ -1,5 +1,5 @@
 /* Shapes of the losses over sequences and trees, and of what decoding needs; their rules, which call the
- * fused backward ops. May use core and public ops. */
+ * fused backward ops. May use core, kernels and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/sequence.h"

@@ -1,5 +1,6 @@
 /* Source positions and weights of interpolation, in float32 as Paddle has them, and its integers to the
- * bit. Not a cpu*.c: contraction of products and sums there would give other bits. May use core and ops. */
+ * bit. Not a cpu*.c: contraction of products and sums there would give other bits. May use core, kernels and
+ * ops. */
 #include "ops/vision/interpolate.h"
 
 #include "kernels/rowwise.h"

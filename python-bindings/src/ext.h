@@ -39,8 +39,9 @@ static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)ob
 /* Raises this thread's Proa error as its Python exception, led by Paddle's category, and clears it. Always
  * returns NULL. */
 PyObject *py_raise(void);
-/* Raises what a code stands for; py_refuse_type: an argument of a wrong kind. Formats are PyErr_Format's.
- * Both return NULL. */
+/* py_refuse raises the Python exception of a code, led by Paddle's category; py_refuse_type that of
+ * INVALID_ARGUMENT or, while a program is built, a bare TypeError, as Paddle does. Formats are
+ * PyErr_Format's. Both return NULL. */
 PyObject *py_refuse(proa_status code, const char *format, ...);
 PyObject *py_refuse_type(const char *format, ...);
 /* None, or raises the error that a status stands for. */

@@ -359,7 +359,7 @@ static PyObject *tensor_clear_grad(PyObject *self, PyObject *unused)
     return py_none_or_raise(proa_zero_grad(py_tensor_of(self)));
 }
 
-/* clear_gradient(set_to_zero=True): zeros, or none at all. */
+/* clear_gradient(set_to_zero=True) makes the gradient zero; with False it is dropped. */
 static PyObject *tensor_clear_gradient(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"set_to_zero", NULL};

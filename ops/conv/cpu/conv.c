@@ -1,5 +1,6 @@
 /* Portable convolutions: patches of the input become columns of a matrix, chunk by chunk, and the packed
- * matrix product does the rest. Half types are converted to float32 around it. May use core only. */
+ * matrix product does the rest. Half types are converted to float32 around it. May use core and kernels
+ * only. */
 #include "kernels/gemm.h"
 #include "ops/conv/geometry.h"
 #include "ops/conv/scanlines.h"

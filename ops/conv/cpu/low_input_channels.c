@@ -1,6 +1,6 @@
 /* Gradients of convolutions over plain images of few channels, in float32, where blocks of 16 channels would
  * be mostly zeros. To the input: vectors of 16 images, over the pairs of places that a tap joins. To the
- * filter: vectors of 16 output channels, a few rows of taps at a time. May use core and helpers of ops/. */
+ * filter: vectors of 16 output channels, a few rows of taps at a time. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"

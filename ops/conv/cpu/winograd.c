@@ -87,7 +87,8 @@ static void turn_round(const float *from, float *to)
                                     to + (TAPS - 1 - tap) * TILE + o * BLOCK + i, BLOCK);
 }
 
-/* Items: blocks of the summed channels within blocks of those that are made. */
+/* Transforms the filter into its points. Item i: block i / blocks of the channels that are made, block
+ * i % blocks of those that are summed (the input's, or with to_input the output's). */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const filter_job *j = context;

@@ -1,5 +1,6 @@
 /* proa__map_run: rows over broadcast, strided, converted operands, in threads. Every operand that is not
- * plain contiguous memory of the row's dtype passes through a cache-sized buffer. May use core only. */
+ * plain contiguous memory of the row's dtype passes through a cache-sized buffer. May use core and kernels
+ * only. */
 #include "kernels/iterator.h"
 
 #include "core/copy.h"

@@ -1,4 +1,5 @@
-/* Kernels of complex numbers as pairs, and of comparisons up to a tolerance. May use core and ops headers. */
+/* Kernels of complex numbers as pairs, and of comparisons up to a tolerance. May use core, kernels and ops
+ * headers. */
 #include "ops/broadcast.h"
 #include "kernels/iterator.h"
 #include "impl/elementwise.h"

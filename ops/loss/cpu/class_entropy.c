@@ -1,5 +1,5 @@
 /* Portable kernels of class_cross_entropy and its backward: rows of logits are read once each, and no matrix
- * is written but the gradient. May use core and the row helpers of ops/. */
+ * is written but the gradient. May use core, kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/nontemporal.h"

@@ -1,5 +1,5 @@
 /* Portable kernels of softmax_with_cross_entropy and its backward.
- * May use core and the row helpers of ops/. */
+ * May use core, kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/nontemporal.h"

@@ -1,5 +1,5 @@
 /* Portable kernels of the losses other than softmax_with_cross_entropy.
- * May use core and the row helpers of ops/. */
+ * May use core, kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/rowwise.h"

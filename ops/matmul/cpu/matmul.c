@@ -1,5 +1,5 @@
 /* Portable kernels of the matrix products: tiles of C go to threads, each summed in the same order
- * whatever their number. May use core only. */
+ * whatever their number. May use core and kernels only. */
 #define GEMM_ALL_TYPES
 #include "kernels/gemm.h"
 #include "ops/epilogue.h"

@@ -1,5 +1,6 @@
-/* Products that cuBLASLt does not make, of integers and of complex numbers, and dot products: tiles in
- * shared memory, sums in int64 (which wraps), complex double or double, in the order of the terms. */
+/* Products that cuBLASLt does not make, of integers and of complex numbers: tiles in shared memory, sums in
+ * int64 (which wraps) or complex double, in the order of the terms. And dot products of all dtypes, a block a
+ * row: sums in int64, double or complex double, in an order that the block's size fixes. */
 #include "devices/cuda/kernel.h"
 
 enum { PLAIN_TILE = 16 };

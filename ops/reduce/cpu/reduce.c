@@ -1,6 +1,7 @@
-/* Portable reductions. Floating sums and products run in double (of float32, after groups of eight terms),
- * integer ones in int64; every partial result covers a fixed slice of the terms, so the bits do not depend on
- * the number of threads. May use core and ops/. */
+/* Portable reductions. Sums and products of floats run in double (a float32 sum first adds groups of eight
+ * terms in float32), of complex numbers in complex double, of integers in int64; every partial result covers
+ * a fixed slice of the terms, so the bits do not depend on the number of threads. May use core, kernels and
+ * ops. */
 #include "kernels/iterator.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/simd_extremes.h"

@@ -1,4 +1,4 @@
-/* Kernels of cummax, cummin and logcumsumexp. May use core and ops headers. */
+/* Kernels of cummax, cummin and logcumsumexp. May use core, kernels and ops headers. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"

@@ -1,4 +1,4 @@
-/* Arg-reductions and running sums and products over [lines, length, width]. May use core only. */
+/* Arg-reductions and running sums and products over [lines, length, width]. May use core and kernels only. */
 #include "core/copy.h"
 #include "kernels/iterator.h"
 #include "kernels/nontemporal.h"

@@ -1,6 +1,6 @@
 /* Portable variance, mean and all, in one walk over memory: a slice of the terms is read twice while it lies
  * in a cache, and slices are joined in order, so the bits do not depend on the number of threads. May use
- * core and ops/. */
+ * core, kernels and ops/. */
 #include "kernels/iterator.h"
 #include "kernels/rowwise.h"
 #include "ops/reduce/axes.h"

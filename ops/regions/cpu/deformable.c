@@ -1,6 +1,6 @@
 /* Kernels of deformable convolution and its gradient. Images are read channels last, so that a sample is
  * a mix of four vectors; samples of a tile of pixels become rows of a matrix, and products do the rest.
- * May use core only. */
+ * May use core and kernels only. */
 #include "kernels/gemm.h"
 #include "ops/regions/regions.h"
 

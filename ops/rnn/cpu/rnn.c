@@ -1,5 +1,6 @@
 /* Portable recurrent networks: the inputs' products of all steps at once, then step by step a product with
- * weights packed once, and, on the thread that has just multiplied, the cells. May use core and ops/. */
+ * weights packed once, and, on the thread that has just multiplied, the cells. May use core, kernels and
+ * ops/. */
 #include "ops/rnn/rnn.h"
 
 #include "kernels/gemm.h"

@@ -1,4 +1,4 @@
-/* Kernels of diagonals: copies between windows, and trace's sums. May use core and ops headers. */
+/* Kernels of diagonals: copies between windows, and trace's sums. May use core, kernels and ops headers. */
 #include "core/copy.h"
 #include "kernels/iterator.h"
 #include "ops/shape/diagonal.h"

@@ -1,4 +1,4 @@
-/* Kernels of grid_sample, its gradient, and affine_grid. May use core only. */
+/* Kernels of grid_sample, its gradient, and affine_grid. May use core and kernels only. */
 #include "kernels/rowwise.h"
 #include "ops/vision/vision.h"
 

@@ -1,4 +1,4 @@
-/* Kernels of interpolate and its gradient. May use core and ops headers. */
+/* Kernels of interpolate and its gradient. May use core, kernels and ops headers. */
 #include "kernels/rowwise.h"
 #include "ops/vision/interpolate.h"
 #include "kernels/upcast.h"

@@ -1,5 +1,5 @@
 /* Kernels that move pixels: shuffles as one strided copy, temporal_shift, unfold and fold, maxout.
- * May use core only. */
+ * May use core and kernels only. */
 #include "kernels/rowwise.h"
 #include "ops/shape/accumulate.h"
 #include "ops/vision/vision.h"

@@ -1,4 +1,4 @@
-"""core.AnalysisConfig and create_paddle_predictor: paddle.inference under the names of 2.0."""
+"""core.AnalysisConfig and create_paddle_predictor: paddle.inference under the older names of Paddle 2.0's fluid.core."""
 from ..inference import Config as AnalysisConfig, Predictor
 
 __all__ = ["AnalysisConfig", "AnalysisPredictor", "create_paddle_predictor"]

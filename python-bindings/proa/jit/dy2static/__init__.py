@@ -1,5 +1,5 @@
-"""dy2static: Python functions become functions that build programs. Beside what does it stand the modules under whose names
-Paddle's scripts find its parts."""
+"""dy2static: turns Python functions into functions that build programs. Some modules do that work; the others carry only the
+names under which Paddle's scripts import parts of it (internals.py: names of parts that Proa lacks, errors when used)."""
 from . import internals
 from .convert_call_func import convert_call
 from .convert_operators import *

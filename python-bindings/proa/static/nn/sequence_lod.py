@@ -1,5 +1,5 @@
-"""Sequences of different lengths that lie behind one another in one tensor (lod_level 1): where each begins are variables
-of their own, which come with what is fed, and which the functions here read and make."""
+"""Operators on sequences of different lengths in the rows of one tensor, one after another. The offsets at which they begin
+are variables of their own, one a level, fed with the tensor; the functions here read those of inputs and make those of results."""
 from ... import _core
 from ...framework import mode, unique_name
 from ...framework.parameter import make_parameter

@@ -1,4 +1,5 @@
-"""Fields of Paddle 2.6.2's message paddle.fleet.DistributedStrategy: number, type (* repeated), name, default."""
+"""Fields of Paddle 2.6.2's message paddle.fleet.DistributedStrategy and of the messages in it, a block each: number, type
+(* repeated), name, and the default where there is one."""
 
 FIELDS = """
 DistributedStrategy
