@@ -1,5 +1,5 @@
-/* NVRTC, opened when it is first needed, so that a machine without it still loads the plug-in: chains of
- * elementwise ops then run one op after the other. C; uses the dynamic loader. */
+/* Binding to NVRTC, loaded at its first use, so that the plug-in also loads on a machine without NVRTC; there
+ * a chain of elementwise ops runs as one kernel per op. C; uses the dynamic loader. */
 #include "compiler.h"
 
 #include <dlfcn.h>

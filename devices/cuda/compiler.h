@@ -1,5 +1,5 @@
-/* Device code from source at run time: NVRTC (compiler.c), or the emulator's stand-in. C; needs nothing of
- * Proa. */
+/* Compiles device code from source at run time: through NVRTC (compiler.c), or in tests through the emulator
+ * (emulate/compiler.cc). C; needs nothing of Proa. */
 #ifndef PROA_CUDA_COMPILER_H
 #define PROA_CUDA_COMPILER_H
 

@@ -1,5 +1,5 @@
-/* Foundation of device code under nvcc, the emulator's compiler and NVRTC (docs/cuda.md). Uses nothing of
- * the host, of Proa or of CUDA's headers. */
+/* Foundation of device code that nvcc, the emulator's C++ compiler and NVRTC all compile: qualifiers, types
+ * and conversions (docs/cuda.md). Uses nothing of the host, of Proa or of CUDA's headers. */
 #ifndef PROA_CUDA_DEVICE_H
 #define PROA_CUDA_DEVICE_H
 

@@ -1,5 +1,6 @@
-/* cuDNN 9, opened when it is first asked for, so that a machine without it still loads the plug-in. Where its
- * headers are, our declarations are compared with them. C; uses the dynamic loader. */
+/* Binding to cuDNN 9, loaded at its first use, so that the plug-in also loads on a machine without cuDNN.
+ * Where cuDNN's headers are installed, the build compares dnn.h's declarations with them. C; uses the dynamic
+ * loader. */
 #include "dnn.h"
 
 #include <dlfcn.h>

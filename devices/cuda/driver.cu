@@ -1,4 +1,4 @@
-/* The driver table over CUDA's runtime library. */
+/* Implements the driver table (driver.h) with CUDA's runtime library. */
 #include "driver.h"
 
 #include <cuda_runtime.h>

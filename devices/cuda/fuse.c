@@ -1,4 +1,5 @@
-/* Writes the source of a fused chain: one line a step, which calls the op's scalar formula. */
+/* Writes the CUDA source of a fused elementwise chain: one line per step, which calls the step's scalar
+ * formula (ops/elementwise/formulas.h). */
 #include "fuse.h"
 
 #include "ops/elementwise/fused_read.h"

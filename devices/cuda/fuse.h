@@ -1,5 +1,5 @@
-/* The source of a fused elementwise chain's kernels (ops/elementwise/cuda/fused.h), from the text of its
- * steps. C. */
+/* Generator of the CUDA source for a fused elementwise chain: turns the text of the chain's steps into the
+ * type that the kernels of ops/elementwise/cuda/fused.h take. C. */
 #ifndef PROA_CUDA_FUSE_H
 #define PROA_CUDA_FUSE_H
 

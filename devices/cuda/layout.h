@@ -1,5 +1,6 @@
-/* Tensors of kernels that take both layouts (CUDA_KERNEL_LAID): all are brought into the one that the kernel
- * works in, and the result goes back to where it lies. C++; uses kernel.h. */
+/* Brings the tensors of a kernel that takes NCHW and channels-last (CUDA_KERNEL_LAID) into one of the two, by
+ * copies into scratch where necessary, and copies the result back into the layout of the output. C++; uses
+ * kernel.h. */
 #ifndef PROA_CUDA_LAYOUT_H
 #define PROA_CUDA_LAYOUT_H
 

@@ -1,6 +1,6 @@
-/* CUDA's libraries behind library.h: cuBLASLt. Its algorithm is the heuristic's first, which for one problem
- * on one GPU is always the same; descriptors and algorithms of the last problems are kept. They, the handle
- * and a workspace belong to the GPU's context. */
+/* Matrix products of library.h through cuBLASLt. The algorithm is the first that cuBLASLt's heuristic
+ * proposes, which is always the same for one problem on one GPU; the GPU's context owns the handle, the
+ * workspace and a cache of the last problems' descriptors and algorithms. */
 #include "devices/cuda/library.h"
 
 #include <cublasLt.h>

@@ -1,6 +1,6 @@
-/* Lists of tensors that one launch works on: their addresses travel as arguments of the kernel, so that a
- * step over hundreds of parameters neither allocates nor copies. Work is cut into chunks of one tensor each,
- * by sizes alone. C++; uses kernel.h. */
+/* Lists of tensors that one launch works on. The tensors' addresses travel as kernel arguments, so that a
+ * step over hundreds of parameters neither allocates nor copies; each tensor is cut into chunks by its size
+ * alone. C++; uses kernel.h. */
 #ifndef PROA_CUDA_LISTS_H
 #define PROA_CUDA_LISTS_H
 

@@ -1,5 +1,5 @@
-/* The caching allocator of one device, in stream order: a block that is freed is handed out again at once,
- * because whoever gets it queues its work behind the work of whoever had it, on the same stream. C. */
+/* Caching allocator of one device. A freed block is reused at once, without waiting for the GPU: the new
+ * owner queues its work behind that of the old one on the same stream. C. */
 #ifndef PROA_CUDA_MEMORY_H
 #define PROA_CUDA_MEMORY_H
 

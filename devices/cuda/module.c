@@ -1,5 +1,5 @@
-/* Compiled kernels in memory: a list by key, most recently used kept; what somebody uses is never unloaded.
- * C. */
+/* In-memory cache of compiled kernels: a list by key, least recently used evicted first. A module that
+ * somebody still holds is never unloaded. C. */
 #include "module.h"
 
 #include "compiler.h"

@@ -1,5 +1,5 @@
-/* Kernels that are compiled at run time: kept in memory by what they were made from, and on disk
- * (module_file.c). C. */
+/* Cache of kernels compiled at run time, keyed by what they were compiled from: in memory (module.c) and on
+ * disk (module_file.c). C. */
 #ifndef PROA_CUDA_MODULE_H
 #define PROA_CUDA_MODULE_H
 

@@ -1,5 +1,5 @@
-/* Compiled kernels on disk, a file a key: a head, the key, the image. Written under another name and
- * renamed, so that who reads sees all of a file or none. C. */
+/* On-disk cache of compiled kernels, one file per key: a header, the key, the image. A file is written under
+ * a temporary name and renamed, so that a reader sees a complete file or none. C. */
 #include "module.h"
 #include "runtime.h"
 

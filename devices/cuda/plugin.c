@@ -1,5 +1,5 @@
-/* The entry of the plug-in: counts GPUs, makes a table for each, and sorts the kernels that registered
- * themselves by the ids of their ops. */
+/* Entry point of the plug-in: counts the GPUs, makes a device table for each, and sorts the self-registered
+ * kernels by op id. */
 #include "runtime.h"
 #include "table.h"
 

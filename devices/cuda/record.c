@@ -1,6 +1,6 @@
-/* Recordings: what a thread queues is kept as a CUDA graph and queued again as one launch. Memory that
- * kernels take for themselves meanwhile comes out of a pool of the recording's own, since a replay uses the
- * same addresses. C. */
+/* Records the work that a thread queues as a CUDA graph, and replays it as one launch. Scratch memory of
+ * kernels comes out of a pool of the recording's own meanwhile, because a replay uses the same addresses.
+ * C. */
 #include "runtime.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* A GPU's row of the device table: memory, copies through pinned memory, waiting, statistics; and
- * errors. Work is queued on one stream a GPU, copies to the host
- * on another behind it; only these and synchronize wait. */
+/* Device table of one GPU: memory, copies through pinned host memory, synchronization, statistics and errors.
+ * Each GPU has one stream for work and one behind it for copies to the host; only those copies and
+ * synchronize make the host wait. */
 #include "runtime.h"
 #include "compiler.h"
 #include "module.h"

@@ -1,5 +1,5 @@
-/* The plug-in's own side: the host's functions under their usual names, a GPU's context, scratch, errors
- * that name the op. C; may use proa/device.h. */
+/* Internal interface of the plug-in: the host's functions under their usual names, the context of a GPU,
+ * scratch memory, and errors that name the op. C; may use proa/device.h. */
 #ifndef PROA_CUDA_RUNTIME_H
 #define PROA_CUDA_RUNTIME_H
 

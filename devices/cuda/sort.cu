@@ -1,5 +1,6 @@
-/* Running sums, and stable sorts of lines of keys: short lines within a block, long ones by radix, a byte a
- * pass, from the lowest on. Integers only, so every order of work gives the same. */
+/* Prefix sums, and stable sorts of rows of integer keys: a short row within one block, a long one by
+ * least-significant-digit radix sort, eight bits a pass. All arithmetic is on integers, so the result does
+ * not depend on the order of execution. */
 #include "sort.h"
 
 /* ---- running sums ---------------------------------------------------------------------- */

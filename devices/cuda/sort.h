@@ -1,5 +1,5 @@
-/* Running sums and stable sorts for kernels of ops: what cuda_scan and cuda_sort queue (sort.cu), and keys
- * that order elements of every real dtype. For cuda*.cu files, after kernel.h. */
+/* Prefix sums and stable sorts for op kernels: cuda_scan and cuda_sort (sort.cu), and keys that order the
+ * elements of every real dtype. For .cu files, after kernel.h. */
 #ifndef PROA_CUDA_SORT_H
 #define PROA_CUDA_SORT_H
 

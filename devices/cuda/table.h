@@ -1,4 +1,4 @@
-/* Between the entry and the runtime. C. */
+/* Makes a GPU's device table: what runtime.c offers to the entry point of the plug-in (plugin.c). C. */
 #ifndef PROA_CUDA_TABLE_H
 #define PROA_CUDA_TABLE_H
 

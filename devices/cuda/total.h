@@ -1,5 +1,5 @@
-/* A sum over all n items of a functor, in double, in two launches: as many partial sums as n asks for, 512 at
- * most, and one block that adds them. For kernels; uses kernel.h. */
+/* Sum of a functor over n items in double, in two launches: the first makes at most 512 partial sums (their
+ * number depends on n), the second adds them in one block. For .cu files; uses kernel.h. */
 #ifndef PROA_CUDA_TOTAL_H
 #define PROA_CUDA_TOTAL_H
 

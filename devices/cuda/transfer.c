@@ -1,7 +1,6 @@
-/* Copies that are made ahead: from pinned memory, on a stream of their own, into memory that the stream of
- * compute meets by events alone. A piece, a block of the GPU and one of the host, is used again and again:
- * the copy into it waits, on the GPU, for what was queued when its last owner let it go; compute waits, there
- * too, where the new owner takes it over. C. */
+/* Host-to-device copies that are made ahead of use, on a stream of their own. A pair of one pinned host block
+ * and one GPU block is reused: the next copy into it waits, by an event, for the work that its last owner had
+ * queued, and the compute stream waits, by an event, for the copy; the host waits for neither. C. */
 #include "transfer.h"
 #include "runtime.h"
 

@@ -1,5 +1,5 @@
-/* Batches that are brought to a GPU ahead of their use (transfer.c). The caller holds the context's lock.
- * C. */
+/* Copies batches to a GPU ahead of their use (transfer.c). The caller of each function holds the lock of the
+ * GPU's context. C. */
 #ifndef PROA_CUDA_TRANSFER_H
 #define PROA_CUDA_TRANSFER_H
 

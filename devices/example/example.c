@@ -1,6 +1,6 @@
-/* A device to start from: its memory is the host's, but its addresses carry a mark that only this file
- * takes off, so that whoever touches the memory in another way crashes. Written from docs/add-a-
- * device.md: it uses the public headers alone and links nothing of Proa. */
+/* Template of a device plug-in. Its memory is host memory, but its addresses carry a mark that only this file
+ * removes, so that any access from elsewhere crashes; it uses the public headers alone and links nothing of
+ * Proa (docs/add-a-device.md). */
 #include <proa/device.h>
 #include <proa/ops.h>
 

@@ -1,6 +1,7 @@
-/* NVRTC's stand-in: an image is the source text; loading it has the C++ compiler of the build make a library
- * of it, whose kernels run in the emulator. So no cached file is ever code of the host. For tests alone: the
- * build gives the compiler's path (EMULATE_CXX) and the source tree's (EMULATE_ROOT). */
+/* Stand-in for NVRTC in tests. A compiled image is the source text itself; loading an image has the build's
+ * C++ compiler make a shared library of it, whose kernels run in the emulator, so a cache file on disk never
+ * holds machine code of the host. The build gives the compiler's path (EMULATE_CXX) and the source tree's
+ * (EMULATE_ROOT). */
 #include "devices/cuda/compiler.h"
 
 #include "cuda.h"

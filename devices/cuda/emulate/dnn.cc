@@ -1,6 +1,6 @@
-/* cuDNN's stand-in: descriptors with the real one's checks (tests/c/test_cuda_dnn.c compares the two), and
- * plain loops. Its heuristics propose what must be passed over, too: an algorithm that is not deterministic,
- * one that failed, one that wants too much memory. */
+/* Stand-in for cuDNN: plain loops behind descriptors that make the same checks as the real ones
+ * (tests/c/test_cuda_dnn.c compares the two). Its heuristics also propose algorithms that the caller must
+ * pass over: one that is not deterministic, one that failed, one that wants too much memory. */
 #include "devices/cuda/dnn.h"
 
 #include "core/half.h"

@@ -1,4 +1,4 @@
-/* The libraries' stand-ins: plain loops over the same arguments. */
+/* Stand-in for CUDA's libraries (library.h): plain loops that take the same arguments. */
 #include "devices/cuda/library.h"
 
 namespace
