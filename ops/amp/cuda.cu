@@ -1,4 +1,5 @@
-/* Loss scaling on a GPU: scale, counters and the flag of infinities stay there; nobody waits for them. */
+/* Loss scaling on a GPU. The scale, its counters and the flag for infinite gradients stay on the GPU, so that
+ * the host does not wait. */
 #include "devices/cuda/lists.h"
 
 template <class X>

@@ -1,5 +1,5 @@
-/* Tensor arrays as tensors [items, …]: shapes, rules, and their forms in Paddle's files, where ops write them
- * in place. May use core, kernels and public ops. */
+/* Tensor arrays, stored as one tensor [items, …]: shapes, rules, and their forms in Paddle's programs, where
+ * ops update the array variable in place. May use core, kernels and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/array.h"

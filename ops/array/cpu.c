@@ -1,4 +1,4 @@
-/* Tensor arrays on any device: items are moved whole, by core's copies. May use core, kernels and ops. */
+/* Kernels of tensor arrays for any device: whole items are copied by core. May use core, kernels and ops. */
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/ints.h"

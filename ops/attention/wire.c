@@ -1,5 +1,5 @@
-/* Attention on the wire: read from flash_attn, written as the ops that Paddle's CPU kernels know.
- * May use core, kernels, proa/wire.h and public ops. */
+/* Attention in Paddle's programs: read from flash_attn, written as a composition of ops that Paddle's CPU
+ * kernels implement. May use core, kernels, proa/wire.h and public ops. */
 #include "impl/attention.h"
 
 #include <proa/wire.h>

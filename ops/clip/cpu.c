@@ -1,5 +1,5 @@
-/* Portable kernels of clipping by norm. Squares are summed in double a chunk, the chunks in order, so that
- * sums do not depend on the thread count. May use core, kernels and ops. */
+/* Portable kernels of clipping by norm. Squares are summed in double over fixed chunks, and the chunks' sums
+ * are added in order, so that results do not depend on the thread count. May use core, kernels and ops. */
 #include "impl/clip.h"
 
 #include "kernels/rowwise.h"

@@ -1,5 +1,5 @@
-/* Clipping by norm on a GPU: squares are summed in double a chunk, the chunks in a fixed order; norms stay on
- * the GPU. */
+/* Clipping by norm on a GPU. Squares are summed in double over fixed chunks, whose sums are added in a fixed
+ * order; norms stay on the GPU. */
 #include "devices/cuda/lists.h"
 
 __global__ void squares_kernel(cuda_list<1> l, double *parts)

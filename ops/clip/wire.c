@@ -1,5 +1,5 @@
-/* Clipping by global norm on the wire, as the plain ops that Paddle's ClipGradByGlobalNorm writes.
- * May use core, kernels and proa/wire.h. */
+/* Clipping by global norm in Paddle's programs: written as the ops that Paddle's ClipGradByGlobalNorm
+ * appends. May use core, kernels and proa/wire.h. */
 #include "impl/clip.h"
 
 #include <proa/wire.h>

@@ -1,4 +1,5 @@
-/* Collectives: a process group moves the bytes, in host memory. May use core. */
+/* Kernels of the collectives: the process group moves the bytes between operands in host memory. May use
+ * core. */
 #include "impl/collective.h"
 
 #include "ops/collective/group.h"

@@ -1,5 +1,5 @@
-/* Exchange of rows between the experts of a mixture. Rows travel grouped by rank; experts want them
- * grouped by expert. May use core. */
+/* Kernels that exchange rows between the experts of a mixture-of-experts layer: rows arrive grouped by
+ * sending rank and are regrouped by expert. May use core. */
 #include "impl/collective.h"
 
 #include "ops/collective/group.h"

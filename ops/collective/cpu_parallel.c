@@ -1,5 +1,5 @@
-/* Kernels of tensor parallel layers: slices along the last axis, and the look-up and the loss over classes
- * that are split over ranks. May use core. */
+/* Kernels of tensor-parallel layers: slices along the last axis, embedding look-up in a vocabulary that is
+ * split over ranks, and cross-entropy over classes that are. May use core. */
 #include "impl/collective.h"
 
 #include "ops/collective/group.h"

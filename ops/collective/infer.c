@@ -1,5 +1,5 @@
-/* Shapes of the collectives. Where they depend on the number of ranks, that is the call's `nranks`, or
- * the group's size if that is 0. May use core. */
+/* Shape inference of the collectives. Where a shape depends on the number of ranks, the attribute `nranks`
+ * gives it; 0 means the size of the group. May use core. */
 #include "impl/collective.h"
 
 #include "ops/collective/group.h"

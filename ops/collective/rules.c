@@ -1,5 +1,5 @@
-/* Gradients of the collectives. A result that every rank has gets the sum of the ranks' gradients; ops of
- * tensor parallel layers know which tensors are replicated. May use core and public ops. */
+/* Gradients of the collectives. A result that every rank holds receives the sum of all ranks' gradients,
+ * except in tensor-parallel ops, which know which tensors are replicated. May use core and public ops. */
 #include "impl/collective.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"

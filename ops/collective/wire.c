@@ -1,5 +1,6 @@
-/* Collectives on the wire: one op name a reduction; an average is a sum and a scale. Numbers of ranks are
- * written as they are when the program is saved. May use core, proa/wire.h and public ops. */
+/* Collectives in Paddle's programs: one op name per reduction; an average is written as a sum and a scale.
+ * The number of ranks is written as it is when the program is saved. May use core, proa/wire.h and public
+ * ops. */
 #include "impl/collective.h"
 #include "impl/shape.h"
 

@@ -1,5 +1,6 @@
-/* Making rings on the wire: startup programs hold an id, which is no tensor in Paddle, and what joins a
- * ring by it. May use core, proa/wire.h and public ops. */
+/* Creation of communication rings in Paddle's startup programs: the ops that make a ring's id (a variable
+ * that is no tensor in Paddle) and the ops that join the ring by that id. May use core, proa/wire.h and
+ * public ops. */
 #include "impl/collective.h"
 
 #include <proa/wire.h>

@@ -1,4 +1,5 @@
-/* Short spellings for readers that make a form of Paddle's of several ops. Uses proa/wire.h and ops. */
+/* Shorthands for readers that turn one op of Paddle's programs into several of ours. Uses proa/wire.h and
+ * ops. */
 #ifndef PROA_OPS_COMPOSED_H
 #define PROA_OPS_COMPOSED_H
 

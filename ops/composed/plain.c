@@ -1,4 +1,5 @@
-/* Forms of Paddle 1.x that make constants or ask questions. May use public ops. */
+/* Readers of Paddle 1.x ops that create constants or a seed, or test a whole tensor for infinities and NaN.
+ * May use public ops. */
 #include "ops/composed/composed.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"

@@ -1,5 +1,5 @@
-/* The list of convolution algorithms, in the order in which they are asked, and the choice among them. May
- * use core and kernels; everything is static, and follows the CPU level of the file that includes it. */
+/* List of the convolution algorithms in order of preference, and the choice among them for one problem. May
+ * use core and kernels; everything is static and compiled for the CPU level of the file that includes it. */
 #ifndef PROA_OPS_CONV_ALGORITHMS_H
 #define PROA_OPS_CONV_ALGORITHMS_H
 

@@ -1,4 +1,4 @@
-/* oneDNN's tags for the layouts of blocks.h. May use core only. */
+/* oneDNN format tags of the blocked layouts of blocks.h. May use core only. */
 #include "ops/conv/blocks.h"
 
 #if PROA_HAVE_ONEDNN

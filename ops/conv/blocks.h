@@ -1,5 +1,5 @@
-/* The layouts in which Proa's own convolutions on blocked tensors work, as formats of core/blocked.h. May use
- * core only. */
+/* Blocked layouts of images and filters (channels in blocks of 16) in which Proa's own convolutions work, as
+ * formats of core/blocked.h. May use core only. */
 #ifndef PROA_OPS_CONV_BLOCKS_H
 #define PROA_OPS_CONV_BLOCKS_H
 

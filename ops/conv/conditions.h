@@ -1,5 +1,6 @@
-/* Conditions and costs of the algorithms of algorithms.h: a cost below 1 beats those behind. May use core and
- * kernels; everything is static, and follows the CPU level of the file that includes it. */
+/* For each algorithm of algorithms.h: the condition under which it supports a problem, and its cost relative
+ * to the algorithms after it in the list (below 1: it is faster). May use core and kernels; everything is
+ * static and compiled for the CPU level of the file that includes it. */
 #ifndef PROA_OPS_CONV_CONDITIONS_H
 #define PROA_OPS_CONV_CONDITIONS_H
 

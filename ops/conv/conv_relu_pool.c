@@ -1,4 +1,5 @@
-/* Shapes and dtypes of conv2d_pooled and its gradients. May use core and helpers of ops/. */
+/* Shape and dtype inference of conv2d_pooled (fused convolution + ReLU + max pooling) and of its gradients.
+ * May use core and helpers of ops/. */
 #include "ops/conv/conv_relu_pool.h"
 
 const int64_t proa__pooled_ones[2] = {1, 1};

@@ -1,6 +1,6 @@
-/* Channels-last convolutions of each channel by itself, the filter laid as [tap][channel]: a vector of
- * channels at a time, a few neighboring results of a row together. For kernel files (compiled once per CPU
- * level). May use core, kernels and ops; everything is static. */
+/* Channels-last depthwise convolution with the filter stored as [tap][channel]: one vector of channels at a
+ * time, a few neighboring output pixels of a row together. For kernel files (compiled once per CPU level).
+ * May use core, kernels and ops; everything is static. */
 #ifndef PROA_OPS_CONV_DEPTHWISE_H
 #define PROA_OPS_CONV_DEPTHWISE_H
 

@@ -1,6 +1,6 @@
-/* Sums over the pairs of places of two maps that a filter's taps join, as vectors of 16 columns (images, or
- * places of images) by blocks of 16 channels: neither side is laid out for the other, so that a filter in
- * blocks of 16 × 16 channels serves forwards and to the input. For kernel files; may use core and helpers of
+/* Sums over the (input, output) pixel pairs that the taps of a filter connect, as 16 columns (images, or
+ * pixels of images) by blocks of 16 channels. Pixels are gathered by index instead of by im2col, so that one
+ * blocked filter of 16 × 16 channels serves forward and dgrad. For kernel files; may use core and helpers of
  * ops/; everything is static. */
 #ifndef PROA_OPS_CONV_GATHER_MAP_H
 #define PROA_OPS_CONV_GATHER_MAP_H

@@ -1,5 +1,5 @@
-/* Checks of convolution arguments and the sizes that follow from them (Dumoulin and Visin, A guide to
- * convolution arithmetic for deep learning, 2016). May use core only. */
+/* Validates convolution arguments and computes output sizes (Dumoulin and Visin, A guide to convolution
+ * arithmetic for deep learning, 2016). May use core only. */
 #include "ops/conv/geometry.h"
 
 #include "core/kernel_cache.h"

@@ -1,4 +1,5 @@
-/* Inverted residuals: sizes and inference. May use core only. */
+/* Sizes and shape inference of inverted_residual (fused 1×1, depthwise and 1×1 convolutions). May use core
+ * only. */
 #include "ops/conv/inverted_residual.h"
 
 #include "ops/epilogue.h"

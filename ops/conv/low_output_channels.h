@@ -1,6 +1,6 @@
-/* Convolutions of a few plain channels in float32, stride 1, whose result has too few channels for vectors
- * of them: vectors of neighboring pixels of a row, forward and wgrad. Images are computed in chunks that
- * do not depend on the number of threads; each has memory of its own. Included by conv.c. */
+/* float32 convolutions of NCHW images, stride 1, with too few output channels for vectors of channels:
+ * forward and wgrad use vectors of neighboring pixels of a row. Images are computed in chunks that do not
+ * depend on the number of threads, each chunk with its own scratch. Included by cpu/conv.c. */
 #define FEW_LANES ((int64_t)(GEMM_VECTOR / 4))
 
 enum { FEW_CHUNKS = 32, FEW_TAPS = 5 };

@@ -1,5 +1,5 @@
-/* Convolutions through oneDNN, in all three directions: the primitive chooses its layouts, operands are
- * reordered around it where those differ from the caller's. May use core and kernels only. */
+/* Forward, dgrad and wgrad through oneDNN. The primitive chooses its layouts; operands are reordered where
+ * the caller's differ. May use core and kernels only. */
 #include "kernels/onednn.h"
 #include "ops/conv/algorithms.h"
 #include "ops/conv/onednn_layout.h"

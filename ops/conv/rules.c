@@ -1,5 +1,5 @@
-/* Gradients of convolutions. A convolution is linear in both operands, so every derivative of any order is a
- * convolution again, to the input, or to the filter. May use core and the ops. */
+/* Gradients of convolutions. A convolution is linear in both operands, so each derivative of any order is
+ * again a forward convolution, a dgrad or a wgrad. May use core and the ops. */
 #include "ops/conv/geometry.h"
 #include "impl/reduce.h"
 #include "impl/shape.h"

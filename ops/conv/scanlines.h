@@ -1,5 +1,5 @@
-/* Rows of an image so short that a call of memcpy for each would take longer than what it does, and planes of
- * such rows with zeros round them. For kernel files; may use core only. */
+/* Copies of image rows that are too short for a memcpy call each, and zero-padded planes of such rows. For
+ * kernel files; may use core only. */
 #ifndef PROA_OPS_CONV_SCANLINES_H
 #define PROA_OPS_CONV_SCANLINES_H
 

@@ -1,7 +1,7 @@
-/* 3×3 convolutions as F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"
- * (2016): tiles of 2×2 results take 16 products a channel instead of 36, between sums of four numbers, and
- * are as precise as direct sums. Images lie channels-last or with channels in blocks of 16. For kernel
- * files (compiled once per CPU level); may use core and helpers of ops/. */
+/* Winograd F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016): a tile
+ * of 2×2 outputs takes 16 multiplications per channel instead of 36, and is as accurate as direct summation.
+ * Images are channels-last or blocked by 16 channels. For kernel files (compiled once per CPU level); may use
+ * core and helpers of ops/. */
 #ifndef PROA_OPS_CONV_WINOGRAD_H
 #define PROA_OPS_CONV_WINOGRAD_H
 

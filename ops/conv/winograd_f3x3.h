@@ -1,8 +1,8 @@
-/* 3×3 convolutions with stride 1 as F(3×3, 3×3) of winograd.h's paper, for filters that never change: tiles
- * of 3×3 results take 25 products a channel instead of the 36 of as many of 2×2, and read fewer numbers of
- * the filter than tiles of 4×4. Polynomials are evaluated at ±1/2, ±5/4 and infinity (on why points matter:
- * winograd_f4x4.h): errors are 1.35 times those of sums term by term in float32 at 64 channels, 0.8 times
- * at 512. For kernel files; may use core and helpers of ops/; everything is static. */
+/* Winograd F(3×3, 3×3) (winograd.h's paper) for stride 1 and constant filters: a tile of 3×3 outputs takes 25
+ * multiplications per channel, F(2×2, 3×3) 36 for as many outputs, and it reads less of the filter than
+ * F(4×4, 3×3). Interpolation points are ±1/2, ±5/4 and infinity (why: winograd_f4x4.h); rounding errors are
+ * 1.35 times those of direct float32 summation at 64 channels, 0.8 times at 512. For kernel files; may use
+ * core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_F3X3_H
 #define PROA_OPS_CONV_WINOGRAD_F3X3_H
 

@@ -1,10 +1,10 @@
-/* 3×3 convolutions with stride 1 as F(4×4, 3×3) of winograd.h's paper, for filters that never change:
- * tiles of 4×4 results take 36 products a channel instead of the 64 of four tiles of 2×2. Polynomials are
- * evaluated at 0, ±3/4, ±3/2 and infinity, not at 0, ±1, ±2: the images' coefficients are exact, and all
- * of them near 1 in size, which halves errors (on why points matter: Barabasz et al., "Error Analysis and
- * Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020). Of what is summed up 64
- * channels at a time errors are then 2.4 times those of sums term by term in float32 at 64 channels, and
- * less than those at 512. For kernel files; may use core and helpers of ops/; everything is static. */
+/* Winograd F(4×4, 3×3) (winograd.h's paper) for stride 1 and constant filters: a tile of 4×4 outputs takes 36
+ * multiplications per channel, four tiles of F(2×2, 3×3) 64. Interpolation points are 0, ±3/4, ±3/2 and
+ * infinity instead of 0, ±1, ±2: the coefficients of the input transform are exact and near 1 in magnitude,
+ * which halves rounding errors (Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd
+ * Convolution for Deep Neural Networks", 2020). With sums over 64 channels at a time errors are 2.4 times
+ * those of direct float32 summation at 64 channels, and smaller than those at 512. For kernel files; may use
+ * core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_F4X4_H
 #define PROA_OPS_CONV_WINOGRAD_F4X4_H
 

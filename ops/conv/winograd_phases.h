@@ -1,9 +1,9 @@
-/* Convolutions with stride 2 of 7 or 8 taps a side over few channels, for filters that never change: the
- * first of many nets. Even and odd lines and columns of the padded image are four images, over each of which
- * go at most 4×4 of the taps with stride 1; all channels of all four are summed up together, as F(3×3, 4×4)
- * of winograd.h's paper: tiles of 3×3 results take 4·36 products a channel instead of 9·49. The points, and
- * so what becomes of images, are winograd_f4x4.h's; errors are 2.4 times those of sums term by term in
- * float32, at 3 channels. AVX-512: a vector holds the channels of all phases of a place. For kernel files;
+/* Stride-2 convolutions of 7 or 8 taps a side over few channels (the first layer of many networks) with
+ * constant filters. Even and odd rows and columns of the padded image make four phase images, each with at
+ * most 4×4 of the taps at stride 1; all channels of all four are summed together as Winograd F(3×3, 4×4): a
+ * tile of 3×3 outputs takes 4·36 multiplications per channel instead of 9·49. Interpolation points and the
+ * input transform are those of winograd_f4x4.h; rounding errors are 2.4 times those of direct float32
+ * summation at 3 channels. AVX-512: a vector holds the channels of all phases of one pixel. For kernel files;
  * may use core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_PHASES_H
 #define PROA_OPS_CONV_WINOGRAD_PHASES_H

@@ -1,4 +1,5 @@
-/* histogram and bincount on a GPU: integer atomics, and for weights sums by sorted destination. */
+/* histogram and bincount on a GPU: integer counts by atomics; weighted counts by sums over elements sorted by
+ * bin, so that their order is fixed. */
 #include "ops/index/cuda/index.h"
 
 #include <math.h>

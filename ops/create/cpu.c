@@ -1,4 +1,5 @@
-/* Portable kernels of creating ops. May use core and kernels only. */
+/* Portable kernels of creation ops: constants, ranges, eye, triangles and their indices. May use core and
+ * kernels only. */
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/create/range.h"

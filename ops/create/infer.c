@@ -1,4 +1,4 @@
-/* Shapes and dtypes of creating ops. May use core and the op headers. */
+/* Shape and dtype inference of creation ops. May use core and the op headers. */
 #include "ops/shape_meta.h"
 
 #include "core/internal.h"

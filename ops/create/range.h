@@ -1,4 +1,5 @@
-/* Numbers that attributes or one-element tensors give to ranges. For this folder and ops/random. */
+/* Start, end and step of a range, which attributes or one-element tensors supply. For ops/create and
+ * ops/random. */
 #ifndef PROA_OPS_CREATE_RANGE_H
 #define PROA_OPS_CREATE_RANGE_H
 

@@ -1,4 +1,4 @@
-/* Gradients of creating ops that read a tensor. Public ops only. */
+/* Gradients of the creation ops that take a tensor. Public ops only. */
 #include "core/tensor.h"
 #include "impl/create.h"
 

@@ -1,5 +1,5 @@
-/* Paddle's forms of creating ops: values as text, and numbers that travel as one-element tensors.
- * May use core, public ops and proa/wire.h. */
+/* Creation ops in Paddle's programs: values written as text, and numbers passed as one-element tensors. May
+ * use core, public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/shape_meta.h"

@@ -1,4 +1,4 @@
-/* Decoding and likelihood over chains of tags, on the CPU. May use core and the helpers of ops/. */
+/* Linear-chain CRF on the CPU: Viterbi decoding and log-likelihood. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
 #include "impl/crf.h"
 

@@ -1,6 +1,6 @@
-/* Decoding and likelihood over chains of tags on a GPU: a block a chain, its threads the tags of a step; the
- * transitions' gradient a warp an entry, over all steps in order. Lengths, offsets and tags that are out of
- * range are told late. */
+/* Linear-chain CRF on a GPU: Viterbi decoding and log-likelihood. One block per sequence, one thread per tag;
+ * the transitions' gradient is summed by one warp per entry, over all steps in order. Lengths, offsets and
+ * tags out of range are reported at the next synchronization. */
 #include "ops/lod/cuda/lod.h"
 
 /* Chains of steps, as lengths or offsets give them. */

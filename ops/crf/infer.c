@@ -1,4 +1,4 @@
-/* Shapes of decoding and likelihood over chains of tags, and the latter's rule. May use core, kernels and
+/* Shapes of CRF decoding and log-likelihood, and the gradient rule of the latter. May use core, kernels and
  * public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"

@@ -1,4 +1,4 @@
-"""NumPy reference of decoding and likelihood: all paths are listed."""
+"""NumPy references of CRF decoding and log-likelihood: all tag sequences are enumerated."""
 import itertools
 
 import numpy as np

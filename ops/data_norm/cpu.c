@@ -1,4 +1,5 @@
-/* data_norm on the CPU: rows go by columns of statistics. May use core, kernels and ops. */
+/* data_norm on the CPU: each row of x is normalized with per-column statistics. May use core, kernels and
+ * ops. */
 #include "kernels/rowwise.h"
 #include "impl/data_norm.h"
 

@@ -1,4 +1,4 @@
-/* Kernels of anchors and of matching boxes with them. May use core only. */
+/* Kernels that generate anchor boxes and match boxes with them. May use core only. */
 #include "ops/detection/detection.h"
 
 #include "ops/lod/offsets.h"

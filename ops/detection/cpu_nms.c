@@ -1,4 +1,5 @@
-/* Kernels of nms and multiclass_nms: boxes that overlap better ones go. May use core and kernels only. */
+/* Kernels of nms and multiclass_nms: a box is removed if it overlaps one with a higher score too much. May
+ * use core and kernels only. */
 #include "ops/detection/detection.h"
 #include "ops/detection/suppress.h"
 #include "kernels/rowwise.h"

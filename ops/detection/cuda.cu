@@ -1,4 +1,4 @@
-/* yolo_box, prior_box and box_coder on a GPU: a thread a box. */
+/* yolo_box, prior_box and box_coder on a GPU, one thread per box. */
 #include "devices/cuda/kernel.h"
 
 #include "ops/detection/ratios.h"

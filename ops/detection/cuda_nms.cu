@@ -1,6 +1,6 @@
-/* nms and multiclass_nms on a GPU. Boxes stand best first (multiclass_nms sorts them by class); who removes
- * whom is decided box by box, by the threads of a block, which look at those that stay. The sizes of the
- * results cost one wait. */
+/* nms and multiclass_nms on a GPU. Boxes are in descending order of score (multiclass_nms sorts each class);
+ * one block decides box after box, its threads comparing the box with those that were kept. The host waits
+ * once, for the sizes of the results. */
 #include "devices/cuda/sort.h"
 
 /* Intersection over union; sides count `more`. */

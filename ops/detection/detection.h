@@ -1,4 +1,4 @@
-/* Detection as inference and kernels of this folder share it. May use core and ops.
+/* Aspect ratios of prior_box, shared by its shape inference and its kernels. May use core and ops.
  * Implemented in infer.c. */
 #ifndef PROA_OPS_DETECTION_H
 #define PROA_OPS_DETECTION_H

@@ -1,4 +1,4 @@
-/* The aspect ratios of prior boxes, for the CPU and for GPUs. Plain C, uses nothing. */
+/* Collects the distinct aspect ratios of prior boxes, for the CPU and for GPUs. Plain C, uses nothing. */
 #ifndef PROA_OPS_DETECTION_RATIOS_H
 #define PROA_OPS_DETECTION_RATIOS_H
 

@@ -1,5 +1,5 @@
-/* Suppression of boxes that overlap better ones, for kernels: candidates by score, and overlaps. May use
- * core only. */
+/* Non-maximum suppression for kernels: candidates in order of score, and their overlaps. May use core
+ * only. */
 #ifndef PROA_OPS_DETECTION_SUPPRESS_H
 #define PROA_OPS_DETECTION_SUPPRESS_H
 

@@ -1,5 +1,5 @@
-/* Dropout on a GPU: element i has 16 bits of the Philox stream, the same as on the CPU. Eight neighbors,
- * which share a block of 128 bits, are one thread's. */
+/* Dropout on a GPU. Element i uses the same 16 bits of the Philox stream as on the CPU; one thread computes
+ * the eight neighboring elements that share a block of 128 bits. */
 #include "ops/elementwise/cuda/elementwise.h"
 
 #include "core/philox.h"

@@ -1,5 +1,5 @@
-/* Shapes and rules of dropout. The mask has x's shape, or length 1 in the axes that are not listed.
- * May use core, kernels and public ops. */
+/* Shapes and rules of dropout. The mask has x's shape; with `axis`, it has length 1 in the axes that are not
+ * listed. May use core, kernels and public ops. */
 #include "impl/dropout.h"
 #include "impl/elementwise.h"
 

@@ -1,4 +1,4 @@
-"""Dropout in real Paddle, where it is not random."""
+"""Dropout in real Paddle, in the cases without randomness."""
 from paddle import _C_ops
 
 

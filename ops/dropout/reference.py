@@ -1,4 +1,4 @@
-"""NumPy references of dropout where it is not random."""
+"""NumPy references of dropout in the cases without randomness."""
 import numpy as np
 from scipy import special
 

@@ -1,6 +1,5 @@
-/* Portable attention: forward by (batch, head, part of the queries), backward by (batch, key head), each
- * worked through by one thread, so that sums do not depend on the thread count. May use core, kernels and
- * ops. */
+/* Portable attention. A thread's unit of work is (batch, head, block of queries) forward and (batch, key
+ * head) backward, so that sums do not depend on the thread count. May use core, kernels and ops. */
 #include "impl/attention.h"
 
 #include "kernels/gemm.h"

@@ -1,6 +1,6 @@
-/* Attention forward in tiles, without tensor cores (tensor.cu has the others): a block has some queries
- * of one head and walks over the keys with a running maximum and sum (Milakov and Gimelshein, 2018; Dao et
- * al., 2022). Nothing of queries × keys is stored. */
+/* Attention forward in tiles without tensor cores (tensor.cu has the kernels with them). A block keeps some
+ * queries of one head and loops over the keys with an online softmax (Milakov and Gimelshein, 2018; Dao et
+ * al., 2022); the matrix queries × keys is never stored. */
 #include "ops/attention/cuda/tensor.h"
 
 /* Largest of, and sum over, the TS threads of a row of the tile. */

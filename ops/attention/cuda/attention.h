@@ -1,6 +1,6 @@
-/* Shared parts of attention's kernels: the problem, tiles in shared memory, scores with mask and dropout.
- * A block is a square of TS × TS threads: thread (ty, tx) has rows ty, ty + TS … and columns tx, tx + TS …
- * of a tile. */
+/* Shared parts of the attention kernels without tensor cores: the problem, tiles in shared memory, scores
+ * with mask and dropout. A block has TS × TS threads; thread (ty, tx) computes rows ty, ty + TS … and columns
+ * tx, tx + TS … of a tile. */
 #ifndef PROA_OPS_ATTENTION_CUDA_ATTENTION_H
 #define PROA_OPS_ATTENTION_CUDA_ATTENTION_H
 

@@ -1,6 +1,6 @@
-/* Attention backward: the weights are made again, tile by tile, from lse. One kernel walks over the
- * queries for the gradients of a block of keys and values, one over the keys for those of a block of
- * queries: no atomics, the same bits each time (Dao et al., 2022). */
+/* Attention backward without tensor cores. Softmax weights are recomputed tile by tile from lse (each query's
+ * log-sum-exp); one kernel loops over the queries for dK and dV, another over the keys for dQ, so there are
+ * no atomics and results are bitwise reproducible (Dao et al., 2022). */
 #include "ops/attention/cuda/tensor.h"
 
 /* delta = Σ d_out · out of every query and head. */

@@ -1,6 +1,6 @@
-/* Attention of halves on tensor cores, forward and backward (Dao, 2023): weights stay in the registers of the
- * lanes that made them, where they are an operand of the next product. Nothing of queries x keys is stored;
- * no atomics. */
+/* Attention of float16 and bfloat16 on tensor cores, forward and backward (Dao, 2023). Softmax weights stay
+ * in the registers of the lanes that computed them, as an operand of the next product; the matrix queries ×
+ * keys is never stored, and there are no atomics. */
 #include "ops/attention/cuda/tensor.h"
 
 /* ---- forward -------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* Attention of halves on tensor cores: what its kernels share. A block is four warps; each has 16 rows of the
- * tile that the block keeps, and the block walks over the other side. Rows in shared memory are D + 8 halves
- * apart, so that the lanes of a load meet different banks. May use devices/cuda. */
+/* Shared parts of the tensor-core attention kernels for float16 and bfloat16. A block has four warps, each
+ * with 16 rows of the tile that the block keeps, and loops over the tiles of the other operand; rows in
+ * shared memory are D + 8 elements apart, which avoids bank conflicts. May use devices/cuda. */
 #ifndef PROA_OPS_ATTENTION_CUDA_TENSOR_H
 #define PROA_OPS_ATTENTION_CUDA_TENSOR_H
 

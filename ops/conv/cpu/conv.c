@@ -1,6 +1,5 @@
-/* Portable convolutions: patches of the input become columns of a matrix, chunk by chunk, and the packed
- * matrix product does the rest. Half types are converted to float32 around it. May use core and kernels
- * only. */
+/* Portable convolutions by im2col, one chunk of columns at a time, and the packed matrix product. Half types
+ * are converted to float32 and back. May use core and kernels only. */
 #include "kernels/gemm.h"
 #include "ops/conv/geometry.h"
 #include "ops/conv/scanlines.h"

@@ -1,8 +1,7 @@
-/* conv2d_pooled and its gradients. Forward: vectors of output channels, the rows of one row of windows at a
- * time, which are pooled where they are. Backward: of each window one place has a gradient, so that sums run
- * over these alone, as vectors along the filter's row and the input's channels. Images are worked on in
- * chunks, which do not depend on the number of threads; each has memory of its own. May use core, kernels and
- * ops. */
+/* Kernels of conv2d_pooled (fused convolution + ReLU + max pooling) and its gradients. Forward computes the
+ * rows of one row of pooling windows, as vectors of output channels, and pools them before they leave the
+ * cache; backward sums over the argmax pixel of each window only. Images go in chunks that do not depend on
+ * the number of threads, each chunk with its own scratch. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/conv_relu_pool.h"
 #include "kernels/gemm.h"

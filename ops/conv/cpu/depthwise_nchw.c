@@ -1,6 +1,6 @@
-/* Depthwise convolutions of plain images, channels first, in all three directions: a strip of one channel's
- * plane is laid with its padding into scratch, a phase of a stride beside the other, and every tap is then a
- * shift. Each plane is read and written once. May use core, kernels and ops. */
+/* Depthwise convolutions of NCHW images: forward, dgrad and wgrad. A padded strip of one channel's plane is
+ * copied into scratch, split by phase of the stride, so that every filter tap is a shift; each plane is read
+ * and written once. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/nontemporal.h"

@@ -1,7 +1,7 @@
-/* Inverted residuals whose filters never change: a strip of lines after the other goes through all three
- * convolutions, so that the wide lines between them stay in the second-level cache. Lines that two strips of
- * a thread share are kept. Every number is computed as depthwise.h and packed.h do it for one convolution, so
- * strips and threads change no bit. May use core and helpers of ops/. */
+/* Fused inverted residuals (1×1, depthwise, 1×1) with constant filters: each strip of image rows goes through
+ * all three convolutions, so that the expanded rows between them stay in the L2 cache; rows that two strips
+ * of one thread share are kept. Each element is computed as depthwise.h and packed.c compute it, so neither
+ * strips nor threads change a bit. May use core and helpers of ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/inverted_residual.h"

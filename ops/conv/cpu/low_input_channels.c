@@ -1,6 +1,7 @@
-/* Gradients of convolutions over plain images of few channels, in float32, where blocks of 16 channels would
- * be mostly zeros. To the input: vectors of 16 images, over the pairs of places that a tap joins. To the
- * filter: vectors of 16 output channels, a few rows of taps at a time. May use core, kernels and ops. */
+/* Gradients of float32 convolutions over NCHW images with so few input channels that blocks of 16 would be
+ * mostly zeros. Dgrad uses vectors of 16 images over the (input, output) pixel pairs that a filter tap
+ * connects; wgrad uses vectors of 16 output channels, a few rows of taps at a time. May use core, kernels and
+ * ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"

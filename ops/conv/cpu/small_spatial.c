@@ -1,7 +1,7 @@
-/* Convolutions of float32 over maps so small that most of what filters span there is padding: sums run over
- * the pairs of places that a tap of the filter joins, and over nothing else (a 3×3 filter joins 16 pairs in
- * a map of 2×2, where it spans 36). Vectors of 16 images forwards and to the input, of 16 output channels to
- * the filter. In channels by 16 and the filter's blocked layout alone. May use core and helpers of ops/. */
+/* float32 convolutions over feature maps so small that most filter taps fall on padding: sums run over the
+ * (input, output) pixel pairs that a tap connects and nothing else (a 3×3 filter over a 2×2 map connects 16
+ * of 36 pairs). Vectors hold 16 images in forward and dgrad, 16 output channels in wgrad; blocked layouts
+ * only. May use core and helpers of ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/gather_map.h"
 

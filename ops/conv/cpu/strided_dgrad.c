@@ -1,8 +1,8 @@
-/* Convolutions of float32 to the input, with strides or over few places, on images with channels by 16 and
- * filters in blocks. The places of the input that have the same remainder by the stride (a phase) are a
- * convolution with stride 1 by some of the taps; all phases of one place of the smaller map are summed
- * together. Columns are such places, of all images, 16 a vector: neither the filter nor what lies between the
- * strides is laid out. May use core and helpers of ops/. */
+/* Dgrad of float32 convolutions with strides or small maps, in blocked layouts. Input pixels with the same
+ * remainder by the stride (one phase) are a stride-1 convolution with some of the taps; all phases are
+ * computed together, with vectors of 16 pixels of the input's grid divided by the stride, over all images, so
+ * that neither a rearranged filter nor zeros between strided pixels are stored. May use core and helpers of
+ * ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/gather_map.h"
 

@@ -1,7 +1,7 @@
-/* 3×3 convolutions of float32 with stride 1 in all three directions, on images and filters in channels by 16
- * (ops/conv/winograd.h): forwards; to the input, which is the same with the filter turned round; to the
- * filter, which is the transpose of the whole: Gᵀ·(Σ over tiles of (Bᵀ·d·B) ⊙ (A·dy·Aᵀ))·G. The filter's
- * points are made in each call, as it changes with each step. May use core and helpers of ops/. */
+/* Winograd convolutions (3×3, stride 1, float32, blocked layouts; winograd.h) in three directions: forward;
+ * dgrad, which is forward with the filter rotated by 180°; and wgrad, the transpose of the algorithm: Gᵀ·(Σ
+ * over tiles of (Bᵀ·d·B) ⊙ (A·dy·Aᵀ))·G. The filter is transformed in each call, because training changes it
+ * at each step. May use core and helpers of ops/. */
 #include "ops/conv/winograd.h"
 
 #include "ops/conv/algorithms.h"

@@ -1,8 +1,7 @@
-/* Convolutions on a GPU: every op of the family as one call of the library. Halves, and float32 that may be
- * rounded to TF32, lie channels last, as tensor cores want them: what lies otherwise is copied, and the
- * result stays so. What the library does not take (paddings that differ before and after, filters beside
- * channels-last activations, odd addresses) is copied into memory that it takes, and a bias is laid into the
- * result before. */
+/* Convolutions on a GPU: every op of the family is one call of cuDNN. float16, bfloat16, and float32 that may
+ * be rounded to TF32, use channels-last: other layouts are copied, and the result stays channels-last. What
+ * cuDNN does not take (paddings that differ before and after, NCHW filters beside channels-last activations,
+ * misaligned addresses) is copied into memory that it takes, and a bias is written into the result before. */
 #include "devices/cuda/layout.h"
 #include "devices/cuda/library.h"
 

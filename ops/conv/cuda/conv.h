@@ -1,4 +1,5 @@
-/* A convolution on a GPU from an op's attributes, for the ops of this folder. Uses library.h. */
+/* Describes a convolution to cuDNN from an op's attributes, for the GPU kernels of ops/conv. Uses
+ * library.h. */
 #ifndef PROA_OPS_CONV_CUDA_CONV_H
 #define PROA_OPS_CONV_CUDA_CONV_H
 
