@@ -273,3 +273,14 @@ def test_im2sequence_makes_a_sequence_of_each_image():
     found = run({"x": value}, [out], return_numpy=False)[0]
     expected = [value[n, :, i:i + 2, j:j + 2].reshape(-1) for n in range(2) for i in range(2) for j in (0, 2)]
     assert found.recursive_sequence_lengths() == [[4, 4]] and np.allclose(np.array(found), expected)
+
+
+def test_a_clone_knows_which_inputs_want_gradients(program):
+    x = layers.data("x", [3], append_batch_size=False)
+    x.stop_gradient, x.persistable = False, True
+    y = x * x * x
+    copy = program.clone()
+    block = copy.global_block()
+    grad, = fluid.gradients(block.var(y.name), block.var("x"))
+    value = np.array([1, 2, -1], "float32")
+    assert np.allclose(fluid.Executor().run(copy, feed={"x": value}, fetch_list=[grad])[0], 3 * value ** 2)

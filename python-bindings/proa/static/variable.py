@@ -172,6 +172,8 @@ def keep_in_scope(var):
         if name is not None:
             if name not in program._persistables():
                 program._kept.add(name)
+            if not var.stop_gradient:
+                program._fed_wanting.add(name)
             return
 
 
