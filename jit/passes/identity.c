@@ -107,7 +107,7 @@ static proa_tensor *observed(const proa_instr *instr)
 }
 
 /* The tensor that the op's (first) result is equal to; NULL if there is none. */
-static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
+static proa_tensor *equal_input(const proa_instr *instr)
 {
     if (proa__is_op(instr, "assign")) return ((const proa_assign_args *)instr->args)->x;
     if (proa__is_op(instr, "cast")) {
@@ -121,7 +121,7 @@ static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
     if (proa__is_op(instr, "dropout")) {
         const proa_dropout_args *a = instr->args;
         bool off = (!a->training && a->mode == PROA_DROPOUT_MODE_UPSCALE_IN_TRAIN) || a->p == 0;
-        return off && proa__is_unused(u, proa__slot_var(a->mask)) ? a->x : NULL;
+        return off ? a->x : NULL;
     }
     if (proa__is_op(instr, "reshape")) {
         const proa_reshape_args *a = instr->args;
@@ -134,6 +134,18 @@ static proa_tensor *equal_input(const proa__uses *u, const proa_instr *instr)
     return observed(instr);
 }
 
+/* True if the op's first result alone is wanted. A persistable variable keeps its value when the op goes. */
+static bool wants_first_only(const proa__uses *u, const proa_instr *instr)
+{
+    const proa_op *op = instr->op;
+    for (int i = 1; i < op->n_out; i++) {
+        const proa_var *v =
+            proa__slot_var(*proa_field_tensor(&op->fields[op->n_in + op->n_attr + i], instr->args));
+        if (v && !v->persistable && !proa__is_unused(u, v)) return false;
+    }
+    return true;
+}
+
 static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *context)
 {
     proa_instr *instr = &u->block->ops[at];
@@ -141,9 +153,9 @@ static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *
     PROA_TRY(proa__read_instead(u, instr));
     if (proa__is_op(instr, "reshape")) skip_reshape(u, instr->args);
     if (proa__is_op(instr, "transpose")) PROA_TRY(skip_transpose(u, instr));
-    const proa_tensor *same = equal_input(u, instr);
+    const proa_tensor *same = equal_input(instr);
     proa_var *in = proa__slot_var(same);
-    if (!in || !sees_through(u, same)) return PROA_OK;
+    if (!in || !sees_through(u, same) || !wants_first_only(u, instr)) return PROA_OK;
     proa_var *out = proa__slot_var(
         *proa_field_tensor(&instr->op->fields[instr->op->n_in + instr->op->n_attr], instr->args));
     const proa__use *use = proa__use_of(u, out);
