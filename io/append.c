@@ -1,5 +1,5 @@
-/* One op of Paddle's format, appended to a program that is being built: the reverse of describe.c. It goes
- * the way that an op of a file goes. May use jit, core and io's own headers. */
+/* Appends one op in Paddle's format (type, slots, attributes) to a program under construction, through the
+ * reader of program files; describe.c does the reverse. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -17,7 +17,7 @@ typedef struct appending {
     pb_op op;
     proa_block *block;
     int32_t first_op;
-    uint64_t last_serial; /* of the variables that were there before */
+    uint64_t last_serial; /* the newest variable that existed before the append */
 } appending;
 
 /* ---- the op as the reader wants it ------------------------------------------------------- */
@@ -39,7 +39,7 @@ static proa_status put_slots(proa__arena *a, const proa_op_slot *from, int64_t n
     return PROA_OK;
 }
 
-/* The list of an attribute of integers, in the width that its type has. */
+/* Copies an attribute's integer list as 64-bit integers and, for BOOLEANS, as booleans. */
 static proa_status put_ints(proa__arena *a, const proa_op_attr *from, pb_attr *to)
 {
     size_t n = (size_t)from->count;
@@ -113,7 +113,8 @@ proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* Enters the names of a slot's variables into the level: irregular forms look up inputs and outputs. */
+/* Enters the variables that a slot names into the level's table of names, for outputs, too: forms with a
+ * reader function of their own may look up either. */
 static proa_status know(appending *at, const pb_slot *slot, bool input)
 {
     for (size_t i = 0; i < slot->n_arguments; i++) {
@@ -130,7 +131,8 @@ static proa_status know(appending *at, const pb_slot *slot, bool input)
     return PROA_OK;
 }
 
-/* A later version of a variable: the earlier one gives its name away, and old handles may not read it. */
+/* Frees the name of a variable that the op overwrites: the old one is renamed and becomes stale, so that
+ * reading it through an earlier handle is an error. */
 static proa_status step_aside(appending *at, proa_var *old)
 {
     char *free_name = NULL;
@@ -143,7 +145,7 @@ static proa_status step_aside(appending *at, proa_var *old)
     return PROA_OK;
 }
 
-/* Brings the result that the reader bound to a name into the variable of that name. */
+/* Gives the variable that the op made for an output the output's name, in place of an earlier variable. */
 static proa_status resolve(appending *at, const char *slot, const char *name)
 {
     proa_tensor *t = proa__no_name(name) ? NULL : proa__hash_map_find(&at->level.names, name);
@@ -154,7 +156,7 @@ static proa_status resolve(appending *at, const char *slot, const char *name)
     if (old && old->is_input)
         return proa_fail(PROA_ERR_UNSUPPORTED, "output %s names '%s', which is fed", slot, name);
     if (made->serial <= at->last_serial ||
-        made->persistable) { /* an input, handed on: the name gets a copy */
+        made->persistable) { /* the result is an input of the op: copy it */
         t = proa_assign(t);
         made = t ? proa__var_of(at->block, t, NULL, slot) : NULL;
         if (!made) return proa_error();
@@ -200,7 +202,8 @@ static void reverse(proa_instr *ops, int32_t n)
     }
 }
 
-/* The ops that were appended go in front of op `before`. */
+/* Moves the appended ops in front of op `before` of the block; BAD_STATE if one of them reads a result of the
+ * ops that are now behind them. */
 static proa_status move(appending *at, int32_t before)
 {
     proa_block *b = at->block;
@@ -213,7 +216,8 @@ static proa_status move(appending *at, int32_t before)
     return PROA_OK;
 }
 
-/* An op in front of others may not replace what they read. */
+/* UNSUPPORTED if an op that is inserted in front of others would overwrite a variable that exists already,
+ * since the ops behind might read it. */
 static proa_status check_outputs(const appending *at)
 {
     for (size_t i = 0; i < at->op.n_outputs; i++)
@@ -256,7 +260,7 @@ static proa_status read(appending *at, const proa_op_desc *desc, int64_t before)
     return before < 0 ? PROA_OK : move(at, (int32_t)before);
 }
 
-/* Removes the ops of a failed append; variables that none makes go with the next pruning. */
+/* Removes the ops of a failed append. Their variables stay until the next pruning of the program. */
 static proa_status undo(const appending *at, const char *type)
 {
     char text[1500];

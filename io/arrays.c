@@ -1,5 +1,5 @@
-/* Tensor arrays of a program: tensors [items, …] in the IR, variables of a kind of their own in Paddle's
- * files. May use jit, core and io's own headers. */
+/* Finds the variables of a program that are tensor arrays: the IR stores an array as one tensor [items, …],
+ * Paddle's files as a variable of type LOD_TENSOR_ARRAY. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
@@ -21,7 +21,8 @@ static proa_status mark(marking *m, const proa_tensor *t)
     return proa__hash_map_put(m->arrays, v, v);
 }
 
-/* Marks both of two variables that pass on one value as arrays if one of them is. */
+/* Marks both of a and b as arrays if one of them is: they hold the same value on both sides of a block's
+ * border. */
 static proa_status tie(marking *m, const proa_tensor *a, const proa_tensor *b)
 {
     const proa_var *v = proa__slot_var(a), *w = proa__slot_var(b);

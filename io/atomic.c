@@ -1,5 +1,5 @@
-/* The atomic file writer, the one way in which Proa writes files: a locked temporary in the file's folder,
- * synced, then renamed. Core and POSIX only. */
+/* The atomic file writer, through which the library writes all files: writes a locked temporary in the file's
+ * folder, calls fsync, then renames it to the file's name. Core and POSIX only. */
 #include "io/file.h"
 
 #include <errno.h>
@@ -12,17 +12,17 @@
 
 enum {
     BUFFER = 1 << 16,
-    SLOTS = 16,       /* temporaries of one path at a time: so many writers, and as many look-ups a save */
-    NAME_BYTES = 240, /* of a file's name that its temporary begins with: 255 are allowed, with the suffix */
-    LINKS = 40,       /* symbolic links that are followed, as many as Linux does */
-    PAUSE_NS = 2000000, /* between two looks at slots that are all taken */
-    PAUSES = 30000,     /* a minute of them */
+    SLOTS = 16,         /* temporaries of one path at a time, hence concurrent writers of it */
+    NAME_BYTES = 240,   /* of a file's name in its temporary's: with the suffix 255 are allowed */
+    LINKS = 40,         /* symbolic links that are followed, as many as Linux does */
+    PAUSE_NS = 2000000, /* nanoseconds between two tries when all slots are taken */
+    PAUSES = 30000,     /* tries: a minute in all */
 };
 
 struct proa_writer {
     int fd;
     bool synced;
-    bool direct; /* a pipe or device: written as it is, there is nothing to replace */
+    bool direct; /* a pipe or device: written directly, without a temporary */
     proa_status failed;
     size_t filled;
     uint64_t at;
@@ -38,7 +38,7 @@ static void stage(proa__write_stage s)
     if (proa__write_hook) proa__write_hook(s);
 }
 
-/* errno stays what it was: the Python extension makes its exception of it. */
+/* Sets the writer's error and keeps errno, from which the Python extension makes its exception. */
 static proa_status failed(proa_writer *w, const char *doing)
 {
     int e = errno;
@@ -60,7 +60,8 @@ static void destroy(proa_writer *w)
 
 /* ---- where it goes --------------------------------------------------------------------- */
 
-/* The path behind a symbolic link, which need not exist; NULL: `path` is no link, or there is no memory. */
+/* The target of the symbolic link `path`, which need not exist; NULL if `path` is no link or memory is
+ * short. */
 static char *follow(const char *path)
 {
     char target[4096];
@@ -76,7 +77,8 @@ static char *follow(const char *path)
     return joined;
 }
 
-/* Sets w->path to what the last component's links lead to: a link stays, and its target is replaced. */
+/* Sets w->path to the target of `path` after following symbolic links of its last component, so that the link
+ * stays and its target is replaced. */
 static proa_status resolve(proa_writer *w, const char *path)
 {
     w->path = proa__strdup(path);
@@ -108,8 +110,8 @@ static bool is_named(int fd, const char *name)
            mine.st_dev == there.st_dev;
 }
 
-/* Removes the temporary of a writer that is no more. A writer holds a lock, which ends with its process;
- * false: the name is still taken. */
+/* Removes the temporary `name` if its writer has ended: a writer holds a lock on it, which the kernel drops
+ * with the process. False if the name is still taken. */
 static bool sweep(const char *name)
 {
     struct stat st;
@@ -121,9 +123,9 @@ static bool sweep(const char *name)
     return gone;
 }
 
-/* Makes the temporary of w's present slot and locks it. Another save may sweep it away between both, and
- * then it is made again. False without an error: the slot is taken. Where a file system has no locks, its
- * leftovers are not swept, but O_EXCL keeps writers apart all the same. */
+/* Creates and locks the temporary of w's current slot, again if another save removes it before it is locked.
+ * False without an error: the slot is taken. Where a file system has no locks, its leftovers are not swept,
+ * but O_EXCL keeps writers apart all the same. */
 static bool take_slot(proa_writer *w)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
@@ -165,7 +167,7 @@ static proa_status take_temporary(proa_writer *w)
                                  w->path, (int)SLOTS);
 }
 
-/* The new file is whose the old one is, where that is allowed, and may be read by those who might before. */
+/* Gives the temporary the old file's permissions and, where the system allows it, its owner and group. */
 static proa_status keep_mode(proa_writer *w)
 {
     if (!w->old.st_mode) return PROA_OK;
@@ -286,7 +288,8 @@ proa_status proa__writer_sync(proa_writer *w)
     return PROA_OK;
 }
 
-/* Makes the rename durable; a file system that cannot is no reason to call the save failed. */
+/* Syncs the folder, so that the rename survives a power failure. Errors are ignored: some file systems
+ * cannot. */
 static void sync_folder(const char *path)
 {
     char folder[4096];

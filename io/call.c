@@ -1,5 +1,5 @@
-/* Calls one op of Paddle's format on tensors at once. The op is read as an op of a file is, without a
- * program. May use core and io's own headers. */
+/* Executes one op given in Paddle's format (type, slots, attributes) eagerly on tensors, through the reader
+ * of program files but without a program. May use core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

@@ -1,5 +1,6 @@
-/* Checkpoint files: a state as a container of records, each with a checksum over its head and one over its
- * data; see docs/checkpoint-format.md. Core and io's file layer only. Written atomically. */
+/* Reads and writes checkpoint files: one record a named tensor or byte string, with a CRC over the
+ * record's head and one over its data (docs/checkpoint-format.md). Core and io's file layer only. Written
+ * atomically. */
 #include "io/file.h"
 
 #include "core/blocked.h"
@@ -32,7 +33,7 @@ static uint64_t get64(const unsigned char *p) { return get32(p) | (uint64_t)get3
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* The bytes of an item that go to the file: `copy` is set when the data had to be gathered first. */
+/* The bytes of an item as they are written. `copy` owns them if the tensor was not contiguous host memory. */
 typedef struct payload {
     const void *data;
     void *copy;
@@ -55,7 +56,7 @@ static proa_status payload_of(const proa_state_item *item, payload *p)
     return status;
 }
 
-/* Bytes between the record's name and its data. */
+/* Bytes of padding between a record's name and its data, which begins at a multiple of ALIGN in the file. */
 static size_t gap_after(uint64_t at, size_t name) { return (size_t)(-(at + RECORD + name) & (ALIGN - 1)); }
 
 static proa_status write_record(proa_writer *w, const proa_state_item *item)
@@ -141,7 +142,8 @@ static proa_status read_zeros(proa__source *s, size_t n)
     return PROA_OK;
 }
 
-/* The tensor of a record whose head is sound, with its data, checked against `crc`. */
+/* Reads the data of a tensor record, whose head was verified, into `state`; CORRUPT if they do not match
+ * `crc`. */
 static proa_status read_tensor(proa__source *s, proa_state *state, const char *name,
                                const unsigned char *head)
 {

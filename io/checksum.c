@@ -1,5 +1,5 @@
-/* CRC-32C (polynomial 0x1EDC6F41, reflected): the processor's instruction where there is one, otherwise
- * eight tables made at first use. Core only. */
+/* CRC-32C (polynomial 0x1EDC6F41, reflected): by the processor's CRC instruction where it has one, otherwise
+ * by slicing-by-8 with tables made at first use. Core only. */
 #include "io/file.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Datasets: the interface, batches from single samples, and slices of tensors. Core only. */
+/* Implements proa_dataset: datasets over the user's functions, their samples stacked to batches, and datasets
+ * over the rows of tensors. Core only. */
 #include "io/dataset.h"
 
 #include "core/device.h"
@@ -28,7 +29,8 @@ int64_t proa_dataset_count(const proa_dataset *d) { return d ? d->desc.count : 0
 
 /* ---- batches from samples -------------------------------------------------------------- */
 
-/* Copies sample `row` into the batch's tensor, which the first sample shapes. */
+/* Copies a sample's field into row `row` of the batch tensor *to, which is made by the first sample's
+ * shape. */
 static proa_status place(const proa_tensor *sample, int64_t row, int64_t n, proa_tensor **to)
 {
     if (!sample || proa__absent(sample))
@@ -107,7 +109,7 @@ proa_tensors proa_dataset_batch(proa_dataset *d, const int64_t *indices, int64_t
 typedef struct rows {
     int n;
     proa_tensor *fields[PROA_SAMPLE_FIELDS]; /* kept, contiguous */
-    proa_meta first;                         /* of one sample's field 0 as it is handed out */
+    proa_meta first;                         /* shape and dtype of one sample's field 0 as returned */
     double scale;
 } rows;
 
@@ -118,7 +120,7 @@ static void rows_release(void *context)
     proa__free(r);
 }
 
-/* One row of any real dtype as floats. */
+/* Converts n elements of a real dtype to float32, times scale. */
 static void to_floats(const char *from, proa_dtype dtype, int64_t n, double scale, float *to)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -198,7 +200,7 @@ static proa_status check_fields(proa_tensor *const *fields, int n)
     return PROA_OK;
 }
 
-/* Shape and dtype of a sample's field 0: the file's, or those asked for. */
+/* Shape and dtype of one sample's field 0: those asked for, otherwise those of a row of t. */
 static proa_status first_meta(const proa_tensor *t, proa_ints shape, proa_dtype dtype, proa_meta *meta)
 {
     *meta = proa_meta_of(t);

@@ -1,5 +1,5 @@
-/* One op of a program as the ops of Paddle's format that stand for it, in plain structs: for whoever lists
- * programs. May use jit, core and io's own headers. */
+/* Describes one op of a program as the op or ops that would represent it in Paddle's format, in plain
+ * structs, for tools that list programs. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
@@ -67,7 +67,7 @@ static proa_status of_attr(proa__arena *a, const pb_attr *from, proa_op_attr *to
     case PROA_WIRE_BOOLEANS:
     case PROA_WIRE_LONGS:
     case PROA_WIRE_BLOCKS: return wide_ints(a, from, to);
-    default: return PROA_OK; /* lists of scalars, variables: none is written */
+    default: return PROA_OK; /* lists of scalars, variables: the format has none */
     }
 }
 

@@ -1,5 +1,5 @@
-/* proa_export: a layer as a program in inference mode, written as Paddle's pair of files. May use core, nn,
- * jit's programs and io. */
+/* proa_export: captures a layer in inference mode as a program and writes it as .pdmodel and .pdiparams. May
+ * use core, nn, jit's programs and io. */
 #include "core/internal.h"
 
 #include <proa/autograd.h>
@@ -14,7 +14,8 @@ static int64_t count_layers(const proa_layer *layer)
     return n;
 }
 
-/* Swaps each layer's mode with its place in `modes`; returns the place behind the last. */
+/* Swaps the training flag of the layer and of each sublayer with an entry of `modes`; returns the entry
+ * behind the last one used. */
 static bool *swap_modes(proa_layer *layer, bool *modes)
 {
     bool mode = layer->eval;

@@ -1,5 +1,5 @@
-/* Bounded reading of files and memory, and dtypes as files number them. Core and POSIX only. Nothing is
- * believed before it was compared with the length of what is being read. */
+/* Bounded reading of files and memory, and dtypes as files number them. Core and POSIX only. A read past the
+ * end of the source is an error before memory is touched. */
 #include "io/file.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ bool proa__state_tells(const proa__file_state *state)
     struct timespec now;
     if (clock_gettime(CLOCK_REALTIME, &now) != 0) return false;
     int64_t ago = now.tv_sec - state->seconds;
-    /* whole seconds are those of a file system that has no finer ones */
+    /* nanoseconds 0: the file system may store whole seconds alone */
     if (ago < 0 || ago > 2 || !state->nanoseconds) return ago > 2;
     return ago * 1000000000 + now.tv_nsec - state->nanoseconds > 50000000;
 }

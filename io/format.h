@@ -1,5 +1,5 @@
-/* Shared parts of the readers and writers of Paddle's format: short names for the messages, the table of
- * wire forms, and a program file's parts in memory. No protobuf type leaves io/. */
+/* Shared by the readers and writers of Paddle's format: short names of the protobuf messages, the lookup of
+ * wire forms by type, and tensor streams. No protobuf type leaves io/. */
 #ifndef PROA_IO_FORMAT_H
 #define PROA_IO_FORMAT_H
 
@@ -36,21 +36,22 @@ enum {
 /* 2.6.2: the version that io's program files carry. */
 #define PROA__WIRE_VERSION 2006002
 
-/* A wire form and the op it belongs to; NULL: it is read as several. */
+/* A wire form (an op's type, slots and attributes in Paddle's format) and the op table's entry that has it;
+ * op NULL: the type is read as several ops. */
 typedef struct proa__form {
     const proa_op *op;
     const proa_wire *wire;
     struct proa__form *next; /* in its bucket */
 } proa__form;
 
-/* The wire forms of the whole table by type; built for one load, in its arena. */
+/* Hash table of all wire forms by type, in the arena of one load. */
 typedef struct proa__forms {
     uint32_t mask;
     proa__form **buckets;
 } proa__forms;
 
 proa_status proa__forms_build(proa__forms *forms, proa__arena *arena);
-/* The same, built once for the process, for single ops. */
+/* The hash table that is built once for the process, for calls of single ops. */
 proa_status proa__forms_shared(proa__forms *forms);
 /* The next form spelled `type` after `after` (NULL: the first), in the table's order; NULL if no more. */
 const proa__form *proa__forms_next(const proa__forms *forms, const proa__form *after, const char *type);
@@ -60,17 +61,18 @@ uint32_t proa__hash(const char *name);
 bool proa__ends_with(const char *text, const char *end);
 const pb_slot *proa__slot_find(pb_slot *const *slots, size_t n, const char *name);
 
-/* The ops of one block by what they name, so that gradient ops find theirs; starts zeroed, with its arena. */
+/* Index of one block's ops by type and variable name, in which a gradient op finds its forward op. Zeroed at
+ * first, except for the arena. */
 typedef struct proa__forwards {
     proa__arena *arena;
     proa__hash_map map; /* "type variable" → index + 1 */
 } proa__forwards;
-/* Op `index` of the block, whose lists are finished. */
+/* Adds op `index` of the block, whose slots are complete. */
 proa_status proa__forward_add(proa__forwards *f, const pb_op *op, size_t index);
 /* The op in `ops` whose gradient `grad` computes. */
 bool proa__forward_find(const proa__forwards *f, const pb_op *grad, pb_op *const *ops, size_t *index);
 
-/* Values of the table's text (defaults, constants). Lists are "[1, 2]" or "1,2". */
+/* Parse defaults and constants of the op table, which are text. Lists are "[1, 2]" or "1,2". */
 bool proa__text_bool(const char *text);
 int64_t proa__text_int(const char *text);
 double proa__text_float(const char *text);
@@ -85,14 +87,16 @@ typedef struct proa__named {
     proa_tensor *tensor;
 } proa__named;
 
-/* Writes one LoDTensor stream; its data starts on a multiple of 64 from the file's begin. */
+/* Writes one LoDTensor stream, with its data at a multiple of 64 bytes from the file's beginning. */
 proa_status proa__stream_write(proa_writer *w, const proa_tensor *t);
-/* The file behind tensors that are read when they are first used, or are its pages (FLAGS_map_parameters). */
+/* A file that stays open for tensors read at first use, or mapped (FLAGS_map_parameters). Reference
+ * counted. */
 typedef struct proa__backing proa__backing;
-/* NULL, no error: the tensors of this source are better read now. */
+/* NULL without an error: deferred reading is not possible or not safe, so the tensors are to be read now. */
 proa__backing *proa__backing_open(const proa__source *s);
 void proa__backing_release(proa__backing *b); /* accepts NULL */
-/* Reads one tensor; `file` NULL: its elements, too. The tensor is new. */
+/* Reads one LoDTensor stream into a new tensor. With `file` its elements may be read later or mapped; with
+ * NULL they are read now. */
 proa_tensor *proa__stream_read(proa__source *s, proa__backing *file);
 
 /* Writes tensors, which it sorts by name, as one .pdiparams. */

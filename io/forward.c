@@ -1,6 +1,6 @@
-/* Finds the forward op of a gradient op in a program file: T_grad carries some slots of its T under T's
- * names. An index by type and variable keeps the search linear. May use core's hash map and io's own
- * headers. */
+/* Finds the forward op (type T) of a gradient op (type T_grad) in a program file by the slots that both name
+ * alike. An index by type and variable makes one search independent of the number of ops. May use core's hash
+ * map and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

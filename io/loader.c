@@ -1,5 +1,5 @@
-/* Loaders: the order of an epoch, its batches, and a thread that makes them ahead. Core only. The order is
- * a function of (seed, epoch), so a position says all that a resumed run needs. */
+/* Data loaders: shuffle an epoch, make its batches, and prefetch them in a thread. Core only. The order
+ * depends on (seed, epoch) alone, so that a run resumes from the position (epoch, batch). */
 #include "io/dataset.h"
 
 #include "core/device.h"
@@ -9,7 +9,7 @@
 
 enum { AHEAD_MAX = 64, MESSAGE = 1024 };
 
-/* One batch made ahead: kept tensors, or the error that came instead. */
+/* One prefetched batch: tensors kept by the loader, or the error that making it gave. */
 typedef struct slot {
     proa_tensor *fields[PROA_SAMPLE_FIELDS];
     int64_t size;
@@ -22,13 +22,13 @@ struct proa_loader {
     proa_data_opts opts;
     int64_t epoch, next, batches;
     bool running; /* inside proa_each */
-    int device;   /* where the thread of proa_each computes: batches are brought there ahead */
-    bool left;    /* proa_each was left early: position stands, but the next one begins a new epoch */
+    int device;   /* of the thread in proa_each: prefetched batches are copied to it */
+    bool left;    /* proa_each was left early: the next one begins a new epoch */
     int64_t *order;
     proa_scope scope;
     proa_batch batch;
     proa_tensor *fields[PROA_SAMPLE_FIELDS];
-    /* the thread's side; guarded by lock while it runs */
+    /* shared with the prefetch thread: guarded by lock while that runs */
     pthread_t thread;
     bool threaded, stop;
     pthread_mutex_t lock;
@@ -66,7 +66,8 @@ static void shuffle(int64_t *order, int64_t n, uint64_t seed, uint64_t epoch)
     }
 }
 
-/* The samples of batch b on this rank: their number, and their places in the epoch's order. */
+/* Returns the number of samples of batch b on this rank; *begin is the index of the first in the epoch's
+ * order. */
 static int64_t batch_range(const proa_loader *l, int64_t b, int64_t *begin)
 {
     int64_t n = l->dataset->desc.count, group = l->opts.batch * l->opts.size, first = b * group;
@@ -75,7 +76,7 @@ static int64_t batch_range(const proa_loader *l, int64_t b, int64_t *begin)
     return first + all * (l->opts.rank + 1) / l->opts.size - *begin;
 }
 
-/* A last batch too small to give every rank a sample is left out on all of them. */
+/* Number of batches of an epoch. A last batch with fewer samples than ranks is left out on all ranks. */
 static int64_t count_batches(const proa_loader *l)
 {
     int64_t n = l->dataset->desc.count, group = l->opts.batch * l->opts.size, rest = n % group;
@@ -118,7 +119,7 @@ proa_loader *proa_loader_opt(proa_dataset *d, proa_data_opts opts)
     }
     l->dataset = d;
     l->opts = opts;
-    l->opts.shape = PROA_SCALAR_SHAPE; /* it pointed into the caller's frame */
+    l->opts.shape = PROA_SCALAR_SHAPE; /* it may point into the caller's frame */
     l->batches = count_batches(l);
     l->room = opts.prefetch > 0 ? opts.prefetch : 0;
     pthread_mutex_init(&l->lock, NULL);
@@ -140,7 +141,7 @@ static void release_slot(slot *s)
     }
 }
 
-/* Ends the thread and throws away what it made. */
+/* Ends the prefetch thread and releases the batches that were not taken. */
 static void stop_thread(proa_loader *l)
 {
     if (!l->threaded) return;
@@ -251,7 +252,7 @@ static proa_status take(proa_loader *l)
 
 /* ---- the loop -------------------------------------------------------------------------- */
 
-/* Ends the loop; `early`: before the epoch's end. */
+/* Ends proa_each's loop; `early`: before the epoch's end. Returns NULL. */
 static const proa_batch *end(proa_loader *l, bool early)
 {
     stop_thread(l);
@@ -264,14 +265,13 @@ static const proa_batch *end(proa_loader *l, bool early)
     return NULL;
 }
 
-/* A scope with the next batch in it. */
+/* Enters a scope and moves the next batch into it. */
 static const proa_batch *advance(proa_loader *l)
 {
     if (l->next >= l->batches) return end(l, false);
     l->scope = proa_scope_enter();
     proa_status status = l->threaded ? take(l) : make_batch(l, l->next, l->fields, &l->batch.size);
-    for (int i = 0; i < l->dataset->desc.fields && status == PROA_OK;
-         i++) { /* to where the thread computes */
+    for (int i = 0; i < l->dataset->desc.fields && status == PROA_OK; i++) { /* copy to the thread's device */
         l->fields[i] = proa_to_device(l->fields[i], proa_get_device());
         if (!l->fields[i]) status = proa_error();
     }
@@ -308,7 +308,7 @@ const proa_batch *proa_each_first_(proa_loader *l)
     l->made = l->next;
     l->stop = false;
     l->head = l->filled = 0;
-    /* no thread to be had: batches are made here, which is only slower */
+    /* without a thread (pthread_create failed) batches are made synchronously */
     l->threaded = l->room && l->next < l->batches && pthread_create(&l->thread, NULL, make_ahead, l) == 0;
     return advance(l);
 }

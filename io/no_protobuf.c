@@ -1,4 +1,4 @@
-/* A build without protobuf-c: Paddle's format is a typed error, everything else is there. */
+/* Stubs for builds without protobuf-c: each function on Paddle's format fails with the error UNAVAILABLE. */
 #if !defined(PROA_HAVE_PROTOBUF_C)
 
 #include <proa/io.h>

@@ -1,4 +1,4 @@
-/* The op table as the format sees it: wire forms by type, and the text of defaults and constants as values.
+/* Looks up an op's wire forms by Paddle's type name, and parses the op table's default and constant texts.
  * May use core, the table and format.h. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
@@ -27,7 +27,7 @@ proa_status proa__forms_build(proa__forms *forms, proa__arena *arena)
     forms->buckets = proa__arena_array(arena, room, sizeof *forms->buckets);
     proa__form *form = proa__arena_array(arena, total, sizeof *form);
     if (!forms->buckets || !form) return proa_error();
-    for (uint32_t i = proa_op_count; i-- > 0;) { /* backwards: buckets then list forms in the table's order */
+    for (uint32_t i = proa_op_count; i-- > 0;) { /* backwards: buckets then list forms in table order */
         const proa_op *op = proa_op_table[i];
         for (int k = op->n_wires; k-- > 0; form++) {
             uint32_t bucket = proa__hash(op->wires[k].type) & forms->mask;

@@ -1,6 +1,7 @@
-/* Tensor streams and parameter files: LoDTensor streams back to back, in byte-wise order of the variables'
- * names. Data is written on multiples of 64 bytes, so that a reader may map it. Large tensors are read when
- * they are first used, and never from a file that has changed meanwhile. May use core and format.h. */
+/* Reads and writes .pdiparams files: LoDTensor streams in byte-wise order of the variables' names, with
+ * data at multiples of 64 bytes so that a reader can map the file. Tensors of at least
+ * FLAGS_deferred_bytes are read at first use, which fails if the file was written to since it was opened.
+ * May use core and format.h. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/format.h"
@@ -36,8 +37,8 @@ ProtobufCAllocator proa__pb_allocator = {pb_alloc, pb_free, NULL};
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* The TensorDesc with a filler field that is unknown to every reader, sized so that what follows stands on
- * a multiple of ALIGN. Returns its size. */
+/* Serializes the TensorDesc of t, padded by a protobuf field that readers skip as unknown, so that the data
+ * behind it starts at a multiple of ALIGN in the file. Returns its size in bytes. */
 static size_t make_desc(const proa_tensor *t, uint64_t at, uint8_t *desc)
 {
     int64_t dims[PROA_MAX_DIMS];
@@ -100,12 +101,12 @@ proa_status proa__params_write(proa_writer *w, proa__named *items, size_t count)
 struct proa__backing {
     atomic_int refs;
     int fd;
-    char *base; /* mapped; NULL: tensors are read when they are first used */
+    char *base; /* the mapping; NULL: tensors are read at first use */
     proa__file_state state;
     char *name;
 };
 
-/* One tensor of it. */
+/* A tensor of a backing file that is read at first use: the file and the offset of the data. */
 typedef struct later {
     proa__backing *file;
     uint64_t at;
@@ -147,7 +148,7 @@ proa__backing *proa__backing_open(const proa__source *s)
     b->fd = -1;
     b->name = proa__strdup(s->name);
     if (b->name && map) {
-        /* private and writable: training on from a loaded file changes memory, not the file */
+        /* private and writable: training changes the pages in memory, not the file */
         void *base = mmap(NULL, (size_t)s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, s->fd, 0);
         b->base = base == MAP_FAILED ? NULL : base;
     } else if (b->name) b->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0); /* too many files open: read now */
@@ -156,7 +157,7 @@ proa__backing *proa__backing_open(const proa__source *s)
     return NULL;
 }
 
-/* A read that threads share. */
+/* One tensor's read, split among threads. */
 typedef struct reading {
     const later *from;
     char *to;
@@ -192,7 +193,8 @@ static proa_status read_later(void *context, void *to, size_t bytes)
                      (unsigned long long)r.from->at);
 }
 
-/* The tensor at the source's place, with its elements where they are. NULL without an error: copy it. */
+/* A tensor over the source's current offset, mapped or read at first use. NULL without an error: read it now
+ * (unaligned, or under FLAGS_deferred_bytes). */
 static proa_tensor *take(proa__source *s, proa__backing *b, proa_ints shape, proa_dtype dtype, size_t bytes)
 {
     if (b->base) {
@@ -237,7 +239,7 @@ static proa_status read_version(proa__source *s, const char *what)
                      (unsigned long long)at, (unsigned long long)version);
 }
 
-/* LoD offsets: checked and passed over, parameters have no use for them. */
+/* Checks the stream's LoD offsets and skips them: parameters have no sequences. */
 static proa_status read_lod(proa__source *s)
 {
     uint64_t levels;
@@ -339,7 +341,7 @@ proa_tensor *proa__stream_read(proa__source *s, proa__backing *file)
 
 proa_status proa__params_read(proa__source *s, proa__named *items, size_t count)
 {
-    /* one tensor a file: a model of many such would keep many files open */
+    /* a file of one tensor is read now: a folder of many such files would keep all of them open */
     proa__backing *file = count > 1 ? proa__backing_open(s) : NULL;
     if (proa_error() != PROA_OK) return proa_error();
     proa_status status = PROA_OK;

@@ -1,5 +1,5 @@
-/* The profiler's table, and its trace in Chrome's format (an object with the list traceEvents, whose complete
- * events "X" have microseconds). May use core, profile, the recording and io's writer. */
+/* Formats what the profiler recorded: as a text table, and as a trace in Chrome's trace event format
+ * (complete events "X", in microseconds). May use core, profile, the recording and io's writer. */
 #include "core/internal.h"
 #include "io/file.h"
 #include "profile/recorder.h"
@@ -93,7 +93,7 @@ proa_status proa_profile_print(FILE *to, proa_profile_order order, const char *u
 
 /* ---- the trace ------------------------------------------------------------------------- */
 
-/* A JSON string into `to` (room for 6 bytes a byte, two quotes and the end). */
+/* Writes text as a JSON string into `to`, which has 6 bytes for each of text's and 3 more. */
 static void quote(char *to, const char *text)
 {
     *to++ = '"';

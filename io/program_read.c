@@ -1,6 +1,6 @@
-/* Loads programs: parses a ProgramDesc, attaches the parameters, replays every op through its wire form with
- * capture open, and names the variables as the file does. Needs nothing of a file beyond ops, persistable
- * variables, feeds and fetches. May use jit, core and io's own headers. */
+/* Loads a .pdmodel: parses the ProgramDesc, attaches parameters, captures every op through its wire form, and
+ * gives the variables the file's names. Of a file it needs ops, persistable variables, feeds and fetches
+ * alone. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -34,7 +34,7 @@ static proa_status check_blocks(const proa__load *l)
     return PROA_OK;
 }
 
-/* Every unknown type at once, so that one look shows what a model needs. */
+/* Fails if the table lacks op types of the file, and lists all of them in one error. */
 static proa_status check_types(proa__load *l)
 {
     const char *unknown[UNKNOWN_SHOWN];
@@ -88,7 +88,7 @@ static proa_status meta_of(const proa__load *l, const pb_var *v, proa_meta *meta
     return PROA_OK;
 }
 
-/* A variable of the root block, known by its name. */
+/* Adds a variable to the root block and its name to the level's table. */
 static proa_var *declare(proa__load *l, const char *name, const proa_meta *meta)
 {
     proa__level *root = &l->levels[0];
@@ -104,7 +104,7 @@ static bool has_data(const pb_var *v)
            type != PB_READER;
 }
 
-/* The persistable variables of all blocks, sorted by name: the order of the parameter file. */
+/* Lists the persistable variables of all blocks, sorted by name: the order of the parameter file. */
 static proa_status list_params(proa__load *l, proa__named **items, size_t *count)
 {
     size_t n = 0, unique = 0;
@@ -130,7 +130,7 @@ static proa_status list_params(proa__load *l, proa__named **items, size_t *count
     return PROA_OK;
 }
 
-/* The description of a persistable variable, in whichever block it is. */
+/* The VarDesc of a persistable variable in any of the file's blocks. */
 static const pb_var *param_desc(const proa__load *l, const char *name)
 {
     for (size_t b = 0; b < l->pb->n_blocks; b++)
@@ -141,7 +141,7 @@ static const pb_var *param_desc(const proa__load *l, const char *name)
     return NULL;
 }
 
-/* Parameters without values, of the shapes that the program says. */
+/* Declares the parameters without values, with the shapes and dtypes of the program file. */
 static proa_status declare_bare(proa__load *l, const proa__named *items, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -193,7 +193,7 @@ static proa_status column_of(const pb_op *op, bool feed, int64_t *col, const cha
     return PROA_OK;
 }
 
-/* Puts the columns in order; they must be 0, 1, 2, …. */
+/* Sorts feeds or fetches by their attribute `col`; CORRUPT unless these are 0, 1, 2, …. */
 static proa_status order(const char *what, column *list, size_t n, proa_var **vars)
 {
     if (n > 1) qsort(list, n, sizeof *list, by_col);
@@ -212,7 +212,7 @@ static const pb_var *var_desc(const pb_block *b, const char *name)
     return NULL;
 }
 
-/* Makes vars the inputs; offsets of their sequences follow behind the last. */
+/* Makes vars the program's inputs; inputs for their LoD offsets follow behind the last. */
 static proa_status set_inputs(proa__load *l, proa_var **vars, int32_t n)
 {
     proa_block *root = proa__root(l->program);
@@ -225,7 +225,8 @@ static proa_status set_inputs(proa__load *l, proa_var **vars, int32_t n)
     return PROA_OK;
 }
 
-/* Inputs of a program: the outputs of feed ops; in a program without them, variables marked as data. */
+/* Sets the program's inputs: the outputs of feed ops or, where the file has none, the variables marked as
+ * data. */
 static proa_status read_data(proa__load *l)
 {
     const pb_block *b = l->pb->blocks[0];
@@ -278,7 +279,7 @@ static proa_status read_fetch(proa_wire_reader *r, column *to)
 
 /* ---- ops ------------------------------------------------------------------------------- */
 
-/* Says which op of the file an error is about. */
+/* Adds the op's number and type to the text of the current error. */
 static proa_status place_error(const proa__load *l, const proa__level *level, size_t at)
 {
     char text[1500];
@@ -289,7 +290,7 @@ static proa_status place_error(const proa__load *l, const proa__level *level, si
                      level->pb->ops[at]->type, text);
 }
 
-/* Tensor arrays are there from the start, without items. */
+/* Declares each of the block's tensor arrays as empty. */
 static proa_status begin_arrays(proa__level *level)
 {
     for (size_t i = 0; i < level->pb->n_vars; i++) {
@@ -361,8 +362,8 @@ static proa_status set_name(proa_var *v, const char *name)
     return proa_set_name(v->handle, copy);
 }
 
-/* The first variable bound to a name gets it; later versions, and variables the file does not name, keep
- * or get names that are free. */
+/* Gives each name of the file to the first variable bound to it. Later versions of it, and variables that the
+ * file does not name, get names that are free. */
 static proa_status apply_names(proa__load *l)
 {
     proa__hash_map taken = {.by_text = true}, named = {.by_text = false};
@@ -394,14 +395,15 @@ static proa_status apply_names(proa__load *l)
 
 /* ---- a whole program ------------------------------------------------------------------- */
 
-/* Location of the parameters: one source, or a folder with one file each. */
+/* Location of the parameters: one file or buffer for all, or a folder with a file for each. */
 typedef struct params {
     proa__source *source;
     const char *folder;
-    bool none; /* they stay without values */
+    bool none; /* no location: parameters have no values */
 } params;
 
-/* A variable's name is a path below the folder, and must stay there. */
+/* True if the file that a variable's name says is below the folder of parameters: no absolute path, no
+ * "..". */
 static bool safe_path(const char *name)
 {
     if (name[0] == '/' || !name[0]) return false;
@@ -526,7 +528,7 @@ proa_program *proa_program_load_files(const char *model, const char *data)
     return NULL;
 }
 
-/* The first of the pair's names that is a file; NULL if neither. */
+/* The path of `one` or else `other` in the folder, whichever is a file; NULL if neither is. */
 static const char *first_file(proa__arena *a, const char *folder, const char *one, const char *other)
 {
     const char *names[] = {one, other};

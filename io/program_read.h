@@ -1,5 +1,5 @@
-/* The state of loading one program, shared by the walker of ops (read_op.c) and the reader of files
- * (program_read.c). Uses format.h. */
+/* State of loading one program, for the reader of files (program_read.c) and the reader of their ops
+ * (read_op.c). Uses format.h. */
 #ifndef PROA_IO_PROGRAM_READ_H
 #define PROA_IO_PROGRAM_READ_H
 
@@ -9,18 +9,18 @@
 #include <proa/io.h>
 
 typedef struct proa__deferred proa__deferred;
-/* A block of the file: the tensors that its names mean now, and the IR block that its ops are read into, set
- * when reading enters it. */
+/* A block of the file while it is read: the tensors that its names are bound to so far, and the IR block that
+ * receives its ops, set when reading enters the block. */
 typedef struct proa__level {
     proa__deferred *pending; /* conditional_blocks that wait for their select_input */
     const pb_block *pb;
     proa_block *block;
-    proa__hash_map names; /* name → tensor that it means now (a variable's handle or a constant) */
+    proa__hash_map names; /* name → tensor bound to it (a variable's handle or a constant) */
     proa__forwards forwards;
-    int32_t *starts; /* IR ops before each op of the file, and behind the last */
+    int32_t *starts; /* number of IR ops before each op of the file, then of all */
 } proa__level;
 
-/* A variable and the name it shall have when all is read. */
+/* A variable and the name that it gets when the whole program is read. */
 typedef struct proa__rename {
     proa_var *var;
     const char *name;
@@ -34,9 +34,9 @@ typedef struct proa__load {
     proa__level *levels; /* one a block of the file */
     proa__rename *renames;
     size_t n_renames, renames_capacity;
-    proa_var **outputs; /* fetched, by col */
+    proa_var **outputs; /* fetched variables, by col */
     int32_t n_outputs, depth;
-    int64_t looked;     /* ops searched for readers of loop variables, over all loops */
+    int64_t looked;     /* ops searched so far for readers of loop variables */
     const char *source; /* for messages */
     proa_door door;     /* the first door of every call: capture for programs, convert for calls at once */
 } proa__load;
@@ -53,30 +53,33 @@ struct proa_wire_reader {
 };
 
 const pb_attr *proa__attr_find(const pb_op *desc, const char *name);
-/* An attribute's value, whatever type the file gives it: false if there is none of that kind. Lists lie in
- * the arena. */
+/* Convert an attribute's value from any type that the file may give it; false if it does not convert. Lists
+ * are in the arena. */
 bool proa__attr_int(const pb_attr *a, int64_t *v);
 bool proa__attr_float(const pb_attr *a, double *v);
 bool proa__attr_ints(const pb_attr *a, proa__arena *arena, proa_ints *v);
 bool proa__attr_floats(const pb_attr *a, proa__arena *arena, proa_floats *v);
-/* The dtype of a number of Paddle's; −1 is none. UNSUPPORTED for those that Proa does not have. */
+/* The dtype for a number of Paddle's VarType.Type; −1 is PROA_NODTYPE. UNSUPPORTED for dtypes that Proa
+ * lacks. */
 proa_status proa__attr_dtype(const char *attr, int64_t number, proa_dtype *v);
-/* Puts it into an op's field. CORRUPT where it does not fit. */
+/* Stores attribute a in field f of an op's args. CORRUPT where it does not fit. */
 proa_status proa__attr_to_field(proa_wire_reader *r, const proa_field *f, void *args, const pb_attr *a);
-/* True if it is the constant that a form's text says. */
+/* True if the attribute equals the constant that `text` of a wire form gives. */
 bool proa__attr_holds(const char *text, const pb_attr *a);
-/* True for the names that stand for "no variable". */
+/* True for the names by which the format says "no variable" ("" and "@EMPTY@"). */
 bool proa__no_name(const char *name);
-/* The tensor a name means in a level or its parents; an error if none. */
+/* The tensor that a name is bound to in the reader's block or its parents; NULL with an error if none is. */
 proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *name);
 proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t);
-/* Reads one op through the form that fits it, into the level's block, which must be open for capture. */
+/* Reads r's op through the wire form that fits it and captures it into the level's block, which must be
+ * open. */
 proa_status proa__read_op(proa_wire_reader *r);
-/* An op description as the file's message; its memory is the arena's and the description's. */
+/* Converts an op description into the protobuf message of a file. It points into the description and the
+ * arena. */
 proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *op);
 /* Whether `type` is T_grad and the table has a form of T. */
 bool proa__is_grad_of_form(const proa__forms *forms, const char *type);
-/* Whether the op whose gradient r's op is stands before it, and where. */
+/* Whether r's op is the gradient of an earlier op of its block; *at is that op's index. */
 bool proa__has_forward(proa_wire_reader *r, size_t *at);
 /* Reads r's op as the gradient of op `at`. */
 proa_status proa__read_grad(proa_wire_reader *r, size_t at);
@@ -87,8 +90,8 @@ enum { PROA__DEPTH_MAX = 32 };
 /* conditional_block, select_input and while. */
 bool proa__reads_control(const char *type);
 proa_status proa__read_control(proa_wire_reader *r);
-/* A conditional_block that makes `name`, and has not found its select_input, is read now; all that
- * have not. */
+/* Reads the conditional_blocks that still wait for a select_input: the one that makes `name`; all of a
+ * level. */
 proa_status proa__resolve_reads(proa_wire_reader *r, const char *name);
 proa_status proa__resolve_all(proa__level *level);
 bool proa__name_known(const proa_wire_reader *r, const char *name);

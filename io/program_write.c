@@ -1,6 +1,6 @@
-/* Saves programs as .pdmodel + .pdiparams: every variable described with its rank, every attribute spelled
- * out, feed and fetch ops and a last `scale` an output, as Paddle's own inference models have them. May use
- * jit, core and io's own headers. */
+/* Saves programs as .pdmodel and .pdiparams in the form of Paddle's own inference models: all attributes
+ * written, also defaults; feed and fetch ops; and a `scale` op in front of each fetch. May use jit, core and
+ * io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
@@ -26,8 +26,8 @@ static bool can_scale(proa_dtype dtype)
     return dtype != PROA_BOOL && dtype != PROA_C64 && dtype != PROA_C128;
 }
 
-/* The name that fetches output i: its own when a loaded program already ends in the usual scale, otherwise
- * that of a scale op written here. */
+/* Sets *fetched to the variable that output i is fetched from: the output itself if a loaded program already
+ * ends in a `scale` op, otherwise the result of a scale op that is written here. */
 static proa_status put_output(proa_wire_writer *w, const proa_program *p, int32_t i, const char **fetched)
 {
     const char *stem = "save_infer_model/scale_";
@@ -63,7 +63,8 @@ static int by_var_name(const void *a, const void *b)
     return strcmp((*(pb_var *const *)a)->name, (*(pb_var *const *)b)->name);
 }
 
-/* Writes the flags of a variable that are needed to build the program further. */
+/* Writes the variable's flags that building on in Paddle needs: is_parameter, stop_gradient, need_check_feed
+ * (an input). */
 static void mark_var(pb_var *to, const proa_var *v)
 {
     to->has_is_parameter = to->is_parameter = v->is_parameter;
@@ -108,7 +109,7 @@ static proa_status put_root(proa_wire_writer *w, const proa_program *p)
     proa_meta none = {0};
     const char **fetched = proa__arena_array(w->arena, (size_t)proa__root(p)->n_outputs, sizeof *fetched);
     if (!fetched) return proa_error();
-    int32_t n_fed = 0; /* offsets travel with the tensor whose they are */
+    int32_t n_fed = 0; /* LoD offsets are fed with their tensor */
     for (int32_t i = 0; i < proa__root(p)->n_inputs; i++) n_fed += !proa__root(p)->inputs[i]->is_lod;
     for (int32_t i = proa__root(p)->n_inputs; i-- > 0;) {
         const proa_var *v = proa__root(p)->inputs[i];
@@ -182,7 +183,7 @@ static proa_status make_root(proa__arena *arena, const proa_program *p, bool pla
 
 /* ---- files ----------------------------------------------------------------------------- */
 
-/* protobuf-c hands out pieces; they go straight on. */
+/* A protobuf-c buffer that passes each piece to the file writer. */
 typedef struct sink {
     ProtobufCBuffer base;
     proa_status (*put)(const void *data, size_t bytes, void *context);
@@ -254,8 +255,8 @@ static proa_status list_params(proa__arena *arena, const proa_program *p, proa__
     return PROA_OK;
 }
 
-/* Both files are complete on disk before the first is renamed; parameters go first, so that a new model is
- * never seen with old parameters for longer than between two renames. */
+/* Writes both files completely to disk before it renames either. The parameters are renamed first: only
+ * between the two renames does an old model have new parameters. */
 static proa_status write_pair(proa__arena *arena, const proa_program *p, const char *model,
                               const char *params)
 {

@@ -1,5 +1,5 @@
-/* The state of writing one program, shared by the walker of ops (write_op.c) and the writer of files
- * (program_write.c). Uses format.h. */
+/* State of writing one program, for the writer of files (program_write.c) and the writer of their ops
+ * (write_op.c). Uses format.h. */
 #ifndef PROA_IO_PROGRAM_WRITE_H
 #define PROA_IO_PROGRAM_WRITE_H
 
@@ -35,37 +35,40 @@ struct proa_wire_writer {
     proa__open_op *op;    /* the current one */
     int32_t role;
     unsigned temporaries;
-    proa__forwards forwards; /* of `ops`, as far as `indexed` */
+    proa__forwards forwards; /* index of the first `indexed` of `ops` */
     size_t indexed;
-    bool own_numbers; /* sub-blocks go by the program's numbers, not the file's: for whoever lists its ops */
+    bool own_numbers; /* attributes name sub-blocks by the program's numbers, as for proa_program_describe */
     bool completes;   /* gradient ops get all slots and attributes of their forward op */
 };
 
-/* The variables of p that are tensor arrays: what array ops read and make, through loops and branches. */
+/* Finds the variables of p that are tensor arrays: operands and results of array ops, followed through loops
+ * and branches. */
 proa_status proa__arrays_find(const proa_program *p, proa__hash_map *arrays);
 static inline bool proa__is_array(const proa_wire_writer *w, const proa_var *v)
 {
     return w->arrays && proa__hash_map_find(w->arrays, v);
 }
-/* Whether a form's slot stands for the offsets of another slot's sequences ("X@LOD"): no slot in a file. */
+/* Whether a wire form's slot stands for the LoD offsets of another slot ("X@LOD"). Files have no such
+ * slots. */
 bool proa__is_lod_slot(const char *slot);
 /* Writes one op of the IR as one or more wire ops. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr);
 /* The variable's name in the block being written. */
 const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t);
-/* Branches and loops: Paddle's blocks are no functions, but write outer variables by name. */
+/* Whether an op is a branch or a loop, and writing one. Paddle's sub-blocks are no functions: they write
+ * variables of outer blocks by name. */
 bool proa__is_control(const proa_op *op);
 proa_status proa__write_control(proa_wire_writer *w, const proa_instr *instr);
-/* Variables and ops of w's block. */
+/* Writes the variables and ops of w's block. */
 proa_status proa__write_block(proa_wire_writer *w);
 /* Reserves the next number of the file's blocks. */
 pb_block *proa__new_block(proa_wire_writer *w);
 void proa__finish_block(proa_wire_writer *w, pb_block *to);
-/* Gives the current op its finished lists. */
+/* Stores the lists of slots and attributes that were collected for the current op in its message. */
 void proa__close_op(proa_wire_writer *w);
 proa_status proa__put_slot(proa_wire_writer *w, bool input, const char *slot, const char *const *names,
                            size_t n);
-/* A VarDesc of the block. */
+/* Adds a VarDesc to the block. */
 proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta *meta, int kind,
                           bool persistable, int32_t lod_level);
 

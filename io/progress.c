@@ -55,7 +55,7 @@ void proa_progress_value(proa_progress *p, const char *name, double value)
     p->values[i].value = value;
 }
 
-/* snprintf behind what is in text already. */
+/* Appends to text, which has *used bytes. */
 PROA_PRINTF(3, 4) static void add(char *text, size_t *used, const char *format, ...)
 {
     va_list list;
@@ -81,7 +81,7 @@ static void add_bar(const proa_progress *p, char *text, size_t *used)
     add(text, used, "] ");
 }
 
-/* Cuts the line to the terminal's width, so that it never wraps. */
+/* Columns that the line may have, so that it does not wrap on the terminal. */
 static int width(const proa_progress *p)
 {
     struct winsize w;

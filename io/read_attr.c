@@ -1,5 +1,6 @@
-/* Attributes of a program file's ops as values: numbers, lists, scalars, dtypes and choices, as an op's field
- * wants them, whatever type the file gives them. May use core and io's own headers. */
+/* Converts attributes of a program file's ops to the types of the op table's fields (numbers, lists,
+ * scalars, dtypes, enums), from any type that a version of Paddle may have written. May use core and io's
+ * own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -49,7 +50,7 @@ bool proa__attr_float(const pb_attr *a, double *v)
     return ok;
 }
 
-/* Any list or single number as n numbers; get(i) by type. */
+/* Sets *n to the number of elements of a list, or to 1 for a single number; false for other types. */
 static bool attr_count(const pb_attr *a, size_t *n)
 {
     switch ((int)a->type) {

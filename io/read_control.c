@@ -1,6 +1,6 @@
-/* Branches and loops of Paddle's programs. Their blocks read and write variables of the blocks round
- * them by name; here they become functions, captured through proa_cond and proa_while_loop. May use
- * jit, core and io's own headers. */
+/* Reads conditional_block, select_input and while ops. Paddle's sub-blocks read and write variables of outer
+ * blocks by name; here each becomes a function captured through proa_cond or proa_while_loop. May use jit,
+ * core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -18,7 +18,8 @@ bool proa__reads_control(const char *type)
 
 /* ---- a block, read where capture is open ----------------------------------------------- */
 
-/* The level of an op's sub-block, with no names yet; its ops go where capture is open now. */
+/* Enters the sub-block of r's op: its level, without names, whose ops are captured into the block that is
+ * open. */
 static proa__level *enter(proa_wire_reader *r)
 {
     const pb_attr *a = proa__attr_find(r->desc, "sub_block");
@@ -49,11 +50,12 @@ static proa_status read_into(proa__load *l, proa__level *level)
 
 /* ---- branches -------------------------------------------------------------------------- */
 
-/* A conditional_block that waits for the select_inputs that say what it is the other side of. */
+/* A conditional_block that is not read until a select_input pairs it with the block of the opposite
+ * condition. */
 struct proa__deferred {
     proa_wire_reader reader;
     const pb_slot *out;
-    bool done; /* its variables have values, or stand for what they were before */
+    bool done; /* its op was captured: the names are bound to results */
     bool used;
     proa__deferred *next;
 };
@@ -86,8 +88,8 @@ static proa__deferred *pending_of(const proa__level *level, const char *name)
     return NULL;
 }
 
-/* One way of a branch: the results that are asked for, by name; of a block, or of what is there (block
- * NULL). */
+/* One side of a branch: the names of its results, and the conditional_block that computes them; NULL: they
+ * are existing variables. */
 typedef struct side {
     proa_wire_reader *reader;
     proa__deferred *block;
@@ -136,7 +138,8 @@ static proa_tensor *condition_of(proa_wire_reader *r, const char *slot)
     return NULL;
 }
 
-/* A conditional_block without a select_input: where it does not run, its variables are what they were. */
+/* Captures a conditional_block without select_input as a branch whose other side returns the variables' old
+ * values. */
 static proa_status resolve(proa__deferred *p)
 {
     proa_wire_reader *r = &p->reader;
@@ -171,8 +174,8 @@ static const pb_slot *select_slot(const pb_op *op)
     return x && x->n_arguments == 2 ? x : NULL;
 }
 
-/* All that is selected between two blocks, here and further on: their variables need not be in the
- * same order. */
+/* Collects the variable pairs of all select_inputs, from r's op on, that choose between the two blocks. The
+ * blocks may list their variables in different orders. */
 static proa_status find_pairs(proa_wire_reader *r, branching *b)
 {
     const pb_block *block = r->level->pb;
@@ -189,7 +192,8 @@ static proa_status find_pairs(proa_wire_reader *r, branching *b)
     return PROA_OK;
 }
 
-/* Two blocks that exclude each other become one branch; both names of a pair then mean what was chosen. */
+/* Captures two blocks of opposite conditions as one branch, and binds both names of each pair to its
+ * result. */
 static proa_status join(proa_wire_reader *r, branching *b)
 {
     PROA_TRY(find_pairs(r, b));
@@ -206,7 +210,8 @@ static proa_status join(proa_wire_reader *r, branching *b)
     return PROA_OK;
 }
 
-/* Out = X[Mask]: the results of two conditional_blocks, of which one ran, or of one and a variable. */
+/* Reads select_input, Out = X[Mask]: a choice between results of two conditional_blocks, of one and an
+ * existing variable, or of two variables. */
 static proa_status read_select(proa_wire_reader *r)
 {
     const pb_slot *x = select_slot(r->desc), *out = out_slot(r->desc, "Out");
@@ -226,7 +231,7 @@ static proa_status read_select(proa_wire_reader *r)
         proa_tensor *yes = proa__name_find(r, "X", x->arguments[1]),
                     *no = proa__name_find(r, "X", x->arguments[0]);
         if (!yes || !no) return proa_error();
-        if (yes == no) return proa__name_bind(r, out->arguments[0], yes); /* joined before */
+        if (yes == no) return proa__name_bind(r, out->arguments[0], yes); /* bound by join() */
     }
     proa_tensor *mask = condition_of(r, "Mask");
     proa_tensors made = proa_cond(mask ? proa_cast(mask, PROA_BOOL) : NULL, run_yes, run_no, &b);
@@ -239,10 +244,10 @@ static proa_status read_select(proa_wire_reader *r)
 typedef struct looping {
     proa_wire_reader *reader;
     const char *condition_name;
-    const char **names; /* of the variables that the body changes */
+    const char **names; /* of the loop variables */
     int64_t n;
     proa_tensor *condition; /* as it is now */
-    size_t n_renames;       /* before the loop: a body that is read again starts from here */
+    size_t n_renames;       /* at the loop's start, to which a second read of the body returns */
 } looping;
 
 static proa_tensors ask(proa_tensors vars, void *context)
@@ -283,9 +288,9 @@ static bool writes(const pb_block *b, const char *name)
     return false;
 }
 
-enum { LOOKED_MAX = 1 << 24 }; /* a file that would take longer is read with all its loop variables */
+enum { LOOKED_MAX = 1 << 24 }; /* ops; after so many searched, every loop variable is kept */
 
-/* Does the op, or one of its sub-blocks, read `name`? True where that is not known. */
+/* Whether the op or one of its sub-blocks reads `name`; true where the search is given up. */
 static bool op_reads(proa__load *l, const pb_op *op, const char *name, int depth)
 {
     if (depth >= PROA__DEPTH_MAX || ++l->looked > LOOKED_MAX) return true;
@@ -300,9 +305,9 @@ static bool op_reads(proa__load *l, const pb_op *op, const char *name, int depth
     return found;
 }
 
-/* Is what `name` held before the loop, or holds after it, of any use? Paddle's dy2static carries variables
- * that the body alone makes and reads, from a placeholder of whatever shape. Only asked in the outermost
- * block, where nothing comes round again. */
+/* Whether the loop needs the value of `name` from before it, or ops behind it read the value. False for
+ * temporaries of the body, which Paddle's dy2static also makes loop variables, with placeholders of arbitrary
+ * shape. Always true in sub-blocks. */
 static bool matters(const proa_wire_reader *r, const pb_block *body, const char *name)
 {
     proa__load *l = r->load;
@@ -312,7 +317,7 @@ static bool matters(const proa_wire_reader *r, const pb_block *body, const char 
         if (here->ops[i] != r->desc && op_reads(l, here->ops[i], name, 0)) return true;
     for (size_t i = 0; i < body->n_ops; i++) {
         if (op_reads(l, body->ops[i], name, 0)) return true;
-        bool plain = !proa__attr_find(body->ops[i], "sub_block"); /* it always runs */
+        bool plain = !proa__attr_find(body->ops[i], "sub_block"); /* no branch or loop */
         for (size_t s = 0; plain && s < body->ops[i]->n_outputs; s++)
             for (size_t k = 0; k < body->ops[i]->outputs[s]->n_arguments; k++)
                 if (strcmp(body->ops[i]->outputs[s]->arguments[k], name) == 0) return false;
@@ -320,7 +325,7 @@ static bool matters(const proa_wire_reader *r, const pb_block *body, const char 
     return true;
 }
 
-/* Finds the variables that the body changes and that exist before the loop. */
+/* Lists the loop variables: those that exist before the loop and that the body writes. */
 static proa_status find_changed(looping *lp, proa_tensors *vars)
 {
     proa_wire_reader *r = lp->reader;

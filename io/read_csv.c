@@ -1,4 +1,5 @@
-/* CSV files of numbers as datasets. Core and io's own headers. */
+/* Reads CSV files of numbers into datasets of float32 rows and, optionally, a label column. Core and io's own
+ * headers. */
 #include "io/dataset.h"
 #include "io/file.h"
 
@@ -20,7 +21,7 @@ typedef struct csv {
     int64_t rows, rows_capacity;
 } csv;
 
-/* The end of the current line: its newline, or the end of the text. */
+/* Pointer to the current line's newline, or to the end of the text. */
 static const char *line_end(const csv *c)
 {
     const char *e = c->at < c->end ? memchr(c->at, '\n', (size_t)(c->end - c->at)) : NULL;
@@ -42,7 +43,7 @@ static bool is_blank(const char *p, const char *end)
     return p == end;
 }
 
-/* Digits and at most one dot, no exponent: most of every file, and much faster than strtod. */
+/* Fast path of number parsing: digits with at most one dot and no exponent. False where strtod is needed. */
 static bool parse_plain(const char *p, const char *end, double *v)
 {
     static const double power[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -59,7 +60,7 @@ static bool parse_plain(const char *p, const char *end, double *v)
         after += dot;
     }
     *v = (double)(negative ? -whole : whole) /
-         power[after]; /* both exact: the quotient is correctly rounded */
+         power[after]; /* both are exact doubles: the quotient is correctly rounded */
     if (negative && whole == 0) *v = -0.0;
     return digits > 0;
 }
@@ -88,7 +89,7 @@ static const char *field_end(const csv *c, const char *p, const char *end)
     return e ? e : end;
 }
 
-/* A first line with a field that is no number. */
+/* Whether the first line is a header: one of its fields is no number. */
 static bool is_header(const csv *c, const char *end)
 {
     double v;
@@ -228,7 +229,7 @@ proa_dataset *proa_csv_dataset_memory(const void *data, size_t bytes, proa_data_
     return d;
 }
 
-/* Says which file an error is about. */
+/* Adds the file's path to the text of the current error. */
 static void name_file(const char *path)
 {
     char text[1500];

@@ -1,6 +1,6 @@
-/* Gradient ops of a training program that the table has no form for: T_grad is what the rule of T makes. The
- * ops that T was read as are shown to the tape once more, and the engine runs with capture open. May use jit,
- * autograd, core and io's own headers. */
+/* Reads gradient ops (T_grad) that have no wire form of their own: records the ops that T was read as on the
+ * tape, and captures the backward pass that their rules compute. May use jit, autograd, core and io's own
+ * headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -14,7 +14,7 @@
 /* ---- one gradient ---------------------------------------------------------------------- */
 
 typedef struct pairs {
-    proa_tensors a, b; /* as long as each other */
+    proa_tensors a, b; /* of equal length */
     int64_t room;
 } pairs;
 
@@ -35,7 +35,7 @@ static proa_status add_pair(proa_wire_reader *r, pairs *p, proa_tensor *a, proa_
     return PROA_OK;
 }
 
-/* The variable's own handle, which the forward ops' args name. */
+/* The handle of the variable bound to a name: the tensor that the args of the forward ops refer to. */
 static proa_tensor *own_handle(proa_wire_reader *r, const char *slot, const char *name)
 {
     proa_tensor *t = proa__name_find(r, slot, name);
@@ -53,7 +53,7 @@ static const pb_slot *slot_behind(pb_slot *const *slots, size_t n, const char *g
     return NULL;
 }
 
-/* Outputs of the forward op with the gradients that are given. */
+/* Collects the forward op's outputs whose gradients are inputs of the gradient op, with those gradients. */
 static proa_status collect_given(proa_wire_reader *r, const pb_op *of, pairs *to)
 {
     for (size_t i = 0; i < r->desc->n_inputs; i++) {
@@ -77,7 +77,8 @@ typedef struct wanted {
     const char **names;
 } wanted;
 
-/* Inputs of the forward op whose gradients are asked for, with the names those get. */
+/* Collects the forward op's inputs whose gradients are outputs of the gradient op, with the gradients'
+ * names. */
 static proa_status collect_wanted(proa_wire_reader *r, const pb_op *of, wanted *to)
 {
     size_t n = 0;

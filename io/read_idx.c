@@ -107,7 +107,7 @@ proa_tensor *proa_read_idx(const char *path)
     return t;
 }
 
-/* Labels as int64, whatever integer type the file has. */
+/* Reads the labels of an IDX file of any integer type as int64. */
 static proa_tensor *labels(const char *path)
 {
     proa_tensor *raw = proa_read_idx(path);

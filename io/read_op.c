@@ -1,6 +1,6 @@
-/* One op of a program file: finds the wire form that fits, fills the args struct from slots and attributes,
- * and calls the op with capture open. Also what irregular forms read through (proa/wire.h). May use jit,
- * core and io's own headers. */
+/* Reads one op of a program file: chooses the wire form that fits, fills the op's args struct from slots and
+ * attributes, and calls the op under capture. Also implements proa/wire.h's reader, through which ops with
+ * irregular forms are read. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -55,7 +55,7 @@ bool proa__name_known(const proa_wire_reader *r, const char *name)
     return false;
 }
 
-/* A name whose variable this op has just made becomes that variable's name in the end. */
+/* Notes that var, which this op made, is to be called `name` when the program is read. */
 static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *var)
 {
     proa__load *l = r->load;
@@ -71,7 +71,8 @@ static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *
     return PROA_OK;
 }
 
-/* A persistable variable keeps its name: what an op makes under that name is written to it. */
+/* If `name` is a persistable variable, the tensor that an op's result `made` is to be copied into; otherwise
+ * NULL. */
 static proa_tensor *written(const proa_wire_reader *r, const char *name, const proa_var *made)
 {
     proa_tensor *now = proa__hash_map_find(&r->load->levels[0].names, name);
@@ -86,7 +87,7 @@ proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *
     proa_assign_args write = {.x = t, .out = written(r, name, var)};
     if (write.out) return proa_call_op(proa_find_op("assign"), &write);
     PROA_TRY(proa__hash_map_put(&r->level->names, name, t));
-    const proa_block *block = r->level->block; /* none where an op is called by itself, be it under capture */
+    const proa_block *block = r->level->block; /* NULL for a call of a single op, even under capture */
     if (var && block && var->index >= r->first_var && var->index < block->n_vars &&
         block->vars[var->index] == var && !var->persistable)
         return plan_rename(r, name, var);
@@ -101,8 +102,8 @@ static bool form_fits(const proa__form *form, const pb_op *desc, const char **wh
     for (int i = 0; i < w->n_attrs; i++) {
         const pb_attr *a = w->attrs[i].field < 0 ? proa__attr_find(desc, w->attrs[i].name) : NULL;
         if (!a || !w->attrs[i].constant || proa__attr_holds(w->attrs[i].constant, a)) continue;
-        if (w->attrs[i].missing) continue; /* a constant for which any value will do */
-        if (w->read && strcmp(w->attrs[i].name, "axis") == 0) continue; /* it aligns y by itself */
+        if (w->attrs[i].missing) continue; /* a constant that the file may give any value */
+        if (w->read && strcmp(w->attrs[i].name, "axis") == 0) continue; /* its reader aligns y by axis */
         *why = w->attrs[i].name;
         return false;
     }
@@ -128,7 +129,7 @@ static bool slot_empty(const pb_slot *s)
     return true;
 }
 
-/* An input that the form does not know would be ignored, and the result be wrong. */
+/* UNSUPPORTED if the op has an input that the form lacks: ignoring it would give wrong results. */
 static proa_status check_slots(const proa__form *form, const pb_op *desc)
 {
     for (size_t i = 0; i < desc->n_inputs; i++)
@@ -151,14 +152,14 @@ static const pb_slot *base_slot(pb_slot *const *slots, size_t n, const char *lod
     return NULL;
 }
 
-enum { NAMED_LEVEL = 64 }; /* bytes: a tensor's name in a call at once is its address */
+enum { NAMED_LEVEL = 64 }; /* bytes: in an eager call a tensor's name is its address */
 
 static void name_level(char *to, const char *name, int64_t level)
 {
     snprintf(to, NAMED_LEVEL, "%.40s@LOD_%d", name, (int)level);
 }
 
-/* In a call at once the offsets of a tensor are named beside it. */
+/* The LoD offsets of a tensor in an eager call, which are bound to names derived from the tensor's. */
 static proa_tensors named_levels(const proa_wire_reader *r, const char *name)
 {
     proa_tensors levels = {0, NULL};
@@ -207,7 +208,7 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
     return PROA_OK;
 }
 
-/* The name of the only variable in the slot of a field; NULL if there is none. */
+/* The name of the only variable in a field's slot; NULL if the slot has none or several. */
 static const char *argument_of(const proa__form *form, pb_slot *const *slots, size_t n, int field)
 {
     for (int i = 0; i < form->wire->n_slots; i++) {
@@ -233,8 +234,8 @@ static proa_status give_levels(const proa_wire_reader *r, const proa__form *form
     return PROA_OK;
 }
 
-/* After the call: the sequences of its results. An op that takes the innermost level away keeps the
- * others; in a program the capture door hands on those of ops that keep all. */
+/* Sets the LoD of an op's results after the call. An op that removes the innermost level keeps the others;
+ * for ops that keep all levels the capture door has set them already. */
 static proa_status result_lod(const proa_wire_reader *r, const proa__form *form, const void *args)
 {
     const proa_op *op = form->op;
@@ -261,7 +262,8 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
     return proa_error() == PROA_OK ? give_levels(r, form, result, levels) : proa_error();
 }
 
-/* Paddle's flattening products keep the sequences of their rows, which our matmul knows nothing of. */
+/* Gives the result of mul and fc the LoD of its first operand, as Paddle does; the matmul that they are read
+ * as does not. */
 static proa_status keep_lod(proa_wire_reader *r)
 {
     bool mul = strcmp(r->desc->type, "mul") == 0;
@@ -306,7 +308,7 @@ static proa_status fill_input(proa_wire_reader *r, const proa_field *f, void *ar
     return PROA_OK;
 }
 
-/* Fields before the file is asked: absent tensors, default attributes. */
+/* Sets all tensors to absent and all attributes to their defaults before the file's are read. */
 static proa_status fill_defaults(proa_wire_reader *r, const proa_op *op, void *args)
 {
     for (int i = 0; i < op->n_in + op->n_attr; i++) {
@@ -319,7 +321,7 @@ static proa_status fill_defaults(proa_wire_reader *r, const proa_op *op, void *a
     return PROA_OK;
 }
 
-/* An attribute that tensors supply. */
+/* Fills an attribute whose value the op takes from a tensor input or a list of them. */
 static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *wa, const proa_field *f,
                                      void *args, bool *given)
 {
@@ -334,7 +336,7 @@ static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *
     if (f->kind == PROA_FIELD_SCALAR && one.count == 1) {
         *(proa_scalar *)at = proa_scalar_tensor(one.at[0]);
     } else if (f->kind == PROA_FIELD_INTS &&
-               many.count > 0) { /* the list wins over the tensor, as in Paddle */
+               many.count > 0) { /* a list of tensors takes precedence over one tensor, as in Paddle */
         proa_ints *v = at;
         int64_t *room = proa__arena_array(&r->load->arena, (size_t)many.count, sizeof *room);
         if (!room) return proa_error();

@@ -1,5 +1,5 @@
-/* Texts as token ids: a vocabulary of bytes or of the text's own characters, and windows as samples. Core
- * and io's own headers. */
+/* Datasets of text: tokenizes a file by bytes or by its distinct characters, and yields windows of token ids,
+ * with the window one token later as target. Core and io's own headers. */
 #include "io/dataset.h"
 #include "io/file.h"
 
@@ -17,7 +17,7 @@ struct proa_text {
     proa_tensor *tokens;
 };
 
-/* The character at p and its length; 0 when the bytes are no UTF-8. */
+/* Decodes the UTF-8 character at p; returns its length in bytes, 0 where the bytes are invalid. */
 static int decode(const unsigned char *p, const unsigned char *end, uint32_t *point)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -50,7 +50,7 @@ static int by_point(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All distinct characters, through a bit set. */
+/* Collects the distinct code points of the text, sorted, through a bit set. */
 static proa_status make_vocabulary(proa_text *t, const unsigned char *p, size_t bytes)
 {
     const unsigned char *begin = p, *end = p + bytes;
@@ -77,7 +77,7 @@ static proa_status make_vocabulary(proa_text *t, const unsigned char *p, size_t 
     return status;
 }
 
-/* Token ids of a text into a new tensor. */
+/* Converts a text to a new int64 tensor of token ids. */
 static proa_tensor *tokenize(const proa_text *t, const unsigned char *p, size_t bytes)
 {
     const unsigned char *end = p + bytes;

@@ -1,11 +1,12 @@
-/* State: an ordered list of named tensors and named bytes, with an index by name. May use core only. */
+/* Implements proa_state: an ordered list of named tensors and byte strings, with a hash index by name. May
+ * use core only. */
 #include "core/internal.h"
 #include "core/blocked.h"
 #include "core/hash_map.h"
 
 #include <proa/io.h>
 
-/* One block: the state, and behind it its index. */
+/* Allocates the state and its index in one block. */
 proa_state *proa_state_new(void)
 {
     struct {
@@ -45,7 +46,7 @@ const proa_state_item *proa_state_find(const proa_state *s, const char *name)
     return place ? &s->items[(uintptr_t)place - 1] : NULL;
 }
 
-/* The item of that name, emptied, or a new one. */
+/* Returns the item of that name, emptied, or appends one. */
 static proa_state_item *take_item(proa_state *s, const char *name)
 {
     if (proa_error() != PROA_OK) return NULL;

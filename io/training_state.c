@@ -1,5 +1,5 @@
-/* Checkpoints of a training run: what a layer, an optimizer, a scaler and a loader hold, and the random
- * state, as one state file. May use core, nn, optim, amp and io. */
+/* Saves and loads checkpoints of a training run: the states of a layer, an optimizer, a gradient scaler and a
+ * loader, and of the random generator, in one file. May use core, nn, optim, amp and io. */
 #include "core/internal.h"
 #include "core/tensor.h"
 
@@ -12,7 +12,8 @@ typedef proa_status (*item_fn)(proa_state *s, const char *name, proa_tensor *t);
 
 static proa_status put(proa_state *s, const char *name, proa_tensor *t) { return proa_state_put(s, name, t); }
 
-/* Every mismatch is found before anything is overwritten. */
+/* Compares an item's shape and dtype with those of the tensor that it will be copied to. All items are
+ * checked before any is copied. */
 static proa_status check(proa_state *s, const char *name, proa_tensor *t)
 {
     const proa_tensor *from = proa_state_get(s, name);
@@ -43,8 +44,9 @@ static proa_status each_of(proa_state *s, const char *prefix, proa_named_list li
     return PROA_OK;
 }
 
-/* Accumulators go by position and slot: the numbers in parameters' names depend on what a process made
- * before. "linear_3.w_0_moment1_0" of the fifth item becomes "4_moment1_0". */
+/* Renames the optimizer's accumulators by the parameter's position, since the counters in parameter names
+ * depend on what a process made before: "linear_3.w_0_moment1_0" of the fifth parameter becomes
+ * "4_moment1_0". */
 static proa_named_list by_position(proa_optimizer *opt)
 {
     proa_named_list list = proa_optimizer_state(opt);

@@ -1,5 +1,5 @@
-/* Branches and loops in Paddle's format: conditional_block, select_input and while, whose blocks read
- * and write variables of the blocks round them by name. May use jit, core and io's own headers. */
+/* Writes branches and loops as conditional_block, select_input and while ops, whose sub-blocks read and write
+ * variables of outer blocks by name. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
@@ -19,7 +19,7 @@ static proa_status put_names(proa_wire_writer *w, bool input, const char *slot, 
     return proa__put_slot(w, input, slot, names, b ? 2 : 1);
 }
 
-/* `to` = op(`from`). */
+/* Writes an op `type` with input X = `from` and output Out = `to`. */
 static proa_status put_plain(proa_wire_writer *w, const char *type, const char *from, const char *to)
 {
     PROA_TRY(proa_wire_op(w, type));
@@ -33,7 +33,7 @@ static const char *temporary(proa_wire_writer *w, const proa_meta *meta)
     return t ? proa__arena_text(w->arena, proa_name_of(t)) : NULL;
 }
 
-/* One of v's kind. */
+/* Adds a variable of v's shape and dtype to the block; returns its name. */
 static const char *temporary_like(proa_wire_writer *w, const proa_var *v)
 {
     proa_meta meta = proa_meta_of(v->handle);
@@ -54,7 +54,7 @@ static proa_meta flag_meta(proa_dtype dtype) { return (proa_meta){.dtype = dtype
 
 /* ---- sub-blocks ------------------------------------------------------------------------ */
 
-/* A name for each output of the block, in the outer block. */
+/* Variable names of the outer block, one for each input or output of the sub-block. */
 typedef struct names {
     const char **at;
     int64_t count;
@@ -74,8 +74,8 @@ static proa_status tensor_names(const proa_wire_writer *w, const proa_tensors *l
     return PROA_OK;
 }
 
-/* The block's results go to outer variables. A result that is another variable of the loop is put
- * aside first: all are assigned as if at once. */
+/* Assigns the block's results to the outer variables as if simultaneously: a result that is another loop
+ * variable is first copied to a temporary. */
 static proa_status assign_results(proa_wire_writer *w, const proa_block *b, const names *outer)
 {
     names from = names_capacity(w, b->n_outputs);

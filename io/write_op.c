@@ -1,5 +1,6 @@
-/* One op of the IR as wire ops: the regular walk over the first form's slots and attributes, and what
- * irregular forms write through (proa/wire.h). May use ops, jit, core and io's own headers. */
+/* Writes one op of the IR as ops in Paddle's format, by the slots and attributes of its first wire form. Also
+ * implements proa/wire.h's writer, through which ops with irregular forms write themselves. May use ops, jit,
+ * core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"
@@ -83,7 +84,7 @@ const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t)
     return t->var ? t->var->name : proa_name_of(t);
 }
 
-/* A slot of one op field: nothing for absent tensors. A second call for the same slot adds to it. */
+/* Writes a field's tensors to a slot; absent tensors write none. A second call for the same slot appends. */
 static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot, proa_tensor *const *at,
                                int64_t n)
 {
@@ -111,7 +112,7 @@ static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot
 
 static proa_status writer_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
-    if (t == PROA_NONE) return proa__put_slot(w, true, slot, NULL, 0); /* the slot is there, and empty */
+    if (t == PROA_NONE) return proa__put_slot(w, true, slot, NULL, 0); /* an empty slot */
     return put_tensors(w, true, slot, &t, 1);
 }
 
@@ -301,7 +302,7 @@ proa_status proa__put_var(proa_wire_writer *w, const char *name, const proa_meta
     v->has_persistable = true;
     v->persistable = persistable;
     type->type = (Paddle__Framework__Proto__VarType__Type)kind;
-    bool array = kind == PB_LOD_TENSOR_ARRAY; /* its description is that of an item */
+    bool array = kind == PB_LOD_TENSOR_ARRAY; /* the VarDesc of an array has the shape of an item */
     if (kind == PB_LOD_TENSOR || array) {
         if (array) {
             type->tensor_array = proa__arena_alloc(w->arena, sizeof *type->tensor_array);
@@ -378,7 +379,7 @@ static proa_status put_text(proa_wire_writer *w, const proa_wire_attr *a, const 
         PROA_TRY(proa__field_from_text(&list, &floats, text, w->arena));
         return put_doubles(w, a->name, a->type, floats);
     case PROA_WIRE_STRINGS:
-        return new_attr(w, a->name, a->type) ? PROA_OK : proa_error(); /* only ever empty */
+        return new_attr(w, a->name, a->type) ? PROA_OK : proa_error(); /* is always empty */
     default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s: a constant of type %d", a->name, a->type);
     }
 }
@@ -424,7 +425,8 @@ static proa_status put_enum(proa_wire_writer *w, const proa_wire_attr *a, const 
     return proa_wire_put_int(w, a->name, (proa_wire_type)a->type, v);
 }
 
-/* Entries that tensors supply are −1, as Paddle writes them: its inference takes 0 for a dim of the input. */
+/* Writes a list attribute some of whose entries come from tensors: these are −1, as Paddle writes them (0
+ * would mean "copy the input's dim"). */
 static proa_status put_partly_known(proa_wire_writer *w, const proa_wire_attr *a, const proa_ints *v)
 {
     int64_t *known = proa__arena_array(w->arena, (size_t)v->count, sizeof *known);
@@ -470,7 +472,8 @@ static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const
     }
 }
 
-/* Paddle wants a tensor for each entry of such a list: constants become fill_constant ops of their own. */
+/* Writes a constant entry of such a list as a fill_constant op, since Paddle wants a tensor for each
+ * entry. */
 static proa_tensor *constant_entry(proa_wire_writer *w, int64_t v)
 {
     char text[32];
@@ -503,7 +506,8 @@ static proa_status writer_put_number(proa_wire_writer *w, const char *slot, int6
     return proa_wire_put_input(w, slot, t);
 }
 
-/* Tensors that supply an attribute, beside its value: found before the op itself is begun. */
+/* The tensors from which an op takes an attribute's value. Their own ops are written before the op is
+ * begun. */
 typedef struct supply {
     proa_tensor *one;
     proa_tensors many;
@@ -557,7 +561,7 @@ static bool is_level(const proa_tensor *of, const proa_tensor *offsets, int64_t 
     return proa__absent(offsets) ? !own : own && own == offsets->var;
 }
 
-/* Files have no name for offsets: they must be those that the tensor of the slot carries. */
+/* UNSUPPORTED if an op's LoD offsets are not those of the tensor in the slot: files cannot name offsets. */
 static proa_status check_lod(const proa_op *op, const proa_wire *wire, const void *args,
                              const proa_wire_slot *s)
 {
@@ -626,8 +630,8 @@ static proa_status add_missing(proa_wire_writer *w, proa__list *to, pb_slot *con
     return PROA_OK;
 }
 
-/* Paddle's kernels take a gradient slot for a promise that the forward op has the input: those of inputs that
- * it lacks (a norm without bias) are left out. */
+/* Removes gradient outputs for inputs that the forward op lacks (a norm without bias): Paddle's kernels would
+ * assume that the input exists. */
 static void drop_absent(pb_op *grad, const pb_op *of)
 {
     size_t kept = 0;
@@ -645,7 +649,8 @@ static void drop_absent(pb_op *grad, const pb_op *of)
     grad->n_outputs = kept;
 }
 
-/* Paddle's gradient kernels ask for slots and attributes of the forward op that our rules do without. */
+/* Adds the forward op's slots and attributes to its gradient op: Paddle's gradient kernels need them, Proa's
+ * rules do not. */
 static proa_status complete(proa_wire_writer *w, pb_op *grad, const pb_op *of)
 {
     proa__list in = {0}, attrs = {0};
@@ -680,7 +685,7 @@ static proa_status complete_gradients(proa_wire_writer *w)
     return PROA_OK;
 }
 
-/* The first form is written: by its function, or along its slots and attributes. */
+/* Writes an op by its first wire form: by the form's function, or by its slots and attributes. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
