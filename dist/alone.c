@@ -1,4 +1,4 @@
-/* The engine of one rank: every collective is a copy. May use core. */
+/* The collectives of a group of one rank: each copies its input to its output. May use core. */
 #include "core/internal.h"
 #include "dist/engine.h"
 

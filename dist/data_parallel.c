@@ -1,6 +1,6 @@
-/* Data parallelism: equal parameters at the start, averaged gradients before every step. Gradients travel in
- * buckets of one dtype, through the collective ops, so that a small layer costs no round trip of its own.
- * May use core, ops, autograd, nn and optim. */
+/* Data parallelism by explicit calls: proa_sync_layer broadcasts rank 0's parameters and buffers,
+ * proa_sync_gradients averages gradients over the ranks, by an all-reduce for each bucket of gradients of one
+ * dtype. May use core, ops, autograd, nn and optim. */
 #include "core/device.h"
 #include "core/internal.h"
 #include "core/tensor.h"
@@ -9,10 +9,11 @@
 #include <proa/autograd.h>
 #include <proa/dist.h>
 
-/* Bytes of one bucket: large enough that latency vanishes, small enough to stay in the last cache. */
+/* Bytes of one bucket, 4 MiB: large against the latency of a call, small enough for the last-level cache. */
 enum { BUCKET_BYTES = 4 << 20 };
 
-/* The error of a call that follows `before` others, which the other ranks have made, too. */
+/* Handles the error of a collective after `before` successful ones: the other ranks made those, too, so that
+ * this rank is no longer in step with them. */
 static proa_status left_out(int64_t before)
 {
     const proa_group *world = proa__default_group();
@@ -33,7 +34,7 @@ proa_status proa_sync_layer(proa_layer *layer)
     return PROA_OK;
 }
 
-/* Copies between a bucket and the gradients [first, last). */
+/* Copies the gradients of params [first, last) of the bucket's dtype into the bucket (gather), or back. */
 static proa_status exchange(proa_tensor *const *params, int64_t first, int64_t last, char *bucket,
                             bool gather)
 {
@@ -47,7 +48,8 @@ static proa_status exchange(proa_tensor *const *params, int64_t first, int64_t l
     return PROA_OK;
 }
 
-/* One bucket: the gradients from `first` on, of its dtype, up to the size of a bucket. */
+/* Averages one bucket: the gradients of params [first, last) that have the dtype of params[first], of
+ * `elements` elements in all. */
 static proa_status reduce_bucket(proa_tensor *const *params, int64_t first, int64_t last, int64_t elements)
 {
     PROA_SCOPED;
@@ -59,7 +61,7 @@ static proa_status reduce_bucket(proa_tensor *const *params, int64_t first, int6
     return exchange(params, first, last, bucket->data, false);
 }
 
-/* Every rank must send the same tensors: a parameter that got no gradient here sends zeros. */
+/* Sets missing gradients to zero: every rank must reduce the same tensors. */
 static proa_status fill_missing(proa_tensors params)
 {
     for (int64_t i = 0; i < params.count; i++) {
@@ -68,7 +70,7 @@ static proa_status fill_missing(proa_tensors params)
             if (g->flags & PROA_T_STRIDED)
                 return proa_fail(PROA_ERR_INTERNAL, "sync_gradients: a gradient is not contiguous");
             if (!proa_is_rows(g)) continue;
-            PROA_SCOPED; /* the ranks' rows differ: they exchange the whole table */
+            PROA_SCOPED; /* a SelectedRows gradient: rows differ between ranks, so it becomes dense */
             proa_tensor *whole = proa_rows_to_dense(g);
             if (!whole) return proa_error();
             PROA_TRY(proa_set_grad(p, whole));

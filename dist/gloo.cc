@@ -1,5 +1,6 @@
-/* Collectives between hosts, by Gloo: the only C++ of the CPU library. Turns Gloo's contexts into an engine,
- * its rendezvous into requests to our store, and its exceptions into typed errors. May use core and Gloo. */
+/* Collectives between hosts through Gloo, the only C++ of the CPU library. Wraps Gloo contexts as an engine,
+ * serves Gloo's rendezvous from the job's store, and turns Gloo's exceptions into errors. May use core and
+ * Gloo. */
 /* functions of the public headers leave out members of options, as C programs do */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #include "dist/engine.h"
@@ -35,7 +36,7 @@ void proa__free(void *p);
 namespace
 {
 
-/* Keys of one group in the job's store. */
+/* Gloo's Store interface over the job's store: prefixes keys by the group. */
 class KeyStore : public gloo::rendezvous::Store
 {
   public:
@@ -67,7 +68,7 @@ class KeyStore : public gloo::rendezvous::Store
     }
 
   private:
-    /* The error stands already; the exception brings Gloo to return. */
+    /* Throws if the status is an error (which is already set), to unwind Gloo's frames. */
     static void check(proa_status status)
     {
         if (status != PROA_OK) throw std::runtime_error(proa_error_message());
@@ -83,13 +84,13 @@ struct gloo_group {
     proa__store *store = nullptr;
     std::chrono::milliseconds timeout{0};
     uint32_t tag = 0; /* collectives are called in the same order everywhere, so a counter tells them apart */
-    /* calls of each ordered pair, likewise */
+    /* number of sends to and receives from each rank, as tags */
     std::vector<uint32_t> sent, received;
 };
 
 gloo_group &of(proa__ring *g) { return *static_cast<gloo_group *>(g->context); }
 
-/* The members that have gone or fallen silent, for an error's text. */
+/* Names the members that left, died or are silent, for an error's text. */
 std::string missing(proa__ring *g)
 {
     std::string text;
@@ -111,7 +112,7 @@ template <typename Body> proa_status guarded(proa__ring *g, const char *what, Bo
         return PROA_OK;
     } catch (const std::exception &e) {
         if (proa_error()) return proa_error();
-        /* this Gloo says "timed out" in words alone */
+        /* Gloo has no type for timeouts: recognized by the message */
         const bool late =
             std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
         const std::string who = missing(g);
@@ -126,7 +127,8 @@ struct wide {
     uint64_t lo, hi;
 };
 
-/* Only the element size matters to Gloo: the reduce function knows the dtype. */
+/* Gives Gloo the output with an integer type of `item` bytes: only the reduce function interprets
+ * elements. */
 template <typename Options> void set_output(Options &options, void *data, size_t count, size_t item)
 {
     switch (item) {
@@ -138,7 +140,8 @@ template <typename Options> void set_output(Options &options, void *data, size_t
     }
 }
 
-/* Averages and half types are not summed pairwise: what to reduce in, and the reduction. */
+/* How Gloo reduces a dtype: float16 and bfloat16 are converted to float32, and an average is a sum that
+ * finish() divides, so that both are rounded once. */
 struct arithmetic {
     proa_dtype dtype;
     proa_reduce_type op;
@@ -165,7 +168,7 @@ struct arithmetic {
             proa__reduce_buffers(out, in, 2, n, d, o, 1);
         };
     }
-    /* Brings the sum back, divided if an average is wanted. */
+    /* Divides for an average, and converts float32 sums back to the half type in `given`. */
     void finish(void *given, int64_t count, proa_dtype d, proa_reduce_type wanted, int ranks)
     {
         const auto n = static_cast<size_t>(count);
@@ -200,7 +203,7 @@ proa_status gloo_reduce(proa__ring *g, void *data, int64_t count, proa_dtype dty
     return guarded(g, "reduce", [&] {
         arithmetic a(data, count, dtype, op);
         const size_t item = proa_dtype_size(a.dtype), n = static_cast<size_t>(count);
-        /* Gloo uses the output of the others as scratch: theirs is not to change */
+        /* Gloo writes intermediate sums to the output of non-roots, whose data must not change */
         std::vector<char> scratch(a.half || g->rank == root ? 0 : n * item);
         if (!scratch.empty()) std::memcpy(scratch.data(), data, scratch.size());
         gloo::ReduceOptions options(of(g).context);
@@ -267,7 +270,7 @@ proa_status gloo_all_to_all(proa__ring *g, const void *in, const size_t *in_byte
     });
 }
 
-/* Everyone sends everyone its part, and sums what came: as many bytes as any way needs. */
+/* Reduce-scatter as an all-to-all and a local reduction: a rank sends (size − 1) parts, the minimum. */
 proa_status gloo_reduce_scatter(proa__ring *g, const void *in, void *out, int64_t count_each,
                                 proa_dtype dtype, proa_reduce_type op)
 {
@@ -290,7 +293,7 @@ proa_status gloo_reduce_scatter(proa__ring *g, const void *in, void *out, int64_
     }
 }
 
-/* Slots of collectives have the top bits clear. */
+/* Slot number of a pair's message; bit 62 separates it from the slots of collectives. */
 uint64_t pair_slot(uint32_t count) { return (uint64_t(1) << 62) | count; }
 
 proa_status gloo_send(proa__ring *g, const void *data, size_t bytes, int peer)

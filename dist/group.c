@@ -1,4 +1,5 @@
-/* Joining and leaving a job, and its groups: a store to meet at, an engine for each group. May use core. */
+/* Implements proa_dist_start and _stop, and process groups: connects to the job's store, and opens an engine
+ * (shared memory or Gloo) for each group. May use core. */
 #define _GNU_SOURCE
 #include "dist/group.h"
 
@@ -12,19 +13,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* This process's place in its job. Joined and left by one thread; groups may be used by any. */
+/* This process's state in its job. One thread starts and stops it; any thread may use groups. */
 static struct {
     proa__job job;
     proa__store *store;
-    proa__store_server *server; /* of rank 0, unless a launcher serves */
-    proa__ring *world;          /* before dist_start and in a job of one rank: made when somebody asks */
-    proa__ring *groups[PROA__GROUPS]; /* by id; 0: a ring of a program that is not the world */
+    proa__store_server *server;       /* on rank 0, unless the launcher serves the store */
+    proa__ring *world;                /* before dist_start and in a job of one rank: made at first use */
+    proa__ring *groups[PROA__GROUPS]; /* by id; 0: the ring 0 of a program, if not the world */
     int next_id;
 } here;
 
 /* ---- one group ------------------------------------------------------------------------- */
 
-/* A ring and what core and users hold of it. */
+/* A ring and its public handle, in one allocation. */
 typedef struct member {
     proa__ring ring;
     proa__comm comm;
@@ -32,7 +33,8 @@ typedef struct member {
 
 static proa__ring *ring_of(const proa_group *g) { return g->context; }
 
-/* Collectives of ops: in order with what was queued. */
+/* Calls the engine once earlier queued calls of the lane (collectives, sends or receives of a peer) are
+ * done. */
 #define IN_ORDER(g, lane, call)                              \
     proa__ring *r = ring_of(g);                              \
     PROA_TRY(proa__ring_check(r));                           \
@@ -108,7 +110,7 @@ void proa__ring_close(proa__ring *g)
     proa__queues_free(g->queues);
     if (g->engine) g->engine->close(g);
     proa__free((void *)(uintptr_t)g->ranks);
-    proa__free(g); /* the head of its member */
+    proa__free(g); /* the first field of its `member` */
 }
 
 static proa_status connect_engine(proa__ring *g, const proa__engine_setup *setup)
@@ -156,7 +158,8 @@ static void address_file(const proa__job *job, char *path, size_t n)
     snprintf(path + used, n - used, ".store");
 }
 
-/* Rank 0 serves at a free port, and says in the folder where. */
+/* Starts rank 0's store server at a free port of 127.0.0.1 and writes the address to a file in
+ * job->folder. */
 static proa_status serve_by_folder(proa__job *job)
 {
     char path[PATH_MAX + 300], part[PATH_MAX + 310];
@@ -173,7 +176,8 @@ static proa_status serve_by_folder(proa__job *job)
     return proa_fail(PROA_ERR_IO, "dist_start: cannot write %s: %s", path, strerror(errno));
 }
 
-/* An address that an earlier run has left is tried for a moment, and read again. */
+/* Connects to the address in the folder's file. Rereads the file until the time is over, as it may be missing
+ * or left by an earlier run. */
 static proa_status connect_by_folder(proa__job *job)
 {
     char path[PATH_MAX + 300], line[512];
@@ -229,7 +233,7 @@ proa_status proa_dist_start_opt(proa_dist_opts opts)
 {
     PROA_TRY(proa_error());
     if (here.store) return proa_fail(PROA_ERR_BAD_STATE, "dist_start: this process is in a job already");
-    proa__ring_close(here.world); /* of one rank */
+    proa__ring_close(here.world); /* the ring of one rank */
     here.world = NULL;
     PROA_TRY(proa__job_read(&here.job, &opts));
     if (here.job.size == 1) return PROA_OK;
@@ -261,7 +265,7 @@ void proa_dist_stop(void)
     proa__store_close(here.store);
     here.store = NULL;
     forget_address(&here.job);
-    /* others may still be at work; they only need the store for new groups */
+    /* other ranks may still run, and need the store for new groups: wait 10 s at most */
     proa__store_server_close(here.server, here.job.timeout < 10 ? here.job.timeout : 10);
     here.server = NULL;
 }
@@ -356,7 +360,7 @@ void proa_group_end(proa_group *g)
 
 /* ---- rings of programs ----------------------------------------------------------------- */
 
-/* The world's rank of the endpoint at the front of `text`, which ends at a comma; −1: no rank has it. */
+/* The global rank of the n bytes "host:port" at `text`; −1: no rank has this endpoint. */
 static int rank_at(const char *text, size_t n)
 {
     const char *all = getenv("PADDLE_TRAINER_ENDPOINTS");
@@ -368,7 +372,8 @@ static int rank_at(const char *text, size_t n)
     return -1;
 }
 
-/* The world's ranks of the members: all, or those at the endpoints. */
+/* Sets members to the global ranks of a ring's members: all ranks, or those at the comma-separated
+ * endpoints. */
 static proa_status find_members(int64_t size, const char *endpoints, int *members)
 {
     int world = proa_dist_size();
@@ -394,8 +399,8 @@ static bool has_members(const proa__ring *r, const int *members, int size)
     return same;
 }
 
-/* Programs of several ranks use one number for rings of different members, so that members are part of the
- * key. */
+/* Opens the ring of ring_id `id`. Programs of different ranks use one ring_id for different members, so that
+ * the keys in the store contain a hash of the members. */
 static proa__ring *open_members(int id, int mine, int size, const int *members)
 {
     char prefix[64];

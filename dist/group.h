@@ -1,4 +1,5 @@
-/* Groups and their connections, for dist and its tests: ranks may be threads of one process. May use core. */
+/* Connects and closes groups, for dist/ and its tests, in which the ranks may be threads of one process. May
+ * use core. */
 #ifndef PROA_DIST_GROUP_H
 #define PROA_DIST_GROUP_H
 
@@ -6,8 +7,9 @@
 
 #include <proa/dist.h>
 
-/* Connects the members of a group, `ranks` of the world (kept as a copy; NULL: all `size`), over shared
- * memory or Gloo. Collective among members; for others (rank −1) nothing is connected. NULL with an error. */
+/* Connects the members of a group, whose global ranks are `ranks` (copied; NULL: 0 to size − 1), over shared
+ * memory or Gloo. Collective among members; a non-member (rank −1) gets a ring without a connection. NULL
+ * with an error. */
 proa__ring *proa__ring_connect(const proa__engine_setup *setup, int id, int rank, int size, const int *ranks);
 void proa__ring_close(proa__ring *g);
 

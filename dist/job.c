@@ -1,5 +1,5 @@
-/* Rank, size and meeting place from options or the environment; one table says how each launcher spells them.
- * May use core. */
+/* Finds this process's rank, the number of ranks and the store's address in the options or in the environment
+ * variables of launchers (Proa, Paddle, torchrun, Open MPI, PMI, Slurm). May use core. */
 #define _GNU_SOURCE
 #include "dist/job.h"
 
@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the order of search: the first whose `mark` is set counts. */
+/* A launcher's environment variables, in the order of search: the first launcher whose `mark` is set
+ * counts. */
 typedef struct launcher {
     const char *name, *mark, *rank, *size, *local_size;
     const char *job;         /* the job's name */
-    const char *incarnation; /* how often it was restarted */
+    const char *incarnation; /* differs after each restart of the job */
 } launcher;
 
 static const launcher launchers[] = {
@@ -24,7 +25,7 @@ static const launcher launchers[] = {
     {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL},
     {"PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", NULL, NULL},
-    /* sbatch alone sets SLURM_NTASKS: only a step has ranks */
+    /* SLURM_STEP_ID is the mark, as sbatch sets SLURM_NTASKS outside of srun, too */
     {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", NULL, "SLURM_JOB_ID", "SLURM_STEP_ID"},
 };
 
@@ -47,7 +48,7 @@ static proa_status number(const char *name, int *out)
     return PROA_OK;
 }
 
-/* "host:port", up to a comma. False: it is something else. */
+/* Parses "host:port", up to a comma, into job->host and port. False if text has another form. */
 static bool parse_endpoint(proa__job *job, const char *text)
 {
     size_t n = strcspn(text, ",");
@@ -77,7 +78,7 @@ static proa_status bad_endpoint(const char *name, const char *text)
     return proa_fail(PROA_ERR_INVALID_ARGUMENT, "dist_start: %s is \"%s\"; expected host:port", name, text);
 }
 
-/* A folder, or tcp://host:port, whose server is rank 0 unless the launcher says that it serves. */
+/* Parses the store's address: tcp://host:port, or a folder in which rank 0 writes its address. */
 static proa_status meet_at(proa__job *job, const char *store)
 {
     if (strncmp(store, "tcp://", 6) == 0) {
@@ -100,7 +101,7 @@ static proa_status find_meeting_place(proa__job *job, const launcher *by)
     if ((text = variable("MASTER_ADDR")) && variable("MASTER_PORT")) {
         snprintf(job->host, sizeof job->host, "%s", text);
         PROA_TRY(number("MASTER_PORT", &job->port));
-        /* torchrun's agent serves a store of its own on that port */
+        /* torchrun's agent uses that port for its own store: take the next */
         text = variable("TORCHELASTIC_USE_AGENT_STORE");
         if (text && strcmp(text, "True") == 0) job->port++;
         return PROA_OK;

@@ -1,4 +1,4 @@
-/* A process's view of its job: rank, size and meeting place. May use core. */
+/* A process's rank in its job, the number of ranks, and where the job's store is. May use core. */
 #ifndef PROA_DIST_JOB_H
 #define PROA_DIST_JOB_H
 
@@ -8,10 +8,10 @@
 
 typedef struct proa__job {
     int rank, size;
-    bool served;    /* somebody else serves the store: a launcher */
+    bool served;    /* a launcher serves the store, not rank 0 */
     char host[256]; /* where the store is; "" with a folder */
     int port;
-    char folder[PATH_MAX]; /* in which rank 0 says where the store is; "" with a host */
+    char folder[PATH_MAX]; /* in which rank 0 writes the store's address; "" with a host */
     char token[256];
     double timeout;
     const char *interface; /* borrowed; NULL: by the route to the store */

@@ -1,5 +1,5 @@
-/* A message between tensors: checked, brought into contiguous host memory, handed to the group's engine, and
- * brought back. May use core. */
+/* Runs one communication on tensors (proa_message): checks it, copies tensors that are strided or on a device
+ * to contiguous host memory, calls the group's engine, and copies results back. May use core. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -83,7 +83,7 @@ proa_status proa__message_check(proa_message *m)
                          ring->id);
     if ((m->kind == PROA_MESSAGE_SEND || m->kind == PROA_MESSAGE_RECV) && rank == ring->rank)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: rank %d is this process itself", who, m->peer);
-    if (m->kind == PROA_MESSAGE_SCATTER && rank != ring->rank) m->in = NULL; /* does not count here */
+    if (m->kind == PROA_MESSAGE_SCATTER && rank != ring->rank) m->in = NULL; /* only the root's counts */
     bool need_in = uses_in(m->kind) && !(m->kind == PROA_MESSAGE_SCATTER && rank != ring->rank);
     if (need_in) PROA_TRY(check_tensor(who, "in", m->in));
     else m->in = NULL;

@@ -1,5 +1,6 @@
-/* Data parallelism of programs: a replay that puts the average over ranks behind the op that makes a
- * gradient. Gradients travel in buckets, each behind the last of its gradients. May use core, ops and jit. */
+/* Data parallelism of programs: replays a program and inserts an all-reduce that averages gradients over
+ * the ranks, one for each bucket, behind the op that makes the bucket's last gradient. May use core, ops
+ * and jit. */
 #include "core/args_visit.h"
 #include "core/hash_map.h"
 #include "core/internal.h"
@@ -9,9 +10,9 @@
 #include <proa/dist.h>
 
 typedef struct gradient {
-    proa_var *var;       /* of the program as it was */
-    proa_tensor *handle; /* stands for it in the program as it becomes */
-    proa_tensor **slot;  /* where the op that is sent on just now has it; else NULL */
+    proa_var *var;       /* in the original program */
+    proa_tensor *handle; /* its tensor in the new program */
+    proa_tensor **slot;  /* output slot of the op that is being replayed; else NULL */
     int64_t bucket;
     bool made;
 } gradient;
@@ -20,7 +21,7 @@ typedef struct averaging {
     int64_t group, ranks;
     gradient *all;
     int64_t count;
-    int64_t *waiting; /* gradients of each bucket that no op has made yet */
+    int64_t *waiting; /* each bucket's gradients that no op has made yet */
     proa__hash_map by_var;
 } averaging;
 
@@ -33,12 +34,13 @@ static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t in
     gradient *g = proa__hash_map_find(&a->by_var, proa__slot_var(*slot));
     if (g && !g->made) {
         g->made = true;
-        a->all[a->count++] = *g; /* in the order of the program; the entries of by_var are elsewhere */
+        a->all[a->count++] = *g; /* copies, to be sorted; by_var still points to g */
     }
     return PROA_OK;
 }
 
-/* Sorts the gradients by the op that makes them and deals them out; by_var then finds the sorted entries. */
+/* Sorts the gradients by the op that makes them, assigns them to buckets of up to `bytes` bytes, and makes
+ * by_var refer to the sorted entries. */
 static proa_status deal(averaging *a, const proa_block *b, int64_t bytes)
 {
     for (int32_t i = 0; i < b->n_ops; i++)
@@ -65,8 +67,8 @@ static proa_tensor *averaged(const averaging *a, proa_tensor *t)
     return proa_all_reduce(proa_scale(t, .scale = PROA_SCALAR(1.0 / (double)a->ranks)), .group = a->group);
 }
 
-/* The bucket's gradients as one vector, averaged, and cut again: their handles stand for the pieces from
- * here on. */
+/* Captures the average of a bucket: concatenates its gradients, all-reduces the vector, and splits it. The
+ * gradients' handles refer to the averaged pieces from here on. */
 static proa_status exchange(averaging *a, int64_t bucket)
 {
     proa_tensor **flat = proa_scope_alloc((size_t)a->count * sizeof(proa_tensor *));
@@ -94,7 +96,8 @@ static proa_status exchange(averaging *a, int64_t bucket)
     return proa_error();
 }
 
-/* An output of the op that was sent on: what it was before, and its slot now. */
+/* Handles one output of a replayed op: if `before`, the original variable, is a gradient, notes the new
+ * tensor and averages the bucket when this was its last gradient. */
 static proa_status note_output(averaging *a, const proa_var *before, proa_tensor **now)
 {
     gradient *g = before ? proa__hash_map_find(&a->by_var, before) : NULL;
@@ -129,7 +132,7 @@ static proa_status send_on(proa_block *block, const proa_instr *instr, void *arg
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-/* The averages of buckets take over the gradients' names. */
+/* Gives the averaged pieces the names of the gradients that they replace. */
 static proa_status rename_averages(const averaging *a, proa_block *b)
 {
     for (int64_t i = 0; i < a->count; i++) {

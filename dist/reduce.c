@@ -1,17 +1,17 @@
-/* Element-wise reductions of the ranks' buffers. May use core. */
+/* Element-wise sum, average, product, minimum and maximum of several buffers, by dtype. May use core. */
 #include "dist/reduce.h"
 
 #include "core/half.h"
 #include "core/internal.h"
 
-enum { BLOCK = 1024 }; /* elements: partial sums stay in the first-level cache */
+enum { BLOCK = 1024 }; /* elements: partial sums stay in the L1 cache */
 
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* acc[i] = acc[i] ⊕ x[i]; the arithmetic is that of type A */
+/* Defines a function acc[i] = acc[i] ⊕ x[i] for type T, computed in type A */
 #define STEP(name, T, A, OP)                                                \
     static void name(void *acc, const void *x, size_t n)                    \
     {                                                                       \
@@ -25,7 +25,7 @@ enum { BLOCK = 1024 }; /* elements: partial sums stay in the first-level cache *
     STEP(min_##suffix, T, T, MIN) \
     STEP(prod_##suffix, T, A, MUL)
 
-/* sums and products of integers wrap around */
+/* unsigned arithmetic: integer sums and products wrap around */
 STEPS(u8, uint8_t, uint32_t)
 STEPS(i8, int8_t, uint32_t)
 STEPS(i16, int16_t, uint32_t)

@@ -1,5 +1,6 @@
-/* The reducer of data parallelism: gradients move into buckets as backward brings them, and full buckets
- * travel while it goes on. May use core, autograd and ops. */
+/* Overlaps gradient averaging with backward (as DDP does): copies each gradient into its bucket when it is
+ * ready, and all-reduces a complete bucket asynchronously while backward continues. May use core, autograd
+ * and ops. */
 #include "autograd/backward.h"
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -26,7 +27,7 @@ typedef struct bucket {
 
 struct proa_reducer {
     proa_group *group;
-    int64_t most, last; /* bytes of a bucket, and of the one that is sent last */
+    int64_t most, last; /* maximum bytes of a bucket, and of the one that is sent last */
     entry *entries;
     int64_t count;
     bucket *buckets; /* in the order in which they are sent */
@@ -60,7 +61,8 @@ static int64_t bytes_of(const entry *e)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Deals the parameters out, the last to be sent first: that bucket is small. One dtype a bucket. */
+/* Assigns the parameters to buckets of one dtype each, from the end of `order`: the bucket that is sent last,
+ * which no computation hides, holds at most r->last bytes. */
 static void deal(proa_reducer *r, const int64_t *order)
 {
     int64_t open[PROA_DTYPE_COUNT];
@@ -88,7 +90,7 @@ static proa_status make_views(proa_reducer *r, const int64_t *order)
     PROA_SCOPED;
     PROA__ON_CPU; /* groups move host memory */
     for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].bytes = 0;
-    for (int64_t k = 0; k < r->count; k++) { /* sizes, then views: memory is made once its size is known */
+    for (int64_t k = 0; k < r->count; k++) { /* first all sizes, then memory and views */
         entry *e = &r->entries[order[k]];
         if (!e->sparse) r->buckets[e->bucket].bytes += bytes_of(e);
     }
@@ -121,7 +123,7 @@ static proa_status make_buckets(proa_reducer *r, const int64_t *order)
     return proa_error();
 }
 
-/* All ranks take the order of rank 0's first backward. */
+/* Rebuilds the buckets in the order in which gradients arrived in rank 0's first backward. */
 static proa_status reorder(proa_reducer *r)
 {
     PROA_SCOPED;
@@ -155,7 +157,8 @@ static proa_status launch(proa_reducer *r)
     return PROA_OK;
 }
 
-/* Moves the gradient into its part of the bucket, where it then is. */
+/* Copies a gradient into its view of the bucket, which becomes the parameter's gradient (a device's stays
+ * apart). */
 static proa_status settle(const entry *e)
 {
     PROA_SCOPED;
@@ -173,7 +176,7 @@ static proa_status finish_pass(void *context, proa_status status);
 
 static proa_status begin_pass(proa_reducer *r)
 {
-    if (!r->buckets) PROA_TRY(make_buckets(r, r->arrival)); /* there was no memory for the last order */
+    if (!r->buckets) PROA_TRY(make_buckets(r, r->arrival)); /* the last rebuild ran out of memory */
     r->in_pass = true;
     r->next = r->arrived = 0;
     for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].waiting = r->buckets[i].params;
@@ -207,7 +210,7 @@ static proa_status gradient_stored(void *context)
     return launch(r);
 }
 
-/* Byte mask of the parameters that any rank used. */
+/* One byte a parameter: nonzero if backward reached it on any rank. Collective. */
 static proa_tensor *used_anywhere(proa_reducer *r)
 {
     proa_tensor *used = proa_empty(PROA_SHAPE(r->count), PROA_U8);
@@ -218,7 +221,8 @@ static proa_tensor *used_anywhere(proa_reducer *r)
     return proa_communicate(&m) == PROA_OK ? used : NULL;
 }
 
-/* A parameter that this rank did not use gives zero, or the gradient it had accumulated. */
+/* Fills the bucket views of parameters that this backward did not reach: by the gradient accumulated before,
+ * or zero. */
 static proa_status fill_missing(proa_reducer *r)
 {
     for (int64_t i = 0; i < r->count; i++) {
@@ -233,7 +237,8 @@ static proa_status fill_missing(proa_reducer *r)
     return launch(r);
 }
 
-/* The rows of each rank; −1: its gradient is dense, as those of captured programs are. In the scope. */
+/* The number of each rank's gradient rows (SelectedRows); −1: the rank's gradient is dense, as in captured
+ * programs. The array is the scope's. Collective. */
 static const int64_t *counts_of_rows(proa_reducer *r, const proa_tensor *g)
 {
     int64_t have = g == proa_none ? 0 : proa_is_rows(g) ? proa_rows_index(g)->numel : -1;
@@ -244,7 +249,7 @@ static const int64_t *counts_of_rows(proa_reducer *r, const proa_tensor *g)
     return (const int64_t *)(const void *)counts->data;
 }
 
-/* The average of whole tables, where some rank has no rows. */
+/* Averages a sparse parameter's gradient as a dense table, since some rank's gradient is dense. */
 static proa_status exchange_dense(proa_reducer *r, const entry *e, proa_tensor *g)
 {
     proa_tensor *whole = g == proa_none    ? proa_full_like(e->param, 0)
@@ -256,7 +261,8 @@ static proa_status exchange_dense(proa_reducer *r, const entry *e, proa_tensor *
     return proa_set_grad(e->param, whole);
 }
 
-/* Joins the rows that the ranks have, and divides their values by the number of ranks. */
+/* Averages a SelectedRows gradient: concatenates all ranks' rows and divides the values by the number of
+ * ranks. */
 static proa_status exchange_rows(proa_reducer *r, const entry *e)
 {
     PROA_SCOPED;

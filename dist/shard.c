@@ -1,6 +1,5 @@
-/* A parameter divided among the ranks of a group (stage 3 of sharding): each keeps one slice, the whole is
- * gathered where an op reads it, and backward sends each rank its slice of the gradient. May use core,
- * autograd and ops. */
+/* Fully sharded parameters (stage 3, as ZeRO-3): each rank of a group keeps one slice; the whole is
+ * all-gathered when an op reads it, and its gradient is reduce-scattered. May use core, autograd and ops. */
 #include "autograd/backward.h"
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -11,8 +10,8 @@
 #include <proa/dist.h>
 
 struct proa_shard {
-    atomic_int refs;    /* the caller's and the whole parameter's storage's */
-    int64_t group;      /* by number: it may have ended when somebody reads the parameter */
+    atomic_int refs;    /* held by the caller and by the parameter's deferred storage */
+    int64_t group;      /* its number, as the group may end before the parameter is read */
     proa_tensor *param; /* kept, until proa_shard_free */
     proa_tensor *slice; /* kept: 1-D; the last ranks' may end with zeros, so that all have one length */
     int64_t numel;
@@ -30,14 +29,16 @@ static size_t item_of(const proa_shard *s) { return proa_dtype_size((proa_dtype)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-/* This rank's call failed before the others knew: they must not pair its next one with theirs. */
+/* Makes the group unusable for this rank after an error that left out a collective: the others would match
+ * its next call with the one left out. Returns the error. */
 static proa_status part(proa_group *g)
 {
     if (g->size > 1) proa__ring_part(g->context);
     return proa_error();
 }
 
-/* Gathers the slices. Every rank of the group reads the parameter at the same place among its calls. */
+/* All-gathers the slices into `to`. Collective: all ranks of the group must read the parameter at the same
+ * point of their calls. */
 static proa_status read_whole(void *context, void *to, size_t bytes)
 {
     (void)bytes;
@@ -48,7 +49,7 @@ static proa_status read_whole(void *context, void *to, size_t bytes)
     return g->all_gather(g, s->slice->data, to, (size_t)s->slice->numel * item_of(s));
 }
 
-/* The own slice of a whole that somebody wrote to, on all ranks alike. */
+/* Copies this rank's slice out of a whole parameter that was written to, in the same way on all ranks. */
 static proa_status write_whole(void *context, const void *from, size_t bytes)
 {
     const proa_shard *s = context;
@@ -63,7 +64,8 @@ static proa_status write_whole(void *context, const void *from, size_t bytes)
 
 static void release_whole(void *context) { let_go(context); }
 
-/* Takes the slice of the parameter as it is, and makes the parameter one that is gathered. */
+/* Copies this rank's slice from the parameter, and replaces the parameter's storage by a deferred one that
+ * gathers. */
 static proa_status divide(proa_shard *s)
 {
     PROA_SCOPED;
@@ -94,7 +96,7 @@ proa_status proa_shard_release(proa_shard *s, bool *gone)
 {
     PROA_TRY(proa_error());
     bool done = false;
-    if (!proa__deferred_is(s->param, s)) PROA_TRY(divide(s)); /* somebody gave it other memory */
+    if (!proa__deferred_is(s->param, s)) PROA_TRY(divide(s)); /* it was given other storage */
     proa_status status = proa__deferred_evict(s->param, &done);
     if (gone) *gone = done;
     return status;
@@ -114,7 +116,7 @@ proa_status proa_shard_update(proa_shard *s)
 
 /* ---- gradients --------------------------------------------------------------------------- */
 
-/* g, its elements in order, with zeros behind them up to a length that the ranks divide. */
+/* g as a contiguous vector, padded by zeros to a multiple of the number of ranks. */
 static proa_tensor *padded(const proa_shard *s, proa_tensor *g)
 {
     if (proa_is_rows(g)) g = proa_rows_to_dense(g);
@@ -126,7 +128,7 @@ static proa_tensor *padded(const proa_shard *s, proa_tensor *g)
     return all;
 }
 
-/* This rank's part of the average. */
+/* Reduce-scatters a gradient; returns this rank's slice of the average. */
 static proa_tensor *averaged(const proa_shard *s, proa_group *g, proa_tensor *grad)
 {
     proa_tensor *whole = padded(s, grad);
@@ -140,8 +142,8 @@ static proa_tensor *averaged(const proa_shard *s, proa_group *g, proa_tensor *gr
     return status == PROA_OK ? mine : NULL;
 }
 
-/* Sends the ranks their slices of the average, adds the own one to the slice's gradient, and frees both
- * wholes. */
+/* Runs when backward stored the parameter's gradient: adds this rank's slice of the average to the slice's
+ * gradient, and frees the whole parameter and gradient. */
 static proa_status gradient_stored(void *context)
 {
     PROA_SCOPED;

@@ -1,10 +1,10 @@
-/* Collectives between ranks of one host, by chunks in shared memory: a rank shows a chunk in its slot, all
- * wait for all (a round), and read what they need. May use core. */
+/* Collectives between ranks of one host through shared memory. In each round a rank copies a chunk into its
+ * slot, waits until all ranks have, and reads other ranks' slots. May use core. */
 #include "core/internal.h"
 #include "dist/reduce.h"
 #include "dist/shm.h"
 
-enum { SMALL = 8 << 10 /* bytes up to which every rank reduces everything: one round instead of two */ };
+enum { SMALL = 8 << 10 /* bytes up to which each rank reduces all data: one round, not two */ };
 
 enum { ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER, SCATTER, ALL_TO_ALL, BARRIER };
 
@@ -32,7 +32,8 @@ static void reduce_slots(const reduction *w, void *out, size_t offset, size_t co
     proa__reduce_buffers(out, s->in, s->size, count, w->dtype, w->op, s->size);
 }
 
-/* A chunk whose slots are shown: each rank reduces a part of it, shows that, and takes the others' parts. */
+/* Reduces a chunk that all ranks have in their slots: each rank reduces one part of it, publishes that in the
+ * next round, and copies the other ranks' parts. */
 static proa_status share_out(const reduction *w, char *data, size_t count)
 {
     proa__shm *s = w->s;
@@ -107,7 +108,7 @@ static proa_status shm_reduce(proa__ring *g, void *data, int64_t count, proa_dty
     return reduce_chunks(&w, data, (size_t)count, root);
 }
 
-/* A slot holds as many elements of every rank's part as fit. */
+/* Reduce-scatter: in each round a slot holds an equal piece of every rank's part. */
 static proa_status reduce_scatter_chunks(const reduction *w, const char *in, char *out, size_t count)
 {
     proa__shm *s = w->s;
@@ -183,7 +184,8 @@ static proa_status shm_scatter(proa__ring *g, const void *in, void *out, size_t 
     return PROA_OK;
 }
 
-/* Sizes differ between pairs: the largest of all says how many rounds there are; parts have equal room. */
+/* All-to-all with a size for each pair of ranks. A slot is divided equally among the receivers; the largest
+ * size determines the number of rounds. */
 static proa_status shm_all_to_all(proa__ring *g, const void *in, const size_t *in_bytes, void *out,
                                   const size_t *out_bytes)
 {
@@ -217,7 +219,8 @@ static proa_status shm_barrier(proa__ring *g) { return step(shm_of(g), "barrier"
 
 /* ---- between two ranks ----------------------------------------------------------------- */
 
-/* Bytes go through the pair's ring. At most a quarter at a time, so that both sides work at once. */
+/* Sends bytes through the pair's ring buffer, at most a quarter of it at a time, so that both ranks copy
+ * concurrently. */
 static proa_status push(proa__shm *s, int peer, const char *data, size_t bytes)
 {
     proa__shm_ring *ring = proa__shm_ring_of(s, s->rank, peer);
@@ -234,7 +237,7 @@ static proa_status push(proa__shm *s, int peer, const char *data, size_t bytes)
     return PROA_OK;
 }
 
-/* data NULL: the bytes are dropped. */
+/* Receives bytes from the pair's ring buffer; with data NULL they are discarded. */
 static proa_status pull(proa__shm *s, int peer, char *data, size_t bytes)
 {
     proa__shm_ring *ring = proa__shm_ring_of(s, peer, s->rank);

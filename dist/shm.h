@@ -1,5 +1,5 @@
-/* A segment of shared memory that the ranks of one host map, and waiting for one another in it: what the
- * collectives of shm.c are made of. May use core. */
+/* The shared memory segment of a group's ranks on one host, and synchronization through counters in it, for
+ * the collectives in shm.c. May use core. */
 #ifndef PROA_DIST_SHM_H
 #define PROA_DIST_SHM_H
 
@@ -9,23 +9,23 @@
 
 enum {
     PROA__SHM_SLOT =
-        512 << 10, /* bytes that a rank shows at a time: chunks of all ranks fit a second-level cache */
-    PROA__SHM_RING = 256 << 10, /* bytes under way from one rank to another; a power of two */
+        512 << 10, /* bytes of a rank's chunk in a round; chunks of a few ranks fit the L2 cache */
+    PROA__SHM_RING = 256 << 10, /* bytes of a pair's ring buffer; a power of two */
     PROA__SHM_LINE = 64
 };
 
-/* A counter that others wait for. */
+/* A counter on which other ranks wait by futex. */
 typedef struct proa__shm_counter {
     _Alignas(PROA__SHM_LINE) atomic_uint value;
     atomic_uint sleepers;
 } proa__shm_counter;
 
-/* A rank's description of its call, so that calls that do not match are errors. */
+/* What a rank calls: published so that mismatched calls of ranks become errors. */
 typedef struct proa__shm_call {
     _Alignas(PROA__SHM_LINE) uint32_t kind, dtype, op;
     int32_t root;
     uint64_t size; /* equal on all ranks */
-    uint64_t most; /* may differ: the largest is taken */
+    uint64_t most; /* may differ between ranks: the largest is taken */
 } proa__shm_call;
 
 typedef struct proa__shm_ring {
@@ -40,15 +40,16 @@ typedef struct proa__shm {
     const int *ranks;
     char *base;
     size_t bytes;
-    bool shares;     /* its mapping is one of several threads that are ranks */
-    const void **in; /* where reductions read: one a rank */
+    bool shares;     /* ranks that are threads of one process share the mapping */
+    const void **in; /* inputs of a reduction, one a rank */
     uint32_t step;   /* rounds that this rank has begun */
     /* parts of the segment */
     proa__shm_counter *steps; /* one a rank */
     proa__shm_call *calls;    /* two a rank, by parity of the round */
     char *slots;              /* likewise */
     proa__shm_ring *rings;    /* one an ordered pair */
-    /* why the group cannot be used any more: whoever sets `failing` first writes the text, then the code */
+    /* the error that made the group unusable: the thread that sets `failing` first writes the text, then the
+     * code */
     atomic_bool failing;
     _Atomic(proa_status) failed;
     char failure[512];
@@ -67,16 +68,18 @@ static inline proa__shm_ring *proa__shm_ring_of(const proa__shm *s, int from, in
     return &s->rings[from * s->size + to];
 }
 
-/* Maps the segment on all members; NULL without an error: not all of them can. */
+/* Maps the segment on all members. NULL without an error if not all can map it. Collective. */
 proa__shm *proa__shm_attach(proa__ring *g, const proa__engine_setup *setup);
 void proa__shm_detach(proa__shm *s);
-/* Waits until c has reached `value`, which global rank `whom` brings about. */
+/* Waits until the member `whom` (rank in the group) has raised c to `value`; fails when it ends or the
+ * timeout passes. */
 proa_status proa__shm_await(proa__shm *s, proa__shm_counter *c, uint32_t value, int whom, const char *what);
 void proa__shm_post(proa__shm_counter *c, uint32_t value);
-/* Shows the slot that was filled for round step + 1, and waits until all have done so: what they show may be
- * read until the next round begins, and this rank's slot of the next round may be written at once. */
+/* Publishes the slot that this rank filled for round step + 1, and waits until all ranks have published
+ * theirs. They may be read until the next round; this rank may fill its slot for that round at once. */
 proa_status proa__shm_round(proa__shm *s, const char *what);
-/* The same for the first round of a call, which is compared; *most becomes the largest of all. */
+/* As proa__shm_round, for the first round of a collective: compares the ranks' calls, and sets *most to the
+ * largest of all ranks. */
 proa_status proa__shm_begin(proa__shm *s, const char *what, const proa__shm_call *call, uint64_t *most);
 
 #endif

@@ -1,6 +1,6 @@
-/* The shared segment: an anonymous file of one rank that the others open through /proc, so that nothing can
- * be left behind. Waiting is on futexes, in short pieces between which deaths and deadlines are looked at.
- * May use core. */
+/* Makes and maps the shared segment, an anonymous file (memfd) of one rank that the others open through
+ * /proc, so that a crash leaves no file behind. Waits on futexes for short intervals, between which it checks
+ * for dead ranks and the deadline. May use core. */
 #define _GNU_SOURCE
 #include "core/internal.h"
 #include "dist/shm.h"
@@ -76,7 +76,7 @@ proa_status proa__shm_await(proa__shm *s, proa__shm_counter *c, uint32_t value, 
     int rank = s->ranks ? s->ranks[whom] : whom;
     double until = proa__monotonic() + s->timeout;
     for (;;) {
-        /* asked before the counter: what a rank did before it left is seen */
+        /* read before the counter: then all that a rank did before it left is seen */
         proa__life life = proa__store_life(s->store, rank);
         unsigned seen = atomic_load_explicit(&c->value, memory_order_acquire);
         if ((int32_t)(seen - value) >= 0) return PROA_OK;
@@ -134,7 +134,7 @@ proa_status proa__shm_begin(proa__shm *s, const char *what, const proa__shm_call
 
 /* ---- making and mapping ---------------------------------------------------------------- */
 
-/* The segment's first line. */
+/* The segment's first cache line. */
 typedef struct head {
     uint64_t cookie;
     char *base;          /* where the process that made it has mapped it */
@@ -176,7 +176,7 @@ static bool map(proa__shm *s, int fd)
     return true;
 }
 
-/* The key's value, "pid fd cookie"; "" where no segment could be made. */
+/* Makes the segment and writes how others find it, "pid fd cookie", to text; "" if it cannot be made. */
 static int make(proa__shm *s, char *text, size_t n)
 {
     uint64_t cookie;
@@ -197,15 +197,15 @@ static int make(proa__shm *s, char *text, size_t n)
     return fd;
 }
 
-/* A rank that is a thread of the maker's process has the maker's mapping, too: then tools that look for data
- * races see one memory. */
+/* Uses the maker's mapping if this rank is a thread of the maker's process, so that race detectors see one
+ * address. */
 static void share(proa__shm *s)
 {
     head *h = head_of(s);
     int sharers = atomic_load(&h->sharers);
     while (sharers > 0 && !atomic_compare_exchange_weak(&h->sharers, &sharers, sharers + 1)) {
     }
-    if (sharers <= 0) return; /* the maker has gone again */
+    if (sharers <= 0) return; /* the maker has unmapped it */
     char *base = h->base;
     munmap(s->base, s->bytes);
     s->base = base;
@@ -229,7 +229,7 @@ static bool open_made(proa__shm *s, const char *text)
     return done;
 }
 
-/* Tries to map, and learns whether all did. */
+/* Tries to map the segment, and sets *all to whether every member could. */
 static proa_status agree(proa__shm *s, const proa__engine_setup *setup, bool *all)
 {
     char key[256], text[96], *value = NULL;

@@ -1,5 +1,5 @@
-/* The store through which ranks meet: keys and values served over TCP by one process of the job. A rank's
- * connection is also its sign of life, so that a rank that ends is known to all others. May use core. */
+/* The job's rendezvous store: keys and values served over TCP by one process. A rank's connection also shows
+ * that it is alive, so that the server can tell all others when a rank ends. May use core. */
 #ifndef PROA_DIST_STORE_H
 #define PROA_DIST_STORE_H
 
@@ -20,7 +20,7 @@ typedef enum proa__store_request {
     PROA__STORE_DELETE,
     PROA__STORE_CHECK,
     PROA__STORE_PING,
-    PROA__STORE_SILENT, /* answers the ranks that have not been heard of for a while, as text */
+    PROA__STORE_SILENT, /* answers the ranks not heard of for 5 s, as text */
     PROA__STORE_BYE     /* this rank ends in good order */
 } proa__store_request;
 
@@ -35,7 +35,7 @@ typedef enum proa__store_answer {
 
 enum { PROA__STORE_REQUEST_HEAD = 17, PROA__STORE_REPLY_HEAD = 9, PROA__STORE_MESSAGE_MAX = 64 << 20 };
 
-/* Growing bytes: what was received and not yet understood, or not yet sent. */
+/* A growing buffer of bytes received but not parsed, or not yet sent. */
 typedef struct proa__bytes {
     char *at;
     size_t count, capacity;
@@ -51,32 +51,33 @@ typedef struct proa__store_server proa__store_server;
 /* Listens on host:port (port 0: a free one) and serves in a thread of its own. NULL with an error. */
 proa__store_server *proa__store_serve(const char *host, int port, const char *token);
 int proa__store_server_port(const proa__store_server *s);
-/* Waits at most that long until all ranks have gone, and ends. */
+/* Waits at most `seconds` until all ranks have disconnected, then ends the server and frees it. */
 void proa__store_server_close(proa__store_server *s, double seconds);
 
 /* ---- a rank's connection --------------------------------------------------------------- */
 typedef struct proa__store proa__store;
 typedef enum proa__life { PROA__LIFE_HERE, PROA__LIFE_LEFT, PROA__LIFE_DIED } proa__life;
-/* Tries until the server is there. rank −1: an observer, whose end nobody hears of. `timeout` is also the
- * default of every wait. NULL with an error. */
+/* Connects; retries for `timeout` seconds, also the default of all waits, while the server does not run. rank
+ * −1: an observer, whose end is not reported to ranks. NULL with an error. */
 proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
                                  double timeout);
 void proa__store_close(proa__store *s);
 double proa__store_timeout(const proa__store *s);
 proa_status proa__store_set(proa__store *s, const char *key, const void *value, size_t bytes);
-/* Waits for the key; *value is the caller's (proa__free) and has a zero behind its end. seconds 0: the
- * store's. */
+/* Waits for the key. *value is the caller's (proa__free) and has a zero byte behind its end. seconds 0: the
+ * connection's timeout. */
 proa_status proa__store_get(proa__store *s, const char *key, double seconds, char **value, size_t *bytes);
 proa_status proa__store_add(proa__store *s, const char *key, int64_t by, int64_t *sum);
 proa_status proa__store_delete(proa__store *s, const char *key);
 proa_status proa__store_check(proa__store *s, const char *key, bool *there);
-/* The ranks that have said nothing for some seconds, "2, 3"; "" if none or unknown. Good for this thread. */
+/* The ranks from which the server has heard nothing for 5 s, as "2, 3"; "" if none or unknown. The text is
+ * the thread's, until its next call. */
 const char *proa__store_silent(proa__store *s);
 /* Whether a rank is still connected. */
 proa__life proa__store_life(const proa__store *s, int rank);
-/* The local address of the connection: by it other ranks reach this one. */
+/* The local address of the connection, at which other ranks can reach this one. */
 const char *proa__store_address(const proa__store *s);
-/* Waits until `size` ranks have called it with this key, once a key. */
+/* Waits until `size` ranks have called it with this key, which serves for one barrier only. */
 proa_status proa__store_barrier(proa__store *s, const char *key, int size);
 
 /* Listens, or connects before the monotonic clock says `until`; host and port by the system's resolver.

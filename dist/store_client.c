@@ -1,5 +1,5 @@
-/* A rank's connection to the store: requests of any thread, and one thread that reads answers, notes which
- * ranks have gone, and pings so that the server knows this rank to be alive. May use core. */
+/* A rank's connection to the store: any thread sends requests; one thread reads the replies, records which
+ * ranks have ended, and pings the server as this rank's sign of life. May use core. */
 #define _GNU_SOURCE
 #include "core/internal.h"
 #include "dist/store.h"
@@ -140,7 +140,7 @@ static void *read_answers(void *context)
     pthread_mutex_lock(&s->lock);
     s->lost = true;
     s->no_memory = no_memory;
-    /* rank 0 serves the store, or the launcher, whose end is that of every rank */
+    /* rank 0 serves the store, or a launcher that ends with all ranks */
     if (!atomic_load(&s->closing) && !no_memory && atomic_load(&s->lives[0]) == PROA__LIFE_HERE)
         atomic_store(&s->lives[0], PROA__LIFE_DIED);
     pthread_cond_broadcast(&s->answered);
@@ -163,7 +163,8 @@ static proa_status lost(const proa__store *s, const char *key)
         s->rank, key);
 }
 
-/* Waits for the answer; the lock is held. The server watches the deadline, this side only that it answers. */
+/* Waits for the reply; the caller holds the lock. The server enforces the deadline; this side only waits
+ * somewhat longer for a server that does not reply. */
 static void await(proa__store *s, pending *p, double seconds)
 {
     struct timespec until;
@@ -262,7 +263,7 @@ const char *proa__store_silent(proa__store *s)
     static _Thread_local char text[256];
     pending p;
     text[0] = 0;
-    /* asked while an error is being made: nothing of this may add another */
+    /* called while an error is being composed: must not set another */
     if (ask(s, PROA__STORE_SILENT, 1, "", NULL, 0, &p) != PROA_OK) {
         proa_clear_error();
         return text;
@@ -304,7 +305,7 @@ static void release(proa__store *s)
     proa__free(s);
 }
 
-/* The server may not run yet: tries again until the time is over. */
+/* Connects to the server, with retries until the timeout, as the server may not run yet. */
 static proa_status reach(proa__store *s, const char *host, int port)
 {
     double until = proa__monotonic() + s->timeout;

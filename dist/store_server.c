@@ -1,5 +1,5 @@
-/* The store's server: one thread polls all connections, answers at once, and holds requests for keys that are
- * not there yet. May use core. */
+/* The store's server: one thread polls all connections, replies to requests, and delays the reply to a GET
+ * until its key is set or its deadline passes. May use core. */
 #define _GNU_SOURCE
 #include "core/internal.h"
 #include "dist/store.h"
@@ -17,7 +17,7 @@
 
 enum {
     BUCKETS = 256,
-    STRANGER_BYTES = 4096, /* what a connection may send before its token is known */
+    STRANGER_BYTES = 4096, /* maximum of a connection before its token is verified */
     STRANGER_SECONDS = 10,
     SILENT_SECONDS = 5 /* clients ping every two seconds */
 };
@@ -31,7 +31,7 @@ typedef struct entry {
 
 typedef struct waiter {
     struct waiter *next;
-    uint32_t client, id; /* number of the connection, which is never used again */
+    uint32_t client, id; /* serial number of the connection; id of the request */
     double deadline;
     size_t key_bytes;
     char key[];
@@ -50,7 +50,7 @@ struct proa__store_server {
     int listening, wake, port;
     char *token;
     pthread_t thread;
-    _Atomic double closing; /* time at which it ends even if ranks are still here; 0: not asked to */
+    _Atomic double closing; /* time at which it ends even with ranks connected; 0: not closing */
     entry *buckets[BUCKETS];
     waiter *waiters;
     client *clients;
@@ -70,7 +70,7 @@ static entry **find(proa__store_server *s, const char *key, size_t n)
     return at;
 }
 
-/* Without memory the old value stays, or the key is not set. */
+/* Sets a key. Out of memory (NULL) leaves the key as it was. */
 static entry *set_value(proa__store_server *s, const char *key, size_t n, const void *value, size_t bytes)
 {
     entry **at = find(s, key, n), *e = *at;
@@ -124,7 +124,8 @@ static void reply_rank(client *c, uint32_t id, int rank)
     reply(c, PROA__STORE_DEAD, id, text, sizeof text);
 }
 
-/* Answers the waiters that `key` (NULL: whoever's time is over) concerns. */
+/* Replies to the requests that wait for the key of e (may be NULL) or are past their deadline; to all of them
+ * once a rank has died. */
 static void answer_waiters(proa__store_server *s, const entry *e, double now)
 {
     for (waiter **at = &s->waiters; *at;) {
@@ -159,7 +160,7 @@ static void wait_for(proa__store_server *s, client *c, uint32_t id, double deadl
 
 /* ---- requests -------------------------------------------------------------------------- */
 
-/* Does not end earlier at the first wrong byte, which would tell how many were right. */
+/* Compares in constant time, so that timing does not tell how many bytes were right. */
 static bool same_token(const char *a, const char *b, size_t n)
 {
     unsigned difference = 0;
@@ -243,7 +244,7 @@ static void handle(proa__store_server *s, client *c, const char *m, size_t lengt
     case PROA__STORE_BYE: c->leaving = true; break;
     default: c->broken = true; break;
     }
-    proa_clear_error(); /* no memory: the connection is broken off, and nobody asks this thread */
+    proa_clear_error(); /* out of memory: the connection is closed, and no caller reads this thread's error */
 }
 
 /* ---- connections ----------------------------------------------------------------------- */
@@ -270,7 +271,7 @@ static void end_client(proa__store_server *s, uint32_t i, double now)
     answer_waiters(s, NULL, now);
 }
 
-/* Room for another connection and for what poll is asked about it. */
+/* Grows the arrays of clients and of poll's descriptors for one more connection. */
 static bool make_room(proa__store_server *s)
 {
     if (s->n_clients < s->capacity) return true;
@@ -304,7 +305,7 @@ static void read_client(proa__store_server *s, uint32_t at, double now)
     ssize_t n = recv(c->fd, buffer, sizeof buffer, 0);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) c->broken = true;
     if (n <= 0) return;
-    if (c->known) c->heard = now; /* a stranger's time runs from the beginning */
+    if (c->known) c->heard = now; /* before its token is verified, time counts from the accept */
     if (!proa__bytes_add(&c->in, buffer, (size_t)n)) {
         proa_clear_error();
         c->broken = true;
@@ -360,7 +361,7 @@ static void *serve(void *context)
         if (s->waiters) answer_waiters(s, NULL, now);
         uint64_t woken;
         if (polls[n + 1].revents & POLLIN && read(s->wake, &woken, sizeof woken) < 0) break;
-        if (polls[n].revents & POLLIN) accept_client(s, now); /* may move the polls */
+        if (polls[n].revents & POLLIN) accept_client(s, now); /* may reallocate polls */
     }
     proa_clear_error();
     return NULL;
@@ -433,7 +434,7 @@ void proa__store_server_close(proa__store_server *s, double seconds)
     if (!s) return;
     atomic_store(&s->closing, proa__monotonic() + seconds);
     uint64_t one = 1;
-    if (write(s->wake, &one, sizeof one) < 0) seconds = 0; /* the poll's own time-out ends it, then */
+    if (write(s->wake, &one, sizeof one) < 0) seconds = 0; /* then poll's timeout ends the server */
     pthread_join(s->thread, NULL);
     release(s);
 }

@@ -1,4 +1,4 @@
-/* Bytes, integers and sockets of the store. May use core. */
+/* Byte buffers, little-endian integers and TCP sockets for the store's client and server. May use core. */
 #define _GNU_SOURCE
 #include "dist/store.h"
 
@@ -54,7 +54,7 @@ double proa__monotonic(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Connects before the monotonic clock says `until`: a host that does not answer keeps nobody longer. */
+/* Connects without blocking past `until` (monotonic seconds), also to a host that does not respond. */
 static bool connect_until(int fd, const struct addrinfo *a, double until)
 {
     int flags = fcntl(fd, F_GETFL), one = 1, why = 0;

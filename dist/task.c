@@ -1,5 +1,5 @@
-/* Queues of calls and their threads. A synchronous call of an idle queue runs on the caller's thread. May
- * use core. */
+/* Queues of communication calls, each with a thread for asynchronous ones. A synchronous call waits until its
+ * queue is idle and runs on the caller's thread. May use core. */
 #include "dist/task.h"
 
 #include "core/blocked.h"
@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 struct proa_task {
-    atomic_int refs; /* the caller's and the queue's */
+    atomic_int refs; /* one of the caller, one of the queue */
     proa_task *next;
     struct proa__queue *queue;
-    proa_message message; /* keeps its tensors until it is done */
+    proa_message message; /* its tensors are kept until the task is freed */
     int64_t *counts;      /* copies of the message's */
     bool done;            /* under the queue's lock */
     proa_status status;
@@ -31,7 +31,7 @@ struct proa__queues {
     int size;
     atomic_bool parted;
     queue calls;
-    queue *pairs; /* sends to each rank, then receives from each; made ready at first use, under calls.lock */
+    queue *pairs; /* sends to each rank, then receives from each; initialized at first use */
 };
 
 /* ---- queues ---------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static void finish(proa_task *t, proa_status status)
 static void *work(void *context)
 {
     queue *q = context;
-    proa_set_threads(1); /* the calling thread's kernels have the other cores */
+    proa_set_threads(1); /* one core; the others run kernels of the calling thread */
     pthread_mutex_lock(&q->lock);
     for (;;) {
         while ((!q->first || q->busy) && !(q->ending && !q->first)) pthread_cond_wait(&q->changed, &q->lock);
@@ -244,7 +244,8 @@ proa_task *proa_communicate_later(const proa_message *message)
     proa_message m = *message;
     if (proa_error() || proa__message_check(&m) != PROA_OK) return NULL;
     proa_task *t = NULL;
-    /* here, not on the group's thread: elements that come later may be other calls' of this group */
+    /* deferred elements are read here: on the group's thread reading them might wait for a call of the same
+     * group */
     if (!(m.in && proa__plain(m.in)) && !(m.out && proa__plain(m.out))) t = put(queue_of(&m), &m);
     if (!t) proa__ring_part(m.group->context);
     return t;

@@ -1,5 +1,5 @@
-/* Calls of a group in order: one queue for collectives, one a peer and direction for messages between two
- * ranks, each with a thread once it is needed. May use core and ops. */
+/* Keeps a group's communication calls in order: one queue for collectives, and for each peer one for sends
+ * and one for receives. A queue starts its thread at the first asynchronous call. May use core and ops. */
 #ifndef PROA_DIST_TASK_H
 #define PROA_DIST_TASK_H
 
@@ -10,21 +10,21 @@
 typedef struct proa__queues proa__queues;
 /* NULL with an error. */
 proa__queues *proa__queues_new(int size);
-/* Waits for what is under way and ends the threads. */
+/* Waits for the queued calls, ends the threads and frees the queues. */
 void proa__queues_free(proa__queues *q);
 
-/* A queue's number: the collectives' one, then sends to each rank of the group, then receives from each. */
+/* Numbers of queues: collectives 0, sends to group rank r 1 + r, receives from r 1 + size + r. */
 enum { PROA__COLLECTIVES, PROA__SENDS };
-/* Waits until the queue is idle, and holds it: calls of the engine are made between the two. */
+/* Waits until the queue is idle and locks it, until proa__queue_leave, for direct calls of the engine. */
 struct proa__queue *proa__queues_enter(const proa__ring *ring, int number);
 void proa__queue_leave(struct proa__queue *q);
 
-/* This rank has left out a call that the others make: their calls would pair up with its later ones, so that
- * each of these fails. */
+/* Marks that this rank left out a call that the others make. Theirs would be matched with its later ones, so
+ * that each later call on this rank fails. */
 void proa__ring_part(const proa__ring *ring);
 /* BAD_STATE after proa__ring_part. */
 proa_status proa__ring_check(const proa__ring *ring);
-/* Parts from the others if `status`, a call's, says that there was no memory for it. Returns it. */
+/* Calls proa__ring_part if `status` is OUT_OF_MEMORY: the failed call was left out. Returns status. */
 proa_status proa__ring_note(const proa__ring *ring, proa_status status);
 
 /* Runs `message` on the calling thread. */
