@@ -57,7 +57,7 @@ static inline int proa__global_rank(const proa__ring *g, int rank)
 /* The group rank of a global rank; −1: not a member. */
 int proa__ring_rank_of(const proa__ring *g, int global);
 
-/* What an engine needs to connect the members of g, whose rank, size, ranks and id are set. */
+/* The data by which an engine connects the members of g, whose rank, size, ranks and id are set. */
 typedef struct proa__engine_setup {
     proa__store *store;
     const char *prefix;    /* of keys in the store; unique in the job */

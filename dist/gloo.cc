@@ -140,8 +140,8 @@ template <typename Options> void set_output(Options &options, void *data, size_t
     }
 }
 
-/* How Gloo reduces a dtype: float16 and bfloat16 are converted to float32, and an average is a sum that
- * finish() divides, so that both are rounded once. */
+/* The arithmetic of a reduction by Gloo: float16 and bfloat16 are converted to float32, and an average is a
+ * sum that finish() divides, so that both are rounded once. */
 struct arithmetic {
     proa_dtype dtype;
     proa_reduce_type op;

@@ -20,7 +20,7 @@ typedef struct proa__shm_counter {
     atomic_uint sleepers;
 } proa__shm_counter;
 
-/* What a rank calls: published so that mismatched calls of ranks become errors. */
+/* The call that a rank makes, published so that mismatched calls of ranks become errors. */
 typedef struct proa__shm_call {
     _Alignas(PROA__SHM_LINE) uint32_t kind, dtype, op;
     int32_t root;
