@@ -1,4 +1,4 @@
-/* See epilogue.h. May use core and kernels. */
+/* Shape inference and composition of epilogues: see epilogue.h. May use core and kernels. */
 #include "ops/epilogue.h"
 
 #include "core/run.h"

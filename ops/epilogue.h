@@ -1,5 +1,5 @@
-/* Shape inference and composition of epilogues (kernels/epilogue.h) for the families of fused products.
- * May use core and kernels. */
+/* Epilogues of fused products (bias, residual, activation; kernels/epilogue.h): shape inference, and the
+ * composition of plain ops for operands that no fused kernel takes. May use core and kernels. */
 #ifndef PROA_OPS_EPILOGUE_H
 #define PROA_OPS_EPILOGUE_H
 

@@ -1,5 +1,5 @@
-/* List attributes that tensors may supply, axes, and windows into tensors: what shape inference, rules and
- * copying kernels of several families share. May use core only; implemented in ops/shape/ints.c. */
+/* List attributes that tensors may supply, axes, and windows (strided parts) of tensors, for shape inference,
+ * rules and copying kernels of several families. May use core only; implemented in ops/shape/ints.c. */
 #ifndef PROA_OPS_INTS_H
 #define PROA_OPS_INTS_H
 

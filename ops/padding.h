@@ -1,5 +1,4 @@
-/* Padding that is computed, for windows of any kind: shared by convolution and pooling, on every device. Uses
- * nothing. */
+/* Padding for padding_algorithm SAME, shared by convolution and pooling on every device. Uses nothing. */
 #ifndef PROA_OPS_PADDING_H
 #define PROA_OPS_PADDING_H
 

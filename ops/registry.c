@@ -1,5 +1,5 @@
-/* Finding ops by name, ops defined outside, and the choice of this CPU's kernels at load.
- * May use core and the generated table. */
+/* Looks up ops by name, registers user-defined ops, and selects the kernels of this CPU's level when the
+ * library is loaded. May use core and the generated table. */
 #include "core/internal.h"
 #include "kernels.h"
 #include "ops_impl.h"

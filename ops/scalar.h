@@ -1,5 +1,5 @@
-/* Values of scalar attributes, which one-element tensors may supply, for kernel files. May use core and
- * kernels only. */
+/* Values of scalar attributes, which one-element tensors may supply instead. For kernel files. May use core
+ * and kernels only. */
 #ifndef PROA_OPS_SCALAR_H
 #define PROA_OPS_SCALAR_H
 

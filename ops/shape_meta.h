@@ -1,4 +1,5 @@
-/* Shapes that users, or tensors, hand to creating ops. May use core only; implemented in ops/create. */
+/* Result shape and dtype of creation ops, from attributes or tensors. May use core only; implemented in
+ * ops/create. */
 #ifndef PROA_OPS_SHAPE_META_H
 #define PROA_OPS_SHAPE_META_H
 

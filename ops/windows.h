@@ -1,5 +1,4 @@
-/* Channel axes of layouts, and lists of one value per spatial dim, for ops over layouts and windows. May
- * use core. */
+/* Channel axis of a data format, and attributes with one value per spatial dim. May use core. */
 #ifndef PROA_OPS_WINDOWS_H
 #define PROA_OPS_WINDOWS_H
 

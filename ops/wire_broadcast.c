@@ -1,5 +1,5 @@
-/* Operands of an op in Paddle's programs, brought to one shape where Paddle's kernel does not broadcast them.
- * May use core and proa/wire.h. */
+/* Writes the ops that broadcast an operand in Paddle's programs, for kernels of Paddle that do not broadcast
+ * it themselves. May use core and proa/wire.h. */
 #include "ops/wire_util.h"
 
 proa_status proa__wire_put_expanded(proa_wire_writer *w, proa_tensor *t, const proa_meta *to,

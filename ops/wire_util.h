@@ -1,4 +1,5 @@
-/* Helpers for writers of irregular Paddle forms. May use ops/ints.h, proa/wire.h and the table's enums. */
+/* Helpers for reading and writing ops whose form in Paddle's programs differs from ours. May use ops/ints.h,
+ * proa/wire.h and the table's enums. */
 #ifndef PROA_OPS_WIRE_UTIL_H
 #define PROA_OPS_WIRE_UTIL_H
 

@@ -1,5 +1,5 @@
-/* Scalar formulas of complex numbers, in C's own complex type: the part of the formulas that CUDA takes from
- * its own library. Needs nothing of Proa. */
+/* Scalar formulas for C's complex types (formulas_complex.h for both precisions); on a GPU CUDA's own complex
+ * type takes their place. Needs nothing of Proa. */
 #ifndef PROA_OPS_ELEMENTWISE_COMPLEX_H
 #define PROA_OPS_ELEMENTWISE_COMPLEX_H
 

@@ -1,4 +1,5 @@
-/* Scalar formulas for one complex type: included by complex.h with T, R (its real type), F and C. */
+/* Scalar formulas for one complex type: included with T (the type), R (its real type), F(name) (the name with
+ * the dtype's suffix) and C(name) (the library's function). */
 
 PROA_FORMULA T F(m_complex)(R re, R im)
 {

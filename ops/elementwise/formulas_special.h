@@ -1,4 +1,4 @@
-/* Special functions in double, for formulas.h: float32 results come from them too. C library only. */
+/* Special functions in double, for formulas.h; the float32 versions round their results. C library only. */
 #ifndef PROA_OPS_ELEMENTWISE_FORMULAS_SPECIAL_H
 #define PROA_OPS_ELEMENTWISE_FORMULAS_SPECIAL_H
 

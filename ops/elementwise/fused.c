@@ -1,5 +1,5 @@
-/* fused_elementwise: its steps as text, and shape inference, which is that of the steps one after the other.
- * May use core only. */
+/* fused_elementwise: parses the text of its steps, and infers shapes and dtypes step by step. May use core
+ * only. */
 #include "ops/elementwise/fused.h"
 
 #include "core/run.h"

@@ -1,4 +1,4 @@
-/* The steps of fused_elementwise, read from their text, for its kernels and for the pass that writes them.
+/* Steps of fused_elementwise, parsed from their text: for its kernels and for the pass that writes the text.
  * May use core, and fused_steps.h. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_H
 #define PROA_OPS_ELEMENTWISE_FUSED_H

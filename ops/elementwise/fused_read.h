@@ -1,5 +1,6 @@
-/* Parser of fused_elementwise's steps: for one file of the library, and one of a plug-in, which calls
- * nothing of the library. May use the public headers only. */
+/* Parser for the text of fused_elementwise's steps. Included by one file of the library (fused.c) and by one
+ * of the GPU plug-in (devices/cuda/fuse.c), which cannot call the library. May use the public headers
+ * only. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_READ_H
 #define PROA_OPS_ELEMENTWISE_FUSED_READ_H
 

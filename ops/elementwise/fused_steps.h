@@ -1,4 +1,5 @@
-/* The steps of fused_elementwise, for the library and for plug-ins. May use the public headers only. */
+/* Parsed steps of fused_elementwise, as the library and plug-ins share them. May use the public headers
+ * only. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_STEPS_H
 #define PROA_OPS_ELEMENTWISE_FUSED_STEPS_H
 

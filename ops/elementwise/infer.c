@@ -1,5 +1,5 @@
-/* Shape and dtype inference of elementwise ops: broadcasting, and the few results whose dtype differs from
- * the input's. May use core and the op headers. */
+/* Shape and dtype inference of elementwise ops: broadcasting, and the ops whose result dtype differs from the
+ * input's. May use core and the op headers. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/broadcast.h"

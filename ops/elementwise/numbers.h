@@ -1,5 +1,5 @@
-/* Ops whose rows read two numbers, which tensors may supply: scale, clip and pow by a number. Leveled, for
- * kernel files. May use core and kernels only. */
+/* Inner loops of scale, clip and pow by a number, whose two numbers attributes or one-element tensors supply.
+ * For kernel files (compiled once per CPU level). May use core and kernels only. */
 #ifndef PROA_OPS_ELEMENTWISE_NUMBERS_H
 #define PROA_OPS_ELEMENTWISE_NUMBERS_H
 

@@ -1,5 +1,5 @@
-/* Shape inference, rules and wire forms of complex numbers as pairs, and of comparisons up to a tolerance.
- * May use core, ops and proa/wire.h. */
+/* Shape inference, rules and wire forms of complex, as_complex and as_real, and of isclose, allclose and
+ * equal_all. May use core, ops and proa/wire.h. */
 #include "ops/broadcast.h"
 #include "ops/elementwise/rules.h"
 

@@ -1,5 +1,6 @@
-/* Gradients of arithmetic, mathematics and conversions: public ops only. Broadcast shapes and complex-to-real
- * are put right by the engine. A rule uses only what Paddle's own gradient op carries. */
+/* Gradients of arithmetic, mathematics and conversions, from public ops only. A rule ignores broadcasting and
+ * complex-to-real conversion, which autograd undoes, and reads only the tensors that Paddle's own gradient op
+ * takes. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/elementwise/rules.h"

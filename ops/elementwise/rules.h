@@ -1,4 +1,4 @@
-/* Short ways to write gradient rules of unary ops. For rules*.c of this folder. */
+/* Macros for gradient rules of unary ops. For rules*.c of ops/elementwise. */
 #ifndef PROA_OPS_ELEMENTWISE_RULES_H
 #define PROA_OPS_ELEMENTWISE_RULES_H
 

@@ -1,4 +1,4 @@
-/* Gradients of activations, and of their fused gradients (for double backward). Public ops only. */
+/* Gradients of activations, and of their fused backward ops (double backward). Public ops only. */
 #include "ops/elementwise/rules.h"
 #include "ops/windows.h"
 #include "impl/reduce.h"

@@ -1,4 +1,4 @@
-/* Gradients of unary mathematics: one factor each, times the incoming gradient. Public ops only. */
+/* Gradients of unary mathematics: each is the incoming gradient times the derivative. Public ops only. */
 #include "ops/elementwise/rules.h"
 
 #define LN2 0.69314718055994530942

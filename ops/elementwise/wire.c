@@ -1,5 +1,5 @@
-/* Irregular Paddle forms of elementwise ops: operands aligned at an axis, negation, limits and conversions.
- * May use core, public ops and proa/wire.h. */
+/* Elementwise ops whose form in Paddle's programs differs from ours: operands aligned at an axis, negation,
+ * clip bounds and conversions. May use core, public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/broadcast.h"

@@ -1,5 +1,5 @@
-/* Embedding: rows are copied 16 bytes at a time. Its gradient sorts the numbers of rows and adds each row's
- * terms in the order of x. */
+/* Embedding on a GPU: rows are copied 16 bytes at a time. Backward sorts the indices stably and adds each
+ * row's terms in the order of x. */
 #include "ops/index/cuda/index.h"
 
 /* Numbers of rows, checked as they are read. */

@@ -1,4 +1,5 @@
-/* Shapes of embedding, its gradient and the old wire form. May use core, kernels and public ops. */
+/* Shapes and rules of embedding and its gradient, and the reader of the op's older form. May use core,
+ * kernels and public ops. */
 #include "impl/elementwise.h"
 #include "impl/embedding.h"
 #include "impl/shape.h"

@@ -1,6 +1,5 @@
-/* Fourier transforms on the CPU: mixed radices by Stockham's algorithm, Bluestein's (1970) for large
- * prime factors, in the precision of the input. Compiled once per CPU level; static functions and the
- * kernels only. */
+/* FFTs on the CPU in the precision of the input: mixed-radix Stockham, and Bluestein's algorithm (1970) for
+ * lengths with large prime factors. Compiled once per CPU level; static functions and the kernels only. */
 #include "ops/fft/fft.h"
 #include "kernels/rowwise.h"
 

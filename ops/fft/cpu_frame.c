@@ -1,5 +1,5 @@
-/* Windows of signals and their sums, on the CPU. Compiled once per CPU level; static functions and the
- * kernels. */
+/* CPU kernels of frame (overlapping windows of a signal) and overlap_add (their sum). Compiled once per CPU
+ * level; static functions and the kernels. */
 #include "ops/fft/fft.h"
 #include "kernels/iterator.h"
 #include "kernels/upcast.h"

@@ -1,4 +1,5 @@
-/* Geometry of transforms and frames, shared by inference and kernels. May use core and the ops. */
+/* Axes, normalization factors and frame sizes of the FFT ops, shared by inference and kernels. May use core
+ * and the ops. */
 #ifndef PROA_OPS_FFT_H
 #define PROA_OPS_FFT_H
 

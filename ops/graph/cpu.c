@@ -1,6 +1,6 @@
-/* Messages and segments on the CPU. Threads share the rows of the result, and each adds its rows'
- * messages in the order of the edges. Compiled once per CPU level; static functions and the kernels only.
- * */
+/* CPU kernels of message passing along edges and of segment reductions. Threads divide the rows of the
+ * result; each row adds its messages in the order of the edges. Compiled once per CPU level; static functions
+ * and the kernels only. */
 #include "kernels/iterator.h"
 #include "kernels/upcast.h"
 #include "impl/graph.h"

@@ -1,4 +1,4 @@
-/* Shapes and gradients of messages along edges and of segments. May use core, kernels and public ops. */
+/* Shapes and gradients of message passing and of segment reductions. May use core, kernels and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "ops/wire_util.h"

@@ -1,4 +1,4 @@
-/* Paddle's graph_send_uv, which is a composition here. May use core, the ops and proa/wire.h. */
+/* Paddle's graph_send_uv, read as a composition of ops. May use core, the ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "impl/elementwise.h"

@@ -1,5 +1,5 @@
-/* Shape inference and rules of the ops that read by index. Ranges of indices are checked by the kernels,
- * dtypes and shapes here. */
+/* Shape inference and rules of the ops that gather by index: checks dtypes and shapes; kernels check that
+ * indices are in range. */
 #include "ops/ints.h"
 #include "ops/shape/slice.h"
 #include "impl/index.h"

@@ -1,4 +1,4 @@
-/* Irregular Paddle forms of the index ops. May use core and ops. */
+/* Index ops whose form in Paddle's programs differs from ours. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 #include "impl/elementwise.h"

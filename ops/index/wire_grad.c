@@ -1,5 +1,5 @@
-/* Gradients of gathering ops on the wire: Paddle's carry the input X where ours carry its shape, so writing
- * makes zeros of that shape. May use core and ops. */
+/* Gradients of gathering ops in Paddle's programs: Paddle's op takes the forward input X, ours only its
+ * shape, so that a written program creates zeros of that shape. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_like.h"
 #include "impl/index.h"

@@ -1,5 +1,5 @@
-/* INT8 ops on the CPU. Products are the float32 ops of converted integers, whose sums are exact up to 2^24.
- * Compiled once per CPU level; static functions and the kernels only. */
+/* INT8 ops on the CPU. Products convert the integers to float32 and use the float32 ops, whose sums of
+ * integers are exact up to 2^24. Compiled once per CPU level; static functions and the kernels only. */
 #include "kernels/iterator.h"
 #include "ops/conv/geometry.h"
 #include "core/run.h"

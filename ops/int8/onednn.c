@@ -1,5 +1,5 @@
-/* INT8 products through oneDNN: bias, residual, activation and rounding are its post-ops, weights are packed
- * once. May use core and kernels only. */
+/* INT8 products through oneDNN. Bias, residual, activation and rounding are post-ops of the primitive;
+ * weights are packed once. May use core and kernels only. */
 #include "kernels/onednn.h"
 #include "ops/conv/onednn_layout.h"
 #include "impl/int8.h"

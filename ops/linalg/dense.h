@@ -1,6 +1,6 @@
-/* Dense matrices for the portable kernels: everything is computed in double precision (or complex of it), so
- * that float32 results are as good as rounded ones; row-major, one matrix at a time, the batch over threads.
- * For kernel files (compiled once per CPU level); everything is static. May use core only. */
+/* Dense matrices for the portable kernels: row-major, one matrix at a time, threads share the batch. All
+ * arithmetic is in double or complex double, so that float32 results are accurate to rounding. For kernel
+ * files (compiled once per CPU level); everything is static. May use core only. */
 #ifndef PROA_OPS_LINALG_DENSE_H
 #define PROA_OPS_LINALG_DENSE_H
 

@@ -1,4 +1,5 @@
-/* Reading of a system's right-hand side, for the files of linear algebra. May use core and the ops. */
+/* Sizes, batch indices and right-hand sides (vectors or matrices) of linear algebra ops, shared by inference,
+ * rules and kernels. May use core and the ops. */
 #ifndef PROA_OPS_LINALG_H
 #define PROA_OPS_LINALG_H
 

@@ -1,7 +1,7 @@
-/* Factorizations through the LAPACK that OpenBLAS carries, in the matrices' own precision. LAPACK stores
- * columns: a row-major matrix is its transpose there. Batches of small matrices are spread over threads,
- * large matrices take all threads one after the other, and then round as those share them out: not with
- * FLAGS_deterministic. May use core and kernels only. */
+/* Factorizations through OpenBLAS's LAPACK, in the matrices' own precision; a row-major matrix is passed as
+ * its column-major transpose. Batches of small matrices are spread over threads; a large matrix uses all
+ * threads, so its rounding depends on their number, and FLAGS_deterministic excludes this kernel. May use
+ * core and kernels only. */
 #include "core/args_visit.h"
 #include "kernels/blas.h"
 #include "ops/linalg/linalg.h"

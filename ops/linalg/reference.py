@@ -1,4 +1,4 @@
-"""Linear algebra in NumPy and SciPy, in double precision. Empty matrices are what NumPy makes of them."""
+"""Linear algebra in NumPy and SciPy, in double precision. Empty matrices give what NumPy gives."""
 import numpy as np
 
 

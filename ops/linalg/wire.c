@@ -1,4 +1,4 @@
-/* Paddle's ops of linear algebra that are compositions here: multi_dot, frobenius_norm, norm, dist. May use
+/* Paddle's linear algebra ops that are read as compositions: multi_dot, frobenius_norm, norm, dist. May use
  * core, the ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"

@@ -1,5 +1,5 @@
-/* Sequences behind one another: shapes and rules, which call the backward ops. May use core, kernels and
- * public ops. */
+/* Shapes and rules of the ops on concatenated sequences (LoD tensors); the rules call backward ops. May use
+ * core, kernels and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/elementwise.h"

@@ -1,4 +1,4 @@
-/* Offsets of sequences for kernels: checked once, then read freely. May use core and kernels only. */
+/* Sequence offsets for CPU kernels: checked once, then read without checks. May use core and kernels only. */
 #ifndef PROA_OPS_LOD_OFFSETS_H
 #define PROA_OPS_LOD_OFFSETS_H
 

@@ -1,4 +1,4 @@
-/* Irregular Paddle forms of the sequence ops. Uses proa/wire.h, proa/ops.h. */
+/* Sequence ops whose form in Paddle's programs differs from ours. Uses proa/wire.h, proa/ops.h. */
 #include "ops/wire_util.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"

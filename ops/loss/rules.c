@@ -1,5 +1,5 @@
-/* Gradients of the losses, from public ops. d_out of a reduced loss is a scalar and broadcasts.
- * May use core, kernels and the public ops. */
+/* Gradients of the losses, from public ops. The d_out of a loss that is reduced to a scalar is a scalar and
+ * broadcasts. May use core, kernels and the public ops. */
 #include "impl/create.h"
 #include "impl/elementwise.h"
 #include "impl/loss.h"

@@ -1,5 +1,6 @@
-/* class_cross_entropy on the wire: written as Paddle's softmax_with_cross_entropy, whose probabilities nobody
- * reads, and its gradient as that op's over a softmax. May use core and proa/wire.h and the op headers. */
+/* class_cross_entropy in Paddle's programs: written as softmax_with_cross_entropy, whose probabilities stay
+ * unused, and its gradient as that op's gradient over a recomputed softmax. May use core and proa/wire.h and
+ * the op headers. */
 #include "impl/loss.h"
 
 #include "core/tensor.h"

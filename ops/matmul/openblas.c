@@ -1,7 +1,7 @@
-/* Matrix products through OpenBLAS: float32, float64 and complex, operands read in place when rows or
- * columns are contiguous; not where OpenBLAS does not know the CPU. Cut into tiles by size alone, one
- * single-threaded library call each, so that results do not depend on the number of threads. May use core
- * and kernels only. */
+/* Matrix products through OpenBLAS: float32, float64 and complex; operands whose rows or columns are
+ * contiguous are read in place. Not used on CPUs that OpenBLAS does not know. The product is cut into tiles
+ * by size alone, each one single-threaded library call, so that results do not depend on the number of
+ * threads. May use core and kernels only. */
 #include "kernels/blas.h"
 #include "ops/matmul/product.h"
 

@@ -1,5 +1,5 @@
-/* Turns the tensors of a matrix product into batches, sizes and element strides, merging what can be
- * merged so that kernels see few large products. May use core only. */
+/* Turns the tensors of a matrix product into batch counts, sizes and element strides, and merges batch dims
+ * so that kernels see few large products. May use core only. */
 #include "ops/matmul/product.h"
 
 static int64_t element_stride(matmul_product *p, int64_t bytes)

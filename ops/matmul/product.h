@@ -1,5 +1,5 @@
-/* The matrix product that every op of this folder becomes: batches of C = alpha·A·B + beta·D over element
- * strides. Made from tensors here, run by the kernels. May use core only. */
+/* The form that every matrix product op takes for its kernels: batches of C = alpha·A·B + beta·D over element
+ * strides. May use core only. */
 #ifndef PROA_OPS_MATMUL_PRODUCT_H
 #define PROA_OPS_MATMUL_PRODUCT_H
 

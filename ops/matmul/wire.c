@@ -1,5 +1,5 @@
-/* Paddle's older and fused spellings of the matrix products: matmul (1.x), mul, fc, and linear as it is
- * written. May use core and the ops. */
+/* Older and fused forms of the matrix products in Paddle's programs: matmul (1.x), mul and fc are read;
+ * linear is written as several ops. May use core and the ops. */
 #include "impl/elementwise.h"
 #include "impl/matmul.h"
 #include "impl/shape.h"

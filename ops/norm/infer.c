@@ -1,4 +1,4 @@
-/* Shapes and dtypes of the normalizations, and their view of a tensor as rows. May use core only. */
+/* Shapes and dtypes of the normalizations, and the view of a tensor as rows (norm.h). May use core only. */
 #include "ops/norm/norm.h"
 
 #define FAIL(op, argument, ...) \

@@ -1,5 +1,5 @@
-/* Geometry of every normalization: rows of elements that share a mean and a deviation, each row a set of
- * equal segments, with a scale and shift by weight index. May use core only. */
+/* Geometry of every normalization: a row is all elements that share a mean and a deviation; it is a set of
+ * equal contiguous segments, each with its index into scale and shift. May use core only. */
 #ifndef PROA_OPS_NORM_NORM_H
 #define PROA_OPS_NORM_NORM_H
 

@@ -1,7 +1,7 @@
-/* Gradients of the normalizations: the fused backward ops, and these ops' own gradients composed from public
- * ops. With x̂ = (x − m)·r, g = weight·d_out, M the mean over a row: d_x = r·(g − Mg − x̂·M(g·x̂)), which is
- * linear and self-adjoint in g; differentiating it for x once more gives the formulas of `second`. May use
- * core and the ops. */
+/* Gradients of the normalizations: the fused backward ops, and double backward, composed of public ops. With
+ * x̂ = (x − m)·r, g = weight·d_out, M the mean over a row: d_x = r·(g − Mg − x̂·M(g·x̂)), which is linear and
+ * self-adjoint in g; its derivative with respect to x gives the formulas of `second`. May use core and the
+ * ops. */
 #include "ops/norm/norm.h"
 
 #include "ops/ints.h"

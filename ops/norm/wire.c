@@ -1,4 +1,5 @@
-/* batch_norm in Paddle's programs: in training it needs a ReserveSpace. May use core and the ops. */
+/* batch_norm in Paddle's programs, which in training has the extra output ReserveSpace. May use core and the
+ * ops. */
 #include "ops/norm/norm.h"
 
 #include <proa/wire.h>

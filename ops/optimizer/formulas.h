@@ -1,5 +1,5 @@
-/* The optimizers' formulas for one element, once for the CPU's kernels and the GPU's: p the parameter, g the
- * gradient, then the states; k: the step's numbers. Included with T, the type that is computed in, and
+/* Update formulas of the optimizers for one element, shared by CPU and GPU kernels: p is the parameter, g the
+ * gradient, then come the states; k holds the numbers of the step. Included with T, the computing type, and
  * FN(name), the name for it; STEP_FORMULA qualifies the functions, STEP_ROOT is the square root in T. */
 
 typedef struct FN(step_numbers) {

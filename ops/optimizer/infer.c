@@ -1,5 +1,5 @@
-/* Checks of the optimizer steps. Every list is as long as params and entry i fits params[i]; what is updated
- * in place must be contiguous. May use core, kernels and ops/optimizer/kind.h. */
+/* Checks of the optimizer steps: every list is as long as params, entry i fits params[i], and tensors that
+ * are updated in place are contiguous. May use core, kernels and ops/optimizer/kind.h. */
 #include "ops/optimizer/kind.h"
 
 #include "kernels/rowwise.h"

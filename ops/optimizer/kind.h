@@ -1,5 +1,5 @@
-/* Kinds of optimizers as the op table describes them: slots beside a parameter, numbers of a step, and their
- * names in Paddle. May use core and proa/wire.h. */
+/* Kinds of optimizers as the op table describes them: state tensors per parameter, numbers of a step, and
+ * their names in Paddle. May use core and proa/wire.h. */
 #ifndef PROA_OPS_OPTIMIZER_KIND_H
 #define PROA_OPS_OPTIMIZER_KIND_H
 

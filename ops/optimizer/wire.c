@@ -1,5 +1,6 @@
-/* Optimizer steps on the wire: one op a parameter, states in slots named <Slot> and <Slot>Out; the learning
- * rate is a tensor. Reading makes a step of one parameter. May use core, ops/optimizer/kind.h, public ops. */
+/* Optimizer steps in Paddle's programs: one op per parameter, states in slots named <Slot> and <Slot>Out, the
+ * learning rate as a tensor. Each op read becomes a step of one parameter. May use core,
+ * ops/optimizer/kind.h, public ops. */
 #include "ops/optimizer/kind.h"
 
 #include "core/run.h"

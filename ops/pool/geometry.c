@@ -1,5 +1,5 @@
-/* Checks of pooling arguments and the sizes that follow from them, and shape inference of the family.
- * May use core only. */
+/* Validates pooling arguments, computes output sizes, and infers the shapes of the family. May use core
+ * only. */
 #include "ops/pool/geometry.h"
 
 #include "ops/padding.h"

@@ -1,5 +1,6 @@
-/* Gradients of pooling. Pooling is linear once the places of the maxima are known, so its gradient's gradient
- * picks (max) or averages (avg) again. A 1-D pooling is a 2-D one of one row. May use core and the ops. */
+/* Gradients of pooling. Pooling is linear once the argmax indices are known, so double backward gathers at
+ * those indices (max) or averages again (mean). A 1-D pooling is a 2-D one of one row. May use core and the
+ * ops. */
 #include "ops/pool/geometry.h"
 #include "impl/index.h"
 #include "impl/shape.h"

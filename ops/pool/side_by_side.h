@@ -1,5 +1,5 @@
-/* Maxima of windows of 2×2 that lie side by side, in plain float32 planes, forwards and backwards: four
- * windows at a time, by shuffles. Each sees its places in the same order as in body.inc. Included by
+/* Max pooling of NCHW float32 with non-overlapping 2×2 windows, forward and backward, four windows at a time
+ * by vector shuffles. Each window is read in the same order as in body.inc. Included by
  * ops/pool/cpu/pool.c. */
 
 enum { SIDE_LANES = 4 };

@@ -1,5 +1,5 @@
-/* Paddle's unpool and unpool3d: read as zeros into which the values are put at the places that the indices
- * name. May use core and the ops. */
+/* Paddle's unpool and unpool3d, read as a scatter of the values into zeros at the argmax indices. May use
+ * core and the ops. */
 #include "ops/wire_util.h"
 
 #include <proa/ops.h>

@@ -1,5 +1,5 @@
-/* Kernels of cross and kron, in int64, double or complex double whatever the dtype: elements pass through
- * wide copies. May use core, kernels and ops headers. */
+/* CPU kernels of cross and kron, computed in int64, double or complex double whatever the dtype; elements are
+ * converted to and from those types. May use core, kernels and ops headers. */
 #include "ops/products/products.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"

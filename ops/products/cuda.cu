@@ -1,4 +1,5 @@
-/* cross, kron and its gradient, and renorm on a GPU: in int64, double or complex double whatever dtype. */
+/* cross, kron and its gradient, and renorm on a GPU, computed in int64, double or complex double whatever the
+ * dtype. */
 #include "devices/cuda/kernel.h"
 
 template <class A> CUDA_FN A conjugate(A v) { return v; }

@@ -1,5 +1,5 @@
-/* Shapes that inference and kernels of cross and kron share. May use core and ops.
- * Implemented in products.c. */
+/* Axis of cross and shapes of kron, shared by inference and kernels. May use core and ops. Implemented in
+ * products.c. */
 #ifndef PROA_OPS_PRODUCTS_H
 #define PROA_OPS_PRODUCTS_H
 

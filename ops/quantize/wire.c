@@ -1,5 +1,6 @@
-/* Forms of quantizers whose slots are no fields: scales that are found in the variable of an output, zero
- * points that are made. May use core, kernels, proa/wire.h and public ops. */
+/* Quantizers whose inputs and outputs in Paddle's programs differ from ours: scales that the op reads from
+ * the variable of an output, and zero points that the writer creates. May use core, kernels, proa/wire.h and
+ * public ops. */
 #include "ops/wire_util.h"
 
 #include "kernels/rowwise.h"

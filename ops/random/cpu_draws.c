@@ -1,5 +1,5 @@
-/* Kernels of multinomial and poisson. Every draw has bits of its own in the Philox stream, whatever the
- * threads. May use core, kernels and ops headers. */
+/* Kernels of multinomial and poisson. Each draw uses its own bits of the Philox stream, whatever the number
+ * of threads. May use core, kernels and ops headers. */
 #include "ops/ints.h"
 #include "kernels/iterator.h"
 #include "impl/random.h"

@@ -1,6 +1,5 @@
-/* Random creation on a GPU: element i uses the bits that the CPU's kernel uses, and the same formulas, so
- * integers and uniform numbers are the same, and what passes through a logarithm or a cosine agrees to 2
- * ulp. */
+/* Random creation on a GPU. Element i uses the same bits and formulas as on the CPU: integers and uniform
+ * numbers are equal; numbers computed with a logarithm or cosine agree to 2 ulp. */
 #include "devices/cuda/kernel.h"
 
 #include "ops/random/formulas.h"

@@ -1,5 +1,5 @@
-/* Distributions from blocks of random bits, once for the CPU's kernels and the GPU's: a block makes four
- * floats or two doubles, and halves are rounded floats. May use core/philox.h. */
+/* Conversions of one 128-bit Philox block to random numbers, shared by CPU and GPU kernels: a block gives
+ * four floats or two doubles; float16 and bfloat16 are rounded floats. May use core/philox.h. */
 #ifndef PROA_OPS_RANDOM_FORMULAS_H
 #define PROA_OPS_RANDOM_FORMULAS_H
 

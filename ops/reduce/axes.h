@@ -1,4 +1,4 @@
-/* Axes of reductions, as attributes give them. Implemented in infer.c. */
+/* Axes of a reduction: reads the attribute `axis` into a bit mask. Implemented in infer.c. */
 #ifndef PROA_OPS_REDUCE_AXES_H
 #define PROA_OPS_REDUCE_AXES_H
 

@@ -1,5 +1,5 @@
-/* A reduction's view of its contiguous input: axes merged into alternating kept and reduced groups. For
- * this folder's kernels. May use core only. */
+/* View of a contiguous tensor for a reduction: neighboring axes merged into alternating kept and reduced
+ * groups. For kernels of ops/reduce. May use core only. */
 #ifndef PROA_OPS_REDUCE_PLAN_H
 #define PROA_OPS_REDUCE_PLAN_H
 

@@ -1,5 +1,5 @@
-/* Vectors of sixteen float32 for reductions over contiguous rows. For kernel files; needs nothing but C, and
- * the intrinsics where there are such vectors. */
+/* Vectors of sixteen float32: sums, maxima and minima over contiguous rows. For kernel files; plain C, and
+ * AVX-512 intrinsics where the CPU level has them. */
 #ifndef PROA_OPS_REDUCE_SIMD_EXTREMES_H
 #define PROA_OPS_REDUCE_SIMD_EXTREMES_H
 

@@ -1,4 +1,5 @@
-/* Paddle's forms of reductions: dim, keep_dim, reduce_all. May use core, public ops and proa/wire.h. */
+/* Reductions in Paddle's programs: the attributes dim, keep_dim and reduce_all. May use core, public ops and
+ * proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/reduce/axes.h"

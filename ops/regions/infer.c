@@ -1,4 +1,4 @@
-/* Shapes of pooled regions and of deformable convolution. May use core and ops. */
+/* Shapes of RoI pooling and of deformable convolution. May use core and ops. */
 #include "ops/regions/regions.h"
 
 static bool is(int64_t dim, int64_t want) { return rows_dims_agree(dim, want); }

@@ -1,4 +1,5 @@
-/* Shapes of proposals, their spread over levels, and matrix suppression. May use core and ops. */
+/* Shapes of region proposals, of their distribution over pyramid levels, and of matrix_nms. May use core and
+ * ops. */
 #include "ops/regions/regions.h"
 
 static bool is(int64_t dim, int64_t want) { return rows_dims_agree(dim, want); }

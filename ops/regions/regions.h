@@ -1,5 +1,5 @@
-/* Regions as inference, rules and kernels of this family share them. May use core, kernels and ops.
- * Implemented in infer.c. */
+/* Sizes and checks of deformable convolution and RoI pooling, shared by inference, rules and kernels. May use
+ * core, kernels and ops. Implemented in infer.c. */
 #ifndef PROA_OPS_REGIONS_H
 #define PROA_OPS_REGIONS_H
 

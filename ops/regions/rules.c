@@ -1,4 +1,4 @@
-/* Gradients of pooled regions and of deformable convolution: ops of their own. May use public ops. */
+/* Gradients of RoI pooling and of deformable convolution, each an op of its own. May use public ops. */
 #include "ops/regions/regions.h"
 
 proa_status roi_align_vjp(const proa_roi_align_args *a, proa_roi_align_grads *g)

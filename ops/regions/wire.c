@@ -1,5 +1,5 @@
-/* Forms that depend on what is given: Paddle has an operator without mask, and one for images with a scale.
- * Uses proa/wire.h. */
+/* Forms of deformable_conv and generate_proposals in Paddle's programs: the op type depends on whether a mask
+ * is given, and on whether im_shape has a scale. Uses proa/wire.h. */
 #include "ops/regions/regions.h"
 #include "ops/wire_util.h"
 

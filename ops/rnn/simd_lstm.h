@@ -1,6 +1,6 @@
 /* LSTM cells of float32 in AVX-512 registers, forward and backward: sigmoid and tanh of
- * kernels/simd_activations.h take a third of the time of the compiled formulas. Inner loops of cpu/rnn.inc
- * by the same names serve other types and CPU levels. For cpu/rnn.c. */
+ * kernels/simd_activations.h take a third of the time of the compiled scalar formulas. Functions of the same
+ * names in cpu/rnn.inc serve other types and CPU levels. For cpu/rnn.c. */
 #ifndef PROA_OPS_RNN_SIMD_LSTM_H
 #define PROA_OPS_RNN_SIMD_LSTM_H
 

@@ -1,5 +1,5 @@
-/* The sizes of a recurrent network, and where its forward op keeps what backward needs: arithmetic alone,
- * shared with kernels of other devices. Uses the table's enums. */
+/* Arithmetic of a recurrent network's sizes and of its saved state's layout, shared with kernels of other
+ * devices. Uses the table's enums. */
 #ifndef PROA_OPS_RNN_SIZES_H
 #define PROA_OPS_RNN_SIZES_H
 

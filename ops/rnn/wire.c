@@ -1,5 +1,5 @@
-/* rnn on the wire: sizes stand in attributes, is_test is the opposite of training.
- * May use core, proa/wire.h and public ops. */
+/* rnn in Paddle's programs: sizes are attributes, and is_test is the opposite of training. May use core,
+ * proa/wire.h and public ops. */
 #include "rnn.h"
 
 #include "ops/wire_util.h"

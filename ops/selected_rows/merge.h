@@ -1,5 +1,5 @@
-/* For kernels that read a gradient of kind rows without making it dense: where each row of the table is
- * given, and sums of what is. May use core and kernels/rowwise.h. */
+/* Merges equal rows of a SelectedRows gradient for kernels that read it without making it dense: sorted row
+ * indices, the entries of each, and their sums. May use core and kernels/rowwise.h. */
 #ifndef PROA_OPS_SELECTED_ROWS_MERGE_H
 #define PROA_OPS_SELECTED_ROWS_MERGE_H
 

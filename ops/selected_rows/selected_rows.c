@@ -1,4 +1,5 @@
-/* SelectedRows by ops: merging equal rows, adding, making dense. May use core and public ops. */
+/* Arithmetic of SelectedRows, composed of ops: merges equal rows, adds, makes dense. May use core and public
+ * ops. */
 #include "core/device.h"
 #include "ops/selected_rows/selected_rows.h"
 #include "impl/create.h"

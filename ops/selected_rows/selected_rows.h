@@ -1,5 +1,5 @@
-/* Arithmetic of SelectedRows (tensors of kind rows) for the folders right of ops/: sums of gradients.
- * Implemented by selected_rows.c. */
+/* Arithmetic of SelectedRows tensors for the folders that may use ops/: sums of gradients. Implemented by
+ * selected_rows.c. */
 #ifndef PROA_OPS_SELECTED_ROWS_SELECTED_ROWS_H
 #define PROA_OPS_SELECTED_ROWS_SELECTED_ROWS_H
 

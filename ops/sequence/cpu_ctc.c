@@ -1,5 +1,5 @@
-/* ctc_loss on the CPU: forward and backward variables in logarithms, in double, one sequence at a time.
- * Graves et al., Connectionist Temporal Classification, 2006. May use core, kernels and ops. */
+/* ctc_loss on the CPU: forward and backward variables in log space, in double, one sequence per task (Graves
+ * et al., Connectionist Temporal Classification, 2006). May use core, kernels and ops. */
 #include "impl/sequence.h"
 
 #include "kernels/rowwise.h"

@@ -1,7 +1,7 @@
-/* hsigmoid_loss and its backward on the CPU. Threads share out rows in the forward pass and features in
- * the backward one, where every node's row is summed in the order of x: the same bits whatever their
- * number. Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, 2005. May use core
- * and kernels/rowwise.h. */
+/* hsigmoid_loss and its backward on the CPU (Morin and Bengio, Hierarchical Probabilistic Neural Network
+ * Language Model, 2005). Threads divide the rows of x forward and the features backward; each tree node's
+ * weight gradient is summed in the order of x, so results do not depend on the thread count. May use core and
+ * kernels/rowwise.h. */
 #include "impl/sequence.h"
 
 #include "kernels/rowwise.h"

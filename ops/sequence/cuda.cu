@@ -1,4 +1,4 @@
-/* gather_tree on a GPU: a thread a beam, from its last step back; sequence_mask. */
+/* gather_tree on a GPU, one thread per beam, from its last step back to the first; and sequence_mask. */
 #include "devices/cuda/kernel.h"
 
 template <class S>

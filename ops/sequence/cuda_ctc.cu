@@ -1,6 +1,7 @@
-/* ctc_loss on a GPU: forward and backward variables in logarithms, in double, a block a sequence (Graves et
- * al., Connectionist Temporal Classification, 2006), then the gradient, a block a frame. Sums are in a fixed
- * order. Lengths and letters that are out of range are told late, and such a sequence costs nothing. */
+/* ctc_loss on a GPU: forward and backward variables in log space, in double, one block per sequence (Graves
+ * et al., Connectionist Temporal Classification, 2006), then the gradient, one block per time step, with sums
+ * in a fixed order. Lengths and labels out of range are reported at the next synchronization; such a sequence
+ * has the loss 0. */
 #include "devices/cuda/kernel.h"
 
 struct ctc_problem {

@@ -1,5 +1,5 @@
-/* Shapes of the losses over sequences and trees, and of what decoding needs; their rules, which call the
- * fused backward ops. May use core, kernels and public ops. */
+/* Shapes of ctc_loss, hsigmoid_loss and of the decoding ops (gather_tree, sequence_mask), and rules, which
+ * call the fused backward ops. May use core, kernels and public ops. */
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/sequence.h"

@@ -1,4 +1,4 @@
-"""The losses over sequences and trees in real Paddle."""
+"""ctc_loss, hsigmoid_loss and the decoding ops in real Paddle."""
 import paddle
 
 

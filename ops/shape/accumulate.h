@@ -1,4 +1,4 @@
-/* Sums into a tensor, element by element: the backward half of gathers, tiles and pads. Halves are summed in
+/* Element-wise sums into a tensor: backward of gathers, tiles and pads. float16 and bfloat16 are summed in
  * float32 scratch and rounded once. Kernel files only (static functions); may use core. */
 #ifndef PROA_OPS_ACCUMULATE_H
 #define PROA_OPS_ACCUMULATE_H

@@ -1,4 +1,4 @@
-/* Shape inference, views and rules of diagonals. May use core and ops. */
+/* Shape inference, views and rules of the diagonal ops. May use core and ops. */
 #include "ops/shape/diagonal.h"
 
 #include "ops/shape/slice.h"

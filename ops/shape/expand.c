@@ -1,5 +1,5 @@
-/* Shape inference, views and rules of expand, broadcast_to and expand_as. Summing the gradient back to x's
- * shape is the engine's part. */
+/* Shape inference, views and rules of expand, broadcast_to and expand_as. Autograd sums the gradient back to
+ * x's shape. */
 #include "ops/shape/slice.h"
 #include "impl/shape.h"
 

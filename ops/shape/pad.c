@@ -1,4 +1,4 @@
-/* Shape inference and rules of pad and pad3d. Limits of the modes are those of Paddle 2.6.2. */
+/* Shape inference and rules of pad and pad3d. Limits of the padding modes are those of Paddle 2.6.2. */
 #include "ops/shape/pad.h"
 #include "ops/shape/slice.h"
 #include "impl/shape.h"

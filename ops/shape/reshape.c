@@ -1,5 +1,5 @@
-/* Shape inference, views and rules of reshape, squeeze, unsqueeze, flatten and transpose.
- * Paddle's meaning of 0 and −1 in a shape, and its one-after-the-other unsqueeze, live here. */
+/* Shape inference, views and rules of reshape, squeeze, unsqueeze, flatten and transpose. Paddle's meaning of
+ * 0 and −1 in a shape, and its unsqueeze, which inserts one axis after the other, are implemented here. */
 #include "ops/ints.h"
 #include "impl/shape.h"
 

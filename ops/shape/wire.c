@@ -1,5 +1,5 @@
-/* Irregular Paddle forms of the shape ops: axes that tensors supply, hint flags, forms of older programs.
- * May use core and ops. */
+/* Shape ops whose form in Paddle's programs differs from ours: axes supplied by tensors, hint flags, forms of
+ * older programs. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 #include "impl/shape.h"

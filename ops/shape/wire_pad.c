@@ -1,5 +1,6 @@
-/* pad, whose negative paddings are slices in Paddle's programs; pad3d and its gradient, which take five axes
- * there: fewer get unit ones before and lose them behind. Old programs have pad2d. May use core and ops. */
+/* pad and pad3d in Paddle's programs. A negative padding of pad is written as a slice; Paddle's pad3d takes
+ * five axes, so that a tensor of fewer gets axes of length 1 before and loses them after; pad2d of older
+ * programs is read. May use core and ops. */
 #include "ops/wire_like.h"
 #include "impl/shape.h"
 

@@ -1,6 +1,6 @@
-/* Softmax, its logarithm and their gradients: a warp or a block a row where the axis is the last, else a
- * thread a slice, so that neighbors read neighbors. The maximum and the sum come out of one walk (Milakov
- * and Gimelshein, 2018). */
+/* softmax, log_softmax and their gradients on a GPU: one warp or block per row where the axis is the last,
+ * otherwise one thread per slice, so that accesses coalesce. Maximum and sum come from one pass (Milakov and
+ * Gimelshein, 2018). */
 #include "devices/cuda/kernel.h"
 
 /* A tensor as outer × n × inner, with n the axis. */

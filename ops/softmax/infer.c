@@ -1,5 +1,5 @@
-/* Shapes of the softmax family: an output is like the input; axis must name one of its dims.
- * May use core, kernels and the generated op headers. */
+/* Shapes of the softmax family: an output has its input's shape and dtype; axis must be one of its dims. May
+ * use core, kernels and the generated op headers. */
 #include "impl/softmax.h"
 
 #include "kernels/rowwise.h"

@@ -1,5 +1,5 @@
-/* Kernels of sort, argsort, topk, kthvalue, mode and searchsorted: a line along the axis at a time, as
- * keys. */
+/* CPU kernels of sort, argsort, topk, kthvalue, mode and searchsorted, each on one line along the axis at a
+ * time, converted to integer keys. */
 #include "ops/ints.h"
 #include "ops/sort/packed.h"
 #include "impl/sort.h"

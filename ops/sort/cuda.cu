@@ -1,5 +1,5 @@
-/* sort, argsort, topk, kthvalue, mode and searchsorted on a GPU. Lines become keys and are sorted whole
- * (devices/cuda/sort.h), except that few out of long lines are selected by the bytes of their keys. */
+/* sort, argsort, topk, kthvalue, mode and searchsorted on a GPU. Lines are converted to integer keys and
+ * sorted (devices/cuda/sort.h); topk of few elements out of long lines is a radix select instead. */
 #include "devices/cuda/sort.h"
 
 /* x as [outer][length][inner]; lines run along the middle. */

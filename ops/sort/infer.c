@@ -1,4 +1,5 @@
-/* Shape inference and rules of the order ops. Their gradients put d_out back to where elements came from. */
+/* Shape inference and rules of the sorting ops. Their gradients scatter d_out back to the elements' source
+ * positions. */
 #include "ops/ints.h"
 #include "impl/index.h"
 #include "impl/shape.h"

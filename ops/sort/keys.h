@@ -1,6 +1,6 @@
 /* Sorting by keys: every real dtype is mapped to unsigned integers of the same order (−0 = 0, NaN last), and
- * (key, place) pairs are sorted stably. One code path for all dtypes, the same order on every thread count.
- * Kernel files only (static functions); may use core. */
+ * (key, index) pairs are sorted stably. All dtypes share one code path, and the order does not depend on the
+ * thread count. Kernel files only (static functions); may use core. */
 #ifndef PROA_OPS_KEYS_H
 #define PROA_OPS_KEYS_H
 

@@ -1,4 +1,4 @@
-"""The order ops in real Paddle. Where elements are equal its places may differ: values are what counts."""
+"""The sorting ops in real Paddle. Indices of equal elements may differ there, so values are compared."""
 import paddle
 
 from paddle import argsort, kthvalue, mode, searchsorted  # noqa: F401

@@ -1,5 +1,5 @@
-/* Sorting long lines of narrow keys: key and place share 64 bits, and each pass of eight bits is shared
- * among threads in fixed parts (a stable sort has one result). Kernel files only; may use core. */
+/* Radix sort of long lines of narrow keys: key and index share 64 bits, and threads divide each pass over
+ * eight bits in fixed parts (a stable sort has one result). Kernel files only; may use core. */
 #ifndef PROA_OPS_SORT_PACKED_H
 #define PROA_OPS_SORT_PACKED_H
 

@@ -1,4 +1,4 @@
-"""The order ops in NumPy, for the table-driven tests."""
+"""The sorting ops in NumPy, for the table-driven tests."""
 import numpy as np
 
 

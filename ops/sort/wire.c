@@ -1,4 +1,4 @@
-/* Irregular Paddle forms of the order ops. May use core and ops. */
+/* Sorting ops whose form in Paddle's programs differs from ours. May use core and ops. */
 #include "ops/ints.h"
 #include "impl/sort.h"
 

@@ -1,6 +1,6 @@
-/* Source positions and weights of interpolation, in float32 as Paddle has them, and its integers to the
- * bit. Not a cpu*.c: contraction of products and sums there would give other bits. May use core, kernels and
- * ops. */
+/* Source positions and weights of interpolation, in float32 arithmetic equal to Paddle's bit for bit. Not in
+ * a cpu*.c file, where the compiler may contract products and sums to fused multiply-adds, which round
+ * differently. May use core, kernels and ops. */
 #include "ops/vision/interpolate.h"
 
 #include "kernels/rowwise.h"

@@ -1,5 +1,5 @@
-/* Interpolation's job: which source points an output is mixed from, and how. For the kernels of this folder;
- * may use core and ops. Implemented in interpolate.c. */
+/* Source indices and weights of an interpolation, for the kernels of ops/vision. May use core and ops.
+ * Implemented in interpolate.c. */
 #ifndef PROA_OPS_VISION_INTERPOLATE_H
 #define PROA_OPS_VISION_INTERPOLATE_H
 

@@ -1,6 +1,6 @@
-/* Source positions and weights of interpolation along an axis: float32 arithmetic as Paddle has it, but for
- * cubics of float64 images; for every device. Not for files whose compiler contracts products and sums: that
- * gives other bits. */
+/* Source positions and weights of interpolation along an axis, for every device: float32 arithmetic as in
+ * Paddle, double for cubic interpolation of float64 images. Not for files whose compiler contracts products
+ * and sums to fused multiply-adds, which round differently. */
 #ifndef PROA_OPS_VISION_TAPS_H
 #define PROA_OPS_VISION_TAPS_H
 

@@ -1,4 +1,4 @@
-/* Images as inference, wire forms and kernels of this folder share them. May use core and ops.
+/* Sizes and checks of the image ops, shared by inference, wire forms and kernels. May use core and ops.
  * Implemented in infer.c. */
 #ifndef PROA_OPS_VISION_H
 #define PROA_OPS_VISION_H

@@ -1,5 +1,5 @@
-/* Interpolation in Paddle's programs: one op type a mode, sizes as separate numbers, a tensor or a list of
- * tensors; fold with paddings that differ. May use core and ops. */
+/* Interpolation in Paddle's programs: one op type per mode; sizes are separate attributes, a tensor or a list
+ * of tensors. Also fold with paddings that differ. May use core and ops. */
 #include "ops/wire_like.h"
 #include "ops/vision/vision.h"
 #include "impl/elementwise.h"

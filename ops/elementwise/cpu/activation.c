@@ -1,4 +1,5 @@
-/* Activations and their fused gradients: rows from the formulas, and prelu. May use core only. */
+/* CPU kernels of activations and their fused gradients, generated from the scalar formulas, and of prelu. May
+ * use core only. */
 #define PROA_FORMULAS_ACTIVATION 1
 #include "core/copy.h"
 #include "ops/elementwise/complex.h"

@@ -1,4 +1,5 @@
-/* Binary arithmetic: rows from the formulas, and the selection by a condition. May use core only. */
+/* CPU kernels of binary arithmetic, generated from the scalar formulas, and of where and atan2. May use core
+ * only. */
 #define PROA_FORMULAS_ARITH 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/inner_loops.h"

@@ -1,5 +1,5 @@
-/* Conversions between all dtypes: the rows behind proa__convert, and the ops that only move or convert
- * elements (cast, assign). May use core and kernels only. */
+/* Conversions between all dtypes: the inner loops behind proa__convert, and the kernels of cast and assign.
+ * May use core and kernels only. */
 #include "core/copy.h"
 #include "core/half.h"
 #include "kernels/iterator.h"

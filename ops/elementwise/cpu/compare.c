@@ -1,4 +1,5 @@
-/* Comparisons, logic and bits: rows from the formulas. May use core only. */
+/* CPU kernels of comparisons, logical and bitwise ops, generated from the scalar formulas. May use core
+ * only. */
 #define PROA_FORMULAS_COMPARE 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/inner_loops.h"

@@ -1,4 +1,4 @@
-/* Parts and conjugates of complex numbers. May use core only. */
+/* CPU kernels of real, imag and conj. May use core only. */
 #define PROA_FORMULAS_COMPLEX 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/inner_loops.h"

@@ -1,5 +1,6 @@
-/* fused_elementwise: the rows of many ops over one tile after the other, so that what passes between them
- * stays in the first-level cache; and the composition, for what tiles cannot do. May use core only. */
+/* fused_elementwise on the CPU: applies all steps of the chain to one 4 KiB tile before the next, so that
+ * intermediate results stay in the L1 cache; chains that tiles cannot compute run as separate ops. May use
+ * core only. */
 #include "ops/elementwise/fused.h"
 
 #include "ops/elementwise/numbers.h"

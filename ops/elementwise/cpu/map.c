@@ -1,6 +1,6 @@
-/* proa__map_run: rows over broadcast, strided, converted operands, in threads. Every operand that is not
- * plain contiguous memory of the row's dtype passes through a cache-sized buffer. May use core and kernels
- * only. */
+/* proa__map_run: applies an inner loop to broadcast, strided operands of any dtype, in threads. An operand
+ * that is not contiguous in the loop's dtype passes through a buffer that fits the cache. May use core and
+ * kernels only. */
 #include "kernels/iterator.h"
 
 #include "core/copy.h"

@@ -1,5 +1,5 @@
-/* Kernels of complex numbers as pairs, and of comparisons up to a tolerance. May use core, kernels and ops
- * headers. */
+/* CPU kernels of complex, as_complex and as_real, and of isclose, allclose and equal_all. May use core,
+ * kernels and ops headers. */
 #include "ops/broadcast.h"
 #include "kernels/iterator.h"
 #include "impl/elementwise.h"

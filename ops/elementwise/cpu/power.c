@@ -1,5 +1,5 @@
-/* Ops with number operands that tensors may supply (scale, clip, pow by a number), and powers of tensors.
- * May use core only. */
+/* CPU kernels of scale, clip and pow by a number (a one-element tensor may supply each number), and of powers
+ * of tensors. May use core only. */
 #define PROA_FORMULAS_POWER 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/numbers.h"

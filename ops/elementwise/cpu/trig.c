@@ -1,5 +1,5 @@
-/* Unary functions that call the C library an element at a time; sin and cos of float32 do so for huge
- * operands only. May use core only. */
+/* CPU kernels of unary functions that call the C library once per element; sin and cos of float32 vectorize
+ * and call it for huge operands only. May use core only. */
 #define PROA_FORMULAS_TRIG 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/inner_loops.h"

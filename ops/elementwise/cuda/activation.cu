@@ -1,4 +1,4 @@
-/* Formulas of the group activation as CUDA kernels, and prelu. */
+/* CUDA kernels of activations, generated from the scalar formulas, and of prelu. */
 #define PROA_FORMULAS_ACTIVATION 1
 #include "ops/elementwise/cuda/elementwise.h"
 

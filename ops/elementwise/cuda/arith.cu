@@ -1,5 +1,4 @@
-/* Arithmetic as CUDA kernels: formulas, and the ops with numbers of their own (cast, where, scale, clip,
- * pow). */
+/* CUDA kernels of arithmetic: generated from the scalar formulas, and cast, where, scale, clip and pow. */
 #define PROA_FORMULAS_ARITH 1
 #include "ops/elementwise/cuda/elementwise.h"
 #include "ops/elementwise/cuda/numbers.h"

@@ -1,4 +1,4 @@
-/* Formulas of the group compare as CUDA kernels. */
+/* CUDA kernels of comparisons and logical ops, generated from the scalar formulas. */
 #define PROA_FORMULAS_COMPARE 1
 #include "ops/elementwise/cuda/elementwise.h"
 

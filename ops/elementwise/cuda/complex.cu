@@ -1,5 +1,5 @@
-/* Formulas of complex numbers on a GPU, those of formulas_complex.h, over CUDA's own complex type; and the
- * ops between complex numbers and their parts. */
+/* CUDA kernels of complex numbers: the formulas of formulas_complex.h over CUDA's complex type, and the ops
+ * between complex numbers and their real and imaginary parts. */
 #include "ops/elementwise/cuda/elementwise.h"
 
 #if defined(CUDA_EMULATED)

@@ -1,5 +1,5 @@
-/* The one way to run a scalar formula over tensors on a GPU: broadcasting, strides and conversions are
- * here. A functor has T, what it computes in, R, what it gives, and operator(). */
+/* Applies a scalar formula to tensors on a GPU; broadcasting, strides and dtype conversions are handled here.
+ * A functor has T, the type it computes in, R, its result type, and operator(). */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_ELEMENTWISE_H
 #define PROA_OPS_ELEMENTWISE_CUDA_ELEMENTWISE_H
 

@@ -1,5 +1,5 @@
-/* fused_elementwise as one kernel, compiled at run time (devices/cuda/module.h) when the op is prepared: for
- * a plan when it is made, never while it runs or is recorded. */
+/* fused_elementwise as one CUDA kernel, compiled at run time (devices/cuda/module.h) when the op is prepared:
+ * for a captured program, when its execution plan is made, never while the plan runs or is recorded. */
 #include "devices/cuda/fuse.h"
 #include "devices/cuda/kernel.h"
 #include "devices/cuda/module.h"

@@ -1,7 +1,7 @@
-/* The kernels of a fused elementwise chain: the walk is here, the chain is text that devices/cuda/fuse.c
- * writes. NVRTC compiles both at run time, and the emulator's compiler for tests. A chain has T, what it is
- * computed in, INPUTS, OUTPUTS, PACK, run(x, y) of one element, and each(f), which names its operands' types.
- * May use devices/cuda/device.h. */
+/* Kernels of a fused elementwise chain: the loop over the elements, for a chain type that devices/cuda/fuse.c
+ * writes as source text; NVRTC (in tests, the emulator's compiler) compiles both at run time. A chain type
+ * has T, which it computes in, INPUTS, OUTPUTS, PACK, run(x, y) for one element, and each(f), which names its
+ * operands' types. May use devices/cuda/device.h. */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_FUSED_H
 #define PROA_OPS_ELEMENTWISE_CUDA_FUSED_H
 

@@ -1,5 +1,5 @@
-/* The one argument of a fused chain's kernels, which the host fills. C and C++, compiled by NVRTC, too: needs
- * <stdint.h> alone. */
+/* The only argument of a fused chain's kernels: shape, addresses and strides of the operands, filled by the
+ * host. Compiled as C, C++ and by NVRTC: needs <stdint.h> alone. */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_FUSED_MAP_H
 #define PROA_OPS_ELEMENTWISE_CUDA_FUSED_MAP_H
 

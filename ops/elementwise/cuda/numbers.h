@@ -1,4 +1,5 @@
-/* scale, clip and pow by a number as functors, for nvcc and for NVRTC. May use devices/cuda/device.h. */
+/* Functors of scale, clip and pow by a number, compiled by nvcc and by NVRTC. May use
+ * devices/cuda/device.h. */
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_NUMBERS_H
 #define PROA_OPS_ELEMENTWISE_CUDA_NUMBERS_H
 

@@ -1,4 +1,4 @@
-/* Comparisons up to a tolerance or as a whole, atan2 and bitwise_not on a GPU: what is no scalar formula. */
+/* CUDA kernels of isclose, allclose, equal_all, atan2 and bitwise_not, which have no generated kernels. */
 #include "ops/elementwise/cuda/elementwise.h"
 
 /* ---- comparisons ------------------------------------------------------------------------- */

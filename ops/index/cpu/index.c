@@ -1,5 +1,6 @@
-/* Kernels that read by index, and their gradients, which add back. Gradients are parted among threads by
- * destination columns or outer slices, so sums keep the order of the indices whatever the thread count. */
+/* Kernels that gather by index, and their gradients, which scatter-add. A gradient is divided among threads
+ * by destination columns or outer slices, so that sums are in the order of the indices whatever the thread
+ * count. */
 #include "ops/index/indices.h"
 #include "kernels/nontemporal.h"
 #include "ops/shape/accumulate.h"

@@ -1,6 +1,6 @@
-/* Kernels whose result is as long as the data say: nonzero, masked_select and its gradient. Hits are counted
- * per piece of fixed length, so that every piece knows where it writes and the result does not depend on
- * threads. */
+/* Kernels of nonzero, masked_select and its gradient, whose output length depends on the data. True elements
+ * are counted per fixed-length piece first, so that each piece knows its output offset and the result does
+ * not depend on threads. */
 #include "core/copy.h"
 #include "ops/index/indices.h"
 #include "impl/index.h"

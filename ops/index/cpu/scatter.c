@@ -1,5 +1,6 @@
-/* Kernels that write by index: scatter, index_fill, put_along_axis, take_along_axis, masked_fill, set_value.
- * Writes to one place happen in the order of the indices, whatever the thread count. */
+/* Kernels that write by index: scatter, index_fill, put_along_axis, masked_fill, set_value; also
+ * take_along_axis and index_sample. Several writes to one element happen in the order of the indices,
+ * whatever the thread count. */
 #include "core/copy.h"
 #include "ops/index/indices.h"
 #include "ops/scalar.h"

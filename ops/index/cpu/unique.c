@@ -1,5 +1,5 @@
-/* Kernel of unique: slices along an axis as rows of order-preserving keys, sorted stably, then cut up.
- * The flat form is the case of rows of one key. */
+/* Kernel of unique: slices along the axis become rows of order-preserving keys, which are sorted stably and
+ * grouped. Without an axis, each element is a row of one key. */
 #include "ops/index/indices.h"
 #include "ops/sort/keys.h"
 #include "impl/index.h"

@@ -1,5 +1,5 @@
-/* Reading by index on a GPU, and writing where the order of writes does not show. A thread an item of 1 to
- * 16 bytes of the output, so that neighbors write neighbors. */
+/* Gathering by index on a GPU, and scattering where the order of writes cannot change the result. A thread
+ * moves 1 to 16 bytes of the output, so that memory accesses coalesce. */
 #include "ops/elementwise/cuda/elementwise.h"
 #include "ops/index/cuda/index.h"
 

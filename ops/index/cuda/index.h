@@ -1,5 +1,5 @@
-/* Shared parts of index kernels on a GPU: a tensor round an axis, walks along an axis, and sums by
- * destination. For .cu files. */
+/* Shared parts of the GPU's index kernels: the view of a tensor as [outer, axis, inner], loops along an axis,
+ * and sums by destination. For .cu files. */
 #ifndef PROA_OPS_INDEX_CUDA_INDEX_H
 #define PROA_OPS_INDEX_CUDA_INDEX_H
 

@@ -1,6 +1,6 @@
-/* Ops on a GPU whose result is as long as the data say: nonzero, masked_select, repeat_interleave, unique.
- * Hits are counted by tile, the counts are scanned, the host waits once for their sum, and every tile writes
- * from its own place on. */
+/* GPU kernels of nonzero, masked_select, repeat_interleave and unique, whose output length depends on the
+ * data. Selected elements are counted by tile and the counts scanned; the host waits once for the total, and
+ * each tile then writes from its own offset. */
 #include "ops/index/cuda/index.h"
 
 enum { SELECT_EACH = 8, SELECT_TILE = CUDA_BLOCK * SELECT_EACH };

@@ -1,5 +1,6 @@
-/* Writing by index on a GPU where several writes may meet: they are sorted by destination, stably, and each
- * destination takes its own in their order. No atomics on elements: the same bits from run to run. */
+/* Scattering by index on a GPU where several writes may meet in one element: writes are sorted stably by
+ * destination, and each destination applies its own in order. No atomics on elements, so results are bitwise
+ * reproducible. */
 #include "ops/index/cuda/index.h"
 
 /* ---- sums by row ------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Portable kernels of factors, systems and determinants. Compiled once per CPU level; static functions and
- * the kernels only. */
+/* Portable kernels of factorizations, linear systems and determinants. Compiled once per CPU level; static
+ * functions and the kernels only. */
 #include "ops/linalg/dense.h"
 
 static double cube(int64_t n) { return (double)n * (double)n * (double)n; }

@@ -1,5 +1,5 @@
-/* Portable kernels of singular values and symmetric eigenvalues, and of what is made of them. Compiled once
- * per CPU level; static functions and the kernels only. */
+/* Portable kernels of the SVD, of symmetric eigenvalues, and of the ops built on them. Compiled once per CPU
+ * level; static functions and the kernels only. */
 #include "ops/linalg/dense.h"
 
 static double square_of(int64_t n) { return (double)n * (double)n; }

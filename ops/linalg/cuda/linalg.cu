@@ -1,5 +1,6 @@
-/* Factors, systems and determinants on a GPU: a block of threads a matrix, in double, in scratch memory.
- * Made for many small matrices. What can fail (a singular matrix) waits once, to say so. */
+/* Factorizations, linear systems and determinants on a GPU: one block of threads per matrix, in double, in
+ * scratch memory; made for batches of small matrices. Ops that can fail (a singular matrix) wait for the GPU
+ * once, to report it. */
 #include "ops/linalg/cuda/linalg.h"
 
 namespace

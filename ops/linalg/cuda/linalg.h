@@ -1,6 +1,6 @@
-/* Factorizations of one small row-major double matrix by a block of threads: the CPU's factors (dense.inc)
- * with independent loops side by side. All threads of the block call each function, and memory is theirs
- * when it returns. */
+/* Factorizations of one small row-major double matrix by a block of threads: the CPU's algorithms (dense.inc)
+ * with independent loops divided among threads. All threads of the block must call each function; its writes
+ * are visible to all of them when it returns. */
 #ifndef PROA_OPS_LINALG_CUDA_LINALG_H
 #define PROA_OPS_LINALG_CUDA_LINALG_H
 

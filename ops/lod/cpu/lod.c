@@ -1,5 +1,5 @@
-/* Ops that move rows of sequences, on the CPU: each says which row of x a row of its result is, and backward
- * adds along the same list. May use core and the helpers of ops/. */
+/* CPU kernels that move rows of sequences. Each op lists the source row in x of each row of its result;
+ * backward adds rows along the same list. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
 #include "impl/lod.h"
 

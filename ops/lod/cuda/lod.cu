@@ -1,5 +1,5 @@
-/* Ops that move rows of sequences on a GPU, as far as their results' sizes need no look at the offsets. A
- * thread an element of the result; backwards copies are added in order. */
+/* GPU kernels that move rows of sequences, for ops whose result size does not depend on the offsets. One
+ * thread per element of the result; backward adds the copies of a row in order. */
 #include "ops/lod/cuda/lod.h"
 
 /* ---- moves: elements are bits of 4 or 8 bytes ------------------------------------------ */

@@ -1,5 +1,5 @@
-/* Offsets of sequences on a GPU: read where they lie, checked by a kernel whose finding comes out late; what
- * they say is clamped, so that wrong ones harm nobody. */
+/* Sequence offsets on a GPU, read in device memory. A kernel checks them and reports an error at the next
+ * synchronization; other kernels clamp them, so that wrong offsets never cause an access out of bounds. */
 #ifndef PROA_OPS_LOD_CUDA_LOD_H
 #define PROA_OPS_LOD_CUDA_LOD_H
 

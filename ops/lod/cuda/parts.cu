@@ -1,6 +1,6 @@
-/* Ops that cut, join, pad and repeat sequences on a GPU: where each sequence begins in the result is a
- * running sum there; only a result whose size it decides costs a wait. A thread an element of what is
- * written; backward copies are added in order. Lengths that are out of range are told late. */
+/* GPU kernels that cut, join, pad and repeat sequences. Prefix sums on the GPU give each sequence's start in
+ * the result; the host waits only where that decides the result's size. One thread per element written;
+ * backward adds copies in order; lengths out of range are reported at the next synchronization. */
 #include "ops/lod/cuda/lod.h"
 
 #include "devices/cuda/sort.h"

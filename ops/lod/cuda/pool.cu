@@ -1,4 +1,4 @@
-/* Pooling, softmax and convolution over sequences on a GPU: a thread an element of the result. */
+/* Pooling, softmax and convolution over sequences on a GPU: one thread per element of the result. */
 #include "ops/lod/cuda/lod.h"
 
 CUDA_FN double lod_divisor(proa_sequence_pool_type type, int64_t n)

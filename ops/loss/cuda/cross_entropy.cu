@@ -1,5 +1,6 @@
-/* softmax_with_cross_entropy, class_cross_entropy and their gradients: forward, a warp or a block a row (a
- * thread a slice where the axis is not the last); backward, one walk. All counts are 64 bits wide. */
+/* softmax_with_cross_entropy, class_cross_entropy and their gradients on a GPU. Forward uses one warp or
+ * block per row, or one thread per slice where the axis is not the last; backward is elementwise. Index
+ * arithmetic is in 64 bits. */
 #include "devices/cuda/kernel.h"
 
 /* Logits as outer × n × inner, n the classes; label and loss have one entry a row. */

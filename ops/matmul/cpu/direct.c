@@ -1,6 +1,6 @@
-/* Products of small and middling size, which gain nothing from packed operands: float32, the left operand
- * read where it stands, the right one too if its rows are whole vectors, else a panel at a time.
- * May use core, kernels and ops. */
+/* Unpacked float32 matrix products of small and medium size. The left operand is read in place; the right
+ * one, too, if its rows are whole vectors, otherwise it is copied one panel at a time. May use core, kernels
+ * and ops. */
 #include "kernels/prepacked_gemm.h"
 
 #include "ops/matmul/product.h"

@@ -1,5 +1,6 @@
-/* The composed kernels of what passes make of a linear layer, of its backward, and of products of heads: the
- * plain ops, one after the other, on whatever device. May use core only. */
+/* Composed kernels, for any device, of the ops that passes make of linear layers with gelu, of their
+ * backward, and of matrix products with a folded transpose of heads: each runs the plain ops one after the
+ * other. May use core only. */
 #include "impl/elementwise.h"
 #include "impl/matmul.h"
 #include "impl/reduce.h"

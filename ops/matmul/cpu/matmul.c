@@ -1,5 +1,5 @@
-/* Portable kernels of the matrix products: tiles of C go to threads, each summed in the same order
- * whatever their number. May use core and kernels only. */
+/* Portable kernels of the matrix products. Threads share the tiles of C; each element is summed in the same
+ * order whatever the number of threads. May use core and kernels only. */
 #define GEMM_ALL_TYPES
 #include "kernels/gemm.h"
 #include "ops/epilogue.h"

@@ -1,5 +1,5 @@
-/* Register tiles of prepacked GEMM (kernels/prepacked_gemm.h) of every height and width, compiled once for
- * all its users. May use kernels. */
+/* Register-tile kernels of prepacked GEMM (kernels/prepacked_gemm.h) for every tile height and width,
+ * compiled once for all its users. May use kernels. */
 #include "kernels/prepacked_gemm.h"
 
 #define PACKED_TILE(mr, width)                                                                               \

@@ -1,5 +1,5 @@
-/* A linear layer with gelu, and the backward pass of both: what follows a product is the library's epilogue
- * where it has one; otherwise kernels of its own follow. */
+/* Linear layer with gelu, its backward, and the weight gradient of a linear layer on a GPU. Bias, gelu and
+ * bias gradient are epilogues of cuBLASLt where it has them, otherwise separate kernels. */
 #define PROA_FORMULAS_ACTIVATION 1
 #define PROA_FORMULAS_TRIG 1
 #include "devices/cuda/library.h"

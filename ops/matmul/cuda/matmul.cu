@@ -1,6 +1,6 @@
-/* Matrix products through the library; strides that it does not take are copied away first. A bias and an
- * activation go along with the product where the library has such; otherwise, and an addend always, they
- * are laid into the output before or applied after it. */
+/* Matrix products through cuBLASLt; operands with strides that it does not take are copied first. Bias and
+ * activation are its epilogues where it has them, otherwise separate kernels before or after the product; an
+ * addend is always written into the output before. */
 #define PROA_FORMULAS_ACTIVATION 1
 #define PROA_FORMULAS_TRIG 1
 #include "devices/cuda/library.h"

@@ -1,6 +1,6 @@
-/* Products that cuBLASLt does not make, of integers and of complex numbers: tiles in shared memory, sums in
- * int64 (which wraps) or complex double, in the order of the terms. And dot products of all dtypes, a block a
- * row: sums in int64, double or complex double, in an order that the block's size fixes. */
+/* Matrix products of integers and complex numbers, which cuBLASLt lacks: tiles in shared memory, sums in
+ * int64 (which wraps) or complex double, in the order of the terms. Also dot for all dtypes: one block per
+ * row, sums in int64, double or complex double, in an order that the block size fixes. */
 #include "devices/cuda/kernel.h"
 
 enum { PLAIN_TILE = 16 };

@@ -1,6 +1,6 @@
 /* Portable normalizations: statistics, output and gradients over rows (norm.h), in float or double; half
- * types are converted around them. Sums of a piece are taken in lanes and pieces added in double, in an order
- * that does not depend on the threads. May use core and kernels only. */
+ * types are converted. A chunk is summed in vector lanes and chunks are added in double, in an order that
+ * does not depend on the threads. May use core and kernels only. */
 #include "ops/norm/norm.h"
 
 #include "core/blocked.h"

@@ -1,5 +1,5 @@
-/* batch_norm and its gradient: the statistics of a channel in slices that several blocks share, then one
- * walk over the elements. Which slices there are depends on the shape alone. */
+/* batch_norm and its gradient on a GPU: several blocks sum slices of a channel for its statistics, then one
+ * elementwise pass follows. The slices depend on the shape alone. */
 #include "ops/norm/cuda/norm.h"
 
 #include "devices/cuda/layout.h"

@@ -1,6 +1,6 @@
-/* layer_norm, group_norm, instance_norm and their gradients: a warp or a block a row. Rows of
- * layer_norm's gradient that fit into a block's registers give dx and their part of the parameters'
- * gradients in one walk; longer ones are read once more for the latter. */
+/* layer_norm, group_norm, instance_norm and their gradients on a GPU: one warp or block per row. layer_norm's
+ * backward computes dx and partial sums of the parameter gradients in one pass if a row fits into a block's
+ * registers; longer rows are read once more for the parameter gradients. */
 #include "ops/norm/cuda/norm.h"
 
 /* Row r (image r / groups, group r % groups) starts at image · image_step + group · group_step and has

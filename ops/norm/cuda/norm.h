@@ -1,4 +1,5 @@
-/* Shared parts of the normalizations' kernels: parameters of either dtype, sums of channels in slices. */
+/* Shared parts of the GPU's normalization kernels: parameters of either dtype, and sums over slices of a
+ * channel. */
 #ifndef PROA_OPS_NORM_CUDA_NORM_H
 #define PROA_OPS_NORM_CUDA_NORM_H
 

@@ -1,4 +1,4 @@
-/* Portable kernel of the Lamb step: a pass for the moments and norms, then one for the update.
+/* Portable kernel of the Lamb step: one pass computes moments and norms, a second one updates the parameter.
  * May use core and the row helpers of ops/. */
 #include "impl/optimizer.h"
 

@@ -1,6 +1,6 @@
-/* Portable kernels of the optimizer steps: one pass over memory, all parameters' pieces shared out among
- * threads together, so that many small parameters cost no more than one large one. Lamb needs norms first:
- * lamb.c. May use core and the row helpers of ops/. */
+/* Portable kernels of the optimizer steps: one pass over memory. Threads share the chunks of all parameters
+ * together, so that many small parameters cost no more than one large one. Lamb, which needs norms first, is
+ * in lamb.c. May use core and the row helpers of ops/. */
 #include "impl/optimizer.h"
 
 #include "core/blocked.h"

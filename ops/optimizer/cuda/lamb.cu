@@ -1,5 +1,5 @@
-/* Lamb's step on a GPU: a pass for the moments and for sums of squares a chunk, then one that adds these up,
- * in a fixed order, and updates. */
+/* Lamb's step on a GPU: one pass computes moments and sums of squares per chunk, a second one adds those up
+ * in a fixed order and updates the parameter. */
 #include "ops/optimizer/cuda/optimizer.h"
 
 enum { LAMB_PARAM, LAMB_GRAD, LAMB_MASTER, LAMB_M, LAMB_V, LAMB_POW1, LAMB_POW2, LAMB_LISTS };

@@ -1,6 +1,6 @@
 /* Optimizer steps on a GPU: the CPU's formulas, element by element, over lists of parameters. Addresses
- * travel as arguments, learning rate and powers of β are read on the GPU, so that a step waits for nothing.
- * Lamb is in lamb.cu. */
+ * travel as kernel arguments; the learning rate and the powers of β are read on the GPU, so that the host
+ * does not wait. Lamb is in lamb.cu. */
 #include "ops/optimizer/cuda/optimizer.h"
 
 /* Indices of a step's lists. */

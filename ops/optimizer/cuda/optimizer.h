@@ -1,5 +1,5 @@
-/* Shared parts of the GPU's optimizer steps: the formulas in float and in double, powers of β, SelectedRows
- * gradients. */
+/* Shared parts of the GPU's optimizer steps: the update formulas in float and in double, powers of β,
+ * SelectedRows gradients. */
 #ifndef PROA_OPS_OPTIMIZER_CUDA_OPTIMIZER_H
 #define PROA_OPS_OPTIMIZER_CUDA_OPTIMIZER_H
 

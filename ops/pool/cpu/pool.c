@@ -1,5 +1,5 @@
-/* Portable pooling: forward, backward and the maximum's places, one plane (image, channel) at a time in
- * float or double. May use core and kernels only. */
+/* Portable pooling: forward, backward and argmax indices, one plane (image, channel) at a time in float or
+ * double. May use core and kernels only. */
 #include "core/blocked.h"
 #include "ops/pool/geometry.h"
 #include "kernels/rowwise.h"

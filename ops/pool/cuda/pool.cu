@@ -1,5 +1,5 @@
-/* Pooling on a GPU: a thread an output, and backwards a thread an input, which asks the outputs that saw it;
- * nothing is added by two threads to one place. Sums run in the windows' order, in float or double. */
+/* Pooling on a GPU: one thread per output forward; one thread per input backward, which gathers from the
+ * outputs whose windows hold it, so there are no atomics. Sums are in window order, in float or double. */
 #include "devices/cuda/layout.h"
 
 #define POOL_FN static __host__ __device__ __forceinline__ __attribute__((unused))

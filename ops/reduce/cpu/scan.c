@@ -1,4 +1,5 @@
-/* Arg-reductions and running sums and products over [lines, length, width]. May use core and kernels only. */
+/* CPU kernels of argmax, argmin, cumsum and cumprod; x is viewed as [lines, length, width], and `length` is
+ * reduced or scanned. May use core and kernels only. */
 #include "core/copy.h"
 #include "kernels/iterator.h"
 #include "kernels/nontemporal.h"

@@ -1,4 +1,5 @@
-/* Sums, products, extremes and their like. Floating sums run in double, integer ones in int64. */
+/* Reductions on a GPU: sum, prod, mean, max, min, any, all, p_norm, logsumexp, variance. Floating sums are in
+ * double, integer ones in int64. */
 #include "ops/reduce/cuda/reduce.h"
 
 template <class T> struct reduce_plain {

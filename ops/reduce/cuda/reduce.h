@@ -1,7 +1,7 @@
-/* Reductions over any axes for CUDA kernels: a thread an output where there are few terms; where there are
- * many, a warp or a block, which walks along the terms or, if outputs are what lies side by side, takes
- * REDUCE_COLUMNS of them at once. What gives too few blocks for a GPU is cut into slices, which a second
- * launch folds. The order depends on the shape alone. */
+/* Reductions over any axes for CUDA kernels. Few terms: one thread per output. Many terms: one warp or block
+ * per output, or, where neighboring outputs are contiguous, one block for REDUCE_COLUMNS of them. Too few
+ * blocks to fill a GPU: the terms are cut into slices, which a second launch combines. The order depends on
+ * the shape alone. */
 #ifndef PROA_OPS_REDUCE_CUDA_REDUCE_H
 #define PROA_OPS_REDUCE_CUDA_REDUCE_H
 

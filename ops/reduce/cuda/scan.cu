@@ -1,6 +1,6 @@
-/* Running sums, products, maxima and log-sum-exps, and argmax and argmin, on a GPU. A scan is anything that
- * joins states associatively: long lines are cut into chunks whose states are scanned first. Where lines are
- * cut depends on the shape alone, so results are the same from run to run. */
+/* GPU kernels of cumsum, cumprod, cummax, cummin, logcumsumexp, argmax and argmin. A scan combines states
+ * with an associative operator: long lines are cut into chunks, and the chunks' states are scanned first. The
+ * cuts depend on the shape alone, so results are bitwise reproducible. */
 #include "devices/cuda/kernel.h"
 
 /* x as [outer][length][inner]; lines run along the middle, from its end if `reverse`. */

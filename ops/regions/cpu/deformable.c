@@ -1,6 +1,6 @@
-/* Kernels of deformable convolution and its gradient. Images are read channels last, so that a sample is
- * a mix of four vectors; samples of a tile of pixels become rows of a matrix, and products do the rest.
- * May use core and kernels only. */
+/* Kernels of deformable convolution and its gradient. Images are converted to channels-last, so that a
+ * bilinear sample mixes four vectors of channels; the samples of a tile of pixels form a matrix (im2col),
+ * which a matrix product multiplies with the filter. May use core and kernels only. */
 #include "kernels/gemm.h"
 #include "ops/regions/regions.h"
 

@@ -1,4 +1,5 @@
-/* Kernels of generate_proposals, matrix_nms and the spread of proposals over levels. May use core only. */
+/* Kernels of generate_proposals and matrix_nms, and of distributing region proposals over pyramid levels and
+ * collecting them. May use core only. */
 #include "core/output_list.h"
 #include "ops/detection/suppress.h"
 #include "ops/regions/regions.h"

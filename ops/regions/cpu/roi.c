@@ -1,6 +1,6 @@
-/* Kernels of roi_align, roi_pool and psroi_pool, and of their gradients. Forward a region and some
- * channels are a unit of work; backward a channel of an image, over all its regions, so that sums do not
- * depend on threads. May use core and kernels only. */
+/* Kernels of roi_align, roi_pool and psroi_pool, and of their gradients. The unit of work is a region and
+ * some channels forward, one channel of an image over all its regions backward, so that sums do not depend on
+ * threads. May use core and kernels only. */
 #include "kernels/iterator.h"
 #include "ops/regions/regions.h"
 

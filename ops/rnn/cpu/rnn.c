@@ -1,6 +1,6 @@
-/* Portable recurrent networks: the inputs' products of all steps at once, then step by step a product with
- * weights packed once, and, on the thread that has just multiplied, the cells. May use core, kernels and
- * ops/. */
+/* Portable recurrent networks. The input products of all steps are one matrix product; then each step
+ * multiplies the state by weights that were packed once, and the same thread computes the cells of its part
+ * of the result. May use core, kernels and ops/. */
 #include "ops/rnn/rnn.h"
 
 #include "kernels/gemm.h"

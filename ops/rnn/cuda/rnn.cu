@@ -1,5 +1,6 @@
-/* Recurrent networks on a GPU: the inputs' products of all steps at once, then a product and a kernel of
- * cells a step. reserve lies as the CPU's kernel lays it. */
+/* Recurrent networks on a GPU: the input products of all steps are one matrix product; each step is then one
+ * matrix product and one kernel of cells. The output `reserve` (state saved for backward) has the layout of
+ * the CPU's kernel. */
 #include "devices/cuda/library.h"
 
 #include "core/philox.h"

@@ -1,5 +1,5 @@
-/* Cells of recurrent networks on a GPU, forwards and backwards: the formulas of cpu.inc, a thread a hidden
- * unit of a row. Uses the scalar formulas. */
+/* Cells of recurrent networks on a GPU, forward and backward: the formulas of cpu/rnn.inc, one thread per
+ * hidden unit of a row. Uses the scalar formulas. */
 #ifndef PROA_OPS_RNN_CUDA_RNN_H
 #define PROA_OPS_RNN_CUDA_RNN_H
 

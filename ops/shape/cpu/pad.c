@@ -1,5 +1,5 @@
-/* Kernels of pad and pad3d. Constant padding fills the frame and copies the inside; other modes look up, per
- * spatial axis, where each place comes from. May use core and ops headers. */
+/* Kernels of pad and pad3d. Constant padding fills the border and copies the inside; the other modes look up
+ * the source index of each output index, per spatial axis. May use core and ops headers. */
 #include "ops/scalar.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/pad.h"

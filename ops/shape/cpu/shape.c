@@ -1,5 +1,5 @@
-/* Kernels that only move elements: views that strides do not allow, joining, parting. They see only bytes of
- * an element through core's strided copy, so every dtype is one code path. May use core and ops headers. */
+/* Kernels that copy elements: views that strides cannot express, joining and splitting. All dtypes share one
+ * code path, core's strided copy of bytes; only as_strided_grad adds. May use core and ops headers. */
 #include "core/copy.h"
 #include "ops/shape/accumulate.h"
 #include "ops/shape/slice.h"

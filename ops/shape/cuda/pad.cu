@@ -1,5 +1,5 @@
-/* pad3d and its gradient on a GPU: a thread an element of the result; backwards it adds up, in order, the
- * places of the padded image that were taken from it. */
+/* pad3d and its gradient on a GPU: one thread per element of the result; backward sums, in order, all padded
+ * elements that were copied from it. */
 #include "devices/cuda/kernel.h"
 
 /* x and out as [batch][D][H][W][chunk]: a channels-first batch holds the channels. */

@@ -1,5 +1,5 @@
-/* Ops of this family that do more on a GPU than move windows: sums of diagonals and of repeated tensors,
- * filled diagonals. */
+/* GPU kernels of fill_diagonal, trace, tile_grad and as_strided_grad: the shape ops that do more than
+ * copy. */
 #include "ops/index/cuda/index.h"
 
 /* ---- diagonals --------------------------------------------------------------------------- */

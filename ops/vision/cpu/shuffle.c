@@ -1,5 +1,5 @@
-/* Kernels that move pixels: shuffles as one strided copy, temporal_shift, unfold and fold, maxout.
- * May use core and kernels only. */
+/* Kernels that move pixels: pixel and channel shuffles as one strided copy, temporal_shift, unfold (im2col)
+ * and fold (col2im), and maxout. May use core and kernels only. */
 #include "kernels/rowwise.h"
 #include "ops/shape/accumulate.h"
 #include "ops/vision/vision.h"

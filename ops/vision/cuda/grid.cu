@@ -1,5 +1,5 @@
-/* grid_sample, its gradient, and affine_grid on a GPU. A thread a point; the image's gradient is summed by
- * the threads that own its pixels, each of which goes through all points in order. */
+/* grid_sample, its gradient, and affine_grid on a GPU, one thread per sampled point. The image's gradient is
+ * summed without atomics: a thread that owns a pixel scans all points in order. */
 #include "devices/cuda/kernel.h"
 
 enum { GRID_CORNERS = 8 };

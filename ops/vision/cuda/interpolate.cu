@@ -1,6 +1,7 @@
-/* interpolate and its gradient on a GPU. Places and weights of each axis are laid into scratch first; then a
- * thread an output mixes its taps, and backwards a thread an input asks the outputs that read it. Compiled
- * without contraction of products and sums (cmake/cuda.cmake): positions are Paddle's to the bit. */
+/* interpolate and its gradient on a GPU. Source indices and weights of each axis are written into scratch;
+ * then one thread per output mixes its taps, and backward one thread per input gathers from the outputs that
+ * read it. Compiled without fused multiply-add contraction (cmake/cuda.cmake), so that source positions equal
+ * Paddle's bit for bit. */
 #include "devices/cuda/kernel.h"
 
 #define TAPS_FN static __host__ __device__ __forceinline__ __attribute__((unused))

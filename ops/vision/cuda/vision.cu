@@ -1,4 +1,5 @@
-/* unfold, fold and maxout on a GPU: a thread an element of the result, which asks for what it is made of. */
+/* unfold (im2col), fold (col2im) and maxout on a GPU: one thread per element of the result, which gathers its
+ * inputs. */
 #include "devices/cuda/kernel.h"
 
 /* Windows of unfold and fold over images of size in[2]; out[2] windows each way. Elements are `lanes` numbers
