@@ -42,22 +42,22 @@ typedef struct tolerance {
     bool equal_nan;
 } tolerance;
 
-/* No number is near infinity. */
-static inline bool is_near(const tolerance *t, double distance, double size)
+static inline bool is_close(const tolerance *t, bool same, bool nans, double distance, double size)
 {
     double bound = t->absolute + t->relative * size;
-    return isfinite(bound) && distance <= bound;
+    bool near = isfinite(bound) && distance <= bound; /* no number is near infinity */
+    return same || near || (nans && t->equal_nan);
 }
 
 #define CLOSE_ROW(name, T, SIZE)                                                        \
     static void name(char *const *p, int64_t n, const void *args)                       \
     {                                                                                   \
-        const tolerance *t = args;                                                      \
         const T *x = (const T *)(const void *)p[1], *y = (const T *)(const void *)p[2]; \
         uint8_t *out = (uint8_t *)p[0];                                                 \
-        for (int64_t i = 0; i < n; i++)                                                 \
-            out[i] = x[i] == y[i] || is_near(t, SIZE(x[i] - y[i]), SIZE(y[i])) ||       \
-                     (t->equal_nan && x[i] != x[i] && y[i] != y[i]);                    \
+        for (int64_t i = 0; i < n; i++) {                                               \
+            bool nans = x[i] != x[i] && y[i] != y[i];                                   \
+            out[i] = is_close(args, x[i] == y[i], nans, SIZE(x[i] - y[i]), SIZE(y[i])); \
+        }                                                                               \
     }
 CLOSE_ROW(close_real, double, fabs)
 CLOSE_ROW(close_complex, double _Complex, __builtin_cabs)
