@@ -1,4 +1,5 @@
-/* The arena: blocks of proa__alloc memory, handed out from the front, freed together. Core only. */
+/* Arena allocator: hands out memory from blocks made by proa__alloc, front to back, and frees all blocks
+ * together. May use core only. */
 #include "core/arena.h"
 
 #include <stdarg.h>
@@ -27,7 +28,7 @@ void *proa__arena_alloc(proa__arena *a, size_t bytes)
         b->used = 0;
         b->capacity = capacity;
         if (a->last && capacity == bytes &&
-            capacity != BLOCK) { /* large ones go behind, so that the small one fills */
+            capacity != BLOCK) { /* goes behind `last`, so that the small block fills */
             b->before = a->last->before;
             a->last->before = b;
         } else {

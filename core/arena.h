@@ -1,4 +1,4 @@
-/* Many small zeroed blocks of memory, freed at once. May use core only. */
+/* Arena allocator: many small zeroed allocations, all freed at once. May use core only. */
 #ifndef PROA_CORE_ARENA_H
 #define PROA_CORE_ARENA_H
 
@@ -8,9 +8,9 @@ typedef struct proa__arena {
     struct proa__arena_block *last;
 } proa__arena;
 
-/* Zeroed memory that ends with the arena; NULL sets OUT_OF_MEMORY. */
+/* Zeroed memory, valid until the arena is freed; NULL sets OUT_OF_MEMORY. */
 void *proa__arena_alloc(proa__arena *a, size_t bytes);
-/* The same for count items, overflow checked. */
+/* Zeroed array of count items; a size that overflows is an error, too. */
 void *proa__arena_array(proa__arena *a, size_t count, size_t item);
 char *proa__arena_text(proa__arena *a, const char *text);
 char *proa__arena_format(proa__arena *a, const char *format, ...) PROA_PRINTF(2, 3);

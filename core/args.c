@@ -1,5 +1,5 @@
-/* Args structs as data: copying one into a single block, freeing it, and the key that tells two calls
- * apart for kernels that prepare. Walks field descriptors; may use core only. */
+/* Operations on the args struct of an op: copying it into a single block, freeing the copy, and serializing
+ * it to the key of the kernel cache. Walks the op's field descriptors; may use core only. */
 #include "core/args.h"
 #include "core/args_visit.h"
 #include "core/blocked.h"
@@ -8,7 +8,7 @@
 
 static size_t round8(size_t n) { return (n + 7) & ~(size_t)7; }
 
-/* Bytes that field f needs behind the struct. */
+/* Bytes that field f needs behind the struct, in the same block: its list or string. */
 static size_t payload(const proa_field *f, const void *at)
 {
     switch ((proa_field_kind)f->kind) {
@@ -29,7 +29,8 @@ static size_t payload(const proa_field *f, const void *at)
 bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept)
 {
     proa_meta meta = proa_meta_of(t);
-    /* a variable of unknown sizes stays one, so that a rule can ask for its shape in the run */
+    /* A variable with unknown dims stays symbolic, so that a gradient rule can ask for its shape in the
+     * run. */
     bool open = t->numel < 0 && t->flags & PROA_T_SYMBOLIC;
     proa_tensor *bare = proa__tensor_bare(&meta, open ? PROA_T_SYMBOLIC : PROA_T_META);
     if (bare && open) proa__stand_for(bare, t);
@@ -161,7 +162,7 @@ typedef struct writer {
 static void put(writer *w, const void *data, size_t bytes)
 {
     if ((size_t)(w->end - w->at) < bytes) {
-        w->at = w->end + 1; /* too long: stays so */
+        w->at = w->end + 1; /* too long: from here on every write fails */
         return;
     }
     if (bytes) memcpy(w->at, data, bytes);
@@ -202,7 +203,7 @@ static void put_field(writer *w, const proa_field *f, const void *at)
         const proa_ints *v = at;
         put(w, &v->count, sizeof v->count);
         if (v->at && w->at <= w->end) put(w, v->at, (size_t)v->count * sizeof(int64_t));
-        if (v->tensor || v->tensors) w->at = w->end + 1; /* values may change: never cached */
+        if (v->tensor || v->tensors) w->at = w->end + 1; /* its values may change: never cached */
         break;
     }
     case PROA_FIELD_FLOATS: {

@@ -1,16 +1,19 @@
-/* Copies and keys of args structs, for core itself, the tape and programs. */
+/* Copies of args structs and kernel-cache keys made from them, for core itself, the tape and programs. May
+ * use core only. */
 #ifndef PROA_CORE_ARGS_H
 #define PROA_CORE_ARGS_H
 
 #include "core/internal.h"
 #include "core/tensor.h"
 
-/* Modes of keeping a tensor field in a copied args struct. */
+/* What a copied args struct keeps of a tensor field: nothing (NULL), the tensor itself, or a handle without
+ * data. */
 enum { PROA_KEEP_NOTHING, PROA_KEEP_VALUE, PROA_KEEP_META };
 
-/* A copy in memory of the caller's, of proa__args_bytes bytes, in two steps: copy_values, which cannot fail,
- * leaves tensor fields NULL and lists empty, with room; args_keep fills one tensor (false: no memory for a
- * meta handle, and it is NULL). args_drop releases what is there. */
+/* Copies an args struct into memory of the caller's, of proa__args_bytes bytes, in two steps. copy_values,
+ * which cannot fail, copies attributes and leaves tensor fields NULL and lists empty, with room for their
+ * entries; args_keep fills one tensor slot (false: no memory for a handle without data; the slot is NULL).
+ * args_drop releases the tensors of the copy. */
 size_t proa__args_bytes(const proa_op *op, const void *args);
 void proa__args_copy_values(const proa_op *op, const void *args, void *to);
 bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept);
@@ -22,8 +25,8 @@ static inline bool proa__args_keep(proa_tensor *t, uint8_t how, proa_tensor **ke
 }
 void proa__args_drop(const proa_op *op, void *args);
 
-/* Writes what a prepared kernel depends on (op, metas, strides, attributes) as bytes; returns their
- * number, 0 when they exceed `room` or when a tensor supplies an attribute. */
+/* Serializes what the choice of a prepared kernel depends on (op, metas, strides, attributes) into `key`.
+ * Returns the number of bytes, or 0 when they exceed `room` or when a tensor supplies an attribute. */
 size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t room);
 
 #endif

@@ -1,4 +1,5 @@
-/* Blocked forms of storages: made, turned plain, dropped. Uses storage.c and the installed hooks. */
+/* Blocked layouts of storages: makes a blocked form, converts it to row-major, drops either. Uses storage.c
+ * and the hooks that a kernel library has installed. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -9,8 +10,9 @@
 
 static const proa__blocked_hooks *hooks;
 
-/* One thread at a time makes a plain form; it happens at the edges of a net, seldom. Reads of deferred
- * elements, which may wait for other processes, keep none of the others waiting. */
+/* `making` is held while a row-major form is made, which is rare: at the edges of a network. Reads of
+ * deferred elements, which may wait for other processes, hold `reading` instead, and keep no other thread
+ * waiting. */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER, reading = PTHREAD_MUTEX_INITIALIZER;
 
 void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
@@ -40,7 +42,7 @@ static size_t plain_bytes(const proa_tensor *t, proa_dtype dtype)
     return (size_t)t->numel * proa__dtype_bytes((unsigned)dtype);
 }
 
-/* A handle of t's shape on memory of a storage, whose elements lie in a form that devices have. */
+/* A handle with t's shape on memory of a storage, whose elements are in a layout that devices have. */
 static proa_tensor on_device(const proa_tensor *t, int format, const void *data, proa_storage *storage)
 {
     proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
@@ -75,7 +77,7 @@ proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const v
     return proa__copy_devices(&b, &a);
 }
 
-/* ---- windows ------------------------------------------------------------------------------ */
+/* ---- windows: blocked memory inside another storage ---------------------------------------- */
 
 /* The payload of a window's block. */
 typedef struct window {
@@ -83,7 +85,7 @@ typedef struct window {
     proa_storage *owner; /* retained; may be NULL */
     char *plain;
     int device;
-    size_t bytes; /* of the plain form */
+    size_t bytes; /* of the row-major form */
 } window;
 
 static window *window_of(const proa_storage *s)
@@ -135,7 +137,7 @@ void proa__window_point(proa_storage *s, proa_storage *owner, char *data)
     w->plain = s->data = NULL;
 }
 
-/* ---- forms -------------------------------------------------------------------------------- */
+/* ---- plain and blocked forms -------------------------------------------------------------- */
 
 const proa_storage *proa__storage_behind(const proa_tensor *t)
 {
@@ -162,12 +164,12 @@ size_t proa__format_bytes(const proa_tensor *t, int format)
 
 static void free_plain(void *plain) { proa__free(plain); }
 
-/* ---- elements that come later --------------------------------------------------------------- */
+/* ---- deferred elements --------------------------------------------------------------------- */
 
 typedef struct deferred {
     proa__deferred source;
-    void *plain;      /* of a source that is read again: the elements */
-    uint32_t version; /* the storage's when they were the source's */
+    void *plain;      /* of a source that may be read again: where the elements were read to */
+    uint32_t version; /* the storage's version when its elements last equaled the source's */
 } deferred;
 
 static void deferred_release(void *context)
@@ -205,7 +207,8 @@ static uint32_t storage_version(const proa_storage *s)
     return atomic_load_explicit(&s->version, memory_order_relaxed);
 }
 
-/* Under the lock. A failed read leaves the storage as it was: the next may succeed. */
+/* Reads the deferred elements; the caller holds the lock. A failed read leaves the storage unchanged, so that
+ * the next one may succeed. */
 static proa_status add_deferred(proa_storage *s)
 {
     deferred *d = s->context;
@@ -261,7 +264,7 @@ void proa__deferred_changed(proa_tensor *t)
     if (d) d->version = storage_version(t->storage);
 }
 
-/* Under the lock. */
+/* Makes the row-major form; the caller holds the lock. */
 static proa_status add_plain(const proa_tensor *t)
 {
     proa_storage *s = t->storage;
@@ -310,7 +313,7 @@ proa_status proa__blocked_copy_out(const proa_tensor *t, void *to)
     return PROA_OK;
 }
 
-/* On a device the blocked form's memory is the storage's context; both go with it. */
+/* On a device the storage's context is the blocked form's memory: the two are freed together. */
 proa_status proa__block_output(proa_tensor *t, int format)
 {
     if (proa__format(t) == format) return PROA_OK;
@@ -332,7 +335,7 @@ proa_status proa__block_output(proa_tensor *t, int format)
     return PROA_OK;
 }
 
-/* True if t is all that is known of its memory. */
+/* True if nothing but this handle refers to t's memory, which may therefore move. */
 static bool may_move(const proa_tensor *t)
 {
     const proa_storage *s = t->storage;
@@ -370,7 +373,7 @@ proa_status proa__move_to_format(proa_tensor *t, int format, bool *done)
     return PROA_OK;
 }
 
-/* True if t lies in the format, and nowhere else. */
+/* True if t is stored in the format and has no row-major form. */
 static bool lies_so(const proa_tensor *t, int format)
 {
     return proa__format(t) == format && !t->storage->data;

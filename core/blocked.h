@@ -1,12 +1,11 @@
-/* The blocked form of a storage: the same elements in the order a kernel library likes best (channels in
- * blocks of the vector's length). It never shows: a tensor that lies blocked gets a plain form, made once,
- * when somebody asks for its address, and a write drops the blocked one.
+/* Blocked layouts: a storage's elements in the order that a kernel library prefers (channels in blocks of the
+ * vector length). Users never see one: asking for the address of a blocked tensor makes a row-major ("plain")
+ * form, once, and a write drops the blocked form.
  *
- * A storage that has one was made so, by the kernel whose output it is; the blocked form fills its block, and
- * the plain one, when there is one, lies elsewhere. Every handle on the whole of it has PROA_T_BLOCKED, and
- * may have no data; a view of it has PROA_T_BLOCKED_BASE. A format is a number that means something to
- * the hooks only; devices have one, PROA_CHANNELS_LAST, which core knows and their strided copy makes. May
- * use proa/device.h. */
+ * The kernel whose output it is makes a storage blocked: the blocked form then fills the storage's own
+ * memory, and a plain form, if made, has memory of its own. Every handle on the whole storage has
+ * PROA_T_BLOCKED and may have no `data`; a view has PROA_T_BLOCKED_BASE. Formats are numbers that only the
+ * hooks interpret, except the one of devices, PROA_CHANNELS_LAST. May use proa/device.h. */
 #ifndef PROA_CORE_BLOCKED_H
 #define PROA_CORE_BLOCKED_H
 
@@ -27,86 +26,90 @@ typedef struct proa__blocked_hooks {
 } proa__blocked_hooks;
 void proa__blocked_install(const proa__blocked_hooks *hooks);
 
-/* The format of t's blocked form; 0: none, or t shows a part of it. */
+/* The format of t's blocked form; 0: there is none, or t is a view of a part. */
 static inline int proa__format(const proa_tensor *t)
 {
     return t->flags & PROA_T_BLOCKED ? t->storage->format : 0;
 }
-/* The memory of the form that proa__format names: blocked if there is such a one. */
+/* proa__blocked_data: memory of t's blocked form. proa__memory: memory of the form that proa__format names,
+ * the blocked one if there is one. */
 char *proa__blocked_data(const proa_tensor *t);
 static inline char *proa__memory(const proa_tensor *t)
 {
     return proa__format(t) ? proa__blocked_data(t) : t->data;
 }
-/* channel_block of t's own format; 0 if t is plain. */
+/* Channels per block in t's own format (see the hook); 0 if t is plain. */
 int64_t proa__channel_block(const proa_tensor *t);
 /* Bytes of t's blocked form. */
 size_t proa__blocked_bytes(const proa_tensor *t);
 
-/* A window: a blocked storage for tensors like t that lies in somebody else's memory, on the thread's device,
- * nowhere at first. */
+/* A window: a blocked storage on the thread's device for tensors like t, whose memory is part of another
+ * storage. It points nowhere until proa__window_point. */
 proa_storage *proa__window_new(const proa_tensor *t, int format);
-/* Shows `data` from now on, in `owner`, which it keeps (NULL: it is kept by others); a plain form goes.
- * Handles on s must have no data then. */
+/* Points the window at `data` in the storage `owner`, which the window retains (NULL: the caller keeps that
+ * memory alive), and drops its plain form. Handles on s must have no `data` at that time. */
 void proa__window_point(proa_storage *s, proa_storage *owner, char *data);
-/* Whose memory t's elements are: that of its storage, or of the one behind a window. */
+/* The storage whose memory holds t's elements: t's own, or the one that its window points into. */
 const proa_storage *proa__storage_behind(const proa_tensor *t);
 
-/* t->data as another thread may just have made it; NULL: there is no plain form yet. */
+/* t->data, read so that another thread may be making it; NULL: there is no plain form yet. */
 static inline const char *proa__data_now(const proa_tensor *t)
 {
     return __atomic_load_n(&t->data, __ATOMIC_ACQUIRE);
 }
 PROA_API proa_status proa_make_plain(const proa_tensor *t);
-/* Afterwards t->data is there. Several threads may ask at once. */
+/* Makes t->data valid: converts a blocked tensor to its plain form. Threads may call this on one tensor at
+ * once. */
 static inline proa_status proa__plain(const proa_tensor *t)
 {
     if (!(t->flags & PROA_T_BLOCKED) || proa__data_now(t)) return PROA_OK;
     return proa_make_plain(t);
 }
 
-/* A new tensor whose elements are somewhere else until somebody asks for them (proa__plain): then `read`
- * fills memory of `bytes` bytes, once. Until it has, such a tensor looks like one whose blocked form another
- * handle has dropped. `release` ends the context; on failure here it is not called. At least one element. */
+/* Source of a tensor whose elements are read on demand: when they are first asked for (proa__plain), `read`
+ * fills memory of `bytes` bytes. Until then the handle looks like one whose blocked form was dropped through
+ * another handle. `release` frees the context, but is not called when proa__deferred_new fails. The tensor
+ * has at least one element. */
 typedef struct proa__deferred {
     proa_status (*read)(void *context, void *to, size_t bytes);
     void (*release)(void *context);
     void *context;
-    /* Not NULL: the elements may be evicted and read again. Called before they go, if they were written to.
-     * Then `read` with `to` NULL means that there is no memory for them, which is the thread's error. */
+    /* If not NULL, the elements may be evicted and read again; `write` is called before eviction if they were
+     * written to. A `read` with `to` NULL then says that memory for the elements ran out, which is the
+     * thread's error. */
     proa_status (*write)(void *context, const void *from, size_t bytes);
     size_t spare; /* bytes that `read` may write beyond the elements */
 } proa__deferred;
 proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source);
-/* Hands elements of a deferred t that were written to back to its source, then frees them, unless another
- * handle shows them or somebody holds their address; *gone says whether they are nowhere now. No other
- * thread may use t meanwhile. A t of another storage stays as it is, and *gone is false. */
+/* Evicts the elements of a deferred t: writes them back to the source if they were changed, then frees them,
+ * unless another handle shares them or their address was handed out; *gone: they were freed. No other thread
+ * may use t meanwhile. A tensor that is not deferred is left alone, and *gone is false. */
 proa_status proa__deferred_evict(proa_tensor *t, bool *gone);
-/* Whether t's storage is a deferred one of this context. */
+/* True if t's storage is deferred, with this context as its source. */
 bool proa__deferred_is(const proa_tensor *t, const void *context);
-/* The source has other elements now, which are those that a t that was read shows: what kept the version of
- * the former ones is refused by backward. */
+/* Says that the source has changed, and that the elements read for t are the changed ones. A backward that
+ * saved the former version is refused. */
 void proa__deferred_changed(proa_tensor *t);
 proa_status proa__drop_blocked(const proa_tensor *t);
-/* The same for who will write: the plain form becomes the only one. */
+/* proa__plain for a caller that will write to t: drops the blocked form, so that the plain one is the only
+ * one. */
 static inline proa_status proa__plain_to_write(const proa_tensor *t)
 {
     if (!(t->flags & (PROA_T_BLOCKED | PROA_T_BLOCKED_BASE))) return PROA_OK;
     return proa__drop_blocked(t);
 }
-/* Plain, contiguous, in the CPU's memory, now: t->data may be read as it is. */
+/* True if t is row-major in the CPU's memory now: t->data may be read without proa__plain. */
 static inline bool proa__lies_plain(const proa_tensor *t)
 {
     return !(t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) && t->storage && t->storage->device == PROA_CPU;
 }
-/* proa_copy_out of a tensor of the CPU with PROA_T_BLOCKED; makes no plain form. */
+/* proa_copy_out for a CPU tensor with PROA_T_BLOCKED: converts into `to` without making a plain form. */
 proa_status proa__blocked_copy_out(const proa_tensor *t, void *to);
 
-/* True if tensors may be blocked: hooks are there and FLAGS_blocked is on. */
+/* True if tensors may be blocked: hooks are installed and FLAGS_blocked is on. */
 bool proa__blocking(void);
-/* Makes t, an output made for this call that nothing has been written to, blocked, unless it lies in that
- * format already (a plan has given it one). The kernel then fills proa__blocked_data(t), padding with
- * zeros. */
+/* Gives t, a fresh output that nothing was written to, a blocked form, unless a plan has given it that format
+ * already. The kernel then fills proa__blocked_data(t), and pads with zeros. */
 proa_status proa__block_output(proa_tensor *t, int format);
 /* Bytes of a tensor like t in that format; 0: there is no such form. */
 size_t proa__format_bytes(const proa_tensor *t, int format);

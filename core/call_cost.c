@@ -1,5 +1,5 @@
-/* Arithmetic and memory traffic of op calls whose outputs are there, and the terms that the op table's
- * `flops:` is made of. May use core. */
+/* FLOPs and memory traffic of an op call whose outputs have their shapes, and the terms that `flops:` in the
+ * op table is made of. May use core. */
 #include "core/call_cost.h"
 
 #include "core/args_visit.h"
@@ -47,7 +47,7 @@ double proa__call_flops(const proa_op *op, const void *args)
     return isnan(n) ? -1 : n;
 }
 
-/* A broadcast tensor is not larger than its storage. */
+/* Bytes of t; a broadcast tensor counts no more than its storage has. */
 static double bytes_of(const proa_tensor *t)
 {
     if (!is_there(t) || !t->storage || t->numel <= 0) return 0;

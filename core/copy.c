@@ -1,5 +1,5 @@
-/* Strided copy: dims are sorted by the destination's strides and merged; transposes go in square blocks of
- * whole cache lines. May use core only. */
+/* Strided copy: sorts the dims by the destination's strides, merges contiguous ones, and copies; transposes
+ * go in square blocks of whole cache lines. May use core only. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -14,10 +14,10 @@ typedef struct copy_plan {
     char *dst;
     const char *src;
     size_t item;
-    bool past; /* the destination is written past the caches */
+    bool past; /* the destination is written by non-temporal stores */
 } copy_plan;
 
-/* ---- past the caches -------------------------------------------------------------------- */
+/* ---- non-temporal stores ------------------------------------------------------------------ */
 
 void proa__copy_nontemporal(char *to, const char *from, int64_t n)
 {
@@ -83,10 +83,12 @@ typedef struct bytes16 {
     uint64_t lo, hi;
 } bytes16;
 
-/* STAGE: bytes brought together before they go past the caches; MIN_ROW: what is worth that way. */
+/* STAGE: bytes gathered in a buffer before they are stored non-temporally. MIN_ROW: shortest row, in bytes,
+ * for which that pays. */
 enum { STAGE = 2048, MIN_ROW = 512, FEW_ROWS = 16 };
 
-/* Apart, one element repeated, and backwards: the last two become vector code. */
+/* Copies one row. Three cases: any strides, one element repeated, and reversed; the last two are
+ * vectorized. */
 #define COPY_ROW(T)                                                                             \
     if (ds == (int64_t)sizeof(T) && ss == 0)                                                    \
         for (int64_t i = 0; i < n; i++) ((T *)(void *)d)[i] = *(const T *)(const void *)s;      \
@@ -95,7 +97,7 @@ enum { STAGE = 2048, MIN_ROW = 512, FEW_ROWS = 16 };
     else                                                                                        \
         for (int64_t i = 0; i < n; i++) *(T *)(void *)(d + i * ds) = *(const T *)(const void *)(s + i * ss)
 
-/* No overlap: `restrict`. */
+/* Copies one row; source and destination do not overlap (`restrict`). */
 static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_t ds, int64_t ss, size_t item,
                      bool past)
 {
@@ -123,7 +125,8 @@ static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_
     }
 }
 
-/* Brings the dim along which the source is contiguous next to the innermost one: both make a plane. */
+/* Moves the dim along which the source is contiguous next to the innermost one; the two dims form a plane,
+ * which is copied as a transpose. */
 static void pair_dims(copy_plan *p)
 {
     int in = p->ndim - 1, best = in;
@@ -143,7 +146,7 @@ enum { TURN_ROWS = 8, SHORT_ROWS = 256 }; /* blocks side by side in the source; 
 
 typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* 4 × 4 elements of 4 bytes. */
+/* Transposes 4 × 4 elements of 4 bytes. */
 static inline void turn_four(uint32_t *to, int64_t to_rs, const char *from, int64_t rs)
 {
     four a = *(const four *)(const void *)from, b = *(const four *)(const void *)(from + rs);
@@ -163,7 +166,8 @@ static inline void turn_four(uint32_t *to, int64_t to_rs, const char *from, int6
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TURN_SIXTEEN 1
-/* 16 × 16 elements of 4 bytes in registers, written past the caches: d and ds are multiples of a line. */
+/* Transposes 16 × 16 elements of 4 bytes in registers, with non-temporal stores: d and ds are multiples of a
+ * line. */
 static __attribute__((target("avx512f"))) void turn_sixteen(char *d, int64_t ds, const char *s, int64_t ss)
 {
     __m512i a[16], b[16];
@@ -190,7 +194,8 @@ static __attribute__((target("avx512f"))) void turn_sixteen(char *d, int64_t ds,
 }
 #endif
 
-/* d[i][j] = s[j][i] of one block: rows of the source are read whole, those of the destination written so. */
+/* Transposes one block: d[i][j] = s[j][i]. Reads whole rows of the source and writes whole rows of the
+ * destination. */
 static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item, bool past)
 {
     bool lines = past && (((uintptr_t)d | (uintptr_t)ds) & (LINE - 1)) == 0;
@@ -219,7 +224,8 @@ static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t it
         for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
 }
 
-/* Rows of three elements of 4 bytes, as pictures have them: four rows at a time. How many are done. */
+/* Transposes rows of three 4-byte elements (interleaved RGB), four rows at a time. Returns how many rows are
+ * done. */
 static int64_t turn_three(char *d, const char *s, int64_t ss, int64_t rows)
 {
     int64_t r = 0;
@@ -235,8 +241,8 @@ static int64_t turn_three(char *d, const char *s, int64_t ss, int64_t rows)
     return r;
 }
 
-/* The same of rows that are shorter than a line and lie side by side, as channels that are few: a column is
- * read at a time, of so many rows that they stay in the first-level cache. */
+/* Transposes rows that are shorter than a cache line and adjacent (few channels): reads one column at a time,
+ * of as many rows as stay in the first-level cache. */
 static void turn_short(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
 {
     int in = p->ndim - 1;
@@ -249,7 +255,7 @@ static void turn_short(const copy_plan *p, char *d, const char *s, int64_t begin
                      end - r < SHORT_ROWS ? end - r : SHORT_ROWS, ds, item, p->item, false);
 }
 
-/* Rows [begin, end) of a plane whose rows lie contiguous in the destination, and columns in the source. */
+/* Rows [begin, end) of a plane; these are contiguous in the destination, and columns in the source. */
 static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
 {
     int in = p->ndim - 1, out = p->ndim - 2;
@@ -263,7 +269,7 @@ static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin
         for (int64_t c = 0; c < columns; c += edge)
             for (int64_t r = r0; r < rows && r < r0 + TURN_ROWS * edge; r += edge) {
                 const char *block = s + r * item + c * ss;
-                if (c + edge < columns) /* rows lie too far apart for the hardware to fetch ahead */
+                if (c + edge < columns) /* rows are too far apart for the hardware prefetcher */
                     for (int64_t i = edge; i < 2 * edge; i++) __builtin_prefetch(block + i * ss, 0, 2);
                 turn_block(d + r * ds + c * item, ds, block, ss, p->item, p->past);
             }
@@ -296,7 +302,7 @@ static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin
         }
 }
 
-/* Rows [begin, end) of all planes, counted through every dim but the innermost. */
+/* Copies rows [begin, end), numbered over all dims but the innermost. */
 static void copy_range(int64_t begin, int64_t end, void *context)
 {
     const copy_plan *p = context;
@@ -320,7 +326,7 @@ static void copy_range(int64_t begin, int64_t end, void *context)
     if (p->past) proa__copy_nontemporal_end();
 }
 
-/* Lines [begin, end) of a contiguous copy, its last one perhaps short. */
+/* Copies cache lines [begin, end) of a contiguous copy; the last line may be short. */
 static void copy_flat(int64_t begin, int64_t end, void *context)
 {
     const copy_plan *p = context;

@@ -1,5 +1,5 @@
-/* Strided copies between tensors of one dtype, on any device: what the run door, views and the copying
- * ops share. */
+/* Strided copies between tensors of one dtype, on any device, for the run door, views and the copying ops.
+ * May use proa/device.h. */
 #ifndef PROA_CORE_COPY_H
 #define PROA_CORE_COPY_H
 
@@ -9,10 +9,10 @@
 
 #include <stdatomic.h>
 
-/* Copies every element of src to the same place of dst: equal shapes and dtypes, any strides, no overlap
- * (unless both are the very same elements). */
+/* Copies every element of src to the same index of dst. Shapes and dtypes are equal, strides are any; the
+ * memory does not overlap, unless dst and src are exactly the same elements. */
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
-/* The same copy in the form that devices take, dims merged. */
+/* Describes the same copy for a device: shape and strides with dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
 /* Size in bytes from which outputs are written by non-temporal stores, as no cache would hold them until
  * they are read again (FLAGS_nontemporal_bytes, or by the processor's shared cache). */

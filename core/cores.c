@@ -1,5 +1,5 @@
-/* The default number of threads: PROA_NUM_THREADS, OMP_NUM_THREADS, or the cores that affinity mask and
- * cgroup quota leave. C library and Linux's /proc and /sys. */
+/* The default number of threads: PROA_NUM_THREADS, else OMP_NUM_THREADS, else the cores that the affinity
+ * mask and the cgroup CPU quota allow. Uses the C library and Linux's /proc and /sys. */
 #define _GNU_SOURCE
 #include "core/cores.h"
 
@@ -31,7 +31,7 @@ static int mask_cores(void)
     return n < 1 ? 1 : n > PROA__MAX_THREADS ? PROA__MAX_THREADS : (int)n;
 }
 
-/* Reads up to two words of a file. */
+/* Reads up to two words of a file; returns how many. */
 static int read_words(const char *path, char first[32], char second[32])
 {
     FILE *f = fopen(path, "r");
@@ -41,7 +41,7 @@ static int read_words(const char *path, char first[32], char second[32])
     return n;
 }
 
-/* Quota over period of one cgroup, in cores; 0: none. */
+/* CPU quota ÷ period of one cgroup, in cores; 0: no quota. */
 static double group_quota(const char *folder)
 {
     char path[PATH + 32], quota[32] = "", period[32] = "", ignored[32];
@@ -56,8 +56,8 @@ static double group_quota(const char *folder)
     return q > 0 && p > 0 ? q / p : 0;
 }
 
-/* The tightest quota of the group `path` below `mount` and its parents. In a container without a namespace
- * for cgroups `path` is the host's: then only the mount's own files are there. */
+/* The smallest quota, in cores, of the cgroup `path` below `mount` and of its parents. In a container without
+ * a cgroup namespace `path` is the host's, and only the files of the mount itself exist. */
 static double tightest(const char *mount, const char *path)
 {
     char folder[PATH];
@@ -107,7 +107,8 @@ static double cgroup_quota(const char *root)
     return least;
 }
 
-/* The first number of a variable such as OMP_NUM_THREADS=4,2; 0: not set, or no number of threads. */
+/* The first number of an environment variable such as OMP_NUM_THREADS=4,2; 0: not set, or not a valid number
+ * of threads. */
 static int variable(const char *name)
 {
     const char *text = getenv(name);

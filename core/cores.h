@@ -6,15 +6,15 @@
 
 typedef struct proa__cores {
     int affinity; /* cores of the affinity mask, ≥ 1 */
-    double quota; /* of the tightest cgroup, in cores; 0: none */
+    double quota; /* CPU quota of the tightest cgroup, in cores; 0: none */
     int threads;  /* that kernels use by default */
     char reason[96];
 } proa__cores;
 
-/* Reads the environment, the affinity mask and cgroup quotas. `root` stands before /proc and /sys/fs/cgroup:
- * "" but in tests. */
+/* Reads the environment, the affinity mask and the cgroup quotas. `root` is prefixed to /proc and
+ * /sys/fs/cgroup: "" except in tests. */
 proa__cores proa__cores_look(const char *root);
-/* The same of this process, read once. */
+/* proa__cores_look("") of this process, read once and cached. */
 const proa__cores *proa__cores_here(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Detects this processor's x86-64 level and the size of its shared cache by cpuid. Other architectures
- * have their baseline only, and an unknown cache. */
+/* Detects by cpuid the x86-64 microarchitecture level of this processor and the size of its shared
+ * (third-level) cache. On other architectures the level is 0, and the cache size unknown. */
 #include "core/thread.h"
 
 enum { MIN_QUARTER = 2 << 20, MAX_QUARTER = 8 << 20 };
@@ -7,7 +7,7 @@ enum { MIN_QUARTER = 2 << 20, MAX_QUARTER = 8 << 20 };
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* The vector registers that the operating system saves: XCR0. */
+/* XCR0: the vector registers that the operating system saves. */
 static uint64_t saved_state(void)
 {
     uint32_t low, high;

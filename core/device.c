@@ -1,5 +1,5 @@
-/* The device table: the CPU is device 0, plug-ins add the rest. The table only grows, so that reading it
- * takes no lock. Uses streams; plugin.c loads what is not there yet. */
+/* The device table: device 0 is the CPU, plug-ins add the others. Entries are never removed, so reading the
+ * table takes no lock. Uses streams; plugin.c loads the plug-in of a device that is not in the table. */
 #include "core/device.h"
 #include "core/thread.h"
 
@@ -7,7 +7,7 @@
 
 enum { MAX_DEVICES = 64 };
 
-/* The CPU's row has a name only: its memory is storage.c's, its kernels are the ops'. */
+/* The CPU's entry has only a name: storage.c is its allocator, and the ops hold its kernels. */
 static const proa_device_table cpu = {.name = "cpu"};
 
 static const proa_device_table *devices[MAX_DEVICES] = {&cpu};

@@ -1,5 +1,5 @@
-/* Copies and fills where one side or both are a device's memory, in terms of what every device has. Uses the
- * device table and copy.c for the host's part. */
+/* Copies and fills where the source, the destination or both are in a device's memory, by means of the copies
+ * that every device offers. Uses the device table and copy.c for the host's part. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -7,7 +7,7 @@
 
 static size_t item_of(const proa_tensor *t) { return proa_dtype_size((proa_dtype)t->dtype); }
 
-/* A contiguous handle of t's shape that owns nothing, on host memory or (storage) on a device's. */
+/* A contiguous handle with t's shape that owns nothing, on host memory (data) or on a device's (storage). */
 static proa_tensor flat_like(const proa_tensor *t, char *data, proa_storage *storage)
 {
     proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
@@ -31,7 +31,7 @@ static proa_status copy_same_device(const proa_device_table *d, const proa_tenso
     return d->copy_strided(d->context, &c);
 }
 
-/* Contiguous host memory for t's elements, handed to `then`, and freed. */
+/* Copies src to dst through a temporary contiguous buffer in host memory. */
 static proa_status through_host(proa_tensor *dst, const proa_tensor *src)
 {
     size_t bytes = (size_t)src->numel * item_of(src);
@@ -44,8 +44,8 @@ static proa_status through_host(proa_tensor *dst, const proa_tensor *src)
     return status;
 }
 
-/* dst or src is strided memory of a device, the other side the host's: a contiguous copy on the device stands
- * between. */
+/* Copies between strided memory of a device and the host, through a temporary contiguous copy on the device.
+ * in: dst is on the device. */
 static proa_status through_device(proa_tensor *dst, const proa_tensor *src, bool in)
 {
     const proa_tensor *there = in ? dst : src;
@@ -77,7 +77,7 @@ static void zero_range(int64_t begin, int64_t end, void *context)
     memset((char *)context + begin, 0, (size_t)(end - begin));
 }
 
-/* One element repeated over dst's shape. */
+/* Repeats one element over dst's shape. */
 static proa_status spread(proa_tensor *dst, char *one, proa_storage *storage)
 {
     proa_tensor src = flat_like(dst, one, storage);

@@ -1,6 +1,6 @@
-/* Running an op on a device: which device a call belongs to, one-element CPU tensors copied to it,
- * attributes that tensors supply, the kernel, and what happens where there is none. Uses run.c and the
- * device table. */
+/* Runs an op on a device: finds the device of the call, copies one-element CPU tensors to it and attribute
+ * tensors to the host, and falls back to the CPU where the device has no kernel. Uses run.c and the device
+ * table. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -9,7 +9,8 @@
 #include "core/run.h"
 #include "core/thread.h"
 
-/* Tensors made for one call: dropped when it ends, so that a long-lived scope does not collect them. */
+/* Tensors made for one call: dropped when the call ends, so that they do not pile up in a long-lived
+ * scope. */
 typedef struct temporaries {
     proa_tensor *at[32];
     int n;
@@ -26,9 +27,9 @@ static void drop_all(temporaries *made)
     while (made->n) proa_drop(made->at[--made->n]);
 }
 
-/* ---- which device ---------------------------------------------------------------------- */
+/* ---- finding the device ----------------------------------------------------------------- */
 
-/* A number may be anywhere on the CPU: it is copied to where the others are. */
+/* A one-element CPU tensor may join a call on any device: it is copied there. */
 static bool is_number(const proa_tensor *t) { return t->numel == 1 && !proa__on_device(t); }
 
 static proa_status mixed(const proa_op *op, const proa_field *f, const proa_tensor *t, int device)
@@ -39,7 +40,7 @@ static proa_status mixed(const proa_op *op, const proa_field *f, const proa_tens
                          proa__tensor_text(t), proa_device_of(t), proa_device_name(device));
 }
 
-/* The tensors of an input field. */
+/* The tensors of an input field: *at points to them, the result is their number. */
 static int64_t tensors_of(const proa_field *f, const void *args, proa_tensor *const **at)
 {
     const proa_tensors all = proa__field_all(f, args);
@@ -47,7 +48,7 @@ static int64_t tensors_of(const proa_field *f, const void *args, proa_tensor *co
     return all.count;
 }
 
-/* The device of the inputs; `chosen` when there are none. */
+/* Finds the device that the call's inputs are on; `chosen` when there are none. */
 static proa_status find_device(const proa_op *op, const void *args, int chosen, int *device)
 {
     proa_tensor *const *at;
@@ -68,7 +69,7 @@ static proa_status find_device(const proa_op *op, const void *args, int chosen, 
     return PROA_OK;
 }
 
-/* Preset outputs and inputs that the op writes to must be there already. */
+/* Preset outputs, and inputs that the op writes to, must already be on the call's device. */
 static proa_status check_written(const proa_op *op, const void *args, int device)
 {
     for (const proa_field *f = op->fields + op->n_in + op->n_attr, *end = op->fields + op->n_fields; f < end;
@@ -82,7 +83,7 @@ static proa_status check_written(const proa_op *op, const void *args, int device
     return PROA_OK;
 }
 
-/* A list of the args' own, so that an entry can be replaced. */
+/* A copy of a list of tensors, so that an entry can be replaced without changing the caller's list. */
 static proa_tensor **own_list(proa_tensor *const *at, int64_t n)
 {
     proa_tensor **own = proa_scope_alloc((size_t)n * sizeof *own);
@@ -90,7 +91,7 @@ static proa_tensor **own_list(proa_tensor *const *at, int64_t n)
     return own;
 }
 
-/* The args' own slots for the tensors of a field, which are the n at `at`. */
+/* The slots of the n tensors `at` of a field, in a list of the args' own, so that they can be replaced. */
 static proa_tensor **own_slots(const proa_field *f, void *args, proa_tensor *const *at, int64_t n)
 {
     proa_tensors *list = proa__field_list(f, args);
@@ -149,7 +150,7 @@ proa_status proa__attributes_to_host(const proa_op *op, void *shadow)
     return attributes_to_host(op, shadow, NULL);
 }
 
-/* ---- without a kernel ------------------------------------------------------------------- */
+/* ---- CPU fallback, without a device kernel ------------------------------------------------ */
 
 static proa_status fallback_is_no_kernel(const void *args, proa_run *run)
 {
@@ -159,7 +160,8 @@ static proa_status fallback_is_no_kernel(const void *args, proa_run *run)
 
 const proa_kernel proa__fallback_kernel = {.name = "fallback", .run = fallback_is_no_kernel};
 
-/* Copies of a field's tensors on the CPU. An output that is an input's memory becomes that input's copy. */
+/* Puts CPU copies of a field's tensors into `shadow`. An output in an input's memory becomes that input's
+ * copy. */
 static proa_status copies_here(const proa_op *op, const proa_field *f, const void *args, void *shadow,
                                temporaries *made)
 {
@@ -179,11 +181,11 @@ static proa_status copies_here(const proa_op *op, const proa_field *f, const voi
                         in[k]->dtype == at[i]->dtype && tensors_of(g, shadow, &in_here) == m)
                         own[i] = in_here[k];
             if (own[i]) continue;
-            if (op->flags & PROA_OP_DATA_SHAPE) continue; /* the kernel makes it */
+            if (op->flags & PROA_OP_DATA_SHAPE) continue; /* the kernel sizes this output */
             proa_meta meta = proa_meta_of(at[i]);
             own[i] = remember(made, proa__tensor_new(&meta));
         } else {
-            proa_tensor dense = *at[i]; /* rows show their given rows */
+            proa_tensor dense = *at[i]; /* the handle of SelectedRows shows the given rows */
             dense.kind = PROA_DENSE;
             own[i] = at[i]->kind == PROA_DENSE ? remember(made, proa__copy_to(at[i], PROA_CPU)) : NULL;
             if (at[i]->kind == PROA_DENSE) {
@@ -200,7 +202,7 @@ static proa_status copies_here(const proa_op *op, const proa_field *f, const voi
     return PROA_OK;
 }
 
-/* The CPU's results to the outputs on the device; those that the kernel sized are made there. */
+/* Copies the CPU's results to the outputs on the device; outputs that the kernel sized are made there. */
 static proa_status results_there(const proa_field *f, void *args, const void *shadow, int device)
 {
     proa_tensor *const *here, *const *there;
@@ -284,7 +286,7 @@ static proa_status launch_kernel(const proa_op *op, void *args, const proa_kerne
     return status;
 }
 
-/* Takes over the outputs of a call with other args. */
+/* Copies the output fields of `from`, another args struct of the op, to `args`. */
 static void outputs_of(const proa_op *op, void *args, const void *from)
 {
     for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {

@@ -1,5 +1,6 @@
-/* The doors: checks a call's inputs once, then sends it through the open doors, outermost first.
- * May use core only; the folders that own doors install them. */
+/* Dispatch through the doors (dispatch layers such as autocast, autograd, capture): checks a call's inputs
+ * once, then sends the call through the open doors, outermost first. May use core only; the folders that own
+ * doors install them. */
 #include "core/copy.h"
 #include "core/thread.h"
 
@@ -7,14 +8,15 @@
 static proa_door_fn door_fns[PROA_DOOR_COUNT];
 static unsigned installed;
 
-/* A bit of open_doors beyond the doors: convert concerns every op, not only those that promote. */
+/* A bit of open_doors above those of the doors: the convert door sees every op, not only those that promote
+ * dtypes. */
 #define CONVERTS_ALL (1u << PROA_DOOR_COUNT)
 
 /* Bit mask of the doors that this thread has open. */
 static _Thread_local unsigned open_doors __attribute__((tls_model("initial-exec"))) =
     1u << PROA_DOOR_CONVERT | 1u << PROA_DOOR_RECORD;
 
-/* Doors open on all threads, whatever each has open of its own. */
+/* Bit mask of the doors that are open on all threads, in addition to each thread's own. */
 static atomic_uint everywhere;
 
 void proa_door_install(proa_door door, proa_door_fn fn)
@@ -45,7 +47,8 @@ void proa__convert_all(bool all)
     else open_doors &= ~CONVERTS_ALL;
 }
 
-/* Without the doors that a call does not concern: most calls meet none, and go straight to the kernel. */
+/* The open doors without those that do not concern this call; most calls have none left and go straight to
+ * the kernel. */
 static inline unsigned concerned(unsigned open, const proa_call *call)
 {
     if (!(call->any & PROA_T_GRAD)) open &= ~(1u << PROA_DOOR_RECORD);
@@ -121,8 +124,9 @@ static proa_status check_attr(const proa_op *op, const proa_field *f, const void
     }
 }
 
-/* An expanded tensor that is written to in place gets elements of its own, each in one place: what it was
- * expanded from stays as it is, as in Paddle, where expanding copies. */
+/* Before an in-place write to an expanded tensor, which shows elements more than once: gives the tensor a
+ * copy with distinct elements. The tensor that it was expanded from stays unchanged, as in Paddle, where
+ * expand copies. */
 static proa_status part_repeated(const proa_op *op, const void *args)
 {
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {
@@ -140,13 +144,13 @@ static proa_status part_repeated(const proa_op *op, const void *args)
     return PROA_OK;
 }
 
-/* A list of numbers that nobody but the caller supplies. */
+/* True for a list of numbers whose entries are all given by value, none by a tensor. */
 static inline bool is_plain(const proa_ints *v)
 {
     return v->count >= 0 && !v->tensor && !v->tensors && (v->at || v->count == 0);
 }
 
-/* Inputs present, lists and enums sane; gathers the inputs' flags. */
+/* Checks that inputs are present and lists and enums valid; gathers the inputs' flags. */
 static proa_status check_call(proa_call *call)
 {
     const proa_op *op = call->op;

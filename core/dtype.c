@@ -1,4 +1,5 @@
-/* Names and sizes of dtypes, and the thread's default one. All from the list in proa/core.h. */
+/* Names and sizes of dtypes, from the list in proa/core.h, and the thread's default dtype. May use core
+ * only. */
 #include "core/thread.h"
 
 static const char *const names[PROA_DTYPE_COUNT] = {[PROA_NODTYPE] = "none",

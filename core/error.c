@@ -1,5 +1,5 @@
-/* The thread's error: first one wins. Uses the thread's struct for the message only, so that a thread
- * without memory still has a code. */
+/* The thread's error: until it is cleared, the first one wins. The message is in the thread's struct; a
+ * thread without memory for one still has an error code. May use core only. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include "core/thread.h"
@@ -39,7 +39,8 @@ static __attribute__((noinline)) void append_frames(char *message, size_t used)
 static void append_frames(char *message, size_t used) { (void)message, (void)used; }
 #endif
 
-/* Sets the error, its message led by "op: argument " where those are given. Two frames below the caller. */
+/* Sets the error; the message begins with "op: argument " where these are given. append_frames skips three
+ * frames: its own, this one and that of the function that calls it. */
 static __attribute__((noinline)) proa_status raise_error(proa_status code, const char *op,
                                                          const char *argument, const char *format,
                                                          va_list list)

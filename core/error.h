@@ -1,4 +1,4 @@
-/* Paddle's names of errors. May use core only. */
+/* Paddle's names of error categories. May use core only. */
 #ifndef PROA_CORE_ERROR_H
 #define PROA_CORE_ERROR_H
 

@@ -1,5 +1,5 @@
-/* FLAGS_<name>: from the environment at first use, or set; integers are one atomic load.
- * Uses pthread_once; tells memory.c the cap, and copies what goes past the caches. */
+/* FLAGS_<name>: read from the environment at first use, or set by a call; reading an integer flag is one
+ * atomic load. Tells other files of core about flags that they cache. Uses pthread_once. */
 #define _GNU_SOURCE
 #include "core/copy.h"
 #include "core/thread.h"
@@ -24,11 +24,11 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char values[PROA_FLAG_COUNT][VALUE];   /* under the lock */
-static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text: how often it was set */
+static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text flag: how often it was set */
 static atomic_bool ready;
 atomic_bool proa__backends_narrowed, proa__choices_watched;
 static atomic_bool verbose;
-atomic_llong proa__nontemporal_from = 1 << 21; /* until the flags are read */
+atomic_llong proa__nontemporal_from = 1 << 21; /* this value holds until the flags are read */
 
 static bool parse(const char *text, long long *number)
 {
@@ -43,7 +43,7 @@ static bool parse(const char *text, long long *number)
     return *end == '\0';
 }
 
-/* Under the lock. False: not a value of this flag; nothing changed. */
+/* Sets a flag; the caller holds the lock. False: `text` is not a value of this flag, and nothing changed. */
 static bool store(int flag, const char *text)
 {
     long long number = 0;
@@ -72,7 +72,7 @@ static const struct {
     proa_flag flag;
 } aliases[] = {{"past_bytes", PROA_FLAG_nontemporal_bytes}};
 
-/* The environment's value of a flag, under its name or an old one. */
+/* The value that the environment gives a flag, under its present or an old name; NULL: none. */
 static const char *from_environment(int flag)
 {
     char name[64];
@@ -154,8 +154,8 @@ const char *proa_get_flag(const char *name)
 }
 _Static_assert(VALUE <= (int)PROA__TEXT, "a flag's value fits into a text");
 
-/* The portable families are always allowed: cpu, what every op falls back to, and any, what no backend
- * could do. */
+/* False if FLAGS_backends excludes the kernel's family. The portable families are always allowed: cpu, which
+ * every op falls back to, and any, whose kernels run on every device. */
 bool proa__backend_allowed(const proa_kernel *kernel)
 {
     if (!atomic_load_explicit(&proa__backends_narrowed, memory_order_acquire)) return true;

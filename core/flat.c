@@ -1,5 +1,6 @@
-/* Elementwise ops on blocked tensors: where all operands lie alike, the kernel runs over the memory as it
- * is, and the result lies so, too. The run door's part for ops with PROA_OP_ELEMENTWISE. Uses blocked.c. */
+/* Elementwise ops on blocked tensors: where all operands have one blocked format, the kernel runs over the
+ * blocked memory as if it were a vector, and the result gets that format. The run door calls this for ops
+ * with PROA_OP_ELEMENTWISE. Uses blocked.c. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/device.h"
@@ -11,7 +12,7 @@ enum { FLAT_MAX = 6 };
 typedef struct flat_call {
     const proa_op *op;
     int format;
-    const proa_tensor *like;         /* an input that lies in that format */
+    const proa_tensor *like;         /* an input that is stored in that format */
     proa_tensor at[FLAT_MAX + 1];    /* the handles that the kernel sees; they own nothing */
     proa_storage *scratch[FLAT_MAX]; /* operands brought into the format for this call */
 } flat_call;
@@ -43,7 +44,7 @@ static bool look(flat_call *c, const void *args)
     return true;
 }
 
-/* A row of n elements on this memory, which is the storage's. */
+/* A vector of n elements on `data`, memory of the storage. */
 static proa_tensor row(proa_dtype dtype, char *data, int64_t n, proa_storage *storage)
 {
     int64_t item = (int64_t)proa__dtype_bytes((unsigned)dtype);
@@ -59,7 +60,8 @@ static proa_tensor row(proa_dtype dtype, char *data, int64_t n, proa_storage *st
                          .data = data};
 }
 
-/* The operand in the call's format, as a row. */
+/* Makes c->at[i] the operand in the call's format, as a vector; an operand of another format is converted
+ * into scratch. */
 static proa_status flatten(flat_call *c, int i, const proa_tensor *t, int64_t n)
 {
     proa_dtype dtype = (proa_dtype)t->dtype;
@@ -79,7 +81,8 @@ static proa_status flatten(flat_call *c, int i, const proa_tensor *t, int64_t n)
     return proa__convert_blocked(t, proa__format(t), proa__memory(t), c->format, to->data);
 }
 
-/* True if the output may lie in the call's format: made for the call, or an operand that lies so only. */
+/* True if the output can be stored in the call's format: it is to be made by this call, or given and stored
+ * in that format only. */
 static bool output_suits(const flat_call *c, const proa_tensor *out, const proa_meta *meta)
 {
     proa_tensor like = *c->like;

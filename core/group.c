@@ -1,4 +1,5 @@
-/* Process groups by id, and the group of one rank, which collectives use until dist installs others. */
+/* Process groups by id, and the one-rank group, the default until dist installs another. May use core
+ * only. */
 #include "core/group.h"
 
 #include <stdatomic.h>
@@ -112,7 +113,7 @@ static _Atomic(proa_group *) groups[PROA__GROUPS];
 
 proa_group *proa__default_group(void) { return atomic_load_explicit(&current, memory_order_acquire); }
 
-/* NULL puts the one-rank group back. */
+/* Sets the default group; NULL restores the one-rank group. */
 void proa__set_default_group(proa_group *g)
 {
     atomic_store_explicit(&current, g ? g : &alone.group, memory_order_release);

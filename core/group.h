@@ -1,26 +1,26 @@
-/* Process groups by number, which ops and programs name as `group` and ring_id, and the calls of a group
- * beyond those of proa_group. May use core/internal.h. */
+/* Process groups by id, which ops call `group` and Paddle's programs ring_id, and collective calls beyond
+ * those of proa_group. May use core/internal.h. */
 #ifndef PROA_CORE_GROUP_H
 #define PROA_CORE_GROUP_H
 
 #include "core/internal.h"
 
-/* Calls that one rank roots or that two ranks share. Roots and peers are ranks within the group. */
+/* Collectives with a root, and calls between two ranks. Roots and peers are ranks within the group. */
 typedef struct proa__group_calls {
-    /* the root's data become the result, the others' stay */
+    /* the root's data become the result; the other ranks' data stay unchanged */
     proa_status (*reduce)(proa_group *g, void *data, int64_t count, proa_dtype dtype, proa_reduce op,
                           int root);
     proa_status (*reduce_scatter)(proa_group *g, const void *in, void *out, int64_t count_each,
                                   proa_dtype dtype, proa_reduce op);
     proa_status (*scatter)(proa_group *g, const void *in, void *out, size_t bytes_each, int root);
-    /* parts are contiguous: in_bytes[r] go to rank r, out_bytes[r] come from it */
+    /* in and out are contiguous: in_bytes[r] go to rank r, out_bytes[r] come from rank r */
     proa_status (*all_to_all)(proa_group *g, const void *in, const size_t *in_bytes, void *out,
                               const size_t *out_bytes);
     proa_status (*send)(proa_group *g, const void *data, size_t bytes, int peer);
     proa_status (*recv)(proa_group *g, void *data, size_t bytes, int peer);
 } proa__group_calls;
 
-/* Every group is the head of one of these. */
+/* Every proa_group is the first member of one of these. */
 typedef struct proa__comm {
     proa_group group;
     const proa__group_calls *calls;
@@ -32,19 +32,19 @@ static inline const proa__group_calls *proa__calls_of(proa_group *g)
 }
 
 enum { PROA__GROUPS = 1024 /* numbers of groups are below */ };
-/* The group of that number; 0 without a group of its own is the default one. A job of one rank has that
- * rank under every number. NULL and NOT_FOUND: there is no such group, or this process is no member. */
+/* The group of an id; id 0 is the default group if none was set for it. In a job of one rank every id gives a
+ * group of that rank. NULL and NOT_FOUND: there is no such group, or this process is not a member. */
 proa_group *proa__group(const char *op, int64_t id);
-/* NULL: the number is free again. */
+/* Sets the group of an id; NULL frees the id. */
 void proa__set_group(int id, proa_group *g);
-/* Makes group `id` of the ranks whose endpoints, in the order of ranks, `endpoints` lists (joined by
- * commas; "": all ranks of the job), of which this process is number `rank`. size 0: of all ranks.
- * Installed by dist; the members call it together. */
+/* Creates group `id`. `endpoints` lists the members' endpoints in the order of their ranks, joined by commas
+ * ("": all ranks of the job); this process has rank `rank`. size 0: all ranks. Installed by dist; all members
+ * must call it. */
 typedef proa_status (*proa__ring_maker)(int64_t id, int64_t rank, int64_t size, const char *endpoints);
 extern proa__ring_maker proa__make_ring;
 
-/* Whether other ranks take part in the op (`communicates:` in its table): it is never folded, merged with
- * another call or left out while the program writes variables. Generated. */
+/* True if other ranks take part in the op (`communicates:` in the op table). Passes never fold such an op or
+ * merge it with another call, and prune keeps it while a program's writes are kept. Generated. */
 bool proa__op_communicates(const proa_op *op);
 
 #endif

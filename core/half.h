@@ -1,5 +1,6 @@
-/* float16 and bfloat16 to and from float32: round to nearest even, NaN stays NaN (made quiet), branch-free
- * so that loops over them vectorize; F16C where the file is compiled for it. Needs no other header. */
+/* Conversions of float16 and bfloat16 to and from float32: round to nearest even, NaN stays NaN (made quiet).
+ * Branch-free, so that loops over them vectorize; F16C instructions where the file is compiled for them.
+ * Needs no other header. */
 #ifndef PROA_CORE_HALF_H
 #define PROA_CORE_HALF_H
 

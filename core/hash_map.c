@@ -1,4 +1,4 @@
-/* Open addressing with linear probing; see hash_map.h. May use core. */
+/* Hash map with open addressing and linear probing; see hash_map.h. May use core. */
 #include "hash_map.h"
 
 #include "core/internal.h"
@@ -19,7 +19,7 @@ static bool same_key(const proa__hash_map *m, const void *a, const void *b)
     return a == b || (m->by_text && strcmp(a, b) == 0);
 }
 
-/* The entry of key, or the free one where it would go. */
+/* The entry of key, or the free entry where it would be inserted. */
 static proa__hash_map_entry *place(const proa__hash_map *m, const void *key)
 {
     uint32_t mask = m->room - 1;
@@ -68,7 +68,7 @@ void proa__hash_map_drop(proa__hash_map *m, const void *key)
     uint32_t mask = m->room - 1, hole = (uint32_t)(e - m->entries);
     for (uint32_t i = (hole + 1) & mask; m->entries[i].key; i = (i + 1) & mask) {
         uint32_t home = (uint32_t)hash_of(m, m->entries[i].key) & mask;
-        if (((i - home) & mask) < ((i - hole) & mask)) continue; /* it may not move before its home */
+        if (((i - home) & mask) < ((i - hole) & mask)) continue; /* never before its home slot */
         m->entries[hole] = m->entries[i];
         hole = i;
     }

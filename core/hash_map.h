@@ -1,4 +1,4 @@
-/* A small hash map for programs and states: names or addresses to pointers. May use core. */
+/* A small hash map from names or addresses to pointers, for programs and checkpoint states. May use core. */
 #ifndef PROA_CORE_HASH_MAP_H
 #define PROA_CORE_HASH_MAP_H
 
@@ -10,20 +10,20 @@ typedef struct proa__hash_map_entry {
 } proa__hash_map_entry;
 
 typedef struct proa__hash_map {
-    proa__hash_map_entry *entries; /* room is a power of two, at most half full */
+    proa__hash_map_entry *entries; /* the capacity is a power of two, at most half of it is used */
     uint32_t room, count;
     bool by_text; /* keys are strings, owned by the values; otherwise addresses */
 } proa__hash_map;
 
-/* NULL if there is none. */
+/* The value of key; NULL if it is not there. */
 void *proa__hash_map_find(const proa__hash_map *m, const void *key);
-/* Adds or replaces. */
+/* Adds a key, or replaces its value. */
 proa_status proa__hash_map_put(proa__hash_map *m, const void *key, void *value);
-/* Removes a key, if it is there. */
+/* Removes a key; does nothing if it is not there. */
 void proa__hash_map_drop(proa__hash_map *m, const void *key);
-/* Forgets everything but keeps the table: putting as many entries again cannot fail. */
+/* Removes all keys but keeps the table: putting as many again cannot fail. */
 void proa__hash_map_wipe(proa__hash_map *m);
-/* Forgets everything and frees the table; by_text stays. */
+/* Removes all keys and frees the table; by_text stays as it was. */
 void proa__hash_map_clear(proa__hash_map *m);
 
 #endif

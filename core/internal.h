@@ -1,5 +1,5 @@
-/* Core's services beside tensors and ops: allocation, threads, CPU level, streams, scope internals, flags.
- * May use proa/core.h. */
+/* Core's services apart from tensors and ops: allocation, parallel loops, CPU level, random numbers, streams,
+ * flags, scopes, errors of ops, process groups. May use proa/core.h. */
 #ifndef PROA_CORE_INTERNAL_H
 #define PROA_CORE_INTERNAL_H
 
@@ -8,31 +8,34 @@
 #include <string.h>
 
 /* ---- memory ---------------------------------------------------------------------------- */
-/* All of Proa's own allocations go through these: they can be made to fail, and are counted.
- * 64-byte aligned, cached by size class per thread. NULL sets OUT_OF_MEMORY. */
+/* Allocation for all of Proa: counted, and made to fail on request by tests. 64-byte aligned, cached by size
+ * class per thread. NULL sets OUT_OF_MEMORY. */
 void *proa__alloc(size_t bytes);
 void *proa__calloc(size_t bytes);
 void proa__free(void *p); /* accepts NULL */
 /* Grows like realloc; the old block stays valid on failure. */
 void *proa__realloc(void *p, size_t bytes);
 char *proa__strdup(const char *s);
-/* a·b and a+b without overflow; false (and OVERFLOW set) otherwise. */
+/* *out = a · b; false, with OVERFLOW set, when the product does not fit. */
 bool proa__mul_size(size_t a, size_t b, size_t *out);
 
 /* ---- threads --------------------------------------------------------------------------- */
-/* Runs body on ranges that cover [0, n), on threads that have at least `grain` items each. Threads that are
- * done take parts of what others have left: where ranges end depends on timing, and no result may on that. */
+/* Calls body on disjoint ranges that cover [0, n), on so many threads that each has at least `grain` items.
+ * Threads that are done steal parts of the ranges of others: bounds of ranges depend on timing, and results
+ * must not depend on them. */
 typedef void (*proa_range_fn)(int64_t begin, int64_t end, void *context);
 void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context);
 
 /* ---- CPU levels ------------------------------------------------------------------------ */
-/* 0 = baseline of the architecture, then x86-64-v3 = 1, x86-64-v4 = 2. FLAGS_cpu_level lowers it. */
+/* The microarchitecture level: 0 = baseline of the architecture, 1 = x86-64-v3, 2 = x86-64-v4.
+ * FLAGS_cpu_level lowers it. */
 int proa__cpu_level(void);
-/* A quarter of the cache that cores share, but 2 to 8 MiB; 2 MiB where its size is unknown. */
+/* A quarter of the last-level cache, clamped to 2 to 8 MiB; 2 MiB where the size is unknown. In bytes. */
 int64_t proa__cache_quarter(void);
 
 /* ---- random ---------------------------------------------------------------------------- */
-/* Reserves `blocks` 128-bit Philox blocks of this thread's generator; returns where they start. */
+/* Reserves `blocks` 128-bit Philox blocks of this thread's generator; returns the state at which they
+ * start. */
 proa_rng_state proa__rng_reserve(uint64_t blocks);
 
 /* ---- streams (devices: core/device.h) --------------------------------------------------------------- */
@@ -77,35 +80,37 @@ typedef enum proa_flag {
 #undef PROA_X
         PROA_FLAG_COUNT
 } proa_flag;
-int64_t proa__flag_int(proa_flag flag); /* an atomic load */
-/* False when FLAGS_backends leaves this kernel's family out; the family is the last part of its name. */
+int64_t proa__flag_int(proa_flag flag); /* an atomic load; of a text: how often it was set */
+/* False when FLAGS_backends excludes this kernel's family, the last part of the kernel's name ("_cpu",
+ * "_onednn"). */
 bool proa__backend_allowed(const proa_kernel *kernel);
 
 /* ---- scopes ---------------------------------------------------------------------------- */
-/* Puts a fresh handle (one reference) into the innermost scope; false: no memory, t was released. */
+/* Puts a fresh handle (one reference) into the innermost scope; false: no memory, and t was released. */
 bool proa__scope_push(proa_tensor *t);
 
 /* ---- ops ------------------------------------------------------------------------------- */
-/* Start of every op error: "matmul: ". */
+/* Fails with a message that begins with the op's name and, if given, the argument: "matmul: ". */
 proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argument, const char *format, ...)
     PROA_PRINTF(4, 5);
-/* One block with a copy of args: lists and strings inline, tensors retained. */
+/* Copies args into one block: lists and strings inline, tensors retained. */
 void *proa__args_copy(const proa_op *op, const void *args);
 void proa__args_free(const proa_op *op, void *args);
-/* Runs kernels on filled args (outputs allocated): what watch calls innermost. */
+/* The innermost stage of a call: infers and allocates outputs, then runs a kernel. The watch door calls
+ * it. */
 proa_status proa__dispatch(proa_call *call);
-/* Picks the first kernel that does not decline; used by plans. state may be NULL afterwards. */
+/* Selects the first kernel of the op that does not decline, for a plan. *state may be NULL afterwards. */
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);
 
-/* Autocast's: on this thread the convert door sees the calls of all ops, not only of those that promote. */
+/* For autocast: opens the convert door on this thread for all ops, not only for those that promote dtypes. */
 void proa__convert_all(bool all);
 
 /* ---- watching -------------------------------------------------------------------------- */
-/* Every call of every thread goes through `observer`, which sends it on with
- * proa_call_inner(PROA_DOOR_WATCH, call). NULL: none. */
+/* Sends every call of every thread through `observer`, which must pass it on with
+ * proa_call_inner(PROA_DOOR_WATCH, call). NULL: no observer. */
 typedef proa_status (*proa__observer)(proa_call *call);
 void proa__observe(proa__observer observer);
-/* True if the calls of all threads are watched: executors ask. */
+/* True if the watch door is open on all threads; executors then send each step through it. */
 bool proa__watching(void);
 
 /* ---- process groups -------------------------------------------------------------------- */
@@ -126,7 +131,7 @@ struct proa_group {
     proa_status (*barrier)(proa_group *g);
     void (*close)(proa_group *g);
 };
-/* The group collectives use when none is named: one rank until dist installs another. */
+/* The group that collectives use when none is named: the one-rank group until dist installs another. */
 proa_group *proa__default_group(void);
 void proa__set_default_group(proa_group *g);
 

@@ -1,6 +1,6 @@
-/* The eager kernel cache: a small set-associative table per thread, keyed by the bytes of a call's metas
- * and attributes. Entries are only made for kernels that prepare, whose work dwarfs the look-up.
- * May use core only. */
+/* The kernel cache of eager calls: a small set-associative table per thread, keyed by the bytes of a call's
+ * metas, strides and attributes. Only kernels with a prepare function get entries, since their preparation
+ * costs far more than the lookup. May use core only. */
 #include "core/args.h"
 #include "core/kernel_cache.h"
 
@@ -23,7 +23,7 @@ typedef struct cache {
 
 static _Thread_local cache *mine __attribute__((tls_model("initial-exec")));
 
-/* Only so that a thread's entries go when it ends. */
+/* Exists for its destructor, which releases a thread's entries when the thread ends. */
 static pthread_key_t thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
@@ -61,7 +61,7 @@ void proa__kernel_cache_clear(void)
     mine = NULL;
 }
 
-/* FNV-1a over 8 bytes at a time; the key is compared in full afterwards. */
+/* FNV-1a hash over 8 bytes at a time; a hit is confirmed by comparing the whole key. */
 static uint64_t hash_bytes(const char *p, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;

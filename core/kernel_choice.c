@@ -1,5 +1,5 @@
-/* Kernel selection: the first kernel in an op's list that takes the call. With FLAGS_verbose=1 it prints
- * which one that is, and why the others did not run. May use core only. */
+/* Kernel selection: picks the first kernel in an op's list that accepts the call. With FLAGS_verbose=1 prints
+ * which kernel that is, and why those before it declined. May use core only. */
 #include "core/args_visit.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"
@@ -15,14 +15,14 @@ proa_status proa_decline(const char *why)
     return PROA_DECLINED;
 }
 
-/* Selections of this thread so far, and the one under way. */
+/* The number of selections made by this thread, and the number of the one under way (0: none). */
 static PROA__TLS uint64_t selections, selecting;
 
 uint64_t proa__selection(void) { return selecting; }
 
 /* ---- FLAGS_verbose ---------------------------------------------------------------------- */
 
-/* The answer of each kernel that was asked: "conv_onednn: not float32; conv_cpu: runs". */
+/* What each kernel that was tried answered: "conv_onednn: not float32; conv_cpu: runs". */
 typedef struct story {
     char text[1024];
     size_t used;
@@ -36,7 +36,7 @@ static void tell(story *told, const char *kernel, const char *outcome)
     told->used += n > 0 ? (size_t)n : 0;
 }
 
-/* One line a choice: the op with its tensor inputs, then what each kernel said. */
+/* Prints one line for a selection: the op with its tensor inputs, then each kernel's answer. */
 static void print_story(const proa_op *op, const void *args, const story *told)
 {
     char inputs[256] = "";
@@ -55,7 +55,7 @@ static void print_story(const proa_op *op, const void *args, const story *told)
 
 /* ---- selection -------------------------------------------------------------------------- */
 
-/* The first of a list that does not decline; NULL in *kernel: all do. */
+/* Finds the first kernel of a list that does not decline; *kernel is NULL if all do. */
 static proa_status pick_from(const proa_kernel *const *list, bool anywhere, const void *args,
                              const proa_kernel **kernel, void **state, story *told)
 {
@@ -79,7 +79,7 @@ static proa_status pick_from(const proa_kernel *const *list, bool anywhere, cons
     return PROA_OK;
 }
 
-/* A device's own kernels, then those that run anywhere. */
+/* Tries the device's own kernels, then those that run on any device. */
 static proa_status pick_on_device(const proa_op *op, int device, const void *args, const proa_kernel **kernel,
                                   void **state, story *told)
 {

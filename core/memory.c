@@ -25,9 +25,10 @@
 enum { LARGE = PROA__CLASSES, UNCACHED = PROA__CLASSES + 1 };
 static const size_t small_limit = (size_t)2 << 20;      /* largest block of a class */
 static const long long flush_at = 1 << 20;              /* pending bytes before the global count sees them */
-static const int64_t shared_limit = (int64_t)256 << 20; /* bytes the shared lists may hold */
+static const int64_t shared_limit = (int64_t)256 << 20; /* bytes that the shared lists may hold: 256 MiB */
 
-/* The end of a block's head, just before the payload; `next` lies in the owner's part while cached. */
+/* Second part of a block's head, just before the payload. `next` uses the part of the head that belongs to
+ * the block's owner, while the block is cached. */
 typedef struct block {
     struct block *next;
     char owner[PROA__HEAD_FREE - sizeof(void *)];
@@ -47,10 +48,10 @@ static struct {
     int64_t cached; /* bytes in bins */
     proa__thread *threads;
     long long allocations, misses, frees; /* of threads that ended */
-    long long attempts_seen;              /* allocation attempts when fail_after was last called */
+    long long attempts_seen;              /* attempts counted when fail_after was last called */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static atomic_llong live_bytes, peak_bytes; /* without what threads have pending */
+static atomic_llong live_bytes, peak_bytes; /* without the counts that threads have pending */
 static atomic_llong cap_bytes, countdown = -1, refused;
 static atomic_uint watched; /* bit 0: a failure is due, bit 1: a cap is set */
 static atomic_uint trim_epoch;
@@ -62,10 +63,10 @@ static inline long long get(const atomic_llong *a)
 {
     return atomic_load_explicit((atomic_llong *)(uintptr_t)a, memory_order_relaxed);
 }
-/* For counters that one thread writes and others may read. */
+/* Relaxed store for counters that one thread writes and others read. */
 static inline void put(atomic_llong *a, long long v) { atomic_store_explicit(a, v, memory_order_relaxed); }
 
-/* ---- classes --------------------------------------------------------------------------- */
+/* ---- size classes -------------------------------------------------------------------------- */
 
 static inline uint32_t class_of(size_t total)
 {
@@ -82,7 +83,7 @@ static size_t class_size(uint32_t class)
     return ((size_t)1 << e) + (((size_t)(class - 16) % 4 + 1) << (e - 2));
 }
 
-/* Blocks of a class that one thread keeps: about 256 KiB of small ones, two of the largest. */
+/* How many blocks of a class one thread caches: about 256 KiB of small ones, two of the largest. */
 static uint32_t class_limit(uint32_t class)
 {
     size_t n = ((size_t)256 << 10) / class_size(class);
@@ -128,7 +129,7 @@ static inline void count_free(proa__thread *me, size_t size)
     if (PROA__UNLIKELY(pending < -flush_at)) flush_pending(me);
 }
 
-/* Threads without a struct (the system had no memory for it) count here. */
+/* Counts for threads that have no struct, since the system had no memory for it. */
 static void count_orphan(long long size, bool freed)
 {
     proa__memory_lock();
@@ -159,7 +160,7 @@ static long long sum_live(void)
     return sum;
 }
 
-/* ---- the system ------------------------------------------------------------------------ */
+/* ---- memory from the system --------------------------------------------------------------- */
 
 static block *system_take(uint32_t class, size_t size)
 {
@@ -191,7 +192,7 @@ static void give_list(block *b)
 
 /* ---- the shared lists ------------------------------------------------------------------ */
 
-/* Moves up to half a thread's limit from the shared list into the thread's bin. */
+/* Moves blocks from the shared list into the thread's bin, up to half of the bin's limit. */
 static void refill(proa__thread *me, uint32_t class)
 {
     proa__bin *bin = &me->bins[class];
@@ -211,7 +212,7 @@ static void refill(proa__thread *me, uint32_t class)
                           memory_order_relaxed);
 }
 
-/* Moves `n` blocks of the thread's bin to the shared list, or to the system when that is full. */
+/* Moves `n` blocks of the thread's bin to the shared list, or back to the system when that list is full. */
 static void spill(proa__thread *me, uint32_t class, uint32_t n)
 {
     proa__bin *bin = &me->bins[class];
@@ -274,7 +275,8 @@ void proa__memory_retire(proa__thread *me)
 
 /* ---- allocating ------------------------------------------------------------------------ */
 
-/* Counts the block in, unless a failure is due or the cap would be passed. */
+/* Counts an allocation in; false if a failure was requested for this attempt or the memory cap would be
+ * exceeded. */
 static bool admit(proa__thread *me, size_t size)
 {
     unsigned watch = atomic_load_explicit(&watched, memory_order_relaxed);
@@ -422,7 +424,7 @@ bool proa__mul_size(size_t a, size_t b, size_t *out)
     return false;
 }
 
-/* ---- asking and steering --------------------------------------------------------------- */
+/* ---- statistics and limits -------------------------------------------------------------------- */
 
 proa_memory_stats proa_memory_get_stats(void)
 {
@@ -464,7 +466,7 @@ void proa_memory_reset_peak(void)
     proa__memory_unlock();
 }
 
-/* The caches of other threads empty themselves when those next miss. */
+/* Empties the shared caches and this thread's; another thread empties its own at its next cache miss. */
 void proa_memory_trim(void)
 {
     unsigned epoch = atomic_fetch_add_explicit(&trim_epoch, 1, memory_order_relaxed) + 1;

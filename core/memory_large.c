@@ -1,5 +1,5 @@
-/* Blocks over 2 MiB: mapped at huge-page boundaries, kept in a bounded cache, reused best fit.
- * Uses mmap where there is one. */
+/* Allocation of blocks over 2 MiB: mapped at huge-page boundaries, kept in a bounded cache after use, and
+ * reused best fit. Uses mmap where the system has it. */
 #define _GNU_SOURCE
 #include "core/thread.h"
 
@@ -19,7 +19,7 @@ static struct {
         size_t size;
     } at[SLOTS]; /* oldest first */
     size_t bytes, limit;
-} cache; /* under the memory lock */
+} cache; /* the caller holds the memory lock */
 
 #if defined(__linux__)
 static void *map(size_t size)
@@ -49,7 +49,7 @@ static void unmap(void *base, size_t size) { (void)size, free(base); }
 static size_t cache_limit(void) { return (size_t)256 << 20; }
 #endif
 
-/* Takes entry i out, keeping the order. Under the lock. */
+/* Removes entry i of the cache, keeping the others' order. The caller holds the lock. */
 static void *take_entry(int i, size_t *size)
 {
     void *base = cache.at[i].base;
@@ -66,7 +66,7 @@ void *proa__large_reuse(size_t *size)
     int best = -1;
     void *base = NULL;
     proa__memory_lock();
-    for (int i = 0; i < cache.n; i++) /* a quarter more than wanted is the most to waste */
+    for (int i = 0; i < cache.n; i++) /* best fit, but wasting at most a quarter of the wanted size */
         if (cache.at[i].size >= want && cache.at[i].size - want <= want / 4 &&
             (best < 0 || cache.at[i].size < cache.at[best].size))
             best = i;
@@ -77,8 +77,8 @@ void *proa__large_reuse(size_t *size)
 
 void *proa__large_map(size_t size) { return map(size); }
 
-/* Whole huge pages where that wastes little: what is left over would lie in small ones, which take the
- * hardware longer to find and to fetch ahead. */
+/* Rounds a size up to whole huge pages where that wastes little; a remainder in small pages would cost TLB
+ * misses and stop the hardware prefetcher. */
 size_t proa__large_round(size_t size)
 {
     size_t some = (size + step - 1) & ~(step - 1), whole = (size + huge - 1) & ~(huge - 1);

@@ -1,6 +1,6 @@
-/* The part of GCC's OpenMP runtime interface that oneDNN and OpenBLAS call, on our teams. The names are
- * static: a program's own OpenMP code keeps its libgomp. Uses team.h; relink.c binds the libraries to these
- * functions. */
+/* The functions of GCC's OpenMP runtime that oneDNN and OpenBLAS call, implemented on Proa's worker teams.
+ * They have internal linkage, so a program's own OpenMP code keeps using libgomp. Uses team.h; relink.c binds
+ * the libraries to these functions. */
 #include "core/openmp.h"
 
 #include "core/relink.h"
@@ -9,13 +9,13 @@
 
 PROA__TLS proa__position proa__position_self;
 
-/* An OpenMP region: every member runs the outlined function. */
+/* An OpenMP parallel region: every member (thread) runs the outlined function. */
 struct proa__region {
     proa__job job;
     void (*function)(void *);
     void *data;
     int members;
-    atomic_int arrived; /* at the barrier */
+    atomic_int arrived; /* members that have reached the barrier */
     proa__signal barrier;
 };
 
@@ -51,7 +51,7 @@ static void omp_set_threads(int n)
     if (n > 0) proa__position_self.limit = n > PROA__MAX_THREADS ? PROA__MAX_THREADS : n;
 }
 
-/* Members of a region that asks for n (0: the default). Regions within regions have one. */
+/* Number of members of a region that asks for n (0: the default). Nested regions have one. */
 static int members_of(unsigned n)
 {
     if (proa__position_self.inside) return 1;
@@ -81,7 +81,7 @@ static void start_region(struct proa__region *r, void (*function)(void *), void 
 
 static void gomp_parallel(void (*function)(void *), void *data, unsigned n, unsigned flags)
 {
-    (void)flags; /* how members are bound to cores */
+    (void)flags; /* thread affinity (proc_bind), ignored */
     int members = members_of(n);
     if (members == 1) {
         enter_serial();
@@ -95,8 +95,8 @@ static void gomp_parallel(void (*function)(void *), void *data, unsigned n, unsi
     proa__team_end(&r.job, members);
 }
 
-/* As GCC before 4.9 has it: between the two calls the compiled code itself runs member 0. One such region
- * at a time is a thread's, as those within are serial. */
+/* GOMP_parallel_start and _end, called by code of GCC before 4.9: the compiled code itself runs member 0
+ * between the two. A thread has at most one such region at a time, since nested ones are serial. */
 static void gomp_parallel_start(void (*function)(void *), void *data, unsigned n)
 {
     int members = members_of(n);
@@ -148,7 +148,8 @@ static void gomp_barrier(void)
     proa__wake_sleepers(&r->barrier);
 }
 
-/* The next chunk [*from, *until) of a loop with schedule(static, chunk); chunk 0: one chunk a member. */
+/* Gives this member its next chunk [*from, *until) of a loop with schedule(static, chunk); chunk 0: one chunk
+ * for each member. */
 static bool loop_next(long start, long end, long step, long chunk, long *from, long *until)
 {
     long member = omp_member(), members = omp_members(), trip = proa__position_self.trip++;
@@ -171,7 +172,7 @@ static bool loop_next(long start, long end, long step, long chunk, long *from, l
 
 static PROA__TLS struct {
     long start, end, step, chunk;
-} loop; /* that this member is in */
+} loop; /* the loop that this member is in */
 
 static bool gomp_loop_next(long *from, long *until)
 {
@@ -187,7 +188,7 @@ static bool gomp_loop_start(long start, long end, long step, long chunk, long *f
 
 static void gomp_loop_end(void) {}
 
-/* ---- binding --------------------------------------------------------------------------- */
+/* ---- binding the libraries --------------------------------------------------------------- */
 
 bool proa__openmp_serve(void (*function)(void))
 {
@@ -208,7 +209,7 @@ bool proa__openmp_serve(void (*function)(void))
         SERVE("omp_get_num_threads", omp_members),
         SERVE("omp_get_thread_num", omp_member),
         SERVE("omp_in_parallel", omp_inside),
-        SERVE("omp_get_num_places", NULL), /* asked once, at load */
+        SERVE("omp_get_num_places", NULL), /* asked once, when the library loads */
     };
 #undef SERVE
     static const char *const prefixes[] = {"GOMP_", "omp_", NULL};

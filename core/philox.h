@@ -38,17 +38,17 @@ PROA__BOTH proa__philox_block proa__philox_raw(proa__philox_block counter, uint3
     return counter;
 }
 
-/* The 128 bits of block `index` of the stream of `seed`. */
+/* The 128 random bits of block `index` of the stream with this seed. */
 PROA__BOTH proa__philox_block proa__philox(uint64_t seed, uint64_t index)
 {
     proa__philox_block counter = {{(uint32_t)index, (uint32_t)(index >> 32), 0, 0}};
     return proa__philox_raw(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
-/* Uniform in [0, 1), all multiples of 2^-24. */
+/* Uniform in [0, 1): multiples of 2^-24, all equally likely. */
 PROA__BOTH float proa__uniform_f32(uint32_t bits) { return (float)(int32_t)(bits >> 8) * 0x1p-24f; }
 
-/* Uniform in [0, 1), all multiples of 2^-53, from two words. */
+/* Uniform in [0, 1): multiples of 2^-53, all equally likely, from two words. */
 PROA__BOTH double proa__uniform_f64(uint32_t high, uint32_t low)
 {
     uint64_t bits = ((uint64_t)high << 32 | low) >> 11;
@@ -65,7 +65,7 @@ PROA__BOTH void proa__normal_f32(uint32_t a, uint32_t b, float *x, float *y)
     *y = radius * sinf(angle);
 }
 
-/* The same from four words, in double. */
+/* Two standard normals from four words, in double. */
 PROA__BOTH void proa__normal_f64(proa__philox_block r, double *x, double *y)
 {
     double u = 1.0 - proa__uniform_f64(r.v[0], r.v[1]);

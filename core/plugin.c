@@ -1,5 +1,5 @@
-/* Device plug-ins: found, loaded and checked; what they are given. A plug-in stays loaded. Uses the device
- * table, memory, errors and dlopen. */
+/* Device plug-ins: finds, loads and checks them, and holds the table of host functions that they are given. A
+ * loaded plug-in is never unloaded. Uses the device table, memory, errors and dlopen. */
 #define _GNU_SOURCE
 #include "core/blocked.h"
 #include "core/device.h"
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- what plug-ins get ----------------------------------------------------------------- */
+/* ---- host functions for plug-ins ---------------------------------------------------------- */
 
 static proa_status host_fail(proa_status code, const char *text) { return proa_fail(code, "%s", text); }
 
@@ -80,7 +80,7 @@ static int check(const char *path, const proa_plugin *p)
     return -1;
 }
 
-/* Under the lock. */
+/* Loads the plug-in at `path`; the caller holds the lock. */
 static int load(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -120,11 +120,11 @@ int proa_load_devices(const char *path)
     return n;
 }
 
-/* ---- the plug-in for a name ------------------------------------------------------------- */
+/* ---- finding the plug-in of a device name ----------------------------------------------- */
 
 static const char gpu_file[] = "libproa_cuda.so";
 
-/* The plug-in that lies beside this library (or program); false: there is none. */
+/* Path of the GPU plug-in in the folder of this library (or program); false: there is none. */
 static bool beside(char *path, size_t room)
 {
     Dl_info info;
@@ -138,7 +138,7 @@ static bool beside(char *path, size_t room)
     return file != NULL;
 }
 
-/* The reason of the failed load as the end of a sentence; the error is taken away. */
+/* Writes the reason of the failed load as the end of a sentence, and clears the thread's error. */
 static void take_why(char *why)
 {
     snprintf(why, PROA__WHY, "; %.480s", proa_error_message());
@@ -151,7 +151,7 @@ void proa__plugins_for(const char *name, char *why)
     char path[PATH_MAX];
     *why = '\0';
     const char *given = proa_get_flag("device_plugins");
-    for (const char *at = given ? given : ""; *at;) { /* files, with colons between */
+    for (const char *at = given ? given : ""; *at;) { /* file names, separated by colons */
         size_t n = strcspn(at, ":");
         if (n > 0 && n < sizeof path) {
             memcpy(path, at, n);

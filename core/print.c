@@ -1,4 +1,5 @@
-/* Printing tensors: shape, dtype and values, long axes abridged to their ends. Uses tensor.c. */
+/* Prints tensors: shape, dtype and values, with only the first and last entries of long axes. Uses
+ * tensor.c. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"
@@ -49,7 +50,8 @@ static void print_element(proa_dtype dtype, const char *at, FILE *to)
     }
 }
 
-/* Rank is at most PROA_MAX_DIMS, and so is the depth. */
+/* Prints the values from `at` along this axis and those behind it. Recursive; the depth is at most
+ * PROA_MAX_DIMS. */
 static void print_axis(const printer *p, int axis, const char *at)
 {
     const proa_tensor *t = p->t;
@@ -94,7 +96,7 @@ void proa_print(const proa_tensor *t, FILE *to)
     }
     fputs(")\n  ", to);
     printer p = {t, to, t->numel > SHOW_ALL};
-    proa_tensor host; /* of another device's tensor: a row-major copy here */
+    proa_tensor host; /* of a tensor on a device: a row-major copy in host memory */
     void *copy = NULL;
     if (t->storage->device != PROA_CPU && t->numel > 0) {
         size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);

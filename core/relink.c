@@ -1,5 +1,6 @@
-/* Writes into the global offset table of one loaded library, as the dynamic linker does, and of no other.
- * Uses the dynamic linker's list of objects (ELF, 64-bit: Linux). */
+/* Rebinds imported functions of one loaded library by writing to its global offset table, as the dynamic
+ * linker does; other libraries are not affected. Uses the dynamic linker's list of objects (64-bit ELF on
+ * Linux). */
 #define _GNU_SOURCE
 #include "core/relink.h"
 
@@ -21,7 +22,7 @@ enum { CALL = -1, ADDRESS = -1 };
 #endif
 
 typedef struct object {
-    uintptr_t wanted; /* an address inside it */
+    uintptr_t wanted; /* an address inside the object that is looked for */
     uintptr_t base, read_only, read_only_end;
     const ElfW(Dyn) * dynamic;
 } object;
@@ -76,7 +77,7 @@ static tables read_tables(const object *o)
     return t;
 }
 
-/* The name of the import that a relocation fills in; NULL: of another kind. */
+/* The name of the imported function that a relocation binds; NULL: a relocation of another kind. */
 static const char *import_of(const tables *t, const ElfW(Rela) * r)
 {
     unsigned kind = (unsigned)ELF64_R_TYPE(r->r_info);
@@ -102,7 +103,8 @@ static bool write_slot(const object *o, uintptr_t slot, void (*function)(void))
     return true;
 }
 
-/* Visits every import: checks that the list has it where `write` is false, and binds it where it is true. */
+/* Visits every import. write false: checks that each import with one of the prefixes is in the list; true:
+ * binds the imports of the list. */
 static bool visit(const object *o, const proa__binding *bindings, size_t n, const char *const *prefixes,
                   bool write)
 {

@@ -1,5 +1,6 @@
-/* The thread's generator: a seed and a count of Philox blocks handed out. The first thread starts from
- * seed 0, the n-th that uses Proa from seed n, so that threads do not repeat each other. */
+/* The thread's random generator: a seed and the number of Philox blocks handed out. Threads are numbered from
+ * 0 in the order in which they first use Proa, and start with their number as seed, so that they do not
+ * repeat one another. */
 #include "core/thread.h"
 
 void proa_seed(uint64_t seed) { proa_rng_set((proa_rng_state){.seed = seed, .offset = 0}); }

@@ -1,5 +1,5 @@
-/* The run door: infers outputs, makes inputs contiguous where the op asks for it, allocates, and calls
- * the first kernel that does not decline. May use core only. */
+/* The run door, the innermost dispatch layer: infers and allocates outputs, makes inputs contiguous where the
+ * op requires it, and calls the first kernel that does not decline. May use core only. */
 #include "core/args.h"
 #include "core/args_visit.h"
 #include "core/blocked.h"
@@ -37,7 +37,7 @@ const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const
     return NULL;
 }
 
-/* The first input is of a dtype that the op takes; *first is NULL where there is none. */
+/* Checks that the op accepts the dtype of the first input; *first is NULL where there is no input. */
 static inline proa_status check_first(const proa_op *op, const void *args, const proa_tensor **first)
 {
     const proa_field *f = op->fields;
@@ -49,7 +49,8 @@ static inline proa_status check_first(const proa_op *op, const void *args, const
     return wrong_dtype(op, f, (proa_dtype)t->dtype);
 }
 
-/* Ops that infer nothing take inputs of one shape: their kernels walk all of them by the first one's. */
+/* Ops without an infer function require inputs of one shape, since their kernels use the first one's shape
+ * for all. */
 static proa_status check_equal(const proa_op *op, const void *args, const proa_tensor *first)
 {
     for (int i = 0; i < op->n_in; i++) {
@@ -107,7 +108,7 @@ static bool same_shape(const proa_meta *m, const proa_tensor *t)
     return true;
 }
 
-/* A preset output must fit the meta. */
+/* Checks that an output given by the caller has the shape and dtype of the meta. */
 static proa_status check_preset(const proa_op *op, const proa_field *f, const proa_meta *m,
                                 const proa_tensor *t)
 {
@@ -124,7 +125,8 @@ static bool overlaps(const proa_tensor *a, const proa_tensor *b)
            memcmp(a->strides, b->strides, (size_t)a->ndim * sizeof(int64_t)) != 0;
 }
 
-/* True if writing `out` directly could destroy an input before it is read, or its strides do not suit. */
+/* True if the kernel must not write to `out` directly: that could destroy an input before it is read, or
+ * out's strides do not suit. */
 static bool needs_staging(const proa_call *call, const proa_tensor *out)
 {
     const proa_op *op = call->op;
@@ -184,7 +186,7 @@ proa_meta proa_meta_of(const proa_tensor *t)
 
 /* ---- one call -------------------------------------------------------------------------- */
 
-/* State around a kernel call that must be undone or finished afterwards. */
+/* State around a kernel call that must be undone or completed afterwards. */
 typedef struct staging {
     void *args;              /* the struct the kernel sees */
     proa_tensor *copied[16]; /* contiguous copies of inputs, dropped afterwards */
@@ -203,7 +205,7 @@ static proa_status stage_inputs(const proa_op *op, staging *s)
             if (at[k] == proa_none || !(at[k]->flags & PROA_T_STRIDED)) continue;
             proa_tensor *c = proa__contiguous(at[k]);
             if (!c) return proa_error();
-            if (list && !fresh) { /* the caller's list stays as it is */
+            if (list && !fresh) { /* the caller's list must not change */
                 fresh = proa_scope_alloc((size_t)count * sizeof *fresh);
                 if (!fresh) return proa_error();
                 memcpy(fresh, at, (size_t)count * sizeof *fresh);
@@ -226,7 +228,7 @@ static bool has_unknown(const proa_meta *m)
 static proa_status make_list(const proa_call *call, const proa_field *f, const proa_metas *metas)
 {
     proa_tensors *list = proa_field_tensors(f, call->args);
-    if (list->at) { /* preset: in place, or the executor's */
+    if (list->at) { /* outputs given: in-place, or by the executor */
         if (list->count == metas->count) return PROA_OK;
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, call->op, f->name, "has %lld entries, expected %lld",
                              (long long)list->count, (long long)metas->count);
@@ -246,7 +248,8 @@ static proa_status make_list(const proa_call *call, const proa_field *f, const p
     return PROA_OK;
 }
 
-/* Kernels that take blocked tensors look after those that they change. */
+/* True if some kernel of the op takes blocked tensors; such a kernel itself updates the forms of tensors that
+ * it changes. */
 bool proa__takes_blocked(const proa_op *op)
 {
     const proa_kernel *const *list = op->kernels;
@@ -278,7 +281,8 @@ static proa_status mutate(const proa_call *call, const proa_field *f)
     return PROA_OK;
 }
 
-/* Fills the outputs of call->args. `staged` gets the output that must be copied to its place later. */
+/* Makes the outputs of call->args. *staged gets the output that the kernel must write elsewhere, to be copied
+ * to its memory afterwards. */
 static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **staged)
 {
     const proa_op *op = call->op;
@@ -316,7 +320,8 @@ static proa_status make_outputs(proa_call *call, void *metas, proa_tensor **stag
     return PROA_OK;
 }
 
-/* For a kernel that takes plain tensors only: those that it changes are plain afterwards, too. */
+/* Converts the call's blocked tensors for a kernel that takes row-major ones only. Tensors that it changes
+ * lose their blocked form. */
 static __attribute__((noinline)) proa_status unblock(const proa_op *op, void *args)
 {
     PROA_TRY(proa__plain_inputs(op, args, false));
@@ -357,7 +362,7 @@ static inline proa_status launch_kernel(const proa_op *op, void *args, uint32_t 
     if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->format;
     proa_status status = direct ? first->run(args, &run) : launch_cached(op, args, any, &run);
     me->running = NULL;
-    if (direct) me->ran = first; /* afterwards: a kernel may call ops of its own */
+    if (direct) me->ran = first; /* set after the run, since a kernel may call ops of its own */
     return status;
 }
 
@@ -372,7 +377,7 @@ const proa_op *const volatile *proa_running_op(void)
     return me ? (const proa_op *const volatile *)&me->running : NULL;
 }
 
-/* Drops what a failed call had made, so that a long-lived scope does not collect it. */
+/* Drops the outputs that a failed call made, so that they do not pile up in a long-lived scope. */
 static void undo_outputs(const proa_op *op, void *args, const void *given)
 {
     for (int i = 0; i < op->n_out; i++) {
@@ -385,7 +390,7 @@ static void undo_outputs(const proa_op *op, void *args, const void *given)
     }
 }
 
-/* True if no output was given: all are this call's own. */
+/* True if the caller gave no output: this call makes all of them. */
 static bool is_fresh(const proa_op *op, const void *given)
 {
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
@@ -397,7 +402,7 @@ static bool is_fresh(const proa_op *op, const void *given)
     return true;
 }
 
-/* Everything behind inference that is not the plain case: strided inputs, views, staged outputs. */
+/* Runs a call that needs more than is_plain's case: with strided inputs, views or staged outputs. */
 static __attribute__((noinline)) proa_status stage_operands(proa_call *call, void *metas)
 {
     const proa_op *op = call->op;
@@ -439,7 +444,8 @@ static __attribute__((noinline)) proa_status stage_operands(proa_call *call, voi
     return status;
 }
 
-/* The plain case: the kernel takes the inputs as they are, and there is one output, to be made. */
+/* True for the common case: the kernel takes the inputs as they are, and there is one output, to be
+ * allocated. */
 static inline bool is_plain(const proa_call *call)
 {
     const proa_op *op = call->op;
@@ -462,8 +468,9 @@ static inline proa_status launch_plain(proa_call *call, const proa_meta *meta)
     return status;
 }
 
-/* An input of kind rows: fine where the field says so. With an op that makes rows of rows there is one,
- * and the rest are single numbers, so that each given row's result is its own. */
+/* Checks an input of kind SelectedRows: the field must allow it. In an op that maps SelectedRows to
+ * SelectedRows there is one such input, and all others have one element, so that each given row's result
+ * depends on that row only. */
 static proa_status check_rows(const proa_op *op, const proa_field *f, const proa_tensor *t,
                               const proa_tensor **rows)
 {
@@ -501,7 +508,8 @@ proa_status proa__dispatch_blocked(proa_call *call)
     return proa__dispatch_host(call);
 }
 
-/* A call with variables, which cannot run, with tensors that are not dense, or that lie blocked. */
+/* Dispatches calls with symbolic variables (an error here), with tensors that are not dense, or with blocked
+ * tensors. */
 static __attribute__((noinline)) proa_status dispatch_unusual(proa_call *call)
 {
     const proa_op *op = call->op;
@@ -523,7 +531,7 @@ static __attribute__((noinline)) proa_status dispatch_unusual(proa_call *call)
     PROA_TRY(proa__dispatch(&plain));
     if (!rows || !(op->flags & PROA_OP_ROWS)) return PROA_OK;
     proa_tensor *out = *proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
-    if (out->kind == PROA_ROWS) return PROA_OK; /* in place */
+    if (out->kind == PROA_ROWS) return PROA_OK; /* written in place */
     if (out->ndim != rows->ndim)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, NULL, "a number beside %s has more axes than it",
                              proa__tensor_text(rows));

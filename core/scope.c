@@ -1,5 +1,6 @@
-/* Scopes: one stack a thread of what leaves with them. An entry is a tagged pointer: a tensor, one more
- * reference to one, a raw block, or the mark at a scope's start; zero is a hole. Uses memory.c, tensor.c. */
+/* Scopes: each thread has one stack of the objects that are released when a scope ends. An entry is a tagged
+ * pointer: a tensor, one more reference to a tensor, a raw block, or the mark at a scope's start; zero is a
+ * hole. Uses memory.c, tensor.c. */
 #include "core/thread.h"
 
 #if !defined(NDEBUG)
@@ -39,7 +40,8 @@ static __attribute__((noinline)) bool grow(proa__thread *me)
     return true;
 }
 
-/* Back to the inline stack when little is left, so that a thread's memory returns to where it was. */
+/* Moves the stack back to its inline array when few entries are left, so that a thread's memory use returns
+ * to what it was. */
 static __attribute__((noinline)) void shrink_to_inline(proa__thread *me)
 {
     if (me->top > PROA__SCOPE_INLINE / 4) return;
@@ -56,7 +58,8 @@ static inline void shrink(proa__thread *me)
 }
 
 #if !defined(NDEBUG)
-/* A program without scopes keeps every temporary: said once a thread, in debug builds. */
+/* Warns, once per thread and in debug builds only, of a program without scopes, which keeps every
+ * temporary. */
 static void check_root(proa__thread *me)
 {
     if (me->depth > 0 || me->top <= ROOT_MANY || me->root_reported) return;
@@ -104,7 +107,7 @@ proa_tensor *proa_adopt(proa_tensor *t)
 {
     if (!t || t == proa_none) return t;
     if (t->scope_slot == 0) return proa__scope_push(t) ? t : NULL;
-    proa_release(t); /* a scope holds it already */
+    proa_release(t); /* a scope holds a reference already */
     return t;
 }
 
@@ -113,7 +116,7 @@ proa_scope proa_scope_enter(void)
     proa__thread *me = proa__me();
     if (!me || !push(me, (uintptr_t)me->mark << 2 | TAG_MARK)) {
         if (!me) proa_fail(PROA_ERR_OUT_OF_MEMORY, "scope: no memory for this thread's scopes");
-        return (proa_scope){no_mark, 0}; /* what is made goes to the enclosing scope */
+        return (proa_scope){no_mark, 0}; /* the enclosing scope takes what is made */
     }
     me->mark = me->top - 1;
     me->depth++;
@@ -134,7 +137,8 @@ static inline void release_entry(uintptr_t entry)
     }
 }
 
-/* Moves the tensors to return down to `floor`, in their order; returns the new floor. */
+/* Moves the tensors that are returned from the scope down to `floor`, in their order; returns the new
+ * floor. */
 static __attribute__((noinline)) uint32_t move_returns(proa__thread *me, uint32_t floor)
 {
     for (uint32_t i = floor; i < me->top; i++) {
@@ -153,7 +157,8 @@ static __attribute__((noinline)) uint32_t move_returns(proa__thread *me, uint32_
     return floor;
 }
 
-/* Releases from the top down to floor. A release may run hooks that push: those entries end here too. */
+/* Releases the entries from the top down to floor. A release may run hooks that push more entries: these are
+ * released, too. */
 static inline void release_down(proa__thread *me, uint32_t floor)
 {
     while (me->top > floor) release_entry(me->stack[--me->top]);
@@ -190,7 +195,7 @@ void proa__scope_leave_all(proa__thread *me)
 
 proa_tensor *proa_keep(proa_tensor *t) { return proa_retain(t); }
 
-/* True if t lies in this thread's stack. */
+/* True if t has an entry in this thread's scope stack. */
 static bool is_here(const proa__thread *me, const proa_tensor *t)
 {
     return me && t->scope_slot > 0 && t->scope_slot <= me->top &&
@@ -211,7 +216,7 @@ proa_tensor *proa_take(proa_tensor *t)
 proa_tensor *proa_return(proa_tensor *t)
 {
     proa__thread *me = proa__thread_self;
-    if (!t || proa__absent(t) || !is_here(me, t)) return t; /* it has another owner */
+    if (!t || proa__absent(t) || !is_here(me, t)) return t; /* another owner than this thread's scopes */
     if (me->depth == 0 || t->scope_slot - 1 < me->mark || t->is_return) return t;
     t->is_return = true;
     me->returns++;

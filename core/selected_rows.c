@@ -1,5 +1,6 @@
-/* Tensors of kind rows: a table of which only some rows are given. The handle shows these rows as a dense one
- * would; `extra` holds which they are. Uses tensor handles; what sums rows needs ops, and stands there. */
+/* SelectedRows: a tensor that gives only some rows of a table. The handle stores the given rows like a dense
+ * tensor; `extra` holds their indices and the table's height. Summing duplicate rows needs ops and is in
+ * ops/. */
 #include "core/copy.h"
 #include "core/device.h"
 
@@ -54,10 +55,10 @@ static proa_status check(const proa_tensor *index, const proa_tensor *values, in
                      (long long)height);
 }
 
-/* int64 [n], nobody else's. */
+/* Copies a row index into an int64 [n] tensor that nobody else holds. */
 static proa_tensor *own_index(proa_tensor *index, int64_t height)
 {
-    PROA__ON_CPU; /* which rows are given is looked at by the host, wherever they are */
+    PROA__ON_CPU; /* the host reads the row indices, on whatever device the rows are */
     index = proa__copy_to(index, PROA_CPU);
     if (!index) return NULL;
     proa_tensor *own = proa_empty(PROA_SHAPE(index->shape[0]), PROA_I64);

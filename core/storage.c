@@ -1,5 +1,6 @@
-/* Storages: reference-counted memory of a device. On the CPU a storage lies in the head of the very block
- * that holds its data, so that a tensor's memory is one block. Uses memory.c and the device table. */
+/* Storages: reference-counted memory of a device. On the CPU the storage struct is in the head of the
+ * allocator block that holds its data, so that a tensor's memory is one block. Uses memory.c and the device
+ * table. */
 #include "core/device.h"
 #include "core/thread.h"
 
@@ -57,7 +58,7 @@ static void free_device(proa_storage *s)
 {
     const proa_device_table *d = proa__device(s->device);
     if (s->data) d->free(d->context, s->data, s->bytes ? s->bytes : 1);
-    if (s->context) d->free(d->context, s->context, s->bytes ? s->bytes : 1); /* a blocked form */
+    if (s->context) d->free(d->context, s->context, s->bytes ? s->bytes : 1); /* memory of a blocked form */
 }
 
 static void nothing(void *context) { (void)context; }

@@ -1,10 +1,10 @@
-/* The thread's current stream: one a thread, on the device the thread has chosen. */
+/* The thread's current stream: each thread has one, on the device that it has chosen. May use core only. */
 #include "core/device.h"
 #include "core/thread.h"
 
 proa_stream *proa__stream(void)
 {
-    static proa_stream cpu_stream; /* never written: the CPU's, for a thread without a struct */
+    static proa_stream cpu_stream; /* never written; the CPU's stream for a thread without a struct */
     proa__thread *me = proa__me();
     if (me) return &me->stream;
     proa_fail(PROA_ERR_OUT_OF_MEMORY, "stream: no memory for this thread's stream");

@@ -1,5 +1,5 @@
-/* Worker threads and the hand-over of members to them: one word a worker, which says whether a member is
- * free, posted or taken. Uses pthread; waiting is wait.c's matter. */
+/* Worker threads, and how a caller hands them the members of a job: one atomic word per worker says whether a
+ * member is free, posted or taken. Uses pthread; wait.c does the waiting. */
 #define _GNU_SOURCE
 #include "core/team.h"
 
@@ -12,14 +12,14 @@
 #include <sys/prctl.h>
 #endif
 
-/* Of a worker's word. */
+/* Values of a worker's word. */
 enum { FREE, POSTED, TAKEN };
 
 typedef struct worker {
     _Alignas(64) proa__signal signal;
     proa__job *job; /* written before POSTED */
     int index;
-    struct worker *next; /* among those without a caller; under the lock */
+    struct worker *next; /* next idle worker of no caller; under the lock */
 } worker;
 
 struct proa__team {
@@ -56,7 +56,7 @@ static void *work(void *p)
     return NULL;
 }
 
-/* Signals are the program's matter: its own threads take them. */
+/* Starts a worker with all signals blocked: the program's own threads handle signals. */
 static bool start(worker *w)
 {
     pthread_attr_t attr;
@@ -128,7 +128,7 @@ void proa__team_release(proa__team *team)
 
 void proa__team_forget(void)
 {
-    pthread_mutex_init(&lock, NULL); /* whoever held it is not in this process */
+    pthread_mutex_init(&lock, NULL); /* the thread that held it is not in this process */
     unused = NULL;
     atomic_store(&proa__team_count.workers, 0);
     if (proa__thread_self) proa__thread_self->team = NULL; /* its memory is the parent's copy, and small */
@@ -151,7 +151,7 @@ void proa__team_begin(proa__job *job, int n)
 void proa__team_end(proa__job *job, int n)
 {
     proa__team *team = proa__thread_self->team;
-    if (!team) return; /* a child made by fork within the job: the workers stayed behind */
+    if (!team) return; /* this is a child forked within the job: it has no workers */
     for (int i = 1; i < n; i++) {
         unsigned posted = POSTED;
         if (!atomic_compare_exchange_strong(&team->workers[i - 1]->signal.word, &posted, FREE)) continue;

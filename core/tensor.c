@@ -1,5 +1,6 @@
-/* Tensor handles: made, owned, asked, freed. Freeing keeps a work list, so that a chain of tensors held by
- * nodes held by tensors costs no C stack. Uses memory, storage and scopes. */
+/* Tensor handles: creation, reference counts, accessors, freeing. Freeing uses a work list, so that a long
+ * chain of tensors and tape nodes that own one another does not overflow the C stack. Uses memory, storage
+ * and scopes. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"
@@ -109,7 +110,7 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         proa_fail(PROA_ERR_INTERNAL, "view: rank %d is beyond %d", ndim, PROA_MAX_DIMS);
         return NULL;
     }
-    bool rows = t->kind == PROA_ROWS; /* what is viewed is the given rows */
+    bool rows = t->kind == PROA_ROWS; /* SelectedRows: the view shows the given rows */
     uint32_t kept =
         PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | (rows ? 0 : PROA_T_NOT_DENSE) | PROA_T_BLOCKED_BASE;
     int64_t dense[PROA_MAX_DIMS];
@@ -173,7 +174,7 @@ proa_tensor *proa_from_data(const void *data, proa_ints shape, proa_dtype dtype)
     return NULL;
 }
 
-/* On failure `release` is not called: the memory stays the caller's. */
+/* On failure `release` is not called: the caller still owns the memory. */
 proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strides, proa_dtype dtype,
                                void (*release)(void *), void *context)
 {
@@ -211,7 +212,8 @@ proa_tensor *proa_retain(proa_tensor *t)
     return t;
 }
 
-/* Everything a handle owns; what this releases in turn lands on the work list. */
+/* Releases everything that a handle owns; handles that thereby lose their last owner go onto the work
+ * list. */
 static void free_parts(proa_tensor *t)
 {
     const proa_tensor_hooks *hooks = &proa__tensor_hooks;
@@ -231,7 +233,7 @@ static __attribute__((noinline)) void destroy(proa_tensor *t)
         return;
     }
     if (me->destroying) {
-        t->var = (struct proa_var *)(void *)me->dying; /* borrowed field: free to be the link */
+        t->var = (struct proa_var *)(void *)me->dying; /* the borrowed field is the list's link */
         me->dying = t;
         return;
     }
@@ -253,7 +255,7 @@ void proa_release(proa_tensor *t)
     if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (PROA__UNLIKELY(t->scope_slot != 0)) { /* its scope holds the last reference */
+    if (PROA__UNLIKELY(t->scope_slot != 0)) { /* the scope holds the last reference */
         atomic_store_explicit(&t->refs, 1, memory_order_relaxed);
         proa_fail(PROA_ERR_BAD_STATE, "release: %s was not kept; its scope releases it (or proa_drop)",
                   proa__tensor_text(t));
@@ -263,7 +265,7 @@ void proa_release(proa_tensor *t)
     else destroy(t);
 }
 
-/* ---- asking ---------------------------------------------------------------------------- */
+/* ---- accessors ----------------------------------------------------------------------------- */
 
 static bool missing(const char *who, const proa_tensor *t)
 {
@@ -320,7 +322,8 @@ proa_status proa_set_name(proa_tensor *t, const char *name)
 
 /* ---- elements -------------------------------------------------------------------------- */
 
-/* Bytes of the elements; false and an error when t has none to copy or `bytes` is not that. */
+/* Checks that `bytes` is the size of t's elements and that t has elements to copy; false and an error
+ * otherwise. */
 static bool check_bytes(const char *who, const proa_tensor *t, const void *memory, size_t bytes)
 {
     if (missing(who, t)) return false;
@@ -338,7 +341,7 @@ static bool check_bytes(const char *who, const proa_tensor *t, const void *memor
     return false;
 }
 
-/* A handle on host memory with t's shape: lives on the caller's stack, owns nothing. */
+/* A handle with t's shape on host memory: on the caller's stack, owns nothing. */
 static proa_tensor host_handle(const proa_tensor *t, void *memory)
 {
     proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
@@ -380,7 +383,7 @@ proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes)
     return proa__copy(t, &host);
 }
 
-/* The one element, as it lies in memory, in `value` (16 bytes). */
+/* Copies the single element, in its dtype, to `value` (16 bytes). */
 static bool one_element(const char *who, const proa_tensor *t, void *value)
 {
     if (proa_error() != PROA_OK || missing(who, t)) return false;

@@ -1,5 +1,5 @@
-/* The tensor handle and its storage, as Proa's own folders see them. May use proa/op.h only. The fields
- * that every op call reads lie in a handle's first cache lines; functions that read them are inline. */
+/* The tensor handle and its storage, for Proa's own folders. The fields that every op call reads are in the
+ * first cache lines of a handle; functions that read them are inline. May use proa/op.h only. */
 #ifndef PROA_CORE_TENSOR_H
 #define PROA_CORE_TENSOR_H
 
@@ -10,24 +10,24 @@
 typedef struct proa_storage {
     atomic_int refs;
     int device;
-    atomic_uint version;            /* bumped by every write that is not the first */
-    uint16_t format;                /* of its blocked form (core/blocked.h); 0: it has none */
+    atomic_uint version;            /* incremented by every write after the first */
+    uint16_t format;                /* of the blocked form (core/blocked.h); 0: there is none */
     bool padded : 1;                /* the blocked form is larger than the plain one */
     bool window : 1;                /* the blocked form lies in another storage (core/blocked.h) */
-    atomic_bool pinned;             /* somebody outside holds its address: it stays plain and where it is */
-    char *data;                     /* the plain form; NULL while there is a blocked one only */
-    size_t bytes;                   /* of the plain form */
+    atomic_bool pinned;             /* its address was handed out: stays row-major and does not move */
+    char *data;                     /* the row-major form; NULL while there is only a blocked one */
+    size_t bytes;                   /* of the row-major form */
     void (*release)(void *context); /* foreign memory; NULL: the device's allocator owns it */
     void *context;
 } proa_storage;
 
 typedef enum proa_kind { PROA_DENSE, PROA_ROWS, PROA_ARRAY, PROA_RECORD } proa_kind;
 
-/* The part of a rows handle beside its values, which the handle stores as if it were dense. Shared by
- * handles, never changed. */
+/* The part of a SelectedRows handle beside the given rows, which the handle stores like a dense tensor.
+ * Shared by handles, immutable. */
 typedef struct proa__rows {
     atomic_int refs;
-    proa_tensor *index; /* kept: int64 [n], contiguous */
+    proa_tensor *index; /* retained: int64 [n], contiguous */
     int64_t height;
 } proa__rows;
 
@@ -41,18 +41,18 @@ struct proa_tensor {
     atomic_int refs;
     uint8_t kind, dtype;
     int8_t ndim;
-    bool is_return;      /* leaves its scope upwards */
+    bool is_return;      /* returned: moves to the enclosing scope when its scope ends */
     uint32_t flags;      /* PROA_T_* */
-    uint32_t scope_slot; /* index in its thread's scope stack + 1; 0 = in none */
+    uint32_t scope_slot; /* 1 + index in its thread's scope stack; 0 = in no scope */
     int64_t numel;       /* −1 when a dim is unknown */
     char *data;          /* storage->data + offset; NULL for symbolic and meta handles, and while blocked */
     proa_storage *storage;
     int64_t shape[PROA_MAX_DIMS];
     int64_t strides[PROA_MAX_DIMS]; /* bytes */
-    struct proa_node *node;         /* what made it, on the tape; owned */
+    struct proa_node *node;         /* the tape's node that made this tensor; owned */
     uint32_t node_output;           /* which of the node's outputs */
     uint32_t base_version;          /* of a recorded view: storage version when it was attached */
-    proa_tensor *base;              /* of a recorded view: the tensor it views; owned */
+    proa_tensor *base;              /* of a recorded view: the tensor that it is a view of; owned */
     struct proa_grad_info *grad;    /* owned */
     struct proa_var *var;           /* symbolic: its variable, borrowed from a program that may be gone, */
     uint64_t var_serial;            /* so that it is looked up by address and serial before it is read */
@@ -61,27 +61,27 @@ struct proa_tensor {
     atomic_bool is_saved;           /* a node on the tape may own this very handle */
 };
 
-/* Handles come from a per-thread free list; fields are set to "dense, no owner but the scope". */
+/* Handles come from a per-thread free list. A new one is dense and owned by the innermost scope alone. */
 /* New dense tensor of a meta, with uninitialized memory on the thread's device. */
 proa_tensor *proa__tensor_new(const proa_meta *meta);
 /* New handle without memory: symbolic or meta (flags say which). */
 proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
-/* New view of t's storage. offset is in bytes from t's element 0. strides NULL: row-major, for a contiguous t
- * of as many elements. */
+/* A new view of t's storage. offset: bytes from t's element 0. strides NULL: row-major, which requires a
+ * contiguous t with as many elements. */
 proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
                                int64_t offset);
 /* New view of t's storage as elements of another dtype; shape, strides and offset as above. */
 proa_tensor *proa__tensor_view_as(proa_tensor *t, proa_dtype dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides, int64_t offset);
-/* New handle on t's memory and shape without history, name or gradient. */
+/* A new handle with t's memory and shape, but without history, name or gradient. */
 proa_tensor *proa__tensor_alias(proa_tensor *t);
-/* Makes `t` (a handle that must stay) show what `from` shows: memory, shape, strides, dtype. */
+/* Makes the handle `t`, whose identity must stay, show what `from` shows: memory, shape, strides, dtype. */
 void proa__tensor_assign(proa_tensor *t, const proa_tensor *from);
-/* Makes t, a dense handle, one of kind rows, with the index and height of `like`. */
+/* Makes t, a dense handle, one of kind SelectedRows, with the index and height of `like`. */
 void proa__rows_attach(proa_tensor *t, const proa_tensor *like);
-/* Makes t dense again: its given rows. */
+/* Makes a SelectedRows t dense: a matrix of its given rows. */
 void proa__rows_detach(proa_tensor *t);
-/* True if t of kind rows stands for a table of this shape. */
+/* True if the table that a SelectedRows t is part of has this shape. */
 bool proa__rows_fit(const proa_tensor *t, const int64_t *shape, int ndim);
 /* Recomputes numel and the STRIDED flag after shape or strides changed. */
 void proa__tensor_refresh(proa_tensor *t);
@@ -91,7 +91,8 @@ bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strid
 proa_status proa__meta_from_shape(const char *who, proa_ints shape, proa_dtype dtype, proa_meta *meta);
 
 proa_storage *proa__storage_new(size_t bytes, int device);
-/* Memory of a device into which these bytes are on their way; NULL: not so, perhaps without an error. */
+/* Storage on a device into which these host bytes are being copied asynchronously; NULL: the device did not
+ * start such a copy, not always with an error. */
 proa_storage *proa__storage_sent(const void *from, size_t bytes, int device);
 void proa__storage_release(proa_storage *s);
 
@@ -109,9 +110,9 @@ static inline void proa__bump_version(proa_tensor *t)
 static inline uint32_t proa__version(const proa_tensor *t)
 {
     if (t->storage) return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
-    return (uint32_t)t->var_serial; /* symbolic: an in-place op makes it another variable */
+    return (uint32_t)t->var_serial; /* of a symbolic handle: an in-place op gives it another variable */
 }
-/* Makes t stand for the variable that `like` stands for. */
+/* Makes t a handle of the variable that `like` is a handle of. */
 static inline void proa__stand_for(proa_tensor *t, const proa_tensor *like)
 {
     t->var = like->var;

@@ -1,5 +1,5 @@
-/* A thread's struct: made at first use, taken apart at thread exit; fork handlers.
- * Uses pthread, and memory.c for the list of threads. */
+/* The per-thread struct: allocated at first use, torn down at thread exit; and fork handlers. Uses pthread,
+ * and memory.c for the list of threads. */
 #define _GNU_SOURCE
 #include "core/team.h"
 #include "core/thread.h"
@@ -21,7 +21,7 @@ bool proa__forked(void) { return atomic_load_explicit(&forked, memory_order_rela
 static void thread_exit(void *p)
 {
     proa__thread *me = p;
-    proa__thread_self = me; /* releasing what the scopes hold needs the cache */
+    proa__thread_self = me; /* releasing the scopes' tensors needs the allocation cache */
     proa__scope_leave_all(me);
     proa__team_release(me->team);
     proa__free(me->region);

@@ -1,5 +1,5 @@
-/* State of a thread: allocation cache, scope stack, error, generator, settings. One struct behind one
- * thread-local pointer, so that the library needs a few bytes of static TLS only. Private to core. */
+/* Per-thread state: allocation cache, scope stack, error, generator, settings. It is one struct behind one
+ * thread-local pointer, so that the library needs only a few bytes of static TLS. Private to core. */
 #ifndef PROA_CORE_THREAD_H
 #define PROA_CORE_THREAD_H
 
@@ -16,7 +16,8 @@
 #define PROA__LIKELY(x) __builtin_expect(!!(x), 1)
 #define PROA__UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Size classes of whole blocks (header included): 64-byte steps to 1 KiB, then four a doubling to 2 MiB. */
+/* Allocator size classes of whole blocks (head included): steps of 64 bytes up to 1 KiB, then four per
+ * doubling up to 2 MiB. */
 enum {
     PROA__CLASSES = 60,
     PROA__SCOPE_INLINE = 512,
@@ -42,8 +43,8 @@ typedef struct proa__thread {
     uintptr_t *stack;
     uint32_t top, capacity, mark, depth, returns;
     bool root_reported;
-    const proa_op *running; /* whose kernel this thread is in; for crash reports */
-    const proa_kernel *ran; /* the last kernel that ended here; for the profiler */
+    const proa_op *running; /* the op whose kernel this thread runs; for crash reports */
+    const proa_kernel *ran; /* the last kernel that returned on this thread; for the profiler */
     /* freeing */
     bool destroying;
     proa_tensor *dying;
@@ -74,20 +75,20 @@ static inline proa__thread *proa__me(void)
 }
 /* Sets this thread's number of threads (0: the process's default); returns the one before. */
 int proa__threads_own(int n);
-/* True in a child made by fork: it runs one thread from birth. */
+/* True in a child made by fork: it runs one thread by default. */
 bool proa__forked(void);
 
-/* A block is 64 bytes of head and then its payload. The first PROA__HEAD_FREE bytes of the head are the
- * owner's: a storage lives there, before its data. */
+/* A block is a head of 64 bytes and then the payload. The first PROA__HEAD_FREE bytes of the head belong to
+ * the block's user: a storage struct is there, before its data. */
 enum { PROA__HEAD = 64, PROA__HEAD_FREE = 48 };
-/* memory.c's side of a thread's life and of fork. */
+/* What memory.c does when a thread starts or ends, and around fork. */
 void proa__memory_adopt(proa__thread *me);  /* enters the list of threads */
 void proa__memory_retire(proa__thread *me); /* gives the cache back, keeps the counts */
 void proa__memory_lock(void);
 void proa__memory_unlock(void);
 /* Blocks over 2 MiB. Sizes include the head. */
-size_t proa__large_round(size_t size); /* what a block of at least that size takes */
-void *proa__large_reuse(size_t *size); /* from the cache; *size grows to what was taken; NULL: none fits */
+size_t proa__large_round(size_t size); /* size of the block that is taken for at least that many bytes */
+void *proa__large_reuse(size_t *size); /* from the cache; *size becomes the block's size; NULL: none fits */
 void *proa__large_map(size_t size);    /* from the system; NULL: no memory */
 void proa__large_give(void *base, size_t size);
 void proa__large_trim(void);
@@ -95,11 +96,11 @@ int64_t proa__large_cached(void);
 
 /* Opens or closes a door on every thread. */
 void proa__door_everywhere(proa_door door, bool open);
-/* Whether the watch door looks for NaN and infinity: FLAGS_check_nan_inf has changed. */
+/* Turns the watch door's check for NaN and infinity on or off (FLAGS_check_nan_inf). */
 void proa__watch_values(bool on);
-/* proa__backend_allowed, inline: one load unless FLAGS_backends leaves a family out. */
+/* True if FLAGS_backends excludes a kernel family; proa__may_use (below) then asks proa__backend_allowed. */
 extern atomic_bool proa__backends_narrowed;
-/* Set where FLAGS_backends or FLAGS_verbose ask about every choice of a kernel. */
+/* True if FLAGS_backends or FLAGS_verbose require that every kernel selection is looked at. */
 extern atomic_bool proa__choices_watched;
 static inline bool proa__choice_is_special(void)
 {
@@ -118,15 +119,15 @@ static inline size_t proa__dtype_bytes(unsigned dtype)
 #undef PROA_X
     return dtype < PROA_DTYPE_COUNT ? sizes[dtype] : 0;
 }
-/* Releases everything this thread's scopes hold. */
+/* Releases everything that this thread's scopes hold. */
 void proa__scope_leave_all(proa__thread *me);
-/* The message buffers a thread's ring hands out. NULL never. */
+/* The next message buffer of the thread's ring. Never NULL. */
 char *proa__text_next(void);
-/* A storage over memory that is not ours; release and context are set by the caller. */
+/* A storage on foreign memory; the caller sets `release` and `context`. */
 proa_storage *proa__storage_foreign(void *data, size_t bytes);
-/* proa__tensor_refresh, saying whether the number of elements fits (else OVERFLOW is set, numel is 0). */
+/* proa__tensor_refresh; false if the number of elements does not fit (OVERFLOW is set, numel is 0). */
 bool proa__tensor_measure(proa_tensor *t);
-/* The element of that dtype at `at`, as a number. */
+/* The element of that dtype at address `at`, as a double. */
 double proa__element(proa_dtype dtype, const void *at, bool imaginary);
 /* Sets or clears flush-to-zero on the running thread. */
 void proa__denormals_apply(bool flush);

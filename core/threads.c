@@ -1,5 +1,5 @@
-/* Ranges of work over the calling thread and its team, and how many threads those are. A child made by fork
- * runs one thread until it asks for more. Uses team.h and cores.h. */
+/* proa__parallel: splits a range of work over the calling thread and its team, with work stealing; and the
+ * number of threads. A child made by fork runs one thread until it asks for more. Uses team.h and cores.h. */
 #include "core/thread.h"
 
 #include "core/cores.h"
@@ -13,7 +13,7 @@
 #include <xmmintrin.h>
 #endif
 
-/* ---- how many -------------------------------------------------------------------------- */
+/* ---- number of threads ------------------------------------------------------------------- */
 
 static int at_most(int64_t n) { return n > PROA__MAX_THREADS ? PROA__MAX_THREADS : (int)n; }
 
@@ -95,16 +95,16 @@ void proa_flush_denormals(bool on)
     proa__denormals_apply(on);
 }
 
-/* ---- ranges ---------------------------------------------------------------------------- */
+/* ---- parallel ranges --------------------------------------------------------------------- */
 
 enum {
-    SHARES = 64,        /* threads beyond share one */
+    SHARES = 64,        /* at most; more threads begin with one in groups */
     PIECES_A_GRAIN = 4, /* so that pieces divide evenly among threads */
     MAX_PIECES = 4096,
-    TURNS = 8 /* a thread takes no less than an eighth of its share at once while the share is whole */
+    TURNS = 8 /* while its share is untouched, a thread takes at least an eighth of it at once */
 };
 
-/* Pieces [front, back) that nobody has taken: front in the upper half of the word. */
+/* One thread's share: pieces [front, back) that nobody has taken; front is the upper half of the word. */
 typedef struct share {
     _Alignas(64) atomic_ullong span;
 } share;
@@ -123,7 +123,8 @@ typedef struct region {
     char message[PROA__MESSAGE];
 } region;
 
-/* Errors belong to a thread: what was raised is carried over to the thread that asked, the lowest range's. */
+/* An error belongs to the thread that raised it: copies that of the lowest failed range to the thread that
+ * called proa__parallel. */
 static void carry_error(region *r, int64_t begin)
 {
     pthread_mutex_lock(&r->lock);
@@ -142,7 +143,7 @@ static int64_t piece_begin(const region *r, int64_t piece)
     return piece * each + (piece < more ? piece : more);
 }
 
-/* Takes half of what a share has left, from its front or its back. */
+/* Takes half of the remaining pieces of share `index` (at least r->least), from its back or its front. */
 static bool take(region *r, int index, bool back, unsigned *begin, unsigned *end)
 {
     atomic_ullong *span = &r->share[index].span;
@@ -167,7 +168,7 @@ static void run_pieces(region *r, unsigned first, unsigned last)
     if (PROA__UNLIKELY(proa_error() != PROA_OK)) carry_error(r, begin);
 }
 
-/* A thread's own share, then what others have left of theirs. */
+/* Works through the thread's own share, then steals from the others'. */
 static void run_shares(proa__job *job, int thread)
 {
     region *r = (region *)job;

@@ -1,4 +1,4 @@
-/* Version of this build, and a line about the processor and the libraries it found. */
+/* Version of this build, and a line about the processor and the kernel libraries found. May use core only. */
 #include "core/thread.h"
 
 #include <pthread.h>

@@ -10,7 +10,7 @@ bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strid
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = stride;
         if (shape[i] < 0) {
-            known = false; /* a program's unknown length: strides mean nothing then */
+            known = false; /* an unknown dim of a program: strides have no meaning then */
         } else if (shape[i] == 0) {
             empty = true;
         } else {
@@ -19,7 +19,7 @@ bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strid
         }
     }
     *numel = !known ? -1 : empty ? 0 : count;
-    if (PROA__LIKELY(fits) || empty) return true; /* no element: strides are never used */
+    if (PROA__LIKELY(fits) || empty) return true; /* without elements strides are never used */
     proa_fail(PROA_ERR_OVERFLOW, "shape %s of %zu-byte elements takes more than 2^63 bytes",
               proa__shape_text(shape, ndim), item);
     return false;
@@ -119,7 +119,7 @@ void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)
 
 char *proa__text_next(void)
 {
-    static char spare[PROA__TEXT]; /* a thread without a struct: its text may be garbled, not its memory */
+    static char spare[PROA__TEXT]; /* shared by threads without a struct: the text may be garbled */
     proa__thread *me = proa__me();
     if (!me) return spare;
     return me->texts[me->next_text++ % PROA__TEXTS];

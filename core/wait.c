@@ -1,6 +1,6 @@
-/* Bounded spinning, then a futex. Spinning takes time from the thread that is waited for where cores are
- * contended, so that contention is measured and cuts it to microseconds. Uses thread.h for thread-local
- * storage. */
+/* Waits by bounded spinning, then on a futex. Where cores are contended, spinning takes CPU time from the
+ * thread that is waited for; contention is therefore measured, and cuts spinning to microseconds. Uses
+ * thread.h for thread-local storage. */
 #define _GNU_SOURCE
 #include "core/wait.h"
 
@@ -20,10 +20,10 @@
 enum {
     SPIN_QUIET = 2000000,      /* ns: longer than the gap between two parallel ops of most training steps */
     SPIN_CONTENDED = 8000,     /* ns: about what falling asleep and being woken cost */
-    LATE = 200000,             /* ns: a core that was idle is given to a woken thread in less */
-    WINDOW = 50000000,         /* ns over which a thread counts signs of contention */
-    SIGNS = 3,                 /* in a window; a quiet machine shows a few a second */
-    CONTENDED_FOR = 500000000, /* ns after such a window */
+    LATE = 200000,             /* ns: on an idle core a woken thread starts sooner than this */
+    WINDOW = 50000000,         /* ns over which a thread counts signs of contention: 50 ms */
+    SIGNS = 3,                 /* of contention in a window; a quiet machine shows a few per second */
+    CONTENDED_FOR = 500000000, /* ns for which cores then count as contended */
     PAUSES = 16                /* between two looks at the clock: 0.3 to 1 µs */
 };
 
@@ -34,8 +34,8 @@ static atomic_bool scarce;
 
 static PROA__TLS struct {
     int64_t since; /* when the window began */
-    long switches; /* involuntary ones of this thread until then */
-    int late;      /* times it lost its core while it spun, or was given one late */
+    long switches; /* involuntary context switches of this thread until then */
+    int late;      /* times it was preempted while it spun, or was scheduled late after a wake-up */
 } window;
 
 static int64_t now_ns(void)
@@ -118,7 +118,7 @@ static void relax(void)
 #endif
 }
 
-/* The word after spinning: `from` still if that did not help. */
+/* Spins while the word is `from`. Returns the word, still `from` when spinning was given up. */
 static unsigned spin_while(proa__signal *s, unsigned from)
 {
     int64_t start = now_ns(), now = start, before;
@@ -132,7 +132,7 @@ static unsigned spin_while(proa__signal *s, unsigned from)
         }
         before = now, now = now_ns();
         if (now - before > LATE) {
-            window.late++; /* and what is left of the spin is not worth it */
+            window.late++; /* and spinning on is pointless */
             break;
         }
     } while (now - start < limit);

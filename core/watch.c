@@ -1,6 +1,6 @@
-/* The watch door: hands calls to an observer (the profiler) and looks at every op's outputs once they are
- * there: FLAGS_check_nan_inf=1 makes NaN or infinity an error that names the op. It is open on all threads as
- * long as there is something to do. May use core only. */
+/* The watch door: passes calls to an observer (the profiler), and with FLAGS_check_nan_inf=1 makes NaN or
+ * infinity in an op's outputs an error that names the op. Open on all threads while there is an observer or
+ * that flag is set. May use core only. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/device.h"
@@ -62,7 +62,7 @@ static tally count_bad(const proa_tensor *t)
 static proa_status check_output(const proa_op *op, const proa_field *f, const proa_tensor *t)
 {
     if (!t || t == proa_none || t->kind != PROA_DENSE || t->flags & (PROA_T_SYMBOLIC | PROA_T_STRIDED))
-        return PROA_OK; /* a strided output is a view of something checked before */
+        return PROA_OK; /* strided outputs are views of tensors that were checked before */
     proa_tensor *here = proa__copy_to((proa_tensor *)(uintptr_t)t, PROA_CPU); /* of a device: a copy */
     if (!here || proa__plain(here) != PROA_OK) return proa_error();
     tally n = count_bad(here);

@@ -1,4 +1,5 @@
-/* Public functions of wire readers and writers: each calls through the table of its reader or writer. */
+/* Public functions of wire readers and writers (Paddle's serialized ops): each calls through the function
+ * table of its reader or writer. May use core only. */
 #include "core/wire_table.h"
 
 static const proa__wire_reader_table *reader_table(const proa_wire_reader *r)

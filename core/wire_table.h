@@ -1,11 +1,12 @@
-/* Tables behind wire readers and writers (proa/wire.h): io implements them, and forms in ops call through
- * them without linking io. A reader or writer begins with a pointer to its table. May use proa/wire.h. */
+/* Function tables of wire readers and writers (proa/wire.h): io implements them, and the op mappings in ops
+ * call through them without linking io. A reader or writer begins with a pointer to its table. May use
+ * proa/wire.h. */
 #ifndef PROA_CORE_WIRE_TABLE_H
 #define PROA_CORE_WIRE_TABLE_H
 
 #include <proa/wire.h>
 
-/* X(result, name, (parameters), (arguments)) of every function that a form reads through. */
+/* X(result, name, (parameters), (arguments)) for every function through which an op mapping reads. */
 #define PROA__WIRE_READER(X)                                                                               \
     X(proa_tensor *, input, (proa_wire_reader * r, const char *slot), (r, slot))                           \
     X(proa_tensors, inputs, (proa_wire_reader * r, const char *slot), (r, slot))                           \
@@ -23,7 +24,7 @@
     X(proa_status, result, (proa_wire_reader * r, const char *slot, proa_tensor *t), (r, slot, t))         \
     X(proa_status, results, (proa_wire_reader * r, const char *slot, proa_tensors ts), (r, slot, ts))
 
-/* The same of writers. */
+/* The same for every function through which an op mapping writes. */
 #define PROA__WIRE_WRITER(X)                                                                               \
     X(proa_status, op, (proa_wire_writer * w, const char *type), (w, type))                                \
     X(proa_status, put_form, (proa_wire_writer * w, const proa_op *op, int form, const void *args),        \
