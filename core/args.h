@@ -6,8 +6,8 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 
-/* What a copied args struct keeps of a tensor field: nothing (NULL), the tensor itself, or a handle without
- * data. */
+/* Modes of keeping a tensor field in a copied args struct: not at all (NULL), the tensor itself, or a handle
+ * without data. */
 enum { PROA_KEEP_NOTHING, PROA_KEEP_VALUE, PROA_KEEP_META };
 
 /* Copies an args struct into memory of the caller's, of proa__args_bytes bytes, in two steps. copy_values,

@@ -83,7 +83,7 @@ static size_t class_size(uint32_t class)
     return ((size_t)1 << e) + (((size_t)(class - 16) % 4 + 1) << (e - 2));
 }
 
-/* How many blocks of a class one thread caches: about 256 KiB of small ones, two of the largest. */
+/* Number of blocks of a class that one thread caches: about 256 KiB of small ones, two of the largest. */
 static uint32_t class_limit(uint32_t class)
 {
     size_t n = ((size_t)256 << 10) / class_size(class);

@@ -81,7 +81,7 @@ bool proa__forked(void);
 /* A block is a head of 64 bytes and then the payload. The first PROA__HEAD_FREE bytes of the head belong to
  * the block's user: a storage struct is there, before its data. */
 enum { PROA__HEAD = 64, PROA__HEAD_FREE = 48 };
-/* What memory.c does when a thread starts or ends, and around fork. */
+/* memory.c's handlers of a thread's start and end, and of fork. */
 void proa__memory_adopt(proa__thread *me);  /* enters the list of threads */
 void proa__memory_retire(proa__thread *me); /* gives the cache back, keeps the counts */
 void proa__memory_lock(void);
