@@ -1,5 +1,5 @@
-/* The capture door: while a block is open, an op call becomes an op of that block, with fresh variables
- * for its outputs, and no kernel runs. May use core and ops. */
+/* The capture door (dispatch layer): while a block of a program is open, an op call appends an op to that
+ * block, with fresh variables as outputs, instead of running a kernel. May use core and ops. */
 #include "jit/ir/program.h"
 
 #include "core/internal.h"
@@ -19,12 +19,12 @@ proa_block *proa__capture_into(proa_block *b)
     return was;
 }
 
-/* Recorded counterpart of an output slot. */
+/* An output slot of a call, as it is recorded in the program. */
 typedef struct result {
     proa_var *var;         /* in the stored args; NULL: absent */
     proa_tensor *handle;   /* in the caller's args */
-    proa_var *overwritten; /* the version that an in-place op replaces, or the persistable it writes */
-    proa_var *declared;    /* the variable that it makes, which is there without an op so far */
+    proa_var *overwritten; /* the version that an in-place op replaces, or the persistable written */
+    proa_var *declared;    /* a declared variable without an op so far, which this op makes */
 } result;
 
 typedef struct recording {
@@ -39,7 +39,7 @@ typedef struct recording {
 
 static proa_var *root_of(proa_var *v) { return v->root ? v->root : v; }
 
-/* May `v` be overwritten so that a program agrees with eager execution? */
+/* Checks that overwriting `v` gives the same results in a program as in eager execution. */
 static proa_status check_write(const proa_op *op, const proa_field *f, const proa_var *v)
 {
     if (!v->root || !(v->root->persistable || v->root->is_input)) return PROA_OK;
@@ -49,7 +49,8 @@ static proa_status check_write(const proa_op *op, const proa_field *f, const pro
                          v->root->name);
 }
 
-/* After a write to v's memory: other variables that show it, and the old version, may not be read. */
+/* After a write to v's memory: marks the old version of v, and other variables that show this memory, as
+ * unreadable. */
 static void mark_stale(proa_block *b, proa_var *v)
 {
     proa_var *root = root_of(v);
@@ -69,7 +70,7 @@ static bool fits(const proa_meta *m, const proa_tensor *t)
     return true;
 }
 
-/* A new variable and a handle of it for the caller. */
+/* Makes a new variable, and a handle on it for the caller. */
 static proa_status make_result(recording *r, const proa_meta *meta, result *to)
 {
     to->var = proa__var_new(r->block, NULL, meta);
@@ -78,8 +79,8 @@ static proa_status make_result(recording *r, const proa_meta *meta, result *to)
     return to->handle ? PROA_OK : proa_error();
 }
 
-/* An output that lies in the memory of `t`: a persistable keeps its variable, anything else gets a new
- * version, and t goes on as that one. */
+/* Records an output in the memory of `t`. A persistable keeps its variable; anything else gets a new variable
+ * as its next version, and t becomes a handle on that. */
 static proa_status overwrite(recording *r, const proa_field *f, const proa_meta *meta, proa_tensor *t,
                              result *to)
 {
@@ -156,7 +157,7 @@ static proa_status plan_list(recording *r, const proa_field *f, const proa_metas
     return PROA_OK;
 }
 
-/* Upper bound of the call's output slots. */
+/* An upper bound of the number of the call's output slots. */
 static int64_t count_slots(const proa_call *call, void *metas)
 {
     const proa_op *op = call->op;
@@ -213,7 +214,7 @@ static proa_status store_write(proa_tensor **slot, const proa_field *f, int64_t 
     return PROA_OK;
 }
 
-/* Rows that form sequences, where the op keeps them. */
+/* Hands on the sequence offsets (LoD) of an input's rows to the outputs, for ops that keep sequences. */
 static proa_status share_lod(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     const proa_tensor *like = context;
@@ -234,7 +235,7 @@ static proa_status keep_lod(const proa_op *op, void *stored)
     return v && proa__lod_level(v, 0) ? proa__args_visit(op, stored, PROA_OUT, share_lod, first) : PROA_OK;
 }
 
-/* Outputs that a view op makes share the memory of what they view. */
+/* Notes that outputs of a view op share the memory of the op's input. */
 static proa_status share_roots(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     const recording *r = context;
@@ -262,8 +263,8 @@ static void commit(recording *r)
     }
 }
 
-/* An op that makes a tensor from nothing takes the thread's default dtype, if it is given none: that of now,
- * not of the run. */
+/* An op that makes a tensor from nothing and is given no dtype takes the thread's default dtype at capture,
+ * not at the run. */
 static void resolve_dtype(const proa_op *op, void *stored, void *metas)
 {
     if (op->n_in || !op->n_out || proa__makes_list(&op->fields[op->n_attr])) return;

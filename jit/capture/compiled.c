@@ -1,5 +1,5 @@
-/* Captured functions as single steps of the eager tape: a forward program, and a backward program that is fed
- * what the forward saved. May use core, ops and autograd. */
+/* A captured function as one node of the eager tape: a call runs a forward program; its backward runs a
+ * backward program that is fed the values that the forward saved. May use core, ops and autograd. */
 #include "compiled.h"
 
 #include "autograd/backward.h"
@@ -10,18 +10,18 @@
 #include <proa/autograd.h>
 #include <proa/ops.h>
 
-/* One call's part of the tape. */
+/* One call of a compiled function, as the tape keeps it. */
 typedef struct call_record {
     proa_compiled *compiled;
     proa__variant *variant; /* owned */
     proa_tensors saved;     /* owned */
-    proa_storage *block;    /* in which most of them lie; owned; NULL once a backward has used it up */
+    proa_storage *block;    /* memory that most of them are in; owned; NULL once a backward has reused it */
     bool spent;
-    uint32_t *versions; /* of what is saved, then of the persistables that backward reads */
-    proa_meta *outputs; /* for the zeros of gradients that did not arrive */
-    proa_meta *inputs;  /* what their gradients must be; in the same block */
+    uint32_t *versions; /* of the saved values, then of the persistables that backward reads */
+    proa_meta *outputs; /* to make zeros for gradients that did not arrive */
+    proa_meta *inputs;  /* shapes that their gradients must have; in the same allocation */
     uint32_t *seen;     /* versions of inputs and persistables when the call began */
-    proa_rng_state rng; /* with which it ran */
+    proa_rng_state rng; /* generator state at the start of the run */
 } call_record;
 
 static void compiled_release(proa_compiled *c)
@@ -183,7 +183,7 @@ static proa_status check_shape(const proa_tensor *grad, const proa_meta *want)
         proa__shape_text(want->shape, want->ndim), proa__tensor_text(grad));
 }
 
-/* Inputs of the backward program: saved values, then gradients of the floating outputs. */
+/* Collects the inputs of the backward program: saved values, then gradients of the floating outputs. */
 static proa_status backward_inputs(const call_record *r, proa_tensors grads, proa_tensors *to)
 {
     to->at = proa_scope_alloc((size_t)(r->saved.count + grads.count + 1) * sizeof *to->at);
@@ -200,7 +200,8 @@ static proa_status backward_inputs(const call_record *r, proa_tensors grads, pro
     return PROA_OK;
 }
 
-/* Parameters' gradients of the step before that count as zeros give their memory to those of this one. */
+/* Returns the parameters' gradients from the former step that count as zeros (proa_zero_grad), so that this
+ * step's gradients reuse their memory. */
 static proa_tensor **reuse_gradients(const proa__variant *v)
 {
     proa_tensor **into = proa_scope_alloc(((size_t)v->n_wants + 1) * sizeof *into);
@@ -213,15 +214,16 @@ static proa_tensor **reuse_gradients(const proa__variant *v)
     return into;
 }
 
-/* ---- a backward that is recorded itself ------------------------------------------------- */
+/* ---- higher-order gradients: replaying the call on the tape -------------------------------- */
 
-/* The call once more, op by op, on the tape: gradients of any order follow from the ops' own rules. */
+/* For create_graph: the call is replayed op by op on the tape, so that the ops' own gradient rules give
+ * gradients of any order. */
 typedef struct replayed {
     const call_record *r;
-    proa__hash_map written; /* variables that ops write and that outlive a call: running statistics */
-    proa__hash_map instead; /* persistables → what stands for them */
+    proa__hash_map written; /* variables that ops write and that outlive a call, such as running statistics */
+    proa__hash_map instead; /* persistables → tensors that replace them in the replay */
     const proa_instr *instr;
-    bool own; /* the op writes what it reads */
+    bool own; /* the current op writes what it reads */
     const proa_var *read;
 } replayed;
 
@@ -251,7 +253,8 @@ static proa_status check_read(proa_tensor **slot, const proa_field *f, int64_t i
         p->instr->op->name, p->read->name);
 }
 
-/* Substitutes for persistables: aliases of parameters that want gradients, copies of those written. */
+/* Makes the tensors that replace persistables: aliases of parameters that want gradients, copies of
+ * persistables that are written. */
 static proa_status stand_ins(replayed *p, proa_tensors *xs)
 {
     const proa__variant *v = p->r->variant;
@@ -288,7 +291,7 @@ static proa_status check_unchanged(const replayed *p, proa_tensors inputs)
     return PROA_OK;
 }
 
-/* Gradients of the outputs that floats flow through; xs are what the ops were called on. */
+/* Gradients of the floating outputs with respect to xs, the tensors that the replayed ops were called on. */
 static proa_status replayed_gradients(const replayed *p, proa_tensors in, proa_tensors xs, proa_tensors grads,
                                       proa_tensors *made)
 {
@@ -368,7 +371,8 @@ static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa
 
 /* ---- forward of a call ----------------------------------------------------------------- */
 
-/* proa_apply's forward sees inputs and parameters; the executor takes the inputs alone. */
+/* Forward function for proa_apply, which passes inputs and parameters; the executor takes the inputs
+ * alone. */
 static proa_tensors run_forward(proa_tensors inputs, void *context)
 {
     call_record *r = context;
@@ -419,7 +423,7 @@ static proa_tensors call_recorded(proa_compiled *c, proa__variant *v, proa_tenso
                         .forward = run_forward,
                         .backward = run_backward,
                         .release = record_release,
-                        .forget_inputs = c->program->n_blocks > 1, /* a recorded backward wants them */
+                        .forget_inputs = c->program->n_blocks > 1, /* a recorded backward reads them */
                         .forget_outputs = true};
     return proa__apply_unwatched(&fn, all, r);
 }
@@ -432,7 +436,7 @@ static proa_tensors call_plain(proa_compiled *c, proa_tensors inputs)
     return proa_executor_run(c->plain, inputs);
 }
 
-/* While another program is built: its ops, as if the function had been called. */
+/* A call while another program is being captured: appends the function's ops to that program. */
 static proa_tensors call_captured(const proa_compiled *c, proa_tensors inputs)
 {
     proa_tensors outputs = {0, NULL};

@@ -1,5 +1,6 @@
-/* append_backward: the ops of a block are shown to the tape once more, and the ordinary engine runs with
- * capture open, so that the gradient's ops are appended. May use core, ops and autograd. */
+/* append_backward: records the ops of a block on the autograd tape without running them, then runs the
+ * ordinary backward engine with capture open, which appends the gradient's ops to the block. May use core,
+ * ops and autograd. */
 #include "jit/ir/program.h"
 
 #include "autograd/record.h"
@@ -12,7 +13,7 @@ typedef struct differentiation {
     proa_program *program;
     proa_block *block;
     proa_tensors targets, inputs, seeds; /* variables' own handles */
-    proa__hash_map stops;                /* variables that let no gradient pass */
+    proa__hash_map stops;                /* variables that stop gradients */
 } differentiation;
 
 /* ---- the tape of a block ---------------------------------------------------------------- */
@@ -26,7 +27,7 @@ static proa_status cut(proa_tensor **slot, const proa_field *f, int64_t index, v
     return PROA_OK;
 }
 
-/* Inputs want gradients; what is made of them is recorded. */
+/* Records the block's ops on the tape; inputs are leaves that want gradients. */
 static proa_status record_block(differentiation *d, int32_t n_ops)
 {
     for (int64_t i = 0; i < d->inputs.count; i++) PROA_TRY(proa_set_stop_gradient(d->inputs.at[i], false));
@@ -60,7 +61,7 @@ static proa_status name_gradient(proa_block *b, const proa_var *of, proa_tensor 
 
 /* ---- the call -------------------------------------------------------------------------- */
 
-/* The variables' own handles of a user's list. */
+/* The handles that a program's variables own, for a user's list of handles. */
 static proa_status own_handles(const differentiation *d, proa_tensors given, const char *what,
                                proa_tensors *to)
 {
@@ -82,7 +83,7 @@ static proa_status own_handles(const differentiation *d, proa_tensors given, con
     return PROA_OK;
 }
 
-/* Gradients from the targets that depend on some input. */
+/* Runs the engine from those targets that depend on some input. */
 static proa_tensors engine(const differentiation *d)
 {
     proa_tensors targets = {0, proa_scope_alloc(((size_t)d->targets.count + 1) * sizeof *targets.at)};

@@ -1,5 +1,6 @@
-/* Forward and backward programs of a compiled function: both are captured into one program, which is then cut
- * in two; what crosses the cut is saved. May use core, ops and autograd. */
+/* Makes the forward and backward programs of a compiled function: both are captured into one program, which
+ * is then cut in two. Values that the forward makes and the backward reads are saved. May use core, ops and
+ * autograd. */
 #include "compiled.h"
 
 #include "core/internal.h"
@@ -51,8 +52,8 @@ static bool fits(const proa_compiled *c, const proa__variant *v, proa_tensors in
 
 typedef struct joined {
     proa_program *program;
-    proa_var **outputs, **seeds; /* seeds: one a floating output */
-    proa_var **grads;            /* one a want; NULL: none arrives */
+    proa_var **outputs, **seeds; /* seeds: gradients fed for the outputs, one for each floating output */
+    proa_var **grads;            /* one for each want; NULL: no gradient arrives */
     int32_t n_outputs, n_seeds, n_grads;
 } joined;
 
@@ -63,7 +64,7 @@ static proa_tensors list_capacity(int64_t n)
     return (proa_tensors){0, proa_scope_alloc(((size_t)n + 1) * sizeof(proa_tensor *))};
 }
 
-/* The gradient that is fed for output v. */
+/* A new input of the program: the gradient that is fed for output v. */
 static proa_tensor *new_seed(joined *j, const proa_var *v)
 {
     proa_meta meta = proa_meta_of(v->handle);
@@ -106,7 +107,8 @@ static proa_status note_grads(joined *j, proa_tensors grads)
     return proa_error();
 }
 
-/* Seeds for the floating outputs; of those through which a gradient flows, outputs and seeds as lists. */
+/* Makes seeds for the floating outputs. *targets and *seeds get the outputs through which a gradient flows,
+ * and their seeds. */
 static proa_status make_seeds(joined *j, proa_tensors outs, bool all, proa_tensors *targets,
                               proa_tensors *seeds)
 {
@@ -131,8 +133,8 @@ static proa_tensors nothing_for(int64_t n)
     return none;
 }
 
-/* Calls the function once more, recorded, and its backward, with capture open all the way: hooks and custom
- * functions are passed as they are eagerly. */
+/* Calls the function once more on the tape, then backward, with capture open for both, so that hooks and
+ * custom functions run as they do eagerly. */
 static proa_status capture_joined(const proa_compiled *c, const proa__variant *v, joined *j)
 {
     proa_block *b = proa__root(j->program);
@@ -166,7 +168,8 @@ static proa_status capture_joined(const proa_compiled *c, const proa__variant *v
     return status == PROA_OK ? note_grads(j, grads) : status;
 }
 
-/* The same for a program that is there: the rules are called on its ops. */
+/* capture_joined for a program that exists already: its ops are recorded on the tape, then backward is
+ * captured. */
 static proa_status append_joined(const proa_compiled *c, const proa__variant *v, joined *j,
                                  const proa__hash_map *map)
 {
@@ -198,14 +201,14 @@ static bool is_backward(const proa_instr *instr) { return instr->role & 1; }
 
 typedef struct cutting {
     joined *j;
-    proa__hash_map later; /* variables that backward makes, or is fed */
-    proa__hash_map asked; /* of these, those that backward reads */
-    proa__hash_map known; /* those that are on a list already */
+    proa__hash_map later; /* variables that the backward makes or is fed */
+    proa__hash_map asked; /* variables that the backward reads of the forward's */
+    proa__hash_map known; /* variables that are in a list already */
     proa_var **saved;
     int32_t n_saved, saved_capacity;
     proa_tensor **read;
     int32_t n_read, read_room;
-    bool *again; /* by op: a view that costs nothing and that backward makes for itself */
+    bool *again; /* by op: a free view, which the backward makes again for itself */
 } cutting;
 
 static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
@@ -237,7 +240,7 @@ static proa_status note_read(proa_tensor **slot, const proa_field *f, int64_t in
     return note_var(context, proa__slot_var(*slot));
 }
 
-/* Shape ops that are free: views of the whole of something contiguous, and transposes of anything whole. */
+/* True for shape ops that cost nothing: reshapes of contiguous tensors, and transposes. */
 static bool is_reshape(const proa_op *op)
 {
     static const char *const names[] = {"reshape", "squeeze", "unsqueeze", "flatten"};
@@ -252,7 +255,8 @@ static proa_var *view_of(const proa_instr *instr)
         *proa_field_tensor(&instr->op->fields[instr->op->n_in + instr->op->n_attr], instr->args));
 }
 
-/* Marks the forward's free views, whose bases backward may rather be given: nothing is copied to be saved. */
+/* Marks the forward's free views: the backward makes them again from their bases, so that no copy of a view
+ * is saved. */
 static proa_status find_views(cutting *c)
 {
     const proa_block *b = proa__root(c->j->program);
@@ -274,7 +278,8 @@ static proa_status find_views(cutting *c)
     return status;
 }
 
-/* Finds the values that backward reads: views are made again, so that their bases are read. */
+/* Finds the forward's values that the backward reads. Where it reads a free view, the view's base is
+ * saved. */
 static proa_status find_saved(cutting *c)
 {
     const proa_block *b = proa__root(c->j->program);
@@ -293,7 +298,7 @@ static proa_status find_saved(cutting *c)
     return PROA_OK;
 }
 
-/* Leaves one half's ops; what backward makes again is in both. */
+/* Keeps the ops of one half; views that the backward makes again are in both. */
 static void leave_ops(proa_block *b, bool backward, const bool *again)
 {
     int32_t n = 0;
@@ -304,7 +309,7 @@ static void leave_ops(proa_block *b, bool backward, const bool *again)
     b->n_ops = n;
 }
 
-/* An executor of one half: the ops of the other go. */
+/* Makes an executor of one half: a copy of the joint program without the other half's ops. */
 static proa_executor *half(const cutting *c, bool backward, proa_var *const *inputs, int32_t n_inputs,
                            proa_var *const *outputs, int32_t n_outputs)
 {
@@ -383,8 +388,8 @@ static proa_status cut(joined *j, proa__variant *v)
     return status;
 }
 
-/* Drops what neither outputs nor gradients need, and shares what both halves find out, before anything is
- * called saved. */
+/* Prunes the joint program and merges common subexpressions of both halves, before the saved values are
+ * chosen. */
 static proa_status tidy(joined *j)
 {
     proa_var **out = vars_capacity(j->n_outputs + j->n_grads);
@@ -449,7 +454,7 @@ static proa_status build(const proa_compiled *c, proa__variant *v)
     return status;
 }
 
-/* The least recently used goes where there are as many as are kept. */
+/* Drops the least recently used variant if PROA__VARIANTS are kept. */
 static void make_place(proa_compiled *c)
 {
     int32_t oldest = 0;

@@ -1,5 +1,5 @@
-/* Branches and loops: captured as ops with blocks when their predicate is symbolic, plain calls otherwise.
- * And what the shapes of such ops are. May use core and ops. */
+/* Branches and loops. With a symbolic predicate they are captured as ops with sub-blocks, otherwise run as
+ * plain calls; and the shape inference of these ops. May use core and ops. */
 #include "control.h"
 
 #include "core/internal.h"
@@ -9,7 +9,7 @@
 
 /* ---- inference ------------------------------------------------------------------------- */
 
-/* Common metadata of two results: dims that differ are unknown. */
+/* The metadata that describe both results: dims that differ are unknown. */
 static proa_status merge(const proa_op *op, int64_t i, const proa_tensor *a, const proa_tensor *b,
                          proa_meta *meta)
 {
@@ -80,7 +80,7 @@ proa_status loop_grad_infer(const proa_loop_grad_args *a, proa_loop_grad_metas *
 
 static bool symbolic(const proa_tensor *t) { return t && t->flags & PROA_T_SYMBOLIC; }
 
-/* A concrete predicate's value. */
+/* Reads the value of a concrete predicate. */
 static proa_status truth(const char *who, proa_tensor *t, bool *yes)
 {
     if (proa__slot_empty(t) || t->numel != 1 || t->dtype != PROA_BOOL)
@@ -89,7 +89,7 @@ static proa_status truth(const char *who, proa_tensor *t, bool *yes)
     return proa_copy_out(t, yes, 1);
 }
 
-/* New block below b; fn's results, with capture open into it. */
+/* Captures fn into a new sub-block of b; *results: fn's results. */
 static proa_block *capture_block(proa_block *b, proa_block_fn fn, proa_tensors inputs, void *context,
                                  proa_tensors *results)
 {
@@ -161,7 +161,7 @@ typedef struct loop_fns {
     void *context;
 } loop_fns;
 
-/* Condition, then variables. */
+/* The loop's body: its results are the condition, then the variables. */
 static proa_tensors loop_body(proa_tensors vars, void *context)
 {
     const loop_fns *f = context;
@@ -186,7 +186,7 @@ static proa_tensors loop_body(proa_tensors vars, void *context)
     return all;
 }
 
-/* Captures the body for variables of these metas. */
+/* Captures the body for variables with these metas. */
 static proa_block *capture_body(proa_block *b, const loop_fns *fns, const proa_meta *metas, int64_t n,
                                 proa_tensors *results)
 {
@@ -206,13 +206,13 @@ static proa_block *capture_body(proa_block *b, const loop_fns *fns, const proa_m
     return proa_error() == PROA_OK ? made : NULL;
 }
 
-/* An array without items has no shape yet: the body's first write says it. */
+/* True for an array without items: its rank is not known until the body first writes to it. */
 static bool begins_empty(const proa_meta *meta, const proa_tensor *t)
 {
     return meta->ndim == 1 && meta->shape[0] == 0 && t->ndim > 1 && meta->dtype == (proa_dtype)t->dtype;
 }
 
-/* Makes dims unknown that the body changes; *same: none had to be. */
+/* Makes unknown those dims of the variables that the body changes; *same: no dim had to be changed. */
 static proa_status widen(proa_meta *metas, int64_t n, proa_tensors results, bool *same)
 {
     *same = true;
@@ -242,7 +242,7 @@ static proa_status widen(proa_meta *metas, int64_t n, proa_tensors results, bool
     return PROA_OK;
 }
 
-/* Gives arrays that begin empty the rank of their items. */
+/* Gives arrays that are empty at the start the rank of their items. */
 static proa_status shape_empty(const proa_meta *metas, proa_tensors *vars)
 {
     proa_tensor **at = proa_scope_alloc(((size_t)vars->count + 1) * sizeof *at);
@@ -267,7 +267,7 @@ static proa_status capture_while(proa_block *b, proa_tensor *condition, const lo
     for (int64_t i = 0; i < vars.count; i++) metas[i] = proa_meta_of(vars.at[i]);
     proa_tensors results = {0, NULL};
     proa_block *body;
-    for (bool same = false; !same;) { /* ends: each round makes at least one more dim unknown */
+    for (bool same = false; !same;) { /* terminates: each round makes at least one more dim unknown */
         int32_t n_blocks = b->program->n_blocks;
         body = capture_body(b, fns, metas, vars.count, &results);
         if (!body) return proa_error();

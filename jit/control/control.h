@@ -11,8 +11,9 @@ extern const proa_op proa__op_branch, proa__op_loop, proa__op_loop_grad;
 
 static inline bool proa__floats(const proa_tensor *t) { return t->dtype >= PROA_F16; }
 
-/* A loop's steps, one after the other, as bytes of one tensor: for each step the random state, and for each
- * variable a head and its data (both at multiples of 64). Behind the last, the offsets of the steps. */
+/* The tape of a loop: what its backward needs of every iteration, serialized into one uint8 tensor. For each
+ * iteration the random state, and for each variable a header and its data (both at multiples of 64 bytes);
+ * after the last, the offsets of the iterations. */
 typedef struct proa__loop_tape {
     char *bytes;
     size_t used, room;
@@ -21,11 +22,11 @@ typedef struct proa__loop_tape {
 } proa__loop_tape;
 
 proa_status proa__loop_tape_add(proa__loop_tape *s, proa_tensors vars);
-/* A new uint8 tensor of all steps. */
+/* Makes a new uint8 tensor with all iterations. */
 proa_tensor *proa__loop_tape_finish(const proa__loop_tape *s);
 void proa__loop_tape_free(proa__loop_tape *s);
 int64_t proa__loop_tape_count(const proa_tensor *record);
-/* The variables that step i began with (new tensors), and its random state. */
+/* Reads the variables at the start of iteration i (new tensors), and the random state. */
 proa_status proa__loop_tape_get(const proa_tensor *record, int64_t i, int64_t n_vars, proa_tensors *vars,
                                 proa_rng_state *rng);
 

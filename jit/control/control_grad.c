@@ -1,5 +1,5 @@
-/* Gradients of branches and loops: the op's blocks are called once more inside fresh blocks, and the ordinary
- * engine differentiates them there. May use core, ops and autograd. */
+/* Gradients of branches and loops: the op's sub-blocks are captured once more inside fresh blocks, where the
+ * ordinary backward engine differentiates them. May use core, ops and autograd. */
 #include "control.h"
 
 #include "core/internal.h"
@@ -7,7 +7,7 @@
 #include <proa/autograd.h>
 #include <proa/ops.h>
 
-/* A fresh block: its ends so far, and what is open again behind it. */
+/* A fresh block under construction, and the block to reopen afterwards. */
 typedef struct making {
     proa_block *outer, *block;
     proa_var **inputs;
@@ -28,7 +28,7 @@ static proa_status begin(making *m)
     return PROA_OK;
 }
 
-/* Closes the block; results become its outputs. */
+/* Closes the block, whose outputs become `results`. */
 static proa_status finish(making *m, proa_tensors results)
 {
     proa__capture_into(m->outer);
@@ -51,7 +51,7 @@ static proa_status finish(making *m, proa_tensors results)
     return status;
 }
 
-/* An input of the fresh block that is like t. */
+/* Adds an input with t's dtype and shape to the fresh block. */
 static proa_tensor *add_input(making *m, const proa_tensor *t, bool wants_gradient)
 {
     proa_meta meta = proa_meta_of(t);
@@ -69,7 +69,8 @@ static proa_tensors list_of(int64_t room)
     return (proa_tensors){0, proa_scope_alloc(((size_t)room + 1) * sizeof(proa_tensor *))};
 }
 
-/* Gradients of outs (those that floats; d: one each of these) with respect to the floating ones of xs. */
+/* Gradients with respect to the floating tensors of xs; d has one gradient for each floating tensor of
+ * outs. */
 static proa_tensors differentiate(proa_tensors outs, proa_tensors d, proa_tensors xs)
 {
     proa_tensors from = list_of(outs.count), seeds = list_of(outs.count), to = list_of(xs.count);
@@ -95,8 +96,8 @@ static proa_tensors differentiate(proa_tensors outs, proa_tensors d, proa_tensor
     return all;
 }
 
-/* The block that takes b's inputs and the gradients of its floating outputs from number `first` on,
- * and yields the gradients of its floating inputs. */
+/* Makes the block that takes b's inputs and gradients of its floating outputs from output `first` on, and
+ * yields the gradients of its floating inputs. */
 static proa_block *backward_of(const proa_block *b, int32_t first)
 {
     making m = {0};
@@ -126,7 +127,8 @@ static proa_tensors floating(proa_tensors list)
     return some;
 }
 
-/* Spreads gradients of the floating ones over a list of one each. */
+/* Distributes `made`, gradients of the floating tensors of `of` only, to a list with one entry for each
+ * tensor. */
 static void spread(proa_tensors of, proa_tensors made, int64_t first, proa_tensors *d)
 {
     for (int64_t i = 0, k = first; d->at && i < of.count; i++)

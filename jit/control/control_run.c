@@ -1,5 +1,5 @@
-/* The kernels of control flow: each runs its op's blocks with executors of its own, which are made while the
- * op is planned. May use core and ops. */
+/* Kernels of branches and loops: each runs its op's sub-blocks with its own executors, which are made when
+ * the kernel is prepared. May use core and ops. */
 #include "control.h"
 #include "core/device.h"
 #include "jit/plan/plan.h"
@@ -52,7 +52,7 @@ static proa_tensors join(proa_tensors a, proa_tensors b, proa_tensors c)
     return all;
 }
 
-/* Hands results to the op's output slots that are wanted. */
+/* Moves results to the op's output slots, where these are wanted. */
 static void give(const proa_tensors *out, int64_t at, proa_tensors results)
 {
     for (int64_t i = 0; i < results.count; i++)
@@ -67,7 +67,7 @@ static proa_status branch_prepare(const void *args, void **state)
     return blocks_new(&proa__op_branch, a->then, a->otherwise, state);
 }
 
-/* The random state as a tensor, and back. */
+/* Stores a random state as a tensor. */
 static proa_tensor *state_tensor(proa_rng_state s)
 {
     int64_t at[2] = {(int64_t)s.seed, (int64_t)s.offset};
@@ -115,7 +115,7 @@ typedef struct looping {
     proa__loop_tape steps;
 } looping;
 
-/* One step: the next variables and condition replace the present ones. */
+/* Runs one iteration: replaces the variables and the condition by the next ones. */
 static proa_status step(looping *l)
 {
     PROA_SCOPED;
@@ -147,7 +147,8 @@ static proa_status loop(looping *l)
     }
     for (int64_t i = 0; i < l->vars.count; i++) {
         proa_tensor *t = l->vars.at[i];
-        /* Without a single step the variables are the op's inputs, whose memory belongs to others: a copy. */
+        /* Without any iteration the variables are the op's inputs, whose memory belongs to others: copy
+         * them. */
         proa_tensor *out = never ? proa_assign(t) : proa__tensor_alias(t);
         if (!out) return proa_error();
         give(&l->a->out, i, (proa_tensors){1, &out});
@@ -182,7 +183,8 @@ static proa_status loop_grad_prepare(const void *args, void **state)
     return blocks_new(&proa__op_loop_grad, a->body, NULL, state);
 }
 
-/* One step backwards: gradients of its variables replace those of the next ones; of inputs they add up. */
+/* Runs the backward of one iteration: gradients of the loop's variables replace those of the next iteration,
+ * gradients of other inputs are added up. */
 static proa_status step_back(const proa_loop_grad_args *a, const proa_tensor *steps, proa_executor *body,
                              int64_t i, proa_tensors d)
 {
@@ -207,7 +209,7 @@ static proa_status step_back(const proa_loop_grad_args *a, const proa_tensor *st
     return PROA_OK;
 }
 
-/* No step was made: gradients pass through, inputs have none. */
+/* Gives zeros to the floating inputs that have no gradient, as in a loop without iterations. */
 static proa_status fill_missing(const proa_loop_grad_args *a, proa_tensors d)
 {
     int64_t k = a->d_out.count;
@@ -229,7 +231,7 @@ PROA_KERNEL_OF(loop_grad_any, loop_grad, loop_grad_prepare, blocks_release, true
     proa_tensors d = {a->d.count, proa_scope_alloc(((size_t)a->d.count + 1) * sizeof(proa_tensor *))};
     if (!d.at) return proa_error();
     for (int64_t k = 0; k < d.count; k++) d.at[k] = k < a->d_out.count ? proa_retain(a->d_out.at[k]) : NULL;
-    const proa_tensor *steps = proa__copy_to(a->steps, PROA_CPU); /* the record is read here */
+    const proa_tensor *steps = proa__copy_to(a->steps, PROA_CPU); /* the loop's tape is read by the host */
     proa_status status = steps ? PROA_OK : proa_error();
     for (int64_t i = steps ? proa__loop_tape_count(steps) - 1 : -1; i >= 0 && status == PROA_OK; i--)
         status = step_back(a, steps, b->first, i, d);

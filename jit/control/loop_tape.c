@@ -1,4 +1,4 @@
-/* The record of a loop's iterations that its backward reads; see control.h. May use core. */
+/* Writes and reads the tape of a loop's iterations, which its backward needs; see control.h. May use core. */
 #include "control.h"
 
 #include "core/device.h"
@@ -61,7 +61,7 @@ proa_tensor *proa__loop_tape_finish(const proa__loop_tape *s)
     proa_tensor *t = proa__tensor_new(&meta);
     if (!t) return NULL;
     int64_t n = s->n;
-    proa_tensor part = *t; /* moves along it */
+    proa_tensor part = *t; /* advances along the tape */
     proa_status status = proa__put(&part, s->bytes, s->used);
     part.data += s->used;
     if (status == PROA_OK) status = proa__put(&part, s->offsets, (size_t)n * sizeof n);

@@ -1,5 +1,4 @@
-/* Programs built call by call, looked at and changed from outside: the public half of the IR. May use core
- * and ops. */
+/* The public API for building, inspecting and changing programs call by call. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"
@@ -46,7 +45,7 @@ proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec)
     }
     proa_block *b = proa__root(p);
     proa_var *v = spec->name ? proa__hash_map_find(&b->names, spec->name) : NULL;
-    if (v && v->unmade) v->unmade = false; /* declared: its shape and dtype stay */
+    if (v && v->unmade) v->unmade = false; /* declared before: it keeps its shape and dtype */
     else v = proa__input_new(b, spec, b->n_inputs);
     if (!v) return NULL;
     proa_var **all = proa_scope_alloc(((size_t)b->n_inputs + 1) * sizeof *all);
@@ -112,7 +111,7 @@ proa_status proa_program_follow(const proa_program *p, proa_tensor *t, const cha
     return proa_set_name(t, v->name);
 }
 
-/* A persistable variable by name, or NULL. */
+/* The persistable variable of that name, or NULL. */
 static proa_var *persistable(const proa_program *p, const char *name)
 {
     proa_var *v = name ? proa__var_find(proa__root(p), name) : NULL;
@@ -204,7 +203,7 @@ proa_status proa_program_mark_parameter(proa_program *p, const char *name, bool 
 
 /* ---- inputs and outputs ---------------------------------------------------------------- */
 
-/* The variables behind tensors: symbolic ones of p, or the concrete ones of its persistables. */
+/* The variables behind tensors: symbolic handles of p, or concrete tensors of persistables of p. */
 static proa_var **vars_of(proa_program *p, proa_tensors list, const char *who)
 {
     proa_var **vars = proa_scope_alloc(((size_t)list.count + 1) * sizeof *vars);

@@ -1,5 +1,5 @@
-/* Deep copies of programs. Persistable variables of the copy share the tensors of the original. May use
- * core and ops. */
+/* Deep copies of programs, also in evaluation or training mode. Persistable variables of the copy share the
+ * original's tensors. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"
@@ -117,7 +117,7 @@ proa_program *proa__program_copy(const proa_program *p, proa__hash_map *map)
 
 /* ---- for evaluation, for training ------------------------------------------------------ */
 
-/* Ops say how they behave in training by one of these attributes. */
+/* Sets the attribute that says whether an op behaves as in training (is_test, training, …). */
 static void set_mode(const proa_op *op, void *args, bool training)
 {
     for (int i = op->n_in; i < op->n_in + op->n_attr; i++) {
@@ -155,7 +155,8 @@ proa_program *proa_program_clone(const proa_program *p, bool for_test)
     return copy;
 }
 
-/* Sent through the doors again, so that outputs only training has (a dropout's mask) are made. */
+/* Sends the op through the doors again, so that outputs that only training has (a dropout's mask) are
+ * made. */
 static proa_status train_op(proa_block *block, const proa_instr *instr, void *args, void *context)
 {
     (void)block, (void)context;

@@ -1,4 +1,5 @@
-/* Constant folding: a replay that runs at once what depends on constants only. May use core and ops. */
+/* Constant folding: replays a program, runs at once the ops that depend on constants only, and stores their
+ * results as persistables. May use core and ops. */
 #include "program.h"
 
 #include "core/copy.h"
@@ -7,7 +8,8 @@
 #include "core/run.h"
 #include "core/args_visit.h"
 
-/* A folded result may be this much larger than what went in: folding must not blow a model up. */
+/* A folded result may be larger than its inputs by this many bytes (64 KiB), so that folding does not inflate
+ * a model. */
 enum { FOLD_FREE_BYTES = 1 << 16 };
 
 typedef struct folding {
@@ -51,7 +53,7 @@ static proa_status look_write(proa_tensor **slot, const proa_field *f, int64_t i
 {
     folding *fold = context;
     (void)f, (void)index;
-    if (!proa__slot_empty(*slot)) fold->possible = false; /* in place */
+    if (!proa__slot_empty(*slot)) fold->possible = false; /* written in place: not foldable */
     return PROA_OK;
 }
 
@@ -85,7 +87,7 @@ static proa_status note_constant(proa_tensor **slot, const proa_field *f, int64_
     folding *fold = context;
     (void)f, (void)index;
     if (proa__slot_empty(*slot)) return PROA_OK;
-    *slot = proa__contiguous(*slot); /* not a view: plans then read it as it is */
+    *slot = proa__contiguous(*slot); /* not a view, so that plans read it without a copy */
     return *slot ? proa__hash_map_put(&fold->constant, *slot, *slot) : proa_error();
 }
 

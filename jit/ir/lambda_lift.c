@@ -1,5 +1,5 @@
-/* Sub-blocks as closed functions: what they read from outside becomes an input of theirs; and a block's ops
- * called once more elsewhere. May use core and ops. */
+/* Lambda lifting: what a sub-block reads from outer blocks becomes an input of the sub-block. And inlining:
+ * calling a block's ops once more elsewhere. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"
@@ -12,7 +12,7 @@ typedef struct lifting {
     proa__lambda_lift *lift;
     const proa_block *block;
     const proa_op *op;
-    proa__hash_map inner; /* outer variable → the block's input that stands for it */
+    proa__hash_map inner; /* outer variable → the block's input that replaces it */
 } lifting;
 
 proa_status proa__block_reads(proa_block *b, proa_var *v, proa_tensor *t)
@@ -140,7 +140,7 @@ proa_status proa__lambda_lift_apply(const proa__lambda_lift *lift, proa_block *b
 /* ---- inlining -------------------------------------------------------------------------- */
 
 typedef struct inlining {
-    proa__hash_map values; /* variable of the block → tensor that stands for it */
+    proa__hash_map values; /* variable of the block → tensor that replaces it */
     const void *args;      /* of the call just made */
     const proa_op *op;
     int64_t at;
@@ -194,7 +194,7 @@ static proa_status inline_op(inlining *l, const proa_instr *instr)
 static proa_status inline_ops(inlining *l, const proa_block *b, proa_tensors inputs,
                               const proa__hash_map *instead, proa_tensors *outputs)
 {
-    for (int32_t i = 0; b->parent < 0 && i < b->n_vars; i++) { /* a whole program's, somewhere else */
+    for (int32_t i = 0; b->parent < 0 && i < b->n_vars; i++) { /* a whole program inlined into another */
         proa_tensor *value = b->vars[i]->value, *other = instead ? proa__hash_map_find(instead, value) : NULL;
         if (value) PROA_TRY(proa__hash_map_put(&l->values, b->vars[i], other ? other : value));
     }

@@ -1,6 +1,5 @@
-/* Sequences in programs: which variables hold the offsets of a variable's levels (Paddle's LoD). Offsets are
- * ordinary variables that ops take and make; only which belong to whom is noted beside them. May use core
- * and ops. */
+/* Sequences in programs (Paddle's LoD): notes which variables hold the sequence offsets of each level of a
+ * variable. Offsets are ordinary variables that ops read and write. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"
@@ -63,7 +62,7 @@ proa_status proa_program_data_lod(proa_program *p, const proa_tensor *data, int3
                      "program_data_lod: needs an input of the program without levels");
 }
 
-/* The variable that t is in p (NULL: the program that is open). */
+/* The variable that t stands for in p (NULL: in the program that is open). */
 static proa_var *variable_of(const char *who, const proa_program *p, const proa_tensor *t)
 {
     if (proa_error() != PROA_OK) return NULL;

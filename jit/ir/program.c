@@ -1,4 +1,4 @@
-/* Programs, blocks and variables: making, naming, finding and freeing them. May use core and ops. */
+/* Programs, blocks and variables: creation, naming, lookup and freeing. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"
@@ -87,7 +87,7 @@ void proa_program_free(proa_program *p)
     proa__free(p);
 }
 
-/* Offsets of sequences may lie in a block that is gone. */
+/* Forgets offsets of sequences whose variables were in a block that is freed. */
 static void forget_lost_lod(proa_program *p)
 {
     for (int32_t k = 0; k < p->n_blocks; k++)
@@ -203,7 +203,7 @@ proa_var *proa__var_of_concrete(proa_block *b, proa_tensor *value)
     proa_meta meta = proa_meta_of(value);
     v = proa__var_new(b, given, &meta);
     proa__free(name);
-    if (v && attach_value(b, v, value) != PROA_OK) return NULL; /* unused: prune drops it */
+    if (v && attach_value(b, v, value) != PROA_OK) return NULL; /* v stays unused: prune drops it */
     return v;
 }
 
@@ -228,7 +228,7 @@ proa_status proa__var_set_value(proa_block *b, proa_var *var, proa_tensor *value
     return attach_value(b, var, value);
 }
 
-/* True for variables of b and of the blocks round it. */
+/* True for variables of b and of the blocks that enclose it. */
 static bool in_scope(const proa_block *b, const proa_var *v)
 {
     while (b->index != v->block && b->parent >= 0) b = b->program->blocks[b->parent];
@@ -264,7 +264,7 @@ proa_var *proa__var_of(proa_block *b, proa_tensor *t, const proa_op *op, const c
     else if (v->unmade)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "(%s) was declared, but no op makes it yet: append that op first", v->name);
-    else if (v->stale && strcmp(op->name, "shape") == 0) return v; /* its dims are as they were */
+    else if (v->stale && strcmp(op->name, "shape") == 0) return v; /* its dims did not change */
     else if (v->stale)
         proa__op_fail(PROA_ERR_BAD_STATE, op, argument,
                       "(%s) shares memory with a tensor that was changed in place; a program cannot follow "
@@ -302,7 +302,7 @@ proa_status proa__var_rename(proa_block *b, proa_var *v, const char *name)
     return PROA_OK;
 }
 
-/* The variable in the last place goes where v was. */
+/* Removes v from its block's array; the last variable takes its index. */
 static void take_out(proa_block *b, const proa_var *v)
 {
     proa_var *last = b->vars[--b->n_vars];
@@ -318,7 +318,7 @@ void proa__var_define(proa_block *b, proa_var *declared, proa_var *made)
     declared->handle->name = made->handle->name;
     made->handle->name = shown;
     proa__hash_map_drop(&b->names, declared->name);
-    proa__hash_map_put(&b->names, name, made); /* in the other's entry: cannot fail */
+    proa__hash_map_put(&b->names, name, made); /* replaces an entry: cannot fail */
     made->stop_gradient |= declared->stop_gradient;
     take_out(b, made);
     made->index = declared->index;
@@ -409,7 +409,8 @@ proa_status proa__block_append(proa_block *b, const proa_op *op, const void *arg
     return status;
 }
 
-/* Inputs may be stale, since they are fed before anything was changed, but none may be fed twice. */
+/* Sets a block's inputs or outputs. Inputs may be stale variables, since they are fed before anything is
+ * overwritten, but each only once. */
 static proa_status set_list(proa_block *b, bool input, proa_var *const *vars, int32_t n, proa_var ***list,
                             int32_t *count)
 {
@@ -476,7 +477,7 @@ const proa_tensor *proa_program_output(const proa_program *p, int64_t i)
     return p ? nth(proa__root(p)->outputs, i, proa__root(p)->n_outputs, "output") : NULL;
 }
 
-/* ---- for people ------------------------------------------------------------------------ */
+/* ---- printing --------------------------------------------------------------------------- */
 
 static void print_var(FILE *to, const proa_tensor *t)
 {

@@ -1,5 +1,5 @@
-/* Dead-code elimination: what no output and, on request, no persistable variable and no other rank needs
- * goes away. May use core and ops. */
+/* Dead-code elimination: removes ops and variables that no output needs. On request keeps ops that write
+ * persistables or communicate with other ranks. May use core and ops. */
 #include "program.h"
 
 #include "core/group.h"
@@ -8,7 +8,7 @@
 
 typedef struct pruning {
     proa_program *program;
-    uint8_t **needed; /* of each variable of each block */
+    uint8_t **needed; /* by block and variable; bit 0: its value is needed; bit 1: see mark_named */
     bool keep_writes, live, found;
 } pruning;
 
@@ -30,7 +30,7 @@ static proa_status mark_read(proa_tensor **slot, const proa_field *f, int64_t in
     return PROA_OK;
 }
 
-/* Bit 1: some op that stays names it, so that the variable stays although nobody reads it. */
+/* Sets bit 1: an op that stays names the variable, which must then stay even if nobody reads it. */
 static proa_status mark_named(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     (void)f, (void)index;
@@ -69,7 +69,7 @@ static void prune_ops(pruning *p, proa_block *b)
     b->n_ops = n;
 }
 
-/* Forgets roots that will go: first, while every variable is still in its place. */
+/* Forgets the roots that will be removed; called while the variables' indices are still valid. */
 static void prune_roots(pruning *p, proa_block *b)
 {
     for (int32_t i = 0; i < b->n_vars; i++) {
@@ -104,7 +104,8 @@ proa_status proa__program_prune(proa_program *program, bool keep_writes)
     if (status == PROA_OK) {
         for (int32_t i = 0; i < proa__root(program)->n_outputs; i++)
             *mark_of(&p, proa__root(program)->outputs[i]) |= 1;
-        /* A sub-block is kept whole: what it reads is needed. It is visited before the blocks round it. */
+        /* Sub-blocks are kept whole: all that they read is needed. They come before the blocks that enclose
+         * them. */
         for (int32_t k = program->n_blocks - 1; k > 0; k--) {
             proa_block *b = program->blocks[k];
             for (int32_t i = 0; i < b->n_ops; i++) {

@@ -1,5 +1,5 @@
-/* Transforms: a program's ops are sent, in order, through the doors into fresh blocks that take the place
- * of the old ones. May use core and ops. */
+/* Program transforms by replay: sends a program's ops, in order, through the doors into fresh blocks that
+ * replace the old ones. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"
@@ -7,18 +7,18 @@
 #include "core/args_visit.h"
 
 typedef struct pair {
-    proa_var *old, *fresh; /* fresh stands where old stood and takes its identity */
+    proa_var *old, *fresh; /* `fresh` replaces `old` and takes over its name and identity */
 } pair;
 
 typedef struct replay {
     proa_program *program;
     const proa__replay_hook *hook;
-    proa_block *old;        /* the blocks as they were, by index */
-    int32_t *shared;        /* how many variables, from the first, a fresh block took over at the start */
+    proa_block *old;        /* the blocks before the replay, by index */
+    int32_t *shared;        /* how many variables, from the first on, each fresh block has from the old one */
     bool *opened;           /* blocks that have been replaced */
-    proa__hash_map values;  /* old variable → tensor that stands for it now */
+    proa__hash_map values;  /* old variable → tensor that now replaces it */
     proa__hash_map renamed; /* fresh variable → old one */
-    proa__hash_map stale;   /* inputs that an op overwrote: none has, at the start of a replay */
+    proa__hash_map stale;   /* inputs that were marked stale; at the start of the replay none is */
     pair *pairs;
     int32_t n_pairs, pairs_capacity;
     proa_tensor **slots; /* of one op's outputs */
@@ -27,7 +27,7 @@ typedef struct replay {
 
 /* ---- blocks ---------------------------------------------------------------------------- */
 
-/* Empties a block but for inputs and persistables, which keep their variable. */
+/* Empties a block except for its inputs and persistables, whose variables stay. */
 static proa_status open_block(replay *r, proa_block *b)
 {
     proa_block *old = &r->old[b->index];
@@ -76,7 +76,8 @@ static void undo(replay *r)
 
 /* ---- one op ---------------------------------------------------------------------------- */
 
-/* The new value of an old variable: its op's result; data, or a handle, of inputs and persistables. */
+/* The tensor that replaces an old variable: its op's new result; for inputs and persistables the variable
+ * itself. */
 static proa_tensor *value_of(replay *r, proa_var *v)
 {
     proa_tensor *t = proa__hash_map_find(&r->values, v);
@@ -116,7 +117,7 @@ static proa_status collect(proa_tensor **slot, const proa_field *f, int64_t inde
     return PROA_OK;
 }
 
-/* Clears the outputs of owned args; one that overwrites a persistable, in place or by assign, stays given. */
+/* Clears the outputs of owned args, except an output that overwrites a persistable, in place or by assign. */
 static proa_status clear_outputs(replay *r, const proa_instr *instr, void *args)
 {
     const proa_op *op = instr->op;
@@ -139,7 +140,7 @@ typedef struct outcome {
     int64_t at;
 } outcome;
 
-/* Pairs an old output with what came now. */
+/* Notes which new tensor replaces an old output. */
 static proa_status note_output(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     outcome *o = context;
@@ -149,11 +150,11 @@ static proa_status note_output(proa_tensor **slot, const proa_field *f, int64_t 
     o->at++;
     proa_var *old = proa__slot_var(*slot);
     if (!old || old->persistable) return PROA_OK;
-    /* not made any more (dropout's mask in a clone for testing): whoever reads it fails in value_of */
+    /* no longer made (dropout's mask in a clone for testing): a reader of it fails in value_of */
     if (proa__slot_empty(t)) return PROA_OK;
     PROA_TRY(proa__hash_map_put(&r->values, old, t));
     if (old->is_input)
-        return PROA_OK; /* it stays as what is fed; what an op makes of it is another variable */
+        return PROA_OK; /* an overwritten input stays the input; its new version is another variable */
     proa_var *fresh = t->flags & PROA_T_SYMBOLIC ? t->var : NULL;
     if (!fresh || fresh->persistable || fresh->is_input || proa__hash_map_find(&r->renamed, fresh))
         return PROA_OK;
@@ -166,7 +167,7 @@ static proa_status note_output(proa_tensor **slot, const proa_field *f, int64_t 
 
 static proa_status replay_ops(replay *r, int32_t index);
 
-/* Sub-blocks first, so that the op sees them as they will be. */
+/* Replays the op's sub-blocks first, since the op's outputs depend on theirs. */
 static proa_status replay_inner(replay *r, const proa_instr *instr, int32_t index)
 {
     for (int i = 0; i < instr->op->n_fields; i++) {
@@ -213,9 +214,9 @@ static proa_status replay_ops(replay *r, int32_t index)
     return status;
 }
 
-/* ---- taking over ----------------------------------------------------------------------- */
+/* ---- replacing the old blocks ------------------------------------------------------------ */
 
-/* The variables of the outputs; nothing can fail after this. */
+/* Maps the program's outputs to the new variables; nothing can fail after this. */
 static proa_status map_outputs(replay *r)
 {
     proa_program *p = r->program;
@@ -229,7 +230,7 @@ static proa_status map_outputs(replay *r)
     return PROA_OK;
 }
 
-/* The old variable takes the fresh one's place, handle and shape; the name goes over to the handle. */
+/* The old variable takes the fresh one's index, handle and shape, and gives the handle its name. */
 static void take_identity(proa_var *old, proa_var *fresh)
 {
     char *name = old->handle->name;
@@ -311,7 +312,7 @@ proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook)
         if (status == PROA_OK) {
             status = replay_all(&r);
             if (status == PROA_OK) {
-                /* Marks the old variables that live on; their keys are there, so this cannot fail. */
+                /* Marks the old variables that survive; their keys exist already, so this cannot fail. */
                 for (int32_t i = 0; i < r.n_pairs; i++) proa__hash_map_put(&r.values, r.pairs[i].old, &r);
                 finish(&r);
                 adopt(&r);

@@ -1,6 +1,6 @@
-/* Batch normalization with fixed statistics is x · s + t a channel. Behind a convolution or linear layer with
- * constant weights it goes into these; elsewhere it becomes a product and a sum, which other passes fuse.
- * May use core, kernels and ops. */
+/* Batch normalization with fixed statistics is x · s + t for each channel. Behind a convolution or linear
+ * layer with constant weights it is folded into the weights; elsewhere it becomes a product and a sum, which
+ * other passes fuse. May use core, kernels and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -13,7 +13,7 @@
 
 typedef struct folding {
     proa__uses uses;
-    int32_t *harmless; /* writes of a variable that leave it as it is: those of the ops folded here */
+    int32_t *harmless; /* by variable: writes that leave it unchanged, of the ops folded here */
 } folding;
 
 static bool is_fixed(const proa_batch_norm_args *a)
@@ -41,7 +41,7 @@ static void count_harmless(folding *f)
     }
 }
 
-/* A persistable's tensor if no op changes it. */
+/* The tensor of a persistable that no op changes; NULL otherwise. */
 static proa_tensor *constant(const folding *f, const proa_tensor *t)
 {
     const proa_var *v = proa__slot_var(t);
@@ -51,7 +51,7 @@ static proa_tensor *constant(const folding *f, const proa_tensor *t)
 
 static proa_tensor *wide(proa_tensor *t) { return proa_cast(t, PROA_F64); }
 
-/* s and t of a batch norm, in double precision; false: not constant. */
+/* Computes s and t of a batch norm, in double precision; false: its statistics are not constant. */
 static bool affine_of(const folding *f, const proa_batch_norm_args *a, proa_tensor **s, proa_tensor **t)
 {
     proa_tensor *mean = constant(f, a->running_mean), *variance = constant(f, a->running_var);
@@ -72,7 +72,7 @@ static proa_tensor *narrow(proa_block *b, proa_tensor *t, proa_dtype dtype)
 
 /* ---- into the weights before ---------------------------------------------------------------- */
 
-/* The axis of the weight that runs over the output's channels; −1: no op whose weights can take it. */
+/* The axis of the weight that is the output's channel; −1: the op's weights cannot absorb a scale. */
 static int channel_axis(const proa_instr *maker, const proa_batch_norm_args *a)
 {
     if (proa__is_op(maker, "linear")) return a->x->ndim == 2 ? 1 : -1;
@@ -90,7 +90,8 @@ static proa_tensor *along(proa_tensor *v, int axis, int ndim)
     return proa_reshape(v, ((proa_ints){.count = ndim, .at = shape}));
 }
 
-/* x, weight, bias are the first three fields of these ops. */
+/* Multiplies the weights by s and adds t to the bias. x, weight and bias are the first three fields of these
+ * ops. */
 static proa_status scale_weights(folding *f, proa_instr *maker, int axis, proa_tensor *s, proa_tensor *t)
 {
     proa_block *b = f->uses.block;
@@ -108,7 +109,8 @@ static proa_status scale_weights(folding *f, proa_instr *maker, int axis, proa_t
     return PROA_OK;
 }
 
-/* The op before a batch norm, if it alone reads the result and the weights can take it. */
+/* The op before a batch norm, if only that reads its result and its weights can absorb the scale; NULL
+ * otherwise. */
 static proa_instr *foldable(const folding *f, const proa_batch_norm_args *a, int32_t at)
 {
     proa_var *x = proa__slot_var(a->x);
@@ -121,7 +123,7 @@ static proa_instr *foldable(const folding *f, const proa_batch_norm_args *a, int
     return proa__absent(bias) || constant(f, bias) ? maker : NULL;
 }
 
-/* Its op's output is the batch norm's from now on. */
+/* Folds the batch norm into `maker`, which from now on makes the batch norm's output. */
 static proa_status fold_into(folding *f, proa_instr *maker, proa_instr *instr, proa_tensor *s, proa_tensor *t)
 {
     const proa_batch_norm_args *a = instr->args;
@@ -166,7 +168,7 @@ static bool suits(const folding *f, const proa_instr *instr)
 
 static proa_status fold_one(folding *f, proa_instr *instr, int32_t at)
 {
-    PROA_SCOPED; /* what is computed in double precision goes at once */
+    PROA_SCOPED; /* frees temporaries in double precision at once */
     proa_tensor *s = NULL, *t = NULL;
     proa_instr *maker = foldable(f, instr->args, at);
     if (maker && affine_of(f, instr->args, &s, &t)) PROA_TRY(fold_into(f, maker, instr, s, t));

@@ -1,6 +1,6 @@
-/* Convolution, relu and max pooling over windows side by side, whose gradients are in the same program,
- * become conv2d_pooled: the result of the convolution is never stored, and since one place of each window has
- * a gradient, sums run over these alone. May use core and ops. */
+/* Fuses convolution, ReLU and max pooling over non-overlapping windows, together with their gradients in the
+ * same program, into conv2d_pooled. The convolution's result is never stored; each window has one element
+ * with a gradient, so gradients sum over these only. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -10,10 +10,11 @@
 #include "impl/pool.h"
 #include "impl/reduce.h"
 
-/* Larger filters are left to convolutions in blocked layouts, which the work is enough for. */
+/* Largest filter, in elements per output channel; a larger one is faster as a convolution in blocked
+ * layout. */
 enum { LARGEST_FILTER = 1024 };
 
-/* By op: what was found. NOBODY: there is none. */
+/* The ops of one match, by index; NOBODY: there is none. */
 typedef struct found {
     const proa__uses *uses;
     int32_t conv, relu, pool;     /* forward */
@@ -35,7 +36,7 @@ static bool same(const proa_tensor *a, const proa_tensor *b)
     return proa__slot_var(a) && proa__slot_var(a) == proa__slot_var(b);
 }
 
-/* Is the gradient at f->pool_grad one of maxima of windows side by side? */
+/* True if the op at f->pool_grad is the gradient of max pooling over non-overlapping windows. */
 static bool suits_pool(const found *f)
 {
     const proa_pool2d_grad_args *g = args_of(f, f->pool_grad);
@@ -45,7 +46,7 @@ static bool suits_pool(const found *f)
            proa__same_ints(&g->kernel_size, &g->stride) && g->x->dtype == PROA_F32;
 }
 
-/* ... and that before it the pooling itself? */
+/* True if `a` is the pooling that g is the gradient of. */
 static bool is_of(const proa_max_pool2d_args *a, const proa_pool2d_grad_args *g)
 {
     return same(a->x, g->x) && a->data_format == PROA_DATA_FORMAT_NCHW && !a->ceil_mode &&
@@ -63,7 +64,7 @@ static bool suits_conv(const proa_conv2d_args *a)
            w[1] * w[2] * w[3] <= LARGEST_FILTER && y[2] > 0 && y[3] > 0 && y[2] <= INT32_MAX / y[3];
 }
 
-/* The forward, from what the pooling's gradient reads. */
+/* Finds the forward ops, starting from the inputs of the pooling's gradient. */
 static bool find_forward(found *f)
 {
     const proa__uses *u = f->uses;
@@ -114,7 +115,7 @@ static bool take_gradient(found *f, int32_t at, const proa_conv2d_args *conv)
     return true;
 }
 
-/* One that reads d among an op's inputs. */
+/* Searches an op's inputs for the variable d. */
 typedef struct reading {
     const proa_var *d;
     bool found;
@@ -128,7 +129,8 @@ static proa_status look(proa_tensor **slot, const proa_field *field, int64_t ind
     return PROA_OK;
 }
 
-/* The backward: relu's gradient, and what reads it, which must be the convolution's gradients alone. */
+/* Finds the backward ops: ReLU's gradient, and its readers, which must all be gradients of the
+ * convolution. */
 static bool find_backward(found *f)
 {
     const proa__uses *u = f->uses;
@@ -173,7 +175,7 @@ static proa_status write_input(const found *f, const proa_tensor *out, const pro
     return proa__instr_become(at, proa_find_op("conv2d_pooled_grad_input"), &made);
 }
 
-/* Of filter and bias, where the first of them was. */
+/* Writes the op for the gradients of filter and bias where the first of the two was. */
 static proa_status write_filter(const found *f, const proa_tensor *out, const proa_var *place,
                                 proa_tensor *d_out, const proa_pool2d_grad_args *g)
 {

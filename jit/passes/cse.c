@@ -1,10 +1,10 @@
-/* Common subexpressions: an op with the inputs and attributes of an earlier one gives way to it. May use core
- * and ops. */
+/* Common subexpression elimination: an op with the same inputs and attributes as an earlier one is removed,
+ * and its readers read the earlier result. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
 
-/* ---- what an op computes, as a number ---------------------------------------------------- */
+/* ---- hash of what an op computes ----------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -77,7 +77,7 @@ static uint64_t number_of(const proa_instr *instr)
     return h;
 }
 
-/* ---- the same in full --------------------------------------------------------------------- */
+/* ---- full comparison -------------------------------------------------------------------------- */
 
 static bool same_list(proa_tensor *const *a, proa_tensor *const *b, int64_t n)
 {
@@ -163,7 +163,7 @@ static proa_status look_read(proa_tensor **slot, const proa_field *f, int64_t in
     return PROA_OK;
 }
 
-/* An output that is written in place, or that a sub-block yields, stays. */
+/* An output that is written in place, or is an output of a sub-block, must stay. */
 static proa_status look_write(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     numbering *n = context;
@@ -175,7 +175,7 @@ static proa_status look_write(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
-/* An output that the first op has not got, or that an op overwrites, cannot be taken from there. */
+/* The earlier op cannot supply an output that it does not make, or that an op overwrites. */
 static proa_status look_first(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     numbering *n = context;

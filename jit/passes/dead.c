@@ -1,4 +1,5 @@
-/* The passes that are transforms of whole programs: dead code and constants. May use core and ops. */
+/* The passes for dead-code elimination and constant folding, which call transforms of whole programs. May use
+ * core and ops. */
 #include "passes.h"
 
 proa_status proa__pass_dead(proa_block *b, const proa__pass_context *context)

@@ -1,4 +1,4 @@
-/* See edit.h. May use core and ops. */
+/* Queries and edits of a block for passes; see edit.h. May use core and ops. */
 #include "edit.h"
 
 #include "core/group.h"
@@ -66,7 +66,7 @@ static proa_status note_kept(proa_tensor **slot, const proa_field *f, int64_t in
     return PROA_OK;
 }
 
-/* A persistable that another block writes may change at any op. */
+/* Notes persistables that another block writes: they may change at any op. */
 static proa_status note_foreign_write(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     const finding *to = context;
@@ -139,7 +139,7 @@ void proa__uses_free(proa__uses *u)
     u->instead = NULL;
 }
 
-/* ---- questions ------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 bool proa__is_value(const proa__uses *u, const proa_var *v)
 {
@@ -147,7 +147,7 @@ bool proa__is_value(const proa__uses *u, const proa_var *v)
     if (!v->persistable) return true;
     const proa__use *use = proa__use_of(u, v);
     if (use) return use->first_write == PROA__NOBODY;
-    if (v->index < u->block->n_vars && u->block->vars[v->index] == v) return true; /* a pass has made it */
+    if (v->index < u->block->n_vars && u->block->vars[v->index] == v) return true; /* made by a pass */
     /* Of an outer block: ops there run before or after this one as a whole, ops here do not write it. */
     return u->block->parent >= 0;
 }
@@ -194,7 +194,7 @@ bool proa__is_step(const proa_instr *instr)
            proa__field_list(&instr->op->fields[0], instr->args);
 }
 
-/* ---- changing -------------------------------------------------------------------------- */
+/* ---- edits ------------------------------------------------------------------------------ */
 
 proa_var *proa__instead_of(const proa__uses *u, proa_var *v)
 {

@@ -1,6 +1,6 @@
-/* Elementwise ops of one shape that feed one another become one fused_elementwise, in forward and backward
- * programs alike. A group grows in program order and stands where its last op stood; it is closed when an op
- * outside reads what it makes. May use core and ops. */
+/* Fuses elementwise ops of one shape that feed one another into one fused_elementwise op, in forward and
+ * backward programs. A group grows in program order and is placed where its last op was; it closes when an op
+ * outside of it reads one of its results. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -12,8 +12,8 @@
 enum { TEXT_ROOM = 2048, MAX_GROUP = 24 };
 
 typedef struct group {
-    int32_t ops[MAX_GROUP], n; /* rising */
-    int32_t into;              /* the group that took its ops over; NOBODY: none */
+    int32_t ops[MAX_GROUP], n; /* ascending */
+    int32_t into;              /* the group that it was merged into; NOBODY: none */
     bool closed;
 } group;
 
@@ -21,7 +21,7 @@ typedef struct grouping {
     proa__uses uses;
     group *groups;
     int32_t n, room;
-    int32_t *of; /* group of the op that makes a variable; NOBODY: none */
+    int32_t *of; /* by variable: the group of the op that makes it; NOBODY: none */
     bool fits;
     int32_t at;
 } grouping;
@@ -97,7 +97,8 @@ static proa_status new_group(grouping *g, int32_t *index)
     return PROA_OK;
 }
 
-/* Inputs and outputs that the group would have with `op` as its last; steps beyond are not counted. */
+/* The inputs and outputs that the group would have if `op` joined it as the last; stops counting beyond the
+ * limit. */
 typedef struct edges {
     proa_tensor *in[PROA__FUSED_INPUTS + 1];
     int n_in, n_out;
@@ -165,7 +166,7 @@ static bool same_kind(const grouping *g, const group *other, const proa_instr *i
            first->role == instr->role;
 }
 
-/* The op joins the groups that it reads from, as far as they are open, and these become one. */
+/* Adds the op to the open groups that it reads from, and merges these into one. */
 static proa_status join(grouping *g, int32_t at)
 {
     proa_instr *instr = &g->uses.block->ops[at];
@@ -220,7 +221,7 @@ static void put(text *t, const char *format, ...)
     int n = vsnprintf(t->at + t->n, sizeof t->at - t->n, format, list);
     va_end(list);
     t->n = n < 0 || (size_t)n >= sizeof t->at - t->n ? sizeof t->at : t->n + (size_t)n;
-    if (t->n == sizeof t->at) t->at[--t->n] = 0; /* full: nothing more is added, and the text is not used */
+    if (t->n == sizeof t->at) t->at[--t->n] = 0; /* full: the text is cut off and will not be used */
 }
 
 static void put_attribute(text *t, const proa_field *f, const void *args)
@@ -249,7 +250,7 @@ static void put_operand(const grouping *g, text *t, const group *own, const edge
         if (proa__slot_var(e->in[i]) == v) put(t, " x%d", i);
 }
 
-/* All ops but the last go; it becomes the fused one. */
+/* Writes the fused op in place of the group's last op and removes the others. */
 static proa_status write_group(grouping *g, const group *own)
 {
     proa_instr *ops = g->uses.block->ops;

@@ -11,9 +11,9 @@ typedef struct proa__activation {
     double alpha, beta; /* as in conv2d_fused */
 } proa__activation;
 
-/* The op as an epilogue's activation; false if it is none. */
+/* Describes the op as an epilogue's activation; false if it is not an activation. */
 bool proa__activation_of(const proa_instr *instr, proa__activation *to);
-/* Whether t, broadcast to out, has one value for each index along `axis`, and differs along no other. */
+/* True if t, broadcast to out's shape, varies along `axis` only. */
 bool proa__runs_along(const proa_tensor *t, const proa_tensor *out, int axis);
 
 #endif

@@ -1,6 +1,6 @@
-/* Epilogue fusion: convolutions and linear layers take over the bias, residual and activation that follow
- * (conv2d_fused, linear_fused). With constant weights they become these ops anyway, which keep weights in
- * their kernel's layout. May use core and ops. */
+/* Epilogue fusion: convolutions and linear layers absorb the bias, residual and activation that follow them
+ * (conv2d_fused, linear_fused). Those with constant weights become these ops even if nothing follows, since
+ * the fused kernels keep constant weights packed. May use core and ops. */
 #include "epilogue.h"
 
 #include "core/internal.h"
@@ -10,10 +10,10 @@
 #include "impl/matmul.h"
 #include "impl/shape.h"
 
-/* A product and what was found behind it. */
+/* A convolution or linear layer, and the ops that are absorbed so far. */
 typedef struct chain {
     proa__uses *uses;
-    int32_t first, last; /* ops */
+    int32_t first, last; /* indices of ops */
     proa_tensor *x, *weight, *bias, *residual, *out;
     proa__activation activation;
     bool is_conv, channels_last, constant;
@@ -58,7 +58,7 @@ bool proa__runs_along(const proa_tensor *t, const proa_tensor *out, int axis)
     return own >= 0 && channels >= 1 && t->numel == channels && t->shape[own] == channels;
 }
 
-/* A sum's operand as the product's bias [channels]; NULL if it is none. */
+/* A sum's operand as a bias [channels] of the product; NULL if it is not of that shape. */
 static proa_tensor *bias_of(const chain *c, proa_tensor *t)
 {
     if (!proa__runs_along(t, c->out, c->is_conv && !c->channels_last ? 1 : c->out->ndim - 1)) return NULL;
@@ -67,7 +67,7 @@ static proa_tensor *bias_of(const chain *c, proa_tensor *t)
     return value ? proa__new_constant(c->uses->block, proa_reshape(value, PROA_SHAPE(-1))) : NULL;
 }
 
-/* Takes over the op at `at`, which reads the chain's result; false: it is none of those that may follow. */
+/* Absorbs the op at `at`, which reads the chain's result; false: it cannot be absorbed. */
 static bool take(chain *c, int32_t at)
 {
     const proa_instr *instr = &c->uses->block->ops[at];
@@ -176,7 +176,7 @@ static proa_status write_linear(const chain *c, proa_instr *to)
     return proa__instr_become(to, proa_find_op("linear_fused"), &fused);
 }
 
-/* The last op becomes the fused one; those before it go. */
+/* Writes the fused op in place of the chain's last op and removes those before it. */
 static proa_status write_chain(const chain *c)
 {
     proa_instr *ops = c->uses->block->ops, made = {.role = ops[c->first].role, .marks = ops[c->first].marks};

@@ -1,6 +1,6 @@
-/* Ops that change nothing: copies, casts to the dtype that is there, scalings by one, dropout outside
- * training, quantizers that only observe, reshapes and transposes that cancel. Readers of their result
- * read their input. May use core and ops. */
+/* Removes ops that change nothing: copies, casts to the same dtype, scaling by one, dropout outside training,
+ * quantizers that only observe, and reshapes and transposes that cancel. Readers of their result then read
+ * their input. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -9,7 +9,7 @@
 #include "impl/quantize.h"
 #include "impl/shape.h"
 
-/* The two shapes are the same in every run: at most one dim of equal sizes is unknown. */
+/* True if the two shapes are equal in every run: sizes agree, and at most one dim is unknown. */
 static bool surely_same(const proa_tensor *a, const proa_tensor *b)
 {
     int unknown = 0;
@@ -30,13 +30,14 @@ static proa_instr *maker_of(const proa__uses *u, const proa_tensor *t, const cha
     return maker && proa__is_op(maker, name) ? maker : NULL;
 }
 
-/* Whether the op before a reshape or transpose may be looked through: its input must hold still. */
+/* True if a reshape or transpose may read the input of the op before it, which must not change in between. */
 static bool sees_through(const proa__uses *u, const proa_tensor *x)
 {
     return proa__is_value(u, proa__slot_var(x));
 }
 
-/* Shapes with a 0 take over a dim of the input, so they depend on what it looks like. */
+/* True if a reshape's target contains a 0, which copies a dim of the input, so that it depends on the input's
+ * shape. */
 static bool copies_dims(const proa_ints *shape)
 {
     if (shape->tensor || shape->tensors) return true;
@@ -45,7 +46,7 @@ static bool copies_dims(const proa_ints *shape)
     return false;
 }
 
-/* Made by an op whose result may be a view with gaps or another order, which a reshape then copies. */
+/* True if t may be a strided view, which a reshape copies. */
 static bool may_be_strided(const proa__uses *u, const proa_tensor *t)
 {
     const proa__use *use = proa__use_of(u, proa__slot_var(t));
@@ -53,8 +54,8 @@ static bool may_be_strided(const proa__uses *u, const proa_tensor *t)
     return maker && maker->args && maker->op->flags & PROA_OP_VIEW && !proa__is_op(maker, "reshape");
 }
 
-/* A reshape of a reshape reads the first one's input; not where that one copies and stays, whose result is
- * then a view for nothing. */
+/* Lets a reshape of a reshape read the first one's input, unless the first copies and stays, as its result is
+ * then contiguous and the second costs nothing. */
 static void skip_reshape(const proa__uses *u, proa_reshape_args *a)
 {
     const proa_instr *maker = maker_of(u, a->x, "reshape");
@@ -66,7 +67,7 @@ static void skip_reshape(const proa__uses *u, proa_reshape_args *a)
     proa__slot_set(&a->x, first->x);
 }
 
-/* A transpose of a transpose does both at once. */
+/* Merges a transpose of a transpose into one. */
 static proa_status skip_transpose(const proa__uses *u, proa_instr *instr)
 {
     const proa_transpose_args *a = instr->args;
@@ -90,7 +91,8 @@ static bool keeps_order(const proa_ints *perm)
     return true;
 }
 
-/* The input that a quantizer passes on if it only observes; NULL: the op is none, or learns. */
+/* The input that a quantizer passes on unchanged because it only observes; NULL: the op is no such quantizer,
+ * or its statistics are learned. */
 static proa_tensor *observed(const proa_instr *instr)
 {
     if (proa__is_op(instr, "quantize_linear")) {
@@ -106,7 +108,7 @@ static proa_tensor *observed(const proa_instr *instr)
     return a->is_test ? a->x : NULL;
 }
 
-/* The tensor that the op's (first) result is equal to; NULL if there is none. */
+/* The input that the op's (first) result is equal to; NULL if there is none. */
 static proa_tensor *equal_input(const proa_instr *instr)
 {
     if (proa__is_op(instr, "assign")) return ((const proa_assign_args *)instr->args)->x;
@@ -162,7 +164,7 @@ static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *
     if (!use || !proa__may_replace(u, out, in) || out->persistable ||
         (out->handle->dtype != in->handle->dtype))
         return PROA_OK;
-    if (use->kept && u->block->parent >= 0) return PROA_OK; /* what a sub-block yields stays its own */
+    if (use->kept && u->block->parent >= 0) return PROA_OK; /* a sub-block's outputs stay */
     proa__replace(u, out, in);
     proa__instr_clear(instr);
     return PROA_OK;

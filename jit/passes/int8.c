@@ -1,6 +1,6 @@
-/* Runs quantized products on integers: finds the grids of quantizers, fuses products between them with their
- * epilogues (int8_products.c), and has the ops before make integers (int8_requantize.c). May use core and
- * ops. */
+/* The INT8 pass runs quantized models on integers: finds the quantization grids of quantizers, fuses products
+ * between them with their epilogues (int8_products.c), and lets the ops before a product make integers
+ * (int8_requantize.c). May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -32,7 +32,7 @@ static proa_status note_harmless(proa_tensor **slot, const proa_field *f, int64_
     return PROA_OK;
 }
 
-/* Quantizers with is_test write back what they have read. */
+/* True for quantizers that, with is_test, write back the statistics that they have read. */
 static bool writes_back(const proa_instr *instr)
 {
     if (proa__is_op(instr, "fake_quantize_range_abs_max"))
@@ -46,7 +46,7 @@ static bool writes_back(const proa_instr *instr)
     return false;
 }
 
-/* ---- grids and wishes ------------------------------------------------------------------------------- */
+/* ---- grids, and integers wanted of a variable ---------------------------------------------------- */
 
 const grid *proa__int8_grid_of(const int8_pass *p, const proa_tensor *slot)
 {
@@ -164,7 +164,7 @@ proa_status proa__pass_int8(proa_block *b, const proa__pass_context *context)
 {
     if (!has_quantizers(b) || context->on_device) return PROA_OK;
     PROA_TRY(proa__pass_identity(b, context));
-    PROA_TRY(proa__pass_batch_norm(b, context)); /* products and sums, which an epilogue takes */
+    PROA_TRY(proa__pass_batch_norm(b, context)); /* to products and sums, which epilogues absorb */
     int8_pass p = {.block = b};
     PROA_TRY(proa__uses_find(&p.uses, b));
     proa_status status = rewrite(&p);

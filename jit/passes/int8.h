@@ -1,5 +1,5 @@
-/* State of the INT8 pass: the grid of each variable's values, and the integers that are wanted of it. May use
- * core and ops. */
+/* State of the INT8 pass: each variable's quantization grid, and the integers that ops want to read of it.
+ * May use core and ops. */
 #ifndef PROA_JIT_PASSES_INT8_H
 #define PROA_JIT_PASSES_INT8_H
 
@@ -9,25 +9,26 @@ enum { INT8_RANGE = 127 };
 
 typedef enum grid_kind { GRID_NONE, GRID_ACTIVATION, GRID_WEIGHT } grid_kind;
 
-/* Integers times a step, or, with `integers`, these integers themselves, as floats. */
+/* A quantization grid: values are integers times a step. With `integers`, values are the integers themselves,
+ * stored as floats. */
 typedef struct grid {
     grid_kind kind;
     bool integers;
-    proa_var *from;              /* activation: what was quantized */
-    double largest;              /* of an activation; the step is largest / INT8_RANGE */
+    proa_var *from;              /* activation: the variable before quantization */
+    double largest;              /* largest |value| of an activation; the step is largest / INT8_RANGE */
     int64_t low;                 /* the least integer: −127 or −128 */
     proa_tensor *weight;         /* a weight's integers: I8 */
     proa_tensor *weight_largest; /* float32: one, or one an index along axis; NULL: the op behind knows */
     int axis;
 } grid;
 
-/* Integers of a variable on one grid. */
+/* A variable's values as integers on one grid, which some op reads. */
 typedef struct wanted {
     proa_tensor *handle; /* I8 or U8 */
     double largest;
     int64_t low;
-    int32_t next; /* of the same variable; −1: none */
-    bool made;    /* by the op that makes the variable */
+    int32_t next; /* the next of the same variable; −1: none */
+    bool made;    /* the op that makes the variable makes it */
 } wanted;
 
 typedef struct int8_pass {
@@ -35,7 +36,7 @@ typedef struct int8_pass {
     proa__uses uses;
     int32_t *harmless; /* by variable: writes that leave it as it is, those of quantizers that do not learn */
     grid *grids;       /* by variable */
-    bool *positive;    /* by variable: holds no number below zero */
+    bool *positive;    /* by variable: has no negative values */
     int32_t *first_wanted; /* by variable; −1: none */
     wanted *wanted;
     int32_t n_wanted, wanted_capacity;
@@ -43,25 +44,26 @@ typedef struct int8_pass {
 } int8_pass;
 
 /* ---- int8.c ---- */
-/* A variable's tensor, if nothing changes it; NULL otherwise. */
+/* The tensor of a variable that nothing changes; NULL otherwise. */
 proa_tensor *proa__int8_constant(const int8_pass *p, const proa_tensor *slot);
-/* The grid of what a slot holds; NULL for none. */
+/* The grid of the values in a slot; NULL if they have none. */
 const grid *proa__int8_grid_of(const int8_pass *p, const proa_tensor *slot);
-/* The integers of v on a grid, which the requantizing part will have made; NULL on error. */
+/* Asks for the integers of v on a grid; the requantizing part makes them. NULL on error. */
 wanted *proa__int8_want(int8_pass *p, const proa_var *v, double largest, int64_t low);
-/* The first that is wanted of v; NULL. */
+/* The first entry of v's list of wanted integers; NULL if it is empty. */
 wanted *proa__int8_wanted_of(const int8_pass *p, const proa_var *v);
 
 /* ---- int8_grids.c ---- */
-/* Notes the grid of the op's result where the op is a quantizer or dequantizer of eight bits. */
+/* If the op is an 8-bit quantizer or dequantizer, notes the grid of its result. */
 proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr);
 
 /* ---- int8_products.c ---- */
-/* Makes an INT8 op of the product at `at` and what follows it, if its operands lie on grids. */
+/* Replaces the product at `at` and the ops that follow it by an INT8 op, if its operands are on grids. */
 proa_status proa__int8_product(int8_pass *p, int32_t at);
 
 /* ---- int8_requantize.c ---- */
-/* Writes the block anew: integers are made by the ops before, where these can, and by quantize_int8. */
+/* Rebuilds the block with INT8 values: the ops before make the integers where they can, and quantize_int8 ops
+ * do otherwise. */
 proa_status proa__int8_requantize(int8_pass *p);
 
 #endif

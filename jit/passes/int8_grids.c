@@ -1,11 +1,12 @@
-/* The grids of quantizers and dequantizers, in every form that Paddle writes. May use core and ops. */
+/* Finds the quantization grids of quantizers and dequantizers, in every form that Paddle writes. May use core
+ * and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/quantize.h"
 
-/* A positive constant number; 0: it is none. */
+/* The value of a positive constant scalar; 0: it is no such constant. */
 static double number_of(const int8_pass *p, const proa_tensor *slot)
 {
     const proa_tensor *t = proa__int8_constant(p, slot);
@@ -25,7 +26,7 @@ static int64_t low_of(int64_t round_type) { return round_type == 0 ? -128 : -127
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
 
-/* Floats that hold integers of eight bits, as I8; NULL (no error) if they do not. */
+/* Converts floats that are all 8-bit integers to an I8 tensor; NULL (no error) if they are not. */
 static proa_tensor *as_integers(proa_tensor *t)
 {
     if (t->dtype == PROA_I8) return t;
@@ -52,7 +53,7 @@ static proa_status set_weight(int8_pass *p, const proa_tensor *out, proa_tensor 
     return PROA_OK;
 }
 
-/* Quantizers of one number a tensor. */
+/* Weight quantizers with one scale for the tensor. */
 #define WEIGHT_OF_ONE(op_name, floats)                                                              \
     static proa_status op_name##_grid(int8_pass *p, const proa_##op_name##_args *a)                 \
     {                                                                                               \
@@ -131,7 +132,8 @@ static proa_status dequantize_linear_grid(int8_pass *p, const proa_dequantize_li
     return PROA_OK;
 }
 
-/* A dequantizer of a weight before its op; the other kind, behind an op, is the product's affair. */
+/* Notes the grid of a weight that is dequantized before its op. Dequantizers behind an op are handled in
+ * int8_products.c. */
 static proa_status dequantized_grid(int8_pass *p, proa_tensor *slot, proa_tensor *scale, proa_tensor *out,
                                     int64_t axis)
 {

@@ -1,5 +1,6 @@
-/* Products of operands on grids, with their epilogues. Sums of integers are multiplied by a factor a channel,
- * into which dequantizers and batch norm are folded. May use core and ops. */
+/* INT8 products: a product whose operands are on quantization grids becomes an INT8 op with an epilogue. Its
+ * integer sums are multiplied by a factor for each channel, into which dequantizers and batch norm are
+ * folded. May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -11,16 +12,16 @@
 #include "impl/quantize.h"
 #include "impl/shape.h"
 
-/* A product and what was found behind it. */
+/* A product, and the ops behind it that are absorbed so far. */
 typedef struct chain {
     int8_pass *pass;
-    int32_t first, last; /* ops */
+    int32_t first, last; /* indices of ops */
     const grid *x, *weight;
-    proa_tensor *integers; /* of the weight, as the op takes them */
+    proa_tensor *integers; /* of the weight, in the layout that the INT8 op takes */
     proa_tensor *bias_slot, *residual, *out;
-    proa_tensor *factor, *bias; /* float64 [channels], of the sums of integers; bias: or NULL */
+    proa_tensor *factor, *bias; /* float64 [channels], applied to the integer sums; bias may be NULL */
     proa__activation activation;
-    double largest; /* what the activation's results end at; 0: nothing */
+    double largest; /* upper bound of the activation's results; 0: none */
     bool is_conv, channels_last;
 } chain;
 
@@ -30,12 +31,12 @@ static int channel_axis(const chain *c) { return c->is_conv && !c->channels_last
 
 static int64_t channels_of(const chain *c) { return c->integers->shape[c->is_conv ? 0 : 1]; }
 
-/* As float64 [n]. */
+/* Reshapes to [n] and converts to float64. */
 static proa_tensor *wide(proa_tensor *t) { return proa_reshape(proa_cast(t, PROA_F64), PROA_SHAPE(-1)); }
 
 static proa_tensor *times(proa_tensor *t, double by) { return proa_scale(t, .scale = PROA_SCALAR(by)); }
 
-/* One factor for each of n channels. */
+/* One factor for each of n channels, from one or n of them. */
 static proa_tensor *spread(proa_tensor *t, int64_t n)
 {
     return t->numel == n ? t : proa_expand(t, PROA_SHAPE(n));
@@ -65,7 +66,7 @@ static bool is_product(chain *c, proa_tensor **x, proa_tensor **weight)
     return proa__use_of(&c->pass->uses, out) && !out->persistable && c->out->dtype == PROA_F32;
 }
 
-/* A weight that is integers in the file, before an op whose other operand is quantized. */
+/* True for a weight that the file stores as integers, of an op whose other operand is quantized. */
 static bool plain_integers(const int8_pass *p, const proa_tensor *slot, grid *to)
 {
     proa_tensor *t = proa__int8_constant(p, slot);
@@ -78,7 +79,7 @@ static bool plain_integers(const int8_pass *p, const proa_tensor *slot, grid *to
     return v && to->weight;
 }
 
-/* Factors of operands that are dequantized already. */
+/* Computes the factor for operands that were dequantized before the product. */
 static bool step_factor(chain *c)
 {
     proa_tensor *largest = c->weight->weight_largest;
@@ -90,7 +91,7 @@ static bool step_factor(chain *c)
     return true;
 }
 
-/* The dequantizer behind a product of integers, which alone reads it; false: there is none. */
+/* Absorbs the dequantizer behind a product of integers if only it reads the product; false: there is none. */
 static bool take_dequantizer(chain *c)
 {
     const int8_pass *p = c->pass;
@@ -147,7 +148,8 @@ static bool begins(int8_pass *p, int32_t at, chain *c, grid *plain)
 
 /* ---- what may follow ----------------------------------------------------------------------- */
 
-/* The operand beside the chain's result, as float64 [channels]; NULL if it is none of constant channels. */
+/* The other operand of the op that reads the chain's result, as float64 [channels]; NULL if it is not one
+ * constant per channel. */
 static proa_tensor *channels_beside(const chain *c, proa_tensor *t)
 {
     proa_tensor *value = proa__int8_constant(c->pass, t);
@@ -186,7 +188,7 @@ static bool take_factor(chain *c, const proa_multiply_args *a)
     return true;
 }
 
-/* Takes over the op at `at`, which reads the chain's result; false: it is none of those that may follow. */
+/* Absorbs the op at `at`, which reads the chain's result; false: it cannot be absorbed. */
 static bool take(chain *c, int32_t at)
 {
     const proa_instr *instr = op_at(c, at);
@@ -195,8 +197,8 @@ static bool take(chain *c, int32_t at)
     return proa__activation_of(instr, &c->activation);
 }
 
-/* A quantizer and its dequantizer between the result and a ReLU: the ReLU takes over their bound, and values
- * are rounded once. Returns the ReLU's index, or NOBODY. */
+/* Removes a quantizer and its dequantizer between the result and a ReLU: the ReLU clamps to their bound, so
+ * that values are rounded once. Returns the ReLU's index, or NOBODY. */
 static int32_t take_bounded_relu(chain *c, int32_t at)
 {
     const proa__uses *u = &c->pass->uses;
@@ -255,7 +257,7 @@ static proa_tensor *constant(const chain *c, proa_tensor *t)
     return t ? proa__new_constant(c->pass->block, proa_cast(t, PROA_F32)) : NULL;
 }
 
-/* A ReLU that ends elsewhere than at six is ReLU6 of sums in other units, which `outer` brings back. */
+/* ReLU clamped to another bound than 6 becomes ReLU6 of rescaled sums; `outer` scales back. */
 static double bounded_unit(chain *c)
 {
     if (c->largest == 0) return 1;
@@ -311,7 +313,7 @@ static proa_status write(chain *c, proa_instr *to)
     return proa__instr_become(to, proa_find_op("conv2d_int8"), &conv);
 }
 
-/* The last op becomes the INT8 one; those before it go. */
+/* Writes the INT8 op in place of the chain's last op and removes those before it. */
 static proa_status write_chain(chain *c)
 {
     proa_instr *ops = c->pass->block->ops, made = {.role = ops[c->first].role, .marks = ops[c->first].marks};

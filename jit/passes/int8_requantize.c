@@ -1,6 +1,6 @@
-/* Requantization: products round their own results, reshapes, transposes, concatenation and max pooling pass
- * integers on, and quantize_int8 follows everything else. The block is written anew, from its end. May use
- * core and ops. */
+/* Requantization: INT8 products round their results to integers themselves; reshapes, transposes,
+ * concatenation and max pooling operate on integers; behind all other ops a quantize_int8 is inserted.
+ * Rebuilds the block from its end. May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -11,9 +11,9 @@
 
 typedef struct writing {
     int8_pass *p;
-    proa_instr *made; /* the ops so far, last first */
+    proa_instr *made; /* the ops so far, in reverse order */
     int32_t n, capacity;
-    int32_t *reads; /* of each variable, by ops that are written */
+    int32_t *reads; /* by variable: how many reads by ops that are written already */
 } writing;
 
 /* ---- both products through one view ------------------------------------------------------------------- */
@@ -56,14 +56,14 @@ static proa_status scale_sums(const writing *w, const product *r, double by)
     return scale_constant(w, r->bias, by);
 }
 
-/* f(c·x) = c·f(x) for every c > 0. */
+/* True for f with f(c·x) = c·f(x) for every c > 0. */
 static bool is_homogeneous(proa_fused_activation f)
 {
     return f == PROA_FUSED_ACTIVATION_NONE || f == PROA_FUSED_ACTIVATION_RELU ||
            f == PROA_FUSED_ACTIVATION_LEAKY_RELU;
 }
 
-/* The result becomes the integers `to`. What ends at zero anyway needs no ReLU. */
+/* Makes the product's result the integers `to`. A clamp at zero on integers ≥ 0 makes a ReLU superfluous. */
 static void round_result(const product *r, const wanted *to)
 {
     double step = to->largest / INT8_RANGE;
@@ -79,8 +79,8 @@ static void round_result(const product *r, const wanted *to)
     proa__slot_set(r->out, to->handle);
 }
 
-/* The integers of a residual: it was rounded to them anyway, or others want them and the result is integers,
- * too. NULL (perhaps an error) otherwise. */
+/* The residual's integers if it was rounded to these anyway, or if others want them and the result is
+ * integers as well; otherwise NULL (perhaps with an error). */
 static const wanted *integers_of(const writing *w, const product *r)
 {
     const grid *g = proa__int8_grid_of(w->p, *r->residual);
@@ -89,7 +89,7 @@ static const wanted *integers_of(const writing *w, const product *r)
     return *r->dtype == PROA_F32 ? NULL : proa__int8_wanted_of(w->p, proa__slot_var(*r->residual));
 }
 
-/* Sums are in steps of the residual then, if it has any, or of the result. */
+/* Chooses the unit of the sums: the residual's step, if it has one, or the result's. */
 static proa_status choose_unit(const writing *w, const product *r)
 {
     if (!is_homogeneous(*r->activation)) return PROA_OK;
@@ -108,7 +108,7 @@ static proa_status choose_unit(const writing *w, const product *r)
     return PROA_OK;
 }
 
-/* ---- ops that pass integers on ------------------------------------------------------------- */
+/* ---- ops that operate on integers unchanged ------------------------------------------------- */
 
 static bool passes_on(const proa_instr *instr)
 {
@@ -160,10 +160,10 @@ static proa_status pool_integers(proa_instr *instr)
     return proa__instr_become(instr, proa_find_op("max_pool2d_int8"), &pool);
 }
 
-/* The op reads and makes integers, if it can; *done says so. */
+/* Makes the op read and write integers, if it can; *done: it does. */
 static proa_status pass_on(writing *w, proa_instr *instr, const wanted *want, bool *done)
 {
-    wanted to = *want; /* the array may move */
+    wanted to = *want; /* a copy, since the array may be reallocated */
     passing s = {w, &to, true};
     *done = false;
     if (!passes_on(instr)) return PROA_OK;
@@ -196,7 +196,7 @@ static proa_status put(writing *w, proa_instr *instr)
     return PROA_OK;
 }
 
-/* quantize_int8 for all that is wanted of v and no op makes. */
+/* Inserts quantize_int8 ops for the integers that are wanted of v and that v's op does not make. */
 static proa_status put_quantizers(writing *w, const proa_var *v, const proa_instr *like)
 {
     if (!proa__use_of(&w->p->uses, v)) return PROA_OK;
@@ -217,7 +217,7 @@ static proa_status put_quantizers(writing *w, const proa_var *v, const proa_inst
     return PROA_OK;
 }
 
-/* The op makes what alone is wanted of its result; true: it did. */
+/* Makes the op itself give integers, if these alone are wanted of its result; true: it does. */
 static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *out)
 {
     int8_pass *p = w->p;
@@ -234,8 +234,8 @@ static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *
     return PROA_OK;
 }
 
-/* Quantizers and dequantizers of grids go where nobody reads what they made. Persistables they leave as they
- * are. */
+/* True for a quantizer or dequantizer whose result nobody reads any more. Persistables that it writes keep
+ * their values. */
 static bool is_done_with(const writing *w, const proa_instr *instr)
 {
     proa_tensor **slot = proa__out_slot(instr->op, instr->args, 0, NULL);
@@ -266,7 +266,7 @@ static proa_status write_op(writing *w, proa_instr *instr)
     return put(w, instr);
 }
 
-/* Inputs and persistables are there before the first op. */
+/* Inputs and persistables are quantized before the first op. */
 static proa_status write_inputs(writing *w)
 {
     for (int32_t i = 0; i < w->p->uses.n_vars; i++) PROA_TRY(put_quantizers(w, w->p->block->vars[i], NULL));

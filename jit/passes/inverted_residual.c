@@ -1,16 +1,16 @@
-/* Fuses inverted residual blocks: 1×1 expansion, depthwise and 1×1 projection, channels-last, become one
- * op where the activations between them exceed a core's cache. May use core and ops. */
+/* Fuses inverted residual blocks (1×1 expansion, depthwise convolution, 1×1 projection, channels-last) into
+ * one op where the activations between them exceed a core's cache. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
 #include "ops/windows.h"
 #include "impl/conv.h"
 
-/* Bytes of the widest tensor from which one op is faster than three, whose threads share no lines. */
+/* Size in bytes of the widest activation from which the fused op is faster than three ops. */
 enum { MIN_BYTES = 592 << 10 };
 
 typedef struct inverted {
-    int32_t expand, depthwise, project; /* ops; expand: or NOBODY */
+    int32_t expand, depthwise, project; /* indices of ops; expand may be NOBODY */
 } inverted;
 
 static const proa_conv2d_fused_args *conv_of(const proa__uses *u, int32_t at)
@@ -36,14 +36,14 @@ static bool is_depthwise(const proa_conv2d_fused_args *a)
            proa__absent(a->residual);
 }
 
-/* Activations that need no numbers of their own. */
+/* True for activations without parameters of their own. */
 static bool is_simple(proa_fused_activation f)
 {
     return f != PROA_FUSED_ACTIVATION_LEAKY_RELU && f != PROA_FUSED_ACTIVATION_ELU &&
            f != PROA_FUSED_ACTIVATION_HARDSIGMOID;
 }
 
-/* The op that makes t, if `reader` alone reads it. */
+/* The op that makes t, if only `reader` reads t. */
 static int32_t maker_for(const proa__uses *u, const proa_tensor *t, int32_t reader)
 {
     const proa_var *v = proa__slot_var(t);
@@ -61,7 +61,8 @@ static bool may_read_at(const proa__uses *u, const proa_conv2d_fused_args *a, in
     return true;
 }
 
-/* A batch that is not known counts as one image; a height or width that is not known, as none. */
+/* True if the activation exceeds MIN_BYTES. An unknown batch size counts as 1; with unknown height or width,
+ * false. */
 static bool is_large(const proa_tensor *t)
 {
     int64_t images = t->shape[0] < 1 ? 1 : t->shape[0], height = t->shape[1], width = t->shape[2];

@@ -1,6 +1,6 @@
-/* Convolutions channels-last: oneDNN then reads and writes activations as they lie, where NCHW costs two
- * changes of layout a convolution. Pooling, elementwise ops and concatenation between them follow; transposes
- * stand where the rest of the program begins. May use core and ops. */
+/* Converts convolutions to channels-last, which oneDNN reads and writes without a reorder, where NCHW needs
+ * two per convolution. Pooling, elementwise ops and concatenation between them follow; transposes are
+ * inserted at the borders to other ops. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -13,7 +13,7 @@ typedef struct laying {
     proa__uses uses;
     proa_block *block;
     proa_tensor **last; /* by variable: the handle of its channels-last form */
-    bool *missing;      /* only that form has been made so far */
+    bool *missing;      /* only the channels-last form exists so far */
     bool fits, worth;
     const proa_instr *like;
 } laying;
@@ -50,7 +50,7 @@ static proa_status transpose(laying *l, proa_tensor *from, proa_tensor *to, cons
     return proa__emit(l->block, "transpose", &a, l->like);
 }
 
-/* The channels-last form; made from the other where it is not there. */
+/* The channels-last form of t; inserts a transpose where it does not exist. */
 static proa_tensor *need_last(laying *l, proa_tensor *t)
 {
     proa_tensor *there = last_form(l, t);
@@ -67,7 +67,7 @@ static proa_status need_first(laying *l, proa_tensor *t)
     return transpose(l, l->last[v->index], v->handle, to_first);
 }
 
-/* The op's output is made channels-last from now on. */
+/* Makes the op's output channels-last from now on. */
 static proa_status turn_output(laying *l, proa_tensor **slot)
 {
     const proa_var *v = proa__slot_var(*slot);
@@ -112,7 +112,7 @@ static bool is_fast(const proa_op *op)
     return false;
 }
 
-/* The operands of a fused convolution that have an image's layout. */
+/* The operands of a fused convolution that are images. */
 typedef struct images {
     proa_tensor **x, **residual, **out;
 } images;
@@ -174,7 +174,8 @@ static proa_status turn_result(proa_tensor **slot, const proa_field *f, int64_t 
     return !proa__slot_empty(*slot) ? turn_output(context, slot) : PROA_OK;
 }
 
-/* Operands of four dims, or single elements, whose results have four dims. */
+/* True if an elementwise op can run channels-last: operands have four dims or one element, and results four
+ * dims. */
 static bool follows(laying *l, const proa_instr *instr)
 {
     l->fits = true;
@@ -253,7 +254,7 @@ static proa_status turn_all(laying *l)
     return status;
 }
 
-/* Worth it from two convolutions on: what is between them is laid out once. */
+/* True if there are at least two convolutions: one alone does not repay the transposes. */
 static bool has_convs(laying *l)
 {
     int n = 0;

@@ -1,7 +1,6 @@
-/* Linear layers in training, on a device: gelu (by tanh) is taken by the product before it where backward
- * reads what it was taken of (linear_gelu); its gradient goes along with the product before that
- * (linear_gelu_grad); a bias's gradient, the sum of rows, with the product that makes the weight's
- * (linear_weight_grad) or with gelu's. The CPU gains nothing by them. May use core and ops. */
+/* Fusions for training linear layers on a device: linear + gelu (linear_gelu), the product before gelu's
+ * gradient with that gradient (linear_gelu_grad), and a bias's gradient, a sum of rows, with the weight's
+ * (linear_weight_grad). The CPU gains nothing by them. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -19,7 +18,7 @@ static bool is_floating(const proa_tensor *t) { return t->dtype >= PROA_F16 && t
 
 static proa_instr *op_at(const linears *l, int32_t at) { return &l->uses.block->ops[at]; }
 
-/* The op of this name that makes t, if there is one. */
+/* The op of this name that makes t; NULL otherwise. */
 static int32_t made_by(const linears *l, const proa_tensor *t, const char *op)
 {
     const proa_var *v = proa__slot_var(t);
@@ -29,7 +28,7 @@ static int32_t made_by(const linears *l, const proa_tensor *t, const char *op)
     return proa__is_op(op_at(l, use->maker), op) ? use->maker : PROA__NOBODY;
 }
 
-/* t, or what it is a reshape of. */
+/* t, or, if t is a reshape, the tensor before it. */
 static proa_tensor *unfolded(const linears *l, proa_tensor *t)
 {
     int32_t at = made_by(l, t, "reshape");
@@ -38,7 +37,7 @@ static proa_tensor *unfolded(const linears *l, proa_tensor *t)
 
 /* ---- sums of rows ---------------------------------------------------------------------------------- */
 
-/* True if all of x's dims but the last are summed. */
+/* True if the op sums over all dims of x but the last. */
 static bool sums_rows(const proa_sum_args *a)
 {
     int n = a->x->ndim;
@@ -68,7 +67,7 @@ static proa_status find_sums(linears *l)
     return PROA_OK;
 }
 
-/* The op that sums t's rows, if it comes behind op `at` and is of its role. */
+/* The op that sums t's rows, if it is behind op `at` and has the same op_role. */
 static int32_t sum_behind(const linears *l, const proa_tensor *t, int32_t at)
 {
     const proa_var *v = proa__slot_var(t);
@@ -77,7 +76,7 @@ static int32_t sum_behind(const linears *l, const proa_tensor *t, int32_t at)
     return fits ? sum : PROA__NOBODY;
 }
 
-/* The sum's own variable becomes a reshape of `row`, which is there by then. */
+/* Turns the sum into a reshape of `row`, which an earlier op now makes. */
 static proa_status reshape_sum(proa_instr *sum, proa_tensor *row)
 {
     const proa_sum_args *a = sum->args;
@@ -94,9 +93,9 @@ static proa_tensor *new_row(proa_block *b, const proa_tensor *like)
     return v ? v->handle : NULL;
 }
 
-/* ---- the three ------------------------------------------------------------------------------------- */
+/* ---- the three fusions ----------------------------------------------------------------------- */
 
-/* linear → gelu, where others read between them: the linear's op becomes both. */
+/* linear → gelu, where the backward also reads the value between: the linear op becomes linear_gelu. */
 static proa_status take_gelu(linears *l, int32_t at)
 {
     const proa_gelu_args *g = op_at(l, at)->args;
@@ -115,7 +114,7 @@ static proa_status take_gelu(linears *l, int32_t at)
     return PROA_OK;
 }
 
-/* d · weightᵀ → gelu_grad, which becomes both; and the sum of its rows. */
+/* d · weightᵀ → gelu_grad: the latter becomes linear_gelu_grad, which also gives the sum of rows. */
 static proa_status take_gelu_grad(linears *l, int32_t at)
 {
     const proa_gelu_grad_args *g = op_at(l, at)->args;
@@ -139,7 +138,7 @@ static proa_status take_gelu_grad(linears *l, int32_t at)
     return PROA_OK;
 }
 
-/* xᵀ · d and, behind it, the sum of d's rows: the product's op becomes both. */
+/* xᵀ · d and a later sum of d's rows: the product becomes linear_weight_grad. */
 static proa_status take_weight_grad(linears *l, int32_t at)
 {
     const proa_matmul_args *m = op_at(l, at)->args;

@@ -1,5 +1,5 @@
-/* Saves the argmax indices of max pooling for its backward in the same program, and moves the gradient of
- * a relu before it to the smaller side. May use core and ops. */
+/* Makes max pooling save its argmax indices for its gradient in the same program, and moves the gradient of a
+ * ReLU before the pooling behind it, where tensors are smaller. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -7,8 +7,8 @@
 #include "impl/elementwise.h"
 #include "impl/pool.h"
 
-/* Results that a blocked layout suits stay in it, which takes no places: those of at least so many channels,
- * which do not grow much when rounded up to 16. */
+/* From this number of channels on, tensors are stored blocked, where pooling saves no indices: rounding up to
+ * blocks of 16 channels wastes little then. */
 enum { BLOCKED_CHANNELS = 12 };
 
 static bool is_max(const proa_instr *instr)
@@ -17,9 +17,9 @@ static bool is_max(const proa_instr *instr)
     return proa__is_op(instr, "pool2d_grad") && a->pooling_type == PROA_POOLING_TYPE_MAX;
 }
 
-/* relu's gradient is zero where its output is, and a window's gradient goes to where that output is the
- * window's maximum: it is zero or not with the maximum. Hence relu_grad(r, pool_grad(r, p, d)), at `second`
- * and `first`, is pool_grad(r, p, relu_grad(p, d)), bit by bit. */
+/* Swaps the gradients of ReLU and max pooling. relu_grad is zero where ReLU's output r is zero, and a
+ * window's gradient goes to its maximum, so it is zero or not with the pooled value p. Hence relu_grad(r,
+ * pool_grad(r, p, d)), the ops `second` and `first`, equals pool_grad(r, p, relu_grad(p, d)) bit by bit. */
 static proa_status turn(proa__uses *u, int32_t first, int32_t second)
 {
     proa_instr *pool = &u->block->ops[first], *relu = &u->block->ops[second];
@@ -42,7 +42,7 @@ static proa_status turn(proa__uses *u, int32_t first, int32_t second)
     return PROA_OK;
 }
 
-/* The relu_grad of x alone that reads what the pooling's gradient at `at` makes; NOBODY: there is none. */
+/* The relu_grad that alone reads the result of the pooling gradient at `at`; NOBODY: there is none. */
 static int32_t relu_behind(const proa__uses *u, int32_t at)
 {
     const proa_pool2d_grad_args *a = u->block->ops[at].args;
@@ -54,7 +54,7 @@ static int32_t relu_behind(const proa__uses *u, int32_t at)
     return same && r->d_out->dtype == a->d_out->dtype ? reader : PROA__NOBODY;
 }
 
-/* True if `a` is the pooling whose gradient g is, and there is an op that makes places of the same. */
+/* True if `a` is the pooling that g is the gradient of, and an op with argmax indices can replace it. */
 static bool has_places(const proa_max_pool2d_args *a, const proa_pool2d_grad_args *g)
 {
     const proa_ints *stride = a->stride.count ? &a->stride : &a->kernel_size;
@@ -67,7 +67,8 @@ static bool has_places(const proa_max_pool2d_args *a, const proa_pool2d_grad_arg
            proa__same_ints(&a->padding, &g->padding);
 }
 
-/* The pooling at `forward` makes the places, too, and its gradient at `backward` reads these, not x. */
+/* Makes the pooling at `forward` give argmax indices, and its gradient at `backward` read these instead of
+ * x. */
 static proa_status keep_places(const proa__uses *u, int32_t forward, int32_t backward)
 {
     const proa_max_pool2d_args *a = u->block->ops[forward].args;
@@ -99,7 +100,7 @@ static proa_status rewrite(proa__uses *u, int32_t at, const proa__pass_context *
     (void)context;
     if (!is_max(&ops[at])) return PROA_OK;
     int32_t relu = relu_behind(u, at);
-    if (relu != PROA__NOBODY) return turn(u, at, relu); /* and is met again there */
+    if (relu != PROA__NOBODY) return turn(u, at, relu); /* the moved gradient is visited again behind it */
     const proa_pool2d_grad_args *a = ops[at].args;
     const proa__use *out = proa__use_of(u, proa__slot_var(a->out));
     int32_t maker = out ? out->maker : PROA__NOBODY;

@@ -1,10 +1,10 @@
-/* Optimizer steps that follow one another and differ in their tensors alone become one, which updates many
+/* Merges consecutive optimizer steps that differ in their tensors only into one step, which updates many
  * parameters in one sweep. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
 
-/* Attributes and single inputs must be equal, lists both there or both absent. */
+/* True if attributes and single inputs are equal, and each list is present in both or in neither. */
 static bool same_settings(const proa_instr *a, const proa_instr *b)
 {
     if (a->op != b->op || a->role != b->role) return false;
@@ -34,7 +34,7 @@ static bool same_settings(const proa_instr *a, const proa_instr *b)
     return true;
 }
 
-/* The lists of ops [from, to) one after the other, in the scope. */
+/* Concatenates the lists of ops [from, to), in memory of the scope. */
 static proa_status join(const proa_instr *ops, int32_t from, int32_t to, void *args)
 {
     const proa_op *op = ops[from].op;
@@ -57,7 +57,7 @@ static proa_status join(const proa_instr *ops, int32_t from, int32_t to, void *a
     return PROA_OK;
 }
 
-/* A parameter that two steps update, or that one writes and another reads, keeps them apart. */
+/* True if the step must not be merged: it updates a parameter that another step updates, or reads. */
 static bool is_apart(proa__hash_map *seen, const proa_instr *instr)
 {
     const proa_tensors *params = proa_field_tensors(&instr->op->fields[0], instr->args);

@@ -1,5 +1,6 @@
-/* Moves optimizer steps up to where their gradient is ready and no op needs the parameter's old value: the
- * gradient's memory is free before the next is made, and it is still in a cache. May use core and ops. */
+/* Moves optimizer steps up to where their gradient is ready and no op needs the parameter's old value. The
+ * gradient's memory is then free before the next gradient is made, and is still in a cache. May use core and
+ * ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -11,11 +12,11 @@ enum { OPTIMIZE = 2 };
  * its own norm), or an op of the optimizer's that makes single numbers (a parameter's own rate). */
 typedef struct item {
     int32_t op;
-    int32_t entry; /* of the step's lists; NOBODY: the op as a whole */
-    int32_t ready; /* the op that it must stay behind; NOBODY: none */
+    int32_t entry; /* index in the step's lists; NOBODY: the op as a whole moves */
+    int32_t ready; /* the last op that it must stay behind; NOBODY: none */
     int32_t chain; /* the first of the ops that prepare its gradient; NOBODY: none */
-    int32_t next;  /* of one `ready` */
-    int32_t peer;  /* of one group */
+    int32_t next;  /* the next item with the same `ready` */
+    int32_t peer;  /* the next item of the same group */
     int64_t bytes;
 } item;
 
@@ -27,19 +28,19 @@ typedef struct work {
     int32_t n_items, items_room;
     /* by op: */
     int32_t *first_item; /* of a step that moves: its first entry's item; NOBODY */
-    int32_t *owner;      /* the item that it moves with: whose gradient it prepares, or itself; NOBODY */
+    int32_t *owner;      /* the item that it moves with: whose gradient it prepares, or its own; NOBODY */
     int32_t *chain_next;
-    int32_t *bucket;  /* the first item that is ready behind op i − 1 */
-    int32_t *group;   /* of a step: the items that are ready and wait for others */
+    int32_t *bucket;  /* the first item with `ready` = i − 1 */
+    int32_t *group;   /* of a step: its items that are ready and wait to be emitted together */
     int64_t *waiting; /* bytes */
-    int64_t enough;   /* of them: a step costs a few microseconds however little it updates */
+    int64_t enough;   /* bytes from which a group is emitted: a step has a fixed cost of a few microseconds */
     /* by variable: */
     int32_t *wanted;           /* the item that alone reads it; NOBODY */
     int32_t *writer;           /* the item that overwrites the persistable; NOBODY */
-    int32_t *made;             /* the op behind which it is there; NOBODY: from the start */
-    int32_t *touched, *stored; /* the last op that names the persistable or a view of it; that writes it */
+    int32_t *made;             /* the op that makes it; NOBODY: available from the start */
+    int32_t *touched, *stored; /* the last op that names the persistable or a view; the last that writes it */
     int32_t *origin;           /* the persistable whose memory the variable shows */
-    int32_t barrier;           /* the last op that nothing moves across */
+    int32_t barrier;           /* the last op so far that nothing may move across */
     /* of one question: */
     int32_t who, latest;
     bool fits;
@@ -56,7 +57,7 @@ static int32_t index_of(const work *w, const proa_tensor *t)
 
 /* ---- what can move: last op first ------------------------------------------------------------ */
 
-/* Every list has an entry for each parameter, or none. */
+/* True if every list has an entry for each parameter or is empty. */
 static bool has_even_lists(const proa_instr *instr, int64_t count)
 {
     for (const proa_field *f = instr->op->fields; f < instr->op->fields + instr->op->n_fields; f++) {
@@ -87,8 +88,8 @@ static proa_status unclaim(proa_tensor **slot, const proa_field *f, int64_t inde
     return PROA_OK;
 }
 
-/* True if the op is a step whose entries may go apart: nothing that they overwrite is named twice, nor
- * overwritten by a later step. */
+/* True if the step may be split by parameters: no tensor that it overwrites is named twice, or overwritten by
+ * a later step. */
 static bool splits(work *w, const proa_instr *instr, int64_t *count)
 {
     if (!proa__is_step(instr)) return false;
@@ -100,7 +101,7 @@ static bool splits(work *w, const proa_instr *instr, int64_t *count)
     return w->fits;
 }
 
-/* Notes that item `who` wants t, if the current op is the only reader of t. */
+/* Notes that item `who` needs t, if the current op is the only reader of t. */
 static void want(work *w, const proa_tensor *t, int32_t who)
 {
     int32_t v = index_of(w, t);
@@ -143,7 +144,7 @@ static proa_status add_step(work *w, const proa_instr *instr, int64_t count)
     return PROA_OK;
 }
 
-/* Whether one item alone wants all that the op makes. */
+/* Checks whether one item alone needs all outputs of the op. */
 static proa_status look_wanted(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     work *w = context;
@@ -187,9 +188,9 @@ static proa_status find_movable(work *w)
     return PROA_OK;
 }
 
-/* ---- how far: first op first ----------------------------------------------------------------- */
+/* ---- how far up: first op first -------------------------------------------------------------- */
 
-/* Behind which op the item at hand, or the op as a whole, may read this. */
+/* Raises `latest` to the op behind which the item, or the op as a whole, may read this tensor. */
 static proa_status read_late(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     work *w = context;
@@ -202,7 +203,7 @@ static proa_status read_late(proa_tensor **slot, const proa_field *f, int64_t in
     return PROA_OK;
 }
 
-/* Reads of persistables, at op `at` or wherever the op moves up to. */
+/* Notes reads of persistables, at op `at` or wherever that op moves up to. */
 static proa_status note_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     work *w = context;
@@ -224,7 +225,7 @@ static proa_status note_write(proa_tensor **slot, const proa_field *f, int64_t i
     return PROA_OK;
 }
 
-/* The first output of a view shows what its input does. */
+/* Notes that the first output of a view shows the memory of the view's input. */
 static void note_view(work *w, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
@@ -263,7 +264,7 @@ static proa_status ready_step(work *w, const proa_instr *instr)
     return proa__args_visit(op, instr->args, PROA_OUT, note_write, w);
 }
 
-/* An op that prepares a gradient moves with its item, whose it makes later. */
+/* An op that prepares a gradient moves with its item, which then reads what the op makes. */
 static proa_status ready_chain(work *w, const proa_instr *instr)
 {
     w->who = w->owner[w->at];
@@ -275,7 +276,7 @@ static proa_status ready_chain(work *w, const proa_instr *instr)
                                   w); /* what it makes is there for the item */
 }
 
-/* Any other op; numbers of the optimizer's own move up as far as they can. */
+/* Handles all other ops. Ops that make the optimizer's own scalars move up as far as they can. */
 static proa_status ready_other(work *w, const proa_instr *instr)
 {
     int32_t at = w->at;
@@ -311,7 +312,7 @@ static proa_status find_ready(work *w)
 
 /* ---- building the block anew ----------------------------------------------------------------- */
 
-/* By `ready`; of one, numbers first and the others by their places in the program. */
+/* Sorts items by `ready`; for one `ready`, scalars come first, then the others in program order. */
 static void fill_buckets(work *w)
 {
     for (int32_t numbers = 0; numbers < 2; numbers++)
@@ -335,7 +336,7 @@ static int32_t in_order(work *w, int32_t group)
     return turned;
 }
 
-/* The entries of a group's items, in the scope. */
+/* Selects the list entries of a group's items, in memory of the scope. */
 static proa_status pick(const work *w, const proa_instr *instr, int32_t group, void *args)
 {
     const proa_op *op = instr->op;
@@ -356,7 +357,7 @@ static proa_status pick(const work *w, const proa_instr *instr, int32_t group, v
     return PROA_OK;
 }
 
-/* The step of what waits, and what prepares its gradients. */
+/* Emits the step for the items that wait, after the ops that prepare their gradients. */
 static proa_status emit_group(work *w, int32_t step)
 {
     proa_block *b = w->uses.block;
@@ -413,7 +414,7 @@ static proa_status emit_all(work *w, proa_instr *ops)
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* n int32_t of NOBODY, of one block of memory. */
+/* An array of n int32_t, all NOBODY, taken from one block of memory. */
 static int32_t *take(int32_t **memory, int32_t n)
 {
     int32_t *at = *memory;

@@ -1,4 +1,5 @@
-/* The table of passes, which of them run, and what they are seen doing. May use core and ops. */
+/* The table of passes, the choice of the passes that run, and the dumps of programs before and after. May use
+ * core and ops. */
 #include "passes.h"
 
 #include "core/device.h"
@@ -9,7 +10,7 @@ const proa__pass proa__pass_table[] = {PROA__PASSES(PASS_ROW){NULL, NULL, false,
 
 enum { MAX_PASSES = 32 };
 
-/* ---- which ----------------------------------------------------------------------------- */
+/* ---- choosing --------------------------------------------------------------------------- */
 
 static int find(const char *name, size_t n)
 {
@@ -35,7 +36,7 @@ static void set_all(bool *wanted, bool to)
     for (int i = 0; proa__pass_table[i].name; i++) wanted[i] = to && !proa__pass_table[i].asked;
 }
 
-/* A list that starts with a name to leave out starts from all. */
+/* Parses a list of names. If the first one is to be left out ("-cse"), the list starts from all passes. */
 static proa_status choose(const char *names, bool *wanted)
 {
     set_all(wanted, false);
@@ -80,7 +81,7 @@ static bool is_on_device(const proa_program *p)
 
 static proa_status run_pass(proa_program *p, const proa__pass *pass, const proa__pass_context *context)
 {
-    int32_t n = p->n_blocks; /* passes make none */
+    int32_t n = p->n_blocks; /* the number of blocks, which passes do not change */
     for (int32_t k = 0; k < n; k++) PROA_TRY(pass->run(p->blocks[k], context));
     return PROA_OK;
 }
@@ -93,7 +94,7 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
     if (!names) return proa_error();
     PROA_TRY(choose(names, wanted));
     bool dumps = proa__flag_int(PROA_FLAG_dump_passes), recording = proa_door_set(PROA_DOOR_RECORD, false);
-    proa_block *open = proa__capture_into(NULL); /* passes compute */
+    proa_block *open = proa__capture_into(NULL); /* passes run ops, which must not be captured */
     proa_status status = PROA_OK;
     if (dumps) dump(p, "before passes", NULL);
     proa__pass_context context = {.frozen = frozen, .on_device = is_on_device(p)};
@@ -108,7 +109,7 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
     }
     proa__capture_into(open);
     proa_door_set(PROA_DOOR_RECORD, recording);
-    if (frozen) proa_memory_trim(); /* weights were computed, which will not be again */
+    if (frozen) proa_memory_trim(); /* frees temporaries of computed weights */
     return status;
 }
 

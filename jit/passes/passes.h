@@ -1,5 +1,5 @@
-/* Optimizing passes: each changes one block's ops so that it computes the same with less. They run on an
- * executor's private copy of a program, never on a user's. May use core and ops. */
+/* Optimizing passes: each rewrites one block so that it computes the same results with less work or memory.
+ * They run on an executor's private copy of a program, never on a user's. May use core and ops. */
 #ifndef PROA_JIT_PASSES_PASSES_H
 #define PROA_JIT_PASSES_PASSES_H
 
@@ -7,15 +7,15 @@
 
 /* Arguments of a pass beside the block. */
 typedef struct proa__pass_context {
-    bool frozen;    /* persistables that no op writes never change */
-    bool on_device; /* it is to run on another device than the CPU, as far as can be told by now */
+    bool frozen;    /* persistables that no op of the program writes never change */
+    bool on_device; /* the program will probably run on another device than the CPU */
 } proa__pass_context;
 
 typedef struct proa__pass {
     const char *name, *doc;
-    bool frozen; /* for programs whose parameters never change only */
-    bool whole;  /* sees forward and backward together: runs before a program is cut in two */
-    bool asked;  /* runs only where it is named: results differ by more than rounding in float32 */
+    bool frozen; /* only for programs whose parameters never change */
+    bool whole;  /* needs forward and backward together: runs before a program is cut in two */
+    bool asked;  /* runs only if it is named: results differ by more than float32 rounding */
     proa_status (*run)(proa_block *b, const proa__pass_context *context);
 } proa__pass;
 
@@ -56,17 +56,17 @@ typedef struct proa__pass {
     proa_status proa__pass_##name(proa_block *b, const proa__pass_context *context);
 PROA__PASSES(PROA__PASS_FUNCTION)
 
-/* The rows; ends with a name of NULL. */
+/* The table of passes, ended by an entry without name. */
 extern const proa__pass proa__pass_table[];
 
-/* Runs passes on every block. names: NULL or "all": all but those that run only where they are named; "" or
- * "none": none; otherwise names by comma, where "-name" leaves one out ("-cse,-layout": all but these).
- * FLAGS_passes, in the same form, is asked where names is NULL. An unknown name is an error that lists those
- * there are. With FLAGS_dump_passes, prints the program to stderr before the first pass and after each that
- * changed it. */
+/* Runs passes on every block. names: NULL or "all": all but those that run only if named; "" or "none": none;
+ * otherwise names separated by commas, where "-name" leaves one out ("-cse,-layout": all but these). If names
+ * is NULL, FLAGS_passes is used, in the same form. An unknown name is an error that lists the known ones.
+ * With FLAGS_dump_passes, prints the program to stderr before the first pass and after each that changed
+ * it. */
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
 
-/* The same, of passes that see forward and backward together; FLAGS_passes says which. */
+/* Runs the passes that need forward and backward together, as FLAGS_passes says. */
 proa_status proa__passes_run_whole(proa_program *p);
 
 #endif

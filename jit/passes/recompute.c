@@ -1,28 +1,27 @@
-/* A result of dropout that the backward reads is not stored but computed there once more, where that is one
- * pass over memory: its mask is stored anyway, and so is what was dropped, or what that was gelu of. There
- * the pass that takes the gradient of both makes their result, too (gelu_dropout_grad), so that nothing is
- * read for it alone; where it cannot, the result stays stored. Forwards, gelu and dropout are one pass, too.
- * On a device, whose memory is quicker, both are computed again by themselves. May use core and ops. */
+/* Recomputes a dropout result in the backward instead of saving it, from the saved mask and dropout's input
+ * (or the input of the gelu before it), where that takes one pass over memory. On the CPU gelu_dropout_grad
+ * does so while it computes both gradients; on a device gelu and dropout are recomputed by ops of their own.
+ * May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
 #include "impl/dropout.h"
 #include "impl/elementwise.h"
 
-/* By variable: the args of the forward's op that makes it, whether the backward reads it, and what is read
- * there. */
+/* By variable: the forward op that makes it, whether the backward reads it, and what the backward reads
+ * instead. */
 typedef struct seen {
     const proa_op *op;
     const void *args;
     bool wanted;
-    const proa_var *again; /* computed once more; NULL: not (yet) */
-    int32_t slope;         /* the first op of the backward that takes gelu's gradient at it; 0: none */
+    const proa_var *again; /* the recomputed variable; NULL: not recomputed (yet) */
+    int32_t slope;         /* the first op of the backward that is gelu's gradient at it; 0: none */
 } seen;
 
 typedef struct recomputing {
     proa__uses uses;
     proa_block *b;
-    proa_instr *ops; /* of the block as it was */
+    proa_instr *ops; /* of the block before the pass */
     int32_t n_ops, at;
     seen *of;
     int32_t n_vars;
@@ -74,7 +73,7 @@ static proa_status look(recomputing *r)
     return PROA_OK;
 }
 
-/* The args of the forward's op that makes t, if it is of that name and t need not be kept; NULL otherwise. */
+/* The args of the forward op of that name that makes t, if t need not be kept; NULL otherwise. */
 static const void *made_by(const recomputing *r, const proa_tensor *t, const char *op)
 {
     const seen *s = seen_of(r, t);
@@ -83,7 +82,7 @@ static const void *made_by(const recomputing *r, const proa_tensor *t, const cha
     return use && !use->kept && !proa__slot_var(t)->persistable ? s->args : NULL;
 }
 
-/* True if the backward has t anyway. */
+/* True if the backward has t without recomputing it. */
 static bool is_there(const recomputing *r, const proa_tensor *t)
 {
     const seen *s = seen_of(r, t);
@@ -97,7 +96,7 @@ static proa_tensor *like(const recomputing *r, const proa_tensor *t)
     return v ? v->handle : NULL;
 }
 
-/* The op that makes t, if it is of that name; −1: none. */
+/* The op of that name that makes t; −1: none. */
 static int32_t maker_of(const recomputing *r, const proa_tensor *t, const char *op)
 {
     const proa__use *use = proa__use_of(&r->uses, proa__slot_var(t));
@@ -105,7 +104,7 @@ static int32_t maker_of(const recomputing *r, const proa_tensor *t, const char *
     return proa__is_op(&r->ops[use->maker], op) ? use->maker : PROA__NOBODY;
 }
 
-/* True if t is there when op `at` runs. */
+/* True if t has its value when op `at` runs. */
 static bool is_made_before(const recomputing *r, const proa_tensor *t, int32_t at)
 {
     const proa_var *v = proa__slot_var(t);
@@ -119,7 +118,8 @@ static bool is_plain(const proa_dropout_args *a, const proa_tensor *x)
            (x->dtype == PROA_F32 || x->dtype == PROA_F64);
 }
 
-/* out = dropout(gelu) along with the gradient of both, whose two ops, further down, go. */
+/* Emits gelu_dropout_grad, which gives out = dropout(gelu(x)) and the gradient of both; the two later ops
+ * that computed the gradient are removed. */
 static proa_status again_with_slope(recomputing *r, const proa_dropout_args *a, const proa_gelu_args *gelu)
 {
     int32_t at = seen_of(r, gelu->x)->slope;
@@ -148,7 +148,7 @@ static proa_status again_with_slope(recomputing *r, const proa_dropout_args *a, 
     return PROA_OK;
 }
 
-/* A gradient of dropout is dropout with the same mask. */
+/* Recomputes dropout from x by its gradient op, which multiplies by the same mask. */
 static proa_status again_from(recomputing *r, const proa_dropout_args *a, proa_tensor *x)
 {
     proa_tensor *out = like(r, a->out);
@@ -180,7 +180,7 @@ static proa_status again_dropout(recomputing *r, proa_tensor *t)
     return again_from(r, a, once_more.out);
 }
 
-/* Before its first reader in the backward. */
+/* Recomputes a value before its first reader in the backward. */
 static proa_status make_again(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     recomputing *r = context;
@@ -203,7 +203,7 @@ static proa_status rebuild(recomputing *r)
     return PROA_OK;
 }
 
-/* gelu → dropout, where nobody else reads between them. */
+/* Fuses gelu → dropout in the forward where nobody else reads the value between. */
 static proa_status join_forward(proa__uses *u, int32_t at, const proa__pass_context *context)
 {
     proa_instr *instr = &u->block->ops[at];

@@ -1,6 +1,6 @@
-/* Merging heads without a copy: a product that is transposed so that its rows come before the heads, and then
- * reshaped, is written in that order (matmul_swapped). A factor between the two, as attention's gradient has
- * one, comes behind. May use core and ops. */
+/* Folds the transpose that merges attention heads into the product before it: a matmul whose result is
+ * transposed (rows before heads) and reshaped becomes matmul_swapped, which writes that order. A scalar
+ * factor between them, as in attention's gradient, is moved behind. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -8,7 +8,7 @@
 #include "impl/matmul.h"
 #include "impl/shape.h"
 
-/* Swaps the dims before the last. */
+/* True if perm swaps the two dims before the last. */
 static bool swaps_rows(const proa_ints *perm, int n)
 {
     if (perm->tensor || perm->tensors || perm->count != n || n < 3) return false;
@@ -19,7 +19,7 @@ static bool swaps_rows(const proa_ints *perm, int n)
     return true;
 }
 
-/* The op of that name that makes t for `reader` alone; NULL: there is none. */
+/* The op of that name that makes t, if only `reader` reads t; NULL otherwise. */
 static proa_instr *made_for(const proa__uses *u, const proa_tensor *t, int32_t reader, const char *name)
 {
     const proa_var *v = proa__slot_var(t);
@@ -30,7 +30,7 @@ static proa_instr *made_for(const proa__uses *u, const proa_tensor *t, int32_t r
     return proa__is_op(maker, name) && maker->role == u->block->ops[reader].role ? maker : NULL;
 }
 
-/* Batches of as many heads on both sides, which oneDNN multiplies. */
+/* True for batched products with equal batch dims on both sides. */
 static bool has_heads(const proa_matmul_args *a)
 {
     int n = a->x->ndim;

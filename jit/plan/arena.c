@@ -6,7 +6,7 @@
 #include "core/device.h"
 #include "core/args_visit.h"
 
-/* Points a handle into a storage, or (NULL, NULL) nowhere. */
+/* Points a handle into a storage; (NULL, NULL): nowhere. */
 static void point(const proa__binding *b, proa_storage *storage, char *data)
 {
     if (!(b->handle->flags & PROA_T_BLOCKED)) {
@@ -17,7 +17,7 @@ static void point(const proa__binding *b, proa_storage *storage, char *data)
     b->handle->data = NULL;
 }
 
-/* A segment's handles let go of the arena of one depth. */
+/* Unbinds a segment's handles from the arena of one depth. */
 static void leave_arena(proa__segment *s, int32_t depth)
 {
     if (!s->generation) return;
@@ -28,12 +28,12 @@ static void leave_arena(proa__segment *s, int32_t depth)
     s->generation = 0;
 }
 
-/* All segments of all plans, before an arena goes. */
+/* Unbinds the handles of all segments of all plans from an arena that is to be freed. */
 static void leave_all(proa_executor *e, int32_t depth)
 {
     for (int32_t i = 0; i < e->n_plans; i++) {
         proa__segment *root = e->plans[i].root;
-        for (proa__segment *s = root; s;) { /* in order, without recursion */
+        for (proa__segment *s = root; s;) { /* in depth-first order, without recursion */
             if (s->cursor < s->n_next) {
                 s = s->next[s->cursor++];
                 continue;
@@ -70,7 +70,7 @@ proa_storage *proa__executor_arena(const proa_executor *e, int32_t depth)
     return depth == 0 && e->inside ? e->inside : e->arenas[depth].storage;
 }
 
-/* True if t has memory for what an output will be, and none beside it. */
+/* True if t has memory for an output with this meta, in this format only. */
 static bool takes_output(const proa_tensor *t, const proa_meta *meta, int format)
 {
     bool fits = t->dtype == meta->dtype && t->ndim == meta->ndim &&
@@ -89,7 +89,7 @@ proa_status proa__executor_hand_out(proa_executor *e, int32_t i, const proa_meta
     return format ? proa__block_output(e->outputs[i], format) : PROA_OK;
 }
 
-/* The tensor that the op before the cut has put into its output slot `index`. */
+/* The tensor that the op before the cut has made for its output slot `index`. */
 static proa_tensor *dynamic(const proa__segment *s, int32_t index)
 {
     const proa__step *step = &s->parent->steps[s->parent->n_steps - 1];
@@ -99,7 +99,7 @@ static proa_tensor *dynamic(const proa__segment *s, int32_t index)
 proa_status proa__executor_point(proa_executor *e, proa__segment *s)
 {
     PROA_TRY(grow_arena(e, s->depth, s->arena_bytes));
-    uint64_t generation = 0; /* each only grows: the sum tells whether any has changed */
+    uint64_t generation = 0; /* generations only grow, so their sum tells whether any has changed */
     for (int32_t d = 0; d <= s->depth; d++) generation += e->arenas[d].generation;
     bool same_arena = s->generation && s->generation == generation; /* 0: they point nowhere */
     for (int32_t i = 0; i < s->n_bindings; i++) {
@@ -151,7 +151,7 @@ void proa__executor_let_go(proa_executor *e)
         proa_tensor **slot;
         for (int64_t n = 0; (slot = proa__out_slot(step->op, step->args, n, &f)); n++)
             if (!(f->flags & PROA_FIELD_MUTATED) && !proa__slot_empty(*slot))
-                *slot = NULL; /* the run's scope owned it */
+                *slot = NULL; /* the run's scope owned the tensor */
     }
     e->n_path = 0;
     for (int32_t d = 0; e->lends && d < e->n_arenas; d++) {

@@ -1,5 +1,5 @@
-/* Assigns a buffer to every output of an op: over an input that dies there, a copy of one that does not,
- * the persistable variable that it is, or memory of its own. May use core and ops. */
+/* Assigns a buffer to every output of an op: an input's buffer if that input is dead afterwards (or a copy of
+ * the input), the memory of the persistable that it writes, or a new buffer. May use core and ops. */
 #include "planner.h"
 
 #include "core/blocked.h"
@@ -49,7 +49,7 @@ static proa_status place_fresh(planner *p, const proa_var *v, const proa_meta *m
     return PROA_OK;
 }
 
-/* Counter of the op's inputs that are in `buffer`. */
+/* Counts the op's inputs that are in `buffer`. */
 typedef struct sharing {
     planner *p;
     const proa__buffer *buffer;
@@ -87,7 +87,7 @@ static proa_tensor **nth_slot(const proa_field *f, const void *args, int64_t k)
     return &proa__field_all(f, args).at[k];
 }
 
-/* In place where the table allows it and the input dies here. */
+/* Places the output over an input if the op table allows it and the input is dead after this op. */
 static bool place_over_input(planner *p, const proa_field *f, const proa_var *v, const proa_meta *meta,
                              proa_tensor **slot, proa_status *status)
 {
@@ -103,7 +103,7 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
         !same_meta(meta, from->handle) || from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))
         return false;
     proa__buffer *b = from->buffer;
-    if (b->pinned && output_index(p, v) >= 0) return false; /* what is handed out lies elsewhere */
+    if (b->pinned && output_index(p, v) >= 0) return false; /* handed out: lies in another block */
     proa_tensor *t = proa__plan_handle(p, meta, 0, b, 0);
     *status = t ? PROA_OK : proa_error();
     if (!t) return true;
@@ -115,7 +115,8 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
     return true;
 }
 
-/* An output that always lies in its input's memory: there, if nobody else needs that, else in a copy. */
+/* Places an output that an op makes by overwriting an input: in the input's memory if nobody reads that
+ * afterwards, else in a copy. */
 static proa_status place_mutated(planner *p, const proa_field *f, int64_t k, const proa_var *v,
                                  proa_tensor **slot)
 {
@@ -146,7 +147,7 @@ static proa_status place_persistable(planner *p, const proa_field *f, const proa
     proa__value *value = proa__plan_value(p, v);
     if (!value->handle) return proa_error();
     proa_tensor *t = value->handle;
-    value->dense = NULL; /* a copy of it shows what it was */
+    value->dense = NULL; /* a contiguous copy shows the former value */
     if (meta && meta->ndim >= 0 && !same_meta(meta, t))
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, p->instr->op, f->name,
                              "must be %s%s to be written to %s, which is %s", proa_dtype_name(meta->dtype),
@@ -169,7 +170,7 @@ static proa_status place(planner *p, const proa_field *f, int64_t k, const proa_
     }
     if (v->persistable) return place_persistable(p, f, v, meta, slot);
     bool unused = !p->facts->read[v->index] && f->flags & PROA_FIELD_OPTIONAL;
-    if (unused && proa__has_block(op)) { /* a loop whose steps nobody asks for records none */
+    if (unused && proa__has_block(op)) { /* a loop whose tape nobody reads does not record one */
         proa__slot_set(slot, proa_none);
         return PROA_OK;
     }

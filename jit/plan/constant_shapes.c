@@ -1,5 +1,5 @@
-/* Propagation of shapes and constants at plan time: ops that depend on these alone and feed an attribute
- * are run while planning. May use core and ops. */
+/* Propagation of shapes and constants at plan time: runs, while planning, the ops that depend on these only
+ * and feed an attribute. May use core and ops. */
 #include "planner.h"
 
 #include "core/copy.h"
@@ -9,10 +9,10 @@
 
 typedef proa__planner planner;
 
-/* Results may be this large, in bytes. */
+/* Largest result of such an op, in bytes. */
 enum { KNOWN_BYTES = 1 << 16 };
 
-/* flag: every tensor it reads is known. */
+/* Clears the flag if a tensor that the op reads is not known at plan time. */
 static proa_status look_known(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     planner *p = context;

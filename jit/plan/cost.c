@@ -1,5 +1,5 @@
-/* FLOPs and bytes of a program's ops without a run: shapes are inferred for the lengths that the caller
- * gives unknown dims. May use core and ops. */
+/* FLOPs and bytes of a program's ops without a run: infers shapes, with lengths that the caller gives for
+ * unknown dims. May use core and ops. */
 #include "jit/ir/program.h"
 
 #include "core/internal.h"
@@ -7,7 +7,8 @@
 #include "core/call_cost.h"
 #include "core/args_visit.h"
 
-/* Puts a handle of the same dtype and shape into the slot, whose unknown dims have the length *context. */
+/* Replaces the tensor in the slot by one of the same dtype and shape whose unknown dims have the length
+ * *context. */
 static proa_status fix_dims(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     (void)f, (void)index;
@@ -20,7 +21,7 @@ static proa_status fix_dims(proa_tensor **slot, const proa_field *f, int64_t ind
     return t ? PROA_OK : proa_error();
 }
 
-/* Gives the outputs that are single tensors the shapes that were inferred. */
+/* Gives outputs that are single tensors their inferred shapes. */
 static proa_status fill_outputs(const proa_op *op, void *args, void *metas)
 {
     proa__meta_ref m = proa__meta_first(metas);
@@ -47,7 +48,7 @@ static double flops_of(const proa_instr *instr, int64_t unknown)
     if (status == PROA_OK) status = proa__infer_call(&call, metas);
     if (status == PROA_OK) status = fill_outputs(op, args, metas);
     if (status != PROA_OK && status != PROA_ERR_OUT_OF_MEMORY) {
-        proa_clear_error(); /* lengths that do not fit: outputs stay unknown, which not all counts need */
+        proa_clear_error(); /* no shapes for these lengths: outputs stay unknown, which may do */
         status = PROA_OK;
     }
     double n = status == PROA_OK ? proa__call_flops(op, args) : -1;

@@ -1,5 +1,5 @@
-/* Steps that a device keeps and runs as one (a CUDA graph): recorded when a segment meets the same addresses
- * for the second time, replayed from then on. What waits or sizes its outputs is run step by step, as ever.
+/* Device graphs (CUDA graphs) of a segment's steps: recorded when the steps meet the same memory addresses
+ * for the second time, replayed from then on. Steps that synchronize or size their outputs run one by one.
  * May use core. */
 #include "plan.h"
 
@@ -7,7 +7,7 @@
 #include "core/device.h"
 #include "core/run.h"
 
-static _Thread_local bool recording_now; /* what runs inside a recorded step is part of it */
+static _Thread_local bool recording_now; /* a nested segment is part of the recording under way */
 
 static bool can_be_kept(const proa__segment *s)
 {
@@ -21,7 +21,8 @@ static bool can_be_kept(const proa__segment *s)
     return n > 1;
 }
 
-/* FNV-1a over the addresses: what else a step reads belongs to the plan, which stands for it. */
+/* FNV-1a hash of the addresses of all bound handles. Anything else that the steps read belongs to the plan
+ * and does not change. */
 static uint64_t addresses_of(const proa__segment *s)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -45,7 +46,7 @@ void proa__recordings_free(proa__recordings *r)
     for (int i = 0; i < PROA__RECORDINGS; i++) drop(r, i);
 }
 
-/* Records and runs; NULL: it could not be kept, and nothing has run. */
+/* Records the steps, running each; NULL: the device could not record them, and nothing has run. */
 static void *record(const proa_device_table *d, proa__segment *s, proa__each_step each)
 {
     if (d->record_begin(d->context) != PROA_OK) return NULL;
@@ -70,7 +71,7 @@ proa_status proa__run_device_graph(proa__segment *s, proa__each_step each)
     uint64_t addresses = addresses_of(s);
     int i = 0;
     while (i < PROA__RECORDINGS && r->at[i].addresses != addresses) i++;
-    if (i == PROA__RECORDINGS) { /* met for the first time: kernels choose their algorithms in this run */
+    if (i == PROA__RECORDINGS) { /* new addresses: not recorded, as kernels choose algorithms in this run */
         i = r->next++ % PROA__RECORDINGS;
         drop(r, i);
         r->at[i].addresses = addresses;
@@ -80,7 +81,7 @@ proa_status proa__run_device_graph(proa__segment *s, proa__each_step each)
         r->at[i].recording = record(d, s, each);
         if (!r->at[i].recording) {
             r->never = true;
-            proa_clear_error(); /* if it was no matter of recording, it comes again */
+            proa_clear_error(); /* an error that has another cause than the recording appears again */
             return each(s, false);
         }
     }

@@ -1,5 +1,5 @@
-/* Runs programs: finds or makes the plan for the inputs' shapes, has its handles pointed at memory, and calls
- * kernel after kernel. Allocates nothing once warm but the outputs. May use core and ops. */
+/* Runs programs: finds or makes the plan for the inputs' shapes, binds its handles to memory, and runs kernel
+ * after kernel. Once warm, allocates only the outputs. May use core and ops. */
 #include "executor.h"
 
 #include "core/blocked.h"
@@ -9,7 +9,7 @@
 #include "planner.h"
 #include "core/args_visit.h"
 
-/* Up to so many kept outputs is packing round them quick. */
+/* Largest number of kept outputs for which packing buffers around them is fast enough. */
 enum { KEPT_INSIDE = 4096 };
 
 /* ---- making and freeing ---------------------------------------------------------------- */
@@ -124,7 +124,8 @@ static proa_status note_input(proa_executor *e, int32_t i, const proa_tensor *t,
     return put_meta(e, t, format, strided);
 }
 
-/* True if input i is read as it lies: t is strided, and some op takes any strides. */
+/* True if input i is used without a contiguous copy: t is strided, and some op that reads it takes any
+ * strides. */
 static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *t)
 {
     if (!(t->flags & PROA_T_STRIDED) || t->flags & PROA_T_BLOCKED) return false;
@@ -133,7 +134,7 @@ static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *
     return !proa__must_be_dense(&e->facts, e->block->inputs[i]);
 }
 
-/* Begins the key with the settings that kernels are chosen by, beside the inputs. */
+/* Begins the key with the settings that the choice of kernels depends on, apart from the inputs. */
 static proa_status start_key(proa_executor *e, bool inside)
 {
     int64_t settings[5] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
@@ -208,10 +209,10 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
 
 /* ---- running --------------------------------------------------------------------------- */
 
-/* With a watch door open the step passes through it; the run door then finds its kernel here. */
+/* The step that is passing through the watch door; the run door takes its kernel from here. */
 static _Thread_local const proa__step *watched;
 
-/* Copies between layouts; without `from`, what `to` has beyond its elements becomes zero. */
+/* Copies between layouts; with `from` NULL sets the padding of `to` to zero. */
 static proa_status lay_out(proa_tensor *to, const proa_tensor *from)
 {
     if (!from) return proa__zero_padding(to) ? PROA_OK : PROA_ERR_INTERNAL;
@@ -237,7 +238,7 @@ static proa_status run_watched(proa_call *call)
 {
     const proa__step *step = watched;
     if (!step || call->args != step->args) return proa__dispatch(call);
-    watched = NULL; /* what the kernel itself calls is no step */
+    watched = NULL; /* ops called by the kernel itself are not steps */
     proa_status status = run_picked(step);
     if (proa__thread_self) proa__thread_self->ran = step->kernel;
     return status;
@@ -281,7 +282,7 @@ void proa__executor_set_hook(proa_executor *e, proa__executor_hook hook, void *c
     e->hook_context = context;
 }
 
-/* Shows the hook each output of a step under the name of its variable. */
+/* Calls the hook for each output of a step, with the name of its variable. */
 static proa_status show_outputs(const proa_executor *e, const proa__segment *s, const proa__step *step)
 {
     proa_tensor **slot;
@@ -316,7 +317,7 @@ static proa_status visit_segment(proa_executor *e, proa__segment *s)
     return e->hook ? run_shown(e, s) : run_steps(s);
 }
 
-/* The outcome of a cut, as a key: shapes the last op made, values that attributes will need. */
+/* Makes the key of a cut's outcome: shapes that the last op made, and values that attributes will need. */
 static proa_status cut_key(proa_executor *e, const proa__segment *s)
 {
     e->key_bytes = 0;
@@ -354,7 +355,7 @@ static proa__segment *follow(proa_executor *e, proa__segment *s)
     return s->next[at] = made;
 }
 
-/* The least recently used plan; −1: there is none. */
+/* Index of the least recently used plan; −1: there is none. */
 static int32_t oldest_plan(const proa_executor *e)
 {
     int32_t oldest = -1;
@@ -363,7 +364,7 @@ static int32_t oldest_plan(const proa_executor *e)
     return oldest;
 }
 
-/* Room for one more plan: those that are outdated go, and the least recently used beyond the bound. */
+/* A free entry for one more plan: drops outdated plans, and the least recently used one beyond the limit. */
 static proa__executor_plan *plan_room(proa_executor *e)
 {
     int64_t bound = proa__flag_int(PROA_FLAG_kept_plans);
@@ -385,7 +386,7 @@ static proa__executor_plan *find_plan(proa_executor *e)
             return c;
         }
         bool outdated = c->root->key_bytes == e->key_bytes && !memcmp(c->root->key, e->key, e->key_bytes);
-        if (outdated) c->used = 0; /* its data or memory have changed: the next to go */
+        if (outdated) c->used = 0; /* persistables have changed: the next to go */
     }
     proa__segment *root = proa__segment_new(&e->facts, NULL, &e->fed, e->key, e->key_bytes);
     proa__executor_plan *to = root ? plan_room(e) : NULL;
@@ -398,9 +399,10 @@ static proa__executor_plan *find_plan(proa_executor *e)
     return to;
 }
 
-/* ---- lending --------------------------------------------------------------------------- */
+/* ---- a forward that lends its arena to the backward ----------------------------------------- */
 
-/* Puts the input of `next` that `v`, planned in s, will be: at its place in the arena, or elsewhere. */
+/* Describes input i of `next`, which will be value `v` of segment s: at its offset in the arena, or in other
+ * memory. */
 static proa_status announce(proa_executor *next, int32_t i, const proa__value *v, bool kept)
 {
     const proa__buffer *b = v->buffer;
@@ -411,7 +413,7 @@ static proa_status announce(proa_executor *next, int32_t i, const proa__value *v
     return note_input(next, i, v->handle, v->handle->flags & PROA_T_BLOCKED && kept ? b->format : 0, strided);
 }
 
-/* The bytes that `next` will want in the arena in which s has run. */
+/* The number of bytes that `next` will need in the arena that s has run in. */
 static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *bytes)
 {
     proa_executor *next = e->next;
@@ -429,7 +431,8 @@ static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *b
     return proa_error();
 }
 
-/* Bytes that the first arena of a run must hold. That `next` cannot be planned is no error of this run. */
+/* The size of the first arena of a run, in bytes. If `next` cannot be planned, that is no error of this
+ * run. */
 static int64_t capacity_of(proa_executor *e, const proa__executor_plan *p)
 {
     int64_t bytes = 0;
@@ -439,7 +442,7 @@ static int64_t capacity_of(proa_executor *e, const proa__executor_plan *p)
     return bytes > s->arena_bytes ? bytes : s->arena_bytes;
 }
 
-/* A tensor on blocked memory in the arena, which it holds. */
+/* A tensor on blocked memory inside the arena, which it keeps alive. */
 static proa_tensor *keep_window(const proa_executor *e, const proa__value *v)
 {
     proa_tensor *t = proa__tensor_alias(v->handle);
@@ -451,7 +454,7 @@ static proa_tensor *keep_window(const proa_executor *e, const proa__value *v)
     return t;
 }
 
-/* A value that stays where it was computed. */
+/* A tensor for a value that stays where it was computed. */
 static proa_tensor *keep_value(const proa_executor *e, const proa__value *v)
 {
     if (!(v->handle->flags & PROA_T_BLOCKED) || v->buffer->place == PROA__IN_FIXED)
@@ -483,7 +486,7 @@ static proa_status run(proa_executor *e, proa_tensors inputs)
     PROA_TRY(take_inputs(e, inputs));
     proa__executor_plan *found = find_plan(e);
     if (found && e->inside && found->root->arena_bytes > (int64_t)e->inside->bytes) {
-        e->inside = NULL; /* settings have changed since the block was made: an arena of its own */
+        e->inside = NULL; /* settings have changed since the lender ran: use an own arena */
         PROA_TRY(take_inputs(e, inputs));
         found = find_plan(e);
     }
@@ -499,7 +502,7 @@ static proa_status run(proa_executor *e, proa_tensors inputs)
     }
 }
 
-/* Device of a run: its inputs', else its parameters'; the thread's when it has neither. */
+/* The device of a run: that of its inputs, else of its parameters, else the thread's. */
 static int device_of_run(const proa_executor *e, proa_tensors inputs)
 {
     int device = -1;

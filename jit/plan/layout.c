@@ -1,6 +1,6 @@
-/* Blocked layouts in plans: which outputs lie so, and elementwise ops that run over such memory as it is.
- * What eager code decides call by call (core/blocked.h, core/flat.c) is decided here once. May use core and
- * ops. */
+/* Blocked layouts in plans: decides at plan time which outputs are stored blocked, and runs elementwise ops
+ * over blocked memory without conversion. The counterpart of core/blocked.h and core/flat.c, which decide
+ * call by call. May use core and ops. */
 #include "planner.h"
 
 #include "core/blocked.h"
@@ -9,8 +9,8 @@
 
 /* ---- ops that take blocked operands ------------------------------------------------------ */
 
-/* Optimizers may move a convolution's parameter into another layout while they run. What reads it behind them
- * was planned for the old one. */
+/* Optimizers may change the layout of a convolution's parameter while they run; ops that read it later in the
+ * run were planned for the old layout. */
 static proa_status look_moved(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     proa__planner *p = context;
@@ -74,7 +74,7 @@ typedef struct flat {
     proa__planner *p;
     proa_tensor **stored; /* the slots of the program's own args, in the same order */
     int64_t at;
-    const proa_tensor *like; /* the first operand that lies blocked */
+    const proa_tensor *like; /* the first operand that is stored blocked */
     int format;
     int64_t n; /* elements, padding included */
     bool fits;
@@ -85,7 +85,7 @@ static int64_t bytes_of(const flat *c, unsigned dtype)
     return c->n * (int64_t)proa_dtype_size((proa_dtype)dtype);
 }
 
-/* True if tensors of a dtype have the call's format. */
+/* True if tensors of this dtype and the call's shape can have the call's format. */
 static bool has_format(const flat *c, unsigned dtype)
 {
     proa_tensor like = *c->like;
@@ -135,14 +135,15 @@ static proa_status keep_slot(proa_tensor **slot, const proa_field *f, int64_t in
     return PROA_OK;
 }
 
-/* A handle on n elements of a dtype, from `offset` of a buffer on. */
+/* A vector of n elements of a dtype, from `offset` bytes of a buffer on. */
 static proa_tensor *row_of(const flat *c, unsigned dtype, int64_t n, proa__buffer *b, int64_t offset)
 {
     proa_meta meta = {.dtype = (proa_dtype)dtype, .ndim = 1, .shape = {n}};
     return proa__plan_handle(c->p, &meta, 0, b, offset);
 }
 
-/* The row of a persistable: a guard watches its memory; it is not held, so that optimizers may move it. */
+/* A persistable's elements as a vector. A guard checks its memory; the handle does not retain it, so that
+ * optimizers may replace it. */
 static proa_tensor *fixed_row(const flat *c, const proa_tensor *t, int64_t n, char *data)
 {
     proa_tensor *row = row_of(c, t->dtype, n, &proa__fixed_place, 0);
@@ -150,7 +151,7 @@ static proa_tensor *fixed_row(const flat *c, const proa_tensor *t, int64_t n, ch
     return row;
 }
 
-/* An operand in the call's format, copied there in each run. */
+/* The buffer of an operand that each run converts to the call's format. */
 static proa__buffer *converted(const flat *c, proa_tensor *from)
 {
     proa_meta meta = proa_meta_of(from);
@@ -184,7 +185,7 @@ static proa_status flatten(proa_tensor **slot, const proa_field *f, int64_t inde
     return PROA_OK;
 }
 
-/* The op's input that output f may be written over, if its memory is free and lies in the call's format. */
+/* The op's input over which output f may be written: dead afterwards, and stored in the call's format. */
 static const proa__value *dying_input(const flat *c, const proa_field *f, const proa_meta *meta)
 {
     const proa_op *op = c->p->instr->op;
@@ -217,7 +218,8 @@ static proa_status place_flat(flat *c, const proa_field *f, const proa_meta *met
     return PROA_OK;
 }
 
-/* Calls `fn` for every output; slot: where its tensor goes, NULL once a step owns the arguments. */
+/* Calls `fn` for every output; slot: where the output's tensor is to be stored, NULL once a step owns the
+ * args. */
 static proa_status each_output(flat *c, void *metas,
                                proa_status (*fn)(flat *c, const proa_field *f, const proa_meta *meta,
                                                  const proa_var *v, proa_tensor **slot))

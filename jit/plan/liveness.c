@@ -1,4 +1,4 @@
-/* Liveness of a block's variables before any shape is known: last uses, and who reads what how; see
+/* Liveness of a block's variables before any shape is known: last uses, and how each variable is read; see
  * plan.h. May use core. */
 #include "plan.h"
 
@@ -17,7 +17,7 @@ bool proa__is_shape_op(const proa_op *op)
     return strcmp(op->name, "shape") == 0 || strcmp(op->name, "size") == 0;
 }
 
-/* Only variables of the block itself: a sub-block's op may name outer ones. */
+/* True for variables of the block itself: an op with sub-blocks may name outer ones. */
 static bool mine(const proa__liveness *facts, const proa_var *v)
 {
     return v && v->index < facts->n_vars && facts->block->vars[v->index] == v;
@@ -121,7 +121,7 @@ bool proa__is_differentiated(const proa_program *p)
 
 enum { FLAGS = 7 };
 
-/* The k-th array of one bool a variable. */
+/* The k-th of the bool arrays with one entry per variable. */
 static bool **flag_of(proa__liveness *facts, int k)
 {
     bool **all[FLAGS] = {&facts->reads_dense, &facts->reads_strided, &facts->supplies,     &facts->feeds_attr,

@@ -1,10 +1,12 @@
-/* Packs buffers with lifetimes into an arena; see plan.h. May use core. */
+/* Assigns offsets in an arena to buffers with lifetimes, so that buffers in use at the same time do not
+ * overlap; see plan.h. May use core. */
 #include "plan.h"
 
-/* From this many buffers on, they are placed in the order of time: comparing each with all takes too long. */
+/* ALIGN: of offsets, in bytes. MANY: with more buffers than this, buffers are placed in order of time, since
+ * comparing each with all others takes too long. */
 enum { ALIGN = 64, MANY = 4096 };
 
-/* By rising offset, or by falling size. */
+/* Order of sorting: by ascending offset, or by descending size. */
 static bool before(const proa__buffer *a, const proa__buffer *b, bool by_offset)
 {
     return by_offset ? a->offset < b->offset : a->bytes > b->bytes;
@@ -40,7 +42,7 @@ static bool meet(const proa__buffer *a, const proa__buffer *b)
 
 static int64_t aligned(int64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
-/* The smallest gap, among those placed already (by rising offset), that takes b. */
+/* The smallest gap between the buffers placed so far (by ascending offset) that b fits into. */
 static int64_t find_gap(proa__buffer *const *placed, int32_t n, const proa__buffer *b)
 {
     int64_t end = 0, best = -1, best_size = INT64_MAX;
@@ -51,7 +53,7 @@ static int64_t find_gap(proa__buffer *const *placed, int32_t n, const proa__buff
             best = end;
             best_size = p->offset - end;
         }
-        if (p->offset + p->bytes > end) end = aligned(p->offset + p->bytes); /* pinned ones end anywhere */
+        if (p->offset + p->bytes > end) end = aligned(p->offset + p->bytes); /* pinned: end at any offset */
     }
     return best >= 0 ? best : end;
 }
@@ -62,7 +64,7 @@ static void insert(proa__buffer **placed, int32_t n, proa__buffer *b)
     placed[n] = b;
 }
 
-/* Forgets those that end before `now`. */
+/* Removes buffers whose last use is before `now`. */
 static int32_t expire(proa__buffer **placed, int32_t n, int32_t now)
 {
     int32_t kept = 0;
@@ -79,7 +81,7 @@ proa_status proa__share_pinned(proa__buffer **buffers, int32_t n)
     for (int32_t i = 0; i < n; i++)
         if (buffers[i]->pinned) order[count++] = buffers[i];
     sort(order, count, true);
-    proa__buffer *far = NULL; /* of those before, the one that ends last */
+    proa__buffer *far = NULL; /* of the buffers before, the one with the highest end */
     for (int32_t i = 0; i < count; i++) {
         proa__buffer *b = order[i];
         if (far && b->offset < far->offset + far->bytes) b->last = far->last = INT32_MAX;
@@ -103,7 +105,7 @@ proa_status proa__plan_memory(proa__buffer **buffers, int32_t n, int64_t *total)
         if (b->pinned && b->offset + b->bytes > *total) *total = b->offset + b->bytes;
     }
     sort(placed, done, true);
-    bool by_time = count > MANY; /* buffers come in that order */
+    bool by_time = count > MANY; /* buffers come in order of time */
     if (!by_time) sort(order, count, false);
     proa_status status = PROA_OK;
     for (int32_t i = 0; i < count && status == PROA_OK; i++) {

@@ -1,5 +1,5 @@
-/* Plans a segment op by op: infers shapes from concrete dims, has outputs placed and views made, and picks
- * kernels; see plan.h. May use core and ops. */
+/* Plans a segment op by op: infers shapes from concrete dims, assigns buffers and views to outputs, and
+ * selects kernels; see plan.h. May use core and ops. */
 #include "planner.h"
 
 #include "core/blocked.h"
@@ -176,7 +176,8 @@ static proa_status make_all_dense(planner *p)
 
 /* ---- one op ---------------------------------------------------------------------------- */
 
-/* Shape inference reads attributes; those that tensors of a device supply are looked at in copies. */
+/* Infers the op's outputs. Inference reads attributes; those that device tensors supply are read from host
+ * copies. */
 static proa_status infer(planner *p, void *metas)
 {
     proa_call call = {p->instr->op, p->args, 0};
@@ -215,7 +216,7 @@ static void release_state(proa__step *step)
     step->state = NULL;
 }
 
-/* When the kernel is one that takes plain operands only, it gets them. */
+/* Selects the kernel. If it takes row-major operands only, blocked operands are converted for it. */
 static proa_status pick(planner *p, proa__step *step)
 {
     PROA_TRY(proa__pick_kernel(step->op, p->args, &step->kernel, &step->state));
@@ -269,7 +270,7 @@ static proa_status look_unknown(proa_tensor **slot, const proa_field *f, int64_t
     return PROA_OK;
 }
 
-/* True if an attribute of the op is computed in the run. */
+/* True if an attribute of the op is supplied by a tensor that is computed in the run. */
 static bool needs_values(planner *p)
 {
     p->flag = false;
@@ -297,7 +298,8 @@ static proa_status plan_ops(planner *p)
     for (p->at = s->first_op; p->at < b->n_ops; p->at++) {
         p->instr = &b->ops[p->at];
         if (needs_values(p)) {
-            /* behind an op that sized its outputs, at which nobody has looked yet: a segment without ops */
+            /* behind an op that sized its outputs, whose sizes were not looked at yet: a segment without
+             * ops */
             if (!s->parent || s->parent->sized_by_data || p->at > s->first_op) break;
             return proa__op_fail(PROA_ERR_BAD_STATE, p->instr->op, NULL,
                                  "needs the value of a tensor that is not there yet");
@@ -315,7 +317,7 @@ static proa_status plan_ops(planner *p)
     return PROA_OK;
 }
 
-/* An input in the arena: its memory is free after its last use. */
+/* Gives an input that is inside the arena its fixed offset; its memory is free after its last use. */
 static void pin(proa__buffer *b, int64_t offset, int64_t bytes, int32_t last)
 {
     b->place = PROA__IN_ARENA;
@@ -325,7 +327,7 @@ static void pin(proa__buffer *b, int64_t offset, int64_t bytes, int32_t last)
     b->last = proa__max64(b->first, last);
 }
 
-/* Bytes from a tensor's first element to behind its last; no stride is negative. */
+/* Bytes from a tensor's first element to the end of its last; strides are not negative. */
 static int64_t span_of(const proa_tensor *t)
 {
     if (!(t->flags & PROA_T_STRIDED)) return proa__plan_bytes(t);
@@ -354,7 +356,8 @@ static proa_status add_inputs(planner *p, const proa__inputs *inputs)
     return inputs->inside ? proa__share_pinned(p->s->buffers, p->s->n_buffers) : PROA_OK;
 }
 
-/* Outputs of the op before the cut become variables with the shapes they have now, in the slots' order. */
+/* Makes variables of the outputs of the op before the cut, with the shapes they have now, in the order of
+ * slots. */
 static proa_status add_dynamic(planner *p)
 {
     const proa__segment *parent = p->s->parent;
@@ -467,7 +470,7 @@ void proa__segment_free(proa__segment *top)
     }
 }
 
-/* Once more when a persistable has been made plain meanwhile. */
+/* Plans a segment, and once more if a persistable was made row-major meanwhile. */
 proa__segment *proa__segment_new(const proa__liveness *facts, proa__segment *parent,
                                  const proa__inputs *inputs, const char *key, size_t key_bytes)
 {

@@ -1,9 +1,9 @@
-/* A plan: a block's ops made ready for one set of input shapes. Kernels are picked and prepared, args are
- * filled, and every variable has its place in memory. May use core and ops.
+/* A plan: a block's ops made ready for one set of input shapes. Kernels are selected and prepared, args
+ * filled, and every variable has its memory. May use core and ops.
  *
- * A plan is a tree of segments. It is cut where shapes depend on data: after an op that sizes its outputs
- * itself, and before one whose attribute is a tensor that is computed in the run. Behind a cut there is one
- * segment for each outcome seen lately; the outcome (those shapes or values) is the segment's key. */
+ * A plan is a tree of segments. It is cut where shapes depend on data: after an op that sizes its own
+ * outputs, and before an op with an attribute from a tensor that the run computes. After a cut there is one
+ * segment for each recent outcome; the outcome (those shapes or values) is the segment's key. */
 #ifndef PROA_JIT_PLAN_PLAN_H
 #define PROA_JIT_PLAN_PLAN_H
 
@@ -11,12 +11,12 @@
 
 #include "core/internal.h"
 
-/* ---- what is known of a block before any shape is -------------------------------------- */
+/* ---- facts about a block before any shape is known ------------------------------------ */
 
 typedef struct proa__liveness {
     const proa_block *block;
     int32_t n_vars;
-    int32_t n_handed;     /* outputs handed out; those behind them stay in the arena */
+    int32_t n_handed;     /* the first n outputs are handed out; the others stay in the arena */
     int32_t *last_use;    /* of a variable: the last op that names it; INT32_MAX for outputs */
     bool *reads_dense;    /* some op that reads it takes contiguous inputs only */
     bool *reads_strided;  /* some op that reads it takes any strides */
@@ -24,15 +24,15 @@ typedef struct proa__liveness {
     bool *feeds_attr;     /* an attribute is computed from it */
     bool *read;           /* some op reads it, or it is handed out */
     int32_t *first_write; /* of a persistable: the first op that writes it; INT32_MAX: none does */
-    int32_t *next_write;  /* by op: which op then writes the persistable that it reads first; INT32_MAX */
+    int32_t *next_write;  /* by op: the op that then writes the persistable that it reads first; INT32_MAX */
     bool *is_output;
-    bool differentiated; /* there is a backward of the block's ops */
-    bool *touched_later; /* persistable that an op names behind one that writes it */
+    bool differentiated; /* a backward was made for the block's ops */
+    bool *touched_later; /* a persistable that an op names after another op has written it */
 } proa__liveness;
 
 proa_status proa__liveness_find(proa__liveness *facts, const proa_block *b);
 void proa__liveness_free(proa__liveness *facts);
-/* Ops whose result depends on the shape of their inputs, not on data: known when planning. */
+/* True for ops whose result depends on the shapes of their inputs only, so it is known at plan time. */
 bool proa__is_shape_op(const proa_op *op);
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -42,30 +42,30 @@ typedef enum proa__assign_buffers {
     PROA__IN_INPUT,   /* the caller's tensor number `index` */
     PROA__IN_OUTPUT,  /* the tensor handed out as output number `index` */
     PROA__IN_DYNAMIC, /* output slot number `index` of the op before the cut */
-    PROA__IN_FIXED    /* a persistable, or known when planning: never moves */
+    PROA__IN_FIXED    /* a persistable, or a constant of the plan: never moves */
 } proa__assign_buffers;
 
 typedef struct proa__buffer {
     proa__assign_buffers place;
     int32_t index;
-    int32_t depth;         /* of the segment whose arena it is in */
-    int32_t first, last;   /* ops between which it is in use, both included */
+    int32_t depth;         /* of the segment whose arena contains it */
+    int32_t first, last;   /* first and last op between which it is in use, inclusive */
     int64_t bytes, offset; /* offset: in the segment's arena */
-    int format;            /* of what lies there (core/blocked.h); 0: row-major */
-    bool pinned;           /* its offset was given: it lies in the block that is the arena */
-    bool overwritten;      /* an output has taken the place of what lay there first */
-    proa_meta meta;        /* of the output to hand out */
+    int format;            /* of the elements in it (core/blocked.h); 0: row-major */
+    bool pinned;           /* its offset was given: an input that is inside the block that serves as arena */
+    bool overwritten;      /* an output was placed over the value that was here first */
+    proa_meta meta;        /* of the output, if it is handed out */
 } proa__buffer;
 
-/* Gives each buffer in the arena its offset, a multiple of 64, so that no two that are in use at the same
- * time overlap: pinned ones stay, then largest first, each into the smallest gap that takes it. *total:
- * bytes of the arena. */
+/* Gives each buffer in the arena an offset, a multiple of 64, so that no two that are in use at the same time
+ * overlap. Pinned buffers keep their offsets; the others are placed largest first (more than 4096: in order
+ * of time), each into the smallest gap that fits. *total: bytes of the arena. */
 proa_status proa__plan_memory(proa__buffer **buffers, int32_t n, int64_t *total);
 
-/* Pinned buffers that overlap stay in use to the end. */
+/* Extends the lifetime of pinned buffers that overlap to the end of the run. */
 proa_status proa__share_pinned(proa__buffer **buffers, int32_t n);
 
-/* A handle that shows a part of a buffer, and is pointed there before a run. */
+/* A handle on a part of a buffer; before a run it is pointed at the buffer's memory. */
 typedef struct proa__binding {
     proa_tensor *handle; /* owned */
     proa__buffer *buffer;
@@ -78,8 +78,8 @@ typedef struct proa__value {
     proa_tensor *dense;  /* its contiguous copy, if one was made in this segment */
     proa__buffer *buffer, *dense_buffer;
     int64_t offset;
-    int32_t until; /* of a view of a persistable: the op that overwrites what it shows; INT32_MAX: none */
-    bool known;    /* its data are part of what the plan is for */
+    int32_t until; /* of a view of a persistable: the op that overwrites the viewed memory; INT32_MAX: none */
+    bool known;    /* its data are constants of the plan */
 } proa__value;
 
 /* ---- segments -------------------------------------------------------------------------- */
@@ -90,16 +90,16 @@ typedef struct proa__step {
     const proa_kernel *kernel;
     void *state;
     proa_tensor *to, *from;
-    bool fresh; /* output 0 lies in the kernel's own format */
+    bool fresh; /* output 0 is written in the format that the kernel prefers */
 } proa__step;
 
-/* A persistable that the plan relies on: that its memory has not moved and, where its data went into the
- * plan, that they are the same. */
+/* A condition of the plan about a persistable: its memory has not moved and, where its data are constants of
+ * the plan, they have not changed. */
 typedef struct proa__guard {
     proa_tensor *tensor; /* owned */
-    const char *data;    /* of the blocked form, if there is one */
+    const char *data;    /* address of the blocked form if there is one, else of the row-major form */
     uint32_t version;
-    int format; /* how it lies: kernels were chosen for that */
+    int format; /* the layout that kernels were selected for */
     bool same_data;
 } proa__guard;
 
@@ -107,20 +107,20 @@ enum { PROA__OUTCOMES = 8 };
 
 typedef struct proa__segment proa__segment;
 
-/* Recordings that a device keeps of a segment's steps, to run them as one (device_graph.c). */
+/* Device graphs of a segment's steps, which run them as one (device_graph.c). */
 enum { PROA__RECORDINGS = 4 };
 typedef struct proa__recordings {
     const struct proa_device_table *device;
     struct {
-        uint64_t addresses; /* of all that the steps read and write: it holds for no others */
-        void *recording;    /* NULL: these addresses were met once */
+        uint64_t addresses; /* hash of all that the steps read and write: valid for these only */
+        void *recording;    /* NULL: these addresses were met once, without recording */
     } at[PROA__RECORDINGS];
     int next;
-    bool never; /* the steps cannot be kept */
+    bool never; /* the steps cannot be recorded */
 } proa__recordings;
 /* Runs the steps one by one. */
 typedef proa_status (*proa__each_step)(proa__segment *s, bool watch);
-/* Runs them as one where the stream's device keeps them, else through `each`. */
+/* Runs the steps as one device graph where the stream's device supports that, else through `each`. */
 proa_status proa__run_device_graph(proa__segment *s, proa__each_step each);
 void proa__recordings_free(proa__recordings *r);
 
@@ -141,12 +141,12 @@ struct proa__segment {
     int32_t n_written, written_capacity;
     proa__value *values; /* by variable; NULL when no segment can follow */
     int64_t arena_bytes;
-    uint64_t generation; /* of the arenas, of all depths down to here, that its handles point into; 0: none */
+    uint64_t generation; /* sum over the arenas, down to this depth, that its handles point into; 0: none */
     bool sized_by_data;  /* the last step sized its outputs */
-    int32_t *cut_vars;   /* whose values tell outcomes apart */
+    int32_t *cut_vars;   /* variables whose values tell outcomes apart */
     int32_t n_cut, cut_room;
     proa__segment *next[PROA__OUTCOMES];
-    int32_t n_next, replace; /* replace: the outcome to go when all places are taken */
+    int32_t n_next, replace; /* replace: the outcome to drop when all entries are used */
     int32_t cursor;          /* for walks over all segments */
     proa__recordings recordings;
 };
@@ -154,21 +154,21 @@ struct proa__segment {
 /* Inputs of a plan: arrays with one entry an input. */
 typedef struct proa__inputs {
     proa_meta *metas;
-    int *formats;                      /* how it lies; 0: row-major */
-    int64_t (*strides)[PROA_MAX_DIMS]; /* in bytes; of those that `strided` says */
+    int *formats;                      /* layout of each input; 0: row-major */
+    int64_t (*strides)[PROA_MAX_DIMS]; /* in bytes; valid for the inputs that `strided` marks */
     bool *strided;
-    int64_t *offsets; /* where in the arena; −1: the caller's memory */
-    bool inside;      /* offsets say so: the arena is a block that some inputs lie in */
+    int64_t *offsets; /* offset in the arena; −1: in the caller's memory */
+    bool inside;      /* offsets are valid: the arena is a block that contains some of the inputs */
 } proa__inputs;
 
-/* Plans ops from where `parent` (NULL: the start) ends. With a parent, `inputs` is NULL and its steps must
- * just have run: their results are looked at. key is copied. */
+/* Plans the ops from the end of `parent` (NULL: from the start). With a parent, `inputs` is NULL, and the
+ * parent's steps must just have run, since their results are read. key is copied. */
 proa__segment *proa__segment_new(const proa__liveness *facts, proa__segment *parent,
                                  const proa__inputs *inputs, const char *key, size_t key_bytes);
-/* Frees it and all that follow. */
+/* Frees the segment and all that follow it. */
 void proa__segment_free(proa__segment *top);
-/* Refuses an op of the forward that broadcasts, in this run, a dim that was unknown when its gradient was
- * made. metas: of its outputs. */
+/* Fails if an op of the forward broadcasts, in this run, a dim that was unknown when its gradient was made.
+ * metas: of the op's outputs. */
 proa_status proa__check_dynamic_dims(const proa__segment *s, const proa_instr *instr, void *metas);
 /* True if another segment follows. */
 static inline bool proa__segment_is_cut(const proa__segment *s, const proa__liveness *facts)
@@ -176,17 +176,18 @@ static inline bool proa__segment_is_cut(const proa__segment *s, const proa__live
     return s->sized_by_data || s->end_op < facts->block->n_ops;
 }
 
-/* An executor of one block (a function of its inputs); owns `own`, which may be NULL, once it is made. */
+/* Makes an executor of one block (a function of its inputs); on success it owns `own`, which may be NULL. */
 proa_executor *proa__executor_of(const proa_block *b, proa_program *own);
 int64_t proa__executor_inputs(const proa_executor *e);
-/* The last n outputs of e are not handed out but kept where they were computed: each run has an arena of its
- * own, which they hold. `next` (may be NULL), which will be fed them and gradients of the floating ones of
- * the other outputs, may then work in that arena, made large enough for both. */
+/* Makes the last n outputs of e stay where they were computed instead of being handed out: each run then has
+ * an arena of its own, kept alive by these outputs. `next` (may be NULL) is the executor that will be fed
+ * them and the gradients of the other floating outputs; the arena is made large enough for `next` to work in
+ * it, too. */
 void proa__executor_keep(proa_executor *e, int32_t n, proa_executor *next);
-/* Runs; *block (retained): the arena of a run with kept outputs. */
+/* Runs e; *block (retained): the arena of a run with kept outputs. */
 proa_tensors proa__executor_run_lending(proa_executor *e, proa_tensors inputs, proa_storage **block);
-/* Runs inside the block (NULL: in an arena of its own), which most inputs lie in and nobody needs
- * afterwards. into: for each output, a tensor of the scope to put it in, if that fits; or NULL. */
+/* Runs e inside `block` (NULL: in an arena of its own), which contains most inputs and which nobody needs
+ * afterwards. into: for each output NULL, or a tensor of the scope that receives it if it fits. */
 proa_tensors proa__executor_run_inside(proa_executor *e, proa_tensors inputs, proa_storage *block,
                                        proa_tensor *const *into);
 

@@ -1,5 +1,5 @@
-/* Executors on a private copy of a program: cut to what is fed and fetched, and optimized. May use core and
- * ops. */
+/* Makes executors on a private copy of a program, pruned to the inputs and outputs in use, and optimized. May
+ * use core and ops. */
 #include "plan.h"
 
 #include "core/internal.h"

@@ -1,4 +1,5 @@
-/* View ops in plans: which cost nothing, and where what they make lies. May use core. */
+/* View ops in plans: decides which outputs are views, which cost nothing, and computes their offsets. May use
+ * core. */
 #include "planner.h"
 
 #include "core/blocked.h"
@@ -6,7 +7,7 @@
 
 typedef proa__planner planner;
 
-/* Views need an address to start from; one that no kernel ever sees. */
+/* An address for computing views at plan time; no kernel ever sees it. */
 static char anywhere[64];
 
 /* Origin of a view: a handle, and the buffer that it is in. */
@@ -26,7 +27,7 @@ static proa_status copied(planner *p, proa__value *base, origin *at)
     return at->from ? PROA_OK : proa_error();
 }
 
-/* *made: the view, of the scope; NULL when the strides do not allow it. */
+/* Makes the view (*made, in the scope); NULL when the strides do not allow one. */
 static proa_status view_of(planner *p, const proa_meta *meta, const origin *at, proa_tensor **made,
                            int64_t *offset)
 {
@@ -56,18 +57,18 @@ proa_status proa__plan_view(planner *p, const proa_meta *meta, bool *viewed)
     const proa_var *base_var = proa__slot_var(*proa_field_tensor(in, p->instr->args));
     if (!v || !base_var || v->persistable || meta->ndim < 0) return PROA_OK;
     for (int d = 0; d < meta->ndim; d++)
-        if (meta->shape[d] < 0) return PROA_OK; /* place() names it */
+        if (meta->shape[d] < 0) return PROA_OK; /* unknown dim: buffer assignment reports it */
     proa__value *base = proa__plan_value(p, base_var);
     origin at = {base->handle, base->buffer, base->offset,
                  base_var->persistable ? p->facts->next_write[p->at] : base->until};
     if (base->handle->flags & PROA_T_BLOCKED && proa__format(base->handle)) PROA_TRY(copied(p, base, &at));
     int32_t last_use = p->facts->last_use[v->index];
-    if (at.until < INT32_MAX && at.until <= last_use) return PROA_OK; /* it keeps its value */
+    if (at.until < INT32_MAX && at.until <= last_use) return PROA_OK; /* overwritten too early: a copy */
     proa_tensor *t;
     int64_t offset;
     PROA_TRY(view_of(p, meta, &at, &t, &offset));
     if (!t && at.from->flags & PROA_T_STRIDED && p->facts->reads_dense[base_var->index]) {
-        PROA_TRY(copied(p, base, &at)); /* others need that copy too */
+        PROA_TRY(copied(p, base, &at)); /* other readers need that copy, too */
         PROA_TRY(view_of(p, meta, &at, &t, &offset));
     }
     if (!t || (t->flags & PROA_T_STRIDED && proa__must_be_dense(p->facts, v))) return PROA_OK;
