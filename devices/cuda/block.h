@@ -19,8 +19,9 @@ struct cuda_prod {
     template <class T> static __device__ __forceinline__ T join(T a, T b) { return a * b; }
 };
 
-/* A value and where it stood, for reductions that tell the place: cuda_first<Order> keeps what comes before
- * in that order, and of equals (and of NaNs, which come first of all) the one that stands first. */
+/* A value with its index, for reductions that return the index of the winner: cuda_first<Order> keeps the
+ * value that comes first in that order (NaN before all others), and of equal values that of the lowest
+ * index. */
 template <class T> struct cuda_indexed {
     T value;
     int64_t index;
@@ -43,7 +44,7 @@ template <class Order> struct cuda_first {
     }
 };
 
-/* Any plain struct, word by word. */
+/* Shuffles of any trivially copyable struct, word by word. */
 template <bool WHOLE> struct cuda_words {
     typedef uint32_t word;
 };
@@ -76,14 +77,15 @@ struct cuda_take_up {
 template <class T> CUDA_FN T cuda_shuffle_xor(T v, int by) { return cuda_shuffle(v, cuda_take_xor{by}); }
 template <class T> CUDA_FN T cuda_shuffle_up(T v, unsigned by) { return cuda_shuffle(v, cuda_take_up{by}); }
 
-/* The values of a warp's 32 lanes as one, which every lane gets: all 32 take part. A fixed tree. */
+/* Reduces the values of a warp's 32 lanes, all of which must call; every lane gets the result. The tree is
+ * fixed, so the bits are, too. */
 template <class Op, class T> CUDA_FN T cuda_warp_reduce(T v)
 {
     for (int by = warpSize / 2; by > 0; by /= 2) v = Op::join(v, cuda_shuffle_xor(v, by));
     return v;
 }
 
-/* Lane i gets the values of lanes 0 to i as one. */
+/* Inclusive scan over a warp: lane i gets the reduction of lanes 0 to i. */
 template <class Op, class T> CUDA_FN T cuda_warp_scan(T v)
 {
     unsigned lane = threadIdx.x % warpSize;
@@ -94,7 +96,8 @@ template <class Op, class T> CUDA_FN T cuda_warp_scan(T v)
     return v;
 }
 
-/* The values of a block's threads (1024 at most) as one, which every thread gets; all take part. */
+/* Reduces the values of a block's threads (at most 1024), all of which must call; every thread gets the
+ * result. */
 template <class Op, class T> static __device__ T cuda_block_reduce(T v)
 {
     __shared__ char memory[32 * sizeof(T)] __attribute__((aligned(16)));
@@ -102,7 +105,7 @@ template <class Op, class T> static __device__ T cuda_block_reduce(T v)
     unsigned warps = blockDim.x / warpSize;
     v = cuda_warp_reduce<Op>(v);
     if (warps == 1) return v;
-    __syncthreads(); /* somebody may still read the last result */
+    __syncthreads(); /* a thread may still read the result of the previous call */
     if (threadIdx.x % warpSize == 0) part[threadIdx.x / warpSize] = v;
     __syncthreads();
     v = part[0];
@@ -143,7 +146,7 @@ template <int G, class Op, class T> CUDA_FN T cuda_group_reduce(T v)
     } while (0)
 #define CUDA_ROW_BLOCKS(G, rows) cuda_blocks((rows), CUDA_BLOCK / (G))
 
-/* Thread i gets the values of threads 0 to i as one, and in *total those of all. */
+/* Inclusive scan over a block: thread i gets the reduction of threads 0 to i, and *total that of all. */
 template <class Op, class T> static __device__ T cuda_block_scan(T v, T *total)
 {
     __shared__ char memory[32 * sizeof(T)] __attribute__((aligned(16)));
@@ -164,9 +167,9 @@ template <class Op, class T> static __device__ T cuda_block_scan(T v, T *total)
 
 /* ---- errors that only the elements tell ------------------------------------------------ */
 
-/* Says that entry `entry` of an op's argument is `value`, outside first to last: an error where the host
- * next waits (the first one found wins). fault: cuda_context's; the texts are literals of the host. The
- * kernel goes on, without that entry. */
+/* Reports that entry `entry` of an op's argument is `value`, outside [first, last]; the host gets the error
+ * at its next synchronization (the first report wins). `fault` is that of cuda_context; the texts are string
+ * literals of the host. The kernel continues and skips that entry. */
 static __device__ void cuda_raise(cuda_fault *fault, const char *op, const char *argument, int64_t entry,
                                   int64_t value, int64_t first, int64_t last)
 {

@@ -21,12 +21,12 @@
     i < (n);                                                    \
     i += (int64_t)gridDim.x * blockDim.x
 
-/* Quotient and remainder of numbers that are not negative, and mostly small: 64-bit division is slow. */
+/* Quotient of non-negative numbers. Most fit into 32 bits, where division is faster than in 64. */
 CUDA_FN int64_t cuda_div(int64_t n, int64_t by)
 {
     return ((n | by) >> 32) == 0 ? (int64_t)((uint32_t)n / (uint32_t)by) : n / by;
 }
-/* n becomes the quotient; returns the remainder. */
+/* Replaces n by the quotient and returns the remainder. */
 CUDA_FN int64_t cuda_split(int64_t &n, int64_t by)
 {
     int64_t all = n;
@@ -34,7 +34,7 @@ CUDA_FN int64_t cuda_split(int64_t &n, int64_t by)
     return all - n * by;
 }
 
-/* Halves: types of their own that hold bits. */
+/* float16 and bfloat16 as distinct types that hold the bits. */
 struct cuda_f16 {
     uint16_t bits;
 };
@@ -80,7 +80,7 @@ CUDA_BOTH cuda_bf16 cuda_to_bf16(float f)
     return {(uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
 
-/* V elements that one access to memory moves. */
+/* V elements that are read or written by one memory access. */
 template <class X, int V> struct alignas(sizeof(X) * V) cuda_pack {
     X at[V];
 };

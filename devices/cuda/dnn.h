@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Handles and descriptors are pointers to what the library makes. */
+/* Handles and descriptors: opaque objects of cuDNN. */
 typedef struct cuda_dnn_handle_s *cuda_dnn_handle;
 typedef struct cuda_dnn_tensor_s *cuda_dnn_tensor;
 typedef struct cuda_dnn_filter_s *cuda_dnn_filter;
@@ -25,8 +25,8 @@ enum {
     CUDA_DNN_OK = 0,
     CUDA_DNN_BAD_PARAM = 2000,
     CUDA_DNN_NOT_SUPPORTED = 3000
-};                                 /* CUDA_DNN_OK aside, codes of a class share the thousands */
-enum { CUDA_DNN_ALGORITHMS = 16 }; /* most that a heuristic is asked for; cuDNN has 8 a direction */
+};                                 /* apart from CUDA_DNN_OK, codes of one class share the thousands digit */
+enum { CUDA_DNN_ALGORITHMS = 16 }; /* algorithms asked of a heuristic; cuDNN has 8 per direction */
 
 /* A heuristic's proposal, for any of the three directions. */
 typedef struct cuda_dnn_choice {
@@ -82,7 +82,7 @@ typedef struct cuda_dnn {
                                      const void *beta, cuda_dnn_filter filter_d, void *filter);
 } cuda_dnn;
 
-/* The library's names, for whoever fills the table. */
+/* Names of cuDNN's functions, for the code that fills the table. */
 #define CUDA_DNN_FUNCTIONS(X)                   \
     X(GetVersion)                               \
     X(GetErrorString)                           \
@@ -107,8 +107,8 @@ typedef struct cuda_dnn {
     X(ConvolutionBackwardData)                  \
     X(ConvolutionBackwardFilter)
 
-/* libcudnn.so.9 where the loader finds it (dnn.c). NULL: there is none, and *why (unless NULL) says so. Any
- * thread may ask. */
+/* Loads libcudnn.so.9. NULL: it is not installed, and *why (unless why is NULL) says so. Callable from any
+ * thread. */
 const cuda_dnn *cuda_dnn_installed(const char **why);
 /* The emulator's stand-in. */
 const cuda_dnn *cuda_dnn_emulated(void);

@@ -27,12 +27,13 @@ struct cuda_register {
     }
 };
 
-/* CUDA_KERNEL(matmul, CUDA_IS(a->x, CUDA_FLOATS)) { body }: kernel matmul_cuda of op matmul, which
- * declines where the condition does not hold. The body sees `a`, the op's args, and `c`, the GPU's
- * context; it returns a status. */
+/* CUDA_KERNEL(matmul, CUDA_IS(a->x, CUDA_FLOATS)) { body }: defines and registers kernel matmul_cuda of op
+ * matmul, which declines calls for which the condition is false. The body sees `a`, the op's args, and `c`,
+ * the GPU's context, and returns a status. */
 #define CUDA_KERNEL(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, NULL)
-/* The same for a kernel that takes tensors in either layout (cuda_tensor.channels_last says which), and
- * leaves its first output, `result`, channels last where `lies` holds: of inputs it sees metas only. */
+/* Like CUDA_KERNEL, for a kernel that takes NCHW and channels-last tensors (cuda_tensor.channels_last says
+ * which). The kernel stores its first output, `result`, channels last where `lies` is true; that expression
+ * may read shapes and dtypes of inputs only. */
 #define CUDA_KERNEL_LAID(op, condition, result, lies)                                               \
     static int op##_cuda_format(const void *args, const void *)                                     \
     {                                                                                               \
@@ -44,12 +45,14 @@ struct cuda_register {
                    run->fresh &&op##_cuda_format(a, NULL) ? cuda_host->lay_channels_last(a->result) \
                                                           : PROA_OK,                                \
                    op##_cuda_format)
-/* Registers the kernel of op `like` for op as well, whose args struct is the same (`ranks:` of the table). */
+/* Registers the kernel of op `like` for `op` as well; both ops have the same args struct (`ranks:` of the
+ * table). */
 #define CUDA_KERNEL_ALSO(op, like)                                                                    \
     static const proa_kernel op##_cuda = {#op "_cuda",     like##_cuda.prepare,  NULL,                \
                                           like##_cuda.run, like##_cuda.anywhere, like##_cuda.format}; \
     static const cuda_register op##_cuda_registered(#op, &op##_cuda);
-/* The same for one that takes both layouts and changes or reads lists (lists.h): no such output. */
+/* Like CUDA_KERNEL_LAID, for a kernel that takes both layouts and reads or updates lists of tensors
+ * (lists.h), without an output of its own layout. */
 #define CUDA_KERNEL_EITHER(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, cuda_lays_none)
 static inline int cuda_lays_none(const void *, const void *) { return 0; }
 #define CUDA_KERNEL_OF(op, condition, first, format)                               \
@@ -78,7 +81,7 @@ struct cuda_tensor {
     proa_dtype dtype;
     int ndim;
     int64_t numel, shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS]; /* strides in bytes */
-    bool channels_last; /* of kernels with a format: the elements are at `last` so, perhaps not at `data` */
+    bool channels_last; /* kernels with a format: if true, the elements are at `last`, perhaps not `data` */
     char *last;
     template <class T> T *as() const { return (T *)(void *)data; }
     int64_t dim(int i) const { return shape[i < 0 ? i + ndim : i]; }
@@ -109,13 +112,13 @@ static inline int64_t cuda_item(proa_dtype d)
     return sizes[d];
 }
 
-/* Whether channels last and first are one and the same: one channel, or one place an image. */
+/* Whether both layouts store t's elements in the same order: one channel, or one pixel per image. */
 static inline bool cuda_lies_both(const cuda_tensor &t)
 {
     return t.ndim < 3 || t.shape[1] == 1 || t.shape[0] * t.shape[1] == t.numel;
 }
 
-/* Makes t contiguous: where it is not, a copy in *scratch takes its place, which the caller frees. */
+/* Makes t contiguous: if it is not, replaces it by a copy in *scratch, which the caller frees. */
 static inline proa_status cuda_pack_tensor(cuda_context *c, cuda_tensor *t, void **scratch)
 {
     proa_strided_copy copy = {};
@@ -160,7 +163,7 @@ CUDA_FN proa_rng_state cuda_drawn(const cuda_draws &d)
 
 /* ---- attributes ------------------------------------------------------------------------ */
 
-/* An element of host memory, as a double; integers beyond 2^53 through cuda_integer. */
+/* An element in host memory as a double; integers beyond 2^53 need cuda_integer. */
 static inline double cuda_host_number(proa_dtype d, const void *p)
 {
     switch (d) {
@@ -177,7 +180,7 @@ static inline double cuda_host_number(proa_dtype d, const void *p)
     }
 }
 
-/* A scalar attribute, which a tensor (on the host by now) may supply. */
+/* Value of a scalar attribute, which a tensor may supply; that tensor is in host memory here. */
 static inline double cuda_number(const proa_scalar *s, double fallback)
 {
     if (s->kind == PROA_SCALAR_NONE) return fallback;
@@ -195,7 +198,8 @@ static inline int64_t cuda_integer(const proa_scalar *s, int64_t fallback)
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
 }
 
-/* Out-of-range numbers become the most negative integer, narrow integers keep the low bits: as the CPU's. */
+/* double to int64 as on the CPU: out-of-range values become the most negative integer; conversion to narrower
+ * integers keeps the low bits. */
 CUDA_BOTH int64_t cuda_whole(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 CUDA_BOTH int32_t cuda_short(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 
@@ -225,7 +229,7 @@ static inline void cuda_scalar_to(const proa_scalar *s, proa_dtype d, void *to)
     }
 }
 
-/* The entries of a list attribute into to[max], at most; returns how many there are. */
+/* Copies the entries of a list attribute to `to`, at most `max`; returns their number. */
 static inline int cuda_ints(const proa_ints *v, int max, int64_t *to)
 {
     if (cuda_given(v->tensor)) {
@@ -248,7 +252,7 @@ static inline int cuda_ints(const proa_ints *v, int max, int64_t *to)
     return n;
 }
 
-/* A flag of the library that is 0 or 1. */
+/* Value of a boolean flag of the library. */
 static inline bool cuda_flag(const char *name)
 {
     const char *value = cuda_host->flag(name);
@@ -259,7 +263,7 @@ static inline bool cuda_flag(const char *name)
 
 enum { CUDA_BLOCK = 256 };
 
-/* Blocks of CUDA_BLOCK threads for n items; threads stride over what more there is. */
+/* Number of blocks of CUDA_BLOCK threads for n items; the threads of a capped grid loop over the rest. */
 static inline unsigned cuda_blocks(int64_t n, int64_t each = CUDA_BLOCK)
 {
     int64_t blocks = (n + each - 1) / each;
@@ -288,17 +292,18 @@ static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, voi
     return cuda_check(c, code, "a launch", false);
 #endif
 }
-/* cuda_launch(c, grid, block, kernel, arguments…): queues it; an error is that of the launch itself. */
+/* cuda_launch(c, grid, block, kernel, arguments…): queues the kernel. An error is that of the launch itself,
+ * not of the kernel's execution. */
 #define cuda_launch(c, grid, block, kernel, ...) cuda_start((c), dim3(grid), dim3(block), kernel, __VA_ARGS__)
 
-/* Integer atomics: their order does not show. */
+/* Integer atomics; integer sums do not depend on their order. */
 CUDA_FN int64_t cuda_atomic_add(int64_t *at, int64_t v)
 {
     return (int64_t)atomicAdd((unsigned long long *)(void *)at, (unsigned long long)v);
 }
 CUDA_FN void cuda_atomic_max(int64_t *at, int64_t v) { atomicMax((long long *)(void *)at, (long long)v); }
 
-/* Element number i of a walk over `shape` in row-major order, as an offset. */
+/* Offset of element i in row-major order over `shape`. */
 CUDA_FN int64_t cuda_offset(int ndim, const int64_t *shape, const int64_t *strides, int64_t i)
 {
     int64_t offset = 0;
@@ -306,8 +311,9 @@ CUDA_FN int64_t cuda_offset(int ndim, const int64_t *shape, const int64_t *strid
     return offset;
 }
 
-/* Items that are only moved go by their size, 1 to 16 bytes: CUDA_SWITCH_UNIT(bytes, T, body). */
-struct cuda_bytes16 { /* aligned to 8: a view may begin between two complex128 */
+/* Kernels that only move elements are instantiated per size, 1 to 16 bytes: CUDA_SWITCH_UNIT(bytes, T,
+ * body). */
+struct cuda_bytes16 { /* aligned to 8 bytes only: complex128 may begin at any multiple of 8 bytes */
     uint64_t lo, hi;
 };
 #define CUDA_SWITCH_UNIT(bytes, T, ...) \
@@ -334,7 +340,7 @@ struct cuda_bytes16 { /* aligned to 8: a view may begin between two complex128 *
     } break;                            \
     }
 
-/* The largest unit that pieces of `bytes` bytes at two addresses can be moved in. */
+/* The largest unit (in bytes) in which runs of `bytes` bytes at two addresses can be moved. */
 static inline int64_t cuda_unit(int64_t bytes, const void *p, const void *q)
 {
     int64_t unit = 16;
@@ -378,7 +384,7 @@ template <> struct cuda_source<cuda_bf16> {
     enum { floating = 1 };
 };
 
-template <class To> struct cuda_target { /* the narrow integers */
+template <class To> struct cuda_target { /* int8, uint8 and int16 */
     template <class From> static __device__ __forceinline__ To make(From x)
     {
         auto v = cuda_source<From>::get(x);
@@ -418,7 +424,7 @@ template <> struct cuda_target<cuda_bf16> {
 };
 template <class To, class From> CUDA_FN To cuda_cast(From x) { return cuda_target<To>::make(x); }
 
-/* Element i (counted in elements of dtype d) at p, as T; and T's value into such an element. */
+/* Reads element i of dtype d at p as T, and stores a T as such an element. */
 template <class T> __device__ __noinline__ T cuda_load_other(const char *p, proa_dtype d)
 {
     switch (d) {
@@ -492,8 +498,8 @@ template <> struct cuda_dtype_of<cuda_c_C128> {
     enum { value = PROA_C128 };
 };
 
-/* Element of dtype d at p, as T. A real T takes the real part of no complex element: such are for
- * cuda_complex, which takes them all. */
+/* Access to an element of dtype d at p as T. With a real T, d must not be complex; cuda_complex takes every
+ * dtype. */
 template <class T> struct cuda_access {
     static CUDA_MEMBER T load(const char *p, proa_dtype d)
     {
@@ -530,7 +536,7 @@ template <class F> struct cuda_access<cuda_complex<F>> {
 template <class T> CUDA_FN T cuda_load(const char *p, proa_dtype d) { return cuda_access<T>::load(p, d); }
 template <class T> CUDA_FN void cuda_store(char *p, proa_dtype d, T x) { cuda_access<T>::store(p, d, x); }
 
-/* Element i of numbers of an integer dtype: labels, indices. */
+/* Element i of a tensor of an integer dtype (labels, indices) as int64. */
 CUDA_FN int64_t cuda_index(const char *p, proa_dtype d, int64_t i)
 {
     if (d == PROA_I64) return ((const int64_t *)(const void *)p)[i];
@@ -577,7 +583,7 @@ CUDA_FN int64_t cuda_index(const char *p, proa_dtype d, int64_t i)
     } break;                            \
     }
 
-/* V elements at p, which is aligned to them, as A; and back. One access to memory. */
+/* Reads V elements at p, aligned to V elements, as A, and stores them: one memory access each. */
 template <int V, class A, class X> CUDA_FN void cuda_take(const X *p, A *to)
 {
     cuda_pack<X, V> in = *(const cuda_pack<X, V> *)(const void *)p;
@@ -589,7 +595,8 @@ template <int V, class A, class X> CUDA_FN void cuda_put(X *p, const A *from)
     for (int k = 0; k < V; k++) out.at[k] = cuda_cast<X>(from[k]);
     *(cuda_pack<X, V> *)(void *)p = out;
 }
-/* Whether rows of n elements of X may be accessed 16 bytes at a time: all of them begin aligned. */
+/* Whether rows of n elements of X may be accessed 16 bytes at a time: every row begins at a multiple of 16
+ * bytes. */
 template <class X> static inline bool cuda_packs(int64_t n, const void *a, const void *b, const void *d)
 {
     return n % (int64_t)(16 / sizeof(X)) == 0 && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)d) % 16 == 0;
@@ -614,8 +621,8 @@ template <class X> static inline bool cuda_packs(int64_t n, const void *a, const
 
 /* ---- indices --------------------------------------------------------------------------- */
 
-/* Entries of an int32 or int64 tensor that must lie in [0, limit); what does not is an error where the host
- * next waits. */
+/* Entries of an int32 or int64 tensor that must be in [0, limit). An entry outside is reported as an error at
+ * the next synchronization. */
 struct cuda_indices {
     const char *data;
     bool narrow;
@@ -630,7 +637,7 @@ struct cuda_indices {
     {
         cuda_raise(fault, op, argument, i, v, 0, limit - 1);
     }
-    /* −1: it is out of range; the kernel goes on without that entry. */
+    /* Entry i; −1 if it is out of range: the kernel then skips it. */
     CUDA_MEMBER int64_t at(int64_t i) const
     {
         int64_t v = raw(i);

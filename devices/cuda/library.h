@@ -6,8 +6,8 @@
 
 #include "devices/cuda/kernel.h"
 
-/* Epilogue of a product, before its result is stored: an activation; gelu's gradient, the result times the
- * slope at `aux`; or none, while y's rows are summed. */
+/* Epilogue of a product, applied before the result is stored: none; ReLU; gelu (tanh form); multiplication by
+ * the derivative of gelu at `aux`; or none, with the rows of y summed as a second result. */
 enum cuda_epilogue { CUDA_KEEP, CUDA_RELU, CUDA_GELU_TANH, CUDA_GELU_TANH_GRAD, CUDA_SUM_Y };
 
 /* out[b] = epilogue(alpha · x[b] · y[b] + beta · out[b] + bias): x is m × k, y is k × n, out m × n, all
@@ -55,10 +55,10 @@ struct cuda_conv {
     void *at_in, *at_filter, *at_out;
     double beta;
 };
-/* Whether there is a library for it. */
+/* Whether cuDNN (or its stand-in) is available. */
 bool cuda_library_has_conv();
-/* The same bits each time: only deterministic algorithms are taken. PROA_DECLINED, without an error: the
- * library has none for this, perhaps because of channels_last. */
+/* Runs a convolution with deterministic algorithms only, so results are bitwise reproducible. PROA_DECLINED,
+ * without an error: the library has no algorithm for it, perhaps because of channels_last. */
 proa_status cuda_library_conv(cuda_context *c, const cuda_conv *v);
 
 #endif

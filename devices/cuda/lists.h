@@ -6,21 +6,22 @@
 
 #include "devices/cuda/kernel.h"
 
-/* Tensors a launch; with six addresses each the list stays below the 4 KiB that every GPU takes. */
+/* Tensors per launch: with six addresses each, the list stays below the 4 KiB of kernel arguments that every
+ * GPU takes. */
 constexpr int CUDA_LIST = 32, CUDA_CHUNK = 4096, CUDA_FOUR = 4;
 
-/* Entry i of list k is at[k][i] (NULL: the list is empty), all of numel[i] elements without gaps, in one
- * order: channels last where all that have as many lie so. */
+/* Entry i of list k is at[k][i] (NULL: the list is empty). All entries with index i have numel[i] elements,
+ * contiguous in one order: channels-last if every entry with that many elements is. */
 template <int N> struct cuda_list {
-    int count, first; /* `first`: the index of entry 0 in the op's lists */
+    int count, first; /* `first`: index of entry 0 in the op's lists */
     int64_t numel[CUDA_LIST], chunk_of[CUDA_LIST + 1];
     char *at[N][CUDA_LIST];
     uint8_t dtype[N][CUDA_LIST];
-    bool aligned[CUDA_LIST]; /* fours may be read and written at once */
+    bool aligned[CUDA_LIST]; /* four elements may be read and written at once */
     __host__ __device__ int64_t chunks() const { return chunk_of[count]; }
 };
 
-/* Tensor of a chunk, and the range of its elements. */
+/* Tensor of a chunk, and the chunk's range of elements. */
 template <int N> struct cuda_piece {
     int i;
     int64_t begin, end;
@@ -37,7 +38,7 @@ template <int N> struct cuda_piece {
     }
 };
 
-/* Puts entry `index` of the lists behind those that are there. */
+/* Appends entry `index` of the lists. */
 template <int N> static void cuda_list_add(cuda_list<N> *l, const proa_tensors *const *lists, int64_t index)
 {
     int i = l->count++;
@@ -62,8 +63,9 @@ template <int N> static void cuda_list_add(cuda_list<N> *l, const proa_tensors *
     l->chunk_of[i + 1] = l->chunk_of[i] + (l->numel[i] + CUDA_CHUNK - 1) / CUDA_CHUNK;
 }
 
-/* Before entries of the lists but number `like` are changed: those of one index lie as that one's, or are
- * plain like it. A gradient's layout thus becomes its parameter's, once. */
+/* Before the entries of all lists but number `like` are updated: brings entries of the same index into the
+ * layout of list `like`, or makes them contiguous. A gradient thus takes its parameter's layout once, not in
+ * every step. */
 template <int N>
 static proa_status cuda_lists_alike(cuda_context *c, const proa_tensors *const (&lists)[N], int like)
 {
