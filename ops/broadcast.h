@@ -4,10 +4,10 @@
 
 #include <proa/op.h>
 
-/* Broadcasts m's shape with t's in place; −1 (unknown) gives way to a known dim other than 1. False if they
- * do not fit. */
+/* Broadcasts m's shape with t's, in place. A dim of −1 (unknown) becomes the other tensor's dim if that is
+ * known and not 1. False if the shapes do not broadcast. */
 bool proa__broadcast_into(proa_meta *m, const proa_tensor *t);
-/* The error that says so. */
+/* Sets the error that the shapes do not broadcast. */
 proa_status proa__broadcast_fail(const proa_op *op, const proa_field *f, const proa_meta *m,
                                  const proa_tensor *t);
 

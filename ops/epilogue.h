@@ -5,10 +5,12 @@
 
 #include "kernels/epilogue.h"
 
-/* The product's meta with the residual, which must have its dtype and broadcasts with it. (Passes write only
- * residuals of the product's shape; where dims are unknown, the shapes are known in the run alone.) */
+/* Shape and dtype of a fused product's result with its residual, which must have the product's dtype and
+ * broadcasts with it. (Passes only write residuals of the product's shape; with unknown dims, shapes are
+ * checked at run time.) */
 proa_status proa__epilogue_meta(const char *op, const proa__epilogue *t, proa_meta *out);
-/* Runs `op` (args: its own, output given) and then the epilogue in place of out: the composition. */
+/* The composed kernel: runs `op` (with its args, whose output is given) and then the epilogue in place on
+ * out. */
 proa_status proa__epilogue_compose(const char *op, void *args, proa_tensor *out, const proa__epilogue *t);
 
 #endif

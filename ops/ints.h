@@ -6,29 +6,31 @@
 #include "core/internal.h"
 #include "core/tensor.h"
 
-/* A list entry that only running the program will tell. */
+/* A list entry that is known only when the program runs. */
 #define PROA_UNKNOWN INT64_MIN
 
-/* A failure of op `who`; the lookup costs only when something is wrong. */
+/* Fails with an error of op `who`. The op is looked up here, only on failure. */
 #define OP_FAIL(who, code, argument, ...) \
     proa__op_fail(PROA_ERR_##code, proa_find_op(who), argument, __VA_ARGS__)
 
 /* True if an optional tensor was given. */
 static inline bool proa__is_given(const proa_tensor *t) { return t && !proa__absent(t); }
 
-/* A user's smallest integer must not read as "unknown". */
+/* An attribute value as a list entry: a user's INT64_MIN becomes INT64_MIN + 1, so that it does not read as
+ * PROA_UNKNOWN. */
 static inline int64_t proa__constant_shapes(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
-/* True if no tensor supplies the list or an entry: the numbers are all there is. */
+/* True if neither the list nor an entry is supplied by a tensor. */
 static inline bool proa__ints_plain(const proa_ints *v)
 {
     return v->at && !v->tensors && !proa__is_given(v->tensor);
 }
 
-/* Slow paths of the next two, for lists that tensors supply or that have entries from tensors. */
+/* Slow paths of proa__ints_count and proa__ints_at, for lists or entries that tensors supply. */
 proa_status proa__ints_count_given(const char *who, const char *arg, const proa_ints *v, int64_t *count);
 int64_t proa__ints_at_given(const proa_ints *v, int64_t i);
 
-/* Entries of a list, wherever they come from. INVALID_ARGUMENT unless supplying tensors are integers. */
+/* Number of entries of a list, whether attributes or tensors supply it. INVALID_ARGUMENT unless the supplying
+ * tensors are integers. */
 static inline proa_status proa__ints_count(const char *who, const char *arg, const proa_ints *v,
                                            int64_t *count)
 {
@@ -36,34 +38,37 @@ static inline proa_status proa__ints_count(const char *who, const char *arg, con
     *count = v->count;
     return PROA_OK;
 }
-/* Entry i < count; PROA_UNKNOWN when a program's variable supplies it. */
+/* Entry i (i < count); PROA_UNKNOWN when a variable of a program supplies it. */
 static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
     return proa__ints_plain(v) ? proa__constant_shapes(v->at[i]) : proa__ints_at_given(v, i);
 }
-/* All entries into to[max]; INVALID_ARGUMENT when there are more. */
+/* Copies all entries into to[max]; INVALID_ARGUMENT when there are more than max. */
 proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
                             int *n);
 /* True if a tensor supplies the list or one of its entries. */
 bool proa__ints_from_tensor(const proa_ints *v);
-/* The one value of an int attribute with a tensor twin: the twin if given, else `value`. */
+/* Value of an int attribute that a tensor may supply: the tensor's if it is given, otherwise `value`. */
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to);
 
-/* axis in [−ndim, ndim) → [0, ndim); a 0-D tensor takes 0 and −1. INVALID_ARGUMENT otherwise. */
+/* Maps axis in [−ndim, ndim) to [0, ndim); for a 0-D tensor 0 and −1 are valid. INVALID_ARGUMENT
+ * otherwise. */
 proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim, int *to);
-/* Several axes, each once. */
+/* proa__axis for several axes, none of which may repeat. */
 proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n);
 
-/* t's shape as an attribute: its dims, or, in a program with unknown ones, a `shape` op. Borrowed. */
+/* t's shape as a list attribute: its dims or, in a program with unknown ones, the result of a `shape` op.
+ * Borrowed: the caller frees nothing. */
 proa_ints proa__shape_like(proa_tensor *t);
 /* A 0-D zero of t's dtype, for rules. */
 proa_tensor *proa__zero_of(const proa_tensor *t);
-/* Number of elements of a meta; −1 when a dim is unknown. */
+/* Number of elements of a tensor with that meta; −1 when a dim is unknown. */
 int64_t proa__meta_numel(const proa_meta *m);
 
 /* ---- windows ---------------------------------------------------------------------------- */
 
-/* A stack handle on t's memory, to be narrowed and given to proa__copy. It owns nothing. */
+/* A tensor handle on the stack that views t's memory, to be narrowed and given to proa__copy_window. It owns
+ * nothing. */
 static inline proa_tensor proa__window(const proa_tensor *t)
 {
     proa_tensor w = {.dtype = t->dtype,
@@ -76,7 +81,7 @@ static inline proa_tensor proa__window(const proa_tensor *t)
     return w;
 }
 
-/* Keeps [start, start + count · step) of one axis. */
+/* Narrows one axis to the indices start, start + step, …, `count` of them. */
 static inline void proa__narrow(proa_tensor *w, int axis, int64_t start, int64_t count, int64_t step)
 {
     if (count > 0) w->data += start * w->strides[axis];
@@ -84,7 +89,7 @@ static inline void proa__narrow(proa_tensor *w, int axis, int64_t start, int64_t
     w->strides[axis] *= step;
 }
 
-/* Entry k of an axis, without that axis. */
+/* View of entry k of an axis; that axis is removed. */
 static inline proa_tensor proa__entry(const proa_tensor *t, int axis, int64_t k)
 {
     proa_tensor w = proa__window(t);
@@ -94,9 +99,9 @@ static inline proa_tensor proa__entry(const proa_tensor *t, int axis, int64_t k)
     return w;
 }
 
-/* proa__copy between windows, after their flags are set right. */
+/* proa__copy between windows; updates their contiguity flags first. */
 proa_status proa__copy_window(proa_tensor *dst, proa_tensor *src);
-/* Writes one element's bytes (NULL: zero) all over dst. */
+/* Fills dst with one element's bytes (NULL: zero). */
 proa_status proa__fill_window(proa_tensor *dst, const void *value);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* SAME: what keeps ceil(size / stride) windows, the odd one of it after. */
+/* Padding for ceil(size / stride) outputs; if the total is odd, `after` gets one more than `before`. */
 static inline void proa__same_padding(int64_t size, int64_t kernel, int64_t stride, int64_t *before,
                                       int64_t *after)
 {

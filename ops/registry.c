@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A binary search tree would do; a sorted array is smaller. Rebuilt under the lock when an op is added. */
+/* All ops, sorted by name for binary search; rebuilt under the write lock when an op is added. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static const proa_op **sorted;
 static size_t n_sorted;
@@ -28,7 +28,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const proa_op *const *)a)->name, (*(const proa_op *const *)b)->name);
 }
 
-/* Under the write lock: sorts the table and `extra` into a fresh array. */
+/* Sorts the table and `extra` into a new array. The caller holds the write lock. */
 static proa_status rebuild(const proa_op *extra)
 {
     size_t n = sorted ? n_sorted : proa_op_count;

@@ -5,7 +5,7 @@
 
 #include "kernels/iterator.h"
 
-/* Writes s as one element of dtype to out (16 bytes are enough for any). Not given: `fallback`. */
+/* Writes s as one element of dtype to out (at most 16 bytes), or `fallback` if s is not given. */
 static inline void proa__scalar_to(const proa_scalar *s, proa_dtype dtype, double fallback, void *out)
 {
     double complex_value[2] = {s->f, s->im};

@@ -5,10 +5,10 @@
 
 #include <proa/op.h>
 
-/* Fills m from a shape attribute of op `who`, wherever it comes from; dims that a program's variable
- * supplies are −1. INVALID_ARGUMENT for negative dims, OVERFLOW beyond 2^63 bytes. */
+/* Fills m from the shape attribute of op `who`, which numbers or tensors supply; dims that a variable of a
+ * program supplies become −1. INVALID_ARGUMENT for negative dims, OVERFLOW beyond 2^63 bytes. */
 proa_status proa__shape_meta(const char *who, const proa_ints *shape, proa_dtype dtype, proa_meta *m);
-/* dtype, or the default floating one when it is not given. */
+/* dtype, or the default floating dtype if dtype is PROA_NODTYPE. */
 static inline proa_dtype proa__dtype_or_default(proa_dtype dtype)
 {
     return dtype == PROA_NODTYPE ? proa_default_dtype() : dtype;

@@ -6,10 +6,11 @@
 
 #include <proa/ops/types.h>
 
-/* The name of an op whose table entry has `ranks:`, from its text before and after the rank. */
+/* Name of an op that exists for ranks 1 to 3 (`ranks:` of the table), from its text before and after the
+ * rank. */
 #define PROA__OF_RANK(rank, before, after) \
     (((const char *const[]){before "1d" after, before "2d" after, before "3d" after})[(rank)-1])
-/* The number of spatial dims of images. */
+/* Number of spatial dims of a batch of images [N, C, …]. */
 static inline int proa__spatial_rank(const proa_tensor *x) { return x->ndim - 2; }
 
 static inline bool proa__channels_last(proa_data_format f)
@@ -17,7 +18,7 @@ static inline bool proa__channels_last(proa_data_format f)
     return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
 }
 
-/* Argument `name` of `op`, which has one value a spatial dim, ≥ `low`, into the last `dims` of to[3]. */
+/* Reads argument `name` of `op`, one value ≥ `low` per spatial dim, into the last `dims` entries of to[3]. */
 static inline proa_status proa__window_values(const char *op, const char *name, const proa_ints *v, int dims,
                                               int64_t low, int64_t *to)
 {

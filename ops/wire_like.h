@@ -6,7 +6,8 @@
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 
-/* A variable of `result`'s dtype and that shape, made by a fill_constant written here; NULL on error. */
+/* A new variable of `result`'s dtype and the given shape, with a fill_constant op that makes it zero; NULL on
+ * error. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_put_like(proa_wire_writer *w,
                                                                        const proa_ints *shape,
                                                                        const proa_tensor *result)

@@ -8,19 +8,19 @@
 #include <proa/ops/types.h>
 #include <proa/wire.h>
 
-/* Reshapes the operand of fewer dims to broadcast as attribute `axis` says; false on error. */
+/* Reshapes the operand with fewer dims so that the two broadcast as attribute `axis` says; false on error. */
 bool proa__wire_align(proa_wire_reader *r, proa_tensor **x, proa_tensor **y);
 
-/* Write what broadcasts t to a shape; *out is the new variable, or t where it has that shape.
- * `expanded` knows all dims; `grown` adds zeros shaped like `like`, whose dims a run will tell;
- * `broadcast` does either, for the shape of `to`. */
+/* Write ops that broadcast t to a shape; *out is the new variable, or t if it already has the shape.
+ * `expanded` needs all dims of `to` known; `grown` adds zeros shaped like `like`, for dims known only at run
+ * time; `broadcast` chooses between the two, for the shape of tensor `to`. */
 proa_status proa__wire_put_expanded(proa_wire_writer *w, proa_tensor *t, const proa_meta *to,
                                     proa_tensor **out);
 proa_status proa__wire_put_grown(proa_wire_writer *w, proa_tensor *t, proa_tensor *like, const proa_meta *to,
                                  proa_tensor **out);
 proa_status proa__wire_put_broadcast(proa_wire_writer *w, proa_tensor *t, proa_tensor *to, proa_tensor **out);
 
-/* Paddle's number of a dtype; −1 for none. */
+/* Paddle's number of a dtype; −1 if Paddle has none. */
 static inline __attribute__((unused)) int64_t proa__wire_dtype_number(proa_dtype d)
 {
     switch (d) {
@@ -38,7 +38,7 @@ static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire
     return proa_wire_put_int(w, attr, PROA_WIRE_INT, proa__wire_dtype_number(d));
 }
 
-/* The tensors of a list of which some entries are tensors; Paddle wants one for each entry. */
+/* Writes a list of which some entries are tensors: Paddle wants a tensor for each entry. */
 static inline __attribute__((unused)) proa_status proa__wire_put_entries(proa_wire_writer *w,
                                                                          const char *slot, const proa_ints *v)
 {
@@ -50,8 +50,8 @@ static inline __attribute__((unused)) proa_status proa__wire_put_entries(proa_wi
     return PROA_OK;
 }
 
-/* A list attribute, and the tensors that supply it: one in slot `tensor`, or one an entry in slot `tensors`;
- * entries that only a run will tell are −1. */
+/* Writes a list attribute and the tensors that supply it: one in slot `tensor`, or one per entry in slot
+ * `tensors`. Entries known only at run time are −1. */
 static inline __attribute__((unused)) proa_status proa__wire_put_list(proa_wire_writer *w, const char *attr,
                                                                       const proa_ints *v, const char *tensor,
                                                                       const char *tensors)
@@ -66,7 +66,8 @@ static inline __attribute__((unused)) proa_status proa__wire_put_list(proa_wire_
     return proa_wire_put_ints(w, attr, PROA_WIRE_INTS, (proa_ints){n, at, NULL, NULL});
 }
 
-/* Axes counted from dim 0: several of Paddle's shape inferences and kernels index with them unchecked. */
+/* Writes axes counted from dim 0: several of Paddle's shape inferences and kernels use them as unchecked
+ * indices. */
 static inline __attribute__((unused)) proa_status proa__wire_put_axes(proa_wire_writer *w, const char *attr,
                                                                       proa_wire_type type,
                                                                       const proa_ints *axes, int ndim)
@@ -77,7 +78,8 @@ static inline __attribute__((unused)) proa_status proa__wire_put_axes(proa_wire_
     return proa_wire_put_ints(w, attr, type, (proa_ints){n, at, NULL, NULL});
 }
 
-/* x from starts to ends along axes, as `out`; an end may be negative, and INT32_MAX is the last. */
+/* Writes the slice of x from starts to ends along axes, as `out`; an end may be negative, and INT32_MAX means
+ * the end of the axis. */
 static inline __attribute__((unused)) proa_status proa__wire_put_slice(proa_wire_writer *w, proa_tensor *x,
                                                                        proa_tensor *out, proa_ints axes,
                                                                        proa_ints starts, proa_ints ends)
@@ -95,7 +97,7 @@ static inline __attribute__((unused)) proa_status proa__wire_put_slice(proa_wire
     return proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, PROA_SCALAR_SHAPE);
 }
 
-/* A temporary: t with its dims in the order perm. NULL on error. */
+/* Writes a transpose of t into a temporary variable with the dims in the order perm. NULL on error. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_permuted(proa_wire_writer *w,
                                                                        const proa_tensor *t,
                                                                        const int64_t *perm)
@@ -125,7 +127,7 @@ static inline __attribute__((unused)) proa_status proa__wire_put_cast(proa_wire_
     return proa__wire_put_dtype(w, "out_dtype", (proa_dtype)to->dtype);
 }
 
-/* 0 in shape copies a dim, −1 is what is left. */
+/* Writes a reshape: 0 in shape copies a dim, −1 is inferred. */
 static inline __attribute__((unused)) proa_status proa__wire_put_reshape(proa_wire_writer *w,
                                                                          proa_tensor *from, proa_tensor *to,
                                                                          proa_ints shape)
@@ -136,7 +138,7 @@ static inline __attribute__((unused)) proa_status proa__wire_put_reshape(proa_wi
     return proa_wire_put_ints(w, "shape", PROA_WIRE_INTS, shape);
 }
 
-/* squeeze2 and unsqueeze2 differ in nothing but their name. */
+/* Writes squeeze2 or unsqueeze2, whose forms differ in nothing but their name. */
 static inline __attribute__((unused)) proa_status proa__wire_put_axis(proa_wire_writer *w, const char *type,
                                                                       proa_tensor *from, proa_tensor *to,
                                                                       int64_t axis)
@@ -147,7 +149,8 @@ static inline __attribute__((unused)) proa_status proa__wire_put_axis(proa_wire_
     return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis));
 }
 
-/* A variable for t with an axis of 1 at `axis`, counted from the end of the result (−1: the last). */
+/* A variable for t with a new axis of length 1 at `axis`, counted from the end of the result (−1: the
+ * last). */
 static inline __attribute__((unused)) proa_tensor *proa__wire_with_axis(proa_wire_writer *w,
                                                                         const proa_tensor *t, int axis)
 {
@@ -157,7 +160,8 @@ static inline __attribute__((unused)) proa_tensor *proa__wire_with_axis(proa_wir
     return proa_wire_temporary(w, &m);
 }
 
-/* A temporary like x (dtype: another one) filled with one value. NULL on error. */
+/* Writes a temporary variable like x (of another dtype if `dtype` is given), filled with one value. NULL on
+ * error. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_filled_like(proa_wire_writer *w, proa_tensor *x,
                                                                           proa_dtype dtype, double value)
 {

@@ -10,24 +10,24 @@
 
 #define CONV_FN static inline __attribute__((unused))
 
-/* The call that a kernel is chosen for: the geometry, computed once a selection, and the tensors on the
- * input's, the filter's and the output's side, of which one is the result. */
+/* The call for which a kernel is chosen: the geometry, computed once per selection, and the tensors on the
+ * input, filter and output side, one of which is the result. */
 typedef struct conv_problem {
     conv_geometry g;
     conv_kind direction;
     proa_tensor *sides[3];
-    bool plain, constant; /* of fused ones: the epilogue does not broadcast, the filter never changes */
+    bool plain, constant; /* of fused ops: the residual does not broadcast; the filter is constant */
 } conv_problem;
 
 enum {
-    CONV_BLOCK = 16,              /* channels of a block, floats of a vector */
-    CONV_DEPTHWISE_SIDE_MAX = 11, /* taps a side of depthwise filters */
-    CONV_PAIRS_MAX = 1 << 14,     /* pixels and taps that pairs are listed for */
-    CONV_SUMMED_MAX = 4096,       /* products that one float32 sum of a wgrad takes */
+    CONV_BLOCK = 16,              /* channels per block, and floats per vector */
+    CONV_DEPTHWISE_SIDE_MAX = 11, /* filter taps per side of a depthwise convolution */
+    CONV_PAIRS_MAX = 1 << 14,     /* pixels × taps for which index pairs are listed */
+    CONV_SUMMED_MAX = 4096,       /* products in one float32 sum of a wgrad */
     CONV_STRIDED_TAPS_MAX = 64,   /* and phases and shifts: what a tile of sums holds */
     CONV_STRIDED_PHASES_MAX = 16,
     CONV_STRIDED_SHIFTS_MAX = 16,
-    CONV_WINOGRAD_SIDE_MIN = 4, /* of a map: below, direct sums over pairs of pixels are fewer */
+    CONV_WINOGRAD_SIDE_MIN = 4, /* image side: below it, direct sums over pixel pairs need fewer products */
     CONV_LOW_INPUT_SIDE_MAX = 1 << 20,
     CONV_LOW_INPUT_PADDING_MAX = 64,
 };
@@ -46,7 +46,7 @@ CONV_FN const char *conv_float32(const conv_problem *p)
     return p->sides[0]->dtype == PROA_F32 ? NULL : "not float32";
 }
 
-/* Needs of all kernels on blocked tensors. */
+/* Conditions of all kernels on blocked tensors; NULL or the reason why not. */
 CONV_FN const char *conv_blocked_float32(const conv_problem *p)
 {
     if (GEMM_VECTOR != 4 * CONV_BLOCK) return "needs AVX-512";
@@ -60,7 +60,7 @@ CONV_FN bool conv_by_blocks(const conv_geometry *g)
            g->in_channels % CONV_BLOCK == 0 && g->out_channels % CONV_BLOCK == 0;
 }
 
-/* Images in blocks of 16 channels, or plain ones that could be. */
+/* Images blocked by 16 channels, or NCHW ones that can be converted to that layout. */
 CONV_FN bool conv_image_by_16(const proa_tensor *t)
 {
     int64_t block = proa__channel_block(t);
@@ -125,12 +125,12 @@ CONV_FN const char *conv_winograd(const conv_problem *p)
     return g->out_channels < 32 || g->out_channels > PACKED_KC ? "output channels are not 32 to 1024" : NULL;
 }
 
-/* The filter's points are made in each call, which takes as long as 64 tiles do. */
+/* The filter is transformed in each call, which costs as much as 64 tiles. */
 CONV_FN double conv_winograd_cost(const conv_problem *p) { return conv_share(64, conv_tiles(&p->g, 2)); }
 
 /* ---- small maps ---------------------------------------------------------------------------------- */
 
-/* Pairs of an output pixel and a tap, along one dim, that meet the input and not its padding. */
+/* Number of (output pixel, tap) pairs along dim i that read the input and not its padding. */
 CONV_FN int64_t conv_pairs_along(const conv_geometry *g, int i)
 {
     int64_t n = 0;
@@ -238,7 +238,8 @@ CONV_FN const char *conv_low_input(const conv_problem *p)
     return takes ? NULL : "dilated, or rows of other than 3, 5 or 7 taps";
 }
 
-/* Vectors (of images, of output channels) must be full enough, and blocks of input channels not. */
+/* Vectors (of 16 images or output channels) must be full enough, and blocks of 16 input channels must not
+ * be. */
 CONV_FN double conv_low_input_cost(const conv_problem *p)
 {
     int64_t ic = p->g.in_channels,
@@ -332,7 +333,7 @@ CONV_FN const char *conv_frozen_phases(const conv_problem *p)
 #endif
 }
 
-/* Reading a filter takes longer than multiplying fewer than 16 tiles, with strides 40. */
+/* Reading the transformed filter takes as long as multiplying 16 tiles, with stride 2 as long as 40. */
 CONV_FN double conv_f2x2_cost(const conv_problem *p) { return conv_share(16, conv_tiles(&p->g, 2)); }
 CONV_FN double conv_frozen_strided_cost(const conv_problem *p)
 {

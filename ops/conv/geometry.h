@@ -12,8 +12,9 @@
 /* Direction of a convolution. */
 typedef enum conv_kind { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } conv_kind;
 
-/* Sizes are as the convolution sees them: for a transposed one, `in` is the op's output. Spatial sizes
- * are three, depth first; the absent leading ones are 1. −1 is a size known only when a program runs. */
+/* Sizes of the underlying forward convolution; for a transposed one, `in` is therefore the op's output.
+ * Spatial sizes have three entries, depth first; absent leading ones are 1. −1: a size known only at run
+ * time. */
 typedef struct conv_geometry {
     int dims; /* spatial dims of the op: 1, 2, 3 */
     bool channels_last;
@@ -21,7 +22,7 @@ typedef struct conv_geometry {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
 } conv_geometry;
 
-/* The attributes of any op of the family; what an op does not have is zero. */
+/* Attributes of any op of the family; those that an op lacks are zero. */
 typedef struct conv_params {
     const char *op;
     int dims;
@@ -33,19 +34,20 @@ typedef struct conv_params {
     proa_data_format format;
 } conv_params;
 
-/* Checks everything and fills g; INVALID_ARGUMENT and the like name the op and the argument. */
+/* Checks all arguments and fills g; the error names the op and the argument. */
 proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g);
-/* The same for prepare functions: computed once a selection, and handed to every algorithm that is asked. */
+/* proa__conv_geometry for prepare functions: computed once per kernel selection and shared by every algorithm
+ * that is asked. */
 proa_status proa__conv_geometry_once(const conv_params *p, conv_geometry *g);
-/* Declines because of what the algorithm would cost, in units of what those behind it do. */
+/* Declines because of the algorithm's cost, relative to the algorithms after it in the list. */
 proa_status proa__conv_dear(double cost);
-/* The op's input-side or output-side tensor's meta. */
+/* Meta of the tensor on the input or output side of the op. */
 void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
-/* True where the portable kernel's vectors of places (low_output_channels.h) beat vectors of channels,
- * which the result would not fill. */
+/* True where vectors of pixels (low_output_channels.h) are faster than vectors of channels, because there are
+ * too few output channels to fill those. */
 bool proa__conv_has_low_output_channels(const conv_geometry *g);
-/* The resolved paddings as 2·dims explicit ones; false when an unknown size hides them. */
+/* Resolved paddings as 2·dims explicit values; false if they depend on a size known only at run time. */
 bool proa__conv_paddings(const conv_geometry *g, int64_t *to);
 
 /* Element strides of a contiguous activation: batch, channel, depth, row, column. */
@@ -63,7 +65,7 @@ static inline conv_strides conv_strides_of(const conv_geometry *g, int64_t chann
     return s;
 }
 
-/* Of two dims: both are `value`. */
+/* Whether the sizes of both spatial dims of a 2-D convolution are `value`. */
 static inline bool conv_all_are(const int64_t *sizes, int64_t value)
 {
     return sizes[1] == value && sizes[2] == value;
@@ -71,7 +73,7 @@ static inline bool conv_all_are(const int64_t *sizes, int64_t value)
 
 static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
-/* Tiles of side × side results, of all images. */
+/* Number of tiles of side × side outputs over all images. */
 static inline int64_t conv_tiles(const conv_geometry *g, int64_t side)
 {
     return g->batch * ((g->out[1] + side - 1) / side) * ((g->out[2] + side - 1) / side);
@@ -85,13 +87,14 @@ static inline double conv_work(const conv_geometry *g)
     return work;
 }
 
-/* Number of the `items` equal parts that is worth a thread: 2^16 multiply-adds, 1 to 2 µs of a core. */
+/* Number of the `items` equal parts that one thread should get: at least 2^16 multiply-adds, 1 to 2 µs of a
+ * core. */
 static inline int64_t conv_grain(const conv_geometry *g, int64_t items)
 {
     return 1 + (int64_t)(65536.0 * (double)items / (conv_work(g) + 1));
 }
 
-/* Number of threads that the whole convolution is worth, by the same measure. */
+/* Number of threads that the whole convolution keeps busy, by the measure of conv_grain. */
 static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(conv_work(g) / 65536.0); }
 
 /* The params of each kind of op, from its args. */
@@ -100,7 +103,7 @@ static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(
     .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,         \
     .format = (a)->data_format
 #define CONV_PARAMS(a, N, name) ((conv_params){.op = name, CONV_COMMON(a, N)})
-/* Of ops whose weights have a dtype of their own. */
+/* CONV_PARAMS for ops whose weight may have another dtype than x. */
 #define CONV_PARAMS_MIXED(a, N, name) ((conv_params){.op = name, .mixed = true, CONV_COMMON(a, N)})
 #define CONV_TRANSPOSE_PARAMS(a, N, name)                 \
     ((conv_params){.op = name,                            \

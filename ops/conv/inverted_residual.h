@@ -6,11 +6,11 @@
 #include "ops/conv/geometry.h"
 
 typedef struct inverted_geometry {
-    bool expands; /* else x goes into the second as it is, and `expand` is not set */
+    bool expands; /* false: no 1×1 expansion, the depthwise convolution reads x; `expand` is not set */
     conv_geometry expand, depthwise, project;
 } inverted_geometry;
 
-/* Checks everything but biases and residual, and fills g; errors name the argument. */
+/* Checks everything except biases and residual, and fills g; errors name the argument. */
 proa_status proa__inverted_geometry(const proa_inverted_residual_args *a, inverted_geometry *g);
 
 #endif

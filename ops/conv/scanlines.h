@@ -11,7 +11,7 @@
 typedef float short_lane __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float short_half __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* n floats, to where nothing of `from` lies; the last vector overlaps the one before. */
+/* Copies n floats between memory that does not overlap; the last vector overlaps the one before. */
 static inline void copy_short(float *to, const float *from, int64_t n)
 {
     int64_t k = 0;
@@ -27,7 +27,7 @@ static inline void copy_short(float *to, const float *from, int64_t n)
     }
 }
 
-/* Image n of plain two-dimensional ones with its padding: `lines` rows a channel, `pitch` floats apart. */
+/* Copies image n of an NCHW batch into zero padding: `lines` rows per channel, `pitch` floats apart. */
 static inline void pad_image(const conv_geometry *g, const float *images, int64_t n, int64_t lines,
                              int64_t pitch, float *to)
 {

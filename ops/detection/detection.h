@@ -8,7 +8,8 @@
 #include "ops/detection/ratios.h"
 #include "impl/detection.h"
 
-/* prior_box's aspect ratios: 1, and those given without repetitions, with their inverses if flipped. */
+/* Collects prior_box's distinct aspect ratios: 1, then those given, each with its inverse if `flip` is
+ * set. */
 proa_status proa__prior_ratios(const proa_prior_box_args *a, double *to, int64_t *count);
 
 #endif

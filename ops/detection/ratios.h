@@ -8,7 +8,8 @@
 
 enum { DETECTION_RATIOS = 64 };
 
-/* Adds a ratio, and with `flip` its inverse, to the n there are, unless it is one of them; how many then. */
+/* Appends a ratio, and with `flip` its inverse, to the n in `to`, unless it is among them; returns the new
+ * number. */
 static inline __attribute__((unused)) int64_t detection_add_ratio(double *to, int64_t n, double ratio,
                                                                   bool flip)
 {

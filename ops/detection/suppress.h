@@ -5,14 +5,14 @@
 
 #include "core/internal.h"
 
-/* One box with its score, to be sorted. */
+/* A box with its score, for sorting. */
 typedef struct candidate {
     double score;
     int64_t box;   /* its number */
     int64_t label; /* its class */
 } candidate;
 
-/* Best first; of equal ones, those that came first (merge sort, `room` of n entries). */
+/* Sorts by descending score, stably (merge sort; `room` has space for n entries). */
 static inline __attribute__((unused)) void sort_best(candidate *c, candidate *room, int64_t n)
 {
     for (int64_t width = 1; width < n; width *= 2) {
@@ -26,7 +26,8 @@ static inline __attribute__((unused)) void sort_best(candidate *c, candidate *ro
     }
 }
 
-/* Intersection over union of boxes [x1, y1, x2, y2]; sides count `more`. */
+/* Intersection over union of boxes [x1, y1, x2, y2]; `more` is added to each side length (1 for pixel
+ * coordinates). */
 #define SUPPRESS_OVERLAP(T)                                                                     \
     static inline __attribute__((unused)) T overlap_##T(const T *a, const T *b, T more)         \
     {                                                                                           \

@@ -7,10 +7,10 @@
 #include "core/tensor.h"
 #include "ops/elementwise/fused_steps.h"
 
-/* Reads `steps`; what is wrong with it is an error of fused_elementwise. */
+/* Parses `steps`; a syntax error is reported as an error of fused_elementwise. */
 proa_status proa__fused_read(const char *steps, int64_t n_inputs, proa__fused_steps *to);
-/* True for ops that may be a step: those with a formula (`formula:` in the op table) whose result has the
- * inputs' dtype, and cast, clip, pow and scale; of at most three inputs and one output. */
+/* True for ops that may be a step: ops with a scalar formula (`formula:` in the op table) whose result has
+ * the inputs' dtype, and cast, clip, pow and scale; with at most three inputs and one output. */
 bool proa__fused_takes(const proa_op *op);
 
 #endif

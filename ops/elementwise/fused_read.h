@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Callbacks of a reader: `find` gives the op of a name, NULL if it may not be in a chain; `fail` gives the
- * status for an error at a word. */
+/* Callbacks of the parser: `find` returns the op of a name, or NULL if it may not be in a chain; `fail`
+ * returns the status for a syntax error at a word. */
 typedef struct proa__fused_caller {
     const proa_op *(*find)(const char *name);
     proa_status (*fail)(int step, const char *word, const char *what);
@@ -63,7 +63,7 @@ static proa_status fused_operand(fused_reader *r, proa__fused_step *step)
     return PROA_OK;
 }
 
-/* Of the floating dtypes: what a cast inside a chain may make. */
+/* Reads a floating dtype: the dtypes that a cast inside a chain may produce. */
 static proa_status fused_dtype(const fused_reader *r, proa_dtype *to, const char *name)
 {
     static const struct {

@@ -6,7 +6,7 @@
 #include "kernels/iterator.h"
 #include "impl/elementwise.h"
 
-/* The numbers in the type that the row computes in. */
+/* The numbers, in the type that the inner loop computes in. */
 typedef struct proa_numbers {
     _Alignas(16) char a[16], b[16];
     bool flag;
@@ -20,7 +20,7 @@ typedef struct proa_numbers {
 #define proa__power_numbers PROA_LEVELED(proa__power_numbers_at)
 
 extern const proa_rows proa__scale_rows, proa__clip_rows, proa__power_rows;
-/* Fills the numbers that the rows read; d is the dtype of x. */
+/* Fill the numbers that the inner loops read; d is the dtype of x. */
 void proa__scale_numbers(const proa_scale_args *a, proa_dtype d, proa_numbers *to);
 void proa__clip_numbers(const proa_clip_args *a, proa_dtype d, proa_numbers *to);
 void proa__power_numbers(const proa_pow_args *a, proa_dtype d, proa_numbers *to);

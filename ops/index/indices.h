@@ -50,7 +50,7 @@ static __attribute__((unused)) proa_status check_indices(const char *who, const 
     return PROA_OK;
 }
 
-/* A row-major tensor seen as [outer, length, inner] round one axis. */
+/* A row-major tensor viewed as [outer, length, inner] around one axis. */
 typedef struct around {
     int64_t outer, length, inner;
 } around;
@@ -63,13 +63,13 @@ static __attribute__((unused)) around around_axis(const proa_tensor *t, int axis
     return r;
 }
 
-/* Items a thread should have at least when each moves `bytes`. */
+/* Minimum number of items per thread when each item moves `bytes` bytes. */
 static inline int64_t grain_for(int64_t bytes)
 {
     return bytes >= 1 << 16 ? 1 : (1 << 16) / (bytes < 1 ? 1 : bytes) + 1;
 }
 
-/* A copy whose size is a constant in the common cases. */
+/* memcpy with a constant size in the common cases. */
 static inline void copy_item(char *d, const char *s, int64_t bytes)
 {
     switch (bytes) {

@@ -14,12 +14,11 @@
 
 /* ---- the batch --------------------------------------------------------------------------- */
 
-/* One matrix of the batch: `work` is the caller's for the length of the call. Returns 0, or what went wrong.
- * */
+/* Computes one matrix of the batch, with `work` as workspace. Returns 0 or an error code of its own. */
 typedef int64_t (*linalg_one)(const void *args, int64_t index, char *work);
 
 typedef struct linalg_slot {
-    int64_t failed, code; /* first index that went wrong, −1: none; and what it returned */
+    int64_t failed, code; /* index of the first matrix that failed (−1: none), and its error code */
 } linalg_slot;
 
 typedef struct linalg_batch {
@@ -44,8 +43,8 @@ static void linalg_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs `one` for every matrix; elements: doubles of workspace a matrix needs, flops: what it costs. failed
- * gets the first index that went wrong, and its code. */
+/* Runs `one` for every matrix of the batch. `elements`: doubles of workspace per matrix; `flops`: cost per
+ * matrix. `failed` receives the first index that failed and its code. */
 static LINALG_UNUSED proa_status linalg_run(const void *args, int64_t count, double elements, double flops,
                                             linalg_one one, linalg_slot *failed)
 {
@@ -125,7 +124,7 @@ typedef double _Complex linalg_z;
 #undef RE
 #undef SUM_SIMD
 
-/* n numbers of dtype d from element `at` on, as doubles; and back. */
+/* Reads n numbers of dtype d, from element `at` on, as doubles; and stores them. */
 static LINALG_UNUSED void load_d(double *to, const proa_tensor *t, int64_t at, int64_t n)
 {
     if (t->dtype == PROA_F32) {
@@ -146,7 +145,7 @@ static LINALG_UNUSED void store_d(proa_tensor *t, int64_t at, const double *from
     }
 }
 
-/* The same as complex numbers, of real tensors too. */
+/* load_d and store_d for complex doubles; real tensors are read as complex ones. */
 static LINALG_UNUSED void load_z(linalg_z *to, const proa_tensor *t, int64_t at, int64_t n)
 {
     const float *f = (const float *)(const void *)t->data;

@@ -15,13 +15,13 @@ static inline __attribute__((unused)) int64_t linalg_columns(const proa_tensor *
 {
     return x->shape[x->ndim - 1];
 }
-/* The lesser dim; −1 when one is unknown. */
+/* The smaller dim; −1 when one is unknown. */
 static inline __attribute__((unused)) int64_t linalg_least(int64_t m, int64_t n)
 {
     return m < 0 || n < 0 ? -1 : m < n ? m : n;
 }
 
-/* solve: y holds vectors if it has one dim, or x's dims but the last. */
+/* solve: true if y is a batch of vectors: it has one dim, or the dims of x without the last. */
 static inline __attribute__((unused)) bool linalg_is_vector(const proa_tensor *x, const proa_tensor *y)
 {
     if (y->ndim == 1) return true;
@@ -31,7 +31,7 @@ static inline __attribute__((unused)) bool linalg_is_vector(const proa_tensor *x
     return same;
 }
 
-/* Number of matrices in t whose last `core` dims are the matrix. */
+/* Number of matrices (or vectors) in t; the last `core` dims are one of them. */
 static inline __attribute__((unused)) int64_t linalg_count(const proa_tensor *t, int core)
 {
     int64_t n = 1;
@@ -39,7 +39,7 @@ static inline __attribute__((unused)) int64_t linalg_count(const proa_tensor *t,
     return n;
 }
 
-/* Index of t's matrix for matrix `index` of out; batch dims broadcast. */
+/* Index in t of the matrix that matrix `index` of out is computed from; batch dims broadcast. */
 static inline __attribute__((unused)) int64_t linalg_at(const proa_tensor *t, int core,
                                                         const proa_tensor *out, int out_core, int64_t index)
 {

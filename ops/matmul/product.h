@@ -73,7 +73,8 @@ static inline double product_work(const matmul_product *p)
     return (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
 }
 
-/* A matrix by a vector, both contiguous along what is summed: bound by reading, it has a kernel in cpu.c. */
+/* True for a matrix-vector product with both operands contiguous along the summed dim. It is bound by memory
+ * bandwidth and has a kernel of its own in cpu/matmul.c. */
 static inline bool product_is_dots(const matmul_product *p)
 {
     return p->dtype == PROA_F32 && !p->odd && !p->has_add && p->alpha == 1 && p->batches == 1 &&

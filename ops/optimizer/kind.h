@@ -10,7 +10,7 @@
 
 enum { PROA__STEP_ARGS_MAX = 512, PROA__SLOTS_MAX = 5, PROA__NUMBERS_MAX = 8 };
 
-/* An accumulator's first value; β's powers have one element. */
+/* Initial value of a state tensor; powers of β have one element. */
 typedef enum proa__slot_start {
     PROA__START_ZERO,
     PROA__START_INITIAL_VALUE,
@@ -22,15 +22,15 @@ typedef struct proa__optimizer_slot {
     const char *field, *state, *wire; /* the op's argument, Paddle's accumulator, its slot in files */
     uint16_t at, out_at, meta;        /* offsets in args and metas */
     proa__slot_start start;
-    uint16_t when; /* offset of the switch without which it is not kept; 0: always */
-    bool wide;     /* float32 beside halves even without a master */
+    uint16_t when; /* offset of the attribute that enables this state; 0: always kept */
+    bool wide;     /* float32 even for half parameters without a master */
     bool by_scale; /* in files a `scale` op beside the step moves it on, not the step */
 } proa__optimizer_slot;
 
 typedef enum proa__number_kind {
     PROA__NUMBER,
     PROA__SWITCH,
-    PROA__L2,     /* counts only beside the method "l2_decay" in files */
+    PROA__L2,     /* in files it applies only with the regularization method "l2_decay" */
     PROA__RESCALE /* a `scale` of the gradient in files: Paddle's kernels for CPUs ignore it */
 } proa__number_kind;
 
@@ -38,10 +38,10 @@ typedef struct proa__optimizer_number {
     const char *option, *wire; /* option: of proa_optimizer_opts; NULL: none */
     uint16_t at;
     proa__number_kind kind;
-    double fallback, missing; /* where the option is 0; what a file means that leaves it out */
+    double fallback, missing; /* value if the option is 0; value if a file leaves it out */
 } proa__optimizer_number;
 
-/* An attribute that files always hold. */
+/* An attribute that files always contain. */
 typedef struct proa__optimizer_constant {
     const char *wire;
     proa_wire_type type;
@@ -57,10 +57,10 @@ typedef struct proa__optimizer_kind {
     const proa__optimizer_number *numbers;
     const proa__optimizer_constant *constants;
     uint8_t n_slots, n_numbers, n_constants;
-    const char *skip; /* the slot of skip_update in files; NULL: there is none */
+    const char *skip; /* slot of skip_update in files; NULL: it has none */
 } proa__optimizer_kind;
 
-/* All kinds; NULL-terminated. Their names, for messages. */
+/* All kinds, NULL-terminated; and their names as text for messages. */
 extern const proa__optimizer_kind *const proa__optimizer_kinds[];
 extern const char proa__optimizer_names[];
 
@@ -87,7 +87,7 @@ static inline void proa__set_number(void *args, const proa__optimizer_number *n,
     else *(double *)at = value;
 }
 
-/* Reads Paddle's op of that kind as a step of one parameter; writes a step as one op a parameter. */
+/* Reads Paddle's op of that kind as a step of one parameter; writes a step as one op per parameter. */
 proa_status proa__optimizer_read(const proa__optimizer_kind *kind, proa_wire_reader *r);
 proa_status proa__optimizer_write(const proa__optimizer_kind *kind, const void *args, proa_wire_writer *w);
 

@@ -8,7 +8,7 @@
 
 typedef struct accumulator {
     proa_tensor *out;
-    char *data; /* out's memory, or the scratch: contiguous */
+    char *data; /* out's memory, or float32 scratch; contiguous */
     float *scratch;
     int64_t item; /* bytes of one sum */
 } accumulator;
@@ -40,7 +40,7 @@ static __attribute__((unused)) void narrow_range(int64_t begin, int64_t end, voi
 
 enum { ACCUMULATE_GRAIN = 1 << 15 };
 
-/* Starts sums at the elements of base (contiguous), or at zero when base is NULL. */
+/* Starts the sums at the elements of base (contiguous), or at zero if base is NULL. */
 static __attribute__((unused)) proa_status accumulate_begin(accumulator *acc, proa_tensor *out,
                                                             const proa_tensor *base)
 {
@@ -63,7 +63,7 @@ static __attribute__((unused)) proa_status accumulate_begin(accumulator *acc, pr
     return PROA_OK;
 }
 
-/* Rounds halves into out and frees the scratch. */
+/* Rounds the scratch of float16 and bfloat16 sums into out and frees it. */
 static __attribute__((unused)) proa_status accumulate_end(accumulator *acc)
 {
     if (!acc->scratch) return PROA_OK;
@@ -83,7 +83,7 @@ static __attribute__((unused)) proa_status accumulate_end(accumulator *acc)
     break
 #define ACCUMULATE_CASE(T) ACCUMULATE_ROW(T, T, v)
 
-/* Adds n elements at s to the sums at d; strides in bytes. Integers wrap. */
+/* Adds n elements at s to the sums at d; strides are in bytes. Integers wrap. */
 static __attribute__((unused)) void accumulate_row(const accumulator *acc, char *d, int64_t ds, const char *s,
                                                    int64_t ss, int64_t n)
 {
@@ -108,7 +108,8 @@ static __attribute__((unused)) void accumulate_row(const accumulator *acc, char 
     }
 }
 
-/* The same over several axes, in row-major order of s; d may be visited more than once (stride 0). */
+/* accumulate_row over several axes, in row-major order of s; with stride 0 an element of d receives several
+ * terms. */
 static __attribute__((unused)) void accumulate_strided(const accumulator *acc, char *d, const int64_t *ds,
                                                        const char *s, const int64_t *ss, const int64_t *shape,
                                                        int ndim)

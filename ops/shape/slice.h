@@ -12,7 +12,7 @@ typedef struct proa_cut_spec {
 
 typedef struct proa_cut {
     int ndim, n_axes, axes[PROA_MAX_DIMS];
-    uint32_t dropped; /* bit a: axis a leaves the result */
+    uint32_t dropped; /* bit a: axis a is removed from the result */
     int64_t start[PROA_MAX_DIMS], step[PROA_MAX_DIMS], count[PROA_MAX_DIMS]; /* by axis; count −1: unknown */
 } proa_cut;
 
@@ -29,17 +29,17 @@ typedef struct proa_cut {
         "strided_slice_grad", &(a)->axes, &(a)->starts, &(a)->ends, &(a)->strides, &(a)->decrease_axis \
     }
 
-/* Normalizes and clamps; errors name the op. */
+/* Normalizes and clamps the ranges; errors name the op. */
 proa_status proa__cut(const proa_cut_spec *s, int ndim, const int64_t *shape, proa_cut *c);
-/* Narrows a window to the cut and drops its dropped axes. */
+/* Narrows a window to the ranges and removes its dropped axes. */
 void proa__cut_window(const proa_cut *c, proa_tensor *w);
-/* A meta from a list of plain dims; unknown entries become −1. */
+/* Fills a meta from a list of dims; unknown entries become −1. */
 proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *shape, int dtype,
                             proa_meta *m);
 /* INVALID_ARGUMENT unless t broadcasts to the meta. */
 proa_status proa__check_broadcast(const char *who, const char *arg, const proa_tensor *t,
                                   const proa_meta *to);
-/* Makes a window show its axes as `ndim` dims of `shape`, repeating axes of length 1 (checked before). */
+/* Expands a window to `ndim` dims of `shape` by repeating axes of length 1 (checked by the caller). */
 void proa__expand_window(proa_tensor *w, int ndim, const int64_t *shape);
 
 #endif

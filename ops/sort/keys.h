@@ -46,21 +46,22 @@ static inline uint64_t key_of(proa_dtype dtype, const char *p)
     }
 }
 
-/* Bits that keys of a dtype can differ in. */
+/* Number of bits in which keys of a dtype can differ. */
 static inline int key_bits(proa_dtype dtype)
 {
     size_t size = proa_dtype_size(dtype);
     return size == 8 ? 64 : size == 4 || dtype == PROA_F16 || dtype == PROA_BF16 ? 32 : (int)size * 8;
 }
 
-/* XOR mask that reverses the order of keys, if asked; otherwise 0. */
+/* XOR mask that reverses the order of keys if `descending`, otherwise 0. */
 static inline uint64_t flip_of(proa_dtype dtype, bool descending)
 {
     if (!descending) return 0;
     return key_bits(dtype) == 64 ? UINT64_MAX : ((uint64_t)1 << key_bits(dtype)) - 1;
 }
 
-/* Fills n pairs from elements `stride` bytes apart; descending turns the order round, ties keep theirs. */
+/* Fills n (key, index) pairs from elements `stride` bytes apart; `descending` reverses the order of keys,
+ * equal keys keep their order. */
 static __attribute__((unused)) void fill_pairs(sort_pair *p, int64_t n, proa_dtype dtype, const char *from,
                                                int64_t stride, bool descending)
 {
@@ -104,7 +105,8 @@ static __attribute__((unused)) void sort_by_merging(sort_pair *p, sort_pair *oth
     if (src != p) memcpy(p, src, (size_t)n * sizeof *p);
 }
 
-/* Sorts p by key, stably; `other` has room for n. Bytes in which all keys agree cost one look. */
+/* Sorts p by key, stably; `other` has space for n pairs. A pass over a byte that is equal in all keys is
+ * skipped. */
 static __attribute__((unused)) void sort_pairs(sort_pair *p, sort_pair *other, int64_t n, int bits)
 {
     if (n < SORT_RADIX_FROM) {

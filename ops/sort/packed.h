@@ -42,7 +42,8 @@ static void packed_move(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Counts become places: digit by digit, in each the parts in order. False: all keys share their digit. */
+/* Turns counts into output positions: digit by digit, and within a digit part by part. False: all keys share
+ * this digit, so the pass can be skipped. */
 static bool packed_places(packed_pass *p)
 {
     int64_t sum = 0;
@@ -58,7 +59,8 @@ static bool packed_places(packed_pass *p)
     return true;
 }
 
-/* Sorts p by the `bits` above its low 32, stably; other has room for n. Returns the one with the result. */
+/* Sorts p stably by the `bits` bits above its low 32; `other` has space for n. Returns the buffer with the
+ * result. */
 static uint64_t *sort_packed(uint64_t *p, uint64_t *other, int64_t n, int bits)
 {
     packed_pass pass = {.n = n, .parts = n >= PACKED_SHARED_FROM ? PACKED_PARTS : 1};

@@ -5,8 +5,8 @@
 
 #include "ops/vision/vision.h"
 
-/* Along one axis: `n` source places and weights an output. float64 images take the exact weights, all others
- * the float32 ones. */
+/* Along one axis: `n` source indices and weights per output. float64 images use the double weights, all
+ * others the float32 ones. */
 typedef struct axis_taps {
     int n;
     int64_t in, out;
@@ -23,13 +23,13 @@ typedef struct resize_job {
     const void *from;
 } resize_job;
 
-/* Begins the job of r for images of `ndim` axes, `exact` for float64 ones; shapes `in` → `out`. To be ended,
- * unless it fails. */
+/* Prepares the resampling r for images of `ndim` axes from shape `in` to `out`; `exact` for float64 images.
+ * Unless it fails, the caller must call proa__resize_end. */
 proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, int ndim, const int64_t *in,
                                const int64_t *out);
 void proa__resize_end(resize_job *j);
 
-/* Resamples integers of `size` bytes: the nearest one of any size, and mixtures of bytes. */
+/* Resamples integers of `size` bytes: nearest for any size, weighted modes for bytes only. */
 void proa__resize_integers(const resize_job *j, size_t size);
 
 #endif

@@ -27,8 +27,8 @@ enum { TAPS_MAX = 4 };
 
 TAPS_FN int64_t taps_clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
 
-/* The n (1: nearest, 2: linear, 4: cubic) source places and weights of output i; `middle`: pixels' middles
- * correspond, not their edges. Places never decrease with i. */
+/* The n (1: nearest, 2: linear, 4: cubic) source indices and weights of output i. `middle`: pixel centers
+ * correspond (half-pixel convention), otherwise pixel indices do. Indices never decrease with i. */
 TAPS_FN void taps_of(int n, int64_t i, int64_t in, float step, bool align_corners, bool middle, int64_t *at,
                      float *w)
 {

@@ -22,17 +22,18 @@ typedef struct vision_resize {
     ((vision_resize){WHO, &(a)->size, &(a)->scale, (a)->mode, (a)->align_corners, (a)->align_mode, \
                      (a)->data_format})
 
-/* x's shape as `shape` → out's, dims −1 where only running tells. */
+/* Computes out's shape for x's `shape`; a dim is −1 if it is known only at run time. */
 proa_status proa__resized(const vision_resize *r, int ndim, const int64_t *shape, int64_t *out);
 
-/* Windows of unfold and fold over images of size in[2]; out[2] windows each way. */
+/* Windows of unfold and fold over images of size in[2]: out[2] windows per dim. */
 typedef struct vision_windows {
     int64_t kernel[2], stride[2], before[2], after[2], dilation[2], in[2], out[2];
 } vision_windows;
 
 proa_status proa__windows(const char *who, const proa_ints lists[4], const int64_t in[2], vision_windows *w);
 
-/* The one floor(C · ratio), the other, and the rest of temporal_shift's channels. */
+/* Splits temporal_shift's channels: floor(C · ratio) are shifted one way, as many the other way, the rest not
+ * at all. */
 static inline void vision_shift_channels(int64_t channels, double ratio, int64_t *back, int64_t *ahead)
 {
     *back = (int64_t)((float)channels * (float)ratio);

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-/* The formulas once for each type T that steps compute in, as cpu.c has them. */
+/* The formulas once for each type T that steps compute in, as in cpu/optimizer.c. */
 #define STEP_FORMULA static __device__ __forceinline__ __attribute__((unused))
 #define STEP_PASTE2(a, b) a##_##b
 #define STEP_PASTE(a, b) STEP_PASTE2(a, b)

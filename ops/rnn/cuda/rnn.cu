@@ -23,7 +23,7 @@ struct rnn {
     int64_t width(int64_t l) const { return l ? s.hidden * s.directions : s.input; }
 };
 
-/* ---- where things are (as in cpu.inc) -------------------------------------------------- */
+/* ---- offsets in buffers (as in cpu/rnn.inc) ------------------------------------------ */
 
 template <class T> struct rnn_place {
     T *gates, *states, *extra;
