@@ -1,4 +1,5 @@
-/* OpenBLAS's threads: its OpenMP regions run on our teams. Empty without OpenBLAS. May use core only. */
+/* Runs OpenBLAS's OpenMP regions on Proa's worker teams and sets their thread count. Empty without OpenBLAS.
+ * May use core only. */
 #if PROA_HAVE_OPENBLAS
 #include "kernels/blas.h"
 
@@ -11,7 +12,8 @@ __attribute__((constructor)) static void serve(void)
     served = proa__openmp_serve((void (*)(void))cblas_sgemm);
 }
 
-/* An OpenBLAS with threads of its own (another build than Debian's openmp) has one number for all callers. */
+/* An OpenBLAS with a thread pool of its own (a build other than Debian's openmp) has one thread count for all
+ * callers. */
 int proa__blas_threads(int n)
 {
     if (served) {

@@ -26,7 +26,7 @@
 /* A block of A is MC × KC, of B KC × NC. NC is in bytes of the accumulator, so that a block of B is as
  * large for every type. */
 enum { GEMM_MC = 96, GEMM_KC = 256, GEMM_NC_BYTES = 1536 };
-/* Rows that packing fetches ahead: they lie pages apart, where the hardware does not. */
+/* Rows that packing prefetches ahead: they are pages apart, where the hardware prefetcher does not reach. */
 enum { GEMM_AHEAD = 8 };
 
 /* An operand: element strides of rows and columns. */

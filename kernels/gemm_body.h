@@ -23,8 +23,8 @@ static inline __attribute__((always_inline)) void GEMM_FN(gemm_step)(const int r
         for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
 }
 
-/* Source that is added to a register tile and destination of the sums (the same, or disjoint); `ahead` is
- * prefetched meanwhile, `ahead_step` elements a row of b. */
+/* Source that a register tile is added to, and destination of its sums (the same memory or
+ * disjoint). `ahead` is prefetched meanwhile, `ahead_step` elements for each row of b. */
 typedef struct GEMM_FN(gemm_ends) {
     const GEMM_T *from;
     GEMM_T *to;
@@ -64,7 +64,8 @@ static inline __attribute__((always_inline)) void GEMM_FN(gemm_micro_of)(const i
                 *(const vector *)(e.from + i * e.from_ld + v * GEMM_LANES) + sum[i][v];
 }
 
-/* The same for the first `rows` rows of the tile, rounded up to a third of it: no work for rows not there. */
+/* gemm_micro_of for the first `rows` rows of a tile, rounded up to a third of the tile, so that little is
+ * computed for rows that do not exist. */
 static inline void GEMM_FN(gemm_micro)(int64_t rows, int64_t kc, const GEMM_T *a, const GEMM_T *b,
                                        GEMM_FN(gemm_ends) e)
 {

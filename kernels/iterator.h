@@ -1,6 +1,6 @@
-/* The one way to run a scalar operation over tensors: broadcasting, strides, dtype staging, threads and
- * streaming stores are here, so that an op only writes a row — a loop over contiguous elements of one
- * dtype. Used by kernels compiled per CPU level (the functions are leveled). May use core only. */
+/* Runs a scalar operation over tensors: handles broadcasting, strides, dtype conversion, threads and
+ * streaming stores, so that an op supplies only a row function, a loop over contiguous elements of one dtype.
+ * For kernels compiled per CPU level (the functions are leveled). May use core only. */
 #ifndef PROA_KERNELS_ITERATOR_H
 #define PROA_KERNELS_ITERATOR_H
 
@@ -30,8 +30,8 @@ typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_R
 typedef struct proa_rows {
     proa_row at[PROA_DTYPE_COUNT];
     proa_row_out out;
-    proa_row past; /* at[PROA_F32] writing past the caches, or NULL */
-    int64_t grain; /* elements that are worth a thread of their own; 0: as many as moving alone is */
+    proa_row past; /* at[PROA_F32] with non-temporal stores, or NULL */
+    int64_t grain; /* fewest elements per thread; 0: as for an op that only moves memory */
 } proa_rows;
 
 enum { PROA_MAP_MAX = 12 };
@@ -39,7 +39,7 @@ enum { PROA_MAP_MAX = 12 };
 /* One call: operand 0 is the (contiguous) output; `as` says in which dtype the row sees each operand. */
 typedef struct proa_map {
     proa_row row;
-    proa_row past; /* the same for whole cache lines, written past the caches; may be NULL */
+    proa_row past; /* row with non-temporal stores, for whole cache lines; may be NULL */
     int64_t grain; /* as of proa_rows */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];

@@ -9,10 +9,11 @@
 #include <immintrin.h>
 #endif
 
-/* Bytes of a piece: short turns of asking, computing and writing keep the memory busy. */
+/* Bytes of a tile: alternating between prefetching, computing and storing in short turns keeps the memory
+ * busy. */
 enum { NONTEMPORAL_TILE = 512 };
 
-/* True for outputs of that many bytes in rows of so many. */
+/* True if non-temporal stores pay off for an output of `bytes` bytes in rows of `row_bytes`. */
 static inline __attribute__((unused)) bool nontemporal_pays(int64_t bytes, int64_t row_bytes)
 {
     return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
@@ -33,7 +34,8 @@ static inline __attribute__((unused)) void nontemporal_copy(void *to, const void
     proa__copy_nontemporal(to, from, bytes);
 }
 
-/* Elements of the next piece: `step` of them, but first up to where a line starts. */
+/* Number of elements in the next tile: `step`, but the first tile only reaches to the start of a cache
+ * line. */
 static inline __attribute__((unused)) int64_t nontemporal_length(const void *to, int64_t left, int64_t step,
                                                                  int64_t item)
 {
@@ -41,7 +43,7 @@ static inline __attribute__((unused)) int64_t nontemporal_length(const void *to,
     return n < left ? n : left;
 }
 
-/* As nontemporal_copy, while as many bytes at `next` are asked for (NULL: nothing). */
+/* nontemporal_copy that meanwhile prefetches as many bytes at `next` (NULL: none). */
 static inline __attribute__((unused)) void nontemporal_copy_prefetching(void *to, const void *from,
                                                                         int64_t bytes, const void *next)
 {
@@ -52,7 +54,8 @@ static inline __attribute__((unused)) void nontemporal_copy_prefetching(void *to
     }
 }
 
-/* Asks for what follows `p` at a distance: the hardware fetches ahead within a page only. */
+/* Prefetches `bytes` bytes at `distance` bytes behind p: the hardware prefetcher stops at the end of a
+ * page. */
 static inline __attribute__((unused)) void nontemporal_prefetch(const void *p, int64_t distance,
                                                                 int64_t bytes)
 {

@@ -26,23 +26,24 @@ dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_
 
 enum { PROA__DNNL_ARGS = 8 };
 
-/* An operand: its index (DNNL_ARG_SRC, …), how it lies in the caller's memory, and where its data goes. */
+/* An operand: its index (DNNL_ARG_SRC, …), its layout in the caller's memory, and the layout that the
+ * primitive wants. */
 typedef struct proa__dnnl_arg {
     int index;
     bool output;
     dnnl_memory_desc_t user;  /* owned by the state afterwards */
     dnnl_memory_desc_t inner; /* what the primitive wants; NULL: the same */
     dnnl_primitive_t reorder;
-    size_t bytes; /* of inner */
+    size_t bytes; /* of the layout `inner` */
     size_t limit; /* outputs: bytes up to which inner may be handed on; 0: not at all */
     int format;   /* outputs: that of inner, where a tensor may lie so and it pays; 0: row-major is wanted */
 } proa__dnnl_arg;
 
-/* An operand that never changes, as the primitive wants it: made in the first run, and again when the tensor
- * has. */
+/* A constant operand in the primitive's layout: made in the first run, and again when the tensor has
+ * changed. */
 typedef struct proa__dnnl_packed {
     char *data;
-    proa_storage *storage; /* where it came from; kept, so that no other can have its address */
+    proa_storage *storage; /* of the source; retained, so that no other storage gets its address */
     const char *from;
     uint32_t version;
 } proa__dnnl_packed;
@@ -83,25 +84,28 @@ bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double grow
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
 
-/* Requantization of an integer result, after bias and epilogue: y · outer, from low to high. */
+/* Requantization of an integer result, after bias and epilogue: multiplied by `outer`, then clamped to [low,
+ * high]. */
 typedef struct proa__dnnl_requantize {
     double outer;
     int64_t low, high;
     bool bounded; /* low or high is not the dtype's own */
 } proa__dnnl_requantize;
 
-/* The implementation is oneDNN's reference: correct, and slow. */
+/* True if oneDNN has only its reference implementation for it: correct, but slow. */
 bool proa__dnnl_is_reference(const proa__dnnl_build *b);
-/* Whether this CPU sums products of signed bytes in 32 bits; others saturate at 16, or halve the weights. */
+/* True if this CPU accumulates products of signed bytes in 32 bits; others saturate at 16 bits, or need
+ * halved weights. */
 bool proa__dnnl_sums_bytes(void);
 
-/* Post-ops for a tail, before the desc is made. A residual becomes an operand, the last one added: in its
- * blocked form if it has one, else as dims and strides (NULL: row-major) say. after: NULL for floats. */
+/* Appends an epilogue as post-ops, before the primitive's descriptor is made. A residual becomes the last
+ * operand: in its blocked form if it has one, else as dims and strides (NULL: row-major) say. after: NULL for
+ * floating results. */
 bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim, const int64_t *dims,
                          const int64_t *strides, const proa__dnnl_requantize *after);
 
-/* Runs the primitive; data[i] is the memory of args[i]. `prepare` makes a state anew when the thread count
- * is not the one that `state` was made for. */
+/* Runs the primitive; data[i] is the memory of args[i]. If the thread count has changed since `state` was
+ * made, `prepare` makes a new state. */
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
                            void *const *data);
 /* The format in which that state leaves its output where it may choose: a kernel's `format`. */

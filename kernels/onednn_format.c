@@ -1,5 +1,5 @@
-/* Blocked forms of tensors through oneDNN: the hooks of core/blocked.h. Empty without oneDNN. May use core
- * only. */
+/* Converts tensors to and from blocked layouts by oneDNN: implements the hooks of core/blocked.h. Empty
+ * without oneDNN. May use core only. */
 #if PROA_HAVE_ONEDNN
 #include "kernels/onednn_format.h"
 

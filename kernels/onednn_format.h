@@ -1,4 +1,4 @@
-/* oneDNN's layouts as numbers of core/blocked.h: a format is a tag of oneDNN's. For the files behind
+/* Numbers oneDNN's memory layouts for core/blocked.h: a format is a oneDNN format tag. For the files behind
  * kernels/onednn.h. May use core only. */
 #ifndef PROA_KERNELS_ONEDNN_FORMAT_H
 #define PROA_KERNELS_ONEDNN_FORMAT_H
@@ -7,7 +7,7 @@
 
 /* The format of a descriptor; 0: it has no tag. */
 int proa__dnnl_format(const_dnnl_memory_desc_t md);
-/* Runs a reorder from memory `from`, which lies as a says, to memory `to`, as b says. */
+/* Runs a reorder primitive from memory `from`, with descriptor a, to memory `to`, with descriptor b. */
 bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,
                         const_dnnl_memory_desc_t b, void *to);
 /* A tensor of t's shape and this dtype in a format; NULL when oneDNN refuses. */

@@ -1,4 +1,4 @@
-/* The oneDNN side of kernels/onednn.h. Empty without oneDNN. May use core only. */
+/* Implements kernels/onednn.h. Empty without oneDNN. May use core only. */
 #if PROA_HAVE_ONEDNN
 #include "kernels/onednn.h"
 
@@ -84,7 +84,8 @@ dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_
 
 /* ---- threads: oneDNN's OpenMP regions run on our teams ---- */
 
-/* A oneDNN that was built with another OpenMP than GCC's keeps that one's threads, and is told how many. */
+/* A oneDNN built with another OpenMP than GCC's keeps that runtime's threads; its thread count is set
+ * here. */
 extern void omp_set_num_threads(int n) __attribute__((weak));
 extern int omp_get_max_threads(void) __attribute__((weak));
 static bool served;

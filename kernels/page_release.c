@@ -1,5 +1,5 @@
-/* Gives back pages of mapped files; see page_release.h. Linux alone says which pages these are. C library
- * only. */
+/* Releases clean pages of mapped files by madvise; see page_release.h. Only on Linux, which tells by
+ * /proc/self/pagemap which pages these are. Uses the C library only. */
 #include "kernels/page_release.h"
 
 #if defined(__linux__)

@@ -1,5 +1,5 @@
-/* Release of clean pages of mapped files (madvise), which the file can fill again. Uses nothing else of
- * Proa. */
+/* Releases clean pages of mapped files (madvise), which the system reads from the file again when needed.
+ * Uses nothing else of Proa. */
 #ifndef PROA_KERNELS_PAGE_RELEASE_H
 #define PROA_KERNELS_PAGE_RELEASE_H
 

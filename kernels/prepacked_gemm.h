@@ -1,6 +1,6 @@
-/* Products with a right operand that never changes: it is packed once, into panels that are read as one
- * stream, each while the one before it is worked on. float32, for kernel files (compiled once per CPU
- * level). May use core and helpers of ops/; everything is static. */
+/* Matrix products with a constant right operand: it is packed once into panels, which are read as one stream,
+ * the next panel prefetched during the current one. float32, for kernel files (compiled once per CPU level).
+ * May use core and helpers of ops/; everything is static. */
 #ifndef PROA_KERNELS_PREPACKED_GEMM_H
 #define PROA_KERNELS_PREPACKED_GEMM_H
 

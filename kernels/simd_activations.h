@@ -1,6 +1,6 @@
-/* float32 functions of sixteen numbers in an AVX-512 register, where that is much faster than what the
- * compiler makes of the formulas: exp, sigmoid, tanh, GELU and their slopes. As exact as the formulas, not
- * the same bits. Needs nothing but the intrinsics; for kernel files. */
+/* AVX-512 versions of float32 exp, sigmoid, tanh, GELU and their derivatives, sixteen numbers at a time,
+ * where they are much faster than the compiled scalar formulas. Equally accurate, but not bit-identical to
+ * them. Needs only the intrinsics; for kernel files. */
 #ifndef PROA_KERNELS_SIMD_ACTIVATIONS_H
 #define PROA_KERNELS_SIMD_ACTIVATIONS_H
 

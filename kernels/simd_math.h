@@ -1,6 +1,6 @@
-/* exp, log, sigmoid and tanh by computing type, for kernel bodies in float and in double (as FN(vexp)).
- * float32 is that of the elementwise formulas; float64's exp is branch-free here, so that loops over it are
- * vector code, too. Needs nothing but C; for kernel files. */
+/* exp, log, sigmoid and tanh for kernel bodies that exist in float and in double (as FN(vexp)). The float32
+ * versions are those of the elementwise ops; float64's exp is branch-free here, so that loops vectorize.
+ * Needs only C; for kernel files. */
 #ifndef PROA_KERNELS_SIMD_MATH_H
 #define PROA_KERNELS_SIMD_MATH_H
 

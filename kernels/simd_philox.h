@@ -1,4 +1,4 @@
-/* Many Philox blocks side by side, as vectors. May use core; for kernel files. */
+/* Computes several Philox blocks at once in vector registers. May use core; for kernel files. */
 #ifndef PROA_KERNELS_SIMD_PHILOX_H
 #define PROA_KERNELS_SIMD_PHILOX_H
 

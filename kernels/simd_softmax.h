@@ -34,8 +34,8 @@ static inline __attribute__((unused)) double vmax_row_double(const double *x, in
     return most;
 }
 
-/* to[i] = e^(from[i] − shift) for numbers of at most shift (or NaN); returns their sum. to may be from.
- * What lies `ahead` elements further is asked for meanwhile (0: nothing). */
+/* to[i] = e^(from[i] − shift) for numbers that are at most shift (or NaN); returns their sum. `to` may be
+ * `from`. Prefetches `ahead` elements further on (0: not at all). */
 static inline __attribute__((unused, always_inline)) float vexp_row_asking_float(const float *from, int64_t n,
                                                                                  float shift, float *to,
                                                                                  int64_t ahead)

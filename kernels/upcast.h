@@ -1,5 +1,6 @@
-/* Whole tensors in the dtype that a kernel computes in: their own memory where that is their dtype,
- * otherwise a converted copy in scratch. For kernel files (leveled through proa__convert); may use core. */
+/* Whole tensors converted to the dtype that a kernel computes in: the tensor's own memory if it has that
+ * dtype, else a converted copy in scratch memory. For kernel files (leveled through proa__convert); may use
+ * core. */
 #ifndef PROA_KERNELS_UPCAST_H
 #define PROA_KERNELS_UPCAST_H
 
