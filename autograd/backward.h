@@ -1,4 +1,4 @@
-/* The engine's one entry, for the public functions of autograd. */
+/* Entry points of the backward engine, for the public functions of autograd. May use core and ops. */
 #ifndef PROA_AUTOGRAD_BACKWARD_H
 #define PROA_AUTOGRAD_BACKWARD_H
 
@@ -7,7 +7,8 @@
 
 enum { PROA_GRADS_MAX = 1024 };
 
-/* A tensor's place on the tape, with the gradient that starts there (roots) or arrived (targets; kept). */
+/* A tensor's position on the tape, with its gradient: for a root the one that backward starts from, for a
+ * target the one that arrived (retained). */
 typedef struct proa__endpoint {
     proa_node *node;
     uint32_t output;
@@ -20,24 +21,26 @@ typedef struct proa__backward_call {
     proa__endpoint *targets; /* NULL: add to the leaves */
     int64_t n_targets;
     bool retain_graph, create_graph;
-    bool inside; /* nothing behind the targets is visited, which a whole network may be */
+    bool inside; /* nodes behind the targets, which may be a whole network, are not visited */
 } proa__backward_call;
 
 proa_status proa__backward_run(const proa__backward_call *call);
-/* A number for a walk over the graph: a node whose `pass` it is has been seen. */
+/* A new number for a walk over the graph: nodes whose `pass` equals it have been visited. */
 uint64_t proa__backward_new_pass(void);
-/* As proa_apply, but nothing watches whether kept inputs are overwritten before the backward: fn does. */
+/* proa_apply without the check that kept inputs are not overwritten before the backward: fn does that
+ * itself. */
 proa_tensors proa__apply_unwatched(const proa_function *fn, proa_tensors inputs, void *context);
-/* For a custom function's backward that is recorded: gradients, recorded too, of what it computed just now
- * from `inputs`, results of ops all of them; what lies behind these belongs to the backward that runs.
- * PROA_NONE where nothing arrives. */
+/* For a custom function's backward under create_graph: recorded gradients of `outputs`, which that backward
+ * has just computed from `inputs` (results of ops); stops at `inputs`. PROA_NONE where no gradient
+ * arrives. */
 proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_tensors grads);
-/* For a custom function's backward: whether it may be called again, so that what it saved must stay. */
+/* For a custom function's backward: true if it may be called again, so that saved values must stay. */
 bool proa__backward_retains(void);
 
-/* Runs fn whenever a backward has added to the leaf's gradient; one a leaf, NULL ends it. */
+/* Registers fn, which runs after each backward that added to the leaf's gradient. One per leaf; NULL removes
+ * it. */
 proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context);
-/* Callback at the end of this thread's outermost backward, with its status; the caller's memory. */
+/* A callback at the end of this thread's outermost backward, with its status. Memory is the caller's. */
 typedef struct proa__backward_end {
     proa_status (*fn)(void *context, proa_status status);
     void *context;

@@ -1,6 +1,6 @@
-/* Cycles of ownership that a call in place would close. The tensor it writes owns its new node; behind that
- * may stand a node that saved the tensor itself, as sin does in y.add_(sin(y)). Such a node gets another
- * handle on the same memory: its version says all the same that the value has changed. May use core. */
+/* Prevents reference cycles through in-place calls: the overwritten tensor owns its new node, behind which a
+ * node may have saved the same handle, as sin does in y.add_(sin(y)). That node gets another handle on the
+ * same memory; its saved version still shows that the value changed. May use core. */
 #include "autograd/cycles.h"
 
 #include "autograd/backward.h"

@@ -1,11 +1,11 @@
-/* Opens cycles of ownership; see cycles.c. */
+/* Prevents reference cycles through in-place calls; see cycles.c. May use core. */
 #ifndef PROA_AUTOGRAD_CYCLES_H
 #define PROA_AUTOGRAD_CYCLES_H
 
 #include "autograd/node.h"
 
-/* Before t, which a call has overwritten, is attached to `made`: nodes behind that one which saved t's handle
- * get another. Looks at the graph only if some node saved t. */
+/* Call before t, which a call has overwritten, is attached to the node `made`: gives nodes behind `made` that
+ * saved t another handle. Walks the graph only if some node has saved t. */
 proa_status proa__open_cycles(proa_node *made, proa_tensor *t);
 
 #endif

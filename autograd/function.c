@@ -1,4 +1,5 @@
-/* Functions with a backward of their own, and eager recompute built on them. May use core and ops. */
+/* Custom functions with a backward of their own, and eager recompute (activation checkpointing) built on
+ * them. May use core and ops. */
 #include "autograd/backward.h"
 
 #include <proa/ops.h>
@@ -37,7 +38,8 @@ static bool any_gradient(proa_tensors list)
     return false;
 }
 
-/* Output handles of the function's own: an input passed through would otherwise get this node's history. */
+/* Replaces outputs that are inputs passed through by new handles, which would otherwise get this node's
+ * history. */
 static proa_status fresh_outputs(proa_tensors inputs, proa_tensors *outputs)
 {
     proa_tensor **at = proa_scope_alloc((size_t)(outputs->count + 1) * sizeof *at);

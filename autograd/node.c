@@ -1,5 +1,5 @@
-/* Making, sharing and freeing nodes and gradient infos. Graphs are freed with a work list, so that a
- * chain of any length needs no stack. May use core. */
+/* Creation, reference counts and freeing of tape nodes and of tensors' gradient infos. Freeing uses a work
+ * list, so that chains of any length need no stack. May use core. */
 #include "autograd/node.h"
 #include "core/args.h"
 

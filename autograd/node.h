@@ -1,6 +1,5 @@
-/* The tape's nodes. May use core and ops.
- * A node stands for one recorded call; edges lead from it to what made its inputs. A leaf that wants a
- * gradient has a node of its own, which adds up what arrives. */
+/* The nodes of the tape: a node is one recorded call, and its edges lead to the nodes that made its inputs. A
+ * leaf that wants a gradient has a node of its own, which accumulates the gradient. May use core and ops. */
 #ifndef PROA_AUTOGRAD_NODE_H
 #define PROA_AUTOGRAD_NODE_H
 

@@ -1,5 +1,5 @@
-/* The record door: turns a call whose inputs want gradients into a node, before the call for what its
- * inputs are, after it for its outputs. May use core and ops. */
+/* The record door (dispatch layer): makes a tape node for a call whose inputs want gradients. Inputs are
+ * saved before the call, outputs after it. May use core and ops. */
 #include "autograd/record.h"
 
 #include "autograd/cycles.h"
@@ -179,7 +179,7 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
 
 /* ---- outputs --------------------------------------------------------------------------- */
 
-/* t's history goes on through a node of this call on it. */
+/* Continues t's history by a node of this op on t. */
 static proa_status continue_with(const proa_op *op, void *args, uint32_t any, bool in_place, proa_tensor *t)
 {
     proa_call call = {op, args, any};
@@ -192,7 +192,7 @@ static proa_status continue_with(const proa_op *op, void *args, uint32_t any, bo
     return PROA_OK;
 }
 
-/* x's history goes on through a set_strided node: value, which shows x's memory, was written there. */
+/* Continues x's history by a set_strided node, since value, which shows x's memory, was written. */
 static proa_status continue_with_part(proa_tensor *x, proa_tensor *value)
 {
     proa_set_strided_args a = {.x = x, .value = value};
@@ -204,7 +204,8 @@ static proa_status continue_with_part(proa_tensor *x, proa_tensor *value)
     return continue_with(proa_find_op("set_strided"), &a, x->flags | value->flags, true, x);
 }
 
-/* The same where one of them is complex and the other shows its numbers as pairs, or one of each pair. */
+/* continue_with_part where one tensor is complex and the other shows its numbers as real pairs, or one part
+ * of each. */
 static proa_status continue_as_pairs(proa_tensor *base, proa_tensor *view)
 {
     proa_tensor *x = base->dtype >= PROA_C64 ? proa_as_real(base) : base;
@@ -221,7 +222,8 @@ static proa_status continue_as_pairs(proa_tensor *base, proa_tensor *view)
     return continue_with(proa_find_op("as_complex"), &a, x->flags, false, base);
 }
 
-/* True if t may show an element twice: some stride is shorter than what the smaller ones reach over. */
+/* True if t may show an element twice: some stride is shorter than the extent of the dims with smaller
+ * strides. */
 static bool may_overlap(const proa_tensor *t)
 {
     int64_t reach = (int64_t)proa_dtype_size((proa_dtype)t->dtype);

@@ -1,4 +1,5 @@
-/* proa_to_device: a copy whose gradient goes back to where the tensor came from. May use core. */
+/* proa_to_device: a differentiable copy to a device; its gradient is copied back to the source's device. May
+ * use core. */
 #include "autograd/node.h"
 #include "core/copy.h"
 #include "core/device.h"
