@@ -1,5 +1,6 @@
-/* The convert door: type promotion, and autocast by the table's AMP classes. May use core, ops, autograd.
- * Casts are op calls that enter at the record door, so that they have gradients and are captured. */
+/* The convert door (dispatch layer): type promotion, and autocast by the op table's AMP classes. Casts are op
+ * calls that enter at the record door, so that they have gradients and are captured. May use core, ops,
+ * autograd. */
 #include "core/args_visit.h"
 #include "core/internal.h"
 #include "core/tensor.h"

@@ -1,5 +1,5 @@
-/* O2: parameters themselves in low precision. The handles stay, so layers, optimizers and users keep seeing
- * the same tensors. May use core, ops, autograd. */
+/* AMP level O2: casts a model's parameters to low precision in place, so that layers, optimizers and users
+ * keep the same tensor handles. May use core, ops, autograd. */
 #include "core/internal.h"
 #include "core/tensor.h"
 

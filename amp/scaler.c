@@ -1,6 +1,6 @@
-/* The gradient scaler: two ops, one that unscales and looks for infinities, one that moves the scale by
- * Paddle's rule. Its numbers are tensors, so that a checkpoint takes them as they are. May use core, ops,
- * autograd, optim. */
+/* The gradient scaler: one op unscales gradients and looks for infinities, another updates the scale by
+ * Paddle's rule. Its state is tensors, so that checkpoints can save it. May use core, ops, autograd,
+ * optim. */
 #include "core/device.h"
 #include "core/internal.h"
 #include "core/tensor.h"
@@ -78,8 +78,8 @@ static proa_status follow(proa_scaler *s, const proa_tensor *grad)
     return PROA_OK;
 }
 
-/* The product with a scale that only the device knows, in float32 whatever autocast says: a scale may be too
- * large for a half. */
+/* loss · scale, without reading the scale on the host; in float32 whatever autocast says, since the scale may
+ * exceed a half's range. */
 static proa_tensor *scale_there(proa_scaler *s, proa_tensor *loss)
 {
     bool half = loss->dtype == PROA_F16 || loss->dtype == PROA_BF16;

@@ -1,4 +1,5 @@
-/* Layers of several ways: a residual connection, and branches that are joined. Uses nn/layer.h. */
+/* Layers with parallel branches: a residual connection, and branches whose results are combined. Uses
+ * nn/layer.h. */
 #include "nn/layer.h"
 
 typedef struct residual {

@@ -1,5 +1,6 @@
-/* The layer base: parameters, buffers, children, modes, state. Walks trees recursively: layers are as deep
- * as a model's source code, not as its graph. May use core, ops and autograd. */
+/* Base of all layers: parameters, buffers, children, training mode, state dict. Walks layer trees
+ * recursively, which are as deep as a model's source code, not as its graph. May use core, ops and
+ * autograd. */
 #include "nn/layer.h"
 
 #include <stdatomic.h>

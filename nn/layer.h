@@ -1,4 +1,4 @@
-/* Shared parts of nn/. May use core, ops, autograd. */
+/* Helpers of layer constructors and forwards, shared by the files of nn/. May use core, ops, autograd. */
 #ifndef PROA_NN_LAYER_H
 #define PROA_NN_LAYER_H
 

@@ -1,8 +1,8 @@
-/* Gradient clipping: by value, by each gradient's norm, by the norm over all. Gradients themselves stay as
- * backward left them. Uses optim/optimizer.h. */
+/* Gradient clipping: by value, by each gradient's norm, or by the global norm. Makes new tensors; the
+ * gradients that backward stored are unchanged. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
-/* Elements that a norm is taken of: the gradients'; of kind rows, those of the merged rows. */
+/* The tensors that a norm is taken of: the gradients; for SelectedRows, their merged rows. */
 static proa_status merge(proa_tensors grads, proa_tensors *elements)
 {
     elements->at = proa_scope_alloc((size_t)grads.count * sizeof *elements->at);

@@ -1,4 +1,4 @@
-/* Shared parts of optim/. May use core, ops, autograd, nn. */
+/* The conditional step and clipping, shared by optim/ and amp/. May use core, ops, autograd, nn. */
 #ifndef PROA_OPTIM_OPTIMIZER_H
 #define PROA_OPTIM_OPTIMIZER_H
 
@@ -8,8 +8,8 @@
 #include <proa/autograd.h>
 #include <proa/optim.h>
 
-/* proa_step, which where `skip` (a bool, or PROA_NONE) is true changes nothing; whether it is, nobody
- * waits for. */
+/* proa_step that changes nothing if `skip` (a bool tensor, or PROA_NONE) is true; its value is read on the
+ * device, so that the host does not wait. */
 proa_status proa__step_unless(proa_optimizer *opt, proa_tensor *skip);
 
 /* Replaces the gradients of a list by clipped ones; new tensors. */

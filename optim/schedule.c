@@ -1,5 +1,5 @@
-/* Learning-rate schedules: Paddle's classes, each a closed form of the epoch, so that one can be sought.
- * A schedule is a constructor, a formula, and nothing else. May use core. */
+/* Learning-rate schedules: Paddle's classes, each a closed form of the epoch, so that a schedule can jump to
+ * any epoch. May use core. */
 #include "core/internal.h"
 
 #include <proa/optim.h>

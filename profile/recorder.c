@@ -1,5 +1,5 @@
-/* The profiler's recording: an observer at the watch door, which times every call; a row for each op and
- * kernel and for each name of the user's; the first calls one by one. May use core only. */
+/* Recording of the profiler: an observer at the watch door that times every call. Keeps totals by op and
+ * kernel and by user-named stretch, and the first calls as single events. May use core only. */
 #include "profile/recorder.h"
 
 #include "core/call_cost.h"

@@ -1,4 +1,5 @@
-/* Events of the profiler's recording (profile/recorder.c) for its report (io/profile_report.c). */
+/* Access to the profiler's recorded events (profile/recorder.c), for the report (io/profile_report.c). May
+ * use core only. */
 #ifndef PROA_PROFILE_RECORDER_H
 #define PROA_PROFILE_RECORDER_H
 

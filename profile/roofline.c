@@ -1,5 +1,5 @@
-/* The machine's roofline: what a large product and a large addition of Proa's own reach on this thread's
- * team. May use core and public ops. */
+/* Measures the machine's roofline: FLOP/s of a large matrix product and bytes/s of a large addition on this
+ * thread's team. May use core and public ops. */
 #include "core/internal.h"
 
 #include <proa/create.h>
