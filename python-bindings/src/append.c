@@ -1,4 +1,5 @@
-/* Ops of Paddle's format that Python appends to a program. Uses ext.h, proa/program.h and proa/io.h. */
+/* Python functions that append an op in Paddle's format (type, slots, attributes) to a program, or call one
+ * eagerly on tensors. Uses ext.h, proa/program.h and proa/io.h. */
 #include "ext.h"
 
 #include <proa/io.h>
@@ -20,7 +21,7 @@ static bool int_of(PyObject *value, int64_t *to)
     return *to != -1 || !PyErr_Occurred();
 }
 
-/* A list of one kind: bools, ints, strings, or floats (with ints among them). */
+/* Converts a list of bools, ints, strings or floats (ints may be among floats) to an attribute's value. */
 static bool list_to_attr(PyObject *list, proa_op_attr *a)
 {
     Py_ssize_t n = PyList_GET_SIZE(list);
@@ -122,7 +123,8 @@ static PyObject *append(PyObject *module, PyObject *args)
 
 /* ---- calls at once ------------------------------------------------------------------------ */
 
-/* The name of a tensor in a call: its address, so that an output that is an input has that input's name. */
+/* Names each tensor of an eager call by its address, so that a tensor that is input and output has one
+ * name. */
 static bool name_tensors(PyObject *dict, const proa_op_slot **slots, int64_t *count, proa_named_tensor *named,
                          int64_t *n_named)
 {
@@ -169,7 +171,8 @@ static Py_ssize_t count_tensors(PyObject *dict)
     return n;
 }
 
-/* Each output tensor becomes what the op made; one that was an input, or is kept by a layer, is written. */
+/* Makes each output Tensor show the op's result; the elements of one that was an input, or that a layer owns,
+ * are overwritten instead. */
 static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t first, PyObject *made)
 {
     PyObject *key, *list;
@@ -194,7 +197,7 @@ static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t firs
                 continue;
             }
             proa_tensor *before = one->tensor;
-            const char *name = proa_name_of(before); /* a placeholder's, by which its maker finds it again */
+            const char *name = proa_name_of(before); /* of a placeholder, by which the caller finds it */
             if (name && !proa_name_of(now) && proa_set_name(now, name) != PROA_OK) return py_raise() != NULL;
             one->tensor = proa_keep(now);
             proa_release(before);
@@ -204,8 +207,8 @@ static bool hand_out(PyObject *out, const proa_named_tensor *named, int64_t firs
 
 enum { LOD_LEVELS = 4 };
 
-/* Offsets of the levels of a tensor's sequences, named "<tensor>@LOD_<level>"; with offsets NULL the names of
- * what is to be made. */
+/* Adds a tensor's LoD offsets under the names "<tensor>@LOD_<level>"; with offsets NULL, only the names, for
+ * LoD that the op makes. */
 static bool name_levels(const char *tensor, PyObject *offsets, proa_named_tensor *named, int64_t *n_named)
 {
     Py_ssize_t n = offsets ? PyTuple_GET_SIZE(offsets) : LOD_LEVELS;
@@ -219,7 +222,8 @@ static bool name_levels(const char *tensor, PyObject *offsets, proa_named_tensor
     return true;
 }
 
-/* {tensor's place among the inputs: (offsets, …)}: names them; and the sequences of what is made. */
+/* Adds the LoD of inputs, {index of the input: (offsets, …)}, and the names under which the outputs' LoD is
+ * returned. */
 static bool name_lods(PyObject *lods, int64_t first, int64_t last, proa_named_tensor *named, int64_t *n_named)
 {
     PyObject *key, *offsets;
@@ -237,7 +241,7 @@ static bool name_lods(PyObject *lods, int64_t first, int64_t last, proa_named_te
     return true;
 }
 
-/* Puts the sequences of what was made into the dict: {number of an output: (offsets, …)}. */
+/* Stores the outputs' LoD in the dict: {index of the output: (offsets, …)}. */
 static bool lods_made(PyObject *lods, int64_t n_out, const proa_named_tensor *levels)
 {
     PyDict_Clear(lods);
@@ -260,8 +264,9 @@ static bool lods_made(PyObject *lods, int64_t n_out, const proa_named_tensor *le
     return true;
 }
 
-/* call(type, {slot: [Tensor]}, {slot: [Tensor]}, {attribute: value}, {input's number: (offsets, …)}) → for
- * each output tensor whether the op made it. The last, if given, becomes {output's number: (offsets, …)}. */
+/* call(type, {slot: [Tensor]}, {slot: [Tensor]}, {attribute: value}, {input's number: (offsets, …)}) → one
+ * bool an output tensor: whether the op made it. The dict of LoD, if given, becomes {output's number:
+ * (offsets, …)}. */
 static PyObject *call(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -294,7 +299,7 @@ static PyObject *has_gradient(PyObject *module, PyObject *type)
     return text ? PyBool_FromLong(proa_op_type_has_gradient(text)) : NULL;
 }
 
-/* declare(program, name, shape, dtype) */
+/* declare(program, name, shape, dtype): adds a variable that an op appended later is to make. */
 static PyObject *declare(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -320,7 +325,7 @@ static PyObject *is_declared(PyObject *module, PyObject *args)
     return PyBool_FromLong(proa_program_is_declared(of, name));
 }
 
-/* define(program, name, tensor) */
+/* define(program, name, tensor): gives an op's result the name of a declared variable. */
 static PyObject *define(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -331,7 +336,7 @@ static PyObject *define(PyObject *module, PyObject *args)
     return py_none_or_raise(proa_program_define(py_program_of(program), name, py_tensor_of(tensor)));
 }
 
-/* follow(program, tensor, name) */
+/* follow(program, tensor, name): makes the tensor denote the variable that now has the name. */
 static PyObject *follow(PyObject *module, PyObject *args)
 {
     (void)module;

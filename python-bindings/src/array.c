@@ -1,5 +1,5 @@
-/* Tensors from and to Python's data: buffers and NumPy arrays, nested lists of numbers, DLPack.
- * NumPy is imported at first use. Uses ext.h. */
+/* Converts between tensors and Python's data: buffers, NumPy arrays, nested lists of numbers, DLPack
+ * capsules. NumPy is imported at first use. Uses ext.h. */
 #include "ext.h"
 
 #include "core/device.h"
@@ -8,7 +8,7 @@
 
 /* ---- buffers --------------------------------------------------------------------------- */
 
-/* struct-module formats; bfloat16 has none and shows its bits. */
+/* Buffer formats (of Python's struct module) by dtype; bfloat16 has none and is exported as uint16 bits. */
 static const char *const formats[PROA_DTYPE_COUNT] = {
     [PROA_BOOL] = "?", [PROA_U8] = "B",  [PROA_I8] = "b",   [PROA_I16] = "h",
     [PROA_I32] = "i",  [PROA_I64] = "q", [PROA_F16] = "e",  [PROA_BF16] = "H",
@@ -24,11 +24,12 @@ static PyObject *on_host(PyObject *self)
     return py_wrap(proa_to_device(py_tensor_of(self), "cpu"));
 }
 
-/* The tensor itself has no buffer protocol: NumPy would take its memory as it is, and writes would bypass
- * versions and gradients. Only the package makes one of these. */
+/* An object with the buffer protocol on a tensor's memory, for use inside the package. Tensor itself has
+ * no buffer protocol: NumPy would then share its memory, and writes would bypass version counters and
+ * gradients. */
 typedef struct py_memory {
-    PyObject_HEAD PyObject *tensor; /* on the host */
-    proa_tensor *share;             /* kept, so that no optimizer moves the tensor; NULL of a variable */
+    PyObject_HEAD PyObject *tensor; /* with its elements in host memory */
+    proa_tensor *share;             /* kept: no optimizer moves its memory; NULL for a variable */
 } py_memory;
 
 static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags)
@@ -73,8 +74,8 @@ static PyTypeObject memory_type = {
     .tp_doc = "The memory of a tensor, or of its copy on the host.",
 };
 
-/* memory(tensor): an object with the buffer protocol on the tensor's elements. They are brought into memory
- * here: NumPy would take an error of the buffer for an object without one. */
+/* memory(tensor): a py_memory of the tensor. Deferred elements are read here, as NumPy would take an error of
+ * the buffer protocol for an object without a buffer. */
 static PyObject *memory_of(PyObject *module, PyObject *obj)
 {
     (void)module;
@@ -99,7 +100,7 @@ static PyObject *memory_of(PyObject *module, PyObject *obj)
     return NULL;
 }
 
-/* Borrowed: an attribute of the module numpy, which `found` keeps. */
+/* Borrowed reference: the attribute `name` of the module numpy, cached in *found. */
 static PyObject *numpy_function(const char *name, PyObject **found)
 {
     if (*found) return *found;
@@ -121,7 +122,7 @@ static bool one_d_arrays(int value)
     return on != 0;
 }
 
-/* set_to_1d(value=None): the flag, after it was set to the value. */
+/* set_to_1d(value=None): sets FLAGS_set_to_1d if a value is given; returns the flag. */
 static PyObject *set_to_1d(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -136,7 +137,7 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
         return PyErr_Format(PyExc_RuntimeError,
                             "numpy: a program's variable has no data; fetch it with Executor.run");
     (void)unused;
-    /* Here, since NumPy passes over a buffer that raises, and tries something else. */
+    /* made here, since NumPy would ignore an exception of the buffer protocol */
     static PyObject *found;
     PyObject *memory = memory_of(NULL, self);
     PyObject *copy = memory ? numpy_function("array", &found) : NULL;
@@ -147,7 +148,8 @@ PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
     return array;
 }
 
-/* NumPy's unsigned 16-bit integers are bfloat16, of which numpy() gives the bits so, as in Paddle. */
+/* The dtype of a buffer format. NumPy's uint16 is taken as bfloat16 bits, as in Paddle, whose numpy() returns
+ * bfloat16 so. */
 static proa_dtype dtype_of_format(const char *format, Py_ssize_t item)
 {
     if (!format) return PROA_U8;
@@ -166,7 +168,7 @@ static void release_buffer(void *context)
     PyGILState_Release(gil);
 }
 
-/* New tensor on an object's buffer, which it keeps. bits: 2-byte integers are bfloat16. */
+/* A new tensor that shares and keeps an object's buffer. bits: 2-byte integers are bfloat16. */
 static proa_tensor *share(PyObject *array, bool bits)
 {
     Py_buffer *view = PyMem_Calloc(1, sizeof *view);
@@ -209,7 +211,8 @@ static PyObject *from_numpy(PyObject *module, PyObject *args)
     return t || !PyErr_Occurred() ? py_wrap(t) : NULL;
 }
 
-/* True if t may stand for a variable as it lies. */
+/* True if t can be fed for the variable without a copy: same dtype, a shape that fits, contiguous,
+ * aligned. */
 static bool suits_variable(const proa_tensor *t, const proa_tensor *variable)
 {
     bool fits = t->dtype == variable->dtype && t->ndim == variable->ndim && !(t->flags & PROA_T_STRIDED) &&
@@ -219,8 +222,8 @@ static bool suits_variable(const proa_tensor *t, const proa_tensor *variable)
     return fits;
 }
 
-/* feed(value, variable): the value's memory as a tensor, for a run, which only reads it. None: it must become
- * a tensor of its own, or does not fit. */
+/* feed(value, variable): a tensor that shares the value's buffer, for a run that only reads it. None if the
+ * value has to be copied or does not fit. */
 static PyObject *feed(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
@@ -254,13 +257,13 @@ static PyObject *empty_bytes(PyObject *module, PyObject *arg)
 typedef struct py_nest {
     int64_t shape[PROA_MAX_DIMS];
     int ndim;
-    proa_dtype dtype; /* the widest kind of number seen: BOOL, I64, F32 (any float), C64 */
-    bool plain;       /* nothing but numbers, all rows alike */
+    proa_dtype dtype; /* widest kind of number so far: BOOL, I64, F32 (any float), C64 */
+    bool plain;       /* rectangular, and numbers alone */
 } py_nest;
 
 static bool is_list(PyObject *obj) { return PyList_Check(obj) || PyTuple_Check(obj); }
 
-/* Looks at the shape along first entries, and at every entry's kind. */
+/* Determines a nested list's shape, by the first entries, and the widest kind of its numbers. */
 static void look(PyObject *obj, int depth, py_nest *n)
 {
     if (!is_list(obj)) {
@@ -285,7 +288,8 @@ static void look(PyObject *obj, int depth, py_nest *n)
     for (Py_ssize_t i = 0; n->plain && i < count; i++) look(PySequence_Fast_GET_ITEM(obj, i), depth + 1, n);
 }
 
-/* Writes the numbers in order; false with an exception when one does not fit. */
+/* Writes the numbers of a nested list in row-major order to *at; false with an exception if one does not
+ * convert. */
 static bool fill(PyObject *obj, proa_dtype dtype, char **at)
 {
     if (is_list(obj)) {
@@ -310,7 +314,8 @@ static bool fill(PyObject *obj, proa_dtype dtype, char **at)
     return !PyErr_Occurred();
 }
 
-/* Floating numbers take the default dtype, complex ones that of its precision; integers are int64. */
+/* A new tensor of a nested list of numbers. With PROA_NODTYPE floats get the default dtype, complex numbers
+ * the complex dtype of that precision, integers int64. */
 static proa_tensor *from_numbers(PyObject *data, const py_nest *n, proa_dtype dtype)
 {
     proa_dtype made = n->dtype == PROA_F32 ? PROA_F64 : n->dtype == PROA_C64 ? PROA_C128 : n->dtype;
@@ -331,10 +336,10 @@ static proa_tensor *from_numbers(PyObject *data, const py_nest *n, proa_dtype dt
 
 /* ---- anything array-like --------------------------------------------------------------- */
 
-/* A NumPy scalar or array of them becomes an array; so does what has __array__, and lists of such. */
+/* Converts NumPy scalars and arrays, objects with __array__, and lists of them to one NumPy array. */
 static PyObject *as_array(PyObject *data);
 
-/* An entry of a list for NumPy: tensors, which it would read element by element, as arrays. */
+/* Prepares a list's entry for NumPy: tensors become arrays, as NumPy would read them element by element. */
 static PyObject *entry_as_array(PyObject *item)
 {
     if (py_is_tensor(item)) return py_tensor_numpy(item, NULL);
@@ -385,7 +390,7 @@ static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
     if (!array) return NULL;
     proa_tensor *shared = share(array, false), *t = NULL;
     if (shared) {
-        bool floats = !own && (shared->dtype == PROA_F64); /* lists and scalars: the default dtype */
+        bool floats = !own && (shared->dtype == PROA_F64); /* from lists and scalars: default dtype */
         proa_dtype wanted = dtype ? dtype : floats ? proa_default_dtype() : (proa_dtype)shared->dtype;
         t = wanted == (proa_dtype)shared->dtype ? proa_assign(shared) : proa_cast(shared, wanted);
     } else if (PyErr_ExceptionMatches(PyExc_BufferError) ||
@@ -438,7 +443,7 @@ static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
 
 /* ---- DLPack ---------------------------------------------------------------------------- */
 
-/* The protocol's structs, as its specification (version 0.8) lays them out. */
+/* The structs of DLPack 0.8. */
 typedef struct dl_tensor {
     void *data;
     struct {
@@ -482,7 +487,7 @@ static void dl_delete(dl_managed *self)
 
 static void dl_capsule_free(PyObject *capsule)
 {
-    if (!PyCapsule_IsValid(capsule, "dltensor")) return; /* somebody took it */
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return; /* consumed */
     dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
     if (m) m->deleter(m);
 }
@@ -501,7 +506,7 @@ static PyObject *to_dlpack(PyObject *module, PyObject *obj)
                             proa_device_of(t));
     void *data = proa_data(t);
     if (!data && t->numel) return py_raise();
-    dl_export *e = calloc(1, sizeof *e); /* freed by whoever takes it, perhaps without the interpreter */
+    dl_export *e = calloc(1, sizeof *e); /* the consumer frees it, perhaps without the GIL */
     if (!e) return PyErr_NoMemory();
     int64_t item = (int64_t)proa_dtype_size((proa_dtype)t->dtype);
     for (int i = 0; i < t->ndim; i++) e->shape[i] = t->shape[i], e->strides[i] = t->strides[i] / item;

@@ -1,6 +1,6 @@
-/* Gradients for Python: grad, backward, hooks, PyLayer's node, the optimizer's view of gradients, autocast.
- * Python code called from backward gets the interpreter back, and what it raises arrives as it was raised.
- * Uses ext.h. */
+/* Automatic differentiation for Python: grad, backward, hooks, PyLayer's tape node, the optimizer's access to
+ * gradients, autocast. Hooks and PyLayers take the GIL again during backward, and their exceptions reach its
+ * caller unchanged. Uses ext.h. */
 #include "ext.h"
 
 #include <proa/amp.h>
@@ -14,10 +14,11 @@ typedef struct raised {
 
 static _Thread_local raised waiting;
 
-/* Puts the current exception aside and sets Proa's error, which ends the engine's run. */
+/* Saves the current Python exception and sets Proa's error, so that the engine stops; py_raise_backward
+ * restores it. */
 static void stash(const char *what)
 {
-    if (waiting.type) PyErr_Clear(); /* the first one is told */
+    if (waiting.type) PyErr_Clear(); /* the first exception is reported */
     else PyErr_Fetch(&waiting.type, &waiting.value, &waiting.trace);
     proa_fail(PROA_ERR_BAD_STATE, "%s raised an exception", what);
 }
@@ -32,13 +33,12 @@ PyObject *py_raise_backward(void)
     return NULL;
 }
 
-/* A tensor that Python returned, alive until the engine's scope ends. */
+/* The tensor of an object that Python returned, kept alive until the engine's scope ends. */
 static proa_tensor *held(PyObject *obj) { return proa_adopt(proa_retain(py_tensor_of(obj))); }
 
 /* ---- backward and grad ------------------------------------------------------------------- */
 
-/* As in Paddle, outputs that stop gradients have nothing to do: scripts that freeze everything in some phase
- * go on. */
+/* Removes outputs with stop_gradient: as in Paddle, backward of a frozen network does nothing. */
 static void drop_stopped(proa_tensors *outputs, proa_tensors *grads)
 {
     int64_t n = 0;
@@ -112,7 +112,7 @@ static void release_object(void *context)
     }
 }
 
-/* Python code in backward promotes dtypes as it does elsewhere. */
+/* Calls a gradient hook, with the convert door open, so that its code promotes dtypes as elsewhere. */
 static proa_tensor *call_hook(proa_tensor *g, void *context)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -181,7 +181,7 @@ static PyObject *retain_grads(PyObject *module, PyObject *obj)
 
 /* ---- PyLayer ----------------------------------------------------------------------------- */
 
-/* State that a PyLayer's node owns; during apply also the outputs that its forward made. */
+/* State owned by a PyLayer's tape node and, during apply, the outputs of its forward. */
 typedef struct layer {
     PyObject *backward;
     proa_tensors outputs;
@@ -199,7 +199,7 @@ static void layer_release(void *context)
     PyMem_RawFree(context);
 }
 
-/* The tensors and Nones of a sequence, alive until the engine's scope ends. */
+/* Converts a sequence of Tensors and Nones to a list that is kept alive until the engine's scope ends. */
 static bool held_list(PyObject *made, proa_tensors *list)
 {
     PyObject *fast = PySequence_Fast(made, "PyLayer: backward must return Tensors");
@@ -240,7 +240,7 @@ static proa_tensors layer_backward(proa_tensors inputs, proa_tensors outputs, pr
     return list;
 }
 
-/* Results as objects: an output whose handle is the one given stays the object it was. */
+/* Wraps results as Python objects; an output with the handle that was passed in keeps its object. */
 static PyObject *same_objects(PyObject *given, proa_tensors before, proa_tensors after)
 {
     PyObject *list = PyList_New((Py_ssize_t)after.count);
@@ -253,8 +253,9 @@ static PyObject *same_objects(PyObject *given, proa_tensors before, proa_tensors
     return list;
 }
 
-/* py_layer(name, inputs, outputs, backward, keep_outputs): makes the lists of tensors one recorded step.
- * backward(grads, outputs) returns one gradient an input; it gets the outputs if they are kept. */
+/* py_layer(name, inputs, outputs, backward, keep_outputs): records the computation of outputs from inputs as
+ * one tape node. backward(grads, outputs) returns one gradient an input; it gets the outputs if they are
+ * kept. */
 static PyObject *py_layer(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -269,7 +270,7 @@ static PyObject *py_layer(PyObject *module, PyObject *args)
     layer *context = PyMem_RawCalloc(1, sizeof *context);
     if (!context) return py_raise();
     *context = (layer){Py_NewRef(fn), out};
-    Py_INCREF(name); /* messages may name it as long as the process lives: classes are few */
+    Py_INCREF(name); /* kept for the process: error messages use it, and PyLayer classes are few */
     PyUnicode_InternInPlace(&name);
     proa_function f = {PyUnicode_AsUTF8(name), layer_forward, layer_backward, layer_release, true, !keep};
     proa_tensors made = proa_apply(&f, in, context);
@@ -278,7 +279,8 @@ static PyObject *py_layer(PyObject *module, PyObject *args)
 
 /* ---- gradients of many parameters --------------------------------------------------------- */
 
-/* gather_grads(params) -> (gradients, None where there is none or it is not wanted; how many there are) */
+/* gather_grads(params) -> (list of gradients, with None for parameters without one or with stop_gradient;
+ * their count) */
 static PyObject *gather_grads(PyObject *module, PyObject *params)
 {
     (void)module;
@@ -303,7 +305,8 @@ static PyObject *gather_grads(PyObject *module, PyObject *params)
     return list ? Py_BuildValue("(Nn)", list, found) : NULL;
 }
 
-/* clear_grads(params, set_to_zero): zeros, or none at all; of parameters that want gradients. */
+/* clear_grads(params, set_to_zero): sets the gradients of parameters without stop_gradient to zero, or drops
+ * them if set_to_zero is False. */
 static PyObject *clear_grads(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
@@ -325,7 +328,7 @@ static PyObject *clear_grads(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- autocast ---------------------------------------------------------------------------- */
 
-/* The table's ops that a user's name means: an op's own name, or a name in Paddle's programs. */
+/* Appends the ops that `name` means: the op of that name, or those with a wire form of that type. */
 static bool add_ops_named(PyObject *list, const char *name)
 {
     for (uint32_t i = 0; i < proa_op_count; i++) {
@@ -395,7 +398,8 @@ static PyObject *autocast_enter(PyObject *module, PyObject *args)
     return token;
 }
 
-/* autocast_leave(token): autocast is again what it was before. A second time nothing happens. */
+/* autocast_leave(token): restores the autocast state from before autocast_enter; a second call does
+ * nothing. */
 static PyObject *autocast_leave(PyObject *module, PyObject *token)
 {
     (void)module;

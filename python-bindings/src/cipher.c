@@ -1,4 +1,4 @@
-/* Ciphers of proa/cipher.h for Python. Uses ext.h. */
+/* Python class and key functions over the AES ciphers of proa/cipher.h. Uses ext.h. */
 #include "ext.h"
 
 #include <proa/cipher.h>

@@ -1,4 +1,5 @@
-/* Python values to and from the fields of args structs, driven by field descriptors. */
+/* Converts Python values to fields of ops' args structs and back, by the field descriptors of the op
+ * table. */
 #include "ext.h"
 
 #include <proa/program.h>
@@ -7,7 +8,7 @@
 
 const char *py_shape_text(const proa_tensor *t)
 {
-    static _Thread_local char ring[4][256]; /* so that one message may name several */
+    static _Thread_local char ring[4][256]; /* so that a message can name four tensors */
     static _Thread_local unsigned turn;
     char *text = ring[turn++ % 4];
     size_t at = 0;
@@ -32,7 +33,7 @@ static void *scope_capacity(Py_ssize_t count, size_t item)
     return at;
 }
 
-/* For `count` integers: the caller's room, while it lasts. */
+/* Memory for `count` integers: from the caller's buffer or, when that is full, from the scope. */
 static inline int64_t *ints_capacity(py_capacity *room, Py_ssize_t count)
 {
     size_t bytes = (size_t)count * sizeof(int64_t);
@@ -78,8 +79,8 @@ static bool to_int(PyObject *obj, int64_t *out)
     return !(*out == -1 && PyErr_Occurred());
 }
 
-/* Entry i of a sequence of n, as a new reference. Reading an entry before it may have run code of the user's
- * (__index__, __float__), which may have changed the list: that is an exception. */
+/* New reference: entry i of a sequence of n. Raises if the length changed, which user code (__index__,
+ * __float__ of an earlier entry) can do. */
 static PyObject *entry_of(PyObject *fast, Py_ssize_t i, Py_ssize_t n)
 {
     if (PySequence_Fast_GET_SIZE(fast) == n) return Py_NewRef(PySequence_Fast_GET_ITEM(fast, i));
@@ -87,7 +88,8 @@ static PyObject *entry_of(PyObject *fast, Py_ssize_t i, Py_ssize_t n)
     return NULL;
 }
 
-/* One entry of an integer list: a number, or a one-element tensor, which the op reads. */
+/* Converts one entry of an integer list: a number goes to *at, a one-element tensor to *tensors, from which
+ * the op reads the value when it runs. */
 static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, proa_tensor ***tensors)
 {
     bool dim = py_is_dim(item);
@@ -177,7 +179,8 @@ static bool to_enum(const char *who, const char *param, const proa_field *f, PyO
     return false;
 }
 
-/* Arrays with axes count as numbers only for Python, if they hold one element. */
+/* Whether obj is array-like with axes: Python converts one with a single element to a number, here it is
+ * none. */
 static bool has_length(PyObject *obj)
 {
     if (!PySequence_Check(obj)) return false;
@@ -218,7 +221,7 @@ bool py_to_scalar(PyObject *obj, proa_scalar *out)
 
 static bool to_number(const char *who, const char *name, const proa_field *f, PyObject *obj, void *at)
 {
-    if (py_is_tensor(obj)) { /* attributes that are plain numbers: a one-element tensor's value is read now */
+    if (py_is_tensor(obj)) { /* for a plain numeric attribute a one-element tensor is read now */
         if (proa_is_symbolic(py_tensor_of(obj))) {
             PyErr_Format(
                 PyExc_ValueError,
@@ -243,7 +246,8 @@ static bool to_number(const char *who, const char *name, const proa_field *f, Py
     return !PyErr_Occurred();
 }
 
-/* A TypeError of Python's own conversions (a float for an int, a list for a number) becomes Paddle's. */
+/* Replaces a TypeError of Python's conversions (a float for an int) by Paddle's, which names op and
+ * argument. */
 static bool refuse_value(const char *who, const char *name)
 {
     if (!PyErr_ExceptionMatches(PyExc_TypeError) || proa_program_current()) return false;
@@ -300,7 +304,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
 
 /* ---- defaults: text from the table ----------------------------------------------------- */
 
-/* The numbers of "[1, 2]"; their count, or −1. */
+/* Parses "[1, 2]" into out; returns the count, at most `room`; −1 if an entry is no number. */
 static int parse_numbers(const char *text, double *out, int room)
 {
     int n = 0;

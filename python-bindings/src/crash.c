@@ -1,5 +1,5 @@
-/* A short report when native code crashes: the signal, the op that was running, the Python stack; then
- * whatever would have happened without it. Uses POSIX signals and ext.h; the handler is async-signal-safe. */
+/* Reports a crash in native code on stderr (signal, op that was running, Python stack), then lets the
+ * previous signal disposition act. Uses POSIX signals and ext.h; the handler is async-signal-safe. */
 #include "core/run.h"
 #include "ext.h"
 
@@ -20,14 +20,14 @@ static const struct {
 };
 enum { FATAL = sizeof fatal / sizeof *fatal, STACK = 64 << 10 };
 
-static struct sigaction before[FATAL]; /* what each signal did without us */
+static struct sigaction before[FATAL]; /* dispositions before ours */
 static bool installed;
 static volatile sig_atomic_t reporting;
-static char own_stack[STACK]; /* the installing thread's, for when its own is what overflowed */
+static char own_stack[STACK]; /* alternate stack of the installing thread, for stack overflows */
 static const proa_op *const volatile *installer_runs;
 
-/* CPython's dumpers are async-signal-safe, as faulthandler needs them, but no public names: they are looked
- * up, and without them a report has no Python stack. */
+/* CPython's async-signal-safe stack dumpers, which faulthandler uses. They are not public: looked up by
+ * dlsym; NULL means a report without a Python stack. */
 static void (*dump_one)(int fd, PyThreadState *thread);
 static const char *(*dump_all)(int fd, PyInterpreterState *interpreter, PyThreadState *thread);
 
@@ -62,7 +62,7 @@ static void put_op(void)
         put("\n  op: ");
         put((*mine)->name);
     } else if (installer_runs && installer_runs != mine &&
-               *installer_runs) { /* a thread of a kernel's team */
+               *installer_runs) { /* an OpenMP thread of a kernel */
         put("\n  op: ");
         put((*installer_runs)->name);
         put(" (on the main thread)");
@@ -96,14 +96,14 @@ static void report(int number, siginfo_t *info, void *context)
             put_hex((uintptr_t)info->si_addr);
         }
         put_op();
-        /* a handler that stood here before (faulthandler) has the stack to tell itself */
+        /* a previous handler (faulthandler) prints the stack itself */
         if (before[i].sa_handler == SIG_DFL) put_python_stack();
         else put("\n");
         reporting = 0;
     }
     sigaction(number, &before[i], NULL);
     errno = was;
-    /* a fault happens again by itself, and then has its own address; what was sent is sent again */
+    /* a fault recurs on return, with its address; a signal that was sent (si_code <= 0) is sent again */
     if (info->si_code <= 0) raise(number);
 }
 
@@ -111,7 +111,7 @@ static bool use_own_stack(void)
 {
     stack_t now;
     if (sigaltstack(NULL, &now) != 0) return false;
-    if (!(now.ss_flags & SS_DISABLE)) return true; /* faulthandler's serves as well */
+    if (!(now.ss_flags & SS_DISABLE)) return true; /* faulthandler's will do */
     stack_t ours = {.ss_sp = own_stack, .ss_size = sizeof own_stack};
     return sigaltstack(&ours, NULL) == 0;
 }
@@ -124,7 +124,7 @@ static void install(void)
         *(void **)&dump_one = dlsym(program, "_Py_DumpTraceback");
         *(void **)&dump_all = dlsym(program, "_Py_DumpTracebackThreads");
     }
-    (void)proa_rng_get(); /* a thread that has done nothing yet has no place for it */
+    (void)proa_rng_get(); /* creates the thread's state before a signal needs it */
     installer_runs = proa_running_op();
     struct sigaction ours = {.sa_flags = SA_SIGINFO | (use_own_stack() ? SA_ONSTACK : 0)};
     ours.sa_sigaction = report;
@@ -136,7 +136,7 @@ static void install(void)
     installed = true;
 }
 
-/* Signals that somebody else took meanwhile stay theirs. */
+/* Restores the previous dispositions, except of signals for which a handler was installed after ours. */
 static void uninstall(void)
 {
     for (int i = 0; installed && i < FATAL; i++) {

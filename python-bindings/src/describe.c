@@ -1,5 +1,6 @@
-/* Programs as Paddle's format has them: ops in wire form, bytes, and what static mode asks about variables.
- * Uses ext.h and proa/program.h, proa/io.h. */
+/* Programs in Paddle's format for Python: lists a block's ops in wire form, converts programs to and from
+ * bytes, and reads and sets properties of variables for static mode. Uses ext.h and proa/program.h,
+ * proa/io.h. */
 #include "ext.h"
 
 #include <proa/io.h>
@@ -33,7 +34,7 @@ static PyObject *slots_dict(const proa_op_slot *slots, int64_t n)
     return dict;
 }
 
-/* A list attribute's entry. */
+/* New reference: entry i of a list attribute. */
 static PyObject *entry_of(const proa_op_attr *a, int64_t i)
 {
     switch ((proa_wire_type)a->type) {
@@ -74,7 +75,7 @@ static PyObject *attrs_dict(const proa_op_attr *attrs, int64_t n)
     return dict;
 }
 
-/* (type, inputs, outputs, attributes, role) */
+/* Appends (type, inputs, outputs, attributes, role) of a wire op to a Python list. */
 static proa_status see(const proa_op_desc *op, void *list)
 {
     PyObject *in = slots_dict(op->inputs, op->n_inputs), *out = slots_dict(op->outputs, op->n_outputs);
@@ -89,7 +90,7 @@ static proa_status see(const proa_op_desc *op, void *list)
     return ok ? PROA_OK : proa_fail(PROA_ERR_OUT_OF_MEMORY, "describe: no memory for the lists");
 }
 
-/* describe(program, block): for each op of the block the list of its wire ops. */
+/* describe(program, block): one list an op of the block, with the wire op or ops that represent it. */
 static PyObject *describe(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -133,7 +134,7 @@ static proa_status put(const void *data, size_t bytes, void *context)
     return PROA_OK;
 }
 
-/* encode(program, plain) → bytes */
+/* encode(program, plain) → the program as bytes of a .pdmodel */
 static PyObject *encode(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -147,7 +148,8 @@ static PyObject *encode(PyObject *module, PyObject *args)
     return bytes;
 }
 
-/* decode(model, params=None): a program from bytes; without params its persistables have no values. */
+/* decode(model, params=None): a program from the bytes of a .pdmodel and, optionally, a .pdiparams; without
+ * params persistable variables have no values. */
 static PyObject *decode(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -160,8 +162,8 @@ static PyObject *decode(PyObject *module, PyObject *args)
 
 /* ---- variables ------------------------------------------------------------------------- */
 
-/* variable_name(program, tensor): the name of the variable that the tensor stands for now, or None. program:
- * None for the one that is being built. */
+/* variable_name(program, tensor): the name of the variable that the tensor denotes now, or None. program
+ * None: the program under construction. */
 static PyObject *variable_name(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -175,7 +177,7 @@ static PyObject *variable_name(PyObject *module, PyObject *args)
     return PyUnicode_FromString(name);
 }
 
-/* mark_parameter(program, name, on) */
+/* mark_parameter(program, name, on): sets whether a persistable variable is a parameter. */
 static PyObject *mark_parameter(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -186,7 +188,7 @@ static PyObject *mark_parameter(PyObject *module, PyObject *args)
     return py_none_or_raise(proa_program_mark_parameter(py_program_of(program), name, on));
 }
 
-/* parameter_names(program): the persistables that are marked so. */
+/* parameter_names(program): the names of persistable variables that are marked as parameters. */
 static PyObject *parameter_names(PyObject *module, PyObject *program)
 {
     (void)module;
@@ -208,7 +210,7 @@ static PyObject *parameter_names(PyObject *module, PyObject *program)
     return list;
 }
 
-/* trim(program): drops every op that the outputs do not need, and variables that nothing names. */
+/* trim(program): removes ops that the outputs do not depend on, and variables that no op names. */
 static PyObject *trim(PyObject *module, PyObject *program)
 {
     (void)module;
@@ -217,7 +219,7 @@ static PyObject *trim(PyObject *module, PyObject *program)
     return py_none_or_raise(proa_program_trim(py_program_of(program)));
 }
 
-/* stop_gradient(program, tensor, on): whether a variable lets gradients pass in append_backward. */
+/* stop_gradient(program, tensor, on): sets whether append_backward stops at a variable. */
 static PyObject *stop_gradient(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,5 +1,5 @@
-/* Lengths that only the run knows: `shape[i]` of a program's variable, as Proa's own modules see it. A Dim is
- * no int: it computes as a number of the program (proa/framework/dims.py), or raises. Uses ext.h. */
+/* The type Dim: an unknown dim `shape[i]` of a program's variable, as Proa's own modules see it. Arithmetic
+ * on a Dim builds ops of the program (proa/framework/dims.py); use as an int raises. Uses ext.h. */
 #include "ext.h"
 
 typedef struct py_dim {
@@ -46,7 +46,7 @@ proa_tensor *py_dim_tensor(PyObject *obj)
     PyObject *number = py_number_of(obj);
     if (!number) return NULL;
     proa_tensor *t = proa_scope_hold(py_tensor_of(number)) ? py_tensor_of(number) : NULL;
-    Py_DECREF(number); /* the scope holds the tensor */
+    Py_DECREF(number); /* the scope keeps the tensor */
     return t ? t : (py_raise(), NULL);
 }
 
@@ -91,7 +91,8 @@ static PyObject *dim_power(PyObject *a, PyObject *b, PyObject *modulo)
     return both(a, b, raised);
 }
 
-/* Lengths are not negative, and one axis has one length: such comparisons are known, others are the run's. */
+/* Comparisons of Dims. Decided here: with negative numbers, and of one axis with itself; others build an
+ * op. */
 static PyObject *dim_compare(PyObject *a, PyObject *b, int how)
 {
     const py_dim *x = (py_dim *)a, *y = (py_dim *)b;
@@ -116,7 +117,7 @@ static PyObject *dim_compare(PyObject *a, PyObject *b, int how)
 static PyObject *dim_refused(PyObject *self)
 {
     PyObject *result = ask("refuse_number", self, Py_None);
-    Py_XDECREF(result); /* it raises */
+    Py_XDECREF(result); /* in case it did not raise */
     return NULL;
 }
 
@@ -135,7 +136,7 @@ static Py_hash_t dim_hash(PyObject *self)
 static PyObject *dim_repr(PyObject *self)
 {
     (void)self;
-    return PyUnicode_FromString("-1"); /* as shapes with unknown dims are written */
+    return PyUnicode_FromString("-1"); /* as in printed shapes */
 }
 
 /* ---- the type -------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Several processes for Python: joining a job, groups, messages and the reducer. Everything that waits for
- * another rank gives the interpreter to other threads. Uses ext.h. */
+/* Distributed training for Python: joining a job, process groups, collectives, the gradient reducer, and
+ * sharded parameters. Calls that wait for other ranks release the GIL. Uses ext.h. */
 #include "ext.h"
 
 #include <proa/dist.h>
@@ -32,7 +32,7 @@ static PyObject *dist_stop(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* (rank, size) of the world */
+/* dist_place() → (global rank, number of ranks of the job) */
 static PyObject *dist_place(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -60,7 +60,7 @@ static PyObject *store_stop(PyObject *module, PyObject *unused)
 
 /* ---- groups ---------------------------------------------------------------------------- */
 
-/* (handle, id, rank within it, engine) */
+/* A group as a tuple (handle, id, this process's rank in the group, engine's name) */
 static PyObject *describe_group(proa_group *g)
 {
     if (!g) return py_raise();
@@ -98,7 +98,7 @@ static PyObject *group_end(PyObject *module, PyObject *handle)
     Py_RETURN_NONE;
 }
 
-/* average_gradients(program, gradients, group, bucket_bytes) */
+/* average_gradients(program, gradients, group, bucket_bytes): adds all-reduces of gradients to a program. */
 static PyObject *average_gradients(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -146,7 +146,8 @@ static bool optional_counts(PyObject *obj, const char *what, int size, const int
     return true;
 }
 
-/* communicate(kind, group, in, out, op, peer, in_counts, out_counts, later): None, or a task */
+/* communicate(kind, group, in, out, op, peer, in_counts, out_counts, later): runs a collective or message.
+ * Returns None, or with `later` a task to wait for */
 static PyObject *communicate(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -203,7 +204,8 @@ static void free_reducer(PyObject *capsule)
     PyEval_RestoreThread(state);
 }
 
-/* reducer_new(parameters, group, bucket_bytes, last_bucket_bytes, sparse): sparse, one bool a parameter */
+/* reducer_new(parameters, group, bucket_bytes, last_bucket_bytes, sparse): sparse: one bool a parameter, true
+ * for SelectedRows gradients */
 static PyObject *reducer_new(PyObject *module, PyObject *args)
 {
     (void)module;

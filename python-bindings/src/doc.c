@@ -1,10 +1,10 @@
-/* Docstrings of ops' callables: the table's sentence, then parameters and results with their kinds, dtypes
- * and defaults, from the field descriptors. Uses ext.h. */
+/* Generates the docstrings of ops' callables: the op table's description, then parameters and results with
+ * kinds, dtypes and defaults from the field descriptors. Uses ext.h. */
 #include "ext.h"
 
 #define WIDTH 96 /* columns of a line */
 
-/* The sentence with line breaks in place of blanks. */
+/* The description, wrapped to lines. */
 static PyObject *wrapped(const char *text)
 {
     size_t n = strlen(text), start = 0, blank = 0;
@@ -25,7 +25,7 @@ static PyObject *wrapped(const char *text)
     return result;
 }
 
-/* " of float32, float64" for the tensor whose dtype the op looks at. */
+/* Appends " of float32, float64": the dtypes that the op takes. */
 static bool add_dtypes(PyObject **text, const proa_op *op)
 {
     const char *before = " of ";

@@ -1,16 +1,16 @@
-/* paddle.dtype, Paddle's VarType: one object a dtype or kind of variable, made at import.
- * Uses ext.h. */
+/* The class paddle.dtype (Paddle's enum VarType): one member a dtype or kind of variable (LOD_TENSOR, …),
+ * made at import. Uses ext.h. */
 #include "ext.h"
 
 /* ---- dtypes ---------------------------------------------------------------------------- */
 
 typedef struct py_dtype {
-    PyObject_HEAD proa_dtype dtype; /* PROA_NODTYPE: a kind of variable, no element type */
+    PyObject_HEAD proa_dtype dtype; /* PROA_NODTYPE: a kind of variable */
     const char *name;               /* of Paddle's enum */
     int number;                     /* in model files */
 } py_dtype;
 
-/* Filled by py_add_dtypes, alive as long as the process; the names are interned, as those in programs are. */
+/* Members and interned names by dtype, filled by py_add_dtypes; alive as long as the process. */
 static PyObject *objects[PROA_DTYPE_COUNT], *texts[PROA_DTYPE_COUNT];
 
 /* Kinds of variables, which share the dtypes' enum in Paddle's format. */
@@ -86,7 +86,7 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int how)
     if (!known || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
     bool same = self == other;
     if (PyLong_Check(other)) same = PyLong_AsLong(other) == ((py_dtype *)self)->number;
-    if (PyErr_Occurred()) PyErr_Clear(); /* beyond long: equal to none */
+    if (PyErr_Occurred()) PyErr_Clear(); /* too large for long: unequal */
     return PyBool_FromLong(same == (how == Py_EQ));
 }
 

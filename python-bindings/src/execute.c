@@ -1,5 +1,5 @@
-/* Running programs from Python: executors, compiled functions, branches and loops. Uses ext.h and
- * proa/program.h. */
+/* Python classes and functions for executors, compiled functions, and captured branches and loops (cond,
+ * while_loop). Uses ext.h and proa/program.h. */
 #include "ext.h"
 
 #include <proa/program.h>
@@ -8,7 +8,7 @@
 
 typedef struct py_executor {
     PyObject_HEAD proa_executor *executor;
-    bool busy; /* a thread runs it, with the interpreter given to others */
+    bool busy; /* a thread runs it without the GIL */
 } py_executor;
 
 static void executor_dealloc(PyObject *self)
@@ -89,7 +89,7 @@ PyTypeObject py_executor_type = {
 
 typedef struct py_compiled {
     PyObject_HEAD proa_compiled *compiled;
-    PyObject *source; /* the function or the Program; kept as long as this */
+    PyObject *source; /* owned: the function or Program that it was compiled from */
 } py_compiled;
 
 PyTypeObject py_compiled_type;

@@ -21,7 +21,7 @@ typedef struct py_tensor {
     bool persistable;
 } py_tensor;
 
-/* Made once by PyInit__core and alive as long as the process. */
+/* Made by PyInit__core, alive as long as the process. */
 extern PyTypeObject *py_tensor_type;
 extern PyTypeObject py_writer_type;
 extern PyTypeObject py_op_type, py_dim_type, py_dtype_type, py_program_type, py_executor_type,
@@ -31,77 +31,79 @@ static inline bool py_is_tensor(PyObject *obj)
 {
     PyTypeObject *type = Py_TYPE(obj);
     if (type == py_tensor_type) return true;
-    /* subclasses are made at run time, as the type itself is: ints, lists and the like need no search */
+    /* the type and its subclasses are heap types: a fast "no" for ints, lists and the like */
     return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && PyType_IsSubtype(type, py_tensor_type);
 }
 static inline proa_tensor *py_tensor_of(PyObject *obj) { return ((py_tensor *)obj)->tensor; }
 
-/* Raises this thread's Proa error as its Python exception, led by Paddle's category, and clears it. Always
- * returns NULL. */
+/* Raises this thread's Proa error as the Python exception for its code, with Paddle's category
+ * ("(InvalidArgument) …") in front of the text, and clears the error. Returns NULL. */
 PyObject *py_raise(void);
 /* py_refuse raises the Python exception of a code, led by Paddle's category; py_refuse_type that of
  * INVALID_ARGUMENT or, while a program is built, a bare TypeError, as Paddle does. Formats are
  * PyErr_Format's. Both return NULL. */
 PyObject *py_refuse(proa_status code, const char *format, ...);
 PyObject *py_refuse_type(const char *format, ...);
-/* None, or raises the error that a status stands for. */
+/* Returns None for PROA_OK; otherwise raises this thread's error. */
 PyObject *py_none_or_raise(proa_status status);
 /* Calls `call` with a path (a str, whose bytes need not be UTF-8, or a path object); None, or raises. */
 PyObject *py_with_path(PyObject *path, proa_status (*call)(const char *path, void *context), void *context);
 /* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
 PyObject *py_wrap(proa_tensor *t);
-/* The same for what the current scope made and nobody else there needs. */
+/* As py_wrap, but takes over the current scope's reference: for a result that nothing else in the scope
+ * uses. */
 PyObject *py_wrap_new(proa_tensor *t);
 /* A list of such objects. */
 PyObject *py_from_tensors(proa_tensors list);
 
-/* Results of a call on these inputs are worth giving the interpreter to other threads meanwhile. */
+/* Elements of an input from which a call releases the GIL. */
 #define PY_LONG_WORK 65536 /* elements */
 static inline bool py_is_long(const proa_tensor *t) { return t && t->numel >= PY_LONG_WORK; }
 
 /* ---- dtypes (dtype.c), places and devices (place.c)
  * ------------------------------------------------------- */
 
-/* Borrowed: the one object of a dtype. */
+/* Borrowed reference: the paddle.dtype member of a dtype. */
 PyObject *py_dtype_object(proa_dtype dtype);
-/* Borrowed: its name, interned. */
+/* Borrowed reference: the dtype's interned name. */
 PyObject *py_dtype_text(proa_dtype dtype);
-/* dtype objects, names ("float32"), NumPy's dtypes and scalar types. None: PROA_NODTYPE. False with an
- * exception otherwise. */
 bool py_has_gradients(const proa_tensor *t); /* by its dtype: floating or complex */
+/* Converts a dtype object, a name ("float32"), or NumPy's dtype or scalar type; None gives PROA_NODTYPE. False
+ * with an exception otherwise. */
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
 bool py_add_dtypes(PyObject *module);
 bool py_add_places(PyObject *module);
 /* The device's name that a string or a place stands for; it lives as long as obj. False with an exception. */
 bool py_to_device_name(const char *who, PyObject *obj, const char **name);
-/* New reference: the place that a tensor lies on. */
+/* New reference: the place (device) of a tensor. */
 PyObject *py_place_of(const proa_tensor *t);
 
 /* ---- lengths that only the run knows (dims.c) ------------------------------------------- */
 
-/* The shape of a program's variable (`dims`: the list of ints, which it takes) as whoever asks sees it; its
- * number of elements, where dims are unknown. New references. */
+/* The `shape` of a program's variable in the form for the calling code (Proa's or the user's, see dims.py),
+ * for which it steals the list of ints `dims`; and `size` where dims are unknown. New references. */
 PyObject *py_variable_shape(PyObject *variable, PyObject *dims);
 PyObject *py_open_size(PyObject *variable);
 bool py_is_dim(PyObject *obj);
-/* New reference: of a Dim the number of the program, a Tensor, of anything else the object itself. */
+/* New reference: for a Dim the Tensor of its value in the program; any other object itself. */
 PyObject *py_number_of(PyObject *obj);
-/* Borrowed: a Dim's number, which lives as long as the scope. NULL with an exception. */
+/* Borrowed: the tensor of a Dim's value, owned by the scope. NULL with an exception. */
 proa_tensor *py_dim_tensor(PyObject *obj);
 bool py_add_dims(PyObject *module);
 
 /* ---- conversions (convert.c) ----------------------------------------------------------- */
 
-/* "[2, 3]", for messages: good for the next three calls. */
+/* "[2, 3]", for messages. The thread's, until the fourth call after this one. */
 const char *py_shape_text(const proa_tensor *t);
-/* A tuple or list of tensors as a list that ends with the scope, and holds them until then: other code may
- * empty the Python list meanwhile. False with an exception. */
+/* Converts a tuple or list of Tensors. The scope owns the list and keeps the tensors, as other code may empty
+ * the Python list meanwhile. False with an exception. */
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list);
-/* An integer, a list of integers and one-element tensors, or an integer tensor. */
+/* Converts an integer, a list of integers and one-element tensors, or an integer tensor. False with an
+ * exception. */
 bool py_to_ints(PyObject *obj, const char *what, proa_ints *out);
-/* A number (NumPy's, too) or a one-element tensor. False without an exception: it is neither. */
+/* Converts a number (also NumPy's) or a one-element tensor. False without an exception if obj is neither. */
 bool py_to_scalar(PyObject *obj, proa_scalar *out);
-/* Room for lists of a call, in the caller's frame; what does not fit there is the scope's. */
+/* A buffer in the caller's frame for a call's lists; those that do not fit are allocated in the scope. */
 typedef struct py_capacity {
     char *at, *end;
 } py_capacity;
@@ -133,12 +135,12 @@ PyObject *py_tensor_iter(PyObject *self);              /* over the rows */
 
 typedef struct py_param {
     const char *name;
-    int8_t field;         /* index among the op's fields; −1: accepted, and must be None */
-    const char *fallback; /* default in the table's words where it differs from the field's own */
+    int8_t field;         /* index of the op's field; −1: accepted, must be None */
+    const char *fallback; /* default's text where it is not the field's own */
     bool required;
 } py_param;
 
-/* A condition on a number, and the error otherwise (`checks:` of the op table). */
+/* A condition on a float argument and the exception if it fails (`checks:` of the op table). */
 typedef struct py_check {
     int8_t field; /* a float */
     enum { PY_NOT, PY_AT_LEAST, PY_ABOVE } kind;
@@ -148,17 +150,17 @@ typedef struct py_check {
 
 typedef struct py_entry {
     const char *const *names; /* "paddle.sum", "Tensor.sum"; NULL-terminated */
-    const py_param *params;   /* n_params, then n_fixed that callers do not see: their fallback stands */
+    const py_param *params;   /* n_params, then n_fixed hidden ones, set to their fallback */
     const char *signature;
     uint16_t op; /* in proa_op_table */
     uint8_t n_params, n_fixed;
-    int8_t result; /* field index of the one output that is returned; −1: all that are new */
+    int8_t result; /* field of the one output returned; −1: all new outputs */
     bool in_place; /* output 0 is input 0's memory */
     uint8_t n_checks;
     const py_check *checks;
 } py_entry;
 
-/* New reference: what help() shows. */
+/* New reference: the docstring. */
 PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
 
 /* ---- programs (program.c) -------------------------------------------------------------- */
@@ -169,7 +171,7 @@ struct proa_input_spec;
 PyObject *py_wrap_program(struct proa_program *p);
 /* A Program object on p, which `owner` keeps alive. */
 PyObject *py_view_program(struct proa_program *p, PyObject *owner);
-/* Of an object whose type is py_program_type. */
+/* The program of an object of py_program_type. */
 struct proa_program *py_program_of(PyObject *obj);
 /* [(name, shape, dtype), ...] as specs that end with the scope. False with an exception. */
 bool py_to_specs(PyObject *specs, const struct proa_input_spec **out, int64_t *count);
@@ -184,11 +186,11 @@ PyObject *py_raise_callback(void);
 bool py_ready_ops(void);
 bool py_add_ops(PyObject *module);
 bool py_make_tensor_type(PyObject *module);
-/* LayerBase, what every nn.Layer call and lookup goes through (layer.c). */
+/* Adds the class LayerBase, the base of nn.Layer (layer.c). */
 bool py_add_layer(PyObject *module);
 /* py_raise, or the exception that a Python callback raised in backward (autograd.c). */
 PyObject *py_raise_backward(void);
-/* Backward with the interpreter given to others; None or an exception. */
+/* Runs backward without the GIL; None or an exception. */
 PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_graph);
 extern PyMethodDef py_op_functions[];       /* api */
 extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
@@ -204,7 +206,7 @@ extern PyMethodDef py_device_functions[];    /* place.c */
 extern PyMethodDef py_cipher_functions[];    /* keys */
 extern PyMethodDef py_inference_functions[]; /* predictors' passes */
 extern PyMethodDef py_crash_functions[];     /* crash.c */
-/* Takes the fatal signals, unless the environment says PROA_CRASH_REPORT=0. */
+/* Installs the handlers of fatal signals, unless the environment has PROA_CRASH_REPORT=0. */
 void py_crash_report_start(void);
 
 #endif

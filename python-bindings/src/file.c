@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <proa/io.h>
 
-enum { LONG_WRITE = 1 << 16 }; /* bytes: other threads get the interpreter meanwhile */
+enum { LONG_WRITE = 1 << 16 }; /* bytes from which a write releases the GIL */
 
 typedef struct py_writer {
     PyObject_HEAD proa_writer *writer; /* NULL: committed or aborted */
@@ -12,7 +12,8 @@ typedef struct py_writer {
     bool busy; /* a call of another thread is inside the writer */
 } py_writer;
 
-/* The Proa error as an OSError of the errno behind it: Python makes a PermissionError or the like of that. */
+/* Raises the Proa error as an OSError with its errno, for which Python chooses the subclass (PermissionError,
+ * …). */
 static PyObject *raise_io(int number, PyObject *path)
 {
     if (proa_error() != PROA_ERR_IO || !number) return py_raise();
@@ -130,7 +131,7 @@ static PyObject *writer_enter(PyObject *obj, PyObject *unused)
     return Py_NewRef(obj);
 }
 
-/* Commits, or aborts if the block has raised. */
+/* __exit__: commits, or aborts if the with block raised. */
 static PyObject *writer_exit(PyObject *obj, PyObject *args)
 {
     PyObject *kind, *value, *trace;

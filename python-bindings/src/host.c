@@ -1,5 +1,5 @@
-/* host_call: an op whose kernel is a Python function, so that programs can call back (py_func, Print). It is
- * no part of the table: a program that holds one cannot be saved. Uses ext.h and proa/op.h. */
+/* The op host_call, whose kernel is a Python function, for py_func and Print in programs. The op is not in
+ * the op table, so that a program with one cannot be saved. Uses ext.h and proa/op.h. */
 #include "ext.h"
 
 #include <stddef.h>
@@ -23,7 +23,8 @@ typedef struct host_grads {
 
 static const proa_op host_op;
 
-/* (forward, number of the backward or -1, a byte an input: UNSEEN, CONSTANT) by number; a list. */
+/* List of (forward function, id of the backward or -1, bytes of flags UNSEEN and CONSTANT, one an input), by
+ * id. */
 static PyObject *functions;
 
 /* ---- shapes ---------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static proa_status host_infer(const void *args, void *metas)
 
 /* ---- calling --------------------------------------------------------------------------- */
 
-/* fn(tensors) → tensors, new in the scope, of dtypes and shapes that outs says. */
+/* Calls fn(tensors). Its results are new in the scope; their dtypes and shapes must be those in outs. */
 static proa_status call(PyObject *fn, proa_tensors inputs, const proa_ints *outs, const proa_tensors *to)
 {
     PyObject *list = py_from_tensors(inputs);
@@ -95,7 +96,7 @@ static proa_status host_run(const void *args, proa_run *run)
 
 /* ---- the gradient: another such op ------------------------------------------------------ */
 
-/* An input that backward is not given; one that gets no gradient. */
+/* Flags of an input: UNSEEN is not passed to backward, CONSTANT gets no gradient. */
 enum { UNSEEN = 1, CONSTANT = 2 };
 
 static void add_spec(proa_ints *outs, const proa_tensor *like)

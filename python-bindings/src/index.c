@@ -1,9 +1,10 @@
-/* x[key] and x[key] = value. Integers, slices, None and Ellipsis make a view; then at most one round of
- * integer and bool arrays gathers from it or writes to it. Integers beside arrays are basic, as in Paddle.
- * Uses ext.h. */
+/* Indexing, x[key] and x[key] = value. Integers, slices, None and Ellipsis make a view, on which integer and
+ * bool arrays gather or scatter once. As in Paddle, an integer beside arrays counts as a basic index. Uses
+ * ext.h. */
 #include "ext.h"
 
-/* A key, taken apart. Axes count in x; arrays count in the view that the basic part leaves. */
+/* A parsed key. Entries for basic indices are by axis of x; `arrays` is by axis of the view that these
+ * make. */
 typedef struct py_key {
     int64_t axes[PROA_MAX_DIMS], starts[PROA_MAX_DIMS], ends[PROA_MAX_DIMS], steps[PROA_MAX_DIMS];
     int64_t dropped[PROA_MAX_DIMS], added[PROA_MAX_DIMS];
@@ -14,7 +15,7 @@ typedef struct py_key {
     bool strided, open; /* open: some of from or to are there */
 } py_key;
 
-/* An empty key. The lists stay as they are: clearing them takes a tenth of x[0]. */
+/* Empties a key. The arrays are not cleared: that would take a tenth of the time of x[0]. */
 static void clear_key(py_key *k)
 {
     k->n_axes = k->n_dropped = k->n_added = k->n_arrays = k->source = k->view = 0;
@@ -39,7 +40,7 @@ static bool too_many(const proa_tensor *x)
     return false;
 }
 
-/* Whether `more` axes have room behind those of the view so far. */
+/* Whether `more` axes fit the maximum rank behind those of the view so far. */
 static bool view_capacity(const py_key *k, int more)
 {
     if (k->view + more <= PROA_MAX_DIMS) return true;
@@ -83,7 +84,7 @@ static bool is_variable(PyObject *bound)
     return py_is_dim(bound) || (py_is_tensor(bound) && proa_is_symbolic(py_tensor_of(bound)));
 }
 
-/* One end of a slice: a number, or a program's variable, which is for the run to read. */
+/* Reads one end of a slice: a number, or a program's variable, whose value the run reads. */
 static bool read_bound(PyObject *bound, int64_t missing, int64_t *at, proa_tensor **variable)
 {
     *at = missing;
@@ -99,7 +100,7 @@ static bool read_bound(PyObject *bound, int64_t missing, int64_t *at, proa_tenso
     return fits;
 }
 
-/* A slice that begins or ends where a program's variable says; going forwards. */
+/* Adds a slice with positive step one of whose ends is a program's variable. */
 static bool add_open_slice(py_key *k, const proa_tensor *x, PySliceObject *slice)
 {
     int64_t step = slice->step == Py_None ? 1 : PyNumber_AsSsize_t(slice->step, PyExc_IndexError), start, end;
@@ -147,7 +148,7 @@ static bool add_none(py_key *k)
     return true;
 }
 
-/* Indices of an axis of x, where negative ones count from the end. */
+/* Indices of an axis of x with negative ones replaced: they count from the end. */
 static proa_tensor *from_front(proa_tensor *index, proa_tensor *x, int axis)
 {
     proa_dtype dtype = (proa_dtype)index->dtype;
@@ -164,7 +165,7 @@ static proa_tensor *from_front(proa_tensor *index, proa_tensor *x, int axis)
     return proa_where(proa_less_than(index, zero), wrapped, index);
 }
 
-/* A bool mask over several axes becomes one integer array an axis. */
+/* Adds an array index; a bool mask over several axes is converted to one integer array for each. */
 static bool add_array(py_key *k, proa_tensor *x, proa_tensor *t)
 {
     bool mask = t->dtype == PROA_BOOL;
@@ -233,7 +234,7 @@ static bool add_item(py_key *k, proa_tensor *x, PyObject *item)
     return t ? add_array(k, x, t) : (py_raise(), false);
 }
 
-/* Axes of x that an item deals with. */
+/* Number of axes of x that a key's item indexes; −1 with an exception. */
 static int covers(PyObject *item)
 {
     if (item == Py_None || item == Py_Ellipsis) return 0;
@@ -275,7 +276,7 @@ static bool read_key(py_key *k, proa_tensor *x, PyObject *key)
     return true;
 }
 
-/* The view that ints, slices and None make. */
+/* The view of x by the key's integers, slices and Nones. */
 static proa_tensor *basic(proa_tensor *x, const py_key *k)
 {
     proa_ints axes = ints(k->n_axes, k->axes), starts = starts_of(k), ends = ends_of(k);
@@ -291,7 +292,8 @@ static proa_tensor *basic(proa_tensor *x, const py_key *k)
 
 /* ---- arrays ---------------------------------------------------------------------------- */
 
-/* Permutation of axes: those that the arrays index first, the others after; the position of the result's. */
+/* A gather: the permutation that moves the axes indexed by arrays to the front, and the position of the
+ * result's axes for them. */
 typedef struct py_gather {
     int64_t perm[PROA_MAX_DIMS];
     int n, first;       /* arrays; position of their axes in the result */
@@ -365,7 +367,7 @@ static proa_tensor *gather(proa_tensor *view, const py_key *k)
     return move_front(out, g.index->ndim - 1, g.first, false);
 }
 
-/* transpose(t, perm) undone. */
+/* t transposed by the inverse of perm. */
 static proa_tensor *restored(proa_tensor *t, const py_gather *g)
 {
     int64_t back[PROA_MAX_DIMS];
@@ -381,7 +383,7 @@ static bool has_unknown_dims(const proa_tensor *t)
     return false;
 }
 
-/* Row numbers in front's first n axes taken as one: what the run's shape says. */
+/* Row numbers of front with its first n axes flattened, computed in the run from its shape. */
 static proa_tensor *row_numbers(proa_tensor *front, const py_gather *g)
 {
     if (g->n == 1) return proa_reshape(g->index, PROA_INTS(-1));
@@ -394,7 +396,7 @@ static proa_tensor *row_numbers(proa_tensor *front, const py_gather *g)
     return row ? proa_reshape(row, PROA_INTS(-1)) : NULL;
 }
 
-/* scattered() in a view of which some dims are unknown: rows of `front` become the value's. */
+/* As scattered(), for a view with unknown dims: overwrites rows of `front` by the value's. */
 static proa_tensor *scattered_rows(proa_tensor *front, const py_gather *g, proa_tensor *value)
 {
     int wide = g->index->ndim - 1;
@@ -452,7 +454,7 @@ PyObject *py_getitem(PyObject *self, PyObject *key)
     return py_wrap_new(out);
 }
 
-/* value in x's dtype. */
+/* The value as a tensor of x's dtype. */
 static proa_tensor *value_like(const proa_tensor *x, PyObject *value)
 {
     proa_scalar v;
@@ -464,8 +466,8 @@ static proa_tensor *value_like(const proa_tensor *x, PyObject *value)
     return t && t->dtype != x->dtype ? proa_cast(t, (proa_dtype)x->dtype) : t;
 }
 
-/* x[mask] = one element, where a program learns only in the run how many the mask has: new elements for all
- * of x; NULL without an error if that is not what it is. */
+/* x[mask] = one element in a program, where the mask's count is unknown: selects between value and x for all
+ * elements. NULL without an error if key and value have another form. */
 static proa_tensor *masked(proa_tensor *x, PyObject *key, PyObject *value)
 {
     proa_tensor *mask = proa_is_symbolic(x) && py_is_tensor(key) ? py_tensor_of(key) : NULL;

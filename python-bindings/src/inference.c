@@ -1,11 +1,11 @@
-/* Predictors for Python: configs, predictors and handles of proa/inference.h, one method a function. Uses
- * ext.h. */
+/* Python classes over the configs, predictors and handles of proa/inference.h, with a method for each
+ * function. Uses ext.h. */
 #include "ext.h"
 
 #include <proa/inference.h>
 
-/* Raises this thread's error as Paddle's predictors do: what is not there is a RuntimeError, another dtype a
- * ValueError. */
+/* Raises this thread's error by the types of Paddle's predictors: RuntimeError for a missing name or file,
+ * ValueError for a wrong dtype. */
 static PyObject *raise_error(void)
 {
     proa_status code = proa_error();
@@ -21,7 +21,7 @@ static PyObject *none_or_raise(proa_status status)
     return status == PROA_OK ? Py_NewRef(Py_None) : raise_error();
 }
 
-/* The number of a name in a list that ends with NULL; -1 with an exception. */
+/* The index of a name in a NULL-terminated list; -1 with an exception. */
 static int number_of(const char *const *names, const char *name)
 {
     for (int i = 0; names[i]; i++)
@@ -243,7 +243,7 @@ static PyObject *list_ints(proa_ints ints)
     return list;
 }
 
-/* None: no data and no shape yet. */
+/* shape(): a list, or None while the handle has neither data nor a shape. */
 static PyObject *handle_shape(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -334,7 +334,7 @@ PyTypeObject py_handle_type = {
 typedef struct py_predictor {
     PyObject_HEAD proa_predictor *predictor;
     PyObject *hook; /* NULL: none */
-    bool busy;      /* a thread runs it, with the interpreter given to others */
+    bool busy;      /* a thread runs it without the GIL */
 } py_predictor;
 
 static proa_predictor *predictor_of(PyObject *self) { return ((py_predictor *)self)->predictor; }
@@ -438,7 +438,7 @@ static void call_hook(const char *op, const char *variable, const proa_tensor *v
     py_predictor *p = context;
     if (PyErr_Occurred()) return; /* the first one stands */
     PROA_SCOPED;
-    /* a copy: the memory is the next op's */
+    /* copied, as the memory is reused by the next op */
     proa_tensor *copy = proa_is_contiguous(value)
                             ? proa_from_data(proa_data(value),
                                              (proa_ints){proa_ndim(value), proa_shape_of(value), NULL, NULL},

@@ -1,6 +1,5 @@
-/* _core.LayerBase: the part of nn.Layer that every forward pass goes through. Attribute lookup finds
- * parameters, sublayers and buffers, and a call reaches forward(), with no Python frame between.
- * Uses the CPython API alone. */
+/* _core.LayerBase, the base of nn.Layer: attribute lookup of parameters, sublayers and buffers, and the call
+ * of forward() with its hooks, in C for speed. Uses the CPython API alone. */
 #include "ext.h"
 
 #include <structmember.h>
@@ -59,7 +58,7 @@ static PyObject *layer_getattro(PyObject *self, PyObject *name)
     return PyObject_GenericGetAttr(self, name); /* for its message, or a property's own AttributeError */
 }
 
-/* super().__getattr__(name) of a user's class: what the normal lookup left. */
+/* __getattr__, as user classes call it by super(): looks among parameters, sublayers and buffers. */
 static PyObject *layer_getattr(PyObject *self, PyObject *name)
 {
     if (!PyUnicode_Check(name))

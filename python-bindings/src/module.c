@@ -1,4 +1,5 @@
-/* The module proa._core: ops, tensors, programs and the switches that tests need. Uses ext.h. */
+/* Initializes the module proa._core: adds the types and functions of the other files, flags, seeds, the
+ * default dtype, and switches for tests. Uses ext.h. */
 #include "ext.h"
 
 static PyObject *seed(PyObject *module, PyObject *arg)
@@ -33,7 +34,7 @@ static PyObject *live_bytes(PyObject *module, PyObject *unused)
     return PyLong_FromLongLong(proa_memory_get_stats().live_bytes);
 }
 
-/* Bytes that may be live at once; 0: no cap. */
+/* set_memory_cap(bytes): limits the memory allocated at one time; 0: no limit. */
 static PyObject *set_memory_cap(PyObject *module, PyObject *arg)
 {
     (void)module;
@@ -49,7 +50,7 @@ static PyObject *build_info(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(proa_build_info());
 }
 
-/* None or a dtype: the dtype that results have where none is given. */
+/* get_default_dtype(): the dtype of floating results when none is given. */
 static PyObject *get_default_dtype(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;

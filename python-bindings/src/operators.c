@@ -1,13 +1,14 @@
-/* Python's operators on tensors. Two tensors: floating and complex dtypes promote, otherwise y takes x's
- * dtype; a Python number takes the tensor's dtype, except that integers with a float become float32.
- * Uses ext.h. */
+/* Python's operators on tensors. Of two tensors, floating and complex dtypes promote, otherwise y is cast to
+ * x's dtype; a Python number is cast to the tensor's dtype, except that an integer tensor with a float gives
+ * float32. Uses ext.h. */
 #include "ext.h"
 
 typedef proa_tensor *(*binary_fn)(proa_tensor *x, proa_tensor *y);
 
 static bool is_whole(const proa_tensor *t) { return t->dtype <= PROA_I64; }
 
-/* A number as a 0-D tensor that goes with x: of x's dtype, or float32 or complex where x cannot hold it. */
+/* A Python number as a 0-D tensor of x's dtype, or of float32 or a complex dtype if x's cannot represent
+ * it. */
 static proa_tensor *number_like(proa_scalar v, const proa_tensor *x)
 {
     proa_dtype dtype = (proa_dtype)x->dtype;
@@ -31,7 +32,7 @@ static proa_tensor *raise_to(proa_tensor *x, const proa_tensor *y)
     return x && y && x->dtype != y->dtype ? proa_cast(x, (proa_dtype)y->dtype) : x;
 }
 
-/* Both operands as tensors. 1: done; 0: not for us; −1: exception. */
+/* Converts both operands to tensors. 1: done; 0: NotImplemented; −1: exception. */
 static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
 {
     bool mine = py_is_tensor(a);

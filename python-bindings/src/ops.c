@@ -1,6 +1,6 @@
-/* Callables of the op table: `python:` entries and the plain call of every op. Arguments by position or
- * keyword go straight into the args struct; no Python frame lies between the user's line and the op.
- * Uses ext.h and the generated py_api.inc. */
+/* Callables of the op table: the functions and methods of `python:` entries, and the plain call of every op.
+ * Arguments are converted directly into the op's args struct, without a Python frame. Uses ext.h and the
+ * generated py_api.inc. */
 #include "ext.h"
 
 #include "core/args_visit.h"
@@ -10,11 +10,10 @@
 #include "py_api.inc"
 
 #define ENTRY_COUNT (sizeof py_entries / sizeof *py_entries)
-#define ARGS_MAX 1024 /* bytes; checked when the callable is made. A call's lists lie in what is left */
+#define ARGS_MAX 1024 /* bytes of args and lists in a call's frame; checked when a callable is made */
 
-/* A Python function to whoever looks: isinstance(f, types.FunctionType) holds, and the attributes are
- * CPython's own. A type derived from it is called by its vectorcall; functions of the type itself are inlined
- * as frames. */
+/* A callable whose type derives from CPython's function type, so that isinstance(f, types.FunctionType)
+ * holds. CPython calls the derived type by its vectorcall instead of inlining a Python frame. */
 typedef struct py_op {
     PyFunctionObject function;
     const py_entry *entry;
@@ -22,7 +21,7 @@ typedef struct py_op {
     const char *name;    /* the last part of the entry's first name */
     char *defaults;      /* an args struct with every default filled in; made at first call */
     PyObject **keywords; /* interned parameter names; made at first keyword */
-    PyObject *twin; /* a plain function with the same signature that calls this; made at first question */
+    PyObject *twin;      /* a plain function with the same signature that calls this; made at first need */
 } py_op;
 
 /* Made by py_add_ops, alive as long as the process. */
@@ -114,7 +113,8 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
     return true;
 }
 
-/* Python says first that arguments do not fit the signature: instead of the error that stands. */
+/* Replaces the current error by Python's own TypeError if the arguments do not fit the signature. True if
+ * they did not. */
 static bool refuse_arguments(py_op *self, Py_ssize_t n, PyObject *keywords)
 {
     const py_entry *e = self->entry;
@@ -213,7 +213,7 @@ static PyObject *results(const py_op *self, const void *args)
 
 /* ---- the call -------------------------------------------------------------------------- */
 
-/* Whether an op without inputs makes a small tensor: its shape is known and says so. */
+/* Whether an op without inputs makes a tensor too small to release the GIL for, by its shape attribute. */
 static bool makes_little(const proa_op *op, const void *args)
 {
     for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {
@@ -241,7 +241,7 @@ static bool is_long_work(const proa_op *op, const void *args)
     return op->n_in == 0 && !makes_little(op, args);
 }
 
-/* Another thread may give an object another tensor (_become) while this one computes. */
+/* Keeps the input tensors for the call: another thread may replace an object's tensor (_become) meanwhile. */
 static bool hold_inputs(const proa_op *op, const void *args)
 {
     for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
@@ -261,7 +261,7 @@ static proa_status run(const proa_op *op, void *args)
     return status;
 }
 
-/* The outputs that are an input's memory in an in-place call. */
+/* Sets the outputs of an in-place call to the inputs whose memory they share. */
 static void alias_outputs(const proa_op *op, void *args)
 {
     for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
@@ -345,7 +345,7 @@ static PyObject *make_twin(py_op *self)
     return self->twin;
 }
 
-/* An attribute that only functions of Python's own have: asked of the twin. */
+/* Reads an attribute (__code__, __defaults__, …) from the twin. */
 static PyObject *op_get(PyObject *obj, void *name)
 {
     py_op *self = (py_op *)obj;
@@ -357,7 +357,7 @@ static PyObject *op_call_twin(PyObject *callable, PyObject *const *values, size_
     return PyObject_Vectorcall(((py_op *)callable)->twin, values, flagged, keywords);
 }
 
-/* Replaces code, defaults and the like on the twin: calls go through it from now on. */
+/* Sets __code__, __defaults__ and the like on the twin, which handles calls from then on. */
 static int op_set(PyObject *obj, PyObject *value, void *name)
 {
     py_op *self = (py_op *)obj;
@@ -448,7 +448,7 @@ static bool name_op(py_op *self)
     return module && self->function.func_name && self->function.func_qualname;
 }
 
-/* Alive as long as the process, and of no concern to the collector: it holds no cycle. */
+/* Makes a callable, which lives as long as the process and is not tracked by the garbage collector. */
 static py_op *new_op(PyObject *module, const py_entry *entry)
 {
     py_op *self = PyObject_GC_New(py_op, &py_op_type);
@@ -474,7 +474,7 @@ bool py_add_ops(PyObject *module)
     return true;
 }
 
-/* api("paddle.nn.functional"): {name: callable} of what the op table puts there. */
+/* api("paddle.nn.functional"): {name: callable} of the op table's entries for that module. */
 static PyObject *api(PyObject *module, PyObject *where)
 {
     (void)module;

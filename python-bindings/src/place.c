@@ -1,11 +1,11 @@
-/* Places (CPUPlace, CUDAPlace, CustomPlace), and the module's functions on devices. A place is a
- * device's name. Uses ext.h. */
+/* Place classes (CPUPlace, CUDAPlace, CustomPlace), each a device's name, and functions on devices: current
+ * device, copies, memory statistics, properties. Uses ext.h. */
 #include "ext.h"
 
 #include "core/device.h"
 
 typedef struct py_place {
-    PyObject_HEAD char name[48]; /* of a device; "gpu_pinned": none, host memory that GPUs copy from fast */
+    PyObject_HEAD char name[48]; /* of a device, or "gpu_pinned": page-locked host memory */
 } py_place;
 
 static const char *name_of(PyObject *self) { return ((py_place *)self)->name; }
@@ -83,7 +83,7 @@ static PyObject *cpu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     return (PyObject *)self;
 }
 
-/* A place of a kind that has a class of its own: CUDAPlace(id). */
+/* Makes a place of a class with a device number: CUDAPlace(id). */
 static PyObject *numbered(PyTypeObject *type, PyObject *args, PyObject *keywords, const char *kind)
 {
     static char *names[] = {"id", NULL};
@@ -242,7 +242,7 @@ static PyObject *to_device(PyObject *module, PyObject *args)
     return py_wrap(moved);
 }
 
-/* send(tensor, device): a copy on its way there; arrive(tensor) before it is used. */
+/* send(tensor, device): starts an asynchronous copy to the device; call arrive(copy) before using it. */
 static PyObject *send(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -278,7 +278,8 @@ static const proa_device_table *table_of(PyObject *arg)
     return table;
 }
 
-/* (live, peak, cached, total) bytes of a device; the peak starts anew if reset says so. */
+/* device_memory(device, reset) → (live, peak, cached, total) bytes; `reset` sets the peak to the live
+ * bytes. */
 static PyObject *device_memory(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -310,7 +311,7 @@ static PyObject *device_describe(PyObject *module, PyObject *arg)
     return PyUnicode_FromString(table->describe ? table->describe(table->context) : table->name);
 }
 
-/* A number of a device by name; None where it has no such property. */
+/* A device's numeric property by name; None if the device lacks it. */
 static PyObject *device_property(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,4 +1,5 @@
-/* The profiler for paddle.profiler: recording, the user's stretches, rows, table and trace. Uses ext.h. */
+/* Functions for paddle.profiler: start and stop recording, mark user ranges, and return rows, the text table
+ * and the trace. Uses ext.h. */
 #include "ext.h"
 
 #include <proa/profile.h>

@@ -1,5 +1,5 @@
-/* Programs for Python: built, captured, loaded, saved, looked at, differentiated. Uses ext.h, proa/program.h
- * and proa/io.h. */
+/* The class Program: builds, captures, loads, saves, inspects, differentiates and optimizes programs. Uses
+ * ext.h, proa/program.h and proa/io.h. */
 #include "ext.h"
 
 #include <proa/io.h>
@@ -8,7 +8,7 @@
 typedef struct py_program {
     PyObject_HEAD proa_program *program;
     PyObject *owner;         /* who frees the program; NULL: this object */
-    proa_executor *executor; /* of run(), made at need */
+    proa_executor *executor; /* of run(), made at first use */
     uint64_t version;        /* of the program that `executor` was made for */
 } py_program;
 
@@ -55,7 +55,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 /* ---- which program is open ------------------------------------------------------------- */
 
-/* The open Program object of each thread: what program_open returns and program_current finds. */
+/* The Program object that this thread has open: returned by program_open and program_current. */
 static _Thread_local PyObject *opened;
 
 static PyObject *program_open(PyObject *module, PyObject *arg)
@@ -121,7 +121,7 @@ static PyObject *is_capturing(PyObject *module, PyObject *unused)
     return PyBool_FromLong(proa_program_current() != NULL);
 }
 
-/* Whether what is open is the program of a function that is being captured, not one that Python holds. */
+/* Whether the open program belongs to a function under capture rather than to a Program object. */
 static PyObject *captures_function(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;

@@ -1,4 +1,5 @@
-/* Tensors of kind rows (SelectedRows) for Python: made, taken apart, merged, added. Uses ext.h. */
+/* Functions on SelectedRows tensors (some rows of a large table): make, read index and values, merge rows,
+ * convert to dense, add. Uses ext.h. */
 #include "ext.h"
 
 static bool is_tensor(const char *who, PyObject *obj)
@@ -34,7 +35,7 @@ static PyObject *rows_height(PyObject *module, PyObject *obj)
     return height < 0 ? py_raise() : PyLong_FromLongLong(height);
 }
 
-/* A function from one tensor of kind rows to a tensor. */
+/* Defines a Python function from one SelectedRows tensor to a tensor. */
 #define OF_ROWS(name)                                                  \
     static PyObject *name(PyObject *module, PyObject *obj)             \
     {                                                                  \
@@ -48,7 +49,7 @@ OF_ROWS(rows_values)
 OF_ROWS(rows_merge)
 OF_ROWS(rows_to_dense)
 
-/* rows_add(a, b): at least one of kind rows. */
+/* rows_add(a, b): the sum; at least one of the two is SelectedRows. */
 static PyObject *rows_add(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,4 +1,4 @@
-/* The tensor type: attributes and the methods that are no ops. Uses ext.h. */
+/* The class Tensor: attributes, conversions, and the methods that are not ops. Uses ext.h. */
 #include "ext.h"
 
 #include "core/device.h"
@@ -225,7 +225,8 @@ static PyObject *get_is_leaf(PyObject *self, void *closure)
     return PyBool_FromLong(proa_is_leaf(py_tensor_of(self)));
 }
 
-/* Tensors without a name get one at first question, as Paddle's have from the start. */
+/* The `name` attribute; a tensor without one is named at first access, where Paddle names tensors when it
+ * makes them. */
 static PyObject *get_name(PyObject *self, void *closure)
 {
     (void)closure;
@@ -256,7 +257,7 @@ static PyObject *get_persistable(PyObject *self, void *closure)
     return PyBool_FromLong(((py_tensor *)self)->persistable);
 }
 
-/* Of a program's variable: its value stays in the scope after a run. */
+/* Marks a program's variable, so that its value is still in the scope after a run. */
 static int keep_in_scope(PyObject *self)
 {
     PyObject *module = PyImport_ImportModule("proa.static.variable");
@@ -352,7 +353,7 @@ static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *keywo
     return py_run_backward((proa_tensors){1, &t}, (proa_tensors){1, &given}, retain);
 }
 
-/* As Paddle's: a gradient that is there becomes zero. */
+/* clear_grad(): sets an existing gradient to zero, as Paddle does. */
 static PyObject *tensor_clear_grad(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -414,7 +415,7 @@ static PyObject *tensor_element_size(PyObject *self, PyObject *unused)
     return PyLong_FromSize_t(proa_dtype_size(proa_dtype_of(py_tensor_of(self))));
 }
 
-/* A variable of a program: the value goes into the scope that executors use. */
+/* set_value of a program's variable: stores the value in the executors' scope. */
 static PyObject *set_in_scope(PyObject *self, PyObject *value)
 {
     PyObject *module = PyImport_ImportModule("proa.static.variable");
@@ -491,7 +492,7 @@ static PyObject *tensor_copy_(PyObject *self, PyObject *args)
     return set_elements(self, value, "copy_");
 }
 
-/* The object shows what other shows from now on: elements, shape, dtype and history. */
+/* Makes the object refer to the tensor of `other`: elements, shape, dtype and gradient history. */
 static PyObject *tensor_become(PyObject *self, PyObject *other)
 {
     if (!py_is_tensor(other))

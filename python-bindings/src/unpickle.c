@@ -1,4 +1,5 @@
-/* _core.pickle_values: runs of small values in a pickle, read in C rather than one by one. Uses ext.h. */
+/* _core.pickle_values: reads a sequence of constants and numbers of a pickle in C, for the Python unpickler
+ * (framework/unpickle.py). Uses ext.h. */
 #include "ext.h"
 
 static int64_t little(const unsigned char *p, int n)
@@ -17,7 +18,8 @@ static double big_endian_double(const unsigned char *p)
     return d;
 }
 
-/* The value at p, and the bytes that it takes: 0 where none of these kinds begins or its bytes end early. */
+/* Reads the value at p; *taken is its bytes, 0 if no constant or number begins there or the data end within
+ * it. */
 static PyObject *value_at(const unsigned char *p, Py_ssize_t left, int *taken)
 {
     int length = p[0] == 'K' ? 2 : p[0] == 'M' ? 3 : p[0] == 'J' ? 5 : p[0] == 'G' ? 9 : 1;
