@@ -1,5 +1,6 @@
-/* proa diff: compares two models, or the tensors of two .npy or .npz files. Variables of two models
- * correspond by where ops use them, not by name, so two exports of one model are equal. Uses cli.h. */
+/* proa diff: compares two models, or the tensors of two .npy or .npz files. Variables of two models are
+ * matched by the op slots that use them, not by name, so that two exports of one model compare equal. Uses
+ * cli.h. */
 #include "cli.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ typedef struct job {
     double tolerance;
     int64_t differences;
     cli_model a, b;
-    pair *by_a, *by_b; /* open-addressing tables of the variables that correspond, by either name */
+    pair *by_a, *by_b; /* open-addressing hash tables of matched variables, by the name in either model */
     size_t room;
 } job;
 
@@ -36,15 +37,15 @@ static bool is_complex(const proa_tensor *t)
     return proa_dtype_of(t) == PROA_C64 || proa_dtype_of(t) == PROA_C128;
 }
 
-/* The elements as doubles, complex ones as two. */
+/* The elements as doubles; a complex number as two. */
 static const double *as_doubles(proa_tensor *t)
 {
     t = cli_npy_layout(proa_cast(t, is_complex(t) ? PROA_C128 : PROA_F64));
     return t ? proa_data(t) : NULL;
 }
 
-/* Equal bytes are equal; so are NaN and NaN, and numbers within tolerance · max(1, |x|, |y|). Integers that a
- * double cannot tell apart still differ by their bytes. */
+/* Compares tensors: elements are equal if their bytes are, if both are NaN, or if |x − y| ≤ tolerance ·
+ * max(1, |x|, |y|). Integers that are equal only as doubles differ. */
 static void compare_elements(job *j, const char *what, proa_tensor *a, proa_tensor *b)
 {
     int64_t n = proa_numel(a), parts = is_complex(a) ? 2 : 1, apart = 0;
@@ -54,7 +55,7 @@ static void compare_elements(job *j, const char *what, proa_tensor *a, proa_tens
     a = cli_npy_layout(a);
     b = cli_npy_layout(b);
     if (!a || !b) return;
-    item = proa_dtype_of(a) == PROA_F32 && item == 2 ? 4 : item; /* bfloat16 is laid out as float32 */
+    item = proa_dtype_of(a) == PROA_F32 && item == 2 ? 4 : item; /* bfloat16 was converted to float32 */
     const char *p = proa_data(a), *q = proa_data(b);
     if (n == 0 || memcmp(p, q, (size_t)(n * parts) * item) == 0) return;
     const double *x = as_doubles(a), *y = as_doubles(b);
@@ -128,7 +129,7 @@ static size_t hash(const char *s)
     return (size_t)(h ^ h >> 32);
 }
 
-/* Where `name` stands, or is to stand, in a table keyed by .a */
+/* The slot for `name` in a hash table keyed by .a: the name's, or a free one. */
 static pair *spot(pair *table, size_t room, const char *name)
 {
     size_t i = hash(name) & (room - 1);
@@ -141,7 +142,7 @@ static proa_status make_tables(job *j)
     size_t names = 16;
     for (int64_t i = 0; i < j->a.n_blocks; i++) names += (size_t)j->a.blocks[i].n_vars;
     for (int64_t i = 0; i < j->b.n_blocks; i++) names += (size_t)j->b.blocks[i].n_vars;
-    for (int s = 0; s < 2; s++) { /* an op's spelling has variables of its own */
+    for (int s = 0; s < 2; s++) { /* temporaries of wire ops that represent one op */
         const cli_model *m = s ? &j->b : &j->a;
         for (int64_t i = 0; i < m->n_blocks; i++)
             for (int64_t k = 0; k < m->blocks[i].n_ops; k++)
@@ -157,7 +158,7 @@ static proa_status make_tables(job *j)
     return proa_error();
 }
 
-/* A variable's key: names are unique in a block only. */
+/* The hash key of a variable: block and name, as names are unique in a block only. */
 static const char *key_of(const cli_model *m, int64_t block, const char *name)
 {
     return cli_format("%lld %s", (long long)cli_home(m, block, name), name);
@@ -165,11 +166,11 @@ static const char *key_of(const cli_model *m, int64_t block, const char *name)
 
 static bool known(pair *table, size_t room, const char *key) { return key && spot(table, room, key)->a; }
 
-/* Notes that two variables correspond; false if one of them corresponds to another already. */
+/* Records that variables a and b match; false if one of them already matches another. */
 static bool match(job *j, int64_t block, const char *a, const char *b)
 {
     const char *key_a = key_of(&j->a, block, a), *key_b = key_of(&j->b, block, b);
-    if (!key_a || !key_b) return true; /* no memory: the error says so */
+    if (!key_a || !key_b) return true; /* out of memory: the error is set */
     pair *x = spot(j->by_a, j->room, key_a), *y = spot(j->by_b, j->room, key_b);
     if (x->a || y->a) return x->a && y->a && strcmp(x->b, key_b) == 0 && strcmp(y->b, key_a) == 0;
     *x = (pair){key_a, key_b};
@@ -267,8 +268,8 @@ static void list_alone(job *j, int64_t index, const cli_block *b, int64_t from, 
                whose);
 }
 
-/* If the numbers of ops differ, ops that one model has alone are sought between the common ops at the
- * beginning and at the end. */
+/* Compares a block's ops. If the models have different numbers of ops, only the common prefix and suffix (by
+ * type) are compared, and the ops between are listed as one model's alone. */
 static void compare_blocks(job *j, int64_t index)
 {
     const cli_block *a = &j->a.blocks[index], *b = &j->b.blocks[index];
@@ -288,7 +289,7 @@ static void compare_blocks(job *j, int64_t index)
     list_alone(j, index, b, head, b->n_ops - tail, "second");
 }
 
-/* Parameters that no op uses go by name. */
+/* Compares parameters that no op uses, matched by name. */
 static void compare_unused(job *j)
 {
     for (int64_t i = 0; i < j->a.blocks[0].n_vars; i++) {

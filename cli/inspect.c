@@ -7,7 +7,7 @@
 
 typedef struct view {
     cli_model model;
-    int64_t unknown; /* what an unknown dim counts as */
+    int64_t unknown; /* value assumed for unknown dims */
     bool parameters;
 } view;
 
@@ -15,7 +15,7 @@ typedef struct view {
 
 typedef struct tally {
     const char *type;
-    int64_t count, unclear; /* unclear: their shapes do not say how much they compute */
+    int64_t count, unclear; /* unclear: ops of unknown operation count */
     double flops;
 } tally;
 
@@ -24,7 +24,7 @@ static int type_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The types of all ops in alphabetical order, with their sums; *n of them. */
+/* Returns *n op types in alphabetical order, each with the number of its ops and their operations. */
 static tally *count_types(const view *v, int64_t *n)
 {
     const cli_model *m = &v->model;
@@ -91,7 +91,7 @@ static void print_op(const view *v, int64_t b, int64_t i)
     bool first = true;
     for (int64_t k = 0; k < op->n_attrs; k++) {
         if (strcmp(op->attrs[k].name, "op_role") == 0 && op->role == 0)
-            continue; /* forward, as nearly all are */
+            continue; /* the role of forward ops is not printed */
         printf(first ? "      %s=" : ", %s=", op->attrs[k].name);
         cli_print_attr(stdout, &op->attrs[k]);
         first = false;
@@ -254,7 +254,7 @@ static proa_status as_json(const view *v)
 
 /* ---- Graphviz -------------------------------------------------------------------------- */
 
-/* Text inside a Graphviz string: \n there is a line, so only quotes and backslashes need care. */
+/* Prints text inside a quoted Graphviz string: escapes quotes and backslashes. */
 static void dot_text(const char *text)
 {
     for (; *text; text++) {

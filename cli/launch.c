@@ -27,7 +27,7 @@ typedef struct job {
     char token[33];
     pid_t children[MAX_RANKS]; /* 0: ended */
     sigset_t watched, before;
-    int signal; /* that the command got; 0: none */
+    int signal; /* number of the signal received; 0: none */
 } job;
 
 static double now(void)
@@ -53,7 +53,7 @@ static int open_log(const job *j, int rank)
     return path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
 }
 
-/* In the child: only calls that are safe between fork and exec. */
+/* Becomes rank's program in the forked child; calls only async-signal-safe functions. */
 static void become(const job *j, pid_t parent, int log)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -90,7 +90,7 @@ static void tell_all(const job *j, int number)
         if (j->children[i]) kill(j->children[i], number);
 }
 
-/* Takes one child that has ended; its rank, or −1 if none has. */
+/* Reaps one child that ended; returns its rank, or −1 if none did. */
 static int reap(job *j, int *status)
 {
     pid_t child = waitpid(-1, status, WNOHANG);
@@ -109,7 +109,7 @@ static int64_t running(const job *j)
     return n;
 }
 
-/* Ends whoever still runs. */
+/* Ends the ranks that still run: SIGTERM, and SIGKILL after GRACE seconds. */
 static void end_all(job *j)
 {
     int status;

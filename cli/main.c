@@ -1,6 +1,6 @@
-/* The `proa` command: looks at, runs and compares saved models, launches ranks. Words of the command line,
- * the command's memory and files; the commands themselves are in inspect.c, run.c, diff.c and launch.c.
- * Uses Proa's public headers. */
+/* Entry point of the `proa` command, with the parser of the command line, the command's memory pool, and
+ * file helpers. The commands are in inspect.c, run.c, diff.c, quantize.c and launch.c. Uses Proa's public
+ * headers. */
 #include "cli.h"
 
 #include <errno.h>
@@ -208,7 +208,7 @@ const char *cli_shape(const proa_tensor *t)
     return copy ? copy : "?";
 }
 
-/* Bytes of the UTF-8 character at s; 0 if it is none. */
+/* Length in bytes of the UTF-8 character at s; 0 if the bytes are invalid. */
 static int utf8(const unsigned char *s)
 {
     int n = *s < 0x80                 ? 1

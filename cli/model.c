@@ -1,5 +1,5 @@
-/* A saved model as plain arrays: each block's variables by name and its ops as Paddle's format spells
- * them, copied so that they outlive the walk. Uses cli.h. */
+/* Loads a saved model into plain arrays: each block's variables sorted by name, and copies of its ops as
+ * Paddle's format represents them. Uses cli.h. */
 #include "cli.h"
 
 #include <proa/wire.h>
@@ -11,7 +11,7 @@
 
 typedef struct collector {
     cli_op *first, **end;
-    int64_t count, at; /* ops so far; the one of the block that is being spelled */
+    int64_t count, at; /* wire ops so far; index of the block's op being described */
     const char *table;
 } collector;
 
@@ -96,7 +96,8 @@ static int64_t count_operands(const cli_op *op)
     return n;
 }
 
-/* Of the ops that spell one op, the first with the most operands is what multiplies: others reshape, cast. */
+/* Of the wire ops that represent one op, marks the first with the most operands as the one that counts for
+ * its operations: the others reshape or cast. */
 static void mark_counted(cli_op *first)
 {
     cli_op *most = first;
@@ -145,8 +146,7 @@ static bool is_file(const char *path)
     return f != NULL;
 }
 
-/* A .pdmodel without a .pdiparams is looked at all the same: programs that train keep their parameters
- * elsewhere. */
+/* Loads a program, also a .pdmodel without .pdiparams: training programs keep parameters in other files. */
 static proa_program *load(const char *path)
 {
     size_t bytes = 0, stem = strlen(path) - (cli_ends_with(path, ".pdmodel") ? strlen(".pdmodel") : 0);

@@ -1,12 +1,12 @@
-/* NumPy's .npy files: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Nothing of a
- * file is believed unchecked. Uses cli.h. */
+/* NumPy's .npy files: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Every header
+ * field is checked against the file's size. Uses cli.h. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const struct {
-    const char *code; /* without the byte order */
+    const char *code; /* type code without the byte order */
     proa_dtype dtype;
 } codes[] = {{"b1", PROA_BOOL}, {"u1", PROA_U8},  {"i1", PROA_I8},   {"i2", PROA_I16},
              {"i4", PROA_I32},  {"i8", PROA_I64}, {"f2", PROA_F16},  {"f4", PROA_F32},
@@ -62,7 +62,7 @@ static proa_status parse_shape(const char *s, const char *name, header *h)
     for (s += strspn(s, " "); *s != ')'; s += strspn(s, " ")) {
         char *end;
         if (*s < '0' || *s > '9') return damaged(name, "its shape is no list of lengths");
-        long long v = strtoll(s, &end, 10); /* LLONG_MAX when too large: refused as a size below */
+        long long v = strtoll(s, &end, 10); /* LLONG_MAX if too large: rejected as a size below */
         if (h->ndim == PROA_MAX_DIMS)
             return proa_fail(PROA_ERR_UNSUPPORTED, "'%s' has more than %d dims", name, PROA_MAX_DIMS);
         h->shape[h->ndim++] = v;
@@ -96,7 +96,7 @@ static proa_status parse_header(const unsigned char *data, size_t bytes, const c
     return parse_shape(entry(text, "shape"), name, h);
 }
 
-/* Turns the bytes of each number around: complex ones are two numbers. */
+/* Reverses the bytes of each number; a complex element is two numbers. */
 static void swap_bytes(unsigned char *data, size_t bytes, proa_dtype dtype)
 {
     size_t n = proa_dtype_size(dtype);
@@ -183,7 +183,7 @@ char *cli_npy_header(proa_tensor *t, size_t *bytes)
     for (int i = 0; i < proa_ndim(t); i++)
         at += (size_t)snprintf(shape + at, sizeof shape - at, i ? " %lld," : "%lld,",
                                (long long)proa_shape_of(t)[i]);
-    if (proa_ndim(t) > 1) shape[at - 1] = 0; /* (3,) but (2, 3) */
+    if (proa_ndim(t) > 1) shape[at - 1] = 0; /* drop the last comma: (2, 3), though (3,) */
     bool bytewise = proa_dtype_size(proa_dtype_of(t)) == 1;
     char *text = cli_format("..........{'descr': '%c%s', 'fortran_order': False, 'shape': (%s), }%*s",
                             bytewise ? '|' : '<', code, shape, ALIGN, "");

@@ -1,5 +1,6 @@
-/* NumPy's .npz files: zip archives of .npy files, stored. Sizes are read from the archive's directory and
- * held against the file; each entry's checksum is verified. Layout: PKWARE's APPNOTE. Uses cli.h. */
+/* Reads and writes NumPy's .npz files: zip archives of uncompressed .npy files. Sizes are read from the
+ * archive's directory and held against the file; each entry's checksum is verified. Layout: PKWARE's APPNOTE.
+ * Uses cli.h. */
 #include "cli.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static unsigned char *put(unsigned char *p, uint64_t v, int bytes)
     return p;
 }
 
-/* The zip format's CRC-32 (polynomial 0xEDB88320) of data appended to what `crc` covers; 0 to begin with. */
+/* Continues the zip format's CRC-32 (polynomial 0xEDB88320) `crc`, 0 at the beginning, by `data`. */
 static uint32_t crc32(uint32_t crc, const void *data, size_t bytes)
 {
     static uint32_t table[256];
@@ -78,7 +79,8 @@ static proa_status find_directory(archive *z)
     return PROA_OK;
 }
 
-/* Sizes that do not fit 32 bits stand in the entry's extra field 1, those that do are left out there. */
+/* Reads zip64 sizes: those of size, packed size and offset that are 0xFFFFFFFF in the directory follow in
+ * this order in extra field 1. */
 static void read_extra(const unsigned char *extra, size_t bytes, member *m)
 {
     for (size_t at = 0; bytes - at >= 4;) {
@@ -165,7 +167,8 @@ proa_status cli_npz_load(const char *path, cli_named **items, int64_t *n)
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* Fields of both the local header and the directory, from "version needed" on; the date is 1 January 1980. */
+/* Writes the fields that local header and directory share, from "version needed" on; the date is 1 January
+ * 1980. */
 static unsigned char *put_common(unsigned char *p, uint32_t crc, uint64_t size, size_t name)
 {
     p = put(p, 20, 2);    /* version */

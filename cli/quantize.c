@@ -1,5 +1,6 @@
-/* proa quantize: runs a model on samples, and writes it with fake quantizers whose scales are what was seen:
- * one a tensor in front of convolutions and products, one a channel for their weights. Uses cli.h. */
+/* proa quantize: calibrates a model on samples and writes it with fake quantizers at the operands of
+ * convolutions and matrix products: one scale a tensor for activations, one a channel for weights. Uses
+ * cli.h. */
 #include "cli.h"
 
 #include <proa/wire.h>
@@ -23,7 +24,7 @@ typedef struct job {
 
 static const struct kind {
     const char *type, *act, *weight;
-    int64_t axis; /* of the weight's output channels */
+    int64_t axis; /* the weight's axis of output channels */
 } kinds[] = {{"conv2d", "Input", "Filter", 0},
              {"depthwise_conv2d", "Input", "Filter", 0},
              {"conv2d_transpose", "Input", "Filter", 1},
@@ -41,7 +42,8 @@ static const char *slot_var(const cli_op *op, const char *slot)
 
 static bool is_float(const proa_var_info *v) { return v && proa_dtype_of(v->tensor) == PROA_F32; }
 
-/* The kind of an operator of one activation and one weight; NULL for others, and for those of --skip. */
+/* The kind of an op with one activation and one weight that is quantized; NULL for other ops and those that
+ * --skip names. */
 static const struct kind *kind_of(const job *j, const cli_op *op)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -117,7 +119,8 @@ static proa_status run_batch(job *j, proa_executor *e, const char *path)
     return proa_error() ? proa_error() : see(j, values);
 }
 
-/* Runs a copy of the program whose outputs are the activations. */
+/* Runs a copy of the program, with the activations as outputs, on all samples, and records their largest
+ * magnitudes. */
 static proa_status calibrate(job *j)
 {
     proa_program *p = proa_program_clone(j->m.program, true);
@@ -147,7 +150,7 @@ static double scale_of(const job *j, int64_t i)
 typedef struct builder {
     const job *j;
     proa_program *to;
-    const char **renamed; /* by watched activation: its quantized name, once there is one */
+    const char **renamed; /* by activation: name of its quantized variable; NULL: none yet */
     struct pair {
         const char *name, *quantized;
     } * weights;
@@ -174,7 +177,7 @@ static proa_status append(const builder *b, const char *type, const proa_op_slot
     return proa_program_append(b->to, &op, -1);
 }
 
-/* The quantized name of an activation. NULL on error. */
+/* The name of an activation's quantized variable, for which it adds a quantizer once. NULL on error. */
 static const char *quantized_activation(builder *b, int64_t i)
 {
     const char *name = b->j->watched[i].name;
@@ -191,7 +194,7 @@ static const char *quantized_activation(builder *b, int64_t i)
     return b->renamed[i] = out;
 }
 
-/* The same of a weight, whose scales the op finds by itself. */
+/* The name of a weight's quantized variable; the quantizer op computes the channels' scales itself. */
 static const char *quantized_weight(builder *b, const cli_op *op, const struct kind *k)
 {
     const char *name = slot_var(op, k->weight);
@@ -212,7 +215,7 @@ static const char *quantized_weight(builder *b, const cli_op *op, const struct k
     return out;
 }
 
-/* Sets what one slot reads. */
+/* Makes the input slot `name` of an op read the variable *var. */
 static void read_instead(cli_op *op, const char *name, const char *const *var)
 {
     for (int64_t i = 0; i < op->n_inputs; i++)

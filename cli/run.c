@@ -16,14 +16,14 @@ typedef struct job {
     struct word {
         enum { INPUT, INPUTS, SHAPE } kind;
         const char *text;
-    } * words; /* what is to be fed, as the command line says it */
+    } * words; /* the command line's options for inputs */
     proa_program *program;
     proa_tensors feed;
 } job;
 
 /* ---- feeding --------------------------------------------------------------------------- */
 
-/* The number of the input that is called so; its names when there is none. */
+/* The index of the named input; NOT_FOUND, listing the inputs' names, if there is none. */
 static proa_status input_named(const job *j, const char *name, size_t length, int64_t *index)
 {
     char *known = cli_text("");
@@ -55,7 +55,7 @@ static proa_status feed(job *j, int64_t i, proa_tensor *t)
     return PROA_OK;
 }
 
-/* Normal numbers; 0 and 1 where the input holds integers, which are indices more often than not. */
+/* A tensor of standard normal numbers or, for integer dtypes (which are often indices), of 0 and 1. */
 static proa_tensor *random_tensor(proa_ints shape, proa_dtype dtype)
 {
     bool real = dtype == PROA_F16 || dtype == PROA_BF16 || dtype == PROA_F32 || dtype == PROA_F64;
@@ -153,7 +153,7 @@ static proa_status sum_up(const char *name, proa_tensor *t)
     return proa_error();
 }
 
-/* A name of variables as a file's: what may trouble a file system becomes "_". */
+/* The path of the .npy file for a variable: characters unsafe in file names become "_". */
 static const char *file_name(const char *folder, const char *name)
 {
     char *text = cli_text(*name ? name : "_");
@@ -170,7 +170,7 @@ static proa_status save(const job *j, proa_tensors out)
     for (int64_t i = 0; i < out.count; i++) {
         const char *name = proa_name_of(proa_program_output(j->program, i));
         if (!(name = cli_text(name ? name : "output"))) return proa_error();
-        for (int64_t k = 0; k < i; k++) /* one variable may come out twice */
+        for (int64_t k = 0; k < i; k++) /* a variable may be fetched twice */
             if (strcmp(items[k].name, name) == 0 && !(name = cli_format("%s_%lld", name, (long long)i)))
                 return proa_error();
         items[i] = (cli_named){name, out.at[i]};
@@ -232,7 +232,7 @@ static proa_status run_times(const job *j, proa_executor *e)
     return PROA_OK;
 }
 
-/* After the runs that were timed: as many again, with the profiler on. */
+/* Repeats the timed runs with the profiler on, and prints its table. */
 static proa_status profile(const job *j, proa_executor *e)
 {
     PROA_TRY(proa_profile_start());
@@ -253,7 +253,7 @@ static proa_status run(job *j)
     proa_executor *e = NULL;
     if (status == PROA_OK)
         e = proa_executor_with(j->program, (proa_executor_opts){.frozen = true, .passes = j->passes});
-    status = e ? run_times(j, e) : proa_error(); /* feed_all's error stands, too */
+    status = e ? run_times(j, e) : proa_error(); /* also after an error of feed_all */
     if (status == PROA_OK && (j->profile || j->trace)) status = profile(j, e);
     if (e) proa_executor_free(e);
     proa_program_free(j->program);
