@@ -1,5 +1,5 @@
-/* Convolutions and products of a loaded model in bfloat16, by a replay under autocast. May use core, amp and
- * jit. */
+/* Converts a loaded model's convolutions and matrix products to bfloat16, by a replay of the program under
+ * autocast. May use core, amp and jit. */
 #include "runtime.h"
 
 #include <proa/amp.h>
@@ -24,7 +24,7 @@ static void say_once(const proa_config *c)
                 "precision\n");
 }
 
-/* Whether a list of Paddle's types asks for an op; an empty one asks for all. */
+/* Whether the config's list of Paddle op types includes an op of the table; an empty list includes all. */
 static bool is_asked(const proa__names *types, const char *op)
 {
     static const struct {
@@ -46,7 +46,8 @@ static bool is_asked(const proa__names *types, const char *op)
     return types->count == 0;
 }
 
-/* Ops of low precision that the list does not ask for, by comma; NULL on error. */
+/* The comma-separated ops that autocast would compute in low precision but that the list excludes; NULL on
+ * error. */
 static const char *kept_in_float(const proa__names *types)
 {
     size_t bytes = 1;
@@ -62,7 +63,7 @@ static const char *kept_in_float(const proa__names *types)
     return text;
 }
 
-/* Outputs stay what the file says they are. */
+/* Casts outputs back to the dtypes that they had before. */
 static proa_status restore_outputs(proa_program *p, const proa_dtype *was)
 {
     int64_t n = proa_program_output_count(p);

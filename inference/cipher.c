@@ -78,7 +78,7 @@ static const struct {
              {"AES_ECB_PKCSPadding", "ecb"},
              {"AES_GCM_NoPadding", "gcm"}};
 
-/* Sets what a line says; path is for messages. */
+/* Applies one "key: value" line of a cipher's configuration file; path is for messages. */
 static proa_status take_setting(proa_cipher *c, const char *path, const char *key, const char *value)
 {
     if (strcmp(key, "cipher_name") == 0) {
@@ -116,7 +116,7 @@ static proa_status read_settings(proa_cipher *c, const char *path)
         char *word = NULL, *key, *colon, *value;
         line[strcspn(line, "#")] = 0;
         key = strtok_r(line, " \t", &word);
-        if (!key) continue; /* nothing but blanks */
+        if (!key) continue; /* a blank line */
         colon = strtok_r(NULL, " \t", &word);
         value = strtok_r(NULL, " \t", &word);
         if (colon && value && strcmp(colon, ":") == 0) status = take_setting(c, path, key, value);
@@ -172,8 +172,8 @@ static proa_status check(const proa_cipher *c, const void *data, size_t n, const
     return PROA_OK;
 }
 
-/* Runs the cipher over n bytes in pieces that an int can count; *made bytes come out. False: libcrypto
- * refuses. */
+/* Encrypts or decrypts n bytes in pieces of at most INT_MAX; *made is the number of bytes written. False if
+ * libcrypto fails. */
 static bool transform(const proa_cipher *c, bool encrypts, const unsigned char *key, size_t key_bytes,
                       const unsigned char *iv, const unsigned char *from, size_t n, unsigned char *tag,
                       unsigned char *to, size_t *made)

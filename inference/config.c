@@ -1,5 +1,5 @@
-/* Configs of predictors: numbers, texts and lists of names, each set and read by one function. May use core,
- * and jit's table of passes. */
+/* Implements proa_config, a predictor's settings: numbers, texts and lists of names by enum, the model's
+ * location, and the device. May use core, and jit's table of passes. */
 #include "runtime.h"
 
 #include "jit/passes/passes.h"
@@ -238,7 +238,7 @@ proa_status proa_config_set_device(proa_config *c, const char *device)
     char *was = proa_scope_alloc(strlen(now) + 1);
     if (!was) return proa_error();
     strcpy(was, now);
-    PROA_TRY(proa_set_device(device)); /* fails where there is none */
+    PROA_TRY(proa_set_device(device)); /* fails if the device does not exist */
     PROA_TRY(proa_set_device(was));
     return copy_text(&c->device, strcmp(device, "cpu") == 0 ? NULL : device);
 }
@@ -248,7 +248,7 @@ const char *proa_config_device(const proa_config *c) { return c && c->device ? c
 /* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct row {
-    const char *option, *value; /* option NULL: a line; value NULL: nothing */
+    const char *option, *value; /* option NULL: a separator line; value NULL: empty */
 } row;
 
 static void put_line(FILE *to, const size_t *wide)

@@ -1,5 +1,5 @@
-/* Handles: how data come to a predictor's inputs and from its outputs, copied or shared. May use core and
- * ops. */
+/* Implements proa_handle, through which data reach a predictor's inputs and leave its outputs, by copy or by
+ * sharing memory. May use core and ops. */
 #include "runtime.h"
 
 #include "core/device.h"
@@ -74,7 +74,7 @@ proa_status proa_handle_reshape(proa_handle *h, proa_ints shape)
     return PROA_OK;
 }
 
-/* The shape that new data have: what was set, else that of the tensor. */
+/* The shape and dtype for new data: the shape that was set, else the current tensor's. */
 static proa_status shape_of_data(const proa_handle *h, const char *who, proa_dtype dtype, proa_meta *meta)
 {
     int64_t dims[PROA_MAX_DIMS];
@@ -85,7 +85,7 @@ static proa_status shape_of_data(const proa_handle *h, const char *who, proa_dty
     return proa__meta_from_shape(who, (proa_ints){ndim, dims, NULL, NULL}, dtype, meta);
 }
 
-/* True if nobody but the handle sees the tensor, so that it can be written to. */
+/* True if the handle holds the only reference to its contiguous tensor, so that writing to it is safe. */
 static bool is_own(const proa_handle *h)
 {
     const proa_tensor *t = h->tensor;
@@ -93,10 +93,11 @@ static bool is_own(const proa_handle *h)
            atomic_load(&t->storage->refs) == 1 && proa_is_contiguous(t);
 }
 
-/* An uninitialized tensor of that dtype and of the shape that was set, which is the handle's afterwards. */
+/* Gives the handle an uninitialized tensor of that dtype and the shape that was set, or reuses its tensor if
+ * that fits. NULL on error. */
 static proa_tensor *make_capacity(proa_handle *h, const char *who, proa_dtype dtype)
 {
-    PROA_SCOPED; /* what is made here is the handle's alone */
+    PROA_SCOPED; /* the tensor is not left in the caller's scope */
     proa_meta meta;
     if (check_writable(h, who) != PROA_OK || shape_of_data(h, who, dtype, &meta) != PROA_OK) return NULL;
     const proa_tensor *t = h->tensor;
@@ -133,7 +134,7 @@ void *proa_handle_mutable(proa_handle *h, proa_dtype dtype)
 {
     proa_tensor *t = make_capacity(h, "mutable_data", dtype);
     if (!t) return NULL;
-    proa__bump_version(t); /* it is written to, now or later */
+    proa__bump_version(t); /* the caller writes to it */
     return t->data;
 }
 
@@ -205,7 +206,7 @@ proa_status proa_handle_set_tensor(proa_handle *h, proa_tensor *t)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                          "share_external_data: '%s' needs a tensor that holds data", proa_handle_name(h));
     PROA_SCOPED;
-    proa_tensor *alias = proa__tensor_alias(t); /* without history */
+    proa_tensor *alias = proa__tensor_alias(t); /* without gradient history */
     if (!alias) return proa_error();
     put(h, proa_take(alias), true);
     return PROA_OK;
@@ -213,7 +214,7 @@ proa_status proa_handle_set_tensor(proa_handle *h, proa_tensor *t)
 
 /* ---- sequences -------------------------------------------------------------------------- */
 
-/* Frees what a level had; its offsets are to be filled. */
+/* Allocates a level's offsets anew, for the caller to fill. */
 static proa_status make_level(proa__lod *lod, int64_t level, int64_t count)
 {
     int64_t *made = proa__alloc(((size_t)count + 1) * sizeof *made);

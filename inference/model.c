@@ -1,5 +1,5 @@
-/* Loads the model of a config, chooses and runs its passes, and brings it to its device. Clones share the
- * result. May use core, jit and io. */
+/* Loads the model that a config names, optimizes it by the config's passes, and copies the weights to its
+ * device. A predictor and its clones share the result. May use core, jit and io. */
 #include "runtime.h"
 
 #include "core/device.h"
@@ -47,7 +47,7 @@ static proa_program *read_model(const proa_config *c)
 
 /* ---- ends ------------------------------------------------------------------------------- */
 
-/* Adds the offsets of the outputs' sequences to what the program yields. */
+/* Appends the LoD offsets of the outputs to the program's outputs. */
 static proa_status yield_sequences(proa__model *m)
 {
     proa_program *p = m->program;
@@ -71,7 +71,7 @@ static proa_status yield_sequences(proa__model *m)
     return total == n ? PROA_OK : proa_program_set_outputs(p, (proa_tensors){total, all});
 }
 
-/* Names of the outputs, while they are the file's. */
+/* Copies the outputs' names before passes may replace the variables. */
 static proa_status name_outputs(proa__model *m)
 {
     m->output_names = proa__calloc(((size_t)m->n_outputs + 1) * sizeof *m->output_names);
@@ -83,7 +83,8 @@ static proa_status name_outputs(proa__model *m)
     return PROA_OK;
 }
 
-/* Lists inputs and outputs; maps each input of the program to a handle, or to a sequence level of one. */
+/* Lists the model's inputs and outputs, and maps each program input to a handle's tensor or to one of its LoD
+ * levels. */
 static proa_status list_ends(proa__model *m)
 {
     const proa_block *root = proa__root(m->program);
@@ -108,7 +109,7 @@ static proa_status list_ends(proa__model *m)
 
 /* ---- passes ----------------------------------------------------------------------------- */
 
-/* Adds the pass that the config's own switch asks for. */
+/* Adds the pass int8 to *chosen if the config's oneDNN int8 switch is on. */
 static proa_status add_int8(const proa_config *c, const char **chosen)
 {
     if (!c->numbers[PROA_CONFIG_ONEDNN_INT8]) return PROA_OK;
@@ -121,11 +122,11 @@ static proa_status add_int8(const proa_config *c, const char **chosen)
     return PROA_OK;
 }
 
-/* The passes of the config by comma, as executors take them; NULL with no error: FLAGS_passes says. */
+/* Sets *chosen to the comma-separated passes of the config; NULL: those of FLAGS_passes. */
 static proa_status choose_passes(const proa_config *c, const char **chosen)
 {
     *chosen = NULL;
-    if (!c->numbers[PROA_CONFIG_IR_OPTIM]) { /* constants, so that clones share them */
+    if (!c->numbers[PROA_CONFIG_IR_OPTIM]) { /* constant folding alone, so that clones share constants */
         *chosen = "fold";
         return PROA_OK;
     }
@@ -139,7 +140,7 @@ static proa_status choose_passes(const proa_config *c, const char **chosen)
     for (int64_t i = 0; i < list->count; i++) {
         const char *name;
         for (int64_t k = 0; (name = proa_pass_name(k)) && strcmp(name, list->at[i]) != 0;) k++;
-        if (name) strcat(strcat(text, ","), name); /* others, Paddle's names, mean nothing here */
+        if (name) strcat(strcat(text, ","), name); /* Paddle's other names have no effect */
     }
     *chosen = text;
     return add_int8(c, chosen);
@@ -186,7 +187,7 @@ proa__model *proa__model_new(const proa_config *c)
     proa__model *m = proa__calloc(sizeof *m);
     if (!m) return NULL;
     atomic_init(&m->refs, 1);
-    proa_program *open = proa_program_open(NULL); /* passes compute, whatever is being built here */
+    proa_program *open = proa_program_open(NULL); /* passes run ops eagerly, also inside a capture */
     int chosen = proa_device_use(PROA_CPU);
     proa_status status = load(m, c);
     proa_device_use(chosen);

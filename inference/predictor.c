@@ -1,5 +1,5 @@
-/* Predictors: executors of a shared model with handles for its inputs and outputs, their clones and pools.
- * May use core, jit and ops. */
+/* Implements proa_predictor (an executor of a shared model, with a handle for each input and output), its
+ * clones, and pools of them. May use core, jit and ops. */
 #include "runtime.h"
 
 #include "core/device.h"
@@ -28,7 +28,7 @@ static proa_handle *new_handles(proa_predictor *p, const proa_tensor **variables
     return handles;
 }
 
-/* Takes the caller's share of the model. */
+/* Makes a predictor; takes over the caller's reference to the model. NULL on error. */
 static proa_predictor *new_predictor(proa__model *m)
 {
     proa_predictor *p = proa__calloc(sizeof *p);
@@ -176,7 +176,8 @@ static proa_status gather(proa_predictor *p)
     return PROA_OK;
 }
 
-/* Offers the caller's memory, or the last outputs' where nothing else holds it, to the next run. */
+/* Chooses the tensors into which the next run may write its outputs: shared memory of the caller, or the last
+ * outputs if nothing else refers to them. */
 static void offer_memory(proa_predictor *p)
 {
     for (int32_t i = 0; i < p->model->n_outputs; i++) {

@@ -1,5 +1,5 @@
-/* Configs of Paddle's C interface. Regular setters and getters are made from lists. May use proa/inference.h
- * alone. */
+/* PD_Config functions of Paddle's C interface. Macros over lists define the regular setters and getters. May
+ * use proa/inference.h alone. */
 #include "capi.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 /* ---- lives ------------------------------------------------------------------------------ */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static PD_Config *untaken; /* configs that PD_ConfigDestroy ends */
+static PD_Config *untaken; /* configs that no predictor owns */
 
 static void end(PD_Config *c)
 {
@@ -17,7 +17,7 @@ static void end(PD_Config *c)
     free(c);
 }
 
-/* True if c was in the list, and is not any more. */
+/* Removes c from the list; false if it was not there. */
 static bool take(PD_Config *c)
 {
     bool found = false;
@@ -258,7 +258,7 @@ LISTS(PD_X)
 
 /* ---- devices ---------------------------------------------------------------------------- */
 
-/* Puts the model on a device, or says that there is none: it then stays on the CPU. */
+/* Sets the config's device. If that does not exist, prints so and leaves the model on the CPU. */
 static void use_device(const char *who, PD_Config *c, const char *type, int32_t id)
 {
     char name[128];
@@ -352,7 +352,7 @@ char *PD_ConfigCustomDeviceType(PD_Config *config)
 
 /* ---- what there is not ------------------------------------------------------------------ */
 
-/* Says once for each kind that it is not there. */
+/* Prints once for each feature that Proa does not have it. */
 static void absent(PD_Config *c, const char *who, const char *what, atomic_bool *said)
 {
     if (!pd_begin(who, c) || pd_is_quiet(c) || atomic_exchange(said, true)) return;

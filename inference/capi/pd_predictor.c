@@ -1,10 +1,10 @@
-/* Predictors of Paddle's C interface. May use proa/inference.h alone. */
+/* PD_Predictor functions of Paddle's C interface. May use proa/inference.h alone. */
 #include "capi.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Owns the predictor, and one share of the config. */
+/* A PD_Predictor that owns `made` and one reference to the config. */
 static PD_Predictor *wrap(proa_predictor *made, PD_Config *config)
 {
     PD_Predictor *p = made ? pd_alloc(sizeof *p) : NULL;

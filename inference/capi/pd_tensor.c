@@ -1,5 +1,5 @@
-/* Handles of Paddle's C interface. The functions of each dtype are made from one list. May use
- * proa/inference.h alone. */
+/* PD_Tensor functions of Paddle's C interface, over predictor handles. One list defines the functions of each
+ * dtype. May use proa/inference.h alone. */
 #include "capi.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Errors of Paddle's C interface, and what its getters give and its Destroy functions end. May use
- * proa/inference.h alone. */
+/* Errors, and the arrays and strings that getters of Paddle's C interface allocate and Destroy functions
+ * free. May use proa/inference.h alone. */
 #include "capi.h"
 
 #include <stdlib.h>

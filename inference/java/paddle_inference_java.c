@@ -1,4 +1,5 @@
-/* Java's natives over Paddle's C interface. Uses pd_inference_api.h, jni.h and proa_error_message. */
+/* JNI functions of the Java package com.baidu.paddle.inference, over Paddle's C interface. Uses
+ * pd_inference_api.h, jni.h and proa_error_message. */
 #include <jni.h>
 #include <pd_inference_api.h>
 
@@ -214,7 +215,7 @@ NATIVE(void, tensorReshape)(JNIEnv *env, jclass c, jlong at, jintArray shape)
     (*env)->ReleaseIntArrayElements(env, shape, dims, JNI_ABORT);
 }
 
-/* Kinds of arrays that copies take. */
+/* JNI signatures of the array types that copies accept. */
 static const char *const kinds[] = {"[F", "[I", "[J", "[B", "[Z"};
 
 static int kind_of(JNIEnv *env, jobject array)
@@ -246,7 +247,8 @@ static void copy(PD_Tensor *t, int kind, void *data, int in)
     }
 }
 
-/* Copies between a tensor and an array, which must have room: what Java cannot check, C must. */
+/* Copies between a tensor and a Java array (`in`: array to tensor); throws if the array has too few
+ * elements. */
 static void move(JNIEnv *env, jlong at, jobject array, int in)
 {
     int kind = kind_of(env, array);
