@@ -68,8 +68,8 @@ PyObject *py_dtype_object(proa_dtype dtype);
 /* Borrowed reference: the dtype's interned name. */
 PyObject *py_dtype_text(proa_dtype dtype);
 bool py_has_gradients(const proa_tensor *t); /* by its dtype: floating or complex */
-/* Converts a dtype object, a name ("float32"), or NumPy's dtype or scalar type; None gives PROA_NODTYPE. False
- * with an exception otherwise. */
+/* Converts a dtype object, a name ("float32"), or NumPy's dtype or scalar type; None gives PROA_NODTYPE.
+ * False with an exception otherwise. */
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
 bool py_add_dtypes(PyObject *module);
 bool py_add_places(PyObject *module);
