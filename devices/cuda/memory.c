@@ -132,7 +132,7 @@ void cuda_pool_trim(cuda_pool *pool)
 
 /* ---- blocks ---------------------------------------------------------------------------- */
 
-/* Cuts what is behind `size` off, where it is worth a block. */
+/* Splits off the part of b after `size` bytes, if it is large enough to be a block. */
 static void split(cuda_pool *pool, block *b, size_t size)
 {
     size_t rest = b->size - size;
@@ -185,7 +185,7 @@ void *cuda_pool_take(cuda_pool *pool, size_t bytes, const char *owner)
     return p;
 }
 
-/* b takes over its right neighbor, which is in no list. */
+/* Merges b with its right neighbor, which is in no list. */
 static void swallow(block *b)
 {
     block *right = b->after;
@@ -242,7 +242,7 @@ static int larger(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Live bytes by owner; what finds no place goes to the last one. */
+/* Bytes in use by owner; owners beyond the table's size are added to its last entry. */
 static int gather(const cuda_pool *pool, share *shares)
 {
     int n = 0;

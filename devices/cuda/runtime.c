@@ -26,7 +26,7 @@ proa_status cuda_fail(proa_status code, const char *format, ...)
     return cuda_host->fail(code, text);
 }
 
-/* The ops queued lately, the last one first. */
+/* Lists the ops queued last, most recent first. */
 static void list_ops(const cuda_context *c, char *text, size_t room)
 {
     size_t used = 0;
@@ -53,7 +53,7 @@ proa_status cuda_check(cuda_context *c, int code, const char *what, bool late)
                      what, c->name, why, ops);
 }
 
-/* After a wait: its own code, then what kernels found wrong meanwhile. */
+/* After a wait: reports the wait's own error code, then errors that kernels found in the meantime. */
 static proa_status check_waited(cuda_context *c, int code, const char *what)
 {
     PROA_TRY(cuda_check(c, code, what, true));
@@ -65,7 +65,7 @@ static proa_status check_waited(cuda_context *c, int code, const char *what)
                      (long long)f.last, c->name);
 }
 
-/* Threads that share a GPU take turns: HOLD(c) to the end of the function. */
+/* Threads that share a GPU are serialized: HOLD(c) holds its lock to the end of the function. */
 static void let_go(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
 static pthread_mutex_t *take_hold(cuda_context *c)
 {
@@ -105,7 +105,7 @@ static void *take(cuda_context *c, size_t bytes, cuda_pool *pool)
     return NULL;
 }
 
-/* Gives p back to where it came from: the recording's pool, the transfers, or the context's pool. */
+/* Returns p to its owner: the recording's pool, the transfers, or the context's pool. */
 static void give(cuda_context *c, void *p)
 {
     HOLD(c);
@@ -113,7 +113,7 @@ static void give(cuda_context *c, void *p)
     if (!cuda_transfer_give(c, p)) cuda_pool_give(c->pool, p);
 }
 
-/* Takes memory from the recording's pool while there is a recording. */
+/* Takes memory from the recording's pool during a recording, otherwise from the context's. */
 static void *take_now(cuda_context *c, size_t bytes)
 {
     HOLD(c);
@@ -156,8 +156,8 @@ static void gpu_trim(void *context)
 
 /* ---- copies ---------------------------------------------------------------------------- */
 
-/* Pieces of pinned memory that take turns: one is filled by the host while others are copied, so that a
- * step's inputs are queued behind work that is still running. */
+/* A ring of pinned pieces: the host fills one while others are being copied, so that a step's inputs are
+ * queued behind work that still runs. */
 enum { PIECES = 8, NO_MEMORY = 2 /* as the driver has it */ };
 static const size_t piece_bytes = (size_t)2 << 20;
 
@@ -244,8 +244,8 @@ static int land(cuda_context *c, const part *p)
     return code;
 }
 
-/* Behind what is queued by now, not in its row: half of the pieces are on their way while the host empties
- * others, and work that comes later need not wait. */
+/* Waits only for the work queued so far, on a stream of its own: half of the pieces are in flight while the
+ * host empties the others, and work queued later does not delay the copy. */
 static proa_status gpu_copy_out(void *context, void *to, const void *from, size_t bytes)
 {
     enum { FLYING = PIECES / 2 };
@@ -379,7 +379,7 @@ static int property(void *context, const char *name, int64_t *value)
     return 1;
 }
 
-/* Streams, events and pinned memory of a context; 0, or the driver's code. */
+/* Opens the streams, events and pinned memory of a context; returns 0 or the driver's code. */
 static int open_gpu(cuda_context *c)
 {
     const cuda_driver *d = c->driver;

@@ -50,7 +50,8 @@ void cuda_transfers_trim(cuda_context *c)
     t->n = kept;
 }
 
-/* Its memory may still be in use by what is queued on c->stream: `used` stands for that. */
+/* A new piece. The pool may hand out memory that work queued on c->stream still uses, so the event `used` is
+ * recorded there. */
 static piece *new_piece(cuda_context *c, size_t bytes)
 {
     cuda_transfers *t = c->transfers;
@@ -68,7 +69,8 @@ static piece *new_piece(cuda_context *c, size_t bytes)
     return NULL;
 }
 
-/* One whose last copy has ended, so that the host may write its pinned memory; of those the smallest. */
+/* The smallest free piece of at least `bytes`, and not much more than twice as many, whose last copy has
+ * ended, so that the host may write its pinned memory. */
 static piece *find(cuda_context *c, size_t bytes)
 {
     cuda_transfers *t = c->transfers;
