@@ -13,7 +13,7 @@ enum { PAIRS_BLOCK = 16, PAIRS_TILE = PAIRS_BLOCK * PAIRS_BLOCK };
 
 typedef float gather_lane __attribute__((vector_size(64), aligned(4), may_alias));
 
-/* Places of the two maps that a tap joins. */
+/* A pair of pixels, one of each map, that a filter tap connects. */
 typedef struct conv_pair {
     int32_t in, out, tap;
 } conv_pair;
@@ -36,8 +36,7 @@ static inline int32_t gather_group(const conv_pair *p, conv_kind kind)
     return kind == FORWARD ? p->out : kind == BACKWARD_DATA ? p->in : p->tap;
 }
 
-/* Sorts n of them by group, in the order given. taps and groups are set; the caller releases p if this
- * fails. */
+/* Sorts n pairs by group, stably. taps and groups are set by the caller, who releases p if this fails. */
 static inline proa_status gather_sort(conv_gather_map *p, const conv_pair *list, int64_t n, conv_kind kind)
 {
     p->start = proa__calloc((size_t)(p->groups + 2) * sizeof *p->start);
@@ -50,7 +49,7 @@ static inline proa_status gather_sort(conv_gather_map *p, const conv_pair *list,
     return PROA_OK;
 }
 
-/* Layout of a tensor of images, with channels in blocks of 16 or plain; in floats. */
+/* Layout of a batch of images, blocked by 16 channels or NCHW; steps in floats. */
 typedef struct gather_map {
     float *data;
     int64_t image, block, place, channel, places, blocks;
@@ -70,7 +69,7 @@ static inline gather_map gather_map_of(const proa_tensor *t, int64_t places)
     return m;
 }
 
-/* Asks for `bytes` of memory that are wanted soon. */
+/* Prefetches `bytes` bytes. */
 static inline void gather_ask_ahead(const void *at, size_t bytes, const int to_write)
 {
     const char *from = at;
@@ -92,7 +91,7 @@ static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *s
     }
 }
 
-/* The 16 × 16 block of rows r, transposed. */
+/* Transposes a 16 × 16 block whose rows are r. */
 static inline __attribute__((always_inline)) void gather_transpose(gather_lane *r)
 {
 #define PAIRS_SWAP(s, first, second)                               \
@@ -123,9 +122,9 @@ typedef struct gather_operands {
     int64_t step, from_step, row, blocks;
 } gather_operands;
 
-/* sums[place][16 channels] += of the first `n` of those blocks. The filter is read once; the sums stay in
- * the first-level cache. The filter's next blocks are fetched meanwhile, a piece with each pair: much at once
- * would hold up the work. */
+/* sums[pixel][16 channels] += the products of the first `n` of those blocks. The filter is read once; the
+ * sums stay in the L1 cache. The filter's next blocks are prefetched piece by piece, one piece per pair,
+ * because many prefetches at once would stall. */
 static inline __attribute__((always_inline)) void gather_add_blocks(const conv_gather_map *s,
                                                                     const bool forward,
                                                                     const gather_operands *o, int64_t n,

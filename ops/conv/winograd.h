@@ -39,7 +39,7 @@ static inline winograd_map winograd_map_of(void *data, const int64_t *size, int6
 
 typedef struct winograd winograd;
 
-/* Position of a tile: its image, and the pixel of its first result. */
+/* Position of a tile: its image, and the pixel of its first output. */
 typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
@@ -84,7 +84,7 @@ struct winograd {
     packed_turns turns; /* chunks, in each its parts */
 };
 
-/* Fills in what follows from the rest. */
+/* Computes the fields that follow from the others. */
 static inline void winograd_tiles(winograd *w)
 {
     int side = w->kind->side;
@@ -92,10 +92,12 @@ static inline void winograd_tiles(winograd *w)
     w->tiles = w->batch * w->down * w->across;
 }
 
-/* Points that are written side by side must not meet in the same lines of a cache: an odd number of lines. */
+/* Distance in floats between points that are written together: an odd number of cache lines, so that the
+ * points do not map to the same cache sets. */
 static inline int64_t winograd_step(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-/* Floats from a point of a panel of the filter to the next, with `summed` channels; of all. */
+/* Floats between two points of one panel of the transformed filter with `summed` channels; and of the whole
+ * filter. */
 static inline int64_t winograd_filter_step(int64_t summed) { return winograd_step(summed * PACKED_NR); }
 static inline int64_t winograd_filter_floats(int64_t summed, int64_t made)
 {
@@ -104,7 +106,7 @@ static inline int64_t winograd_filter_floats(int64_t summed, int64_t made)
 
 /* ---- transforms ------------------------------------------------------------------------------- */
 
-/* u = G·g·Gᵀ: points of filters, one a lane. */
+/* u = G·g·Gᵀ: transforms filters, one per vector lane. */
 static inline __attribute__((always_inline)) void winograd_filter(const packed_vector *g, packed_vector *u)
 {
     packed_vector h[12];
@@ -184,8 +186,8 @@ static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
     return (winograd_place){tile / per_image, at / w->across * side, at % w->across * side};
 }
 
-/* Addresses of side × side pixels from (y0, x0) on, and distances to their next blocks of channels; zeros
- * outside the map. */
+/* Addresses of side × side pixels from (y0, x0) on, and distances to their next blocks of channels; pixels
+ * outside the map read zeros. */
 static inline void winograd_window(const winograd_map *m, int64_t image, int64_t y0, int64_t x0, int side,
                                    const float **from, int64_t *block)
 {
@@ -237,7 +239,7 @@ static inline __attribute__((always_inline)) void winograd_input_tile(const wino
         }
 }
 
-/* One result's channels [c, c + LANES), which stand `at` floats from the map's start. */
+/* Stores channels [c, c + LANES) of one output, `at` floats from the map's start. */
 static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, int64_t c)
 {
     const packed_vector zero = {0};
@@ -249,7 +251,7 @@ static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, 
     if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, 0, 1, PACKED_LANES, &w->tail);
 }
 
-/* The four results of a tile, side by side and line after line, for channels [c, c + LANES). */
+/* Stores the four outputs of a tile, row by row, for channels [c, c + LANES). */
 static inline __attribute__((always_inline)) void winograd_put_four(const winograd *w, winograd_place at,
                                                                     int64_t c, packed_vector y0,
                                                                     packed_vector y1, packed_vector y2,
@@ -325,7 +327,7 @@ static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t r
     winograd_input_tile(w, tile, WINOGRAD_SIDE, winograd_input, 0, WINOGRAD_SIDE, v + row * w->ld);
 }
 
-/* Stride 1: every point is a sum of its own. */
+/* F(2×2, 3×3) with stride 1: every point is a sum of its own. */
 static const winograd_kind winograd_plain = {.side = 2,
                                              .taps = WINOGRAD_TAPS,
                                              .phases = 1,
@@ -373,7 +375,7 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
     }
 }
 
-/* Body of one thread: computes parts of chunks until none is left. */
+/* Body of one thread: takes parts of chunks until none is left. */
 static inline void winograd_thread(int64_t begin, int64_t end, void *context)
 {
     winograd *w = context;
@@ -389,15 +391,15 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Whole vectors; but rows at a distance of multiples of 2 KB would push one another out of the first-level
- * cache. */
+/* Row length in floats: whole vectors, and no multiple of 2 KB, at which rows would evict each other from the
+ * L1 cache. */
 static inline int64_t winograd_ld(int64_t depth)
 {
     int64_t ld = gemm_round_up(depth, PACKED_LANES);
     return ld % 512 ? ld : ld + PACKED_LANES;
 }
 
-/* Lays out the sums for chunks of so many tiles. */
+/* Computes the layout of the sums for chunks of `chunk` tiles. */
 static inline void winograd_lay(winograd *w, int64_t chunk)
 {
     w->chunk = chunk;
@@ -412,8 +414,8 @@ static inline void winograd_lay(winograd *w, int64_t chunk)
     w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
 }
 
-/* Runs it: kind, from, to, batch, before, points, bias and tail are given. A result does not depend on how
- * tiles are shared out. */
+/* Runs the convolution: the caller has set kind, from, to, batch, before, points, bias and tail. A result
+ * does not depend on how threads share the tiles. */
 static inline proa_status winograd_run(winograd *w)
 {
     enum { TURNS = 4 }; /* a thread, at least: one that is held up leaves them to the others */

@@ -27,19 +27,20 @@ typedef struct matmul_product {
     bool odd; /* a byte stride is no multiple of the element: the operands must be copied first */
 } matmul_product;
 
-/* The product of x and y (1-D operands as rows and columns, batch dims broadcast) into out. */
+/* The product of x and y into out; a 1-D x is a row, a 1-D y a column, and batch dims broadcast. */
 matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool transpose_x, bool transpose_y,
                              const proa_tensor *out);
-/* The same where out [..., m, heads, n] has the rows before the last batch dim, for kernels that follow
- * out_rs; odd where the batches cannot be written so. */
+/* Like proa__product, but out is [..., m, heads, n], with the rows before the last batch dim, for kernels
+ * that use out_rs; sets `odd` where strides cannot express that. */
 matmul_product proa__product_swapped(const proa_tensor *x, const proa_tensor *y, bool transpose_x,
                                      bool transpose_y, const proa_tensor *out);
-/* Adds beta·d; d is 1-D or 2-D and broadcasts over [m, n]. Does nothing for proa_none or beta 0. */
+/* Adds beta·d to the product; d is 1-D or 2-D and broadcasts over [m, n]. Does nothing if d is absent or beta
+ * is 0. */
 void proa__product_add(matmul_product *p, const proa_tensor *d, double alpha, double beta);
 /* Element offsets of batch `index` in x, y and out. */
 void proa__product_batch(const matmul_product *p, int64_t index, int64_t *x, int64_t *y, int64_t *out);
 
-/* Makes the product of each op from its args: what its kernels start with. */
+/* The product of each op, from its args. */
 #define PRODUCT_MATMUL(a) proa__product((a)->x, (a)->y, (a)->transpose_x, (a)->transpose_y, (a)->out)
 #define PRODUCT_SWAPPED(a) proa__product_swapped((a)->x, (a)->y, (a)->transpose_x, (a)->transpose_y, (a)->out)
 #define PRODUCT_BMM(a) proa__product((a)->x, (a)->y, false, false, (a)->out)
@@ -59,7 +60,7 @@ static inline matmul_product product_addmm(const proa_addmm_args *a)
     return p;
 }
 
-/* Defines op##_prepare, which hands the product that `make` makes of the args to `prepare`. */
+/* Defines op##_prepare, which passes the product that `make` builds from the args to `prepare`. */
 #define PRODUCT_PREPARE(op, make, prepare)                          \
     static proa_status op##_prepare(const void *args, void **state) \
     {                                                               \

@@ -49,7 +49,7 @@ static inline void proa__reduce_plan(proa_reduce_plan *p, const proa_tensor *x, 
     }
 }
 
-/* Offset, in elements, of the at-th member of the groups. */
+/* Offset, in elements, of index number `at` in row-major order over the groups. */
 static inline int64_t proa__group_offset(const proa_groups *g, int64_t at)
 {
     int64_t offset = 0;

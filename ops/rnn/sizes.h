@@ -14,14 +14,15 @@ static inline int64_t rnn_gates(proa_rnn_mode mode)
     return mode == PROA_RNN_MODE_LSTM ? 4 : mode == PROA_RNN_MODE_GRU ? 3 : 1;
 }
 
-/* Rows · columns of what one layer and direction keeps: activated gates, states, and LSTM's cells or GRU's
- * U·h + b of the candidate. */
+/* Elements that one layer and direction saves: activated gates, states, and for LSTM the cells, for GRU U·h +
+ * b of the candidate. */
 static inline int64_t rnn_kept(const rnn_sizes *s, proa_rnn_mode mode)
 {
     return s->gates * s->hidden + s->hidden * (rnn_gates(mode) > 1 ? 2 : 1);
 }
 
-/* Elements of reserve: that of all layers and directions, then the inputs of the layers above the first. */
+/* Elements of `reserve`: the saved state of all layers and directions, then the inputs of all layers above
+ * the first. */
 static inline int64_t rnn_reserve(const rnn_sizes *s, proa_rnn_mode mode)
 {
     return s->steps * s->batch * s->directions *

@@ -46,7 +46,8 @@ static proa_status start(pooled_job *j, const char *op, const proa_tensor *x, co
     return PROA_OK;
 }
 
-/* Runs a task over all chunks, each with `each` floats of work; packed: those of the weights. */
+/* Runs a task over all chunks, each with `each` floats of scratch; `packed`: floats for the packed weights,
+ * which all chunks share. */
 static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void (*pack)(const pooled_job *),
                               proa_range_fn task)
 {
@@ -63,7 +64,7 @@ static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void 
     return PROA_OK;
 }
 
-/* Wider dtypes are composed of other ops. */
+/* Takes float32 only; the composed kernels take wider dtypes. */
 #define POOLED_PREPARE(op)                                                 \
     static proa_status op##_prepare(const void *args, void **state)        \
     {                                                                      \
@@ -82,8 +83,9 @@ static inline int64_t chunk_start(const pooled_job *j, int64_t chunk)
 
 /* ---- forward ---------------------------------------------------------------------------------- */
 
-/* Results of one row at p columns, for LANES channels. x: where their windows start; w: [in channel][row]
- * [column][LANES]. Every result sums in the same order: equal inputs give equal results. */
+/* One output row at p columns, for LANES output channels. x: the first input of each column; w: [in
+ * channel][row][column][LANES]. Each output is summed in the same order, so equal inputs give equal
+ * results. */
 static inline __attribute__((always_inline)) void forward_tile(const int p, const pooled_job *j,
                                                                const float *x, const float *w, lane bias,
                                                                float *to)
@@ -134,7 +136,7 @@ static void pack_forward(const pooled_job *j)
                 o < g->out_channels ? j->weight[o * taps + t] : 0;
 }
 
-/* An image with zeros round its planes. */
+/* Copies image n into zero padding. */
 static void pad_image(const pooled_job *j, int64_t n, float *to)
 {
     const conv_geometry *g = &j->p.g;
@@ -146,7 +148,8 @@ static void pad_image(const pooled_job *j, int64_t n, float *to)
                    (size_t)g->in[2] * sizeof *to);
 }
 
-/* The largest of each window of a row of windows, of `line` [window row][column][LANES], and where it is. */
+/* Maximum and argmax of each pooling window in one row of windows; `line` holds the convolution's results as
+ * [window row][column][LANES]. */
 static void pool_line(const pooled_job *j, const float *line, int64_t py, int64_t columns, float *best,
                       int32_t *place)
 {
@@ -170,7 +173,7 @@ static void pool_line(const pooled_job *j, const float *line, int64_t py, int64_
     }
 }
 
-/* One image, for LANES channels from block · LANES on. */
+/* One image, for the LANES output channels from block · LANES on. */
 static void forward_block(const pooled_job *j, int64_t n, int64_t block, const float *image, float *line)
 {
     const pooled_geometry *p = &j->p;
@@ -229,15 +232,15 @@ PROA_KERNEL_PREPARED(conv2d_pooled_cpu, conv2d_pooled, conv2d_pooled_prepare, NU
 
 /* ---- what both gradients walk over ------------------------------------------------------------- */
 
-/* Of one plane: where in an image [line][column][channel] the filters of the places lie that have a gradient,
- * and that. */
+/* Argmax pixels of one plane whose gradient is not zero: their filter windows' offsets in an image
+ * [line][column][channel], and the gradients. */
 typedef struct given {
     int64_t n;
     int64_t *at;
     float *value;
 } given;
 
-/* Memory of `given`, in floats, with room for one more, and how it is laid out. */
+/* Floats of scratch that `given` needs, with space for one more entry; and how they are divided. */
 static int64_t given_floats(const pooled_job *j)
 {
     return gemm_round_up(3 * (j->p.out[0] * j->p.out[1] + 1), 16);
@@ -249,7 +252,7 @@ static given given_of(const pooled_job *j, float *memory)
     return (given){0, (int64_t *)(void *)memory, memory + 2 * n};
 }
 
-/* Takes the plane's places. They are trusted no further than that they lie in the plane. */
+/* Reads the argmax indices of a plane; they are only checked to be within the plane. */
 static float take_plane(const pooled_job *j, int64_t plane, given *to)
 {
     const pooled_geometry *p = &j->p;
@@ -274,7 +277,7 @@ static float take_plane(const pooled_job *j, int64_t plane, given *to)
     return total;
 }
 
-/* Floats of an image [line][column][channel] with its padding, and what a vector may reach behind it. */
+/* Floats of a padded image [line][column][channel], and of what a vector may read past its end. */
 static int64_t image_floats(const pooled_job *j)
 {
     return gemm_round_up(j->lines * j->width * j->p.g.in_channels + VECTORS_MAX * LANES, 16);
@@ -284,7 +287,8 @@ static int64_t image_floats(const pooled_job *j)
 
 /* ---- gradient of the filter --------------------------------------------------------------------- */
 
-/* sums[rows × vecs vectors] += value · what lies at `at`, for all places. pitch: from line to line. */
+/* sums[rows × vecs vectors] += value · the vectors at offset `at`, over all argmax pixels. pitch: floats
+ * between image rows. */
 static inline __attribute__((always_inline)) void filter_tile(const int rows, const int vecs, const given *v,
                                                               const float *x, int64_t pitch, float *sums,
                                                               int64_t sums_pitch)
@@ -320,7 +324,7 @@ POOLED_SIZES(FILTER_TILE)
 #define FILTER_ENTRY(rows, vecs) filter_tile_##rows##_##vecs,
 static const filter_tile_fn filter_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_SIZES(FILTER_ENTRY)};
 
-/* An image as [line][column][channel], zeros round it. */
+/* Converts an image to [line][column][channel] with zero padding. */
 static void turn_image(const pooled_job *j, int64_t n, float *to)
 {
     const conv_geometry *g = &j->p.g;
@@ -333,7 +337,7 @@ static void turn_image(const pooled_job *j, int64_t n, float *to)
         }
 }
 
-/* Floats of a chunk's sums: of the filters, then of the biases. */
+/* Floats of one chunk's sums: weight gradients, then bias gradients. */
 static int64_t filter_floats(const pooled_job *j)
 {
     return j->p.g.out_channels * (j->p.g.kernel[1] * j->vectors * LANES + 1);
@@ -366,7 +370,7 @@ static void filter_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Adds the chunks' sums up, in order, and lays the filters out as the weights are. */
+/* Adds the chunks' sums in order, and stores the weight gradients in the layout of the weights. */
 static void filter_end(const pooled_job *j, const float *sums, float *d_weight, float *d_bias)
 {
     const conv_geometry *g = &j->p.g;
@@ -412,8 +416,8 @@ PROA_KERNEL_PREPARED(conv2d_pooled_grad_filter_cpu, conv2d_pooled_grad_filter,
 
 /* ---- gradient of the input ---------------------------------------------------------------------- */
 
-/* Adds value · w[rows × vecs vectors] at each offset `at`: WAYS of them in turn that are far from one
- * another, since memory that was just written is slow to read. */
+/* Adds value · w[rows × vecs vectors] at each offset `at`. WAYS distant offsets are interleaved, because a
+ * load soon after a store to the same address is slow. */
 static inline __attribute__((always_inline)) void input_tile(const int rows, const int vecs, const given *v,
                                                              const float *w, int64_t w_pitch, float *x,
                                                              int64_t pitch)
@@ -445,7 +449,8 @@ POOLED_SIZES(INPUT_TILE)
 #define INPUT_ENTRY(rows, vecs) input_tile_##rows##_##vecs,
 static const input_tile_fn input_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_SIZES(INPUT_ENTRY)};
 
-/* [out channel][row][column, in channel], rows filled up with zeros to whole vectors. */
+/* Packs the weights as [out channel][row][column, in channel]; rows are padded with zeros to whole
+ * vectors. */
 static void pack_input(const pooled_job *j)
 {
     const conv_geometry *g = &j->p.g;
@@ -544,7 +549,7 @@ PROA_KERNEL_ANYWHERE(conv2d_pooled_composed_cpu, conv2d_pooled)
     return status;
 }
 
-/* The gradient of the convolution's result; NULL on error. */
+/* Gradient of the convolution's result (before ReLU and pooling); NULL on error. */
 static proa_tensor *spread(const pooled_geometry *p, proa_tensor *out, proa_tensor *place, proa_tensor *d_out,
                            proa_ints kernel_size)
 {

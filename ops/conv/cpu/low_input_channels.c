@@ -47,7 +47,7 @@ static const float *d_at(const low_input_job *j, int64_t image, int64_t place, i
 
 /* ---- to the input ------------------------------------------------------------------------------- */
 
-/* One place of 16 images, as [channel][image]; zeros behind the last image. */
+/* Copies one pixel of 16 images as [channel][image]; zeros after the last image. */
 static void pack_vector(const low_input_job *j, int64_t vector, int64_t place, float *to)
 {
     const conv_geometry *g = &j->g;
@@ -62,7 +62,7 @@ static void pack_vector(const low_input_job *j, int64_t vector, int64_t place, f
     }
 }
 
-/* Four places that lie beside each other, of 16 images that are all there. */
+/* Copies four neighboring pixels of 16 images, all of which exist. */
 static void pack_places(const low_input_job *j, int64_t vector, int64_t place, float *to)
 {
     const conv_geometry *g = &j->g;
@@ -72,7 +72,7 @@ static void pack_places(const low_input_job *j, int64_t vector, int64_t place, f
             gemm_transpose_four(d_at(j, first + i, place, c), j->d_image, to + c * BLOCK + i, step);
 }
 
-/* Items: vectors of images, of each the lines of d_out. */
+/* Packs d_out. Item: row of d_out (fastest), vector of images. */
 static void pack_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;
@@ -87,7 +87,8 @@ static void pack_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* sums[channel][vector] for `n` channels from `first` on of the input's place (y, x), of `vs` vectors. */
+/* sums[channel][vector]: input gradient at pixel (y, x) for `n` channels from `first` on, of `vs` vectors of
+ * images. */
 static inline __attribute__((always_inline)) void sum_place(const low_input_job *j, const int n, const int vs,
                                                             int64_t vector, int64_t y, int64_t x,
                                                             int64_t first, float *to)
@@ -140,7 +141,7 @@ static void sum_any(const low_input_job *j, int64_t n, int64_t vs, int64_t vecto
     }
 }
 
-/* `count` places of a line, as [place][channel][two vectors], go where they belong. */
+/* Stores `count` pixels of a row, given as [pixel][channel][two vectors]. */
 static void store_line(const low_input_job *j, const float *from, int64_t images, int64_t n, int64_t count,
                        float *to)
 {
@@ -158,7 +159,7 @@ static void store_line(const low_input_job *j, const float *from, int64_t images
         }
 }
 
-/* Items: vectors of images that are summed together, of each the lines of the input. */
+/* Dgrad. Item: row of the input (fastest), group of image vectors that are summed together. */
 static void input_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;
@@ -182,7 +183,7 @@ static void input_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Output index that tap k of the filter joins with input index x, along one side; −1: none. */
+/* Output index that tap k reads input index x for, along one dim; −1: none. */
 static void joined(const conv_geometry *g, int side, int32_t *to)
 {
     for (int64_t x = 0; x < g->in[side]; x++)
@@ -227,7 +228,7 @@ static proa_status run_input(low_input_job *j)
 
 /* ---- to the filter ------------------------------------------------------------------------------- */
 
-/* Image n of a plain d_out as [block][place][channel]; channels behind the last one stay zero. */
+/* Copies image n of an NCHW d_out to [block][pixel][channel]; channels after the last one stay zero. */
 static void block_image(const low_input_job *j, int64_t n, float *to)
 {
     int64_t oc = j->g.out_channels, fours = j->places / 4 * 4;
@@ -242,7 +243,8 @@ static void block_image(const low_input_job *j, int64_t n, float *to)
     }
 }
 
-/* sums[row][tap] += x · d over an image's places, `n` rows of taps that lie `shift` floats behind x. */
+/* sums[row][tap] += x · d over an image's pixels, for `n` rows of taps, each `shift` floats after the
+ * previous one in x. */
 static inline __attribute__((always_inline)) void sum_rows(const low_input_job *j, const int n,
                                                            const int taps, const float *x,
                                                            const int64_t *shift, const float *d, lane *to)
@@ -298,7 +300,7 @@ static void sum_rows_any(const low_input_job *j, int64_t n, const float *x, cons
     }
 }
 
-/* One image: x with its padding, and d_out by blocks of channels. */
+/* Adds one image to a chunk's sums: pads x and blocks d_out. */
 static void add_image(const low_input_job *j, const float *x, const float *d, lane *sums)
 {
     const conv_geometry *g = &j->g;
@@ -315,7 +317,7 @@ static void add_image(const low_input_job *j, const float *x, const float *d, la
         }
 }
 
-/* Items: chunks of images. */
+/* Wgrad. Item: chunk of images. */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;
@@ -333,7 +335,7 @@ static void filter_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Items: vectors of the filter, in the order of the sums. */
+/* Adds the chunks' sums. Item: vector of the filter. */
 static void add_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;

@@ -34,7 +34,7 @@ static int64_t place_under(const conv_geometry *g, int64_t y, int64_t x, int64_t
     return inside ? line * g->in[2] + column : -1;
 }
 
-/* Writes down each pair, in a fixed order. */
+/* Lists every (input pixel, output pixel, tap) triple, in a fixed order. */
 static void each_pair(const small_spatial_state *s, conv_pair *list)
 {
     const conv_geometry *g = &s->g;
@@ -86,7 +86,7 @@ typedef struct small_spatial_job {
     int64_t images; /* of a packed line */
 } small_spatial_job;
 
-/* One channel block at one place as [channel][image], zeros behind the last image. */
+/* Copies one channel block at one pixel as [channel][image], zeros after the last image. */
 static void pack_images(const small_spatial_job *j, const gather_map *m, const float *from, float *to)
 {
     int64_t n = j->s->g.batch, done = m->channel == 1 ? n / 4 * 4 : 0;
@@ -99,7 +99,7 @@ static void pack_images(const small_spatial_job *j, const gather_map *m, const f
     }
 }
 
-/* Blocks of channels, laid out as [block][place][channel][image]. */
+/* Copies blocks of channels to [block][pixel][channel][image]. */
 static void pack_range(int64_t begin, int64_t end, void *context)
 {
     const small_spatial_job *j = context;
@@ -110,7 +110,7 @@ static void pack_range(int64_t begin, int64_t end, void *context)
                         j->packed + (b * m->places + p) * BLOCK * j->images);
 }
 
-/* 16 channels of images first to first + 15 at one place; those behind the last one are left out. */
+/* Stores 16 channels of images first to first + 15 at one pixel; images after the last one are skipped. */
 static void store_images(const small_spatial_job *j, int64_t block, int64_t place, int64_t first,
                          const lane *sum)
 {
@@ -127,7 +127,8 @@ static void store_images(const small_spatial_job *j, int64_t block, int64_t plac
 
 /* ---- forwards, and to the input ---------------------------------------------------------------------- */
 
-/* Items: blocks of channels, of each its vectors of images. An item's sums lie behind the packed images. */
+/* Sums one vector of images for one block of channels. Item: vector of images (fastest), block of channels.
+ * An item's sums are stored after the packed images. */
 static void sum_range(int64_t begin, int64_t end, void *context)
 {
     const small_spatial_job *j = context;
@@ -171,7 +172,7 @@ static proa_status run_sums(small_spatial_job *j)
 
 /* ---- to the filter -------------------------------------------------------------------------------- */
 
-/* Blocks of channels, laid out as [block][place][image][channel]. */
+/* Copies blocks of channels to [block][pixel][image][channel]. */
 static void pack_channels(const small_spatial_job *j, const gather_map *m, int64_t b, float *to)
 {
     for (int64_t p = 0; p < m->places; p++)
@@ -183,7 +184,7 @@ static void pack_channels(const small_spatial_job *j, const gather_map *m, int64
         }
 }
 
-/* Blocks of the input, then those of the output. */
+/* Packs the input's blocks, then the output's. */
 static void pack_both_range(int64_t begin, int64_t end, void *context)
 {
     const small_spatial_job *j = context;
@@ -209,7 +210,7 @@ static void store_filter(const small_spatial_job *j, int64_t out, int64_t in, in
                 from[i * BLOCK + o];
 }
 
-/* Items: blocks of output channels, of each the blocks of input channels. */
+/* Sums the filter gradient. Item: block of input channels (fastest), block of output channels. */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const small_spatial_job *j = context;

@@ -13,7 +13,8 @@ enum {
     TURNS = 4,               /* a thread, at least: one that is held up leaves them to the others */
 };
 
-/* A side's taps: the phase each is for, and how far from the column the place stands that it reads. */
+/* Filter taps along one dim: the phase that each contributes to, and the distance from a column to the pixel
+ * that the tap reads. */
 typedef struct strided_side {
     int64_t columns; /* of the side */
     int64_t least, shifts;
@@ -38,7 +39,7 @@ static void strided_release(void *state)
     proa__free(s);
 }
 
-/* Tap r brings place y of the output to y·stride − before + r·dilation of the input. */
+/* Tap r maps output pixel y to input pixel y·stride − before + r·dilation. */
 static void look_at_side(strided_side *side, const conv_geometry *g, int i)
 {
     int64_t stride = g->stride[i], taps = g->kernel[i], most = INT8_MIN;
@@ -95,7 +96,7 @@ typedef struct strided_job {
     packed_turns turns;
 } strided_job;
 
-/* A column: its image, and its place there. */
+/* Position of a column: its image, and its pixel there. */
 typedef struct strided_place {
     int64_t image, y, x;
 } strided_place;
@@ -114,7 +115,7 @@ static void next_column(const strided_state *s, strided_place *at)
     at->y = 0, at->image++;
 }
 
-/* Operands of one shift for the columns of a vector, all channels; zeros outside the map. */
+/* Copies the operands of one shift for the columns of a vector, all channels; zeros outside the map. */
 static void lay_shift(const strided_job *j, int64_t vector, int64_t shift, float *to)
 {
     const strided_state *s = j->s;
@@ -145,7 +146,7 @@ static void lay_shift(const strided_job *j, int64_t vector, int64_t shift, float
     }
 }
 
-/* Columns of a vector to one phase of a block of the input's channels. */
+/* Stores a vector of columns to one phase of a block of input channels. */
 static void store(const strided_job *j, int64_t vector, int64_t block, int64_t phase, gather_lane *rows)
 {
     const conv_geometry *g = &j->s->g;
@@ -163,7 +164,7 @@ static void store(const strided_job *j, int64_t vector, int64_t block, int64_t p
     }
 }
 
-/* sum += what the only tap brings, the filter's next tile while one is worked on. */
+/* sum += the product of a phase's only tap; prefetches the filter's next tile meanwhile. */
 static void sum_tap(const gather_operands *o, gather_lane *to)
 {
     const float *w = o->w, *from = o->from;
@@ -176,8 +177,8 @@ static void sum_tap(const gather_operands *o, gather_lane *to)
     for (int64_t c = 0; c < BLOCK; c++) to[c] = sum[c];
 }
 
-/* One vector of columns, laid out at `from`, in one block of the input's channels. Sums of one tap stay in
- * registers; more taps are read block by block, as they lie. */
+/* Computes one vector of columns, packed at `from`, for one block of input channels. Sums over one tap stay
+ * in registers; with more taps, blocks are read in the order in which they are stored. */
 static void sum_vector(const strided_job *j, int64_t vector, int64_t block, const float *from)
 {
     const conv_gather_map *of = &j->s->of;
@@ -197,7 +198,7 @@ static void sum_vector(const strided_job *j, int64_t vector, int64_t block, cons
     for (int64_t phase = 0; phase < of->groups; phase++) store(j, vector, block, phase, sums + phase * BLOCK);
 }
 
-/* Body of one thread: computes parts of chunks until none is left. */
+/* Body of one thread: takes parts of chunks until none is left. */
 static void columns_thread(int64_t begin, int64_t end, void *context)
 {
     strided_job *j = context;

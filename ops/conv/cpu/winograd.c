@@ -33,7 +33,8 @@ static proa_status keep(const conv_problem *p, void **state)
 
 /* ---- operands and results ------------------------------------------------------------------------- */
 
-/* A tensor as the kernels want it: where it lies so, its own memory, else scratch. */
+/* A tensor in the layout that the kernels need: its own memory if it already has that layout, else
+ * scratch. */
 typedef struct form {
     const proa_tensor *of;
     int format;
@@ -77,7 +78,7 @@ typedef struct filter_job {
     bool to_input; /* sums go over output channels, and make input channels */
 } filter_job;
 
-/* A block of the filter turned round: its taps from last to first, of each rows and columns exchanged. */
+/* Rotates a filter block by 180°: taps from last to first, and the 16 × 16 channels of each transposed. */
 static void turn_round(const float *from, float *to)
 {
     for (int64_t tap = 0; tap < TAPS; tap++)
@@ -138,7 +139,7 @@ static proa_status run_images(winograd *w, filter_job *f, const proa_tensor *wei
     return status;
 }
 
-/* to = from convolved with the filter, or with the filter turned round. */
+/* to = from convolved with the filter (forward), or with the rotated filter (dgrad). */
 static proa_status run_between(conv_kind kind, const conv_geometry *g, const proa_tensor *from_tensor,
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to_tensor)
 {
@@ -183,8 +184,8 @@ typedef void (*sum_tile_fn)(int64_t k, const float *a, int64_t lda, const float 
 #define SUM_ENTRY(mr) sum_tile_##mr,
 static const sum_tile_fn sum_tiles[PACKED_MR] = {PACKED_TILES(SUM_ENTRY)};
 
-/* A thread makes a row of four points of either side for a chunk of tiles and sums their products up, chunk
- * after chunk: nothing that it works on is another's. */
+/* Work of one thread in wgrad: for a chunk of tiles it transforms one row of four points of both operands and
+ * sums their products, chunk after chunk. Threads share no data that they write. */
 typedef struct sum_job {
     winograd w;         /* tiles of the forward convolution; from: the input */
     const float *d_out; /* lies as w.to says */
@@ -240,7 +241,7 @@ static inline __attribute__((always_inline)) void result_tile(const sum_job *j, 
     }
 }
 
-/* Both sides' points of tiles [first, first + n). */
+/* Transforms both operands' tiles [first, first + n). */
 static inline __attribute__((always_inline)) void make_points(const sum_job *j, const int r, int64_t first,
                                                               int64_t n, const sum_part *part)
 {
@@ -279,7 +280,7 @@ static void sum_row(const sum_job *j, const sum_part *part)
     }
 }
 
-/* Body of one thread: sums items until none is left. */
+/* Body of one thread: takes items until none is left. */
 static void sum_thread(int64_t begin, int64_t end, void *context)
 {
     sum_job *j = context;
@@ -310,7 +311,8 @@ static inline __attribute__((always_inline)) void filter_taps(const packed_vecto
     }
 }
 
-/* Items: blocks of input channels within blocks of output channels. */
+/* Transforms sums back to filter taps. Item i: one block of input channels (fastest) of one block of output
+ * channels. */
 static void taps_range(int64_t begin, int64_t end, void *context)
 {
     const filter_job *j = context;
@@ -330,7 +332,7 @@ static void taps_range(int64_t begin, int64_t end, void *context)
         }
 }
 
-/* Tiles of a chunk: the same whatever the number of threads, as sums follow them. */
+/* Tiles per chunk; independent of the number of threads, because it decides the order of sums. */
 static int64_t summed_at_once(int64_t tiles, int64_t in)
 {
     int64_t most = SUMMED_BYTES / (4 * 4 * (in + PANELS * PACKED_NR));
@@ -338,7 +340,7 @@ static int64_t summed_at_once(int64_t tiles, int64_t in)
     return (tiles + (tiles - 1) / most) / ((tiles - 1) / most + 1);
 }
 
-/* Groups of panels: two rows of points a thread, or smaller ones for many threads. */
+/* Number of groups of panels: two rows of points per thread, or smaller groups for many threads. */
 static int64_t groups_of(int64_t panels, int64_t threads)
 {
     int64_t groups = (panels + PANELS - 1) / PANELS, wanted = (threads + 3) / 4;

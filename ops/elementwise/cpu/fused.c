@@ -74,7 +74,7 @@ static const proa_rows *rows_of(proa__fused_step *step, proa_dtype d, tile_step 
     return found ? formula_rows[(size_t)(found - (const char *)formula_rows) / size].rows : NULL;
 }
 
-/* The last step that reads each step's result. */
+/* For each step's result, the last step that reads it. */
 static void find_last(const proa__fused_steps *s, int *last)
 {
     for (int i = 0; i < s->n; i++) {
@@ -84,7 +84,8 @@ static void find_last(const proa__fused_steps *s, int *last)
     }
 }
 
-/* Rows and places of all steps; false: not for tiles. Outputs are the map's first operands, inputs follow. */
+/* Chooses inner loops and slots for all steps; false: the chain cannot run in tiles. Outputs are the map's
+ * first operands, inputs follow. */
 static bool place_steps(tiled *t, const proa_fused_elementwise_args *a)
 {
     proa_dtype dtype[PROA__FUSED_STEPS];
@@ -121,7 +122,8 @@ static bool place_steps(tiled *t, const proa_fused_elementwise_args *a)
     return true;
 }
 
-/* True if t broadcasts to the shape of `to`, or (no ones) has that shape. */
+/* With `ones`, true if t broadcasts to the shape of `to`; without, only if its dims equal the last dims of
+ * `to`. */
 static bool spreads(const proa_tensor *t, const proa_tensor *to, bool ones)
 {
     int lead = to->ndim - t->ndim;
@@ -211,7 +213,7 @@ static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_ste
     return PROA_OK;
 }
 
-/* Runs ops, wherever their tensors are. */
+/* Runs the steps as separate ops, on whatever device the tensors are. */
 PROA_KERNEL_ANYWHERE(fused_elementwise_cpu, fused_elementwise)
 {
     proa__fused_steps *steps = proa__alloc(sizeof *steps);

@@ -27,11 +27,13 @@ typedef struct map_plan {
     proa_range_fn range;
 } map_plan;
 
-/* Outputs that no cache will hold until they are read again are written past the caches, in small
- * chunks: short turns of reading and writing keep the memory busy (chunks of 4 KiB cost a third of it). */
+/* STREAM_CHUNK: bytes per chunk of outputs that are larger than the last-level cache and written with
+ * non-temporal stores; short alternating reads and writes keep memory busy (with 4 KiB chunks a third of the
+ * bandwidth is lost). */
 enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
-/* Threads share out so many elements at a time, whole vectors: what a row does one by one at its end, which
- * may round otherwise, is the tensor's end alone, however many they are. */
+/* Threads divide the elements in multiples of 64, whole vectors: only the tensor's end is computed by the
+ * scalar remainder of an inner loop, which may round differently, so results do not depend on the thread
+ * count. */
 enum { SHARED = 64 };
 
 /* Start of the next chunk of each plain input: prefetched while this chunk's output is written, so that
@@ -79,7 +81,7 @@ static ahead look_ahead(const map_plan *p, int64_t begin)
     return next;
 }
 
-/* A whole-cache-line chunk at an aligned place can be streamed. */
+/* Whether a chunk can be written with non-temporal stores: whole cache lines at an aligned address. */
 static bool can_stream(const char *to, int64_t bytes)
 {
     return ((uintptr_t)to & 63) == 0 && (bytes & 63) == 0;
@@ -144,7 +146,7 @@ static void map_range(int64_t begin, int64_t end, void *context)
 #endif
 }
 
-/* Every operand plain: one call of the row for the whole range. */
+/* All operands are contiguous in the loop's dtypes: one call of the inner loop for the whole range. */
 static void direct_range(int64_t begin, int64_t end, void *context)
 {
     const map_plan *p = context;
@@ -153,7 +155,8 @@ static void direct_range(int64_t begin, int64_t end, void *context)
     p->map->row(at, end - begin, p->map->args);
 }
 
-/* The same where the row itself writes past the caches: it gets whole lines. */
+/* Like direct_range, for an inner loop that makes non-temporal stores itself: ranges are whole cache
+ * lines. */
 static void nontemporal_range(int64_t begin, int64_t end, void *context)
 {
     const map_plan *p = context;
@@ -196,8 +199,8 @@ static void plan_operand(map_plan *p, int k)
     if (o->kind != DIRECT || o->own != o->as) p->all_direct = false;
 }
 
-/* The hot path of small tensors, where nothing needs a plan; false: not such a call. The row sees operand k
- * as as[k], or (NULL) every one as `all`. */
+/* Fast path for small tensors that need no plan; false if the call does not qualify. The inner loop sees
+ * operand k in dtype as[k], or, if `as` is NULL, every operand in dtype `all`. */
 static inline bool run_small(proa_row row, int64_t grain, int n, proa_tensor *const *tensor,
                              const proa_dtype *as, proa_dtype all, const void *args)
 {
@@ -248,7 +251,7 @@ proa_status proa__map_run(const proa_map *map)
     return PROA_OK;
 }
 
-/* The dtype that a row for `d` computes in. */
+/* The dtype in which an inner loop for dtype d computes. */
 static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
 {
     if (rows->at[d]) return d;
