@@ -108,14 +108,15 @@ bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim,
  * made, `prepare` makes a new state. */
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
                            void *const *data);
-/* The format in which that state leaves its output where it may choose: a kernel's `format`. */
+/* The format in which a kernel with that state leaves its output if it may choose the layout. */
 int proa__dnnl_result_format(const void *args, const void *state);
-/* The same on tensors: outputs that were made for this call are left as the primitive makes them. */
+/* proa__dnnl_run on tensors: outputs that were made for this call keep the layout that the primitive
+ * prefers. */
 proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **),
                                    proa_tensor *const *tensors);
-/* The same where tensors[arg] is a constant that was plain when prepared: it may be kept in the primitive's
- * own form. */
+/* proa__dnnl_run_tensors where tensors[arg] is a constant that was row-major when prepared: a copy in the
+ * primitive's layout is kept in the state. */
 proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
                                     proa_status (*prepare)(const void *, void **),
                                     proa_tensor *const *tensors, int arg);

@@ -10,7 +10,7 @@
 
 enum { PHILOX16_EACH = 8, PHILOX16_BLOCKS = 32, PHILOX16_GROUPS = 4 };
 
-/* Blocks that n elements take. */
+/* Number of Philox blocks that n elements use. */
 static inline uint64_t philox16_blocks(int64_t n)
 {
     return ((uint64_t)n + PHILOX16_EACH - 1) / PHILOX16_EACH;
@@ -33,7 +33,8 @@ static inline void philox16_keys_of(proa_rng_state stream, philox16_keys *keys)
         keys->first[round] = k0, keys->second[round] = k1;
 }
 
-/* Of the words of eight blocks: one bit an element that stays, the first lowest. */
+/* From the words of eight blocks: one bit for each element, 1 if it is kept; the first element is the lowest
+ * bit. */
 static inline uint64_t philox16_bits(__m512i w0, __m512i w1, __m512i w2, __m512i w3, __m512i threshold)
 {
     __m512i low = _mm512_mask_shuffle_epi32(w0, 0xAAAA, w1, (_MM_PERM_ENUM)0xA0);

@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-/* Rows of the register tile: rows × 2 vectors + 3 fit the register file; LANES floats a vector. */
+/* Rows of the register tile: rows × 2 vectors + 3 fit the register file. PACKED_LANES: floats in a vector. */
 #if defined(__AVX512F__)
 #define PACKED_MR 14
 #elif defined(__aarch64__)
@@ -40,7 +40,7 @@ typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4),
 typedef float packed_half __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
 typedef int32_t packed_half_mask __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
 
-/* The greater of v and 0, the lesser of v and high; a NaN stays. */
+/* packed_relu: max(v, 0); packed_cap: min(v, high). NaN stays NaN. */
 static inline __attribute__((always_inline)) packed_vector packed_relu(packed_vector v)
 {
     const packed_vector zero = {0};
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) packed_half packed_half_clamp(packe
     return (packed_half)((kept & (packed_half_mask)v) | (above & (packed_half_mask)high));
 }
 
-/* Epilogue of a register tile: bias, a matrix that is added, a clamp. */
+/* Epilogue of a register tile: bias, a matrix to add, and a clamp. */
 typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
     const float *add;  /* a matrix; NULL: none */
@@ -108,7 +108,7 @@ static inline int64_t packed_columns_of(packed_width width) { return (2 + (int)w
     if (half) PACKED_ROWS
 #define PACKED_AT(type, from) (*(const packed_##type *)(from))
 
-/* The sums += a column of the left operand · a row of b, then on to the next column. */
+/* Adds the product of a column of the left operand and a row of b to the sums, then advances both. */
 static inline __attribute__((always_inline)) void packed_step(const int mr, const int nv, const bool half,
                                                               const bool down, packed_sums *sum,
                                                               const float **thirds, int64_t lda,
@@ -226,8 +226,8 @@ extern const packed_tile_fn PROA_LEVELED(packed_tile_table)[PACKED_MR][PACKED_WI
 
 /* ---- the right operand -------------------------------------------------------------------- */
 
-/* The k × n operand as a block of PACKED_KC rows after the other, in each a panel of PACKED_NR columns after
- * the other, filled up with zeros. */
+/* Layout of the packed k × n operand: blocks of PACKED_KC rows one after the other, in each block panels of
+ * PACKED_NR columns one after the other, padded with zeros. */
 static inline int64_t packed_depths(int64_t k) { return (k + PACKED_KC - 1) / PACKED_KC; }
 static inline int64_t packed_panels(int64_t n) { return (n + PACKED_NR - 1) / PACKED_NR; }
 static inline int64_t packed_floats(int64_t k, int64_t n) { return k * packed_panels(n) * PACKED_NR; }
@@ -250,12 +250,12 @@ static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t 
     }
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- work sharing ------------------------------------------------------------------------- */
 
 enum { PACKED_TEAMS = 16 };
 
-/* Slots of work for threads that may be held up. Each starts with its own, in order, so that what one op
- * wrote the next finds in the same core's cache; then it takes those that others have not come to. */
+/* Slots of work with stealing. Each thread begins with its own slots in order, so that its core's cache still
+ * holds what the op before wrote there; then it takes slots that other threads have not begun. */
 typedef struct packed_turns {
     int64_t slots, threads;
     struct {
@@ -283,8 +283,8 @@ static inline int64_t packed_turn(packed_turns *t, int64_t thread)
 
 /* ---- the product ---------------------------------------------------------------------------- */
 
-/* Rows of the left operand: row i stands at i·ld; where width is not 0, at pixel i % width of line
- * i / width, of which an image has `lines`. */
+/* Rows of the left operand. Row i is at i · ld; if width is not 0, the operand is an image, and row i is
+ * pixel i % width of scanline i / width, of which an image has `lines`. */
 typedef struct packed_rows {
     const float *at;
     int64_t ld, width, lines, line_step, image_step;
@@ -322,7 +322,7 @@ static inline float packed_high(const proa__epilogue *t)
     return t->activation == PROA_FUSED_ACTIVATION_RELU6 ? 6.0f : INFINITY;
 }
 
-/* The activation of rows × n numbers, whose rows lie ld apart. */
+/* Applies the activation to rows × n numbers whose rows are ld apart. */
 static inline void packed_activate(float *x, int64_t ld, int64_t rows, int64_t n, const proa__epilogue *t)
 {
     float alpha = (float)t->alpha, beta = (float)t->beta;
@@ -376,7 +376,8 @@ static inline void packed_put_edge(const packed_product *w, const packed_ends *e
     }
 }
 
-/* One register tile: `rows` rows from `row` on, panel j, over the block of the depth that starts at p0. */
+/* Computes one register tile: `rows` rows from `row` on and panel j, over the depth block that starts at
+ * p0. */
 static inline void packed_put(const packed_product *w, int64_t row, int64_t rows, int64_t j, int64_t p0,
                               int64_t kc, const float *a, int64_t lda, const float *panel, const float *ahead,
                               int64_t step)
@@ -429,7 +430,8 @@ static inline void packed_copy_row(float *to, const float *from, int64_t n, cons
     for (; p < n; p++) to[p] = from[p];
 }
 
-/* Rows [r0, r0 + h) of a share that begins at m0, over the block of the depth that starts at p0. */
+/* The copy of rows [r0, r0 + h) of a share that begins at row m0, over the depth block that starts at p0;
+ * makes it if necessary. */
 static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t m0, int64_t r0,
                                          int64_t h, int64_t p0, int64_t kc)
 {
@@ -453,7 +455,7 @@ static inline const float *packed_copied(const packed_product *w, packed_copy *c
     return at;
 }
 
-/* Panel j over the block of the depth that starts at p0. */
+/* Panel j of the depth block that starts at p0. */
 static inline const float *packed_panel(const packed_product *w, int64_t p0, int64_t j)
 {
     return w->b + (p0 * packed_panels(w->n) + j * gemm_min(PACKED_KC, w->k - p0)) * PACKED_NR;
@@ -487,7 +489,7 @@ static inline void packed_block(const packed_product *w, int64_t r0, int64_t h, 
     }
 }
 
-/* Rows [m0, m1) of panels [j0, j1). */
+/* Computes rows [m0, m1) of panels [j0, j1). */
 static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
                                packed_copy *copy)
 {
@@ -516,7 +518,7 @@ static inline void packed_slots(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Chooses the height of blocks of a share's rows, and whether a thread copies them. */
+/* Chooses the height of row blocks, and whether a thread copies them. */
 static inline void packed_cut(packed_product *w, int64_t rows)
 {
     int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
@@ -550,7 +552,7 @@ static inline void packed_share(packed_product *w, int64_t threads)
     }
 }
 
-/* Runs it. Every number is summed in the same order whatever the parts. */
+/* Runs the product. Every sum is formed in the same order, however the work is shared. */
 static inline proa_status packed_run(packed_product *w)
 {
     int64_t threads = proa_threads();

@@ -39,13 +39,14 @@ static inline bool packed_is_of(const packed_state *s, const proa_tensor *t)
     return s->data && s->storage == t->storage && s->from == t->data && s->version == proa__version(t);
 }
 
-/* t has been packed: where it is a mapped file, its pages may leave memory until they are read again. */
+/* Says that t has been packed: if t is in a mapped file, its pages may be released until they are read
+ * again. */
 static inline void packed_forget(const proa_tensor *t)
 {
     proa__release_pages(t->data, (size_t)t->numel * sizeof(float));
 }
 
-/* Makes room for an operand that is packed from t; NULL: no memory. */
+/* Allocates memory for an operand packed from t; NULL: no memory. */
 static inline float *packed_renew(packed_state *s, const proa_tensor *t, int64_t floats)
 {
     packed_clear(s);
@@ -72,7 +73,7 @@ static inline void packed_pack_range(int64_t begin, int64_t end, void *context)
     for (int64_t j = begin; j < end; j++) packed_pack_panel(p->from, p->strides, p->k, p->n, j, p->to);
 }
 
-/* The k × n operand t, packed now unless it was before; NULL: no memory. */
+/* The k × n operand t in packed form, packed now unless it was before; NULL: no memory. */
 static inline const float *packed_operand(packed_state *s, const proa_tensor *t, gemm_strides strides,
                                           int64_t k, int64_t n)
 {
