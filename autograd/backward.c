@@ -1,5 +1,6 @@
-/* The backward engine: orders the nodes behind the outputs, runs each rule once all its gradients are
- * there, and hands the results on. No recursion: chains may be any length. May use core and ops. */
+/* The backward engine: sorts the nodes behind the outputs topologically, runs each node's gradient rule once
+ * all its gradients have arrived, and passes the results on. Not recursive: chains may have any length. May
+ * use core and ops. */
 #include "autograd/backward.h"
 
 #include "core/args_visit.h"
@@ -8,7 +9,7 @@
 
 #include <proa/ops.h>
 
-/* Every backward marks the nodes it visits with its own number, so that nothing needs to be unmarked. */
+/* Every backward marks the nodes that it visits with a number of its own, so that no marks need clearing. */
 static atomic_uint_fast64_t passes;
 
 typedef struct node_list {
@@ -58,7 +59,8 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
     for (int i = 0; i < g->ndim; i++) {
         int64_t want = i < extra ? 1 : meta->shape[i - extra];
         if (i >= extra && want == g->shape[i]) continue;
-        /* unknown until run: taken as equal; but the sum of what turns out to be 1 is right as well */
+        /* dims unknown until the run are taken as equal; for a dim that turns out to be 1 the sum is right,
+         * too */
         if (i >= extra && (want < 0 || (g->shape[i] < 0 && want != 1))) continue;
         fits &= want == 1;
         same = false;
@@ -88,7 +90,7 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
 
 /* ---- ordering -------------------------------------------------------------------------- */
 
-/* Saved state of a node that an outer backward is using: one of its rules runs this backward. */
+/* A node whose saved state an outer backward is using, since one of its rules has started this backward. */
 typedef struct held_node {
     proa_node *node;
     proa_tensor **grads;
@@ -171,7 +173,7 @@ static bool sort_nodes(const node_list *all, node_list *order)
     return true;
 }
 
-/* With targets: only nodes from which a target can be reached need to run. */
+/* With targets, marks the nodes from which a target can be reached; the others need not run. */
 static void mark_needed(const proa__backward_call *call, const node_list *order)
 {
     for (int64_t i = 0; i < call->n_targets; i++)
@@ -228,7 +230,7 @@ static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
     return PROA_OK;
 }
 
-/* A gradient to be kept by a user: contiguous, and nobody else's memory. */
+/* The gradient as a user may keep it: contiguous, in memory that nobody else uses. */
 static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
 {
     if (create_graph || g->flags & PROA_T_SYMBOLIC) return proa_keep(g);
@@ -301,8 +303,7 @@ static proa_status check_saved(const proa_node *n)
     return PROA_OK;
 }
 
-/* A gradient of which only some rows are given stays so for a leaf; what made another tensor gets all of
- * it. */
+/* A SelectedRows gradient stays so for a leaf; for any other tensor it is made dense. */
 static proa_tensor *fit_rows(const proa_edge *e, proa_tensor *g)
 {
     bool leaf = e->node->kind == PROA_NODE_LEAF && e->meta.dtype == (proa_dtype)g->dtype;
@@ -311,7 +312,7 @@ static proa_tensor *fit_rows(const proa_edge *e, proa_tensor *g)
     return whole ? proa__fit_gradient(whole, &e->meta) : NULL;
 }
 
-/* Hands gradient g, of input edge e, on to the node behind it. */
+/* Passes gradient g of the input behind edge e to that edge's node. */
 static proa_status send(const proa_edge *e, proa_tensor *g, bool create_graph)
 {
     if (!e->node || !e->node->needed || !g || g == proa_none) return PROA_OK;
@@ -333,7 +334,7 @@ static proa_tensor *output_gradient(const proa_node *n, int32_t i)
     return proa_full(((proa_ints){m->ndim, m->shape, NULL, NULL}), 0, .dtype = m->dtype);
 }
 
-/* Saved outputs get their history back for the length of the rule. */
+/* Gives saved outputs their history back while the rule runs. */
 static proa_status reattach_outputs(const proa_node *n, void *args)
 {
     const proa_op *op = n->op;
@@ -380,7 +381,7 @@ static proa_status fill_given(const proa_node *n, const void *args, char *grads)
     return PROA_OK;
 }
 
-/* Says which inputs want a gradient and makes room for those that come as lists. */
+/* Says which inputs want a gradient, and allocates the lists of gradients of list inputs. */
 static proa_status fill_wanted(const proa_node *n, const void *args, char *grads)
 {
     const proa_edge *e = n->edges;

@@ -1,5 +1,5 @@
-/* A tensor's gradient as users see it: stop_gradient, grad, hooks, detach; and backward and grad, which
- * turn tensors into the engine's endpoints. May use core and ops. */
+/* A tensor's gradient in the public API: stop_gradient, grad, hooks, detach; and proa_backward and proa_grad,
+ * which translate tensors into the engine's endpoints. May use core and ops. */
 #include "autograd/backward.h"
 #include "core/device.h"
 
@@ -170,7 +170,7 @@ proa_tensor *proa_detach(proa_tensor *t)
 
 /* ---- backward and grad ----------------------------------------------------------------- */
 
-/* The start of one output: its node and the gradient given, or ones. */
+/* Makes the root for one output: its node, and the given gradient or ones. */
 static proa_status root_of(const char *who, proa_tensor *t, proa_tensor *given, proa__endpoint *root)
 {
     PROA_TRY(check_tensor(who, t));
