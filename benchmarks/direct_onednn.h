@@ -1,5 +1,5 @@
-/* oneDNN as a careful caller would use it without Proa: primitives, memory objects and scratchpad made
- * once, only the execution timed. Without oneDNN nothing is ever ready. */
+/* Times oneDNN called directly: primitives, memory objects and scratchpad are made once, and only the
+ * execution is timed. In a build without oneDNN the functions report that nothing is ready. */
 #ifndef PROA_BENCHMARKS_DIRECT_ONEDNN_H
 #define PROA_BENCHMARKS_DIRECT_ONEDNN_H
 

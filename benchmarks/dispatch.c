@@ -1,6 +1,6 @@
-/* Overhead of one op call: `add` of two one-element float32 tensors whose result is made and released,
- * with and without recording, against a C loop that mallocs, adds and frees. The three alternate, so that
- * a change of clock or load meets all of them; medians are printed. */
+/* Overhead of one op call: `add` of two one-element float32 tensors whose result is made and released, with
+ * and without recording a gradient, against a C loop of malloc, add and free. The three alternate, so that
+ * changes of clock and load affect all; prints medians. */
 #include "timing.h"
 
 #include <proa.h>

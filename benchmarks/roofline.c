@@ -1,7 +1,7 @@
-/* Kernels against what this machine can do: float32 matmul and convolution against oneDNN called directly,
- * large elementwise ops against the better of a plain and a streaming triad. Both sides of a ratio are
- * measured alternately, on the same threads; the fastest round of each counts, so that what else runs on the
- * machine does not. Outputs come from the allocator's cache, as in a training loop. */
+/* Compares kernels with the machine's limits: float32 matmul and convolution with oneDNN called directly,
+ * large elementwise ops with the faster of a plain and a non-temporal triad. Both sides of a ratio are
+ * measured alternately, on the same threads; the fastest round of each counts, to exclude disturbances.
+ * Outputs come from the allocator's cache, as in a training loop. */
 #include "direct_onednn.h"
 #include "timing.h"
 #include "triad.h"

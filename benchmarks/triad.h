@@ -1,5 +1,5 @@
-/* The memory bandwidth that a hand-written loop reaches: to = x + 3 y over arrays beyond the caches, with
- * plain and with streaming stores, one part a thread. C library and OpenMP only. */
+/* Measures the bandwidth of a hand-written triad, to = x + 3 y, over arrays larger than the caches, with
+ * plain and with non-temporal stores, one part a thread. C library and OpenMP only. */
 #ifndef PROA_BENCHMARKS_TRIAD_H
 #define PROA_BENCHMARKS_TRIAD_H
 
