@@ -1,4 +1,4 @@
-"""paddle.compat: text, bytes and numbers as scripts of two Pythons handle them."""
+"""paddle.compat: conversions of text, bytes and numbers for scripts that run on Python 2 and 3."""
 import math
 
 __all__ = ["floor_division", "get_exception_message", "long_type", "round", "to_bytes", "to_text"]

@@ -1,5 +1,5 @@
-"""Messages between processes. All work on tensors in place; with sync_op=False (use_calc_stream=False) they return a
-task at once. Variables of programs get ops instead (recorded.py)."""
+"""Collectives and send/recv between processes, which write their results into the tensors given. With sync_op=False
+(use_calc_stream=False) they return a task at once; on a program's variables they add ops (recorded.py)."""
 import warnings
 
 from .. import _core

@@ -1,4 +1,5 @@
-"""Entry rules of a parameter server's table, for static.nn.sparse_embedding: when a row is created."""
+"""Entry policies for static.nn.sparse_embedding: the condition under which a parameter server creates a row of a
+table."""
 
 __all__ = ["CountFilterEntry", "ProbabilityEntry", "ShowClickEntry"]
 

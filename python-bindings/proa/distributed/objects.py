@@ -1,4 +1,4 @@
-"""Python objects between processes, in an encoding of plain data: nothing that arrives is run."""
+"""Collectives on Python objects, encoded as plain data (no pickle), so that received bytes cannot run code."""
 import struct
 
 from .. import _core

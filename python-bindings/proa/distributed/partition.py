@@ -1,4 +1,4 @@
-"""split: a linear layer or an embedding whose weight is divided among the ranks of the world."""
+"""paddle.distributed.split: a linear layer or embedding with its weight divided among all ranks of the job."""
 from .. import _core
 from .group import world
 

@@ -1,4 +1,5 @@
-"""Messages in programs: ops that a run performs, with Paddle's forms in files (c_allreduce_sum, send_v2, …)."""
+"""Communication in static programs: each call adds an op that is executed in the run, and saved as Paddle's op
+(c_allreduce_sum, send_v2, …)."""
 from .. import _core
 from ..framework.mode import in_dynamic_mode
 

@@ -1,4 +1,4 @@
-"""One trial, and the number of failures before the first success."""
+"""The Bernoulli distribution (one trial) and the geometric distribution (failures before the first success)."""
 from .. import _core
 from ..tensor import ones_like, zeros_like
 from .distribution import Distribution, ExponentialFamily, is_tensor, shape_list, uniform

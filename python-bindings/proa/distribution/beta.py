@@ -1,4 +1,4 @@
-"""The Dirichlet distribution and the beta distribution, which is one of two parts."""
+"""The Dirichlet distribution, and the beta distribution, its case of two components."""
 from .. import _core
 from ..tensor import ones_like, zeros_like
 from .distribution import ExponentialFamily, broadcast, gaussian, is_tensor, name_of, shape_list, uniform

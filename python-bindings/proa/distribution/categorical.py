@@ -1,4 +1,4 @@
-"""Draws of one of n categories, and counts of many such draws."""
+"""The categorical distribution (one of n categories) and the multinomial distribution (counts of several draws)."""
 from .. import _core
 from ..nn.functional import one_hot, softmax
 from .distribution import Distribution, is_tensor, shape_list, tensors, uniform

@@ -1,4 +1,4 @@
-"""The normal distribution and the one whose logarithm is normal."""
+"""The normal and the log-normal distribution."""
 import math
 
 from .distribution import Distribution, gaussian, shape_list, tensors

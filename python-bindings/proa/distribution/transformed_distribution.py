@@ -1,4 +1,4 @@
-"""The distribution of what transforms make of a random variable."""
+"""TransformedDistribution: the distribution of a random variable after a chain of transforms."""
 from .distribution import Distribution, Independent
 from .transform import ChainTransform, Transform, sum_last
 

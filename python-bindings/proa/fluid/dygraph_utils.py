@@ -1,4 +1,4 @@
-"""fluid.dygraph_utils: what layers of 2.0 end with."""
+"""fluid.dygraph_utils: helpers with which layers of 2.0 add bias and activation."""
 from .layer_helper import one_op
 
 __all__ = []

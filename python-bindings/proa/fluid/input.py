@@ -1,4 +1,4 @@
-"""fluid.input: embedding and one_hot of tensors without a last dim of one."""
+"""fluid.input: embedding and one_hot for ids whose last dim need not be 1."""
 from ..nn import functional as F
 from ..static.nn import embedding as _embedding
 

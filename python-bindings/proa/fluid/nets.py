@@ -1,4 +1,4 @@
-"""fluid.nets: layers that go together."""
+"""fluid.nets: compositions of layers (convolution with pooling, attention, …)."""
 from . import layers
 
 __all__ = ["glu", "img_conv_group", "scaled_dot_product_attention", "sequence_conv_pool", "simple_img_conv_pool"]

@@ -1,4 +1,5 @@
-"""The thread's mode: operations run at once, or build the default main program."""
+"""The thread's mode: dynamic (operations are executed eagerly) or static (they are added to the default main
+program)."""
 import contextlib
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""Files of a model in float32 as files of one that computes partly in half precision."""
+"""convert_to_mixed_precision: rewrites a saved float32 model into one that computes partly in half precision."""
 from .kinds import PrecisionType
 
 __all__ = ["convert_to_mixed_precision"]

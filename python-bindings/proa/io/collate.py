@@ -1,4 +1,5 @@
-"""From samples to a batch, and from a batch's arrays to tensors. NumPy is imported at first use."""
+"""Collation: stacks samples to a batch of arrays, and converts the arrays to tensors. NumPy is imported at first
+use."""
 import numbers
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,5 @@
-"""Kinds of optimizers, as table.py, written from the op table, lists them."""
+"""Classes that describe an optimizer: its update op, accumulators and settings. Instances are in table.py, which is
+generated from the op table."""
 from .. import _core
 
 

@@ -1,4 +1,4 @@
-"""RecordEvent: a stretch of the user's program in the profiler's tables and traces."""
+"""RecordEvent: a named time range of the user's code in the profiler's tables and traces."""
 import contextlib
 import warnings
 

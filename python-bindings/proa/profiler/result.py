@@ -1,4 +1,4 @@
-"""A recorded period: its rows, and its calls as Chrome's trace."""
+"""The result of one recorded period: statistics for each op, and a trace in Chrome's format."""
 import json
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""Factories of quanters: a class with the arguments of an instance that every layer gets of its own."""
+"""Quanter factories: a class and constructor arguments, from which each layer gets an instance of its own."""
 import abc
 import sys
 

@@ -1,4 +1,4 @@
-"""A layer with an observer of what it is given."""
+"""ObserveWrapper: a layer with an observer of its input."""
 from ..nn import Layer
 
 __all__ = ["ObserveWrapper"]

@@ -1,5 +1,5 @@
-"""Operators of Paddle 1.x on sequences and arrays, as the interpreter of late programs runs them: rank tables, arrays of
-the steps of sequences, rows by a mask. Sequences are offsets on a tensor (`_lod`)."""
+"""Operators of Paddle 1.x on sequences and tensor arrays (rank tables, arrays of time steps, rows by a mask), for
+the operator-by-operator interpreter in late.py. Sequences are offsets on a tensor (`_lod`)."""
 from .. import _core
 from .host_rnn import gru, lstm
 

@@ -1,5 +1,6 @@
-"""Programs that hold what only a run can decide: an operator that needs a variable's value, as one whose axis is fed, or
-control flow of Paddle 1.x. An interpreter calls their operators one by one. Uses append, scope and host_ops."""
+"""An interpreter for programs that cannot be compiled ahead, since an attribute of an operator is known in the run
+alone (a fed axis) or they have control flow of Paddle 1.x. It calls their operators one by one. Uses append, scope
+and host_ops."""
 import contextlib
 import re
 

@@ -1,4 +1,4 @@
-"""Random tensors. Equal seeds give equal values here, yet not the values that real Paddle draws."""
+"""Random tensors. Equal seeds give equal values in Proa, but other values than in Paddle."""
 from .. import _core
 from ._tools import Tensor, dtype_name, overwrite
 

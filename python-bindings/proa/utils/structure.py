@@ -1,4 +1,5 @@
-"""Nested lists, tuples and dicts as one: map_structure, flatten, pack_sequence_as. Dicts go in the order of their keys."""
+"""Functions on nested lists, tuples and dicts: map_structure, flatten, pack_sequence_as. Dicts are traversed in the
+sorted order of their keys."""
 __all__ = ["assert_same_structure", "flatten", "map_structure", "pack_sequence_as"]
 
 

@@ -1,5 +1,5 @@
-"""The optimizer and the scaler of a hybrid training: gradients averaged over data, norms over the model, states divided
-over the sharding group."""
+"""Wrappers of optimizer and gradient scaler for hybrid parallelism: they average gradients over data-parallel
+ranks, clip by norms over model-parallel ranks, and divide states over the sharding group."""
 from ... import _core
 from ...nn.clip import ClipGradByGlobalNorm
 from .. import communication as _c

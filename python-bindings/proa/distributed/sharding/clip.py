@@ -1,4 +1,4 @@
-"""Clipping by a norm over several ranks."""
+"""Gradient clipping by the global norm of gradients that are divided among ranks."""
 from ... import _core
 
 

@@ -1,4 +1,5 @@
-"""Optimizer states of several ranks as those of one process, and back: checkpoints that any number of ranks reads."""
+"""Gathers the optimizer states that ranks hold in parts into one state dict, and divides one again, so that a
+checkpoint can be loaded with any number of ranks."""
 from ... import _core
 from ..objects import all_gather_object
 

@@ -1,4 +1,5 @@
-"""fluid.dygraph.base: running at once."""
+"""fluid.dygraph.base: switches between eager mode and building programs (guard), and no_grad, to_variable and
+grad."""
 import contextlib
 import functools
 

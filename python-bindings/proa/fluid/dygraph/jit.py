@@ -1,4 +1,4 @@
-"""fluid.dygraph.jit: functions as programs."""
+"""fluid.dygraph.jit: conversion of functions and layers to static programs, saving and loading."""
 import functools
 import warnings
 

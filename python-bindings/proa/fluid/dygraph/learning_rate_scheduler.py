@@ -1,4 +1,4 @@
-"""fluid.dygraph.learning_rate_scheduler: rates that a step of the optimizer moves on."""
+"""fluid.dygraph.learning_rate_scheduler: learning-rate schedules, which advance with each step of the optimizer."""
 import math
 
 from ..._core import Tensor

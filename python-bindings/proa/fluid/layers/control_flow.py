@@ -1,4 +1,4 @@
-"""Branches, loops and arrays."""
+"""Functions of fluid.layers for branches, loops and tensor arrays."""
 from ...static.host import Print
 from ...static.nn import case, cond, switch_case, while_loop
 from ...tensor.array import array_write, create_array, tensor_array_to_tensor

@@ -1,4 +1,4 @@
-"""Making tensors, and what concerns whole ones."""
+"""Functions of fluid.layers that create, cast, join, assign and fill tensors."""
 import numpy
 
 from ... import _core

@@ -1,4 +1,4 @@
-"""Masks and beams."""
+"""sequence_mask, and gather_tree (paths of a beam search)."""
 from ... import _core
 
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention in tiles."""
+"""Scaled dot-product attention under the names of Paddle's flash_attention module."""
 from ... import _core
 
 

@@ -1,4 +1,4 @@
-"""Look-ups by class number."""
+"""embedding and one_hot."""
 from ... import _core
 from ...framework.dims import known
 

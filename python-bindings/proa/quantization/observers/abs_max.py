@@ -1,4 +1,4 @@
-"""The largest magnitude of all that was seen."""
+"""AbsmaxObserver: the scale is the largest magnitude of all tensors observed."""
 from ..base_observer import BaseObserver
 from ..factory import ObserverFactory
 

@@ -1,4 +1,4 @@
-"""The largest magnitudes of groups of a weight's rows."""
+"""Group-wise weight observer: one scale, the largest magnitude, for each group of a weight's rows."""
 from ..base_observer import BaseObserver
 from ..factory import ObserverFactory
 

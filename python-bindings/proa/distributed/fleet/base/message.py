@@ -1,4 +1,5 @@
-"""Messages of a strategy: fields with presence, and protobuf's text format, which Paddle's own files are in."""
+"""Protobuf-like messages for DistributedStrategy: fields that know whether they were set, read and written in
+protobuf's text format, as Paddle's files are."""
 import re
 
 from .strategy_fields import FIELDS

@@ -1,4 +1,4 @@
-"""Roles of processes, from the launcher's environment or from a script."""
+"""Role makers: a process's rank, number of ranks and endpoints, from the launcher's environment or the script."""
 import os
 
 from ...group import ParallelEnv

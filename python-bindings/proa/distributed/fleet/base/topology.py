@@ -1,4 +1,4 @@
-"""Ranks as points of a grid: groups along its axes."""
+"""Hybrid parallelism's grid of ranks (data, pipeline, sharding, model), and the process groups along each axis."""
 import itertools
 import math
 

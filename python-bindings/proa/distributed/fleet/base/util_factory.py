@@ -1,4 +1,4 @@
-"""fleet.util: messages of NumPy arrays, shards of file lists."""
+"""fleet.util: collectives on NumPy arrays, and each rank's share of a list of files."""
 import numpy as np
 
 from .... import _core

@@ -1,5 +1,5 @@
-"""Tensors between neighboring stages, which are a ring: each is told of by shape and dtype first. Activations and gradients
-travel in groups of their own, so that neither waits for the other."""
+"""Sends tensors between neighboring pipeline stages (the last is a neighbor of the first); shape and dtype go ahead
+of each. Activations and gradients travel in groups of their own, so that neither waits for the other."""
 import numpy as np
 
 from .... import _core

@@ -1,4 +1,5 @@
-"""Random numbers that are equal, or differ, over the ranks of a model."""
+"""Named random states for model parallelism: some are equal on all ranks of a model, others (for dropout)
+differ."""
 import contextlib
 
 from .... import _core

@@ -1,4 +1,4 @@
-"""Models spread over processes: what distributed_model makes of a layer."""
+"""Wrapper layers that fleet.distributed_model puts around a model for tensor and sharding parallelism."""
 from .... import _core
 from ... import communication as _c
 from ...parallel import DataParallel, WrappedLayer, sync_params_buffers

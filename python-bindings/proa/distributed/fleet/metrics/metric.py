@@ -1,4 +1,5 @@
-"""Metrics over all processes, of what each has counted: arrays, tensors, variables or their names."""
+"""Metrics over all processes: sums each process's counts, given as arrays, tensors, variables or names of
+variables."""
 import builtins
 
 import numpy as np
