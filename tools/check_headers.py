@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every public header compiles by itself, without a warning, as pedantic C11 and as C++17 (Paddle's interfaces as C99
-and C++11), and says what each of its functions does.
+and C++11), and has a comment for each of its functions.
 """
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The formulas of elementwise ops, for the CPU's and the GPU's kernels and for chains: formulas*.inc.
+"""Generates formulas*.inc: the scalar formulas of elementwise ops, for CPU and GPU kernels and for fused chains.
 
 Used by gen_ops.py alone.
 """

@@ -1,4 +1,5 @@
-"""The C that people see: argument structs, options and public functions of every op, and what its author implements.
+"""Generates the C interface of ops: argument structs, options, public functions, and the prototypes that an op's
+author implements.
 
 Writes for gen_ops.py: include/proa/ops.h and its families (committed), impl/ (not), ops_calls.c.
 """

@@ -1,4 +1,5 @@
-"""The descriptors: a row for every field, wire slot, op and kernel, as ops_table.c and kernels.h.
+"""Generates the op table's C descriptors: a row for every field, wire slot, op and kernel, in ops_table.c and
+kernels.h.
 
 Used by gen_ops.py alone.
 """
