@@ -1,5 +1,6 @@
-"""Was somebody else at work while a round ran? Two plain loops of the machine's (`limits probe`) run before, between and
-after a round's processes. By their speed alone, whatever the processes measured, rounds are chosen. Standard library only."""
+"""Detects rounds disturbed by other work on the machine: two plain C loops (`limits probe`) are timed before,
+between and after a round's processes. Only their speed, not the measurements, decides whether a round counts.
+Standard library only."""
 import json
 import statistics
 import subprocess

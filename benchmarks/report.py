@@ -1,5 +1,5 @@
-"""From what the processes of run.py printed to tables, JSON, Markdown and a chart. Standard library; matplotlib for the
-chart, where there is one."""
+"""Turns the results printed by run.py's processes into tables, JSON, Markdown and a chart. Standard library;
+matplotlib for the chart, where there is one."""
 import json
 import statistics
 
