@@ -209,7 +209,8 @@ PROA_KERNEL_ANYWHERE(assign_value_cpu, assign_value)
 
 /* ---- places of triangles ---- */
 
-/* Row by row: the columns up to the diagonal (lower), or from it on. */
+/* Lists the indices of a triangle row by row: the columns up to the diagonal (lower), or from the diagonal on
+ * (upper). */
 static proa_status list_triangle(proa_tensor *out, int64_t rows, int64_t columns, int64_t offset, bool lower)
 {
     host_job h;

@@ -44,7 +44,7 @@ static void apply(int64_t begin, int64_t end, void *context)
     (d->dtype == PROA_F64 ? apply_double : apply_float)(d, begin, end);
 }
 
-/* Draws and applies while a piece is in cache. */
+/* Draws the mask and applies it piece by piece, while a piece is in cache. */
 static void draw_apply(int64_t begin, int64_t end, void *context)
 {
     for (int64_t i = begin; i < end; i += 4096) {

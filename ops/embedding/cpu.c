@@ -42,7 +42,7 @@ static proa_status check_ids(const lookup *w, const char *op)
     return PROA_OK;
 }
 
-/* Rows lie anywhere in the table: one is fetched while another, this many rows before it, is copied. */
+/* AHEAD: rows at random addresses of the table are prefetched this many copies before they are read. */
 enum { AHEAD = 2, FETCH = 2048, MIN_NONTEMPORAL = 512 };
 
 static void gather(int64_t begin, int64_t end, void *context)

@@ -6,7 +6,7 @@
 #include "core/run.h"
 #include "impl/elementwise.h"
 
-/* A list of the args beside its slot in files. */
+/* A list argument of the step, with its slot in files. */
 typedef struct entry {
     const char *wire;
     size_t at, out_at;
@@ -130,7 +130,7 @@ static proa_status write_scale(proa_wire_writer *w, proa_tensor *x, proa_tensor 
     return proa_wire_put_int(w, "bias_after_scale", PROA_WIRE_BOOLEAN, 1);
 }
 
-/* The gradient as the step's op shall take it. NULL on error. */
+/* The gradient that the written op takes (scaled by an op before it if necessary). NULL on error. */
 static proa_tensor *rescaled(const proa__optimizer_kind *kind, const void *args, proa_tensor *grad,
                              proa_wire_writer *w)
 {

@@ -17,7 +17,7 @@ typedef struct taking {
     bool past;     /* out is written past the caches */
 } taking;
 
-/* Slices lie anywhere: one is fetched while another, this many slices before it, is copied. */
+/* AHEAD: slices of random addresses are prefetched this many copies before they are read. */
 enum { AHEAD = 2, FETCH = 2048, MIN_NONTEMPORAL = 512 };
 
 static void take_slices(const taking *t, const char *from, char *to, int64_t first, int64_t count)

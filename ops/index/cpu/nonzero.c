@@ -59,7 +59,8 @@ static void count_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Fills c->before[0 … pieces], the last being the number of hits. Free it with proa_scratch_free. */
+/* Fills c->before[0 … pieces] with the number of true elements before each piece; the last entry is the
+ * total. Free it with proa_scratch_free. */
 static proa_status count_hits(counting *c, int64_t *pieces)
 {
     size_t bytes;

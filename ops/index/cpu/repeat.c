@@ -74,7 +74,7 @@ PROA_KERNEL(repeat_interleave_grad_cpu, repeat_interleave_grad)
 
 /* ---- unique_consecutive ------------------------------------------------------------------ */
 
-/* Slice i of x differs from the one before it; NaN differs from itself. */
+/* Whether slice i of x differs from slice i − 1; NaN differs from NaN. */
 static bool starts_run(const proa_tensor *x, const around *r, int64_t i)
 {
     proa_dtype dtype = (proa_dtype)x->dtype;

@@ -372,7 +372,7 @@ PROA_KERNEL(masked_fill_cpu, masked_fill)
 
 proa_status proa__set_value_places(const proa_set_value_args *a, proa_cut *c, proa_meta *m);
 
-/* value itself, or a copy of it where it is part of the tensor that is written: x[1:] = x[:-1]. */
+/* value itself, or a copy of it where it overlaps the tensor that is written: x[1:] = x[:-1]. */
 static proa_tensor *apart(proa_tensor *value, const proa_tensor *out)
 {
     if (!value->storage || value->storage != out->storage) return value;

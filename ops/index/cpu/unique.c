@@ -43,7 +43,7 @@ static void sort_flat(rows_of_keys *r, sort_pair *pairs, int bits)
     for (int64_t i = 0; i < r->n; i++) r->order[i] = pairs[i].place;
 }
 
-/* NaN differs from itself, so each of them is a group of its own. */
+/* NaN differs from NaN, so each NaN is a group of its own. */
 static bool starts_group(const rows_of_keys *r, int64_t i, uint64_t nan)
 {
     if (i == 0 || compare_rows(r, r->order[i - 1], r->order[i]) != 0) return true;

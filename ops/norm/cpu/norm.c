@@ -125,7 +125,7 @@ static proa_status backward(norm_job *job, const proa_tensor *x, const proa_tens
 
 /* ---- batch_norm ---- */
 
-/* Element i of a 1-D tensor of any stride, as a place rows_get and rows_set take. */
+/* Address of element i of a 1-D tensor with any stride, for rows_get and rows_set. */
 static char *element(const proa_tensor *t, int64_t i)
 {
     return t->data + (t->ndim ? i * t->strides[t->ndim - 1] : 0);
@@ -180,7 +180,7 @@ static proa_status batch_norm_grad_pass(const proa_batch_norm_grad_args *a)
     return PROA_OK;
 }
 
-/* As x lies, so does the result, where that can be. */
+/* The result takes x's layout where the kernel supports it. */
 static int batch_norm_format(const void *args, const void *state)
 {
     const proa_batch_norm_args *a = args;
@@ -215,7 +215,7 @@ PROA_KERNEL_BLOCKED(batch_norm_cpu, batch_norm, NULL, NULL, batch_norm_format)
                     .mean = a->saved_mean->data,
                     .inverse = a->saved_variance->data};
     proa_dtype dtype = (proa_dtype)a->saved_mean->dtype;
-    if (job.fixed || a->x->numel == 0) /* without elements the statistics stay what they were */
+    if (job.fixed || a->x->numel == 0) /* without elements the running statistics stay unchanged */
         for (int64_t i = 0; i < job.n.rows; i++) {
             rows_set(dtype, job.mean, i,
                      rows_get((proa_dtype)a->running_mean->dtype, element(a->running_mean, i), 0));

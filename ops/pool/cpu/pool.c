@@ -52,7 +52,8 @@ typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), a
 
 #include "ops/pool/side_by_side.h"
 
-/* Windows of many sizes, and rows of one output, are better off plane by plane. */
+/* Whether pooling runs row by row. Adaptive windows (of many sizes) and NCHW rows of at most three outputs
+ * are faster plane by plane. */
 static bool goes_by_rows(const pool_job *job)
 {
     const pool_geometry *g = &job->g;
@@ -108,7 +109,7 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     return PROA_OK;
 }
 
-/* As a float32 x lies in blocks of channels, so does the result. */
+/* The result of a blocked float32 x is blocked, too. */
 static int pool_format(const proa_tensor *x, proa_data_format f)
 {
     bool can = !proa__channels_last(f) && x->dtype == PROA_F32 && proa__channel_block(x);
@@ -122,7 +123,7 @@ static proa_status pool_block(const proa_tensor *x, proa_data_format f, const pr
     return *block ? PROA_OK : proa__plain(x);
 }
 
-/* x as it lies; out becomes so. */
+/* Pools x in its own layout, which out takes. */
 static proa_status pool_forward(const pool_params *p, const proa_tensor *x, proa_tensor *out,
                                 const proa_run *run)
 {
@@ -134,7 +135,7 @@ static proa_status pool_forward(const pool_params *p, const proa_tensor *x, proa
     return pool_run(p, &job);
 }
 
-/* d_out in x's format, in memory of its own if it lies otherwise. */
+/* d_out in x's layout: itself, or a converted copy in memory of its own. */
 static proa_status pool_alike(const proa_tensor *d_out, int format, void **scratch)
 {
     *scratch = NULL;

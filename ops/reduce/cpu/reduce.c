@@ -213,7 +213,7 @@ static void fold_rows(const reduce_job *j, int64_t output, int64_t begin, int64_
     }
 }
 
-/* Results of one short row each, which lie in place one after the other: nothing to look for. */
+/* Reduces contiguous rows that are too short to divide: one result per row. */
 static void fold_plain_rows(const reduce_job *j, int64_t begin, int64_t end)
 {
     int64_t acc_size = (int64_t)proa_dtype_size(j->r->acc);

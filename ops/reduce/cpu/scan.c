@@ -90,7 +90,7 @@ static int64_t place_of(const float *x, int64_t n, float v)
     return i;
 }
 
-/* float32 lines: the extreme of a piece first, then its place. */
+/* Argmax or argmin of a float32 line: finds the extreme of a piece first, then its index. */
 static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
 {
     float best = 0;
@@ -107,8 +107,8 @@ static int64_t arg_line_f32(const float *x, int64_t n, bool largest)
 }
 
 #if defined(__AVX512F__)
-/* The place of the extreme of a line of at least 64 numbers, in one walk; −1: there is a NaN. Each of the
- * lanes keeps its first best and where that was. */
+/* Index of the extreme of a line of at least 64 numbers, in one pass; −1: there is a NaN. Each vector lane
+ * keeps its first best value and that value's index. */
 static inline __attribute__((always_inline)) int64_t arg_lanes_f32(const float *x, int64_t n,
                                                                    const bool largest)
 {
@@ -308,7 +308,8 @@ static void scan_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* float32 lines in double, eight elements at a time: a prefix sum in the vector, then what came before. */
+/* Cumulative sums of a float32 line in double, eight elements at a time: a prefix sum within the vector, plus
+ * the sum of all elements before. */
 static void sum_line_f32(float *to, const float *x, int64_t n, double *carry)
 {
     const f64_lanes zero = {0};

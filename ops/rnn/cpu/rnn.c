@@ -21,7 +21,7 @@ typedef struct rnn {
     double kept_scale;
 } rnn;
 
-/* Whether row b of the batch still goes on at step t. */
+/* Whether the sequence in row b of the batch has a step t. */
 static inline bool rnn_active(const rnn *r, int64_t t, int64_t b)
 {
     return !r->lengths || t < rows_get_int((proa_dtype)r->lengths->dtype, r->lengths->data, b);
