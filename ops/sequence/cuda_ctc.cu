@@ -1,7 +1,7 @@
 /* ctc_loss on a GPU: forward and backward variables in log space, in double, one block per sequence (Graves
  * et al., Connectionist Temporal Classification, 2006), then the gradient, one block per time step, with sums
- * in a fixed order. Lengths and labels out of range are reported at the next synchronization; such a sequence
- * has the loss 0. */
+ * in a fixed order. Lengths and labels out of range are reported at the next synchronization; such a length
+ * counts as 0, and a sequence with such a label has the loss 0. */
 #include "devices/cuda/kernel.h"
 
 struct ctc_problem {
