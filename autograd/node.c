@@ -129,7 +129,7 @@ void proa__node_release(proa_node *n)
     if (!uncount(&n->refs)) return;
     n->next_free = waiting;
     waiting = n;
-    if (freeing) return; /* an outer call takes it from the list */
+    if (freeing) return; /* the outer call's loop frees it, too: long chains do not recurse */
     freeing = true;
     while (waiting) {
         proa_node *next = waiting;

@@ -19,7 +19,7 @@ static double run(proa_executor *e, proa_tensor *x)
     return now() - start;
 }
 
-/* As common.py measures: samples of at least a millisecond, as many as `seconds` hold. */
+/* Median of samples of about a millisecond, or of one longer run, as many as `seconds` hold. */
 static double typical(proa_executor *e, proa_tensor *x, double seconds)
 {
     static double samples[MAX_SAMPLES];

@@ -1,4 +1,5 @@
-/* Strided copies between tensors of one dtype, on any device, for the run door, views and the copying ops.
+/* Strided copies between tensors of one dtype, on any device, for the run door, views and the copying ops;
+ * copies that go past the caches.
  * May use proa/device.h. */
 #ifndef PROA_CORE_COPY_H
 #define PROA_CORE_COPY_H

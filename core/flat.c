@@ -1,6 +1,7 @@
-/* Elementwise ops on blocked tensors: where all operands have one blocked format, the kernel runs over the
- * blocked memory as if it were a vector, and the result gets that format. The run door calls this for ops
- * with PROA_OP_ELEMENTWISE. Uses blocked.c. */
+/* Elementwise ops on blocked tensors: where an input is blocked and the others have its shape or one element,
+ * the kernel runs over the blocked memory as if it were a vector, and the result gets that format. Inputs of
+ * that shape in another layout are converted first. run.c calls this for ops with PROA_OP_ELEMENTWISE. Uses
+ * blocked.c. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/device.h"

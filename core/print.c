@@ -1,5 +1,5 @@
-/* Prints tensors: shape, dtype and values, with only the first and last entries of long axes. Uses
- * tensor.c. */
+/* Prints tensors: shape, dtype and values; of more than 1000 elements only the first and last three along
+ * each axis. Uses tensor.c. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"

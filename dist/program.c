@@ -132,7 +132,8 @@ static proa_status send_on(proa_block *block, const proa_instr *instr, void *arg
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-/* Gives the averaged pieces the names of the gradients that they replace. */
+/* Gives the averaged pieces the names of the gradients that they replace, which become NAME@LOCAL. Ops read
+ * the averages already; a piece put into its op's output slot has the name already. */
 static proa_status rename_averages(const averaging *a, proa_block *b)
 {
     for (int64_t i = 0; i < a->count; i++) {

@@ -22,7 +22,7 @@ struct proa_config {
     char *device;         /* NULL: "cpu" */
     char *model, *params; /* buffers; params may be NULL */
     size_t model_bytes, params_bytes;
-    bool passes_set; /* the user changed the list of passes */
+    bool passes_set; /* the user changed the list of passes: it replaces FLAGS_passes */
     bool used;       /* a predictor was made from this config */
 };
 

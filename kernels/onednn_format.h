@@ -1,5 +1,5 @@
-/* Numbers oneDNN's memory layouts for core/blocked.h: a format is a oneDNN format tag. For the files behind
- * kernels/onednn.h. May use core only. */
+/* Gives oneDNN's memory layouts the numbers of core/blocked.h: a format is a oneDNN format tag. For the
+ * files behind kernels/onednn.h. May use core only. */
 #ifndef PROA_KERNELS_ONEDNN_FORMAT_H
 #define PROA_KERNELS_ONEDNN_FORMAT_H
 

@@ -1,6 +1,7 @@
-/* Collectives of a warp and of a block: reductions, with or without the index of the winning element, scans,
- * and the reporting of errors that a kernel finds in element values. Blocks are one-dimensional and consist
- * of whole warps; values may be any trivially copyable struct. Included by kernel.h. */
+/* Collectives of a warp and of a block: reductions, with or without the index of the winning element,
+ * scans, the division of rows among them, and the reporting of errors that a kernel finds in element
+ * values. Blocks are one-dimensional and consist of whole warps; values may be any trivially copyable
+ * struct. Included by kernel.h. */
 #ifndef PROA_CUDA_BLOCK_H
 #define PROA_CUDA_BLOCK_H
 

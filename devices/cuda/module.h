@@ -14,7 +14,7 @@ extern "C" {
 enum { CUDA_MODULE_KERNELS = 2, CUDA_MODULES = 256 }; /* CUDA_MODULES: unused modules kept in memory */
 
 typedef struct cuda_module {
-    void *kernel[CUDA_MODULE_KERNELS]; /* as cuda_driver.launch takes them */
+    void *kernel[CUDA_MODULE_KERNELS]; /* the driver's handles, for cuda_driver.launch */
     struct cuda_module *next;
     const cuda_driver *driver;
     void *handle;

@@ -160,7 +160,8 @@ PROA_API int proa_handle_shape(const proa_handle *h, int64_t *dims);
 PROA_API proa_dtype proa_handle_dtype(const proa_handle *h);
 /* Sets an input's shape. Elements that are there stay; the next copy has this shape. */
 PROA_API proa_status proa_handle_reshape(proa_handle *h, proa_ints shape);
-/* Copies elements of that dtype, as many as the shape that was set says, to an input. */
+/* Copies elements of that dtype, as many as proa_handle_shape says, to an input. BAD_STATE if that is
+ * not known. */
 PROA_API proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dtype);
 /* Copies the elements out. WRONG_TYPE unless the tensor has that dtype. */
 PROA_API proa_status proa_handle_copy_out(const proa_handle *h, void *to, proa_dtype dtype);

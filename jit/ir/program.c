@@ -203,7 +203,7 @@ proa_var *proa__var_of_concrete(proa_block *b, proa_tensor *value)
     proa_meta meta = proa_meta_of(value);
     v = proa__var_new(b, given, &meta);
     proa__free(name);
-    if (v && attach_value(b, v, value) != PROA_OK) return NULL; /* v stays unused: prune drops it */
+    if (v && attach_value(b, v, value) != PROA_OK) return NULL; /* no op uses v: prune drops it */
     return v;
 }
 

@@ -25,7 +25,7 @@ struct proa_var {
     bool persistable;      /* outlives a run: parameter, buffer, constant */
     bool is_input;         /* an input of its block */
     bool stop_gradient;    /* lets no gradient pass in append_backward */
-    bool is_parameter;     /* persistable of the model itself, not of its optimizer */
+    bool is_parameter;     /* one of the model's parameters: no buffer, constant or optimizer state */
     bool unmade;           /* declared, but no op makes it yet: it may not be read */
     bool stale;            /* its memory was overwritten through another variable: no op may use it */
     bool is_lod;           /* holds sequence offsets, which are not variables in Paddle's files */

@@ -1,6 +1,6 @@
-/* Removes ops that change nothing: copies, casts to the same dtype, scaling by one, dropout outside training,
- * quantizers that only observe, and reshapes and transposes that cancel. Readers of their result then read
- * their input. May use core and ops. */
+/* Removes ops that change nothing: copies, casts to the same dtype, scaling by one, dropout that neither
+ * drops nor scales, quantizers that only observe, and reshapes and transposes that cancel. Readers of their
+ * result then read their input. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -12,7 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The shape from ShapeTensor, ShapeTensorList or the attribute. */
+/* The shape from ShapeTensor, ShapeTensorList or the attribute, the first that is there; `zeros`, as many as
+ * dims may be, stand in for the numbers of a ShapeTensorList. */
 static proa_ints read_shape(proa_wire_reader *r, int64_t *zeros)
 {
     proa_tensor *t = proa_wire_input(r, "ShapeTensor");

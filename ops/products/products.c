@@ -1,4 +1,4 @@
-/* Shape inference and rules of cross and kron. May use core, kernels and ops. */
+/* Shape inference and gradient rules of cross, kron and renorm. May use core, kernels and ops. */
 #include "ops/products/products.h"
 
 #include "kernels/rowwise.h"

@@ -1,4 +1,5 @@
-/* List attributes that tensors may supply, axes, and windows: see ops/ints.h. May use core and ops. */
+/* Implements ops/ints.h: axes, windows (strided parts of tensors), and list attributes that tensors may
+ * supply. May use core and ops. */
 #include "ops/ints.h"
 
 #include "core/copy.h"

@@ -1,6 +1,6 @@
-"""Losses: classification, regression and sequences. The margin and embedding losses are in margin_loss.py.
+"""Losses: classification, regression and sequences. Most other margin and embedding losses are in margin_loss.py.
 
-Each is an op or two and a reduction; what Paddle accepts as labels is brought to the form that the op takes.
+Many are an op or two and a reduction; what Paddle accepts as labels is brought to the form that the op takes.
 """
 import math
 

@@ -1,4 +1,4 @@
-"""Group-wise weight observer: one scale, the largest magnitude, for each group of a weight's rows."""
+"""Group-wise weight observer: for each column of a weight, one scale (the largest magnitude) a group of its rows."""
 from ..base_observer import BaseObserver
 from ..factory import ObserverFactory
 

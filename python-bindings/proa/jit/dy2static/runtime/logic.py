@@ -1,4 +1,5 @@
-"""and, or, not, comparison chains and assert."""
+"""Functions that converted code calls for and, or, not, comparison chains, assert and raise: Python's meaning for plain values,
+ops for variables of a program."""
 import operator
 
 from .... import _core
