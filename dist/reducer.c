@@ -342,7 +342,9 @@ static proa_status finish_pass(void *context, proa_status status)
     if (status == PROA_OK) status = exchange(r);
     if (status != PROA_OK && sent) proa__ring_part(r->group->context);
     for (int64_t i = 0; i < r->n_buckets; i++) {
-        proa_task_free(r->buckets[i].task);
+        proa_task *task = r->buckets[i].task;
+        if (status != PROA_OK && task) proa__task_end(task); /* the next pass fills its bucket */
+        proa_task_free(task);
         r->buckets[i].task = NULL;
     }
     r->in_pass = false;

@@ -263,13 +263,18 @@ proa_status proa_communicate(const proa_message *message)
     return status;
 }
 
+void proa__task_end(proa_task *t)
+{
+    pthread_mutex_lock(&t->queue->lock);
+    while (!t->done) pthread_cond_wait(&t->queue->changed, &t->queue->lock);
+    pthread_mutex_unlock(&t->queue->lock);
+}
+
 proa_status proa_task_wait(proa_task *t)
 {
     PROA_TRY(proa_error());
     if (!t) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "task_wait: task is NULL");
-    pthread_mutex_lock(&t->queue->lock);
-    while (!t->done) pthread_cond_wait(&t->queue->changed, &t->queue->lock);
-    pthread_mutex_unlock(&t->queue->lock);
+    proa__task_end(t);
     return t->status ? proa_fail(t->status, "%s", t->text) : PROA_OK;
 }
 

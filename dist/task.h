@@ -32,4 +32,8 @@ proa_status proa__message_run(const proa_message *message);
 /* Fails if the message does not fit its group. Fills in the world's group. */
 proa_status proa__message_check(proa_message *message);
 
+/* Waits until the task's call has ended, well or not and whatever this thread's error is: its tensors are
+ * the caller's again. */
+void proa__task_end(proa_task *t);
+
 #endif
