@@ -1,5 +1,5 @@
 /* Binding to cuDNN 9, loaded at its first use, so that the plug-in also loads on a machine without cuDNN.
- * Where cuDNN's headers are installed, the build compares dnn.h's declarations with them. C; uses the dynamic
+ * The build compares dnn.h's declarations with cuDNN's headers if those are installed. C; uses the dynamic
  * loader. */
 #include "dnn.h"
 

@@ -1,6 +1,6 @@
 """Reference pages of the ops: a page an op, which its family's page leads to and no menu, from the op table (gen/ops.json) and from running the op's first samples.
 
-What a page shows as shapes and errors is what the library of this build gave and said. Its C call is compiled by build.py.
+Shapes and errors on a page are those that the library of this build gave and raised. Its C call is compiled by build.py.
 Reads the samples through tests/matrix.py and tests/python/runner.py."""
 import inspect
 import re
