@@ -23,6 +23,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -86,6 +87,10 @@ struct gloo_group {
     uint32_t tag = 0; /* collectives are called in the same order everywhere, so a counter tells them apart */
     /* number of sends to and receives from each rank, as tags */
     std::vector<uint32_t> sent, received;
+    /* the error that made the group unusable: calls that are queued behind it do not wait again */
+    std::mutex lock;
+    proa_status failed = PROA_OK;
+    std::string failure;
 };
 
 gloo_group &of(proa__ring *g) { return *static_cast<gloo_group *>(g->context); }
@@ -105,21 +110,43 @@ std::string missing(proa__ring *g)
     return *silent ? std::string("no sign of life from rank ") + silent : "is every rank calling it?";
 }
 
+/* Sets the error that an earlier call of the group left, if any. */
+proa_status failed_before(gloo_group &group, const char *what)
+{
+    const std::lock_guard<std::mutex> hold(group.lock);
+    if (group.failed == PROA_OK) return PROA_OK;
+    return proa_fail(group.failed, "%s: the group cannot be used any more, because of: %s", what,
+                     group.failure.c_str());
+}
+
+proa_status give_up(proa__ring *g, proa_status status)
+{
+    gloo_group &group = of(g);
+    const std::lock_guard<std::mutex> hold(group.lock);
+    if (group.failed == PROA_OK) group.failure = proa_error_message();
+    group.failed = status;
+    return status;
+}
+
 template <typename Body> proa_status guarded(proa__ring *g, const char *what, Body body)
 {
+    if (failed_before(of(g), what) != PROA_OK) return proa_error();
     try {
         body();
         return PROA_OK;
+    } catch (const std::bad_alloc &) {
+        return proa_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for a copy of the tensor", what);
     } catch (const std::exception &e) {
         if (proa_error()) return proa_error();
         /* Gloo has no type for timeouts: recognized by the message */
         const bool late =
             std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
         const std::string who = missing(g);
-        return proa_fail(late ? PROA_ERR_TIMEOUT : PROA_ERR_UNAVAILABLE,
-                         "%s: a process of the group did not answer: %s (%s)", what, who.c_str(), e.what());
+        return give_up(g, proa_fail(late ? PROA_ERR_TIMEOUT : PROA_ERR_UNAVAILABLE,
+                                    "%s: a process of the group did not answer: %s (%s)", what, who.c_str(),
+                                    e.what()));
     } catch (...) {
-        return proa_fail(PROA_ERR_UNAVAILABLE, "%s: the group failed", what);
+        return give_up(g, proa_fail(PROA_ERR_UNAVAILABLE, "%s: the group failed", what));
     }
 }
 

@@ -1,10 +1,13 @@
 /* Runs one communication on tensors (proa_message): checks it, copies tensors that are strided or on a device
- * to contiguous host memory, calls the group's engine, and copies results back. May use core. */
+ * to contiguous host memory, calls the group's engine, and copies results back. While the profiler records, a
+ * call is a stretch of its thread. May use core and profile. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/internal.h"
 #include "dist/task.h"
+
+#include <proa/profile.h>
 
 static const char *const names[PROA_MESSAGE_KINDS] = {"all_reduce", "reduce",  "reduce_scatter", "broadcast",
                                                       "all_gather", "scatter", "all_to_all",     "send",
@@ -161,5 +164,7 @@ proa_status proa__message_run(const proa_message *m)
 {
     const proa__ring *ring = m->group->context;
     PROA_TRY(proa__ring_check(ring));
-    return proa__ring_note(ring, run(m));
+    int64_t began = proa_profile_begin();
+    PROA_TRY(proa__ring_note(ring, run(m)));
+    return proa_profile_end(names[m->kind], began);
 }

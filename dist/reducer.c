@@ -9,7 +9,10 @@
 
 #include <proa/dist.h>
 
-enum { ALIGNMENT = 64 /* bytes: views begin at cache lines */ };
+enum {
+    ALIGNMENT = 64, /* bytes: views begin at cache lines */
+    PARTS = 16      /* of all gradients: what the last part's exchange takes is not hidden by backward */
+};
 
 typedef struct entry {
     proa_reducer *reducer;
@@ -27,12 +30,12 @@ typedef struct bucket {
 
 struct proa_reducer {
     proa_group *group;
-    int64_t most, last; /* maximum bytes of a bucket, and of the one that is sent last */
+    int64_t most, last; /* bytes at which a bucket is closed at the latest; and the one that is sent last */
     entry *entries;
     int64_t count;
     bucket *buckets; /* in the order in which they are sent */
     int64_t n_buckets, next;
-    int64_t *arrival; /* parameters in the order in which their gradients came */
+    int64_t *arrival; /* parameters in the order in which rank 0's first backward brought gradients */
     int64_t arrived;
     bool sync, in_pass, ordered;
     proa__backward_end end;
@@ -61,18 +64,33 @@ static int64_t bytes_of(const entry *e)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* Bytes at which a bucket is closed: a part of all gradients, so that most of them are sent before backward
+ * ends, within the limits that the user set. */
+static int64_t closing_bytes(const proa_reducer *r)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < r->count; i++) total += r->entries[i].sparse ? 0 : bytes_of(&r->entries[i]);
+    int64_t part = total / PARTS > r->last ? total / PARTS : r->last;
+    return part < r->most ? part : r->most;
+}
+
 /* Assigns the parameters to buckets of one dtype each, from the end of `order`: the bucket that is sent last,
- * which no computation hides, holds at most r->last bytes. */
+ * which no computation hides, is closed at r->last bytes. A full bucket still takes small parameters, up to
+ * an eighth more: a bias whose gradient comes before its layer's weight does not delay the next bucket. */
 static void deal(proa_reducer *r, const int64_t *order)
 {
-    int64_t open[PROA_DTYPE_COUNT];
+    int64_t open[PROA_DTYPE_COUNT], spare[PROA_DTYPE_COUNT], most = closing_bytes(r);
     for (int i = 0; i < PROA_DTYPE_COUNT; i++) open[i] = -1;
     for (int64_t k = r->count - 1; k >= 0; k--) {
         entry *e = &r->entries[order[k]];
         if (e->sparse) continue;
-        int64_t at = open[e->param->dtype], bytes = bytes_of(e);
-        int64_t limit = at == 0 ? r->last : r->most;
-        if (at < 0 || r->buckets[at].bytes + bytes > limit) at = open[e->param->dtype] = r->n_buckets++;
+        int64_t at = open[e->param->dtype], *extra = &spare[e->param->dtype], bytes = bytes_of(e);
+        bool full = at >= 0 && r->buckets[at].bytes >= (at == 0 ? r->last : most);
+        if (full) *extra -= bytes;
+        if (at < 0 || (full && *extra < 0)) {
+            at = open[e->param->dtype] = r->n_buckets++;
+            *extra = (at == 0 ? r->last : most) / 8;
+        }
         e->bucket = at;
         r->buckets[at].bytes += bytes;
         r->buckets[at].params++;
@@ -123,15 +141,15 @@ static proa_status make_buckets(proa_reducer *r, const int64_t *order)
     return proa_error();
 }
 
-/* Rebuilds the buckets in the order in which gradients arrived in rank 0's first backward. */
-static proa_status reorder(proa_reducer *r)
+/* Makes the buckets in the order in which gradients arrived in rank 0's first backward. */
+static proa_status put_in_order(proa_reducer *r)
 {
     PROA_SCOPED;
     PROA__ON_CPU;
     proa_tensor *order = proa_empty(PROA_SHAPE(r->count), PROA_I64);
     if (!order) return proa_error();
     for (int64_t i = 0; i < r->count && r->arrived < r->count; i++)
-        if (!r->entries[i].ready) r->arrival[r->arrived++] = i;
+        if (r->entries[i].sparse || !r->entries[i].ready) r->arrival[r->arrived++] = i;
     memcpy(order->data, r->arrival, (size_t)r->count * sizeof *r->arrival);
     PROA_TRY(proa_communicate(&(proa_message){.kind = PROA_MESSAGE_BROADCAST,
                                               .group = r->group,
@@ -174,12 +192,19 @@ static proa_status settle(const entry *e)
 
 static proa_status finish_pass(void *context, proa_status status);
 
+/* No bucket has its gradients yet. */
+static void await_all(proa_reducer *r)
+{
+    r->next = 0;
+    for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].waiting = r->buckets[i].params;
+}
+
 static proa_status begin_pass(proa_reducer *r)
 {
-    if (!r->buckets) PROA_TRY(make_buckets(r, r->arrival)); /* the last rebuild ran out of memory */
+    if (r->ordered && !r->buckets) PROA_TRY(make_buckets(r, r->arrival)); /* memory had run out */
     r->in_pass = true;
-    r->next = r->arrived = 0;
-    for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].waiting = r->buckets[i].params;
+    await_all(r);
+    if (!r->ordered) r->arrived = 0;
     for (int64_t i = 0; i < r->count; i++) r->entries[i].ready = false;
     r->end = (proa__backward_end){.fn = finish_pass, .context = r};
     proa__at_backward_end(&r->end);
@@ -192,7 +217,7 @@ static proa_status gradient_stored(void *context)
     proa_reducer *r = e->reducer;
     if (!r->sync) return PROA_OK;
     if (!r->in_pass) PROA_TRY(begin_pass(r));
-    if (e->ready && !e->sparse && e->bucket < r->next)
+    if (e->ready && !e->sparse && r->ordered && e->bucket < r->next)
         return proa_fail(
             PROA_ERR_BAD_STATE,
             "reducer: a parameter of shape %s got a second gradient in one backward, after its first was "
@@ -202,12 +227,30 @@ static proa_status gradient_stored(void *context)
         e->ready = true;
         return PROA_OK;
     }
-    PROA_TRY(settle(e));
+    if (r->ordered) PROA_TRY(settle(e));
     if (e->ready) return PROA_OK;
     e->ready = true;
-    r->arrival[r->arrived++] = e - r->entries;
+    if (!r->ordered) {
+        r->arrival[r->arrived++] = e - r->entries;
+        return PROA_OK;
+    }
     r->buckets[e->bucket].waiting--;
     return launch(r);
+}
+
+/* At the end of the first backward: only now is the order of the buckets known. A sum's rounding may depend
+ * on its place in a bucket, so that a job that resumes must have the buckets of one that went on. */
+static proa_status fill_first(proa_reducer *r)
+{
+    PROA_TRY(put_in_order(r));
+    await_all(r);
+    for (int64_t i = 0; i < r->count; i++) {
+        const entry *e = &r->entries[i];
+        if (!e->ready || e->sparse) continue;
+        PROA_TRY(settle(e));
+        r->buckets[e->bucket].waiting--;
+    }
+    return PROA_OK;
 }
 
 /* One byte a parameter: nonzero if backward reached it on any rank. Collective. */
@@ -328,11 +371,10 @@ static proa_status exchange(proa_reducer *r)
 {
     PROA_SCOPED;
     PROA__ON_CPU;
+    if (!r->ordered) PROA_TRY(fill_first(r));
     PROA_TRY(fill_missing(r));
     proa_tensor *used = used_anywhere(r);
-    if (!used) return proa_error();
-    PROA_TRY(take_results(r, used));
-    return r->ordered ? PROA_OK : reorder(r);
+    return used ? take_results(r, used) : proa_error();
 }
 
 static proa_status finish_pass(void *context, proa_status status)
@@ -364,8 +406,7 @@ static proa_status watch_all(proa_reducer *r, proa_tensors params, proa_ints spa
         r->count = i + 1;
         PROA_TRY(proa__watch_gradient(p, gradient_stored, &r->entries[i]));
     }
-    for (int64_t i = 0; i < r->count; i++) r->arrival[i] = r->count - 1 - i; /* the last layer's come first */
-    return make_buckets(r, r->arrival);
+    return PROA_OK;
 }
 
 proa_reducer *proa_reducer_new_opt(proa_tensors params, proa_reducer_opts opts)

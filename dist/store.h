@@ -70,8 +70,8 @@ proa_status proa__store_get(proa__store *s, const char *key, double seconds, cha
 proa_status proa__store_add(proa__store *s, const char *key, int64_t by, int64_t *sum);
 proa_status proa__store_delete(proa__store *s, const char *key);
 proa_status proa__store_check(proa__store *s, const char *key, bool *there);
-/* The ranks from which the server has heard nothing for 5 s, as "2, 3"; "" if none or unknown. The text is
- * the thread's, until its next call. */
+/* The ranks from which the server has heard nothing for 5 s, as "2, 3"; "" if none; a text that names the
+ * server if it does not answer. The text is the thread's, until its next call. */
 const char *proa__store_silent(proa__store *s);
 /* Whether a rank is still connected. */
 proa__life proa__store_life(const proa__store *s, int rank);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PING_MILLISECONDS = 2000 };
+enum { PING_MILLISECONDS = 2000, SLACK_SECONDS = 2 };
 
 typedef struct pending {
     struct pending *next;
@@ -164,12 +164,12 @@ static proa_status lost(const proa__store *s, const char *key)
 }
 
 /* Waits for the reply; the caller holds the lock. The server enforces the deadline; this side only waits
- * somewhat longer for a server that does not reply. */
+ * somewhat longer for a server that does not reply, as when the link to it is down. */
 static void await(proa__store *s, pending *p, double seconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)seconds + 5;
+    until.tv_sec += (time_t)seconds + SLACK_SECONDS;
     while (!p->done && !s->lost)
         if (pthread_cond_timedwait(&s->answered, &s->lock, &until) == ETIMEDOUT) break;
 }
@@ -194,7 +194,8 @@ static proa_status ask(proa__store *s, proa__store_request request, double secon
     pthread_mutex_unlock(&s->lock);
     if (!p->done) {
         if (was_lost) return lost(s, key);
-        return proa_fail(PROA_ERR_TIMEOUT, "store: no answer about \"%s\" within %.0f s", key, seconds + 5);
+        return proa_fail(PROA_ERR_TIMEOUT, "store: no answer about \"%s\" within %.0f s", key,
+                         seconds + SLACK_SECONDS);
     }
     if (!p->value) return proa_fail(PROA_ERR_OUT_OF_MEMORY, "store: no memory for \"%s\"", key);
     if (p->answer == PROA__STORE_OK || p->answer == PROA__STORE_MISSING) return PROA_OK;
@@ -266,6 +267,7 @@ const char *proa__store_silent(proa__store *s)
     /* called while an error is being composed: must not set another */
     if (ask(s, PROA__STORE_SILENT, 1, "", NULL, 0, &p) != PROA_OK) {
         proa_clear_error();
+        snprintf(text, sizeof text, "0 or the launcher, which serves the store");
         return text;
     }
     snprintf(text, sizeof text, "%s", p.value);

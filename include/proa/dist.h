@@ -115,10 +115,11 @@ PROA_API void proa_task_free(proa_task *t);
 typedef struct proa_reducer proa_reducer;
 typedef struct proa_reducer_opts {
     char _;
-    proa_group *group;         /* NULL: the world */
-    int64_t bucket_bytes;      /* of gradients that travel together; 0: 25 MiB */
-    int64_t last_bucket_bytes; /* of the bucket that is sent last; 0: 1 MiB */
-    proa_ints sparse;          /* 1 for parameters whose gradients are of kind rows; empty: none */
+    proa_group *group; /* NULL: the world */
+    /* Gradients travel together until they are a sixteenth of all, within last_bucket_bytes (0: 1 MiB; the
+     * bucket that is sent last has no more) and bucket_bytes (0: 25 MiB); a gradient is never divided. */
+    int64_t bucket_bytes, last_bucket_bytes;
+    proa_ints sparse; /* 1 for parameters whose gradients are of kind rows; empty: none */
 } proa_reducer_opts;
 /* Watches these parameters (distinct leaves) from now on; they must be the same on all ranks. NULL after an
  * error. */

@@ -179,6 +179,20 @@ def test_no_sync_and_accumulation(tmp_path):
         """)
 
 
+def test_reducer_holds_the_gradients_once(tmp_path):
+    """The buckets are the gradients' memory: at most a tenth more."""
+    passes(tmp_path, 2, """
+        from proa import _core
+        net = paddle.nn.Sequential(*[paddle.nn.Linear(256, 256) for _ in range(8)])
+        size, before = sum(4 * p.size for p in net.parameters()), _core.live_bytes()
+        model, x = paddle.DataParallel(net), paddle.ones([4, 256])
+        for step in range(3):
+            model(x).mean().backward()
+            grown = _core.live_bytes() - before
+            assert size <= grown <= 1.1 * size, (step, size, grown)
+        """)
+
+
 def test_sync_batch_norm(tmp_path):
     passes(tmp_path, 2, """
         def net(kind):

@@ -44,9 +44,9 @@ class WrappedLayer(Layer):
 
 
 class DataParallel(WrappedLayer):
-    """A layer whose parameters start equal on all ranks and whose gradients are averaged over them. comm_buffer_size and
-    last_comm_buffer_size are MB of gradients that travel together; which parameters a backward does not use is found
-    out, whatever find_unused_parameters says.
+    """A layer whose parameters start equal on all ranks and whose gradients are averaged over them. Gradients travel
+    together until they are a sixteenth of all, within last_comm_buffer_size and comm_buffer_size MB; which
+    parameters a backward does not use is found out, whatever find_unused_parameters says.
 
     >>> import proa as paddle
     >>> layer = paddle.DataParallel(paddle.nn.Linear(2, 3))
