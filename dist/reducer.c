@@ -103,24 +103,34 @@ static void deal(proa_reducer *r, const int64_t *order)
     }
 }
 
+/* Makes the buckets parts of one tensor of each dtype: the allocator rounds small blocks up by a quarter. */
 static proa_status make_views(proa_reducer *r, const int64_t *order)
 {
     PROA_SCOPED;
     PROA__ON_CPU; /* groups move host memory */
+    int64_t total[PROA_DTYPE_COUNT] = {0}, used[PROA_DTYPE_COUNT] = {0};
+    proa_tensor *whole[PROA_DTYPE_COUNT] = {0};
     for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].bytes = 0;
     for (int64_t k = 0; k < r->count; k++) { /* first all sizes, then memory and views */
         entry *e = &r->entries[order[k]];
-        if (!e->sparse) r->buckets[e->bucket].bytes += bytes_of(e);
+        if (e->sparse) continue;
+        r->buckets[e->bucket].bytes += bytes_of(e);
+        total[e->param->dtype] += bytes_of(e);
     }
     for (int64_t k = 0; k < r->count; k++) {
         entry *e = &r->entries[order[k]];
         if (e->sparse) continue;
         bucket *b = &r->buckets[e->bucket];
-        int64_t item = (int64_t)proa_dtype_size((proa_dtype)e->param->dtype);
+        proa_dtype dtype = (proa_dtype)e->param->dtype;
+        int64_t item = (int64_t)proa_dtype_size(dtype);
+        if (!whole[dtype]) whole[dtype] = proa_zeros(PROA_SHAPE(total[dtype] / item), dtype);
+        if (!whole[dtype]) return proa_error();
         if (!b->memory) {
-            b->memory = proa_zeros(PROA_SHAPE(b->bytes / item), (proa_dtype)e->param->dtype);
-            if (!b->memory) return proa_error();
-            proa_keep(b->memory);
+            int64_t size[1] = {b->bytes / item};
+            proa_tensor *memory = proa__tensor_view(whole[dtype], 1, size, NULL, used[dtype]);
+            if (!memory) return proa_error();
+            b->memory = proa_keep(memory);
+            used[dtype] += b->bytes;
             b->bytes = 0; /* from here on: where the next view begins */
         }
         proa_tensor *view = proa__tensor_view(b->memory, e->param->ndim, e->param->shape, NULL, b->bytes);

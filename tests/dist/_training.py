@@ -256,7 +256,7 @@ def apart(one, other):
 
 
 def difference(case, steps):
-    """How far the ranks are from one process."""
+    """The distance of the ranks from one process."""
     alone = train(*case, False, steps) if dist.get_rank() == 0 else None
     dist.barrier()
     losses, weights = train(*case, True, steps)

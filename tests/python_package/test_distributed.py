@@ -183,7 +183,7 @@ def test_reducer_holds_the_gradients_once(tmp_path):
     """The buckets are the gradients' memory: at most a tenth more."""
     passes(tmp_path, 2, """
         from proa import _core
-        net = paddle.nn.Sequential(*[paddle.nn.Linear(256, 256) for _ in range(8)])
+        net = paddle.nn.Sequential(*[paddle.nn.Linear(256, 256) for _ in range(12)])
         size, before = sum(4 * p.size for p in net.parameters()), _core.live_bytes()
         model, x = paddle.DataParallel(net), paddle.ones([4, 256])
         for step in range(3):
