@@ -122,7 +122,7 @@ def make(model, precision, parallel):
     net = MODELS[model]()
     if parallel:
         return paddle.nn.SyncBatchNorm.convert_sync_batchnorm(net)
-    if precision == "bfloat16" and has_norms(model):
+    if precision == "bfloat16" and has_norms(model) and dist.get_world_size() > 1:
         for layer in net.sublayers():
             if isinstance(layer, (paddle.nn.Conv2D, paddle.nn.Linear)):
                 layer.forward = rank_by_rank(layer, layer.forward)
