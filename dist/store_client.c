@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PING_MILLISECONDS = 2000, SLACK_SECONDS = 2 };
+enum { PING_MILLISECONDS = 2000, SLACK_SECONDS = 1 };
 
 typedef struct pending {
     struct pending *next;
@@ -194,8 +194,10 @@ static proa_status ask(proa__store *s, proa__store_request request, double secon
     pthread_mutex_unlock(&s->lock);
     if (!p->done) {
         if (was_lost) return lost(s, key);
-        return proa_fail(PROA_ERR_TIMEOUT, "store: no answer about \"%s\" within %.0f s", key,
-                         seconds + SLACK_SECONDS);
+        return proa_fail(
+            PROA_ERR_TIMEOUT,
+            "store: no answer about \"%s\" within %.0f s from rank 0 or the launcher, which serves it", key,
+            seconds + SLACK_SECONDS);
     }
     if (!p->value) return proa_fail(PROA_ERR_OUT_OF_MEMORY, "store: no memory for \"%s\"", key);
     if (p->answer == PROA__STORE_OK || p->answer == PROA__STORE_MISSING) return PROA_OK;

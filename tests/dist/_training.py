@@ -22,6 +22,7 @@ ROWS = 16
 # or less in a sum may round an activation to another of eight bits. One process therefore takes the rows of each rank by themselves
 # and adds in the order of ranks what ranks exchange (gradients, statistics of batch normalization): both must round alike.
 LIMIT = 1e-5
+# ResNet-18 is trained in float64: from random labels it is chaotic, one bit of float32 becomes 0.3 in eight steps.
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -85,7 +86,7 @@ def data(model, step):
     label = rng.randint(0, 10, (ROWS, 1))
     if has_norms(model):
         side = 12 if model == "resnet" else 64
-        return rng.standard_normal((ROWS, 3, side, side)).astype("float32"), label
+        return rng.standard_normal((ROWS, 3, side, side)).astype(paddle.get_default_dtype()), label
     return rng.randint(0, 30, (ROWS, 6)), label
 
 
@@ -191,7 +192,7 @@ def train_dygraph(model, mode, precision, parallel, steps):
         for i in range(parts):
             x, label = map(paddle.to_tensor, part(own(data(model, step), parallel), i, parts))
             with precision_of(precision):
-                loss = F.cross_entropy(called(x).astype("float32"), label) / parts
+                loss = F.cross_entropy(called(x).astype(paddle.get_default_dtype()), label) / parts
             loss.backward()
             mean += float(loss)
         opt.step()
@@ -212,7 +213,7 @@ def train_static(model, mode, precision, parallel, steps):
             loss = 0.0
             for rows, labels in pieces:
                 with precision_of(precision):
-                    loss = F.cross_entropy(net(rows).astype("float32"), labels) / parts + loss
+                    loss = F.cross_entropy(net(rows).astype(paddle.get_default_dtype()), labels) / parts + loss
             optimizer().minimize(loss)
             if parallel:
                 from proa.fluid.transpiler.collective import GradAllReduce
@@ -232,6 +233,7 @@ def train_static(model, mode, precision, parallel, steps):
 
 def train(model, mode, precision, parallel, steps):
     how = train_static if mode == "static" else train_dygraph
+    paddle.set_default_dtype("float64" if precision == "float64" else "float32")
     return how(model, mode, precision, parallel, steps)
 
 
@@ -275,8 +277,9 @@ def main():
     parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
     dist.init_parallel_env()
-    every = itertools.product(MODELS, ("eager", "to_static", "static"), PRECISIONS)
-    cases = [tuple(c.split("/")) for c in options.cases] or list(every)
+    every = [case for case in itertools.product(MODELS, ("eager", "to_static", "static"), (*PRECISIONS, "float64"))
+             if (case[2] == "float64") == (case[0] == "resnet18")]
+    cases = [tuple(c.split("/")) for c in options.cases] or every
     bad = 0
     for case in cases:
         off = difference(case, options.steps)
