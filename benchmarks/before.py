@@ -30,7 +30,7 @@ class Build:
         self.env = {**run.environment("proa", threads, self.folder), **dict(pair.split("=", 1) for pair in more)}
 
     def measure(self, family, unit):
-        """row -> seconds."""
+        """row -> seconds; a row that this build cannot run is named and left out."""
         if family == "dispatch":
             done = subprocess.run([str(self.folder / "benchmarks/dispatch")], env=self.env, text=True, capture_output=True)
             return {name.strip(): float(ns) * 1e-9 for name, ns in re.findall(r"^(\S.*?) {2,}([\d.]+) ns", done.stdout, re.M)}
@@ -39,10 +39,11 @@ class Build:
             found = run.ask([sys.executable, str(run.HERE / "worker.py"), way, family, unit, "--folder", self.work, "--threads",
                              self.threads], self.env, unit)
             for row, what in found.get("rows", {}).items():
-                rows[f"{row}{' from C' if way == 'proa+c' else ''}"] = what.get("seconds")
+                if "seconds" in what:
+                    rows[f"{row}{' from C' if way == 'proa+c' else ''}"] = what["seconds"]
             for problem in [found.get("error"), *(what.get("error") for what in found.get("rows", {}).values())]:
                 if problem:
-                    sys.exit(f"{self.folder}, {family}, {unit}: {problem}")
+                    print(f"{family}: {unit}: not with {self.folder}: {problem}", flush=True)
         return rows
 
 
@@ -85,8 +86,10 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         builds = [Build(a.build, a.threads, work, a.environment), Build(run.BUILD, a.threads, work)]
         if "inference" in a.families:
-            run.ask([sys.executable, str(run.HERE / "worker.py"), "proa", "inference", "prepare", "--folder", work], builds[0].env,
-                    "prepare")
+            found = run.ask([sys.executable, str(run.HERE / "worker.py"), "proa", "inference", "prepare", "--folder", work],
+                            builds[1].env, "prepare")
+            if found.get("error"):
+                sys.exit(f"{builds[1].folder} cannot export the models: {found['error']}")
         for family in a.families.split(","):
             units = ["add"] if family == "dispatch" else [u.name for u in worker.families()[family]() if a.unit in u.name]
             fine &= show(family, compare(builds, family, units, a.rounds), a.within)

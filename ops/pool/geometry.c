@@ -25,11 +25,11 @@ static proa_status padding(const pool_params *p, pool_geometry *g)
     for (int i = 0; i < p->dims; i++) {
         int at = 3 - p->dims + i;
         g->before[at] = v->at[i * each], g->after[at] = v->at[i * each + each - 1];
-        if (g->before[at] < 0 || g->after[at] < 0 || g->before[at] >= g->kernel[at] ||
-            g->after[at] >= g->kernel[at])
-            return FAIL(p, "padding", "has value %lld; expected 0 to %lld, less than kernel_size",
-                        (long long)(g->before[at] < 0 ? g->before[at] : g->after[at]),
-                        (long long)(g->kernel[at] - 1));
+        int64_t least = g->before[at] < g->after[at] ? g->before[at] : g->after[at];
+        int64_t most = g->before[at] > g->after[at] ? g->before[at] : g->after[at];
+        if (least < 0 || most > INT32_MAX)
+            return FAIL(p, "padding", "has value %lld; expected 0 to %d",
+                        (long long)(least < 0 ? least : most), INT32_MAX);
     }
     return PROA_OK;
 }

@@ -61,6 +61,8 @@ def _pool(x, kind, exclusive, options, pick=None):
         values = x[(slice(None), slice(None)) + spans].reshape(x.shape[:2] + (-1,))
         chosen = pick[(slice(None), slice(None)) + spans].reshape(values.shape)
         if values.shape[2] == 0:
+            if kind == "max":
+                out[at], mask[at] = np.finfo(np.float32).min if pick is x else 0, -1
             continue
         if kind == "avg":
             count = values.shape[2] if exclusive or options["adaptive"] else padded
@@ -97,7 +99,8 @@ def max_pool2d_with_index(x, kernel_size, stride, padding, adaptive):
 def max_pool2d_with_index_grad(x, mask, d_out, kernel_size, stride, padding, adaptive):
     d_x = np.zeros(x.shape[:2] + (int(np.prod(x.shape[2:])),), np.float64)
     for n, c in np.ndindex(*x.shape[:2]):
-        np.add.at(d_x[n, c], mask[n, c].reshape(-1), d_out[n, c].reshape(-1))
+        hit = mask[n, c].reshape(-1) >= 0
+        np.add.at(d_x[n, c], mask[n, c].reshape(-1)[hit], d_out[n, c].reshape(-1)[hit])
     return d_x.reshape(x.shape).astype(x.dtype)
 
 

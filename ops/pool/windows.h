@@ -3,11 +3,16 @@
 #ifndef PROA_OPS_POOL_WINDOWS_H
 #define PROA_OPS_POOL_WINDOWS_H
 
+#include <float.h>
+
 #include <proa/ops/types.h>
 
 #ifndef POOL_FN
 #define POOL_FN static inline
 #endif
+
+/* The largest value of a window that lies in padding alone, as in Paddle. Its average is 0. */
+#define POOL_NOTHING (-FLT_MAX)
 
 /* Spatial sizes are three, depth first; the absent leading ones are 1. */
 typedef struct pool_geometry {

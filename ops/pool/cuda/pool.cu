@@ -92,7 +92,7 @@ __global__ void pool_forward_kernel(pool_geometry g, const S *x, const S *from, 
             continue;
         }
         int64_t best = pool_largest(g, x + p.plane, p.step, b);
-        out[i] = best < 0 ? cuda_cast<S>(0.0f) : from[p.plane + best * p.step];
+        out[i] = best < 0 ? cuda_cast<S>(x == from ? POOL_NOTHING : 0.0f) : from[p.plane + best * p.step];
         if (mask) mask[i] = (int32_t)best;
     }
 }

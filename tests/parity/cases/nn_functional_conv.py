@@ -51,14 +51,14 @@ for n in (1, 2, 3):
         m = getattr(paddle.nn, f"AvgPool{n}D")(2, 2)
         more = [] if n == 1 else [f(x, 2, divisor_override=3), f(rand(2, *SPACE[n], 3), 2, data_format=LAST[n])]
         return [f(x, 2), f(x, 3, 2, 1), f(x, 3, 2, 1, exclusive=False), f(x, 3, 2, 1, ceil_mode=True),
-                f(x, [2] * n, stride=[1] * n, padding="SAME"), m(x), repr(m)] + more
+                f(x, [2] * n, stride=[1] * n, padding="SAME"), f(x, 2, 2, 2, exclusive=False), m(x), repr(m)] + more
     add(f"avg_pool{n}d", [N + f"avg_pool{n}d", f"paddle.nn.AvgPool{n}D"], avg)
 
     def largest(n=n):
         f, x = getattr(F, f"max_pool{n}d"), rand(2, 3, *SPACE[n])
         m = getattr(paddle.nn, f"MaxPool{n}D")(3, 2, 1)
         return [f(x, 2), f(x, 3, 2, 1), f(x, 3, 2, 1, ceil_mode=True), f(x, 2, padding="VALID"),
-                f(x, 2, return_mask=True), f(x, 3, 2, 1, True), m(x), repr(m)]
+                f(x, 2, return_mask=True), f(x, 3, 2, 1, True), f(x, 2, 2, 3), f(x, 2, 2, 2, True), m(x), repr(m)]
     add(f"max_pool{n}d", [N + f"max_pool{n}d", f"paddle.nn.MaxPool{n}D"], largest)
 
     def adaptive(n=n):
