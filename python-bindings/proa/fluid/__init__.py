@@ -10,20 +10,20 @@ from ..static.scope import ScopeTensor as LoDTensor
 Tensor = LoDTensor
 LoDTensorArray = list
 
-_MODULES = """average backward clip compiler contrib core data_feeder dataset default_scope_funcs dygraph dygraph_utils executor
+_MODULES = """average backward clip compiler contrib core data_feed_desc data_feeder dataset default_scope_funcs dygraph dygraph_utils executor
 framework generator initializer input io layer_helper layer_helper_base layers legacy_ops lod_tensor metrics nets op optimizer
 param_attr profiler reader regularizer transpiler unique_name wrapped_decorator""".split()
 _NAMES = {}
 for _module, _names in {
-        ".framework": """Program Variable data cpu_places cuda_places default_main_program
+        ".framework": """Program Variable data cpu_places cuda_pinned_places cuda_places default_main_program
                          default_startup_program device_guard get_flags in_dygraph_mode is_compiled_with_cuda
                          name_scope program_guard require_version set_flags""",
         ".executor": "Executor global_scope scope_guard", ".core": "Scope",
         ".backward": "append_backward gradients", ".data_feeder": "DataFeeder",
-        ".dataset": "DatasetFactory InMemoryDataset QueueDataset",
+        ".dataset": "DatasetFactory InMemoryDataset QueueDataset", ".data_feed_desc": "DataFeedDesc",
         ".lod_tensor": "create_lod_tensor create_random_int_lodtensor", ".input": "embedding one_hot",
         ".compiler": "BuildStrategy CompiledProgram ExecutionStrategy ParallelExecutor",
-        ".transpiler": "memory_optimize release_memory",
+        ".transpiler": "DistributeTranspiler DistributeTranspilerConfig memory_optimize release_memory",
         ".dygraph": """BatchNorm BilinearTensorProduct Conv2D Conv2DTranspose Conv3D Conv3DTranspose Dropout Embedding Flatten
                        GRUUnit GroupNorm InstanceNorm Layer LayerNorm Linear NCE PRelu Pool2D SpectralNorm load_dygraph
                        save_dygraph""",

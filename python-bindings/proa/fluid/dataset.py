@@ -1,5 +1,6 @@
 """fluid.dataset: data sets that are read from files."""
 from ..distributed import InMemoryDataset as _InMemory, QueueDataset as _Queue
+from .data_feed_desc import text_of
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
@@ -29,9 +30,26 @@ class _Setters:
         """ValueError unless both are empty: files come from this machine."""
         self._change(fs_name=fs_name, fs_ugi=fs_ugi)
 
+    def set_fea_eval(self, record_candidate_size, fea_eval=True):
+        """Kept: slots_shuffle moves the values of all samples."""
+        self.fea_eval = bool(fea_eval)
+
+    def desc(self):
+        """The description of its feed in protobuf's text format."""
+        from ..framework.dtype import dtype_name
+        slots = []
+        for var in self._use_var or ():
+            slots.append({"name": var.name, "type": "float" if dtype_name(var.dtype) == "float32" else "uint64", "is_used": True})
+            if not var.lod_level:
+                slots[-1].update(is_dense=True, shape=list(var.declared_shape))
+        message = {"name": self._feed_name, "batch_size": self._batch_size, "pipe_command": self._pipe_command}
+        return text_of({**message, "multi_slot_desc": {"slots": slots}} if slots else message)
+
 
 class QueueDataset(_Setters, _Queue):
     """Streams its files."""
+
+    _feed_name = "MultiSlotDataFeed"
 
     def local_shuffle(self):
         raise NotImplementedError("QueueDataset does not support local shuffle, please use InMemoryDataset for local_shuffle")
@@ -39,9 +57,14 @@ class QueueDataset(_Setters, _Queue):
     def global_shuffle(self, fleet=None):
         raise NotImplementedError("QueueDataset does not support global shuffle, please use InMemoryDataset for global_shuffle")
 
+    def slots_shuffle(self, slots):
+        raise NotImplementedError("QueueDataset does not support slots shuffle, please use InMemoryDataset for slots_shuffle")
+
 
 class InMemoryDataset(_Setters, _InMemory):
     """Holds its samples, and shuffles them."""
+
+    _feed_name = "MultiSlotInMemoryDataFeed"
 
     def set_queue_num(self, queue_num):
         """No effect: samples are in one list."""

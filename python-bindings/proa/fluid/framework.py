@@ -17,7 +17,7 @@ from ..utils.flags import get_flags, set_flags
 from .op import OpProtoHolder, get_all_op_protos
 from . import core
 
-__all__ = ["Program", "Variable", "cpu_places", "cuda_places", "default_main_program", "default_startup_program",
+__all__ = ["Program", "Variable", "cpu_places", "cuda_pinned_places", "cuda_places", "default_main_program", "default_startup_program",
            "device_guard", "get_flags", "in_dygraph_mode", "name_scope", "program_guard", "set_flags"]
 
 ParamBase = EagerParamBase = Parameter
@@ -29,6 +29,13 @@ EMPTY_VAR_NAME = "@EMPTY@"
 def data(name, shape, dtype="float32", lod_level=0):
     """A variable that Executor.run is fed, of exactly this shape; None or -1: any size."""
     return _data(name, shape, dtype, lod_level)
+
+
+def cuda_pinned_places(device_count=None):
+    """device_count pinned places (as many as cpu_places); an AssertionError where there is no GPU."""
+    if not core.is_compiled_with_cuda():
+        raise AssertionError("cuda_pinned_places: Not compiled with CUDA; use cpu_places")
+    return [CUDAPinnedPlace() for _ in cpu_places(device_count)]
 
 
 def grad_var_name(var_name):

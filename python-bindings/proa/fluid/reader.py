@@ -73,6 +73,20 @@ class PyReader(GeneratorLoader):
     decorate_sample_generator = GeneratorLoader.set_sample_generator
     decorate_sample_list_generator = GeneratorLoader.set_sample_list_generator
     decorate_batch_generator = GeneratorLoader.set_batch_generator
+    _iterator = None
+
+    def __next__(self):
+        if self._iterator is None:
+            self._iterator = iter(self)
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            self._iterator = None
+            raise
+
+    def next(self):
+        """The next batch of an iterable reader; StopIteration behind the last, after which it begins again."""
+        return self.__next__()
 
 
 class CleanupFuncRegistrar:

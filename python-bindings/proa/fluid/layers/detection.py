@@ -1,8 +1,9 @@
 """Detection."""
+from ... import _core
 from ..layer_helper import one_op
 
 __all__ = ["anchor_generator", "bipartite_match", "box_clip", "box_coder", "box_decoder_and_assign", "collect_fpn_proposals",
-           "density_prior_box", "distribute_fpn_proposals", "generate_proposals", "iou_similarity", "matrix_nms", "multiclass_nms",
+           "density_prior_box", "detection_output", "distribute_fpn_proposals", "generate_proposals", "iou_similarity", "matrix_nms", "multiclass_nms",
            "polygon_box_transform", "prior_box", "prroi_pool", "psroi_pool", "roi_align", "roi_pool", "sigmoid_focal_loss",
            "target_assign", "yolo_box", "yolov3_loss"]
 
@@ -92,6 +93,21 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
                   {"background_label": background_label, "score_threshold": float(score_threshold), "nms_top_k": nms_top_k,
                    "nms_threshold": float(nms_threshold), "keep_top_k": keep_top_k, "nms_eta": float(nms_eta),
                    "normalized": normalized}, "Out", name=name)
+
+
+def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, nms_threshold=0.3, nms_top_k=400,
+                     keep_top_k=200, score_threshold=0.01, nms_eta=1.0, return_index=False):
+    """SSD's boxes: loc decoded from prior boxes, softmax of scores, and what multiclass_nms keeps; with return_index also
+    the places of those boxes."""
+    from ...nn.functional import softmax
+    boxes = box_coder(prior_box, prior_box_var, loc, "decode_center_size")
+    chances = _core.transpose(softmax(scores), [0, 2, 1])
+    chances.stop_gradient = True
+    attrs = {"background_label": background_label, "score_threshold": float(score_threshold), "nms_top_k": nms_top_k,
+             "nms_threshold": float(nms_threshold), "keep_top_k": keep_top_k, "nms_eta": float(nms_eta), "normalized": True}
+    inputs = {"BBoxes": boxes, "Scores": chances}
+    return one_op("multiclass_nms2" if return_index else "multiclass_nms", inputs, attrs, "Out",
+                  *(["Index"] if return_index else []))
 
 
 def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_top_k, use_gaussian=False,

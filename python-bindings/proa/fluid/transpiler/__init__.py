@@ -1,13 +1,18 @@
 """fluid.transpiler: data parallelism of programs (collective); nothing is left to do for memory."""
 
-__all__ = ["collective", "memory_optimize", "release_memory"]
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "HashName", "RoundRobin", "collective", "distribute_transpiler",
+           "memory_optimize", "ps_dispatcher", "release_memory"]
+
+_MODULES = ("collective", "distribute_transpiler", "ps_dispatcher")
 
 
 def __getattr__(name):
-    if name != "collective":
-        raise AttributeError(f"module 'paddle.fluid.transpiler' has no attribute {name!r}")
     import importlib
-    return importlib.import_module(".collective", __name__)
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in __all__:
+        raise AttributeError(f"module 'paddle.fluid.transpiler' has no attribute {name!r}")
+    return getattr(importlib.import_module(".distribute_transpiler", __name__), name)
 
 
 def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
