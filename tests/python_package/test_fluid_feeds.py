@@ -173,3 +173,57 @@ def test_transpiler_of_one_rank(program):
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     assert np.isfinite(exe.run(ranks.get_trainer_program(), feed={"x": np.ones([2, 3], "float32")}, fetch_list=[loss])[0]).all()
+
+
+@pytest.mark.parametrize("scheme,labels,found", [
+    ("IOB", [0, 1, 1, 4, 2, 3], {(0, 2, 0), (4, 5, 1)}), ("IOE", [0, 0, 1, 0, 4, 2, 3], {(0, 2, 0), (3, 3, 0), (5, 6, 1)}),
+    ("IOBES", [3, 0, 1, 2, 8, 4, 6, 7], {(0, 0, 0), (1, 3, 0), (5, 6, 1), (7, 7, 1)}), ("plain", [0, 0, 1, 2, 1], {(0, 1, 0), (2, 2, 1), (4, 4, 1)})])
+def test_chunks(scheme, labels, found):
+    from proa.static import host_metrics
+    assert host_metrics._chunks(labels, 2, host_metrics._SCHEMES[scheme]) == found
+
+
+def test_chunk_eval(program):
+    kind = ("IOB", 2)
+    x, y, lengths = (fluid.data(name, shape, "int64") for name, shape in (("x", [None, 6]), ("y", [None, 6]), ("n", [None])))
+    made = fluid.layers.chunk_eval(x, y, *kind, seq_length=lengths)
+    feed = {"x": [[0, 1, 4, 2, 3, 0], [2, 4, 4, 4, 4, 4]], "y": [[0, 1, 4, 2, 2, 4], [2, 4, 4, 4, 4, 4]], "n": [5, 3]}
+    feed = {name: np.array(value, "int64") for name, value in feed.items()}
+    got = fluid.Executor().run(feed=feed, fetch_list=list(made))
+    np.testing.assert_allclose([v.item() for v in got], [2 / 3, 2 / 4, 4 / 7, 3, 4, 2], rtol=1e-6)
+    with pytest.raises(ValueError, match="label 9"):
+        fluid.Executor().run(feed={**feed, "x": feed["x"] + 9}, fetch_list=list(made))
+
+
+def test_loss_of_yolo_in_a_program(program):
+    """A program's loss and gradient, of a batch whose size it does not know, are those of eager mode."""
+    rng, options = np.random.default_rng(0), ([10, 13, 16, 30, 33, 23], [0, 1], 3, 0.5, 32)
+    given = {"x": rng.standard_normal([2, 16, 4, 4]).astype("float32"), "box": rng.random([2, 3, 4]).astype("float32"),
+             "label": rng.integers(0, 3, [2, 3]).astype("int32")}
+    x, box, label = (fluid.data(name, [None, *value.shape[1:]], str(value.dtype)) for name, value in given.items())
+    x.stop_gradient = False
+    loss = fluid.layers.reduce_sum(fluid.layers.yolov3_loss(x, box, label, *options))
+    slope, = fluid.gradients(loss, x)
+    got = fluid.Executor().run(feed=given, fetch_list=[loss, slope])
+    with fluid.dygraph.guard():
+        x, box, label = map(paddle.to_tensor, given.values())
+        x.stop_gradient = False
+        loss = paddle.vision.ops.yolo_loss(x, box, label, *options).sum()
+        loss.backward()
+        np.testing.assert_allclose(got[0], loss.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(got[1], x.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_names_count_anew_after_static_mode():
+    paddle.enable_static()
+    paddle.disable_static()
+    for _ in range(2):
+        assert paddle.nn.Linear(2, 2, paddle.ParamAttr(name="own")).weight.name == "own"
+        paddle.enable_static()
+        paddle.disable_static()
+    with pytest.raises(AssertionError, match="imperative"):
+        paddle.enable_static()
+        try:
+            fluid.dygraph.to_variable(np.ones(2))
+        finally:
+            paddle.disable_static()

@@ -7,6 +7,7 @@ from .. import _core
 __all__ = ["disable_static", "enable_static", "in_dynamic_mode", "in_static_mode"]
 
 _on = False  # enable_static() was called
+_names = None  # the counters of static mode, for when it goes on
 
 
 def in_dynamic_mode():
@@ -26,15 +27,23 @@ def in_static_mode():
 
 def enable_static():
     """From now on operations are added to the default main program instead of being run."""
-    global _on
+    global _on, _names
     from ..static.program import default_main_program
+    if _names is not None:
+        from . import unique_name
+        unique_name.switch(*_names)
+        _names = None
     _on = True
     _core.program_open(default_main_program()._core)
 
 
 def disable_static(place=None):
-    """From now on operations run at once: that is how Proa starts."""
-    global _on
+    """From now on operations run at once: that is how Proa starts. After enable_static, names count from 0, as in Paddle:
+    parameters of one name may be made once more. The next enable_static goes on with its own."""
+    global _on, _names
+    if _on:
+        from . import unique_name
+        _names = unique_name.switch()
     _on = False
     _core.program_open(None)
 

@@ -1,6 +1,7 @@
 """Operators of Paddle 1.x on sequences and tensor arrays (rank tables, arrays of time steps, rows by a mask), for
 the operator-by-operator interpreter in late.py. Sequences are offsets on a tensor (`_lod`)."""
 from .. import _core
+from .host_metrics import chunk_eval
 from .host_rnn import gru, lstm
 
 
@@ -186,7 +187,7 @@ HOST = {
     "write_to_array": _write,
     "read_from_array": lambda g, o, a: {"Out": [g["X"][0][_number(g["I"][0])]]},
     "lod_array_length": lambda g, o, a: {"Out": [_core.to_tensor([len(g["X"][0])], dtype="int64")]},
-    "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru, "im2sequence": im2sequence,
+    "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru, "im2sequence": im2sequence, "chunk_eval": chunk_eval,
 }
 HOST["merge_lod_tensor_infer"] = HOST["merge_lod_tensor"]
 LATE = frozenset(HOST) - {"write_to_array", "read_from_array", "lod_array_length"}  # which make a program late

@@ -36,6 +36,9 @@ no_grad_ = no_grad
 
 def to_variable(value, name=None, zero_copy=None, dtype=None):
     """A tensor of an array, a number, a tensor, or a list of numbers."""
+    if mode.by_name():
+        raise AssertionError("We only support to_variable in imperative mode, please use fluid.dygraph.guard() as context to "
+                             "run it in imperative Mode")
     if isinstance(value, _core.Tensor):
         return value
     if not isinstance(value, (numpy.ndarray, numpy.generic, list, tuple, int, float, bool)):

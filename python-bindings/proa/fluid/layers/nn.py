@@ -1,8 +1,10 @@
 """Layers with parameters, and products."""
 from ... import _core
+from ...framework import mode
 from ...framework.random import program_seed
 from ...static import nn as static_nn
 from ...static.host import py_func
+from ..data_feeder import check_variable_and_dtype
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["add_position_encoding", "affine_channel", "autoincreased_step_counter", "batch_norm", "bilinear_tensor_product",
@@ -129,6 +131,9 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
 
 def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None, seq_length=None):
     """(precision, recall, F1, chunks found, chunks in the labels, chunks that agree)."""
+    if mode.by_name():
+        check_variable_and_dtype(input, "input", ["int64"], "chunk_eval")
+        check_variable_and_dtype(label, "label", ["int64"], "chunk_eval")
     return one_op("chunk_eval", {"Inference": input, "Label": label, "SeqLength": seq_length},
                   {"num_chunk_types": num_chunk_types, "chunk_scheme": chunk_scheme,
                    "excluded_chunk_types": list(excluded_chunk_types or [])}, "Precision", "Recall", "F1-Score",

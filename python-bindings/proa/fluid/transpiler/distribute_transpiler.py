@@ -7,7 +7,7 @@ __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "HashName", "Ro
 
 
 class DistributeTranspilerConfig:
-    """How a program is distributed. mode: "collective" or "nccl2", and "pserver", which transpile refuses."""
+    """Settings of a DistributeTranspiler. mode: "collective" or "nccl2", and "pserver", which transpile refuses."""
 
     slice_var_up = True
     split_method = None

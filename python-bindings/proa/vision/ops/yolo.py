@@ -22,83 +22,90 @@ def _entropy(x, label):
 
 
 def _overlaps(a, b):
-    """IoU of boxes [..., 4] (centre and sides)."""
-    import numpy as np
-    low = np.maximum(a[..., :2] - a[..., 2:] / 2, b[..., :2] - b[..., 2:] / 2)
-    high = np.minimum(a[..., :2] + a[..., 2:] / 2, b[..., :2] + b[..., 2:] / 2)
-    sides = high - low
-    both = np.where((sides < 0).any(-1), 0.0, sides[..., 0] * sides[..., 1])
-    return both / (a[..., 2] * a[..., 3] + b[..., 2] * b[..., 3] - both)
+    """IoU of boxes, each a tuple of tensors (x and y of the centre, width, height)."""
+    low, high = [], []
+    for centre, side in ((0, 2), (1, 3)):
+        low.append(_core.maximum(a[centre] - a[side] / 2, b[centre] - b[side] / 2))
+        high.append(_core.minimum(a[centre] + a[side] / 2, b[centre] + b[side] / 2))
+    sides = [(h - l).clip(min=0) for l, h in zip(low, high)]
+    both = sides[0] * sides[1]
+    return both / (a[2] * a[3] + b[2] * b[3] - both)
 
 
-def _objectness(parts, boxes, valid, pairs, input_size, ignore_thresh, scale):
-    """[n, anchors, h, w]: −1 where a prediction overlaps a true box by more than ignore_thresh, else 0."""
-    import numpy as np
-    n, count, _, height, width = parts.shape
-    p = parts[:, :, :4].astype("float64")
+def _row(values, dtype, shape):
+    return _core.cast(_core.to_tensor([float(v) for v in values]).reshape(shape), dtype)
 
-    def squash(v):
-        return 1 / (1 + np.exp(-v)) * scale - 0.5 * (scale - 1.0)
-    made = np.stack([(np.arange(width) + squash(p[:, :, 0])) / width,
-                     (np.arange(height)[:, None] + squash(p[:, :, 1])) / height,
-                     np.exp(p[:, :, 2]) * np.array([a for a, _ in pairs])[:, None, None] / input_size,
-                     np.exp(p[:, :, 3]) * np.array([b for _, b in pairs])[:, None, None] / input_size], -1)
-    mask = np.zeros([n, count, height, width])
-    for i in range(n):
-        mine = boxes[i][valid[i]]
-        if len(mine):
-            mask[i][_overlaps(made[i][..., None, :], mine).max(-1) > ignore_thresh] = -1
-    return mask
+
+def _ignored(parts, boxes, valid, used, input_size, ignore_thresh, scale):
+    """[n, anchors, h, w]: whether a prediction overlaps a true box by more than ignore_thresh."""
+    _, count, _, height, width = parts.declared_shape
+    dtype, shift = parts.dtype, 0.5 * (scale - 1.0)
+    columns, rows = _row(range(width), dtype, [width]), _row(range(height), dtype, [height, 1])
+    made = [(parts[:, :, 0].sigmoid() * scale - shift + columns) / width,
+            (parts[:, :, 1].sigmoid() * scale - shift + rows) / height,
+            *(parts[:, :, 2 + i].exp() * _row([one[i] / input_size for one in used], dtype, [count, 1, 1]) for i in (0, 1))]
+    spread = [one.unsqueeze([1, 2, 3]) for one in boxes]  # [n, 1, 1, 1, boxes]
+    found = _overlaps([one.unsqueeze(-1) for one in made], spread)
+    found = _core.where(valid.unsqueeze([1, 2, 3]), found, _core.full_like(found, 0.0))
+    return found.max(-1) > ignore_thresh
+
+
+def _placed(boxes, valid, pairs, anchor_mask, height, width, input_size):
+    """Of each true box: (the cell's number among anchors · h · w, h · w cells an anchor, or one more than there are if none is
+    to predict it; row; column; width and height of its anchor)."""
+    x, y, w, h = boxes
+    zero, dtype = _core.full_like(x, 0.0), x.dtype
+    shapes = [_row([one[i] / input_size for one in pairs], dtype, [len(pairs)]) for i in (0, 1)]
+    origin = _core.full_like(shapes[0], 0.0)
+    best = _core.argmax(_overlaps([zero.unsqueeze(-1), zero.unsqueeze(-1), w.unsqueeze(-1), h.unsqueeze(-1)],
+                                  [origin, origin, *shapes]), -1)
+    order = [float(list(anchor_mask).index(k)) if k in anchor_mask else -1.0 for k in range(len(pairs))]
+    mine, wide, high = (_core.gather(_row(values, dtype, [len(pairs)]), best.reshape([-1]), 0).reshape(best.shape)
+                        for values in (order, [one[0] for one in pairs], [one[1] for one in pairs]))
+    row, column = (y * height).floor(), (x * width).floor()
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)  # a middle may lie outside of the image
+    cell = (mine * height + row) * width + column
+    none = _core.full_like(cell, float(len(anchor_mask) * height * width))
+    return _core.where(valid & (mine >= 0) & inside, cell, none).astype("int64"), row, column, wide, high
 
 
 def yolo_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score=None,
               use_label_smooth=True, name=None, scale_x_y=1.0):
     """The loss [n] of x [n, len(anchor_mask)·(5 + class_num), h, w] for true boxes gt_box [n, b, 4] (centre and sides, as
     parts of the image), gt_label [n, b] and gt_score [n, b]. Boxes without area count as absent."""
-    import numpy as np
     pairs = _anchors("yolo_loss", anchors)
-    n, channels, height, width = x.shape
+    _, channels, height, width = x.declared_shape
     count, per = len(anchor_mask), 5 + class_num
+    if min(channels, height, width) < 0:
+        raise ValueError(f"yolo_loss: channels, height and width of x must be known, got {list(x.declared_shape)}")
     if channels != count * per:
         raise ValueError(f"yolo_loss: x must have {count * per} channels ({count} anchors of {per}), got {channels}")
-    parts = x.reshape([n, count, per, height, width])
-    boxes, labels = gt_box.numpy().astype("float64"), gt_label.numpy()
-    scores = np.ones(labels.shape) if gt_score is None else gt_score.numpy().astype("float64")
-    valid = (boxes[..., 2] >= 1e-6) & (boxes[..., 3] >= 1e-6)
-    input_size = downsample_ratio * height
-    used = [pairs[k] for k in anchor_mask]
-    mask = _objectness(parts.numpy(), boxes, valid, used, input_size, ignore_thresh, scale_x_y)
-    shapes = np.concatenate([np.zeros([len(pairs), 2]), np.array(pairs) / input_size], 1)
-    where, targets, weights, classes = [], [], [], []
-    for i, b in np.argwhere(valid):
-        box = boxes[i, b]
-        best = int(_overlaps(np.array([0, 0, box[2], box[3]]), shapes).argmax())
-        if best not in list(anchor_mask):
-            continue
-        k, row, column = list(anchor_mask).index(best), int(box[1] * height), int(box[0] * width)
-        if not (0 <= row < height and 0 <= column < width):
-            continue  # the box's middle lies outside of the image
-        where.append((i, k, row, column))
-        targets.append([box[0] * width - column, box[1] * height - row, np.log(box[2] * input_size / pairs[best][0]),
-                        np.log(box[3] * input_size / pairs[best][1])])
-        weights.append([(2.0 - box[2] * box[3]) * scores[i, b], scores[i, b]])
-        classes.append(labels[i, b])
-        mask[i, k, row, column] = scores[i, b]
-
-    def tensor(values):
-        return _core.to_tensor(np.asarray(values)).astype(x.dtype)
-    sure = parts[:, :, 4]
-    positive = tensor(np.where(mask > 1e-5, mask, 0))
-    negative = tensor((mask <= 1e-5) & (mask > -0.5))
-    loss = (_entropy(sure, 1.0) * positive + _entropy(sure, 0.0) * negative).sum([1, 2, 3])
-    if not where:
-        return loss
+    cells, input_size, dtype = count * height * width, downsample_ratio * height, x.dtype
+    parts = x.reshape([-1, count, per, height, width])
+    boxes = [gt_box[..., i].astype(dtype) for i in range(4)]
+    valid = (boxes[2] >= 1e-6) & (boxes[3] >= 1e-6)
+    score = _core.full_like(boxes[0], 1.0) if gt_score is None else gt_score.astype(dtype)
+    ignored = _ignored(parts.detach(), boxes, valid, [pairs[k] for k in anchor_mask], input_size, ignore_thresh, scale_x_y)
+    cell, row, column, wide, high = _placed(boxes, valid, pairs, anchor_mask, height, width, input_size)
+    held = cell < cells
+    # Objectness: −1 where it is ignored, the score of the last box that a cell predicts, else 0.
+    flat = _core.where(ignored, _core.full_like(parts[:, :, 4], -1.0), _core.full_like(parts[:, :, 4], 0.0)).reshape([-1, cells])
+    mask = _core.put_along_axis(_core.concat([flat, flat[:, :1]], 1), cell, score, 1)[:, :cells]
+    sure = parts[:, :, 4].reshape([-1, cells])
+    positive = mask * (mask > 1e-5).astype(dtype)
+    negative = ((mask <= 1e-5) & (mask > -0.5)).astype(dtype)
+    loss = (_entropy(sure, 1.0) * positive + _entropy(sure, 0.0) * negative).sum(1)
+    # Each box against the cell that is to predict it.
+    taken = _core.where(held, cell, _core.full_like(cell, 0))
+    rows = parts.transpose([0, 1, 3, 4, 2]).reshape([-1, cells, per])
+    found = _core.take_along_axis(rows, taken.unsqueeze(-1).expand([-1, -1, per]), 1)
+    one = _core.full_like(score, 1.0)
+    wanted = [boxes[0] * width - column, boxes[1] * height - row,
+              *((_core.where(held, side, one) * input_size / anchor).log() for side, anchor in ((boxes[2], wide), (boxes[3], high)))]
+    place = (_entropy(found[..., 0], wanted[0]) + _entropy(found[..., 1], wanted[1]) + (found[..., 2] - wanted[2]).abs()
+             + (found[..., 3] - wanted[3]).abs())
     smooth = min(1.0 / class_num, 1.0 / 40) if use_label_smooth else 0.0
-    hot = np.full([len(where), class_num], smooth)
-    hot[np.arange(len(where)), classes] = 1.0 - smooth
-    found = parts.transpose([0, 1, 3, 4, 2]).gather_nd(_core.to_tensor(np.array(where, "int64")))
-    goal, weight = tensor(targets), tensor(weights)
-    place = _entropy(found[:, :2], goal[:, :2]).sum(1) + (found[:, 2:4] - goal[:, 2:]).abs().sum(1)
-    each = place * weight[:, 0] + _entropy(found[:, 5:], tensor(hot)).sum(1) * weight[:, 1]
-    owner = tensor(np.array([w[0] for w in where])[None] == np.arange(n)[:, None])
-    return loss + (owner * each.unsqueeze(0)).sum(1)
+    kind = _core.where(held, gt_label.astype("int64"), _core.full_like(taken, 0))
+    hot = _core.one_hot(kind, class_num).astype(dtype) * (1.0 - 2 * smooth) + smooth
+    each = (place * (2.0 - boxes[2] * boxes[3]) + _entropy(found[..., 5:], hot).sum(-1)) * score
+    return loss + _core.where(held, each, _core.full_like(each, 0.0)).sum(1)
