@@ -16,7 +16,7 @@ from conftest import PACKAGE
 F, nn, spec = paddle.nn.functional, paddle.nn, paddle.static.InputSpec
 fail_after = ctypes.CDLL(str(pathlib.Path(PACKAGE).parent / "libproa.so")).proa_memory_fail_after
 fail_after.restype, fail_after.argtypes = ctypes.c_int64, [ctypes.c_int64]
-TRIES = int(os.environ.get("PROA_FAILED_TRIES", 25))  # allocations of a scenario that fail
+TRIES = int(os.environ.get("PROA_FAILED_TRIES", 10))  # allocations of a scenario that fail
 
 
 def values(found):
