@@ -44,12 +44,17 @@ def cell(text):
 
 
 def causes_table(causes, what):
-    """Lines of a table of causes by how often they occur; the rare ones as one row."""
+    """Lines of a table of causes by how often they occur; the rare ones by kind, a row each."""
     lines = [f"| {what} | cause |", "|---|---|"]
     lines += [f"| {n} | {cell(cause)} |" for cause, n in causes.most_common() if n >= MIN]
-    rare = [n for n in causes.values() if n < MIN]
-    if rare:
-        lines.append(f"| {sum(rare)} | {len(rare)} causes that occur once or twice |")
+    rare, kinds = collections.Counter(), collections.Counter()
+    for cause, n in causes.items():
+        if n < MIN:
+            kind = cause.partition(":")[0]
+            rare[kind] += n
+            kinds[kind] += 1
+    lines += [f"| {n} | {kinds[kind]} causes of the kind {cell(kind)} that occur once or twice |"
+              for kind, n in rare.most_common()]
     return lines
 
 

@@ -227,3 +227,18 @@ def test_names_count_anew_after_static_mode():
             fluid.dygraph.to_variable(np.ones(2))
         finally:
             paddle.disable_static()
+
+
+def test_converted_code_may_call_to_variable(program):
+    @fluid.dygraph.jit.dygraph_to_static_func
+    def f(x):
+        return fluid.dygraph.to_variable(x) + 1
+    assert fluid.Executor().run(fetch_list=[f(np.ones(2, "float32"))])[0].tolist() == [2.0, 2.0]
+
+
+def test_gradients_are_not_cleared_in_a_program():
+    def f(x):
+        x.clear_gradient()
+        return x
+    with pytest.raises(AssertionError, match="clear_gradient"):
+        paddle.jit.to_static(f)(paddle.ones([2]))

@@ -162,3 +162,15 @@ def test_auc_over_a_window(static_mode):
         expected = [area(batches[:i + 1]), area(batches[max(i - 1, 0):i + 1]), area(batches[i:i + 1]), area(batches[:i + 1]),
                     area(batches[:i + 1])]
         np.testing.assert_allclose([float(v) for v in found], expected, atol=0.02)
+
+
+def test_a_function_knows_that_it_is_captured():
+    from proa.nn.layer.layers import in_declarative_mode
+    seen = []
+
+    def f(x):
+        seen.append(in_declarative_mode())
+        return x + 1
+    f(paddle.ones([1]))
+    paddle.jit.to_static(f)(paddle.ones([1]))
+    assert seen == [False, True]

@@ -39,6 +39,11 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
     if mode.by_name():
         raise AssertionError("We only support to_variable in imperative mode, please use fluid.dygraph.guard() as context to "
                              "run it in imperative Mode")
+    return _variable(value, name, zero_copy, dtype)
+
+
+def _variable(value, name=None, zero_copy=None, dtype=None):
+    """to_variable in whatever mode: converted code calls it, whose tensors may be constants of a program."""
     if isinstance(value, _core.Tensor):
         return value
     if not isinstance(value, (numpy.ndarray, numpy.generic, list, tuple, int, float, bool)):
@@ -48,6 +53,9 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
     if name:
         made.name = name
     return made
+
+
+to_variable._proa_converted = _variable
 
 
 def switch_to_static_graph(func):

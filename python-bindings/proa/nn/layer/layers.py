@@ -11,6 +11,7 @@ from ...framework.parameter import Parameter, make_parameter
 
 __all__ = ["Layer"]
 
+in_declarative_mode = in_to_static_mode = _core.captures_function  # True while a function is captured
 _CASE = re.compile(r"(.)([A-Z][a-z]+)"), re.compile(r"([a-z])([A-Z])")
 _REGISTRIES = ("_parameters", "_sub_layers", "_buffers", "_forward_pre_hooks", "_forward_post_hooks")
 _FLOATING = frozenset(("float16", "bfloat16", "float32", "float64"))

@@ -271,7 +271,7 @@ def call(function):
     """The callable that is called in place of function."""
     kind = type(function)
     if kind is types.FunctionType:
-        return converted(function)
+        return function.__dict__.get("_proa_converted") or converted(function)
     if kind is types.MethodType:
         inner = function.__func__
         if type(inner) is types.FunctionType:
@@ -293,6 +293,9 @@ def call(function):
             return _overwriting(function)
         if isinstance(owner, Tensor) and function.__name__ == "numpy" and owner.is_symbolic:
             return lambda: _elements(owner)
+        if isinstance(owner, Tensor) and function.__name__ == "clear_gradient" and owner.is_symbolic:
+            raise AssertionError("clear_gradient() is only there in dynamic mode: in a function that is converted call it on what the "
+                                 "function returns")
         return function
     if kind is type(_concat) and function in (_concat, _stack):
         return _OF_LISTS[function.__name__]
